@@ -1,7 +1,7 @@
 import { UserError, unreachable } from '../base/errors.ts'
 import type { Reply, ReplyCode } from '../core/contracts/reply.ts'
 import { inTemplate } from '../core/contracts/template.ts'
-import { type DecisionAnswer, refusalOf } from '../core/rules/decision.ts'
+import { type DecisionAnswer, GIVE_SECRET, refusalOf } from '../core/rules/decision.ts'
 import { PLAN_CHOICES, PLAN_DECISION } from '../core/state/plan.ts'
 import type { SessionState } from '../core/state/state.ts'
 import { type Command, problemOfCommand, sendCommand } from '../records/control.ts'
@@ -59,6 +59,8 @@ export async function handleCommand(
       return replan(command, session)
     case 'decide':
       return decide(command, session)
+    case 'secret':
+      return secretSet(command.key, session)
     default:
       return unreachable(command)
   }
@@ -189,6 +191,16 @@ function alreadyPaused(id: string): Reply {
 
 function aboutToEnd(id: string): Reply {
   return refused('ending', `${id} is about to end; codemachine resume goes on.`)
+}
+
+/** A secret was stored: where its value is asked for, that is the answer. */
+function secretSet(key: string, session: RunningSession): Reply {
+  const { id, runner } = session
+  const { decision } = runner.state
+  if (decision?.secret?.key === key && decision.choices.some(choice => choice.id === GIVE_SECRET))
+    return decide({ choice: GIVE_SECRET, decision: decision.id }, session)
+  if (!runner.tell({ type: 'secret-set', key })) return NOBODY
+  return done(`${id} knows of ${key}.`)
 }
 
 async function skip({ id, runner, asked, waiting }: RunningSession): Promise<Reply> {

@@ -129,6 +129,8 @@ export type Ask =
   | { type: 'retry' }
   | { type: 'interrupt' }
   | { type: 'skip' }
+  /** A secret of the project was stored: it is told so, and waits no longer for it. */
+  | { type: 'secret'; key: string }
   /** `session`, `decision`, `version` of the plan: which is meant; left out: the one that is asked for. */
   | { type: 'decide'; choice: string; text?: string; session?: string; decision?: string; version?: number }
 

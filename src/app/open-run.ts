@@ -9,12 +9,15 @@ import type { Redactor } from '../base/redactor.ts'
 import type { AgentRoster } from '../core/contracts/agent.ts'
 import { type EngineSetup, Engines } from '../core/contracts/engine.ts'
 import type { Providers } from '../core/contracts/provider.ts'
+import type { SessionSecrets } from '../core/contracts/secrets.ts'
+import type { Shell } from '../core/contracts/shell.ts'
 import type { RunOverrides, View } from '../core/events/events.ts'
 import type { Gate } from '../core/events/outcome.ts'
 import type { ModelPrice } from '../core/rules/cost.ts'
 import { capabilitiesOf } from '../engines/codex/find-codex.ts'
 import { networkLimit } from '../engines/codex/round-feed.ts'
 import { openSandboxCommands, type SandboxCommands } from '../engines/codex/sandbox-commands.ts'
+import { openShell } from '../engines/codex/shell/open-shell.ts'
 import type { Bell } from '../notify/channels.ts'
 import { type Notifier, openNotifier, sendTest } from '../notify/notifier.ts'
 import { forPerson } from '../platform/control-group.ts'
@@ -25,6 +28,8 @@ import { type ProcessIdentity, startTimeOf } from '../platform/processes.ts'
 import { outputFiles } from '../platform/run-process.ts'
 import { openRecords, type Records } from '../records/records.ts'
 import { takeRunLock } from '../records/run-lock.ts'
+import { openSecrets } from '../records/secrets.ts'
+import type { LearningRedactor } from '../secrets/secrets.ts'
 import { shortened } from '../settings/entries.ts'
 import type { LoadedGates } from '../settings/gates.ts'
 import { loadSettings, type SettingSources } from '../settings/load.ts'
@@ -50,6 +55,7 @@ import {
 import { holdFiles } from './hold-files.ts'
 import type { RunOptions } from './library.ts'
 import { runOverridesOf } from './resume-terms.ts'
+import { openSessionSecrets } from './secrets/session-secrets.ts'
 import { directoryOf, type World } from './world.ts'
 
 /** Who is told what a run has to say beside its events. What is left out is told to nobody. */
@@ -76,6 +82,10 @@ export interface Run extends AsyncDisposable {
   prices: readonly ModelPrice[]
   /** What runs in the sandbox of the rounds without being one. */
   commands: SandboxCommands
+  /** Opens what runs the commands of agents with secrets; nothing is started before the first one. */
+  openShell(): Shell
+  /** Those of the project. */
+  secrets: SessionSecrets
   /** As they are run, but for what `askForModels` finds out. */
   agents: AgentRoster
   /** The same with the models that codex offers; it is asked once. */
@@ -91,8 +101,8 @@ export interface Run extends AsyncDisposable {
   overrides: readonly string[]
   /** What was said of a new session now. */
   said: RunOverrides
-  /** Knows the person's secrets. */
-  redactor: Redactor
+  /** Knows the person's secrets, and those of the project. */
+  redactor: LearningRedactor
   /** Whether the machine stays awake, once that is known; null if the person does not want it to be kept so. */
   keptAwake: Promise<KeptAwake> | null
   /** Tells a person who is not looking. */
@@ -124,11 +134,7 @@ export async function openRun(world: World, options: RunOptions, listeners: RunL
   const codexOptions = {
     ...(await codexOptionsOf(world, records, codex, said)),
     directory: records.directory,
-    sandbox: {
-      mode: settings.sandbox,
-      network: settings.network,
-      writable,
-    },
+    sandbox: { mode: settings.sandbox, network: settings.network, writable },
   }
   const { owner } = codexOptions
   const chosen = { settings, inProfiles: lasting, overrides, provider }
@@ -164,6 +170,8 @@ export async function openRun(world: World, options: RunOptions, listeners: RunL
     providers,
     prices: loaded.prices,
     commands,
+    openShell: () => openShell(codexOptions),
+    secrets: openSessionSecrets(records, codex),
     agents,
     askForModels: () => {
       asked ??= atStart(true)
@@ -337,7 +345,7 @@ export async function openWorkDirectory(
 /** With what the fingerprints of a work directory are opened, or looked at. */
 export async function fingerprintOptions(
   world: World,
-  { git, directory, root, key }: Records,
+  { git, directory, root, key, secrets }: Records,
   onWarning: (warning: string) => void,
 ): Promise<FingerprintOptions> {
   const { env, home, platform, pid } = world
@@ -352,6 +360,7 @@ export async function fingerprintOptions(
     leaveOut: [root, ...(await outputFiles(platform))],
     codexHome: await realOrSame(resolve(env.CODEX_HOME || join(home, '.codex'))),
     ...(await maxFileSizeOf(world, directory)),
+    hidden: openSecrets(secrets).hidden,
     onWarning,
   }
 }

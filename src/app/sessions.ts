@@ -14,7 +14,7 @@ import type { ReviewTerms } from '../core/rules/review.ts'
 import { type RunAllowance, usedBy, usedUp, withUsed } from '../core/rules/run-limits.ts'
 import { hasChangedProof, withoutScope } from '../core/state/scope.ts'
 import { emptyState, type SessionState } from '../core/state/state.ts'
-import { lacksRoom } from '../platform/files.ts'
+import { type HeldFolder, holdFolder, lacksRoom, pathExists } from '../platform/files.ts'
 import { startTimeOf } from '../platform/processes.ts'
 import { type Command, watchCommands } from '../records/control.ts'
 import { openJournal } from '../records/journal.ts'
@@ -22,6 +22,7 @@ import { type NewText, openKeptTexts, refuseTexts } from '../records/kept-texts.
 import { openOutputs } from '../records/outputs.ts'
 import { openQueue } from '../records/queue.ts'
 import type { Records } from '../records/records.ts'
+import type { WorkTree } from '../run/claim.ts'
 import { PersonAsked } from '../run/person.ts'
 import { endSessionBrokenOff, openDiskReserve, SessionLog } from '../run/session-log.ts'
 import { SessionRunner } from '../run/session-runner.ts'
@@ -42,6 +43,7 @@ import { type Run, refuseSecretGates } from './open-run.ts'
 import { certify, proofEnvironment } from './proof/proof.ts'
 import { openSessionFiles } from './proof/session-files.ts'
 import { optionsOf, policyOf, refuseUnpriced, reviewIn, termsAtStart } from './resume-terms.ts'
+import { closedPaths } from './secrets/session-secrets.ts'
 import { templateNamed } from './start/templates.ts'
 import { TemplateFactory } from './template-factory.ts'
 import { LiveShare, Watchers } from './watch/live-share.ts'
@@ -138,6 +140,7 @@ export class Sessions implements AsyncDisposable {
   /** Asks the session that runs for something, and answers with what came of it. */
   ask(command: Command): Promise<Reply> {
     if (command.type === 'watch') this.#live.watched()
+    if (command.type === 'secret') this.#run.secrets.refresh()
     return handleCommand(command, this.#current, watcher => this.#watchers.watched(watcher))
   }
 
@@ -275,7 +278,8 @@ export class Sessions implements AsyncDisposable {
       const used = usedBy(log.state)
       this.#allowance &&= withUsed(this.#allowance, used)
       return { id: state.id, outcome, limits: log.state.limits, used }
-    } catch (error) {
+    } catch (thrown) {
+      const error = (await pathExists(records.directory)) ? thrown : directoryGone(records.directory, thrown)
       await endSessionBrokenOff(error, log, reserve, clock)
       throw error
     } finally {
@@ -284,7 +288,7 @@ export class Sessions implements AsyncDisposable {
   }
 
   async #runToEnd(log: SessionLog, place: SessionFolder, roundsDirectory: string): Promise<SessionOutcome> {
-    const { records, settings, engines, providers, traces, repository, remarks, redactor } = this.#run
+    const { records, settings, engines, providers, traces, repository, remarks, redactor, secrets } = this.#run
     const { clock } = this.#world
     const { id } = log.state
     const guard = await openRepositoryGuard({
@@ -296,17 +300,28 @@ export class Sessions implements AsyncDisposable {
       reach: { env: this.#world.env, sandbox: settings.sandbox },
     })
     const files = openSessionFiles(this.#run, log, place, this.#asked.ending)
+    await using folder = await holdFolder(records.directory)
     const team = await this.#templates.createFor(log.state, place, files.memory)
-    await traces.expectFiles(team.template.threads.flatMap(({ thread }) => thread.unreadable ?? []))
+    const usesShell = log.state.kind?.usesShell === true
+    const closed = closedPaths(records, secrets, usesShell)
+    await traces.expectFiles([...team.template.threads.flatMap(({ thread }) => thread.unreadable ?? []), ...closed()])
+    if (usesShell) await traces.layFiles(closed())
+    await using commands = usesShell ? this.#run.openShell() : null
+    const commandMs = settings.commandMinutes * 60_000
+    const lay = (paths: readonly string[]) => traces.layFiles(paths)
+    const shell = commands && { shell: commands, secrets, commandMs, lay }
     const runner = new SessionRunner({
       log,
       engines,
       providers,
       ...files,
+      workTree: unlessGone(files.workTree, folder, records.directory),
       lacksRoom: () => lacksRoom(records.directory),
       guard,
-      means: proofEnvironment(this.#world, this.#run),
+      means: proofEnvironment(this.#world, this.#run, closed),
       ...team,
+      closed,
+      shell,
       policy: policyOf(this.#run.settings),
       recordsRoot: records.root,
       roundsDirectory,
@@ -329,8 +344,8 @@ export class Sessions implements AsyncDisposable {
       },
     })
     await using _inbox = await serveAgents(records, runner, { clock, remarks })
-    // The inbox is there by now, where agents write, too.
-    if (log.state.taskPlan !== null) await traces.keep()
+    // The inbox is there by now, where agents write, too. Several app-servers run commands there.
+    if (log.state.taskPlan !== null || shell !== null) await traces.keep()
     const queue = openQueue(records.queue)
     this.#current = { id, runner, asked: this.#asked, waiting: async () => (await queue.list()).prompts.length }
     this.#sayWhetherKeptAwake(runner)
@@ -359,6 +374,26 @@ export class Sessions implements AsyncDisposable {
       // What cannot be journaled ends the session with the next event.
       .catch(() => {})
   }
+}
+
+/** The work tree, of which nothing is taken once its folder is gone: what is made anew in the place of that has no work in it. */
+function unlessGone(workTree: WorkTree, folder: HeldFolder, directory: string): WorkTree {
+  return {
+    ...workTree,
+    take: async signal => {
+      if (await folder.isGone()) throw directoryGone(directory, null)
+      return await workTree.take(signal)
+    },
+  }
+}
+
+/** What a person is told who has deleted the directory in which a session works. Exit code 4. */
+function directoryGone(directory: string, cause: unknown): UserError {
+  return new UserError(`${directory} is gone, and the session has ended with it.`, {
+    hint: 'Its records are kept: once the directory is back, codemachine resume goes on.',
+    exitCode: 4,
+    cause,
+  })
 }
 
 /** Keeps the outputs that a session begins with, for its first event. */

@@ -51,6 +51,7 @@ export class TemplateFactory {
         agents,
         isPlanReady: taskPlan?.state === 'ready',
         tell: remark => void remarks.push(remark),
+        ...(settings.network || settings.sandbox === 'danger-full-access' ? { network: true as const } : {}),
         kept: openKeptTexts(records.sessionFolder(id)).of(kept),
         linesChanged: (before, after, signal) => linesChanged(fingerprints, before, after, signal),
         looks: {

@@ -209,6 +209,10 @@ function untold(event: Exclude<Recorded, { type: Told }>): null {
     case 'gates-added':
     case 'scope-entered':
     case 'scope-left':
+    case 'shell-ran':
+    case 'secret-asked':
+    case 'secret-set':
+    case 'secret-confirmed':
     case 'memory-broken':
     case 'repository-restored':
     case 'savepoint':
@@ -307,6 +311,7 @@ function clipped(outcome: SessionOutcome): SessionOutcome {
 
 function clippedHint(hint: OutcomeHint): OutcomeHint {
   if (hint.do === 'say') return { ...hint, text: clip(hint.text) }
+  if (hint.do === 'secret') return { ...hint, keys: hint.keys.slice(0, 10) }
   return hint.do === 'mend-plan' ? { ...hint, files: hint.files.map(clip) } : hint
 }
 

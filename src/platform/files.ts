@@ -37,6 +37,21 @@ async function writeNew(path: string, content: string | Buffer): Promise<void> {
   await file.sync()
 }
 
+/** A folder that may be deleted, and made anew by somebody, while it is held. */
+export interface HeldFolder extends AsyncDisposable {
+  /** Whether it is there no more; one that was made in its place is not it. */
+  isGone(): Promise<boolean>
+}
+
+/** Holds a folder. Where the system opens no folders (Windows) only one that is missing is known to be gone. */
+export async function holdFolder(path: string): Promise<HeldFolder> {
+  const handle = await open(path, 'r').catch(() => null)
+  return {
+    isGone: async () => (handle !== null && (await handle.stat()).nlink === 0) || !(await pathExists(path)),
+    [Symbol.asyncDispose]: async () => await handle?.close(),
+  }
+}
+
 /** Whether there is no room in a folder even for a small file. */
 export async function lacksRoom(folder: string): Promise<boolean> {
   const probe = join(folder, `.${randomUUID()}.tmp`)

@@ -233,13 +233,14 @@ export const commandSchema = v.variant('type', [
     version: v.exactOptional(v.pipe(v.number(), v.integer())),
     at,
   }),
+  v.object({ type: v.literal('secret'), key: name, at }),
 ])
 
 /**
  * What a person may ask of a run, from its own screen or from another terminal: to tell the agent something; to stop,
  * after this round or `now`; to start no round until told to, with or without the one that runs; to end a wait early; to
  * leave this session for the next one; to have the plan changed as the text says, and hold then unless it is to `go` on; to
- * take a choice of what it asks a person to decide; to share for a minute what it does just now, for the process `pid`
+ * take a choice of what it asks a person to decide; to know of a secret that was set; to share for a minute what it does just now, for the process `pid`
  * (`startTime` as of `startTimeOf`) shows it to somebody. `at`: when it was asked, ISO 8601 in UTC.
  */
 export type Command = v.InferOutput<typeof commandSchema>

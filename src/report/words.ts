@@ -472,14 +472,17 @@ export function commandsOf(data: ReportData, place: CommandContext): ReportComma
 }
 
 /** The context of a report's commands. `directory`: as it was named on the command line; null if it was not. */
-export function commandsHere({ session, limits, totals }: ReportData, directory: string | null): CommandContext {
+export function commandsHere(
+  { session, outcome, limits, totals }: ReportData,
+  directory: string | null,
+): CommandContext {
   const used = {
     rounds: totals.rounds,
     timeMs: totals.durationMs,
     tokens: totals.tokens,
     cost: totals.cost?.amount ?? 0,
   }
-  return { here: here(directory), resume: resumeWithMore({ id: session, limits, used, directory }) }
+  return { here: here(directory), resume: resumeWithMore({ id: session, outcome, limits, used, directory }) }
 }
 
 /** The text with a capital at its beginning. */

@@ -224,7 +224,7 @@ function withinTime(check: () => string | null): string | null {
 /** The end of a session whose answer was refused too often in a row; null if it may be asked for again. */
 export function endOfRefusals(state: SessionState, answer: AskedAnswer | undefined): SessionOutcome | null {
   const refusal = answer && refusedAnswer(state, answer.name)
-  if (!refusal || refusal.refusals < MOST_ANSWER_REFUSALS) return null
+  if (!refusal || refusal.refusals < (answer.mostRefusals ?? MOST_ANSWER_REFUSALS)) return null
   const [first = ''] = refusal.problem.split('\n')
   return {
     kind: 'needs-person',

@@ -1,3 +1,4 @@
+import { TemplateError } from '../base/errors.ts'
 import type { EngineEvent, PreparedRound } from '../core/contracts/engine.ts'
 import type { RoundSpec, ThreadSpec } from '../core/contracts/template.ts'
 import type { RoundOutcome } from '../core/events/outcome.ts'
@@ -10,9 +11,13 @@ import { type EndedTurn, playRound, type RoundPlayOptions } from './play-round.t
 import type { RoundProviders, Way } from './providers/round-providers.ts'
 import type { Budget, RetryPolicy } from './retry-policy.ts'
 import { reviewClaim } from './review.ts'
+import { type SessionShell, shellTools, withoutSecrets } from './shell/session-shell.ts'
+import { StepwiseRound } from './shell/stepwise.ts'
 import { answerAskPerson, answerInTemplate, answerRunAgent, HostTools } from './tools.ts'
 
 export interface CurrentTurnOptions extends Omit<RunnerOptions, 'providers'> {
+  /** Runs the commands that agents want run with secrets; null: none of them can. */
+  sessionShell: SessionShell | null
   budget: Budget
   retryPolicy: RetryPolicy
   answers: Answers
@@ -29,6 +34,8 @@ export class CurrentTurn {
   #interrupting = new AbortController()
   readonly #delegation: Delegation
   readonly #tools: HostTools
+  /** Files in which a command of this turn has left a secret that its agent's own shell could read. */
+  #leaked: readonly string[] = []
   /** What agents report is of the round that runs. */
   #report: (event: EngineEvent) => void = () => {}
 
@@ -53,6 +60,7 @@ export class CurrentTurn {
       answerRunAgent((task, over) => {
         return this.#delegation.run({ ...task, door: 'tool', thread: log.state.running?.thread ?? null }, over)
       }),
+      ...this.#shellTools(),
       ...(template.tools ?? []).map(tool => answerInTemplate(log.state.template, tool)),
     ])
   }
@@ -62,9 +70,10 @@ export class CurrentTurn {
     prepared: PreparedRound,
     round: number,
     input: string,
-    { answer, timeoutMs }: Pick<RoundSpec, 'answer' | 'timeoutMs'>,
+    { answer, timeoutMs, stepwise }: Pick<RoundSpec, 'answer' | 'timeoutMs' | 'stepwise'>,
   ): Promise<EndedTurn> {
     this.#current = prepared
+    this.#leaked = []
     this.#interrupting = new AbortController()
     const asked = answer === undefined ? {} : { outputSchema: answer.schema }
     const windDown = answer === undefined ? WIND_DOWN : WIND_DOWN_ANSWER
@@ -72,11 +81,12 @@ export class CurrentTurn {
       ...this.#terms(prepared.thread),
       windDown,
       roundMs: timeoutMs,
+      nextInput: stepwise && this.#stepwise(stepwise, prepared.thread),
       onRecord: (line: string) => this.#options.onRecord?.(round, line),
     }
     const ended = await playRound(prepared, { round, input, ...asked }, terms)
     this.#current = null
-    return ended
+    return this.#afterLeak(ended)
   }
 
   /** Has an agent do something for the round that runs. */
@@ -106,8 +116,40 @@ export class CurrentTurn {
     this.#interrupting.abort()
   }
 
-  /** A round is over when those who were given tasks in it are. */
+  #shellTools(): ReturnType<typeof shellTools> {
+    const { sessionShell } = this.#options
+    if (sessionShell === null) return []
+    const thread = () => this.#current?.thread ?? {}
+    return shellTools(sessionShell, thread, files => this.#leave(files))
+  }
+
+  /** What follows a turn of a round without tools. */
+  #stepwise(terms: NonNullable<RoundSpec['stepwise']>, thread: ThreadSpec): RoundPlayOptions['nextInput'] {
+    const { sessionShell, log } = this.#options
+    if (sessionShell === null)
+      throw new TemplateError(`the template "${log.state.template}" has a round without tools, and no \`usesShell\``)
+    const round = new StepwiseRound({ ...terms, shell: sessionShell, thread, onLeak: files => this.#leave(files) })
+    return (message, over) => round.next(message, over)
+  }
+
+  /** Ends the turn of an agent whose own shell could read these files: what it may not read is said when it starts. */
+  #leave(files: readonly string[]): void {
+    if (this.#current === null || this.#current.thread.noShell) return
+    this.#leaked = files
+    this.interrupt()
+  }
+
+  /** Says why a turn was ended that no person has ended. */
+  #afterLeak(ended: EndedTurn): EndedTurn {
+    const [first] = this.#leaked
+    if (first === undefined || ended.outcome.class !== 'interrupted' || this.#options.asked.ending.aborted) return ended
+    const message = `A command has left a secret in ${first}, which its agent could still have read.`
+    return { ...ended, outcome: { ...ended.outcome, message } }
+  }
+
+  /** A round is over when those who were given tasks in it are, and its commands. */
   async #untilAgentsEnd(outcome: RoundOutcome, ending: AbortSignal): Promise<void> {
+    await this.#options.sessionShell?.settled()
     if (outcome.class !== 'worked' || ending.aborted) return await this.#delegation.end()
     const end = () => void this.#delegation.end()
     ending.addEventListener('abort', end, { once: true })
@@ -126,7 +168,8 @@ export class CurrentTurn {
   /** A reviewer may not read what some thread of the session may not. */
   #hiding(thread: ThreadSpec): ThreadSpec {
     const unreadable = new Set(this.#options.template.threads.flatMap(each => each.thread.unreadable ?? []))
-    return unreadable.size === 0 ? thread : { ...thread, unreadable: [...unreadable] }
+    const hiding = unreadable.size === 0 ? thread : { ...thread, unreadable: [...unreadable] }
+    return withoutSecrets(hiding, this.#options.closed())
   }
 
   #terms(thread: ThreadSpec): Omit<RoundPlayOptions, 'windDown'> {

@@ -381,6 +381,7 @@ interface GateDoor {
     timeoutMs: number
     signal: AbortSignal
     readOnly?: true | undefined
+    unreadable?: readonly string[] | undefined
   }): Promise<GateRun>
 }
 
@@ -410,6 +411,8 @@ export interface GateOptions {
   isAgainOnFailure?: boolean
   /** Whether it may write nothing at all; left out: what the rounds may. */
   readOnly?: true | undefined
+  /** Absolute paths that it may neither read nor make; left out: none. */
+  unreadable?: readonly string[] | undefined
 }
 
 /**
@@ -445,8 +448,11 @@ export async function runGate(gate: Gate, options: GateOptions): Promise<RanGate
 export const OUTPUT_CHARACTERS = 4_000
 const CHANGED_PATHS = 50
 
-function play({ run, network, timeoutMs }: Gate, { door, signal, readOnly }: GateOptions): Promise<GateRun> {
-  return door.run({ run, network, timeoutMs, signal, readOnly })
+function play(
+  { run, network, timeoutMs }: Gate,
+  { door, signal, readOnly, unreadable }: GateOptions,
+): Promise<GateRun> {
+  return door.run({ run, network, timeoutMs, signal, readOnly, unreadable })
 }
 
 function problemOf(run: GateRun, { network }: Gate, { redact }: GateOptions): string | null {

@@ -11,6 +11,7 @@ import type { AgentBook } from './delegation/delegation.ts'
 import type { ProofEnvironment } from './gates.ts'
 import type { PersonAsked } from './person.ts'
 import type { SessionLog } from './session-log.ts'
+import type { ShellMeans } from './shell/session-shell.ts'
 
 /** Where a session stops, waits and turns to other means. */
 export interface RunnerPolicy {
@@ -64,6 +65,10 @@ export interface RunnerOptions {
   /** Null for a session of which nothing is kept and nothing is proved: none of its rounds may claim that all is done. */
   means: ProofEnvironment | null
   agents: AgentMeans
+  /** Absolute paths that no command of an agent may read or make, as of now: where the secrets of the project are. */
+  closed(): readonly string[]
+  /** What runs the commands that its agents want run with secrets; null: none of them can. */
+  shell: ShellMeans | null
   policy: RunnerPolicy
   /** The records of codemachine, where no step writes. */
   recordsRoot: string

@@ -16,32 +16,59 @@ export interface PlayTurnsOptions {
   isWindingDown(): boolean
   /** Called with how the first turn ended before another one begins. */
   onCarryOn?(cause: RoundOutcome): void
+  /** The input of the turn after one that worked, in the same thread; null: the round is over. Left out: it has one turn. */
+  nextInput?: (() => Promise<string | null>) | undefined
 }
 
 /** From a turn that lost the network to the next one in its thread, ms. */
 const CARRY_ON_MS = 2_000
 
-/** Plays the turn of a round, and another one in its thread if the network broke it off; then the thread is given up. */
+/** Plays the turns of a round: each is followed by another one in its thread if the network broke it off. Then the thread is given up. */
 export async function playTurns(
   prepared: PreparedRound,
   run: RoundRun,
-  { clock, ending, isWindingDown, onCarryOn }: PlayTurnsOptions,
+  options: PlayTurnsOptions,
 ): Promise<RoundOutcome> {
+  const { ending, nextInput } = options
   const interrupt = () => void prepared.interrupt()
   ending.addEventListener('abort', interrupt)
+  const mayGoOn = () => !ending.aborted && !options.isWindingDown()
   try {
     if (ending.aborted) prepared.discard()
-    const cause = await prepared.run(run)
-    const mayGoOn = () => !ending.aborted && !isWindingDown() && prepared.isOver !== true
-    if (cause.class !== 'network' || !mayGoOn()) return cause
-    await clock.wait(CARRY_ON_MS, ending)
-    if (!mayGoOn()) return cause
-    onCarryOn?.(cause)
-    return (await prepared.carryOn(CARRY_ON)) ?? cause
+    let outcome = await overNetwork(prepared, await prepared.run(run), options)
+    while (outcome.class === 'worked' && nextInput !== undefined && mayGoOn()) {
+      const input = await nextInput()
+      if (ending.aborted) return INTERRUPTED
+      if (input === null || !mayGoOn()) return outcome
+      const next = prepared.isOver === true ? null : await prepared.carryOn(input)
+      if (next === null) return NO_NEXT_TURN
+      outcome = await overNetwork(prepared, next, options)
+    }
+    return outcome
   } finally {
     ending.removeEventListener('abort', interrupt)
     prepared.discard()
   }
+}
+
+const INTERRUPTED: RoundOutcome = { class: 'interrupted', message: null }
+const NO_NEXT_TURN: RoundOutcome = {
+  class: 'crashed',
+  message: 'The thread of the round has gone between two of its turns.',
+}
+
+/** How a turn ended, or the one that followed it in its thread where the network broke it off. */
+async function overNetwork(
+  prepared: PreparedRound,
+  cause: RoundOutcome,
+  { clock, ending, isWindingDown, onCarryOn }: PlayTurnsOptions,
+): Promise<RoundOutcome> {
+  const mayGoOn = () => !ending.aborted && !isWindingDown() && prepared.isOver !== true
+  if (cause.class !== 'network' || !mayGoOn()) return cause
+  await clock.wait(CARRY_ON_MS, ending)
+  if (!mayGoOn()) return cause
+  onCarryOn?.(cause)
+  return (await prepared.carryOn(CARRY_ON)) ?? cause
 }
 
 export interface RoundPlayOptions extends LimitPolicy {
@@ -60,6 +87,11 @@ export interface RoundPlayOptions extends LimitPolicy {
   onToolCall(call: ToolCall, over: AbortSignal): Promise<ToolAnswer>
   /** Told first how to report what others do for this round, which is journaled and counted with it. */
   onOpen?(report: (event: EngineEvent) => void): void
+  /**
+   * The input of the turn after one that worked, in the same thread; null: the round is over. `message`: what its agent said
+   * last. `over` is aborted when the round has to end now. Left out: it has one turn.
+   */
+  nextInput?: ((message: string | null, over: AbortSignal) => Promise<string | null>) | undefined
   /** Resolves when those others have ended, after its own turn has. `ending` is aborted when they have to end now. */
   untilOthersEnd?(outcome: RoundOutcome, ending: AbortSignal): Promise<void>
 }
@@ -121,13 +153,17 @@ export async function playRound(
     },
     onToolCall: (call, over) => failure.answer(() => options.onToolCall(call, over)),
     ...(outputSchema === undefined ? {} : { outputSchema }),
+    ...(options.nextInput === undefined ? {} : { keepsThread: true as const }),
   }
+  const { nextInput } = options
+  const over = AbortSignal.any([ending, limits.over])
   try {
     const outcome = await playTurns(prepared, run, {
       clock,
-      ending,
+      ending: over,
       isWindingDown: () => log.state.windingDown !== null,
       onCarryOn: cause => failure.safely(() => log.emit({ type: 'turn-continued', round, cause })),
+      nextInput: nextInput && (() => failure.input(() => nextInput(last.ofTurn(), over))),
     })
     await options.untilOthersEnd?.(outcome, ending)
     failure.rethrow()
@@ -185,11 +221,18 @@ class LastMessage {
   /** A message that is longer than its event. */
   #long: { item: string; text: string } | null = null
 
+  #isOfTurnBefore = false
+
   noteLong(item: string, text: string): void {
     this.#long = { item, text }
   }
 
   note(event: EngineEvent): void {
+    if (event.type === 'turn-started' && this.#isOfTurnBefore) {
+      this.#text = null
+      this.#isFinal = false
+      this.#isOfTurnBefore = false
+    }
     if (event.type !== 'item-completed' || event.item.kind !== 'agent-message') return
     const { id, text, phase } = event.item
     const isFinal = phase === 'final-answer'
@@ -200,6 +243,12 @@ class LastMessage {
   }
 
   get text(): string | null {
+    return this.#text
+  }
+
+  /** That of the turn that has ended; the next turn begins without one. */
+  ofTurn(): string | null {
+    this.#isOfTurnBefore = true
     return this.#text
   }
 }
@@ -239,6 +288,16 @@ export class FirstFailure {
     }
   }
 
+  /** Finds out what the next turn is to be told; null, too, if that fails. */
+  async input(finding: () => Promise<string | null>): Promise<string | null> {
+    try {
+      return await finding()
+    } catch (error) {
+      this.#failed.abort(error)
+      return null
+    }
+  }
+
   /** Throws it, if there is one. */
   rethrow(): void {
     this.signal.throwIfAborted()
@@ -275,6 +334,7 @@ class LimitWatch {
   readonly #options: LimitWatchOptions
   readonly #safely: (action: () => void) => void
   readonly #ended = new AbortController()
+  readonly #over = new AbortController()
   #state: 'watching' | 'untold' | 'told' = 'watching'
   /** True once the turn is interrupted because the round has taken too long. */
   #isRoundOver = false
@@ -291,6 +351,11 @@ class LimitWatch {
     this.#safely = safely
     if (Number.isFinite(options.timeLeftMs)) void this.#after(options.timeLeftMs, () => this.#windDown('time'))
     if (options.roundMs !== undefined) void this.#after(options.roundMs, () => this.#windDown('round'))
+  }
+
+  /** Aborted when the round has to end, for it has not come to a safe stop. */
+  get over(): AbortSignal {
+    return this.#over.signal
   }
 
   look(event: EngineEvent): void {
@@ -329,7 +394,7 @@ class LimitWatch {
     void this.#tell()
     void this.#after(graceMs, () => {
       this.#isRoundOver = limit === 'round'
-      void this.#prepared.interrupt()
+      this.#over.abort()
     })
   }
 

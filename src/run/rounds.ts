@@ -17,6 +17,7 @@ import type { PlanChange } from './plan/plan-change.ts'
 import type { RoundProviders } from './providers/round-providers.ts'
 import type { Budget } from './retry-policy.ts'
 import type { SessionLog } from './session-log.ts'
+import { withoutSecrets } from './shell/session-shell.ts'
 
 export interface RoundsOptions extends RunnerOptions {
   ahead: ThreadAhead
@@ -258,6 +259,7 @@ export interface ThreadAheadOptions {
   engines: Engines
   asked: PersonAsked
   budget: Budget
+  closed: RunnerOptions['closed']
 }
 
 /** The threads of a session's rounds, and of these at most one ahead: started while the present one works. */
@@ -295,7 +297,7 @@ export class ThreadAhead {
 
   /** The one that was started, if it is what is wanted; else another. From now on it is the caller's. */
   take(wanted: ThreadSpec): PreparedRound {
-    const thread = this.#withEffort(wanted)
+    const thread = this.#asNow(wanted)
     const ahead = this.#ahead
     this.#ahead = null
     if (ahead && isDeepStrictEqual(ahead.thread, thread)) return ahead
@@ -309,8 +311,13 @@ export class ThreadAhead {
   }
 
   #start(thread: ThreadSpec): PreparedRound {
-    this.#ahead ??= this.#options.engines.prepare(this.#withEffort(thread))
+    this.#ahead ??= this.#options.engines.prepare(this.#asNow(thread))
     return this.#ahead
+  }
+
+  /** As it is started now: what it may not read changes while the session runs. */
+  #asNow(thread: ThreadSpec): ThreadSpec {
+    return withoutSecrets(this.#withEffort(thread), this.#options.closed())
   }
 
   /** A session that gets nowhere thinks harder; not so on a provider, of which nobody knows whether its model can. */

@@ -35,6 +35,7 @@ import { Budget, RetryPolicy } from './retry-policy.ts'
 import { MemoryAtHand, Rounds, ThreadAhead } from './rounds.ts'
 import { Scopes } from './scope/scopes.ts'
 import type { SessionLog } from './session-log.ts'
+import { SessionShell, withoutSecrets } from './shell/session-shell.ts'
 import { OwnSteps } from './steps.ts'
 
 /**
@@ -87,8 +88,12 @@ export class SessionRunner {
     this.#providers = new RoundProviders({ ...options, ...options.policy })
     this.#ahead = new ThreadAhead({ ...options, budget: this.#budget, providers: this.#providers })
     this.#answers = new Answers(options)
+    // A claim is not left unproved for a limit that is reached in the middle of it.
+    const mostGateMs = () => Math.max(this.#budget.timeLeftMs, options.policy.graceMs)
+    const sessionShell = options.shell && new SessionShell({ ...options, ...options.shell, leftMs: mostGateMs })
     this.#turns = new CurrentTurn({
       ...options,
+      sessionShell,
       answers: this.#answers,
       budget: this.#budget,
       retryPolicy: this.#retryPolicy,
@@ -97,8 +102,6 @@ export class SessionRunner {
     })
     this.#planChange = new PlanChange(options.log, text => options.redactor.text(text))
     this.#memory = new MemoryAtHand(options)
-    // A claim is not left unproved for a limit that is reached in the middle of it.
-    const mostGateMs = () => Math.max(this.#budget.timeLeftMs, options.policy.graceMs)
     this.#proof = new Proof({ ...options, bounded, mostGateMs })
     this.#rounds = new Rounds({
       ...options,
@@ -123,7 +126,7 @@ export class SessionRunner {
       review: (causes, tree) => this.#review(causes, tree),
     })
     const byItself = { claim: this.#claim, scopes: this.#scopes, answers: this.#answers }
-    this.#steps = new OwnSteps({ ...options, ...byItself, mostCommandMs: mostGateMs })
+    this.#steps = new OwnSteps({ ...options, ...byItself, sessionShell, mostCommandMs: mostGateMs })
   }
 
   /** The state of the session: the fold of its journal. */
@@ -429,9 +432,10 @@ export class SessionRunner {
 
   /** Says what threads are not to read and nothing keeps them from. */
   #tellUnhidden(): void {
-    const { template, engines } = this.#options
+    const { template, engines, closed } = this.#options
+    const hidden = closed()
     const paths = template.threads.flatMap(({ thread }) =>
-      engines.of(thread).hidesFiles ? [] : (thread.unreadable ?? []),
+      engines.of(thread).hidesFiles ? [] : (withoutSecrets(thread, hidden).unreadable ?? []),
     )
     if (paths.length === 0) return
     const [first, ...others] = new Set(paths)

@@ -10,6 +10,7 @@ import { type ClaimProof, emitRestored } from './claim.ts'
 import { OUTPUT_CHARACTERS } from './gates.ts'
 import type { RunnerOptions } from './options.ts'
 import type { Scopes } from './scope/scopes.ts'
+import type { SessionShell } from './shell/session-shell.ts'
 
 export interface OwnStepsOptions
   extends Pick<
@@ -29,6 +30,8 @@ export interface OwnStepsOptions
   claim: ClaimProof
   scopes: Scopes
   answers: Answers
+  /** Null: no commands are run with secrets. */
+  sessionShell: SessionShell | null
   /** The time that a command may take at most, ms. */
   mostCommandMs(): number
 }
@@ -113,6 +116,9 @@ export class OwnSteps {
         return tree
       case 'claim':
         return await this.#options.claim.nominate(number)
+      case 'confirm-secret':
+        await this.#confirm(number, step.key)
+        return null
       case 'leave-scope':
         await this.#options.scopes.giveUp(truncate(step.why, NOTE_CHARACTERS), number)
         return tree
@@ -195,6 +201,14 @@ export class OwnSteps {
         ? { ...UNWRITTEN, problem: `what was to be kept in ${file} is not kept any more.` }
         : await this.#keepText(file, text, name, kindOf(file))
     log.emit({ type: 'kept', step, file, ...kept })
+  }
+
+  async #confirm(step: number, key: string): Promise<void> {
+    const { log, sessionShell } = this.#options
+    if (sessionShell === null)
+      throw new TemplateError(`the template "${log.state.template}" has no commands run with secrets`)
+    const confirmed = await sessionShell.confirm(key, this.#until())
+    if (confirmed !== null) log.emit({ type: 'secret-confirmed', step, key, ...confirmed })
   }
 
   /** Keeps a text, without its secrets, in a file of the session's folder; with a name as an output, too. */
@@ -333,6 +347,8 @@ function nameOf(step: OwnStep, { scope }: SessionState): string {
       return step.file
     case 'gates':
       return step.gates[0]?.name ?? ''
+    case 'confirm-secret':
+      return step.key
     default:
       return unreachable(step)
   }

@@ -28,12 +28,12 @@ export function howToGoOn({ id, outcome, limits, used, waiting, directory }: Sto
     case 'replayed':
       return null
     case 'planned':
-      return `To carry it out: ${resumeWithMore({ id, limits, used, directory })}${kept}`
+      return `To carry it out: ${resumeWithMore({ id, outcome, limits, used, directory })}${kept}`
     case 'limit':
     case 'needs-person':
     case 'stalled':
     case 'interrupted':
-      return `To go on: ${resumeWithMore({ id, limits, used, directory })}${kept}`
+      return `To go on: ${resumeWithMore({ id, outcome, limits, used, directory })}${kept}`
     default:
       return unreachable(outcome)
   }
@@ -44,9 +44,19 @@ export function resumeCommand(id: string, directory: string | null): string {
   return `codemachine resume ${id}${here(directory)}`
 }
 
-/** As `resumeCommand`, with more of what the session has used up. */
-export function resumeWithMore({ id, limits, used, directory }: Omit<Stop, 'outcome' | 'waiting'>): string {
-  return `codemachine resume ${id}${more(limits, used)}${here(directory)}`
+/** As `resumeCommand`, with more of what the session has used up, and with what it has ended for want of, as one line. */
+export function resumeWithMore({
+  id,
+  outcome,
+  limits,
+  used,
+  directory,
+}: Omit<Stop, 'outcome' | 'waiting'> & { outcome: SessionOutcome | null }): string {
+  const hint = outcome?.kind === 'needs-person' ? outcome.hint : null
+  const keys = hint?.do === 'secret' ? hint.keys : []
+  const secrets = keys.map(key => `codemachine secret set ${key}${here(directory)}; `).join('')
+  const network = hint?.do === 'network' ? ' --network' : ''
+  return `${secrets}codemachine resume ${id}${more(limits, used)}${network}${here(directory)}`
 }
 
 /** The `-C` flag of a command for this work directory, with a space before it; empty if none was named. */

@@ -1,5 +1,5 @@
 import type { RecordedOf } from '../core/events/events.ts'
-import type { Choice, OpenDecision } from '../core/rules/decision.ts'
+import { type Choice, GIVE_SECRET, type OpenDecision } from '../core/rules/decision.ts'
 import { PLAN_DECISION } from '../core/state/plan.ts'
 import type { SessionState } from '../core/state/state.ts'
 import { here } from './commands.ts'
@@ -94,7 +94,7 @@ export function decisionLines(
   decision: OpenDecision,
   { now, directory, about }: { now: number; directory: string | null; about: readonly string[] },
 ): string[] {
-  const { title, choices, default: usual, file, until } = decision
+  const { title, choices, default: usual, file, until, secret } = decision
   const left =
     usual === null
       ? `It waits until ${formatMoment(until, now)} at the longest.`
@@ -105,7 +105,11 @@ export function decisionLines(
     ...choicesInWords({ choices, file }),
     left,
     'To decide:',
-    ...choices.map(choice => `  ${decideCommand(choice, directory)}`),
+    ...choices.map(choice =>
+      secret !== undefined && choice.id === GIVE_SECRET
+        ? `  codemachine secret set ${secret.key}${here(directory)}`
+        : `  ${decideCommand(choice, directory)}`,
+    ),
   ]
 }
 

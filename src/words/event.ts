@@ -65,9 +65,12 @@ import {
 import { oneLine } from './safe-text.ts'
 import {
   describeCommandRun,
+  describeConfirmed,
   describeEntered,
   describeKept,
   describeLooked,
+  describeSecretAsked,
+  describeShellRun,
   describeWrote,
   statusOfWork,
   titleOfRound,
@@ -147,6 +150,11 @@ const DESCRIBERS: { readonly [T in Recorded['type']]: Describer<RecordedOf<T>> |
   'gates-added': describeGatesAdded,
   'scope-entered': describeScopeEntered,
   'scope-left': describeScopeLeft,
+
+  'shell-ran': describeShellRun,
+  'secret-asked': describeSecretAsked,
+  'secret-set': ({ key }) => describe(`the secret ${key} was set`),
+  'secret-confirmed': describeConfirmed,
 
   'memory-broken': describeBrokenMemory,
   'repository-restored': describeRestoration,

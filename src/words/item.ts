@@ -1,4 +1,5 @@
 import { unreachable } from '../base/errors.ts'
+import { ASK_HUMAN, RUN_SHELL } from '../core/contracts/shell.ts'
 import { ASK_PERSON } from '../core/contracts/tools.ts'
 import type { Item, ItemFileChange, ItemStatus } from '../core/events/items.ts'
 import type { PlanStep } from '../core/state/state.ts'
@@ -17,6 +18,9 @@ export interface ItemPlace {
   session: string
   directory: string
 }
+
+/** Calls that do what an event of its own tells. */
+const TOLD_BY_EVENT: ReadonlySet<string> = new Set([RUN_SHELL, ASK_HUMAN])
 
 /** What a person is told of something that codex did; null if nothing. */
 export function describeItem(item: Item, { session, directory }: ItemPlace): Description | null {
@@ -43,7 +47,7 @@ export function describeItem(item: Item, { session, directory }: ItemPlace): Des
       return describeCall(`${item.server}/${item.tool}`, item, item.error)
     case 'tool-call':
       // The question that it asks is told by an event of its own.
-      if (item.tool === ASK_PERSON) return null
+      if (item.tool === ASK_PERSON || (item.status === 'completed' && TOLD_BY_EVENT.has(item.tool))) return null
       return describeCall(item.tool, item, null)
     case 'sub-agent':
       return describeSubAgent(item)

@@ -15,6 +15,7 @@ import type { Cost } from '../core/rules/cost.ts'
 import type { HoldEnd } from '../core/rules/decision.ts'
 import type { Forecast } from '../core/rules/forecast.ts'
 import type { SessionState } from '../core/state/state.ts'
+import { here } from './commands.ts'
 import { wordsForDeciding } from './decision.ts'
 import { isAccessRefused, SHELL_HINTS, type Tone, wordsForCause } from './names.ts'
 import {
@@ -142,6 +143,10 @@ export function wordsForHint(hint: OutcomeHint): string {
       return hint.outOfTime
         ? `Nobody has decided it before its time was used up; codemachine resume ${hint.session} with a longer --max-time asks it again.`
         : `Nobody has decided it in time; codemachine resume ${hint.session} asks it again.`
+    case 'secret':
+      return `To go on, type: ${hint.keys.map(key => `codemachine secret set ${key}${here(hint.directory)}`).join('; ')}; codemachine resume${here(hint.directory)}`
+    case 'network':
+      return `codemachine resume --network${here(hint.directory)} goes on with the network.`
     case 'say':
       return hint.text
     default:

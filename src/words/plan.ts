@@ -1,5 +1,6 @@
 import { unreachable } from '../base/errors.ts'
 import { formatBytes } from '../base/text.ts'
+import { ASK_HUMAN, RUN_SHELL } from '../core/contracts/shell.ts'
 import { RUN_AGENT } from '../core/contracts/tools.ts'
 import type { ShownPlan } from '../core/contracts/view.ts'
 import type { RecordedOf } from '../core/events/events.ts'
@@ -200,15 +201,23 @@ export function isDelegation(item: Item): boolean {
   return item.kind === 'tool-call' && item.tool === RUN_AGENT
 }
 
+const OF_SHELL: ReadonlySet<string> = new Set([RUN_SHELL, ASK_HUMAN])
+/** A call for which nothing is run is answered within this, ms; a command in a sandbox takes longer. */
+const NOTHING_RUN_MS = 50
 /** A call that is refused is answered within this, ms; whoever works takes longer. */
 const REFUSED_WITHIN_MS = 1000
 
-/** Whether an item is a call that gave an agent a task, which is told of that agent; one that was refused is told of itself. */
+/**
+ * Whether an item is a call that is told otherwise: of the agent that it gave a task, or by the command that it had run or the
+ * secret that it asked for. One that was refused is told of itself.
+ */
 export function isToldOfAgent(
   { item, at }: { item: Item; at: string },
   { agents }: Pick<SessionState, 'agents'>,
 ): boolean {
-  if (item.kind !== 'tool-call' || !isDelegation(item)) return false
+  if (item.kind !== 'tool-call') return false
+  if (OF_SHELL.has(item.tool)) return item.status === 'completed' || (item.durationMs ?? 0) > NOTHING_RUN_MS
+  if (!isDelegation(item)) return false
   if (item.status === 'completed') return true
   const tookMs = item.durationMs ?? 0
   const beganAt = Date.parse(at) - tookMs

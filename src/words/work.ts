@@ -3,6 +3,7 @@ import type {
   BoardMark,
   BoardRow,
   CardFact,
+  CardRow,
   ReportSection,
   RoundTitle,
   ShownPlan,
@@ -25,7 +26,8 @@ export interface ShownBoard {
 }
 
 const MOST_ROWS = 500
-const MOST_FACTS = 4
+const MOST_FACTS = 6
+const MOST_FACT_ROWS = 200
 const ID_CHARS = 60
 const NAME_CHARS = 400
 const LINE_CHARS = 120
@@ -123,6 +125,8 @@ export function wordsForStep(state: SessionState, step: StepName): { words: stri
       return { words: `keeping ${shown}`, short: shown }
     case 'gates':
       return { words: 'adding gates', short: 'gates' }
+    case 'confirm-secret':
+      return { words: `looking for the secret ${shown}`, short: shown }
     // Of a later version.
     default:
       return { words: `${oneLine(kind, LINE_CHARS)} ${shown}`, short: shown }
@@ -178,6 +182,59 @@ export function describeCommandRun(event: RecordedOf<'command-ran'>, state: Sess
   )
 }
 
+/** How a command that codemachine has run for an agent came out, with the last lines that it printed if that is not good. */
+export function describeShellRun(event: RecordedOf<'shell-ran'>): Description {
+  const { command, status, durationMs, stdout, stderr } = event
+  const names = namesOfSecrets(event)
+  const isBad = status !== 'passed' && status !== 'broken-off'
+  const line = `run${names === '' ? '' : ` ${names}`}: ${wordsForGate(event)}, ${formatDuration(durationMs)}: ${oneLine(command, LINE_CHARS)}`
+  return describe(
+    [line, ...remarksOnShellRun(event), ...(isBad ? lastLinesShown(stderr.trim() === '' ? stdout : stderr) : [])].join(
+      '\n',
+    ),
+    isLeak(event) ? 'bad' : toneOf(status),
+  )
+}
+
+/** `with STRIPE_KEY, MAIL_TOKEN`; empty for a command without secrets. */
+export function namesOfSecrets({ secrets }: Pick<RecordedOf<'shell-ran'>, 'secrets'>): string {
+  return secrets.length === 0 ? '' : `with ${namesIn(secrets)}`
+}
+
+/** What a person should know of such a command beside what it printed, a line each. */
+export function remarksOnShellRun(event: RecordedOf<'shell-ran'>): string[] {
+  const { problem, withheld, printed = [], leaked = [] } = event
+  return [
+    ...(problem === null ? [] : [oneLine(problem, PROBLEM_CHARS)]),
+    ...(withheld ? ['its output is kept back, for a secret of it is too short to be found in it'] : []),
+    ...(printed.length === 0 ? [] : [`it has printed ${namesIn(printed)}, which was taken out`]),
+    ...(isLeak(event)
+      ? [`a secret was found in ${namesIn(leaked)}; agents cannot read it any more, and no savepoint has it`]
+      : []),
+  ]
+}
+
+function namesIn(names: readonly string[]): string {
+  const shown = names.slice(0, MOST_FILES).map(name => oneLine(name, PATH_CHARS))
+  return withRest(shown, names.length).join(', ')
+}
+
+function isLeak({ leaked = [] }: RecordedOf<'shell-ran'>): boolean {
+  return leaked.length > 0
+}
+
+/** The secret that an agent needs, and what for. */
+export function describeSecretAsked({ key, question, reason }: RecordedOf<'secret-asked'>): Description {
+  const why = reason === null ? [] : [`the one that is there does not do: ${oneLine(reason, PROBLEM_CHARS)}`]
+  return describe([`needs the secret ${key}: ${oneLine(question, PROBLEM_CHARS)}`, ...why].join('\n'), 'warning')
+}
+
+/** Whether a secret is there, and the right one. */
+export function describeConfirmed({ key, ok, problem }: RecordedOf<'secret-confirmed'>): Description {
+  if (ok) return describe(`the secret ${key} is there`, 'good')
+  return describe(`the secret ${key} cannot be used: ${oneLine(problem ?? '', PROBLEM_CHARS)}`, 'warning')
+}
+
 function toneOf(status: RecordedOf<'command-ran'>['status']): Tone {
   if (status === 'passed') return 'good'
   return status === 'broken-off' ? 'quiet' : 'warning'
@@ -224,13 +281,28 @@ export function cardOfWork(state: SessionState): readonly CardFact[] {
     view =>
       listOf(view.card?.(state.work, state) ?? [], 'card')
         .slice(0, MOST_FACTS)
-        .map(({ label, text }, at) => ({
+        .map(({ label, text, rows, isToCopy }, at) => ({
           label: truncate(textOf(label, `card[${at}].label`), LABEL_CHARS),
           text: clipEnd(textOf(text, `card[${at}].text`).trim(), FACT_CHARS),
+          ...(rows === undefined ? {} : { rows: readCardRows(rows, `card[${at}].rows`) }),
+          ...(isToCopy === true ? { isToCopy } : {}),
         })),
     problem => [{ label: 'work', text: problem }],
   )
   return facts ?? []
+}
+
+function readCardRows(rows: readonly CardRow[], what: string): readonly CardRow[] {
+  return listOf(rows, what)
+    .slice(0, MOST_FACT_ROWS)
+    .map(({ text, mark }, at) => {
+      if (mark !== undefined && !MARKS.has(mark))
+        throw new TypeError(`${what}[${at}].mark is none of ${[...MARKS].join(', ')}`)
+      return {
+        text: truncate(textOf(text, `${what}[${at}].text`), NAME_CHARS),
+        ...(mark === undefined ? {} : { mark }),
+      }
+    })
 }
 
 /** The template's own section of the report; null if it has none. Bounded, not safe. Pure. */

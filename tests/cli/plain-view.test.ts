@@ -113,6 +113,16 @@ describe('each event is a line', () => {
     kept: 'kept plan/v1.md (2 KiB)\n',
     'gates-added': 'added to what has to pass before done: gates npm run lint (A person accepted it with the plan.)\n',
     'scope-entered': 'step fix is worked on until it is done by itself: gates npm test\n',
+    'shell-ran': `run with STRIPE_API_KEY: failed (exit code 22), 310 ms: curl -s -H "Authorization: Bearer $STRIPE_API_KEY" https://api.example.com/v1/charges
+          it has printed STRIPE_API_KEY, which was taken out
+          a secret was found in debug.log; agents cannot read it any more, and no savepoint has it
+            curl: (22) The requested URL returned error: 401 for [secret STRIPE_API_KEY]
+`,
+    'secret-asked': `needs the secret STRIPE_API_KEY: A test key of the payment service, from its page "Developers".
+          the one that is there does not do: The service answered 401: the key needs the right to read charges.
+`,
+    'secret-set': 'the secret STRIPE_API_KEY was set\n',
+    'secret-confirmed': 'the secret STRIPE_API_KEY cannot be used: Its check failed (exit code 22).\n',
     'scope-left': 'step fix is left, and is not done: It has had 10 rounds.\n',
     'gate-started': '',
     'gate-ended': `gate tests: failed (exit code 1), 4.2 s
@@ -175,6 +185,16 @@ describe('each event is a line', () => {
     'goes on by itself': 'nobody has said how it goes on: going on by itself\n',
     'goes on by a changed plan': 'a person wants the plan changed, and goes on by it: Do the docs first.\n',
     'looked at much': 'looked: plan\n',
+    'a command with a short secret': `run with STRIPE_API_KEY: failed (exit code 22), 40 ms: ./charge
+          its output is kept back, for a secret of it is too short to be found in it
+`,
+    'asks for a secret': `you decide: Which database?
+          SQLite is there already.
+            See docs/database.md
+            sqlite: Keep SQLite
+            other: Another one (say which)
+          after 10 min without an answer: Keep SQLite; codemachine decide says how to answer
+`,
     'a round that only looks': expected['round-started'],
     'a text that was looked for': 'context.md was not kept: the folder is a link.\n',
     'a text that is kept in the records, too': 'plan/v1.md was not kept: plan is a link.\n',

@@ -31,6 +31,7 @@ import type { Audience, RunnerPolicy } from '../../src/run/options.ts'
 import { PersonAsked } from '../../src/run/person.ts'
 import { SessionLog } from '../../src/run/session-log.ts'
 import { SessionRunner } from '../../src/run/session-runner.ts'
+import type { ShellMeans } from '../../src/run/shell/session-shell.ts'
 import { goalKind } from '../../src/templates/goal/goal.ts'
 import { OWN_TEMPLATES } from '../../src/templates/registry.ts'
 import { openScopedMemory } from '../../src/workspace/memory/scope-memory.ts'
@@ -94,6 +95,8 @@ export interface PlayOptions {
   usageOnceAsked?: () => Promise<UsageLimits | null>
   /** What a second turn in the same thread does; without it, the thread has gone. */
   carryOn?: Play
+  /** Called with what that turn is told. */
+  onCarryOn?: (input: string) => void
   /** Whether a turn takes what a person says; true if left out. */
   takesSteering?: (said: readonly string[]) => boolean
   /** What else it is resumed with. */
@@ -132,6 +135,8 @@ export interface PlayOptions {
   peoplesFiles?: FolderFiles
   /** The providers that there are, which all answer; none if left out. */
   providers?: readonly Provider[]
+  /** What runs the commands that agents want run with secrets; nothing does if left out. */
+  shell?: ShellMeans
   /** Where no step writes. */
   recordsRoot?: string
   /** The files of a tree that are changed or gone in another. */
@@ -259,6 +264,8 @@ export async function playSession(plays: readonly Play[], options: PlayOptions):
     means: playedMeans(options),
     recordsRoot: options.recordsRoot ?? join(options.folder, 'records'),
     agents: { book: options.book ?? nobody, directory: options.folder, platform: process.platform, atOnce: 1 },
+    closed: () => options.shell?.secrets.unreadable() ?? [],
+    shell: options.shell ?? null,
     policy: {
       graceMs: 300_000,
       maxWaitMs: 24 * 3_600_000,
@@ -413,7 +420,10 @@ function playedRound(
       ran.efforts.push(spec.effort)
       return await play(plays[Math.min(ran.inputs.length, plays.length) - 1] ?? (() => worked), of)
     },
-    carryOn: async () => (options.carryOn && run ? await play(options.carryOn, run) : null),
+    async carryOn(input) {
+      options.onCarryOn?.(input)
+      return options.carryOn && run ? await play(options.carryOn, run) : null
+    },
     steer: async text => {
       said.push(text)
       const takes = run !== null && (options.takesSteering?.(said) ?? true)

@@ -66,6 +66,14 @@ const WORDS: { [K in OutcomeHint['do']]: [Extract<OutcomeHint, { do: K }>, strin
     { do: 'decide', session: '20261120_1', title: 'Which database?' },
     'Nobody has decided it in time; codemachine resume 20261120_1 asks it again.',
   ],
+  secret: [
+    { do: 'secret', keys: ['API_KEY', 'DB_URL'], directory: '/home/ann/my shop' },
+    "To go on, type: codemachine secret set API_KEY -C '/home/ann/my shop'; codemachine secret set DB_URL -C '/home/ann/my shop'; codemachine resume -C '/home/ann/my shop'",
+  ],
+  network: [
+    { do: 'network', directory: '/home/ann/shop' },
+    'codemachine resume --network -C /home/ann/shop goes on with the network.',
+  ],
   say: [{ do: 'say', text: 'Log in.' }, 'Log in.'],
 }
 

@@ -297,12 +297,14 @@ test('a view may say much, of which a card and a report show what has room there
   const long = 'x'.repeat(50_000)
   const state = stateOf(
     kindOf({
-      card: () => Array.from({ length: 9 }, () => ({ label: 'a long label', text: long })),
+      card: () =>
+        Array.from({ length: 9 }, () => ({ label: 'a long label', text: long, rows: Array(300).fill({ text: long }) })),
       report: () => ({ title: long, note: long, text: long }),
     }),
   )
   const card = cardOfWork(state)
-  expect([card.length, card[0]?.label]).toEqual([4, 'a long …'])
+  expect([card.length, card[0]?.label]).toEqual([6, 'a long …'])
+  expect([card[0]?.rows?.length, card[0]?.rows?.[0]?.text.length]).toEqual([200, 400])
   const section = sectionOfWork(state)
   expect([section?.title.length, section?.note?.length]).toEqual([120, 400])
   for (const text of [card[0]?.text, section?.text]) expect(text).toMatch(/^x+\n\[… \d+ more characters\]$/)
@@ -373,7 +375,7 @@ test('nothing that a view says steers the terminal, breaks a line or is read as 
         round: () => ({ title: long, lines: [long, long] }),
         status: () => long,
         board: () => [row, row],
-        card: () => [{ label: long, text: long }],
+        card: () => [{ label: long, text: long, rows: [{ mark: 'done', text: long }] }],
         report: () => ({ title: long, note: long, text: long }),
       })
       const state = stateOf(kind)

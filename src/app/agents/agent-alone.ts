@@ -49,6 +49,7 @@ import { projectAround } from '../find.ts'
 import type { RunOptions } from '../library.ts'
 import { settingsOf } from '../open-run.ts'
 import { allowanceAtStart, policyOf, refuseUnpricedAgent, runOverridesOf } from '../resume-terms.ts'
+import { closedPaths, openSessionSecrets } from '../secrets/session-secrets.ts'
 import { openAgentBook } from '../template-factory.ts'
 import { Watchers } from '../watch/live-share.ts'
 import { directoryOf, type World } from '../world.ts'
@@ -223,6 +224,8 @@ async function carryOut(work: Work): Promise<AloneEnd> {
       platform,
       atOnce: work.settings.agents.atOnce,
     },
+    closed: closedPaths(records, openSessionSecrets(records, codex)),
+    shell: null,
     policy: policyOf({ ...work.settings, maxWait: waitOf(work) }),
     recordsRoot: records.root,
     roundsDirectory,

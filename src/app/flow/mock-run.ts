@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { loadAgents } from '../../agents/agent.ts'
 import { Cleanup, UserError } from '../../base/errors.ts'
 import { version } from '../../base/package.ts'
-import { type Redactor, redactorOf } from '../../base/redactor.ts'
+import type { Redactor } from '../../base/redactor.ts'
 import { Engines } from '../../core/contracts/engine.ts'
 import { NO_MEMORY } from '../../core/contracts/memory.ts'
 import { inEffect, type Template } from '../../core/contracts/template.ts'
@@ -29,7 +29,7 @@ import type { RepositoryGuard, WorkTree } from '../../run/claim.ts'
 import { PersonAsked } from '../../run/person.ts'
 import { endSessionBrokenOff, openDiskReserve, SessionLog } from '../../run/session-log.ts'
 import { SessionRunner } from '../../run/session-runner.ts'
-import { openRedactor, secretVariables } from '../../secrets/secrets.ts'
+import { openRedactor } from '../../secrets/secrets.ts'
 import type { LoadedSettings } from '../../settings/load.ts'
 import type { Settings } from '../../settings/schema.ts'
 import { scopeFolder, sessionFolder } from '../../workspace/memory/session-folder.ts'
@@ -86,16 +86,16 @@ export async function runMock(world: World, mock: MockRun, observer: RunObserver
 /** As that of a real run, but for a codex whose home is not there: then it has no secrets. */
 async function redactorFor(
   { env, home, clock }: World,
-  { root }: Records,
+  { root, secrets: project }: Records,
   { settings, providers }: LoadedSettings,
 ): Promise<Redactor> {
   const keys = [...providers.values()].flatMap(({ keyEnv }) => keyEnv ?? [])
   try {
     const { path } = await chooseCodexHome({ setting: settings.codexHome, env, home, codemachineHome: root })
-    return openRedactor({ env, codexHome: path, clock, keys })
+    return openRedactor({ env, codexHome: path, project, clock, keys })
   } catch (error) {
     if (!(error instanceof UserError)) throw error
-    return redactorOf(secretVariables(env, keys))
+    return openRedactor({ env, codexHome: null, project, clock, keys })
   }
 }
 
@@ -235,6 +235,8 @@ async function runToEnd(work: Work, log: SessionLog, memory: MemoryFiles, opened
       platform: world.platform,
       atOnce: 1,
     },
+    closed: () => [],
+    shell: null,
     policy: policyOf(settings),
     recordsRoot: records.root,
     roundsDirectory: join(records.sessionFolder(id), 'rounds'),

@@ -22,8 +22,11 @@ const DIFF_BYTES = 8 * 1024 * 1024
 /** The most that is kept of what a command of a template printed. */
 const COMMAND_CHARACTERS = 16_000
 
-/** With what the claims of a run's sessions are proved. */
-export function proofEnvironment({ clock }: World, run: Run): ProofEnvironment {
+/**
+ * With what the claims of a run's sessions are proved.
+ * @param closed absolute paths that no command may read or make, as of now
+ */
+export function proofEnvironment({ clock }: World, run: Run, closed: () => readonly string[]): ProofEnvironment {
   const { commands, fingerprints, savepoints, redactor, settings, records } = run
   const changedProtected: ProofEnvironment['changedProtected'] = (gates, before, after) =>
     fingerprints.mending(git => protectedChanges({ gates, before, after, git }))
@@ -37,18 +40,18 @@ export function proofEnvironment({ clock }: World, run: Run): ProofEnvironment {
     }
   }
   const { directory } = records
-  const onGates = { door: commands, redact: (text: string) => redactor.text(text) }
+  const onGates = () => ({ door: commands, redact: (text: string) => redactor.text(text), unreadable: closed() })
   return {
     // Whether it is flaky matters where it decides.
     runGate: (gate, { when, ...place }) => {
       // The rounds may have been given less since a scope was entered.
       const network = gate.network && reachesNetwork(settings)
-      return runGate({ ...gate, network }, { ...onGates, ...place, isAgainOnFailure: when === 'claim' })
+      return runGate({ ...gate, network }, { ...onGates(), ...place, isAgainOnFailure: when === 'claim' })
     },
     runCommand: ({ readOnly, ...command }, place) =>
       runGate(
         { ...command, required: false, protect: [], everyRound: false },
-        { ...onGates, ...place, isAgainOnFailure: false, mostCharacters: COMMAND_CHARACTERS, readOnly },
+        { ...onGates(), ...place, isAgainOnFailure: false, mostCharacters: COMMAND_CHARACTERS, readOnly },
       ),
     async keepSavepoint(of) {
       const [kept, notLookedAt] = await Promise.all([

@@ -31,6 +31,7 @@ export function openSessionFiles(
 ): SessionFiles {
   const { id } = log.state
   const { gates } = withoutScope(log.state)
+  const keepsTraces = log.state.kind?.usesShell === true
   const { memory, scopes, folder } = openScopedMemory({
     place,
     directory: records.directory,
@@ -66,8 +67,10 @@ export function openSessionFiles(
       async take(signal) {
         if (log.state.scope !== null) next = null
         fingerprints.protect(globsLookedAt(gatesOfAll(looking()), log.state.kind?.addsGates))
-        // What codex has laid there is not the agent's work, and nothing of the project for a gate.
-        await traces.removeFiles()
+        // What codex has laid there is not the agent's work, and nothing of the project for a gate. Where commands run beside the
+        // rounds it stays, for another app-server may need it just now.
+        if (keepsTraces) fingerprints.passOver(traces.isLaid)
+        else await traces.removeFiles()
         return await looks.take(signal)
       },
       changed: (before, after) => fingerprints.changed(before, after),

@@ -1,3 +1,30 @@
+import type { Secret } from '../../base/redactor.ts'
+
+/** The secrets of the project that a session works in. Their values lie in the records, out of reach of the model. */
+export interface SessionSecrets {
+  /** A secret as it is now; null if there is none of that name. A `UserError` for one that is kept but cannot be read. */
+  get(key: string): Promise<StoredSecret | null>
+  /**
+   * Absolute paths that no command of an agent may read or make, as of now: `.env` files, the records, files in which a
+   * secret was found. Synchronous and bounded; each path's folder is there.
+   */
+  unreadable(): readonly string[]
+  /**
+   * Searches the files of the work directory that were made or changed since for the values of secrets and their forms.
+   * @param since ms, wall clock
+   * @returns paths relative to the work directory, with `/`; `problem`: one sentence if not all could be searched
+   */
+  search(
+    since: number,
+    secrets: readonly Secret[],
+    signal: AbortSignal,
+  ): Promise<{ files: readonly string[]; problem: string | null }>
+  /** These files (relative, with `/`) are unreadable from now on, and left out of savepoints and diffs. Kept in the records. */
+  hide(files: readonly string[]): Promise<void>
+  /** What was stored a moment ago is known to the redactor from here on. */
+  refresh(): void
+}
+
 /** A secret of a project as it is kept. */
 export interface StoredSecret {
   key: string

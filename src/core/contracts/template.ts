@@ -79,6 +79,11 @@ export interface RoundSpec {
    * when it does not: the round ends as `interrupted`, with a message that says so. Left out: as long as the session may.
    */
   timeoutMs?: number
+  /**
+   * Whether its agent works without tools: each message is a JSON object that names a command, which codemachine runs and
+   * answers in the same thread, until one says that it is done, or after so many commands. Left out: one turn.
+   */
+  stepwise?: { mostCommands: number }
   /** The scope that it works in, which the first such round enters; left out: it works on the goal of the session. */
   scope?: RoundScope
 }
@@ -170,6 +175,11 @@ export type OwnStep =
    * a sentence. Comes as `gates-added`. Only of a kind with `addsGates`, and not in a scope.
    */
   | { kind: 'gates'; gates: readonly ScopeGate[]; why: string }
+  /**
+   * Looks whether the secret of this name is there, and its check passes, if it has one. Comes as `secret-confirmed`. Only of
+   * a kind with `usesShell`.
+   */
+  | { kind: 'confirm-secret'; key: string }
 
 /**
  * A text file that a step writes; `path`: relative to the work directory, with `/`. `output`: the whole kept text of it.
@@ -262,6 +272,11 @@ export interface TemplateKind<S = unknown> {
   isSummedUp?(own: S, session: SessionState): boolean
   /** Whether it adds gates while a session runs (`gates`): then what these may run through is looked at before its first round. */
   readonly addsGates?: true
+  /**
+   * Whether its rounds have commands run by codemachine (`run_shell`), with secrets of the project if they need them: then its
+   * agents cannot read these, nor the records. Left out: they have none.
+   */
+  readonly usesShell?: true
   /** The state of its own that a session begins in, which the first `enter` leaves; left out: none. */
   readonly firstState?: string
   /** What it can be told beside the goal, in `options` of `session-created`; left out: nothing, or what its own command makes. */
@@ -325,6 +340,8 @@ export interface TemplateSetup {
    * yet, and the environment; and what takes the secrets out of a text before it is shortened. Left out: they run none.
    */
   looks?: { gitDir: string; env: Readonly<Record<string, string | undefined>>; redact(text: string): string }
+  /** Whether commands of the session reach the network; left out: they do not. */
+  network?: true
   /** Of a call: the agent that is asked, and for what, and what its profile has it told beside its prompt; left out otherwise. */
   call?: { agent: string; task: string; instructions?: string }
 }
@@ -385,6 +402,11 @@ export interface Template {
    * Pure. Left out: what fits is used.
    */
   answerProblem?(round: RoundSpec, value: unknown, session: SessionState): AnswerProblem | null
+  /**
+   * Why no command of an agent may have a secret now, a sentence for the agent; null: they may. Asked for each command and
+   * each question for a secret. Pure. Left out: they may.
+   */
+  refusesSecrets?(session: SessionState): string | null
   /** Keeps what a round has come to that worked and made no claim; `session`: after it. A sentence if that failed. */
   afterRound?(session: SessionState): Promise<string | null>
   /** Keeps what the session has come to; `session`: as it will have ended. A sentence if that failed. */

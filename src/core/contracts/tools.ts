@@ -75,19 +75,19 @@ export function readRunAgent(args: unknown): AgentTask | { problem: string } {
   return readCall(schema, args, { fields: '`agent`, `task` and `paths`', result: 'No agent was started' })
 }
 
-/** The arguments of a call; or what is wrong with them. `words`: what the call takes, and what became of it. */
-function readCall<T>(
+/** The arguments of a call; or what is wrong with them. `fields`: what it takes; `result`: what became of it; `call`: what is to be done again. */
+export function readCall<T>(
   schema: v.GenericSchema<unknown, T>,
   args: unknown,
-  words: { fields: string; result: string },
+  { fields, result, call = 'call it' }: { fields: string; result: string; call?: string },
 ): T | { problem: string } {
   const read = v.safeParse(schema, args)
   if (read.success) return read.output
   const [issue] = read.issues
   const place = v.getDotPath(issue)
-  if (place === null) return { problem: `Call it with an object of ${words.fields}.` }
+  if (place === null) return { problem: `${call[0]?.toUpperCase()}${call.slice(1)} with an object of ${fields}.` }
   const what = issue.received === 'undefined' ? 'is missing' : `is wrong: ${issue.message}`
-  return { problem: `\`${place}\` ${what}. ${words.result}; call it again.` }
+  return { problem: `\`${place}\` ${what}. ${result}; ${call} again.` }
 }
 
 /** Name of the tool by which an agent asks what only a person can decide. */
@@ -130,7 +130,8 @@ export const askPersonTool: HostTool = {
   },
 }
 
-const text = (most: number) => {
+/** A text of at most so many characters, and not empty, as a schema of a tool's arguments. */
+export const text = (most: number): v.GenericSchema<unknown, string> => {
   return v.pipe(
     v.string('use a text'),
     v.trim(),

@@ -14,7 +14,7 @@ export interface TemplateView<S = unknown> {
   status?(own: S, session: SessionState): string | null
   /** The work, row by row, of which the first 500 are shown. Left out: the tasks of its plan, or of `tasks.json`. */
   board?(own: S, session: SessionState): readonly BoardRow[]
-  /** What the card at the end says first: at most four facts. */
+  /** What the card at the end says first: at most six facts. */
   card?(own: S, session: SessionState): readonly CardFact[]
   /** A section of its own in the report; null: none. */
   report?(own: S, session: SessionState): ReportSection | null
@@ -82,7 +82,18 @@ export interface BoardRow {
 /** A fact of the card; `label`: at most eight letters, such as `built`. */
 export interface CardFact {
   label: string
+  /** Empty: its rows say it. */
   text: string
+  /** Below the text, at most 200: the first are shown, and how many more there are. Left out: none. */
+  rows?: readonly CardRow[]
+  /** The text is a path or a command, which is not cut where it is longer than a line; left out: it is. */
+  isToCopy?: true
+}
+
+/** A row of a fact; `mark`: how far it is, told in a word before the text, left out where that is not the question. */
+export interface CardRow {
+  text: string
+  mark?: BoardMark
 }
 
 /** A section of the report. */

@@ -7,10 +7,19 @@ import { planEvent } from './plan.ts'
 import { roundEvent } from './round.ts'
 import { anyOf, checkOf, moment } from './schema.ts'
 import { outcomeHint } from './shapes.ts'
-import { stepEvent } from './step.ts'
+import { shellEvent, stepEvent } from './step.ts'
 
 /** Everything that can happen in a session and is kept. */
-export const sessionEvent = anyOf('type', lifecycleEvent, roundEvent, stepEvent, fileEvent, planEvent, claimEvent)
+export const sessionEvent = anyOf(
+  'type',
+  lifecycleEvent,
+  roundEvent,
+  stepEvent,
+  shellEvent,
+  fileEvent,
+  planEvent,
+  claimEvent,
+)
 
 const isMoment = checkOf(moment)
 const isSessionEvent = checkOf(sessionEvent)

@@ -6,13 +6,13 @@ import type { Item } from './items.ts'
 import type { lifecycleEvent } from './lifecycle.ts'
 import type { planEvent } from './plan.ts'
 import type { roundEvent } from './round.ts'
-import type { stepEvent } from './step.ts'
+import type { shellEvent, stepEvent } from './step.ts'
 
 /**
  * Everything that can happen in a session and is kept: the journal is a list of these. Each is written once, as a schema:
  * its type, its check (`checks.ts`) and its rows in docs/events.md, which has the tree of their order, follow from it.
  */
-export type SessionEvent = LifecycleEvent | RoundEvent | StepEvent | FileEvent | PlanEvent | ClaimEvent
+export type SessionEvent = LifecycleEvent | RoundEvent | StepEvent | ShellEvent | FileEvent | PlanEvent | ClaimEvent
 
 /** The event of one type; of several, a union. */
 export type EventOf<T extends SessionEvent['type']> = Extract<SessionEvent, { type: T }>
@@ -23,6 +23,8 @@ export type LifecycleEvent = v.InferOutput<typeof lifecycleEvent>
 export type RoundEvent = v.InferOutput<typeof roundEvent>
 /** Events of the steps of a template that are no rounds. */
 export type StepEvent = v.InferOutput<typeof stepEvent>
+/** Events of the commands that codemachine runs for agents, and of the secrets that these need. */
+export type ShellEvent = v.InferOutput<typeof shellEvent>
 /** Events of the files: of the memory, the repository, the work tree. */
 export type FileEvent = v.InferOutput<typeof fileEvent>
 /** Events of a plan: whether it can be used, its tasks, and the agents that are given work. */

@@ -203,6 +203,10 @@ export const lifecycleEvent = variant('type', {
     ),
     default: about(nullOr(text), 'the id of the choice that is taken where nobody answers; `null`: none is'),
     file: about(optional(text), 'a file that it is about, relative to the work directory'),
+    secret: about(
+      optional(fields({ key: about(text, 'its name') })),
+      'the secret that it is about: `{ key }`. Who chooses `give` has stored it before; the answer has no value',
+    ),
     until: about(
       moment,
       'when the default is taken (at once, where nobody can be asked); without one, when the session ends as `needs-person`, at the latest when its time is used up; ISO 8601 in UTC',

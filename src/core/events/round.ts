@@ -52,7 +52,7 @@ export const roundEvent = variant('type', {
     ),
     part: about(
       optional(text),
-      'of a build, what it is for: `team-building`, `orchestration`, `summary`, or `last-look`, the only one that may claim done; of a workflow `step`, or `work` where a step is worked on round after round; of a change `plan`, `decompose`, `gather`, `act`, `fix` or `summary`; of a call `task`; left out otherwise',
+      'of a build, what it is for: `team-building`, `orchestration`, `summary`, or `last-look`, the only one that may claim done; of a workflow `step`, or `work` where a step is worked on round after round; of a change `plan`, `decompose`, `gather`, `act`, `fix` or `summary`; of a team `plan`, `work`, `test` or `review`; of a call `task`; left out otherwise',
     ),
   },
   'turn-started': {

@@ -87,6 +87,9 @@ export const outcomeHint = variant('do', {
   'free-disk-space': {},
   /** `outOfTime`: the time of the session is used up, too. */
   decide: { session: text, title: text, outOfTime: optional(literal(true)) },
+  /** Of the project in this directory, an absolute path. */
+  secret: { keys: listOf(text), directory: text },
+  network: { directory: text },
   say: { text },
 })
 

@@ -1,8 +1,33 @@
-import { about, anyValue, checkedAs, fields, listOf, nullOr, number, oneOf, optional, text, variant } from './schema.ts'
+import {
+  about,
+  anyValue,
+  checkedAs,
+  fields,
+  flag,
+  listOf,
+  literal,
+  nullOr,
+  number,
+  oneOf,
+  optional,
+  text,
+  variant,
+} from './schema.ts'
 import { gate, output } from './shapes.ts'
 
 /** A step that codemachine carries out by itself, without a round. */
-const stepKind = oneOf('look', 'command', 'write', 'note', 'claim', 'leave-scope', 'enter', 'keep', 'gates')
+const stepKind = oneOf(
+  'look',
+  'command',
+  'write',
+  'note',
+  'claim',
+  'leave-scope',
+  'enter',
+  'keep',
+  'gates',
+  'confirm-secret',
+)
 
 const step = about(number, 'as in `step-started`')
 
@@ -18,11 +43,11 @@ export const stepEvent = variant('type', {
     ),
     kind: about(
       checkedAs(text, stepKind),
-      '`look`: a function of the template looks at something; `command`: a line for a shell is run; `write`: files are written; `note`: something is said; `claim`: it is claimed that the goal is reached; `leave-scope`: a scope is left that is not done; `enter`: the template goes over into another state of its own; `keep`: a text is kept for people; `gates`: commands become gates of the session',
+      '`look`: a function of the template looks at something; `command`: a line for a shell is run; `write`: files are written; `note`: something is said; `claim`: it is claimed that the goal is reached; `leave-scope`: a scope is left that is not done; `enter`: the template goes over into another state of its own; `keep`: a text is kept for people; `gates`: commands become gates of the session; `confirm-secret`: it is looked whether a secret is there and the right one',
     ),
     name: about(
       text,
-      'what is looked at, the name of the command, the first file, the scope, the state, the first gate',
+      'what is looked at, the name of the command, the first file, the scope, the state, the first gate, the secret',
     ),
     timeoutMs: about(optional(number), 'of a command: how long it may take, ms; left out by older versions'),
   },
@@ -132,5 +157,53 @@ export const stepEvent = variant('type', {
       '`done`: a claim of it was accepted; `given-up`: the template leaves it, or it got nowhere',
     ),
     why: about(nullOr(text), 'why it is given up, a sentence; `null` if it is done'),
+  },
+})
+
+const key = about(text, 'the name of the secret, as of a variable')
+
+/** How a command of `run_shell` ended. */
+const shellStatus = oneOf('passed', 'failed', 'timed-out', 'not-started', 'broken-off')
+
+/** Events of the commands that codemachine runs for agents, and of the secrets that these commands need. */
+export const shellEvent = variant('type', {
+  'shell-ran': {
+    round: about(number, 'the round in which it was wanted'),
+    command: about(text, 'the line for a shell, at most 16,000 characters'),
+    secrets: about(listOf(text), 'the names of the secrets that it had as variables'),
+    status: about(
+      shellStatus,
+      '`passed`: its exit code is 0; `failed`; `timed-out`; `not-started`: there is nothing that could be run; `broken-off`: a person, a limit or the end of the round cut it short',
+    ),
+    exitCode: about(nullOr(number), '`null` if it did not end by itself'),
+    stdout: about(text, 'the end of what it printed, at most 16,000 characters'),
+    stderr: about(text, 'the same of its stderr'),
+    durationMs: number,
+    problem: about(nullOr(text), 'what stood in its way, a sentence; `null` if nothing did'),
+    withheld: about(
+      optional(literal(true)),
+      'its output is kept back whole, for it had a secret that is too short to be found in it',
+    ),
+    printed: about(optional(listOf(text)), 'the names of secrets that it has printed, and that were taken out'),
+    leaked: about(
+      optional(listOf(text)),
+      'files in which a secret was found after it, relative to the work directory, with `/`; agents cannot read them any more',
+    ),
+  },
+  'secret-asked': {
+    round: about(number, 'the round that needs it'),
+    key,
+    question: about(text, 'what it is for, in the words of the agent'),
+    reason: about(
+      nullOr(text),
+      'why the one that is there does not do, in the words of the agent; `null`: there is none',
+    ),
+  },
+  'secret-set': { key: about(text, 'the name of a secret that a person has set from elsewhere') },
+  'secret-confirmed': {
+    step: step,
+    key,
+    ok: about(flag, 'whether it is there, and its check passes, if it has one'),
+    problem: about(nullOr(text), 'why not, a sentence; `null` if it is'),
   },
 })

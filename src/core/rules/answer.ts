@@ -10,6 +10,8 @@ export interface AskedAnswer {
   schema: JsonSchema
   /** What the answer is checked by, where more is taken than is asked for; left out: `schema`. */
   accepts?: JsonSchema
+  /** How often in a row it may be refused before a person is needed; left out: `MOST_ANSWER_REFUSALS`. */
+  mostRefusals?: number
 }
 
 /** An answer that was refused when it was given last. `refusals`: how often in a row. `problem`: why, as `parseAnswer` says it. */

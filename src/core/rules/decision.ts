@@ -6,6 +6,9 @@ import type { SessionState } from '../state/state.ts'
 /** What a template has a person decide; docs/events.md says what each field is. */
 export type Decision = Omit<EventOf<'decision-asked'>, 'type' | 'until'>
 
+/** The choice by which a secret is given that a decision is about (`Decision.secret`): it has been stored before. */
+export const GIVE_SECRET = 'give'
+
 /** What can be answered to a decision. */
 export type Choice = Decision['choices'][number]
 

@@ -8,6 +8,7 @@ import type {
   Recorded,
   RoundEvent,
   SessionEvent,
+  ShellEvent,
   StepEvent,
 } from '../events/events.ts'
 import { type Item, isWork } from '../events/items.ts'
@@ -115,6 +116,14 @@ const STEP_FOLDS: FoldsOf<StepEvent> = {
     const left = leaveScope(state, outcome)
     return step === undefined ? left : endStep(left, { step }, at)
   },
+}
+
+/** What comes of these is the template's own to keep. */
+const SHELL_FOLDS: FoldsOf<ShellEvent> = {
+  'shell-ran': state => state,
+  'secret-asked': state => state,
+  'secret-set': state => state,
+  'secret-confirmed': endStep,
 }
 
 function withKept(state: SessionState, output: Output | undefined): SessionState {
@@ -308,8 +317,12 @@ function replanned(state: SessionState, { files }: EventOf<'replanned'>): Sessio
 
 /** The session when a person is asked to decide. */
 function askedToDecide(state: SessionState, event: EventOf<'decision-asked'>, at: number): SessionState {
-  const { id, title, body, choices, default: usual, file, until } = event
-  const decision = { id, title, body, choices, default: usual, ...(file === undefined ? {} : { file }) }
+  const { id, title, body, choices, default: usual, file, secret, until } = event
+  const decision = {
+    ...{ id, title, body, choices, default: usual },
+    ...(file === undefined ? {} : { file }),
+    ...(secret === undefined ? {} : { secret }),
+  }
   return {
     ...releaseHold(withoutAccepted(state), at),
     decision: { ...decision, since: at, until: Date.parse(until) },
@@ -411,6 +424,7 @@ const FOLDS: FoldsOf<SessionEvent> = {
   ...ROUND_FOLDS,
   ...ANSWER_FOLDS,
   ...STEP_FOLDS,
+  ...SHELL_FOLDS,
   ...FILE_FOLDS,
   ...PLAN_FOLDS,
   ...CLAIM_FOLDS,

@@ -30,7 +30,7 @@ import { taskLines } from '../header/tasks.ts'
 import type { Role, Theme } from '../terminal/theme.ts'
 import { diffLines, readDiff } from './file-changes.ts'
 import { gateLines, reviewerLines, reviewLines } from './gates-and-reviews.ts'
-import { itemLines } from './item-lines.ts'
+import { itemLines, shellLines } from './item-lines.ts'
 import {
   type BlockOptions,
   behindBar,
@@ -88,6 +88,8 @@ function linesFor(event: Recorded, state: SessionState, options: BlockOptions): 
       return roundLines(event, state, options)
     case 'item-completed':
       return completedItemLines(event, state, options)
+    case 'shell-ran':
+      return shellLines(event, options)
     case 'gate-ended':
       return gateLines(event, state, options)
     case 'review-ended':

@@ -1,4 +1,5 @@
 import { basename } from 'node:path'
+import type { RecordedOf } from '../../core/events/events.ts'
 import type { Item } from '../../core/events/items.ts'
 import type { LiveItem } from '../../core/events/live-board.ts'
 import { cutLine, widthOf, wrapLine } from '../../words/cells.ts'
@@ -6,6 +7,7 @@ import { describeItem, type ItemPlace } from '../../words/item.ts'
 import { type Description, describe, safeOutput, shownCommand } from '../../words/names.ts'
 import { formatClock, formatCount, formatDuration } from '../../words/numbers.ts'
 import { oneLine, safeText } from '../../words/safe-text.ts'
+import { namesOfSecrets, remarksOnShellRun } from '../../words/work.ts'
 import type { Role, Theme } from '../terminal/theme.ts'
 import { changeLines } from './file-changes.ts'
 import {
@@ -64,8 +66,12 @@ const COMMAND_CHARS = 2000
 const OUTPUT_LINES = 5
 const OUTPUT_LINES_IF_FAILED = 12
 
-/** A command, its exit code and its output: the last five lines of it, twelve if it failed, or all of it in full. */
 function commandLines(item: Command, options: BlockOptions): string[] {
+  return commandParts(item, options).flat()
+}
+
+/** A command with its exit code, and its output: the last five lines of it, twelve if it failed, or all of it in full. */
+function commandParts(item: Command, options: BlockOptions): [head: string[], tail: string[]] {
   const { columns, theme } = options
   const command = promptLines(item.command, options)
   const ending = endingOf(item, theme)
@@ -74,7 +80,43 @@ function commandLines(item: Command, options: BlockOptions): string[] {
     widthOf(last) + widthOf(ending) + 2 <= columns
       ? [...command.slice(0, -1), `${last}  ${ending}`]
       : [...command, ...wrapLine(ending, columns)]
-  return [...head, ...outputTail(item.output, hasFailed(item) ? OUTPUT_LINES_IF_FAILED : OUTPUT_LINES, options)]
+  return [head, outputTail(item.output, hasFailed(item) ? OUTPUT_LINES_IF_FAILED : OUTPUT_LINES, options)]
+}
+
+/**
+ * A command that codemachine ran for an agent, as one of codex: with the names of the secrets that it had, and what a person
+ * should know of it between its line and what it printed.
+ */
+export function shellLines(event: RecordedOf<'shell-ran'>, options: BlockOptions): string[] {
+  const { columns, theme } = options
+  const item = shellItem(event)
+  const [head, tail] = commandParts(item, options)
+  const names = namesOfSecrets(event)
+  const role = (event.leaked ?? []).length > 0 ? 'bad' : 'warning'
+  return [
+    ...head,
+    ...underPrefix({ first: '  ', columns }, inner => [
+      ...(names === '' ? [] : wrapLine(theme.paint('dim', oneLine(names, COMMAND_CHARS)), inner)),
+      ...remarksOnShellRun(event).flatMap(remark => wrapLine(theme.paint(role, remark), inner)),
+    ]),
+    ...tail,
+  ]
+}
+
+/** Such a command as one that codex ran: what it printed to both streams, one behind the other. */
+function shellItem(event: RecordedOf<'shell-ran'>): Command {
+  const { command, status, exitCode, stdout, stderr, durationMs } = event
+  const output = [stdout, stderr].filter(each => each !== '').map(each => each.replace(/\n$/, ''))
+  return {
+    kind: 'command',
+    id: '',
+    directory: '',
+    command,
+    status: status === 'passed' ? 'completed' : 'failed',
+    exitCode,
+    durationMs,
+    output: output.join('\n'),
+  }
 }
 
 /** A whole command with all of its output that is kept, for the pager. */

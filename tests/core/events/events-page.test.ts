@@ -10,7 +10,7 @@ import { planEvent } from '../../../src/core/events/plan.ts'
 import { roundEvent } from '../../../src/core/events/round.ts'
 import { type KnownSchema, shapesOf } from '../../../src/core/events/schema.ts'
 import { item, outcomeHint, sessionOutcome } from '../../../src/core/events/shapes.ts'
-import { stepEvent } from '../../../src/core/events/step.ts'
+import { shellEvent, stepEvent } from '../../../src/core/events/step.ts'
 import { OWN_TEMPLATES } from '../../../src/templates/registry.ts'
 import { moreSamples, sampleEvents, sampleLiveEvents } from '../../tui/samples.ts'
 
@@ -23,6 +23,7 @@ const GROUPS = [
   { part: 'Of the session', events: wordsOf(lifecycleEvent) },
   { part: 'Of a round', events: wordsOf(roundEvent) },
   { part: 'Of a step', events: wordsOf(stepEvent) },
+  { part: 'Of commands that codemachine runs for agents, and of secrets', events: wordsOf(shellEvent) },
   { part: 'Of the files', events: wordsOf(fileEvent) },
   { part: 'Of a build', events: wordsOf(planEvent) },
   { part: 'Of the done claim', events: wordsOf(claimEvent) },

@@ -423,3 +423,21 @@ describe('a session', () => {
     expect(shown(sampleEvents['round-started'])).toBe('── round 1  goal-worker, codex 0.169.0, model gpt-6 ────────')
   })
 })
+
+test('a command that was run for an agent is drawn as one of codex, with the names of its secrets and what became of them', () => {
+  const ran = sampleEvents['shell-ran']
+  expect(shown(ran)).toBe(
+    [
+      '$ curl -s -H "Authorization: Bearer $STRIPE_API_KEY"',
+      '  https://api.example.com/v1/charges  ✘ exit 22, 310 ms',
+      '  with STRIPE_API_KEY',
+      '  it has printed STRIPE_API_KEY, which was taken out',
+      '  a secret was found in debug.log; agents cannot read it any',
+      '  more, and no savepoint has it',
+      '  curl: (22) The requested URL returned error: 401 for [sec…',
+    ].join('\n'),
+  )
+  const fine = { ...ran, status: 'passed', exitCode: 0, secrets: [], stdout: 'one\n', stderr: 'two\n' } as const
+  const { printed: _, leaked: __, ...quiet } = fine
+  expect(shown({ ...quiet, command: 'npm test' })).toBe('$ npm test  ✔ exit 0, 310 ms\n  one\n  two')
+})

@@ -1,0 +1,227 @@
+import { constants, type Dirent, lstatSync, readlinkSync } from 'node:fs'
+import { type FileHandle, open, readdir, rename, unlink } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setImmediate } from 'node:timers/promises'
+import { systemErrorCode } from '../base/errors.ts'
+import { type FormSearch, formSearchOf, type KnownForm } from '../base/form-search.ts'
+import type { Secret } from '../base/redactor.ts'
+import { knownForms, solidForms, solidOf } from '../base/secret-forms.ts'
+import { isShortSecret } from '../core/contracts/secrets.ts'
+
+/** What a search may cost. */
+export interface SearchLimits {
+  /** Files and folders that are looked at. */
+  files: number
+  /** Bytes that are read. */
+  bytes: number
+  /** Time that passes, ms. */
+  ms: number
+}
+
+export const SEARCH_LIMITS: SearchLimits = { files: 200_000, bytes: 1024 ** 3, ms: 30_000 }
+
+/** In which files a secret stands. */
+export interface SearchResult {
+  /** Relative to the directory, with `/`. */
+  files: readonly string[]
+  /** Why not all files were searched, one sentence; null if all were. */
+  problem: string | null
+}
+
+/**
+ * Searches the files below a directory (its real path) that were made or changed since for the values of secrets, encoded and
+ * over lines too, in their content and in their names. What agents would see of one without reading is taken away: what has it in
+ * its name gets another name, and a link that has it in its target is removed; both are among the files of the answer. Only
+ * not of one that reads like a word, which stands in names that have nothing to do with it. Ignored files are searched as well;
+ * links are not followed, and what is no plain file is passed over. Not seen: what is compressed, such as archives and the objects of git, which are left out.
+ * Secrets of less than 8 characters are not looked for.
+ * @param since ms, wall clock; by the time at which the inode changed, which no program can set
+ */
+export async function searchFiles(
+  directory: string,
+  { since, secrets, signal, limits = SEARCH_LIMITS, now }: SearchOptions,
+): Promise<SearchResult> {
+  const wanted = secrets
+    .filter(({ value }) => !isShortSecret(value))
+    .map(each => ({ ...each, isEncoded: true as const }))
+  if (wanted.length === 0) return { files: [], problem: null }
+  const inNames = searchesFor(wanted.filter(({ value }) => !readsLikeWord(value)))
+  const search = new Search(
+    directory,
+    { ...searchesFor(wanted), inNames },
+    { since: since - CLOCK_MS, limits, signal, now },
+  )
+  await search.folder('')
+  return { files: search.found, problem: search.problem }
+}
+
+export interface SearchOptions {
+  since: number
+  secrets: readonly Secret[]
+  signal: AbortSignal
+  limits?: SearchLimits
+  /** Time that has passed, ms. */
+  now(): number
+}
+
+/** What stamps files is up to a tick behind the clock; some file systems know whole seconds alone. */
+const CLOCK_MS = 1_000
+/** After so many files others get their turn. */
+const AT_ONCE = 1_000
+const CHUNK_BYTES = 1024 * 1024
+/** Behind a chunk: of the longest form, four times as much where it is wrapped or grouped. */
+const MOST_OVERLAP = 4 * CHUNK_BYTES
+
+/** For bytes, each of which is a unit: the forms are as UTF-8 has them. */
+interface Searches {
+  written: FormSearch
+  solid: FormSearch
+}
+
+/** Whether a value may be a word of a language, which also stands where nobody has written a secret. */
+function readsLikeWord(value: string): boolean {
+  return /^[\p{L} ]{1,20}$/u.test(value.trim())
+}
+
+function searchesFor(secrets: readonly Secret[]): Searches {
+  const forms = new Map<string, KnownForm>()
+  for (const [form, known] of knownForms(secrets)) forms.set(Buffer.from(form, 'utf8').toString('latin1'), known)
+  return { written: formSearchOf(forms), solid: formSearchOf(solidForms(forms)) }
+}
+
+function holdsSecret({ written, solid }: Searches, bytes: Uint8Array): boolean {
+  const codes = new Uint16Array(bytes)
+  if (written.open(codes, codes.length)(0) !== null) return true
+  const left = solidOf(codes, 'lines')
+  return solid.open(left.codes, left.length)(0) !== null
+}
+
+class Search {
+  readonly found: string[] = []
+  problem: string | null = null
+  readonly #directory: string
+  readonly #searches: Searches & { inNames: Searches }
+  readonly #options: Required<Omit<SearchOptions, 'secrets'>>
+  readonly #overlap: number
+  readonly #until: number
+  readonly #buffer: Buffer
+  #files: number
+  #bytes: number
+
+  constructor(
+    directory: string,
+    searches: Searches & { inNames: Searches },
+    options: Required<Omit<SearchOptions, 'secrets'>>,
+  ) {
+    this.#directory = directory
+    this.#searches = searches
+    this.#options = options
+    this.#overlap = Math.min(4 * searches.written.longest, MOST_OVERLAP)
+    this.#buffer = Buffer.alloc(this.#overlap + CHUNK_BYTES)
+    this.#until = options.now() + options.limits.ms
+    this.#files = options.limits.files
+    this.#bytes = options.limits.bytes
+  }
+
+  /** Searches a folder and those in it. @param folder relative; empty: all */
+  async folder(folder: string): Promise<void> {
+    for (const entry of await this.#entriesOf(folder)) {
+      if (this.#isOver()) return
+      if (this.#files % AT_ONCE === 0) await setImmediate()
+      const path = await this.#withoutName(folder, entry)
+      if (path === null) continue
+      if (entry.isDirectory()) {
+        if (!/(?:^|\/)\.git\/(?:.*\/)?objects$/.test(path)) await this.folder(path)
+      } else if (entry.isFile()) await this.#file(path)
+    }
+  }
+
+  /** The path of an entry of a folder, under another name if it has a secret in its own; null if there is nothing to search. */
+  async #withoutName(folder: string, entry: Dirent): Promise<string | null> {
+    const within = folder === '' ? '' : `${folder}/`
+    const path = within + entry.name
+    const full = join(this.#directory, path)
+    const { inNames } = this.#searches
+    try {
+      if (lstatSync(full).ctimeMs < this.#options.since) return path
+      const isNamed = holdsSecret(inNames, Buffer.from(path))
+      const isLinked = entry.isSymbolicLink() && holdsSecret(inNames, readlinkSync(full, 'buffer'))
+      if (!isNamed && !isLinked) return path
+      const other = within + (isNamed ? this.#freeName(folder) : entry.name)
+      if (isLinked) await unlink(full)
+      else await rename(full, join(this.#directory, other))
+      this.found.push(other)
+      return isLinked ? null : other
+    } catch (error) {
+      this.#passedOver(path, error)
+      return null
+    }
+  }
+
+  #freeName(folder: string): string {
+    for (let n = 1; ; n++) {
+      const name = `secret-in-name-${n}`
+      if (lstatSync(join(this.#directory, folder, name), { throwIfNoEntry: false }) === undefined) return name
+    }
+  }
+
+  async #entriesOf(folder: string): Promise<Dirent[]> {
+    try {
+      return await readdir(join(this.#directory, folder), { withFileTypes: true })
+    } catch (error) {
+      this.#passedOver(folder, error)
+      return []
+    }
+  }
+
+  #isOver(): boolean {
+    const { signal, now } = this.#options
+    this.#files -= 1
+    const isOver = this.#files < 0 || this.#bytes < 0 || now() > this.#until
+    if (isOver) this.problem = 'Not all files that changed could be searched for secrets: there are too many of them.'
+    else if (signal.aborted) this.problem = 'The search for secrets in files was broken off.'
+    return isOver || signal.aborted
+  }
+
+  async #file(path: string): Promise<void> {
+    try {
+      const full = join(this.#directory, path)
+      // Most files have not changed, and this takes a tenth of the time that it takes in another thread.
+      if (lstatSync(full).ctimeMs < this.#options.since) return
+      // Without O_NONBLOCK (absent on Windows) the opening of a named pipe waits for its other end.
+      await using file = await open(
+        full,
+        constants.O_RDONLY | (constants.O_NONBLOCK ?? 0) | (constants.O_NOFOLLOW ?? 0),
+      )
+      const isNamed = holdsSecret(this.#searches, Buffer.from(path))
+      if (this.found.at(-1) === path) return
+      if (isNamed || ((await file.stat()).isFile() && (await this.#content(file)))) this.found.push(path)
+    } catch (error) {
+      this.#passedOver(path, error)
+    }
+  }
+
+  async #content(file: FileHandle): Promise<boolean> {
+    let kept = 0
+    while (!this.#isOver()) {
+      const { bytesRead } = await file.read(this.#buffer, kept, CHUNK_BYTES, null)
+      if (bytesRead === 0) return false
+      this.#bytes -= bytesRead
+      const end = kept + bytesRead
+      if (holdsSecret(this.#searches, this.#buffer.subarray(0, end))) return true
+      kept = Math.min(end, this.#overlap)
+      this.#buffer.copyWithin(0, end - kept, end)
+    }
+    return false
+  }
+
+  /** What has gone meanwhile, or is a link by now, holds nothing. */
+  #passedOver(path: string, error: unknown): void {
+    const code = systemErrorCode(error)
+    if (code === null) throw error
+    // A name that is no UTF-8 leads to nothing as it was read.
+    const isGone = ['ENOENT', 'ENOTDIR', 'ELOOP', 'ENXIO'].includes(code) && !path.includes('\ufffd')
+    if (isGone) return
+    this.problem = `${JSON.stringify(path)} cannot be searched for secrets (${code}).`
+  }
+}
