@@ -137,13 +137,23 @@ async function isApart(world: World, { directory, folder }: Records, other: stri
   const [outer, inner] = isWithin(directory, other) ? [directory, other] : [other, directory]
   for (let at = inner; at !== outer; at = dirname(at)) {
     const repository = await findRepository(at).catch(() => null)
-    if (repository?.root === at && (await isIgnoredBy(outer, at, world, folder))) return true
+    if (repository?.root === at && (await isIgnoredBy(outer, `${relative(outer, at)}/`, world, folder))) return true
   }
   return false
 }
 
-/** Asks git, in a git directory of nobody, by the rules that the fingerprints of a run in `outer` go by. */
-async function isIgnoredBy(outer: string, path: string, { env }: World, scratch: string): Promise<boolean> {
+/**
+ * Whether git ignores a path in the directory `outer`, by the rules that the fingerprints of a run there go by, in a git
+ * directory of nobody. False for a file that has been added to the repository.
+ * @param path relative to `outer`; a folder's ends in `/`
+ * @param scratch a folder of the records
+ */
+export async function isIgnoredBy(
+  outer: string,
+  path: string,
+  { env }: Pick<World, 'env'>,
+  scratch: string,
+): Promise<boolean> {
   const repository = await findRepository(outer)
   const top = repository?.root ?? outer
   const program = await findGit(env, top)
@@ -155,8 +165,16 @@ async function isIgnoredBy(outer: string, path: string, { env }: World, scratch:
     const excludes = await readPersonExcludes(program, outer, repository, env)
     await writeFile(join(gitDir, 'info', 'exclude'), excludes, 'latin1')
     const setting = { program, directory: top, env: { ...plain, GIT_DIR: gitDir, GIT_WORK_TREE: top } }
-    const asked = `${toLatin1(relative(top, path).replaceAll(sep, '/'))}/\0`
-    return (await runGit(setting, ['check-ignore', '--quiet', '--no-index', '--stdin', '-z'], asked)).ok
+    const asked = toLatin1(`${relative(top, outer)}/${path}`.replaceAll(sep, '/').replace(/^\//, ''))
+    const isAdded = async () => {
+      if (repository === null) return false
+      const added = { ...setting, env: { ...setting.env, GIT_INDEX_FILE: join(repository.gitDir, 'index') } }
+      return (await runGit(added, ['--literal-pathspecs', 'ls-files', '--error-unmatch', '--', asked])).ok
+    }
+    return (
+      !(await isAdded()) &&
+      (await runGit(setting, ['check-ignore', '--quiet', '--no-index', '--stdin', '-z'], `${asked}\0`)).ok
+    )
   } finally {
     await rm(gitDir, { recursive: true, force: true })
   }

@@ -1,8 +1,10 @@
 import { hostname } from 'node:os'
+import { join } from 'node:path'
 import { UserError } from '../base/errors.ts'
 import { isFinished } from '../core/events/outcome.ts'
 import { gatesOfPerson, withoutScope } from '../core/state/scope.ts'
 import { isCall, isKnown, type SessionState, sharesPlan } from '../core/state/state.ts'
+import { pathExists } from '../platform/files.ts'
 import { countRubbish, foldJournal, isReplayedSession, problemOfJournal, problemOfSession } from '../records/journal.ts'
 import { openQueue } from '../records/queue.ts'
 import type { Records } from '../records/records.ts'
@@ -122,7 +124,9 @@ async function newestUnfinished(records: Records): Promise<string> {
     hasPlan ||= sharesPlan(state)
   }
   throw new UserError(`There is no session in ${records.directory} that could be gone on with.`, {
-    hint: 'Start one: codemachine "…"',
+    hint: (await pathExists(join(records.directory, 'projects', '.gitignore')))
+      ? 'What teams have made in projects/, and how to go on with it: codemachine team list'
+      : 'Start one: codemachine "…"',
   })
 }
 

@@ -16,6 +16,7 @@ import type { EndReport } from './reports.ts'
 import { allowanceAtStart } from './resume-terms.ts'
 import { Sessions } from './sessions.ts'
 import { problemOfTemplate } from './start/templates.ts'
+import { TeamRecorder } from './team/recorder.ts'
 import type { World } from './world.ts'
 
 /** A session to be run; how it ended, and what it was allowed. */
@@ -93,8 +94,12 @@ export async function workThrough(
   )
   const { allowance = allowanceAtStart(opened.settings, opened.sources) } = work
   const { records, redactor, remarks } = opened
-  await using recorder = new RunRecorder({ records, redactor, onProblem: sentence => void remarks.push(sentence) })
-  await using sessions = await Sessions.open(world, opened, recorder.watching(observer), allowance)
+  const onProblem = (sentence: string) => void remarks.push(sentence)
+  await using teams = new TeamRecorder({ records, onProblem })
+  await using recorder = new RunRecorder({ records, redactor, onProblem })
+  const seen = recorder.watching(observer)
+  const shown = { ...seen, view: teams.beside(seen.view) }
+  await using sessions = await Sessions.open(world, opened, shown, allowance)
   observer.reach?.(sessions)
   using _ = { [Symbol.dispose]: () => observer.reach?.(null) }
   let exitCode = 0

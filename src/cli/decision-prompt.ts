@@ -2,12 +2,14 @@ import type { Reachable } from '../app/work-through.ts'
 import { messageOf, UserError } from '../base/errors.ts'
 import { codeBlock } from '../base/markdown.ts'
 import { isTaken } from '../core/contracts/reply.ts'
+import { MOST_VALUE_BYTES, problemOfValue } from '../core/contracts/secrets.ts'
 import type { Recorded, View } from '../core/events/events.ts'
-import { answerIn, type DecisionAnswer, type OpenDecision } from '../core/rules/decision.ts'
+import { answerIn, type DecisionAnswer, GIVE_SECRET, type OpenDecision } from '../core/rules/decision.ts'
 import type { SessionState } from '../core/state/state.ts'
 import { writableByAgents } from '../platform/files.ts'
 import { openRecords } from '../records/records.ts'
 import type { CliContext } from '../tui/cli-context.ts'
+import type { HiddenText } from '../tui/terminal/hidden-field.ts'
 import { choicesInWords, decidedMeanwhile, keptEdit, wordsForDecisionEnd } from '../words/decision.ts'
 import { safeText } from '../words/safe-text.ts'
 import { wantsColour } from './flags.ts'
@@ -59,33 +61,75 @@ export class DecisionPrompt implements View {
     this.#asked = null
   }
 
-  async #ask(decision: OpenDecision, { id, directory }: SessionState, over: AbortSignal): Promise<void> {
-    const { stdin, stdout } = this.#context
+  async #ask(decision: OpenDecision, state: SessionState, over: AbortSignal): Promise<void> {
     const about = await linesAbout(this.#context, decision)
-    const { createInterface } = await import('node:readline')
     if (over.aborted) return
+    if (about.length > 0) this.#context.stdout.write(`${about.join('\n')}\n`)
+    while ((await this.#askInLines(decision, state, over)) === 'secret') {
+      if (await this.#giveSecret(decision, state, over)) return
+    }
+  }
+
+  /** Reads lines until one is taken, or the decision is over; `secret`: the value of the secret is to be given. */
+  async #askInLines(decision: OpenDecision, state: SessionState, over: AbortSignal): Promise<'over' | 'secret'> {
+    const { stdin, stdout } = this.#context
+    const { createInterface } = await import('node:readline')
+    if (over.aborted) return 'over'
     // Not as a terminal of readline's own, which would take Ctrl-C for itself.
     const lines = createInterface({ input: stdin, terminal: false, signal: over })
     const prompt = () => {
       stdout.write(`Your choice (${decision.choices.map(wordsFor).join(', ')}): `)
       this.#isMidLine = true
     }
-    if (about.length > 0) stdout.write(`${about.join('\n')}\n`)
     prompt()
     try {
       for await (const line of lines) {
         // The terminal has shown the person's Enter.
         this.#isMidLine = false
-        if (over.aborted) return
+        if (over.aborted) return 'over'
         const said = answerIn(line, decision.choices)
-        if (said !== null && (await this.#answer(said, decision, { id, directory }, over))) return
+        const problem = said === null ? null : problemOfSecretAnswer(said, decision)
+        if (problem !== null) stdout.write(`${problem}\n`)
+        else if (said !== null) {
+          if (givesSecret(said, decision)) return 'secret'
+          if (await this.#answer(said, decision, state, over)) return 'over'
+        }
         if (!over.aborted) prompt()
       }
+      return 'over'
     } finally {
       lines.close()
       // Else the program would not end while the terminal is read.
       stdin.pause()
     }
+  }
+
+  /** Has the person type the secret that is asked for, stores it and answers; false: nothing is stored, and it is asked again. */
+  async #giveSecret(decision: OpenDecision, state: SessionState, over: AbortSignal): Promise<boolean> {
+    const { stdout, signal } = this.#context
+    const { key = '' } = decision.secret ?? {}
+    this.#isMidLine = true
+    const typed = await askValue({ ...this.#context, signal: AbortSignal.any([signal, over]) }, key)
+    this.#isMidLine = false
+    if (typed.kind === 'left') {
+      if (typed.by === 'signal') return true
+      stdout.write(`Nothing is stored.${typed.by === 'ctrl-c' ? ' Ctrl+C once more ends the run.' : ''}\n`)
+      return false
+    }
+    try {
+      // Loaded only here: whatever prints lines loads this file.
+      const { setSecret } = await import('../app/secrets/person-secrets.ts')
+      const records = await openRecords({ ...this.#context, directory: state.directory })
+      for (const warning of await setSecret(this.#context, records, key, typed.text, undefined)) {
+        stdout.write(`${warning}\n`)
+      }
+    } catch (error) {
+      if (!(error instanceof UserError)) throw error
+      stdout.write(`${error.message}\n`)
+      return false
+    }
+    // Who sets a secret tells the session, for which that is the answer.
+    return over.aborted || (await this.#answer({ choice: GIVE_SECRET }, decision, state, over))
   }
 
   /** Gives the answer to the session; false if it was not taken, which has been said. */
@@ -116,6 +160,40 @@ export class DecisionPrompt implements View {
     if (!isTaken(reply)) stdout.write(`${reply.message}${file === null ? '' : ` ${keptEdit(file)}`}\n`)
     return isTaken(reply)
   }
+}
+
+/** Asks for the value of a secret on the terminal, which shows nothing of it. */
+export async function askValue(
+  context: Pick<CliContext, 'stdin' | 'stdout' | 'signal' | 'host' | 'env'>,
+  key: string,
+): Promise<HiddenText> {
+  const { askHidden } = await import('../tui/terminal/hidden-field.ts')
+  return await askHidden(context, {
+    prompt: `Value of ${key} (what you type is not shown; Ctrl+C leaves it): `,
+    mostBytes: MOST_VALUE_BYTES,
+    problemOf: text => problemOfValue(text),
+  })
+}
+
+/** Whether an answer says that the person gives the secret that a decision is about. */
+export function givesSecret({ choice }: DecisionAnswer, { secret }: Pick<OpenDecision, 'secret'>): boolean {
+  return secret !== undefined && choice === GIVE_SECRET
+}
+
+/**
+ * Why an answer to a decision about a secret is handed to nobody: it may have the value in it. A sentence without any of it;
+ * null if it may be handed on.
+ */
+export function problemOfSecretAnswer(
+  { choice, text }: DecisionAnswer,
+  { secret, choices }: Pick<OpenDecision, 'secret' | 'choices'>,
+): string | null {
+  if (secret === undefined) return null
+  const known = choices.map(({ id }) => id)
+  if (!known.includes(choice)) return `There is no such choice; use one of ${known.join(', ')}.`
+  return text !== undefined && choice === GIVE_SECRET
+    ? `"${GIVE_SECRET}" takes nothing behind it: the value is typed where it is not shown, and never an argument.`
+    : null
 }
 
 /** Whether a decision says so much that it is told where it is asked, and not in a line of what happened. */

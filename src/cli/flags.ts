@@ -54,14 +54,14 @@ type Carried = (context: CliContext, ...typed: never[]) => Promise<number>
 /** Makes the action of a command, which is loaded when it is called, and whose exit code is the program's. */
 export type Does = (load: () => Promise<Carried>) => (...typed: unknown[]) => Promise<void>
 
-/** Adds `-C`. */
-export function withDirectory(command: Command): Command {
-  return command.option('-C, --cd <dir>', 'the work directory, if it is not this one')
+/** Adds `-C`; `which`: the directory that it names. */
+export function withDirectory(command: Command, which = 'the work directory, if it is not this one'): Command {
+  return command.option('-C, --cd <dir>', which)
 }
 
 /** The same for a command that can answer as JSON, with what its `--json` says. */
-export function withLook(command: Command, asJson = 'as JSON'): Command {
-  return withDirectory(command).option('--json', asJson)
+export function withLook(command: Command, asJson = 'as JSON', which?: string): Command {
+  return withDirectory(command, which).option('--json', asJson)
 }
 
 /** The work directory that is meant. */
@@ -73,8 +73,9 @@ export function directoryOf({ cwd }: Pick<CliContext, 'cwd'>, flags: DirectoryFl
 export function withRunFlags(
   command: Command,
   rounds = '10, or no limit if --max-time or --max-tokens is given',
+  directory?: string,
 ): Command {
-  return withDirectory(command)
+  return withDirectory(command, directory)
     .option('--rounds <n>', `how many rounds at the most (${rounds})`)
     .option('--max-time <duration>', 'for how long at the most, such as 8h or 1h30m')
     .option('--max-tokens <count>', 'how many tokens at the most, such as 5M or 500k')
@@ -146,21 +147,30 @@ export async function readText(context: CliContext, typed: string): Promise<stri
 }
 
 /** All of standard input. Throws `Interrupted` if the program is asked to end while it reads. */
-export async function readAll({ stdin, signal }: CliContext): Promise<string> {
+export async function readAll(context: Pick<CliContext, 'stdin' | 'signal'>): Promise<string> {
+  const read = await readBytes(context, MOST_BYTES)
+  if (read !== null) return read.toString('utf8')
+  throw new UserError('Standard input has more than 8 MiB; put the text into a file and name that file.')
+}
+
+/** All of standard input; null if it has more bytes than these. Throws `Interrupted` if the program is asked to end while it reads. */
+export async function readBytes(
+  { stdin, signal }: Pick<CliContext, 'stdin' | 'signal'>,
+  mostBytes: number,
+): Promise<Buffer | null> {
   const chunks: Buffer[] = []
   let length = 0
   try {
     for await (const chunk of addAbortSignal(signal, stdin)) {
       const bytes = Buffer.from(chunk)
       length += bytes.length
-      if (length > MOST_BYTES)
-        throw new UserError('Standard input has more than 8 MiB; put the text into a file and name that file.')
+      if (length > mostBytes) return null
       chunks.push(bytes)
     }
   } catch (error) {
     throw signal.aborted ? new Interrupted(signal.reason) : error
   }
-  return Buffer.concat(chunks).toString('utf8')
+  return Buffer.concat(chunks)
 }
 
 /** Whether a person watches, on a terminal that can be drawn on, who has not asked for lines. */

@@ -178,8 +178,19 @@ export async function openInBrowser(
  * Asks on the terminal; Enter alone is a yes, and what is neither yes nor no is asked again. Null if the input ends
  * without an answer. Throws `Interrupted` if the program is asked to end while it waits.
  */
-export async function askYesOrNo({ stdin, stdout, signal }: CliContext, question: string): Promise<boolean | null> {
-  const ask = () => stdout.write(`${question} [Y/n] `)
+export async function askYesOrNo(context: CliContext, question: string): Promise<boolean | null> {
+  const [answer = null] = await askEach(context, [question], true)
+  return answer
+}
+
+/** The same of several questions, one after the other, until the input ends. @param usual what Enter alone is */
+export async function askEach(
+  { stdin, stdout, signal }: CliContext,
+  questions: readonly string[],
+  usual: boolean,
+): Promise<boolean[]> {
+  const answers: boolean[] = []
+  const ask = () => stdout.write(`${questions[answers.length]} ${usual ? '[Y/n]' : '[y/N]'} `)
   // Loaded only here: it takes longer to load than most commands take to run.
   const { createInterface } = await import('node:readline')
   // Not as a terminal of readline's own, which would take Ctrl-C for itself.
@@ -188,8 +199,10 @@ export async function askYesOrNo({ stdin, stdout, signal }: CliContext, question
   try {
     for await (const line of lines) {
       const answer = line.trim().toLowerCase()
-      if (['', 'y', 'yes'].includes(answer)) return true
-      if (['n', 'no'].includes(answer)) return false
+      if (['y', 'yes'].includes(answer)) answers.push(true)
+      else if (['n', 'no'].includes(answer)) answers.push(false)
+      else if (answer === '') answers.push(usual)
+      if (answers.length === questions.length) return answers
       ask()
     }
   } finally {
@@ -198,7 +211,7 @@ export async function askYesOrNo({ stdin, stdout, signal }: CliContext, question
   }
   stdout.write('\n')
   if (signal.aborted) throw new Interrupted(signal.reason)
-  return null
+  return answers
 }
 
 function bothViews(one: View, other: View): View {

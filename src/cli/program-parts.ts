@@ -1,6 +1,7 @@
 import { Argument, type Command, Option } from 'commander'
 import type { Ask } from '../app/library.ts'
 import { UserError } from '../base/errors.ts'
+import { nearestName } from '../base/text.ts'
 import {
   codexBinOption,
   type DirectoryFlags,
@@ -19,6 +20,25 @@ export async function withSmallHeap<Commands>(load: () => Promise<Commands>): Pr
   const { keepHeapSmall } = await import('../platform/heap.ts')
   keepHeapSmall()
   return await load()
+}
+
+/**
+ * Refuses what is more likely a command than a goal, so that nothing is started for it: a single plain word, and words
+ * of which the first is nearly a command's name. A goal that was quoted is one word with spaces, and is taken as it is.
+ */
+export function refuseMistypedCommand(words: readonly string[], command: Command): void {
+  const { commands, parent } = command
+  const [word] = words
+  if (word === undefined || word === '-' || /\s/.test(word)) return
+  const known = commands.map(each => each.name())
+  const meant = nearestName(word, known)
+  if (meant === null && (words.length > 1 || !/^[a-z][a-z-]+$/.test(word))) return
+  const typed = parent === null ? 'codemachine' : `codemachine ${command.name()}`
+  const instead = meant === null ? `${typed} --help lists them.` : `did you mean "${typed} ${meant}"?`
+  throw new UserError(`There is no command "${word}"; ${instead}`, {
+    hint:
+      words.length > 1 ? 'If it is a goal, put it in quotes.' : `To work on "${word}" as a goal, say more about it.`,
+  })
 }
 
 /** The commands that show the agents of a build. */

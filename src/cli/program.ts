@@ -18,7 +18,17 @@ import {
   worktreeOption,
 } from './flags.ts'
 import { addFlow } from './flow-program.ts'
-import { addAgents, addLogin, addProof, addRunning, addStart, withSmallHeap } from './program-parts.ts'
+import {
+  addAgents,
+  addLogin,
+  addProof,
+  addRunning,
+  addStart,
+  refuseMistypedCommand,
+  withSmallHeap,
+} from './program-parts.ts'
+import { addSecret } from './secret-program.ts'
+import { addTeam } from './team-program.ts'
 
 const EXAMPLES = `
 Examples:
@@ -29,6 +39,7 @@ Examples:
   codemachine --max-time 8h "…"                for as long as the night is; --max-tokens 5M: for so much
   codemachine start                            build what .codemachine/inputs/specifications.md asks for
   codemachine change "add rate limiting"       plan one change, have you accept the plan, carry it out, prove it
+  codemachine team "a service that says hello" a new project: a planner, a worker, a reviewer; secret set for its keys
   codemachine steer "leave the API as it is"   tell the running agent something
   codemachine status                           what it is doing; codemachine logs -f follows it
   codemachine stop                             end after this round; codemachine resume goes on from there
@@ -71,15 +82,13 @@ export function buildProgram(context: BareContext, ended: (exitCode: number) => 
     }
     const [alone] = [...(flags.stream ? ['--stream'] : []), ...(flags.path ? ['--path'] : [])]
     if (alone !== undefined) throw new UserError(`${alone} means something only with --agent <name>.`)
-    refuseMistypedCommand(
-      words,
-      program.commands.map(command => command.name()),
-    )
+    refuseMistypedCommand(words, program)
     const { run } = await withSmallHeap(() => import('./commands/run.ts'))
     ended(await run(await withTemplates(context), words.length === 0 ? null : words.join(' '), flags))
   })
   const does = doesIn(context, ended)
-  for (const add of [addStart, addChange, addResume, addLooking, addRunning, addProof, addAgents]) add(program, does)
+  for (const add of [addStart, addChange, addTeam, addSecret, addResume, addLooking, addRunning, addProof, addAgents])
+    add(program, does)
   addFlow(program.command('flow'), does)
   for (const add of [addLogin, addDemo, addDoctor]) add(program, does)
   sayInSentences(program)
@@ -240,22 +249,6 @@ function rootOf(command: Command): Command {
 function wordsOf(flag: string, value: unknown): string {
   if (Array.isArray(value)) return value.map(each => wordsOf(flag, each)).join(' ')
   return typeof value === 'string' ? `${flag} ${shellWord(value)}` : flag
-}
-
-/**
- * Refuses what is more likely a command than a goal, so that no build is started for it: a single plain word, and words
- * of which the first is nearly a command's name. A goal that was quoted is one word with spaces, and is taken as it is.
- */
-function refuseMistypedCommand(words: readonly string[], commands: readonly string[]): void {
-  const [word] = words
-  if (word === undefined || word === '-' || /\s/.test(word)) return
-  const meant = nearestName(word, commands)
-  if (meant === null && (words.length > 1 || !/^[a-z][a-z-]+$/.test(word))) return
-  const instead = meant === null ? 'codemachine --help lists them.' : `did you mean "codemachine ${meant}"?`
-  throw new UserError(`There is no command "${word}"; ${instead}`, {
-    hint:
-      words.length > 1 ? 'If it is a goal, put it in quotes.' : `To work on "${word}" as a goal, say more about it.`,
-  })
 }
 
 const MISSING = /^error: missing required argument '(.+)'$/

@@ -1,3 +1,4 @@
+import type { BoardMark, CardFact } from '../core/contracts/view.ts'
 import { cutLine, padLine, widthOf, wrapLine } from '../words/cells.ts'
 import type { Tone } from '../words/names.ts'
 import { formatCount, formatDuration } from '../words/numbers.ts'
@@ -60,29 +61,31 @@ export function cardOf(data: ReportData, place: CardOptions): CardLine[] {
   const head = isEndShown ? [] : title
   const room = MOST_LINES - rowsOf([...head, ...end], columns)
   const bodies = DETAILS.map(detail => bodyOf(data, place, detail))
-  const body = bodies.find(lines => lines.length <= room) ?? bodies.at(-1)?.slice(0, Math.max(0, room)) ?? []
+  const body = bodies.find(lines => rowsOf(lines, columns) <= room) ?? firstRows(bodies.at(-1) ?? [], room, columns)
   return [...head, ...body, ...end]
 }
 
-/** How much is said: rows of one fact, and entries of what has several. The first that fits is taken. */
+/** How much is said: rows of one fact, entries of what has several, and of the rows of the template's own. The first that fits is taken. */
 interface Detail {
   rows: number
   entries: number
+  own: number
 }
 
 const DETAILS: readonly Detail[] = [
-  { rows: 2, entries: 6 },
-  { rows: 2, entries: 3 },
-  { rows: 1, entries: 3 },
-  { rows: 1, entries: 2 },
-  { rows: 1, entries: 1 },
+  { rows: 2, entries: 6, own: 10 },
+  { rows: 2, entries: 3, own: 8 },
+  { rows: 1, entries: 3, own: 6 },
+  { rows: 1, entries: 2, own: 5 },
+  { rows: 1, entries: 1, own: 4 },
+  { rows: 1, entries: 1, own: 3 },
 ]
 
-function bodyOf(data: ReportData, place: CardOptions, { rows, entries }: Detail): CardLine[] {
+function bodyOf(data: ReportData, place: CardOptions, { rows, entries, own }: Detail): CardLine[] {
   const { columns, isEndShown } = place
   const lines = (label: string, list: readonly CardLine[]) => labelled(label, list, columns, rows)
   return [
-    ...data.work.card.flatMap(({ label, text }) => lines(cutLine(oneLine(label, LABEL - 1), LABEL - 1), [plain(text)])),
+    ...data.work.card.flatMap(fact => factLines(fact, columns, { rows, own })),
     ...lines('work', listed(data.work.status)),
     ...lines('left', shortened(leftOf(data), entries, 'more in the whole report')),
     ...lines('proof', shortened(proofOf(data), entries, 'more')),
@@ -96,6 +99,37 @@ function bodyOf(data: ReportData, place: CardOptions, { rows, entries }: Detail)
     ...lines('asked', listed(questionsInWords(data))),
   ]
 }
+
+/** What the template says of one thing: its text, and its rows below. */
+function factLines(
+  { label, text, rows = [], isToCopy }: CardFact,
+  columns: number,
+  detail: Pick<Detail, 'rows' | 'own'>,
+): CardLine[] {
+  const name = cutLine(oneLine(label, LABEL - 1), LABEL - 1)
+  if (isToCopy) return [plain(`${padLine(name, LABEL)}${oneLine(text, TEXT_CHARS)}`)]
+  const marked = rows.map(({ text: row, mark }): CardLine => {
+    if (mark === undefined) return plain(row)
+    const { word, tone } = MARKS[mark]
+    return { text: `${word.padEnd(MARK)}${row}`, tone }
+  })
+  return labelled(
+    name,
+    [...(text === '' ? [] : [plain(text)]), ...shortened(marked, detail.own, 'more in the whole report')],
+    columns,
+    rows.length === 0 ? detail.rows : 1,
+  )
+}
+
+const MARKS: Readonly<Record<BoardMark, { word: string; tone: Tone }>> = {
+  done: { word: 'done', tone: 'good' },
+  claimed: { word: 'claimed', tone: 'plain' },
+  now: { word: 'now', tone: 'plain' },
+  parked: { word: 'parked', tone: 'warning' },
+  failed: { word: 'failed', tone: 'bad' },
+  'to-do': { word: 'to do', tone: 'plain' },
+}
+const MARK = 8
 
 function proofOf(data: ReportData): CardLine[] {
   const { proof } = data
@@ -122,6 +156,12 @@ function gatesOf({ gates }: ReportData['proof']): CardLine[] {
 /** How many lines a terminal makes of these. */
 function rowsOf(lines: readonly CardLine[], columns: number): number {
   return lines.reduce((rows, { text }) => rows + Math.max(1, Math.ceil(widthOf(text) / columns)), 0)
+}
+
+/** The first lines of which a terminal makes at most so many. */
+function firstRows(lines: readonly CardLine[], most: number, columns: number): CardLine[] {
+  const over = lines.findIndex((_, at) => rowsOf(lines.slice(0, at + 1), columns) > most)
+  return over === -1 ? [...lines] : lines.slice(0, over)
 }
 
 function labelled(label: string, entries: readonly CardLine[], columns: number, most: number): CardLine[] {

@@ -260,6 +260,9 @@ function footer(data: ReportData): Html {
   return html`<footer><p>${directory} on ${host}<br>${facts.join(' · ')}<br>Made from the journal of the session alone. Times are those of the machine that made it.</p></footer>`
 }
 
+/** So many columns of a template's own table have equal widths: on a phone their words stay whole. */
+const FEW = 4
+
 /** What the template says of its own. */
 function ownSection({ work }: ReportData): Html {
   if (work.section === null) return html``
@@ -267,7 +270,7 @@ function ownSection({ work }: ReportData): Html {
   const rows = own?.rows.map(cells => html`<tr>${cells.map(cell => html`<td>${cell}</td>`)}</tr>`)
   return section(
     title,
-    html`${note === null ? null : html`<p class="soft">${note}</p>`}${text === '' ? null : html`<div class="words">${prose(text)}</div>`}${own === undefined || rows === undefined ? null : table('own', own.head, rows)}`,
+    html`${note === null ? null : html`<p class="soft">${note}</p>`}${text === '' ? null : html`<div class="words">${prose(text)}</div>`}${own === undefined || rows === undefined ? null : table(own.head.length > FEW ? 'own' : 'own few', own.head, rows)}`,
     true,
   )
 }

@@ -79,7 +79,7 @@ interface Searches {
 }
 
 /** Whether a value may be a word of a language, which also stands where nobody has written a secret. */
-function readsLikeWord(value: string): boolean {
+export function readsLikeWord(value: string): boolean {
   return /^[\p{L} ]{1,20}$/u.test(value.trim())
 }
 

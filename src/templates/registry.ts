@@ -4,9 +4,10 @@ import { buildKind } from './build/build.ts'
 import { changeKind } from './change/change.ts'
 import { flowKind } from './flow/flow.ts'
 import { goalKind } from './goal/goal.ts'
+import { teamKind } from './team/team.ts'
 
 /** The templates of codemachine itself, in the order in which they are listed. */
-export const OWN_TEMPLATES: TemplateKinds = byName([buildKind, goalKind, changeKind, agentKind, flowKind])
+export const OWN_TEMPLATES: TemplateKinds = byName([buildKind, goalKind, changeKind, agentKind, flowKind, teamKind])
 
 /** The template of a prompt for which nobody has named one. */
 export const USUAL_TEMPLATE = goalKind.name

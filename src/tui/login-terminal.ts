@@ -1,9 +1,8 @@
-import { createInterface } from 'node:readline'
-import { Writable } from 'node:stream'
 import { type LoginEnd, type LoginPlace, type LoginWay, logIn } from '../app/login.ts'
 import { runInTerminal } from '../platform/terminal.ts'
 import { WITHOUT_BROWSER } from '../words/login.ts'
 import type { CliContext } from './cli-context.ts'
+import { askHidden } from './terminal/hidden-field.ts'
 
 /**
  * Has codex log somebody in on the terminal, which the caller has; before it opens a browser a person is told how else.
@@ -29,25 +28,16 @@ export async function logInOnTerminal(
 export type TypedKey = { kind: 'key'; key: string } | { kind: 'left'; interrupted: boolean }
 
 /** Asks for an API key on the terminal, which does not show it. Whoever calls has the terminal. */
-export async function askKey({
-  stdin,
-  stdout,
-  signal,
-}: Pick<CliContext, 'stdin' | 'stdout' | 'signal'>): Promise<TypedKey> {
-  const silent = new Writable({ write: (_chunk, _encoding, done) => done() })
-  const lines = createInterface({ input: stdin, output: silent, terminal: true, historySize: 0, signal })
-  // Not before the terminal's own echo is off.
-  stdout.write('API key (what you type is not shown): ')
-  const { promise, resolve } = Promise.withResolvers<TypedKey>()
-  let typed: TypedKey = { kind: 'left', interrupted: false }
-  const close = (end: TypedKey) => {
-    typed = end
-    lines.close()
-  }
-  lines.once('line', line => close({ kind: 'key', key: line.trim() }))
-  lines.once('SIGINT', () => close({ kind: 'left', interrupted: true }))
-  lines.once('close', () => resolve(typed))
-  const end = await promise
-  stdout.write('\n')
-  return signal.aborted ? { kind: 'left', interrupted: true } : end
+export async function askKey(
+  context: Pick<CliContext, 'stdin' | 'stdout' | 'signal' | 'host' | 'env'>,
+): Promise<TypedKey> {
+  const typed = await askHidden(context, {
+    prompt: 'API key (what you type is not shown): ',
+    mostBytes: MOST_KEY_BYTES,
+    problemOf: text => (text.trim() === '' ? 'There is nothing in it; Ctrl+C leaves it.' : null),
+  })
+  if (typed.kind === 'typed') return { kind: 'key', key: typed.text.trim() }
+  return { kind: 'left', interrupted: typed.by !== 'ctrl-d' }
 }
+
+const MOST_KEY_BYTES = 64 * 1024

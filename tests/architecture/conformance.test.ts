@@ -19,6 +19,7 @@ const SECTIONS = {
   Doors: 'O',
   Workflows: 'F',
   Changes: 'C',
+  Teams: 'T',
 }
 const HEAD = /^\| no\. \| promise \| held by \|$|^\| --- \| --- \| --- \|$/
 const ROW = /^\| (?<letter>[A-Z])(?<number>[1-9]\d*) \| (?<promise>.+?) \| (?<held>.+) \|$/

@@ -58,6 +58,16 @@ test('the flags of a change are suggested', async () => {
   expect(await suggestions('change', '--ex')).toEqual(['--executor'])
 })
 
+test('the commands of a team and of secrets are suggested, with their flags', async () => {
+  expect(await suggestions('team', '')).toEqual(
+    expect.arrayContaining(['plan', 'work', 'review', 'rm', 'list', 'show']),
+  )
+  expect(await suggestions('team', '--step')).toEqual(['--stepwise'])
+  expect(await suggestions('team', 'work', '--proj')).toEqual(['--project'])
+  expect(await suggestions('secret', '')).toEqual(expect.arrayContaining(['set', 'list', 'rm', 'check', 'export']))
+  expect(await suggestions('secret', 'set', '--ch')).toEqual(['--check'])
+})
+
 test('the help of start names the rounds of a build', async () => {
   expect((await codemachine(place, ['start', '--help'])).stdout).toMatch(
     /--rounds <n>\s+how many rounds at the most \(50,/,

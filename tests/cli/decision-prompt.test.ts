@@ -12,6 +12,8 @@ import type { Reply } from '../../src/core/contracts/reply.ts'
 import type { EventOf, SessionEvent } from '../../src/core/events/events.ts'
 import { emptyState } from '../../src/core/state/state.ts'
 import type { Command } from '../../src/records/control.ts'
+import { openRecords } from '../../src/records/records.ts'
+import { openSecrets } from '../../src/records/secrets.ts'
 import { cliContext } from '../support/cli-context.ts'
 import { makePlace } from '../support/place.ts'
 import { created, fold, recorded } from '../support/session-events.ts'
@@ -31,7 +33,8 @@ async function sit(replies: Reply[], editor = 'false', more: Record<string, stri
   const { directory: cwd } = place
   const env = { ...place.env, EDITOR: editor, ...more }
   const signal = new AbortController().signal
-  const prompt = new DecisionPrompt(cliContext(place, { env, cwd, stdin, stdout, stderr, clock: systemClock, signal }))
+  const context = cliContext(place, { env, cwd, stdin, stdout, stderr, clock: systemClock, signal })
+  const prompt = new DecisionPrompt(context)
   const asked: Omit<Command, 'at'>[] = []
   const heard = Promise.withResolvers<void>()
   prompt.reach({
@@ -52,6 +55,7 @@ async function sit(replies: Reply[], editor = 'false', more: Record<string, stri
   return {
     happens,
     asked,
+    context,
     directory: cwd,
     heard: heard.promise,
     types: (text: string) => void stdin.write(text),
@@ -131,6 +135,78 @@ test('what a person has edited that is decided meanwhile is not taken, and is sa
   await vi.waitFor(() => expect(person.shown()).toContain(said), { timeout: 30_000 })
   expect(person.asked).toEqual([])
   expect(await readFile(join(person.directory, 'docs/database.md'), 'utf8')).toBe('PostgreSQL')
+})
+
+const secret = {
+  ...wanted,
+  id: 'secret',
+  title: 'The step needs SERVICE_API_KEY.',
+  body: 'A key of the service, with the right to read.',
+  choices: [
+    { id: 'give', label: 'Give it' },
+    { id: 'later', label: 'Later' },
+  ],
+  default: 'later',
+  secret: { key: 'SERVICE_API_KEY' },
+}
+const VALUE = 'sk-live-0123456789abcdef'
+const FIELD = 'Value of SERVICE_API_KEY (what you type is not shown; Ctrl+C leaves it): '
+const stored = async ({ context, directory }: Awaited<ReturnType<typeof sit>>) =>
+  (await openSecrets((await openRecords({ ...context, directory })).secrets).get('SERVICE_API_KEY'))?.value ?? null
+
+test('a secret that is asked for is typed where it is not shown, is stored, and is the answer without its value', async () => {
+  await using person = await sit([{ code: 'done', message: 'It goes on.' }])
+  person.happens(created(), secret)
+  person.types('1\n')
+  await vi.waitFor(() => expect(person.shown()).toContain(FIELD), { timeout: 30_000 })
+  person.types(`${VALUE}\r`)
+  await person.heard
+  expect(person.asked).toEqual([{ ...answer, decision: 'secret', choice: 'give' }])
+  expect(await stored(person)).toBe(VALUE)
+  expect(person.shown()).not.toContain(VALUE)
+  await vi.waitFor(() => expect(person.isReading()).toBe(false))
+})
+
+test('a secret that is left by Ctrl+C or Ctrl+D is asked for again, and nothing is stored', async () => {
+  await using person = await sit([])
+  person.happens(created(), secret)
+  const fields = async (times: number) =>
+    await vi.waitFor(() => expect(person.shown().split(FIELD)).toHaveLength(times + 1), { timeout: 30_000 })
+  const choices = async (times: number) =>
+    await vi.waitFor(() => expect(person.shown().split('Your choice')).toHaveLength(times + 1), { timeout: 30_000 })
+  person.types('give\n')
+  await fields(1)
+  person.types(`${VALUE}\x03`)
+  await choices(2)
+  expect(person.shown()).toContain('Nothing is stored. Ctrl+C once more ends the run.\nYour choice')
+  person.types('give\n')
+  await fields(2)
+  person.types(`${VALUE}\x04`)
+  await choices(3)
+  expect(person.shown()).toContain('Nothing is stored.\nYour choice')
+  expect([person.asked, await stored(person)]).toEqual([[], null])
+})
+
+test('a value that is typed where it is shown is handed to nobody', async () => {
+  await using person = await sit([])
+  person.happens(created(), secret)
+  person.types(`give ${VALUE}\n${VALUE}\n`)
+  const said =
+    '"give" takes nothing behind it: the value is typed where it is not shown, and never an argument.\nYour choice'
+  await vi.waitFor(() => expect(person.shown()).toContain(said), { timeout: 30_000 })
+  await vi.waitFor(() => expect(person.shown()).toContain('There is no such choice; use one of give, later.\n'))
+  expect([person.asked, person.shown().includes(VALUE)]).toEqual([[], false])
+})
+
+test('a secret that is set from elsewhere while it is typed ends the typing, and what was typed is not stored', async () => {
+  await using person = await sit([])
+  person.happens(created(), secret)
+  person.types('1\n')
+  await vi.waitFor(() => expect(person.shown()).toContain(FIELD), { timeout: 30_000 })
+  person.types(VALUE)
+  person.happens(created(), secret, { ...sampleEvents['decision-made'], id: 'secret', choice: 'give' })
+  await vi.waitFor(() => expect(person.isReading()).toBe(false), { timeout: 30_000 })
+  expect([person.asked, await stored(person)]).toEqual([[], null])
 })
 
 test('the terminal is let go of when another door has answered, and not read where nobody is asked', async () => {

@@ -1,34 +1,16 @@
 import { execFileSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statfsSync, writeFileSync } from 'node:fs'
-import { mkdtemp, rmdir } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { Ended } from '../support/codemachine.ts'
 import { processesOf } from '../support/processes.ts'
 import { claimDone, held, round } from '../support/rounds.ts'
 import { openScene, type Scene } from '../support/scene.ts'
-import { isLinux, unless } from '../support/skipped.ts'
+import { isLinux, problemOfMounting, unless } from '../support/skipped.ts'
 
-const mountProblem = await problemOfMounting()
+const mountProblem = problemOfMounting()
 const skipped = mountProblem === null ? '' : ` (skipped: ${mountProblem})`
-
-/** Null if this user may mount a small disk. */
-async function problemOfMounting(): Promise<string | null> {
-  if (process.platform !== 'linux') return 'only on Linux'
-  if (process.getuid?.() !== 0) return 'a small disk can only be mounted by root'
-  const folder = await mkdtemp(join(tmpdir(), 'codemachine-mount-'))
-  try {
-    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=64k', 'tmpfs', folder], { stdio: 'pipe' })
-    execFileSync('umount', [folder])
-    return null
-  } catch {
-    return 'mount is not permitted here'
-  } finally {
-    await rmdir(folder)
-  }
-}
 
 /** A disk of a few MiB at a path, that can be filled up to what is left, and emptied again. */
 class SmallDisk implements Disposable {

@@ -35,6 +35,8 @@ test('the templates are listed with the one that is chosen, and another one can 
           codemachine --agent <name> "…"
   flow    the steps of a workflow file, one after the other
           codemachine flow run <file>
+  team    a new project: planned in steps, worked on, tested and reviewed, with secrets that no model sees
+          codemachine team "…"
 To choose another one: codemachine templates select <name>
 `
   expect(await run(place, 'templates')).toBe(listed)
@@ -52,6 +54,7 @@ To choose another one: codemachine templates select <name>
     { name: 'change', chosen: false },
     { name: 'agent', chosen: false },
     { name: 'flow', chosen: false },
+    { name: 'team', chosen: false },
   ])
   expect(await refusal(place, 'templates', 'select', 'agent')).toBe(
     'The template "agent" is not started, but called: codemachine --agent <name> "…"',
@@ -114,7 +117,10 @@ test('what cannot be chosen is refused in a sentence, and nothing is written', a
   expect(await refusal(place, 'templates', 'select', 'goals')).toBe(
     'There is no template "goals"; did you mean "goal"?',
   )
-  expect(await refusal(place, 'templates', 'select', 'team')).toBe('There is no template "team"; use build or goal.')
+  expect(await refusal(place, 'templates', 'select', 'crew')).toBe('There is no template "crew"; use build or goal.')
+  expect(await refusal(place, 'templates', 'select', 'team')).toBe(
+    'No prompt begins a session of the template "team"; use: codemachine team "…"',
+  )
   expect(await refusal(place, 'templates', 'select', 'flow')).toBe(
     'No prompt begins a session of the template "flow"; use: codemachine flow run <file>',
   )

@@ -176,3 +176,50 @@ test.each([
   const lines = card({ ...data, proof: { ...data.proof, findings } }, 120)
   expect(lines.join('\n')).toContain(`major: src/theme.ts:41: ${words}`)
 })
+
+describe('what a template says on the card', () => {
+  const steps = Array.from({ length: 9 }, (_, n) => ({
+    text: `${n + 1}  Step ${n + 1} \x1b[31m`,
+    mark: 'done' as const,
+  }))
+  const withCard = (card: ReportData['work']['card'], night = goodNight().report()): ReportData => ({
+    ...night,
+    work: { ...night.work, card },
+  })
+  const shown = (data: ReportData, columns = 100) => cardOf(data, { commands: [], columns, full: FULL })
+
+  test('has rows with how far each is, as many as there is room for, and how many more there are', () => {
+    const rows = [
+      { text: '1  Begin', mark: 'done' as const },
+      { text: '2  Go on', mark: 'failed' as const },
+    ]
+    const lines = shown(withCard([{ label: 'steps', text: '', rows }]))
+    expect(lines.slice(2, 4)).toEqual([
+      { text: 'steps    done    1  Begin', tone: 'good' },
+      { text: '         failed  2  Go on', tone: 'bad' },
+    ])
+    const many = shown(withCard([{ label: 'steps', text: '9 of 9', rows: steps }])).map(({ text }) => text)
+    expect(many[2]).toBe('steps    9 of 9')
+    expect(many[3]).toMatch(/^ {9}done {4}1 {2}Step 1/)
+    expect(many.join('\n')).toMatch(/and \d more in the whole report/)
+    expect(many.join('\n')).not.toContain('\x1b')
+    expect(many.length).toBeLessThanOrEqual(20)
+  })
+
+  test('does not cut a path that is to be copied, and keeps to 20 lines of the terminal with it', () => {
+    const path = `/home/person/${'projects/'.repeat(20)}hello`
+    const facts = [
+      { label: 'steps', text: '', rows: steps },
+      { label: 'issues', text: LONG },
+      { label: 'project', text: path, isToCopy: true as const },
+      { label: 'to test', text: '', rows: steps },
+      { label: 'missing', text: LONG },
+    ]
+    for (const columns of [40, 80]) {
+      const lines = shown(withCard(facts, badNight(LONG).report()), columns).map(({ text }) => text)
+      expect(lines).toContain(`project  ${path}`)
+      const rows = lines.map(line => Math.max(1, Math.ceil(widthOf(line) / columns)))
+      expect(rows.reduce((sum, each) => sum + each)).toBeLessThanOrEqual(20)
+    }
+  })
+})

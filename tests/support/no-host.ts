@@ -14,4 +14,6 @@ export const NO_HOST: ScreenHost = {
   leave: () => {},
   leaveNow: () => {},
   remember: () => {},
+  warningsOfSecret: () => [],
+  storeSecret: async () => null,
 }

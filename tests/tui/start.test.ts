@@ -142,10 +142,12 @@ test('the login command that applies is offered, and which login there is', () =
   const of = (login: StartFacts['login']) => slashCommands({ login })
   const names = of(null).map(({ name }) => name)
   expect(names).toEqual(
-    'start,change,follow,plan,templates,login,version,help,mcp,resume,queue,report,doctor,model,theme,exit'.split(','),
+    'start,change,follow,team,plan,templates,login,version,help,mcp,resume,queue,report,doctor,model,theme,exit'.split(
+      ',',
+    ),
   )
-  expect(of({ kind: 'out' })[5]).toMatchObject({ name: 'login', note: null })
-  expect(of({ kind: 'in', by: 'ChatGPT (plus)' })[5]).toMatchObject({
+  expect(of({ kind: 'out' })[6]).toMatchObject({ name: 'login', note: null })
+  expect(of({ kind: 'in', by: 'ChatGPT (plus)' })[6]).toMatchObject({
     name: 'logout',
     note: 'rounds use ChatGPT (plus)',
   })

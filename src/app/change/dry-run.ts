@@ -19,7 +19,7 @@ import type { RunOptions } from '../library.ts'
 import { settingsOf } from '../open-run.ts'
 import { optionsOf } from '../resume-terms.ts'
 import { templateNamed } from '../start/templates.ts'
-import { redactorOfEnvironment, type World } from '../world.ts'
+import { redactorOfProject, type World } from '../world.ts'
 import { sessionToFollow, type WantedChange } from './begin.ts'
 import { CHANGE, type ChangeTerms, changeTerms } from './options.ts'
 
@@ -63,7 +63,7 @@ export async function dryChange(
   const kind = templateNamed(records.templates, CHANGE)
   const followed =
     follows === undefined ? null : await followedSession(records, await sessionToFollow(records, follows), null)
-  const redactor = redactorOfEnvironment(world)
+  const redactor = redactorOfProject(world, records)
   // Agents can write into the folder for temporary files; where there are no records there have been none.
   const above = (await pathExists(records.root)) ? records.root : tmpdir()
   const gitDir = await mkdtemp(join(above, 'dry-run-'))

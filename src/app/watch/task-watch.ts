@@ -21,7 +21,7 @@ import {
   parseBoardTasks,
 } from '../../workspace/memory/tasks-file.ts'
 import { latestSession } from '../find.ts'
-import { redactorOfEnvironment, type World } from '../world.ts'
+import { redactorOfProject, type World } from '../world.ts'
 
 /** Where a session's memory lies: its folder, and the work directory with that folder in it. Absolute paths. */
 export interface BoardPlace {
@@ -201,6 +201,6 @@ export async function runningInOneLine(
   if (state.createdAt === 0 || sessionStatusOf(state, runner) !== 'running') return null
   // Loaded only for a session that runs: what measures texts in cells takes long to load.
   const { statusLine } = await import('../../words/doing.ts')
-  const place = boardPlaceOf(records, id, redactorOfEnvironment({ env }), () => state)
+  const place = boardPlaceOf(records, id, redactorOfProject({ env, clock }, records), () => state)
   return statusLine(state, await readTaskBoard(place), clock.now())
 }

@@ -8,13 +8,14 @@ import { type SessionState, type SessionStatus, sessionStatusOf } from '../../co
 import { foldJournal, lockOfSession } from '../../records/journal.ts'
 import type { Records } from '../../records/records.ts'
 import { askWhoRuns } from '../../records/run-lock.ts'
+import { openSecrets } from '../../records/secrets.ts'
 import type { CliContext } from '../../tui/cli-context.ts'
-import { resumeCommand } from '../../words/commands.ts'
+import { here, resumeCommand } from '../../words/commands.ts'
 import { decisionLines, keptEdit } from '../../words/decision.ts'
 import { oneLine } from '../../words/safe-text.ts'
 import { decisionReport } from '../../words/status.ts'
 import { plansOf } from '../../words/work.ts'
-import { editOnTerminal, markdownOn } from '../decision-prompt.ts'
+import { editOnTerminal, givesSecret, markdownOn, problemOfSecretAnswer } from '../decision-prompt.ts'
 import { directoryOf, type LookFlags, readText } from '../flags.ts'
 
 const TITLE_CHARS = 200
@@ -34,6 +35,7 @@ export async function decide(context: CliContext, words: readonly string[], flag
   const session = isSession ? await findSession(records, first, say) : null
   const [choice, ...said] = isSession ? others : words
   if (choice === undefined) return await showAsked(context, records, session, flags)
+  await refuseSecretAnswer(context, records, { session, choice, said, directory: flags.cd ?? null })
   const text = said.length === 0 ? null : await readText(context, said.join(' '))
   const edited = await editFirst(context, records, { session, choice })
   const reply = await project.ask({
@@ -48,6 +50,27 @@ export async function decide(context: CliContext, words: readonly string[], flag
   if (!isTaken(reply)) throw about(new UserError(reply.message, { hint: 'What is asked: codemachine decide' }))
   stdout.write(flags.json ? `${JSON.stringify(reply)}\n` : `${reply.message}\n`)
   return 0
+}
+
+/**
+ * Refuses what answers a decision about a secret and may have its value in it, and that the secret is given before it was
+ * stored: `secret set` stores it, and answers.
+ */
+async function refuseSecretAnswer(
+  context: CliContext,
+  records: Records,
+  answer: { session: string | null; choice: string; said: readonly string[]; directory: string | null },
+): Promise<void> {
+  const { choice, said, session, directory } = answer
+  const decision = (await readAsked(context, records, session, () => {}))?.decision ?? null
+  if (decision?.secret === undefined) return
+  const { key } = decision.secret
+  const toSet = `To give it: codemachine secret set ${key}${here(directory)}`
+  const problem = problemOfSecretAnswer({ choice, ...(said.length > 0 ? { text: '' } : {}) }, decision)
+  if (problem !== null) throw new UserError(problem, { hint: toSet })
+  if (!givesSecret({ choice }, decision)) return
+  if ((await openSecrets(records.secrets).get(key)) !== null) return
+  throw new UserError(`${key} is not stored yet, so it cannot be given.`, { hint: toSet })
 }
 
 /** What a session asks, as it stands in its journal. */

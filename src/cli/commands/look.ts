@@ -1,5 +1,6 @@
+import { join } from 'node:path'
 import { findSession, latestSession, newestSessions } from '../../app/find.ts'
-import { redactorOfEnvironment } from '../../app/world.ts'
+import { redactorOfProject } from '../../app/world.ts'
 import { UserError } from '../../base/errors.ts'
 import type { Redactor } from '../../base/redactor.ts'
 import type { Recorded } from '../../core/events/events.ts'
@@ -16,6 +17,7 @@ import {
   sessionTokens,
   tokensOfProviders,
 } from '../../core/state/state.ts'
+import { pathExists } from '../../platform/files.ts'
 import {
   foldJournal,
   followJournal,
@@ -81,8 +83,14 @@ export async function list(context: CliContext, flags: LookFlags): Promise<numbe
 
 async function none(records: Records): Promise<string> {
   return (await records.sessions()).length === 0
-    ? `There are no sessions in ${records.directory} yet. Start one with: codemachine "…"\n`
+    ? `There are no sessions in ${records.directory} yet. Start one with: codemachine "…"\n${await aboutProjects(records)}`
     : `There is no session in ${records.directory} that can be read.\n`
+}
+
+/** Where to look in a workspace, whose sessions run in its projects; a line, or nothing. */
+async function aboutProjects({ directory }: Pick<Records, 'directory'>): Promise<string> {
+  const hasProjects = await pathExists(join(directory, 'projects', '.gitignore'))
+  return hasProjects ? 'What teams have made in projects/: codemachine team list\n' : ''
 }
 
 async function listSessions(records: Records, { platform, clock, stderr }: CliContext): Promise<ListedSession[]> {
@@ -151,7 +159,8 @@ function inWords({ outcome, activity, standing }: ListedSession): string {
 export async function status(context: CliContext, flags: LookFlags): Promise<number> {
   const { stdout, clock } = context
   const report = await readStatus(context, directoryOf(context, flags))
-  stdout.write(flags.json ? `${JSON.stringify(report)}\n` : `${statusLines(report, clock.now()).join('\n')}\n`)
+  if (flags.json) stdout.write(`${JSON.stringify(report)}\n`)
+  else stdout.write(`${statusLines(report, clock.now()).join('\n')}\n${await aboutProjects(report)}`)
   return 0
 }
 
@@ -186,7 +195,7 @@ async function readSession(
   const standing = sessionStatusOf(state, runner)
   const isRunning = standing === 'running'
   const { running, waiting, stall } = state
-  const board = await taskBoardOf(records, state, redactorOfEnvironment({ env }))
+  const board = await taskBoardOf(records, state, redactorOfProject({ env, clock }, records))
   const forecast = forecastFor(state, now)
   return {
     id,

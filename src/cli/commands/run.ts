@@ -62,6 +62,10 @@ const WORK_OF_SCREEN = {
     const { makeChange } = await import('./change/run.ts')
     return await makeChange(context, options, { request, said: {}, ...(follows === null ? {} : { follows }) }, {})
   },
+  team: async (context: CliContext, goal: string, options: RunOptions) => {
+    const { teamOnScreen } = await import('./team/run.ts')
+    return await teamOnScreen(context, goal, options)
+  },
   resume: async (context: CliContext, session: string, options: RunOptions) =>
     await goOnWith(context, options, { session, rereadsGates: false }, {}),
 }
@@ -105,8 +109,11 @@ async function goOnWith(
   show: ShowFlags,
 ): Promise<number> {
   await using project = await OpenProject.open(context, options)
-  const resumed = { ...wanted, alone: false }
-  return (await project.resumeWork(resumed, observerOn(context, show), listenersOn(context, show))).exitCode
+  const [observer, listeners] = [observerOn(context, show), listenersOn(context, show)]
+  const { withNetworkIfChosen } = await import('./team/with-network.ts')
+  return await withNetworkIfChosen(context, options, { observer, listeners }, inner =>
+    project.resumeWork({ ...wanted, alone: false }, inner, listeners),
+  )
 }
 
 /**

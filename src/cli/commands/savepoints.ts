@@ -123,6 +123,7 @@ export async function rewind(
     now,
     target: target.tree,
     ignoredBy: fingerprints.ignoredBy,
+    hidden: fingerprints.hidden,
   })
   if (plan.write.length + plan.remove.length === 0) {
     stdout.write(`The files are as at ${target.name} already; nothing was changed.\n`)

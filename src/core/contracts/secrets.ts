@@ -36,7 +36,7 @@ export interface StoredSecret {
 /** The most characters of a secret's name. */
 const MOST_KEY_CHARACTERS = 64
 /** The most bytes of a secret's value, in UTF-8. */
-const MOST_VALUE_BYTES = 64 * 1024
+export const MOST_VALUE_BYTES = 64 * 1024
 
 /** Why a text cannot be the name of a secret, as one sentence; null if it can. */
 export function problemOfKey(key: string): string | null {

@@ -104,7 +104,7 @@ export function shellLines(event: RecordedOf<'shell-ran'>, options: BlockOptions
 }
 
 /** Such a command as one that codex ran: what it printed to both streams, one behind the other. */
-function shellItem(event: RecordedOf<'shell-ran'>): Command {
+export function shellItem(event: RecordedOf<'shell-ran'>): Command {
   const { command, status, exitCode, stdout, stderr, durationMs } = event
   const output = [stdout, stderr].filter(each => each !== '').map(each => each.replace(/\n$/, ''))
   return {

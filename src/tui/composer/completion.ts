@@ -156,6 +156,7 @@ export function slashCommands({ login }: { login: LoginState | null }): SlashCom
     command('start', 'Start what the specification asks for'),
     command('change', 'Plan a change, carry it out, and prove it'),
     command('follow', 'Go on from the newest change'),
+    command('team', 'Have a team make a new project'),
     command('plan', 'Show the plan, or accept, reject or edit it'),
     command('templates', 'Show and choose what /start starts'),
     account,

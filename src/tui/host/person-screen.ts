@@ -1,8 +1,9 @@
 import { join } from 'node:path'
 import { Writable } from 'node:stream'
 import type { Ask, RunOptions } from '../../app/library.ts'
+import { setSecret, warningsOf } from '../../app/secrets/person-secrets.ts'
 import { boardPlaceOf, watchTasks } from '../../app/watch/task-watch.ts'
-import { redactorOfEnvironment } from '../../app/world.ts'
+import { redactorOfProject } from '../../app/world.ts'
 import type { Clock } from '../../base/clock.ts'
 import { Cleanup, describeError, messageOf, unreachable } from '../../base/errors.ts'
 import type { Redactor } from '../../base/redactor.ts'
@@ -89,7 +90,7 @@ export class PersonScreen implements ScreenHost, AsyncDisposable {
     const { env, clock, host, signal } = context
     this.#options = options
     const onProblem = (problem: string) => this.screen.notice(problem, 'warning')
-    const redactor = redactorOfEnvironment(context)
+    const redactor = redactorOfProject(context, records)
     this.#redactor = redactor
     this.#history = openPromptHistory({ root: records.root, clock, redactor, onProblem })
     this.#draft = isWatching ? null : this.#opened.use(openDraftFile({ path: records.draft, clock, onProblem }))
@@ -186,8 +187,10 @@ export class PersonScreen implements ScreenHost, AsyncDisposable {
   }
 
   async command(name: string, rest: string): Promise<void> {
-    // What stands behind /login may be a key.
-    const shown = name === 'login' ? '' : rest
+    // What stands behind /login may be a key, and behind /decide a secret.
+    const { isRunning, pane } = this.screen.model
+    const isSecret = name === 'login' || (name === 'decide' && isRunning && pane.state?.decision?.secret !== undefined)
+    const shown = isSecret ? '' : rest
     if (name !== 'exit') this.screen.say(`\n› /${name} ${shown}`.trimEnd(), 'dim')
     await this.#options.control.command(name, rest)
   }
@@ -246,6 +249,17 @@ export class PersonScreen implements ScreenHost, AsyncDisposable {
     } finally {
       left.abort()
     }
+  }
+
+  warningsOfSecret(value: string): readonly string[] {
+    return warningsOf(value)
+  }
+
+  async storeSecret(key: string, value: string): Promise<string | null> {
+    const { context, records } = this.#options
+    const said = await setSecret(context, records, key, value, undefined)
+    // What is to be said of the value was said before it was taken.
+    return said.find(each => !warningsOf(value).includes(each)) ?? null
   }
 
   async suspend(): Promise<void> {

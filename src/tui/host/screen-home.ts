@@ -40,6 +40,7 @@ export class ScreenHome implements AsyncDisposable {
       workThroughQueue: () => this.#choose({ kind: 'run', goal: null }),
       begin: session => this.#choose({ kind: 'start', session }),
       change: change => this.#choose({ kind: 'change', change }),
+      team: goal => this.#choose({ kind: 'team', goal }),
       choose: chosen => {
         this.#options = { ...this.#options, ...chosen }
       },
@@ -151,7 +152,7 @@ export class ScreenHome implements AsyncDisposable {
     if (asked === null) return
     this.#choice = null
     // At once: the next Enter may come before anything has begun, and belongs to the queue then.
-    if (choice.kind !== 'leave' && choice.kind !== 'watch') this.person.screen.model.showNextSession()
+    if (!['leave', 'watch', 'team'].includes(choice.kind)) this.person.screen.model.showNextSession()
     asked.resolve(choice)
   }
 
@@ -264,6 +265,14 @@ export interface ScreenWork {
   start(context: CliContext, session: NewStart, options: RunOptions): Promise<number>
   change(context: CliContext, change: TypedChange, options: RunOptions): Promise<number>
   resume(context: CliContext, session: string, options: RunOptions): Promise<number>
+  /** Makes a project for the goal, in which the team then works. */
+  team(context: CliContext, goal: string, options: RunOptions): Promise<Elsewhere>
+}
+
+/** Work in another directory than that of the start screen, which has been made, and what does it; resolves with its exit code. */
+interface Elsewhere {
+  directory: string
+  work(context: CliContext): Promise<number>
 }
 
 /** What a person wants of a screen on which nothing runs. */
@@ -272,6 +281,7 @@ export type StartChoice =
   | { kind: 'resume'; session: string; more: TypedLimits }
   | { kind: 'start'; session: NewStart }
   | { kind: 'change'; change: TypedChange }
+  | { kind: 'team'; goal: string }
   | { kind: 'watch'; records: Records; session: string }
   | { kind: 'leave' }
 
@@ -314,16 +324,33 @@ export async function runOnScreen(
  * run that was left, else 0. Throws `Interrupted` if the program is asked to end while nothing runs.
  */
 export async function startScreen(context: CliContext, options: RunOptions, work: ScreenWork): Promise<number> {
-  const end = await workFromStart(context, options, work)
-  return typeof end === 'number' ? end : await openWatchScreen(context, end.records, end.session)
+  for (let chosen = options; ; ) {
+    const end = await workFromStart(context, chosen, work)
+    if (typeof end === 'number') return end
+    if (end.kind === 'watch') return await openWatchScreen(context, end.records, end.session)
+    const { exitCode, isLeft } = await workElsewhere(context, end)
+    if (isLeft) return exitCode
+    context.stdout.write('\n')
+    chosen = end.options
+  }
 }
 
-/** Resolves with the exit code, or with what the person wants to watch instead. */
-async function workFromStart(
+/** Work in another directory, whose records, queue and draft are its own: on a screen of its own, which ends with it. */
+async function workElsewhere(
   context: CliContext,
-  options: RunOptions,
-  work: ScreenWork,
-): Promise<number | { records: Records; session: string }> {
+  { there, options }: { there: Elsewhere; options: RunOptions },
+): Promise<{ exitCode: number; isLeft: boolean }> {
+  await using home = await ScreenHome.open(context, { ...options, directory: there.directory })
+  home.person.screen.model.showNextSession()
+  const exitCode = await home.during(inner => there.work(inner))
+  return { exitCode, isLeft: home.isLeft }
+}
+
+/** What the start screen is left for: watching what another process does, or work in another directory. */
+type StartEnd = Extract<StartChoice, { kind: 'watch' }> | { kind: 'elsewhere'; there: Elsewhere; options: RunOptions }
+
+/** Resolves with the exit code, or with what the screen is left for. */
+async function workFromStart(context: CliContext, options: RunOptions, work: ScreenWork): Promise<number | StartEnd> {
   await using home = await ScreenHome.open(context, options)
   // Who types at once is not kept waiting.
   const made = makeFirstFolders(home.records).catch(error => void home.person.fail(error))
@@ -333,7 +360,14 @@ async function workFromStart(
     if (context.signal.aborted) throw new Interrupted(context.signal.reason)
     if (choice.kind === 'leave') return 0
     if (choice.kind === 'watch') return choice
-    const exitCode = await home.during(inner => carryOut(choice, inner, home.options, work))
+    const begun: Elsewhere[] = []
+    const exitCode = await home.during(async inner => {
+      if (choice.kind !== 'team') return await carryOut(choice, inner, home.options, work)
+      begun.push(await work.team(inner, choice.goal, home.options))
+      return 0
+    })
+    const [there] = begun
+    if (there !== undefined) return { kind: 'elsewhere', there, options: home.options }
     if (home.isLeft) return exitCode
     // What could not even begin is not lost.
     const typed = typedFor(choice)
@@ -344,6 +378,7 @@ async function workFromStart(
 /** What was typed in the composer for it; null: nothing. */
 function typedFor(choice: StartChoice): string | null {
   if (choice.kind === 'run') return choice.goal
+  if (choice.kind === 'team') return `/team ${choice.goal}`
   if (choice.kind !== 'change') return null
   return `/${choice.change.follows === null ? 'change' : 'follow'} ${choice.change.request}`
 }

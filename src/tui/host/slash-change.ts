@@ -1,11 +1,14 @@
+import { basename, dirname } from 'node:path'
 import { newestChange } from '../../app/change/begin.ts'
 import { CHANGE } from '../../app/change/options.ts'
 import { newestSessions, readableState } from '../../app/find.ts'
+import { PROJECTS } from '../../app/team/places.ts'
 import { codeBlock } from '../../base/markdown.ts'
 import { problemOfPrompt } from '../../base/text.ts'
 import type { ShownPlan } from '../../core/contracts/view.ts'
 import { PLAN_CHOICES, PLAN_DECISION } from '../../core/state/plan.ts'
 import type { SessionState } from '../../core/state/state.ts'
+import { shellWord } from '../../words/commands.ts'
 import { wordsForVersion } from '../../words/plan.ts'
 import { oneLine } from '../../words/safe-text.ts'
 import { plansOf } from '../../words/work.ts'
@@ -37,12 +40,42 @@ export async function followSlash(place: SlashPlace, rest: string): Promise<void
   await beginOrQueue(place, '/follow', { request: rest.trim(), follows })
 }
 
+/**
+ * `/team <goal>`: a team makes a project of its own below this directory. It waits in no queue: its session is one of that
+ * project, so while one is shown here it is begun in another terminal, and runs beside it.
+ */
+export function teamSlash(place: SlashPlace, rest: string): void {
+  const example = 'Say behind it what is to be made: /team a service that says hello, with a start script'
+  if (!isRequest(place, 'team', rest, example)) return
+  const { person, start, records } = place
+  const goal = rest.trim()
+  person.remember(`/team ${goal}`)
+  if (start !== null && !start.isRunning()) {
+    start.team(goal)
+    return
+  }
+  const command = `codemachine team -C ${shellWord(workspaceOf(records.directory))} ${shellWord(goal)}`
+  person.screen.say('A team works in a project of its own, beside this session; begin it in another terminal:')
+  person.screen.say(command, 'strong')
+}
+
+/** The directory in which the project lies that a team works in; else the directory itself. */
+function workspaceOf(directory: string): string {
+  const folder = dirname(directory)
+  return basename(folder) === PROJECTS ? dirname(folder) : directory
+}
+
 /** Whether a request stands behind the command; if not, the command stands in the composer, to be gone on with. */
-function isRequest({ person }: SlashPlace, name: string, rest: string): boolean {
+function isRequest(
+  { person }: SlashPlace,
+  name: string,
+  rest: string,
+  example = `Say behind it what is to be changed: /${name} add rate limiting to the API`,
+): boolean {
   const { screen } = person
   if (rest.trim() === '') {
     if (screen.model.composer.text.trim() === '') screen.model.composer.setText(`/${name} `)
-    screen.notice(`Say behind it what is to be changed: /${name} add rate limiting to the API`, 'warning')
+    screen.notice(example, 'warning')
     return false
   }
   const problem = problemOfPrompt(rest)

@@ -25,7 +25,7 @@ import { answerDecision, askAndNotify } from '../screen/dialogs.ts'
 import { helpLines } from '../start.ts'
 import { openTheme } from '../terminal/theme.ts'
 import { askForMore, type PersonScreen, type TypedLimits } from './person-screen.ts'
-import { changeSlash, followSlash, planSlash, type TypedChange } from './slash-change.ts'
+import { changeSlash, followSlash, planSlash, type TypedChange, teamSlash } from './slash-change.ts'
 import { loginOnScreen, logoutOnScreen } from './slash-login.ts'
 
 /** The commands as they are now. */
@@ -83,6 +83,8 @@ export async function runSlashCommand(place: SlashPlace, name: string, rest: str
       return await changeSlash(place, rest)
     case 'follow':
       return await followSlash(place, rest)
+    case 'team':
+      return teamSlash(place, rest)
     case 'plan':
       return await planSlash(place, rest)
     case 'login':
@@ -267,6 +269,8 @@ interface SlashStart {
   begin(session: NewStart): void
   /** Begins a change. */
   change(change: TypedChange): void
+  /** Begins a team, in a project of its own. */
+  team(goal: string): void
   /** For the runs to come. */
   choose(options: Pick<RunOptions, 'model' | 'effort'>): void
 }

@@ -39,8 +39,9 @@ export class Controls {
     const { model } = this.#options
     this.#armedUntil = 0
     this.#closeForTyping(text)
-    const { dialog } = model
-    if (dialog !== null) model.changeDialog(pickerPaste(dialog, text))
+    const { dialog, question } = model
+    if (question?.hidden !== undefined) model.typeHidden(typing => typing.takeText(text))
+    else if (dialog !== null) model.changeDialog(pickerPaste(dialog, text))
     else model.composer.paste(text)
   }
 
@@ -61,6 +62,8 @@ export class Controls {
       model.dismiss('left')
       if (question.leavesOnInterrupt || isArmed) host.leave()
       else this.#arm()
+    } else if (question.hidden !== undefined) {
+      this.#hiddenKey(key, chord)
     } else if (chord === 'ctrl+e' && (!dialog.writing || isAtLineEnd(dialog.written.text))) {
       this.#start(host.openLogs())
     } else if (!this.#globalKey(chord)) {
@@ -68,6 +71,19 @@ export class Controls {
       if (result === null) model.changeDialog(picker)
       else if (result.kind === 'closed') model.dismiss('closed')
       else if (result.kind === 'chosen' || !this.#runWritten(picker)) model.answer(result)
+    }
+  }
+
+  /** A key of a text that is not shown: it edits that, and opens nothing else. */
+  #hiddenKey(key: Key, chord: string): void {
+    const { model } = this.#options
+    if (chord === 'escape' || chord === 'ctrl+d') model.dismiss('closed')
+    else if (chord === '') model.typeHidden(typing => typing.takeText(key.input))
+    else if (LINE_ENDS.has(chord)) model.typeHidden(typing => typing.takeText('\n'))
+    else if (chord === 'ctrl+l' || chord === 'ctrl+z') this.#globalKey(chord)
+    else {
+      const raw = HIDDEN_KEYS[chord]
+      if (raw !== undefined) model.typeHidden(typing => typing.take(raw))
     }
   }
 
@@ -214,6 +230,17 @@ export class Controls {
   }
 }
 
+/** The keys of a hidden field, as a terminal sends them. */
+const HIDDEN_KEYS: Readonly<Record<string, string>> = {
+  return: '\r',
+  backspace: '\x7f',
+  'ctrl+u': '\x15',
+  'ctrl+w': '\x17',
+  'alt+backspace': '\x17',
+}
+/** As in the composer. */
+const LINE_ENDS: ReadonlySet<string> = new Set(['shift+return', 'alt+return', 'ctrl+j'])
+
 interface ControlsOptions extends QuestionContext {
   /** Draws the whole frame again. */
   redraw(): void
@@ -240,6 +267,10 @@ export interface ScreenHost {
   editFile(file: string): Promise<boolean>
   /** Opens the whole log of the session. */
   openLogs(): Promise<void>
+  /** What is to be said of the value of a secret before it is taken, sentences without it. */
+  warningsOfSecret(value: string): readonly string[]
+  /** Stores the value of a secret of the project, and tells the session that runs; resolves with why that was not to be told, else null. */
+  storeSecret(key: string, value: string): Promise<string | null>
   /** Suspends the program (Ctrl+Z); resolves after `fg`. */
   suspend(): Promise<void>
   /** Ends the session of this screen so that it can be resumed, or only stops watching it. */

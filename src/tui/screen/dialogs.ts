@@ -1,8 +1,9 @@
 import type { Ask } from '../../app/library.ts'
 import type { Clock } from '../../base/clock.ts'
 import { isTaken } from '../../core/contracts/reply.ts'
+import { MOST_VALUE_BYTES, problemOfValue } from '../../core/contracts/secrets.ts'
 import type { LiveEvent, Recorded, View } from '../../core/events/events.ts'
-import { answerIn, type Choice, type OpenDecision } from '../../core/rules/decision.ts'
+import { answerIn, type Choice, GIVE_SECRET, type OpenDecision } from '../../core/rules/decision.ts'
 import type { SessionState } from '../../core/state/state.ts'
 import { decidedMeanwhile } from '../../words/decision.ts'
 import { workOf } from '../../words/event.ts'
@@ -65,7 +66,8 @@ export type Answer = PickerResult | { kind: 'withdrawn' | 'left' }
 /**
  * A question on the screen. `yieldsToTyping`: typing closes it and goes on in the composer; `whileHeld`: it is withdrawn when
  * the session goes on; `escGoesOn`: closing it lets the session go on; `leavesOnInterrupt`: Ctrl+C, which has opened it,
- * leaves; `takesCommands`: a slash command is run in place of an answer; `ofDecision`: it is withdrawn when that is decided.
+ * leaves; `takesCommands`: a slash command is run in place of an answer; `ofDecision`: it is withdrawn when that is decided;
+ * `hidden`: its answer is typed and never shown.
  */
 export type Question = PickerQuestion & {
   yieldsToTyping?: true
@@ -74,6 +76,13 @@ export type Question = PickerQuestion & {
   leavesOnInterrupt?: true
   takesCommands?: true
   ofDecision?: true
+  hidden?: HiddenTerms
+}
+
+/** What may be typed into a hidden field. `problemOf`: what is wrong with it, a sentence without any of it; null: nothing is. */
+export interface HiddenTerms {
+  mostBytes: number
+  problemOf(text: string): string | null
 }
 
 const WHILE_HELD = { whileHeld: true, takesCommands: true } as const
@@ -198,7 +207,9 @@ export async function answerDecision(context: QuestionContext, typed: string): P
   const answer = answerIn(typed, decision?.choices ?? [])
   if (answer === null) return await askDecision(context)
   const choice = decision?.choices.find(({ id }) => id === answer.choice)
-  if (decision === null || choice === undefined) await askAndNotify(context, { type: 'decide', ...answer })
+  if (decision !== null && choice !== undefined && isSecretGiven(decision, choice)) {
+    await askForSecret(context, decision, answer.text === undefined ? [] : [NEVER_BEHIND_COMMAND])
+  } else if (decision === null || choice === undefined) await askAndNotify(context, { type: 'decide', ...answer })
   else if (await isFileEdited(context, decision, choice)) {
     if (isStillAsked(model, decision)) await askAndNotify(context, { ...askOf(model, decision), ...answer })
     else model.notice(decidedMeanwhile(fileEdited(decision, choice)), 'warning')
@@ -214,7 +225,8 @@ async function offerChoices(context: QuestionContext, decision: OpenDecision): P
     title,
     ...aboutDecision(model, decision),
     options: choices.map(({ id, label, hint }) => ({ id, label, ...(hint === undefined ? {} : { hint }) })),
-    ...OF_DECISION,
+    // A secret may begin with a slash, and is pasted too early.
+    ...(decision.secret === undefined ? OF_DECISION : { ofDecision: true }),
   })
   if (!isStillAsked(model, decision)) return
   if (answer.kind !== 'chosen') model.pane.printDecision()
@@ -234,6 +246,7 @@ const OF_DECISION = { takesCommands: true, ofDecision: true } as const
 /** Takes a choice, once its file was edited and its text written; whoever goes back from there is asked again. */
 async function choose(context: QuestionContext, decision: OpenDecision, choice: Choice): Promise<void> {
   const { model } = context
+  if (isSecretGiven(decision, choice)) return await askForSecret(context, decision, [])
   if (!(await isFileEdited(context, decision, choice))) return await offerChoices(context, decision)
   if (!isStillAsked(model, decision)) return model.notice(decidedMeanwhile(fileEdited(decision, choice)), 'warning')
   const ask = { ...askOf(model, decision), choice: choice.id }
@@ -250,6 +263,57 @@ async function choose(context: QuestionContext, decision: OpenDecision, choice: 
   if (answer.kind === 'text') await sendWritten(context, { ...ask, text: answer.text })
   else if (answer.kind === 'chosen') await askAndNotify(context, ask)
   else await offerChoices(context, decision)
+}
+
+const NEVER_BEHIND_COMMAND = 'A secret is typed here only; what stood behind the command is not taken.'
+const NOTHING_SHOWN = 'Nothing is shown while you type. Enter takes it, Ctrl+U takes it back.'
+
+/** Whether the choice is to give the secret that the decision is about. */
+function isSecretGiven({ secret }: OpenDecision, { id }: Choice): boolean {
+  return secret !== undefined && id === GIVE_SECRET
+}
+
+/** Takes the value of a secret in a field that shows nothing, stores it, and answers the decision; Esc goes back to the choices. */
+async function askForSecret(
+  context: QuestionContext,
+  decision: OpenDecision,
+  remarks: readonly string[],
+): Promise<void> {
+  const { model, host } = context
+  const key = decision.secret?.key ?? ''
+  const typed = await model.choose({
+    title: `The value of ${key}`,
+    body: [...remarks, NOTHING_SHOWN],
+    options: [],
+    freeText: key,
+    ...aboutDecision(model, decision),
+    hidden: { mostBytes: MOST_VALUE_BYTES, problemOf: problemOfValue },
+    ofDecision: true,
+  })
+  if (typed.kind === 'withdrawn' || !isStillAsked(model, decision)) return
+  if (typed.kind === 'left') return noticeHeld(context, typed)
+  if (typed.kind !== 'text') return await offerChoices(context, decision)
+  const warnings = host.warningsOfSecret(typed.text)
+  if (warnings.length > 0) {
+    const answer = await model.choose({
+      title: `Take it as ${key}?`,
+      body: warnings,
+      options: [
+        { id: 'again', label: 'Type another one' },
+        { id: 'take', label: 'Take it' },
+      ],
+      ofDecision: true,
+    })
+    if (answer.kind === 'withdrawn' || !isStillAsked(model, decision)) return
+    if (answer.kind === 'left') return noticeHeld(context, answer)
+    if (answer.kind !== 'chosen' || answer.id !== 'take') return await askForSecret(context, decision, [])
+  }
+  const untold = await host.storeSecret(key, typed.text)
+  if (untold !== null && model.options.isWatching) return model.notice(untold, 'warning')
+  // Who was told of it has decided by that; the state of a session of another process is seen later.
+  if (isStillAsked(model, decision) && !model.options.isWatching)
+    await host.ask({ ...askOf(model, decision), choice: GIVE_SECRET })
+  model.notice(`${key} is stored, and no model sees it`, 'good')
 }
 
 /** Whether the choice opens no file, or the person has had it in their editor. */

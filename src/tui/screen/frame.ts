@@ -149,7 +149,7 @@ interface HintSituation {
   /** Whether the history is searched. */
   isSearching: boolean
   /** The open question, or null. */
-  question: { options: readonly unknown[]; escGoesOn?: true; leavesOnInterrupt?: true } | null
+  question: { options: readonly unknown[]; escGoesOn?: true; leavesOnInterrupt?: true; hidden?: unknown } | null
   /** What is being typed as its answer; null while options are chosen from. */
   writes?: 'text' | 'command' | null
 }
@@ -179,9 +179,16 @@ function waysToSay(situation: HintSituation): string[] {
 }
 
 function waysToAnswer(
-  { options, escGoesOn, leavesOnInterrupt }: NonNullable<HintSituation['question']>,
+  { options, escGoesOn, leavesOnInterrupt, hidden }: NonNullable<HintSituation['question']>,
   writes: HintSituation['writes'],
 ): string[] {
+  if (hidden !== undefined) {
+    return [
+      'Nothing is shown · Enter takes it · Esc goes back to the choices',
+      'Nothing is shown · Enter takes it · Esc back',
+      'Nothing shown · Enter · Esc back',
+    ]
+  }
   const hold = escGoesOn ? ' · Ctrl+C leaves it held' : ''
   if (options.length > 0 && writes === null) {
     const esc = escGoesOn ? 'Esc goes on' : 'Esc closes'

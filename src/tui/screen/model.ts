@@ -10,8 +10,9 @@ import { expanded } from '../composer/buffer.ts'
 import { Composer } from '../composer/composer.ts'
 import type { Area } from '../composer/drawing.ts'
 import { openPicker, type Picker } from '../composer/picker.ts'
+import { HiddenTyping, type TypedEnd } from '../terminal/hidden-field.ts'
 import type { Role, Theme } from '../terminal/theme.ts'
-import type { Answer, Question } from './dialogs.ts'
+import type { Answer, HiddenTerms, Question } from './dialogs.ts'
 import { areaOfInput, drawScreen, type Frame, screenTitle } from './frame.ts'
 import { Scrollback, SessionPane } from './session-pane.ts'
 
@@ -89,16 +90,40 @@ export class ScreenModel {
   choose(question: Question): Promise<Answer> {
     this.dismiss('withdrawn')
     return new Promise(resolve => {
-      this.#dialog = { question, picker: openPicker(question), answer: resolve }
+      const typing = question.hidden === undefined ? null : new HiddenTyping(question.hidden.mostBytes)
+      this.#dialog = { question, picker: openPicker(question), typing, answer: resolve }
       this.options.onChange()
     })
   }
 
-  /** Closes the open question; a text that was being typed as its answer goes to the composer. */
+  /**
+   * Closes the open question; a text that was being typed as its answer goes to the composer, but for a hidden one, of
+   * which nothing is kept. Where that is withdrawn a note takes the keys that follow: they may be the rest of a secret.
+   */
   dismiss(kind: 'closed' | 'withdrawn' | 'left'): void {
     const written = this.#dialog === null ? '' : expanded(this.#dialog.picker.written)
+    const wasHidden = this.#dialog !== null && this.#dialog.typing !== null
     this.answer({ kind })
     if (written.trim() !== '') this.addText(written)
+    if (wasHidden && kind === 'withdrawn') void this.choose(NOTHING_KEPT)
+  }
+
+  /** Changes the text of the open hidden field; one that ends it is its answer, or is asked for again if it cannot be one. */
+  typeHidden(change: (typing: HiddenTyping) => TypedEnd | null): void {
+    const dialog = this.#dialog
+    const hidden = dialog?.question.hidden
+    if (dialog === null || dialog.typing === null || hidden === undefined) return
+    const end = change(dialog.typing)
+    if (end?.kind !== 'typed') return
+    const problem = end.isTooLong ? tooLong(hidden) : hidden.problemOf(end.text)
+    if (problem === null) {
+      this.answer({ kind: 'text', text: end.text })
+      return
+    }
+    dialog.typing = new HiddenTyping(hidden.mostBytes)
+    // What it is about was seen before; where rows are few, only one of the two would be.
+    const { markdown: _, body = [], ...question } = dialog.question
+    this.changeDialog({ ...dialog.picker, question: { ...question, body: [problem, ...body] } })
   }
 
   /** Adds a text to the composer, below the text that is there. */
@@ -176,6 +201,16 @@ interface ShownWork {
   own: ShownBoard | null
 }
 
+const NOTHING_KEPT: Question = {
+  title: 'This is not asked any more.',
+  body: ['Nothing of what you typed is kept.'],
+  options: [{ id: 'close', label: 'Close' }],
+}
+
+function tooLong({ mostBytes }: HiddenTerms): string {
+  return `It is longer than ${mostBytes / 1024} KiB; nothing of it is kept.`
+}
+
 /** A message in place of the hint. `until`: monotonic time, ms. */
 interface Notice {
   text: string
@@ -186,5 +221,7 @@ interface Notice {
 interface Dialog {
   question: Question
   picker: Picker
+  /** The text of a hidden field; null if the answer is typed where it is seen, or chosen. */
+  typing: HiddenTyping | null
   answer(answer: Answer): void
 }

@@ -6,6 +6,7 @@ import { formatCount } from '../../words/numbers.ts'
 import { isAnswerTold, isReviewing } from '../../words/proof.ts'
 import { eventLines } from '../blocks/event-lines.ts'
 import { reviewerLines } from '../blocks/gates-and-reviews.ts'
+import { shellItem } from '../blocks/item-lines.ts'
 import { markdownLines } from '../blocks/markdown.ts'
 import { MessageStream, TypedText } from '../blocks/message-stream.ts'
 import type { Theme } from '../terminal/theme.ts'
@@ -60,6 +61,7 @@ export class SessionPane {
     this.#isReview = isReviewing(state)
     this.#drawn = state
     if (event.type === 'item-completed' && event.item.kind === 'command') this.#lastCommand = event.item
+    if (event.type === 'shell-ran') this.#lastCommand = shellItem(event)
     if (event.type === 'item-completed' && event.item.kind === 'agent-message' && event.instance === undefined) {
       if (this.#endMessage(event.item)) return
     }

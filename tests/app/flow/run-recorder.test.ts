@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { mkdir, mkdtemp, readdir, readFile, realpath, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -18,6 +18,7 @@ import { OWN_TEMPLATES } from '../../../src/templates/registry.ts'
 import { planOf, playFlow } from '../../support/flow-session.ts'
 import type { Play } from '../../support/played-session.ts'
 import { SESSION, worked } from '../../support/session-events.ts'
+import { problemOfMounting } from '../../support/skipped.ts'
 
 let root: string
 let records: string
@@ -261,22 +262,6 @@ test('a run that goes on adds to its recording', async () => {
   expect(others.slice(0, 4)).toEqual(sent('Done now.'))
   expect((await replayOf(plan)).played[0]?.recording.lastMessage).toBe('Done now.')
 })
-
-/** Null if this user may mount a small disk. */
-function problemOfMounting(): string | null {
-  if (process.platform !== 'linux' || process.getuid?.() !== 0)
-    return 'a small disk can only be mounted by root on Linux'
-  const folder = mkdtempSync(join(tmpdir(), 'codemachine-mount-'))
-  try {
-    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=64k', 'tmpfs', folder], { stdio: 'pipe' })
-    execFileSync('umount', [folder])
-    return null
-  } catch {
-    return 'mount is not permitted here'
-  } finally {
-    rmSync(folder, { recursive: true })
-  }
-}
 
 const mountProblem = problemOfMounting()
 const skipped = mountProblem === null ? '' : ` (skipped: ${mountProblem})`

@@ -38,6 +38,18 @@ test('--dry-run prints the context and what the planner is told, and starts, wri
   )
 })
 
+test('--dry-run shows no secret that is kept for the project', async () => {
+  await using scene = await openChangeScene({}, { files: { 'notes.md': `${SECRET}\n` } })
+  const { place } = scene
+  const { exitCode: stored } = await codemachineHere(place, ['secret', 'set', 'SHOP_KEY'], { input: SECRET })
+  const encoded = Buffer.from(SECRET).toString('hex')
+  const request = `say in notes.md what ${SECRET} or ${encoded} is`
+  const { exitCode, stdout, stderr } = await codemachineHere(place, ['change', '--dry-run', request])
+  expect({ stored, exitCode, stderr }).toEqual({ stored: 0, exitCode: 0, stderr: '' })
+  expect(stdout).toContain('say in notes.md what [secret SHOP_KEY] or [secret SHOP_KEY] is')
+  expect(stdout).not.toContain(SECRET)
+})
+
 test('--dry-run --json is one object, with the terms that the flags and the settings come to', async () => {
   await using scene = await openChangeScene({}, { executor: false })
   const typed = [

@@ -143,3 +143,14 @@ prompt = "p.md"
   const mock = await codemachineHere(other, ['flow', 'run', 'x.toml', '--pace', '0', '--plain'])
   expect([mock.exitCode, mock.stdout]).toEqual([0, expect.stringContaining(said)])
 })
+
+test('a value for a workflow that holds a secret of the project is refused, and not shown', async () => {
+  await using project = await makePlace('')
+  const stored = await codemachineHere(project, ['secret', 'set', 'SHOP_KEY'], { input: 'sk-live-0123456789' })
+  for (const args of [['show', 'x.toml'], ['validate'], ['run', 'x.toml']]) {
+    const { exitCode, stderr } = await codemachineHere(project, ['flow', ...args, '--var', 'key=sk-live-0123456789'])
+    expect({ stored: stored.exitCode, exitCode }).toEqual({ stored: 0, exitCode: 2 })
+    expect(stderr).toContain('holds the secret SHOP_KEY, which no agent is to be given')
+    expect(stderr).not.toContain('sk-live')
+  }
+})

@@ -52,6 +52,8 @@ function sit(
     leave: () => {},
     leaveNow: () => {},
     remember: () => {},
+    warningsOfSecret: () => [],
+    storeSecret: async () => null,
   }
   const model = new ScreenModel({
     theme: plain,

@@ -43,6 +43,8 @@ function sit(options: { answers?: (ask: Ask) => Reply; queue?: string[]; enqueue
     leave: () => void calls.push('leave'),
     leaveNow: () => void calls.push('leave now'),
     remember: () => {},
+    warningsOfSecret: () => [],
+    storeSecret: async () => null,
   }
   const model = new ScreenModel({
     theme: openTheme({ theme: 'plain', env: {}, reader: false }),

@@ -1,12 +1,13 @@
 import { relative, resolve } from 'node:path'
 import { flowFilesAround, type LookedFlow, lookAtFlow } from '../../../app/flow/look.ts'
 import { flowRootOf, lineOfMistake, mistakesIn, secretInBy } from '../../../app/flow/prepare.ts'
-import { redactorOfEnvironment } from '../../../app/world.ts'
+import { redactorOfEnvironment, redactorOfProject } from '../../../app/world.ts'
 import { UserError } from '../../../base/errors.ts'
 import { initFlow } from '../../../flow/init.ts'
 import { dryRunOf } from '../../../flow/mock-script.ts'
 import { type AgentWork, commandLineOf, type FlowStep } from '../../../flow/plan.ts'
-import { type GivenValues, readValues } from '../../../flow/variables.ts'
+import { type GivenValues, readValues, type SecretIn } from '../../../flow/variables.ts'
+import { recordsAround } from '../../../records/records.ts'
 import type { CliContext } from '../../../tui/cli-context.ts'
 import { shellWord } from '../../../words/commands.ts'
 import { formatCount, formatSpan } from '../../../words/numbers.ts'
@@ -42,7 +43,7 @@ To run it for real, with codex:
 
 /** `flow list`: the workflow files of the project, and what is in them. */
 export async function flowList(context: CliContext, { json, ...place }: LookFlags): Promise<number> {
-  const look = { ...lookOf(context, place), given: new Map(), workflow: null }
+  const look = { ...(await lookOf(context, place)), given: new Map(), workflow: null }
   const flows: LookedFlow[] = []
   for (const file of await flowFilesAround(look.directory, context.signal)) flows.push(await lookAtFlow(file, look))
   if (json) return print(context, `${JSON.stringify(flows.map(dataOf))}\n`)
@@ -79,7 +80,7 @@ export async function flowValidate(
   files: readonly string[],
   flags: FlowLookFlags,
 ): Promise<number> {
-  const place = lookOf(context, flags)
+  const place = await lookOf(context, flags)
   const look = { ...place, workflow: flags.workflow ?? null, given: await givenValues(context, flags) }
   const named = files.length > 0 ? files : await flowFilesAround(look.directory, context.signal)
   if (named.length === 0) {
@@ -112,7 +113,11 @@ function dataOf({ file, mock, plans, mistakes, missing }: LookedFlow) {
 
 /** `flow show`: the steps of a workflow, as they would run. */
 export async function flowShow(context: CliContext, file: string, flags: FlowLookFlags): Promise<number> {
-  const look = { ...lookOf(context, flags), workflow: flags.workflow ?? null, given: await givenValues(context, flags) }
+  const look = {
+    ...(await lookOf(context, flags)),
+    workflow: flags.workflow ?? null,
+    given: await givenValues(context, flags),
+  }
   const { plans, mock, mistakes, missing } = await lookAtFlow(file, look)
   const [plan] = plans
   if (plan === undefined || mistakes.length > 0) throw mistakesIn(mistakes)
@@ -168,8 +173,14 @@ function print({ stdout }: CliContext, text: string, exitCode = 0): number {
   return exitCode
 }
 
-function lookOf(context: CliContext, flags: FlowLookFlags) {
-  const secretIn = secretInBy(redactorOfEnvironment(context))
+/** Finds the secrets of the environment and of the project there. */
+export async function secretInProject(context: CliContext, flags: FlowLookFlags): Promise<SecretIn> {
+  const [own] = await recordsAround({ ...context, directory: directoryOf(context, flags) })
+  return secretInBy(own === undefined ? redactorOfEnvironment(context) : redactorOfProject(context, own))
+}
+
+async function lookOf(context: CliContext, flags: FlowLookFlags) {
+  const secretIn = await secretInProject(context, flags)
   return { directory: directoryOf(context, flags), secretIn, signal: context.signal }
 }
 
@@ -185,6 +196,6 @@ export async function givenValues(context: CliContext, flags: FlowLookFlags): Pr
     file: flags.varsFile ?? null,
     directory: directoryOf(context, flags),
     stdin: () => readAll(context),
-    secretIn: secretInBy(redactorOfEnvironment(context)),
+    secretIn: await secretInProject(context, flags),
   })
 }

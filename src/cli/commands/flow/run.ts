@@ -1,8 +1,7 @@
-import { preparedPlan, remarksOnPrograms, secretInBy } from '../../../app/flow/prepare.ts'
+import { preparedPlan, remarksOnPrograms } from '../../../app/flow/prepare.ts'
 import type { RunOptions } from '../../../app/library.ts'
 import { settingsOf } from '../../../app/open-run.ts'
 import type { RunObserver } from '../../../app/work-through.ts'
-import { redactorOfEnvironment } from '../../../app/world.ts'
 import { UserError } from '../../../base/errors.ts'
 import { nearestName } from '../../../base/text.ts'
 import { exitCodeOf } from '../../../core/events/outcome.ts'
@@ -17,7 +16,7 @@ import type { FlowRunFlags } from '../../flow-program.ts'
 import { observerOn } from '../../output.ts'
 import { listenersOn, runOptionsOf } from '../../run-options.ts'
 import { inTurn } from '../../turn.ts'
-import { givenValues, programOf } from './look.ts'
+import { givenValues, programOf, secretInProject } from './look.ts'
 
 /** What is to be run, and how. */
 interface FlowRun {
@@ -50,7 +49,7 @@ export async function flowRun(context: CliContext, file: string, flags: FlowRunF
     workflow: flags.workflow ?? null,
     given,
     runValue: null,
-    secretIn: secretInBy(redactorOfEnvironment(context)),
+    secretIn: await secretInProject(context, flags),
     signal: context.signal,
   })
   const from = flags.from === undefined ? null : stepNamed(plan, flags.from)
