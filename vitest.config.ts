@@ -24,6 +24,8 @@ export default defineConfig({
     // A worker takes one file after the other, and loads and compiles what they share once.
     isolate: false,
     sequence: { sequencer: SessionsFirst },
+    // Of a failure a report has the message alone: with the usual 40 characters it says `[ …(2) ]`.
+    chaiConfig: { truncateThreshold: 1_000 },
     // What tests have started ends with their run, however that ends.
     globalSetup: './tests/support/end-with-run.ts',
     // With this one after the summary, plain lines: `--reporter` on the command line takes the place of both.
