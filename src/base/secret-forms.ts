@@ -52,15 +52,44 @@ function inJson(text: string): string {
 /** As other programs than ours write JSON, and addresses. */
 function escapedForms(value: string): string[] {
   const json = inJson(value)
-  const ascii = json.replace(/[\x7f-\uffff]/g, each => `\\u${hexOf(each).padStart(4, '0')}`)
-  const percent = encodeURIComponent(value.toWellFormed())
-  const alsoEncoded = (characters: RegExp) => percent.replace(characters, each => `%${hexOf(each).toUpperCase()}`)
-  const addresses = [percent, percent.replaceAll('%2F', '/'), alsoEncoded(/[!'()*]/g), alsoEncoded(/[!'()~]/g)]
+  const units = (text: string, which: RegExp) => text.replace(which, each => `\\u${hexOf(each).padStart(4, '0')}`)
+  const ascii = units(json, /[\x7f-\uffff]/g)
+  const slashes = [json, ascii].map(form => form.replaceAll('/', '\\/'))
+  // Go so that it can stand in HTML; .NET too, and without another character than ASCII.
+  const html = units(json, /[<>&\u2028\u2029]/g)
+  const dotnet = units(json.replaceAll('\\"', '"'), /["&'+<>`\x7f-\uffff]/g)
+  const upper = dotnet.replace(/\\u[0-9a-f]{4}/g, code => `\\u${code.slice(2).toUpperCase()}`)
   return [
-    ...[ascii, json.replaceAll('/', '\\/')].flatMap(form => [form, inJson(form)]),
-    ...addresses.flatMap(form => [form, form.replace(/%../g, code => code.toLowerCase()), form.replaceAll('%20', '+')]),
+    ...[ascii, ...slashes, html, upper].flatMap(form => [form, inJson(form)]),
+    ...[...new Set(CODED_IN_ADDRESSES.map(coded => percentEncoded(value, coded)))]
+      .flatMap(form => [form, form.replace(/%../g, code => code.toLowerCase())])
+      .flatMap(form => [form, form.replaceAll('%20', '+')]),
   ]
 }
+
+/** What programs do not leave as it is in an address. */
+const CODED_IN_ADDRESSES = [
+  /[^\w.~-]/gu,
+  // Python leaves a slash.
+  /[^\w.~/-]/gu,
+  /[^\w.~!'()*-]/gu,
+  /[^\w.~!'()*/-]/gu,
+  // Forms, and axios.
+  /[^\w.*-]/gu,
+  /[^\w.~!'()*:$,-]/gu,
+  // `encodeURI`; then a query, a path and a password by the standard of addresses.
+  /[^\w.~!'()*;,/?:@&=+$#-]/gu,
+  /[\0-\x20"#<>'\x7f-\u{10ffff}]/gu,
+  /[\0-\x20"#<>?^`{}\x7f-\u{10ffff}]/gu,
+  /[\0-\x20"#<>?^`{}/:;=@[\\\]|\x7f-\u{10ffff}]/gu,
+]
+
+function percentEncoded(value: string, coded: RegExp): string {
+  return value.toWellFormed().replace(coded, each => IN_ADDRESSES[each.charCodeAt(0)] ?? encodeURIComponent(each))
+}
+
+/** The characters of ASCII. */
+const IN_ADDRESSES = Array.from({ length: 128 }, (_, code) => `%${code.toString(16).toUpperCase().padStart(2, '0')}`)
 
 /**
  * As shells, `ls` and git quote it. Where the locale has no such characters (`LANG=C`), each byte of them is an octal number,
@@ -69,13 +98,18 @@ function escapedForms(value: string): string[] {
 function quotedForms(value: string): string[] {
   const octal = (text: string) =>
     Buffer.from(text, 'utf8').reduce((all, byte) => `${all}\\${byte.toString(8).padStart(3, '0')}`, '')
+  const hex = (text: string) => Buffer.from(text, 'utf8').toString('hex').replace(/../g, String.raw`\x$&`)
   const other = /\P{ASCII}+/gu
   const inSingle = value.replaceAll("'", String.raw`'\''`)
   const inDouble = value.replace(/[\\"]/g, String.raw`\$&`)
+  const exported = value.replace(/[\\"$`]/g, String.raw`\$&`)
   const escaped = value.replace(/[\\']/g, String.raw`\$&`)
   const words = value.replace(/[^\w@%+=:,./\u0080-\uffff-]/g, String.raw`\$&`)
-  return [value, inSingle, inDouble, escaped, words]
-    .flatMap(form => [form, form.replace(other, octal), form.replace(other, each => `'$'${octal(each)}''`)])
+  return [value, inSingle, inDouble, exported, escaped, words]
+    .flatMap(form => [
+      form,
+      ...[octal, hex, (each: string) => `'$'${octal(each)}''`].map(bytes => form.replace(other, bytes)),
+    ])
     .flatMap(form => [form, inJson(form)])
 }
 
