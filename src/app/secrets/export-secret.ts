@@ -18,7 +18,7 @@ export interface ExportedSecret {
 }
 
 /**
- * Writes a secret of a project into a file of variables there (mode 0600), in the place of a line that sets it, or behind all
+ * Writes a secret of a project into a file of variables there (mode 0600), in the place of each line that sets it, or behind all
  * others. From then on the file is hidden from agents, savepoints and diffs. A `UserError` if git would take the file into the
  * repository, for a path that leads out of the project or through a link, and (exit code 6) while a session runs there.
  * @param to relative to the work directory, or absolute
@@ -70,8 +70,8 @@ export async function exportSecret(
 /** A file of variables in which one is set; what else stands there stays. */
 function withVariable(text: string, key: string, value: string): string {
   const line = `${key}=${quoted(value)}`
-  const set = new RegExp(String.raw`^(?:export[ \t]+)?${key}=(?:'[^']*'|"(?:[^"\\]|\\[^])*"|[^\n]*)`, 'm')
-  if (set.test(text)) return text.replace(set, found => `${/^export[ \t]+/.exec(found)?.[0] ?? ''}${line}`)
+  const set = new RegExp(String.raw`^(?:export[ \t]+)?${key}=(?:'[^']*'|"(?:[^"\\]|\\[^])*"|[^\n]*)`, 'gm')
+  if (text.search(set) >= 0) return text.replace(set, found => `${/^export[ \t]+/.exec(found)?.[0] ?? ''}${line}`)
   return `${text}${text === '' || text.endsWith('\n') ? '' : '\n'}${line}\n`
 }
 

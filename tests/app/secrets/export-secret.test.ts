@@ -34,6 +34,13 @@ test('a secret takes the place of the line that sets it, and all other lines sta
   expect(openSecrets(records.secrets).hidden()).toEqual(['.env'])
 })
 
+test('where several lines set it, the last one counts for who reads the file: all of them are replaced', async () => {
+  await writeFile(join(place.directory, '.env.twice'), 'A_KEY=one\nB=1\nexport A_KEY="two"\n')
+  await give('A_KEY', 'new-0123456789')
+  await write('A_KEY', '.env.twice')
+  expect(await read('.env.twice')).toBe('A_KEY=new-0123456789\nB=1\nexport A_KEY=new-0123456789\n')
+})
+
 test.each([
   ['lines', 'first line\nsecond "line" $(id) `id`\n'],
   ['an apostrophe', `it's $HOME "here" \\ and \`id\`\nnext`],
