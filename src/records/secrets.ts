@@ -32,7 +32,7 @@ export interface SecretStore {
    * bounded: none if their list is missing or broken.
    */
   hidden(): readonly string[]
-  /** Hides more files; those that are hidden stay so. A `UserError` if there are too many. */
+  /** Hides more files; those that are hidden stay so. A `UserError` if there are too many: then as many as may be. */
   hide(files: readonly string[]): Promise<void>
 }
 
@@ -74,16 +74,19 @@ export function openSecrets(folder: string): SecretStore {
       return true
     },
     hidden() {
-      const bytes = readBoundedNow(join(folder, HIDDEN_FILE), MOST_BYTES)
+      const bytes = readBoundedNow(join(folder, HIDDEN_FILE), MOST_HIDDEN_BYTES)
       if (bytes === null) return []
       if (last.bytes === null || !bytes.equals(last.bytes)) last = { bytes, files: hiddenIn(bytes) }
       return last.files
     },
     async hide(files) {
       const all = [...new Set([...store.hidden(), ...files.filter(isRelative)])]
+      const most = all.slice(0, MOST_HIDDEN)
+      if (most.length > store.hidden().length) await write(folder, HIDDEN_FILE, { v: 1, files: most })
       if (all.length > MOST_HIDDEN)
-        throw new UserError(`More than ${MOST_HIDDEN} files hold a secret; remove some of them.`)
-      if (all.length > store.hidden().length) await write(folder, HIDDEN_FILE, { v: 1, files: all })
+        throw new UserError(
+          `More than ${MOST_HIDDEN} files hold a secret, and agents can read the others; remove some of them.`,
+        )
     },
   }
   return store
@@ -94,6 +97,8 @@ const HIDDEN_FILE = 'files.json'
 const MOST_BYTES = 1024 * 1024
 const MOST_SECRETS = 100
 const MOST_HIDDEN = 1_000
+/** Of paths as long as Linux knows them, every byte of them written as `\u0001`. */
+const MOST_HIDDEN_BYTES = MOST_HIDDEN * 4096 * 6 + MOST_BYTES
 const MOST_CHECK = 10_000
 
 const secretSchema = v.object({

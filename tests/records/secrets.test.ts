@@ -92,6 +92,13 @@ describe('files that hold a secret', () => {
     expect((await one.list()).secrets).toEqual([])
   })
 
+  test('stay hidden however long their names are, and of too many as many as may be are', async () => {
+    const secrets = openSecrets(folder)
+    const files = Array.from({ length: 1001 }, (_, n) => `${'deep/'.repeat(500)}${n}`)
+    await expect(secrets.hide(files)).rejects.toThrow('More than 1000 files hold a secret')
+    expect(openSecrets(folder).hidden()).toEqual(files.slice(0, 1000))
+  })
+
   test('lie in the work directory, whatever the list says, and a broken list hides nothing', async () => {
     const secrets = openSecrets(folder)
     await secrets.hide(['/etc/passwd', '../a', 'a/../../b', 'x\0y', ''])

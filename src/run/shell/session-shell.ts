@@ -212,8 +212,7 @@ export class SessionShell {
       const asked = used.map(encodedToo)
       const { files, problem } = await secrets.search(since, asked, late.signal)
       if (problem !== null) this.#warn(`Not all files that a command has changed were searched for secrets. ${problem}`)
-      if (files.length === 0) return files
-      await secrets.hide(files)
+      if (files.length > 0) await this.#hide(files)
       return files
     } catch (error) {
       if (!(error instanceof UserError)) throw error
@@ -221,6 +220,15 @@ export class SessionShell {
       return []
     } finally {
       over.abort()
+    }
+  }
+
+  async #hide(files: readonly string[]): Promise<void> {
+    try {
+      await this.#options.secrets.hide(files)
+    } catch (error) {
+      if (!(error instanceof UserError)) throw error
+      this.#warn(`Not all files with a secret could be hidden. ${error.message}`)
     }
   }
 

@@ -146,6 +146,17 @@ test('a file in which a command has left a secret is closed to agents, and named
   expect(withoutSecrets(thread, means.secrets.unreadable()).unreadable).toEqual(['debug.log'])
 })
 
+test('files with a secret that could not all be hidden are named all the same, and the person is told', async () => {
+  const means = printing('', { leaks: () => ['debug.log'] })
+  const hide = async () => Promise.reject(new UserError('There are too many.'))
+  const { run, ofType } = open({ ...means, secrets: { ...means.secrets, hide } })
+  expect((await run('charge > debug.log', ['SHOP_KEY'])).leaked).toEqual(['debug.log'])
+  expect(ofType('shell-ran')).toMatchObject([{ leaked: ['debug.log'] }])
+  expect(ofType('warning')).toMatchObject([
+    { message: 'Not all files with a secret could be hidden. There are too many.' },
+  ])
+})
+
 test('what the session knows to be secret is taken out of the command and of what it printed, though it was not given', async () => {
   const redactor = redactorOf([{ name: 'OTHER', value: 'other-0815-value', isEncoded: true }])
   const means = printing('other-0815-value')
