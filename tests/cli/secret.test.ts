@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import { mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -136,6 +137,19 @@ test('a check that was named stays with another value, and another check takes i
   })
   await typed(['set', 'CHECKED', '--check', 'false'], { input: VALUE })
   expect((await openSecrets(records.secrets).get('CHECKED'))?.check).toBe('false')
+})
+
+test('a file in which a check leaves its secret is named and hidden, and nothing else stays of the check', async () => {
+  const files = async () => (await readdir(place.directory)).sort()
+  const before = await files()
+  await typed(['set', 'LEFT_KEY', '--check', `echo "$LEFT_KEY" > left.log`], { input: VALUE })
+  expect(await typed(['check', 'LEFT_KEY'])).toMatchObject({
+    exitCode: 0,
+    stderr: 'codemachine: Its check has left the secret in left.log, which agents cannot read any more.\n',
+  })
+  expect(openSecrets(records.secrets).hidden()).toContain('left.log')
+  expect(await files()).toEqual([...before, 'left.log'].sort())
+  expect(existsSync(records.traces)).toBe(false)
 })
 
 test('a check says whether the value is good, and is run with the secret as variable of it alone', async () => {

@@ -1,10 +1,13 @@
 import { UserError } from '../../base/errors.ts'
-import { isShortSecret, problemOfKey } from '../../core/contracts/secrets.ts'
+import { isShortSecret, problemOfKey, type SessionSecrets, type StoredSecret } from '../../core/contracts/secrets.ts'
+import type { ShellEnd } from '../../core/contracts/shell.ts'
 import { openShell } from '../../engines/codex/shell/open-shell.ts'
 import type { Records } from '../../records/records.ts'
+import { readRunner } from '../../records/run-lock.ts'
 import { openSecrets } from '../../records/secrets.ts'
 import { readsLikeWord } from '../../secrets/search.ts'
 import { findRepository } from '../../workspace/git/git.ts'
+import { openSandboxTraces } from '../../workspace/sandbox-traces.ts'
 import { askRun } from '../commands.ts'
 import { chooseCodex, codexOptionsOf, writableGit } from '../engine-of-project.ts'
 import { latestSession, readableState } from '../find.ts'
@@ -113,11 +116,13 @@ export async function waitingKeys(records: Records): Promise<string[]> {
 export interface CheckedSecret {
   ok: boolean
   problem: string | null
+  /** What a person should know of the files that the check has changed, a sentence each. */
+  words: readonly string[]
 }
 
 /**
  * Runs the check of a secret in the sandbox of a session there, with the secret as variable of it alone. What it prints is thrown
- * away. A `UserError` for what a person has to mend first.
+ * away, and files in which it leaves the secret are hidden from agents. A `UserError` for what a person has to mend first.
  */
 export async function checkSecret(
   world: World,
@@ -129,14 +134,24 @@ export async function checkSecret(
   if (problem !== null) throw new UserError(problem)
   const secret = await openSecrets(records.secrets).get(key)
   if (secret === null)
-    return { ok: false, problem: `There is no secret ${key} here; codemachine secret set ${key} stores one.` }
-  if (secret.check === null) return { ok: true, problem: null }
+    return {
+      ok: false,
+      problem: `There is no secret ${key} here; codemachine secret set ${key} stores one.`,
+      words: [],
+    }
+  if (secret.check === null) return { ok: true, problem: null, words: [] }
   const loaded = await settingsOf(world, records.directory, options)
   const { settings } = loaded
   const codex = await chooseCodex(world, records, loaded)
   const repository = await findRepository(records.directory)
   const warnings: string[] = []
   const said = { settings, overrides: options.config ?? [], onWarning: (each: string) => void warnings.push(each) }
+  const secrets = openSessionSecrets(records, codex)
+  const unreadable = secrets.unreadable()
+  // A session that runs has laid them itself, and removes them.
+  const isRunning = (await readRunner(records.lock, world.platform)) !== null
+  await using traces = isRunning ? null : await openSandboxTraces([records.directory], records.traces)
+  await traces?.expectFiles(unreadable)
   await using shell = openShell({
     ...(await codexOptionsOf(world, records, codex, said)),
     directory: records.directory,
@@ -146,23 +161,43 @@ export async function checkSecret(
       writable: writableGit(records.directory, repository),
     },
   })
+  const since = world.clock.now()
   const end = await shell.run({
     run: secret.check,
     env: { [key]: secret.value },
-    unreadable: openSessionSecrets(records, codex).unreadable(),
+    unreadable,
     timeoutMs: Math.min(settings.commandMinutes, MOST_CHECK_MINUTES) * 60_000,
     signal: world.signal,
     mostCharacters: 0,
   })
+  const words = (await hideLeaks(secrets, secret, since)).map(codex.redactor.text)
+  const failure = codex.redactor.text(wordsForEnd(end))
+  return failure === '' ? { ok: true, problem: null, words } : { ok: false, problem: failure, words }
+}
+
+/** Hides the files in which a check has left its secret, and says so. It is searched to its end, whatever a person breaks off. */
+async function hideLeaks(
+  secrets: Pick<SessionSecrets, 'search' | 'hide'>,
+  { key, value }: StoredSecret,
+  since: number,
+): Promise<string[]> {
+  const { files, problem } = await secrets.search(since, [{ name: key, value }], new AbortController().signal)
+  if (files.length > 0) await secrets.hide(files)
+  const leak = `Its check has left the secret in ${files.join(', ')}, which agents cannot read any more.`
+  return [...(files.length === 0 ? [] : [leak]), ...(problem === null ? [] : [problem])]
+}
+
+/** Why a check does not pass, one sentence; empty if it does. */
+function wordsForEnd(end: ShellEnd): string {
   switch (end.kind) {
     case 'exited':
-      return { ok: end.exitCode === 0, problem: end.exitCode === 0 ? null : `Its check exited with ${end.exitCode}.` }
+      return end.exitCode === 0 ? '' : `Its check exited with ${end.exitCode}.`
     case 'timed-out':
-      return { ok: false, problem: 'Its check did not end in time.' }
+      return 'Its check did not end in time.'
     case 'broken-off':
-      return { ok: false, problem: 'Its check was broken off.' }
+      return 'Its check was broken off.'
     case 'not-started':
-      return { ok: false, problem: `Its check could not be run: ${codex.redactor.text(end.problem)}` }
+      return `Its check could not be run: ${end.problem}`
   }
 }
 

@@ -98,6 +98,7 @@ export async function secretList(context: CliContext, flags: LookFlags): Promise
 }
 
 const MOST_SHOWN = 80
+const MOST_WORDS = 1_000
 
 /** `codemachine secret rm`. */
 export async function secretRemove(context: CliContext, typed: string, flags: DirectoryFlags): Promise<number> {
@@ -115,7 +116,8 @@ export async function secretCheck(context: CliContext, typed: string, flags: Sec
   const known = (await listSecrets(records)).find(each => each.key === key)
   if (known === undefined) throw new UserError(notThere(key, records), { exitCode: 4 })
   const options = { directory: records.directory, ...(flags.network ? { network: true } : {}) }
-  const { ok, problem } = await checkSecret(context, records, options, key)
+  const { ok, problem, words } = await checkSecret(context, records, options, key)
+  for (const line of words) context.stderr.write(`codemachine: ${oneLine(line, MOST_WORDS)}\n`)
   if (!ok) {
     throw new UserError(`${key} does not do. ${problem ?? ''}`.trim(), {
       exitCode: 4,
