@@ -184,8 +184,11 @@ function unfinishedIn(text: string, search: FormSearch, solidSearch: FormSearch 
   const steers = STEERS.test(tail)
   // A secret may be cut by a title that has not come to its end, or stand in it; by a line end of which only the backslash has come.
   const ways = [tail, ...(steers ? [tail.replace(UNFINISHED_STEERING, '')] : []), tail.replace(/(?<!\\)\\+$/, '')]
-  const lengths = [...new Set(ways)].map(way => {
-    const plain = steers ? withoutSteering(way) : asItIs(way)
+  // What reads like something that steers a terminal may be a part of a secret: `CORP\backup`.
+  const plains = [...new Set(ways)].flatMap(way =>
+    [asItIs, ...(steers ? [withoutSteering] : [])].map(of => [way, of(way)] as const),
+  )
+  const lengths = plains.map(([way, plain]) => {
     const hasGap = solidSearch !== null && GAP.test(way)
     const solid = hasGap ? [withoutGaps(plain, 'lines')] : []
     const diff = hasGap && SIGNED.test(way) ? [withoutGaps(plain, 'diff')] : []

@@ -197,6 +197,17 @@ describe('a text that comes in pieces', () => {
     expect(cutUnfinished(two, 'It is one-secret-twin')).toEqual({ whole: 'It is one-secret-twin', held: '' })
   })
 
+  test('is awaited, too, where it has in it what reads like something that steers a terminal', () => {
+    const VALUE = String.raw`CORP\backup:p\fss\e[1mw\x1b]0`
+    const one = redactorOf([{ name: 'LOGIN', value: VALUE, isEncoded: true }])
+    const shown = one.text(`as ${VALUE} at`)
+    for (let at = 4; at < VALUE.length + 3; at++) {
+      const { whole, held } = cutUnfinished(one, `as ${VALUE} at`.slice(0, at))
+      expect(one.text(whole) + one.text(held + `as ${VALUE} at`.slice(at))).toBe(shown)
+    }
+    expect(shown).toBe('as [secret LOGIN] at')
+  })
+
   test('is not held back without bound, whatever steers the terminal in it', () => {
     const text = `sk-p${'\x1b[31m'.repeat(20_000)}`
     expect(cutUnfinished(redactor, text)).toEqual({ whole: text, held: '' })
