@@ -165,14 +165,18 @@ const SIGNED = /\n[+-]|\\n[+-]/
 
 function replacedAcrossLines(text: string, search: FormSearch): string {
   if (!GAP.test(text)) return text
-  const across = (text: string, cutBy: 'lines' | 'diff') => {
-    const plain = STEERS.test(text) ? withoutSteering(text) : asItIs(text)
+  const across = (text: string, cutBy: 'lines' | 'diff', reduced: (text: string) => Reduced) => {
+    const plain = reduced(text)
     const { codes, length } = solidOf(plain.codes, cutBy)
     // Where nothing stands, nobody has to know where what is left stood.
     return search.open(codes, length)(0) === null ? text : replaced(text, withoutGaps(plain, cutBy), search)
   }
-  const once = across(text, 'lines')
-  return SIGNED.test(once) ? across(once, 'diff') : once
+  const both = (text: string, cutBy: 'lines' | 'diff') => {
+    const once = across(text, cutBy, asItIs)
+    return STEERS.test(once) ? across(once, cutBy, withoutSteering) : once
+  }
+  const once = both(text, 'lines')
+  return SIGNED.test(once) ? both(once, 'diff') : once
 }
 
 /** What may stand within a form that is wrapped: white space, as it is or as it is written in a text of JSON. */

@@ -208,6 +208,15 @@ describe('a text that comes in pieces', () => {
     expect(shown).toBe('as [secret LOGIN] at')
   })
 
+  test('is found over lines, too, where it has such a thing in it', () => {
+    const VALUE = String.raw`CORP\backup:p\fss\e[1mw\x1b]0`
+    const one = redactorOf([{ name: 'LOGIN', value: VALUE, isEncoded: true }])
+    for (let width = 1; width < VALUE.length; width++)
+      expect(one.text(`as ${VALUE.replace(new RegExp(`.{${width}}`, 'g'), '$&\n')}`)).toMatch(
+        /^as \[secret LOGIN\]\n?$/,
+      )
+  })
+
   test('is not held back without bound, whatever steers the terminal in it', () => {
     const text = `sk-p${'\x1b[31m'.repeat(20_000)}`
     expect(cutUnfinished(redactor, text)).toEqual({ whole: text, held: '' })
