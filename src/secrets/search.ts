@@ -85,7 +85,13 @@ export function readsLikeWord(value: string): boolean {
 
 function searchesFor(secrets: readonly Secret[]): Searches {
   const forms = new Map<string, KnownForm>()
-  for (const [form, known] of knownForms(secrets)) forms.set(Buffer.from(form, 'utf8').toString('latin1'), known)
+  for (const [form, known] of knownForms(secrets)) {
+    forms.set(Buffer.from(form, 'utf8').toString('latin1'), known)
+    // In UTF-16 ASCII has zero bytes alone between its own, which are left out where forms are looked for over lines.
+    if (/^\p{ASCII}*$/u.test(form)) continue
+    for (const bytes of [Buffer.from(form, 'utf16le'), Buffer.from(form, 'utf16le').swap16()])
+      forms.set(bytes.toString('latin1'), known)
+  }
   return { written: formSearchOf(forms), solid: formSearchOf(solidForms(forms)) }
 }
 

@@ -30,6 +30,8 @@ test('files with a secret are found whatever its form, also ignored ones, and in
   await write('.git/config', Buffer.from(VALUE).toString('hex'))
   await write('image.png', Buffer.concat([Buffer.from([0x89, 0xff, 0xfe]), Buffer.from(VALUE), Buffer.from([0xff])]))
   await write('windows.txt', Buffer.from('key 0123-ascii-only', 'utf16le'))
+  await write('windows-ü.txt', Buffer.from(`\ufeffkey ${VALUE}\r\n`, 'utf16le'))
+  await write('other-end.txt', Buffer.from(`key ${VALUE}`, 'utf16le').swap16())
   await write('json.json', JSON.stringify({ url: `?k=${encodeURIComponent(VALUE)}` }))
   await write('nothing.txt', VALUE.slice(0, -1))
   await write('.git/objects/ab/cd', VALUE)
@@ -39,7 +41,9 @@ test('files with a secret are found whatever its form, also ignored ones, and in
     'deep/er/encoded',
     'image.png',
     'json.json',
+    'other-end.txt',
     'plain.txt',
+    'windows-ü.txt',
     'windows.txt',
   ])
   expect(found.problem).toBeNull()
