@@ -3,7 +3,7 @@ import { type FileHandle, open, readdir, rename, unlink } from 'node:fs/promises
 import { join } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
 import { systemErrorCode } from '../base/errors.ts'
-import { type FormSearch, formSearchOf, type KnownForm } from '../base/form-search.ts'
+import { codesOf, type FormSearch, formSearchOf, type KnownForm } from '../base/form-search.ts'
 import type { Secret } from '../base/redactor.ts'
 import { knownForms, solidForms, solidOf } from '../base/secret-forms.ts'
 import { isShortSecret } from '../core/contracts/secrets.ts'
@@ -95,12 +95,19 @@ function searchesFor(secrets: readonly Secret[]): Searches {
   return { written: formSearchOf(forms), solid: formSearchOf(solidForms(forms)) }
 }
 
-function holdsSecret({ written, solid }: Searches, bytes: Uint8Array): boolean {
-  const codes = new Uint16Array(bytes)
-  if (written.open(codes, codes.length)(0) !== null) return true
-  const left = solidOf(codes, 'lines')
-  return solid.open(left.codes, left.length)(0) !== null
+function holdsSecret({ written, solid }: Searches, bytes: Buffer): boolean {
+  const holds = (codes: Uint16Array) => {
+    if (written.open(codes, codes.length)(0) !== null) return true
+    const left = solidOf(codes, 'lines')
+    return solid.open(left.codes, left.length)(0) !== null
+  }
+  if (holds(new Uint16Array(bytes))) return true
+  return bytes.includes(ESC) && holds(codesOf(bytes.toString('latin1').replace(COLOUR, '')))
 }
+
+const ESC = '\x1b'
+/** What steers a terminal may stand in a value: `grep --color` marks a part of it. */
+const COLOUR = new RegExp(String.raw`${ESC}(?:\[[0-?]*[ -/]*[@-~]|\][^\x07${ESC}]*(?:\x07|${ESC}\\))`, 'g')
 
 class Search {
   readonly found: string[] = []

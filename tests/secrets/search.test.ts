@@ -32,6 +32,7 @@ test('files with a secret are found whatever its form, also ignored ones, and in
   await write('windows.txt', Buffer.from('key 0123-ascii-only', 'utf16le'))
   await write('windows-ü.txt', Buffer.from(`\ufeffkey ${VALUE}\r\n`, 'utf16le'))
   await write('other-end.txt', Buffer.from(`key ${VALUE}`, 'utf16le').swap16())
+  await write('found.log', VALUE.replace('live', '\x1b[01;31m\x1b[Klive\x1b[m\x1b[K'))
   await write('json.json', JSON.stringify({ url: `?k=${encodeURIComponent(VALUE)}` }))
   await write('nothing.txt', VALUE.slice(0, -1))
   await write('.git/objects/ab/cd', VALUE)
@@ -39,6 +40,7 @@ test('files with a secret are found whatever its form, also ignored ones, and in
   expect([...found.files].sort()).toEqual([
     '.git/config',
     'deep/er/encoded',
+    'found.log',
     'image.png',
     'json.json',
     'other-end.txt',
