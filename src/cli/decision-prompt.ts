@@ -9,7 +9,7 @@ import type { SessionState } from '../core/state/state.ts'
 import { writableByAgents } from '../platform/files.ts'
 import { openRecords } from '../records/records.ts'
 import type { CliContext } from '../tui/cli-context.ts'
-import type { HiddenText } from '../tui/terminal/hidden-field.ts'
+import type { HiddenText, TakenBack } from '../tui/terminal/hidden-field.ts'
 import { choicesInWords, decidedMeanwhile, keptEdit, wordsForDecisionEnd } from '../words/decision.ts'
 import { safeText } from '../words/safe-text.ts'
 import { wantsColour } from './flags.ts'
@@ -24,6 +24,8 @@ export class DecisionPrompt implements View {
   #asked: { key: string; over: AbortController } | null = null
   /** Whether the cursor stands behind the prompt: no line has been ended since. */
   #isMidLine = false
+  /** The last field for a secret: it has the terminal until it is over. */
+  #field: Promise<unknown> = Promise.resolve()
 
   constructor(context: CliContext) {
     this.#context = context
@@ -57,12 +59,16 @@ export class DecisionPrompt implements View {
   }
 
   #end(): void {
-    this.#asked?.over.abort()
+    if (this.#asked === null) return
+    this.endLine()
+    this.#asked.over.abort()
     this.#asked = null
   }
 
   async #ask(decision: OpenDecision, state: SessionState, over: AbortSignal): Promise<void> {
     const about = await linesAbout(this.#context, decision)
+    // The rest of a secret that is not asked for any more would be the answer to this.
+    await this.#field
     if (over.aborted) return
     if (about.length > 0) this.#context.stdout.write(`${about.join('\n')}\n`)
     while ((await this.#askInLines(decision, state, over)) === 'secret') {
@@ -106,10 +112,12 @@ export class DecisionPrompt implements View {
 
   /** Has the person type the secret that is asked for, stores it and answers; false: nothing is stored, and it is asked again. */
   async #giveSecret(decision: OpenDecision, state: SessionState, over: AbortSignal): Promise<boolean> {
-    const { stdout, signal } = this.#context
+    const { stdout, clock } = this.#context
     const { key = '' } = decision.secret ?? {}
     this.#isMidLine = true
-    const typed = await askValue({ ...this.#context, signal: AbortSignal.any([signal, over]) }, key)
+    const field = askValue(this.#context, key, { signal: over, note: NOTHING_KEPT, clock })
+    this.#field = field
+    const typed = await field
     this.#isMidLine = false
     if (typed.kind === 'left') {
       if (typed.by === 'signal') return true
@@ -162,16 +170,20 @@ export class DecisionPrompt implements View {
   }
 }
 
+const NOTHING_KEPT = 'This is not asked any more, and nothing of what you typed is kept: press Enter.'
+
 /** Asks for the value of a secret on the terminal, which shows nothing of it. */
 export async function askValue(
   context: Pick<CliContext, 'stdin' | 'stdout' | 'signal' | 'host' | 'env'>,
   key: string,
+  takenBack?: TakenBack,
 ): Promise<HiddenText> {
   const { askHidden } = await import('../tui/terminal/hidden-field.ts')
   return await askHidden(context, {
     prompt: `Value of ${key} (what you type is not shown; Ctrl+C leaves it): `,
     mostBytes: MOST_VALUE_BYTES,
     problemOf: text => problemOfValue(text),
+    ...(takenBack === undefined ? {} : { takenBack }),
   })
 }
 

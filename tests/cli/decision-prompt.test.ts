@@ -23,7 +23,11 @@ import { withoutColours } from '../tui/without-colours.ts'
 /** A person at a plain terminal, who is asked by a session that answers as it is told. */
 async function sit(replies: Reply[], editor = 'false', more: Record<string, string> = {}) {
   const place = await makePlace('')
-  const stdin = Object.assign(new PassThrough(), { isTTY: true })
+  let isRaw = false
+  const setRawMode = (mode: boolean) => {
+    isRaw = mode
+  }
+  const stdin = Object.assign(new PassThrough(), { isTTY: true, setRawMode })
   const stdout = Object.assign(new PassThrough(), { isTTY: true, columns: 80 })
   const stderr = new PassThrough()
   let shown = ''
@@ -60,6 +64,8 @@ async function sit(replies: Reply[], editor = 'false', more: Record<string, stri
     heard: heard.promise,
     types: (text: string) => void stdin.write(text),
     shown: () => shown,
+    /** Whether the terminal shows nothing of what is typed. */
+    isRaw: () => isRaw,
     /** Whether the terminal is still read. */
     isReading: () => stdin.listenerCount('data') + stdin.listenerCount('readable') > 0,
     [Symbol.asyncDispose]: () => place[Symbol.asyncDispose](),
@@ -198,15 +204,33 @@ test('a value that is typed where it is shown is handed to nobody', async () => 
   expect([person.asked, person.shown().includes(VALUE)]).toEqual([[], false])
 })
 
-test('a secret that is set from elsewhere while it is typed ends the typing, and what was typed is not stored', async () => {
+test('the rest of a secret that is set from elsewhere while it is typed is neither shown, nor stored, nor the answer to what is asked next', async () => {
   await using person = await sit([])
   person.happens(created(), secret)
   person.types('1\n')
   await vi.waitFor(() => expect(person.shown()).toContain(FIELD), { timeout: 30_000 })
   person.types(VALUE)
+  const decided = { ...sampleEvents['decision-made'], id: 'secret', choice: 'give' }
+  person.happens(created(), secret, decided, wanted)
+  const note = '\nThis is not asked any more, and nothing of what you typed is kept: press Enter.\n'
+  await vi.waitFor(() => expect(person.shown()).toContain(note), { timeout: 30_000 })
+  person.types('sqlite')
+  for (let turn = 0; turn < 10; turn += 1) await nextTick()
+  expect([person.isRaw(), person.shown().split(note)[1]]).toEqual([true, ''])
+  person.types('\r')
+  await vi.waitFor(() => expect(person.shown().split(note)[1]).toContain('Your choice (1 sqlite'), { timeout: 30_000 })
+  expect([person.isRaw(), person.asked, await stored(person)]).toEqual([false, [], null])
+})
+
+test('a field for a secret into which nothing was typed lets go of the terminal at once when it was set from elsewhere', async () => {
+  await using person = await sit([])
+  person.happens(created(), secret)
+  person.types('1\n')
+  await vi.waitFor(() => expect(person.shown()).toContain(FIELD), { timeout: 30_000 })
   person.happens(created(), secret, { ...sampleEvents['decision-made'], id: 'secret', choice: 'give' })
   await vi.waitFor(() => expect(person.isReading()).toBe(false), { timeout: 30_000 })
-  expect([person.asked, await stored(person)]).toEqual([[], null])
+  expect([person.isRaw(), person.asked, await stored(person)]).toEqual([false, [], null])
+  expect(person.shown().split(FIELD)[1]).toBe('\n\x1b[?2004l')
 })
 
 test('the terminal is let go of when another door has answered, and not read where nobody is asked', async () => {

@@ -1,4 +1,5 @@
 import { StringDecoder } from 'node:string_decoder'
+import type { Clock } from '../../base/clock.ts'
 import type { CliContext } from '../cli-context.ts'
 
 /** What a person typed; `left`: they typed nothing that counts, by these keys or because the program is asked to end. */
@@ -12,7 +13,20 @@ export interface HiddenField {
   mostBytes: number
   /** What is wrong with a text, a sentence without any of it: it is asked for again; null: nothing is. */
   problemOf(text: string): string | null
+  /** That it may be taken back while it is typed; left out: it is not. */
+  takenBack?: TakenBack
 }
+
+/** How a field is taken back: of what was typed nothing is kept, and what is typed on is not shown either. */
+export interface TakenBack {
+  /** Aborted once it is; the cursor stands at the beginning of a line then. */
+  signal: AbortSignal
+  /** Told to whoever was typing, whose keys are taken up to Enter, Ctrl+C or Ctrl+D, or for a minute. */
+  note: string
+  clock: Clock
+}
+
+const REST_MS = 60_000
 
 const PASTES_IN_BRACKETS = '\x1b[?2004h'
 const PASTES_PLAIN = '\x1b[?2004l'
@@ -23,14 +37,14 @@ const PASTES_PLAIN = '\x1b[?2004l'
  */
 export async function askHidden(
   { stdin, stdout, signal, host, env }: Pick<CliContext, 'stdin' | 'stdout' | 'signal' | 'host' | 'env'>,
-  { prompt, mostBytes, problemOf }: HiddenField,
+  { prompt, mostBytes, problemOf, takenBack }: HiddenField,
 ): Promise<HiddenText> {
   const setRawMode = (isRaw: boolean) => {
     if ('setRawMode' in stdin) (stdin as NodeJS.ReadStream).setRawMode(isRaw)
   }
   const isDumb = env.TERM === 'dumb'
   const after = isDumb ? '' : PASTES_PLAIN
-  if (signal.aborted) return { kind: 'left', by: 'signal' }
+  if (signal.aborted || takenBack?.signal.aborted) return { kind: 'left', by: 'signal' }
   const forget = host.beforeCrash(() => {
     host.writeNow(`${after}\n`)
     host.rawModeOff()
@@ -41,6 +55,7 @@ export async function askHidden(
   const onData = (chunk: Buffer | string) => {
     const end = typing.take(typeof chunk === 'string' ? chunk : decoder.write(chunk))
     if (end === null) return
+    if (takenBack?.signal.aborted) return onSignal()
     if (end.kind === 'left') return resolve(end)
     const problem = end.isTooLong ? `It is longer than ${mostBytes / 1024} KiB.` : problemOf(end.text)
     if (problem === null) return resolve({ kind: 'typed', text: end.text })
@@ -49,20 +64,30 @@ export async function askHidden(
   }
   const onEnd = () => resolve({ kind: 'left', by: 'ctrl-d' })
   const onSignal = () => resolve({ kind: 'left', by: 'signal' })
+  const over = new AbortController()
+  const onTakenBack = () => {
+    if (takenBack === undefined || typing.isEmpty) return onSignal()
+    stdout.write(`${takenBack.note}\n`)
+    void takenBack.clock.wait(REST_MS, over.signal).then(onSignal)
+  }
   try {
     setRawMode(true)
     // Not before the terminal's own echo is off.
     stdout.write(`${isDumb ? '' : PASTES_IN_BRACKETS}${prompt}`)
     signal.addEventListener('abort', onSignal)
+    takenBack?.signal.addEventListener('abort', onTakenBack)
     stdin.on('data', onData).on('end', onEnd).on('close', onEnd)
     stdin.resume()
     return await promise
   } finally {
+    over.abort()
     signal.removeEventListener('abort', onSignal)
+    takenBack?.signal.removeEventListener('abort', onTakenBack)
     stdin.off('data', onData).off('end', onEnd).off('close', onEnd)
     // Else the program would not end while the terminal is read.
     stdin.pause()
-    stdout.write(`\n${after}`)
+    // Whoever takes it back has ended the line.
+    stdout.write(takenBack?.signal.aborted ? after : `\n${after}`)
     setRawMode(false)
     forget()
   }
@@ -98,6 +123,11 @@ export class HiddenTyping {
 
   constructor(mostBytes: number) {
     this.#mostBytes = mostBytes
+  }
+
+  /** Whether nothing of it has been typed. */
+  get isEmpty(): boolean {
+    return this.#text === '' && !this.#isTooLong && !this.#isPasting
   }
 
   /** Takes one read of the terminal; null: it goes on. */

@@ -1,6 +1,7 @@
 import { PassThrough } from 'node:stream'
 import { setImmediate as nextTick } from 'node:timers/promises'
 import { expect, test } from 'vitest'
+import { systemClock } from '../../../src/base/clock.ts'
 import { askHidden, HiddenTyping } from '../../../src/tui/terminal/hidden-field.ts'
 import { NO_PROCESS } from '../../support/no-process.ts'
 
@@ -117,6 +118,30 @@ test('a signal, and the end of the input, leave it with the terminal as before',
   gone.stdin.end('sk-')
   expect(await over).toEqual({ kind: 'left', by: 'ctrl-d' })
   expect(gone.modes).toEqual([true, false])
+})
+
+test('a field that is taken back takes what is typed on up to Ctrl+C, or for a minute', async () => {
+  const taken = async (wait: () => Promise<void>) => {
+    const { context, stdin, modes, shown } = sit()
+    const over = new AbortController()
+    const clock = { ...systemClock, wait }
+    const end = askHidden(context, { ...ask, takenBack: { signal: over.signal, note: 'It is over.', clock } })
+    await nextTick()
+    stdin.write('sk-')
+    await nextTick()
+    over.abort()
+    return { stdin, modes, shown, end }
+  }
+  const waits: (() => void)[] = []
+  const typing = await taken(() => new Promise(resolve => waits.push(resolve)))
+  typing.stdin.write('12')
+  await nextTick()
+  expect([typing.modes, typing.shown().split(ask.prompt)[1]]).toEqual([[true], 'It is over.\n'])
+  typing.stdin.write('\x03')
+  expect(await typing.end).toEqual({ kind: 'left', by: 'signal' })
+  const away = await taken(async () => {})
+  expect(await away.end).toEqual({ kind: 'left', by: 'signal' })
+  expect([typing.modes, away.modes, waits.length]).toEqual([[true, false], [true, false], 1])
 })
 
 test('a crash gives the terminal back before its error is shown', async () => {
