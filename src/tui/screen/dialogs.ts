@@ -22,9 +22,9 @@ export class SessionView implements View {
     this.#options = options
   }
 
-  /** Whether the person is typing an answer, or was when the session ended. */
+  /** Whether the person is typing an answer, or was when the session ended; also one that was taken back, up to Enter. */
   get wasWriting(): boolean {
-    return this.#hasBrokenOff || this.#isWriting
+    return this.#hasBrokenOff || this.#isWriting || this.#options.model.takesRest
   }
 
   event(event: Recorded, state: SessionState): void {
@@ -34,7 +34,7 @@ export class SessionView implements View {
     const goesOn = event.type === 'unpaused' || event.type === 'session-resumed'
     const isOver = event.type === 'session-ended'
     if (isOver || event.type === 'round-started') this.#hasBrokenOff = isOver && this.#isWriting
-    if (isOver || (goesOn && model.question?.whileHeld)) model.dismiss('withdrawn')
+    if ((isOver && !model.takesRest) || (goesOn && model.question?.whileHeld)) model.dismiss('withdrawn')
     // One that is asked about its plan is asked anew.
     if (event.type === 'replanned' && state.pausedAt !== null)
       askToStart(this.#options, event.files.length > 0).catch(onFailure)

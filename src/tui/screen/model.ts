@@ -108,6 +108,11 @@ export class ScreenModel {
     if (wasHidden && kind === 'withdrawn') void this.choose(NOTHING_KEPT)
   }
 
+  /** Whether the note is open that takes the rest of a secret. */
+  get takesRest(): boolean {
+    return this.question === NOTHING_KEPT
+  }
+
   /** Changes the text of the open hidden field; one that ends it is its answer, or is asked for again if it cannot be one. */
   typeHidden(change: (typing: HiddenTyping) => TypedEnd | null): void {
     const dialog = this.#dialog

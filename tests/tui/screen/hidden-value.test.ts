@@ -3,12 +3,13 @@ import type { Ask } from '../../../src/app/library.ts'
 import type { SessionEvent } from '../../../src/core/events/events.ts'
 import type { Key } from '../../../src/tui/composer/keys.ts'
 import { Controls, type ScreenHost } from '../../../src/tui/screen/controls.ts'
-import { answerDecision, askDecision } from '../../../src/tui/screen/dialogs.ts'
+import { answerDecision, askDecision, SessionView } from '../../../src/tui/screen/dialogs.ts'
 import { ScreenModel } from '../../../src/tui/screen/model.ts'
 import { widthOf } from '../../../src/words/cells.ts'
 import { created, foldAll, recorded } from '../../support/session-events.ts'
 import { TestClock } from '../../support/test-clock.ts'
 import { keyNamed, PLAIN_THEME } from '../composer/press.ts'
+import { sampleEvents } from '../samples.ts'
 
 const VALUE = '/sk_live_51Hx9.verySecret'
 
@@ -71,6 +72,7 @@ async function sit({ isWatching = false, columns = 80, rows = 24, fails = false 
   model.composer.setCommands([{ name: 'stop', description: '', note: null }])
   const fail = (error: unknown) => void failures.push(error)
   const controls = new Controls({ model, host, clock, redraw: () => {}, openOutput: () => {}, onFailure: fail })
+  const view = new SessionView({ model, host, clock, onFailure: fail })
   const events: SessionEvent[] = []
   const happens = (...more: SessionEvent[]) => {
     model.showsSession = true
@@ -79,6 +81,12 @@ async function sit({ isWatching = false, columns = 80, rows = 24, fails = false 
       const last = recorded(events).at(-1)
       if (last) model.pane.event(last, foldAll(events))
     }
+  }
+  /** As it comes to a whole screen. */
+  const comes = (event: SessionEvent) => {
+    events.push(event)
+    const last = recorded(events).at(-1)
+    if (last) view.event(last, foldAll(events))
   }
   const settle = async () => {
     for (let turn = 0; turn < 20; turn += 1) await Promise.resolve()
@@ -109,6 +117,9 @@ async function sit({ isWatching = false, columns = 80, rows = 24, fails = false 
     remembered,
     press,
     happens,
+    comes,
+    /** Whether the screen waits for the person before it closes. */
+    waits: () => view.wasWriting,
     settle,
     look,
     type: async (text: string) => {
@@ -236,6 +247,19 @@ test('what is still typed once it was given elsewhere goes nowhere', async () =>
   expect(title()).toBe('This is not asked any more.')
   await press('return')
   expect([title(), model.composer.text, stored, remembered, asks]).toEqual([null, '', [], [], []])
+  expect(seen()).not.toContain('sk_live')
+})
+
+test('the note that takes the rest of a secret stays when the session ends, and the screen does not close under it', async () => {
+  const { press, type, comes, model, title, seen, waits } = await sit()
+  await press('return')
+  await type(VALUE.slice(0, 9))
+  comes({ type: 'decision-made', id: 'secret', choice: 'later', text: null, by: 'person' })
+  comes(sampleEvents['session-ended'])
+  expect([title(), waits()]).toEqual(['This is not asked any more.', true])
+  await type(VALUE.slice(9))
+  await press('return')
+  expect([title(), waits(), model.composer.text]).toEqual([null, false, ''])
   expect(seen()).not.toContain('sk_live')
 })
 
