@@ -55,8 +55,13 @@ export function resumeWithMore({
   const hint = outcome?.kind === 'needs-person' ? outcome.hint : null
   const keys = hint?.do === 'secret' ? hint.keys : []
   const secrets = keys.map(key => `codemachine secret set ${key}${here(directory)}; `).join('')
-  const network = hint?.do === 'network' ? ' --network' : ''
-  return `${secrets}codemachine resume ${id}${more(limits, used)}${network}${here(directory)}`
+  return `${secrets}codemachine resume ${id}${more(limits, used)}${networkFlag(outcome)}${here(directory)}`
+}
+
+/** The `--network` flag of a command that goes on, with a space before it; empty if it ended for something else. */
+export function networkFlag(outcome: SessionOutcome | null): string {
+  const hint = outcome?.kind === 'needs-person' ? outcome.hint : null
+  return hint?.do === 'network' || (hint?.do === 'say' && hint.network) ? ' --network' : ''
 }
 
 /** The `-C` flag of a command for this work directory, with a space before it; empty if none was named. */

@@ -10,6 +10,11 @@ test.each<[SessionOutcome, string | null]>([
   [{ kind: 'limit', limit: 'time' }, 'codemachine resume 20261120_1 --max-time 16h'],
   [{ kind: 'limit', limit: 'tokens' }, 'codemachine resume 20261120_1 --max-tokens 11M'],
   [{ kind: 'needs-person', reason: 'x', hint: null }, 'codemachine resume 20261120_1'],
+  [{ kind: 'needs-person', reason: 'x', hint: { do: 'say', text: 'x' } }, 'codemachine resume 20261120_1'],
+  [
+    { kind: 'needs-person', reason: 'x', hint: { do: 'say', text: 'x', network: true } },
+    'codemachine resume 20261120_1 --network',
+  ],
   [{ kind: 'stalled', rounds: 9, why: 'nothing-changed' }, 'codemachine resume 20261120_1'],
   [{ kind: 'interrupted', by: 'stop' }, 'codemachine resume 20261120_1'],
   [{ kind: 'interrupted', by: 'skip' }, 'codemachine resume 20261120_1'],

@@ -90,7 +90,8 @@ export const outcomeHint = variant('do', {
   /** Of the project in this directory, an absolute path. */
   secret: { keys: listOf(text), directory: text },
   network: { directory: text },
-  say: { text },
+  /** `network`: it goes on with the network, which it needs and did not have. */
+  say: { text, network: optional(literal(true)) },
 })
 
 /** How a session ended. */

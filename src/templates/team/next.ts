@@ -1,7 +1,7 @@
 import { inlineCode } from '../../base/markdown.ts'
 import { truncate } from '../../base/text.ts'
 import type { Step, ThreadSpec } from '../../core/contracts/template.ts'
-import type { SessionOutcome } from '../../core/events/outcome.ts'
+import type { OutcomeHint, SessionOutcome } from '../../core/events/outcome.ts'
 import { type Decision, GIVE_SECRET } from '../../core/rules/decision.ts'
 import { PLAN_CHOICES, PLAN_DECISION } from '../../core/state/plan.ts'
 import type { SessionState } from '../../core/state/state.ts'
@@ -236,7 +236,7 @@ function writeInfo(session: SessionState): Step {
 function outcomeOfLack(own: TeamWork, { directory, claim }: SessionState): SessionOutcome | null {
   const { steps } = own
   const where = there(directory)
-  const needs = (reason: string, hint: Extract<SessionOutcome, { kind: 'needs-person' }>['hint']): SessionOutcome => ({
+  const needs = (reason: string, hint: OutcomeHint): SessionOutcome => ({
     kind: 'needs-person',
     reason,
     hint,
@@ -252,20 +252,10 @@ function outcomeOfLack(own: TeamWork, { directory, claim }: SessionState): Sessi
         : ''
     return needs(`${wordsForWaiting(steps)} ${keys.join(', ')}.${network}`, { do: 'secret', keys, directory })
   }
-  const failed = steps.filter(({ status }) => status === 'failed').map(({ id }) => id)
-  const open = steps.filter(({ status }) => status !== 'done').map(({ id }) => id)
-  if (open.length > 0) {
-    const which = failed.length === 0 ? open : failed
-    const lost = own.hasNetwork ? [] : steps.filter(({ network, status }) => network && status === 'failed')
-    const retry =
-      lost.length === 0
-        ? `codemachine resume${where} tries these steps again.`
-        : `codemachine resume --network${where} tries these steps again with the network, which ${lost.map(({ id }) => id).join(', ')} ${lost.length === 1 ? 'needs' : 'need'}.`
-    const text = `See what was missing (codemachine report${where}), change what stands in the way; ${retry}`
-    return needs(`${which.length === 1 ? 'Step' : 'Steps'} ${which.join(', ')} of ${steps.length} failed.`, {
-      do: 'say',
-      text,
-    })
+  const unfinished = hintOfUnfinished(own, where)
+  if (unfinished !== null) {
+    const { which, hint } = unfinished
+    return needs(`${which.length === 1 ? 'Step' : 'Steps'} ${which.join(', ')} of ${steps.length} failed.`, hint)
   }
   const high = highIssues(own)
   if (high.length > 0) {
@@ -278,6 +268,26 @@ function outcomeOfLack(own: TeamWork, { directory, claim }: SessionState): Sessi
     return needs('What was made is not accepted as done.', { do: 'say', text })
   }
   return null
+}
+
+/** The steps that have failed, by id, and how they are tried again; null: all are done. `where`: the flag that names the project. */
+function hintOfUnfinished(
+  { steps, hasNetwork }: TeamWork,
+  where: string,
+): { which: number[]; hint: OutcomeHint } | null {
+  const open = steps.filter(({ status }) => status !== 'done')
+  if (open.length === 0) return null
+  const failed = open.filter(({ status }) => status === 'failed')
+  const lost = hasNetwork ? [] : failed.filter(({ network }) => network).map(({ id }) => id)
+  const retry =
+    lost.length === 0
+      ? `codemachine resume${where} tries these steps again.`
+      : `codemachine resume --network${where} tries these steps again with the network, which ${lost.join(', ')} ${lost.length === 1 ? 'needs' : 'need'}.`
+  const text = `See what was missing (codemachine report${where}), change what stands in the way; ${retry}`
+  return {
+    which: (failed.length === 0 ? open : failed).map(({ id }) => id),
+    hint: { do: 'say', text, ...(lost.length === 0 ? {} : { network: true as const }) },
+  }
 }
 
 /** What the reviewer calls high of the project as it is; a review before this session is of what was there then. */

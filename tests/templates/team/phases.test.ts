@@ -459,8 +459,14 @@ describe('without the network', () => {
     const { outcome } = await playTeam({ plan: NEEDY, work: step => (step === 2 ? fallsShort() : worksOut()) })
     expect(outcome).toMatchObject({
       reason: 'Step 2 of 2 failed.',
-      hint: { text: expect.stringContaining(`codemachine resume --network -C ${PROJECT} tries these steps again`) },
+      hint: {
+        text: expect.stringContaining(`codemachine resume --network -C ${PROJECT} tries these steps again`),
+        network: true,
+      },
     })
+    const { outcome: other } = await playTeam({ plan: NEEDY, work: step => (step === 1 ? fallsShort() : worksOut()) })
+    expect(other).toMatchObject({ hint: { do: 'say', text: expect.not.stringContaining('--network') } })
+    expect(other).not.toMatchObject({ hint: { network: true } })
   })
 
   test('nobody is asked where the run has it', async () => {

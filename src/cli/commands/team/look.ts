@@ -10,7 +10,7 @@ import { UserError } from '../../../base/errors.ts'
 import { isFinished } from '../../../core/events/outcome.ts'
 import { realWorkDirectory } from '../../../platform/files.ts'
 import type { CliContext } from '../../../tui/cli-context.ts'
-import { here } from '../../../words/commands.ts'
+import { here, networkFlag } from '../../../words/commands.ts'
 import { formatDayAndTime, formatDuration } from '../../../words/numbers.ts'
 import { describeOutcome } from '../../../words/outcome.ts'
 import { oneLine } from '../../../words/safe-text.ts'
@@ -50,12 +50,12 @@ function rowOf(team: ListedTeam): string[] {
 
 /** The first way to test it, and what it waits for. */
 function belowRow(team: ListedTeam): string[] {
-  const { howToTest, missing, directory } = team
+  const { howToTest, missing, directory, outcome } = team
   const [test] = howToTest
   return [
     ...(test === undefined ? [] : [`    to test it: ${lineOfTest(test)}`]),
     ...missing.map(key => `    it needs: codemachine secret set ${key}${here(directory)}`),
-    ...(canGoOn(team) ? [`    to go on: codemachine resume${here(directory)}`] : []),
+    ...(canGoOn(team) ? [`    to go on: codemachine resume${networkFlag(outcome)}${here(directory)}`] : []),
   ]
 }
 
