@@ -260,7 +260,8 @@ export class Fingerprints {
       if (error instanceof UserError) return null
       throw error
     })
-    const paths = listed?.ok ? splitAtNul(listed.stdout) : []
+    const found = listed?.ok ? splitAtNul(listed.stdout) : []
+    const paths = found.filter(path => !this.#isPassedOver(path))
     const top = toLatin1(this.git.prefix).length
     return { paths: paths.slice(0, MOST_PATHS).map(path => fromLatin1(path.slice(top))), count: paths.length }
   }
@@ -274,6 +275,11 @@ export class Fingerprints {
       this.#warn('An earlier fingerprint of the work directory is gone: what has changed since cannot be listed.')
     const paths = ok ? splitAtNul(stdout) : []
     return { paths: paths.slice(0, MOST_PATHS).map(fromLatin1), count: paths.length }
+  }
+
+  /** Whether an untracked file, latin1, relative to git's top, is no work of anybody's. */
+  #isPassedOver(path: string): boolean {
+    return !path.endsWith('/') && this.#isTrace(join(this.git.setting.directory, fromLatin1(path)))
   }
 
   /** Does away with what git would wait at; false if that cannot be done. */
@@ -370,8 +376,7 @@ export class Fingerprints {
     for (;;) {
       const [known, untracked] = await Promise.all([this.#lookAtKnown(), this.#lookForUntracked()])
       const closed = untracked.filter(path => path.endsWith('/') && !opened.has(path))
-      const top = this.git.setting.directory
-      const added = untracked.filter(path => !path.endsWith('/') && !this.#isTrace(join(top, fromLatin1(path))))
+      const added = untracked.filter(path => !path.endsWith('/') && !this.#isPassedOver(path))
       const present = [...known.present, ...added]
       if (closed.length === 0) {
         const { read, unread } = await this.#unread.divide(this.#looking, present, known.unread)

@@ -154,6 +154,19 @@ describe('what counts', () => {
     expect((await prints.leftOut()).paths).toEqual([])
   })
 
+  it('neither includes what it passes over, nor names it as left out', async () => {
+    repository(work)
+    const prints = await open()
+    const before = await prints.take()
+    write('.env', '')
+    write('.env.local', 'KEY=1')
+    prints.passOver(path => path === join(work, '.env'))
+    expect(await changes(prints, before)).toEqual(['.env.local'])
+    expect(await prints.leftOut()).toEqual({ paths: [], count: 0 })
+    write('not-yet-looked-at', '')
+    expect(await prints.leftOut()).toEqual({ paths: ['not-yet-looked-at'], count: 1 })
+  })
+
   it('is that of a commit of the same files, where that has what runs of workflows wrote', async () => {
     repository(work)
     write('.codex-flow/runtime/debug/1-committed.json', 'then')
