@@ -195,9 +195,14 @@ function withSkipped(steps: readonly StepWork[]): readonly StepWork[] {
 /** A person who goes on has looked at what it ended for: what failed is tried again, and secrets are looked for. */
 function resumed(own: TeamWork, { said }: EventOf<'session-resumed'>, { ended }: SessionState): TeamWork {
   const hasNetwork = said?.network ?? own.hasNetwork
-  if (ended === null) return { ...own, hasNetwork }
-  const again = own.steps.map((step): StepWork => {
-    if (step.status === 'needs-secret') return { ...withWaiting(step, { state: 'given', asked: 0 }), asks: 0 }
+  const secretsMeetNetwork = own.secretsMeetNetwork === false ? null : own.secretsMeetNetwork
+  const looked = own.steps.map(
+    (step): StepWork =>
+      step.status === 'needs-secret' ? { ...withWaiting(step, { state: 'given', asked: 0 }), asks: 0 } : step,
+  )
+  // It was killed; a secret may have been given since, when nobody could be told of it.
+  if (ended === null) return { ...own, hasNetwork, secretsMeetNetwork, steps: looked }
+  const again = looked.map((step): StepWork => {
     if (step.status === 'running') return { ...step, status: 'to-do' }
     // Its worker has said that it is done: what has to pass is run again, all of it.
     if (step.status === 'checking') return { ...step, passed: 0 }
@@ -224,7 +229,7 @@ function resumed(own: TeamWork, { said }: EventOf<'session-resumed'>, { ended }:
     isNetworkTold: false,
     mends: 0,
     repairs: isMore || hasHigh ? 0 : own.repairs,
-    secretsMeetNetwork: own.secretsMeetNetwork === false ? null : own.secretsMeetNetwork,
+    secretsMeetNetwork,
     ...(isMore ? { found: null, howToTest: null, isReviewed: false } : {}),
     // Who goes on may have mended what it had found.
     ...(hasHigh ? { found: null, howToTest: null, isReviewed: false } : {}),

@@ -522,6 +522,20 @@ describe('a secret', () => {
     expect(wordsOf(play.steps.slice(steps)).slice(0, 3)).toEqual(['confirm API_KEY', 'step-1', 'step-3'])
   })
 
+  test('that was given after a session was killed is found when it goes on', async () => {
+    const world = {
+      plan: () => planOf(2),
+      work: (step: number, n: number) => (step === 1 && n === 1 ? asksFor('API_KEY') : worksOut()),
+    }
+    const { play: whole } = await playTeam(world)
+    const later = whole.events.findIndex(event => event.type === 'decision-made' && event.id === 'secret')
+    const play = await TeamPlay.begin(world)
+    await play.run(later)
+    expect(play.statuses).toEqual(['1 needs-secret', '2 to-do'])
+    expect(play.work.steps[0]?.waitsFor?.state).toBe('later')
+    expect(await play.resume()).toEqual(DONE)
+  })
+
   test('that is set from elsewhere while another step is worked on is seen before the next one', async () => {
     const { play, outcome } = await playTeam({
       plan: () => planOf(3),
