@@ -230,12 +230,17 @@ function resumed(own: TeamWork, { said }: EventOf<'session-resumed'>, { ended }:
     mends: 0,
     repairs: isMore || hasHigh ? 0 : own.repairs,
     secretsMeetNetwork,
-    ...(isMore ? { found: null, howToTest: null, isReviewed: false } : {}),
-    // Who goes on may have mended what it had found.
-    ...(hasHigh ? { found: null, howToTest: null, isReviewed: false } : {}),
+    // Who goes on may have mended what a review has found.
+    ...(isMore || hasHigh ? testedAnew(own) : {}),
     isWritten: false,
     writeProblem: null,
   }
+}
+
+/** What is tested and reviewed again. Where nothing is, what is known from sessions before stays. */
+function testedAnew({ options }: TeamWork): Partial<TeamWork> {
+  const isTested = options.mode === 'all' || options.mode === 'plan'
+  return { ...(isTested ? { found: null, howToTest: null } : {}), isReviewed: false, isWritten: false }
 }
 
 function begun(own: TeamWork, { updatedAt }: SessionState): TeamWork {
@@ -317,10 +322,7 @@ function planned(own: TeamWork, value: unknown): TeamWork {
     network: null,
     isNetworkTold: false,
     steps: [...done, ...open.map(step => stepOf(step, 'planned'))],
-    found: null,
-    howToTest: null,
-    isReviewed: false,
-    isWritten: false,
+    ...testedAnew(own),
   }
 }
 
@@ -405,7 +407,7 @@ function reviewed(own: TeamWork, value: unknown): TeamWork {
 function withMore(own: TeamWork, descriptions: readonly string[]): TeamWork {
   const last = Math.max(0, ...own.steps.map(({ id }) => id))
   const more = descriptions.map((description, at) => stepOf({ id: last + 1 + at, description }, 'repair'))
-  return { ...own, steps: [...own.steps, ...more], howToTest: null, found: null, isReviewed: false, isWritten: false }
+  return { ...own, steps: [...own.steps, ...more], ...testedAnew(own) }
 }
 
 /** The most refused claims that become steps. */

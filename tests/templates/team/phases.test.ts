@@ -11,6 +11,7 @@ import {
   TeamPlay,
   worksOut,
 } from '../../support/team-session.ts'
+import { PASSED } from '../../support/team-work.ts'
 
 const AUTO = { accept: 'auto' } as const
 const DONE = { kind: 'done', verified: false }
@@ -325,6 +326,20 @@ describe('one step alone', () => {
     const earlier = { plan: null, review, howToTest: null }
     const { outcome } = await playTeam({ options: { mode: 'work', step: 'Mend it.', earlier } })
     expect(outcome).toEqual(DONE)
+  })
+
+  test('that is tried again, or mended, leaves what the session before it knew of testing', async () => {
+    const howToTest = [PASSED]
+    let tries = 0
+    const play = await TeamPlay.begin({
+      options: { mode: 'work', step: 'Add a licence.', earlier: { plan: null, review: null, howToTest } },
+      work: () => (++tries <= 2 ? fallsShort() : worksOut()),
+      claim: n => (n === 1 ? 'The gate fails.' : null),
+    })
+    expect(await play.run()).toMatchObject({ kind: 'needs-person' })
+    expect(await play.resume()).toEqual(DONE)
+    expect(play.statuses).toEqual(['1 done', '2 done'])
+    expect(play.work.howToTest).toEqual(howToTest)
   })
 
   test('is not done if it fails', async () => {
