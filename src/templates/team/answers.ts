@@ -26,13 +26,17 @@ export const PLAN_ANSWER: AskedAnswer = {
   accepts: { ...objectOf({ goal: { type: 'string' }, steps: { type: 'array' } }), additionalProperties: true },
 }
 
-/** The answer of a worker: of each step by a name of its own, so that those of one step are counted. */
+/** A step has failed long before, after two tries, and the others go on. */
+const NEVER_TOO_OFTEN = Number.MAX_SAFE_INTEGER
+
+/** The answer of a worker: of each step by a name of its own, for a refusal is told to the next round of that step alone. */
 export function workAnswer(id: number, stepwise: boolean): AskedAnswer {
   const name = `step-${id}`
   const said = { done: { type: 'boolean' }, thoughts: { type: 'string' } }
   const checks = { type: ['array', 'null'], items: { type: 'string' } }
   const accepts = { type: 'object', properties: { ...said, checks }, required: ['done', 'thoughts'] }
-  return stepwise ? { name, ...STEP_ANSWER } : { name, schema: objectOf({ ...said, checks: texts }), accepts }
+  const shape = stepwise ? STEP_ANSWER : { schema: objectOf({ ...said, checks: texts }), accepts }
+  return { name, mostRefusals: NEVER_TOO_OFTEN, ...shape }
 }
 
 /** The answer of the tester. */

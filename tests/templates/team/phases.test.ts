@@ -272,6 +272,23 @@ describe('a step', () => {
     expect(outcome).toMatchObject({ kind: 'needs-person' })
   })
 
+  test.each([false, true])(
+    'whose rounds ask for secrets and end with prose each is not given up for that, stepwise: %s',
+    async stepwise => {
+      const { play, outcome } = await playTeam({
+        options: { ...AUTO, stepwise },
+        plan: () => planOf(2),
+        work: (step, n) => {
+          if (step === 1 && n <= 3) return { ...asksFor(`KEY_${n}`), says: 'I have asked for it.' }
+          return stepwise ? { says: { command: '', done: true, thoughts: 'Made.' } } : worksOut()
+        },
+        decide: ({ id }) => (id === 'secret' ? ['give'] : null),
+      })
+      expect(outcome).toEqual(DONE)
+      expect(play.statuses).toEqual(['1 done', '2 done'])
+    },
+  )
+
   test('that has failed is tried again once a person goes on, with those that needed it', async () => {
     let isMended = false
     const play = await TeamPlay.begin({
