@@ -247,6 +247,7 @@ describe('each event is a line', () => {
     'resumed for a time': 'session 20261120_1 goes on  build X  (at most 1 min 30 s, 500 tokens, no gates)\n',
     'no keeper': 'this machine may fall asleep: systemd-inhibit was not found.\n',
     'not kept': 'this machine may fall asleep\n',
+    'secret that is not there': 'the secret STRIPE_API_KEY cannot be used: There is no secret STRIPE_API_KEY.\n',
     'half kept': 'kept awake by caffeinate: The lid ends it.\n',
     'no network': 'the network is away; codex keeps trying\n',
     'given up': '',

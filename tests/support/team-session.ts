@@ -37,8 +37,8 @@ export interface TeamWorld {
   command?: (run: string, n: number) => Partial<EventOf<'command-ran'>>
   /** What a person chooses; null: nobody is there. */
   decide?: (decision: Decision, n: number) => readonly [choice: string, text?: string] | null
-  /** Why a secret does not do, when it is looked for the n-th time; null: it does. */
-  secret?: (key: string, n: number) => string | null
+  /** Why a secret does not do, when it is looked for the n-th time; undefined: it is not there; null: it does. */
+  secret?: (key: string, n: number) => string | null | undefined
   /** Why a claim is refused, the n-th time; null: it is accepted. */
   claim?: (n: number) => string | null
   /** Why a file cannot be written. */
@@ -192,8 +192,12 @@ export class TeamPlay {
         return yield this.#ran(step, number)
       case 'confirm-secret': {
         yield { type: 'step-started', step: number, kind: step.kind, name: step.key }
-        const problem = this.#world.secret?.(step.key, this.#count(`secret ${step.key}`)) ?? null
-        return yield { type: 'secret-confirmed', step: number, key: step.key, ok: problem === null, problem }
+        const { secret = () => null } = this.#world
+        const problem = secret(step.key, this.#count(`secret ${step.key}`))
+        const confirmed = { type: 'secret-confirmed', step: number, key: step.key } as const
+        if (problem === undefined)
+          return yield { ...confirmed, ok: false, problem: `There is no secret ${step.key}.`, missing: true }
+        return yield { ...confirmed, ok: problem === null, problem }
       }
       case 'look':
         yield { type: 'step-started', step: number, kind: 'look', name: step.what }

@@ -539,6 +539,11 @@ export const moreSamples = {
   'replayed at the end': { ...sampleEvents['session-ended'], outcome: { kind: 'replayed' }, exitCode: 0 },
   'no keeper': { type: 'keep-awake', by: null, problem: 'systemd-inhibit was not found.' },
   'not kept': { type: 'keep-awake', by: null, problem: null },
+  'secret that is not there': {
+    ...sampleEvents['secret-confirmed'],
+    problem: 'There is no secret STRIPE_API_KEY.',
+    missing: true,
+  },
   'half kept': { type: 'keep-awake', by: 'caffeinate', problem: 'The lid ends it.' },
   'no network': {
     type: 'error',

@@ -205,5 +205,6 @@ export const shellEvent = variant('type', {
     key,
     ok: about(flag, 'whether it is there, and its check passes, if it has one'),
     problem: about(nullOr(text), 'why not, a sentence; `null` if it is'),
+    missing: about(optional(literal(true)), 'there is no secret of this name; left out: there is one'),
   },
 })

@@ -109,14 +109,18 @@ export class SessionShell {
   }
 
   /**
-   * Whether a secret is there and its check passes, if it has one; `problem`: why not, a sentence. Null if that was broken off.
+   * Whether a secret is there and its check passes, if it has one; `problem`: why not, a sentence; `missing`: there is none.
+   * Null if that was broken off.
    */
-  async confirm(key: string, signal: AbortSignal): Promise<{ ok: boolean; problem: string | null } | null> {
+  async confirm(
+    key: string,
+    signal: AbortSignal,
+  ): Promise<{ ok: boolean; problem: string | null; missing?: true } | null> {
     const refused = problemOfKey(key)
     if (refused !== null) return { ok: false, problem: refused }
     try {
       const secret = await this.#options.secrets.get(key)
-      if (secret === null) return { ok: false, problem: `There is no secret ${key}.` }
+      if (secret === null) return { ok: false, problem: `There is no secret ${key}.`, missing: true }
       if (secret.check === null) return { ok: true, problem: null }
       const { end, leaked } = await this.#play(secret.check, [secret], { thread: {}, signal })
       if (leaked.length > 0) this.#warn(wordsForLeak(leaked, key))

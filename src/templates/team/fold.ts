@@ -450,15 +450,15 @@ function allLater(own: TeamWork): TeamWork {
   return { ...own, steps, isWritten: false }
 }
 
-function confirmed(own: TeamWork, { key, ok, problem }: EventOf<'secret-confirmed'>): TeamWork {
+function confirmed(own: TeamWork, { key, ok, problem, missing }: EventOf<'secret-confirmed'>): TeamWork {
   const secrets = [...own.secrets.filter(each => each.key !== key), { key, ok, problem }].slice(-MOST_SECRETS)
   const asked = (step: StepWork) => step.waitsFor?.asked ?? 0
   const next = onWaiting({ ...own, secrets }, key, step => {
     if (ok) return { ...withTold(step, key, true), status: 'to-do' }
-    // Nothing was given yet: the question is no answer to a wrong one.
-    const why = asked(step) === 0 ? null : problem
+    // Where nothing was given yet, the question is no answer to a wrong one.
+    const isWrong = missing !== true || asked(step) > 0
     const state = asked(step) >= MOST_ASKED ? ('later' as const) : ('asked' as const)
-    return withWaiting(asked(step) === 0 ? step : withTold(step, key, false), { state, problem: why })
+    return withWaiting(isWrong ? withTold(step, key, false) : step, { state, problem: isWrong ? problem : null })
   })
   return next
 }

@@ -250,7 +250,8 @@ function outcomeOfLack(own: TeamWork, { directory, claim }: SessionState): Sessi
       own.secretsMeetNetwork === false
         ? ' Nobody has said yet that secrets may be used with the network, which codemachine resume asks on a terminal.'
         : ''
-    return needs(`${wordsForWaiting(steps)} ${keys.join(', ')}.${network}`, { do: 'secret', keys, directory })
+    const reason = `${wordsForWaiting(steps)} ${keys.join(', ')}.${wordsForWrong(steps, keys)}${network}`
+    return needs(reason, { do: 'secret', keys, directory })
   }
   const unfinished = hintOfUnfinished(own, where)
   if (unfinished !== null) {
@@ -293,6 +294,18 @@ function hintOfUnfinished(
 /** What the reviewer calls high of the project as it is; a review before this session is of what was there then. */
 function highIssues({ review, isReviewed }: TeamWork): TeamReview['issues'] {
   return isReviewed && review !== null ? review.issues.filter(({ severity }) => severity === 'high') : []
+}
+
+/** Why the secrets that a person has given do not do. */
+function wordsForWrong(steps: readonly StepWork[], keys: readonly string[]): string {
+  const wrong = keys.flatMap(key => {
+    const step = steps.find(({ status, waitsFor }) => status === 'needs-secret' && waitsFor?.key === key)
+    const problem = step?.waitsFor?.problem
+    return problem == null
+      ? []
+      : [`What was given${keys.length === 1 ? '' : ` for ${key}`} does not do: ${truncate(problem, 500)}`]
+  })
+  return wrong.map(text => ` ${text}`).join('')
 }
 
 function wordsForWaiting(steps: readonly StepWork[]): string {

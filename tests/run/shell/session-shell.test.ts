@@ -303,7 +303,11 @@ test('a secret is confirmed by its check, of which nothing is repeated', async (
     run: ({ env }) => ({ stdout: JSON.stringify(env), exitCode: 22 }),
   })
   const { shell, events } = open(means)
-  expect(await shell.confirm('MISSING', never)).toEqual({ ok: false, problem: 'There is no secret MISSING.' })
+  expect(await shell.confirm('MISSING', never)).toEqual({
+    ok: false,
+    problem: 'There is no secret MISSING.',
+    missing: true,
+  })
   expect(await shell.confirm('FREE_KEY', never)).toEqual({ ok: true, problem: null })
   expect(await shell.confirm('SHOP_KEY', never)).toEqual({ ok: false, problem: 'Its check failed (exit code 22).' })
   expect(means.ran).toMatchObject([{ run: 'curl shop', env: { SHOP_KEY: VALUE } }])

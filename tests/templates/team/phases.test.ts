@@ -604,6 +604,34 @@ describe('a secret', () => {
     expect(play.inputs('work')[1]).toMatch(/CONFIRM_SECRET API_KEY\nRETURN CODE: 1\nSECRET CONFIRMATION FAILED/)
   })
 
+  test('that nobody has given by the time that the session goes on is not called wrong', async () => {
+    const play = await TeamPlay.begin({
+      work: (_, n) => (n === 1 ? asksFor('API_KEY') : worksOut()),
+      secret: () => undefined,
+    })
+    await play.run()
+    expect(await play.resume()).toMatchObject({ reason: 'Step 1 needs the secret API_KEY.' })
+    expect(play.work.steps[0]).toMatchObject({ waitsFor: { problem: null }, told: [] })
+  })
+
+  test('whose check fails once the session goes on is asked for with that, and the end says it where nobody is there', async () => {
+    const play = await TeamPlay.begin({
+      work: (_, n) => (n === 1 ? asksFor('API_KEY') : worksOut()),
+      secret: () => 'Its check failed (exit code 22).',
+    })
+    await play.run()
+    const outcome = await play.resume()
+    const bodies = play.steps.flatMap(step =>
+      step.kind === 'decide' && step.decision.secret ? [step.decision.body] : [],
+    )
+    expect(bodies).toHaveLength(2)
+    expect(bodies[1]).toContain('**What was given does not do:** Its check failed (exit code 22).')
+    expect(outcome).toMatchObject({
+      reason: 'Step 1 needs the secret API_KEY. What was given does not do: Its check failed (exit code 22).',
+      hint: { do: 'secret', keys: ['API_KEY'] },
+    })
+  })
+
   test('that never does is not asked for without end', async () => {
     const { play, outcome } = await playTeam({
       work: () => asksFor('API_KEY', 'It answers 401.'),
