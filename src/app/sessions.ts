@@ -26,6 +26,7 @@ import type { WorkTree } from '../run/claim.ts'
 import { PersonAsked } from '../run/person.ts'
 import { endSessionBrokenOff, openDiskReserve, SessionLog } from '../run/session-log.ts'
 import { SessionRunner } from '../run/session-runner.ts'
+import { reachesNetwork } from '../settings/gates.ts'
 import { USUAL_TEMPLATE } from '../templates/registry.ts'
 import { wordsForNothingLeft } from '../words/commands.ts'
 import { readHead } from '../workspace/git/git.ts'
@@ -233,6 +234,7 @@ export class Sessions implements AsyncDisposable {
         ...(this.#run.prices.length === 0 ? {} : { prices: this.#run.prices }),
         ...(this.#run.settings.maxUsage === null ? {} : { maxUsage: this.#run.settings.maxUsage }),
         said: this.#run.said,
+        network: reachesNetwork(this.#run.settings),
         gates,
         review,
         host: hostname(),

@@ -173,8 +173,8 @@ export class TeamPlay {
   }
 
   /** A person goes on with it. */
-  async resume(said: EventOf<'session-resumed'>['said'] = {}, until?: number): Promise<SessionOutcome | null> {
-    this.emit({ ...resumed(999), said })
+  async resume(more: { network?: boolean } = {}, until?: number): Promise<SessionOutcome | null> {
+    this.emit({ ...resumed(999), ...more })
     return await this.run(until)
   }
 

@@ -45,6 +45,7 @@ export const sampleEvents: { [T in SessionEvent['type']]: EventOf<T> } = {
   'session-resumed': {
     type: 'session-resumed',
     said: { sandbox: 'read-only' },
+    network: false,
     limits: { rounds: 30, timeMs: null, tokens: null },
     run: RUN,
     maxUsage: 90,

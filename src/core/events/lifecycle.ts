@@ -137,6 +137,10 @@ export const lifecycleEvent = variant('type', {
     prices: about(optional(listOf(modelPrice)), 'as in `session-created`, from now on'),
     maxUsage: about(optional(number), 'as in `session-created`, from now on'),
     said: about(addedLater(runOverrides), 'as in `session-created`, from now on'),
+    network: about(
+      optional(flag),
+      'whether commands reach the network from now on, in the sandbox or without one; left out: as before',
+    ),
     gates: about(optional(listOf(gate)), 'as in `session-created`, from now on; left out: as before'),
     review: about(optional(nullOr(reviewTerms)), 'as in `session-created`, from now on; left out: as before'),
     host: about(addedLater(text), 'name of the machine'),

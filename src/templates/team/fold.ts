@@ -193,8 +193,8 @@ function withSkipped(steps: readonly StepWork[]): readonly StepWork[] {
 }
 
 /** A person who goes on has looked at what it ended for: what failed is tried again, and secrets are looked for. */
-function resumed(own: TeamWork, { said }: EventOf<'session-resumed'>, { ended }: SessionState): TeamWork {
-  const hasNetwork = said?.network ?? own.hasNetwork
+function resumed(own: TeamWork, event: EventOf<'session-resumed'>, { ended }: SessionState): TeamWork {
+  const hasNetwork = event.network ?? own.hasNetwork
   const secretsMeetNetwork = own.secretsMeetNetwork === false ? null : own.secretsMeetNetwork
   const looked = own.steps.map(
     (step): StepWork =>

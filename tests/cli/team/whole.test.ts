@@ -130,6 +130,16 @@ describe('what does not come out well', () => {
     expect(JSON.parse(scene.file('PROJECT_INFO.json'))).toMatchObject({ goal: GOAL, review: { issues: [] } })
   })
 
+  test('a team that had the network, and goes on in a sandbox without it, tells its worker so', async () => {
+    const script = { worker: { 1: [[works({ done: false, thoughts: 'It cannot be downloaded.' })]] } }
+    await using scene = await openTeamScene(script)
+    expect((await team(scene, '--network')).exitCode).toBe(4)
+    const resumed = await scene.run('resume', '-C', scene.project(), '--sandbox', 'workspace-write')
+    expect(resumed.exitCode, resumed.stderr).toBe(4)
+    const told = scene.begun('worker').map(({ userTexts }) => userTexts.join('\n'))
+    expect(told.map(text => text.includes('Commands reach the network.'))).toEqual([true, true, false, false])
+  })
+
   test('a check that fails makes a step that says it is done one that is not', async () => {
     await using scene = await openTeamScene({
       planner: [[plans('Write it.')]],
