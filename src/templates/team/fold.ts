@@ -322,6 +322,9 @@ function planned(own: TeamWork, value: unknown): TeamWork {
     network: null,
     isNetworkTold: false,
     steps: [...done, ...open.map(step => stepOf(step, 'planned'))],
+    // Steps that were to mend something are gone with the old plan, and what they were for is found anew.
+    repairs: 0,
+    mends: 0,
     ...testedAnew(own),
   }
 }

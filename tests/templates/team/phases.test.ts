@@ -184,6 +184,26 @@ describe('the plan', () => {
     expect(play.statuses).toEqual(['1 done', '2 done'])
   })
 
+  test('that is changed while an issue is mended has the issue mended all the same', async () => {
+    let isSaid = false
+    const { play, outcome } = await playTeam({
+      options: AUTO,
+      plan: n => planOf(n),
+      review: n => (n <= 2 ? reviewOf('high') : reviewOf()),
+      before: step => {
+        if (isSaid || step.kind !== 'round' || step.round.answer?.name !== 'step-2') return []
+        isSaid = true
+        return [{ type: 'replan-asked', text: 'In Italian, too.' }]
+      },
+    })
+    expect(outcome).toEqual(DONE)
+    expect(play.work.steps.map(({ kind, status }) => [kind, status])).toEqual([
+      ['planned', 'done'],
+      ['planned', 'done'],
+      ['repair', 'done'],
+    ])
+  })
+
   test('alone ends the session, and going on carries it out', async () => {
     const play = await TeamPlay.begin({ options: { mode: 'plan' } })
     expect(await play.run()).toEqual({ kind: 'planned' })
