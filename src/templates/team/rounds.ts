@@ -31,7 +31,7 @@ export function planRound(own: TeamWork, session: SessionState, parts: TeamParts
     own.plan === null ? null : `The plan so far:\n${fenced(JSON.stringify(own.plan, null, 2))}`,
     done.length === 0
       ? null
-      : `These steps are done, and stay as they are. Do not give them again; other steps may need them. The ids of yours begin with ${Math.max(...own.steps.map(({ id }) => id)) + 1}:\n${fenced(done.map(lineOf).join('\n'))}`,
+      : `These steps are done, and stay as they are. Do not give them again; other steps may need them. The ids of yours begin with ${Math.max(...own.steps.map(({ id }) => id)) + 1}:\n${fenced(clipStart(done.map(lineOf).join('\n'), MOST_SAID))}`,
     own.wanted === null ? null : `What the person wants otherwise:\n\n${fenced(clipStart(own.wanted, MOST_SAID))}`,
     `At most ${MOST_STEPS} steps.`,
   ])

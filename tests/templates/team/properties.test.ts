@@ -1,5 +1,8 @@
 import { expect, test } from 'vitest'
+import { emptyState } from '../../../src/core/state/state.ts'
+import { planRound } from '../../../src/templates/team/rounds.ts'
 import { type Random, randomFrom } from '../../support/random.ts'
+import { SESSION } from '../../support/session-events.ts'
 import {
   asksFor,
   fallsShort,
@@ -10,6 +13,7 @@ import {
   type TeamWorld,
   worksOut,
 } from '../../support/team-session.ts'
+import { atWork, step } from '../../support/team-work.ts'
 
 const SEEDS = Array.from({ length: 300 }, (_, seed) => seed + 1)
 const HUGE = 'Wörter. '.repeat(5_000)
@@ -107,6 +111,17 @@ test.each(SEEDS)(
       for (const input of play.inputs(part)) expect(input.length).toBeLessThan(500_000)
   },
 )
+
+test('what a person wants otherwise is told the planner, however much is done already', () => {
+  const files = Array.from({ length: 50 }, (_, n) => `${n}-${'deep/'.repeat(99)}`)
+  const steps = Array.from({ length: 150 }, (_, n) => step(n + 1, { status: 'done', thoughts: HUGE, files }))
+  const work = atWork(steps, { wanted: 'In Italian, please.' })
+  const thread = (agent: string) => ({ agent, developerInstructions: '', model: null, effort: null })
+  const { round } = planRound(work, emptyState(SESSION), { thread })
+  expect(round.input).toContain('In Italian, please.')
+  expect(round.input).toContain('- 150 (done)')
+  expect(round.input.length).toBeLessThan(500_000)
+})
 
 test('what agents are told of 50 steps at their bounds is less than a turn takes', async () => {
   const long = 'x'.repeat(1_150)
