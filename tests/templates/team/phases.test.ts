@@ -468,6 +468,13 @@ describe('a review', () => {
     expect(await play.run()).toMatchObject({ kind: 'needs-person' })
     expect(await play.resume()).toEqual(DONE)
   })
+
+  test('has issues mended anew once a person goes on', async () => {
+    const play = await TeamPlay.begin({ options: AUTO, review: n => (n <= 3 ? reviewOf('high') : reviewOf()) })
+    expect(await play.run()).toMatchObject({ kind: 'needs-person' })
+    expect(await play.resume()).toEqual(DONE)
+    expect(play.statuses).toEqual(['1 done', '2 done', '3 done'])
+  })
 })
 
 describe('a claim that is refused', () => {
@@ -478,11 +485,12 @@ describe('a claim that is refused', () => {
     expect(play.work.steps.map(({ kind }) => kind)).toEqual(['planned', 'repair'])
   })
 
-  test('three times needs a person, who can go on', async () => {
-    const play = await TeamPlay.begin({ options: AUTO, claim: n => (n <= 4 ? 'The gate fails.' : null) })
+  test('three times needs a person, and once that goes on it becomes a step again', async () => {
+    const play = await TeamPlay.begin({ options: AUTO, claim: n => (n <= 5 ? 'The gate fails.' : null) })
     expect(await play.run()).toMatchObject({ kind: 'needs-person' })
     expect(play.work.steps).toHaveLength(4)
     expect(await play.resume()).toEqual(DONE)
+    expect(play.work.steps).toHaveLength(5)
   })
 })
 
@@ -505,6 +513,16 @@ describe('without the network', () => {
     expect(await play.resume({ network: true })).toEqual(DONE)
     const commands = play.inputs('work')
     expect(commands.at(-1)).toContain('Commands reach the network.')
+  })
+
+  test('a person who has allowed it, and goes on without it, is told and asked again', async () => {
+    const play = await TeamPlay.begin({
+      plan: NEEDY,
+      decide: ({ id }, n) => (id === 'network' ? [n === 1 ? 'allow' : 'go-on'] : null),
+    })
+    expect(await play.run()).toMatchObject({ hint: { do: 'network' } })
+    expect(await play.resume()).toEqual(DONE)
+    expect(wordsOf(play.steps).slice(2, 7)).toEqual(['note', 'decide network', 'end', 'note', 'decide network'])
   })
 
   test('a step that needs it and has failed is tried again with it, which the end says', async () => {
