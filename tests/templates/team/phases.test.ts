@@ -168,6 +168,22 @@ describe('the plan', () => {
     expect(play.inputs('plan')[1]).toContain('In Italian.')
   })
 
+  test('that is to be changed in two ways, one after the other, is changed in both', async () => {
+    let isSaid = false
+    const { play } = await playTeam({
+      options: AUTO,
+      before: step => {
+        if (isSaid || step.kind !== 'round' || step.round.part !== 'work') return []
+        isSaid = true
+        return [
+          { type: 'replan-asked', text: 'In Italian.' },
+          { type: 'replan-asked', text: 'And in capitals.' },
+        ]
+      },
+    })
+    expect(play.inputs('plan')[1]).toContain('In Italian.\nAnd in capitals.')
+  })
+
   test('that is changed may name the steps that are done once more, and none of these is done again', async () => {
     let isSaid = false
     const { play, outcome } = await playTeam({
@@ -537,6 +553,33 @@ describe('without the network', () => {
     const { outcome: other } = await playTeam({ plan: NEEDY, work: step => (step === 1 ? fallsShort() : worksOut()) })
     expect(other).toMatchObject({ hint: { do: 'say', text: expect.not.stringContaining('--network') } })
     expect(other).not.toMatchObject({ hint: { network: true } })
+  })
+
+  test('it is asked and said again of a plan that a person has changed', async () => {
+    let isSaid = false
+    const { play } = await playTeam({
+      plan: NEEDY,
+      before: step => {
+        if (isSaid || step.kind !== 'round' || step.round.answer?.name !== 'step-2') return []
+        isSaid = true
+        return [{ type: 'replan-asked', text: 'In Italian.' }]
+      },
+    })
+    const said = wordsOf(play.steps).filter(word => word === 'note' || word === 'decide network')
+    expect(said).toEqual(['note', 'decide network', 'note', 'decide network'])
+  })
+
+  test.each([false, true])('checks and tests have it only if the run has it: %s', async network => {
+    const { play } = await playTeam({
+      options: AUTO,
+      network,
+      work: () => worksOut('Made.', ['node --check a.js']),
+      test: () => ({
+        commands: [{ for: 'its tests', command: 'node --test', ends_by_itself: true, needs_network: false }],
+      }),
+    })
+    const commands = play.steps.flatMap(step => (step.kind === 'command' ? [step.network] : []))
+    expect(commands).toEqual([network, network])
   })
 
   test('nobody is asked where the run has it', async () => {
