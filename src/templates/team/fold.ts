@@ -401,8 +401,11 @@ function reviewed(own: TeamWork, value: unknown): TeamWork {
   const high = review.issues.filter(({ severity }) => severity === 'high')
   const next = { ...own, review, isReviewed: true, isWritten: false }
   if (own.options.mode !== 'all' && own.options.mode !== 'plan') return next
-  if (high.length === 0 || own.repairs >= own.options.repair || own.steps.length >= MOST_ALL_STEPS) return next
-  const steps = high.map(({ type, description }) => `Mend what the review has found (${type}): ${description}`)
+  const room = Math.max(0, MOST_ALL_STEPS - own.steps.length)
+  if (high.length === 0 || own.repairs >= own.options.repair || room === 0) return next
+  const steps = high
+    .slice(0, room)
+    .map(({ type, description }) => `Mend what the review has found (${type}): ${description}`)
   return { ...withMore(next, steps), repairs: own.repairs + 1 }
 }
 

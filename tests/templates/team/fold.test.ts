@@ -5,7 +5,7 @@ import { foldTeam } from '../../../src/templates/team/fold.ts'
 import { nextOfTeam } from '../../../src/templates/team/next.ts'
 import type { TeamWork } from '../../../src/templates/team/work.ts'
 import { SESSION } from '../../support/session-events.ts'
-import { atWork, PASSED, step, waiting } from '../../support/team-work.ts'
+import { atWork, PASSED, REVIEW, step, waiting } from '../../support/team-work.ts'
 
 /** The work after these events, of which only what the fold looks at is said. */
 function after(work: TeamWork, ...events: readonly object[]): TeamWork {
@@ -44,6 +44,16 @@ test('with a new plan it is looked again how the project is tested', () => {
   const planned = after(work, { type: 'answer-given', name: 'plan', value })
   expect(planned).toMatchObject({ found: null, howToTest: null, isReviewed: false, isWritten: false })
   expect(planned.steps.map(({ id }) => id)).toEqual([1, 2])
+})
+
+test('repairs make no more than 200 steps of a team, and a review of as many none', () => {
+  const value = { ...REVIEW, issues: Array.from({ length: 5 }, () => ({ ...REVIEW.issues[1], severity: 'high' })) }
+  const reviewed = (count: number) => {
+    const steps = Array.from({ length: count }, (_, at) => step(at + 1, { status: 'done' }))
+    return after(atWork(steps), { type: 'answer-given', name: 'assessment', value })
+  }
+  expect(reviewed(198).steps).toHaveLength(200)
+  expect(reviewed(200)).toMatchObject({ steps: { length: 200 }, repairs: 0, isReviewed: true })
 })
 
 test('what the reviewer of a claim answers is not the answer of the reviewer of the team', () => {
