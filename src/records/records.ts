@@ -205,8 +205,18 @@ function keyOf(directory: string): string {
 }
 
 async function listSessions(folder: string): Promise<string[]> {
-  const ids = (await readdir(folder)).filter(name => /^\d{8}_[1-9]\d{0,9}$/.test(name))
+  const ids = (await namesIn(folder)).filter(name => /^\d{8}_[1-9]\d{0,9}$/.test(name))
   return ids.sort((a, b) => dayOf(a).localeCompare(dayOf(b)) || counterOf(a) - counterOf(b))
+}
+
+/** Nothing of a folder that is gone: of records that were removed secrets may be left. */
+async function namesIn(folder: string): Promise<string[]> {
+  try {
+    return await readdir(folder)
+  } catch (error) {
+    if (systemErrorCode(error) === 'ENOENT') return []
+    throw error
+  }
 }
 
 async function makeSession(folder: string, projects: string, now: Date): Promise<string> {

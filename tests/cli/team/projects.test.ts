@@ -74,6 +74,26 @@ test('the projects of a workspace are listed with what came of them, shown whole
   expect((await here(['list'])).stdout).toContain('There are no projects in ')
 })
 
+test('a project whose records were removed, and whose secrets stay, stands in the way of no other', async () => {
+  await using scene = await openTeamScene({ planner: [[plans('Write greet.sh.')]] })
+  const { place } = scene
+  expect((await codemachine(place, ['team', 'plan', '--no-keep-awake', 'greet somebody'])).exitCode).toBe(0)
+  const path = scene.project()
+  expect(await scene.setSecret('SERVICE_API_KEY', 'sk-live-0123456789abcdef')).toMatchObject({ exitCode: 0 })
+  const here = (args: readonly string[], input = '') => codemachineHere(place, args, input ? { tty: true, input } : {})
+  expect((await here(['team', 'rm', basename(path)], 'n\ny\nn\n')).stdout).toContain('Removed: records.')
+  expect(await here(['team', 'list'])).toMatchObject({
+    exitCode: 0,
+    stdout: expect.stringContaining('There are no projects in '),
+  })
+  expect(await here(['team', 'show', basename(path)])).toMatchObject({
+    exitCode: 2,
+    stderr: expect.stringContaining('No team has worked in '),
+  })
+  expect(await here(['secret', 'list'])).toMatchObject({ exitCode: 0, stderr: '' })
+  expect((await here(['secret', 'list', '-C', path])).stdout).toContain('SERVICE_API_KEY')
+})
+
 test('the planner alone has its JSON on stdout and nothing else, and so has the reviewer of a directory that is there, which stays', async () => {
   const issue = { description: 'No tests.', severity: 'low' as const }
   await using scene = await openTeamScene({
