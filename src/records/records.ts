@@ -80,6 +80,17 @@ export async function recordsAround(places: RecordsPlaces): Promise<Records[]> {
   return directory === null ? [] : upwards(directory).map(each => recordsIn(root, each, places.templates))
 }
 
+/** The records of a directory that is gone, as they were found when it was there; null: there are none. Makes nothing. */
+export async function recordsOfGone(places: RecordsPlaces): Promise<Records | null> {
+  const records = recordsIn(rootOf(places), await realPathOfGone(places.directory), places.templates)
+  return (await pathExists(records.folder)) ? records : null
+}
+
+/** By the nearest directory above it that is there. */
+function realPathOfGone(path: string): Promise<string> {
+  return realpath(path).catch(async () => join(await realPathOfGone(dirname(path)), basename(path)))
+}
+
 function upwards(directory: string): string[] {
   const above = dirname(directory)
   return above === directory ? [directory] : [directory, ...upwards(above)]

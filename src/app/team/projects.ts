@@ -1,10 +1,10 @@
 import { lstat, readdir, realpath, rm } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
-import { UserError, writing } from '../../base/errors.ts'
+import { systemErrorCode, UserError, writing } from '../../base/errors.ts'
 import type { SessionOutcome } from '../../core/events/outcome.ts'
 import { type SessionState, type SessionStatus, sessionStatusOf } from '../../core/state/state.ts'
 import { pathExists } from '../../platform/files.ts'
-import { type Records, recordsAround } from '../../records/records.ts'
+import { type Records, recordsAround, recordsOfGone } from '../../records/records.ts'
 import { askWhoRuns, takeRunLock } from '../../records/run-lock.ts'
 import { openSecrets } from '../../records/secrets.ts'
 import { readableState } from '../find.ts'
@@ -91,9 +91,10 @@ export async function listTeams(world: Known, workspace: string): Promise<Listed
 
 /** A project with all that came of it. A `UserError` if there is none. @param named its name in the workspace, or its directory */
 export async function showTeam(world: Known, workspace: string, named: string): Promise<ShownTeam> {
-  const { records, runs } = await findTeam(world, workspace, named)
-  const [newest] = runs
-  if (newest === undefined) throw noTeam(named)
+  const found = await findTeam(world, workspace, named)
+  const [newest] = found?.runs ?? []
+  if (found === null || newest === undefined) throw noTeam(named)
+  const { records, runs } = found
   const { steps, review } = workIn(newest.state)
   const { secrets } = await openSecrets(records.secrets).list()
   return {
@@ -107,7 +108,11 @@ export async function showTeam(world: Known, workspace: string, named: string): 
 
 /** A project that can be removed: its directory, its records, its secrets. */
 export interface RemovableTeam {
-  /** The project directory, absolute; null also where it was there before a team worked in it. */
+  /** Absolute. */
+  directory: string
+  /** False: somebody has removed the directory, and its records and secrets are left. */
+  isThere: boolean
+  /** The project directory; null where it is gone, or was there before a team worked in it. */
   project: string | null
   /** The names of its secrets; null: there are none. */
   secrets: readonly string[] | null
@@ -115,18 +120,26 @@ export interface RemovableTeam {
   remove(parts: { project: boolean; records: boolean; secrets: boolean }): Promise<void>
 }
 
-/** What there is of a project that can be removed. A `UserError` if there is none. @param named its name in the workspace, or its directory */
+/**
+ * What there is of a project that can be removed, also of one whose directory is gone. A `UserError` if there is none.
+ * @param named its name in the workspace, or its directory
+ */
 export async function removableTeam(
   world: Known & Pick<World, 'pid' | 'clock'>,
   workspace: string,
   named: string,
 ): Promise<RemovableTeam> {
-  const { records, runs } = await findTeam(world, workspace, named)
+  const there = await findTeam(world, workspace, named)
+  const found = there ?? (await findGoneTeam(world, workspace, named))
+  if (found === null) throw noTeam(named)
+  const { records, runs } = found
   const { folder, directory } = records
   const { secrets: stored, broken } = await openSecrets(records.secrets).list()
   const keys = [...stored, ...broken].map(({ key }) => key)
   return {
-    project: isMade(directory, runs) ? directory : null,
+    directory,
+    isThere: there !== null,
+    project: there !== null && isMade(directory, runs) ? directory : null,
     secrets: keys.length === 0 ? null : keys,
     remove: async parts => {
       const isAll = parts.secrets || keys.length === 0
@@ -169,18 +182,43 @@ interface FoundRun {
   standing: SessionStatus
 }
 
-async function findTeam(
-  world: Known,
-  workspace: string,
-  named: string,
-): Promise<{ records: Records; runs: readonly FoundRun[] }> {
-  const places = [...(/[\\/]/.test(named) ? [] : [join(workspace, PROJECTS, named)]), resolve(workspace, named)]
-  for (const place of places) {
+/** A project, and the newest sessions of teams in it, the newest first. */
+interface FoundTeam {
+  records: Records
+  runs: readonly FoundRun[]
+}
+
+async function findTeam(world: Known, workspace: string, named: string): Promise<FoundTeam | null> {
+  for (const place of placesOf(workspace, named)) {
     // A link is not followed: what it leads to is another directory.
     const found = (await lstat(place).catch(() => null))?.isDirectory() ? await findRuns(world, place, MOST_RUNS) : null
     if (found !== null && found.runs.length > 0) return found
   }
-  throw noTeam(named)
+  return null
+}
+
+/** One whose directory is gone, and of which there are sessions or secrets still. */
+async function findGoneTeam(world: Known, workspace: string, named: string): Promise<FoundTeam | null> {
+  for (const directory of placesOf(workspace, named)) {
+    const records = (await isGone(directory)) ? await recordsOfGone({ ...world, directory }) : null
+    if (records === null) continue
+    const runs = await runsIn(world, records, MOST_RUNS)
+    const { secrets, broken } = await openSecrets(records.secrets).list()
+    if (runs.length + secrets.length + broken.length > 0) return { records, runs }
+  }
+  return null
+}
+
+async function isGone(path: string): Promise<boolean> {
+  return await lstat(path).then(
+    () => false,
+    error => systemErrorCode(error) === 'ENOENT',
+  )
+}
+
+/** Where a project may lie that is called so. */
+function placesOf(workspace: string, named: string): string[] {
+  return [...(/[\\/]/.test(named) ? [] : [join(workspace, PROJECTS, named)]), resolve(workspace, named)]
 }
 
 function noTeam(named: string): UserError {
@@ -197,6 +235,10 @@ async function findRuns(
 ): Promise<{ records: Records; runs: FoundRun[] } | null> {
   const [records] = await recordsAround({ ...world, directory: await realpath(directory) })
   if (records === undefined || !(await pathExists(records.folder))) return null
+  return { records, runs: await runsIn(world, records, most) }
+}
+
+async function runsIn(world: Known, records: Records, most: number): Promise<FoundRun[]> {
   // Before the journals: a session that ends while they are read must not look cut off.
   const runner = await askWhoRuns(records.lock, world.platform, () => {})
   const runs: FoundRun[] = []
@@ -205,7 +247,7 @@ async function findRuns(
     const state = await readableState(records, id)
     if (state?.template === TEAM) runs.push({ state, standing: sessionStatusOf(state, runner) })
   }
-  return { records, runs }
+  return runs
 }
 
 async function inShort({ directory, secrets: folder }: Records, run: FoundRun): Promise<ListedTeam> {

@@ -94,6 +94,27 @@ test('a project whose records were removed, and whose secrets stay, stands in th
   expect((await here(['secret', 'list', '-C', path])).stdout).toContain('SERVICE_API_KEY')
 })
 
+test('what is kept of a project is removed later by its name, though its directory is gone', async () => {
+  await using scene = await openTeamScene({ planner: [[plans('Write greet.sh.')]] })
+  const { place } = scene
+  expect((await codemachine(place, ['team', 'plan', '--no-keep-awake', 'greet somebody'])).exitCode).toBe(0)
+  const path = scene.project()
+  const name = basename(path)
+  expect(await scene.setSecret('SERVICE_API_KEY', 'sk-live-0123456789abcdef')).toMatchObject({ exitCode: 0 })
+  const remove = (input: string) => codemachineHere(place, ['team', 'rm', name], { tty: true, input })
+  const project = await remove('y\nn\nn\n')
+  expect(project.stdout).toContain('Removed: project.')
+  expect(project.stderr).toContain(`can be removed later: codemachine team rm ${path}`)
+  const records = await remove('y\nn\n')
+  expect(records.stdout).not.toContain('Remove the project')
+  expect(records.stdout).toContain('Removed: records.')
+  expect(records.stderr).not.toContain('The directory stays')
+  const rest = await codemachineHere(place, ['team', 'rm', path, '--yes'])
+  expect(rest).toMatchObject({ exitCode: 0, stdout: 'Removed: records, secrets.\n', stderr: '' })
+  expect(readdirSync(join(place.home, '.codemachine', 'state')).filter(each => each.startsWith('greet'))).toEqual([])
+  expect(await remove('')).toMatchObject({ exitCode: 2, stderr: expect.stringContaining('No team has worked in ') })
+})
+
 test('the planner alone has its JSON on stdout and nothing else, and so has the reviewer of a directory that is there, which stays', async () => {
   const issue = { description: 'No tests.', severity: 'low' as const }
   await using scene = await openTeamScene({

@@ -10,7 +10,7 @@ import { UserError } from '../../../base/errors.ts'
 import { isFinished } from '../../../core/events/outcome.ts'
 import { realWorkDirectory } from '../../../platform/files.ts'
 import type { CliContext } from '../../../tui/cli-context.ts'
-import { here, networkFlag } from '../../../words/commands.ts'
+import { here, networkFlag, shellWord } from '../../../words/commands.ts'
 import { formatDayAndTime, formatDuration } from '../../../words/numbers.ts'
 import { describeOutcome } from '../../../words/outcome.ts'
 import { oneLine } from '../../../words/safe-text.ts'
@@ -161,9 +161,15 @@ export async function teamRemove(
   }
   await team.remove(parts)
   stdout.write(gone.length === 0 ? 'Nothing is removed.\n' : `Removed: ${gone.join(', ')}.\n`)
-  if (team.project === null)
+  if (team.isThere && team.project === null)
     stderr.write(
       'codemachine: The directory stays: no team has made it. Its .codemachine folder and PROJECT_INFO.json are in it.\n',
+    )
+  const isGone = parts.project || !team.isThere
+  const isKept = !parts.records || (team.secrets !== null && !parts.secrets)
+  if (isGone && isKept)
+    stderr.write(
+      `codemachine: What is kept of it can be removed later: codemachine team rm ${shellWord(team.directory)}\n`,
     )
   return 0
 }
