@@ -7,6 +7,7 @@ import { pathExists } from '../../platform/files.ts'
 import { type Records, recordsAround, recordsOfGone } from '../../records/records.ts'
 import { askWhoRuns, takeRunLock } from '../../records/run-lock.ts'
 import { openSecrets } from '../../records/secrets.ts'
+import { here } from '../../words/commands.ts'
 import { readableState } from '../find.ts'
 import type { World } from '../world.ts'
 import { TEAM, type TeamTerms } from './begin.ts'
@@ -144,7 +145,7 @@ export async function removableTeam(
     remove: async parts => {
       const isAll = parts.secrets || keys.length === 0
       {
-        const hint = 'To end it: codemachine stop --now'
+        const hint = `To end it: codemachine stop --now${here(directory)}`
         await using _ = await takeRunLock(records.lock, { ...world, now: new Date(world.clock.now()), hint })
         if (parts.secrets) await removed(records.secrets)
         if (parts.project) await removed(directory)

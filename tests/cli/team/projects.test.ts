@@ -2,6 +2,7 @@ import { existsSync, readdirSync } from 'node:fs'
 import { mkdir, symlink, writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { expect, test } from 'vitest'
+import { takeRunLock } from '../../../src/records/run-lock.ts'
 import { codemachine } from '../../support/codemachine.ts'
 import { codemachineHere } from '../../support/in-process.ts'
 import { askHuman, GREETING, openTeamScene, plans, reviews, works } from '../../support/team-scene.ts'
@@ -94,7 +95,7 @@ test('a project whose records were removed, and whose secrets stay, stands in th
   expect((await here(['secret', 'list', '-C', path])).stdout).toContain('SERVICE_API_KEY')
 })
 
-test('what is kept of a project is removed later by its name, though its directory is gone', async () => {
+test('what is kept of a project is removed later by its name, though its directory is gone; while a session runs in it nothing is', async () => {
   await using scene = await openTeamScene({ planner: [[plans('Write greet.sh.')]] })
   const { place } = scene
   expect((await codemachine(place, ['team', 'plan', '--no-keep-awake', 'greet somebody'])).exitCode).toBe(0)
@@ -102,6 +103,16 @@ test('what is kept of a project is removed later by its name, though its directo
   const name = basename(path)
   expect(await scene.setSecret('SERVICE_API_KEY', 'sk-live-0123456789abcdef')).toMatchObject({ exitCode: 0 })
   const remove = (input: string) => codemachineHere(place, ['team', 'rm', name], { tty: true, input })
+  const lock = await takeRunLock(join(scene.records(), 'lock'), {
+    platform: process.platform,
+    pid: process.pid,
+    now: new Date(),
+  })
+  expect(await codemachineHere(place, ['team', 'rm', name, '--yes'])).toMatchObject({
+    exitCode: 6,
+    stderr: expect.stringContaining(`\n  To end it: codemachine stop --now -C ${path}\n`),
+  })
+  await lock[Symbol.asyncDispose]()
   const project = await remove('y\nn\nn\n')
   expect(project.stdout).toContain('Removed: project.')
   expect(project.stderr).toContain(`can be removed later: codemachine team rm ${path}`)
