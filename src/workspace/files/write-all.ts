@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer'
 import { createHash } from 'node:crypto'
 import { constants, copyFile, link, lstat, open, realpath, rename, rmdir, unlink } from 'node:fs/promises'
 import { dirname, join, normalize } from 'node:path'
-import { isNoRoom, systemErrorCode } from '../../base/errors.ts'
+import { diskFull, isNoRoom, systemErrorCode, writing } from '../../base/errors.ts'
 import { isWithin } from '../../platform/files.ts'
 import { findObstacle, makeFolderInside, readRegularFile, whatIsThere } from './inside-directory.ts'
 
@@ -40,7 +40,7 @@ const MOST_PATH = 1_000
  * link, never into `.git`, `.codemachine` or `.codex-flow/runtime`. One that has its content already is left alone; another keeps its mode; one that
  * is to be added to, and is neither as it was looked at nor as it would be then, is a problem. If
  * the process is killed between two files, doing it again ends it, or takes back what was written where that is refused
- * by then. Rejects only where there is no room on the disk.
+ * by then. Throws a `UserError` that names the file where there is no room on the disk for it.
  */
 export async function writeAllInside(
   root: string,
@@ -60,7 +60,8 @@ export async function writeAllInside(
     for (const { temporary } of staged) await unlink(join(root, temporary)).catch(() => {})
     for (const folder of made.reverse()) await rmdir(join(root, folder)).catch(() => {})
     if (error instanceof Refusal) return { problem: error.message }
-    if (isNoRoom(error) || systemErrorCode(error) === null) throw error
+    if (isNoRoom(error)) throw diskFull(root, error)
+    if (systemErrorCode(error) === null) throw error
     return { problem: `the files cannot be written (${systemErrorCode(error)}).` }
   }
 }
@@ -225,7 +226,7 @@ async function stage(
   if (obstacle !== null) throw new Refusal(`${obstacle.path} ${whatIsThere(obstacle)}.`)
   const mode = await modeOf(root, path)
   const kind = mode === null ? 'new' : (await hasContent(join(root, path), bytes)) ? 'same' : 'changed'
-  if (kind !== 'same') await writeNew(join(root, temporary), bytes, mode)
+  if (kind !== 'same') await writing(join(root, path), () => writeNew(join(root, temporary), bytes, mode))
   return { path: given, bytes, sha256, temporary, backup, kind }
 }
 
