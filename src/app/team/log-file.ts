@@ -102,12 +102,23 @@ export class TeamLogFile implements AsyncDisposable {
       throw new UserError('it is a link, or no regular file; remove it.')
     }
     this.#open = { name, file }
+    this.#isTorn = await endsInsideLine(file)
     return file
   }
 }
 
+/** Whether the last line has no end: a full disk has cut it off. One that is just being written grows meanwhile. */
+async function endsInsideLine(file: FileHandle): Promise<boolean> {
+  const { size } = await file.stat()
+  if (size === 0) return false
+  const { buffer } = await file.read(Buffer.alloc(1), 0, 1, size - 1)
+  return buffer[0] !== LINE_END && (await file.stat()).size === size
+}
+
+const LINE_END = 0x0a
+
 const APPEND =
-  constants.O_WRONLY |
+  constants.O_RDWR |
   constants.O_APPEND |
   constants.O_CREAT |
   (constants.O_NOFOLLOW ?? 0) |

@@ -3,6 +3,7 @@ import { mkdir, readdir, readFile, rm, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { TEAM, type TeamTerms } from '../../../src/app/team/begin.ts'
+import { dayOf } from '../../../src/app/team/places.ts'
 import { TeamRecorder } from '../../../src/app/team/recorder.ts'
 import { isEvent } from '../../../src/core/events/checks.ts'
 import type { Recorded, SessionEvent } from '../../../src/core/events/events.ts'
@@ -392,6 +393,20 @@ test('two teams that write into the log at once have their lines whole', async (
   const texts = (await one.log()).filter(({ prefix }) => prefix.endsWith('RAW RESPONSE')).map(({ text }) => text)
   expect(texts).toHaveLength(400)
   expect(new Set(texts)).toEqual(new Set(['a'.repeat(20_000), 'b'.repeat(20_000)]))
+})
+
+test('a line that a full disk has cut off stands alone, and the next team begins a line of its own', async () => {
+  await using place = await makePlace('', { git: false })
+  await using told = new Told(place)
+  const name = `agent-${dayOf(new Date(FIRST_AT))}.log`
+  const torn = '[2026-11-20T08:00:00.000+00:00] [WORKER RAW'
+  writeFileSync(join(place.directory, 'logs', name), torn)
+  await told.tell([begun(place)])
+  await told[Symbol.asyncDispose]()
+  const [cut, first, ...more] = (await readFile(join(place.directory, 'logs', name), 'utf8')).split('\n')
+  expect(cut).toBe(torn)
+  expect(first).toMatch(/^\[[^\]]+\] \[ORCH START\] \{/)
+  expect(more).toEqual([''])
 })
 
 test('a place that cannot be written is said once in a sentence, and nothing is written through a link', async () => {
