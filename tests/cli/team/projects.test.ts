@@ -5,7 +5,7 @@ import { expect, test } from 'vitest'
 import { takeRunLock } from '../../../src/records/run-lock.ts'
 import { codemachine } from '../../support/codemachine.ts'
 import { codemachineHere } from '../../support/in-process.ts'
-import { askHuman, GREETING, openTeamScene, plans, reviews, works } from '../../support/team-scene.ts'
+import { askHuman, GREETING, openTeamScene, plans, reviews, runs, works } from '../../support/team-scene.ts'
 
 test('the projects of a workspace are listed with what came of them, shown whole, and removed as a person says', async () => {
   await using scene = await openTeamScene(GREETING)
@@ -124,6 +124,17 @@ test('what is kept of a project is removed later by its name, though its directo
   expect(rest).toMatchObject({ exitCode: 0, stdout: 'Removed: records, secrets.\n', stderr: '' })
   expect(readdirSync(join(place.home, '.codemachine', 'state')).filter(each => each.startsWith('greet'))).toEqual([])
   expect(await remove('')).toMatchObject({ exitCode: 2, stderr: expect.stringContaining('No team has worked in ') })
+})
+
+test('a step that an interruption has broken off is shown as that, and not as one at work', async () => {
+  await using scene = await openTeamScene({ planner: [[plans('Wait.')]], worker: { 1: [runs('sleep 30')] } })
+  await using run = scene.start('team', '--yes', '--no-keep-awake', '--json', 'wait a while')
+  await run.event('round-started', ({ part }) => part === 'work')
+  const show = async () => (await scene.run('team', 'show', scene.project())).stdout
+  expect(await show()).toContain('▸ 1 Wait. (at work)')
+  process.kill(run.pid, 'SIGTERM')
+  expect((await run.ended).exitCode).toBe(143)
+  expect(await show()).toContain('· 1 Wait. (broken off)')
 })
 
 test('the planner alone has its JSON on stdout and nothing else, and so has the reviewer of a directory that is there, which stays', async () => {

@@ -86,7 +86,7 @@ export async function teamShow(context: CliContext, named: string, flags: LookFl
 }
 
 function linesOf(team: ShownTeam): string[] {
-  const { name, directory, goal, steps, review, howToTest, missing, secrets, runs, outcome } = team
+  const { name, directory, goal, steps, standing, review, howToTest, missing, secrets, runs, outcome } = team
   const { text, hint } = outcome === null ? { text: howItStands(team), hint: null } : describeOutcome(outcome)
   const issues = review?.issues ?? []
   return [
@@ -94,7 +94,10 @@ function linesOf(team: ShownTeam): string[] {
     `  ${directory}`,
     `  ${oneLine(text, LINE_CHARS)}`,
     ...(hint === null ? [] : [`  ${oneLine(hint, 2 * LINE_CHARS)}`]),
-    ...titled('Steps', steps.map(lineOfStep)),
+    ...titled(
+      'Steps',
+      steps.map(step => lineOfStep(step, standing)),
+    ),
     ...titled(
       'Issues',
       issues.map(({ severity, type, description }) => oneLine(`${severity}, ${type}: ${description}`, LINE_CHARS)),
@@ -125,9 +128,15 @@ const STATUS: Readonly<Record<string, string>> = {
   running: 'at work',
   checking: 'being checked',
   'needs-secret': 'needs a secret',
+  'broken-off': 'broken off',
 }
 
-function lineOfStep({ id, description, status, missing }: ShownTeam['steps'][number]): string {
+function lineOfStep(
+  { id, description, status: kept, missing }: ShownTeam['steps'][number],
+  standing: ShownTeam['standing'],
+): string {
+  const isOver = standing === 'ended' || standing === 'cut-off'
+  const status = isOver && (kept === 'running' || kept === 'checking') ? 'broken-off' : kept
   const line = `${MARKS[status] ?? '·'} ${id} ${oneLine(description, LINE_CHARS)}`
   if (status === 'done') return line
   const why = missing === null ? '' : `: ${oneLine(missing, LINE_CHARS)}`
