@@ -19,13 +19,11 @@ export function openSessionSecrets(
   const needed = [isWithin(copies, binary.path) ? copies : dirname(binary.path), directory]
   return {
     get: key => store.get(key),
-    unreadable: () => [
-      ...new Set([
-        ...environmentFiles(directory),
-        ...closedIn(join(root, 'state'), needed),
-        ...store.hidden().flatMap(path => placeOf(directory, path)),
-      ]),
-    ],
+    unreadable: () => {
+      const hidden = store.hidden().flatMap(path => placeOf(directory, path))
+      const paths = [...environmentFiles(directory), ...closedIn(join(root, 'state'), needed), ...hidden]
+      return [...new Set(paths.map(asPattern))]
+    },
     search: (since, wanted, signal) =>
       searchFiles(directory, { since, secrets: wanted, signal, now: () => performance.now() }),
     hide: files => store.hide(files),
@@ -84,6 +82,14 @@ function closedIn(folder: string, needed: readonly string[]): string[] {
   return entriesOf(folder)
     .slice(0, MOST_ENTRIES)
     .flatMap(entry => closedIn(join(folder, entry.name), needed))
+}
+
+/**
+ * A path as codex denies it: one with `[`, `*` or `?` is a pattern there, which does not match the file of that name, and one
+ * with a tab or a line end is passed over. `?` stands for each of these.
+ */
+function asPattern(path: string): string {
+  return /[*?[\p{Cc}]/u.test(path) ? path.replace(/[*?[\]{}\\\p{Cc}]/gu, '?') : path
 }
 
 /** A file of the work directory whose folder is there, and lies in it; codex would make a file in the folder's place. */

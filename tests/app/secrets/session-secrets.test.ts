@@ -81,6 +81,15 @@ describe('what no command of an agent may read', () => {
     ).toEqual([])
   })
 
+  test('is denied whatever its name: what codex would take for a pattern is one that matches it', async () => {
+    const names = { 'pages/[id].js': 'pages/?id?.js', '*': '?', 'a\n{b,c}\\': 'a??b,c??', '{b}\\': '{b}\\' }
+    for (const name of Object.keys(names)) await write(name, VALUE)
+    await open().secrets.hide(Object.keys(names))
+    expect(denied()).toEqual(expect.arrayContaining(Object.values(names)))
+    expect(denied()).not.toContain('*')
+    for (const name of Object.keys(names)) await rm(join(place.directory, name))
+  })
+
   test('are the records of all projects, but for the codex that is kept there and a work directory in them', async () => {
     const state = join(records.root, 'state')
     expect(open().secrets.unreadable()).toContain(state)

@@ -98,16 +98,17 @@ describe('a secret that a command hands on stands nowhere', () => {
 
   test('a file that a command writes it into is named, and read by no agent after that', async () => {
     await using scene = await openTeamScene({
-      planner: [[plans('Ask the service.', 'Look.')]],
+      planner: [[plans('Ask the service.', { description: 'Look.', needs: [1] })]],
       worker: {
         1: [
           [askHuman(KEY), works({ done: false })],
-          [runShell(`printf 'key=%s\\n' "$${KEY}" > config.ini`, KEY), works()],
+          [runShell(`printf 'key=%s\\n' "$${KEY}" | tee config.ini > '[id].ini'`, KEY), works()],
+          [works()],
         ],
         2: [
           [
-            reply(shell('cat config.ini; cp config.ini copy.ini; git add -A; git stash list', { login: false })),
-            runShell('cat config.ini; base64 config.ini'),
+            reply(shell('cat *.ini; cp config.ini copy.ini; git add -A; git stash list', { login: false })),
+            runShell('cat *.ini; base64 config.ini'),
             works(),
           ],
         ],
@@ -117,11 +118,12 @@ describe('a secret that a command hands on stands nowhere', () => {
     await scene.setSecret(KEY, VALUE)
     const ended = await scene.run('resume', '-C', scene.project(), '--json', '--no-keep-awake')
     expect(eventsOf(ended.events, 'shell-ran').find(({ leaked }) => leaked !== undefined)).toMatchObject({
-      leaked: ['config.ini'],
+      leaked: expect.toSatisfy((files: string[]) => files.toSorted().join() === '[id].ini,config.ini'),
     })
     expect(ended.stdout).toContain('config.ini')
     expect(existsSync(join(scene.project(), 'config.ini'))).toBe(true)
-    const leaks = scene.findLeaks(VALUE).filter(place => !place.startsWith(join(scene.project(), 'config.ini')))
+    const written = ['config.ini', '[id].ini'].map(name => join(scene.project(), name))
+    const leaks = scene.findLeaks(VALUE).filter(place => !written.some(path => place.startsWith(path)))
     expect(leaks).toEqual([])
   })
 })
@@ -132,7 +134,7 @@ describe('what an agent cannot read', () => {
       `cat .env .env.local; cat ${state}/*/secrets/* ${state}/*/sessions/*/journal.ndjson; find ${state} -name '${KEY}*' -exec cat {} +; cat .env.example; true`
     const state = '$HOME/.codemachine/state'
     await using scene = await openTeamScene({
-      planner: [[plans('Ask the service.', 'Look.')]],
+      planner: [[plans('Ask the service.', { description: 'Look.', needs: [1] })]],
       worker: {
         1: [
           [askHuman(KEY), works({ done: false })],
