@@ -172,6 +172,17 @@ test('an app-server that dies while a command runs is said, and the next command
   expect(await run('echo again')).toMatchObject({ kind: 'exited', stdout: 'again\n' })
 })
 
+test('a command with a variable ends when its time is up, also where codex does not take the variable any more', async () => {
+  const { run, servers, timeIsUp } = await open()
+  await run('true')
+  const [server = Number.NaN] = await servers()
+  process.kill(server, 'SIGSTOP')
+  const ended = run('sleep 1008', { env: { TOKEN: 'only-for-this-one-4711=' } })
+  timeIsUp()
+  expect(await ended).toMatchObject({ kind: 'timed-out' })
+  expect(await run('echo again', { timeoutMs: 50_000 })).toMatchObject({ stdout: 'again\n' })
+})
+
 test('a codex that dies before it is asked to run a command is started once more, and then it is said', async () => {
   const count = inPlace('starts')
   const path = await writePeer(

@@ -222,18 +222,16 @@ class Door {
     )
     const stop = AbortSignal.any([signal, settled.signal])
     void answer.then(() => settled.abort())
+    const late = clock.wait(Math.min(timeoutMs, LONGEST_WAIT_MS), stop).then(() => null)
     try {
       if (!isEmpty(env)) {
-        const problem = await this.#handVariables(params.processId, env, stop)
+        const problem = await Promise.race([this.#handVariables(params.processId, env, stop), late])
         if (problem !== null) {
           await this.#terminate(params.processId, answer, mark)
           return { kind: 'not-started', problem }
         }
       }
-      const ended = await Promise.race([
-        answer,
-        clock.wait(Math.min(timeoutMs, LONGEST_WAIT_MS), stop).then(() => null),
-      ])
+      const ended = await Promise.race([answer, late])
       if (ended !== null) return ended
       await this.#terminate(params.processId, answer, mark)
       return signal.aborted ? { kind: 'broken-off' } : { kind: 'timed-out' }
