@@ -307,10 +307,12 @@ export class Sessions implements AsyncDisposable {
     const usesShell = log.state.kind?.usesShell === true
     const closed = closedPaths(records, secrets, usesShell)
     await traces.expectFiles([...team.template.threads.flatMap(({ thread }) => thread.unreadable ?? []), ...closed()])
-    if (usesShell) await traces.layFiles(closed())
+    const lay = async (paths: readonly string[]) => {
+      if (engines.of({}).hidesFiles) await traces.layFiles(paths)
+    }
+    if (usesShell) await lay(closed())
     await using commands = usesShell ? this.#run.openShell() : null
     const commandMs = settings.commandMinutes * 60_000
-    const lay = (paths: readonly string[]) => traces.layFiles(paths)
     const shell = commands && { shell: commands, secrets, commandMs, lay }
     const runner = new SessionRunner({
       log,

@@ -4,9 +4,10 @@ import { join } from 'node:path'
 import { describe, expect } from 'vitest'
 import { codemachine, startCodemachine } from '../../support/codemachine.ts'
 import { git } from '../../support/place.ts'
+import { eventsOf } from '../../support/scene.ts'
 import { test } from '../../support/side-by-side.ts'
 import { problemOfMounting } from '../../support/skipped.ts'
-import { GREETING, openTeamScene, plans, runs, works } from '../../support/team-scene.ts'
+import { GREETING, openTeamScene, plans, runShell, runs, works } from '../../support/team-scene.ts'
 
 const FLAGS = ['--yes', '--json', '--no-keep-awake'] as const
 
@@ -49,6 +50,19 @@ test('a step alone goes on from what the project was made by, and leaves its pla
   })
   expect(readdirSync(join(scene.place.directory, 'runs'))).toContainEqual(expect.stringMatching(/^write-more-txt-/))
 })
+
+test.each(['--yolo', '--sandbox=read-only'])(
+  'where nothing is denied to agents (%s), no file stands for what would be',
+  async flag => {
+    await using scene = await openTeamScene({
+      planner: [[plans('Look.')]],
+      worker: { 1: [[runShell('ls -A'), works()]] },
+    })
+    const { exitCode, stderr, events } = await scene.run('team', 'A greeting', ...FLAGS, flag)
+    expect(exitCode, stderr).toBe(0)
+    expect(eventsOf(events, 'shell-ran')).toMatchObject([{ exitCode: 0, stdout: expect.not.stringContaining('.env') }])
+  },
+)
 
 test('a project that is deleted in the middle ends the session in a sentence, and the file of its run says so', async () => {
   await using scene = await openTeamScene({
