@@ -32,8 +32,12 @@ export interface SecretStore {
    * bounded: none if their list is missing or broken.
    */
   hidden(): readonly string[]
-  /** Hides more files; those that are hidden stay so. A `UserError` if there are too many: then as many as may be. */
-  hide(files: readonly string[]): Promise<void>
+  /**
+   * Hides more files; those that are hidden stay so, but for what is gone where there would be too many. A `UserError` if there
+   * are too many all the same, of which as many as can be are hidden.
+   * @param isThere whether a file is there; left out: all are
+   */
+  hide(files: readonly string[], isThere?: (path: string) => boolean): Promise<void>
 }
 
 /** Opens the secrets in this folder (`Records.secrets`), which need not be there: it is made when something is stored. */
@@ -79,14 +83,16 @@ export function openSecrets(folder: string): SecretStore {
       if (last.bytes === null || !bytes.equals(last.bytes)) last = { bytes, files: hiddenIn(bytes) }
       return last.files
     },
-    async hide(files) {
-      const all = [...new Set([...store.hidden(), ...files.filter(isRelative)])]
-      const most = all.slice(0, MOST_HIDDEN)
-      if (most.length > store.hidden().length) await write(folder, HIDDEN_FILE, { v: 1, files: most })
-      if (all.length > MOST_HIDDEN)
-        throw new UserError(
-          `More than ${MOST_HIDDEN} files hold a secret, and agents can read the others; remove some of them.`,
-        )
+    async hide(files, isThere = () => true) {
+      const known = [...new Set([...store.hidden(), ...files.filter(isRelative)])]
+      const all = known.length > MOST_HIDDEN ? known.filter(isThere) : known
+      const kept = all.slice(0, MOST_HIDDEN)
+      if (kept.join('\0') !== store.hidden().join('\0')) await write(folder, HIDDEN_FILE, { v: 1, files: kept })
+      if (all.length === kept.length) return
+      throw new UserError(
+        `More than ${MOST_HIDDEN} files hold a secret, and not all of them can be denied to agents.`,
+        { hint: 'Remove those that the last command has made before the session goes on.' },
+      )
     },
   }
   return store
@@ -96,7 +102,8 @@ const HIDDEN_FILE = 'files.json'
 /** Of a value of 64 KiB, every byte of it written as `\u0001`, and a check. */
 const MOST_BYTES = 1024 * 1024
 const MOST_SECRETS = 100
-const MOST_HIDDEN = 1_000
+/** Each is named in an argument of codex, which has 128 KiB, and costs each command 10 ms. */
+const MOST_HIDDEN = 200
 /** Of paths as long as Linux knows them, every byte of them written as `\u0001`. */
 const MOST_HIDDEN_BYTES = MOST_HIDDEN * 4096 * 6 + MOST_BYTES
 const MOST_CHECK = 10_000

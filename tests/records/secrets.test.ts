@@ -92,11 +92,19 @@ describe('files that hold a secret', () => {
     expect((await one.list()).secrets).toEqual([])
   })
 
-  test('stay hidden however long their names are, and of too many as many as may be are', async () => {
+  test('are at most 200: what is gone makes room, and of more the first are hidden, and a sentence says so', async () => {
     const secrets = openSecrets(folder)
-    const files = Array.from({ length: 1001 }, (_, n) => `${'deep/'.repeat(500)}${n}`)
-    await expect(secrets.hide(files)).rejects.toThrow('More than 1000 files hold a secret')
-    expect(openSecrets(folder).hidden()).toEqual(files.slice(0, 1000))
+    const files = Array.from({ length: 201 }, (_, n) => `file-${n}`)
+    await expect(secrets.hide(files)).rejects.toThrow('More than 200 files hold a secret')
+    expect(secrets.hidden()).toEqual(files.slice(0, 200))
+    await secrets.hide(['another'], path => path !== 'file-7')
+    expect(secrets.hidden()).toEqual([...files.slice(0, 200).filter(path => path !== 'file-7'), 'another'])
+  })
+
+  test('stay hidden however long their names are', async () => {
+    const files = Array.from({ length: 200 }, (_, n) => `${'deep/'.repeat(500)}${n}`)
+    await openSecrets(folder).hide(files)
+    expect(openSecrets(folder).hidden()).toEqual(files)
   })
 
   test('lie in the work directory, whatever the list says, and a broken list hides nothing', async () => {

@@ -26,7 +26,7 @@ export function openSessionSecrets(
     },
     search: (since, wanted, signal) =>
       searchFiles(directory, { since, secrets: wanted, signal, now: () => performance.now() }),
-    hide: files => store.hide(files),
+    hide: files => store.hide(files, path => isThere(join(directory, path))),
     refresh: () => redactor.refresh(),
   }
 }

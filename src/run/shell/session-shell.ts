@@ -80,7 +80,7 @@ export class SessionShell {
     this.#options = options
   }
 
-  /** Runs a command, and journals what came of it. Rejects only if that cannot be journaled. */
+  /** Runs a command, and journals what came of it. Rejects if that cannot be journaled, or files that hold a secret cannot be closed. */
   async run(wanted: WantedCommand, place: ShellPlace): Promise<ShellAnswer> {
     const running = this.#run(wanted, place)
     this.#running.add(running)
@@ -208,6 +208,13 @@ export class SessionShell {
 
   /** Closes files to agents in which a secret is found. It is searched to its end, whatever a person breaks off. */
   async #search(since: number, used: readonly StoredSecret[]): Promise<readonly string[]> {
+    const files = await this.#filesWith(since, used)
+    // What could not be closed could be read by the next command: nothing goes on with it.
+    if (files.length > 0) await this.#options.secrets.hide(files)
+    return files
+  }
+
+  async #filesWith(since: number, used: readonly StoredSecret[]): Promise<readonly string[]> {
     const { secrets, clock } = this.#options
     const over = new AbortController()
     const late = new AbortController()
@@ -216,7 +223,6 @@ export class SessionShell {
       const asked = used.map(encodedToo)
       const { files, problem } = await secrets.search(since, asked, late.signal)
       if (problem !== null) this.#warn(`Not all files that a command has changed were searched for secrets. ${problem}`)
-      if (files.length > 0) await this.#hide(files)
       return files
     } catch (error) {
       if (!(error instanceof UserError)) throw error
@@ -224,15 +230,6 @@ export class SessionShell {
       return []
     } finally {
       over.abort()
-    }
-  }
-
-  async #hide(files: readonly string[]): Promise<void> {
-    try {
-      await this.#options.secrets.hide(files)
-    } catch (error) {
-      if (!(error instanceof UserError)) throw error
-      this.#warn(`Not all files with a secret could be hidden. ${error.message}`)
     }
   }
 

@@ -146,17 +146,6 @@ test('a file in which a command has left a secret is closed to agents, and named
   expect(withoutSecrets(thread, means.secrets.unreadable()).unreadable).toEqual(['debug.log'])
 })
 
-test('files with a secret that could not all be hidden are named all the same, and the person is told', async () => {
-  const means = printing('', { leaks: () => ['debug.log'] })
-  const hide = async () => Promise.reject(new UserError('There are too many.'))
-  const { run, ofType } = open({ ...means, secrets: { ...means.secrets, hide } })
-  expect((await run('charge > debug.log', ['SHOP_KEY'])).leaked).toEqual(['debug.log'])
-  expect(ofType('shell-ran')).toMatchObject([{ leaked: ['debug.log'] }])
-  expect(ofType('warning')).toMatchObject([
-    { message: 'Not all files with a secret could be hidden. There are too many.' },
-  ])
-})
-
 test('what the session knows to be secret is taken out of the command and of what it printed, though it was not given', async () => {
   const redactor = redactorOf([{ name: 'OTHER', value: 'other-0815-value', isEncoded: true }])
   const means = printing('other-0815-value')
@@ -219,6 +208,15 @@ test('files that cannot be searched are said, and the command counts', async () 
   expect(ofType('warning')).toMatchObject([
     { message: 'Files that a command has changed may hold a secret. There are too many files.' },
   ])
+})
+
+test('nothing goes on once files that hold a secret cannot be closed to agents', async () => {
+  const means = printing('', { leaks: () => ['config.ini'] })
+  const full: ShellMeans = {
+    ...means,
+    secrets: { ...means.secrets, hide: async () => Promise.reject(new UserError('Too many files hold a secret.')) },
+  }
+  await expect(open(full).run('charge', ['SHOP_KEY'])).rejects.toThrow('Too many files hold a secret.')
 })
 
 test('how a command ended that did not end by itself is said', async () => {
