@@ -5,7 +5,7 @@ import { kill } from 'node:process'
 import { promisify } from 'node:util'
 import type { Clock } from '../base/clock.ts'
 import { systemErrorCode } from '../base/errors.ts'
-import { ancestorsOf, isStillRunning, type ProcessIdentity, startTimeOf } from './processes.ts'
+import { ancestorsOf, isStillRunning, type ProcessIdentity, readStat, startTimeOf } from './processes.ts'
 
 /** How processes are ended that were left running. */
 export interface EndOptions {
@@ -24,18 +24,25 @@ export interface Ended {
   left: FoundProcess[]
 }
 
-/** Ends every process that has the variable with a matching value, as `endFound` does. */
+/**
+ * Ends every process that has the variable with a matching value, as `endFound` does.
+ * @param leaders pids of processes that led a session each (`setsid`) and have ended: what is left in their sessions is ended, too
+ */
 export async function endMarked(
   variable: string,
   matches: (value: string) => boolean,
   options: EndOptions,
+  leaders: ReadonlySet<number> = new Set(),
 ): Promise<Ended> {
   const { self, platform } = options
   const own = await ancestorsOf(self, platform)
-  return await endFound(
-    async () => (await findMarked(variable, matches, platform)).filter(({ pid }) => !own.has(pid)),
-    options,
-  )
+  const find = async () => {
+    const marked: FoundProcess[] = await findMarked(variable, matches, platform)
+    const known = new Set(marked.map(({ pid }) => pid))
+    const left = leaders.size > 0 && platform === 'linux' ? await findInSessions(leaders) : []
+    return [...marked, ...left.filter(({ pid }) => !known.has(pid))].filter(({ pid }) => !own.has(pid))
+  }
+  return await endFound(find, options)
 }
 
 /**
@@ -52,7 +59,7 @@ export async function endFound(
   for (let pass = 0; left.length > 0 && pass <= MOST_KILLS; pass++) {
     for (const each of left) {
       seen.set(`${each.pid} ${each.startTime}`, each)
-      await endProcess(each, pass === 0 ? 'SIGTERM' : 'SIGKILL', platform)
+      await endProcess(each, pass === 0 && !each.isDeaf ? 'SIGTERM' : 'SIGKILL', platform)
     }
     await waitUntilGone(left, pass === 0 ? options.graceMs : KILL_MS, options.clock, platform)
     left = await find()
@@ -119,6 +126,8 @@ function send(pid: number, signal: NodeJS.Signals): boolean {
 export interface FoundProcess extends ProcessIdentity {
   /** Its command line, at most 200 characters, for showing. */
   command: string
+  /** Whether SIGTERM is not waited for, which it does not listen to; left out: it is. */
+  isDeaf?: true
 }
 
 /** A process found by a variable of its environment. */
@@ -170,6 +179,28 @@ async function findInProc(variable: string, matches: (value: string) => boolean)
   }
   await Promise.all(Array.from({ length: CONCURRENT_READS }, readNext))
   return found.sort((a, b) => a.pid - b.pid)
+}
+
+/**
+ * Living processes in sessions whose leaders have ended, on Linux. Bubblewrap that is killed while it starts leaves a child
+ * that waits for it for ever, blocks SIGTERM, and has an environment without anything of ours; codex starts one at any time.
+ */
+async function findInSessions(leaders: ReadonlySet<number>): Promise<FoundProcess[]> {
+  const ended = new Set<number>()
+  // What lives under such a pid again is somebody else's.
+  for (const pid of leaders) if ((await readStat(pid)) === null) ended.add(pid)
+  if (ended.size === 0) return []
+  const pids = (await readdir('/proc')).filter(name => /^\d+$/.test(name)).map(Number)
+  const found: FoundProcess[] = []
+  const readNext = async () => {
+    for (let pid = pids.pop(); pid !== undefined; pid = pids.pop()) {
+      const stat = await readStat(pid)
+      if (stat === null || !ended.has(stat.session)) continue
+      found.push({ pid, startTime: stat.startTime, command: await readCommand(pid), isDeaf: true })
+    }
+  }
+  await Promise.all(Array.from({ length: CONCURRENT_READS }, readNext))
+  return found
 }
 
 /**

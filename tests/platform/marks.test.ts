@@ -1,6 +1,7 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
+import { readdir } from 'node:fs/promises'
 import { promisify } from 'node:util'
 import { afterEach, describe, expect, test } from 'vitest'
 import { systemClock } from '../../src/base/clock.ts'
@@ -15,7 +16,7 @@ import {
   makeMark,
   parseMark,
 } from '../../src/platform/end-processes.ts'
-import { isAlive, startTimeOf } from '../../src/platform/processes.ts'
+import { isAlive, readStat, startTimeOf } from '../../src/platform/processes.ts'
 import { killIfAlive } from '../support/kill-if-alive.ts'
 import { isLinux, unless } from '../support/skipped.ts'
 
@@ -84,6 +85,33 @@ describe.runIf(isLinux)(`with real processes${unless(isLinux, 'they are looked f
     expect(ended.map(({ command }) => command)).toContain('sleep 300')
     expect(left).toEqual([])
     expect(await find(mark)).toEqual([])
+  })
+
+  test('what is left in the session of a process that has ended is killed, without a mark and deaf to SIGTERM too', async () => {
+    const line = 'env -i /bin/sh -c "trap \\"\\" TERM; echo ready; while :; do sleep 0.2; done" & read -r _'
+    const begin = async () => {
+      const leader = spawn('bash', ['-c', line], { stdio: ['pipe', 'pipe', 'ignore'], detached: true })
+      children.push(leader)
+      await once(leader.stdout, 'data')
+      const pid = leader.pid ?? 0
+      const inSession = async () => {
+        const pids = (await readdir('/proc')).filter(name => /^\d+$/.test(name)).map(Number)
+        const stats = await Promise.all(pids.map(async each => ({ pid: each, stat: await readStat(each) })))
+        return stats.filter(({ stat }) => stat?.session === pid).map(each => each.pid)
+      }
+      return { leader, pid, inSession }
+    }
+    const [gone, alive] = await Promise.all([begin(), begin()])
+    gone.leader.stdin.end()
+    await once(gone.leader, 'exit')
+    expect(await gone.inSession()).not.toEqual([])
+    const { ended, left } = await endMarked(MARK_VARIABLE, () => false, options, new Set([gone.pid, alive.pid]))
+    expect(ended.map(({ command }) => command)).toContainEqual(expect.stringMatching(/^\/bin\/sh -c trap/))
+    expect(left).toEqual([])
+    expect(await gone.inSession()).toEqual([])
+    // Its leader lives: it is none of ours that has ended.
+    expect(await alive.inSession()).toContain(alive.pid)
+    await endTree(alive.pid, 'SIGKILL', process.platform)
   })
 
   test('a variable whose name only ends alike, and another value, are not taken for the mark', async () => {

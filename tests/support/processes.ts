@@ -13,6 +13,13 @@ export function processesOf(place: TestPlace): string[] {
     .filter(line => line !== '')
 }
 
+/** The command lines of living processes that name the place: sandboxes too, which work elsewhere and have an environment of their own. */
+export function sandboxesOf(place: TestPlace): string[] {
+  const pids = readdirSync('/proc').filter(name => /^\d+$/.test(name) && Number(name) !== process.pid)
+  const lines = pids.map(pid => attempt(() => readFileSync(`/proc/${pid}/cmdline`, 'utf8')).replaceAll('\0', ' '))
+  return lines.filter(line => line.includes(place.root))
+}
+
 /** Resolves once one runs whose command line begins so. Nothing tells of it, so it is looked for, for at most 30 s. */
 export async function untilRuns(place: TestPlace, command: string): Promise<void> {
   for (const end = performance.now() + WAIT_MS; !processesOf(place).some(line => line.startsWith(command)); ) {

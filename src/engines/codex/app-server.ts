@@ -264,8 +264,8 @@ let started = 0
 export class AppServers {
   readonly #options: AppServersOptions
   readonly #running = new Set<AppServer>()
-  /** Marks of those that have ended and whose leftovers have not been looked for. */
-  readonly #unswept = new Set<string>()
+  /** Marks of those that have ended and whose leftovers have not been looked for, each with the pid of its app-server, if it was one's. */
+  readonly #unswept = new Map<string, number | undefined>()
   readonly #closed = new AbortController()
   #sweeping: Promise<void> = Promise.resolve()
   #lastSweep = Number.NEGATIVE_INFINITY
@@ -302,7 +302,7 @@ export class AppServers {
       if (reason === 'not-ended')
         log(`codex (${server.pid}) has not ended ${GIVE_UP_MS / 1000} s after it was killed; it is left behind.`)
       this.#running.delete(server)
-      this.#unswept.add(mark)
+      this.#unswept.set(mark, server.pid)
       this.#sweepSoon()
     })
     return { server, mark }
@@ -316,7 +316,7 @@ export class AppServers {
 
   /** What has this mark is ended by the next sweep, which comes soon. */
   hasEnded(mark: string): void {
-    this.#unswept.add(mark)
+    this.#unswept.set(mark, undefined)
     this.#sweepSoon()
   }
 
@@ -334,12 +334,12 @@ export class AppServers {
   sweep(): Promise<void> {
     this.#lastSweep = this.#options.clock.monotonic()
     this.#sweeping = this.#sweeping.then(async () => {
-      const marks = new Set(this.#unswept)
+      const marks = new Map(this.#unswept)
       this.#unswept.clear()
       try {
         await this.#endLeftovers(marks)
       } catch (error) {
-        for (const mark of marks) this.#unswept.add(mark)
+        for (const [mark, pid] of marks) this.#unswept.set(mark, pid)
         this.#options.log(`Could not look for what ${this.#options.work}s left running: ${messageOf(error)}`)
       }
     })
@@ -367,13 +367,14 @@ export class AppServers {
 
   /**
    * Detached commands outlive the process group of their app-server, and are found by its mark; those that have thrown
-   * it away, by the control group.
+   * it away, by its session, or by the control group.
    */
-  async #endLeftovers(marks: ReadonlySet<string>): Promise<void> {
+  async #endLeftovers(marks: ReadonlyMap<string, number | undefined>): Promise<void> {
     if (marks.size === 0) return
     const { clock, platform, owner, endMs, controlGroup } = this.#options
     const options = { clock, platform, self: owner.pid, graceMs: endMs }
-    this.#tellOf(await endMarked(MARK_VARIABLE, value => marks.has(value), options))
+    const leaders = new Set([...marks.values()].filter(pid => pid !== undefined))
+    this.#tellOf(await endMarked(MARK_VARIABLE, value => marks.has(value), options, leaders))
     if (controlGroup) this.#tellOf(await controlGroup.endStrays())
   }
 

@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect } from 'vitest'
 import { reply, shell } from '../../../src/demo/model/reply.ts'
-import { processesOf } from '../../support/processes.ts'
+import { processesOf, sandboxesOf } from '../../support/processes.ts'
 import { eventsOf } from '../../support/scene.ts'
 import { describe, test } from '../../support/side-by-side.ts'
 import {
@@ -43,6 +43,7 @@ describe('whole teams', () => {
       const directory = scene.project()
       expect(directory).toMatch(/\/projects\/a-greeting-with-a-start-script-\d{8}-\d{6}$/)
       expect(eventsOf(events, 'session-ended')).toMatchObject([{ outcome: { kind: 'done' } }])
+      expect([...processesOf(scene.place), ...sandboxesOf(scene.place)]).toEqual([])
       for (const folder of ['projects', 'runs', 'logs'])
         expect(readFileSync(join(scene.place.directory, folder, '.gitignore'), 'utf8').trim()).toBe('*')
       expect(existsSync(join(directory, '.git'))).toBe(true)
