@@ -308,8 +308,10 @@ export function wordsForItem(item: Item): ItemInWords {
       return timed('searching the web', 'searching')
     case 'mcp-tool-call':
       return timed(`calling ${oneLine(`${item.server}/${item.tool}`, NAME_CHARS)}`)
-    case 'tool-call':
-      return timed(`calling ${oneLine(item.tool, NAME_CHARS)}`)
+    case 'tool-call': {
+      const command = oneLine(item.command ?? '', COMMAND_CHARS)
+      return command === '' ? timed(`calling ${oneLine(item.tool, NAME_CHARS)}`) : timed(`running ${command}`, command)
+    }
     case 'sub-agent':
       return timed(item.action === 'wait' ? 'waiting for a sub-agent' : 'working with a sub-agent', 'sub-agent')
     case 'image':

@@ -48,7 +48,7 @@ export function describeItem(item: Item, { session, directory }: ItemPlace): Des
     case 'tool-call':
       // The question that it asks is told by an event of its own.
       if (item.tool === ASK_PERSON || (item.status === 'completed' && TOLD_BY_EVENT.has(item.tool))) return null
-      return describeCall(item.tool, item, null)
+      return describeCall(item.command === undefined ? item.tool : `${item.tool}: ${item.command}`, item, null)
     case 'sub-agent':
       return describeSubAgent(item)
     case 'image':

@@ -665,6 +665,16 @@ describe('each item is a line', () => {
     expect(item({ ...sampleItems['tool-call'], tool: 'ask_person' })).toBe('')
   })
 
+  test('a call that has a command run names it', () => {
+    const call = {
+      ...sampleItems['tool-call'],
+      tool: 'run_shell',
+      status: 'failed',
+      command: 'make\nmake test',
+    } as const
+    expect(item(call)).toBe('tool run_shell: make ⏎ make test  → failed\n')
+  })
+
   test('a command that worked shows no output', () => {
     expect(command({ status: 'completed', exitCode: 0 })).toBe('$ npm test  → exit 0 in 4.2 s\n')
   })

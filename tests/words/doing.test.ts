@@ -97,6 +97,7 @@ test.each<[string, LiveItem]>([
   ['searching the web 0:05', running({ kind: 'web-search' })],
   ['calling docs/find 1:02:05', running({ kind: 'mcp-tool-call' }, 3_725_000)],
   ['calling ask 0:05', running({ kind: 'tool-call' })],
+  ['running curl -H … 0:05', running({ kind: 'tool-call', tool: 'run_shell', command: 'curl -H …' })],
   ['working with a sub-agent 0:05', running({ kind: 'sub-agent' })],
   ['waiting for a sub-agent 0:05', running({ kind: 'sub-agent', action: 'wait' })],
   ['looking at an image', running({ kind: 'image' })],

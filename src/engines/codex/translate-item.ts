@@ -3,8 +3,11 @@ import type { ThreadItem } from '../../../protocol/codex.ts'
 import { clipEnd, clipStart, lastLines } from '../../base/text.ts'
 import type { Item, ItemFileChange, ItemStatus } from '../../core/events/items.ts'
 import { Tail } from './app-server.ts'
+import { stringMember } from './wire.ts'
 
 const OUTPUT_CHARS = 16 * 1024
+/** Of the command of a call, which an event of its own has whole. */
+const COMMAND_CHARS = 2_000
 
 /**
  * Codex's item in our closed union. An item type that this version does not know becomes `unknown`; fields that older
@@ -43,7 +46,9 @@ export function translateItem(item: ThreadItem): Item {
     }
     case 'dynamicToolCall': {
       const { tool, durationMs = null } = item
-      return { kind: 'tool-call', id, tool, status: statusOf(item.status), durationMs }
+      const command = stringMember(item.arguments, 'command')
+      const call = { kind: 'tool-call', id, tool, status: statusOf(item.status), durationMs } as const
+      return command === null ? call : { ...call, command: clipEnd(command, COMMAND_CHARS) }
     }
     case 'collabAgentToolCall': {
       const { tool: action, receiverThreadIds: threads } = item

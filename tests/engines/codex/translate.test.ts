@@ -26,6 +26,13 @@ test.each<[string, string, object]>([
   ['why a plan is as it is', 'turn/plan/updated', { explanation: LONG, plan: [] }],
   ['a search', 'item/completed', { item: { id: 'i', type: 'webSearch', query: LONG } }],
   [
+    'the command of a call',
+    'item/completed',
+    {
+      item: { id: 'i', type: 'dynamicToolCall', tool: 'run_shell', status: 'completed', arguments: { command: LONG } },
+    },
+  ],
+  [
     'the error of an MCP tool',
     'item/completed',
     { item: { id: 'i', type: 'mcpToolCall', server: 's', tool: 't', status: 'failed', error: { message: LONG } } },
@@ -34,6 +41,14 @@ test.each<[string, string, object]>([
   const text = JSON.stringify(eventOf(method, params))
   expect(text.length).toBeLessThan(MOST)
   expect(text).toMatch(/\[… \d+ more characters\]/)
+})
+
+test('a call says the command that it is given, and nothing else of what it is given', () => {
+  const call = { type: 'dynamicToolCall', tool: 'run_shell', status: 'completed' }
+  const command = 'curl localhost'
+  expect(itemOf({ ...call, arguments: { command, secrets: ['SHOP_KEY'] } })).toMatchObject({ command })
+  for (const given of [{ command: 7 }, { task: 'x' }, null, undefined])
+    expect(itemOf({ ...call, arguments: given })).not.toHaveProperty('command')
 })
 
 test('short texts and missing ones are as codex gave them', () => {
