@@ -4,6 +4,7 @@ import type { Clock } from '../base/clock.ts'
 import { isDiskFull, isNoRoom, messageOf, UserError } from '../base/errors.ts'
 import { cutUnfinished, type Redactor } from '../base/redactor.ts'
 import type { TemplateKinds } from '../core/contracts/template.ts'
+import { isEvent } from '../core/events/checks.ts'
 import type { LiveEvent, Recorded, SessionEvent, View } from '../core/events/events.ts'
 import { breaksStream, ENDS_WHAT_RUNS, liveKey } from '../core/events/live-board.ts'
 import { exitCodeOf, type SessionOutcome } from '../core/events/outcome.ts'
@@ -99,9 +100,27 @@ export class SessionLog {
 
   #record(event: SessionEvent): Recorded {
     const at = new Date(this.#clock.now()).toISOString()
-    return { v: 1, at, session: this.#state.id, ...this.#redactor.event(event) }
+    const shown = this.#redactor.event(event)
+    const asRecorded = (one: SessionEvent): Recorded => ({ v: 1, at, session: this.#state.id, ...one })
+    const recorded = asRecorded(shown)
+    return shown === event || isEvent(recorded) ? recorded : asRecorded(withOwnWords(shown, event))
   }
 }
+
+/**
+ * A redacted event with the words of the journal itself back, such as `nothing-changed`: a secret may read like one, and without
+ * it nobody could read the event again.
+ */
+function withOwnWords<T>(redacted: T, event: T): T
+function withOwnWords(redacted: unknown, event: unknown): unknown {
+  if (typeof event === 'string') return OWN_WORD.test(event) ? event : redacted
+  if (typeof event !== 'object' || event === null || typeof redacted !== 'object' || redacted === null) return redacted
+  const before: Readonly<Record<string, unknown>> = { ...event }
+  const entries = Object.entries(redacted).map(([key, value]) => [key, withOwnWords(value, before[key])] as const)
+  return Array.isArray(redacted) ? entries.map(([, value]) => value) : Object.fromEntries(entries)
+}
+
+const OWN_WORD = /^[a-z]+(?:-[a-z]+)*$/
 
 type Delta = Extract<LiveEvent, { type: 'text-delta' | 'output-delta' }>
 

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { systemClock } from '../../src/base/clock.ts'
 import { redactorOf } from '../../src/base/redactor.ts'
+import { isEvent } from '../../src/core/events/checks.ts'
 import type { LiveEvent, Recorded, SessionEvent } from '../../src/core/events/events.ts'
 import { emptyState } from '../../src/core/state/state.ts'
 import { SessionLog } from '../../src/run/session-log.ts'
@@ -16,7 +17,7 @@ const said = (text: string): SessionEvent => ({
   item: { kind: 'agent-message', id: 'm', text, phase: null },
 })
 
-function openLog() {
+function openLog(values: readonly string[] = [TOKEN]) {
   const shown: LiveEvent[] = []
   const kept: Recorded[] = []
   const order: string[] = []
@@ -37,7 +38,7 @@ function openLog() {
     views: [view],
     templates: OWN_TEMPLATES,
     clock: systemClock,
-    redactor: redactorOf([{ name: 'MY_API_KEY', value: TOKEN }]),
+    redactor: redactorOf(values.map(value => ({ name: 'MY_API_KEY', value }))),
   })
   /** What has been shown of an item. */
   const textOf = (item: string, instance?: string) =>
@@ -50,6 +51,17 @@ test('what only passes by on the screen holds no secret either, and is not journ
   log.live({ ...live, text: 'It is sk-proj-0123456789.' })
   expect(shown).toEqual([{ ...live, text: 'It is [secret MY_API_KEY].' }])
   expect(kept).toEqual([])
+})
+
+test('a secret that reads like a word of the journal leaves an event that can be read again, and is taken out everywhere else', () => {
+  const { log, kept } = openLog(['nothing-changed', 'another-way'])
+  log.emit(sampleEvents.stuck)
+  log.emit(said('nothing-changed, so I go another-way'))
+  expect(kept.every(event => isEvent({ ...event }))).toBe(true)
+  expect(kept).toMatchObject([
+    sampleEvents.stuck,
+    { item: { text: '[secret MY_API_KEY], so I go [secret MY_API_KEY]' } },
+  ])
 })
 
 test('a secret that comes in pieces is shown as one, of each item by itself', () => {
