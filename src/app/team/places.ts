@@ -9,7 +9,7 @@ import { redactorOfEnvironment, type World } from '../world.ts'
 
 /** The folders of a workspace that teams write, and what is ignored in each. */
 export const PROJECTS = 'projects'
-const RUNS = 'runs'
+export const RUNS = 'runs'
 export const LOGS = 'logs'
 
 /** Where a team works, and what it writes; all made. */

@@ -3,7 +3,7 @@ import { basename, dirname, join, resolve } from 'node:path'
 import { systemErrorCode, UserError, writing } from '../../base/errors.ts'
 import type { SessionOutcome } from '../../core/events/outcome.ts'
 import { type SessionState, type SessionStatus, sessionStatusOf } from '../../core/state/state.ts'
-import { pathExists } from '../../platform/files.ts'
+import { pathExists, pathInside } from '../../platform/files.ts'
 import { type Records, recordsAround, recordsOfGone } from '../../records/records.ts'
 import { askWhoRuns, takeRunLock } from '../../records/run-lock.ts'
 import { openSecrets } from '../../records/secrets.ts'
@@ -11,7 +11,8 @@ import { here } from '../../words/commands.ts'
 import { readableState } from '../find.ts'
 import type { World } from '../world.ts'
 import { TEAM, type TeamTerms } from './begin.ts'
-import { PROJECTS } from './places.ts'
+import { PROJECTS, RUNS } from './places.ts'
+import { projectOfRun } from './run-file.ts'
 
 /** A run of a team in a project: one session. */
 interface TeamRun {
@@ -35,7 +36,7 @@ export interface ShownTest {
 
 /** A project in short: as its newest session has left it. */
 export interface ListedTeam extends Omit<TeamRun, 'mode'> {
-  /** Of its folder. */
+  /** By which `team show` finds it: of its folder in `projects/`; of another directory its path, relative to the workspace where it lies in that. */
   name: string
   /** Absolute. */
   directory: string
@@ -76,18 +77,33 @@ const MOST_RUNS = 20
 
 type Known = Pick<World, 'env' | 'home' | 'platform' | 'templates'>
 
-/** The projects of a workspace in which a team has worked, the one that was begun last at the end. */
+/**
+ * The projects of a workspace in which a team has worked, the one that was begun last at the end: those that it has made, and other
+ * directories that its runs were begun in (`--project`).
+ */
 export async function listTeams(world: Known, workspace: string): Promise<ListedTeam[]> {
   const folder = join(workspace, PROJECTS)
   const entries = await readdir(folder, { withFileTypes: true }).catch(() => [])
-  const names = entries.flatMap(each => (each.isDirectory() ? [each.name] : [])).sort()
+  const made = entries.flatMap(each => (each.isDirectory() ? [join(folder, each.name)] : [])).sort()
   const listed: ListedTeam[] = []
-  for (const name of names.slice(-MOST_PROJECTS)) {
-    const found = await findRuns(world, join(folder, name), 1)
+  for (const directory of new Set([...made.slice(-MOST_PROJECTS), ...(await givenDirectories(workspace))])) {
+    if (!(await lstat(directory).catch(() => null))?.isDirectory()) continue
+    const found = await findRuns(world, directory, 1)
     const [newest] = found?.runs ?? []
-    if (found !== null && newest !== undefined) listed.push(await inShort(found.records, newest))
+    if (found !== null && newest !== undefined) {
+      const name = dirname(directory) === folder ? basename(directory) : (pathInside(workspace, directory) ?? directory)
+      listed.push({ ...(await inShort(found.records, newest)), name })
+    }
   }
   return listed.sort((a, b) => (a.createdAt < b.createdAt ? -1 : 1))
+}
+
+/** The directories that the files of the runs name. */
+async function givenDirectories(workspace: string): Promise<string[]> {
+  const folder = join(workspace, RUNS)
+  const names = (await readdir(folder).catch(() => [])).filter(name => name.endsWith('.json')).sort()
+  const found = await Promise.all(names.slice(-MOST_PROJECTS).map(name => projectOfRun(join(folder, name))))
+  return found.filter(directory => directory !== null)
 }
 
 /** A project with all that came of it. A `UserError` if there is none. @param named its name in the workspace, or its directory */

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
-import { createReadStream } from 'node:fs'
+import { constants, createReadStream } from 'node:fs'
 import { type FileHandle, mkdir, open, rename, rm } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
+import { dirname, isAbsolute, join } from 'node:path'
 import { systemErrorCode, UserError } from '../../base/errors.ts'
 import { findObstacle, whatIsThere } from '../../workspace/files/inside-directory.ts'
 
@@ -132,6 +132,29 @@ export class RunHistory implements AsyncDisposable {
 
   #pathOf(step: number): string {
     return join(this.#folder, `step-${step}.ndjson`)
+  }
+}
+
+/** Where its fields that are no list stand, bytes from the end. */
+const LAST_BYTES = 64 * 1024
+
+/** The project directory that the file of a run names, an absolute path; null for a file that is none of a run. */
+export async function projectOfRun(path: string): Promise<string | null> {
+  try {
+    // Whatever else lies in its place is not waited for, and no link is followed.
+    await using file = await open(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0) | (constants.O_NOFOLLOW ?? 0))
+    const stat = await file.stat()
+    if (!stat.isFile()) return null
+    const { buffer, bytesRead } = await file.read({
+      buffer: Buffer.alloc(LAST_BYTES),
+      position: Math.max(0, stat.size - LAST_BYTES),
+    })
+    const [, quoted] = buffer.toString('utf8', 0, bytesRead).match(/\n"project_dir": ("(?:[^"\\\n]|\\.)*"),?\n/) ?? []
+    const directory: unknown = quoted === undefined ? null : JSON.parse(quoted)
+    return typeof directory === 'string' && isAbsolute(directory) ? directory : null
+  } catch (error) {
+    if (error instanceof SyntaxError || systemErrorCode(error) !== null) return null
+    throw error
   }
 }
 

@@ -165,6 +165,13 @@ test('the planner alone has its JSON on stdout and nothing else, and so has the 
     suggestions: ['Add more tests.'],
   })
   expect(review.stderr).toContain('{"v":1')
+  const list = await codemachineHere(place, ['team', 'list', '--json'])
+  expect(JSON.parse(list.stdout)).toMatchObject([{ directory: scene.project() }, { name: 'api', directory: api }])
+  // What names no directory, or is no file of a run, names none.
+  for (const name of ['a', 'b', 'c']) await mkdir(join(place.directory, 'runs', `${name}.json`))
+  await writeFile(join(place.directory, 'runs', 'd.json'), '{\n"project_dir": "api"\n}\n')
+  await writeFile(join(place.directory, 'runs', 'e.json'), '{\n"project_dir": "/\\x"\n}\n')
+  expect((await codemachineHere(place, ['team', 'list', '--json'])).stdout).toBe(list.stdout)
   const removed = await codemachineHere(place, ['team', 'rm', 'api', '--yes'])
   expect(removed).toMatchObject({ exitCode: 0, stdout: 'Removed: records.\n' })
   expect(removed.stderr).toContain('The directory stays')
