@@ -225,7 +225,7 @@ function isLeak({ leaked = [] }: RecordedOf<'shell-ran'>): boolean {
 
 /** The secret that an agent needs, and what for. */
 export function describeSecretAsked({ key, question, reason }: RecordedOf<'secret-asked'>): Description {
-  const why = reason === null ? [] : [`the one that is there does not do: ${oneLine(reason, PROBLEM_CHARS)}`]
+  const why = reason === null ? [] : [`the one that is there does not work: ${oneLine(reason, PROBLEM_CHARS)}`]
   return describe([`needs the secret ${key}: ${oneLine(question, PROBLEM_CHARS)}`, ...why].join('\n'), 'warning')
 }
 

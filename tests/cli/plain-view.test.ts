@@ -119,7 +119,7 @@ describe('each event is a line', () => {
             curl: (22) The requested URL returned error: 401 for [secret STRIPE_API_KEY]
 `,
     'secret-asked': `needs the secret STRIPE_API_KEY: A test key of the payment service, from its page "Developers".
-          the one that is there does not do: The service answered 401: the key needs the right to read charges.
+          the one that is there does not work: The service answered 401: the key needs the right to read charges.
 `,
     'secret-set': 'the secret STRIPE_API_KEY was set\n',
     'secret-confirmed': 'the secret STRIPE_API_KEY cannot be used: Its check failed (exit code 22).\n',

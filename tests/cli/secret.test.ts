@@ -163,7 +163,7 @@ test('a check says whether the value is good, and is run with the secret as vari
   expect(bad).toMatchObject({
     exitCode: 4,
     stdout: '',
-    stderr: expect.stringContaining('GOOD_KEY does not do. Its check exited with 1.'),
+    stderr: expect.stringContaining('GOOD_KEY does not work. Its check exited with 1.'),
   })
   expect((await typed(['check', 'MISSING_KEY'])).exitCode).toBe(4)
   await typed(['set', 'PLAIN_KEY'], { input: VALUE })

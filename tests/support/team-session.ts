@@ -37,7 +37,7 @@ export interface TeamWorld {
   command?: (run: string, n: number) => Partial<EventOf<'command-ran'>>
   /** What a person chooses; null: nobody is there. */
   decide?: (decision: Decision, n: number) => readonly [choice: string, text?: string] | null
-  /** Why a secret does not do, when it is looked for the n-th time; undefined: it is not there; null: it does. */
+  /** Why a secret does not work, when it is looked for the n-th time; undefined: it is not there; null: it does. */
   secret?: (key: string, n: number) => string | null | undefined
   /** Why a claim is refused, the n-th time; null: it is accepted. */
   claim?: (n: number) => string | null

@@ -285,7 +285,7 @@ async function inShort({ directory, secrets: folder }: Records, run: FoundRun): 
   }
 }
 
-/** Those that were not stored since: one that was asked for again, for it does not do, lies there from before. */
+/** Those that were not stored since: one that was asked for again, for it does not work, lies there from before. */
 async function withoutNew(folder: string, keys: readonly string[], since: number): Promise<string[]> {
   const { secrets } = await openSecrets(folder).list()
   const stored = secrets.filter(({ at }) => Date.parse(at) >= since)

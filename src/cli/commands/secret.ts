@@ -119,7 +119,7 @@ export async function secretCheck(context: CliContext, typed: string, flags: Sec
   const { ok, problem, words } = await checkSecret(context, records, options, key)
   for (const line of words) context.stderr.write(`codemachine: ${oneLine(line, MOST_WORDS)}\n`)
   if (!ok) {
-    throw new UserError(`${key} does not do. ${problem ?? ''}`.trim(), {
+    throw new UserError(`${key} does not work. ${problem ?? ''}`.trim(), {
       exitCode: 4,
       ...(flags.network ? {} : { hint: 'A check that needs the network: codemachine secret check KEY --network' }),
     })

@@ -39,7 +39,7 @@ const ASK_FIELDS = {
 const REASON_FIELD = {
   type: 'string',
   description:
-    'Only if the secret is there and does not do: what the service answered, and which kind of key with which rights is needed.',
+    'Only if the secret is there and does not work: what the service answered, and which kind of key with which rights is needed.',
 } as const
 
 const STEP_FIELDS = {

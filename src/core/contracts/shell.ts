@@ -44,7 +44,7 @@ export interface WantedCommand {
   secrets: readonly string[]
 }
 
-/** The secret that an agent wants from a person; `reason`: why the one that is there does not do, null if there is none. */
+/** The secret that an agent wants from a person; `reason`: why the one that is there does not work, null if there is none. */
 export interface WantedSecret {
   question: string
   key: string
@@ -84,7 +84,10 @@ export const askHumanTool: HostTool = {
         description: 'Its name: capital letters, digits and underscores, such as "STRIPE_API_KEY".',
       },
       storage: { type: 'string', enum: ['env'], description: 'Always "env".' },
-      reason: { type: 'string', description: 'Why the one that is there does not do; leave it out if there is none.' },
+      reason: {
+        type: 'string',
+        description: 'Why the one that is there does not work; leave it out if there is none.',
+      },
     },
     required: ['question', 'key_name', 'storage'],
     additionalProperties: false,

@@ -196,7 +196,7 @@ export const shellEvent = variant('type', {
     question: about(text, 'what it is for, in the words of the agent'),
     reason: about(
       nullOr(text),
-      'why the one that is there does not do, in the words of the agent; `null`: there is none',
+      'why the one that is there does not work, in the words of the agent; `null`: there is none',
     ),
   },
   'secret-set': { key: about(text, 'the name of a secret that a person has set from elsewhere') },

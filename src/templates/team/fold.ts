@@ -169,7 +169,7 @@ function onWaiting(own: TeamWork, key: string, change: (step: StepWork) => StepW
   return { ...own, steps, isWritten: false }
 }
 
-/** Also that of a round that is not over. If it does not do, the person is told why. */
+/** Also that of a round that is not over. If it does not work, the person is told why. */
 function setElsewhere(own: TeamWork, key: string): TeamWork {
   const steps = own.steps.map(step =>
     step.waitsFor?.key === key ? withWaiting(step, { state: 'given', asked: Math.max(1, step.waitsFor.asked) }) : step,

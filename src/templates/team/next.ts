@@ -168,13 +168,14 @@ function secretDecision(step: StepWork, wanted: NonNullable<StepWork['waitsFor']
   return {
     id: DECISIONS.secret,
     title: `Step ${step.id} needs the secret ${key}.`,
+    // What an agent has written comes last: it may be long.
     body: [
-      `What it is for: ${said(question)}`,
-      ...(reason === null ? [] : [`Why the one that is there does not do: ${said(reason)}`]),
-      ...(problem === null ? [] : [`**What was given does not do:** ${truncate(problem, 500)}`]),
-      `Step ${step.id}: ${said(step.description)}`,
+      ...(problem === null ? [] : [`**What was given does not work:** ${truncate(problem, 500)}`]),
       `Project: ${inlineCode(session.directory)}`,
       `The model never sees it: commands have it as a variable. ${CAN_STILL}`,
+      `Step ${step.id}: ${said(step.description)}`,
+      ...(reason === null ? [] : [`Why the one that is there does not work: ${said(reason)}`]),
+      `What it is for: ${said(question)}`,
     ].join('\n\n'),
     choices: [
       { id: GIVE_SECRET, label: 'Give it', hint: 'nothing is shown while you type' },
@@ -303,7 +304,7 @@ function wordsForWrong(steps: readonly StepWork[], keys: readonly string[]): str
     const problem = step?.waitsFor?.problem
     return problem == null
       ? []
-      : [`What was given${keys.length === 1 ? '' : ` for ${key}`} does not do: ${truncate(problem, 500)}`]
+      : [`What was given${keys.length === 1 ? '' : ` for ${key}`} does not work: ${truncate(problem, 500)}`]
   })
   return wrong.map(text => ` ${text}`).join('')
 }

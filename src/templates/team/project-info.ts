@@ -104,9 +104,9 @@ export interface MissingSecret {
   key: string
   /** What it is for, in the words of the worker. */
   question: string
-  /** Why the one that is there does not do, in the words of the worker; null: none is there. */
+  /** Why the one that is there does not work, in the words of the worker; null: none is there. */
   reason: string | null
-  /** Why what a person gave does not do, a sentence; null: nothing was given. */
+  /** Why what a person gave does not work, a sentence; null: nothing was given. */
   problem: string | null
   /** The steps that wait for it. */
   steps: readonly number[]

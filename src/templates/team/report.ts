@@ -91,8 +91,8 @@ function secretLine(
   const rest = options.mode === 'work' ? '' : '; the project is tested and reviewed after that'
   return [
     `The secret ${code(key)}, for ${stepsOf(steps)}: ${plain(question, MOST_TEXT)}`,
-    ...(reason === null ? [] : [`The one that is there does not do: ${plain(reason, MOST_TEXT)}`]),
-    ...(problem === null ? [] : [`What was given does not do: ${plain(problem, MOST_TEXT)}`]),
+    ...(reason === null ? [] : [`The one that is there does not work: ${plain(reason, MOST_TEXT)}`]),
+    ...(problem === null ? [] : [`What was given does not work: ${plain(problem, MOST_TEXT)}`]),
     `Once it is there, ${stepsOf(steps)} ${steps.length === 1 ? 'is' : 'are'} done${later}${rest}: ${code(command)}`,
   ].join(' ')
 }

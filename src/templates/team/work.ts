@@ -90,10 +90,10 @@ export interface StepWork {
 export interface WantedKey {
   key: string
   question: string
-  /** Why the one that is there does not do, in the words of the worker; null: none is there. */
+  /** Why the one that is there does not work, in the words of the worker; null: none is there. */
   reason: string | null
   state: 'given' | 'asked' | 'later'
-  /** Why what a person gave does not do, a sentence; null: nothing was given. */
+  /** Why what a person gave does not work, a sentence; null: nothing was given. */
   problem: string | null
   /** How often a person was asked. */
   asked: number

@@ -254,7 +254,7 @@ test('an agent that may only read runs nothing', async () => {
   expect([success, means.ran]).toEqual([false, []])
 })
 
-test('a secret is asked for once it is needed, with a reason where the one that is there does not do', async () => {
+test('a secret is asked for once it is needed, with a reason where the one that is there does not work', async () => {
   const means = scriptedShell()
   const { shell, ofType } = open(means)
   const ask = { key: 'SHOP_KEY', question: 'The key of the shop.', reason: null }

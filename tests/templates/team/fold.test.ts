@@ -20,7 +20,7 @@ const REFUSED = {
   problem: 'Its check failed (exit code 22).',
 }
 
-test('a secret that was set from elsewhere and does not do: the person is told why', () => {
+test('a secret that was set from elsewhere and does not work: the person is told why', () => {
   const { waitsFor } = waiting(1, 'API_KEY')
   const begun = waiting(1, 'API_KEY', { waitsFor: waitsFor && { ...waitsFor, asked: 0 } })
   const work = after(atWork([begun]), { type: 'secret-set', key: 'API_KEY' }, REFUSED)

@@ -615,7 +615,7 @@ describe('a secret', () => {
     expect(decision).toMatchObject({ id: 'secret', secret: { key: 'API_KEY' }, default: 'later' })
     for (const told of [PROJECT, 'Do part 1.', 'What is API_KEY?', 'send it away', 'nobody recognises'])
       expect(decision?.body).toContain(told)
-    expect(decision?.body).not.toContain('does not do')
+    expect(decision?.body).not.toContain('does not work')
   })
 
   test('that nobody gives leaves its step waiting, the others go on, and the session ends with what to type', async () => {
@@ -669,7 +669,7 @@ describe('a secret', () => {
     ])
   })
 
-  test('that does not do is asked for again with the reason, and the worker reads that it failed', async () => {
+  test('that does not work is asked for again with the reason, and the worker reads that it failed', async () => {
     const { play, outcome } = await playTeam({
       work: (_, n) => (n === 1 ? asksFor('API_KEY') : n === 2 ? asksFor('API_KEY', 'It answers 401.') : worksOut()),
       secret: (_, n) => (n === 1 ? 'Its check fails with exit code 1.' : null),
@@ -706,9 +706,9 @@ describe('a secret', () => {
       step.kind === 'decide' && step.decision.secret ? [step.decision.body] : [],
     )
     expect(bodies).toHaveLength(2)
-    expect(bodies[1]).toContain('**What was given does not do:** Its check failed (exit code 22).')
+    expect(bodies[1]).toContain('**What was given does not work:** Its check failed (exit code 22).')
     expect(outcome).toMatchObject({
-      reason: 'Step 1 needs the secret API_KEY. What was given does not do: Its check failed (exit code 22).',
+      reason: 'Step 1 needs the secret API_KEY. What was given does not work: Its check failed (exit code 22).',
       hint: { do: 'secret', keys: ['API_KEY'] },
     })
   })

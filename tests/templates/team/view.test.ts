@@ -198,12 +198,12 @@ describe('what came of it', () => {
     expect(section?.tellsBoard).toBe(true)
   })
 
-  test('tells a person why a secret that they gave does not do', () => {
+  test('tells a person why a secret that they gave does not work', () => {
     const [, second] = own.steps
     const waitsFor = { ...(second?.waitsFor ?? never()), reason: 'The service says 401.', problem: 'Its check fails.' }
     const section = sectionOfWork(sessionWith(atWork([step(2, { status: 'needs-secret', waitsFor })])))
     expect(section?.text).toContain(
-      'The one that is there does not do: The service says 401. What was given does not do: Its check fails.',
+      'The one that is there does not work: The service says 401. What was given does not work: Its check fails.',
     )
   })
 
