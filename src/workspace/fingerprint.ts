@@ -14,6 +14,7 @@ import {
   withoutBorrowedObjects,
   writeToPrivateGit,
 } from './git/git.ts'
+import { EMPTY_BLOB, EMPTY_TREE } from './git/objects.ts'
 import {
   openPrivateGit,
   openPrivateGitReadOnly,
@@ -494,11 +495,3 @@ const MOST_PATHS = 50
 const MANY_FILES = 1000
 const MOST_WARNINGS = 20
 const PLACEHOLDER = '.codemachine-looks-in-here'
-const EMPTY_BLOB = {
-  sha1: 'e69de29bb2d1d6434b8b29ae775ad8c2e48c5391',
-  sha256: '473a0f4c3be8a93681a267e3b1e9a7dcda1185436fe141f7749120a303721813',
-}
-const EMPTY_TREE = {
-  sha1: '4b825dc642cb6eb9a060e54bf8d69288fbee4904',
-  sha256: '6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321',
-}
