@@ -24,8 +24,12 @@ export function openSessionSecrets(
       const paths = [...environmentFiles(directory), ...closedIn(join(root, 'state'), needed), ...hidden]
       return [...new Set(paths.map(asPattern))]
     },
-    search: (since, wanted, signal) =>
-      searchFiles(directory, { since, secrets: wanted, signal, now: () => performance.now() }),
+    async search(since, wanted, signal) {
+      const known = new Set(store.hidden())
+      const now = () => performance.now()
+      const found = await searchFiles(directory, { since, secrets: wanted, signal, now })
+      return { ...found, files: found.files.filter(path => !known.has(path)) }
+    },
     hide: files => store.hide(files, path => isThere(join(directory, path))),
     refresh: () => redactor.refresh(),
   }

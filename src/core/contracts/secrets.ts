@@ -12,7 +12,7 @@ export interface SessionSecrets {
   /**
    * Searches the files of the work directory that were made or changed since for the values of secrets and their forms.
    * @param since ms, wall clock
-   * @returns paths relative to the work directory, with `/`; `problem`: one sentence if not all could be searched
+   * @returns paths relative to the work directory, with `/`, of files that are not hidden yet; `problem`: one sentence if not all could be searched
    */
   search(
     since: number,

@@ -136,10 +136,11 @@ test('a secret that is stored is known at once, and found in the files that have
   expect(await secrets.get(KEY)).toEqual({ key: KEY, value: `${VALUE}-other`, check: null })
   await write('out/log.txt', Buffer.from(`${VALUE}-other`).toString('hex'))
   const wanted = [{ name: KEY, value: `${VALUE}-other` }]
-  expect(await secrets.search(Date.now() - 1_000, wanted, new AbortController().signal)).toEqual({
-    files: ['out/log.txt'],
-    problem: null,
-  })
+  const search = () => secrets.search(Date.now() - 1_000, wanted, new AbortController().signal)
+  expect(await search()).toEqual({ files: ['out/log.txt'], problem: null })
+  // No command that comes a moment later has left it there, and no agent can read it any more.
+  await secrets.hide(['out/log.txt'])
+  expect(await search()).toEqual({ files: [], problem: null })
 })
 
 test('a command in the sandbox can neither read nor make what is denied', async () => {
