@@ -66,6 +66,7 @@ export async function newTeam(world: World, named: string, wanted: WantedTeam): 
     })
   const workspace = await realWorkDirectory(named)
   const given = project === null ? null : await realWorkDirectory(resolve(workspace, project))
+  refusePattern(given ?? workspace)
   const before = given === null || !isAlone ? null : await projectBefore(world, given, mode)
   const goal = before?.goal ?? (said.trim() === '' ? `The project ${basename(given ?? workspace)}` : said)
   const places = await makePlaces(world, { workspace, goal: said.trim() === '' ? goal : said, project: given })
@@ -87,6 +88,15 @@ export async function newTeam(world: World, named: string, wanted: WantedTeam): 
       if (records === undefined || !(await hasBegun(records, places))) await places.undo()
     },
   }
+}
+
+/** Codex takes a path with these for a pattern, and a sandbox that writes in a pattern it does not build. */
+function refusePattern(directory: string): void {
+  const [sign] = directory.match(/[*?[]/) ?? []
+  if (sign === undefined) return
+  throw new UserError(`${directory} has "${sign}" in it, which codex's sandbox takes for a pattern.`, {
+    hint: 'Rename the folder, or work in another one.',
+  })
 }
 
 /** A control character that is no line end and no tab. */

@@ -1,4 +1,4 @@
-import { readdir, rm, symlink, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, rm, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { codemachineHere } from '../../support/in-process.ts'
@@ -106,6 +106,23 @@ test('a workspace in which projects is a file or a link is refused, and so is a 
       stderr: expect.stringContaining('No team has worked in "../work".'),
     })
   }
+})
+
+test('a workspace or a project whose path codex would take for a pattern is refused, and nothing is made', async () => {
+  await using other = await makePlace('')
+  const folder = join(other.directory, 'app[1]')
+  await mkdir(folder)
+  const before = await readdir(other.directory)
+  for (const args of [
+    ['-C', folder],
+    ['-C', other.directory, '--project', 'app[1]'],
+  ]) {
+    expect(await codemachineHere(other, ['team', ...args, 'greet somebody'])).toMatchObject({
+      exitCode: 2,
+      stderr: `codemachine: ${folder} has "[" in it, which codex's sandbox takes for a pattern.\n  Rename the folder, or work in another one.\n`,
+    })
+  }
+  expect([await readdir(folder), await readdir(other.directory)]).toEqual([[], before])
 })
 
 test('a goal behind dashes is a goal, though it begins as a command does', async () => {
