@@ -5,7 +5,14 @@ import { kill } from 'node:process'
 import { promisify } from 'node:util'
 import type { Clock } from '../base/clock.ts'
 import { systemErrorCode } from '../base/errors.ts'
-import { ancestorsOf, isStillRunning, type ProcessIdentity, readStat, startTimeOf } from './processes.ts'
+import {
+  ancestorsOf,
+  isStillRunning,
+  type ProcessIdentity,
+  type ProcessStat,
+  readStat,
+  startTimeOf,
+} from './processes.ts'
 
 /** How processes are ended that were left running. */
 export interface EndOptions {
@@ -190,13 +197,41 @@ async function findInSessions(leaders: ReadonlySet<number>): Promise<FoundProces
   // What lives under such a pid again is somebody else's.
   for (const pid of leaders) if ((await readStat(pid)) === null) ended.add(pid)
   if (ended.size === 0) return []
+  return await findEach(async pid => {
+    const stat = await readStat(pid)
+    return stat !== null && ended.has(stat.session) ? stat : null
+  })
+}
+
+/**
+ * Ends such children that a codemachine which was killed has left: those whose sandbox was for this directory, an absolute path.
+ * On Linux.
+ */
+export async function endUnfinishedSandboxes(directory: string, options: EndOptions): Promise<void> {
+  if (options.platform !== 'linux') return
+  const find = () =>
+    findEach(async pid => {
+      const line = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')
+      if (!line.startsWith('bwrap\0') || !line.includes(LOOK_OF_CODEX) || !line.includes(directory)) return null
+      const stat = await readStat(pid)
+      if (stat === null || (await readStat(stat.session)) !== null) return null
+      // One that is still being built has the program above it that builds it.
+      return (await readStat(stat.parent))?.session === stat.session ? null : stat
+    })
+  await endFound(find, options)
+}
+
+/** The argument by which codex has itself look at files in a sandbox. */
+const LOOK_OF_CODEX = '--codex-run-as-fs-helper'
+
+/** Living processes of which `look` finds what Linux says of them. */
+async function findEach(look: (pid: number) => Promise<ProcessStat | null>): Promise<FoundProcess[]> {
   const pids = (await readdir('/proc')).filter(name => /^\d+$/.test(name)).map(Number)
   const found: FoundProcess[] = []
   const readNext = async () => {
     for (let pid = pids.pop(); pid !== undefined; pid = pids.pop()) {
-      const stat = await readStat(pid)
-      if (stat === null || !ended.has(stat.session)) continue
-      found.push({ pid, startTime: stat.startTime, command: await readCommand(pid), isDeaf: true })
+      const stat = await look(pid)
+      if (stat !== null) found.push({ pid, startTime: stat.startTime, command: await readCommand(pid), isDeaf: true })
     }
   }
   await Promise.all(Array.from({ length: CONCURRENT_READS }, readNext))

@@ -1,7 +1,7 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
-import { readdir } from 'node:fs/promises'
+import { readdir, readFile } from 'node:fs/promises'
 import { promisify } from 'node:util'
 import { afterEach, describe, expect, test } from 'vitest'
 import { systemClock } from '../../src/base/clock.ts'
@@ -11,6 +11,7 @@ import {
   endMarked,
   endProcess,
   endTree,
+  endUnfinishedSandboxes,
   findMarked,
   MARK_VARIABLE,
   makeMark,
@@ -112,6 +113,29 @@ describe.runIf(isLinux)(`with real processes${unless(isLinux, 'they are looked f
     // Its leader lives: it is none of ours that has ended.
     expect(await alive.inSession()).toContain(alive.pid)
     await endTree(alive.pid, 'SIGKILL', process.platform)
+  })
+
+  test('a sandbox that was never finished is killed once the codex that built it has gone, of this directory alone', async () => {
+    const directory = `/nowhere/${randomUUID()}`
+    const waits = 'trap "" TERM; echo ready; while :; do sleep 0.2; done'
+    const line = `(exec -a bwrap /bin/sh -c "${waits}" x --codex-run-as-fs-helper ${directory}/.env) & read -r _`
+    const leader = spawn('bash', ['-c', line], { stdio: ['pipe', 'pipe', 'ignore'], detached: true })
+    children.push(leader)
+    await once(leader.stdout, 'data')
+    const lives = async () => {
+      const pids = (await readdir('/proc')).filter(name => /^\d+$/.test(name))
+      const lines = await Promise.all(pids.map(pid => readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')))
+      return lines.filter(each => each.startsWith('bwrap\0') && each.includes(directory)).length
+    }
+    expect(await lives()).toBe(1)
+    await endUnfinishedSandboxes(directory, options)
+    expect(await lives(), 'its codex lives').toBe(1)
+    leader.stdin.end()
+    await once(leader, 'exit')
+    await endUnfinishedSandboxes(`/nowhere/${randomUUID()}`, options)
+    expect(await lives(), 'it is of another directory').toBe(1)
+    await endUnfinishedSandboxes(directory, options)
+    expect(await lives()).toBe(0)
   })
 
   test('a variable whose name only ends alike, and another value, are not taken for the mark', async () => {
