@@ -20,7 +20,7 @@ import { type AgentProfile, type UpdatedProfiles, updateProfiles } from '../engi
 import { shieldEnvironment } from '../engines/codex/sandbox.ts'
 import type { SandboxCommandsOptions } from '../engines/codex/sandbox-commands.ts'
 import { openControlGroup } from '../platform/control-group.ts'
-import { endLeftovers, endUnfinishedSandboxes } from '../platform/end-processes.ts'
+import { type EndOptions, endLeftovers, endUnfinishedSandboxes } from '../platform/end-processes.ts'
 import { liesIn, writableByAgents } from '../platform/files.ts'
 import { startTimeOf } from '../platform/processes.ts'
 import type { Records } from '../records/records.ts'
@@ -299,14 +299,20 @@ export function codemachineInReach(packageRoot: string, reach: Reach): string | 
 
 /** Ends what a codemachine that was killed left running here, and says so. */
 export async function endWhatWasLeft(world: World, records: Records): Promise<string[]> {
-  const options = { clock: world.clock, platform: world.platform, self: world.pid, graceMs: 2_000 }
-  const { ended, left } = await endLeftovers(records.key, options)
-  // Of these app-servers, too. It is no work of an agent: nobody needs to know of it.
-  await endUnfinishedSandboxes(records.directory, options)
+  const { ended, left } = await endLeftovers(records.key, endOptions(world))
   return [
     ...ended.map(each => `Ended what an earlier run had left running: ${named(each)}.`),
     ...left.map(each => `An earlier run left this running, and it cannot be ended: ${named(each)}.`),
   ]
+}
+
+/** Ends what codex has left here of sandboxes when codemachine was killed: no work of an agent, so nobody needs to know of it. */
+export async function endSandboxesLeft(world: World, { directory }: Pick<Records, 'directory'>): Promise<void> {
+  await endUnfinishedSandboxes(directory, endOptions(world))
+}
+
+function endOptions({ clock, platform, pid }: World): EndOptions {
+  return { clock, platform, self: pid, graceMs: 2_000 }
 }
 
 const COMMAND_CHARS = 60

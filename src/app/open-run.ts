@@ -46,6 +46,7 @@ import {
   chooseCodex,
   codexOptionsOf,
   describeRestored,
+  endSandboxesLeft,
   endWhatWasLeft,
   providersOf,
   remarksOnReach,
@@ -331,6 +332,8 @@ export async function openWorkDirectory(
   )
   opened.use(await holdFiles(world, records, lock.holder))
   for (const remark of await endWhatWasLeft(world, records)) onRemark(remark)
+  // Behind the app-servers that were still there: only now all of their sandboxes have lost them.
+  if (lock.wasStale) await endSandboxesLeft(world, records)
   for (const remark of describeRestored(await restoreAfterCrash(records.guard))) onRemark(remark)
   const options = await fingerprintOptions(world, records, onRemark)
   const fingerprints = await openFingerprints(options)

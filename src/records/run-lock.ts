@@ -10,6 +10,8 @@ import { bootId, isStillRunning, pidNamespace, startTimeOf } from '../platform/p
 /** Who runs in a work directory. Disposing it lets the next one in. */
 export interface RunLock extends AsyncDisposable {
   readonly holder: LockHolder
+  /** Whether it was still there from a holder that no longer runs: one that was killed. */
+  readonly wasStale: boolean
 }
 
 const holderSchema = v.object({
@@ -122,13 +124,15 @@ const TO_WAIT = 'codemachine status shows what it does; codemachine queue add "â
 
 async function take(path: string, holder: LockHolder, platform: NodeJS.Platform, hint = TO_WAIT): Promise<RunLock> {
   await using staged = await writing(dirname(path), () => stageFile(dirname(path), `${JSON.stringify(holder)}\n`))
+  let wasStale = false
   while (!(await staged.linkAs(basename(path)))) {
     const found = await readRunLock(path, platform)
     if (found.state === 'free') continue
     if (found.state !== 'stale') throw refusal(path, found, hint)
+    wasStale = true
     await removeStale(path, found.holder, holder, platform)
   }
-  return { holder, [Symbol.asyncDispose]: () => release(path, holder, platform) }
+  return { holder, wasStale, [Symbol.asyncDispose]: () => release(path, holder, platform) }
 }
 
 /**

@@ -91,9 +91,12 @@ test('another process that lives holds it, and one that was killed does not', as
   await expect(take()).rejects.toThrow(`Another codemachine (pid ${other.child.pid}) is running here since`)
   await other.kill()
   expect(await stateNow()).toBe('stale')
-  await using lock = await take()
-  expect(lock.holder.pid).toBe(process.pid)
+  const lock = await take()
+  expect(lock).toMatchObject({ holder: { pid: process.pid }, wasStale: true })
   expect(await readdir(directory)).toEqual(['lock'])
+  await lock[Symbol.asyncDispose]()
+  await using next = await take()
+  expect(next.wasStale).toBe(false)
 })
 
 test('of six processes that find the lock of a dead one at once, one gets it', async () => {
