@@ -51,6 +51,9 @@ const SHARED: readonly ScriptStep[] = [
   reply(updatePlan([{ step: 'look', status: 'completed' }], 'It was quick.')),
   reply(webSearch('stones'), shell('sleep 0.2; echo late', { yieldMs: 5_000 })),
   reply(functionCall('spawn_agent', { message: 'Help.' }, 'multi_agent_v1')),
+  // An agent that ends behind the turn of the one that asked it, or just before its end, has that one asked once more, or not.
+  ({ lastOutputs }) =>
+    reply(functionCall('wait_agent', { targets: [JSON.parse(lastOutputs[0] ?? '').agent_id] }, 'multi_agent_v1')),
   reply(message('Done.', { phase: 'final_answer' })),
 ]
 
