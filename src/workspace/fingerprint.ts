@@ -27,12 +27,12 @@ import {
 import { type IndexDifferences, stagePaths } from './git/trees.ts'
 import { findHiddenFiles } from './hidden-files.ts'
 import { codexHomeRules, literal } from './ignored/well-known.ts'
+import { IndexLook } from './index-look.ts'
 import { coversMoreThanTests, isBelow, type ProtectedGlobs, protectedGlobs } from './protected-files.ts'
 import {
   forgetReplaced,
   hideInDiffs,
   stageUnread,
-  UNREAD_MODE,
   type UnreadFile,
   UnreadFiles,
   type UnreadOptions,
@@ -104,6 +104,7 @@ export class Fingerprints {
   readonly #onWarning: (message: string) => void
   readonly #told = new Set<string>()
   readonly #unread: UnreadFiles
+  readonly #byGit: IndexLook
   /** Whether the index may have unread files. */
   #mayHaveUnread = true
   #protected: ProtectedGlobs | null = null
@@ -128,6 +129,12 @@ export class Fingerprints {
     this.#own = this.#never.map(excludeRule)
     const ofCodex = options.codexHome === undefined ? [] : relativeToTop(git.setting.directory, options.codexHome)
     this.#rules = [...this.#own, ...ofCodex.flatMap(codexHomeRules).map(rule => `--exclude=${rule}`)]
+    this.#byGit = new IndexLook({
+      git: () => this.#looking,
+      rules: this.#rules,
+      ignoredBy: () => this.#ignoredBy,
+      warn: line => this.#warn(line),
+    })
   }
 
   /** The private git directory; without borrowed objects once git would wait at one of them. */
@@ -235,8 +242,8 @@ export class Fingerprints {
   }
 
   async #forgetIgnored(): Promise<void> {
-    const args = ['ls-files', '-c', '-i', '-z', '--exclude-standard', ...this.#rules, ...this.#within]
-    const ignored = splitAtNul(await this.#list(args))
+    const args = ['ls-files', '-c', '-i', '-z', '--exclude-standard', ...this.#rules, ...this.#byGit.within]
+    const ignored = splitAtNul(await this.#byGit.list(args))
     if (ignored.length === 0) return
     const committed = new Set((await this.#committed()).map(entry => entry.slice(entry.indexOf('\t') + 1)))
     const gone = ignored.filter(path => !committed.has(path))
@@ -255,7 +262,7 @@ export class Fingerprints {
    * `GitStopped` once the signal is aborted.
    */
   async leftOut(signal?: AbortSignal): Promise<ChangedPaths> {
-    const args = ['ls-files', '-o', '-z', '--directory', '--no-empty-directory', ...this.#own, ...this.#within]
+    const args = ['ls-files', '-o', '-z', '--directory', '--no-empty-directory', ...this.#own, ...this.#byGit.within]
     // Nothing hangs on it: what git would wait at is the next fingerprint's to say.
     const listed = await runGit(stoppable(this.git, signal).setting, args).catch((error: unknown) => {
       if (error instanceof UserError) return null
@@ -322,7 +329,7 @@ export class Fingerprints {
     await removeIndex(this.git)
     if (!ok || stdout === '') return
     const empty = EMPTY_BLOB[this.git.objectFormat]
-    await this.#addEntries(splitAtNul(stdout).map(path => `100644 blob ${empty}\t${path}`))
+    await this.#byGit.addEntries(splitAtNul(stdout).map(path => `100644 blob ${empty}\t${path}`))
   }
 
   async #forgetReplaced(): Promise<void> {
@@ -345,7 +352,7 @@ export class Fingerprints {
   /** Adds the files of the person's commit to a new index: they count even if an ignore rule matches them. */
   async #seed(): Promise<void> {
     const files = await this.#committed()
-    if (files.length > 0) await this.#addEntries(files)
+    if (files.length > 0) await this.#byGit.addEntries(files)
   }
 
   /** The files of the person's commit, as `git ls-tree` lists them. */
@@ -353,7 +360,7 @@ export class Fingerprints {
     const { repository, setting } = this.#looking
     const commit = repository === null ? null : (await readHead(repository)).commit
     if (commit === null) return []
-    const { ok, stdout } = await runGit(setting, ['ls-tree', '-r', '-z', '--full-tree', commit, ...this.#within])
+    const { ok, stdout } = await runGit(setting, ['ls-tree', '-r', '-z', '--full-tree', commit, ...this.#byGit.within])
     const isRuntime = (entry: string) => this.#runtime.some(each => isBelow(entry.slice(entry.indexOf('\t') + 1), each))
     return splitAtNul(ok ? stdout : '').filter(entry => !entry.startsWith('160000 ') && !isRuntime(entry))
   }
@@ -375,7 +382,7 @@ export class Fingerprints {
   async #look(): Promise<Seen> {
     const opened = new Set<string>()
     for (;;) {
-      const [known, untracked] = await Promise.all([this.#lookAtKnown(), this.#lookForUntracked()])
+      const [known, untracked] = await Promise.all([this.#byGit.known(), this.#byGit.untracked()])
       const closed = untracked.filter(path => path.endsWith('/') && !opened.has(path))
       const added = untracked.filter(path => !path.endsWith('/') && !this.#isPassedOver(path))
       const present = [...known.present, ...added]
@@ -384,41 +391,8 @@ export class Fingerprints {
         return { gone: known.gone, present: read, unread }
       }
       for (const path of closed) opened.add(path)
-      await this.#openNested(closed)
+      await this.#byGit.openNested(closed)
     }
-  }
-
-  /**
-   * Compares tracked files by stat only, in threads. A file that was merely touched is recognized when it is staged. What
-   * is not read is always among those that are present.
-   */
-  async #lookAtKnown(): Promise<IndexDifferences & { unread: ReadonlyMap<string, string> }> {
-    const args = ['diff-files', '--raw', '--no-abbrev', '-z', '--no-renames', '--ignore-submodules=dirty']
-    const gone: string[] = []
-    const present: string[] = []
-    const unread = new Map<string, string>()
-    const fields = splitAtNul(await this.#list(args))
-    for (let index = 0; index + 1 < fields.length; index += 2) {
-      const [mode, , id = '', , status] = fields[index]?.split(' ') ?? []
-      const path = fields[index + 1] ?? ''
-      if (mode === `:${UNREAD_MODE}`) unread.set(path, id)
-      ;(status === 'D' ? gone : present).push(path)
-    }
-    return { gone, present, unread }
-  }
-
-  async #lookForUntracked(): Promise<string[]> {
-    const listed = async (by: string) =>
-      splitAtNul(await this.#list(['ls-files', '-o', '-z', by, ...this.#rules, ...this.#within]))
-    if (this.#ignoredBy === null) return await listed('--exclude-standard')
-    const by = ['--exclude-standard', `--exclude-from=${this.#ignoredBy}`]
-    return [...new Set((await Promise.all(by.map(listed))).flat())]
-  }
-
-  /** Git arguments that keep a command to the work directory. */
-  get #within(): readonly string[] {
-    const { prefix } = this.git
-    return prefix === '' ? [] : ['--', prefix]
   }
 
   async #lookForHidden(): Promise<string[]> {
@@ -432,20 +406,6 @@ export class Fingerprints {
     })
   }
 
-  /**
-   * Git lists the files of a nested repository only if the index has an entry there. This adds a placeholder, which the
-   * next index update removes. The nested repository's config is never read this way.
-   */
-  async #openNested(folders: readonly string[]): Promise<void> {
-    const empty = EMPTY_BLOB[this.git.objectFormat]
-    await this.#addEntries(folders.map(folder => `100644 blob ${empty}\t${folder}${PLACEHOLDER}`))
-  }
-
-  async #addEntries(entries: readonly string[]): Promise<void> {
-    const input = entries.map(entry => `${entry}\0`).join('')
-    await runGitOrThrow(this.#looking.setting, ['update-index', '-z', '--index-info'], input)
-  }
-
   async #writeTree(): Promise<string> {
     const { setting, prefix, objectFormat } = this.#looking
     const args = ['write-tree', ...(prefix === '' ? [] : [`--prefix=${prefix}`])]
@@ -453,13 +413,6 @@ export class Fingerprints {
     if (result.ok) return result.stdout.trim()
     if (prefix !== '' && /prefix .* not found/s.test(result.stderr)) return EMPTY_TREE[objectFormat]
     throw new GitError(args, result)
-  }
-
-  async #list(args: readonly string[]): Promise<string> {
-    const result = await runGit(this.#looking.setting, args)
-    if (!result.ok) throw new GitError(args, result)
-    for (const line of result.stderr.split('\n', MOST_WARNINGS)) if (line !== '') this.#warn(fromLatin1(line))
-    return result.stdout
   }
 
   #warn(message: string): void {
@@ -493,5 +446,3 @@ function relativeToTop(top: string, path: string): string[] {
 
 const MOST_PATHS = 50
 const MANY_FILES = 1000
-const MOST_WARNINGS = 20
-const PLACEHOLDER = '.codemachine-looks-in-here'

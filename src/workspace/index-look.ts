@@ -1,0 +1,90 @@
+import { fromLatin1, GitError, runGit, runGitOrThrow, splitAtNul } from './git/git.ts'
+import { EMPTY_BLOB } from './git/objects.ts'
+import type { PrivateGit } from './git/private-git.ts'
+import type { IndexDifferences } from './git/trees.ts'
+import { UNREAD_MODE } from './unread-files.ts'
+
+interface IndexLookOptions {
+  /** The private git for one look. */
+  git: () => PrivateGit
+  /** Exclude rules of what is never included. */
+  rules: readonly string[]
+  /** The file of exclude rules by which ignored files count or not; null: by what is ignored now. */
+  ignoredBy: () => string | null
+  /** Told each line that git warns with. */
+  warn: (line: string) => void
+}
+
+/** What a work directory has that the index of a private git directory does not, as git finds it. Paths are latin1, relative to git's top. */
+export class IndexLook {
+  readonly #options: IndexLookOptions
+
+  constructor(options: IndexLookOptions) {
+    this.#options = options
+  }
+
+  get #git(): PrivateGit {
+    return this.#options.git()
+  }
+
+  /**
+   * Compares tracked files by stat only, in threads. A file that was merely touched is recognized when it is staged. What
+   * is not read is always among those that are present.
+   */
+  async known(): Promise<IndexDifferences & { unread: ReadonlyMap<string, string> }> {
+    const args = ['diff-files', '--raw', '--no-abbrev', '-z', '--no-renames', '--ignore-submodules=dirty']
+    const gone: string[] = []
+    const present: string[] = []
+    const unread = new Map<string, string>()
+    const fields = splitAtNul(await this.list(args))
+    for (let index = 0; index + 1 < fields.length; index += 2) {
+      const [mode, , id = '', , status] = fields[index]?.split(' ') ?? []
+      const path = fields[index + 1] ?? ''
+      if (mode === `:${UNREAD_MODE}`) unread.set(path, id)
+      ;(status === 'D' ? gone : present).push(path)
+    }
+    return { gone, present, unread }
+  }
+
+  /** The files that are not in it and count; a nested repository that is not open as one path that ends in `/`. */
+  async untracked(): Promise<string[]> {
+    const listed = async (by: string) =>
+      splitAtNul(await this.list(['ls-files', '-o', '-z', by, ...this.#options.rules, ...this.within]))
+    const ignoredBy = this.#options.ignoredBy()
+    if (ignoredBy === null) return await listed('--exclude-standard')
+    const by = ['--exclude-standard', `--exclude-from=${ignoredBy}`]
+    return [...new Set((await Promise.all(by.map(listed))).flat())]
+  }
+
+  /** Git arguments that keep a command to the work directory. */
+  get within(): readonly string[] {
+    const { prefix } = this.#git
+    return prefix === '' ? [] : ['--', prefix]
+  }
+
+  /**
+   * Git lists the files of a nested repository only if the index has an entry there. This adds a placeholder, which the
+   * next index update removes. The nested repository's config is never read this way.
+   */
+  async openNested(folders: readonly string[]): Promise<void> {
+    const empty = EMPTY_BLOB[this.#git.objectFormat]
+    await this.addEntries(folders.map(folder => `100644 blob ${empty}\t${folder}${PLACEHOLDER}`))
+  }
+
+  /** Adds entries, as `update-index --index-info` reads them. */
+  async addEntries(entries: readonly string[]): Promise<void> {
+    const input = entries.map(entry => `${entry}\0`).join('')
+    await runGitOrThrow(this.#git.setting, ['update-index', '-z', '--index-info'], input)
+  }
+
+  /** Runs a command, says what it warns of, and answers what it printed; throws a `GitError` if it fails. */
+  async list(args: readonly string[]): Promise<string> {
+    const result = await runGit(this.#git.setting, args)
+    if (!result.ok) throw new GitError(args, result)
+    for (const line of result.stderr.split('\n', MOST_WARNINGS)) if (line !== '') this.#options.warn(fromLatin1(line))
+    return result.stdout
+  }
+}
+
+const MOST_WARNINGS = 20
+const PLACEHOLDER = '.codemachine-looks-in-here'
