@@ -6,7 +6,6 @@ import { blockedObject, GitBlocked, mending, notBorrowed, putAside } from './git
 import {
   fromLatin1,
   GitError,
-  readHead,
   runGit,
   runGitOrThrow,
   splitAtNul,
@@ -14,8 +13,10 @@ import {
   withoutBorrowedObjects,
   writeToPrivateGit,
 } from './git/git.ts'
-import { EMPTY_BLOB, EMPTY_TREE } from './git/objects.ts'
+import { LooseObjects } from './git/loose-objects.ts'
+import { EMPTY_BLOB } from './git/objects.ts'
 import {
+  hasModesAndLinks,
   openPrivateGit,
   openPrivateGitReadOnly,
   type PrivateGit,
@@ -28,10 +29,13 @@ import { type IndexDifferences, stagePaths } from './git/trees.ts'
 import { findHiddenFiles } from './hidden-files.ts'
 import { codexHomeRules, literal } from './ignored/well-known.ts'
 import { IndexLook } from './index-look.ts'
+import type { KnownTreeGit } from './known/known-tree.ts'
+import { LastFingerprint } from './known/last-fingerprint.ts'
 import { coversMoreThanTests, isBelow, type ProtectedGlobs, protectedGlobs } from './protected-files.ts'
 import {
   forgetReplaced,
   hideInDiffs,
+  MAX_FILE_SIZE,
   stageUnread,
   type UnreadFile,
   UnreadFiles,
@@ -73,7 +77,7 @@ export async function openFingerprints(options: FingerprintOptions): Promise<Fin
     },
   )
   await hideInDiffs(git, options)
-  return new Fingerprints(git, options)
+  return new Fingerprints(git, { ...options, isKnowable: await hasModesAndLinks(git) })
 }
 
 /** Opens the fingerprints without the run lock, on a copy of the index; `null` if none have been taken yet. */
@@ -96,11 +100,6 @@ export class Fingerprints {
   #working: PrivateGit
   #signal: AbortSignal | undefined
   readonly #never: readonly string[]
-  /** `.codex-flow/runtime` relative to git's top. */
-  readonly #runtime: readonly string[]
-  /** What is left out by rules; `#own`: but for what codex keeps for itself. */
-  readonly #rules: readonly string[]
-  readonly #own: readonly string[]
   readonly #onWarning: (message: string) => void
   readonly #told = new Set<string>()
   readonly #unread: UnreadFiles
@@ -112,12 +111,20 @@ export class Fingerprints {
   /** The file of exclude rules by which ignored files count or not; null: by what is ignored now. */
   #ignoredBy: string | null = null
   #isToBeReadAgain = false
-  /** The tree of the present index; `null` if not known. */
+  /** The last fingerprint; `null` if the index may be another. */
   #tree: string | null = null
+  /** Single objects of the private git directory. */
+  readonly objects: LooseObjects
+  readonly #isKnowable: boolean
+  readonly #maxFileSize: number
+  readonly #last = new LastFingerprint()
 
-  constructor(git: PrivateGit, options: FingerprintOptions) {
+  constructor(git: PrivateGit, options: FingerprintOptions & { isKnowable?: boolean }) {
     const { gitDir, directory, leaveOut = [], onWarning = () => {} } = options
     this.#git = git
+    this.objects = new LooseObjects(git)
+    this.#isKnowable = options.isKnowable ?? false
+    this.#maxFileSize = options.maxFileSize ?? MAX_FILE_SIZE
     this.#directory = directory
     this.#working = git
     this.#onWarning = onWarning
@@ -125,13 +132,13 @@ export class Fingerprints {
     const runtime = join(directory, RUNTIME_FOLDER)
     const never = [join(directory, '.codemachine'), runtime, gitDir, ...leaveOut]
     this.#never = never.flatMap(path => relativeToTop(git.setting.directory, path))
-    this.#runtime = relativeToTop(git.setting.directory, runtime).map(toLatin1)
-    this.#own = this.#never.map(excludeRule)
+    const own = this.#never.map(excludeRule)
     const ofCodex = options.codexHome === undefined ? [] : relativeToTop(git.setting.directory, options.codexHome)
-    this.#rules = [...this.#own, ...ofCodex.flatMap(codexHomeRules).map(rule => `--exclude=${rule}`)]
     this.#byGit = new IndexLook({
       git: () => this.#looking,
-      rules: this.#rules,
+      own,
+      rules: [...own, ...ofCodex.flatMap(codexHomeRules).map(rule => `--exclude=${rule}`)],
+      runtime: relativeToTop(git.setting.directory, runtime).map(toLatin1),
       ignoredBy: () => this.#ignoredBy,
       warn: line => this.#warn(line),
     })
@@ -185,6 +192,8 @@ export class Fingerprints {
     }
     // The index is broken, or the person's git has deleted a borrowed object: read every file again.
     this.#tree = null
+    this.#last.forget()
+    this.objects.forget()
     return writeToPrivateGit(this.git.gitDir, async () => {
       await repairPrivateGit(this.git)
       await removeIndex(this.git)
@@ -242,10 +251,10 @@ export class Fingerprints {
   }
 
   async #forgetIgnored(): Promise<void> {
-    const args = ['ls-files', '-c', '-i', '-z', '--exclude-standard', ...this.#rules, ...this.#byGit.within]
+    const args = ['ls-files', '-c', '-i', '-z', '--exclude-standard', ...this.#byGit.rules, ...this.#byGit.within]
     const ignored = splitAtNul(await this.#byGit.list(args))
     if (ignored.length === 0) return
-    const committed = new Set((await this.#committed()).map(entry => entry.slice(entry.indexOf('\t') + 1)))
+    const committed = new Set((await this.#byGit.committed()).map(entry => entry.slice(entry.indexOf('\t') + 1)))
     const gone = ignored.filter(path => !committed.has(path))
     this.#tree = null
     const force = ['update-index', '--force-remove', '-z', '--stdin']
@@ -262,27 +271,33 @@ export class Fingerprints {
    * `GitStopped` once the signal is aborted.
    */
   async leftOut(signal?: AbortSignal): Promise<ChangedPaths> {
-    const args = ['ls-files', '-o', '-z', '--directory', '--no-empty-directory', ...this.#own, ...this.#byGit.within]
-    // Nothing hangs on it: what git would wait at is the next fingerprint's to say.
-    const listed = await runGit(stoppable(this.git, signal).setting, args).catch((error: unknown) => {
-      if (error instanceof UserError) return null
-      throw error
-    })
-    const found = listed?.ok ? splitAtNul(listed.stdout) : []
-    const paths = found.filter(path => !this.#isPassedOver(path))
+    const never = this.#never.map(toLatin1)
+    const known = this.#last.leftOut(path => never.some(each => isBelow(path, each) || path === each))
+    const paths = (known ?? (await this.#byGit.leftOut(stoppable(this.git, signal)))).filter(
+      path => !this.#isPassedOver(path),
+    )
     const top = toLatin1(this.git.prefix).length
-    return { paths: paths.slice(0, MOST_PATHS).map(path => fromLatin1(path.slice(top))), count: paths.length }
+    return firstOf(paths.map(path => path.slice(top)))
   }
 
   /** The paths that differ between two fingerprints; none, with a warning, if the older one no longer exists. */
   async changed(before: string, after: string): Promise<ChangedPaths> {
     if (before === after) return { paths: [], count: 0 }
+    const known = this.#last.changed(before, after)
+    if (known !== null) return firstOf(known)
     const args = ['diff-tree', '-r', '-z', '--name-only', '--no-renames', '--end-of-options', before, after]
     const { ok, stdout } = await this.mending(git => runGit(git.setting, args))
     if (!ok)
       this.#warn('An earlier fingerprint of the work directory is gone: what has changed since cannot be listed.')
-    const paths = ok ? splitAtNul(stdout) : []
-    return { paths: paths.slice(0, MOST_PATHS).map(fromLatin1), count: paths.length }
+    return firstOf(ok ? splitAtNul(stdout) : [])
+  }
+
+  /**
+   * Whether everything in `tree` that is not in `base` has been stored by `objects` since: then the private git directory has
+   * it, and it is what its ids say.
+   */
+  hasGrown(base: string, tree: string): boolean {
+    return this.#last.hasGrown(base, tree)
   }
 
   /** Whether an untracked file, latin1, relative to git's top, is no work of anybody's. */
@@ -305,6 +320,8 @@ export class Fingerprints {
   }
 
   async #take(): Promise<string> {
+    const known = await this.#takeFromMemory()
+    if (known !== null) return known
     if (this.#isToBeReadAgain) await this.#beginIndexAnew()
     if (!(await this.#hasIndex())) await this.#seed()
     if (this.#mayHaveUnread) await this.#forgetReplaced()
@@ -318,9 +335,56 @@ export class Fingerprints {
     this.#tree = null
     for (const path of await stagePaths(this.#looking, differences)) this.#warn(`${fromLatin1(path)} cannot be read.`)
     await this.#stageUnread(unread)
-    this.#tree = await this.#writeTree()
+    this.#tree = await this.#byGit.writeTree()
     this.#isToBeReadAgain = false
     return this.#tree
+  }
+
+  /** Takes it by what is known of the last one; null if git has to. */
+  async #takeFromMemory(): Promise<string | null> {
+    const before = this.#tree
+    const isPlain = !this.#mayHaveUnread && this.hidden.length === 0 && !this.#isToBeReadAgain && !this.#isReadOnly
+    const canBeKnown = this.#isKnowable && this.#last.isOfUse && isPlain && before !== null
+    if (!canBeKnown && !this.#last.isKnown) return null
+    this.#tree = null
+    if (canBeKnown) this.#tree = await this.#last.next(before, this.#ways)
+    else await this.#last.letGo(this.#ways)
+    return this.#tree
+  }
+
+  /** What is asked of git where it is not known. */
+  get #ways(): KnownTreeGit {
+    return {
+      git: this.#looking,
+      objects: this.objects,
+      list: what => (what === 'files' ? this.#byGit.untracked() : this.#byGit.folders()),
+      listHidden: () => this.#lookForHidden(),
+      lookAtIndex: () => this.#lookAtIndex(),
+      run: (args, input) => runGitOrThrow(this.#looking.setting, args, input),
+      isPassedOver: path => this.#isPassedOver(path),
+      rules: this.#ruleFiles,
+      maxFileSize: this.#maxFileSize,
+    }
+  }
+
+  /** Null where files differ whose content is not read, or a repository has to be opened. */
+  async #lookAtIndex(): Promise<IndexDifferences | null> {
+    const [known, untracked] = await Promise.all([this.#byGit.known(), this.#byGit.untracked()])
+    if (untracked.some(path => path.endsWith('/'))) return null
+    const added = untracked.filter(path => !this.#isPassedOver(path))
+    const { read, unread } = await this.#unread.divide(this.#looking, [...known.present, ...added], known.unread)
+    return unread.length > 0 || known.unread.size > 0 ? null : { gone: known.gone, present: read }
+  }
+
+  /** Files outside of what is looked at whose rules decide what counts there. */
+  get #ruleFiles(): string[] {
+    const { setting, prefix } = this.git
+    const above = prefix.split('/').slice(0, -1)
+    const folders = above.map((_, depth) => join(setting.directory, ...above.slice(0, depth)))
+    return [
+      ...(this.#ignoredBy === null ? [] : [this.#ignoredBy]),
+      ...folders.map(folder => join(folder, '.gitignore')),
+    ]
   }
 
   /** Has every file that was in the index be read again: ignored ones, too, which no look finds. */
@@ -351,18 +415,8 @@ export class Fingerprints {
 
   /** Adds the files of the person's commit to a new index: they count even if an ignore rule matches them. */
   async #seed(): Promise<void> {
-    const files = await this.#committed()
+    const files = await this.#byGit.committed()
     if (files.length > 0) await this.#byGit.addEntries(files)
-  }
-
-  /** The files of the person's commit, as `git ls-tree` lists them. */
-  async #committed(): Promise<string[]> {
-    const { repository, setting } = this.#looking
-    const commit = repository === null ? null : (await readHead(repository)).commit
-    if (commit === null) return []
-    const { ok, stdout } = await runGit(setting, ['ls-tree', '-r', '-z', '--full-tree', commit, ...this.#byGit.within])
-    const isRuntime = (entry: string) => this.#runtime.some(each => isBelow(entry.slice(entry.indexOf('\t') + 1), each))
-    return splitAtNul(ok ? stdout : '').filter(entry => !entry.startsWith('160000 ') && !isRuntime(entry))
   }
 
   /**
@@ -374,7 +428,7 @@ export class Fingerprints {
     if (seen.present.length < MANY_FILES || this.#isToBeReadAgain) return seen
     // They would be read otherwise.
     await this.#stageUnread(seen.unread)
-    await runGit(this.#looking.setting, ['update-index', '-q', '--split-index', '--refresh'])
+    await runGit(this.#looking.setting, ['update-index', '-q', '--refresh'])
     const again = await this.#look()
     return { ...again, unread: [...seen.unread, ...again.unread] }
   }
@@ -406,15 +460,6 @@ export class Fingerprints {
     })
   }
 
-  async #writeTree(): Promise<string> {
-    const { setting, prefix, objectFormat } = this.#looking
-    const args = ['write-tree', ...(prefix === '' ? [] : [`--prefix=${prefix}`])]
-    const result = await runGit(setting, args)
-    if (result.ok) return result.stdout.trim()
-    if (prefix !== '' && /prefix .* not found/s.test(result.stderr)) return EMPTY_TREE[objectFormat]
-    throw new GitError(args, result)
-  }
-
   #warn(message: string): void {
     if (this.#told.has(message)) return
     this.#told.add(message)
@@ -442,6 +487,11 @@ function excludeRule(inside: string): string {
 function relativeToTop(top: string, path: string): string[] {
   const inside = relative(top, path)
   return inside === '' || inside.startsWith('..') ? [] : [inside.split(sep).join('/')]
+}
+
+/** The first of latin1 paths, and how many there are. */
+function firstOf(paths: readonly string[]): ChangedPaths {
+  return { paths: paths.slice(0, MOST_PATHS).map(fromLatin1), count: paths.length }
 }
 
 const MOST_PATHS = 50

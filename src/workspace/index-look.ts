@@ -1,26 +1,35 @@
-import { fromLatin1, GitError, runGit, runGitOrThrow, splitAtNul } from './git/git.ts'
-import { EMPTY_BLOB } from './git/objects.ts'
+import { UserError } from '../base/errors.ts'
+import { fromLatin1, GitError, readHead, runGit, runGitOrThrow, splitAtNul } from './git/git.ts'
+import { EMPTY_BLOB, EMPTY_TREE } from './git/objects.ts'
 import type { PrivateGit } from './git/private-git.ts'
 import type { IndexDifferences } from './git/trees.ts'
+import { isBelow } from './protected-files.ts'
 import { UNREAD_MODE } from './unread-files.ts'
 
 interface IndexLookOptions {
   /** The private git for one look. */
   git: () => PrivateGit
-  /** Exclude rules of what is never included. */
+  /** Exclude rules of what is never included; `own`: but for what codex keeps for itself. */
   rules: readonly string[]
+  own: readonly string[]
+  /** `.codex-flow/runtime`, latin1, relative to git's top. */
+  runtime: readonly string[]
   /** The file of exclude rules by which ignored files count or not; null: by what is ignored now. */
   ignoredBy: () => string | null
   /** Told each line that git warns with. */
   warn: (line: string) => void
 }
 
-/** What a work directory has that the index of a private git directory does not, as git finds it. Paths are latin1, relative to git's top. */
+/** The index of a private git directory against its work directory, as git compares them. Paths are latin1, relative to git's top. */
 export class IndexLook {
   readonly #options: IndexLookOptions
 
   constructor(options: IndexLookOptions) {
     this.#options = options
+  }
+
+  get rules(): readonly string[] {
+    return this.#options.rules
   }
 
   get #git(): PrivateGit {
@@ -48,9 +57,19 @@ export class IndexLook {
 
   /** The files that are not in it and count; a nested repository that is not open as one path that ends in `/`. */
   async untracked(): Promise<string[]> {
+    return await this.#notInIndex([])
+  }
+
+  /** The folders of which nothing is in it, and that are not ignored, as paths that end in `/`; none that lies in another one. */
+  async folders(): Promise<string[]> {
+    return (await this.#notInIndex(['--directory'])).filter(path => path.endsWith('/'))
+  }
+
+  async #notInIndex(options: readonly string[]): Promise<string[]> {
+    const { rules, ignoredBy: file } = this.#options
     const listed = async (by: string) =>
-      splitAtNul(await this.list(['ls-files', '-o', '-z', by, ...this.#options.rules, ...this.within]))
-    const ignoredBy = this.#options.ignoredBy()
+      splitAtNul(await this.list(['ls-files', '-o', '-z', ...options, by, ...rules, ...this.within]))
+    const ignoredBy = file()
     if (ignoredBy === null) return await listed('--exclude-standard')
     const by = ['--exclude-standard', `--exclude-from=${ignoredBy}`]
     return [...new Set((await Promise.all(by.map(listed))).flat())]
@@ -60,6 +79,39 @@ export class IndexLook {
   get within(): readonly string[] {
     const { prefix } = this.#git
     return prefix === '' ? [] : ['--', prefix]
+  }
+
+  /** What is in none of the files that count: a folder of which nothing counts ends in `/`. */
+  async leftOut({ setting }: PrivateGit): Promise<string[]> {
+    const { own } = this.#options
+    const args = ['ls-files', '-o', '-z', '--directory', '--no-empty-directory', ...own, ...this.within]
+    // Nothing hangs on it: what git would wait at is the next fingerprint's to say.
+    const listed = await runGit(setting, args).catch((error: unknown) => {
+      if (error instanceof UserError) return null
+      throw error
+    })
+    return listed?.ok ? splitAtNul(listed.stdout) : []
+  }
+
+  /** The files of the person's commit, as `git ls-tree` lists them. */
+  async committed(): Promise<string[]> {
+    const { repository, setting } = this.#git
+    const commit = repository === null ? null : (await readHead(repository)).commit
+    if (commit === null) return []
+    const { ok, stdout } = await runGit(setting, ['ls-tree', '-r', '-z', '--full-tree', commit, ...this.within])
+    const { runtime } = this.#options
+    const isRuntime = (entry: string) => runtime.some(each => isBelow(entry.slice(entry.indexOf('\t') + 1), each))
+    return splitAtNul(ok ? stdout : '').filter(entry => !entry.startsWith('160000 ') && !isRuntime(entry))
+  }
+
+  /** Writes the tree of the work directory in the index, and answers its id. */
+  async writeTree(): Promise<string> {
+    const { setting, prefix, objectFormat } = this.#git
+    const args = ['write-tree', ...(prefix === '' ? [] : [`--prefix=${prefix}`])]
+    const result = await runGit(setting, args)
+    if (result.ok) return result.stdout.trim()
+    if (prefix !== '' && /prefix .* not found/s.test(result.stderr)) return EMPTY_TREE[objectFormat]
+    throw new GitError(args, result)
   }
 
   /**

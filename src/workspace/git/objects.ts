@@ -1,7 +1,9 @@
-import { readdir, rm } from 'node:fs/promises'
-import { join } from 'node:path'
+import { mkdir, open, readdir, rename, rm } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { messageOf } from '../../base/errors.ts'
 import { treeRevision } from './commits.ts'
 import { GitError, runGit, runGitOrThrow, toLatin1 } from './git.ts'
+import { syncPath } from './loose-objects.ts'
 import { type PrivateGit, withOwnObjectsOnly, withoutIndex } from './private-git.ts'
 
 /**
@@ -41,9 +43,11 @@ async function verify(git: PrivateGit, pack: string): Promise<void> {
   throw new GitError(args, result)
 }
 
-/** Combines packs and loose objects if there are more than 12 packs. Deletes no object. */
+/** Combines packs and loose objects if there are more than 12 packs, or about 2,000 loose objects. Deletes no object. */
 export async function repackObjects(git: PrivateGit): Promise<void> {
-  if ((await ownPacks(git)).length <= MOST_PACKS) return
+  // Of the 256 folders of loose objects one tells of all, as for `git gc`.
+  const some = await readdir(join(git.gitDir, 'objects', '17')).catch(() => [])
+  if (some.length <= MOST_LOOSE / 256 && (await ownPacks(git)).length <= MOST_PACKS) return
   const setting = withOwnObjectsOnly(git)
   const { ok } = await runGit(setting, [...FSYNC_ALL, ...ONE_THREAD, 'repack', '-d', '-q', '--geometric=2'])
   // git before 2.32.
@@ -55,6 +59,26 @@ export async function pruneObjects(git: PrivateGit): Promise<void> {
   const setting = withOwnObjectsOnly(git)
   await runGitOrThrow(setting, [...FSYNC_ALL, ...ONE_THREAD, 'repack', '-a', '-d', '-q'])
   await runGitOrThrow(setting, ['prune', '--expire=now'])
+}
+
+/**
+ * Sets a reference in a private git directory, so that it is on the disk when this resolves. Throws a `GitError` if it cannot be
+ * written. The caller holds the run lock.
+ */
+export async function writeReference({ gitDir }: Pick<PrivateGit, 'gitDir'>, name: string, id: string): Promise<void> {
+  const path = join(gitDir, name)
+  // As git names what it has not finished: it is removed where this is killed.
+  const lock = `${path}.lock`
+  try {
+    await mkdir(dirname(path), { recursive: true })
+    await using file = await open(lock, 'wx')
+    await file.writeFile(`${id}\n`)
+    await file.sync()
+    await rename(lock, path)
+    await syncPath(dirname(path))
+  } catch (error) {
+    throw new GitError(['update-ref', name], { ok: false, stdout: '', stderr: messageOf(error) })
+  }
 }
 
 /** The ids of the files and folders in `after` that differ from `before` at the same path. */
@@ -75,10 +99,11 @@ async function ownPacks({ gitDir }: PrivateGit): Promise<string[]> {
 }
 
 /** Git options that write objects to disk before the reference to them. */
-export const FSYNC_ALL = ['-c', 'core.fsync=all']
+const FSYNC_ALL = ['-c', 'core.fsync=all']
 const ONE_THREAD = ['-c', 'pack.threads=1']
 const FAST_PACK = [...FSYNC_ALL, ...ONE_THREAD, '-c', 'pack.writeReverseIndex=false', '-c', 'pack.compression=1']
 const MOST_PACKS = 12
+const MOST_LOOSE = 2_000
 const deleted = '000000'
 const submodule = '160000'
 

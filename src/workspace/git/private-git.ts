@@ -97,6 +97,12 @@ export function withOwnObjectsOnly(git: PrivateGit): GitSetting {
   return withoutBorrowedObjects(withoutIndex(git))
 }
 
+/** Whether the file system of a work directory has modes and links, so that a look at a file says what git would say of it. */
+export async function hasModesAndLinks({ gitDir }: PrivateGit): Promise<boolean> {
+  const config = await readFile(join(gitDir, 'config'), 'utf8').catch(() => '')
+  return /^\s*filemode = true$/m.test(config) && !/^\s*symlinks = false$/m.test(config)
+}
+
 /** Recreates a git directory that has become unusable; leaves a good one alone. */
 export async function repairPrivateGit(git: PrivateGit): Promise<void> {
   const excludes = await readFile(join(git.gitDir, 'info', 'exclude'), 'latin1').catch(() => '')
@@ -260,7 +266,7 @@ function init({ gitDir, setting, objectFormat }: PrivateGitLocation): Promise<Gi
   return runGit({ ...setting, directory: gitDir, env }, ['init', '--quiet', '--bare', '--template=', format, '.'])
 }
 
-/** `splitIndex`: of 50,000 files, one change then costs 15 ms to write in place of 40. */
+/** The index is one file, which is read here; written it is only where what has changed is not known (`KnownTree`). */
 async function writeConfig(gitDir: string): Promise<void> {
   const path = join(gitDir, 'config')
   const [probed = ''] = (await readFile(path, 'utf8')).split(OWN_CONFIG_MARK)
@@ -272,9 +278,9 @@ async function writeConfig(gitDir: string): Promise<void> {
 \tattributesFile = ${empty}
 \texcludesFile = ${empty}
 \tautocrlf = false
-\tsplitIndex = true${sep === '/' ? ALLOW_NTFS_NAMES : ''}
-[splitIndex]
-\tsharedIndexExpire = 1.day.ago
+\tsplitIndex = false${sep === '/' ? ALLOW_NTFS_NAMES : ''}
+[index]
+\tversion = 2
 [gc]
 \tauto = 0
 [maintenance]

@@ -3,9 +3,9 @@ import type { TreeChanges } from '../../core/events/events.ts'
 import type { Fingerprints } from '../fingerprint.ts'
 import { GitBlocked } from '../git/blocking-files.ts'
 import { type NewCommit, newCommits } from '../git/commits.ts'
-import { GitError, readHead, runGit, runGitOrThrow, writeToPrivateGit } from '../git/git.ts'
-import { FSYNC_ALL, repackObjects } from '../git/objects.ts'
-import { type PrivateGit, withoutIndex } from '../git/private-git.ts'
+import { GitError, readHead, runGit, writeToPrivateGit } from '../git/git.ts'
+import { repackObjects, writeReference } from '../git/objects.ts'
+import { type PrivateGit, withOwnObjectsOnly, withoutIndex } from '../git/private-git.ts'
 import { gitErrorAsUserError, refName, type Savepoint, SavepointStore } from './savepoint-store.ts'
 
 /** A savepoint to be made. */
@@ -39,7 +39,7 @@ interface SavepointsOptions {
   isReplayed?: (session: string) => Promise<boolean>
 }
 
-type SavedFingerprints = Pick<Fingerprints, 'git' | 'readAgain'>
+type SavedFingerprints = Pick<Fingerprints, 'git' | 'readAgain' | 'objects' | 'hasGrown'>
 
 /** A session's savepoints: the newest, the tree of the first, and the changes between; `null` if not compared yet. */
 interface Chain {
@@ -97,8 +97,8 @@ export class SavepointWriter extends SavepointStore implements AsyncDisposable {
     const words = 'What is there now cannot be kept, so nothing is changed'
     return await gitErrorAsUserError(words, () =>
       this.#writing(async () => {
-        await this.own(tree, base)
-        const commit = await this.#commit(made)
+        const commit = this.#commit(made)
+        await this.#put(tree, base, undefined)
         await this.#name(made, commit)
         return { ...made, id: `before-rewind-${round}`, commit }
       }),
@@ -149,15 +149,15 @@ export class SavepointWriter extends SavepointStore implements AsyncDisposable {
     const first = chain?.first ?? tree
     const parent = (same === null ? chain?.newest.commit : same.newest.parent) ?? null
     const made = { session, round, tree, parent, at: wholeSeconds(at), head }
-    const [commits, commit] = await Promise.all([
+    if (parent !== null && !(await this.#fingerprints.objects.has({ setting: withOwnObjectsOnly(this.#git) }, parent)))
+      throw gone(parent)
+    const commit = same?.newest.commit ?? this.#commit(made)
+    const [commits, changes] = await Promise.all([
       newCommits(this.#git, before?.head ?? null, head),
-      same?.newest.commit ?? this.#commit(made),
-      same === null ? this.own(tree, base, signal) : null,
-    ])
-    const [changes] = await Promise.all([
       same?.changes ?? this.#changesSince(first, tree),
-      isThere ? null : this.#name(made, commit),
+      same === null ? this.#put(tree, base, signal) : null,
     ])
+    if (!isThere) await this.#name(made, commit)
     this.#chains.set(session, { newest: { ...made, commit, id: `${session}/${round}` }, first, changes })
     return { commit, tree, changes, head, commits }
   }
@@ -195,20 +195,27 @@ export class SavepointWriter extends SavepointStore implements AsyncDisposable {
     return repository === null ? null : (await readHead(repository)).commit
   }
 
-  async #commit(made: Omit<Savepoint, 'id' | 'commit'>): Promise<string> {
-    const { session, round, tree, parent, at, head } = made
-    const setting = withoutIndex(this.#git)
-    const env = { ...setting.env, ...identity(at) }
+  /** Puts all objects of a tree on the disk that the private git directory lacks against `base`, and what was written last. */
+  async #put(tree: string, base: string | null, signal: AbortSignal | undefined): Promise<void> {
+    const { objects } = this.#fingerprints
+    if (base === null || !this.#fingerprints.hasGrown(base, tree)) await this.own(tree, base, signal)
+    await objects.sync()
+  }
+
+  /** Stores the commit; `#put` puts it on the disk. */
+  #commit({ session, round, tree, parent, at, head }: Omit<Savepoint, 'id' | 'commit'>): string {
+    // A fixed author, so that a savepoint does not reveal who ran it, and equal savepoints have equal hashes.
+    const who = `codemachine <codemachine@localhost> ${Math.floor(at / 1000)} +0000`
+    const parents = parent === null ? '' : `parent ${parent}\n`
     const words = session === null ? `before rewind ${round}` : `after round ${round} of ${session}`
     const message = `codemachine: ${words}\n\nHead: ${head ?? 'none'}\n`
-    const parents = parent === null ? [] : ['-p', parent]
-    const args = [...FSYNC_ALL, 'commit-tree', '--no-gpg-sign', ...parents, '-F', '-', tree]
-    return (await runGitOrThrow({ ...setting, env }, args, message)).trim()
+    const text = `tree ${tree}\n${parents}author ${who}\ncommitter ${who}\n\n${message}`
+    return this.#fingerprints.objects.write('commit', Buffer.from(text))
   }
 
   /** Sets the reference; to be called when all objects are on disk. */
   async #name(made: Pick<Savepoint, 'session' | 'round'>, commit: string): Promise<void> {
-    await runGitOrThrow(withoutIndex(this.#git), [...FSYNC_ALL, 'update-ref', '--no-deref', refName(made), commit])
+    await writeReference(this.#git, refName(made), commit)
   }
 
   #writing<T>(write: () => Promise<T>): Promise<T> {
@@ -225,16 +232,12 @@ function onlyOnce(tell: (message: string) => void): (message: string) => void {
   }
 }
 
-/** A fixed author, so that a savepoint does not reveal who ran it, and equal savepoints have equal hashes. */
-function identity(at: number): NodeJS.ProcessEnv {
-  const date = `@${Math.floor(at / 1000)} +0000`
-  return Object.fromEntries(
-    ['AUTHOR', 'COMMITTER'].flatMap(role => [
-      [`GIT_${role}_NAME`, 'codemachine'],
-      [`GIT_${role}_EMAIL`, 'codemachine@localhost'],
-      [`GIT_${role}_DATE`, date],
-    ]),
-  )
+function gone(commit: string): GitError {
+  return new GitError(['cat-file', '-e', commit], {
+    ok: false,
+    stdout: '',
+    stderr: 'There is no such savepoint any more.',
+  })
 }
 
 function wholeSeconds(at: number): number {

@@ -1,0 +1,85 @@
+import { createHash } from 'node:crypto'
+import { readFileSync, statSync } from 'node:fs'
+import type { PrivateGitLocation } from './private-git.ts'
+
+/** A file of an index: its mode and object, and what its file looked like when git read it. */
+export interface IndexedFile {
+  /** Latin1, relative to git's top. */
+  path: string
+  /** As in a tree: `100644`, `100755`, `120000`, … */
+  mode: string
+  id: string
+  /** The inode and the size modulo 2^32; the times in ms, as `Stats` has them. */
+  ino: number
+  size: number
+  mtimeMs: number
+  ctimeMs: number
+}
+
+/** The files of an index in git's order, and when it was written, Unix time in ms. */
+export interface IndexFile {
+  files: readonly IndexedFile[]
+  writtenMs: number
+}
+
+/**
+ * Reads an index of version 2 in one file, as git writes it in a private git directory. Null for any other: none, a split or
+ * sparse one, one that is damaged, or has files of which something else is known (a merge, a submodule, a file not read).
+ */
+export function readIndexFile(path: string, objectFormat: PrivateGitLocation['objectFormat']): IndexFile | null {
+  try {
+    const { mtimeMs } = statSync(path)
+    const files = parse(readFileSync(path), objectFormat)
+    return files === null ? null : { files, writtenMs: mtimeMs }
+  } catch {
+    return null
+  }
+}
+
+function parse(bytes: Buffer, objectFormat: PrivateGitLocation['objectFormat']): IndexedFile[] | null {
+  const idBytes = objectFormat === 'sha256' ? 32 : 20
+  const end = bytes.length - idBytes
+  if (end < HEADER_BYTES || bytes.toString('latin1', 0, 4) !== 'DIRC' || bytes.readUInt32BE(4) !== 2) return null
+  if (!createHash(objectFormat).update(bytes.subarray(0, end)).digest().equals(bytes.subarray(end))) return null
+  const files: IndexedFile[] = []
+  let at = HEADER_BYTES
+  for (let left = bytes.readUInt32BE(8); left > 0; left -= 1) {
+    const pathAt = at + STAT_BYTES + idBytes + 2
+    // A stage, or what a later version may say of a file.
+    if ((bytes.readUInt16BE(pathAt - 2) & ~NAME_LENGTH) !== 0) return null
+    const mode = bytes.readUInt32BE(at + 24).toString(8)
+    if (!MODES.has(mode)) return null
+    const pathEnd = bytes.indexOf(0, pathAt)
+    files.push({
+      path: bytes.toString('latin1', pathAt, pathEnd),
+      mode,
+      id: bytes.toString('hex', at + STAT_BYTES, at + STAT_BYTES + idBytes),
+      ino: bytes.readUInt32BE(at + 20),
+      size: bytes.readUInt32BE(at + 36),
+      ctimeMs: inMs(bytes, at),
+      mtimeMs: inMs(bytes, at + 8),
+    })
+    // Entries are padded to a multiple of eight, with one NUL at least.
+    at += (pathEnd - at + 8) & ~7
+  }
+  return hasUnknownExtension(bytes, at, end) ? null : files
+}
+
+/** Those that change what the files are, such as the link to another part of a split index, have names in lower case. */
+function hasUnknownExtension(bytes: Buffer, from: number, end: number): boolean {
+  for (let at = from; at < end; at += 8 + bytes.readUInt32BE(at + 4)) {
+    if (!/^[A-Z]/.test(bytes.toString('latin1', at, at + 1))) return true
+  }
+  return false
+}
+
+/** In the same way as Node makes it of what the system says: the two are compared for being equal. */
+function inMs(bytes: Buffer, at: number): number {
+  return bytes.readUInt32BE(at) * 1e3 + bytes.readUInt32BE(at + 4) / 1e6
+}
+
+const HEADER_BYTES = 12
+/** Of an entry, before its object's id. */
+const STAT_BYTES = 40
+const NAME_LENGTH = 0xfff
+const MODES: ReadonlySet<string> = new Set(['100644', '100755', '120000'])

@@ -1,0 +1,125 @@
+import { createHash } from 'node:crypto'
+import { closeSync, existsSync, mkdirSync, openSync, renameSync, writeSync } from 'node:fs'
+import { open } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { deflateSync } from 'node:zlib'
+import { messageOf, systemErrorCode } from '../../base/errors.ts'
+import { GitError, runGit } from './git.ts'
+import type { PrivateGitLocation } from './private-git.ts'
+
+/** The kinds of objects that are written. */
+type ObjectKind = 'blob' | 'tree' | 'commit'
+
+/** A file, or a folder, of a tree. */
+export interface TreeItem {
+  /** Latin1. */
+  name: string
+  mode: string
+  id: string
+}
+
+/**
+ * Writes single objects to a private git directory, as git itself would: for the few of a round that is less than what it
+ * takes to start one git. What cannot be written is a `GitError`. The caller holds the run lock.
+ */
+export class LooseObjects {
+  readonly #folder: string
+  readonly #format: PrivateGitLocation['objectFormat']
+  /** Those that are not known to be on the disk yet. */
+  readonly #unsynced = new Set<string>()
+  /** The last ones that were written here, so that their content is what their id says. */
+  readonly #written = new Set<string>()
+  #count = 0
+  #hasReused = false
+
+  constructor({ gitDir, objectFormat }: Pick<PrivateGitLocation, 'gitDir' | 'objectFormat'>) {
+    this.#folder = join(gitDir, 'objects')
+    this.#format = objectFormat
+  }
+
+  /** Stores an object, if there is none such yet, and answers its id. It need not be on the disk before `sync`. */
+  write(kind: ObjectKind, content: Buffer): string {
+    const header = Buffer.from(`${kind} ${content.length}\0`)
+    const id = createHash(this.#format).update(header).update(content).digest('hex')
+    if (this.#written.has(id)) return id
+    const path = this.#pathOf(id)
+    this.#unsynced.add(id)
+    if (existsSync(path)) this.#hasReused = true
+    else {
+      this.#store(path, deflateSync(Buffer.concat([header, content]), { level: 1 }))
+      if (this.#written.size > MOST_REMEMBERED) this.#written.clear()
+      this.#written.add(id)
+    }
+    return id
+  }
+
+  /** Stores a tree of these items, in git's order of them, and answers its id. */
+  writeTree(items: readonly TreeItem[]): string {
+    const parts = items.flatMap(({ mode, name, id }) => [
+      Buffer.from(`${mode.replace(/^0/, '')} ${name}\0`, 'latin1'),
+      Buffer.from(id, 'hex'),
+    ])
+    return this.write('tree', Buffer.concat(parts))
+  }
+
+  /** Whether one was found to be there since the last call: nobody has looked whether its content is what its id says. */
+  hasReused(): boolean {
+    const hasReused = this.#hasReused
+    this.#hasReused = false
+    return hasReused
+  }
+
+  /** Whether an object is there; git is asked only of one that lies in no file of its own. */
+  async has({ setting }: Pick<PrivateGitLocation, 'setting'>, id: string): Promise<boolean> {
+    return existsSync(this.#pathOf(id)) || (await runGit(setting, ['cat-file', '-e', id])).ok
+  }
+
+  /** Forgets what has been written: the directory is made anew. */
+  forget(): void {
+    this.#written.clear()
+    this.#unsynced.clear()
+  }
+
+  /** Resolves when all that was written before is on the disk. */
+  async sync(): Promise<void> {
+    const ids = [...this.#unsynced]
+    const paths = ids.map(id => this.#pathOf(id))
+    await Promise.all([...paths, ...new Set(paths.map(dirname)), this.#folder].map(syncPath))
+    for (const id of ids) this.#unsynced.delete(id)
+  }
+
+  #pathOf(id: string): string {
+    return join(this.#folder, id.slice(0, 2), id.slice(2))
+  }
+
+  #store(path: string, bytes: Buffer): void {
+    this.#count += 1
+    // As git names what it has not finished, so that it is removed where this is killed.
+    const temporary = join(dirname(path), `tmp_obj_codemachine-${this.#count}`)
+    try {
+      mkdirSync(dirname(path), { recursive: true })
+      const fd = openSync(temporary, 'w', 0o444)
+      try {
+        for (let at = 0; at < bytes.length; ) at += writeSync(fd, bytes, at)
+      } finally {
+        closeSync(fd)
+      }
+      renameSync(temporary, path)
+    } catch (error) {
+      throw new GitError(['hash-object', '-w'], { ok: false, stdout: '', stderr: messageOf(error) })
+    }
+  }
+}
+
+const MOST_REMEMBERED = 5_000
+
+/** Resolves when a file, or the names in a folder, are on the disk. One that has gone meanwhile lies in a pack, where git has put it there. */
+export async function syncPath(path: string): Promise<void> {
+  try {
+    await using file = await open(path, 'r')
+    await file.datasync()
+  } catch (error) {
+    // Windows opens no folders, and needs none of this for them.
+    if (!['ENOENT', 'EISDIR', 'EPERM', 'EACCES', 'EINVAL'].includes(systemErrorCode(error) ?? '')) throw error
+  }
+}

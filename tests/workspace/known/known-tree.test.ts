@@ -1,0 +1,104 @@
+import type { ChildProcess } from 'node:child_process'
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
+import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest'
+import { type Fingerprints, openFingerprints } from '../../../src/workspace/fingerprint.ts'
+import { isSettled } from '../../../src/workspace/known/known-files.ts'
+import { openSavepoints } from '../../../src/workspace/savepoints/savepoint-writer.ts'
+import { compareWithGit } from './random-work.ts'
+
+let base: string
+let work: string
+
+beforeEach(() => {
+  base = realpathSync(mkdtempSync(join(tmpdir(), 'known-')))
+  work = join(base, 'work')
+  mkdirSync(work)
+})
+
+afterEach(() => rmSync(base, { recursive: true, force: true }))
+
+describe('a fingerprint that is taken by what is known of the last one', () => {
+  it.each([1, 2, 3, 4, 408])('is the one that git alone takes, whatever is done there (%i)', async seed => {
+    await compareWithGit(seed, 15)
+  })
+
+  it('is so among thousands of files, too', async () => {
+    await compareWithGit(11, 8, 4_200)
+  })
+
+  it('starts no git while no name comes, and one savepoint one git', async () => {
+    const { prints, calls } = await openCounted()
+    await using savepoints = openSavepoints(prints)
+    write('a', '1')
+    write('folder/b', '1')
+    const keep = async (round: number) => {
+      const kept = await savepoints.keep({ session: '20261121_1', round, tree: await prints.take(), at: round * 1000 })
+      return kept?.changes.files
+    }
+    await keep(0)
+    await prints.take()
+    calls()
+    await prints.take()
+    write('a', '2')
+    rmSync(join(work, 'folder/b'))
+    const changed = await prints.take()
+    expect(await prints.changed(changed, changed)).toEqual({ paths: [], count: 0 })
+    await prints.leftOut()
+    expect(calls()).toEqual([])
+    expect(await keep(1)).toBe(2)
+    expect(calls()).toEqual(['diff-tree'])
+  })
+
+  it('reads a file again that may have been written after the look in the same step of the clock', () => {
+    const at = 1_795_000_000_000
+    const written = (beforeMs: number) => ({ ctimeMs: at - beforeMs, mtimeMs: at - beforeMs })
+    expect([0, 10, 30].map(ms => isSettled(written(ms + 0.5), at))).toEqual([false, false, true])
+    // Where times are whole seconds, a step may be two of them.
+    expect([0, 2_000, 3_000].map(ms => isSettled(written(ms), at))).toEqual([false, false, true])
+    // A clock that was set back, or a program that has set the time of writing.
+    expect(isSettled(written(-5_000), at)).toBe(false)
+    expect(isSettled({ ctimeMs: at - 30.5, mtimeMs: at + 9_000 }, at)).toBe(true)
+  })
+
+  it('keeps a file that is ignored since, also where git has to look at last', async () => {
+    const { prints } = await openCounted()
+    write('a', '1')
+    await prints.take()
+    write('kept.txt', '1')
+    const seen = await prints.take()
+    await prints.take()
+    write('.gitignore', 'kept.txt\n')
+    const ignored = await prints.take()
+    prints.indexHasChanged()
+    expect(await prints.take()).toBe(ignored)
+    expect(await prints.changed(seen, ignored)).toEqual({ paths: ['.gitignore'], count: 1 })
+  })
+})
+
+/** Fingerprints, and the git commands that were run since it was asked last. */
+async function openCounted(): Promise<{ prints: Fingerprints; calls: () => string[] }> {
+  const started: ChildProcess[] = []
+  const note = (message: unknown) => {
+    if (typeof message === 'object' && message !== null && 'process' in message)
+      started.push(message.process as ChildProcess)
+  }
+  subscribe('child_process', note)
+  onTestFinished(() => void unsubscribe('child_process', note))
+  const env = { PATH: process.env.PATH, HOME: base }
+  const prints = await openFingerprints({ gitDir: join(base, 'git'), directory: work, repository: null, env })
+  return {
+    prints,
+    calls: () =>
+      started.splice(0).map(({ spawnargs }) => spawnargs.find(word => COMMANDS.has(word)) ?? spawnargs.join(' ')),
+  }
+}
+
+const COMMANDS = new Set(['ls-files', 'diff-files', 'update-index', 'write-tree', 'diff-tree', 'cat-file', 'ls-tree'])
+
+function write(path: string, text: string): void {
+  mkdirSync(join(work, path, '..'), { recursive: true })
+  writeFileSync(join(work, path), text)
+}
