@@ -1,5 +1,7 @@
 import { readFile, rm, writeFile } from 'node:fs/promises'
-import { build, type Metafile, type Plugin, transform } from 'esbuild'
+import { isBuiltin } from 'node:module'
+import { build, type Plugin, transform } from 'esbuild'
+import { parseSync } from 'oxc-parser'
 import { minify } from 'rolldown/utils'
 import { writeDeclarations } from './declarations.ts'
 import { readWithoutFile, thirdParty } from './third-party.ts'
@@ -71,15 +73,10 @@ const { metafile } = await build({
   metafile: true,
   plugins: [lightStart, withoutDeveloperTools, shortNamesOfLibraries],
   logLevel: 'warning',
-  // What CommonJS dependencies expect to find.
-  banner: {
-    js: [
-      "import { createRequire as __createRequire } from 'node:module';",
-      'const require = __createRequire(import.meta.url), __filename = import.meta.filename, __dirname = import.meta.dirname;',
-    ].join(''),
-  },
 })
-await shortenInside(metafile)
+for (const file of Object.keys(metafile.outputs).filter(each => each.endsWith('.js'))) {
+  await writeFile(file, withoutImportsOfNode(file, await shortenedInside(file, await readFile(file, 'utf8'))))
+}
 // What is in which file, for the tests; it is not packed.
 await writeFile('dist/metafile.json', JSON.stringify(metafile))
 
@@ -91,16 +88,38 @@ if (problems.length > 0) process.exitCode = 1
 else await writeDeclarations('dist')
 
 /** Short names for what is declared inside functions, which no stack trace shows: esbuild does that for all names or none. */
-async function shortenInside({ outputs }: Metafile): Promise<void> {
-  const files = Object.keys(outputs).filter(file => file.endsWith('.js'))
-  for (const file of files) {
-    const { code, errors } = await minify(file, await readFile(file, 'utf8'), {
-      module: true,
-      compress: false,
-      mangle: { toplevel: false, keepNames: true },
-      codegen: { removeWhitespace: true },
-    })
-    for (const { message } of errors) throw new Error(`${file}: ${message}`)
-    await writeFile(file, code)
-  }
+async function shortenedInside(file: string, source: string): Promise<string> {
+  const { code, errors } = await minify(file, source, {
+    module: true,
+    compress: false,
+    mangle: { toplevel: false, keepNames: true },
+    codegen: { removeWhitespace: true },
+  })
+  for (const { message } of errors) throw new Error(`${file}: ${message}`)
+  return code
+}
+
+/**
+ * Node's own modules are asked of `process` in place of being imported: an import reads all that a module exports, and
+ * so loads what nobody has asked for (of `node:fs` its promises and all streams, of `node:crypto` the whole of
+ * WebCrypto). CommonJS dependencies find a `require` that knows the same modules.
+ */
+function withoutImportsOfNode(file: string, code: string): string {
+  const imports = parseSync(file, code).module.staticImports.filter(each => isBuiltin(each.moduleRequest.value))
+  const asked = imports.flatMap(({ entries, moduleRequest }) => {
+    const named = entries.flatMap(({ importName, localName }) =>
+      importName.kind === 'Name' ? [`${importName.name}:${localName.value}`] : [],
+    )
+    const whole = entries.flatMap(({ importName, localName }) => (importName.kind === 'Name' ? [] : [localName.value]))
+    return [...whole, ...(named.length === 0 ? [] : [`{${named}}`])].map(
+      local => `${local}=__builtin(${JSON.stringify(moduleRequest.value)})`,
+    )
+  })
+  const needsRequire = code.includes('typeof require')
+  if (asked.length === 0 && !needsRequire) return code
+  const declared = ['__builtin=globalThis.process.getBuiltinModule', ...asked]
+  if (needsRequire) declared.push('require=__builtin')
+  const rest = imports.toReversed().reduce((text, { start, end }) => text.slice(0, start) + text.slice(end), code)
+  const program = /^#!.*\n/.exec(rest)?.[0] ?? ''
+  return `${program}const ${declared};${rest.slice(program.length)}`
 }

@@ -1,5 +1,6 @@
 import { globSync, readdirSync, readFileSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
+import { isBuiltin } from 'node:module'
 import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { parseSync } from 'oxc-parser'
@@ -27,6 +28,16 @@ test('what reads the environment while it is loaded is imported by the two entry
 
 test('execa is imported where it runs a program, and by no file at once', () => {
   expect(importersOf('execa')).toEqual([])
+})
+
+test('no file of the bundle imports a module of Node: an import loads all that the module can have loaded', () => {
+  const files = globSync('dist/*.js', { cwd: ROOT })
+  expect(files).toContain('dist/entry.js')
+  const imported = files.flatMap(file => {
+    const { module } = parseSync(file, readFileSync(join(ROOT, file), 'utf8'))
+    return module.staticImports.map(({ moduleRequest }) => moduleRequest.value).filter(isBuiltin)
+  })
+  expect(imported).toEqual([])
 })
 
 /** Tells of every module that a process and what it starts load. */
