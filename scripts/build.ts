@@ -1,6 +1,7 @@
 import { readFile, rm, writeFile } from 'node:fs/promises'
 import { isBuiltin } from 'node:module'
-import { build, type Plugin, transform } from 'esbuild'
+import { resolve } from 'node:path'
+import { type BuildOptions, build, type Metafile, type Plugin, transform } from 'esbuild'
 import { parseSync } from 'oxc-parser'
 import { minify } from 'rolldown/utils'
 import { writeDeclarations } from './declarations.ts'
@@ -34,7 +35,7 @@ const withoutDeveloperTools: Plugin = {
 
 /**
  * Short names in what is not ours: a third of the package is libraries. Our functions and classes keep theirs: a stack
- * trace is to be read (`shortenInside`).
+ * trace is to be read (`shortenedInside`).
  */
 const shortNamesOfLibraries: Plugin = {
   name: 'short-names-of-libraries',
@@ -49,31 +50,28 @@ const shortNamesOfLibraries: Plugin = {
   },
 }
 
-// One bundle in a few chunks: a start reads four files instead of four hundred, which is most of its time and memory.
-await rm('dist', { recursive: true, force: true })
-const { metafile } = await build({
-  entryPoints: {
-    bin: 'src/bin.ts',
-    'codex-flow': 'src/codex-flow.ts',
-    entry: 'src/cli/entry.ts',
-    index: 'src/index.ts',
+/** Of our manifest nothing is read but the version. */
+const versionAlone: Plugin = {
+  name: 'version-alone',
+  setup(builds) {
+    const ours = resolve('package.json')
+    builds.onLoad({ filter: /[\\/]package\.json$/ }, async ({ path }) => {
+      if (path !== ours) return null
+      const { version }: { version: string } = JSON.parse(await readFile(path, 'utf8'))
+      return { contents: JSON.stringify({ version }), loader: 'json' }
+    })
   },
-  outdir: 'dist',
-  bundle: true,
-  splitting: true,
-  format: 'esm',
-  platform: 'node',
-  target: 'node22.12',
-  external: ['./entry.js'],
-  jsx: 'automatic',
-  define: { 'process.env.NODE_ENV': '"production"' },
-  minifySyntax: true,
-  minifyWhitespace: true,
-  legalComments: 'linked',
-  metafile: true,
-  plugins: [lightStart, withoutDeveloperTools, shortNamesOfLibraries],
-  logLevel: 'warning',
-})
+}
+
+await rm('dist', { recursive: true, force: true })
+// What is typed is one small file, which answers --version by itself.
+const typed = await bundle({ bin: 'src/bin.ts', 'codex-flow': 'src/codex-flow.ts' }, { external: ['./entry.js'] })
+// All else is one bundle in a few chunks: a start reads few files instead of four hundred, which is most of its time and memory.
+const loaded = await bundle({ entry: 'src/cli/entry.ts', index: 'src/index.ts' }, { splitting: true })
+const metafile: Metafile = {
+  inputs: { ...typed.inputs, ...loaded.inputs },
+  outputs: { ...typed.outputs, ...loaded.outputs },
+}
 for (const file of Object.keys(metafile.outputs).filter(each => each.endsWith('.js'))) {
   await writeFile(file, withoutImportsOfNode(file, await shortenedInside(file, await readFile(file, 'utf8'))))
 }
@@ -86,6 +84,30 @@ await writeFile('dist/THIRD-PARTY.txt', text)
 for (const problem of problems) console.error(problem)
 if (problems.length > 0) process.exitCode = 1
 else await writeDeclarations('dist')
+
+async function bundle(
+  entryPoints: Record<string, string>,
+  options: Pick<BuildOptions, 'external' | 'splitting'>,
+): Promise<Metafile> {
+  const { metafile } = await build({
+    ...options,
+    entryPoints,
+    outdir: 'dist',
+    bundle: true,
+    format: 'esm',
+    platform: 'node',
+    target: 'node22.12',
+    jsx: 'automatic',
+    define: { 'process.env.NODE_ENV': '"production"' },
+    minifySyntax: true,
+    minifyWhitespace: true,
+    legalComments: 'linked',
+    metafile: true,
+    plugins: [lightStart, withoutDeveloperTools, shortNamesOfLibraries, versionAlone],
+    logLevel: 'warning',
+  })
+  return metafile
+}
 
 /** Short names for what is declared inside functions, which no stack trace shows: esbuild does that for all names or none. */
 async function shortenedInside(file: string, source: string): Promise<string> {

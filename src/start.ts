@@ -1,4 +1,3 @@
-import module from 'node:module'
 import { version } from './base/package.ts'
 
 // Only what every Node since 12 reads may stand here: the sentence below is for those that are too old.
@@ -15,12 +14,21 @@ export async function start(process: NodeJS.Process, program: 'codemachine' | 'c
     )
     process.exitCode = 2
   } else if (process.argv.length === 3 && (process.argv[2] === '--version' || process.argv[2] === '-V')) {
-    process.stdout.write(`${version}\n`)
+    writeAtOnce(process, `${version}\n`)
   } else {
-    module.enableCompileCache()
+    process.getBuiltinModule('node:module').enableCompileCache()
     // A separate file, so that nothing of it is read before the check above.
     const entry = './entry.js'
     const { main } = await import(entry)
     await main(process, program)
+  }
+}
+
+/** Without `process.stdout`, which brings all of Node's streams with it, where the terminal or pipe takes it so. */
+function writeAtOnce(process: NodeJS.Process, text: string): void {
+  try {
+    process.getBuiltinModule('node:fs').writeSync(1, text)
+  } catch {
+    process.stdout.write(text)
   }
 }

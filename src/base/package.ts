@@ -1,13 +1,12 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import packageJson from '../../package.json' with { type: 'json' }
 
 /**
  * The directory of our own package: the nearest one at or above this module whose package.json is named `codemachine`.
  * The same from `src/`, from the bundled `dist/` and from an installed copy.
  */
-export const packageRoot = findPackageRoot(dirname(fileURLToPath(import.meta.url)))
+export const packageRoot = /* @__PURE__ */ findPackageRoot()
 
 /** The absolute path of a file of our own package, given from its root (`settings.js`). */
 export function packageFile(path: string): string {
@@ -19,7 +18,8 @@ export function loadPrompt(name: string): string {
   return readFileSync(packageFile(join('prompts', `${name}.md`)), 'utf8')
 }
 
-function findPackageRoot(start: string): string {
+function findPackageRoot(): string {
+  const start = import.meta.dirname
   for (let folder = start; ; folder = dirname(folder)) {
     if (packageName(join(folder, 'package.json')) === 'codemachine') return folder
     if (folder === dirname(folder)) throw new Error(`No package.json of codemachine at or above ${start}`)

@@ -23,7 +23,9 @@ test('--version says the version, and nothing else', async () => {
 })
 
 test.each(['20.20.2', '22.11.0', '18.0.0'])('on Node %s one sentence says that it is too old', async version => {
-  const pretend = `Object.defineProperty(process.versions, 'node', { value: '${version}' }); await import(${JSON.stringify(BIN)})`
+  const pretend = `Object.defineProperty(process.versions, 'node', { value: '${version}' })
+process.getBuiltinModule = undefined
+await import(${JSON.stringify(BIN)})`
   const { code, stdout, stderr } = await node('--input-type=module', '-e', pretend)
   expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
   expect(stderr).toBe(
