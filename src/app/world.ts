@@ -3,8 +3,7 @@ import type { Clock } from '../base/clock.ts'
 import { type Redactor, redactorOf } from '../base/redactor.ts'
 import type { EngineKinds } from '../core/contracts/engine.ts'
 import type { TemplateKinds } from '../core/contracts/template.ts'
-import type { Records } from '../records/records.ts'
-import { openRedactor, secretVariables } from '../secrets/secrets.ts'
+import { secretVariables } from '../secrets/variables.ts'
 
 /**
  * What a program hands to codemachine: the only way to the machine outside, without a terminal. `src/index.ts` makes it of
@@ -45,14 +44,6 @@ export function directoryOf(
 /** Takes the secrets of the environment out of what is shown. */
 export function redactorOfEnvironment({ env }: Pick<World, 'env'>): Redactor {
   return redactorOf(secretVariables(env))
-}
-
-/** Takes the secrets of the environment, and those of a project, out of what is shown of it. */
-export function redactorOfProject(
-  { env, clock }: Pick<World, 'env' | 'clock'>,
-  { secrets }: Pick<Records, 'secrets'>,
-): Redactor {
-  return openRedactor({ env, codexHome: null, project: secrets, clock })
 }
 
 /**

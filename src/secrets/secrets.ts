@@ -5,6 +5,7 @@ import { messageOf, systemErrorCode } from '../base/errors.ts'
 import { type Redactor, redactorOf, type Secret } from '../base/redactor.ts'
 import { isShortSecret, problemOfKey, problemOfValue } from '../core/contracts/secrets.ts'
 import { readBoundedNow, stampOf } from '../platform/files.ts'
+import { nameLooksSecret, secretVariables, valueLooksSecret } from './variables.ts'
 
 /** A redactor that learns secrets while it is used. */
 export interface LearningRedactor extends Redactor {
@@ -79,44 +80,6 @@ const LOOK_MS = 200
 /** Tokens that are remembered, and secrets of a project; the oldest are forgotten first. More than codex renews in a night. */
 const MOST_KEPT = 200
 
-/**
- * The secrets in an environment: of variables whose names look secret or are among `keys`, and what is secret in the
- * addresses in any variable.
- */
-export function secretVariables(env: Readonly<NodeJS.ProcessEnv>, keys: readonly string[] = []): Secret[] {
-  const secrets: Secret[] = []
-  for (const [name, value = ''] of Object.entries(env)) {
-    const isSecret = keys.includes(name) ? isUncommon(value) : nameLooksSecret(name) && valueLooksSecret(name, value)
-    if (isSecret) secrets.push({ name, value })
-    for (const secret of secretsInAddresses(value)) secrets.push({ name, value: secret })
-  }
-  return secrets
-}
-
-/** Passwords, and tokens in the place of the user, as they are written and as they are meant. */
-function secretsInAddresses(text: string): string[] {
-  return [...text.matchAll(ADDRESS)].flatMap(([, user = '', password = '']) => {
-    const secret = isUncommon(password) ? password : looksLikeToken(user) ? user : null
-    return secret === null ? [] : [...new Set([secret, decoded(secret)])].filter(isUncommon)
-  })
-}
-
-// Without the scheme: to look for its beginning takes long in a long text that has none.
-const ADDRESS = /:\/\/([^\s:/@?#"]*)(?::([^\s/@]*))?@/g
-
-/** False for the names of persons and services: `git`, `deploying-machine`. */
-function looksLikeToken(user: string): boolean {
-  return user.length >= 20 && /\d/.test(user) && /[a-z]/i.test(user)
-}
-
-function decoded(text: string): string {
-  try {
-    return decodeURIComponent(text)
-  } catch {
-    return text
-  }
-}
-
 const MOST_BYTES = 1024 * 1024
 
 /**
@@ -186,58 +149,3 @@ function looksRandom(text: string): boolean {
     /^[\w.~+/=-]{32,}$/.test(text) && /\d/.test(text) && !/^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text)
   )
 }
-
-/** Whether a variable or a key of this name is likely to hold a secret: `MY_API_TOKEN2`, `dbPassword`, not `KEYBOARD`. */
-function nameLooksSecret(name: string): boolean {
-  const words = wordsOf(name)
-  // `TOKEN_FILE`, `KEY_SIZE`: about a secret, and none.
-  if (ABOUT_SECRETS.has(words.at(-1) ?? '')) return false
-  return words.some(word => SECRET_WORDS.has(word) || SECRET_ENDINGS.test(word))
-}
-
-/** Whether the value of this name can be a secret: long enough, not a common word, not a path. */
-function valueLooksSecret(name: string, value: string): boolean {
-  return isUncommon(value) && (!looksLikePath(value.trim()) || NEVER_PATH.test(wordsOf(name).join('')))
-}
-
-/** At least 8 characters, and not a common word. */
-function isUncommon(value: string): boolean {
-  const text = value.trim()
-  return text.length >= 8 && !PLAIN_WORDS.has(text.toLowerCase())
-}
-
-/** In capitals, without the numbers at their ends: `apiKey2` is `API` and `KEY`. */
-function wordsOf(name: string): string[] {
-  return name
-    .replace(/([a-z0-9])([A-Z])/g, '$1_$2')
-    .toUpperCase()
-    .split(/[^A-Z0-9]+/)
-    .map(word => word.replace(/\d+$/, ''))
-    .filter(word => word !== '')
-}
-
-function looksLikePath(text: string): boolean {
-  // A key in base64 may begin with a slash, and hold more of them.
-  if (/^\/[A-Za-z0-9+/=]{31,}$/.test(text) && (/[+=]/.test(text) || text.lastIndexOf('/') === 0)) return false
-  return /^(?:\/|~[\w.-]*\/|\.{1,2}\/|[A-Za-z]:[\\/]|\\\\)[^\n]*$/.test(text)
-}
-
-/** Names of keys in base64, which cannot always be told from a path. */
-const NEVER_PATH = /SECRETACCESSKEY$/
-const SECRET_WORDS: ReadonlySet<string> = new Set(
-  'AUTH BEARER COOKIE CREDENTIAL CREDENTIALS CREDS JWT KEY KEYS PASS PAT PWD SECRETS TOKENS WEBHOOK'.split(' '),
-)
-const SECRET_ENDINGS =
-  /(?:PASSWORDS?|PASSWD|PASSPHRASE|SECRET|TOKEN|CREDENTIALS?|SSHPASS|(?:API|ACCESS|PRIVATE|SECRET)KEYS?)$/
-const ABOUT_SECRETS: ReadonlySet<string> = new Set(
-  `AGENT ALGORITHM BACKEND COUNT DIR DIRECTORY DOMAIN ENABLED ENDPOINT EXPIRES EXPIRY FILE FILENAME FOLDER FORMAT HELPER
-  LENGTH LIMIT MAX METHOD MODE NAME PATH PROVIDER SIZE SOCK SOCKET STORE TTL TYPE`.split(/\s+/),
-)
-/** Values of settings, the usual passwords of development set-ups, and user names that stand beside a token. */
-const PLAIN_WORDS: ReadonlySet<string> = new Set(
-  `disabled enabled required optional undefined external internal automatic interactive anonymous password
-  keychain osxkeychain keyring gnome-keyring development production localhost changeme plaintext username
-  postgres postgresql wordpress mysqlroot rootroot testtest passw0rd password1 password123 admin123 adminadmin
-  minioadmin 12345678 123456789 secretsecret supersecret
-  x-access-token x-oauth-basic`.split(/\s+/),
-)

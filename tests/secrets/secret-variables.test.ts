@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { secretVariables } from '../../src/secrets/secrets.ts'
+import { secretVariables } from '../../src/secrets/variables.ts'
 import { cpuMs } from '../support/cpu-time.ts'
 
 const VALUE = 'x7f-0123456789'

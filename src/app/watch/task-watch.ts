@@ -21,7 +21,8 @@ import {
   parseBoardTasks,
 } from '../../workspace/memory/tasks-file.ts'
 import { latestSession } from '../find.ts'
-import { redactorOfProject, type World } from '../world.ts'
+import { redactorOfProject } from '../secrets/redactor.ts'
+import type { World } from '../world.ts'
 
 /** Where a session's memory lies: its folder, and the work directory with that folder in it. Absolute paths. */
 export interface BoardPlace {

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { findSession, latestSession, newestSessions } from '../../app/find.ts'
-import { redactorOfProject } from '../../app/world.ts'
+import { redactorOfProject } from '../../app/secrets/redactor.ts'
 import { UserError } from '../../base/errors.ts'
 import type { Redactor } from '../../base/redactor.ts'
 import type { Recorded } from '../../core/events/events.ts'
