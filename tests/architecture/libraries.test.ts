@@ -52,7 +52,7 @@ registerHooks({
 })
 `
 
-test('a run and --version do not load execa; what is no part of a round does', async () => {
+test('a run and --version load few files, and not execa; what is no part of a round does', async () => {
   const dist = join(ROOT, 'dist')
   const chunks = readdirSync(dist).filter(
     name => name.endsWith('.js') && readFileSync(join(dist, name), 'utf8').includes('isGracefullyCanceled'),
@@ -76,6 +76,7 @@ test('a run and --version do not load execa; what is no part of a round does', a
   const run = await loadedBy('run', 0, '--no-keep-awake', 'build X')
   expect(run).toContain('entry.js')
   expect(ofExeca(run)).toEqual([])
+  expect(run.filter(name => /^chunk-/.test(name)).length).toBeLessThan(15)
   const version = await loadedBy('version', 0, '--version')
   expect(version).toContain('bin.js')
   expect(ofExeca(version)).toEqual([])
