@@ -24,6 +24,32 @@ const lightStart: Plugin = {
   },
 }
 
+/**
+ * Modules of Node that our own sources need for one thing or another, if at all, and that bring many others with them: each
+ * is loaded at the first call of one of its functions.
+ */
+const loadedAtFirstCall: Plugin = {
+  name: 'loaded-at-first-call',
+  setup(builds) {
+    builds.onResolve({ filter: /^node:(crypto|child_process)$/ }, ({ path, importer, kind }) =>
+      kind === 'import-statement' && importer.startsWith(resolve('src')) ? { path, namespace: 'first-call' } : null,
+    )
+    builds.onLoad({ filter: /./, namespace: 'first-call' }, async ({ path }) => {
+      const names = Object.entries(await import(path)).flatMap(([name, value]) =>
+        typeof value === 'function' && /^[a-z]/.test(name) && name !== 'default' ? [name] : [],
+      )
+      return {
+        contents: `const node = () => globalThis.process.getBuiltinModule('${path}')
+const promisified = Symbol.for('nodejs.util.promisify.custom')
+const late = name => Object.defineProperty((...given) => node()[name](...given), promisified, {
+  get: () => node()[name][promisified],
+})
+${names.map(name => `export const ${name} = /* @__PURE__ */ late('${name}')`).join('\n')}`,
+      }
+    })
+  },
+}
+
 /** Ink looks for its developer tools where the person's own environment says `DEV=true`, and complains without them. */
 const withoutDeveloperTools: Plugin = {
   name: 'without-developer-tools',
@@ -77,6 +103,7 @@ const OF_A_RUN = [
 const LOADED_TOGETHER = {
   help: ['src/cli/entry.ts'],
   look: [...OF_EVERY_COMMAND, 'src/cli/commands/look.ts'],
+  lookAtSession: [...OF_EVERY_COMMAND, 'src/cli/commands/look.ts', 'src/app/watch/task-watch.ts'],
   ask: [...OF_EVERY_COMMAND, 'src/cli/commands/ask.ts'],
   run: OF_A_RUN,
   endOfRun: [...OF_A_RUN, 'src/app/reports.ts', 'src/report/page.ts'],
@@ -125,7 +152,7 @@ async function bundle(
     minifyWhitespace: true,
     legalComments: 'linked',
     metafile: true,
-    plugins: [lightStart, withoutDeveloperTools, shortNamesOfLibraries, versionAlone],
+    plugins: [lightStart, loadedAtFirstCall, withoutDeveloperTools, shortNamesOfLibraries, versionAlone],
     logLevel: 'warning',
   })
   return metafile
