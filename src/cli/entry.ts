@@ -1,4 +1,4 @@
-import { writeSync } from 'node:fs'
+import { fstatSync, writeSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { type Command, CommanderError } from 'commander'
 // It reads the environment of the process while it is loaded, so only the doors may import it.
@@ -34,9 +34,7 @@ export async function main(process: NodeJS.Process, program: CliContext['program
       endNow(signal === 'SIGTERM' ? 143 : 130)
     })
   }
-  // A reader that has gone away (`| head`, a closed terminal) ends the printing, not the work.
-  for (const stream of [process.stdin, process.stdout, process.stderr]) stream.on('error', () => {})
-  const context: BareContext = {
+  const surroundings: Omit<BareContext, keyof Terminal> = {
     program,
     env: process.env,
     cwd,
@@ -47,9 +45,6 @@ export async function main(process: NodeJS.Process, program: CliContext['program
     node: process.versions.node,
     pid: process.pid,
     ownsProcess: true,
-    stdin: process.stdin,
-    stdout: process.stdout,
-    stderr: process.stderr,
     clock: systemClock,
     engines: OWN_ENGINES,
     signal: ending.signal,
@@ -72,6 +67,7 @@ export async function main(process: NodeJS.Process, program: CliContext['program
       endNow: () => endNow(130),
     },
   }
+  const context: BareContext = Object.assign(terminalOf(process), surroundings)
   const fail = (error: unknown) => {
     tellOfEnd()
     const exitCode = showError(error, context)
@@ -88,6 +84,53 @@ export async function main(process: NodeJS.Process, program: CliContext['program
     process.exitCode ??= exitCode
   } catch (error) {
     fail(error)
+  }
+}
+
+type Terminal = Pick<BareContext, 'stdin' | 'stdout' | 'stderr' | 'helpOutput'>
+
+/** Columns of a help that no terminal shows. */
+const NO_TERMINAL = 80
+
+/**
+ * The streams of a process, and the way of a help to stdout. Each stream is opened when it is asked for: it brings its
+ * part of Node's library with it, without which a help does.
+ */
+function terminalOf(process: NodeJS.Process): Terminal {
+  const opened = new Set<'stdin' | 'stdout' | 'stderr'>()
+  const open = <Name extends 'stdin' | 'stdout' | 'stderr'>(name: Name): NodeJS.Process[Name] => {
+    const stream = process[name]
+    // A reader that has gone away (`| head`, a closed terminal) ends the printing, not the work.
+    if (!opened.has(name)) stream.on('error', () => {})
+    opened.add(name)
+    return stream
+  }
+  return {
+    get stdin() {
+      return open('stdin')
+    },
+    get stdout() {
+      return open('stdout')
+    },
+    get stderr() {
+      return open('stderr')
+    },
+    helpOutput: {
+      write: text => writeWhole(text, rest => open('stdout').write(rest)),
+      // What is no such device is no terminal either.
+      columns: () => (fstatSync(1).isCharacterDevice() && open('stdout').isTTY ? open('stdout').columns : NO_TERMINAL),
+    },
+  }
+}
+
+/** Writes a text to stdout, without the stream as far as the terminal, pipe or file takes it so; `write` gets the rest. */
+function writeWhole(text: string, write: (rest: Buffer) => void): void {
+  const bytes = Buffer.from(text)
+  let done = 0
+  try {
+    while (done < bytes.length) done += writeSync(1, bytes, done)
+  } catch {
+    write(bytes.subarray(done))
   }
 }
 
@@ -127,9 +170,11 @@ function writeAsFarAsPossible(fd: number, text: string): void {
 export async function runCommandLine(context: BareContext, args: readonly string[]): Promise<number> {
   let exitCode = 0
   const build = context.program === 'codex-flow' ? buildFlowProgram : buildProgram
-  const program = build(context, code => {
+  const ended = (code: number) => {
     exitCode = code
-  })
+  }
+  // What completes is told of every command.
+  const program = args[0] === 'complete' ? build(context, ended) : build(context, ended, args)
   await addCompletions(program, args)
   try {
     await program.parseAsync([...args], { from: 'user' })

@@ -1,5 +1,4 @@
 import { resolve } from 'node:path'
-import { addAbortSignal } from 'node:stream'
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import { Interrupted, UserError } from '../base/errors.ts'
 import { problemOfPrompt } from '../base/text.ts'
@@ -158,6 +157,7 @@ export async function readBytes(
   { stdin, signal }: Pick<CliContext, 'stdin' | 'signal'>,
   mostBytes: number,
 ): Promise<Buffer | null> {
+  const { addAbortSignal } = await import('node:stream')
   const chunks: Buffer[] = []
   let length = 0
   try {

@@ -59,14 +59,34 @@ Exit codes:
 `
 
 /** What a command line is read with; `templates` left out: those of codemachine itself. */
-export type BareContext = Omit<CliContext, 'templates'> & Partial<Pick<CliContext, 'templates'>>
+export type BareContext = Omit<CliContext, 'templates'> &
+  Partial<Pick<CliContext, 'templates'>> & {
+    /** How a help comes to stdout; left out: through the stream. */
+    helpOutput?: {
+      write(text: string): void
+      /** How many fit in a line. */
+      columns(): number
+    }
+  }
 
 /**
  * The whole command line. What a command imports is loaded when it is called.
  * @param ended told with which exit code a command has ended
+ * @param typed what was typed: a command that is not among its words is listed, without its options and the commands
+ *   below it. Left out: nothing is known of it, and every command has all that it has
  */
-export function buildProgram(context: BareContext, ended: (exitCode: number) => void): Command {
+export function buildProgram(
+  context: BareContext,
+  ended: (exitCode: number) => void,
+  typed?: readonly string[],
+): Command {
   const program = bareProgram(context)
+  if (typed !== undefined) {
+    const words = new Set(typed)
+    program.createCommand = name =>
+      name === undefined || words.has(name) ? new Command(name) : new ListedCommand(name)
+  }
+  program
     .description('Leave a coding agent to work overnight; find the work done, and proven, in the morning.')
     .argument('[goal...]', 'what to work on; - reads it from standard input')
     .addHelpText('after', EXAMPLES)
@@ -103,9 +123,42 @@ export function buildFlowProgram(context: BareContext, ended: (exitCode: number)
   return program
 }
 
+/** Nothing of it was typed: its line in a help, and its name where a mistyped one is like it, are all that is seen of it. */
+class ListedCommand extends Command {
+  override option(): this {
+    return this.addOption()
+  }
+
+  /** The first stands for all: a line of a help says only whether there are any. */
+  override addOption(): this {
+    return this.options.length === 0 ? super.addOption(new Option('--any')) : this
+  }
+
+  override command(): never {
+    return UNSEEN as never
+  }
+}
+
+/** Stands for each command below one that was not typed. */
+class UnseenCommand extends ListedCommand {
+  override addOption(): this {
+    return this
+  }
+
+  override argument(): this {
+    return this
+  }
+
+  override addArgument(): this {
+    return this
+  }
+}
+
+const UNSEEN = new UnseenCommand()
+
 /** The program that was typed, with its help and version, and without a command. */
 function bareProgram(context: BareContext): Command {
-  const { program, stdout, stderr } = context
+  const { program, helpOutput } = context
   return new Command(program)
     .version(version, '-V, --version', 'show the version')
     .helpOption('-h, --help', 'show this help')
@@ -113,8 +166,9 @@ function bareProgram(context: BareContext): Command {
     .enablePositionalOptions()
     .exitOverride()
     .configureOutput({
-      writeOut: text => stdout.write(text),
-      writeErr: text => stderr.write(inOwnWords(text, program)),
+      writeOut: text => (helpOutput ?? context.stdout).write(text),
+      ...(helpOutput && { getOutHelpWidth: () => helpOutput.columns(), getOutHasColors: () => false }),
+      writeErr: text => context.stderr.write(inOwnWords(text, program)),
     })
     .hook('preAction', refuseFlagsBefore)
 }
@@ -256,6 +310,7 @@ const UNKNOWN = /^error: unknown command '(.+?)'/s
 
 /** Has a command, and each below it, say in a sentence what an argument is that was left out, and what a mistyped command may mean. */
 function sayInSentences(command: Command): void {
+  if (command instanceof ListedCommand) return
   for (const each of command.commands) sayInSentences(each)
   command.configureOutput({
     outputError: (text, write) => {

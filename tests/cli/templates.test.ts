@@ -151,6 +151,15 @@ test('a variable that says otherwise is named', async () => {
   )
 })
 
+test('a help says of the commands that were not typed what it says where every command has all that it has', async () => {
+  await using place = await makePlace()
+  const program = (typed?: readonly string[]) => buildProgram(place.context, () => {}, typed)
+  expect(program(['--help']).helpInformation()).toBe(program().helpInformation())
+  const queueOf = (of: Command) => of.commands.find(each => each.name() === 'queue')
+  expect(queueOf(program(['queue', '--help']))?.helpInformation()).toBe(queueOf(program())?.helpInformation())
+  expect(queueOf(program(['--help']))?.commands).toEqual([])
+})
+
 test('the templates that the help names are those that there are', async () => {
   await using place = await makePlace()
   const choices = (path: readonly string[]) => {
