@@ -29,22 +29,24 @@ export async function writeReports(
   commands: CommandContext,
 ): Promise<{ html: string | null; problems: readonly string[] }> {
   const { folder } = sessionFolder(places)
-  const problems: string[] = []
   const attempt = async (path: string, write: () => Promise<void>) => {
     try {
       await write()
-      return path
-    } catch (error) {
-      problems.push(asSentence(`The report could not be written to ${path}: ${messageOf(error)}`))
       return null
+    } catch (error) {
+      return asSentence(`The report could not be written to ${path}: ${messageOf(error)}`)
     }
   }
   const json = join(places.records, 'report.json')
   const md = join(folder, 'report.md')
-  await attempt(json, () => writeWholeFile(json, jsonOf(data)))
-  await attempt(md, () => writeInFolder(places.directory, md, markdownOf(data, commands)))
-  const html = await attempt(pagePath(places), async () => writePage(await pageOf(data, commands), places))
-  return { html, problems }
+  const page = pagePath(places)
+  // Side by side: each waits for the disk, and the page is drawn meanwhile.
+  const problems = await Promise.all([
+    attempt(json, () => writeWholeFile(json, jsonOf(data))),
+    attempt(md, () => writeInFolder(places.directory, md, markdownOf(data, commands))),
+    attempt(page, async () => writePage(await pageOf(data, commands), places)),
+  ])
+  return { html: problems[2] === null ? page : null, problems: problems.filter(problem => problem !== null) }
 }
 
 /** Where the page of a session lies in the work directory. */
