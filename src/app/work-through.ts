@@ -98,7 +98,7 @@ export async function workThrough(
   await using teams = new TeamRecorder({ records, onProblem })
   await using recorder = new RunRecorder({ records, redactor, onProblem })
   const seen = recorder.watching(observer)
-  const shown = { ...seen, view: teams.beside(seen.view) }
+  const shown = { ...seen, view: loadingAhead(teams.beside(seen.view)) }
   await using sessions = await Sessions.open(world, opened, shown, allowance)
   observer.reach?.(sessions)
   using _ = { [Symbol.dispose]: () => observer.reach?.(null) }
@@ -125,6 +125,26 @@ export async function workThrough(
 
 /** The exit code of a run that has used up a limit before what waits. */
 const NOTHING_LEFT = exitCodeOf({ kind: 'limit', limit: 'rounds' })
+
+/**
+ * A view that has what writes a report loaded while a session waits for something else: for its last turn, or for the
+ * proof of a claim. Not before, for that is most of the night.
+ */
+function loadingAhead(view: View): View {
+  return {
+    event: (event, state) => {
+      view.event(event, state)
+      const isLast = event.type === 'turn-started' && state.roundsUsed + 1 === state.limits.rounds
+      // What cannot be loaded is said at the end.
+      if (isLast || event.type === 'done-nominated') void loadReports().catch(() => {})
+    },
+    live: event => view.live(event),
+  }
+}
+
+async function loadReports(): Promise<void> {
+  await Promise.all([import('./reports.ts'), import('../report/page.ts')])
+}
 
 /** Writes the report of a session that has ended. */
 async function reportEnd(

@@ -40,6 +40,22 @@ test('no file of the bundle imports a module of Node: an import loads all that t
   expect(imported).toEqual([])
 })
 
+test('what writes the report is loaded while a claim is proved, and the end does not wait for it', async () => {
+  await using scene = await openScene([round(claimDone)])
+  const { place } = scene
+  const [recorder, log] = [join(place.root, 'recorder.mjs'), join(place.root, 'loaded')]
+  await writeFile(recorder, RECORDER)
+  await writeFile(log, '')
+  // Passes on the claim alone, and once the page is there.
+  const gate = [
+    `grep -rqF '"type":"done-nominated"' '${place.home}/.codemachine/state'`,
+    `for i in $(seq 200); do grep -q /page- '${log}' && exit 0; sleep 0.05; done; exit 1`,
+  ].join(' && ')
+  const env = { LOADED: log, NODE_OPTIONS: `--import ${pathToFileURL(recorder).href}` }
+  const ended = await codemachine(place, ['--no-keep-awake', '--verify', gate, 'build X'], { env })
+  expect(ended).toMatchObject({ exitCode: 0 })
+})
+
 /** Tells of every module that a process and what it starts load. */
 const RECORDER = `
 import { appendFileSync } from 'node:fs'
