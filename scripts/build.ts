@@ -99,15 +99,20 @@ const OF_A_RUN = [
   'src/app/work-through.ts',
   'src/engines/codex/engine.ts',
 ]
-/** What is loaded together, by a command or a part of a run (`joinChunks`). */
+const OF_A_LOOK = [...OF_EVERY_COMMAND, 'src/cli/commands/look.ts']
+/**
+ * What is loaded together, by a command or a part of a run (`joinChunks`). None of these loads what it has no use for; a
+ * command that is not named here may.
+ */
 const LOADED_TOGETHER = {
   help: ['src/cli/entry.ts'],
-  look: [...OF_EVERY_COMMAND, 'src/cli/commands/look.ts'],
-  lookAtSession: [...OF_EVERY_COMMAND, 'src/cli/commands/look.ts', 'src/app/watch/task-watch.ts'],
-  ask: [...OF_EVERY_COMMAND, 'src/cli/commands/ask.ts'],
+  look: OF_A_LOOK,
+  lookAtSession: [...OF_A_LOOK, 'src/app/watch/task-watch.ts'],
+  queueAdd: [...OF_EVERY_COMMAND, 'src/cli/commands/ask.ts', 'src/cli/run-options.ts'],
+  flow: [...OF_EVERY_COMMAND, 'src/cli/commands/flow/look.ts'],
+  team: [...OF_EVERY_COMMAND, 'src/cli/commands/team/look.ts'],
   run: OF_A_RUN,
   endOfRun: [...OF_A_RUN, 'src/app/reports.ts', 'src/report/page.ts'],
-  screen: [...OF_A_RUN, 'src/tui/host/screen-home.ts'],
   library: ['src/index.ts'],
 }
 

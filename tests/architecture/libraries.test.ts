@@ -92,7 +92,7 @@ test('a run and --version load few files, and not execa; what is no part of a ro
   const run = await loadedBy('run', 0, '--no-keep-awake', 'build X')
   expect(run).toContain('entry.js')
   expect(ofExeca(run)).toEqual([])
-  expect(run.filter(name => /^chunk-/.test(name)).length).toBeLessThan(15)
+  expect(run.filter(name => /^chunk-/.test(name)).length).toBeLessThan(25)
   const version = await loadedBy('version', 0, '--version')
   expect(version).toContain('bin.js')
   expect(ofExeca(version)).toEqual([])
