@@ -1,4 +1,5 @@
 import { findSession } from '../../app/find.ts'
+import type { RunOptions } from '../../app/library.ts'
 import { OpenProject } from '../../app/open-project.ts'
 import { UserError } from '../../base/errors.ts'
 import type { QueuedPrompt } from '../../core/contracts/queue.ts'
@@ -37,9 +38,7 @@ const WHAT_IT_DOES = 'What it is doing: codemachine status'
 /** `queue add`. */
 export async function queueAdd(context: CliContext, words: readonly string[], flags: QueueAddFlags): Promise<number> {
   const { template, verify: gates, followUp } = flags
-  // It brings all that reads settings, which no other command here needs.
-  const { runOptionsOf } = await import('../run-options.ts')
-  const { rounds, maxTimeMs: timeMs, maxTokens: tokens, maxCost: cost } = runOptionsOf(flags)
+  const { rounds, maxTimeMs: timeMs, maxTokens: tokens, maxCost: cost } = await limitsOf(flags)
   const { queue, directory, records } = await openHere(context, flags)
   const text = words.length > 0 ? await readText(context, words.join(' ')) : await textOfSpecification()
   const hasLimits = rounds !== undefined || timeMs !== undefined || tokens !== undefined || cost !== undefined
@@ -65,6 +64,13 @@ export type QueueAddFlags = Pick<
 > & {
   /** As typed. */
   template?: string
+}
+
+/** What reads them brings all that reads settings, which nothing else here needs. */
+async function limitsOf(flags: QueueAddFlags): Promise<RunOptions> {
+  const { rounds, maxTime, maxTokens, maxCost } = flags
+  if ([rounds, maxTime, maxTokens, maxCost].every(limit => limit === undefined)) return {}
+  return (await import('../run-options.ts')).runOptionsOf(flags)
 }
 
 function inBrackets(queued: QueuedPrompt): string {
