@@ -167,7 +167,9 @@ function endReview(state: SessionState, event: EventOf<'review-ended'>, at: numb
 
 /** Whether a person has said nothing that the reviewer had not been told. */
 function hasHeardAll({ checking, personSaid }: SessionState): boolean {
-  return checking?.kind !== 'review' || checking.heard === personSaid
+  if (checking?.kind !== 'review') return true
+  const { heard } = checking
+  return heard.length === personSaid.length && heard.every((text, at) => text === personSaid[at])
 }
 
 function reviewsAfter(
