@@ -1,4 +1,5 @@
-import { readFile, rm, writeFile } from 'node:fs/promises'
+import { createHash } from 'node:crypto'
+import { glob, readFile, rm, writeFile } from 'node:fs/promises'
 import { isBuiltin } from 'node:module'
 import { resolve } from 'node:path'
 import { type BuildOptions, build, type Metafile, type Plugin, transform } from 'esbuild'
@@ -152,7 +153,7 @@ async function bundle(
     platform: 'node',
     target: 'node22.12',
     jsx: 'automatic',
-    define: { 'process.env.NODE_ENV': '"production"' },
+    define: { 'process.env.NODE_ENV': '"production"', CODEMACHINE_SOURCE: JSON.stringify(await hashOfSource()) },
     minifySyntax: true,
     minifyWhitespace: true,
     legalComments: 'linked',
@@ -198,4 +199,11 @@ function withoutImportsOfNode(file: string, code: string): string {
   const rest = imports.toReversed().reduce((text, { start, end }) => text.slice(0, start) + text.slice(end), code)
   const program = /^#!.*\n/.exec(rest)?.[0] ?? ''
   return `${program}const ${declared};${rest.slice(program.length)}`
+}
+
+/** Of all that a session is folded by, and of what writes that down. */
+async function hashOfSource(): Promise<string> {
+  const hash = createHash('sha256')
+  for (const path of (await Array.fromAsync(glob('src/**/*.{ts,tsx}'))).toSorted()) hash.update(await readFile(path))
+  return hash.digest('hex')
 }

@@ -8,6 +8,7 @@ import { type AskedQuestion, questionId, questionsOf } from '../records/answers.
 import { foldJournal, isCallSession, isReplayedSession, problemOfSession } from '../records/journal.ts'
 import { type Records, type RecordsPlaces, recordsAround } from '../records/records.ts'
 import { askWhoRuns, readRunLock } from '../records/run-lock.ts'
+import type { SnapshotCheck } from '../records/snapshot.ts'
 import { oneLine } from '../words/safe-text.ts'
 import type { World } from './world.ts'
 
@@ -224,13 +225,14 @@ export async function questionsOrNone(
   }
 }
 
-/** What a session has come to; null if its journal holds none, or cannot be read, or its template throws. */
+/** What a session has come to, as by `foldJournal`; null also if its journal cannot be read, or its template throws. */
 export async function readableState(
   records: Pick<Records, 'journal' | 'templates'>,
   id: string,
+  check: SnapshotCheck = 'whole',
 ): Promise<SessionState | null> {
   try {
-    return await foldJournal(records, id)
+    return await foldJournal(records, id, check)
   } catch (error) {
     problemOfSession(id, error)
     return null

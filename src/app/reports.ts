@@ -31,7 +31,8 @@ export interface EndReport {
 /** Writes the reports of a session that has ended. Never rejects: a session does not fail for its report. */
 export async function reportAtEnd({ records, id, named, resumable }: EndedSession): Promise<EndReport> {
   try {
-    const data = await readReport(records, id, null)
+    // Who ran it has looked at all of a snapshot that another process has left.
+    const data = await readReport(records, id, null, 'ends')
     if (data === null) return noReport(`The journal of ${id} holds no session.`)
     const commands = commandsHere(data, named)
     const places = { id, records: records.sessionFolder(id), directory: records.directory }

@@ -5,10 +5,11 @@ import { isFinished } from '../core/events/outcome.ts'
 import { gatesOfPerson, withoutScope } from '../core/state/scope.ts'
 import { isCall, isKnown, type SessionState, sharesPlan } from '../core/state/state.ts'
 import { pathExists } from '../platform/files.ts'
-import { countRubbish, foldJournal, isReplayedSession, problemOfJournal, problemOfSession } from '../records/journal.ts'
+import { foldAndCount, foldJournal, isReplayedSession, problemOfJournal, problemOfSession } from '../records/journal.ts'
 import { openQueue } from '../records/queue.ts'
 import type { Records } from '../records/records.ts'
 import { readRunner } from '../records/run-lock.ts'
+import type { SnapshotCheck } from '../records/snapshot.ts'
 import { resumeCommand } from '../words/commands.ts'
 import { formatCount, formatSpan } from '../words/numbers.ts'
 import { describeOutcome } from '../words/outcome.ts'
@@ -45,7 +46,7 @@ export async function resumeSession(
 ): Promise<WorkedThrough> {
   const { session, options } = resume
   const id = session === null ? await newestUnfinished(records) : await findSession(records, session)
-  const before = await readSession(records, id)
+  const { state: before } = await readSession(records, id, 'ends')
   refuseCall(before)
   refuseReplay(before)
   refuseUnknown(before)
@@ -79,8 +80,8 @@ async function resumeAlone(
     limitsAtResume(before, options, (await settingsOf(world, records.directory, all)).settings)
   }
   await using opened = await openRun(world, all, listeners)
-  // Read once more: until the lock was taken, another codemachine may have worked on it.
-  const state = await readSession(records, id)
+  // Read once more, and now it counts: until the lock was taken, another codemachine may have worked on it.
+  const { state, rubbish } = await readSession(records, id, 'whole')
   if (state.ended !== null && isFinished(state.ended.outcome)) {
     const how = state.ended.outcome.kind === 'replayed' ? 'was replayed' : 'is done'
     throw new UserError(`${id} ${how}, so there is nothing to go on with.`)
@@ -89,7 +90,7 @@ async function resumeAlone(
   const limits = limitsAtResume(state, options, opened.settings)
   opened.remarks.push(
     ...remarksOnHost(state),
-    ...(await remarksOnJournal(records, id)),
+    ...remarksOnJournal(records.journal(id), rubbish),
     ...(await remarksOnKept(records, state)),
   )
   const own = withoutScope(state)
@@ -116,7 +117,7 @@ async function newestUnfinished(records: Records): Promise<string> {
       const hint = 'To go on with another session, name it; codemachine list shows them.'
       throw new UserError(problem, ids.length > 1 ? { hint } : {})
     }
-    const state = await foldJournal(records, id)
+    const state = await foldJournal(records, id, 'ends')
     if (state === null || isCall(state)) continue
     const isOld = hasPlan && sharesPlan(state)
     const isOpen = (state.ended === null || !isFinished(state.ended.outcome)) && !isOld
@@ -139,12 +140,16 @@ async function refuseOldPlan(records: Records, state: SessionState): Promise<voi
   )
 }
 
-/** What a session has come to; a `UserError` if that cannot be known, or it is one of another work directory. */
-async function readSession(records: Records, id: string): Promise<SessionState> {
-  const state = await foldJournal(records, id)
+/** What a session has come to, and how many lines of its journal are lost; a `UserError` if that cannot be known, or it is one of another work directory. */
+async function readSession(
+  records: Records,
+  id: string,
+  check: SnapshotCheck,
+): Promise<{ state: SessionState; rubbish: number }> {
+  const { state, rubbish } = await foldAndCount(records, id, check)
   if (state === null)
     throw new UserError(`${records.journal(id)} does not say what ${id} is about, so it cannot be gone on with.`)
-  if (state.directory === records.directory) return state
+  if (state.directory === records.directory) return { state, rubbish }
   throw new UserError(`${id} belongs to ${state.directory}, and this is ${records.directory}.`, {
     hint: `To go on with it there: ${resumeCommand(id, state.directory)}`,
   })
@@ -188,11 +193,11 @@ function refuseHiddenOverrides({ id, overrides }: SessionState): void {
   throw new UserError(`${id} began with -c ${hidden}, and what is secret in it is not kept; say each -c again.`)
 }
 
-async function remarksOnJournal(records: Records, id: string): Promise<string[]> {
-  const rubbish = await countRubbish(records.journal(id))
+function remarksOnJournal(path: string, rubbish: number): string[] {
   if (rubbish === 0) return []
-  const lines = formatCount(rubbish, 'line')
-  return [`${lines} of ${records.journal(id)} cannot be read, and what stood there is lost; all else of it counts.`]
+  return [
+    `${formatCount(rubbish, 'line')} of ${path} cannot be read, and what stood there is lost; all else of it counts.`,
+  ]
 }
 
 /** What is others now of what the session began with and has kept. */
@@ -219,7 +224,7 @@ async function newerBuild(
   if (!sharesPlan({ kind })) return null
   const ids = await records.sessions()
   for (const later of ids.slice(ids.indexOf(id) + 1).reverse()) {
-    const state = await readableState(records, later)
+    const state = await readableState(records, later, 'ends')
     if (state !== null && sharesPlan(state)) return later
   }
   return null
@@ -252,7 +257,7 @@ export async function findUnfinished(
     onProblem(problemOfSession(id ?? '', error))
     return null
   }
-  const state = id === null ? null : await foldJournal(records, id).catch(passOver)
+  const state = id === null ? null : await foldJournal(records, id, 'ends').catch(passOver)
   const how = state && isKnown(state) ? howItStopped(state) : null
   if (!state || !how || (await newerBuild(records, state)) !== null) return null
   if (await isReplayedSession(records, state.id)) return null

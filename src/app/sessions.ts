@@ -22,6 +22,7 @@ import { type NewText, openKeptTexts, refuseTexts } from '../records/kept-texts.
 import { openOutputs } from '../records/outputs.ts'
 import { openQueue } from '../records/queue.ts'
 import type { Records } from '../records/records.ts'
+import { SnapshotWriter } from '../report/snapshot-writer.ts'
 import type { WorkTree } from '../run/claim.ts'
 import { PersonAsked } from '../run/person.ts'
 import { endSessionBrokenOff, openDiskReserve, SessionLog } from '../run/session-log.ts'
@@ -272,7 +273,9 @@ export class Sessions implements AsyncDisposable {
     const roundsDirectory = join(records.sessionFolder(state.id), 'rounds')
     await mkdir(roundsDirectory, { recursive: true, mode: 0o700 })
     await using journal = openJournal(records.journal(state.id))
-    const log = new SessionLog(state, { journal, views: this.#views, templates: records.templates, clock, redactor })
+    await using snapshots = new SnapshotWriter(records, state.id)
+    const views = [...this.#views, snapshots]
+    const log = new SessionLog(state, { journal, views, templates: records.templates, clock, redactor })
     await begin(log)
     const reserve = await openDiskReserve(records.sessionFolder(state.id))
     try {

@@ -34,3 +34,10 @@ function packageName(path: string): unknown {
 
 /** The version of codemachine. */
 export const version: string = packageJson.version
+
+/** Put in by `scripts/build.ts`: the hash of our source. */
+declare const CODEMACHINE_SOURCE: string | undefined
+
+/** Tells this code from any other, and each process that runs from the source from all others: there it may have been edited. */
+export const codeId: string =
+  typeof CODEMACHINE_SOURCE === 'string' ? `${version} ${CODEMACHINE_SOURCE}` : crypto.randomUUID()

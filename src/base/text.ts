@@ -79,6 +79,11 @@ export class LineSplitter {
     if (start < chunk.length) this.#add(chunk.subarray(start))
   }
 
+  /** How many bytes have come after the last newline. */
+  get unfinished(): number {
+    return this.#length
+  }
+
   /** What came after the last newline, as a line; nothing if the stream ended with one. */
   end(): void {
     if (this.#length > 0) this.#finishLine()

@@ -8,7 +8,7 @@ import {
   readSync,
   writeSync,
 } from 'node:fs'
-import { type FileHandle, open } from 'node:fs/promises'
+import { type FileHandle, open, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { promisify } from 'node:util'
 import type { Clock } from '../base/clock.ts'
@@ -20,6 +20,7 @@ import { fold } from '../core/state/fold.ts'
 import { emptyState, type SessionState } from '../core/state/state.ts'
 import { FolderChanges } from '../platform/files.ts'
 import type { Records } from './records.ts'
+import { readSnapshot, type SnapshotCheck } from './snapshot.ts'
 
 const FORMAT = 'codemachine-journal'
 const VERSION = 1
@@ -112,23 +113,106 @@ export async function* readJournal(path: string): AsyncGenerator<Recorded> {
   yield* lines.end()
 }
 
+/** How far a journal was read. */
+export interface JournalRead {
+  /** Where its last whole line ends, in bytes from its beginning. */
+  bytes: number
+  /** The lines before that which are not JSON, without blank ones, and whether the last one is among them. */
+  rubbish: number
+  isLastRubbish: boolean
+}
+
+/** Nothing of a journal. */
+export const JOURNAL_START: JournalRead = { bytes: 0, rubbish: 0, isLastRubbish: false }
+
+/**
+ * Tells `onEvent` each event of a journal, as `readJournal` does, and resolves with how far it was read: for the whole of a
+ * long one, where waiting for each event takes as long as folding it.
+ * @param from where to begin: how far it was read before
+ * @param wholeLines leaves out a last line without its newline, which may yet become another
+ */
+export async function eachEvent(
+  path: string,
+  onEvent: (event: Recorded) => void,
+  { from = JOURNAL_START, wholeLines = false }: { from?: JournalRead; wholeLines?: boolean } = {},
+): Promise<JournalRead> {
+  const lines = new JournalLines(path, from)
+  try {
+    for await (const chunk of createReadStream(path, { start: from.bytes })) lines.push(chunk).forEach(onEvent)
+  } catch (error) {
+    if (systemErrorCode(error) === 'ENOENT') return from
+    throw unreadable(path, error)
+  }
+  if (!wholeLines) lines.end().forEach(onEvent)
+  return lines.read
+}
+
+/** The last events of a journal, the oldest first, at most `most`: read from its end. Throws as `readJournal` does. */
+export async function lastEvents(path: string, most: number): Promise<Recorded[]> {
+  for (let length = TAIL_BYTES; ; length *= 8) {
+    const start = Math.max(0, (await sizeOf(path)) - length)
+    let events: Recorded[] = []
+    // A line that begins before that is none of them, or is taken for rubbish.
+    await eachEvent(
+      path,
+      event => {
+        events.push(event)
+        if (events.length >= 2 * most) events = events.slice(-most)
+      },
+      { from: { ...JOURNAL_START, bytes: start } },
+    )
+    if (start === 0 || events.length >= most) return events.slice(-most)
+  }
+}
+
+/** A hundred events are hardly ever longer. */
+const TAIL_BYTES = 256 * 1024
+
+async function sizeOf(path: string): Promise<number> {
+  try {
+    return (await stat(path)).size
+  } catch (error) {
+    if (systemErrorCode(error) === 'ENOENT') return 0
+    throw unreadable(path, error)
+  }
+}
+
 /** Cuts the bytes of a journal into its events. Throws a `UserError` at the first line of a newer format. */
 export class JournalLines {
   readonly #splitter: LineSplitter
   #ready: Recorded[] = []
-  #first = true
+  #bytes: number
+  #rubbish: number
+  #isLastRubbish: boolean
+  #first: boolean
 
-  constructor(path: string) {
+  /** @param from how far it was read before */
+  constructor(path: string, from: JournalRead = JOURNAL_START) {
+    this.#bytes = from.bytes
+    this.#rubbish = from.rubbish
+    this.#isLastRubbish = from.isLastRubbish
+    this.#first = from.bytes === 0
     this.#splitter = new LineSplitter(line => {
       if (this.#first) refuseNewer(path, line)
       this.#first = false
-      const event = parseEvent(line)
-      if (event) this.#ready.push(event)
+      const value = parse(line)
+      const isRubbish = value === null
+      if (isRubbish && line.trim() === '') return
+      this.#isLastRubbish = isRubbish
+      if (isRubbish) this.#rubbish += 1
+      if (isRecorded(value)) this.#ready.push(upgradeEvent(value))
     }, MAX_LINE_BYTES)
+  }
+
+  /** How far the lines that are whole reach. */
+  get read(): JournalRead {
+    const bytes = this.#bytes - this.#splitter.unfinished
+    return { bytes, rubbish: this.#rubbish, isLastRubbish: this.#isLastRubbish }
   }
 
   /** The events whose lines have become whole. */
   push(chunk: Buffer): Recorded[] {
+    this.#bytes += chunk.length
     this.#splitter.push(chunk)
     return this.#take()
   }
@@ -203,20 +287,6 @@ export async function lockOfSession(
   return (await isCallSession(records, id)) ? records.callLock(id) : records.lock
 }
 
-/** The number of lines in a journal that are not JSON, without blank ones and a torn last one. */
-export async function countRubbish(path: string): Promise<number> {
-  let rubbish = 0
-  let isLastRubbish = false
-  const splitter = new LineSplitter(line => {
-    if (line.trim() === '') return
-    isLastRubbish = parse(line) === null
-    if (isLastRubbish) rubbish += 1
-  }, MAX_LINE_BYTES)
-  for await (const chunk of createReadStream(path)) splitter.push(chunk)
-  splitter.end()
-  return isLastRubbish ? rubbish - 1 : rubbish
-}
-
 function refuseNewer(path: string, firstLine: string): void {
   const header = parse(firstLine)
   if (!isObject(header) || header.format !== FORMAT) return
@@ -229,12 +299,6 @@ function unreadable(path: string, cause: unknown): unknown {
   if (code === null) return cause
   const why = code === 'EISDIR' ? 'it is a directory; put the journal back in its place' : `${code}; make it readable`
   return new UserError(`${path} cannot be read: ${why}.`, { cause })
-}
-
-/** The event in one line of a journal; null if it is blank, torn, rubbish, or none that this version knows. */
-function parseEvent(line: string): Recorded | null {
-  const value = parse(line)
-  return isRecorded(value) ? upgradeEvent(value) : null
 }
 
 function parse(line: string): unknown {
@@ -253,14 +317,33 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null
 }
 
-/** The state of the session `id`, folded from its journal; null if the journal holds no session. */
+/**
+ * The state of the session `id`, folded from its journal, of which a snapshot may stand for the beginning; null if the journal
+ * holds no session. @param check what is asked of that snapshot
+ */
 export async function foldJournal(
-  { journal, templates }: Pick<Records, 'journal' | 'templates'>,
+  records: Pick<Records, 'journal' | 'templates'>,
   id: string,
+  check: SnapshotCheck = 'whole',
 ): Promise<SessionState | null> {
-  let state = emptyState(id)
-  for await (const event of readJournal(journal(id))) state = fold(state, event, templates)
-  return state.createdAt === 0 ? null : state
+  return (await foldAndCount(records, id, check)).state
+}
+
+/** The same, with the number of lines in the journal that are not JSON, without blank ones and a torn last one. */
+export async function foldAndCount(
+  records: Pick<Records, 'journal' | 'templates'>,
+  id: string,
+  check: SnapshotCheck = 'whole',
+): Promise<{ state: SessionState | null; rubbish: number }> {
+  const snapshot = await readSnapshot(records, id, check)
+  let state = snapshot?.state ?? emptyState(id)
+  const add = (event: Recorded) => {
+    state = fold(state, event, records.templates)
+  }
+  const { rubbish, isLastRubbish } = await eachEvent(records.journal(id), add, {
+    from: snapshot?.read ?? JOURNAL_START,
+  })
+  return { state: state.createdAt === 0 ? null : state, rubbish: isLastRubbish ? rubbish - 1 : rubbish }
 }
 
 const CHUNK_BYTES = 64 * 1024
@@ -341,7 +424,8 @@ export async function readSessions(
   const sessions: SessionState[] = []
   const problems: string[] = []
   const read = async (id: string, from: Pick<Records, 'journal' | 'templates'>) => {
-    const state = await foldJournal(from, id)
+    // For the list, and for what was begun of the queue, which stands in its first event.
+    const state = await foldJournal(from, id, 'ends')
     if (state !== null) sessions.push(state)
   }
   for (const id of await records.sessions()) {

@@ -4,7 +4,7 @@ import { PLAN_ANSWER, type PlanTask, type TaskPlan } from '../core/state/plan.ts
 import type { SessionState } from '../core/state/state.ts'
 import { agentOf } from '../words/plan.ts'
 import { cardOfWork, ownBoard, sectionOfWork, statusOfWork } from '../words/work.ts'
-import { FirstAndLast } from './fold-rounds.ts'
+import { FirstAndLast, type KeptList } from './fold-rounds.ts'
 import type { ReportAgent, ReportBuild, ReportData, ReportTask, ReportWork } from './report-data.ts'
 
 const MOST_TASKS = 200
@@ -14,10 +14,23 @@ const MOST_ROWS = 200
 const NAME_CHARS = 300
 const TEXT_CHARS = 2000
 
+type Refusal = ReportBuild['refusals']['entries'][number]
+
 /** Collects from the events of a plan which agents worked and which plans were refused. */
 export class BuildSoFar {
-  readonly #agents = new Map<string, ReportAgent>()
-  readonly #refusals = new FirstAndLast<ReportBuild['refusals']['entries'][number]>({ first: 5, last: 5 })
+  readonly #agents: Map<string, ReportAgent>
+  readonly #refusals: FirstAndLast<Refusal>
+
+  /** @param kept what it goes on from; left out: nothing */
+  constructor(kept?: ReturnType<BuildSoFar['kept']>) {
+    this.#agents = new Map(kept?.agents)
+    this.#refusals = new FirstAndLast({ first: 5, last: 5 }, undefined, kept?.refusals)
+  }
+
+  /** All that it has collected, as data. */
+  kept(): { agents: readonly (readonly [string, ReportAgent])[]; refusals: KeptList<Refusal> } {
+    return { agents: [...this.#agents], refusals: this.#refusals.kept() }
+  }
 
   add(event: Recorded): void {
     switch (event.type) {

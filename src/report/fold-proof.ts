@@ -3,7 +3,7 @@ import type { Recorded, RecordedOf } from '../core/events/events.ts'
 import { type Gate, hasPassed, type SessionOutcome } from '../core/events/outcome.ts'
 import { type Finding, findingKey } from '../core/rules/review.ts'
 import type { Claim } from '../core/state/state.ts'
-import { FirstAndLast } from './fold-rounds.ts'
+import { FirstAndLast, type KeptList } from './fold-rounds.ts'
 import type { ReportGate, ReportProof, ReportReview } from './report-data.ts'
 
 const NAME_CHARS = 500
@@ -13,19 +13,66 @@ const MOST_GATES = 100
 const MOST_FINDINGS = 50
 const MOST_FILES = 50
 
+/** What `ProofSoFar` has collected, as data. */
+interface KeptProof {
+  gates: readonly (readonly [string, ReportGate])[]
+  reviews: KeptList<ReportReview>
+  protected: readonly (readonly [string, ReportProof['protectedFiles'][number]])[]
+  protectedCount: number
+  causes: readonly string[]
+  findings: readonly Finding[]
+  repeated: readonly string[]
+  agreedTo: string | null
+  settingsChangedIn: number | null
+  whyNothing: string | null
+  configuration: ReportProof['configuration']
+}
+
 /** Collects from a session's events what its report says of gates, reviews, and protected files. */
 export class ProofSoFar {
-  readonly #gates = new Map<string, ReportGate>()
-  readonly #reviews = new FirstAndLast<ReportReview>({ first: 10, last: 20 })
-  readonly #protected = new Map<string, ReportProof['protectedFiles'][number]>()
-  #protectedCount = 0
-  #causes: readonly string[] = []
-  #findings: readonly Finding[] = []
-  #repeated: ReadonlySet<string> = new Set()
-  #agreedTo: string | null = null
-  #settingsChangedIn: number | null = null
-  #whyNothing: string | null = null
-  #configuration: ReportProof['configuration'] = { files: [], count: 0 }
+  readonly #gates: Map<string, ReportGate>
+  readonly #reviews: FirstAndLast<ReportReview>
+  readonly #protected: Map<string, ReportProof['protectedFiles'][number]>
+  #protectedCount: number
+  #causes: readonly string[]
+  #findings: readonly Finding[]
+  #repeated: ReadonlySet<string>
+  #agreedTo: string | null
+  #settingsChangedIn: number | null
+  #whyNothing: string | null
+  #configuration: ReportProof['configuration']
+
+  /** @param kept what it goes on from; left out: nothing */
+  constructor(kept?: KeptProof) {
+    this.#gates = new Map(kept?.gates)
+    this.#reviews = new FirstAndLast({ first: 10, last: 20 }, undefined, kept?.reviews)
+    this.#protected = new Map(kept?.protected)
+    this.#protectedCount = kept?.protectedCount ?? 0
+    this.#causes = kept?.causes ?? []
+    this.#findings = kept?.findings ?? []
+    this.#repeated = new Set(kept?.repeated)
+    this.#agreedTo = kept?.agreedTo ?? null
+    this.#settingsChangedIn = kept?.settingsChangedIn ?? null
+    this.#whyNothing = kept?.whyNothing ?? null
+    this.#configuration = kept?.configuration ?? { files: [], count: 0 }
+  }
+
+  /** All that it has collected, as data. */
+  kept(): KeptProof {
+    return {
+      gates: [...this.#gates],
+      reviews: this.#reviews.kept(),
+      protected: [...this.#protected],
+      protectedCount: this.#protectedCount,
+      causes: this.#causes,
+      findings: this.#findings,
+      repeated: [...this.#repeated],
+      agreedTo: this.#agreedTo,
+      settingsChangedIn: this.#settingsChangedIn,
+      whyNothing: this.#whyNothing,
+      configuration: this.#configuration,
+    }
+  }
 
   add(event: Recorded): void {
     // What proves a part of the session proves nothing of the whole.

@@ -20,7 +20,7 @@ import { describeOutcome, wordsForRemedy, wordsForStall, wordsForWindDown } from
 import { isPlanShown } from '../words/plan.ts'
 import { BuildSoFar, reportWork, tasksOfBoard, tasksOfPlan } from './fold-build.ts'
 import { ProofSoFar } from './fold-proof.ts'
-import { ChangesSoFar, FirstAndLast, RoundsSoFar } from './fold-rounds.ts'
+import { ChangesSoFar, FirstAndLast, type KeptList, RoundsSoFar } from './fold-rounds.ts'
 import type { ReportData, ReportQuestion, ReportRefusal, ReportTrouble, Shortened } from './report-data.ts'
 
 const GOAL_CHARS = 16_000
@@ -30,33 +30,95 @@ const MOST_REMARKS = 20
 const MOST_STEPS = 50
 const MOST_TASKS_LEFT = 20
 
+type ReportNote = ReportData['notes']['entries'][number]
+
+/** What a report has of single events. */
+interface KeptRest {
+  codemachine: string
+  codex: string | null
+  tasks: ReportData['tasks']
+  /** Those of the session itself while it is in a scope. */
+  ownTasks: ReportData['tasks']
+  isTasksFileKept: boolean
+  plan: ReportData['plan']
+  lastWords: string | null
+}
+
+const NOTHING: KeptRest = {
+  codemachine: '',
+  codex: null,
+  tasks: null,
+  ownTasks: null,
+  isTasksFileKept: false,
+  plan: [],
+  lastWords: null,
+}
+
+/** What a `ReportFold` has collected, beside the state of the session, as data. */
+export interface KeptReport {
+  rounds: ReturnType<RoundsSoFar['kept']>
+  trouble: ReturnType<TroubleSoFar['kept']>
+  proof: ReturnType<ProofSoFar['kept']>
+  changes: ReturnType<ChangesSoFar['kept']>
+  build: ReturnType<BuildSoFar['kept']>
+  refusals: KeptList<ReportRefusal>
+  questions: KeptList<ReportQuestion>
+  notes: KeptList<ReportNote>
+  remarks: KeptList<string>
+  remarked: readonly string[]
+  rest: KeptRest
+}
+
 /** Makes the report of a session from its events, one after the other. Pure; its memory does not grow with their number. */
 export class ReportFold {
   #state: SessionState
-  readonly #rounds = new RoundsSoFar()
-  readonly #trouble = new TroubleSoFar()
-  readonly #proof = new ProofSoFar()
-  readonly #changes = new ChangesSoFar()
-  readonly #build = new BuildSoFar()
-  readonly #refusals = new FirstAndLast<ReportRefusal>({ first: 10, last: 40 })
-  readonly #questions = new FirstAndLast<ReportQuestion>({ first: 50, last: 50 })
-  readonly #notes = new FirstAndLast<ReportData['notes']['entries'][number]>({ first: 10, last: 40 })
-  readonly #remarks = new FirstAndLast<string>({ first: MOST_REMARKS, last: 0 })
-  readonly #remarked = new Set<string>()
-  #codemachine = ''
-  #codex: string | null = null
-  #tasks: ReportData['tasks'] = null
-  /** Those of the session itself while it is in a scope. */
-  #ownTasks: ReportData['tasks'] = null
-  #isTasksFileKept = false
-  #plan: ReportData['plan'] = []
-  #lastWords: string | null = null
+  readonly #rounds: RoundsSoFar
+  readonly #trouble: TroubleSoFar
+  readonly #proof: ProofSoFar
+  readonly #changes: ChangesSoFar
+  readonly #build: BuildSoFar
+  readonly #refusals: FirstAndLast<ReportRefusal>
+  readonly #questions: FirstAndLast<ReportQuestion>
+  readonly #notes: FirstAndLast<ReportNote>
+  readonly #remarks: FirstAndLast<string>
+  readonly #remarked: Set<string>
+  #rest: KeptRest
 
   readonly #templates: TemplateKinds
 
-  constructor(id: string, templates: TemplateKinds) {
+  /** @param from what it goes on from: a session, and what its report had come to then; left out: nothing */
+  constructor(id: string, templates: TemplateKinds, from?: { state: SessionState; kept: KeptReport }) {
+    const kept = from?.kept
     this.#templates = templates
-    this.#state = emptyState(id)
+    this.#state = from?.state ?? emptyState(id)
+    this.#rounds = new RoundsSoFar(kept?.rounds)
+    this.#trouble = new TroubleSoFar(kept?.trouble)
+    this.#proof = new ProofSoFar(kept?.proof)
+    this.#changes = new ChangesSoFar(kept?.changes)
+    this.#build = new BuildSoFar(kept?.build)
+    this.#refusals = new FirstAndLast({ first: 10, last: 40 }, undefined, kept?.refusals)
+    this.#questions = new FirstAndLast({ first: 50, last: 50 }, undefined, kept?.questions)
+    this.#notes = new FirstAndLast({ first: 10, last: 40 }, undefined, kept?.notes)
+    this.#remarks = new FirstAndLast({ first: MOST_REMARKS, last: 0 }, undefined, kept?.remarks)
+    this.#remarked = new Set(kept?.remarked)
+    this.#rest = { ...(kept?.rest ?? NOTHING) }
+  }
+
+  /** All that it has collected, as data; with the state another fold goes on from there. */
+  kept(): KeptReport {
+    return {
+      rounds: this.#rounds.kept(),
+      trouble: this.#trouble.kept(),
+      proof: this.#proof.kept(),
+      changes: this.#changes.kept(),
+      build: this.#build.kept(),
+      refusals: this.#refusals.kept(),
+      questions: this.#questions.kept(),
+      notes: this.#notes.kept(),
+      remarks: this.#remarks.kept(),
+      remarked: [...this.#remarked],
+      rest: this.#rest,
+    }
   }
 
   /** The session after the last event. */
@@ -94,8 +156,8 @@ export class ReportFold {
       template: clipName(state.template),
       directory: clipEnd(state.directory, TEXT_CHARS),
       host: clipName(state.host),
-      codemachine: this.#codemachine,
-      codex: this.#codex,
+      codemachine: this.#rest.codemachine,
+      codex: this.#rest.codex,
       model: clipNameOrNull(state.modelInUse ?? state.model),
       effort: clipNameOrNull(state.effortInUse ?? state.effort),
       sandbox: clipName(state.sandbox),
@@ -123,7 +185,7 @@ export class ReportFold {
       tasks: this.#tasksNow(state),
       build: this.#build.result(state),
       work: reportWork(state),
-      plan: this.#plan,
+      plan: this.#rest.plan,
       ...this.#rounds.result(),
       trouble: this.#trouble.result(),
       refusals: this.#refusals.shortened(),
@@ -131,42 +193,42 @@ export class ReportFold {
       outputs: outputsOf(state),
       notes: this.#notes.shortened(),
       remarks: this.#remarks.shortened(),
-      lastWords: this.#lastWords,
+      lastWords: this.#rest.lastWords,
     }
   }
 
   /** How far the tasks are. A template that keeps `tasks.json` knows more of them than the end of the last round. */
   #tasksNow(state: SessionState): ReportData['tasks'] {
     if (state.taskPlan !== null) return tasksOfPlan(state.taskPlan)
-    return (this.#isTasksFileKept ? tasksOfBoard(state) : null) ?? this.#tasks
+    return (this.#rest.isTasksFileKept ? tasksOfBoard(state) : null) ?? this.#rest.tasks
   }
 
   #addRest(event: Recorded): void {
     switch (event.type) {
       case 'session-created':
-        this.#codemachine = clipName(event.codemachine)
+        this.#rest.codemachine = clipName(event.codemachine)
         break
       case 'round-started':
-        this.#codex = clipName(event.codex)
+        this.#rest.codex = clipName(event.codex)
         break
       case 'item-completed':
         if (event.instance === undefined) this.#noteLastWords(event.item)
         break
       case 'plan-updated':
-        this.#plan = event.steps.slice(0, MOST_STEPS).map(({ step, status }) => ({ step: clip(step), status }))
+        this.#rest.plan = event.steps.slice(0, MOST_STEPS).map(({ step, status }) => ({ step: clip(step), status }))
         break
       case 'round-ended':
-        this.#tasks = event.tasks === undefined ? this.#tasks : tasksOf(event.tasks)
+        this.#rest.tasks = event.tasks === undefined ? this.#rest.tasks : tasksOf(event.tasks)
         break
       case 'kept':
-        this.#isTasksFileKept ||= event.file === 'tasks.json'
+        this.#rest.isTasksFileKept ||= event.file === 'tasks.json'
         break
       case 'scope-entered':
-        this.#ownTasks = this.#tasks
-        this.#tasks = null
+        this.#rest.ownTasks = this.#rest.tasks
+        this.#rest.tasks = null
         break
       case 'scope-left':
-        this.#tasks = this.#ownTasks
+        this.#rest.tasks = this.#rest.ownTasks
         break
       case 'question-asked':
         this.#questions.add(questionOf(event))
@@ -203,7 +265,7 @@ export class ReportFold {
   }
 
   #noteLastWords(item: Item): void {
-    if (item.kind === 'agent-message' && item.text.trim() !== '') this.#lastWords = clip(item.text)
+    if (item.kind === 'agent-message' && item.text.trim() !== '') this.#rest.lastWords = clip(item.text)
   }
 
   #remark(text: string): void {
@@ -253,13 +315,49 @@ function isoTime(at: number): string {
 
 const CAUSE_CHARS = 500
 
+/** One of the entries that goes on: which one it is, and what it says; `at` -1: it was left out. */
+interface KeptOpen {
+  at: number
+  entry: ReportTrouble
+}
+
 /** Collects waits, failures, and other times in which no work was done. */
 class TroubleSoFar {
-  readonly #entries = new FirstAndLast<ReportTrouble>({ first: 30, last: 120 })
-  #waitedMs = 0
-  #wait: ReportTrouble | null = null
-  #offline: ReportTrouble | null = null
-  #held: ReportTrouble | null = null
+  readonly #entries: FirstAndLast<ReportTrouble>
+  #waitedMs: number
+  #wait: ReportTrouble | null
+  #offline: ReportTrouble | null
+  #held: ReportTrouble | null
+
+  /** @param kept what it goes on from; left out: nothing */
+  constructor(kept?: ReturnType<TroubleSoFar['kept']>) {
+    this.#entries = new FirstAndLast({ first: 30, last: 120 }, undefined, kept?.entries)
+    const { entries } = this.#entries.shortened()
+    const opened = (open: KeptOpen | null | undefined) => (open == null ? null : (entries[open.at] ?? open.entry))
+    this.#waitedMs = kept?.waitedMs ?? 0
+    this.#wait = opened(kept?.wait)
+    this.#offline = opened(kept?.offline)
+    this.#held = opened(kept?.held)
+  }
+
+  /** All that it has collected, as data. */
+  kept(): {
+    entries: KeptList<ReportTrouble>
+    waitedMs: number
+    wait: KeptOpen | null
+    offline: KeptOpen | null
+    held: KeptOpen | null
+  } {
+    const { entries } = this.#entries.shortened()
+    const open = (entry: ReportTrouble | null) => entry && { at: entries.indexOf(entry), entry }
+    return {
+      entries: this.#entries.kept(),
+      waitedMs: this.#waitedMs,
+      wait: open(this.#wait),
+      offline: open(this.#offline),
+      held: open(this.#held),
+    }
+  }
 
   /** @param before the session before the event, and `after` it */
   add(event: Recorded, before: SessionState, after: SessionState): void {

@@ -25,19 +25,36 @@ const CHART_CLASS: Readonly<Record<RoundClass, 'worked' | 'limited' | 'failed'>>
 const NOTHING: PointSums = { durationMs: 0, tokens: 0, files: 0 }
 const MOST_ROUNDS = { first: 20, last: 180 }
 
+/** What `RoundsSoFar` has collected, as data. */
+type KeptRounds = ReturnType<RoundsSoFar['kept']>
+
 /** Collects the rounds: a table of the first and the last ones, and a series of points for the charts. */
 export class RoundsSoFar {
-  attempts = 0
-  commands = 0
-  tokensByKind: TokenCounts = { input: 0, cachedInput: 0, output: 0, reasoning: 0, total: 0 }
-  readonly #sums = { durationMs: 0, tokens: 0, failed: 0 }
-  readonly #rows = new FirstAndLast<ReportRound>(MOST_ROUNDS, ({ durationMs, tokens, outcome }) => {
-    this.#sums.durationMs += durationMs
-    this.#sums.tokens += tokens ?? 0
-    this.#sums.failed += outcome === 'worked' ? 0 : 1
-  })
-  readonly #series = new RoundSeries()
-  #row: ReportRound | null = null
+  attempts: number
+  commands: number
+  tokensByKind: TokenCounts
+  readonly #sums: { durationMs: number; tokens: number; failed: number }
+  readonly #rows: FirstAndLast<ReportRound>
+  readonly #series: RoundSeries
+  #row: ReportRound | null
+
+  /** @param kept what it goes on from; left out: nothing */
+  constructor(kept?: KeptRounds) {
+    this.attempts = kept?.attempts ?? 0
+    this.commands = kept?.commands ?? 0
+    this.tokensByKind = kept?.tokensByKind ?? { input: 0, cachedInput: 0, output: 0, reasoning: 0, total: 0 }
+    this.#sums = { ...(kept?.sums ?? { durationMs: 0, tokens: 0, failed: 0 }) }
+    this.#rows = new FirstAndLast(MOST_ROUNDS, row => this.#leaveOut(row), kept?.rows)
+    this.#series = new RoundSeries(kept?.series)
+    this.#row = this.#rows.newest
+  }
+
+  /** All that it has collected, as data. */
+  kept() {
+    const { attempts, commands, tokensByKind } = this
+    const [sums, rows, series] = [this.#sums, this.#rows.kept(), this.#series.kept()] as const
+    return { attempts, commands, tokensByKind, sums, rows, series }
+  }
 
   /** @param after the session after the event */
   add(event: Recorded, after: SessionState): void {
@@ -152,6 +169,12 @@ export class RoundsSoFar {
     })
   }
 
+  #leaveOut({ durationMs, tokens, outcome }: ReportRound): void {
+    this.#sums.durationMs += durationMs
+    this.#sums.tokens += tokens ?? 0
+    this.#sums.failed += outcome === 'worked' ? 0 : 1
+  }
+
   #count(tokens: TokenCounts | null): void {
     if (tokens === null) return
     const sum = this.tokensByKind
@@ -170,17 +193,41 @@ function taskCounts({ tasks }: TaskPlan): ReportRound['tasks'] {
   return tasks.length === 0 ? null : { done: tasks.filter(({ done }) => done).length, total: tasks.length }
 }
 
+/** What a `FirstAndLast` holds. */
+export interface KeptList<T> {
+  first: readonly T[]
+  last: readonly T[]
+  leftOut: number
+}
+
 /** A list that keeps its first and its last entries, and counts those between them. */
 export class FirstAndLast<T> {
-  readonly #first: T[] = []
-  readonly #last: T[] = []
+  readonly #first: T[]
+  readonly #last: T[]
   readonly #most: { first: number; last: number }
   readonly #onLeftOut: (entry: T) => void
-  #leftOut = 0
+  #leftOut: number
 
-  constructor(most: { first: number; last: number }, onLeftOut: (entry: T) => void = () => {}) {
+  /** @param kept what it goes on from */
+  constructor(
+    most: { first: number; last: number },
+    onLeftOut: (entry: T) => void = () => {},
+    { first, last, leftOut }: KeptList<T> = { first: [], last: [], leftOut: 0 },
+  ) {
     this.#most = most
     this.#onLeftOut = onLeftOut
+    this.#first = [...first]
+    this.#last = [...last]
+    this.#leftOut = leftOut
+  }
+
+  /** The entry that was added last; null before the first one, and where no last ones are kept. */
+  get newest(): T | null {
+    return this.#last.at(-1) ?? this.#first.at(-1) ?? null
+  }
+
+  kept(): KeptList<T> {
+    return { first: this.#first, last: this.#last, leftOut: this.#leftOut }
   }
 
   add(entry: T): void {
@@ -210,8 +257,18 @@ const MOST_POINTS = 120
 
 /** The rounds as at most 120 points for the charts: with more rounds a point is the sum of 2, 4, 8 … of them. */
 class RoundSeries {
-  #points: ReportPoint[] = []
-  #roundsPerPoint = 1
+  #points: ReportPoint[]
+  #roundsPerPoint: number
+
+  /** @param kept what it goes on from */
+  constructor({ points, roundsPerPoint }: ReturnType<RoundSeries['kept']> = { points: [], roundsPerPoint: 1 }) {
+    this.#points = [...points]
+    this.#roundsPerPoint = roundsPerPoint
+  }
+
+  kept(): { points: readonly ReportPoint[]; roundsPerPoint: number } {
+    return { points: this.#points, roundsPerPoint: this.#roundsPerPoint }
+  }
 
   /** One more round. */
   add(round: ReportPoint): void {
@@ -272,18 +329,59 @@ const MOST_PATHS = 50
 const MOST_COUNTED = 5000
 const PATH_CHARS = 500
 
+/** What `ChangesSoFar` has collected, as data. */
+interface KeptChanges {
+  commits: KeptList<{ commit: string; subject: string }>
+  touched: readonly string[]
+  byGates: readonly string[]
+  start: ReportChanges['start']
+  now: ReportChanges['now']
+  changes: TreeChanges | null
+  notLookedAt: ReportChanges['notLookedAt']
+  savepoints: number
+  isWhole: boolean
+}
+
 /** Collects the changed files: by the savepoints, or, if none holds the session's start, by what the rounds reported. */
 export class ChangesSoFar {
-  readonly #commits = new FirstAndLast<{ commit: string; subject: string }>({ first: 25, last: 25 })
-  readonly #touched = new Set<string>()
-  readonly #byGates = new Set<string>()
-  #start: ReportChanges['start'] = null
-  #now: ReportChanges['now'] = null
-  #changes: TreeChanges | null = null
-  #notLookedAt: ReportChanges['notLookedAt'] = { paths: [], count: 0 }
-  #savepoints = 0
+  readonly #commits: FirstAndLast<{ commit: string; subject: string }>
+  readonly #touched: Set<string>
+  readonly #byGates: Set<string>
+  #start: ReportChanges['start']
+  #now: ReportChanges['now']
+  #changes: TreeChanges | null
+  #notLookedAt: ReportChanges['notLookedAt']
+  #savepoints: number
   /** Whether the first savepoint holds what the session began with. */
-  #isWhole = true
+  #isWhole: boolean
+
+  /** @param kept what it goes on from; left out: nothing */
+  constructor(kept?: KeptChanges) {
+    this.#commits = new FirstAndLast({ first: 25, last: 25 }, undefined, kept?.commits)
+    this.#touched = new Set(kept?.touched)
+    this.#byGates = new Set(kept?.byGates)
+    this.#start = kept?.start ?? null
+    this.#now = kept?.now ?? null
+    this.#changes = kept?.changes ?? null
+    this.#notLookedAt = kept?.notLookedAt ?? { paths: [], count: 0 }
+    this.#savepoints = kept?.savepoints ?? 0
+    this.#isWhole = kept?.isWhole ?? true
+  }
+
+  /** All that it has collected, as data. */
+  kept(): KeptChanges {
+    return {
+      commits: this.#commits.kept(),
+      touched: [...this.#touched],
+      byGates: [...this.#byGates],
+      start: this.#start,
+      now: this.#now,
+      changes: this.#changes,
+      notLookedAt: this.#notLookedAt,
+      savepoints: this.#savepoints,
+      isWhole: this.#isWhole,
+    }
+  }
 
   add(event: Recorded): void {
     if (event.type === 'savepoint') this.#addSavepoint(event)

@@ -1,12 +1,14 @@
+import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { messageOf } from '../base/errors.ts'
 import { type SessionState, sessionStatusOf } from '../core/state/state.ts'
 import { writeWholeFile } from '../platform/files.ts'
-import { readJournal } from '../records/journal.ts'
+import { eachEvent, JOURNAL_START } from '../records/journal.ts'
 import type { Records } from '../records/records.ts'
+import { readSnapshot, type Snapshot, type SnapshotCheck, writeSnapshot } from '../records/snapshot.ts'
 import { relativeInside, writeFileInside } from '../workspace/files/inside-directory.ts'
 import { sessionFolder } from '../workspace/memory/session-folder.ts'
-import { ReportFold } from './fold-report.ts'
+import { type KeptReport, ReportFold } from './fold-report.ts'
 import { markdownOf } from './markdown.ts'
 import type { ReportData } from './report-data.ts'
 import { asSentence, type CommandContext } from './words.ts'
@@ -78,13 +80,15 @@ async function writeInFolder(directory: string, path: string, content: string): 
  * The report of a session, by its journal alone; null if that holds no session. Events are read one by one: how much
  * memory it takes does not depend on how many there are.
  * @param runner who runs in the work directory, as of `sessionStatusOf`, asked before this is called
+ * @param check what is asked of a snapshot that stands for the beginning of the journal
  */
 export async function readReport(
   records: Pick<Records, 'journal' | 'templates'>,
   id: string,
   runner: Parameters<typeof sessionStatusOf>[1],
+  check: SnapshotCheck = 'whole',
 ): Promise<ReportData | null> {
-  const report = await foldReport(records, id)
+  const report = await foldReport(records, id, check)
   return report.data(state => sessionStatusOf(state, runner))
 }
 
@@ -93,16 +97,46 @@ export async function readReportAndState(
   records: Pick<Records, 'journal' | 'templates'>,
   id: string,
 ): Promise<{ data: ReportData; state: SessionState } | null> {
-  const report = await foldReport(records, id)
+  const report = await foldReport(records, id, 'whole')
   const data = report.data(state => sessionStatusOf(state, null))
   return data === null ? null : { data, state: report.state }
 }
 
 async function foldReport(
-  { journal, templates }: Pick<Records, 'journal' | 'templates'>,
+  records: Pick<Records, 'journal' | 'templates'>,
   id: string,
+  check: SnapshotCheck,
 ): Promise<ReportFold> {
-  const report = new ReportFold(id, templates)
-  for await (const event of readJournal(journal(id))) report.add(event)
+  const snapshot = await readSnapshot(records, id, check)
+  const report = reportFrom(records, id, snapshot)
+  const from = snapshot?.read ?? JOURNAL_START
+  await eachEvent(records.journal(id), event => report.add(event), { from })
   return report
+}
+
+function reportFrom({ templates }: Pick<Records, 'templates'>, id: string, snapshot: Snapshot | null): ReportFold {
+  // Whoever writes snapshots for this code has put it there.
+  const from = snapshot && { state: snapshot.state, kept: snapshot.report() as KeptReport }
+  return new ReportFold(id, templates, from ?? undefined)
+}
+
+/**
+ * Writes the snapshot of a session anew where its journal has grown by as many bytes since the last one, so that whoever reads
+ * it next reads no more than that. False where it has not, or its state is none that can be kept. Rejects if it cannot be written.
+ * @param check what is asked of the last one
+ */
+export async function renewSnapshot(
+  records: Pick<Records, 'journal' | 'templates'>,
+  id: string,
+  { leastBytes, check }: { leastBytes: number; check: SnapshotCheck },
+): Promise<boolean> {
+  const path = records.journal(id)
+  const { size } = await stat(path)
+  if (size < leastBytes) return false
+  const before = await readSnapshot(records, id, check)
+  const from = before?.read ?? JOURNAL_START
+  if (size - from.bytes < leastBytes) return false
+  const report = reportFrom(records, id, before)
+  const read = await eachEvent(path, event => report.add(event), { from, wholeLines: true })
+  return await writeSnapshot(records, id, { state: report.state, report: report.kept(), read }, before)
 }

@@ -159,7 +159,7 @@ export async function resumableSessions(records: Records, platform: NodeJS.Platf
   const found: ResumableSession[] = []
   let hasPlan = false
   for (const id of (await newestSessions(records, MOST_READ)).reverse()) {
-    const state = await readableState(records, id)
+    const state = await readableState(records, id, 'ends')
     if (state === null) continue
     const isOld = hasPlan && sharesPlan(state)
     hasPlan ||= sharesPlan(state)

@@ -261,7 +261,7 @@ async function runsIn(world: Known, records: Records, most: number): Promise<Fou
   const runs: FoundRun[] = []
   for (const id of (await records.sessions()).reverse()) {
     if (runs.length === most) break
-    const state = await readableState(records, id)
+    const state = await readableState(records, id, 'ends')
     if (state?.template === TEAM) runs.push({ state, standing: sessionStatusOf(state, runner) })
   }
   return runs

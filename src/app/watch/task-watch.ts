@@ -3,11 +3,10 @@ import { isDeepStrictEqual } from 'node:util'
 import type { Clock } from '../../base/clock.ts'
 import { systemErrorCode } from '../../base/errors.ts'
 import type { Redactor } from '../../base/redactor.ts'
-import { fold } from '../../core/state/fold.ts'
 import type { TaskBoard } from '../../core/state/plan.ts'
-import { emptyState, type SessionState, sessionStatusOf, sharesPlan } from '../../core/state/state.ts'
+import { type SessionState, sessionStatusOf, sharesPlan } from '../../core/state/state.ts'
 import { FolderChanges } from '../../platform/files.ts'
-import { readJournal } from '../../records/journal.ts'
+import { foldJournal } from '../../records/journal.ts'
 import type { Records } from '../../records/records.ts'
 import type { LockHolder } from '../../records/run-lock.ts'
 import { fileState, findObstacle, readTextFile } from '../../workspace/files/inside-directory.ts'
@@ -197,9 +196,8 @@ export async function runningInOneLine(
 ): Promise<string | null> {
   const id = await latestSession(records, () => {})
   if (id === null) return null
-  let state = emptyState(id)
-  for await (const event of readJournal(records.journal(id))) state = fold(state, event, records.templates)
-  if (state.createdAt === 0 || sessionStatusOf(state, runner) !== 'running') return null
+  const state = await foldJournal(records, id, 'ends')
+  if (state === null || sessionStatusOf(state, runner) !== 'running') return null
   // Loaded only for a session that runs: what measures texts in cells takes long to load.
   const { statusLine } = await import('../../words/doing.ts')
   const place = boardPlaceOf(records, id, redactorOfProject({ env, clock }, records), () => state)

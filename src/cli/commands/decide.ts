@@ -92,7 +92,7 @@ export async function readAsked(
   const id = session ?? (await newestSessions(records, 1))[0]
   if (id === undefined) return null
   const runner = await askWhoRuns(await lockOfSession(records, id), platform, say)
-  const state = await foldJournal(records, id)
+  const state = await foldJournal(records, id, 'ends')
   if (state === null) return null
   const standing = sessionStatusOf(state, runner)
   return { state, standing, decision: standing === 'running' ? state.decision : null }

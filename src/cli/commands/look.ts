@@ -3,7 +3,6 @@ import { findSession, latestSession, newestSessions } from '../../app/find.ts'
 import { redactorOfProject } from '../../app/secrets/redactor.ts'
 import { UserError } from '../../base/errors.ts'
 import type { Redactor } from '../../base/redactor.ts'
-import type { Recorded } from '../../core/events/events.ts'
 import { forecastFor } from '../../core/rules/forecast.ts'
 import { fold } from '../../core/state/fold.ts'
 import type { TaskBoard } from '../../core/state/plan.ts'
@@ -22,6 +21,7 @@ import {
   foldJournal,
   followJournal,
   hasEvents,
+  lastEvents,
   lockOfSession,
   readJournal,
   readSessions,
@@ -127,7 +127,7 @@ async function callNow(
 ): Promise<{ state: SessionState; standing: SessionStatus }> {
   if (begun.ended !== null) return { state: begun, standing: 'ended' }
   const runner = await ask(records.callLock(begun.id))
-  const state = runner === null ? ((await foldJournal(records, begun.id)) ?? begun) : begun
+  const state = runner === null ? ((await foldJournal(records, begun.id, 'ends')) ?? begun) : begun
   return { state, standing: sessionStatusOf(state, runner) }
 }
 
@@ -256,17 +256,10 @@ function isoTime(at: number): string {
 /** More than come between two events that a person is told of. */
 const RECENT_EVENTS = 100
 
-async function readToEnd(
-  { journal, templates }: Records,
-  id: string,
-): Promise<{ state: SessionState; last: SessionReport['last'] }> {
-  let state = emptyState(id)
-  const recent: Recorded[] = []
-  for await (const event of readJournal(journal(id))) {
-    state = fold(state, event, templates)
-    recent.push(event)
-    if (recent.length > RECENT_EVENTS) recent.shift()
-  }
+async function readToEnd(records: Records, id: string): Promise<{ state: SessionState; last: SessionReport['last'] }> {
+  // Before the state: no event is described by a session that it has yet to come to.
+  const recent = await lastEvents(records.journal(id), RECENT_EVENTS)
+  const state = (await foldJournal(records, id, 'ends')) ?? emptyState(id)
   for (const event of recent.reverse()) {
     const description = describeEvent(event, state)
     if (description) return { state, last: { at: event.at, text: description.text } }

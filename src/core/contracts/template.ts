@@ -286,6 +286,12 @@ export interface TemplateKind<S = unknown> {
    * stalled. Left out: they do.
    */
   readonly mendsClaims?: true
+  /**
+   * Of the templates of codemachine itself: their state is data that comes back from JSON as it was, and their `first` and
+   * `fold` change with codemachine alone. So what a long session has come to is kept beside its journal. Left out: its journal
+   * is folded from the beginning each time.
+   */
+  readonly hasPlainState?: true
   /** The template's own state when a session of it begins. */
   first(created: EventOf<'session-created'>): S
   /** That state after one more event; `session`: as it was before the event. Pure, and bounded. */

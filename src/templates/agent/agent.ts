@@ -20,6 +20,7 @@ export const agentKind: TemplateKind<CallWork> = {
   hasPlan: false,
   memory: 'none',
   isCall: true,
+  hasPlainState: true,
   first: () => ({ stoppedFor: null }),
   fold(own, event) {
     if (event.type === 'round-started') return { stoppedFor: null }

@@ -42,6 +42,7 @@ export const buildKind: TemplateKind<BuildWork> = {
   parts: PARTS,
   hasPlan: true,
   memory: 'project-plan',
+  hasPlainState: true,
   first: () => ({ mends: false, summary: null }),
   fold: foldBuild,
   view: {

@@ -73,6 +73,7 @@ export const changeKind: TemplateKind<ChangeWork> = {
     session.claim.state === 'accepted' || (own.state === 'GENERATING_SUMMARY' && !hasWorkLeft(own, session)),
   refusesReplan: ({ planning }) => (planning.versions.length < MOST_VERSIONS ? null : NO_ROOM_TEXT),
   addsGates: true,
+  hasPlainState: true,
   firstState: FIRST_STATE,
   mendsClaims: true,
   needsRequest: true,

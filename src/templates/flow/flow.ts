@@ -126,6 +126,7 @@ export const flowKind: TemplateKind<FlowWork> = {
   hasPlan: false,
   memory: 'session',
   hasOwnCommand: true,
+  hasPlainState: true,
   first: firstWork,
   fold: foldFlow,
   view: flowView,

@@ -9,6 +9,7 @@ export const goalKind: TemplateKind<null> = {
   parts: {},
   hasPlan: false,
   memory: 'session',
+  hasPlainState: true,
   first: () => null,
   fold: own => own,
   open: async setup => (await import('./effects.ts')).openGoal(setup),

@@ -55,6 +55,7 @@ export const teamKind: TemplateKind<TeamWork> = {
   mendsClaims: true,
   usesShell: true,
   options: teamOptions,
+  hasPlainState: true,
   first: created => firstWork(created, v.parse(teamOptions, created.options)),
   fold: foldTeam,
   view: teamView,

@@ -422,7 +422,7 @@ export function limitsTyped({ rounds, maxTime, maxTokens, maxCost }: TypedLimits
  * the person thinks better of it.
  */
 export async function askForMore(screen: Screen, records: Records, id: string): Promise<TypedLimits | null> {
-  const state = await foldJournal(records, id)
+  const state = await foldJournal(records, id, 'ends')
   const lacking = state && whatItLacks(state)
   if (lacking === null) return {}
   const { flag, had, twice } = lacking

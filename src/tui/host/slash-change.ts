@@ -103,7 +103,7 @@ async function newestThat(
   // The session that is shown comes first, and is known.
   if (showsSession && pane.state !== null && is(pane.state)) return pane.state
   for (const id of (await newestSessions(records, MOST_LOOKED_AT)).reverse()) {
-    const state = await readableState(records, id)
+    const state = await readableState(records, id, 'ends')
     if (state !== null && is(state)) return state
   }
   return null
