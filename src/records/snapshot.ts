@@ -22,8 +22,8 @@ export interface Snapshot {
 }
 
 /**
- * What is asked before a snapshot is believed. `ends`: the beginning of the journal and what it goes on from are what was
- * folded; that is for what is only shown, and takes the same time however long it is. `whole`: each byte is.
+ * What is asked before a snapshot is believed. `ends`: the journal begins and goes on as the one that was folded; that is for
+ * what is only shown, and takes the same time however long it is. `whole`: each byte of it is the same.
  */
 export type SnapshotCheck = 'ends' | 'whole'
 
@@ -37,8 +37,8 @@ const MOST_CHARS = 8 * 1024 * 1024
 const MOST_BYTES = 7 * MOST_CHARS
 /** A journal is hashed in blocks: two at a time, beside all else. */
 const BLOCK_BYTES = 1024 * 1024
-/** What stands there is in no other journal: its session, and when it began. */
-const HEAD_BYTES = 16 * 1024
+/** At the beginning stand the session and when it began, at the end what came last: no other journal has both. */
+const ENDS_BYTES = 16 * 1024
 
 /** What stands in a snapshot beside what was folded. */
 interface Head {
@@ -47,8 +47,8 @@ interface Head {
   template: string
   read: JournalRead
   blocks: readonly string[]
-  /** SHA-256 of its first bytes, in hex. */
-  beginning: string
+  /** SHA-256 of its first and of its last bytes, in hex. */
+  ends: readonly string[]
 }
 
 /** The snapshot of a session; null if there is none that can be believed. Never rejects. */
@@ -63,9 +63,8 @@ export async function readSnapshot(place: Place, id: string, check: SnapshotChec
     await using journal = await open(path)
     if ((await journal.stat()).size < head.read.bytes) return null
     const { blocks, read } = head
-    if ((await beginningOf(journal, read.bytes)) !== head.beginning) return null
-    const unread = check === 'whole' ? [] : blocks.slice(0, -1)
-    if (!isDeepStrictEqual(await blocksOf(journal, read.bytes, unread), blocks)) return null
+    if (!isDeepStrictEqual(await endsOf(journal, read.bytes), head.ends)) return null
+    if (check === 'whole' && !isDeepStrictEqual(await blocksOf(journal, read.bytes, []), blocks)) return null
     return { state: { ...JSON.parse(state), kind }, report: () => JSON.parse(report), read, blocks }
   } catch {
     // Whatever is wrong with it: all that it says stands in the journal.
@@ -76,7 +75,8 @@ export async function readSnapshot(place: Place, id: string, check: SnapshotChec
 /**
  * Puts a snapshot in the place of the one there was, mode 0600; only where all of it is data that comes back from JSON as it
  * was, and its template says so of its state.
- * @param before the one that it goes on from, whose part of the journal is not read once more
+ * @param before the one that it goes on from, whose part of the journal is not read once more. Rejects if the last block of
+ * that is not what was folded
  * @returns whether it was written
  */
 export async function writeSnapshot(
@@ -96,8 +96,8 @@ export async function writeSnapshot(
     code: codeId,
     template: kind.name,
     read,
-    blocks: await blocksOf(journal, read.bytes, before === null ? [] : wholeBlocks(before)),
-    beginning: await beginningOf(journal, read.bytes),
+    blocks: await blocksOf(journal, read.bytes, before === null ? [] : await filledBlocks(journal, before)),
+    ends: await endsOf(journal, read.bytes),
   }
   const content = [JSON.stringify(head), ...texts.map(({ text }) => text)].join('\n')
   const first = JSON.stringify({ format: FORMAT, v: VERSION, sha256: sha256(content) })
@@ -125,10 +125,13 @@ async function readKept(path: string): Promise<{ head: Head; state: string; repo
   return { head: JSON.parse(head), state, report }
 }
 
-async function beginningOf(journal: FileHandle, bytes: number): Promise<string> {
-  const content = Buffer.allocUnsafe(Math.min(bytes, HEAD_BYTES))
+/** The hashes of its first and of its last bytes. */
+async function endsOf(journal: FileHandle, bytes: number): Promise<string[]> {
+  const content = Buffer.allocUnsafe(Math.min(bytes, ENDS_BYTES))
   await fill(content, journal, 0)
-  return sha256(content)
+  const first = sha256(content)
+  await fill(content, journal, bytes - content.length)
+  return [first, sha256(content)]
 }
 
 /** The hashes of the blocks of its first bytes. @param known those of the first blocks, which are not read */
@@ -151,9 +154,11 @@ async function blocksOf(journal: FileHandle, bytes: number, known: readonly stri
   return blocks
 }
 
-/** The hashes of those that the journal has filled: they are never others. */
-function wholeBlocks({ blocks, read }: Snapshot): readonly string[] {
-  return blocks.slice(0, Math.floor(read.bytes / BLOCK_BYTES))
+/** The hashes of the blocks that a snapshot has whole. Throws if the one after them has become another before it was whole. */
+async function filledBlocks(journal: FileHandle, { blocks, read }: Snapshot): Promise<readonly string[]> {
+  const filled = blocks.slice(0, Math.floor(read.bytes / BLOCK_BYTES))
+  if (isDeepStrictEqual(await blocksOf(journal, read.bytes, filled), blocks)) return filled
+  throw new Error('The journal is not what was folded.')
 }
 
 /** Reads what stands there; throws if it is less. */

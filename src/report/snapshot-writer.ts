@@ -52,6 +52,7 @@ export class SnapshotWriter implements View, AsyncDisposable {
       const isRenewed = await renewSnapshot(this.#records, this.#id, { leastBytes, check: this.#check })
       if (isRenewed) this.#check = 'ends'
     } catch {
+      this.#check = 'whole'
       await rm(`${snapshotPath(path)}.tmp`, { force: true }).catch(() => {})
     }
   }

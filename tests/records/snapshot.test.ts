@@ -217,6 +217,10 @@ test('a byte in the middle of a long journal that is another since is seen by wh
   await writeFile(path, linesOf(events).join(''))
   await renew()
   const text = await readFile(path, 'utf8')
+  await writeFile(path, text.replace('"text":"58 x', '"text":}58 x'))
+  await appendFile(path, `${lineOf({ ...events[1], round: 2 } as Recorded)}\n`)
+  // Nothing is made of what is another before its hash is known to be right.
+  await expect(renewSnapshot(records, SESSION, { leastBytes: 1, check: 'ends' })).rejects.toThrow('not what was folded')
   await writeFile(path, text.replace('"text":"20 x', '"text":}20 x'))
   expect(await readSnapshot(records, SESSION, 'whole')).toBeNull()
   expect(await foldAndCount(records, SESSION)).toMatchObject({ state: { events: 61 }, rubbish: 1 })
