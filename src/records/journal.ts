@@ -24,6 +24,7 @@ import { readSnapshot, type SnapshotCheck } from './snapshot.ts'
 
 const FORMAT = 'codemachine-journal'
 const VERSION = 1
+const CHUNK_BYTES = 64 * 1024
 /** The longest line that is read. No event comes near it: texts in events are bounded. */
 const MAX_LINE_BYTES = 16 * 1024 * 1024
 
@@ -101,11 +102,12 @@ function lastByte(fd: number, size: number): number | undefined {
  * The events of a journal in their order, read in pieces of bounded size. Blank, torn and rubbish lines are passed over;
  * so are events of a type that this version does not know. A file that is not there gives none; a `UserError` if it is
  * of a newer format, or cannot be read.
+ * @param chunkBytes how long these pieces are
  */
-export async function* readJournal(path: string): AsyncGenerator<Recorded> {
+export async function* readJournal(path: string, chunkBytes = CHUNK_BYTES): AsyncGenerator<Recorded> {
   const lines = new JournalLines(path)
   try {
-    for await (const chunk of createReadStream(path)) yield* lines.push(chunk)
+    for await (const chunk of createReadStream(path, { highWaterMark: chunkBytes })) yield* lines.push(chunk)
   } catch (error) {
     if (systemErrorCode(error) === 'ENOENT') return
     throw unreadable(path, error)
@@ -234,7 +236,7 @@ export class JournalLines {
 export async function problemOfJournal(path: string): Promise<string | null> {
   try {
     // What is wrong with the whole of it shows at its beginning.
-    for await (const _ of readJournal(path)) return null
+    for await (const _ of readJournal(path, FIRST_BYTES)) return null
     return null
   } catch (error) {
     if (error instanceof UserError) return error.message
@@ -248,9 +250,12 @@ export async function hasEvents(path: string): Promise<boolean> {
 }
 
 async function firstEvent(path: string): Promise<Recorded | null> {
-  for await (const event of readJournal(path)) return event
+  for await (const event of readJournal(path, FIRST_BYTES)) return event
   return null
 }
+
+/** What comes after the first event is not parsed for nothing. */
+const FIRST_BYTES = 4 * 1024
 
 /** Whether a session is a call, by the first event of its journal; null if it holds none. Throws as `readJournal` does. */
 export async function isCallSession(
@@ -345,8 +350,6 @@ export async function foldAndCount(
   })
   return { state: state.createdAt === 0 ? null : state, rubbish: isLastRubbish ? rubbish - 1 : rubbish }
 }
-
-const CHUNK_BYTES = 64 * 1024
 
 /** A journal that is still being written, and may not be there yet. */
 export class GrowingJournal implements AsyncDisposable {
