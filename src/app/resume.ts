@@ -45,8 +45,10 @@ export async function resumeSession(
   listeners: RunListeners = {},
 ): Promise<WorkedThrough> {
   const { session, options } = resume
-  const id = session === null ? await newestUnfinished(records) : await findSession(records, session)
-  const { state: before } = await readSession(records, id, 'ends')
+  const before =
+    session === null
+      ? sessionHere(records, await newestUnfinished(records))
+      : (await readSession(records, await findSession(records, session), 'ends')).state
   refuseCall(before)
   refuseReplay(before)
   refuseUnknown(before)
@@ -108,7 +110,7 @@ async function resumeAlone(
   return worked
 }
 
-async function newestUnfinished(records: Records): Promise<string> {
+async function newestUnfinished(records: Records): Promise<SessionState> {
   const ids = await records.sessions()
   let hasPlan = false
   for (const id of [...ids].reverse()) {
@@ -121,7 +123,7 @@ async function newestUnfinished(records: Records): Promise<string> {
     if (state === null || isCall(state)) continue
     const isOld = hasPlan && sharesPlan(state)
     const isOpen = (state.ended === null || !isFinished(state.ended.outcome)) && !isOld
-    if (isOpen && !(await isReplayedSession(records, id))) return id
+    if (isOpen && !(await isReplayedSession(records, id))) return state
     hasPlan ||= sharesPlan(state)
   }
   throw new UserError(`There is no session in ${records.directory} that could be gone on with.`, {
@@ -149,9 +151,13 @@ async function readSession(
   const { state, rubbish } = await foldAndCount(records, id, check)
   if (state === null)
     throw new UserError(`${records.journal(id)} does not say what ${id} is about, so it cannot be gone on with.`)
-  if (state.directory === records.directory) return { state, rubbish }
-  throw new UserError(`${id} belongs to ${state.directory}, and this is ${records.directory}.`, {
-    hint: `To go on with it there: ${resumeCommand(id, state.directory)}`,
+  return { state: sessionHere(records, state), rubbish }
+}
+
+function sessionHere({ directory }: Records, state: SessionState): SessionState {
+  if (state.directory === directory) return state
+  throw new UserError(`${state.id} belongs to ${state.directory}, and this is ${directory}.`, {
+    hint: `To go on with it there: ${resumeCommand(state.id, state.directory)}`,
   })
 }
 
