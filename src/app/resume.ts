@@ -9,7 +9,7 @@ import { foldAndCount, foldJournal, isReplayedSession, problemOfJournal, problem
 import { openQueue } from '../records/queue.ts'
 import type { Records } from '../records/records.ts'
 import { readRunner } from '../records/run-lock.ts'
-import type { SnapshotCheck } from '../records/snapshot.ts'
+import { removeSnapshot, type SnapshotCheck } from '../records/snapshot.ts'
 import { resumeCommand } from '../words/commands.ts'
 import { formatCount, formatSpan } from '../words/numbers.ts'
 import { describeOutcome } from '../words/outcome.ts'
@@ -83,7 +83,9 @@ async function resumeAlone(
   }
   await using opened = await openRun(world, all, listeners)
   // Read once more, and now it counts: until the lock was taken, another codemachine may have worked on it.
-  const { state, rubbish } = await readSession(records, id, 'whole')
+  const { state, rubbish, hasSnapshot } = await readSession(records, id, 'whole')
+  // One that is there all the same is not to be gone on from.
+  if (!hasSnapshot) await removeSnapshot(records.journal(id))
   if (state.ended !== null && isFinished(state.ended.outcome)) {
     const how = state.ended.outcome.kind === 'replayed' ? 'was replayed' : 'is done'
     throw new UserError(`${id} ${how}, so there is nothing to go on with.`)
@@ -147,11 +149,11 @@ async function readSession(
   records: Records,
   id: string,
   check: SnapshotCheck,
-): Promise<{ state: SessionState; rubbish: number }> {
-  const { state, rubbish } = await foldAndCount(records, id, check)
+): Promise<{ state: SessionState; rubbish: number; hasSnapshot: boolean }> {
+  const { state, ...read } = await foldAndCount(records, id, check)
   if (state === null)
     throw new UserError(`${records.journal(id)} does not say what ${id} is about, so it cannot be gone on with.`)
-  return { state: sessionHere(records, state), rubbish }
+  return { state: sessionHere(records, state), ...read }
 }
 
 function sessionHere({ directory }: Records, state: SessionState): SessionState {

@@ -334,12 +334,15 @@ export async function foldJournal(
   return (await foldAndCount(records, id, check)).state
 }
 
-/** The same, with the number of lines in the journal that are not JSON, without blank ones and a torn last one. */
+/**
+ * The same, with the number of lines in the journal that are not JSON, without blank ones and a torn last one, and whether a
+ * snapshot stood for its beginning.
+ */
 export async function foldAndCount(
   records: Pick<Records, 'journal' | 'templates'>,
   id: string,
   check: SnapshotCheck = 'whole',
-): Promise<{ state: SessionState | null; rubbish: number }> {
+): Promise<{ state: SessionState | null; rubbish: number; hasSnapshot: boolean }> {
   const snapshot = await readSnapshot(records, id, check)
   let state = snapshot?.state ?? emptyState(id)
   const add = (event: Recorded) => {
@@ -348,7 +351,11 @@ export async function foldAndCount(
   const { rubbish, isLastRubbish } = await eachEvent(records.journal(id), add, {
     from: snapshot?.read ?? JOURNAL_START,
   })
-  return { state: state.createdAt === 0 ? null : state, rubbish: isLastRubbish ? rubbish - 1 : rubbish }
+  return {
+    state: state.createdAt === 0 ? null : state,
+    rubbish: isLastRubbish ? rubbish - 1 : rubbish,
+    hasSnapshot: snapshot !== null,
+  }
 }
 
 /** A journal that is still being written, and may not be there yet. */

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { type FileHandle, open, readFile, rename, stat, writeFile } from 'node:fs/promises'
+import { type FileHandle, open, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { isDeepStrictEqual } from 'node:util'
 import { codeId } from '../base/package.ts'
 import type { SessionState } from '../core/state/state.ts'
@@ -101,7 +101,7 @@ export async function writeSnapshot(
   }
   const content = [JSON.stringify(head), ...texts.map(({ text }) => text)].join('\n')
   const first = JSON.stringify({ format: FORMAT, v: VERSION, sha256: sha256(content) })
-  const temporary = `${snapshotPath(path)}.tmp`
+  const temporary = temporaryPath(path)
   // It need not outlive a power cut: one that is torn is known by its hash.
   await writeFile(temporary, `${first}\n${content}`, { mode: 0o600 })
   await rename(temporary, snapshotPath(path))
@@ -111,6 +111,15 @@ export async function writeSnapshot(
 /** Where the snapshot of a journal lies. */
 export function snapshotPath(journal: string): string {
   return `${journal}.snapshot`
+}
+
+function temporaryPath(journal: string): string {
+  return `${snapshotPath(journal)}.tmp`
+}
+
+/** Removes the snapshot of a journal, and what is left of one that was being written: by whoever runs the session. */
+export async function removeSnapshot(journal: string): Promise<void> {
+  for (const path of [snapshotPath(journal), temporaryPath(journal)]) await rm(path, { force: true })
 }
 
 async function readKept(path: string): Promise<{ head: Head; state: string; report: string } | null> {

@@ -1,7 +1,7 @@
-import { rm, stat } from 'node:fs/promises'
+import { stat } from 'node:fs/promises'
 import type { Recorded, View } from '../core/events/events.ts'
 import type { Records } from '../records/records.ts'
-import { type SnapshotCheck, snapshotPath } from '../records/snapshot.ts'
+import { removeSnapshot } from '../records/snapshot.ts'
 
 /** A journal that has grown by so much is worth a new snapshot: it takes some 20 ms to read. */
 const STEP_BYTES = 2 * 1024 * 1024
@@ -12,16 +12,15 @@ const EVENTS = 1000
 
 /**
  * Has the snapshot of a session follow its journal while it runs, and once more when this is disposed: in the background, and
- * read from the journal itself. What fails is tried again the next time: without a snapshot only time is lost.
+ * read from the journal itself. Where that fails there is none until the next time: without a snapshot only time is lost.
  */
 export class SnapshotWriter implements View, AsyncDisposable {
   readonly #records: Pick<Records, 'journal' | 'templates'>
   readonly #id: string
   #events = 0
   #renewing: Promise<void> | null = null
-  /** Of the first one another process may have written what it goes on from. */
-  #check: SnapshotCheck = 'whole'
 
+  /** @param id the session; its journal may have nothing yet */
   constructor(records: Pick<Records, 'journal' | 'templates'>, id: string) {
     this.#records = records
     this.#id = id
@@ -38,6 +37,7 @@ export class SnapshotWriter implements View, AsyncDisposable {
 
   live(): void {}
 
+  /** Resolves when the last one is written. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#renewing
     await this.#renew(END_BYTES)
@@ -49,11 +49,9 @@ export class SnapshotWriter implements View, AsyncDisposable {
       // Loaded only for a long journal: at the end of a session its report wants it, too.
       if (!(await isLongerThan(path, leastBytes))) return
       const { renewSnapshot } = await import('./write.ts')
-      const isRenewed = await renewSnapshot(this.#records, this.#id, { leastBytes, check: this.#check })
-      if (isRenewed) this.#check = 'ends'
+      await renewSnapshot(this.#records, this.#id, leastBytes)
     } catch {
-      this.#check = 'whole'
-      await rm(`${snapshotPath(path)}.tmp`, { force: true }).catch(() => {})
+      await removeSnapshot(path).catch(() => {})
     }
   }
 }

@@ -123,17 +123,17 @@ function reportFrom({ templates }: Pick<Records, 'templates'>, id: string, snaps
 /**
  * Writes the snapshot of a session anew where its journal has grown by as many bytes since the last one, so that whoever reads
  * it next reads no more than that. False where it has not, or its state is none that can be kept. Rejects if it cannot be written.
- * @param check what is asked of the last one
+ * What the last one was made of is not read again: whoever runs the session has asked for all of it before (`whole`), or begun it.
  */
 export async function renewSnapshot(
   records: Pick<Records, 'journal' | 'templates'>,
   id: string,
-  { leastBytes, check }: { leastBytes: number; check: SnapshotCheck },
+  leastBytes: number,
 ): Promise<boolean> {
   const path = records.journal(id)
   const { size } = await stat(path)
   if (size < leastBytes) return false
-  const before = await readSnapshot(records, id, check)
+  const before = await readSnapshot(records, id, 'ends')
   const from = before?.read ?? JOURNAL_START
   if (size - from.bytes < leastBytes) return false
   const report = reportFrom(records, id, before)

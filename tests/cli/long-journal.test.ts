@@ -70,4 +70,7 @@ test('where the journal was damaged since, whoever goes on is told so, and nothi
   expect(exitCode).toBe(0)
   const warnings = eventsOf(events, 'warning').map(({ message }) => message)
   expect(warnings).toContainEqual(expect.stringContaining('1 line of'))
+  // The next one is made of the journal as it is.
+  const [, head = ''] = (await readFile(`${journal}.snapshot`, 'utf8')).split('\n')
+  expect(JSON.parse(head).read.rubbish).toBe(1)
 })
