@@ -364,18 +364,22 @@ export class GrowingJournal implements AsyncDisposable {
   readonly #buffer = Buffer.alloc(CHUNK_BYTES)
   readonly #lines: JournalLines
   #file: FileHandle | null = null
+  #position: number
 
-  constructor(path: string) {
+  /** @param from how far it was read before */
+  constructor(path: string, from: JournalRead = JOURNAL_START) {
     this.#path = path
-    this.#lines = new JournalLines(path)
+    this.#lines = new JournalLines(path, from)
+    this.#position = from.bytes
   }
 
   /** What has become whole since the last time. A torn last line counts once it is completed. */
   async *readOn(signal: AbortSignal): AsyncGenerator<Recorded> {
     this.#file ??= await openIfThere(this.#path)
     while (this.#file && !signal.aborted) {
-      const { bytesRead } = await this.#file.read(this.#buffer)
+      const { bytesRead } = await this.#file.read(this.#buffer, { position: this.#position })
       if (bytesRead === 0) return
+      this.#position += bytesRead
       // The lines keep what they are given; the buffer is used again.
       yield* this.#lines.push(Buffer.from(this.#buffer.subarray(0, bytesRead)))
     }

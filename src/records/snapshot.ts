@@ -17,8 +17,16 @@ export interface Snapshot {
   report(): unknown
   /** How much of the journal is in it. */
   read: JournalRead
-  /** SHA-256 of each block of that, in hex. */
+  /** The session some hundred events before, for who shows the last ones too; null if that was not kept. */
+  earlier(): EarlierState | null
+  /** SHA-256 of each block of the journal in it, in hex. */
   blocks: readonly string[]
+}
+
+/** The session at an earlier place of its journal. */
+export interface EarlierState {
+  state: SessionState
+  read: JournalRead
 }
 
 /**
@@ -46,6 +54,7 @@ interface Head {
   code: string
   template: string
   read: JournalRead
+  earlier: JournalRead | null
   blocks: readonly string[]
   /** SHA-256 of its first and of its last bytes, in hex. */
   ends: readonly string[]
@@ -57,7 +66,7 @@ export async function readSnapshot(place: Place, id: string, check: SnapshotChec
     const path = place.journal(id)
     const kept = await readKept(snapshotPath(path))
     if (kept === null) return null
-    const { head, state, report } = kept
+    const { head, state, earlier, report } = kept
     const kind = place.templates.get(head.template)
     if (head.code !== codeId || kind?.hasPlainState !== true) return null
     await using journal = await open(path)
@@ -65,7 +74,14 @@ export async function readSnapshot(place: Place, id: string, check: SnapshotChec
     const { blocks, read } = head
     if (!isDeepStrictEqual(await endsOf(journal, read.bytes), head.ends)) return null
     if (check === 'whole' && !isDeepStrictEqual(await blocksOf(journal, read.bytes, []), blocks)) return null
-    return { state: { ...JSON.parse(state), kind }, report: () => JSON.parse(report), read, blocks }
+    const stateOf = (text: string): SessionState => ({ ...JSON.parse(text), kind })
+    return {
+      state: stateOf(state),
+      report: () => JSON.parse(report),
+      read,
+      earlier: () => head.earlier && { state: stateOf(earlier), read: head.earlier },
+      blocks,
+    }
   } catch {
     // Whatever is wrong with it: all that it says stands in the journal.
     return null
@@ -82,12 +98,13 @@ export async function readSnapshot(place: Place, id: string, check: SnapshotChec
 export async function writeSnapshot(
   place: Place,
   id: string,
-  { state, report, read }: Pick<Snapshot, 'state' | 'read'> & { report: unknown },
+  { state, report, read, earlier }: EarlierState & { report: unknown; earlier: EarlierState | null },
   before: Snapshot | null,
 ): Promise<boolean> {
   const { kind, ...plain } = state
+  const { kind: _, ...plainBefore } = earlier?.state ?? { kind: null }
   if (kind?.hasPlainState !== true || place.templates.get(kind.name) !== kind) return false
-  const texts = [plain, report].map(value => ({ value, text: JSON.stringify(value) }))
+  const texts = [plain, plainBefore, report].map(value => ({ value, text: JSON.stringify(value) }))
   if (!texts.every(({ value, text }) => text.length < MOST_CHARS && isDeepStrictEqual(JSON.parse(text), value)))
     return false
   const path = place.journal(id)
@@ -96,6 +113,7 @@ export async function writeSnapshot(
     code: codeId,
     template: kind.name,
     read,
+    earlier: earlier?.read ?? null,
     blocks: await blocksOf(journal, read.bytes, before === null ? [] : await filledBlocks(journal, before)),
     ends: await endsOf(journal, read.bytes),
   }
@@ -122,7 +140,15 @@ export async function removeSnapshot(journal: string): Promise<void> {
   for (const path of [snapshotPath(journal), temporaryPath(journal)]) await rm(path, { force: true })
 }
 
-async function readKept(path: string): Promise<{ head: Head; state: string; report: string } | null> {
+/** The lines of a snapshot, without the first one. */
+interface Kept {
+  head: Head
+  state: string
+  earlier: string
+  report: string
+}
+
+async function readKept(path: string): Promise<Kept | null> {
   const found = await stat(path).catch(() => null)
   if (found === null || !found.isFile() || found.size > MOST_BYTES) return null
   const bytes = await readFile(path)
@@ -130,8 +156,8 @@ async function readKept(path: string): Promise<{ head: Head; state: string; repo
   const { format, v, sha256: hash } = JSON.parse(bytes.subarray(0, end).toString())
   const content = bytes.subarray(end + 1)
   if (format !== FORMAT || v !== VERSION || hash !== sha256(content)) return null
-  const [head = '', state = '', report = ''] = content.toString().split('\n')
-  return { head: JSON.parse(head), state, report }
+  const [head = '', state = '', earlier = '', report = ''] = content.toString().split('\n')
+  return { head: JSON.parse(head), state, earlier, report }
 }
 
 /** The hashes of its first and of its last bytes. */

@@ -138,5 +138,11 @@ export async function renewSnapshot(
   if (size - from.bytes < leastBytes) return false
   const report = reportFrom(records, id, before)
   const read = await eachEvent(path, event => report.add(event), { from, wholeLines: true })
-  return await writeSnapshot(records, id, { state: report.state, report: report.kept(), read }, before)
+  const { state } = report
+  const isLater = before !== null && state.events - before.state.events >= EVENTS_BETWEEN
+  const earlier = isLater ? { state: before.state, read: before.read } : (before?.earlier() ?? null)
+  return await writeSnapshot(records, id, { state, report: report.kept(), read, earlier }, before)
 }
+
+/** As many as are shown of what is past where a session is watched. */
+const EVENTS_BETWEEN = 200

@@ -130,7 +130,9 @@ describe('a snapshot made after any event comes, with what was journaled since, 
       if (event === undefined) continue
       report.add(event)
       expect(await renew()).toBe(true)
-      expect((await readSnapshot(records, SESSION, 'whole'))?.state).toEqual(report.state)
+      const snapshot = await readSnapshot(records, SESSION, 'whole')
+      expect(snapshot?.state).toEqual(report.state)
+      expect(snapshot?.earlier()).toBeNull()
     }
     expect(await readReport(records, SESSION, ended)).toEqual(report.data(() => 'cut-off'))
   })

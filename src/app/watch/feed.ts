@@ -11,6 +11,7 @@ import { sendCommand } from '../../records/control.ts'
 import { GrowingJournal, isCallSession, lockOfSession } from '../../records/journal.ts'
 import type { Records } from '../../records/records.ts'
 import { askWhoRuns, type LockHolder } from '../../records/run-lock.ts'
+import { readSnapshot } from '../../records/snapshot.ts'
 import { fileState } from '../../workspace/files/inside-directory.ts'
 import { latestSession } from '../find.ts'
 import type { WatchUpdate } from '../library.ts'
@@ -201,7 +202,9 @@ const RECENT_EVENTS = 200
 
 /** One session: what is journaled of it, and what its run shares of it. */
 class FollowedSession implements AsyncDisposable {
-  readonly #journal: GrowingJournal
+  readonly #records: Records
+  readonly #id: string
+  #journal: GrowingJournal
   readonly #live: SharedLive
   readonly #changes = new LiveChanges()
   readonly #clock: Clock
@@ -211,6 +214,8 @@ class FollowedSession implements AsyncDisposable {
   #isEndTold = false
 
   constructor(id: string, { records, clock, signal }: FeedOptions) {
+    this.#records = records
+    this.#id = id
     this.#journal = new GrowingJournal(records.journal(id))
     this.#live = new SharedLive(records.live)
     this.#clock = clock
@@ -223,8 +228,13 @@ class FollowedSession implements AsyncDisposable {
     return this.#state
   }
 
-  /** The last events of what is written; all of it is folded. */
+  /** The last events of what is written; all of it is folded, or what comes after a snapshot. */
   async *past(): AsyncGenerator<WatchUpdate> {
+    const earlier = (await readSnapshot(this.#records, this.#id, 'ends'))?.earlier() ?? null
+    if (earlier !== null) {
+      this.#state = earlier.state
+      this.#journal = new GrowingJournal(this.#records.journal(this.#id), earlier.read)
+    }
     let last: WatchUpdate[] = []
     for await (const fed of this.#recorded()) {
       last.push(fed)

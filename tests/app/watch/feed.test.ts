@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs'
-import { appendFile, readdir, writeFile } from 'node:fs/promises'
+import { appendFile, readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect } from 'vitest'
 import type { WatchUpdate } from '../../../src/app/library.ts'
@@ -12,6 +12,7 @@ import type { Item } from '../../../src/core/events/items.ts'
 import { message, reply, shell } from '../../../src/demo/model/reply.ts'
 import { openRecords } from '../../../src/records/records.ts'
 import { type RunLock, takeRunLock } from '../../../src/records/run-lock.ts'
+import { renewSnapshot } from '../../../src/report/write.ts'
 import { OWN_TEMPLATES } from '../../../src/templates/registry.ts'
 import { makePlace, type Place } from '../../cli/place.ts'
 import { claimDone, round } from '../../support/rounds.ts'
@@ -127,6 +128,30 @@ test('of a long past the last events are told, and the state is that of all of t
     { kind: 'attached', state: { goal: 'build X', events: 502 }, standing: 'cut-off' },
     { kind: 'cut-off' },
   ])
+})
+
+test('with a snapshot the same is told as without, and what lies long before is not read', async () => {
+  await using place = await makePlace()
+  const { records } = place
+  const past = Array.from({ length: 900 }, (_, n) => ({ type: 'warning', round: 1, message: String(n) }) as const)
+  await place.journal(FIRST, [created, started, ...past])
+  const lines = (await readFile(records.journal(FIRST), 'utf8')).split(/(?<=\n)/)
+  const told = async () => {
+    await using watcher = watch({ records, id: FIRST })
+    await watcher.over
+    return watcher.fed
+  }
+  const whole = await told()
+  for (const part of [300, 600, 601, 900]) {
+    await writeFile(records.journal(FIRST), lines.slice(0, part).join(''))
+    expect(await renewSnapshot(records, FIRST, 1)).toBe(true)
+    await writeFile(records.journal(FIRST), lines.join(''))
+    expect(await told()).toEqual(whole)
+  }
+  const line = Math.floor(lines.length / 3)
+  const other = lines.with(line, (lines[line] ?? '').replace('warning', 'nothing'))
+  await writeFile(records.journal(FIRST), other.join(''))
+  expect(await told()).toEqual(whole)
 })
 
 test('a session that has ended is told, and that is all', async () => {
