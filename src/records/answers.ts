@@ -1,8 +1,8 @@
 import * as v from 'valibot'
 import { messageOf, UserError, writing } from '../base/errors.ts'
-import type { EventOf } from '../core/events/events.ts'
+import type { EventOf, Recorded } from '../core/events/events.ts'
 import { readBoundedText, writeWholeFile } from '../platform/files.ts'
-import { readJournal } from './journal.ts'
+import { eachEvent } from './journal.ts'
 import type { Records } from './records.ts'
 import { type LockOptions, readRunLock, takeRunLock } from './run-lock.ts'
 
@@ -103,13 +103,14 @@ export async function questionsOf(
   onProblem: (problem: string) => void,
 ): Promise<AskedQuestion[]> {
   const questions: AskedQuestion[] = []
-  for await (const event of readJournal(records.journal(session))) {
-    if (event.type !== 'question-asked') continue
+  const add = (event: Recorded) => {
+    if (event.type !== 'question-asked') return
     const { round, question, text, options, assumption, at } = event
     // It becomes a part of the name of a file.
-    if (!/^Q[1-9]\d{0,5}$/.test(question)) continue
+    if (!/^Q[1-9]\d{0,5}$/.test(question)) return
     questions.push({ session, at, round, question, text, options, assumption, answer: null })
   }
+  await eachEvent(records.journal(session), add, { only: 'question-asked' })
   for (const asked of questions) asked.answer = await answerOrProblem(records, asked, onProblem)
   return questions
 }
