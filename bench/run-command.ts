@@ -14,22 +14,24 @@ interface CommandResult {
   wallMs: number
 }
 
-interface CommandOptions {
+export interface CommandOptions {
   cwd?: string
   env?: Record<string, string>
   /** Called with the pid as soon as it runs. */
   onStart?: (pid: number) => void
+  /** Called with each part of stdout as soon as it is there. */
+  onStdout?: (text: string) => void
 }
 
 /** No command of a benchmark takes this long, ms. */
-const BOUND_MS = 180_000
+const BOUND_MS = 600_000
 
 /** Runs a command to its end with stdin closed. Throws if it does not end with `expected`. */
 export async function runCommand(
   program: string,
   args: readonly string[],
   expected: number,
-  { cwd, env, onStart }: CommandOptions = {},
+  { cwd, env, onStart, onStdout }: CommandOptions = {},
 ): Promise<CommandResult> {
   const startedAt = performance.now()
   const child = spawn(program, args, {
@@ -44,6 +46,7 @@ export async function runCommand(
   for (const name of ['stdout', 'stderr'] as const) {
     child[name].setEncoding('utf8').on('data', (text: string) => {
       texts[name] += text
+      if (name === 'stdout') onStdout?.(text)
     })
   }
   await once(child, 'close')
