@@ -4,51 +4,101 @@ import { message, reply, shell } from '../src/demo/model/reply.ts'
 import { startScriptedModel } from '../src/demo/model/scripted-model.ts'
 import { findRealCodex } from '../tests/support/find-real-codex.ts'
 import { makePlace, type TestPlace } from '../tests/support/place.ts'
-import { atMost, type Figure } from './figure.ts'
+import { atMost, type Figure, shown } from './figure.ts'
+import { openFloor } from './floor.ts'
 import { median } from './median.ts'
 import { runCodemachine, runCommand } from './run-command.ts'
 
-const ROUNDS = 20
-const PAIRS = 3
 const GOAL = 'Keep the README of this project up to date.'
+const FEW = { rounds: 20, runs: 5 }
+const MANY = { rounds: 100, runs: 3 }
 
-/** 20 rounds of codemachine against 20 times `codex exec`, one after the other, with a model that answers at once. */
+/**
+ * Rounds of codemachine against as many times `codex exec`, one after the other, and against the floor: the least that
+ * can drive codex through the same (bench/floor.ts). The model answers at once.
+ */
 export async function rounds(): Promise<Figure[]> {
   const seen = new Seen()
   await using model = await startScriptedModel({ script: seen.script, keptRequests: 1 })
   const codex = await findNativeCodex()
   await using place = await makePlace(model.codexConfig('scripted'))
   await using execPlace = await makePlace(model.codexConfig('scripted'))
+  await using floorPlace = await makePlace(model.codexConfig('scripted'))
   // The first start in a CODEX_HOME makes its databases.
-  for (const each of [place, execPlace]) await runExec(codex, each)
-
-  const times: { codemachine: number; exec: number }[] = []
-  for (let pair = 0; pair < PAIRS; pair++) {
-    seen.reset()
-    const { wallMs } = await runCodemachine(['--json', '--rounds', String(ROUNDS), '--codex-bin', codex, GOAL], 3, {
-      cwd: place.directory,
-      env: place.env,
-    })
-    const ours = seen.reset()
-    let exec = 0
-    for (let run = 0; run < ROUNDS; run++) exec += await runExec(codex, execPlace)
-    compareWork(ours, seen.reset())
-    times.push({ codemachine: wallMs, exec })
+  await runExec(codex, execPlace)
+  const floor = await openFloor(codex, place, floorPlace, GOAL)
+  await floor.run(1)
+  const runners: Record<Runner, (rounds: number) => Promise<number>> = {
+    exec: async rounds => {
+      let ms = 0
+      for (let run = 0; run < rounds; run++) ms += await runExec(codex, execPlace)
+      return ms
+    },
+    floor: floor.run,
+    codemachine: async rounds => {
+      const args = ['--json', '--rounds', String(rounds), '--codex-bin', codex, GOAL]
+      return (await runCodemachine(args, 3, { cwd: place.directory, env: place.env })).wallMs
+    },
   }
+  const few = await measure(FEW, runners, seen)
+  const many = await measure(MANY, runners, seen)
   return [
-    { what: `codex exec, ${ROUNDS} times`, value: median(times.map(time => time.exec)), unit: 'ms', target: null },
+    ...timesOf(FEW.rounds, few),
+    { what: `codemachine, ${FEW.rounds} rounds, against codex exec`, value: few.ratio, unit: 'x', target: atMost(0.8) },
     {
-      what: `codemachine --rounds ${ROUNDS}`,
-      value: median(times.map(time => time.codemachine)),
-      unit: 'ms',
-      target: null,
-    },
-    {
-      what: 'codemachine, against codex exec',
-      value: median(times.map(time => time.codemachine / time.exec)),
+      what: 'the same, above the floor',
+      value: few.ratio - few.floorRatio,
       unit: 'x',
-      target: atMost(0.8),
+      target: atMost(0.06),
     },
+    ...timesOf(MANY.rounds, many),
+    {
+      what: `codemachine, ${MANY.rounds} rounds, against codex exec`,
+      value: many.ratio,
+      unit: 'x',
+      target: atMost(0.62),
+    },
+  ]
+}
+
+type Runner = 'exec' | 'floor' | 'codemachine'
+
+/** Medians: of what each took, ms, and of what codemachine and the floor took against codex exec. */
+type Medians = Record<Runner, number> & { ratio: number; floorRatio: number }
+
+/** So many rounds by each, taking turns. Throws if they did not do the same work. */
+async function measure(
+  { rounds, runs }: typeof FEW,
+  runners: Record<Runner, (rounds: number) => Promise<number>>,
+  seen: Seen,
+): Promise<Medians> {
+  const times: Record<Runner, number>[] = []
+  for (let run = 0; run < runs; run++) {
+    const took = { exec: 0, floor: 0, codemachine: 0 }
+    const work: Work[] = []
+    for (const runner of ['exec', 'floor', 'codemachine'] as const) {
+      seen.reset()
+      took[runner] = await runners[runner](rounds)
+      work.push(seen.reset())
+    }
+    compareWork(work, rounds)
+    times.push(took)
+  }
+  const medianOf = (pick: (took: Record<Runner, number>) => number) => median(times.map(pick))
+  return {
+    exec: medianOf(took => took.exec),
+    floor: medianOf(took => took.floor),
+    codemachine: medianOf(took => took.codemachine),
+    ratio: medianOf(took => took.codemachine / took.exec),
+    floorRatio: medianOf(took => took.floor / took.exec),
+  }
+}
+
+function timesOf(rounds: number, medians: Medians): Figure[] {
+  return [
+    shown(`codex exec, ${rounds} times`, medians.exec, 'ms'),
+    shown(`codemachine --rounds ${rounds}`, medians.codemachine, 'ms'),
+    shown(`the floor, ${rounds} rounds, against codex exec`, medians.floorRatio, 'x'),
   ]
 }
 
@@ -92,9 +142,8 @@ class Seen {
   }
 }
 
-function compareWork(ours: Work, theirs: Work): void {
-  const same = ours.outputs === ROUNDS && theirs.outputs === ROUNDS
-  const sizes = ours.meanRequestChars / theirs.meanRequestChars
-  if (same && sizes > 0.9 && sizes < 1.1) return
-  throw new Error(`They did not do the same work: ${JSON.stringify({ ours, theirs })}`)
+function compareWork(each: readonly Work[], rounds: number): void {
+  const sizes = each.map(work => work.meanRequestChars)
+  if (each.every(work => work.outputs === rounds) && Math.max(...sizes) < 1.1 * Math.min(...sizes)) return
+  throw new Error(`They did not do the same work: ${JSON.stringify(each)}`)
 }
