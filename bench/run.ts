@@ -1,3 +1,4 @@
+import { cost } from './cost.ts'
 import { type Figure, formatFigures, isMet, loadNow } from './figure.ts'
 import { gap } from './gap.ts'
 import { memory } from './memory.ts'
@@ -15,6 +16,7 @@ const BENCHES: Record<string, () => Promise<Figure[]>> = {
   'one-round': oneRound,
   rounds,
   gap,
+  cost,
   notifications,
   memory,
   savepoint,
