@@ -10,6 +10,7 @@ import { startScriptedModel } from '../src/demo/model/scripted-model.ts'
 import { makePlace, type TestPlace } from '../tests/support/place.ts'
 import { atMost, type Figure } from './figure.ts'
 import { median } from './median.ts'
+import { kibOf } from './peak.ts'
 import { findNativeCodex } from './rounds.ts'
 import { BIN } from './run-command.ts'
 
@@ -120,13 +121,12 @@ async function run(place: TestPlace, faults: Faults): Promise<Sample[]> {
 }
 
 function sampleOf(pid: number, heap: string): Sample {
-  const status = read(`/proc/${pid}/status`)
   return {
     ms: null,
     descriptors: readdirSync(`/proc/${pid}/fd`).length,
     children: childrenOf(pid).length,
     heapMb: Number(read(heap)) / 1e6,
-    residentMb: (Number(/^VmRSS:\s+(\d+) kB/m.exec(status)?.[1] ?? 0) * 1024) / 1e6,
+    residentMb: (kibOf(pid, 'VmRSS') * 1024) / 1e6,
   }
 }
 
