@@ -1,10 +1,10 @@
 import { cost } from './cost.ts'
 import { type Figure, formatFigures, isMet, loadNow } from './figure.ts'
 import { gap } from './gap.ts'
+import { journal } from './journal.ts'
 import { memory } from './memory.ts'
 import { notifications } from './notifications.ts'
 import { oneRound } from './one-round.ts'
-import { report } from './report.ts'
 import { rounds } from './rounds.ts'
 import { savepoint } from './savepoint.ts'
 import { screen } from './screen.ts'
@@ -21,7 +21,7 @@ const BENCHES: Record<string, () => Promise<Figure[]>> = {
   memory,
   savepoint,
   screen,
-  report,
+  journal,
   soak,
 }
 
