@@ -112,6 +112,6 @@ export async function fillRepository({ directory, env }: TestPlace, count: numbe
   }
   const git = (...args: string[]) =>
     execFileSync('git', ['-c', 'gc.auto=0', ...args], { cwd: directory, env, stdio: 'pipe' })
-  git('add', '.')
+  git('-c', 'core.looseCompression=1', 'add', '.')
   git('commit', '-qm', 'Many files')
 }

@@ -2,11 +2,11 @@ import { cost } from './cost.ts'
 import { type Figure, formatFigures, isMet, loadNow } from './figure.ts'
 import { gap } from './gap.ts'
 import { journal } from './journal.ts'
+import { largeRepository } from './large-repository.ts'
 import { memory } from './memory.ts'
 import { notifications } from './notifications.ts'
 import { oneRound } from './one-round.ts'
 import { rounds } from './rounds.ts'
-import { savepoint } from './savepoint.ts'
 import { screen } from './screen.ts'
 import { soak } from './soak.ts'
 import { startup } from './startup.ts'
@@ -19,7 +19,7 @@ const BENCHES: Record<string, () => Promise<Figure[]>> = {
   cost,
   notifications,
   memory,
-  savepoint,
+  large: largeRepository,
   screen,
   journal,
   soak,
