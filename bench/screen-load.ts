@@ -10,11 +10,17 @@ import { fold, SESSION } from '../tests/support/session-events.ts'
 import { delta, message, openRound, sessionOf, type Told } from './screen-events.ts'
 
 /** What the program below is asked for, as JSON in its first argument. */
-export type Load =
+export type Load = LoadKind & {
+  report: string
+  /** From the last event until the memory is looked at. */
+  settleMs: number
+}
+
+export type LoadKind =
   /** Messages whose words are numbered stream in, so many deltas a second. */
-  | { kind: 'stream'; deltasPerSecond: number; seconds: number; report: string }
+  | { kind: 'stream'; deltasPerSecond: number; seconds: number }
   /** Rounds of recorded events and their deltas. */
-  | { kind: 'session'; events: number; rounds: number; eventsPerSecond: number; report: string }
+  | { kind: 'session'; events: number; rounds: number; eventsPerSecond: number }
 
 /** What it tells at its end, as JSON in `report`. */
 export interface LoadReport {
@@ -42,7 +48,7 @@ async function run(load: Load): Promise<void> {
   const deltas = load.kind === 'stream' ? await stream(load, tell) : await session(load, tell)
   const { user, system } = process.cpuUsage(before.cpu)
   const cpuShare = (user + system) / 1000 / (performance.now() - before.at)
-  await delay(1_500)
+  await delay(load.settleMs)
   const report: LoadReport = { deltas, cpuShare, rss: process.memoryUsage.rss() }
   await screen.close()
   writeFileSync(load.report, JSON.stringify(report))
@@ -82,7 +88,7 @@ function show(screen: Screen, state: SessionState, told: Told): SessionState {
 }
 
 async function stream(
-  { deltasPerSecond, seconds }: Extract<Load, { kind: 'stream' }>,
+  { deltasPerSecond, seconds }: Extract<LoadKind, { kind: 'stream' }>,
   tell: (told: Told) => void,
 ): Promise<number> {
   for (const told of openRound()) tell(told)
@@ -110,7 +116,7 @@ async function stream(
 }
 
 async function session(
-  { events, rounds, eventsPerSecond }: Extract<Load, { kind: 'session' }>,
+  { events, rounds, eventsPerSecond }: Extract<LoadKind, { kind: 'session' }>,
   tell: (told: Told) => void,
 ): Promise<number> {
   const startedAt = performance.now()

@@ -5,16 +5,17 @@ import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
 import { type Emulator, startInEmulator } from '../tests/support/emulator.ts'
 import type { TestPlace } from '../tests/support/place.ts'
-import type { Load, LoadReport } from './screen-load.ts'
+import type { Load, LoadKind, LoadReport } from './screen-load.ts'
 
 const DIST = fileURLToPath(new URL('../dist/', import.meta.url))
 
 /** The load program, built as the shipped screen is. Disposing of it removes it. */
 export interface ScreenProgram extends AsyncDisposable {
-  start(place: TestPlace, load: LoadWanted): RunningLoad
+  start(place: TestPlace, load: LoadKind): RunningLoad
 }
 
-export type LoadWanted = Load extends infer Each ? (Each extends Load ? Omit<Each, 'report'> : never) : never
+/** From the last event of a load until its memory is looked at. */
+export const SETTLE_MS = 1_500
 
 /** It runs in an emulator of 80x24. */
 export interface RunningLoad extends AsyncDisposable {
@@ -51,9 +52,9 @@ export async function buildScreenProgram(): Promise<ScreenProgram> {
 
 let reports = 0
 
-function startLoad(place: TestPlace, program: string, wanted: LoadWanted): RunningLoad {
+function startLoad(place: TestPlace, program: string, wanted: LoadKind): RunningLoad {
   const report = join(place.root, `report-${reports++}.json`)
-  const load: Load = { ...wanted, report }
+  const load: Load = { ...wanted, report, settleMs: SETTLE_MS }
   const terminal = startInEmulator(place, [JSON.stringify(load)], {
     command: [process.execPath, program],
     env: { NO_COLOR: undefined },
