@@ -135,7 +135,12 @@ function rounded(rounds: number, peer: string): string[] {
 }
 
 /** Time on the processor of a program and of all that it and its children have waited for, ms; by bash. */
-async function timeOf(place: TestPlace, program: string, args: readonly string[], expected: number): Promise<number> {
+export async function timeOf(
+  place: TestPlace,
+  program: string,
+  args: readonly string[],
+  expected: number,
+): Promise<number> {
   const path = join(place.root, 'time')
   const script = `TIMEFORMAT='%U %S'; exec 3>&2; { time "$@" 2>&3; } 2>"$TIMES"`
   await runIn(place, 'bash', ['-c', script, 'bash', program, ...args], expected, { TIMES: path })

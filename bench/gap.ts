@@ -90,7 +90,8 @@ async function inLargeRepository(): Promise<Figure[]> {
   ]
 }
 
-async function playRounds(place: TestPlace, codex: string, stamps: string, rounds: number): Promise<number[]> {
+/** Plays rounds in a place with a codex that stamps; answers their gaps, ms. */
+export async function playRounds(place: TestPlace, codex: string, stamps: string, rounds: number): Promise<number[]> {
   await runCodemachine(['--json', '--rounds', String(rounds), '--codex-bin', codex, 'Go on.'], 3, {
     cwd: place.directory,
     env: place.env,

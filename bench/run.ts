@@ -3,6 +3,7 @@ import { type Figure, formatFigures, isMet, loadNow } from './figure.ts'
 import { gap } from './gap.ts'
 import { journal } from './journal.ts'
 import { largeRepository } from './large-repository.ts'
+import { agents, prompts, tasks } from './many.ts'
 import { memory } from './memory.ts'
 import { notifications } from './notifications.ts'
 import { oneRound } from './one-round.ts'
@@ -21,6 +22,9 @@ const BENCHES: Record<string, () => Promise<Figure[]>> = {
   memory,
   large: largeRepository,
   screen,
+  tasks,
+  prompts,
+  agents,
   journal,
   soak,
 }

@@ -26,9 +26,14 @@ export function gapsOf(stamps: readonly Stamp[]): number[] {
 /**
  * For a scripted peer (tests/support/scripted-peer.ts): a turn that changes a file, waits until the peer of the next
  * round has its thread, and stamps when `turn/start` came and `turn/completed` went; with `gitStatus` also how long
- * `git status` takes.
+ * `git status` takes, and with `work`, JavaScript, what else it does in round `round` before it ends.
  */
-export const STAMPED_TURN = (options: { stamps: string; rounds: number; gitStatus: boolean }): string => `
+export const STAMPED_TURN = (options: {
+  stamps: string
+  rounds: number
+  gitStatus: boolean
+  work?: string
+}): string => `
 import { execFileSync } from 'node:child_process'
 import { appendFileSync, statSync } from 'node:fs'
 const stamps = ${JSON.stringify(options.stamps)}, ready = stamps + '.ready'
@@ -55,6 +60,7 @@ on['turn/start'] = id => {
       stamp('status', process.hrtime.bigint() - from)
     }
     appendFileSync('notes.txt', 'round ' + round + '\\n')
+    ${options.work ?? ''}
     const now = process.hrtime.bigint()
     completed()
     stamp('completed', now)
