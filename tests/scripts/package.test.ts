@@ -75,6 +75,12 @@ describe('the package', () => {
     expect((await stat(tarball)).size).toBeLessThan(1_300_000)
   })
 
+  test('takes no parser of JavaScript from whoever has put one beside it', async () => {
+    const files = (await readdir(join(installed, 'dist'))).filter(name => name.endsWith('.js'))
+    const texts = await Promise.all(files.map(async name => ({ name, text: await ofPackage(join('dist', name)) })))
+    expect(texts.filter(({ text }) => /['"`]esprima['"`]/.test(text)).map(({ name }) => name)).toEqual([])
+  })
+
   test('works: its version, its help, and a session to its end', async () => {
     const { version } = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8'))
     expect((await program('--version')).stdout).toBe(version)
