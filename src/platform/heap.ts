@@ -3,12 +3,19 @@ import { setFlagsFromString } from 'node:v8'
 /**
  * V8 flags for a small heap. A run waits for hours and works for milliseconds, so its memory counts, and the speed of its hot loops does not: the
  * young generation does not grow (by itself it takes 130 MB when codex says much), the old one grows in small steps,
- * and the last optimizing compiler stays out. Measured: 230 MB become 82, at the same number of messages a second
- * (docs/benchmarks.md).
+ * and the last optimizing compiler stays out. The one before it takes what is called often, function by function, and so late
+ * that a start and a short round pay nothing for it: 10 MB, of its work and of the program that is read for it. V8 writes on
+ * stderr of a flag that it does not know, so each is one of the oldest Node's too. Figures: docs/benchmarks.md.
  */
-const FLAGS = ['--semi-space-growth-factor=1', '--heap-growing-percent=20', '--no-turbofan']
+const FLAGS = [
+  '--semi-space-growth-factor=1',
+  '--heap-growing-percent=20',
+  '--no-turbofan',
+  '--no-maglev-inlining',
+  '--invocation-count-for-maglev=4000',
+]
 
-/** From now on V8 prefers a small heap to speed. It reads these three flags while it runs. */
+/** From now on V8 prefers a small heap to speed. It reads these flags while it runs. */
 export function keepHeapSmall(): void {
   for (const flag of FLAGS) setFlagsFromString(flag)
 }
