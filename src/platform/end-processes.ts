@@ -1,5 +1,5 @@
 import { execFile, spawnSync } from 'node:child_process'
-import { readdirSync, readFileSync, readFile as readFileWithCallback } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
 import { kill } from 'node:process'
 import { promisify } from 'node:util'
@@ -10,6 +10,7 @@ import {
   isStillRunning,
   type ProcessIdentity,
   type ProcessStat,
+  readOfProc,
   readStat,
   startTimeOf,
 } from './processes.ts'
@@ -165,9 +166,6 @@ export async function findMarked(
   }
 }
 
-/** The scan is on the way of every round; with the `readFile` of `node:fs/promises` it takes a third longer. */
-const readFile = promisify(readFileWithCallback)
-
 /** Reads at a time: more than libuv's four threads, so that none of them waits for the event loop. */
 const CONCURRENT_READS = 16
 
@@ -211,7 +209,7 @@ export async function endUnfinishedSandboxes(directory: string, options: EndOpti
   if (options.platform !== 'linux') return
   const find = () =>
     findEach(async pid => {
-      const line = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')
+      const line = (await readOfProc(`/proc/${pid}/cmdline`))?.toString('utf8') ?? ''
       if (!line.startsWith('bwrap\0') || !line.includes(LOOK_OF_CODEX) || !line.includes(directory)) return null
       const stat = await readStat(pid)
       if (stat === null || (await readStat(stat.session)) !== null) return null
@@ -252,7 +250,7 @@ export async function readVariable(pid: number, variable: string, proc = '/proc'
  * to someone else or lets nobody look into it (`PR_SET_DUMPABLE`); a zombie's reads as empty.
  */
 export async function readEnvironment(pid: number, proc: string): Promise<Buffer | null> {
-  return await readFile(`${proc}/${pid}/environ`).catch(() => null)
+  return await readOfProc(`${proc}/${pid}/environ`)
 }
 
 /** The value of a variable in an environment as proc(5) has it; null: it is not in there. */
@@ -271,7 +269,7 @@ export function variableIn(environment: Buffer, variable: string): string | null
  * @param proc where proc(5) is mounted
  */
 export async function readCommand(pid: number, proc = '/proc'): Promise<string> {
-  const line = await readFile(`${proc}/${pid}/cmdline`, 'utf8').catch(() => '')
+  const line = (await readOfProc(`${proc}/${pid}/cmdline`))?.toString('utf8') ?? ''
   return line.replaceAll('\0', ' ').trim().slice(0, 200)
 }
 

@@ -1,6 +1,8 @@
 import { execFile } from 'node:child_process'
-import { readFile, readlink } from 'node:fs/promises'
+import { close, open, read } from 'node:fs'
+import { readlink } from 'node:fs/promises'
 import { kill } from 'node:process'
+import { promisify } from 'node:util'
 import { systemErrorCode } from '../base/errors.ts'
 
 /** Identifies one process: a pid alone is reused. `startTime`: null where it cannot be known. */
@@ -58,7 +60,7 @@ export async function ancestorsOf(pid: number, platform: NodeJS.Platform, proc =
 export async function bootId(platform: NodeJS.Platform): Promise<string | null> {
   switch (platform) {
     case 'linux':
-      return (await readFile('/proc/sys/kernel/random/boot_id', 'utf8').catch(() => '')).trim() || null
+      return (await readOfProc('/proc/sys/kernel/random/boot_id'))?.toString('utf8').trim() || null
     case 'win32':
       return null
     default:
@@ -95,12 +97,47 @@ export interface ProcessStat {
  * @param proc where proc(5) is mounted
  */
 export async function readStat(pid: number, proc = PROC): Promise<ProcessStat | null> {
-  const stat = await readFile(`${proc}/${pid}/stat`, 'latin1').catch(() => '')
+  const stat = (await readOfProc(`${proc}/${pid}/stat`))?.toString('latin1') ?? ''
   // The second field is the program's name in brackets, which may hold spaces and brackets itself.
   const [state, parent, group, session, ...rest] = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
   const startTime = rest[15]
   if (startTime === undefined || state === 'Z' || state === 'X') return null
   return { parent: Number(parent), group: Number(group), session: Number(session), startTime }
+}
+
+const openFile = promisify(open)
+const readInto = promisify(read)
+const closeFile = promisify(close)
+
+/** What most of these files fit into. */
+const ROOM_BYTES = 4096
+
+/**
+ * A file of proc(5); null if there is none, or it cannot be read. It has no size before it is read: the `readFile` of
+ * `node:fs` makes room of 64 KiB or twice that for each, of which a look at all processes leaves megabytes behind.
+ */
+export async function readOfProc(path: string): Promise<Buffer | null> {
+  try {
+    const fd = await openFile(path, 'r')
+    try {
+      return await readToEnd(fd)
+    } finally {
+      await closeFile(fd)
+    }
+  } catch {
+    return null
+  }
+}
+
+/** As much as there is room for is given at a time, so that a part that is smaller was the last. */
+async function readToEnd(fd: number): Promise<Buffer> {
+  const parts: Buffer[] = []
+  for (let room = ROOM_BYTES; ; room *= 4) {
+    const part = Buffer.allocUnsafeSlow(room)
+    const { bytesRead } = await readInto(fd, part, 0, room, null)
+    parts.push(part.subarray(0, bytesRead))
+    if (bytesRead < room) return parts.length === 1 ? (parts[0] ?? part) : Buffer.concat(parts)
+  }
 }
 
 function ps(pid: number, column: string): Promise<string | null> {

@@ -138,6 +138,14 @@ describe.runIf(isLinux)(`with real processes${unless(isLinux, 'they are looked f
     expect(await lives()).toBe(0)
   })
 
+  test('a mark is found behind an environment of any length', async () => {
+    const mark = newMark()
+    const before = [2_000, 4_000, 17_000, 70_000].map(length => ({ A: 'x'.repeat(length) }))
+    for (const env of before)
+      children.push(spawn('sleep', ['303'], { env: { ...env, [MARK_VARIABLE]: mark }, stdio: 'ignore' }))
+    await findExactly(mark, before.length)
+  })
+
   test('a variable whose name only ends alike, and another value, are not taken for the mark', async () => {
     const mark = newMark()
     const child = spawn('sleep', ['300'], {

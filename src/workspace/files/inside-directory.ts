@@ -232,16 +232,18 @@ export async function readRegularFile(path: string, limit: number): Promise<Regu
 async function readOpened(file: FileHandle, limit: number): Promise<RegularFile> {
   const stat = await file.stat({ bigint: true })
   if (!stat.isFile()) return broken('it is not a regular file; write a file in its place.')
-  const bytes = stat.size > limit ? null : await readUpTo(file, limit)
+  const bytes = stat.size > limit ? null : await readUpTo(file, limit, Number(stat.size))
   return bytes === null
     ? { kind: 'too-large', size: Number(stat.size) }
     : { kind: 'bytes', bytes, state: stateOf(stat) }
 }
 
-async function readUpTo(file: FileHandle, limit: number): Promise<Buffer | null> {
+/** @param expected the size that it had; nothing of it is believed, but room is made for no more at first */
+async function readUpTo(file: FileHandle, limit: number, expected: number): Promise<Buffer | null> {
   const chunks: Buffer[] = []
   for (let size = 0; size <= limit; ) {
-    const { bytesRead, buffer } = await file.read(Buffer.allocUnsafe(64 * 1024))
+    const room = Math.min(64 * 1024, Math.max(expected - size, 4096))
+    const { bytesRead, buffer } = await file.read(Buffer.allocUnsafe(room))
     if (bytesRead === 0) return Buffer.concat(chunks)
     chunks.push(buffer.subarray(0, bytesRead))
     size += bytesRead
