@@ -250,6 +250,8 @@ async function recordRound(
 
 /** The most that the first round waits for what is used of the account, ms. What codex does after that, the round shows. */
 const USAGE_MS = 15_000
+/** After how long a look at the files is not believed any more before a round, ms. */
+const STALE_MS = 1_000
 
 export interface ThreadAheadOptions {
   log: SessionLog
@@ -266,6 +268,7 @@ export interface ThreadAheadOptions {
 export class ThreadAhead {
   readonly #options: ThreadAheadOptions
   #ahead: PreparedRound | null = null
+  #usage: Promise<void> = Promise.resolve()
 
   constructor(options: ThreadAheadOptions) {
     this.#options = options
@@ -280,8 +283,22 @@ export class ThreadAhead {
     if (next) this.#start(this.#options.providers.complete(next))
   }
 
-  /** Has codex say what is used of the account, before the first round: it may have been used up elsewhere. */
-  async lookAtUsage(): Promise<void> {
+  /** Begins to have codex say what is used of the account, for the first round: it may have been used up elsewhere. */
+  lookAtUsage(): void {
+    this.#usage = this.#lookAtUsage()
+    // Whoever waits for it is told.
+    this.#usage.catch(() => {})
+  }
+
+  /** Waits until that is known, if it was asked for; true if it took so long that files may have changed meanwhile. */
+  async waitForUsage(): Promise<boolean> {
+    const { clock } = this.#options
+    const from = clock.monotonic()
+    await this.#usage
+    return clock.monotonic() - from > STALE_MS
+  }
+
+  async #lookAtUsage(): Promise<void> {
     const { log, clock, template, asked, budget, providers } = this.#options
     if (asked.endedBy !== null || asked.isPaused || budget.limitReached(log.state.roundsUsed) !== null) return
     const wanted = aheadOf(log, template)
@@ -290,9 +307,11 @@ export class ThreadAhead {
     if (thread === null || thread.provider !== undefined) return
     const answered = new AbortController()
     const late = clock.wait(USAGE_MS, AbortSignal.any([answered.signal, asked.stopping])).then(() => null)
-    const limits = await Promise.race([this.#start(thread).limits(), late])
+    const prepared = this.#start(thread)
+    const limits = await Promise.race([prepared.limits(), late])
     answered.abort()
-    if (limits !== null) log.emit({ type: 'limits', ...limits })
+    // The session may have ended meanwhile.
+    if (limits !== null && this.#ahead === prepared) log.emit({ type: 'limits', ...limits })
   }
 
   /** The one that was started, if it is what is wanted; else another. From now on it is the caller's. */

@@ -240,6 +240,7 @@ export class SessionRunner {
         this.#tree = await this.#proof.begin(tree)
         continue
       }
+      if (await this.#ahead.waitForUsage()) continue
       // From here until the round has started nothing is awaited: what a person says or asks now is not passed over.
       const { state } = this.#log
       const step = inTemplate(state.template, 'next', () => template.next(state, memory))
@@ -285,7 +286,7 @@ export class SessionRunner {
     else if (waiting !== null && this.#options.asked.endedBy === null) {
       await this.#retryPolicy.waitOn(waiting.until, this.#budget.timeLeftMs)
     }
-    if (this.#log.state.claim.state !== 'nominated') await this.#ahead.lookAtUsage()
+    if (this.#log.state.claim.state !== 'nominated') this.#ahead.lookAtUsage()
   }
 
   /** The round once all is read that it is given to work with: after that wait it is asked for anew. */

@@ -190,6 +190,28 @@ test('a run that starts inside a usage limit waits before its first round', asyn
   expect(waitsOf(events)[0]).toBeLessThan(HOUR + MINUTE)
 })
 
+test('the files are looked at and kept while codex is asked what is used of the account', async () => {
+  const kept = Promise.withResolvers<null>()
+  const { events, tookMs } = await runSession([works], {
+    limits: { rounds: 1 },
+    usageOnceAsked: () => kept.promise,
+    onEvent: ({ type }) => type === 'savepoint' && kept.resolve(null),
+  })
+  expect(ofType(events, 'round-started')).toHaveLength(1)
+  expect(tookMs).toBe(0)
+})
+
+test('files that a person may have changed while codex was asked for long are looked at again, so that no round is said to have changed them', async () => {
+  let looks = 0
+  const { events } = await runSession([works], {
+    limits: { rounds: 1 },
+    usageOnceAsked: () => new Promise(() => {}),
+    tree: () => `tree-${++looks}`,
+  })
+  expect(ofType(events, 'savepoint')[0]).toMatchObject({ round: 0, tree: 'tree-1' })
+  expect(ofType(events, 'round-ended')).toMatchObject([{ treeBefore: 'tree-2', treeAfter: 'tree-3' }])
+})
+
 test('an account with credits does not wait for a window that is full, and tries', async () => {
   const usage = { primary: full(1_795_000_000_000 + HOUR), secondary: null, credits: true }
   const { events } = await runSession([works], { limits: { rounds: 1 }, usage })
