@@ -104,8 +104,11 @@ export interface Run extends AsyncDisposable {
   said: RunOverrides
   /** Knows the person's secrets, and those of the project. */
   redactor: LearningRedactor
-  /** Whether the machine stays awake, once that is known; null if the person does not want it to be kept so. */
-  keptAwake: Promise<KeptAwake> | null
+  /**
+   * Keeps the machine awake from the first call on, for as long as the run is open; resolves once it is known whether it stays
+   * so. Null if the person does not want that.
+   */
+  keepAwake(): Promise<KeptAwake> | null
   /** Tells a person who is not looking. */
   notifier: View
   /** What a person should know, a sentence each; the next session takes them. */
@@ -125,7 +128,9 @@ export async function openRun(world: World, options: RunOptions, listeners: RunL
   refuseSecretGates(loaded, { redactor, env })
   const remarks: string[] = []
   const remark = (text: string) => void remarks.push(text)
-  const { repository, fingerprints } = opened.use(await openWorkDirectory(world, records, remark))
+  const { repository, fingerprints } = opened.use(
+    await openWorkDirectory(world, records, remark, { maxFileSize: loaded.settings.maxFileSize }),
+  )
   const savepoints = opened.use(openSavepoints(fingerprints, { onWarning: remark }))
   const writable = writableGit(records.directory, repository)
   const traces = opened.use(await openSandboxTraces(sharedFolders(records.directory, writable), records.traces))
@@ -142,7 +147,6 @@ export async function openRun(world: World, options: RunOptions, listeners: RunL
   const atStart = (asks: boolean) => agentsAtStart(world, records, codex, { ...chosen, asks })
   const { agents, remarks: ofAgents } = await atStart(false)
   remarks.push(...ofAgents)
-  let asked: Promise<AgentsAtStart> | null = null
   const commands = opened.use(openSandboxCommands(codexOptions))
   const setup: EngineSetup = {
     ...codexOptions,
@@ -158,7 +162,6 @@ export async function openRun(world: World, options: RunOptions, listeners: RunL
     ...remarksOnSandbox(settings, capabilities, codexOptions),
   )
   const where = writableByAgents(records.directory, env, repository ? [repository.gitDir, repository.commonDir] : [])
-  const keptAwake = settings.keepAwake ? holdAwake(world, where, opened) : null
   const notifier = openNotices(world, settings, listeners, { where, key: records.key, owner }, remarks, opened)
   const held = opened.move()
   return {
@@ -174,10 +177,7 @@ export async function openRun(world: World, options: RunOptions, listeners: RunL
     openShell: () => openShell(codexOptions),
     secrets: openSessionSecrets(records, codex),
     agents,
-    askForModels: () => {
-      asked ??= atStart(true)
-      return asked
-    },
+    askForModels: once(() => atStart(true)),
     savepoints,
     traces,
     gates,
@@ -185,10 +185,19 @@ export async function openRun(world: World, options: RunOptions, listeners: RunL
     overrides,
     said: runOverridesOf(settings, sources, options.verify ?? []),
     redactor,
-    keptAwake,
+    keepAwake: once(() => (settings.keepAwake ? holdAwake(world, where, held) : null)),
     notifier,
     remarks,
     [Symbol.asyncDispose]: () => held[Symbol.asyncDispose](),
+  }
+}
+
+/** Done at the first call; every later one gets what came of that. */
+function once<T>(make: () => T): () => T {
+  let made: { value: T } | null = null
+  return () => {
+    made ??= { value: make() }
+    return made.value
   }
 }
 
@@ -241,10 +250,10 @@ function asDuration(ms: number | undefined): string | undefined {
 }
 
 /** Begins to keep the machine awake for as long as the run is open. */
-function holdAwake({ platform, env, pid, clock }: World, where: WritableByAgents, opened: Cleanup): Promise<KeptAwake> {
+function holdAwake({ platform, env, pid, clock }: World, where: WritableByAgents, run: Cleanup): Promise<KeptAwake> {
   const closing = new AbortController()
   const kept = keepAwake({ platform, env, pid, clock, where, signal: closing.signal })
-  opened.defer(async () => {
+  run.defer(async () => {
     closing.abort()
     await (await kept)[Symbol.asyncDispose]()
   })
@@ -315,13 +324,14 @@ export interface OpenWorkDirectory extends AsyncDisposable {
  * Takes the lock of the run, ends and puts right what a run that was cut off has left, and opens the fingerprints. A
  * `UserError` with exit code 6 while somebody runs here, or on some of the same files.
  * @param onRemark told what a person should know, a sentence each; later, too
- * @param hint what they can do while somebody runs here; left out: have a goal wait
+ * @param known `hint`: what they can do while somebody runs here; left out: have a goal wait. `maxFileSize`: what the settings
+ * say, where they have been read
  */
 export async function openWorkDirectory(
   world: World,
   records: Records,
   onRemark: (remark: string) => void,
-  hint?: string,
+  { hint, ...known }: { hint?: string; maxFileSize?: number } = {},
 ): Promise<OpenWorkDirectory> {
   await using opened = new Cleanup()
   const { platform, pid, clock } = world
@@ -335,7 +345,7 @@ export async function openWorkDirectory(
   // Behind the app-servers that were still there: only now all of their sandboxes have lost them.
   if (lock.wasStale) await endSandboxesLeft(world, records)
   for (const remark of describeRestored(await restoreAfterCrash(records.guard))) onRemark(remark)
-  const options = await fingerprintOptions(world, records, onRemark)
+  const options = await fingerprintOptions(world, records, onRemark, known)
   const fingerprints = await openFingerprints(options)
   const held = opened.move()
   return {
@@ -345,11 +355,12 @@ export async function openWorkDirectory(
   }
 }
 
-/** With what the fingerprints of a work directory are opened, or looked at. */
+/** With what the fingerprints of a work directory are opened, or looked at. `known`: as for `openWorkDirectory`. */
 export async function fingerprintOptions(
   world: World,
   { git, directory, root, key, secrets }: Records,
   onWarning: (warning: string) => void,
+  known: Pick<FingerprintOptions, 'maxFileSize'> = {},
 ): Promise<FingerprintOptions> {
   const { env, home, platform, pid } = world
   const owner = { pid, startTime: await startTimeOf(pid, platform) }
@@ -362,7 +373,7 @@ export async function fingerprintOptions(
     // What codemachine prints into the work directory is no work of an agent's.
     leaveOut: [root, ...(await outputFiles(platform))],
     codexHome: await realOrSame(resolve(env.CODEX_HOME || join(home, '.codex'))),
-    ...(await maxFileSizeOf(world, directory)),
+    ...(known.maxFileSize === undefined ? await maxFileSizeOf(world, directory) : known),
     hidden: openSecrets(secrets).hidden,
     onWarning,
   }

@@ -45,7 +45,7 @@ export async function holdSavepoints(
   onWarning: (warning: string) => void,
 ): Promise<OpenSavepoints> {
   await using opened = new Cleanup()
-  const { fingerprints } = opened.use(await openWorkDirectory(world, records, onWarning, WAIT_FOR_ITS_END))
+  const { fingerprints } = opened.use(await openWorkDirectory(world, records, onWarning, { hint: WAIT_FOR_ITS_END }))
   await followNewestRules(fingerprints, records)
   const savepoints = opened.use(openSavepoints(fingerprints, { onWarning, isReplayed: replayedIn(records) }))
   const held = opened.move()

@@ -355,9 +355,11 @@ export class Sessions implements AsyncDisposable {
     if (log.state.taskPlan !== null || shell !== null) await traces.keep()
     const queue = openQueue(records.queue)
     this.#current = { id, runner, asked: this.#asked, waiting: async () => (await queue.list()).prompts.length }
-    this.#sayWhetherKeptAwake(runner)
     try {
-      const outcome = await runner.run()
+      const running = runner.run()
+      // Beside the first look at the files, which it does not hold up so.
+      this.#keepAwake(runner)
+      const outcome = await running
       await guard.close()
       return outcome
     } finally {
@@ -375,8 +377,9 @@ export class Sessions implements AsyncDisposable {
   }
 
   /** It may take the system some seconds to say so; the work does not wait for it. */
-  #sayWhetherKeptAwake(runner: SessionRunner): void {
-    this.#run.keptAwake
+  #keepAwake(runner: SessionRunner): void {
+    this.#run
+      .keepAwake()
       ?.then(({ by, problem }) => runner.tell({ type: 'keep-awake', by, problem }))
       // What cannot be journaled ends the session with the next event.
       .catch(() => {})

@@ -77,7 +77,7 @@ async function verifyLocked(
 ): Promise<Verification> {
   const { say } = options
   await using opened = new Cleanup()
-  const work = opened.use(await openWorkDirectory(world, records, say, WAIT_FOR_ITS_END))
+  const work = opened.use(await openWorkDirectory(world, records, say, { hint: WAIT_FOR_ITS_END }))
   const { repository, fingerprints } = work
   // What counted then counts now, though git ignores it and a session since has let go of it.
   fingerprints.protect(globsLookedAt(protecting, addsGates))
