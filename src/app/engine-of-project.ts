@@ -54,7 +54,8 @@ export async function codexFor(
   const repository = await findRepository(directory)
   const where = writableByAgents(directory, env, repository ? [repository.gitDir, repository.commonDir] : [])
   const copies = { folder: join(folder, 'bin'), makes: makesCopy }
-  return await findCodex({ flag, env, platform, arch, directory: cwd, packageRoot, where, copies })
+  const remembered = join(folder, 'codex.json')
+  return await findCodex({ flag, env, platform, arch, directory: cwd, packageRoot, where, copies, remembered })
 }
 
 /** The codex that a person has named, but for one in the environment, which is named as that. */

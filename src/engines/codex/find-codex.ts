@@ -1,9 +1,18 @@
 import { open, realpath, stat } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { basename, dirname, join, resolve } from 'node:path'
+import * as v from 'valibot'
 import { CODEX_VERSION } from '../../../protocol/codex.ts'
 import { UserError } from '../../base/errors.ts'
-import { isWritableByAgents, liesIn, type WritableByAgents } from '../../platform/files.ts'
+import {
+  isWritableByAgents,
+  liesIn,
+  readBoundedText,
+  stampOf,
+  succeeds,
+  type WritableByAgents,
+  writeWholeFile,
+} from '../../platform/files.ts'
 import { isProgram, type ProcessResult, pathVariable, runProcess } from '../../platform/run-process.ts'
 import { copiedCodex } from './binary/copied-codex.ts'
 
@@ -34,13 +43,15 @@ export interface CodexSearch {
   where: WritableByAgents
   /** Folder of the records with the copies of those that lie in the work directory, and whether one that is missing is made. */
   copies: { folder: string; makes: boolean }
+  /** File of the records in which it is remembered what `codex --version` said; left out: it is asked each time. */
+  remembered?: string
 }
 
 /**
  * Finds codex: `--codex-bin`, `CODEX_BIN`, PATH, then the copy in node_modules; the first that is there is used. On PATH
  * those that an agent can have written are passed over, and in node_modules one in the work directory. One in the work
  * directory that is named is copied into the records, and the copy is used from then on. Throws a `UserError` if it is
- * unusable. Runs `codex --version` (5 ms).
+ * unusable. Runs `codex --version` (15 ms), unless it is remembered of this very file.
  */
 export async function findCodex(search: CodexSearch): Promise<CodexBinary> {
   const { source, file, passedOver } = await locate(search)
@@ -49,7 +60,7 @@ export async function findCodex(search: CodexSearch): Promise<CodexBinary> {
   const isInReach = isInWork(file, search) || isInWork(found.path, search)
   const copy = isNamed && isInReach ? await copiedCodex({ ...found, named: file, ...search.copies }) : null
   const path = copy?.path ?? found.path
-  const version = await versionOf(path, NAMED_BY[source], search.env)
+  const version = await versionOf(path, NAMED_BY[source], search)
   const others = await othersThan(found.path, passedOver, search)
   const remarks = copy?.remark ? [copy.remark] : []
   if (others.length > 0) remarks.push(`${passedOverInWords(others)} The codex in use is ${path}.`)
@@ -167,8 +178,54 @@ function launcherInNodeModules(packageRoot: string): string | null {
 /** More than any start of codex takes, even on a machine that is busy, ms. */
 const VERSION_MS = 10_000
 
-/** Runs `codex --version`; throws a `UserError` if it is not a codex that codemachine supports. */
-async function versionOf(path: string, namedBy: string, env: Readonly<NodeJS.ProcessEnv>): Promise<string> {
+/** What `codex --version` says; throws a `UserError` if it is not a codex that codemachine supports. */
+async function versionOf(path: string, namedBy: string, search: CodexSearch): Promise<string> {
+  const { remembered, copies } = search
+  const program = await realpath(path).catch(() => path)
+  // By its looks before it is asked: what is put in its place meanwhile has others.
+  const stamp = stampOf(program)
+  const known = remembered === undefined || stamp === null ? null : await recall(remembered, { program, stamp })
+  const version = known ?? (await askedVersion(path, namedBy, search.env))
+  if (isOlderCodex(version, OLDEST_CODEX)) {
+    throw new UserError(
+      `${namedBy} ${path}, which is codex ${version}, and codemachine needs ${OLDEST_CODEX} or newer.`,
+      { hint: 'Update it with `npm install --global @openai/codex@latest`, or name another one with --codex-bin.' },
+    )
+  }
+  const isNew = known === null && copies.makes && remembered !== undefined && stamp !== null
+  if (isNew && (await isNative(program))) await remember(remembered, { program, stamp, version })
+  return version
+}
+
+const rememberedSchema = v.object({ program: v.string(), stamp: v.string(), version: v.string() })
+type Remembered = v.InferOutput<typeof rememberedSchema>
+
+const REMEMBERED_BYTES = 65_536
+
+/** The version of a program that is still the file which was asked for it; null where that is not known. */
+async function recall(file: string, { program, stamp }: Omit<Remembered, 'version'>): Promise<string | null> {
+  const read = await readBoundedText(file, REMEMBERED_BYTES)
+  if (read === 'missing' || 'problem' in read) return null
+  try {
+    const known = v.parse(rememberedSchema, JSON.parse(read.text))
+    return known.program === program && known.stamp === stamp ? parseVersionOutput(`codex ${known.version}`) : null
+  } catch {
+    return null
+  }
+}
+
+/** Where that fails it is asked again the next time. */
+async function remember(file: string, known: Remembered): Promise<void> {
+  await succeeds(writeWholeFile(file, JSON.stringify(known)))
+}
+
+/** Whether it is codex itself: a script, or a program that picks another one, may start a newer one tomorrow. */
+async function isNative(program: string): Promise<boolean> {
+  if (!/^codex(?:\.exe)?$/i.test(basename(program))) return false
+  return /^(?:\x7fELF|MZ|[\xce\xcf]\xfa\xed\xfe|\xca\xfe\xba\xbe)/.test(await headOf(program))
+}
+
+async function askedVersion(path: string, namedBy: string, env: Readonly<NodeJS.ProcessEnv>): Promise<string> {
   const result = await runProcess(path, ['--version'], {
     // Codex lays its aliases down in its home at every start; below a file there is none, and this start leaves no trace.
     env: { ...env, CODEX_HOME: join(path, 'none') },
@@ -182,12 +239,6 @@ async function versionOf(path: string, namedBy: string, env: Readonly<NodeJS.Pro
     throw fault('is not executable', 'Make it so with `chmod +x`, or name another codex with --codex-bin.')
   const version = parseVersionOutput(result.stdout)
   if (version === null) throw fault(`is not codex: \`--version\` ${answerOf(result)}`, INSTALL)
-  if (isOlderCodex(version, OLDEST_CODEX)) {
-    throw fault(
-      `is codex ${version}, and codemachine needs ${OLDEST_CODEX} or newer`,
-      'Update it with `npm install --global @openai/codex@latest`, or name another one with --codex-bin.',
-    )
-  }
   return version
 }
 

@@ -1,4 +1,16 @@
-import { chmod, mkdir, mkdtemp, readdir, realpath, rm, stat, symlink, utimes, writeFile } from 'node:fs/promises'
+import {
+  chmod,
+  mkdir,
+  mkdtemp,
+  readdir,
+  readFile,
+  realpath,
+  rm,
+  stat,
+  symlink,
+  utimes,
+  writeFile,
+} from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
@@ -305,6 +317,32 @@ describe.skipIf(isWindows)(`which codex runs the rounds${unless(!isWindows, 'the
       await search({ env: { ...env, PATH: `${join(root, 'bin')}:/usr/bin:/bin` } })
     }
     expect((await readdir(root)).sort()).toEqual(['bin'])
+  })
+
+  test('what codex says its version is, is remembered of this very file; any other file, and a script, is asked', async () => {
+    const remembered = join(root, 'codex.json')
+    const { path, version } = await findRealCodex()
+    const real = { flag: path, remembered }
+    expect(await search(real)).toMatchObject({ path, version })
+    const known = JSON.parse(await readFile(remembered, 'utf8'))
+    await writeFile(remembered, JSON.stringify({ ...known, version: '0.150.0' }))
+    expect(await search(real)).toMatchObject({ path, version: '0.150.0' })
+
+    const isTooOld = { ...known, version: '0.1.0' }
+    await writeFile(remembered, JSON.stringify(isTooOld))
+    expect((await fault(real)).message).toContain('needs 0.120.0 or newer')
+
+    for (const other of [{ ...isTooOld, stamp: '1 2 3 4' }, { ...isTooOld, program: '/bin/codex' }, 'torn', null]) {
+      await writeFile(remembered, JSON.stringify(other).slice(0, other === 'torn' ? 3 : undefined))
+      expect(await search(real)).toMatchObject({ path, version })
+    }
+
+    await rm(remembered)
+    const asked = await codex('bin/codex', '0.150.0')
+    expect(await search({ remembered })).toMatchObject({ path: asked, version: '0.150.0' })
+    await expect(readFile(remembered)).rejects.toThrow('ENOENT')
+    await search({ ...real, copies: { folder: join(root, 'records/bin'), makes: false } })
+    await expect(readFile(remembered)).rejects.toThrow('ENOENT')
   })
 
   test('a codex that somebody built from its sources, 0.0.0, is not too old', async () => {
