@@ -249,7 +249,7 @@ export function writableByAgents(
 
 /** Whether a path lies, by name or by real path, in one of these folders. Absolute; it need not be there. */
 export function isWritableByAgents(path: string, where: WritableByAgents): boolean {
-  return Object.values(where).some(folders => liesIn(path, folders))
+  return liesIn(path, Object.values(where).flat())
 }
 
 /** As `isWritableByAgents`, for some of the folders. */

@@ -159,7 +159,8 @@ async function makePrivate(folder: string, platform: NodeJS.Platform): Promise<v
 
 async function makeFolder(folder: string): Promise<void> {
   try {
-    await makeWithParents(folder)
+    // Most are there, and to be told so by a failed `mkdir` takes longer.
+    if (!(await isDirectory(folder))) await makeWithParents(folder)
     await access(folder, constants.W_OK)
   } catch (error) {
     throw unwritable(folder, error)
