@@ -55,8 +55,11 @@ export interface PrivateGit extends PrivateGitLocation {
  */
 export async function openPrivateGit(options: PrivateGitOptions): Promise<PrivateGit> {
   const { gitDir, directory, repository, env } = options
-  const git = await locatePrivateGit(options)
-  const excludes = await readPersonExcludes(git.setting.program, directory, repository, env)
+  const program = await findGit(env, repository?.root ?? directory)
+  const [git, excludes] = await Promise.all([
+    locatePrivateGit(options, program),
+    readPersonExcludes(program, directory, repository, env),
+  ])
   await writeToPrivateGit(gitDir, () => preparePrivateGit(git, excludes))
   await removeLeftovers(gitDir)
   return (await isIgnored(git)) ? withTopAt(git, directory) : git
@@ -70,7 +73,7 @@ export async function openPrivateGitReadOnly(
   options: PrivateGitOptions,
 ): Promise<{ git: PrivateGit; forget(): Promise<void> } | null> {
   const { gitDir, directory } = options
-  const described = await locatePrivateGit(options)
+  const described = await locatePrivateGit(options, await findGit(options.env, options.repository?.root ?? directory))
   if (!(await isUsable(described))) return null
   const index = join(gitDir, `look-${randomUUID()}.index`)
   await writeToPrivateGit(gitDir, () => copyIndex(join(gitDir, 'index'), index).catch(unlessMissing))
@@ -109,10 +112,9 @@ export async function repairPrivateGit(git: PrivateGit): Promise<void> {
   await preparePrivateGit(git, excludes)
 }
 
-async function locatePrivateGit(options: PrivateGitOptions): Promise<PrivateGit> {
+async function locatePrivateGit(options: PrivateGitOptions, program: string): Promise<PrivateGit> {
   const { gitDir, directory, repository, env, borrows = true } = options
   const top = repository?.root ?? directory
-  const program = await findGit(env, top)
   const variables = {
     ...hardenedEnvironment(env, join(gitDir, 'empty')),
     GIT_DIR: gitDir,
