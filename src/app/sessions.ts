@@ -165,6 +165,8 @@ export class Sessions implements AsyncDisposable {
     refuseSecretGates({ gates }, { redactor, env: this.#world.env })
     refuseTexts(texts, text => redactor.text(text))
     const followed = terms?.follows === undefined ? null : await this.#followed(terms.follows)
+    // It comes up while the session is made. A plan may have steps enough that are no rounds.
+    if (!kind.hasOwnCommand) this.#run.engines.warm()
     const since = await protectFrom(records)
     const id = await records.nextSessionId(new Date(this.#world.clock.now()))
     const place = await createSessionFolder({

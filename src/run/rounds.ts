@@ -321,12 +321,16 @@ export class ThreadAhead {
     this.#ahead = null
     if (ahead && isDeepStrictEqual(ahead.thread, thread)) return ahead
     ahead?.discard()
-    return this.#options.engines.prepare(thread)
+    const prepared = this.#options.engines.prepare(thread)
+    this.#options.engines.cool()
+    return prepared
   }
 
+  /** Ends what was started ahead, also before its thread was known. */
   discard(): void {
     this.#ahead?.discard()
     this.#ahead = null
+    this.#options.engines.cool()
   }
 
   #start(thread: ThreadSpec): PreparedRound {

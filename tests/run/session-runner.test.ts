@@ -430,6 +430,17 @@ test('a stop in the moment before a round starts is obeyed, and so is one while 
   }
 })
 
+test('what was started before its thread was known is ended where no round comes, or another engine plays it', async () => {
+  const none = await runSession([works], { onBegin: ({ asked }) => asked.stopAfterRound() })
+  expect([none.inputs, none.cooled > 0]).toEqual([[], true])
+  const cooledBefore: number[] = []
+  const one = await runSession([works], {
+    limits: { rounds: 1 },
+    onEvent: ({ type }) => type === 'round-started' && cooledBefore.push(0),
+  })
+  expect([cooledBefore.length, one.cooled > 0]).toEqual([1, true])
+})
+
 test('a codex that does not say what is used of the account holds up the first round for 15 s, and runs it', async () => {
   const { outcome, events, prepared } = await runSession([works], {
     limits: { rounds: 1 },

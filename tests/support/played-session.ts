@@ -155,6 +155,8 @@ export interface Ran {
   /** How many threads were started, and how many of them were thrown away before they had run. */
   prepared: number
   discarded: number
+  /** How often what had been started before its thread was known was given up. */
+  cooled: number
   inputs: string[]
   efforts: (string | null)[]
   /** How long the session took, ms. */
@@ -187,6 +189,7 @@ export async function playSession(plays: readonly Play[], options: PlayOptions):
     live: [],
     prepared: 0,
     discarded: 0,
+    cooled: 0,
     inputs: [],
     efforts: [],
   }
@@ -199,6 +202,7 @@ export async function playSession(plays: readonly Play[], options: PlayOptions):
       ran.prepared++
       return playedRound(spec, plays, ran, clock, options)
     },
+    cool: () => void ran.cooled++,
     settle: async () => await options.settle?.(clock),
     close: async () => {},
   }

@@ -38,6 +38,10 @@ export interface Engine {
    * outcome of `run`.
    */
   prepare(thread: ThreadSpec): PreparedRound
+  /** Starts what the round that is prepared next needs whatever its thread is. Never throws. Left out: there is no such thing. */
+  warm?(): void
+  /** Ends what `warm` has started, if no round has taken it. */
+  cool?(): void
   /**
    * Resolves when nothing runs any more that rounds which have ended had started, as far as it can be found; never
    * rejects. What is prepared, and a turn that runs, are left alone.
@@ -145,6 +149,16 @@ export class Engines {
   /** Has the engine of a thread prepare it, as `Engine.prepare`. */
   prepare(thread: ThreadSpec): PreparedRound {
     return this.of(thread).prepare(thread)
+  }
+
+  /** As `Engine.warm`, of the engine of a thread that names none. */
+  warm(): void {
+    this.of({}).warm?.()
+  }
+
+  /** As `Engine.cool`, of all. */
+  cool(): void {
+    for (const engine of this.#engines.values()) engine.cool?.()
   }
 
   /** As `Engine.settle`, of all. */

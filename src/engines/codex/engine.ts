@@ -20,6 +20,8 @@ export class CodexEngine implements Engine {
   readonly #servers: AppServers
   /** Those whose round has ended. */
   readonly #idle = new Set<AppServer>()
+  /** Started before its thread is known. */
+  #warm: AppServer | null = null
   /** Whether the next app-server is asked for the login: the first, and one after a login that failed. */
   #checkLogin = true
 
@@ -42,8 +44,7 @@ export class CodexEngine implements Engine {
     // The account is that of codex's own provider.
     const checkLogin = this.#checkLogin && provider === null
     if (checkLogin) this.#checkLogin = false
-    const { server } = this.#servers.start()
-    void server.exit.then(() => this.#idle.delete(server))
+    const server = this.#takeWarm() ?? this.#start()
     return new CodexRound({
       ...this.#options,
       server,
@@ -61,6 +62,15 @@ export class CodexEngine implements Engine {
     })
   }
 
+  warm(): void {
+    this.#warm ??= this.#start()
+  }
+
+  cool(): void {
+    void this.#warm?.close()
+    this.#warm = null
+  }
+
   get hidesFiles(): boolean {
     return hidesFiles(this.#options.sandbox, this.#capabilities)
   }
@@ -72,5 +82,18 @@ export class CodexEngine implements Engine {
 
   async close(): Promise<void> {
     await this.#servers.close()
+  }
+
+  #start(): AppServer {
+    const { server } = this.#servers.start()
+    void server.exit.then(() => this.#idle.delete(server))
+    return server
+  }
+
+  /** That one, unless it has ended. */
+  #takeWarm(): AppServer | null {
+    const server = this.#warm
+    this.#warm = null
+    return server !== null && this.#servers.isRunning(server) ? server : null
   }
 }

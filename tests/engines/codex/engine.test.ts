@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import { closeSync, openSync } from 'node:fs'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type Clock, systemClock } from '../../../src/base/clock.ts'
 import type { EngineEvent, PreparedRound } from '../../../src/core/contracts/engine.ts'
 import type { LiveEvent } from '../../../src/core/events/events.ts'
@@ -345,6 +345,41 @@ test('a thread that was prepared and not needed leaves no process', async () => 
   await engine.close()
   expect(await prepared.run({ round: 1, input: 'x', onEvent() {}, onLive() {}, onRecord() {} })).toMatchObject({
     class: expect.stringMatching(/interrupted|crashed/),
+  })
+})
+
+describe('an app-server that was started before its thread is known', () => {
+  /** Writes its pid into a file when it begins, and says it in its turn. */
+  const peer = (file: string) =>
+    writePeer(
+      folder,
+      `const { appendFileSync } = await import('node:fs')
+       appendFileSync(${JSON.stringify(file)}, process.pid + '\\n')
+       on['turn/start'] = id => { send({ id, result: {} }); started(); message(String(process.pid)); completed() }`,
+    )
+  const begun = async (file: string) =>
+    (await readFile(file, 'utf8').catch(() => '')).split('\n').filter(Boolean).map(Number)
+
+  test('plays the next round, and the one after it has another', async () => {
+    const file = join(folder, 'taken')
+    const engine = await engineOn(await peer(file))
+    engine.warm()
+    engine.warm()
+    await vi.waitUntil(async () => (await begun(file)).length === 1, 30_000)
+    const [first] = [await pidsOfRound(engine.prepare(thread)), await pidsOfRound(engine.prepare(thread))]
+    await engine.close()
+    expect(await begun(file)).toHaveLength(2)
+    expect((await begun(file))[0]).toBe(first[0])
+  })
+
+  test('is ended where no round takes it', async () => {
+    const file = join(folder, 'not-taken')
+    const engine = await engineOn(await peer(file))
+    engine.warm()
+    await vi.waitUntil(async () => (await begun(file)).length === 1, 30_000)
+    engine.cool()
+    await vi.waitUntil(async () => !(await alive(await begun(file)))[0], 30_000)
+    await engine.close()
   })
 })
 
