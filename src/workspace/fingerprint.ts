@@ -335,7 +335,7 @@ export class Fingerprints {
     this.#tree = null
     for (const path of await stagePaths(this.#looking, differences)) this.#warn(`${fromLatin1(path)} cannot be read.`)
     await this.#stageUnread(unread)
-    this.#tree = await this.#byGit.writeTree()
+    this.#tree = await this.#byGit.writeTree(id => this.objects.isStored(id))
     this.#isToBeReadAgain = false
     return this.#tree
   }
@@ -397,7 +397,8 @@ export class Fingerprints {
   }
 
   async #forgetReplaced(): Promise<void> {
-    const { left, replaced } = await forgetReplaced(this.#looking)
+    // An index that can be read here has none.
+    const { left, replaced } = this.#byGit.read() ? { left: 0, replaced: 0 } : await forgetReplaced(this.#looking)
     this.#mayHaveUnread = left > 0
     if (replaced > 0) this.#tree = null
   }

@@ -1,5 +1,7 @@
+import { join } from 'node:path'
 import { UserError } from '../base/errors.ts'
 import { fromLatin1, GitError, readHead, runGit, runGitOrThrow, splitAtNul } from './git/git.ts'
+import { type IndexFile, readIndexFile } from './git/index-file.ts'
 import { EMPTY_BLOB, EMPTY_TREE } from './git/objects.ts'
 import type { PrivateGit } from './git/private-git.ts'
 import type { IndexDifferences } from './git/trees.ts'
@@ -104,9 +106,17 @@ export class IndexLook {
     return splitAtNul(ok ? stdout : '').filter(entry => !entry.startsWith('160000 ') && !isRuntime(entry))
   }
 
-  /** Writes the tree of the work directory in the index, and answers its id. */
-  async writeTree(): Promise<string> {
+  /** The index, where it can be read here. */
+  read(): IndexFile | null {
+    const { gitDir, objectFormat, setting } = this.#git
+    return readIndexFile(setting.env.GIT_INDEX_FILE ?? join(gitDir, 'index'), objectFormat)
+  }
+
+  /** Writes the tree of the work directory in the index, and answers its id. @param isStored whether an object is known to be there */
+  async writeTree(isStored: (id: string) => boolean): Promise<string> {
     const { setting, prefix, objectFormat } = this.#git
+    const { trees = [] } = (prefix === '' ? this.read() : null) ?? {}
+    if (trees[0] !== undefined && trees.every(isStored)) return trees[0]
     const args = ['write-tree', ...(prefix === '' ? [] : [`--prefix=${prefix}`])]
     const result = await runGit(setting, args)
     if (result.ok) return result.stdout.trim()

@@ -20,6 +20,8 @@ export interface IndexedFile {
 export interface IndexFile {
   files: readonly IndexedFile[]
   writtenMs: number
+  /** The ids of the tree of all files and of those below it, in that order; none where git has not written it since the last change. */
+  trees: readonly string[]
 }
 
 /**
@@ -29,14 +31,14 @@ export interface IndexFile {
 export function readIndexFile(path: string, objectFormat: PrivateGitLocation['objectFormat']): IndexFile | null {
   try {
     const { mtimeMs } = statSync(path)
-    const files = parse(readFileSync(path), objectFormat)
-    return files === null ? null : { files, writtenMs: mtimeMs }
+    const parsed = parse(readFileSync(path), objectFormat)
+    return parsed === null ? null : { ...parsed, writtenMs: mtimeMs }
   } catch {
     return null
   }
 }
 
-function parse(bytes: Buffer, objectFormat: PrivateGitLocation['objectFormat']): IndexedFile[] | null {
+function parse(bytes: Buffer, objectFormat: PrivateGitLocation['objectFormat']): Omit<IndexFile, 'writtenMs'> | null {
   const idBytes = objectFormat === 'sha256' ? 32 : 20
   const end = bytes.length - idBytes
   if (end < HEADER_BYTES || bytes.toString('latin1', 0, 4) !== 'DIRC' || bytes.readUInt32BE(4) !== 2) return null
@@ -62,15 +64,35 @@ function parse(bytes: Buffer, objectFormat: PrivateGitLocation['objectFormat']):
     // Entries are padded to a multiple of eight, with one NUL at least.
     at += (pathEnd - at + 8) & ~7
   }
-  return hasUnknownExtension(bytes, at, end) ? null : files
+  const extensions = parseExtensions(bytes, at, end)
+  return extensions === null ? null : { files, trees: parseTrees(extensions.get('TREE'), idBytes) }
 }
 
-/** Those that change what the files are, such as the link to another part of a split index, have names in lower case. */
-function hasUnknownExtension(bytes: Buffer, from: number, end: number): boolean {
-  for (let at = from; at < end; at += 8 + bytes.readUInt32BE(at + 4)) {
-    if (!/^[A-Z]/.test(bytes.toString('latin1', at, at + 1))) return true
+/** By their names. Null if there is one that changes what the files are, such as the link to another part of a split index: its name is in lower case. */
+function parseExtensions(bytes: Buffer, from: number, end: number): Map<string, Buffer> | null {
+  const found = new Map<string, Buffer>()
+  let at = from
+  while (at < end) {
+    const name = bytes.toString('latin1', at, at + 4)
+    if (!/^[A-Z]/.test(name)) return null
+    const size = bytes.readUInt32BE(at + 4)
+    found.set(name, bytes.subarray(at + 8, at + 8 + size))
+    at += 8 + size
   }
-  return false
+  return found
+}
+
+/** Of each folder: its name, a NUL, the number of its files (-1: its tree is to be made anew), that of its folders, a line feed, the tree's id. */
+function parseTrees(bytes: Buffer | undefined, idBytes: number): string[] {
+  const ids: string[] = []
+  for (let at = 0; bytes !== undefined && at < bytes.length; at += idBytes) {
+    const from = bytes.indexOf(0, at) + 1
+    const to = bytes.indexOf('\n', from) + 1
+    if (bytes.toString('latin1', from, to).startsWith('-')) return []
+    at = to
+    ids.push(bytes.toString('hex', at, at + idBytes))
+  }
+  return ids
 }
 
 /** In the same way as Node makes it of what the system says: the two are compared for being equal. */

@@ -69,9 +69,14 @@ export class LooseObjects {
     return hasReused
   }
 
+  /** Whether an object lies in a file of its own. */
+  isStored(id: string): boolean {
+    return existsSync(this.#pathOf(id))
+  }
+
   /** Whether an object is there; git is asked only of one that lies in no file of its own. */
   async has({ setting }: Pick<PrivateGitLocation, 'setting'>, id: string): Promise<boolean> {
-    return existsSync(this.#pathOf(id)) || (await runGit(setting, ['cat-file', '-e', id])).ok
+    return this.isStored(id) || (await runGit(setting, ['cat-file', '-e', id])).ok
   }
 
   /** Forgets what has been written: the directory is made anew. */

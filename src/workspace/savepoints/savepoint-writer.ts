@@ -130,7 +130,7 @@ export class SavepointWriter extends SavepointStore implements AsyncDisposable {
     } catch (error) {
       if (!(error instanceof GitError) || known === undefined) throw error
       this.#chains.delete(what.session)
-      if ((await this.#chain(what.session))?.newest.commit === known.newest.commit) throw error
+      if ((await this.#chain(what.session)).chain?.newest.commit === known.newest.commit) throw error
     }
     this.#warn(
       `Savepoints before that of round ${what.round} are gone from ${this.#git.gitDir}: somebody has deleted them. New ones are kept from now on.`,
@@ -140,12 +140,11 @@ export class SavepointWriter extends SavepointStore implements AsyncDisposable {
 
   async #keep({ session, round, tree, at, signal }: NewSavepoint): Promise<SavepointFacts> {
     const head = await this.#head()
-    const chain = await this.#chain(session)
+    const { chain, base } = await this.#chain(session)
     // An unchanged tree needs no new commit, only another reference.
     const same = chain !== null && chain.newest.tree === tree && chain.newest.head === head ? chain : null
     const isThere = same?.newest.round === round
     const before = isThere ? await this.#before(same.newest) : (chain?.newest ?? null)
-    const base = chain === null ? await this.anyTree() : chain.newest.tree
     const first = chain?.first ?? tree
     const parent = (same === null ? chain?.newest.commit : same.newest.parent) ?? null
     const made = { session, round, tree, parent, at: wholeSeconds(at), head }
@@ -172,15 +171,19 @@ export class SavepointWriter extends SavepointStore implements AsyncDisposable {
     }
   }
 
-  async #chain(session: string): Promise<Chain | null> {
+  /** The savepoints of a session, null if there are none yet; and `base`, a tree that is complete here, if there is one. */
+  async #chain(session: string): Promise<{ chain: Chain | null; base: string | null }> {
     const known = this.#chains.get(session)
-    if (known !== undefined) return known
-    const all = (await this.list()).filter(each => each.session === session)
-    const newest = all.sort((a, b) => a.round - b.round).at(-1)
-    if (newest === undefined) return null
+    if (known !== undefined) return { chain: known, base: known.newest.tree }
+    const all = await this.list()
+    const newest = all
+      .filter(each => each.session === session)
+      .sort((a, b) => a.round - b.round)
+      .at(-1)
+    if (newest === undefined) return { chain: null, base: all.at(-1)?.tree ?? null }
     const chain = { newest, first: await this.firstTree(newest), changes: null }
     this.#chains.set(session, chain)
-    return chain
+    return { chain, base: newest.tree }
   }
 
   /** The person's commit at the savepoint before; `null` for the first. */

@@ -52,6 +52,16 @@ describe('a fingerprint that is taken by what is known of the last one', () => {
     expect(calls()).toEqual(['diff-tree'])
   })
 
+  it('is taken with two gits by a new process that finds the files as the last one left them', async () => {
+    const { prints } = await openCounted()
+    write('folder/b', '1')
+    const tree = await prints.take()
+    const next = await openCounted()
+    next.calls()
+    expect(await next.prints.take()).toBe(tree)
+    expect(next.calls().sort()).toEqual(['diff-files', 'ls-files'])
+  })
+
   it('reads a file again that may have been written after the look in the same step of the clock', () => {
     const at = 1_795_000_000_000
     const written = (beforeMs: number) => ({ ctimeMs: at - beforeMs, mtimeMs: at - beforeMs })
