@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
-import { readFileSync, statSync } from 'node:fs'
+import { statSync } from 'node:fs'
+import { readBoundedNow } from '../../platform/files.ts'
 import type { PrivateGitLocation } from './private-git.ts'
 
 /** A file of an index: its mode and object, and what its file looked like when git read it. */
@@ -31,7 +32,9 @@ export interface IndexFile {
 export function readIndexFile(path: string, objectFormat: PrivateGitLocation['objectFormat']): IndexFile | null {
   try {
     const { mtimeMs } = statSync(path)
-    const parsed = parse(readFileSync(path), objectFormat)
+    // Not waited at, if something else lies there.
+    const bytes = readBoundedNow(path, MOST_BYTES)
+    const parsed = bytes && parse(bytes, objectFormat)
     return parsed === null ? null : { ...parsed, writtenMs: mtimeMs }
   } catch {
     return null
@@ -100,6 +103,7 @@ function inMs(bytes: Buffer, at: number): number {
   return bytes.readUInt32BE(at) * 1e3 + bytes.readUInt32BE(at + 4) / 1e6
 }
 
+const MOST_BYTES = 256 * 1024 * 1024
 const HEADER_BYTES = 12
 /** Of an entry, before its object's id. */
 const STAT_BYTES = 40
