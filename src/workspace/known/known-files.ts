@@ -1,5 +1,6 @@
 import { closeSync, constants, fstatSync, lstatSync, openSync, readlinkSync, readSync, type Stats } from 'node:fs'
 import { systemErrorCode } from '../../base/errors.ts'
+import { fromLatin1 } from '../git/git.ts'
 import type { IndexedFile, IndexFile } from '../git/index-file.ts'
 import type { LooseObjects, TreeItem } from '../git/loose-objects.ts'
 import { EMPTY_TREE } from '../git/objects.ts'
@@ -67,7 +68,7 @@ export class KnownFiles {
     this.#top = Buffer.from(options.directory, 'utf8').toString('latin1')
     this.root = newFolder()
     for (const file of index.files) {
-      const stamp = stampInIndex(file, index.writtenMs, this.lstat(file.path))
+      const stamp = stampInIndex(file, index.writtenMs, this.lstat(file.path) ?? null)
       this.#folderOf(file.path).files.set(nameOf(file.path), { mode: file.mode, id: file.id, stamp })
       this.#count += 1
     }
@@ -109,12 +110,12 @@ export class KnownFiles {
     return folder ?? null
   }
 
-  /** Looks at a path; null if there is nothing, or nothing that may be looked at. */
-  lstat(path: string): Stats | null {
+  /** Looks at a path; null if there is nothing, undefined if that cannot be said: no right to look there, or too long a path. */
+  lstat(path: string): Stats | null | undefined {
     try {
       return lstatSync(this.absolute(path), { throwIfNoEntry: false }) ?? null
     } catch {
-      return null
+      return undefined
     }
   }
 
@@ -127,7 +128,7 @@ export class KnownFiles {
   /** Whether a file is known as it is. */
   isAsKnown(path: string): boolean {
     const stamp = this.fileAt(path)?.stamp ?? null
-    const stat = stamp === null ? null : this.lstat(path)
+    const stat = (stamp === null ? null : this.lstat(path)) ?? null
     return stat !== null && isSame(stamp, stat)
   }
 
@@ -238,12 +239,13 @@ export class KnownFiles {
     const began = Date.now()
     const stat = this.lstat(path)
     if (stat === null) return 'gone'
+    if (stat === undefined || isRefused(path, stat)) return null
     try {
       if (!stat.isSymbolicLink() && !stat.isFile()) return null
       const content = stat.isSymbolicLink() ? this.#readLink(path) : this.#readFile(path, stat, mostBytes)
       if (content === null) return null
       const id = this.#options.objects.write('blob', content)
-      const after = this.lstat(path)
+      const after = this.lstat(path) ?? null
       const isSure = after !== null && isSame(stampOf(stat), after) && isSettled(stat, began)
       return { file: { mode: modeOf(stat), id, stamp: isSure ? stampOf(stat) : null }, bytes: content.length }
     } catch (error) {
@@ -321,6 +323,12 @@ function modeOf(stat: Stats): string {
   return (stat.mode & 0o100) === 0 ? '100644' : '100755'
 }
 
+/** Whether git takes no file of this name into an index, whatever the system: on macOS some letters count for nothing. */
+function isRefused(path: string, stat: Stats): boolean {
+  const names = path.split('/').map(name => fromLatin1(name).replace(NO_LETTERS, '').toLowerCase())
+  return names.includes('.git') || (stat.isSymbolicLink() && names.at(-1) === '.gitmodules')
+}
+
 function nameOf(path: string): string {
   return path.slice(path.lastIndexOf('/') + 1)
 }
@@ -330,6 +338,7 @@ function parentOf(path: string): string {
 }
 
 const WORD = 2 ** 32
+const NO_LETTERS = /[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]/g
 const STEP_MS = 25
 const COARSE_STEP_MS = 2_100
 /** What is read at once without git, which reads large files in pieces. */

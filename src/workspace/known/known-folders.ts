@@ -76,7 +76,8 @@ export class KnownFolders {
       if (!files.has(RULES) && !others.has(RULES)) continue
       const rules = join(path, RULES)
       const stat = this.#known.lstat(rules)
-      if (stat !== null && !isSettled(stat, now)) return null
+      // What a link leads to is read by git before 2.32.
+      if (stat === undefined || stat?.isSymbolicLink() || (stat !== null && !isSettled(stat, now))) return null
       stamps.push(`${rules} ${stat?.ino} ${stat?.size} ${stat?.ctimeMs}`)
     }
     return stamps.join('\n')
@@ -125,6 +126,7 @@ export class KnownFolders {
     if (this.#count > MOST_FOLDERS) return false
     const began = Date.now()
     const stat = this.#known.lstat(path)
+    if (stat === undefined) return false
     // It is gone, which the look says.
     if (!stat?.isDirectory()) return true
     const names = this.#namesIn(path)
@@ -153,12 +155,14 @@ export class KnownFolders {
     for (const [name, { stamp }] of folder.files) {
       const at = join(path, name)
       const now = this.#known.lstat(at)
+      if (now === undefined) return false
       if (now === null) seen.gone.push(at)
       else if (!isSame(stamp, now)) seen.changed.push(at)
     }
     for (const [name, inner] of folder.folders) {
       const at = join(path, name)
       const now = this.#known.lstat(at)
+      if (now === undefined) return false
       if (now?.isDirectory()) {
         if (!this.#look(inner, at, now, seen)) return false
         continue

@@ -64,7 +64,12 @@ export class KnownTree {
       isSmall ? ways.list('folders') : [],
     ])
     const files = new KnownFiles(
-      { ...read, files: read.files.map(file => ({ ...file, path: file.path.slice(prefix.length) })) },
+      {
+        ...read,
+        files: read.files
+          .filter(({ path }) => path.startsWith(prefix))
+          .map(file => ({ ...file, path: file.path.slice(prefix.length) })),
+      },
       parseTrees(trees, tree),
       {
         directory: `${git.setting.directory}/${git.prefix}`.replace(/\/+$/, ''),

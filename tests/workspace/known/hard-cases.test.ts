@@ -1,0 +1,84 @@
+import { execFileSync } from 'node:child_process'
+import * as fs from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { type Fingerprints, openFingerprints } from '../../../src/workspace/fingerprint.ts'
+
+let base: string
+let work: string
+
+beforeEach(() => {
+  base = fs.realpathSync(fs.mkdtempSync(join(tmpdir(), 'known-')))
+  work = join(base, 'work')
+  fs.mkdirSync(work)
+})
+
+afterEach(() => {
+  for (const name of fs.readdirSync(work)) if (name === 'closed') fs.chmodSync(join(work, name), 0o755)
+  fs.rmSync(base, { recursive: true, force: true })
+})
+
+describe('a fingerprint that is taken by what is known of the last one is that of git', () => {
+  it.each(['.GIT/x', 'folder/.Git'])('where a name is one that git refuses (%s)', async path => {
+    expect(await pathsAfter(() => write(path, '1'))).toEqual(['a'])
+  })
+
+  it('where .gitmodules is a link, which git refuses', async () => {
+    expect(await pathsAfter(() => fs.symlinkSync('a', join(work, '.gitmodules')))).toEqual(['a'])
+  })
+
+  it.skipIf(process.platform !== 'linux')(
+    'where a file lies so deep that its whole path is too long for the system (skipped off Linux, which has other bounds)',
+    async () => {
+      const paths = await pathsAfter(() => makeDeep('f'))
+      expect(paths.map(path => path.split('/').at(-1))).toEqual(['a', 'f'])
+    },
+  )
+
+  it.skipIf(process.getuid?.() === 0)(
+    'where a folder may not be searched any more (skipped for root, who may)',
+    async () => {
+      write('closed/b', '1')
+      expect(await pathsAfter(() => fs.chmodSync(join(work, 'closed'), 0o444))).toEqual(['a', 'closed/b'])
+    },
+  )
+})
+
+/** The paths in the fingerprint after something was done, which are those of git alone. */
+async function pathsAfter(act: () => void): Promise<string[]> {
+  write('a', '1')
+  const [known, byGit] = [await open('known'), await open('by-git')]
+  await byGit.take()
+  await known.take()
+  await known.take()
+  act()
+  const trees: string[] = []
+  // git has to look at last where it has had to several times.
+  for (let n = 0; n < 5; n++) trees.push(await known.take())
+  expect(new Set(trees)).toEqual(new Set([await byGit.take()]))
+  return namesIn('known', trees[0] ?? '')
+}
+
+async function open(name: string): Promise<Fingerprints> {
+  const env = { PATH: process.env.PATH, HOME: base }
+  return await openFingerprints({ gitDir: join(base, name), directory: work, repository: null, env })
+}
+
+function namesIn(name: string, tree: string): string[] {
+  const args = ['ls-tree', '-r', '-z', '--name-only', tree]
+  const listed = execFileSync('git', args, { env: { ...process.env, GIT_DIR: join(base, name) }, encoding: 'utf8' })
+  return listed.split('\0').slice(0, -1)
+}
+
+function write(path: string, text: string): void {
+  fs.mkdirSync(dirname(join(work, path)), { recursive: true })
+  fs.writeFileSync(join(work, path), text)
+}
+
+/** No call takes its whole path, so it is made folder by folder. */
+function makeDeep(name: string): void {
+  const script = `for (let n = 0; n < 20; n++) { fs.mkdirSync('d'.repeat(200)); process.chdir('d'.repeat(200)) }
+    fs.mkdirSync('e'.repeat(60)); process.chdir('e'.repeat(60)); fs.writeFileSync(${JSON.stringify(name)}, '1')`
+  execFileSync(process.execPath, ['-e', script], { cwd: work })
+}
