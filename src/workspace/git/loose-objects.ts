@@ -1,5 +1,5 @@
-import { createHash } from 'node:crypto'
-import { closeSync, existsSync, mkdirSync, openSync, renameSync, writeSync } from 'node:fs'
+import { createHash, randomUUID } from 'node:crypto'
+import { closeSync, existsSync, mkdirSync, openSync, renameSync, rmSync, writeSync } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { deflateSync } from 'node:zlib'
@@ -29,7 +29,6 @@ export class LooseObjects {
   readonly #unsynced = new Set<string>()
   /** The last ones that were written here, so that their content is what their id says. */
   readonly #written = new Set<string>()
-  #count = 0
   #hasReused = false
 
   constructor({ gitDir, objectFormat }: Pick<PrivateGitLocation, 'gitDir' | 'objectFormat'>) {
@@ -85,11 +84,18 @@ export class LooseObjects {
     this.#unsynced.clear()
   }
 
-  /** Resolves when all that was written before is on the disk. */
+  /** Resolves when all that was written before is on the disk; throws a `GitError` where it cannot be put there. */
   async sync(): Promise<void> {
     const ids = [...this.#unsynced]
-    const paths = ids.map(id => this.#pathOf(id))
-    await Promise.all([...paths, ...new Set(paths.map(dirname)), this.#folder].map(syncPath))
+    const files = ids.map(id => this.#pathOf(id))
+    const paths = [...files, ...new Set(files.map(dirname)), this.#folder]
+    try {
+      // Each of them is open meanwhile.
+      for (let at = 0; at < paths.length; at += OPEN_AT_ONCE)
+        await Promise.all(paths.slice(at, at + OPEN_AT_ONCE).map(syncPath))
+    } catch (error) {
+      throw notWritten(error)
+    }
     for (const id of ids) this.#unsynced.delete(id)
   }
 
@@ -98,12 +104,11 @@ export class LooseObjects {
   }
 
   #store(path: string, bytes: Buffer): void {
-    this.#count += 1
     // As git names what it has not finished, so that it is removed where this is killed.
-    const temporary = join(dirname(path), `tmp_obj_codemachine-${this.#count}`)
+    const temporary = join(dirname(path), `tmp_obj_${randomUUID()}`)
     try {
       mkdirSync(dirname(path), { recursive: true })
-      const fd = openSync(temporary, 'w', 0o444)
+      const fd = openSync(temporary, 'wx', 0o444)
       try {
         for (let at = 0; at < bytes.length; ) at += writeSync(fd, bytes, at)
       } finally {
@@ -111,12 +116,18 @@ export class LooseObjects {
       }
       renameSync(temporary, path)
     } catch (error) {
-      throw new GitError(['hash-object', '-w'], { ok: false, stdout: '', stderr: messageOf(error) })
+      rmSync(temporary, { force: true })
+      throw notWritten(error)
     }
   }
 }
 
+function notWritten(error: unknown): GitError {
+  return new GitError(['hash-object', '-w'], { ok: false, stdout: '', stderr: messageOf(error) })
+}
+
 const MOST_REMEMBERED = 5_000
+const OPEN_AT_ONCE = 32
 
 /** Resolves when a file, or the names in a folder, are on the disk. One that has gone meanwhile lies in a pack, where git has put it there. */
 export async function syncPath(path: string): Promise<void> {

@@ -71,13 +71,26 @@ export async function writeReference({ gitDir }: Pick<PrivateGit, 'gitDir'>, nam
   const lock = `${path}.lock`
   try {
     await mkdir(dirname(path), { recursive: true })
-    await using file = await open(lock, 'wx')
-    await file.writeFile(`${id}\n`)
-    await file.sync()
-    await rename(lock, path)
+    await writeAndSync(lock, `${id}\n`)
+    await rename(lock, path).catch(async (error: unknown) => {
+      await rm(lock, { force: true })
+      throw error
+    })
     await syncPath(dirname(path))
   } catch (error) {
     throw new GitError(['update-ref', name], { ok: false, stdout: '', stderr: messageOf(error) })
+  }
+}
+
+/** Writes a new file, so that it is on the disk when this resolves; where that fails there is none. */
+async function writeAndSync(path: string, text: string): Promise<void> {
+  await using file = await open(path, 'wx')
+  try {
+    await file.writeFile(text)
+    await file.sync()
+  } catch (error) {
+    await rm(path, { force: true })
+    throw error
   }
 }
 

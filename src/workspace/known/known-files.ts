@@ -3,8 +3,6 @@ import { systemErrorCode } from '../../base/errors.ts'
 import { fromLatin1 } from '../git/git.ts'
 import type { IndexedFile, IndexFile } from '../git/index-file.ts'
 import type { LooseObjects, TreeItem } from '../git/loose-objects.ts'
-import { EMPTY_TREE } from '../git/objects.ts'
-import type { PrivateGitLocation } from '../git/private-git.ts'
 
 /** What shows that a file, or a folder, is as it was: it changes with every write, and no program can set `ctimeMs`. */
 export interface Stamp {
@@ -38,7 +36,7 @@ export interface KnownFolder {
 /** What an index does not have as it is now: by path, the file, or null if it is gone. */
 export type Pending = ReadonlyMap<string, Readonly<KnownFile> | null>
 
-export interface KnownFilesOptions extends Pick<PrivateGitLocation, 'objectFormat'> {
+export interface KnownFilesOptions {
   /** Absolute path of the folder whose tree is the fingerprint. */
   directory: string
   objects: LooseObjects
@@ -167,7 +165,7 @@ export class KnownFiles {
 
   /** The id of the tree of all files, which is stored. */
   writeTree(): string {
-    return this.#treeOf(this.root) ?? EMPTY_TREE[this.#options.objectFormat]
+    return this.#treeOf(this.root) ?? this.#options.objects.writeTree([])
   }
 
   #treeOf(folder: KnownFolder): string | null {

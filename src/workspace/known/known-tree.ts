@@ -75,7 +75,6 @@ export class KnownTree {
         directory: `${git.setting.directory}/${git.prefix}`.replace(/\/+$/, ''),
         objects,
         maxFileSize,
-        objectFormat: git.objectFormat,
       },
     )
     const folders = isSmall ? new KnownFolders(files) : null

@@ -148,8 +148,9 @@ export class SavepointWriter extends SavepointStore implements AsyncDisposable {
     const first = chain?.first ?? tree
     const parent = (same === null ? chain?.newest.commit : same.newest.parent) ?? null
     const made = { session, round, tree, parent, at: wholeSeconds(at), head }
-    if (parent !== null && !(await this.#fingerprints.objects.has({ setting: withOwnObjectsOnly(this.#git) }, parent)))
-      throw gone(parent)
+    const needed = same?.newest.commit ?? parent
+    if (needed !== null && !(await this.#fingerprints.objects.has({ setting: withOwnObjectsOnly(this.#git) }, needed)))
+      throw gone(needed)
     const commit = same?.newest.commit ?? this.#commit(made)
     const [commits, changes] = await Promise.all([
       newCommits(this.#git, before?.head ?? null, head),

@@ -4,7 +4,9 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { type Fingerprints, openFingerprints } from '../../../src/workspace/fingerprint.ts'
+import { openSavepoints } from '../../../src/workspace/savepoints/savepoint-writer.ts'
 
+const SESSION = '20261121_1'
 let base: string
 let work: string
 
@@ -45,6 +47,58 @@ describe('a fingerprint that is taken by what is known of the last one is that o
   )
 })
 
+describe('a savepoint that codemachine stores itself', () => {
+  it('is whole where nothing is left in the work directory', async () => {
+    const prints = await open('known')
+    await using savepoints = openSavepoints(prints)
+    write('a', '1')
+    await savepoints.keep({ session: SESSION, round: 0, tree: await prints.take(), at: 0 })
+    await prints.take()
+    fs.rmSync(join(work, 'a'))
+    expect(await savepoints.keep({ session: SESSION, round: 1, tree: await prints.take(), at: 1000 })).not.toBeNull()
+    checkObjects('known')
+  })
+
+  it('is whole where somebody has deleted all of them, and nothing has changed since', async () => {
+    const warnings: string[] = []
+    const prints = await open('known')
+    await using savepoints = openSavepoints(prints, { onWarning: text => warnings.push(text) })
+    write('a', '1')
+    await savepoints.keep({ session: SESSION, round: 0, tree: await prints.take(), at: 0 })
+    fs.rmSync(join(base, 'known'), { recursive: true })
+    expect(await savepoints.keep({ session: SESSION, round: 1, tree: await prints.take(), at: 1000 })).not.toBeNull()
+    checkObjects('known')
+    expect(warnings).toEqual([expect.stringMatching(/^Savepoints before that of round 1 are gone/)])
+  })
+
+  it('can be made again once what was in its way is gone', async () => {
+    const prints = await open('known')
+    await using savepoints = openSavepoints(prints)
+    write('a', '1')
+    const keep = async () => savepoints.keep({ session: SESSION, round: 0, tree: await prints.take(), at: 0 })
+    const inTheWay = join(base, `known/refs/savepoints/${SESSION}/000`)
+    fs.mkdirSync(join(inTheWay, 'x'), { recursive: true })
+    expect(await keep()).toBeNull()
+    fs.rmSync(inTheWay, { recursive: true })
+    expect(await keep()).not.toBeNull()
+  })
+
+  it('has few files open at a time, however many are new', async () => {
+    const prints = await open('known')
+    for (let n = 0; n < 300; n++) prints.objects.write('blob', Buffer.from(`${n}`))
+    let most = 0
+    const count = () => {
+      const open = process.getActiveResourcesInfo().filter(kind => kind === 'FSReqPromise').length
+      most = Math.max(most, open)
+    }
+    const synced = prints.objects.sync()
+    count()
+    await synced
+    expect(most).toBeGreaterThan(0)
+    expect(most).toBeLessThan(100)
+  })
+})
+
 /** The paths in the fingerprint after something was done, which are those of git alone. */
 async function pathsAfter(act: () => void): Promise<string[]> {
   write('a', '1')
@@ -63,6 +117,11 @@ async function pathsAfter(act: () => void): Promise<string[]> {
 async function open(name: string): Promise<Fingerprints> {
   const env = { PATH: process.env.PATH, HOME: base }
   return await openFingerprints({ gitDir: join(base, name), directory: work, repository: null, env })
+}
+
+/** Fails where an object is missing, or broken. */
+function checkObjects(name: string): void {
+  execFileSync('git', ['fsck', '--full'], { env: { ...process.env, GIT_DIR: join(base, name) }, stdio: 'pipe' })
 }
 
 function namesIn(name: string, tree: string): string[] {
