@@ -251,6 +251,7 @@ export class Fingerprints {
   }
 
   async #forgetIgnored(): Promise<void> {
+    await this.#last.letGo(this.#ways)
     const args = ['ls-files', '-c', '-i', '-z', '--exclude-standard', ...this.#byGit.rules, ...this.#byGit.within]
     const ignored = splitAtNul(await this.#byGit.list(args))
     if (ignored.length === 0) return

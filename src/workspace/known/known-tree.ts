@@ -121,7 +121,8 @@ export class KnownTree {
     const isSameRules = this.#isNew || (rules !== null && rules === this.#rules)
     const isWork = [...this.#passedOver].some(path => !ways.isPassedOver(this.#prefix + path))
     const isToList = this.#isNew || !isSameRules || isWork || seen.hasNewFiles || seen.newFolders.length > 0
-    if (isToList && this.#isMisleading()) await this.flush(ways)
+    // What has come and is ignored since is found in the index alone: by git, and by the next run.
+    if (isToList && (this.#isMisleading() || !isSameRules)) await this.flush(ways)
     if (!isSameRules || seen.newFolders.length > 0) {
       const counts = countsIn(this.#inside(await ways.list('folders')))
       if (!folders.admit(isSameRules ? seen.newFolders : folders.passedOver(), counts)) return false

@@ -47,6 +47,41 @@ describe('a fingerprint that is taken by what is known of the last one is that o
   )
 })
 
+describe('what is known of the last fingerprint and stands in no index yet', () => {
+  it('is there for the next run, too, where it is ignored since', async () => {
+    const rules = join(base, 'rules')
+    fs.writeFileSync(rules, 'build/\n')
+    const openByRules = async () => {
+      const prints = await open('known')
+      prints.ignoreBy(rules)
+      return prints
+    }
+    write('.gitignore', '')
+    const prints = await openByRules()
+    await prints.take()
+    await prints.take()
+    write('build/x', '1')
+    await prints.take()
+    write('.gitignore', 'build/\n')
+    const tree = await prints.take()
+    expect(namesIn('known', tree)).toEqual(['.gitignore', 'build/x'])
+    expect(await (await openByRules()).take()).toBe(tree)
+  })
+
+  it('is let go of, too, where what is ignored is', async () => {
+    const prints = await open('known')
+    write('a', '1')
+    await prints.take()
+    await prints.take()
+    write('ignored', '1')
+    await prints.take()
+    write('.gitignore', 'ignored\n')
+    expect(namesIn('known', await prints.take())).toEqual(['.gitignore', 'a', 'ignored'])
+    await prints.forgetIgnored()
+    expect(namesIn('known', await prints.take())).toEqual(['.gitignore', 'a'])
+  })
+})
+
 describe('a savepoint that codemachine stores itself', () => {
   it('is whole where nothing is left in the work directory', async () => {
     const prints = await open('known')
