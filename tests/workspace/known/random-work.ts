@@ -137,6 +137,27 @@ const ACTIONS = [
     fs.writeFileSync(join(path, '.git/HEAD'), 'ref: refs/heads/main\n')
     fs.writeFileSync(join(path, 'n'), 'n')
   },
+  function linksHard(path: string, _: Random, somewhere: () => string) {
+    fs.linkSync(path, somewhere())
+  },
+  function writesThroughAnother(path: string, random: Random) {
+    fs.writeFileSync(`${path}~`, String(random.below(5)))
+    fs.renameSync(`${path}~`, path)
+  },
+  function swaps(path: string, _: Random, somewhere: () => string) {
+    const other = somewhere()
+    fs.renameSync(path, `${path}~`)
+    fs.renameSync(other, path)
+    fs.renameSync(`${path}~`, other)
+  },
+  function closesAndOpens(path: string) {
+    const { mode } = fs.statSync(path)
+    fs.chmodSync(path, 0o700)
+    fs.chmodSync(path, mode ^ 0o010)
+  },
+  function copiesWithTimes(path: string, _: Random, somewhere: () => string) {
+    fs.cpSync(path, somewhere(), { recursive: true, preserveTimestamps: true })
+  },
   function changesAndSetsTimeBack(path: string) {
     const { atime, mtime } = fs.statSync(path)
     fs.appendFileSync(path, 'y')
