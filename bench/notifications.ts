@@ -8,6 +8,7 @@ import { startAppServer } from '../src/engines/codex/app-server.ts'
 import { capabilitiesOf } from '../src/engines/codex/find-codex.ts'
 import { CodexRound } from '../src/engines/codex/round.ts'
 import { sandboxTerms } from '../src/engines/codex/sandbox.ts'
+import { connect } from '../src/engines/codex/thread-start.ts'
 import { keepHeapSmall } from '../src/platform/heap.ts'
 import type { Journal } from '../src/records/journal.ts'
 import { SessionLog } from '../src/run/session-log.ts'
@@ -56,7 +57,7 @@ async function rateOf(peer: string, directory: string): Promise<number> {
     signalTree: (pid, signal) => void process.kill(pid, signal),
   })
   const round = new CodexRound({
-    server,
+    connection: connect(server, { clock: systemClock, codemachineVersion: '0', requestMs: 60_000 }),
     thread,
     provider: null,
     forCommands: {},
@@ -67,7 +68,6 @@ async function rateOf(peer: string, directory: string): Promise<number> {
       { mode: 'workspace-write', network: false, writable: [] },
       capabilitiesOf('0.169.0'),
     ),
-    codemachineVersion: '0',
     clock: systemClock,
     silenceMs: 60_000,
     commandMs: 60_000,

@@ -5,6 +5,7 @@ import { type AppServer, AppServers } from './app-server.ts'
 import { type CodexCapabilities, capabilitiesOf } from './find-codex.ts'
 import { CodexRound } from './round.ts'
 import { hidesFiles, type ShieldedEnvironment, shieldEnvironment, threadTerms } from './sandbox.ts'
+import { type Connection, connect } from './thread-start.ts'
 
 export type CodexEngineOptions = EngineSetup
 
@@ -21,7 +22,7 @@ export class CodexEngine implements Engine {
   /** Those whose round has ended. */
   readonly #idle = new Set<AppServer>()
   /** Started before its thread is known. */
-  #warm: AppServer | null = null
+  #warm: Connection | null = null
   /** Whether the next app-server is asked for the login: the first, and one after a login that failed. */
   #checkLogin = true
 
@@ -44,10 +45,11 @@ export class CodexEngine implements Engine {
     // The account is that of codex's own provider.
     const checkLogin = this.#checkLogin && provider === null
     if (checkLogin) this.#checkLogin = false
-    const server = this.#takeWarm() ?? this.#start()
+    const connection = this.#takeWarm() ?? this.#start()
+    const { server } = connection
     return new CodexRound({
       ...this.#options,
-      server,
+      connection,
       thread,
       provider,
       sandbox: threadTerms(thread, directory, sandbox, this.#capabilities),
@@ -67,7 +69,7 @@ export class CodexEngine implements Engine {
   }
 
   cool(): void {
-    void this.#warm?.close()
+    void this.#warm?.server.close()
     this.#warm = null
   }
 
@@ -84,16 +86,16 @@ export class CodexEngine implements Engine {
     await this.#servers.close()
   }
 
-  #start(): AppServer {
+  #start(): Connection {
     const { server } = this.#servers.start()
     void server.exit.then(() => this.#idle.delete(server))
-    return server
+    return connect(server, this.#options)
   }
 
   /** That one, unless it has ended. */
-  #takeWarm(): AppServer | null {
-    const server = this.#warm
+  #takeWarm(): Connection | null {
+    const warm = this.#warm
     this.#warm = null
-    return server !== null && this.#servers.isRunning(server) ? server : null
+    return warm !== null && this.#servers.isRunning(warm.server) ? warm : null
   }
 }

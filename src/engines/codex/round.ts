@@ -5,7 +5,7 @@ import type { Provider } from '../../core/contracts/provider.ts'
 import type { ThreadSpec } from '../../core/contracts/template.ts'
 import type { RoundOutcome } from '../../core/events/outcome.ts'
 import { askProvider, canBeAsked } from '../ask-provider.ts'
-import type { AppServer, AppServerExit, CodexOptions } from './app-server.ts'
+import type { AppServerExit, CodexOptions } from './app-server.ts'
 import {
   type CodexError,
   exitOutcome,
@@ -17,17 +17,18 @@ import {
 } from './classify.ts'
 import { Activity, NetworkWaits, RoundFeed, type SilenceLimits, watchForSilence } from './round-feed.ts'
 import type { SandboxTerms, ShieldedEnvironment } from './sandbox.ts'
-import { startThread, threadStartParams, turnStartParams } from './thread-start.ts'
+import { type Connection, startThread, threadStartParams, turnStartParams } from './thread-start.ts'
 import { answerRequest, questionsInItem, questionsInRequest, RoundTools } from './tools.ts'
 import { parseUsageLimits, waitsForNetwork } from './translate.ts'
 import { type LostEnd, Turn } from './turn/turn.ts'
-import { memberOf, openRpc, RequestFailure, type Rpc } from './wire.ts'
+import { memberOf, RequestFailure, type Rpc } from './wire.ts'
 
 export interface CodexRoundOptions
   extends SilenceLimits,
     Pick<EngineSetup, 'networkMs'>,
-    Pick<CodexOptions, 'env' | 'directory' | 'codemachineVersion' | 'clock' | 'requestMs' | 'endMs' | 'log'> {
-  server: AppServer
+    Pick<CodexOptions, 'env' | 'directory' | 'clock' | 'requestMs' | 'endMs' | 'log'> {
+  /** To its app-server; nobody has taken it. */
+  connection: Connection
   thread: ThreadSpec
   /** Of its model; null: what codex is configured with. */
   provider: Provider | null
@@ -84,7 +85,7 @@ export class CodexRound implements PreparedRound {
   readonly #ending = new AbortController()
 
   constructor(options: CodexRoundOptions) {
-    const { server, clock, log } = options
+    const { connection, clock, log } = options
     this.#options = options
     this.thread = options.thread
     this.#feed = new RoundFeed(options)
@@ -97,7 +98,8 @@ export class CodexRound implements PreparedRound {
       onToolCall: () => this.#run?.onToolCall?.bind(this.#run),
       over: this.#ending.signal,
     })
-    this.#rpc = openRpc(server.stdout, server.stdin, clock, {
+    this.#rpc = connection.rpc
+    connection.take({
       onNotification: (method, params) => this.#onNotification(method, params),
       onRequest: (method, params) => this.#onRequest(method, params),
       onLine: (line, message) => {
@@ -106,7 +108,7 @@ export class CodexRound implements PreparedRound {
       },
       onRubbish: line => log(`codex wrote a line that is not a message: ${line.slice(0, 200)}`),
     })
-    void server.exit.then(exit => this.#onExit(exit))
+    void connection.server.exit.then(exit => this.#onExit(exit))
     this.#ready = this.#start()
   }
 
@@ -170,7 +172,7 @@ export class CodexRound implements PreparedRound {
     const params = threadStartParams(directory, this.thread, sandbox, provider)
     try {
       const options = { ...this.#options, params, forCommands }
-      const { threadId, loggedIn, inUse } = await startThread(this.#rpc, options)
+      const { threadId, loggedIn, inUse } = await startThread(this.#options.connection, options)
       if (!loggedIn) return { failure: { class: 'auth', message: 'Codex is not logged in' } }
       this.#threadId = threadId
       this.#inUse = inUse
@@ -215,8 +217,9 @@ export class CodexRound implements PreparedRound {
   async #failure(error: unknown): Promise<RoundOutcome> {
     if (!(error instanceof RequestFailure)) throw error
     if (error.cause !== 'closed') return requestOutcome(error)
-    void this.#options.server.close()
-    return exitOutcome(await this.#options.server.exit, this.#threadId === null)
+    const { server } = this.#options.connection
+    void server.close()
+    return exitOutcome(await server.exit, this.#threadId === null)
   }
 
   /** Interrupts the turn, which gets so long to end. */
@@ -352,7 +355,6 @@ export class CodexRound implements PreparedRound {
   }
 
   #onExit(exit: AppServerExit): void {
-    this.#rpc.dispose()
     this.#turn?.refuse()
     this.#end(this.#cause ?? exitOutcome(exit, this.#threadId === null))
   }
@@ -364,7 +366,7 @@ export class CodexRound implements PreparedRound {
     this.#ending.abort()
     this.#feed.close()
     this.#options.onIdle(outcome)
-    this.#turn?.end(this.#activity.hasCommands ? this.#options.server.exit.then(() => outcome) : outcome)
+    this.#turn?.end(this.#activity.hasCommands ? this.#options.connection.server.exit.then(() => outcome) : outcome)
     return outcome
   }
 }

@@ -7,6 +7,7 @@ import type { Provider } from '../../core/contracts/provider.ts'
 import type { ThreadSpec } from '../../core/contracts/template.ts'
 import { endTree } from '../../platform/end-processes.ts'
 import {
+  type AppServer,
   type AppServerExit,
   type AppServerOptions,
   type CodexOptions,
@@ -15,7 +16,7 @@ import {
 } from './app-server.ts'
 import { commandSettings, policyIn, type SandboxTerms, type ShieldedEnvironment } from './sandbox.ts'
 import { dynamicTools } from './tools.ts'
-import { memberOf, openRpc, RequestFailure, type Rpc } from './wire.ts'
+import { memberOf, openRpc, RequestFailure, type Rpc, type RpcHandlers } from './wire.ts'
 
 /** A started thread. `loggedIn`: false only if codex says that it needs a login and has none. */
 export interface StartedThread {
@@ -24,7 +25,7 @@ export interface StartedThread {
   inUse: ModelInUse
 }
 
-export interface StartThreadOptions extends Pick<CodexOptions, 'codemachineVersion' | 'requestMs'> {
+export interface StartThreadOptions extends Pick<CodexOptions, 'requestMs'> {
   params: ThreadStartParams
   /** Variables that commands have otherwise than the app-server. */
   forCommands: ShieldedEnvironment['forCommands']
@@ -32,10 +33,57 @@ export interface StartThreadOptions extends Pick<CodexOptions, 'codemachineVersi
   checkLogin: boolean
 }
 
-/** The handshake and `thread/start`, on a connection that has just been opened. Throws a `RequestFailure`. */
-export async function startThread(rpc: Rpc, options: StartThreadOptions): Promise<StartedThread> {
+/** A connection to an app-server, on which the handshake is under way. What comes before it is taken is kept for whoever takes it. */
+export interface Connection {
+  readonly server: AppServer
+  /** Disposed of when the app-server has ended. */
+  readonly rpc: Rpc
+  /** Rejects with a `RequestFailure`, which may be passed over. */
+  readonly hands: Promise<void>
+  /** Tells them what has come, and what comes from now on. Called once. */
+  take(handlers: RpcHandlers): void
+}
+
+/** Connects to an app-server that has just been started. Never throws. */
+export function connect(
+  server: AppServer,
+  options: Pick<CodexOptions, 'clock' | 'codemachineVersion' | 'requestMs'>,
+): Connection {
+  let told: RpcHandlers | null = null
+  const taken = Promise.withResolvers<RpcHandlers>()
+  const kept: ((handlers: RpcHandlers) => void)[] = []
+  const tell = (what: (handlers: RpcHandlers) => void) => {
+    if (told === null) kept.push(what)
+    else what(told)
+  }
+  const rpc = openRpc(server.stdout, server.stdin, options.clock, {
+    onNotification: (method, params) => tell(handlers => handlers.onNotification(method, params)),
+    onRequest: (method, params) =>
+      told === null
+        ? taken.promise.then(handlers => handlers.onRequest(method, params))
+        : told.onRequest(method, params),
+    onLine: (line, message) => tell(handlers => handlers.onLine(line, message)),
+    onRubbish: line => tell(handlers => handlers.onRubbish(line)),
+  })
+  void server.exit.then(() => rpc.dispose())
+  const hands = shakeHands(rpc, options)
+  hands.catch(() => {})
+  return {
+    server,
+    rpc,
+    hands,
+    take: handlers => {
+      told = handlers
+      for (const what of kept.splice(0)) what(handlers)
+      taken.resolve(handlers)
+    },
+  }
+}
+
+/** What is left of the handshake, and `thread/start`. Throws a `RequestFailure`. */
+export async function startThread({ rpc, hands }: Connection, options: StartThreadOptions): Promise<StartedThread> {
   const { checkLogin, requestMs } = options
-  await shakeHands(rpc, options)
+  await hands
   const [thread, loggedIn] = await Promise.all([
     requestThread(rpc, options),
     checkLogin ? isLoggedIn(rpc, requestMs) : true,

@@ -372,6 +372,27 @@ describe('an app-server that was started before its thread is known', () => {
     expect((await begun(file))[0]).toBe(first[0])
   })
 
+  test('has shaken hands by then, and what it said meanwhile is in the record of the round', async () => {
+    const file = join(folder, 'hands')
+    const engine = await engineOn(
+      await writePeer(
+        folder,
+        `const { appendFileSync } = await import('node:fs')
+         on.initialize = id => { appendFileSync(${JSON.stringify(file)}, 'hands '); send({ id, result: {} }); say('early/word', {}) }
+         on['turn/start'] = id => { send({ id, result: {} }); started(); completed() }`,
+      ),
+    )
+    engine.warm()
+    const shaken = async () => await readFile(file, 'utf8').catch(() => '')
+    await vi.waitUntil(async () => (await shaken()) !== '', 30_000)
+    const records: string[] = []
+    const told = { round: 1, input: 'x', onEvent() {}, onLive() {}, onRecord: (line: string) => records.push(line) }
+    const outcome = await engine.prepare(thread).run(told)
+    await engine.close()
+    expect([await shaken(), outcome.class]).toEqual(['hands ', 'worked'])
+    expect(records.filter(line => line.includes('early/word'))).toHaveLength(1)
+  })
+
   test('is ended where no round takes it', async () => {
     const file = join(folder, 'not-taken')
     const engine = await engineOn(await peer(file))
