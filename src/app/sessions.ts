@@ -392,9 +392,9 @@ export class Sessions implements AsyncDisposable {
 function unlessGone(workTree: WorkTree, folder: HeldFolder, directory: string): WorkTree {
   return {
     ...workTree,
-    take: async signal => {
+    take: async (signal, how) => {
       if (await folder.isGone()) throw directoryGone(directory, null)
-      return await workTree.take(signal)
+      return await workTree.take(signal, how)
     },
   }
 }

@@ -128,7 +128,7 @@ export class ClaimProof {
     const { log, engines, workTree } = this.#options
     const { replansAsked } = log.state
     await engines.settle()
-    const tree = await workTree.take()
+    const tree = await workTree.take(undefined, 'anew')
     // A person wants another plan: the template is asked again.
     if (log.state.replansAsked !== replansAsked) return tree
     this.#passing = null
@@ -187,8 +187,11 @@ export function followStall(log: SessionLog, stallRounds: number): SessionOutcom
 
 /** What tells whether a round changed the work tree. */
 export interface WorkTree {
-  /** The fingerprint of the work tree now: a git tree hash. Throws `GitStopped` once the signal is aborted. */
-  take(signal?: AbortSignal): Promise<string>
+  /**
+   * The fingerprint of the work tree now: a git tree hash. Throws `GitStopped` once the signal is aborted.
+   * @param how `anew`: with nothing taken for granted that was known of the last one, as for a claim; left out: by that
+   */
+  take(signal?: AbortSignal, how?: 'anew'): Promise<string>
   changed(before: string, after: string): Promise<{ paths: readonly string[]; count: number }>
 }
 
@@ -267,7 +270,7 @@ async function lookOnceMore(
   { engines, workTree }: JudgeOptions,
 ): Promise<{ tree: string; refusal: { reason: RefusalReason; detail: string } | null }> {
   await engines.settle()
-  const tree = await workTree.take()
+  const tree = await workTree.take(undefined, 'anew')
   if (tree === claimed) return { tree, refusal: null }
   const { paths } = await workTree.changed(claimed, tree)
   const detail = `something that was left running changed files (${paths.slice(0, 5).join('; ')}) after the round had ended. Look at the whole with fresh eyes.`

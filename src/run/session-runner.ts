@@ -78,7 +78,7 @@ export class SessionRunner {
     }
     const bounded = lookingNoLongerThan({ clock, ending: () => asked.ending, mostMs })
     const workTree: WorkTree = {
-      take: () => bounded(signal => given.workTree.take(signal)),
+      take: (_, how) => bounded(signal => given.workTree.take(signal, how)),
       changed: (before, after) => given.workTree.changed(before, after),
     }
     const options = { ...given, workTree }

@@ -201,8 +201,11 @@ export class Fingerprints {
     })
   }
 
-  /** Must be called after the index was changed by others: the next `take` then writes its tree anew. */
-  indexHasChanged(): void {
+  /**
+   * Has git alone take the next one: after the index was changed by others, and before a claim is believed, for not every file
+   * system tells by the times of a folder that a name has come.
+   */
+  takeNothingForGranted(): void {
     this.#tree = null
     this.#mayHaveUnread = true
   }
@@ -421,10 +424,7 @@ export class Fingerprints {
     if (files.length > 0) await this.#byGit.addEntries(files)
   }
 
-  /**
-   * If many files differ by their stamps only (first take, fresh checkout), refreshing the index is faster than staging
-   * them.
-   */
+  /** If many files differ by their stamps only (first take, fresh checkout), refreshing the index is faster than staging them. */
   async #lookTwiceIfMany(): Promise<Seen> {
     const seen = await this.#look()
     if (seen.present.length < MANY_FILES || this.#isToBeReadAgain) return seen

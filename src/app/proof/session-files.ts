@@ -64,7 +64,8 @@ export function openSessionFiles(
       },
     },
     workTree: {
-      async take(signal) {
+      async take(signal, how) {
+        if (how === 'anew') fingerprints.takeNothingForGranted()
         if (log.state.scope !== null) next = null
         fingerprints.protect(globsLookedAt(gatesOfAll(looking()), log.state.kind?.addsGates))
         // What codex has laid there is not the agent's work, and nothing of the project for a gate. Where commands run beside the

@@ -93,7 +93,7 @@ async function keepIgnored(
  * Changes the files as planned, and nothing else; links are replaced, never followed. The caller holds the run lock.
  */
 export async function applyRewind(
-  fingerprints: Pick<Fingerprints, 'git' | 'indexHasChanged'>,
+  fingerprints: Pick<Fingerprints, 'git' | 'takeNothingForGranted'>,
   directory: string,
   plan: RewindPlan,
 ): Promise<void> {
@@ -103,7 +103,7 @@ export async function applyRewind(
     for (const { path, isKnown } of plan.write) if (!isKnown) await removeEmptyFolders(pathBytes(directory, path))
     await writeFiles(git, directory, plan.write)
     await updateIndex(git, plan)
-    fingerprints.indexHasChanged()
+    fingerprints.takeNothingForGranted()
   } catch (error) {
     if (isNoRoom(error)) throw diskFull(directory, error)
     throw error instanceof GitError || systemErrorCode(error) !== null ? new UserError(messageOf(error)) : error

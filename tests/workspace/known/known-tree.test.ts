@@ -62,6 +62,23 @@ describe('a fingerprint that is taken by what is known of the last one', () => {
     expect(next.calls().sort()).toEqual(['diff-files', 'ls-files'])
   })
 
+  it('is taken by git alone where nothing is to be taken for granted, and by what is known again after that', async () => {
+    const { prints, calls } = await openCounted()
+    write('folder/b', '1')
+    const before = await prints.take()
+    write('folder/b', '2')
+    const tree = await prints.take()
+    expect(tree).not.toBe(before)
+    prints.takeNothingForGranted()
+    calls()
+    expect(await prints.take()).toBe(tree)
+    expect(calls()).toEqual(expect.arrayContaining(['diff-files', 'ls-files']))
+    await prints.take()
+    calls()
+    await prints.take()
+    expect(calls()).toEqual([])
+  })
+
   it('reads a file again that may have been written after the look in the same step of the clock', () => {
     const at = 1_795_000_000_000
     const written = (beforeMs: number) => ({ ctimeMs: at - beforeMs, mtimeMs: at - beforeMs })
@@ -82,7 +99,7 @@ describe('a fingerprint that is taken by what is known of the last one', () => {
     await prints.take()
     write('.gitignore', 'kept.txt\n')
     const ignored = await prints.take()
-    prints.indexHasChanged()
+    prints.takeNothingForGranted()
     expect(await prints.take()).toBe(ignored)
     expect(await prints.changed(seen, ignored)).toEqual({ paths: ['.gitignore'], count: 1 })
   })
