@@ -218,7 +218,7 @@ function keyOf(directory: string): string {
 
 async function listSessions(folder: string): Promise<string[]> {
   const ids = (await namesIn(folder)).filter(name => /^\d{8}_[1-9]\d{0,9}$/.test(name))
-  return ids.sort((a, b) => dayOf(a).localeCompare(dayOf(b)) || counterOf(a) - counterOf(b))
+  return ids.sort((a, b) => Number(dayOf(a)) - Number(dayOf(b)) || counterOf(a) - counterOf(b))
 }
 
 /** Nothing of a folder that is gone: of records that were removed secrets may be left. */

@@ -290,7 +290,7 @@ function formatRanges(rounds: readonly number[]): string {
 /** Orders by day, then by counter; `null` first. */
 function compareSessions(a: string | null, b: string | null): number {
   if (a === null || b === null) return Number(a !== null) - Number(b !== null)
-  return a.slice(0, 8).localeCompare(b.slice(0, 8)) || Number(a.slice(9)) - Number(b.slice(9))
+  return Number(a.slice(0, 8)) - Number(b.slice(0, 8)) || Number(a.slice(9)) - Number(b.slice(9))
 }
 
 const prefix = 'refs/savepoints/'
