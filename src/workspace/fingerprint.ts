@@ -14,7 +14,6 @@ import {
   writeToPrivateGit,
 } from './git/git.ts'
 import { LooseObjects } from './git/loose-objects.ts'
-import { EMPTY_BLOB } from './git/objects.ts'
 import {
   hasModesAndLinks,
   openPrivateGit,
@@ -28,7 +27,7 @@ import {
 import { type IndexDifferences, stagePaths } from './git/trees.ts'
 import { findHiddenFiles } from './hidden-files.ts'
 import { codexHomeRules, literal } from './ignored/well-known.ts'
-import { IndexLook } from './index-look.ts'
+import { type IgnoredNow, IndexLook } from './index-look.ts'
 import type { KnownTreeGit } from './known/known-tree.ts'
 import { LastFingerprint } from './known/last-fingerprint.ts'
 import { coversMoreThanTests, isBelow, type ProtectedGlobs, protectedGlobs } from './protected-files.ts'
@@ -111,6 +110,8 @@ export class Fingerprints {
   /** The file of exclude rules by which ignored files count or not; null: by what is ignored now. */
   #ignoredBy: string | null = null
   #isToBeReadAgain = false
+  /** Whether the index says what is in the work directory by what is ignored now. */
+  #isLookedAt = false
   /** The last fingerprint; `null` if the index may be another. */
   #tree: string | null = null
   /** Single objects of the private git directory. */
@@ -159,7 +160,7 @@ export class Fingerprints {
    */
   async take(signal?: AbortSignal): Promise<string> {
     this.#signal = signal
-    return await this.mending(() => this.#takeOrRepair())
+    return await this.mending(() => this.#orRepaired(() => this.#take()))
   }
 
   /**
@@ -183,9 +184,9 @@ export class Fingerprints {
     return this.git.setting.env.GIT_INDEX_FILE !== undefined
   }
 
-  async #takeOrRepair(): Promise<string> {
+  async #orRepaired<T>(look: () => Promise<T>): Promise<T> {
     try {
-      return await writeToPrivateGit(this.git.gitDir, () => this.#take())
+      return await writeToPrivateGit(this.git.gitDir, look)
     } catch (error) {
       if (!(error instanceof GitError)) throw error
       if (this.#isReadOnly) throw readOnlyFailure(error)
@@ -197,7 +198,7 @@ export class Fingerprints {
     return writeToPrivateGit(this.git.gitDir, async () => {
       await repairPrivateGit(this.git)
       await removeIndex(this.git)
-      return this.#take()
+      return look()
     })
   }
 
@@ -207,6 +208,7 @@ export class Fingerprints {
    */
   takeNothingForGranted(): void {
     this.#tree = null
+    this.#isLookedAt = false
     this.#mayHaveUnread = true
   }
 
@@ -248,21 +250,22 @@ export class Fingerprints {
     this.#tree = null
   }
 
-  /** Lets go of what is ignored now and was not when it was first included, but for what the person has committed. */
-  forgetIgnored(): Promise<void> {
-    return this.mending(() => this.#forgetIgnored())
+  /**
+   * Looks at the work directory by what is ignored now, and lets go of what is and was not when it was first included, but for
+   * what the person has committed. The next `take` adds what the rules do not ignore that `ignoreBy` has been given since.
+   */
+  async lookByRulesOfNow(signal?: AbortSignal): Promise<IgnoredNow> {
+    this.#signal = signal
+    this.ignoreBy(null)
+    return await this.mending(() => this.#orRepaired(() => this.#lookByRulesOfNow()))
   }
 
-  async #forgetIgnored(): Promise<void> {
+  async #lookByRulesOfNow(): Promise<IgnoredNow> {
     await this.#last.letGo(this.#ways)
-    const args = ['ls-files', '-c', '-i', '-z', '--exclude-standard', ...this.#byGit.rules, ...this.#byGit.within]
-    const ignored = splitAtNul(await this.#byGit.list(args))
-    if (ignored.length === 0) return
-    const committed = new Set((await this.#byGit.committed()).map(entry => entry.slice(entry.indexOf('\t') + 1)))
-    const gone = ignored.filter(path => !committed.has(path))
-    this.#tree = null
-    const force = ['update-index', '--force-remove', '-z', '--stdin']
-    await runGitOrThrow(this.git.setting, force, gone.map(path => `${path}\0`).join(''))
+    await this.#updateIndex()
+    const now = await this.#byGit.forgetIgnored()
+    this.#isLookedAt = true
+    return now
   }
 
   /** The file that `ignoreBy` was given last; null: none. */
@@ -326,22 +329,28 @@ export class Fingerprints {
   async #take(): Promise<string> {
     const known = await this.#takeFromMemory()
     if (known !== null) return known
-    if (this.#isToBeReadAgain) await this.#beginIndexAnew()
-    if (!(await this.#hasIndex())) await this.#seed()
+    await this.#updateIndex()
+    this.#tree ??= await this.#byGit.writeTree(id => this.objects.isStored(id))
+    this.#isToBeReadAgain = false
+    return this.#tree
+  }
+
+  /** Has the index say what is in the work directory. */
+  async #updateIndex(): Promise<void> {
+    const isLookedAt = this.#isLookedAt && !this.#isToBeReadAgain
+    this.#isLookedAt = false
+    if (this.#isToBeReadAgain) await this.#byGit.beginAnew()
+    if (!(await this.#hasIndex())) await this.#byGit.seed()
     if (this.#mayHaveUnread) await this.#forgetReplaced()
-    const seen = await this.#lookTwiceIfMany()
+    const seen = isLookedAt ? await this.#look('added') : await this.#lookTwiceIfMany()
     const more = [...(await this.#lookForHidden()), ...(await this.#unread.newlyHidden(this.#looking))]
     const hidden = await this.#unread.divide(this.#looking, more, NONE_KNOWN)
     const differences = { gone: seen.gone, present: [...seen.present, ...hidden.read] }
     const unread = [...seen.unread, ...hidden.unread]
-    const isSame = differences.gone.length + differences.present.length + unread.length === 0
-    if (isSame && this.#tree !== null) return this.#tree
+    if (differences.gone.length + differences.present.length + unread.length === 0) return
     this.#tree = null
     for (const path of await stagePaths(this.#looking, differences)) this.#warn(`${fromLatin1(path)} cannot be read.`)
     await this.#stageUnread(unread)
-    this.#tree = await this.#byGit.writeTree(id => this.objects.isStored(id))
-    this.#isToBeReadAgain = false
-    return this.#tree
   }
 
   /** Takes it by what is known of the last one; null if git has to. */
@@ -391,15 +400,6 @@ export class Fingerprints {
     ]
   }
 
-  /** Has every file that was in the index be read again: ignored ones, too, which no look finds. */
-  async #beginIndexAnew(): Promise<void> {
-    const { ok, stdout } = await runGit(this.#looking.setting, ['ls-files', '-z'])
-    await removeIndex(this.git)
-    if (!ok || stdout === '') return
-    const empty = EMPTY_BLOB[this.git.objectFormat]
-    await this.#byGit.addEntries(splitAtNul(stdout).map(path => `100644 blob ${empty}\t${path}`))
-  }
-
   async #forgetReplaced(): Promise<void> {
     // An index that can be read here has none.
     const { left, replaced } = this.#byGit.read() ? { left: 0, replaced: 0 } : await forgetReplaced(this.#looking)
@@ -418,12 +418,6 @@ export class Fingerprints {
     return (await stat(index).catch(() => null)) !== null
   }
 
-  /** Adds the files of the person's commit to a new index: they count even if an ignore rule matches them. */
-  async #seed(): Promise<void> {
-    const files = await this.#byGit.committed()
-    if (files.length > 0) await this.#byGit.addEntries(files)
-  }
-
   /** If many files differ by their stamps only (first take, fresh checkout), refreshing the index is faster than staging them. */
   async #lookTwiceIfMany(): Promise<Seen> {
     const seen = await this.#look()
@@ -435,10 +429,14 @@ export class Fingerprints {
     return { ...again, unread: [...seen.unread, ...again.unread] }
   }
 
-  async #look(): Promise<Seen> {
+  /** @param at left out: everything; `added`: what the rules of `ignoreBy` add */
+  async #look(at: 'all' | 'added' = 'all'): Promise<Seen> {
     const opened = new Set<string>()
-    for (;;) {
-      const [known, untracked] = await Promise.all([this.#byGit.known(), this.#byGit.untracked()])
+    for (let now = at; ; now = 'all') {
+      const [known, untracked] =
+        now === 'added'
+          ? [NO_DIFFERENCES, await this.#byGit.addedByRules()]
+          : await Promise.all([this.#byGit.known(), this.#byGit.untracked()])
       const closed = untracked.filter(path => path.endsWith('/') && !opened.has(path))
       const added = untracked.filter(path => !path.endsWith('/') && !this.#isPassedOver(path))
       const present = [...known.present, ...added]
@@ -475,6 +473,7 @@ interface Seen extends IndexDifferences {
 }
 
 const NONE_KNOWN: ReadonlyMap<string, string> = new Map()
+const NO_DIFFERENCES = { gone: [], present: [], unread: NONE_KNOWN }
 
 function readOnlyFailure(cause: GitError): UserError {
   return new UserError('The work directory cannot be looked at while a session begins or ends; try again.', { cause })

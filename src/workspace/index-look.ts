@@ -1,9 +1,9 @@
 import { join } from 'node:path'
 import { UserError } from '../base/errors.ts'
-import { fromLatin1, GitError, readHead, runGit, runGitOrThrow, splitAtNul } from './git/git.ts'
+import { fromLatin1, GitError, readHead, runGit, runGitOrThrow, splitAtNul, toLatin1 } from './git/git.ts'
 import { type IndexFile, readIndexFile } from './git/index-file.ts'
 import { EMPTY_BLOB, EMPTY_TREE } from './git/objects.ts'
-import type { PrivateGit } from './git/private-git.ts'
+import { type PrivateGit, removeIndex } from './git/private-git.ts'
 import type { IndexDifferences } from './git/trees.ts'
 import { isBelow } from './protected-files.ts'
 import { UNREAD_MODE } from './unread-files.ts'
@@ -20,6 +20,13 @@ interface IndexLookOptions {
   ignoredBy: () => string | null
   /** Told each line that git warns with. */
   warn: (line: string) => void
+}
+
+/** What counts by the ignore rules of now, and what they ignore: latin1 paths relative to git's top. */
+export interface IgnoredNow {
+  files: readonly string[]
+  /** A folder of which nothing counts ends in `/`. */
+  ignored: readonly string[]
 }
 
 /** The index of a private git directory against its work directory, as git compares them. Paths are latin1, relative to git's top. */
@@ -67,14 +74,43 @@ export class IndexLook {
     return (await this.#notInIndex(['--directory'])).filter(path => path.endsWith('/'))
   }
 
+  /** Those of `untracked` that count only by the exclude rules of a file. */
+  async addedByRules(): Promise<string[]> {
+    const ignoredBy = this.#options.ignoredBy()
+    return ignoredBy === null ? [] : await this.#notInIndexBy(`--exclude-from=${ignoredBy}`, [])
+  }
+
   async #notInIndex(options: readonly string[]): Promise<string[]> {
-    const { rules, ignoredBy: file } = this.#options
-    const listed = async (by: string) =>
-      splitAtNul(await this.list(['ls-files', '-o', '-z', ...options, by, ...rules, ...this.within]))
-    const ignoredBy = file()
-    if (ignoredBy === null) return await listed('--exclude-standard')
-    const by = ['--exclude-standard', `--exclude-from=${ignoredBy}`]
-    return [...new Set((await Promise.all(by.map(listed))).flat())]
+    const ignoredBy = this.#options.ignoredBy()
+    const by = ['--exclude-standard', ...(ignoredBy === null ? [] : [`--exclude-from=${ignoredBy}`])]
+    return [...new Set((await Promise.all(by.map(each => this.#notInIndexBy(each, options)))).flat())]
+  }
+
+  async #notInIndexBy(by: string, options: readonly string[]): Promise<string[]> {
+    return splitAtNul(await this.list(['ls-files', '-o', '-z', ...options, by, ...this.rules, ...this.within]))
+  }
+
+  /** Takes out of the index what is ignored now, but for what the person has committed. */
+  async forgetIgnored(): Promise<IgnoredNow> {
+    const args = ['ls-files', '-c', '-o', '-i', '-t', '--directory', '-z', '--exclude-standard']
+    const found = splitAtNul(await this.list([...args, ...this.rules, ...this.within]))
+    const isOther = (entry: string) => entry.startsWith('? ')
+    await this.#takeOut(found.filter(entry => !isOther(entry)).map(pathOf))
+    return { files: await this.#files(), ignored: found.filter(isOther).map(pathOf) }
+  }
+
+  async #takeOut(ignored: readonly string[]): Promise<void> {
+    if (ignored.length === 0) return
+    const committed = new Set((await this.committed()).map(entry => entry.slice(entry.indexOf('\t') + 1)))
+    const gone = ignored.filter(path => !committed.has(path))
+    const force = ['update-index', '--force-remove', '-z', '--stdin']
+    await runGitOrThrow(this.#git.setting, force, gone.map(path => `${path}\0`).join(''))
+  }
+
+  async #files(): Promise<string[]> {
+    const read = this.read()?.files.map(({ path }) => path)
+    const within = toLatin1(this.#git.prefix)
+    return (read ?? splitAtNul(await this.list(['ls-files', '-z']))).filter(path => path.startsWith(within))
   }
 
   /** Git arguments that keep a command to the work directory. */
@@ -133,6 +169,22 @@ export class IndexLook {
     await this.addEntries(folders.map(folder => `100644 blob ${empty}\t${folder}${PLACEHOLDER}`))
   }
 
+  /** Adds the files of the person's commit to a new index: they count even if an ignore rule matches them. */
+  async seed(): Promise<void> {
+    const files = await this.committed()
+    if (files.length > 0) await this.addEntries(files)
+  }
+
+  /** Has every file that was in the index be read again: ignored ones, too, which no look finds. */
+  async beginAnew(): Promise<void> {
+    const git = this.#git
+    const { ok, stdout } = await runGit(git.setting, ['ls-files', '-z'])
+    await removeIndex(git)
+    if (!ok || stdout === '') return
+    const empty = EMPTY_BLOB[git.objectFormat]
+    await this.addEntries(splitAtNul(stdout).map(path => `100644 blob ${empty}\t${path}`))
+  }
+
   /** Adds entries, as `update-index --index-info` reads them. */
   async addEntries(entries: readonly string[]): Promise<void> {
     const input = entries.map(entry => `${entry}\0`).join('')
@@ -146,6 +198,11 @@ export class IndexLook {
     for (const line of result.stderr.split('\n', MOST_WARNINGS)) if (line !== '') this.#options.warn(fromLatin1(line))
     return result.stdout
   }
+}
+
+/** Of an entry of `ls-files -t`: a letter and a space come before it. */
+function pathOf(entry: string): string {
+  return entry.slice(2)
 }
 
 const MOST_WARNINGS = 20

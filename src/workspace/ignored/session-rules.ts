@@ -5,8 +5,9 @@ import type { SessionState } from '../../core/state/state.ts'
 import { pathExists, writeWholeFile } from '../../platform/files.ts'
 import { readRegularFile } from '../files/inside-directory.ts'
 import type { Fingerprints } from '../fingerprint.ts'
-import { fromLatin1, runGit, runGitOrThrow, toLatin1, withVariables } from '../git/git.ts'
+import { fromLatin1, runGit, toLatin1, withVariables } from '../git/git.ts'
 import type { PrivateGit } from '../git/private-git.ts'
+import type { IgnoredNow } from '../index-look.ts'
 import { exceptionRules, literal } from './well-known.ts'
 
 /** What the rules of a session depend on. */
@@ -96,13 +97,11 @@ async function keepIgnoreRules(
   named: readonly string[],
   signal: AbortSignal,
 ): Promise<string[]> {
-  fingerprints.ignoreBy(null)
   // Opens nested repositories, of which git lists nothing before that.
-  await fingerprints.take(signal)
-  await fingerprints.forgetIgnored()
+  const now = await fingerprints.lookByRulesOfNow(signal)
   const { rules, remarks, place } = await fingerprints.mending(async git => {
-    const now = await rulesNow(git)
-    return { ...now, place: await ruleThatHidesAll(git, now.rules) }
+    const read = await rulesNow(git, now)
+    return { ...read, place: await ruleThatHidesAll(git, read.rules, now.files) }
   }, signal)
   const atStart = place === null ? rules : ''
   await writeWholeFile(path, Buffer.from(sessionRules(fingerprints.git, named, atStart), 'latin1'))
@@ -126,13 +125,13 @@ function sessionRules({ setting, prefix }: PrivateGit, named: readonly string[],
 }
 
 /** The ignore rules that hold now, as one text relative to git's top: a later rule counts more than an earlier one. */
-async function rulesNow(git: PrivateGit): Promise<{ rules: string; remarks: string[] }> {
+async function rulesNow(git: PrivateGit, now: IgnoredNow): Promise<{ rules: string; remarks: string[] }> {
   // What the private git directory excludes is what the person does: their global file, then their repository's own.
   const person = await readRegularFile(join(git.gitDir, 'info', 'exclude'), 2 * MOST_BYTES)
   const texts = person.kind === 'bytes' ? [person.bytes.toString('latin1')] : []
   const remarks: string[] = []
   let room = MOST_BYTES
-  for (const path of (await ignoreFiles(git)).slice(0, MOST_FILES)) {
+  for (const path of ignoreFiles(git, now).slice(0, MOST_FILES)) {
     const name = fromLatin1(path)
     const read = await readRegularFile(join(git.setting.directory, name), room)
     if (read.kind === 'bytes') {
@@ -148,18 +147,12 @@ async function rulesNow(git: PrivateGit): Promise<{ rules: string; remarks: stri
 }
 
 /** The `.gitignore` files whose rules hold: latin1 paths relative to the top, outer ones first. */
-async function ignoreFiles({ setting, prefix }: PrivateGit): Promise<string[]> {
+function ignoreFiles({ prefix }: PrivateGit, { files, ignored }: IgnoredNow): string[] {
   const above = prefix.split('/').slice(0, -1)
   const outer = above.map((_, index) => [...above.slice(0, index), IGNORE_FILE].map(toLatin1).join('/'))
-  const within = toLatin1(prefix)
-  const globs = withVariables(setting, { GIT_LITERAL_PATHSPECS: '0' })
-  const everywhere = `:(glob)${literal(within)}**/${IGNORE_FILE}`
-  const seen = await runGitOrThrow(globs, ['ls-files', '-c', '-o', '-z', '--exclude-standard', '--', everywhere])
-  // One that ignores itself and its folder, as caches have it, stands here; one in a folder that others ignore does not.
-  const ignored = ['ls-files', '-o', '-i', '--directory', '-z', '--exclude-standard']
-  const hidden = await runGitOrThrow(setting, [...ignored, ...(within === '' ? [] : ['--', within])])
-  const inside = [...seen.split('\0'), ...hidden.split('\0')].filter(path => /(?:^|\/)\.gitignore$/.test(path))
-  const byDepth = [...new Set(inside)].sort((a, b) => a.split('/').length - b.split('/').length)
+  // One that ignores itself and its folder, as caches have it, is itself ignored; one in a folder that others ignore is not named.
+  const inside = [...files, ...ignored].filter(path => /(?:^|\/)\.gitignore$/.test(path))
+  const byDepth = inside.sort((a, b) => a.split('/').length - b.split('/').length)
   return [...new Set([...outer, ...byDepth])]
 }
 
@@ -183,15 +176,17 @@ function rulesOf(text: string, folder: string): string {
  * The place and text of a rule by which nothing in the work directory counts, neither what is there nor what may come;
  * null if there is none.
  */
-async function ruleThatHidesAll({ setting, prefix }: PrivateGit, rules: string): Promise<string | null> {
+async function ruleThatHidesAll(
+  { setting, prefix }: PrivateGit,
+  rules: string,
+  files: readonly string[],
+): Promise<string | null> {
   const isException = (line: string) => line.startsWith('!') && !OF_GIT.test(line)
   if (rules.split('\n').some(isException)) return null
-  const within = toLatin1(prefix)
-  const tracked = await runGitOrThrow(setting, ['ls-files', '-z', ...(within === '' ? [] : ['--', within])])
-  if (tracked.split('\0').some(path => path !== '' && !OF_GIT.test(path))) return null
+  if (files.some(path => !OF_GIT.test(path))) return null
   // `check-ignore` refuses literal pathspecs, and reads none from stdin.
   const plain = withVariables(setting, { GIT_LITERAL_PATHSPECS: '0' })
-  const probes = ['codemachine-probe', 'codemachine-probe.d/x'].map(name => `${within}${name}\0`).join('')
+  const probes = ['codemachine-probe', 'codemachine-probe.d/x'].map(name => `${toLatin1(prefix)}${name}\0`).join('')
   const asked = await runGit(plain, ['check-ignore', '--no-index', '-v', '-z', '--stdin'], probes)
   const fields = asked.stdout.split('\0')
   if (fields.length < 9) return null

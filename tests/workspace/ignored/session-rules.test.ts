@@ -184,6 +184,16 @@ describe('a rule that ignores everything when a session begins', () => {
     expect(await changes(prints, before)).toEqual(['app.ts'])
   })
 
+  it('hides nothing of a nested repository either', async () => {
+    write('.gitignore', '*\n')
+    write('nested/a', '1')
+    write('empty', '')
+    git('-C', 'nested', 'init', '-q')
+    const { prints, first } = await begin()
+    write('nested/a', '2')
+    expect(await changes(prints, first)).toEqual(['nested/a'])
+  })
+
   it('counts where it has exceptions, or something is seen in spite of it', async () => {
     write('.gitignore', '*\n!src/\n!src/**\n')
     expect((await begin()).remarks).toEqual([])
@@ -225,8 +235,8 @@ async function begin(ending = new AbortController().signal, timeIsUp?: AbortSign
   const remarks: string[] = []
   const onRemark = (remark: string) => void remarks.push(remark)
   const looks = lookBySessionRules(prints, { path: rulesFile(), ending, state: () => state, onRemark })
-  await looks.take(timeIsUp)
-  return { prints, remarks, refresh: () => looks.take() }
+  const first = await looks.take(timeIsUp)
+  return { prints, first, remarks, refresh: () => looks.take() }
 }
 
 async function options() {
