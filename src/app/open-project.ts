@@ -127,7 +127,7 @@ export class OpenProject implements Project {
     const world = { ...this.#world, signal: this.#until(signal) }
     const named = this.#options.directory ?? null
     return await this.#whileOpen(async () => {
-      await using opened = await openRun(world, this.#options, listeners)
+      await using opened = await openRun(world, this.#options, listeners, typeof first === 'function' ? null : first)
       const begin = async (sessions: Sessions, made: NonNullable<Work['first']>) =>
         await sessions.runNew(
           { ...(typeof made === 'function' ? await made(opened) : made), queued: null },

@@ -11,6 +11,7 @@ import { type EngineSetup, Engines } from '../core/contracts/engine.ts'
 import type { Providers } from '../core/contracts/provider.ts'
 import type { SessionSecrets } from '../core/contracts/secrets.ts'
 import type { Shell } from '../core/contracts/shell.ts'
+import type { TemplateKind } from '../core/contracts/template.ts'
 import type { RunOverrides, View } from '../core/events/events.ts'
 import type { Gate } from '../core/events/outcome.ts'
 import type { ModelPrice } from '../core/rules/cost.ts'
@@ -34,6 +35,7 @@ import { shortened } from '../settings/entries.ts'
 import type { LoadedGates } from '../settings/gates.ts'
 import { loadSettings, type SettingSources } from '../settings/load.ts'
 import type { Settings } from '../settings/schema.ts'
+import { USUAL_TEMPLATE } from '../templates/registry.ts'
 import { type FingerprintOptions, type Fingerprints, openFingerprints } from '../workspace/fingerprint.ts'
 import { findRepository, type PersonRepository } from '../workspace/git/git.ts'
 import { restoreAfterCrash } from '../workspace/guard/repository-guard.ts'
@@ -57,6 +59,7 @@ import { holdFiles } from './hold-files.ts'
 import type { RunOptions } from './library.ts'
 import { runOverridesOf } from './resume-terms.ts'
 import { openSessionSecrets } from './secrets/session-secrets.ts'
+import type { NewSession } from './sessions.ts'
 import { directoryOf, type World } from './world.ts'
 
 /** Who is told what a run has to say beside its events. What is left out is told to nobody. */
@@ -115,8 +118,16 @@ export interface Run extends AsyncDisposable {
   remarks: string[]
 }
 
-/** Opens a run: settings, records, the lock, codex. Throws a `UserError` for what a person has to mend. */
-export async function openRun(world: World, options: RunOptions, listeners: RunListeners = {}): Promise<Run> {
+/**
+ * Opens a run: settings, records, the lock, codex. Throws a `UserError` for what a person has to mend.
+ * @param begins the template of a session that is begun at once, so that codex comes up meanwhile; null: none is
+ */
+export async function openRun(
+  world: World,
+  options: RunOptions,
+  listeners: RunListeners = {},
+  begins: Pick<NewSession, 'template'> | null = null,
+): Promise<Run> {
   await using opened = new Cleanup()
   const { env } = world
   const records = await openRecords({ ...world, directory: directoryOf(world, options) })
@@ -128,10 +139,11 @@ export async function openRun(world: World, options: RunOptions, listeners: RunL
   refuseSecretGates(loaded, { redactor, env })
   const remarks: string[] = []
   const remark = (text: string) => void remarks.push(text)
-  const { repository, fingerprints } = opened.use(
-    await openWorkDirectory(world, records, remark, { maxFileSize: loaded.settings.maxFileSize }),
-  )
-  const savepoints = opened.use(openSavepoints(fingerprints, { onWarning: remark }))
+  const { repository } = opened.use(await holdWorkDirectory(world, records, remark))
+  const known = { maxFileSize: loaded.settings.maxFileSize }
+  // It waits for git while the rest is made.
+  const looking = fingerprintOptions(world, records, remark, known).then(openFingerprints)
+  opened.defer(() => looking.catch(() => {}))
   const writable = writableGit(records.directory, repository)
   const traces = opened.use(await openSandboxTraces(sharedFolders(records.directory, writable), records.traces))
   const capabilities = capabilitiesOf(codex.binary.version)
@@ -157,6 +169,9 @@ export async function openRun(world: World, options: RunOptions, listeners: RunL
   }
   const engines = await openEngines(world, setup)
   opened.defer(() => engines.close())
+  if (begins !== null) warmFor(engines, records.templates.get(begins.template ?? USUAL_TEMPLATE))
+  const fingerprints = await looking
+  const savepoints = opened.use(openSavepoints(fingerprints, { onWarning: remark }))
   remarks.push(
     ...(await remarksOnReach(world, records, codex.binary)),
     ...remarksOnSandbox(settings, capabilities, codexOptions),
@@ -199,6 +214,11 @@ function once<T>(make: () => T): () => T {
     made ??= { value: make() }
     return made.value
   }
+}
+
+/** Has codex come up for a session of this template, unless it may have steps enough before its first round. */
+export function warmFor(engines: Engines, kind: TemplateKind | undefined): void {
+  if (kind?.hasOwnCommand !== true) engines.warm()
 }
 
 /** The engines of a run: all kinds that there are. */
@@ -315,24 +335,27 @@ export async function sendSamples(world: World, wanted: string, bell: Bell | nul
 const NO_APP_SERVER = 999_999_999
 
 /** A work directory that nobody else works in until this is disposed of. */
-export interface OpenWorkDirectory extends AsyncDisposable {
+interface HeldWorkDirectory extends AsyncDisposable {
   repository: PersonRepository | null
+}
+
+/** The same, with its fingerprints. */
+export interface OpenWorkDirectory extends HeldWorkDirectory {
   fingerprints: Fingerprints
 }
 
 /**
- * Takes the lock of the run, ends and puts right what a run that was cut off has left, and opens the fingerprints. A
- * `UserError` with exit code 6 while somebody runs here, or on some of the same files.
- * @param onRemark told what a person should know, a sentence each; later, too
- * @param known `hint`: what they can do while somebody runs here; left out: have a goal wait. `maxFileSize`: what the settings
- * say, where they have been read
+ * Takes the lock of the run, and ends and puts right what a run that was cut off has left. A `UserError` with exit code 6 while
+ * somebody runs here, or on some of the same files.
+ * @param onRemark told what a person should know, a sentence each
+ * @param hint what they can do while somebody runs here; left out: have a goal wait
  */
-export async function openWorkDirectory(
+async function holdWorkDirectory(
   world: World,
   records: Records,
   onRemark: (remark: string) => void,
-  { hint, ...known }: { hint?: string; maxFileSize?: number } = {},
-): Promise<OpenWorkDirectory> {
+  hint?: string,
+): Promise<HeldWorkDirectory> {
   await using opened = new Cleanup()
   const { platform, pid, clock } = world
   const now = new Date(clock.now())
@@ -345,17 +368,29 @@ export async function openWorkDirectory(
   // Behind the app-servers that were still there: only now all of their sandboxes have lost them.
   if (lock.wasStale) await endSandboxesLeft(world, records)
   for (const remark of describeRestored(await restoreAfterCrash(records.guard))) onRemark(remark)
-  const options = await fingerprintOptions(world, records, onRemark, known)
-  const fingerprints = await openFingerprints(options)
+  const repository = await findRepository(directory)
   const held = opened.move()
-  return {
-    repository: options.repository,
-    fingerprints,
-    [Symbol.asyncDispose]: () => held[Symbol.asyncDispose](),
-  }
+  return { repository, [Symbol.asyncDispose]: () => held[Symbol.asyncDispose]() }
 }
 
-/** With what the fingerprints of a work directory are opened, or looked at. `known`: as for `openWorkDirectory`. */
+/**
+ * Holds a work directory, and opens its fingerprints.
+ * @param onRemark as above; told more later
+ */
+export async function openWorkDirectory(
+  world: World,
+  records: Records,
+  onRemark: (remark: string) => void,
+  { hint }: { hint?: string } = {},
+): Promise<OpenWorkDirectory> {
+  await using opened = new Cleanup()
+  const { repository } = opened.use(await holdWorkDirectory(world, records, onRemark, hint))
+  const fingerprints = await openFingerprints(await fingerprintOptions(world, records, onRemark))
+  const held = opened.move()
+  return { repository, fingerprints, [Symbol.asyncDispose]: () => held[Symbol.asyncDispose]() }
+}
+
+/** With what the fingerprints of a work directory are opened, or looked at. `known`: what the settings say, where they have been read. */
 export async function fingerprintOptions(
   world: World,
   { git, directory, root, key, secrets }: Records,

@@ -41,7 +41,7 @@ import { isTraceWarning } from './engine-of-project.ts'
 import { newestAtWork, readableState } from './find.ts'
 import type { FollowedSession } from './follow/followed-session.ts'
 import type { EndedSession } from './library.ts'
-import { type Run, refuseSecretGates } from './open-run.ts'
+import { type Run, refuseSecretGates, warmFor } from './open-run.ts'
 import { certify, proofEnvironment } from './proof/proof.ts'
 import { openSessionFiles } from './proof/session-files.ts'
 import { optionsOf, policyOf, refuseUnpriced, reviewIn, termsAtStart } from './resume-terms.ts'
@@ -165,8 +165,7 @@ export class Sessions implements AsyncDisposable {
     refuseSecretGates({ gates }, { redactor, env: this.#world.env })
     refuseTexts(texts, text => redactor.text(text))
     const followed = terms?.follows === undefined ? null : await this.#followed(terms.follows)
-    // It comes up while the session is made. A plan may have steps enough that are no rounds.
-    if (!kind.hasOwnCommand) this.#run.engines.warm()
+    warmFor(this.#run.engines, kind)
     const since = await protectFrom(records)
     const id = await records.nextSessionId(new Date(this.#world.clock.now()))
     const place = await createSessionFolder({
