@@ -46,7 +46,7 @@ export interface PrivateGit extends PrivateGitLocation {
   /** The work directory relative to git's top, ending in `/`; empty where they are the same. */
   prefix: string
   /** Whether git can write many files at once into one pack instead of a loose object each: git 2.38 and newer. */
-  packsInBulk: boolean
+  packsInBulk(): Promise<boolean>
 }
 
 /**
@@ -56,11 +56,10 @@ export interface PrivateGit extends PrivateGitLocation {
 export async function openPrivateGit(options: PrivateGitOptions): Promise<PrivateGit> {
   const { gitDir, directory, repository, env } = options
   const program = await findGit(env, repository?.root ?? directory)
-  const [git, excludes] = await Promise.all([
-    locatePrivateGit(options, program),
-    readPersonExcludes(program, directory, repository, env),
-  ])
-  await writeToPrivateGit(gitDir, () => preparePrivateGit(git, excludes))
+  const git = await locatePrivateGit(options, program)
+  await writeToPrivateGit(gitDir, () =>
+    preparePrivateGit(git, () => readPersonExcludes(program, directory, repository, env)),
+  )
   await removeLeftovers(gitDir)
   return (await isIgnored(git)) ? withTopAt(git, directory) : git
 }
@@ -108,8 +107,7 @@ export async function hasModesAndLinks({ gitDir }: PrivateGit): Promise<boolean>
 
 /** Recreates a git directory that has become unusable; leaves a good one alone. */
 export async function repairPrivateGit(git: PrivateGit): Promise<void> {
-  const excludes = await readFile(join(git.gitDir, 'info', 'exclude'), 'latin1').catch(() => '')
-  await preparePrivateGit(git, excludes)
+  await preparePrivateGit(git, () => readFile(join(git.gitDir, 'info', 'exclude'), 'latin1').catch(() => ''))
 }
 
 async function locatePrivateGit(options: PrivateGitOptions, program: string): Promise<PrivateGit> {
@@ -127,7 +125,7 @@ async function locatePrivateGit(options: PrivateGitOptions, program: string): Pr
     setting: { program, directory: top, env: variables },
     prefix: prefixOf(top, directory),
     objectFormat: repository === null ? 'sha1' : await objectFormatOf(repository),
-    packsInBulk: await isAtLeast(program, directory, variables, [2, 38]),
+    packsInBulk: () => isAtLeast(program, directory, variables, [2, 38]),
   }
 }
 
@@ -184,10 +182,12 @@ export interface PrivateGitLocation {
 /**
  * Writes the files of a private git directory, and removes the locks of a killed git. A broken directory is repaired,
  * or renamed and made anew. The caller holds the run lock.
+ * @param readExcludes answers the rules for `info/exclude`, latin1
  */
-async function preparePrivateGit(git: PrivateGitLocation, excludes: string): Promise<void> {
+async function preparePrivateGit(git: PrivateGitLocation, readExcludes: () => Promise<string>): Promise<void> {
   const { gitDir } = git
-  if (!(await isUsable(git))) await recreate(git)
+  const [isGood, excludes] = await Promise.all([isUsable(git), readExcludes()])
+  if (!isGood) await recreate(git)
   await mkdir(join(gitDir, 'info'), { recursive: true })
   await mkdir(join(gitDir, 'objects', 'info'), { recursive: true })
   await writeIfDifferent(join(gitDir, 'empty'), '')

@@ -252,7 +252,7 @@ async function stageByHalves(git: PrivateGit, paths: readonly string[]): Promise
 /** Returns a failure because of a path; throws any other. */
 async function updateIndex(git: PrivateGit, paths: readonly string[]): Promise<GitResult> {
   if (paths.length === 0) return { ok: true, stdout: '', stderr: '' }
-  const bulk = git.packsInBulk && paths.length > BULK_FROM ? ONE_PACK : []
+  const bulk = paths.length > BULK_FROM && (await git.packsInBulk()) ? ONE_PACK : []
   const args = [...bulk, 'update-index', '--add', '--remove', '--replace', '-z', '--stdin']
   const result = await runGit(git.setting, args, zeroTerminated(paths))
   if (result.ok) return result
