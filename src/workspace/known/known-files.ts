@@ -21,6 +21,9 @@ interface KnownFile {
   stamp: Stamp | null
 }
 
+/** `special`: a pipe, a socket or a device, which git passes over. A link is a file. */
+export type OtherKind = 'folder' | 'file' | 'special'
+
 /** A folder of the work directory. */
 export interface KnownFolder {
   files: Map<string, KnownFile>
@@ -28,7 +31,7 @@ export interface KnownFolder {
   /** Null: its names have to be read again. */
   stamp: Stamp | null
   /** What else is in it and does not count: a folder is not looked into. */
-  others: Map<string, 'folder' | 'file'>
+  others: Map<string, OtherKind>
   /** The id of its tree; null if that has to be made anew. */
   tree: string | null
 }

@@ -1,6 +1,14 @@
 import { type Dirent, readdirSync, type Stats } from 'node:fs'
 import { systemErrorCode } from '../../base/errors.ts'
-import { isSame, isSettled, type KnownFiles, type KnownFolder, newFolder, stampOf } from './known-files.ts'
+import {
+  isSame,
+  isSettled,
+  type KnownFiles,
+  type KnownFolder,
+  newFolder,
+  type OtherKind,
+  stampOf,
+} from './known-files.ts'
 
 /** What differs from what is known. Paths are latin1, relative to the folder whose tree is the fingerprint. */
 export interface KnownLook {
@@ -11,8 +19,8 @@ export interface KnownLook {
   /** Whether names have come of which it is not known whether they count. */
   hasNewFiles: boolean
   newFolders: string[]
-  /** Folders that are not there any more: something else has their name now, or nothing. */
-  lost: { path: string; isReplaced: boolean }[]
+  /** Folders that are not there any more; `now`: what else has their name, or null. */
+  lost: { path: string; now: OtherKind | null }[]
 }
 
 /**
@@ -52,10 +60,10 @@ export class KnownFolders {
 
   /** Forgets folders whose files have been forgotten. */
   drop(lost: KnownLook['lost']): void {
-    for (const { path, isReplaced } of lost) {
+    for (const { path, now } of lost) {
       const { parent, name } = this.#placeOf(path)
       parent?.folders.delete(name)
-      if (isReplaced) parent?.others.set(name, 'file')
+      if (now !== null) parent?.others.set(name, now)
     }
   }
 
@@ -136,7 +144,7 @@ export class KnownFolders {
       const { name } = entry
       if (isKnown(folder, name)) continue
       const inner = join(path, name)
-      if (!entry.isDirectory()) folder.others.set(name, 'file')
+      if (!entry.isDirectory()) folder.others.set(name, kindOf(entry))
       else if (counts(inner)) folder.folders.set(name, newFolder())
       else folder.others.set(name, 'folder')
     }
@@ -168,7 +176,7 @@ export class KnownFolders {
         continue
       }
       goneIn(inner, at, seen.gone)
-      seen.lost.push({ path: at, isReplaced: now !== null })
+      seen.lost.push({ path: at, now: now === null ? null : kindOf(now) })
       seen.hasNewFiles ||= now !== null
     }
     return true
@@ -185,7 +193,7 @@ export class KnownFolders {
         if (folder.files.has(name) && entry.isDirectory()) return false
         continue
       }
-      const kind = entry.isDirectory() ? 'folder' : 'file'
+      const kind = kindOf(entry)
       others.set(name, kind)
       if (folder.others.get(name) === kind) continue
       if (kind === 'folder') seen.newFolders.push(join(path, name))
@@ -219,6 +227,11 @@ export class KnownFolders {
     }
     yield* within(this.#known.root, '')
   }
+}
+
+function kindOf(entry: Dirent | Stats): OtherKind {
+  if (entry.isDirectory()) return 'folder'
+  return entry.isFile() || entry.isSymbolicLink() ? 'file' : 'special'
 }
 
 /** Git keeps nothing that is called `.git`. */

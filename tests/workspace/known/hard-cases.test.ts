@@ -30,6 +30,19 @@ describe('a fingerprint that is taken by what is known of the last one is that o
     expect(await pathsAfter(() => fs.symlinkSync('a', join(work, '.gitmodules')))).toEqual(['a'])
   })
 
+  it.skipIf(process.platform === 'win32')(
+    'where a file has taken the name of a pipe (skipped on Windows, which has none)',
+    async () => {
+      const path = join(work, 'pipe')
+      execFileSync('mkfifo', [path])
+      const paths = await pathsAfter(() => {
+        fs.rmSync(path)
+        fs.writeFileSync(path, '1')
+      })
+      expect(paths).toEqual(['a', 'pipe'])
+    },
+  )
+
   it.skipIf(process.platform !== 'linux')(
     'where a file lies so deep that its whole path is too long for the system (skipped off Linux, which has other bounds)',
     async () => {
