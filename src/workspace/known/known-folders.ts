@@ -54,6 +54,8 @@ export class KnownFolders {
 
   /** Takes in those of the folders that count, of which the names are read; false as of `register`. */
   admit(paths: Iterable<string>, counts: (path: string) => boolean): boolean {
+    // Those that are gone by now leave room for others.
+    this.#count = [...this.#folders()].length
     for (const path of paths) if (counts(path) && !this.#admit(path)) return false
     return true
   }

@@ -79,6 +79,20 @@ describe('a fingerprint that is taken by what is known of the last one', () => {
     expect(calls()).toEqual([])
   })
 
+  it('is not left to git for folders that have come and gone, however many they were', async () => {
+    const { prints, calls } = await openCounted()
+    write('a', '1')
+    await prints.take()
+    await prints.take()
+    for (let n = 0; n < 5; n++) {
+      for (let inner = 0; inner < 600; inner++) mkdirSync(join(work, `${n}/${inner}`), { recursive: true })
+      await prints.take()
+      rmSync(join(work, `${n}`), { recursive: true })
+      await prints.take()
+    }
+    expect(calls().filter(command => command === 'diff-files')).toHaveLength(1)
+  })
+
   it('reads a file again that may have been written after the look in the same step of the clock', () => {
     const at = 1_795_000_000_000
     const written = (beforeMs: number) => ({ ctimeMs: at - beforeMs, mtimeMs: at - beforeMs })
