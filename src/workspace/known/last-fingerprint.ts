@@ -5,6 +5,7 @@ import { type KnownChange, KnownTree, type KnownTreeGit } from './known-tree.ts'
 export class LastFingerprint {
   #known: KnownTree | null = null
   #timesGivenUp = 0
+  #takenSince = 0
   #change: (KnownChange & { before: string }) | null = null
   /** By fingerprint the one before it, where all that was new in it has been stored here. */
   readonly #grownFrom = new Map<string, string>()
@@ -33,8 +34,12 @@ export class LastFingerprint {
     this.#known ??= await KnownTree.open(ways, join(git.gitDir, 'index'), before)
     const change = (await this.#known?.take(ways)) ?? null
     const hasReused = objects.hasReused()
-    if (change !== null) return this.#note(change, before, hasReused)
+    if (change !== null) {
+      this.#forgive()
+      return this.#note(change, before, hasReused)
+    }
     this.#timesGivenUp += 1
+    this.#takenSince = 0
     await this.letGo(ways)
     return null
   }
@@ -71,6 +76,12 @@ export class LastFingerprint {
     return this.#known?.leftOut(isNever) ?? null
   }
 
+  /** What git has had to take long ago, as for a repository that was cloned into the work directory, does not count. */
+  #forgive(): void {
+    this.#takenSince += 1
+    if (this.#takenSince % TAKEN_TO_FORGIVE === 0) this.#timesGivenUp = Math.max(0, this.#timesGivenUp - 1)
+  }
+
   #note(change: KnownChange, before: string, hasReused: boolean): string {
     if (change.tree === before) return before
     this.#change = { ...change, before }
@@ -82,5 +93,6 @@ export class LastFingerprint {
 }
 
 const MOST_GROWN = 100
-/** So often git has to take it before it always does. */
+/** So often git has to take it before it always does, unless so many in a row were taken without it. */
 const MOST_GIVEN_UP = 3
+const TAKEN_TO_FORGIVE = 20

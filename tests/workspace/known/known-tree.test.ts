@@ -79,6 +79,25 @@ describe('a fingerprint that is taken by what is known of the last one', () => {
     expect(calls()).toEqual([])
   })
 
+  it('is taken without git again where git has had to take some, as long as they are few', async () => {
+    const { prints, calls } = await openCounted()
+    const begun = async (n: number) => {
+      write(`${n}`, '1')
+      await prints.take()
+      rmSync(join(work, `${n}`))
+      // A folder in the place of a file is git's to find.
+      write(`${n}/inner`, '1')
+      await prints.take()
+    }
+    for (let n = 0; n < 5; n++) {
+      await begun(n)
+      for (let left = 25; left > 0; left--) await prints.take()
+    }
+    calls()
+    await prints.take()
+    expect(calls()).toEqual([])
+  })
+
   it('is not left to git for folders that have come and gone, however many they were', async () => {
     const { prints, calls } = await openCounted()
     write('a', '1')
