@@ -40,10 +40,12 @@ export class LooseObjects {
   write(kind: ObjectKind, content: Buffer): string {
     const header = Buffer.from(`${kind} ${content.length}\0`)
     const id = createHash(this.#format).update(header).update(content).digest('hex')
-    if (this.#written.has(id)) return id
     const path = this.#pathOf(id)
+    const isThere = existsSync(path)
+    // One that was written here may lie in a pack since, or somebody has pruned what no savepoint has.
+    if (isThere && this.#written.has(id)) return id
     this.#unsynced.add(id)
-    if (existsSync(path)) this.#hasReused = true
+    if (isThere) this.#hasReused = true
     else {
       this.#store(path, deflateSync(Buffer.concat([header, content]), { level: 1 }))
       if (this.#written.size > MOST_REMEMBERED) this.#written.clear()

@@ -119,6 +119,23 @@ describe('a savepoint that codemachine stores itself', () => {
     expect(warnings).toEqual([expect.stringMatching(/^Savepoints before that of round 1 are gone/)])
   })
 
+  it('is whole where somebody has pruned what no savepoint has, and a file has that content again', async () => {
+    const prints = await open('known')
+    await using savepoints = openSavepoints(prints)
+    const keep = async (round: number) =>
+      savepoints.keep({ session: SESSION, round, tree: await prints.take(), at: round * 1000 })
+    write('a', '1')
+    await keep(0)
+    write('a', '2')
+    await prints.take()
+    write('a', '3')
+    await keep(1)
+    runGit('known', ['prune', '--expire=now'])
+    write('a', '2')
+    expect(await keep(2)).not.toBeNull()
+    checkObjects('known')
+  })
+
   it('can be made again once what was in its way is gone', async () => {
     const prints = await open('known')
     await using savepoints = openSavepoints(prints)
@@ -169,13 +186,19 @@ async function open(name: string): Promise<Fingerprints> {
 
 /** Fails where an object is missing, or broken. */
 function checkObjects(name: string): void {
-  execFileSync('git', ['fsck', '--full'], { env: { ...process.env, GIT_DIR: join(base, name) }, stdio: 'pipe' })
+  runGit(name, ['fsck', '--full'])
+}
+
+function runGit(name: string, args: readonly string[]): string {
+  return execFileSync('git', args, {
+    env: { ...process.env, GIT_DIR: join(base, name) },
+    encoding: 'utf8',
+    stdio: 'pipe',
+  })
 }
 
 function namesIn(name: string, tree: string): string[] {
-  const args = ['ls-tree', '-r', '-z', '--name-only', tree]
-  const listed = execFileSync('git', args, { env: { ...process.env, GIT_DIR: join(base, name) }, encoding: 'utf8' })
-  return listed.split('\0').slice(0, -1)
+  return runGit(name, ['ls-tree', '-r', '-z', '--name-only', tree]).split('\0').slice(0, -1)
 }
 
 function write(path: string, text: string): void {
