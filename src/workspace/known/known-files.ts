@@ -32,6 +32,8 @@ export interface KnownFolder {
   stamp: Stamp | null
   /** What else is in it and does not count: a folder is not looked into. */
   others: Map<string, OtherKind>
+  /** Those of them that the last reading of the names has found: git is asked once more, for one may have been gone while it looked. */
+  found: Set<string>
   /** The id of its tree; null if that has to be made anew. */
   tree: string | null
 }
@@ -279,7 +281,7 @@ export class KnownFiles {
 }
 
 export function newFolder(): KnownFolder {
-  return { files: new Map(), folders: new Map(), stamp: null, others: new Map(), tree: null }
+  return { files: new Map(), folders: new Map(), stamp: null, others: new Map(), found: new Set(), tree: null }
 }
 
 export function stampOf({ ino, size, mode, mtimeMs, ctimeMs }: Stats): Stamp {

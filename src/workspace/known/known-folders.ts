@@ -150,6 +150,7 @@ export class KnownFolders {
       else if (counts(inner)) folder.folders.set(name, newFolder())
       else folder.others.set(name, 'folder')
     }
+    folder.found = new Set(folder.others.keys())
     folder.stamp = isSettled(stat, began) ? stampOf(stat) : null
     for (const [name, inner] of folder.folders) {
       const at = join(path, name)
@@ -189,6 +190,7 @@ export class KnownFolders {
     const names = this.#namesIn(path)
     if (names === null) return false
     const others: KnownFolder['others'] = new Map()
+    const found = new Set<string>()
     for (const entry of names) {
       const { name } = entry
       if (isKnown(folder, name)) {
@@ -197,11 +199,13 @@ export class KnownFolders {
       }
       const kind = kindOf(entry)
       others.set(name, kind)
-      if (folder.others.get(name) === kind) continue
+      if (folder.others.get(name) !== kind) found.add(name)
+      else if (!folder.found.has(name)) continue
       if (kind === 'folder') seen.newFolders.push(join(path, name))
       else seen.hasNewFiles = true
     }
     folder.others = others
+    folder.found = found
     return true
   }
 

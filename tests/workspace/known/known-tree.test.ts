@@ -79,6 +79,22 @@ describe('a fingerprint that is taken by what is known of the last one', () => {
     expect(calls()).toEqual([])
   })
 
+  it('has a file that was gone for a moment while git looked', async () => {
+    const { prints } = await openCounted()
+    write('a', '1')
+    await prints.take()
+    await prints.take()
+    write('b', '1')
+    const remove = () => rmSync(join(work, 'b'), { force: true })
+    subscribe('child_process', remove)
+    await prints.take()
+    unsubscribe('child_process', remove)
+    write('b', '1')
+    const tree = await prints.take()
+    prints.takeNothingForGranted()
+    expect(await prints.take()).toBe(tree)
+  })
+
   it('is taken without git again where git has had to take some, as long as they are few', async () => {
     const { prints, calls } = await openCounted()
     const begun = async (n: number) => {
