@@ -1,5 +1,6 @@
 import { stat } from 'node:fs/promises'
 import type { Recorded, View } from '../core/events/events.ts'
+import type { SessionState } from '../core/state/state.ts'
 import type { Records } from '../records/records.ts'
 import { removeSnapshot } from '../records/snapshot.ts'
 
@@ -18,6 +19,8 @@ export class SnapshotWriter implements View, AsyncDisposable {
   readonly #records: Pick<Records, 'journal' | 'templates'>
   readonly #id: string
   #events = 0
+  /** Whether its template has snapshots: without that all of its journal would be read each time to find out. */
+  #isKept = false
   #renewing: Promise<void> | null = null
 
   /** @param id the session; its journal may have nothing yet */
@@ -26,9 +29,10 @@ export class SnapshotWriter implements View, AsyncDisposable {
     this.#id = id
   }
 
-  event({ type }: Recorded): void {
+  event({ type }: Recorded, { kind }: Pick<SessionState, 'kind'>): void {
     this.#events += 1
-    if ((type !== 'round-ended' && this.#events < EVENTS) || this.#renewing !== null) return
+    this.#isKept = kind?.hasPlainState === true
+    if (!this.#isKept || (type !== 'round-ended' && this.#events < EVENTS) || this.#renewing !== null) return
     this.#events = 0
     this.#renewing = this.#renew(STEP_BYTES).finally(() => {
       this.#renewing = null
@@ -40,7 +44,7 @@ export class SnapshotWriter implements View, AsyncDisposable {
   /** Resolves when the last one is written. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#renewing
-    await this.#renew(END_BYTES)
+    if (this.#isKept) await this.#renew(END_BYTES)
   }
 
   async #renew(leastBytes: number): Promise<void> {

@@ -12,6 +12,7 @@ import { foldAndCount, foldJournal } from '../../src/records/journal.ts'
 import type { Records } from '../../src/records/records.ts'
 import { readSnapshot, snapshotPath } from '../../src/records/snapshot.ts'
 import { ReportFold } from '../../src/report/fold-report.ts'
+import { SnapshotWriter } from '../../src/report/snapshot-writer.ts'
 import { readReport, renewSnapshot } from '../../src/report/write.ts'
 import { OWN_TEMPLATES } from '../../src/templates/registry.ts'
 import { hostileNight } from '../report/hostile-night.ts'
@@ -19,8 +20,17 @@ import { badNight, eventfulNight, goodNight } from '../report/made-up-night.ts'
 import { answering, planOf as changePlan, playChange } from '../support/change-session.ts'
 import { planOf as flowPlan, playFlow } from '../support/flow-session.ts'
 import { saying } from '../support/played-session.ts'
-import { relayTemplate } from '../support/relay-template.ts'
-import { created, fold, recorded, SESSION, says, started } from '../support/session-events.ts'
+import { type RelayWork, relayTemplate } from '../support/relay-template.ts'
+import {
+  created,
+  fold,
+  recorded,
+  ended as roundEnded,
+  SESSION,
+  says,
+  started,
+  worked,
+} from '../support/session-events.ts'
 import { fallsShort, playTeam, planOf as teamPlan, worksOut } from '../support/team-session.ts'
 import { moreSamples, sampleEvents, sampleItems } from '../tui/samples.ts'
 
@@ -258,4 +268,29 @@ test('a template of a program has none: what it keeps may be no data, and its fo
   await writeFile(path, linesOf(recorded([{ ...created(), template: relay.name }, started(1)])).join(''))
   expect(await renew()).toBe(false)
   await expect(stat(snapshotPath(path))).rejects.toThrow('ENOENT')
+})
+
+test('a long journal of a template of a program is not read after each round for a snapshot that there will not be', async () => {
+  const relay = relayTemplate()
+  let folded = 0
+  const counting: TemplateKind<RelayWork> = {
+    ...relay,
+    fold: (...given) => {
+      folded += 1
+      return relay.fold(...given)
+    },
+  }
+  records = { ...records, templates: new Map<string, TemplateKind>([[relay.name, counting as TemplateKind]]) }
+  const long = Array.from({ length: 60 }, (_, n) => says(1, `${n} ${'x'.repeat(60_000)}`))
+  const events = recorded([{ ...created(), template: relay.name }, started(1), ...long, roundEnded(1, worked)])
+  await writeFile(path, linesOf(events).join(''))
+  const state = await foldJournal(records, SESSION)
+  const last = events.at(-1)
+  if (state === null || last === undefined) throw new Error('There is no session.')
+  folded = 0
+  {
+    await using writer = new SnapshotWriter(records, SESSION)
+    writer.event(last, state)
+  }
+  expect(folded).toBe(0)
 })
