@@ -219,9 +219,14 @@ async function remember(file: string, known: Remembered): Promise<void> {
   await succeeds(writeWholeFile(file, JSON.stringify(known)))
 }
 
+/** Codex has more than twice that; a program that only picks another one to start, such as a version manager's shim, has less. */
+const LEAST_BYTES = 100 * 1024 * 1024
+
 /** Whether it is codex itself: a script, or a program that picks another one, may start a newer one tomorrow. */
 async function isNative(program: string): Promise<boolean> {
   if (!/^codex(?:\.exe)?$/i.test(basename(program))) return false
+  const found = await stat(program).catch(() => null)
+  if (found === null || found.size < LEAST_BYTES) return false
   return /^(?:\x7fELF|MZ|[\xce\xcf]\xfa\xed\xfe|\xca\xfe\xba\xbe)/.test(await headOf(program))
 }
 

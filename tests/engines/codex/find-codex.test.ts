@@ -345,6 +345,14 @@ describe.skipIf(isWindows)(`which codex runs the rounds${unless(!isWindows, 'the
     await expect(readFile(remembered)).rejects.toThrow('ENOENT')
   })
 
+  test('the shim of a version manager, a small program that starts another codex tomorrow, is asked each time', async () => {
+    const remembered = join(root, 'codex.json')
+    // No kernel takes it for a program of its own, so it is the shell that runs it.
+    const flag = await script('shims/codex', '\x7fELF\necho "codex-cli 0.150.0"\n')
+    expect((await search({ flag, remembered })).version).toBe('0.150.0')
+    await expect(readFile(remembered)).rejects.toThrow('ENOENT')
+  })
+
   test('a codex that somebody built from its sources, 0.0.0, is not too old', async () => {
     await codex('bin/codex', '0.0.0')
     expect((await search()).version).toBe('0.0.0')
