@@ -321,9 +321,7 @@ export class ThreadAhead {
     this.#ahead = null
     if (ahead && isDeepStrictEqual(ahead.thread, thread)) return ahead
     ahead?.discard()
-    const prepared = this.#options.engines.prepare(thread)
-    this.#options.engines.cool()
-    return prepared
+    return this.#prepare(thread)
   }
 
   /** Ends what was started ahead, also before its thread was known. */
@@ -334,8 +332,16 @@ export class ThreadAhead {
   }
 
   #start(thread: ThreadSpec): PreparedRound {
-    this.#ahead ??= this.#options.engines.prepare(this.#asNow(thread))
+    this.#ahead ??= this.#prepare(this.#asNow(thread))
     return this.#ahead
+  }
+
+  /** What was started before a thread was known, and is not for the first one, is for none: it would wait all night. */
+  #prepare(thread: ThreadSpec): PreparedRound {
+    const { engines } = this.#options
+    const prepared = engines.prepare(thread)
+    engines.cool()
+    return prepared
   }
 
   /** As it is started now: what it may not read changes while the session runs. */

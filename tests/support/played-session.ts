@@ -58,6 +58,8 @@ interface Playing {
   asked: PersonAsked
   clock: VirtualClock
   events: readonly Recorded[]
+  /** As `Ran.cooled`, until now. */
+  cooled(): number
 }
 
 /** How a command comes out, and what it changes; where a field is left out it has passed, and changed nothing. */
@@ -290,7 +292,7 @@ export async function playSession(plays: readonly Play[], options: PlayOptions):
     asked,
     beforeEnd: async () => {},
   })
-  playing = { runner, asked, clock, events: ran.events }
+  playing = { runner, asked, clock, events: ran.events, cooled: () => ran.cooled }
   options.onBegin?.(playing)
   const startedAt = clock.monotonic()
   const outcome = await runner.run()
