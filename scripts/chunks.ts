@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { readFile, rm, writeFile } from 'node:fs/promises'
-import { basename, dirname, join } from 'node:path'
+// The metafile has the slashes of imports on every system.
+import { basename, dirname, join } from 'node:path/posix'
 import { build, type Metafile, type Plugin } from 'esbuild'
 import { parseSync, type StaticExportEntry } from 'oxc-parser'
 
