@@ -264,8 +264,10 @@ async function hasOtherFormat({ setting, objectFormat }: PrivateGitLocation): Pr
 /** `git init` finds out what the file system can do (modes, links, case). */
 function init({ gitDir, setting, objectFormat }: PrivateGitLocation): Promise<GitResult> {
   const { GIT_DIR: _, GIT_WORK_TREE: __, ...env } = setting.env
-  const format = `--object-format=${objectFormat}`
-  return runGit({ ...setting, directory: gitDir, env }, ['init', '--quiet', '--bare', '--template=', format, '.'])
+  const args = ['init', '--quiet', '--bare', '--template=', `--object-format=${objectFormat}`, '.']
+  // References are written as files here (`writeReference`); a later git may come to keep them otherwise.
+  const files = { ...env, GIT_DEFAULT_REF_FORMAT: 'files' }
+  return runGit({ ...setting, directory: gitDir, env: files }, args)
 }
 
 /** The index is one file, which is read here; written it is only where what has changed is not known (`KnownTree`). */
