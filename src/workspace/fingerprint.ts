@@ -372,7 +372,7 @@ export class Fingerprints {
       objects: this.objects,
       list: what => (what === 'files' ? this.#byGit.untracked() : this.#byGit.folders()),
       listHidden: () => this.#lookForHidden(),
-      lookAtIndex: () => this.#lookAtIndex(),
+      lookAtIndex: what => this.#lookAtIndex(what),
       run: (args, input) => runGitOrThrow(this.#looking.setting, args, input),
       isPassedOver: path => this.#isPassedOver(path),
       rules: this.#ruleFiles,
@@ -381,8 +381,8 @@ export class Fingerprints {
   }
 
   /** Null where files differ whose content is not read, or a repository has to be opened. */
-  async #lookAtIndex(): Promise<IndexDifferences | null> {
-    const [known, untracked] = await Promise.all([this.#byGit.known(), this.#byGit.untracked()])
+  async #lookAtIndex(what: 'files' | 'files-and-names'): Promise<IndexDifferences | null> {
+    const [known, untracked] = await Promise.all([this.#byGit.known(), what === 'files' ? [] : this.#byGit.untracked()])
     if (untracked.some(path => path.endsWith('/'))) return null
     const added = untracked.filter(path => !this.#isPassedOver(path))
     const { read, unread } = await this.#unread.divide(this.#looking, [...known.present, ...added], known.unread)

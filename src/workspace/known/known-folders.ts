@@ -23,6 +23,9 @@ export interface KnownLook {
   lost: { path: string; now: OtherKind | null }[]
 }
 
+/** What is looked at in each folder: its names alone, or its files, too. */
+type LookedAt = 'names' | 'names-and-files'
+
 /**
  * The folders around the files that are known: which names they have. A name that has come shows by the times of its folder,
  * so git is asked only then whether it counts. A folder that does not count is not looked into.
@@ -35,6 +38,11 @@ export class KnownFolders {
     this.#known = known
   }
 
+  /** How many there are that count, or lie around one. */
+  get count(): number {
+    return this.#count
+  }
+
   /**
    * Reads the names in all folders; of those that hold no file, in the ones that count and all below. False if there are too
    * many, or one cannot be read.
@@ -44,12 +52,12 @@ export class KnownFolders {
     return this.#register(this.#known.root, '', counts)
   }
 
-  /** Looks at all files and folders; null if git has to, for something is not as it can be known here. */
-  look(): KnownLook | null {
+  /** Looks at all folders; null if git has to, for something is not as it can be known here. */
+  look(what: LookedAt): KnownLook | null {
     const seen: KnownLook = { gone: [], changed: [], hasNewFiles: false, newFolders: [], lost: [] }
     const stat = this.#known.lstat('')
     if (!stat?.isDirectory()) return null
-    return this.#look(this.#known.root, '', stat, seen) ? seen : null
+    return this.#look(this.#known.root, '', stat, { what, seen }) ? seen : null
   }
 
   /** Takes in those of the folders that count, of which the names are read; false as of `register`. */
@@ -159,28 +167,35 @@ export class KnownFolders {
     return true
   }
 
-  #look(folder: KnownFolder, path: string, stat: Stats, seen: KnownLook): boolean {
+  #look(folder: KnownFolder, path: string, stat: Stats, look: { what: LookedAt; seen: KnownLook }): boolean {
+    const { what, seen } = look
     const began = Date.now()
     if (!isSame(folder.stamp, stat) && !this.#lookAtNames(folder, path, seen)) return false
     folder.stamp = isSettled(stat, began) ? stampOf(stat) : null
+    if (what === 'names-and-files' && !this.#lookAtFiles(folder, path, seen)) return false
+    for (const [name, inner] of folder.folders) {
+      const at = join(path, name)
+      const now = this.#known.lstat(at)
+      if (now === undefined) return false
+      if (now?.isDirectory()) {
+        if (!this.#look(inner, at, now, look)) return false
+        continue
+      }
+      goneIn(inner, at, seen.gone)
+      seen.lost.push({ path: at, now: now === null ? null : kindOf(now) })
+      seen.hasNewFiles ||= now !== null
+    }
+    return true
+  }
+
+  /** Compares the files in a folder; false if one cannot be looked at. */
+  #lookAtFiles(folder: KnownFolder, path: string, seen: KnownLook): boolean {
     for (const [name, { stamp }] of folder.files) {
       const at = join(path, name)
       const now = this.#known.lstat(at)
       if (now === undefined) return false
       if (now === null) seen.gone.push(at)
       else if (!isSame(stamp, now)) seen.changed.push(at)
-    }
-    for (const [name, inner] of folder.folders) {
-      const at = join(path, name)
-      const now = this.#known.lstat(at)
-      if (now === undefined) return false
-      if (now?.isDirectory()) {
-        if (!this.#look(inner, at, now, seen)) return false
-        continue
-      }
-      goneIn(inner, at, seen.gone)
-      seen.lost.push({ path: at, now: now === null ? null : kindOf(now) })
-      seen.hasNewFiles ||= now !== null
     }
     return true
   }
@@ -263,4 +278,4 @@ function byBytes(a: string, b: string): number {
 }
 
 const RULES = '.gitignore'
-const MOST_FOLDERS = 2_000
+const MOST_FOLDERS = 20_000

@@ -5,7 +5,7 @@ import type { LooseObjects } from '../git/loose-objects.ts'
 import type { PrivateGit } from '../git/private-git.ts'
 import type { IndexDifferences } from '../git/trees.ts'
 import { KnownFiles } from './known-files.ts'
-import { KnownFolders } from './known-folders.ts'
+import { KnownFolders, type KnownLook } from './known-folders.ts'
 
 /** What a fingerprint asks git where the memory does not know. Paths are latin1, relative to git's top. */
 export interface KnownTreeGit {
@@ -15,8 +15,11 @@ export interface KnownTreeGit {
   list(what: 'files' | 'folders'): Promise<string[]>
   /** What counts though it is ignored, and is not in the index. */
   listHidden(): Promise<readonly string[]>
-  /** What differs from the index; null where files are among it whose content is not read. */
-  lookAtIndex(): Promise<IndexDifferences | null>
+  /**
+   * What differs from the index; with `files-and-names` also the files that are not in it and count. Null where files are among it
+   * whose content is not read.
+   */
+  lookAtIndex(what: 'files' | 'files-and-names'): Promise<IndexDifferences | null>
   /** Runs a git command, and answers what it prints; `input`: for its stdin. */
   run(args: readonly string[], input?: string): Promise<string>
   /** Whether a file that git does not ignore is no work of anybody's. */
@@ -34,21 +37,24 @@ export interface KnownChange {
 }
 
 /**
- * The last fingerprint in memory. Of a small work directory the next one looks at files and folders itself, and asks git only
- * about names that have come; of a large one git looks, in threads, and what has changed is read here. Whatever is not as it
- * can be known here is git's to find out: then this is given up, and made anew from its index.
+ * The last fingerprint in memory. The next one looks at the folders itself, and asks git only about names that have come. So it
+ * looks at the files of a small work directory; at those of a large one git looks, in threads, and what has changed is read here.
+ * Whatever is not as it can be known here is git's to find out: then this is given up, and made anew from its index.
  */
 export class KnownTree {
   readonly #files: KnownFiles
+  /** Null: git lists the names, too, for there are too many folders, or one cannot be read. */
   readonly #folders: KnownFolders | null
+  readonly #isSmall: boolean
   readonly #prefix: string
   #rules: string | null = null
   #isNew = true
   readonly #passedOver = new Set<string>()
 
-  private constructor(files: KnownFiles, folders: KnownFolders | null, { prefix }: PrivateGit) {
+  private constructor(files: KnownFiles, folders: KnownFolders | null, isSmall: boolean, { prefix }: PrivateGit) {
     this.#files = files
     this.#folders = folders
+    this.#isSmall = isSmall
     this.#prefix = prefix === '' ? '' : Buffer.from(prefix, 'utf8').toString('latin1')
   }
 
@@ -58,10 +64,9 @@ export class KnownTree {
     const read = readIndexFile(index, git.objectFormat)
     if (read === null) return null
     const prefix = Buffer.from(git.prefix, 'utf8').toString('latin1')
-    const isSmall = read.files.length <= MOST_FILES
     const [trees, counting] = await Promise.all([
       ways.run(['ls-tree', '-r', '-d', '-z', '--full-tree', tree]),
-      isSmall ? ways.list('folders') : [],
+      ways.list('folders'),
     ])
     const files = new KnownFiles(
       {
@@ -77,9 +82,10 @@ export class KnownTree {
         maxFileSize,
       },
     )
-    const folders = isSmall ? new KnownFolders(files) : null
-    const known = new KnownTree(files, folders, git)
-    return folders === null || folders.register(countsIn(known.#inside(counting))) ? known : null
+    const folders = new KnownFolders(files)
+    const areKnown = folders.register(countsIn(inside(prefix, counting)))
+    const isSmall = areKnown && files.count <= MOST_FILES && folders.count <= MOST_FOLDERS
+    return new KnownTree(files, areKnown ? folders : null, isSmall, git)
   }
 
   /** The next fingerprint; null if git has to take it. */
@@ -110,13 +116,10 @@ export class KnownTree {
     return found === null ? null : found.map(path => this.#prefix + path)
   }
 
-  /** Of a small one; false if git has to look. */
+  /** With the names known here; false if git has to look. */
   async #look(folders: KnownFolders, ways: KnownTreeGit): Promise<boolean> {
-    const seen = folders.look()
+    const seen = await this.#lookAtFiles(folders, ways)
     if (seen === null) return false
-    for (const path of seen.gone) this.#files.forget(path)
-    folders.drop(seen.lost)
-    if (!this.#files.readAgain(seen.changed)) return false
     const rules = rulesNow(folders, ways)
     const isSameRules = this.#isNew || (rules !== null && rules === this.#rules)
     const isWork = [...this.#passedOver].some(path => !ways.isPassedOver(this.#prefix + path))
@@ -129,10 +132,24 @@ export class KnownTree {
     }
     const [listed, hidden] = await Promise.all([isToList ? ways.list('files') : null, ways.listHidden()])
     const isAdded = this.#add([...this.#worked(listed, ways), ...this.#inside(hidden)])
-    if (!isAdded || this.#files.count > MOST_FILES) return false
+    if (!isAdded || (this.#isSmall && this.#files.count > MOST_FILES)) return false
+    // Git compares the files of a large one with the index, at the next look.
+    if (!this.#isSmall && this.#isMisleading()) await this.flush(ways)
     this.#rules = rules
     this.#isNew = false
     return true
+  }
+
+  /** Looks at files and folders, and reads what has changed of those that are known; null if git has to. */
+  async #lookAtFiles(folders: KnownFolders, ways: KnownTreeGit): Promise<KnownLook | null> {
+    const [byGit, seen] = await Promise.all([
+      this.#isSmall ? NOTHING : ways.lookAtIndex('files'),
+      folders.look(this.#isSmall ? 'names-and-files' : 'names'),
+    ])
+    if (byGit === null || seen === null) return null
+    for (const path of [...seen.gone, ...this.#inside(byGit.gone)]) this.#files.forget(path)
+    folders.drop(seen.lost)
+    return this.#files.readAgain(seen.changed) && this.#readDiffering(byGit.present) ? seen : null
   }
 
   /** Whether git would list other names than there are: the index has some that have been taken out here. */
@@ -159,22 +176,34 @@ export class KnownTree {
     )
   }
 
-  /** Of a large work directory. What the index does not have yet is looked at here, for git compares with that. */
+  /** Of a large work directory where git lists the names, too. */
   async #lookByGit(ways: KnownTreeGit): Promise<boolean> {
-    const [seen, hidden] = await Promise.all([ways.lookAtIndex(), ways.listHidden()])
+    const [seen, hidden] = await Promise.all([ways.lookAtIndex('files-and-names'), ways.listHidden()])
     if (seen === null) return false
     for (const path of this.#inside(seen.gone)) this.#files.forget(path)
-    const there = [...this.#files.pending].flatMap(([path, file]) => (file === null ? [] : [path]))
-    const paths = new Set([...there, ...this.#inside([...seen.present, ...hidden])])
-    const differing = [...paths].filter(path => !this.#files.isAsKnown(path))
-    if (differing.length > MOST_READ || !this.#files.readAgain(differing)) return false
+    if (!this.#readDiffering([...seen.present, ...hidden])) return false
     if (this.#files.hasOtherNames || this.#files.pending.size > MOST_PENDING) await this.flush(ways)
     return true
   }
 
-  #inside(paths: readonly string[]): string[] {
-    return paths.map(path => path.slice(this.#prefix.length))
+  /**
+   * Reads what git has found to differ from the index, and is not known as it is. What the index does not have yet is looked at
+   * here, for git compares with that. False as of `readAgain`, and for so much that git does it better.
+   */
+  #readDiffering(present: readonly string[]): boolean {
+    const there = this.#isSmall ? [] : [...this.#files.pending].flatMap(([path, file]) => (file === null ? [] : [path]))
+    const paths = new Set([...there, ...this.#inside(present)])
+    const differing = [...paths].filter(path => !this.#files.isAsKnown(path))
+    return differing.length <= MOST_READ && this.#files.readAgain(differing)
   }
+
+  #inside(paths: readonly string[]): string[] {
+    return inside(this.#prefix, paths)
+  }
+}
+
+function inside(prefix: string, paths: readonly string[]): string[] {
+  return paths.map(path => path.slice(prefix.length))
 }
 
 /** Whether a folder is one of those, or below one: `git ls-files --directory` does not look into them. */
@@ -202,6 +231,9 @@ function parseTrees(listed: string, top: string): Map<string, string> {
   return new Map([['', top], ...entries])
 }
 
+const NOTHING: IndexDifferences = { gone: [], present: [] }
+/** Those of a small one. */
 const MOST_FILES = 4_000
+const MOST_FOLDERS = 2_000
 const MOST_READ = 1_000
 const MOST_PENDING = 200

@@ -29,6 +29,30 @@ describe('a fingerprint that is taken by what is known of the last one', () => {
     await compareWithGit(11, 8, 4_200)
   })
 
+  it('starts one git among thousands of folders while no name comes, and another one where one has', async () => {
+    for (let n = 0; n < 2_010; n++) write(`${n}/a`, '1')
+    const { prints, calls } = await openCounted()
+    const first = await prints.take()
+    await prints.take()
+    const look = async () => {
+      calls()
+      return { tree: await prints.take(), gits: calls().sort() }
+    }
+    write('7/a', '2')
+    const changed = await look()
+    expect(changed.gits).toEqual(['diff-files'])
+    expect(await prints.changed(first, changed.tree)).toEqual({ paths: ['7/a'], count: 1 })
+    write('8/new', '1')
+    const added = await look()
+    expect(added.gits).toEqual(['diff-files', 'ls-files'])
+    expect(await prints.changed(changed.tree, added.tree)).toEqual({ paths: ['8/new'], count: 1 })
+    expect((await look()).gits).toEqual(['diff-files'])
+    rmSync(join(work, '8/new'))
+    expect((await look()).tree).toBe(changed.tree)
+    prints.takeNothingForGranted()
+    expect(await prints.take()).toBe(changed.tree)
+  })
+
   it('starts no git while no name comes, and one savepoint one git', async () => {
     const { prints, calls } = await openCounted()
     await using savepoints = openSavepoints(prints)
