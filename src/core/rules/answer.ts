@@ -103,7 +103,7 @@ function sizeProblem(text: string): string | null {
 function tryParse(text: string): Parsed<unknown> {
   try {
     const value: unknown = JSON.parse(text)
-    const repeated = repeatedKeyProblem(text)
+    const repeated = repeatedKeyProblem(text, value)
     return repeated === null ? { ok: true, value } : refused(`The answer is not plain: ${repeated}`)
   } catch (error) {
     return refused(`The answer is not valid JSON: ${error instanceof Error ? error.message : String(error)}.`)

@@ -67,6 +67,7 @@ describe('a tasks.json', () => {
     ['{"tasks":[{"id":"T1","name":"a","d\\u006fne":false,\n  "done":true}]}', 'line 2, column 3: "done"'],
     ['{"tasks":[{"id":"T1","name":"a","done":false}],\n"tasks":[]}', 'line 2, column 1: "tasks"'],
     ['{"tasks":[],"own":{"__proto__":1,"__proto__":2}}', 'line 1, column 34: "__proto__"'],
+    ['{"tasks":[],"own":{"a":"\\"","b":1,"b":2}}', 'line 1, column 35: "b"'],
   ])('in which a key occurs twice is refused, with the place of the second: %j', (text, place) => {
     expect(problem(text)).toBe(`${place} is there twice in the same object; write every key once.`)
   })
