@@ -112,10 +112,10 @@ export class KnownFolders {
 
   #leftOut(folder: KnownFolder, path: string, isNever: (path: string) => boolean): string[] {
     const holdsAny = (at: string) => (this.#holdsFile(at, isNever) ? [`${at}/`] : [])
-    const others = (this.#namesIn(path) ?? []).flatMap(entry => {
-      const at = join(path, entry.name)
-      if (isKnown(folder, entry.name) || isNever(at)) return []
-      return entry.isDirectory() ? holdsAny(at) : [at]
+    const others = [...this.#othersNow(folder, path)].flatMap(([name, kind]) => {
+      const at = join(path, name)
+      if (isNever(at)) return []
+      return kind === 'folder' ? holdsAny(at) : [at]
     })
     const inner = [...folder.folders].flatMap(([name, each]) => {
       const at = join(path, name)
@@ -123,6 +123,14 @@ export class KnownFolders {
       return isNever(at) ? [] : holdsAny(at)
     })
     return [...others, ...inner]
+  }
+
+  /** What is in a folder now and does not count. Its names are read where they may not be those of the last look. */
+  #othersNow(folder: KnownFolder, path: string): KnownFolder['others'] {
+    const stat = this.#known.lstat(path) ?? null
+    if (stat !== null && isSame(folder.stamp, stat)) return folder.others
+    const names = (this.#namesIn(path) ?? []).filter(({ name }) => !isKnown(folder, name))
+    return new Map(names.map(entry => [entry.name, kindOf(entry)]))
   }
 
   #admit(path: string): boolean {
