@@ -68,6 +68,12 @@ export class KnownFolders {
     return true
   }
 
+  /** Has the names around a file be read again at the next look: it was gone for git, which may have looked before this did. */
+  readNamesAgain(path: string): void {
+    const { parent } = this.#placeOf(path)
+    if (parent !== null) parent.stamp = null
+  }
+
   /** Forgets folders whose files have been forgotten. */
   drop(lost: KnownLook['lost']): void {
     for (const { path, now } of lost) {

@@ -147,7 +147,9 @@ export class KnownTree {
       folders.look(this.#isSmall ? 'names-and-files' : 'names'),
     ])
     if (byGit === null || seen === null) return null
-    for (const path of [...seen.gone, ...this.#inside(byGit.gone)]) this.#files.forget(path)
+    const gone = this.#inside(byGit.gone)
+    for (const path of gone) folders.readNamesAgain(path)
+    for (const path of [...seen.gone, ...gone]) this.#files.forget(path)
     folders.drop(seen.lost)
     return this.#files.readAgain(seen.changed) && this.#readDiffering(byGit.present) ? seen : null
   }
