@@ -39,7 +39,7 @@ import { USUAL_TEMPLATE } from '../templates/registry.ts'
 import { type FingerprintOptions, type Fingerprints, openFingerprints } from '../workspace/fingerprint.ts'
 import { findRepository, type PersonRepository } from '../workspace/git/git.ts'
 import { restoreAfterCrash } from '../workspace/guard/repository-guard.ts'
-import { memoryRoot } from '../workspace/memory/session-memory.ts'
+import { memoryRoot } from '../workspace/memory/memory-paths.ts'
 import { openSandboxTraces, type SandboxTraces } from '../workspace/sandbox-traces.ts'
 import { openSavepoints, type SavepointWriter } from '../workspace/savepoints/savepoint-writer.ts'
 import {

@@ -8,7 +8,7 @@ import { agentsList, agentsShow, agentsValidate } from '../../src/cli/commands/a
 import type { Agent } from '../../src/core/contracts/agent.ts'
 import { NO_KEPT_TEXTS } from '../../src/core/contracts/template.ts'
 import { buildKind } from '../../src/templates/build/build.ts'
-import { sessionFolder } from '../../src/workspace/memory/session-folder.ts'
+import { sessionFolder } from '../../src/workspace/memory/memory-paths.ts'
 import { makePlace, type Place } from './place.ts'
 
 async function ownPrompt(place: Place, name: string, text: string): Promise<void> {

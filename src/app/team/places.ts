@@ -4,7 +4,7 @@ import { diskFull, isNoRoom, messageOf, systemErrorCode, UserError, writing } fr
 import { stageFile } from '../../platform/files.ts'
 import { findObstacle, makeFolderInside, readTextFile, whatIsThere } from '../../workspace/files/inside-directory.ts'
 import { findGit, type GitSetting, hardenedEnvironment, runGitOrThrow } from '../../workspace/git/git.ts'
-import { memoryRoot } from '../../workspace/memory/session-memory.ts'
+import { memoryRoot } from '../../workspace/memory/memory-paths.ts'
 import { redactorOfEnvironment, type World } from '../world.ts'
 
 /** The folders of a workspace that teams write, and what is ignored in each. */

@@ -10,15 +10,9 @@ import { foldJournal } from '../../records/journal.ts'
 import type { Records } from '../../records/records.ts'
 import type { LockHolder } from '../../records/run-lock.ts'
 import { fileState, findObstacle, readTextFile } from '../../workspace/files/inside-directory.ts'
-import { planPaths } from '../../workspace/memory/plan-files.ts'
-import { scopeFolder, sessionFolder } from '../../workspace/memory/session-folder.ts'
-import {
-  type BoardMain,
-  type BoardTask,
-  currentTask,
-  parseBoardMain,
-  parseBoardTasks,
-} from '../../workspace/memory/tasks-file.ts'
+import { type BoardMain, parseBoardMain } from '../../workspace/memory/main-file.ts'
+import { planPaths, scopeFolder, sessionFolder } from '../../workspace/memory/memory-paths.ts'
+import { type BoardTask, currentTask, parseBoardTasks } from '../../workspace/memory/tasks-file.ts'
 import { latestSession } from '../find.ts'
 import { redactorOfProject } from '../secrets/redactor.ts'
 import type { World } from '../world.ts'

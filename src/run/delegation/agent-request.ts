@@ -3,7 +3,7 @@ import type { ToolAnswer } from '../../core/contracts/engine.ts'
 import type { ThreadSpec } from '../../core/contracts/template.ts'
 import { type AgentTask, problemOfTask } from '../../core/contracts/tools.ts'
 import type { AgentStatus } from '../../core/state/plan.ts'
-import { memoryRoot } from '../../workspace/memory/session-memory.ts'
+import { memoryRoot } from '../../workspace/memory/memory-paths.ts'
 import { type Hold, liesWithin, type Paths } from './path-holds.ts'
 
 /** What is known of the agents that can be given work, and what is kept of what they did. */

@@ -1,8 +1,9 @@
 import { isDeepStrictEqual } from 'node:util'
 import matter from 'gray-matter'
 import { messageOf } from '../../base/errors.ts'
-import { fillPlaceholders } from '../../base/text.ts'
+import { clipEnd, fillPlaceholders } from '../../base/text.ts'
 import { claimsDone, type MainFile, type Parsed } from '../../core/contracts/memory.ts'
+import { MOST_CHARACTERS } from './tasks-file.ts'
 
 /** Parses a `MAIN.md`. A done claim that `withoutClaim` could not remove is a problem, not a claim. */
 export function parseMainFile(text: string): Parsed<MainFile> {
@@ -17,6 +18,29 @@ export function parseMainFile(text: string): Parsed<MainFile> {
   const whyNothing = textUnder(front.value.body, 'whynothingisneeded')
   const why = whyNothing === '' ? {} : { whyNothing }
   return { ok: true, value: { ...keys.value, open: listOpenEntries(front.value.body), ...why } }
+}
+
+/** The fields of a `MAIN.md` that the task board shows. */
+export interface BoardMain {
+  /** Its `short_title`. */
+  title: string | null
+  /** The open entries under "In progress", in their order. */
+  inProgress: readonly string[]
+}
+
+/**
+ * Parses a `MAIN.md` for the board; `null` if it is invalid, as it may be while it is being written.
+ * @param redact takes the secrets out of a text, before it is cut
+ */
+export function parseBoardMain(text: string, redact: (text: string) => string): BoardMain | null {
+  const main = parseMainFile(text)
+  const front = readFrontMatter(text)
+  if (!main.ok || !front.ok) return null
+  const { shortTitle } = main.value
+  return {
+    title: shortTitle === null ? null : clipEnd(redact(shortTitle), MOST_CHARACTERS),
+    inProgress: listOpenEntries(front.value.body, ['inprogress']).map(redact),
+  }
 }
 
 /** The text with `finite_incantatem: false` and `status: in-progress` in place of `done`; otherwise unchanged. */

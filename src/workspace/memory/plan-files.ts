@@ -6,16 +6,9 @@ import { loadPrompt } from '../../base/package.ts'
 import { clipEnd } from '../../base/text.ts'
 import { renameIfThere, succeeds } from '../../platform/files.ts'
 import { findObstacle, readTextFile, writeFileInside } from '../files/inside-directory.ts'
-import { makeMemoryFolderOrRefuse, memoryRoot, writeIfMissing, writingInside } from './session-memory.ts'
+import { memoryRoot, planPaths, projectFolders } from './memory-paths.ts'
+import { makeMemoryFolderOrRefuse, writeIfMissing, writingInside } from './session-memory.ts'
 import { type Corrections, describeDuplicateId, describeIssue } from './tasks-file.ts'
-
-/** The folders that agents share with the person; relative to the work directory. */
-export const projectFolders = {
-  agents: join(memoryRoot, 'agents'),
-  inputs: join(memoryRoot, 'inputs'),
-  memory: join(memoryRoot, 'memory'),
-  plan: join(memoryRoot, 'plan'),
-}
 
 /** Path of the specification, relative to the work directory. */
 export const specificationFile = join(projectFolders.inputs, 'specifications.md')
@@ -46,16 +39,6 @@ function makeProjectFolder(root: string, folder: string): Promise<void> {
   return makeMemoryFolderOrRefuse(root, folder, 'make a folder in its place')
 }
 
-/** Paths of a project's plan; all absolute, or relative if made of a relative directory. */
-interface PlanPaths {
-  folder: string
-  tasks: string
-  /** File of the last summary. */
-  summary: string
-  /** Folder of the plans of earlier builds. */
-  earlier: string
-}
-
 /** Relative to the work directory. */
 const PLAN_FILES = planPaths('')
 
@@ -65,17 +48,6 @@ const MOST_SUMMARY = 64 * 1024
 const MOST_KEPT = 20
 const MOST_LISTED = 10_000
 const MOST_PROMPT_PROBLEMS = 10
-
-/** The paths of a work directory's plan, without touching the disk. */
-export function planPaths(directory: string): PlanPaths {
-  const folder = join(directory, projectFolders.plan)
-  return {
-    folder,
-    tasks: join(folder, 'tasks.json'),
-    summary: join(folder, 'summary.md'),
-    earlier: join(folder, 'earlier'),
-  }
-}
 
 /**
  * Makes room for the plan of a new build: moves the present plan and summary to `plan/earlier/<session>.json` and `.md`

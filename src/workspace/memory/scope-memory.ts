@@ -17,7 +17,8 @@ import {
 } from '../files/inside-directory.ts'
 import { isPlainPath } from '../files/write-all.ts'
 import { newMainFile } from './main-file.ts'
-import { NO_TASKS, type SessionFolder, scopeFolder, writeLastGood } from './session-folder.ts'
+import { type SessionFolder, scopeFolder } from './memory-paths.ts'
+import { NO_TASKS, writeLastGood } from './session-folder.ts'
 import { openMemory } from './session-memory.ts'
 
 export interface ScopedMemoryOptions {

@@ -3,60 +3,12 @@ import { join } from 'node:path'
 import { UserError, writing } from '../../base/errors.ts'
 import { loadPrompt } from '../../base/package.ts'
 import { problemOfPromptSize } from '../../base/text.ts'
-import type { MemoryLayout } from '../../core/contracts/template.ts'
 import { writeWholeFile } from '../../platform/files.ts'
 import { findObstacle, writeFileInside } from '../files/inside-directory.ts'
 import { newMainFile } from './main-file.ts'
-import { archiveEarlierPlan, planPaths } from './plan-files.ts'
-import { makeMemoryFolderOrRefuse, memoryRoot, writingInside } from './session-memory.ts'
-
-/** Paths of a session's memory; all absolute. */
-export interface SessionFolder {
-  folder: string
-  main: string
-  tasks: string
-  /** The knowledge base: a folder of agents' notes, shared by all sessions of the work directory. */
-  kb: string
-  /** Folder of the last good copies, in the records. */
-  lastGood: string
-}
-
-interface SessionPlace {
-  directory: string
-  id: string
-  /** The session's folder in the records. */
-  records: string
-  /** Where its tasks are kept; left out: with the rest of its memory. */
-  memory?: MemoryLayout
-}
-
-/** The paths of a session's memory, without touching the disk. */
-export function sessionFolder(session: SessionPlace): SessionFolder {
-  const home = join(session.directory, memoryRoot)
-  const folder = join(home, 'projects', session.id)
-  return {
-    folder,
-    main: join(folder, 'MAIN.md'),
-    tasks: session.memory === 'project-plan' ? planPaths(session.directory).tasks : join(folder, 'tasks.json'),
-    kb: join(home, 'kb'),
-    lastGood: join(session.records, 'last-good'),
-  }
-}
-
-/** The paths of the memory of one of its scopes (`RoundScope`), likewise. */
-export function scopeFolder(
-  { folder, kb, lastGood }: Omit<SessionFolder, 'main' | 'tasks'>,
-  name: string,
-): SessionFolder {
-  const own = join(folder, 'steps', name)
-  return {
-    folder: own,
-    main: join(own, 'MAIN.md'),
-    tasks: join(own, 'tasks.json'),
-    kb,
-    lastGood: join(lastGood, 'steps', name),
-  }
-}
+import { memoryRoot, type SessionFolder, type SessionPlace, sessionFolder } from './memory-paths.ts'
+import { archiveEarlierPlan } from './plan-files.ts'
+import { makeMemoryFolderOrRefuse, writingInside } from './session-memory.ts'
 
 /**
  * Creates the memory of a new session: `.codemachine/` with its `.gitignore`, `kb/`, and the session's `MAIN.md` and

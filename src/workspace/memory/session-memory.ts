@@ -38,6 +38,7 @@ import {
   writeFileInside,
 } from '../files/inside-directory.ts'
 import { parseMainFile, withoutClaim } from './main-file.ts'
+import { memoryRoot } from './memory-paths.ts'
 import { applyTaskMarks, parseTasksFile } from './tasks-file.ts'
 
 // A goal of up to 1 MiB, and as much again of what agents write.
@@ -410,9 +411,6 @@ const MOST_FILES = 1000
 const MOST_BYTES = 16 * 1024 * 1024
 const MOST_ENTRIES = 20_000
 const MOST_LEVELS = 16
-
-/** The folder of all memory, relative to the work directory. */
-export const memoryRoot = '.codemachine'
 
 /**
  * Makes a folder below `.codemachine`, accessible to this user only, and a `.gitignore` that keeps all of

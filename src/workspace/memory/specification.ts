@@ -3,7 +3,8 @@ import { join, relative } from 'node:path'
 import { systemErrorCode, UserError } from '../../base/errors.ts'
 import { findObstacle, readRegularFile, whatIsThere } from '../files/inside-directory.ts'
 import { withoutComments } from './main-file.ts'
-import { projectFolders, specificationFile, specificationGuide } from './plan-files.ts'
+import { projectFolders } from './memory-paths.ts'
+import { specificationFile, specificationGuide } from './plan-files.ts'
 
 /** A person's specification of what to build. */
 export interface Specification {

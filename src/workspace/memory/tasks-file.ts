@@ -2,7 +2,6 @@ import * as v from 'valibot'
 import { parseJson } from '../../base/json.ts'
 import { clipEnd } from '../../base/text.ts'
 import type { Parsed, Task, TaskMark } from '../../core/contracts/memory.ts'
-import { listOpenEntries, parseMainFile, readFrontMatter } from './main-file.ts'
 
 const corrections: Corrections = {
   '': 'write { "tasks": [ … ] }',
@@ -101,14 +100,6 @@ function applyMark(task: RawTask, mark: TaskMark | undefined): RawTask {
   return after === null ? { ...rest, done } : { ...rest, done, parked: after }
 }
 
-/** The fields of a `MAIN.md` that the task board shows. */
-export interface BoardMain {
-  /** Its `short_title`. */
-  title: string | null
-  /** The open entries under "In progress", in their order. */
-  inProgress: readonly string[]
-}
-
 /** A task as the task board shows it. */
 export interface BoardTask {
   id: string
@@ -117,23 +108,8 @@ export interface BoardTask {
   done: boolean
 }
 
-/** Maximum characters of one text on the board. */
-const MOST_CHARACTERS = 1000
-
-/**
- * Parses a `MAIN.md` for the board; `null` if it is invalid, as it may be while it is being written.
- * @param redact takes the secrets out of a text, before it is cut
- */
-export function parseBoardMain(text: string, redact: (text: string) => string): BoardMain | null {
-  const main = parseMainFile(text)
-  const front = readFrontMatter(text)
-  if (!main.ok || !front.ok) return null
-  const { shortTitle } = main.value
-  return {
-    title: shortTitle === null ? null : clipEnd(redact(shortTitle), MOST_CHARACTERS),
-    inProgress: listOpenEntries(front.value.body, ['inprogress']).map(redact),
-  }
-}
+/** Maximum characters of one text on the task board. */
+export const MOST_CHARACTERS = 1000
 
 /**
  * Parses a `tasks.json` for the board; `null` if it is invalid, as it may be while it is being written.

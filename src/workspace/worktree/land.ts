@@ -19,7 +19,8 @@ import { succeeds } from '../../platform/files.ts'
 import { findObstacle, makeFolderInside, readTextFile } from '../files/inside-directory.ts'
 import { copyIndex, findRepository, fromLatin1, runGit, withVariables } from '../git/git.ts'
 import type { PrivateGit } from '../git/private-git.ts'
-import { makeProjectFolders, projectFolders, specificationFile, specificationGuide } from '../memory/plan-files.ts'
+import { projectFolders } from '../memory/memory-paths.ts'
+import { makeProjectFolders, specificationFile, specificationGuide } from '../memory/plan-files.ts'
 import {
   BRANCH_PREFIX,
   type Checkout,

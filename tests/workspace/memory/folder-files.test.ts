@@ -3,8 +3,9 @@ import { mkdir, mkdtemp, readdir, readFile, realpath, rename, rm, stat, symlink,
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
+import { sessionFolder } from '../../../src/workspace/memory/memory-paths.ts'
 import { openScopedMemory } from '../../../src/workspace/memory/scope-memory.ts'
-import { createSessionFolder, sessionFolder } from '../../../src/workspace/memory/session-folder.ts'
+import { createSessionFolder } from '../../../src/workspace/memory/session-folder.ts'
 
 let directory: string
 let records: string

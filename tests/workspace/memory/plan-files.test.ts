@@ -2,12 +2,12 @@ import { lstat, mkdir, mkdtemp, readdir, readFile, realpath, rm, symlink, trunca
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it, test } from 'vitest'
+import { planPaths } from '../../../src/workspace/memory/memory-paths.ts'
 import {
   archiveEarlierPlan,
   checkPlanFiles,
   makeProjectFolders,
   parsePlan,
-  planPaths,
   writePlanSummary,
 } from '../../../src/workspace/memory/plan-files.ts'
 

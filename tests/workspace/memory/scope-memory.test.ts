@@ -2,8 +2,9 @@ import { mkdir, mkdtemp, readdir, readFile, realpath, rm, symlink, writeFile } f
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
+import { type SessionFolder, scopeFolder } from '../../../src/workspace/memory/memory-paths.ts'
 import { openScopedMemory } from '../../../src/workspace/memory/scope-memory.ts'
-import { createSessionFolder, type SessionFolder, scopeFolder } from '../../../src/workspace/memory/session-folder.ts'
+import { createSessionFolder } from '../../../src/workspace/memory/session-folder.ts'
 import { isWindows, unless } from '../../support/skipped.ts'
 
 let home: string

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { nothingSecret } from '../../../src/base/redactor.ts'
-import { currentTask, parseBoardMain, parseBoardTasks } from '../../../src/workspace/memory/tasks-file.ts'
+import { parseBoardMain } from '../../../src/workspace/memory/main-file.ts'
+import { currentTask, parseBoardTasks } from '../../../src/workspace/memory/tasks-file.ts'
 
 const main = (body: string, title = 'Dark mode') =>
   `---\nstatus: in-progress\nfinite_incantatem: false\nshort_title: ${title}\n---\n# Goal\nT9\n${body}`

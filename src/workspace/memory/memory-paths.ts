@@ -1,0 +1,83 @@
+import { join } from 'node:path'
+import type { MemoryLayout } from '../../core/contracts/template.ts'
+
+/** The folder of all memory, relative to the work directory. */
+export const memoryRoot = '.codemachine'
+
+/** The folders that agents share with the person; relative to the work directory. */
+export const projectFolders = {
+  agents: join(memoryRoot, 'agents'),
+  inputs: join(memoryRoot, 'inputs'),
+  memory: join(memoryRoot, 'memory'),
+  plan: join(memoryRoot, 'plan'),
+}
+
+/** Paths of a session's memory; all absolute. */
+export interface SessionFolder {
+  folder: string
+  main: string
+  tasks: string
+  /** The knowledge base: a folder of agents' notes, shared by all sessions of the work directory. */
+  kb: string
+  /** Folder of the last good copies, in the records. */
+  lastGood: string
+}
+
+/** Whose memory it is. */
+export interface SessionPlace {
+  directory: string
+  id: string
+  /** The session's folder in the records. */
+  records: string
+  /** Where its tasks are kept; left out: with the rest of its memory. */
+  memory?: MemoryLayout
+}
+
+/** The paths of a session's memory, without touching the disk. */
+export function sessionFolder(session: SessionPlace): SessionFolder {
+  const home = join(session.directory, memoryRoot)
+  const folder = join(home, 'projects', session.id)
+  return {
+    folder,
+    main: join(folder, 'MAIN.md'),
+    tasks: session.memory === 'project-plan' ? planPaths(session.directory).tasks : join(folder, 'tasks.json'),
+    kb: join(home, 'kb'),
+    lastGood: join(session.records, 'last-good'),
+  }
+}
+
+/** The paths of the memory of one of its scopes (`RoundScope`), likewise. */
+export function scopeFolder(
+  { folder, kb, lastGood }: Omit<SessionFolder, 'main' | 'tasks'>,
+  name: string,
+): SessionFolder {
+  const own = join(folder, 'steps', name)
+  return {
+    folder: own,
+    main: join(own, 'MAIN.md'),
+    tasks: join(own, 'tasks.json'),
+    kb,
+    lastGood: join(lastGood, 'steps', name),
+  }
+}
+
+/** Paths of a project's plan; all absolute, or relative if made of a relative directory. */
+interface PlanPaths {
+  folder: string
+  tasks: string
+  /** File of the last summary. */
+  summary: string
+  /** Folder of the plans of earlier builds. */
+  earlier: string
+}
+
+/** The paths of a work directory's plan, without touching the disk. */
+export function planPaths(directory: string): PlanPaths {
+  const folder = join(directory, projectFolders.plan)
+  return {
+    folder,
+    tasks: join(folder, 'tasks.json'),
+    summary: join(folder, 'summary.md'),
+    earlier: join(folder, 'earlier'),
+  }
+}
