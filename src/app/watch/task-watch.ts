@@ -10,7 +10,7 @@ import { foldJournal } from '../../records/journal.ts'
 import type { Records } from '../../records/records.ts'
 import type { LockHolder } from '../../records/run-lock.ts'
 import { fileState, findObstacle, readTextFile } from '../../workspace/files/inside-directory.ts'
-import { type BoardMain, parseBoardMain } from '../../workspace/memory/main-file.ts'
+import type { BoardMain } from '../../workspace/memory/main-file.ts'
 import { planPaths, scopeFolder, sessionFolder } from '../../workspace/memory/memory-paths.ts'
 import { type BoardTask, currentTask, parseBoardTasks } from '../../workspace/memory/tasks-file.ts'
 import { latestSession } from '../find.ts'
@@ -53,10 +53,15 @@ export function boardPlaceOf(
 
 type Known = Pick<SessionState, 'id' | 'kind' | 'scope'> | null
 
-/** What the memory of a session says now; empty as far as it is not there, or not whole. */
-export async function readTaskBoard(place: BoardPlace): Promise<TaskBoard> {
-  return await new BoardFiles(place, null).read()
+/**
+ * What the memory of a session says now; empty as far as it is not there, or not whole.
+ * @param part `tasks`: `MAIN.md` is not read, so that there is no title, and the current task is the first open one
+ */
+export async function readTaskBoard(place: BoardPlace, part: BoardPart = 'all'): Promise<TaskBoard> {
+  return await new BoardFiles(place, null, part).read()
 }
+
+type BoardPart = 'all' | 'tasks'
 
 export interface TaskWatchOptions extends BoardPlace {
   clock: Clock
@@ -99,13 +104,15 @@ class BoardFiles {
   readonly #place: BoardPlace
   readonly #main: FileOfBoard<BoardMain>
   readonly #clock: Clock | null
+  readonly #part: BoardPart
   /** Of what is worked on: that of the session, unless it is in a scope. */
   #work: FileOfBoard<BoardMain> | null = null
   #tasks: FileOfBoard<readonly BoardTask[]> | null = null
 
-  constructor(place: BoardPlace, clock: Clock | null) {
+  constructor(place: BoardPlace, clock: Clock | null, part: BoardPart = 'all') {
     this.#place = place
     this.#clock = clock
+    this.#part = part
     this.#main = this.#mainAt(join(place.folder, 'MAIN.md'))
   }
 
@@ -121,7 +128,8 @@ class BoardFiles {
   async #look(): Promise<void> {
     this.#follow()
     const { directory } = this.#place
-    for (const each of new Set([this.#main, this.#work, this.#tasks])) {
+    const mains = this.#part === 'all' ? [this.#main, this.#work] : []
+    for (const each of new Set([...mains, this.#tasks])) {
       if (each === null || (await findObstacle(directory, relative(directory, dirname(each.path)))) !== null) continue
       await each.file.look()
     }
@@ -140,7 +148,11 @@ class BoardFiles {
   }
 
   #mainAt(path: string): FileOfBoard<BoardMain> {
-    const parse = (text: string) => parseBoardMain(text, each => this.#place.redactor.text(each))
+    const parse = async (text: string) => {
+      // Loaded only for a file that is there: it brings all that reads YAML.
+      const { parseBoardMain } = await import('../../workspace/memory/main-file.ts')
+      return parseBoardMain(text, each => this.#place.redactor.text(each))
+    }
     return { path, file: new BoardFile(path, MAIN_BYTES, parse, this.#clock) }
   }
 }
@@ -150,18 +162,21 @@ interface FileOfBoard<T> {
   file: BoardFile<T>
 }
 
+/** What a text says; null if it is not whole. */
+type Parse<T> = (text: string) => T | null | Promise<T | null>
+
 /** A memory file that an agent may be writing. */
 class BoardFile<T> {
   readonly #path: string
   readonly #limit: number
-  readonly #parse: (text: string) => T | null
+  readonly #parse: Parse<T>
   readonly #clock: Clock | null
   #key: string | null = null
   /** What it said when it was whole last. */
   good: T | null = null
 
   /** @param clock null: it is read only once */
-  constructor(path: string, limit: number, parse: (text: string) => T | null, clock: Clock | null) {
+  constructor(path: string, limit: number, parse: Parse<T>, clock: Clock | null) {
     this.#path = path
     this.#limit = limit
     this.#parse = parse
@@ -173,7 +188,7 @@ class BoardFile<T> {
     if (this.#key !== null && state?.key === this.#key) return
     const file = await readTextFile(this.#path, this.#limit)
     if (file.kind !== 'text') return
-    this.good = this.#parse(file.text) ?? this.good
+    this.good = (await this.#parse(file.text)) ?? this.good
     this.#key = this.#isSettled(file.state.changedAt) ? file.state.key : null
   }
 

@@ -195,7 +195,7 @@ async function readSession(
   const standing = sessionStatusOf(state, runner)
   const isRunning = standing === 'running'
   const { running, waiting, stall } = state
-  const board = await taskBoardOf(records, state, redactorOfProject({ env, clock }, records))
+  const board = await taskBoardOf(records, state, isRunning, redactorOfProject({ env, clock }, records))
   const forecast = forecastFor(state, now)
   return {
     id,
@@ -267,11 +267,20 @@ async function readToEnd(records: Records, id: string): Promise<{ state: Session
   return { state, last: null }
 }
 
-/** What `tasks.json` says now, of a build as far as codemachine believes it; null if there are none, or it is being written. */
-async function taskBoardOf(records: Records, state: SessionState, redactor: Redactor): Promise<TaskBoard | null> {
-  // Loaded only where there is a session: it brings all that reads YAML.
+/**
+ * What `tasks.json` says now, of a build as far as codemachine believes it; null if there are none, or it is being written. Which of
+ * the tasks is the current one, by `MAIN.md`, is of interest only while somebody runs the session.
+ */
+async function taskBoardOf(
+  records: Records,
+  state: SessionState,
+  isRunning: boolean,
+  redactor: Redactor,
+): Promise<TaskBoard | null> {
+  // Loaded only where there is a session.
   const { boardPlaceOf, readTaskBoard } = await import('../../app/watch/task-watch.ts')
-  return boardNow(await readTaskBoard(boardPlaceOf(records, state.id, redactor, () => state)), state)
+  const place = boardPlaceOf(records, state.id, redactor, () => state)
+  return boardNow(await readTaskBoard(place, isRunning ? 'all' : 'tasks'), state)
 }
 
 export interface LogsFlags extends LookFlags {

@@ -104,6 +104,16 @@ test('what the memory says is told without secrets, which are taken out before a
   expect(JSON.stringify(board)).not.toContain(token.slice(0, 4))
 })
 
+test('of the tasks alone MAIN.md says nothing, and the first open one is the current one', async () => {
+  const place = { ...(await makeFolder()), redactor: nothingSecret }
+  await writeFile(place.file('MAIN.md'), main('The whole', 'T2 build'))
+  await writeFile(place.file('tasks.json'), tasksOf(false, false))
+  expect(await readTaskBoard(place)).toMatchObject({ title: 'The whole', current: 'T2' })
+  const tasks = await readTaskBoard(place, 'tasks')
+  expect(tasks).toMatchObject({ title: null, current: 'T1' })
+  expect(tasks.tasks).toHaveLength(2)
+})
+
 test('what lies behind a link is nobody’s board', async () => {
   const place = await makeFolder()
   const real = join(place.directory, 'elsewhere')
