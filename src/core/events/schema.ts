@@ -182,14 +182,21 @@ function checkOfFields(entries: v.ObjectEntries): (value: Readonly<Record<string
   }
 }
 
+/** The check of a shape is made when the first of its kind comes: of all kinds of events a command meets a few. */
 function checkOfVariant(schema: v.VariantSchema<string, Entries[], undefined>): Check {
   const { key } = schema
-  const shapes = new Map<unknown, ReturnType<typeof checkOfFields>>()
+  const shapes = new Map<unknown, { fields: v.ObjectEntries; check?: ReturnType<typeof checkOfFields> }>()
   for (const { entries } of shapesOf(schema)) {
-    const { [key]: word, ...others } = entries
-    shapes.set((word as v.LiteralSchema<string | boolean, undefined>).literal, checkOfFields(others))
+    const { [key]: word, ...fields } = entries
+    shapes.set((word as v.LiteralSchema<string | boolean, undefined>).literal, { fields })
   }
-  return value => isObject(value) && shapes.get(value[key])?.(value) === true
+  return value => {
+    if (!isObject(value)) return false
+    const shape = shapes.get(value[key])
+    if (shape === undefined) return false
+    shape.check ??= checkOfFields(shape.fields)
+    return shape.check(value)
+  }
 }
 
 function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
