@@ -1,13 +1,4 @@
-import {
-  closeSync,
-  createReadStream,
-  fdatasync,
-  fstatSync,
-  ftruncateSync,
-  openSync,
-  readSync,
-  writeSync,
-} from 'node:fs'
+import { closeSync, fdatasync, fstatSync, ftruncateSync, openSync, readSync, writeSync } from 'node:fs'
 import { type FileHandle, open, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { promisify } from 'node:util'
@@ -107,12 +98,24 @@ function lastByte(fd: number, size: number): number | undefined {
 export async function* readJournal(path: string, chunkBytes = CHUNK_BYTES): AsyncGenerator<Recorded> {
   const lines = new JournalLines(path)
   try {
-    for await (const chunk of createReadStream(path, { highWaterMark: chunkBytes })) yield* lines.push(chunk)
+    for await (const chunk of chunksOf(path, 0, chunkBytes)) yield* lines.push(chunk)
   } catch (error) {
     if (systemErrorCode(error) === 'ENOENT') return
     throw unreadable(path, error)
   }
   yield* lines.end()
+}
+
+/** The bytes of a file from a place on, at most so many at a time. A stream would bring all of Node's streams with it, which a look does without. */
+async function* chunksOf(path: string, start: number, mostBytes: number): AsyncGenerator<Buffer> {
+  await using file = await open(path)
+  for (let position = start; ; ) {
+    // Whoever gets a piece keeps it.
+    const { bytesRead, buffer } = await file.read({ buffer: Buffer.allocUnsafe(mostBytes), position })
+    if (bytesRead === 0) return
+    position += bytesRead
+    yield buffer.subarray(0, bytesRead)
+  }
 }
 
 /** How far a journal was read. */
@@ -148,7 +151,7 @@ export async function eachEvent(
 ): Promise<JournalRead> {
   const lines = new JournalLines(path, from, only)
   try {
-    for await (const chunk of createReadStream(path, { start: from.bytes })) lines.push(chunk).forEach(onEvent)
+    for await (const chunk of chunksOf(path, from.bytes, CHUNK_BYTES)) lines.push(chunk).forEach(onEvent)
   } catch (error) {
     if (systemErrorCode(error) === 'ENOENT') return from
     throw unreadable(path, error)
