@@ -27,7 +27,7 @@ import type { Run, RunListeners } from './open-run.ts'
 import type { Resume } from './resume.ts'
 import type { NewSession, Sessions } from './sessions.ts'
 import type { RunObserver, Start, WorkedThrough } from './work-through.ts'
-import { directoryOf, type World } from './world.ts'
+import { directoryOf, placesOf, type World } from './world.ts'
 
 /** What a run begins with, and what it goes on with. */
 export interface Work {
@@ -62,8 +62,8 @@ export class OpenProject implements Project {
   static async open(world: World, { templates = [], ...options }: OpenOptions = {}): Promise<OpenProject> {
     // A program that is not type-checked by our rules may say undefined where it says nothing.
     const said: RunOptions = Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined))
-    const withOwn = { ...world, templates: withTemplates(world.templates, templates) }
-    return new OpenProject(withOwn, said, await openRecords({ ...withOwn, directory: directoryOf(world, said) }))
+    const withOwn = templates.length === 0 ? world : { ...world, templates: withTemplates(world.templates, templates) }
+    return new OpenProject(withOwn, said, await openRecords(placesOf(withOwn, directoryOf(world, said))))
   }
 
   get directory(): string {

@@ -3,6 +3,7 @@ import type { Clock } from '../base/clock.ts'
 import { type Redactor, redactorOf } from '../base/redactor.ts'
 import type { EngineKinds } from '../core/contracts/engine.ts'
 import type { TemplateKinds } from '../core/contracts/template.ts'
+import type { RecordsPlaces } from '../records/records.ts'
 import { secretVariables } from '../secrets/variables.ts'
 
 /**
@@ -39,6 +40,11 @@ export function directoryOf(
   { directory = '.' }: { directory?: string | undefined },
 ): string {
   return resolve(cwd, directory)
+}
+
+/** Where the records of a directory are looked for. */
+export function placesOf({ env, home, platform, templates }: World, directory: string): RecordsPlaces {
+  return { directory, env, home, platform, templates }
 }
 
 /** Takes the secrets of the environment out of what is shown. */

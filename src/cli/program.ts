@@ -185,7 +185,8 @@ function doesIn(bare: BareContext, ended: (exitCode: number) => void): Does {
 /** With the templates of codemachine itself where none are given: what they do is loaded once a command has been read. */
 async function withTemplates(context: BareContext): Promise<CliContext> {
   const templates = context.templates ?? (await import('../templates/registry.ts')).OWN_TEMPLATES
-  return { ...context, templates }
+  // Not by what it has: a stream is opened when it is asked for.
+  return Object.defineProperties({ templates } as CliContext, Object.getOwnPropertyDescriptors(context))
 }
 
 /** What the parser says of a mistake; without the value of an option that there is not, for it may be a key. */

@@ -1,6 +1,10 @@
+import { PassThrough } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
 import { beforeAll, expect, test } from 'vitest'
+import { runCommandLine } from '../../src/cli/entry.ts'
+import { cliContext } from '../support/cli-context.ts'
+import { makePlace } from '../support/place.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 
@@ -60,4 +64,30 @@ test('status loads what reads YAML only where a session runs, and nothing that o
 test('asking the session that runs for something, and looking at the queue, load no settings', () => {
   expect(ofSettings(inputsOf(Object.keys(outputs)))).not.toEqual([])
   expect(ofSettings(loadedWith(ASK))).toEqual([])
+})
+
+test('status, list and the queue do not open standard input, which they have no use for', async () => {
+  await using place = await makePlace('')
+  const opened = new Set<string>()
+  const opening = (name: string) => {
+    opened.add(name)
+    return Object.assign(new PassThrough(), { isTTY: false })
+  }
+  const { stdin: _in, stdout: _out, stderr: _err, ...rest } = cliContext(place, {})
+  const streams = {
+    get stdin() {
+      return opening('stdin')
+    },
+    get stdout() {
+      return opening('stdout')
+    },
+    get stderr() {
+      return opening('stderr')
+    },
+  }
+  for (const args of [['status'], ['list'], ['queue', 'add', 'Go on.'], ['queue', 'list']]) {
+    expect(await runCommandLine(Object.assign(streams, rest), args)).toBe(0)
+  }
+  expect(opened).toContain('stdout')
+  expect(opened).not.toContain('stdin')
 })

@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import { findSession, latestSession, newestSessions } from '../../app/find.ts'
 import { redactorOfProject } from '../../app/secrets/redactor.ts'
+import { placesOf } from '../../app/world.ts'
 import { UserError } from '../../base/errors.ts'
 import type { Redactor } from '../../base/redactor.ts'
 import { forecastFor } from '../../core/rules/forecast.ts'
@@ -68,7 +69,7 @@ interface ListedSession extends Pick<SessionReport, 'id' | 'goal' | 'standing' |
 
 /** `codemachine list`: the sessions of a work directory, the newest last; those that cannot be read are named on stderr. */
 export async function list(context: CliContext, flags: LookFlags): Promise<number> {
-  const records = await openRecords({ ...context, directory: directoryOf(context, flags) })
+  const records = await openRecords(placesOf(context, directoryOf(context, flags)))
   const sessions = await listSessions(records, context)
   if (flags.json) context.stdout.write(`${JSON.stringify(sessions)}\n`)
   else if (sessions.length === 0) context.stdout.write(await none(records))
@@ -165,7 +166,7 @@ export async function status(context: CliContext, flags: LookFlags): Promise<num
 }
 
 async function readStatus(context: CliContext, directory: string): Promise<StatusReport> {
-  const records = await openRecords({ ...context, directory })
+  const records = await openRecords(placesOf(context, directory))
   // Before the journal: a session that ends while it is read must not look cut off.
   const say = (problem: string) => context.stderr.write(`codemachine: ${problem}\n`)
   const runner = await askWhoRuns(records.lock, context.platform, say)
@@ -340,7 +341,7 @@ async function sessionHere(
   session: string | undefined,
   flags: DirectoryFlags,
 ): Promise<{ records: Records; id: string }> {
-  const records = await openRecords({ ...context, directory: directoryOf(context, flags) })
+  const records = await openRecords(placesOf(context, directoryOf(context, flags)))
   const say = (problem: string) => context.stderr.write(`codemachine: ${problem}\n`)
   return { records, id: await findSession(records, session ?? null, say, 'counted') }
 }
