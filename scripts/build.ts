@@ -118,21 +118,20 @@ const OF_A_RUN = [
   'src/app/work-through.ts',
   'src/engines/codex/engine.ts',
 ]
-const OF_A_LOOK = [...OF_EVERY_COMMAND, 'src/cli/commands/look.ts']
 /**
  * What is loaded together, by a command or a part of a run (`joinChunks`). None of these loads what it has no use for; a
  * command that is not named here may.
  */
 const LOADED_TOGETHER = {
   help: ['src/cli/entry.ts'],
-  look: OF_A_LOOK,
-  lookAtSession: [...OF_A_LOOK, 'src/app/watch/task-watch.ts'],
+  look: [...OF_EVERY_COMMAND, 'src/cli/commands/look.ts'],
   queueAdd: [...OF_EVERY_COMMAND, 'src/cli/commands/ask.ts', 'src/cli/run-options.ts'],
   flow: [...OF_EVERY_COMMAND, 'src/cli/commands/flow/look.ts'],
   team: [...OF_EVERY_COMMAND, 'src/cli/commands/team/look.ts'],
   run: OF_A_RUN,
   endOfRun: [...OF_A_RUN, 'src/app/reports.ts', 'src/report/page.ts'],
-  library: ['src/index.ts'],
+  // It has all templates itself; named here, what they need lies in their file.
+  library: ['src/index.ts', 'src/templates/registry.ts'],
 }
 
 await rm('dist', { recursive: true, force: true })

@@ -9,13 +9,15 @@ type Output = Metafile['outputs'][string]
 
 /** Chunks, in the order in which they are evaluated, that become one file: paths, as the metafile has them. */
 interface Together {
+  /** That of the entry point among them, if there is one: what it exports keeps its name. */
   file: string
   chunks: readonly string[]
 }
 
 /**
- * Makes one file of the chunks that are always loaded together. A splitting bundler makes a chunk of what the same entry
- * points reach, and each `import()` is one: of seventy of them a run came to load 130 files, at a third of a millisecond each.
+ * Makes one file of the chunks that are always loaded together, with the entry point that is loaded whenever they are. A
+ * splitting bundler makes a chunk of what the same entry points reach, and each `import()` is one: of seventy of them a
+ * run came to load 130 files, at a third of a millisecond each.
  * @param metafile of a bundle that has been written; imports in it are not yet changed in any way
  * @param loads by name, the sources that are loaded together: each an entry point, or what an `import()` names
  * @returns the metafile of what then is there
@@ -32,7 +34,7 @@ export async function joinChunks(
   for (const [file, source] of sources) if (!groupOf.has(file)) await writeFile(file, source)
   for (const group of groups) {
     await writeTogether(group, sources)
-    for (const chunk of group.chunks) await rm(chunk)
+    for (const chunk of group.chunks) if (chunk !== group.file) await rm(chunk)
   }
   const left = Object.entries(outputs).filter(([file]) => !groupOf.has(file))
   const joined = groups.map(group => [group.file, outputOf(group, outputs)] as const)
@@ -61,10 +63,15 @@ function groupsOf(outputs: Metafile['outputs'], loads: readonly (readonly string
     }
     for (const file of loaded) loadedBy.set(file, [...(loadedBy.get(file) ?? []), at])
   }
-  const chunks = [...loadedBy].filter(([file]) => outputs[file]?.entryPoint === undefined)
-  return Object.values(Object.groupBy(chunks, ([, by]) => by.join()))
-    .flatMap(group => (group === undefined || group.length === 1 ? [] : [group.map(([file]) => file)]))
-    .map(together => ({ file: fileOf(together), chunks: together }))
+  const isEntry = (file: string) => outputs[file]?.entryPoint !== undefined
+  return Object.values(Object.groupBy(loadedBy, ([, by]) => by.join())).flatMap((group = []) => {
+    const files = group.map(([file]) => file)
+    const entries = files.filter(isEntry)
+    // Of several each has to be a file of its own.
+    const [entry] = entries.length === 1 ? entries : []
+    const chunks = files.filter(file => file === entry || !isEntry(file))
+    return chunks.length < 2 ? [] : [{ file: entry ?? fileOf(chunks), chunks }]
+  })
 }
 
 function addLoaded(loaded: Set<string>, file: string, outputs: Metafile['outputs']): void {
@@ -103,8 +110,8 @@ function withImportsOf(groupOf: ReadonlyMap<string, Together>, file: string, sou
 }
 
 /** An export of one of the chunks, as the file has it: others may have the same name. */
-function nameInGroup({ chunks }: Together, chunk: string, name: string): string {
-  return `${name}$${chunks.indexOf(chunk)}`
+function nameInGroup({ file, chunks }: Together, chunk: string, name: string): string {
+  return chunk === file ? name : `${name}$${chunks.indexOf(chunk)}`
 }
 
 async function writeTogether(group: Together, sources: ReadonlyMap<string, string>): Promise<void> {
@@ -141,9 +148,10 @@ async function writeTogether(group: Together, sources: ReadonlyMap<string, strin
   })
 }
 
-function outputOf({ chunks }: Together, outputs: Metafile['outputs']): Output {
+function outputOf({ file, chunks }: Together, outputs: Metafile['outputs']): Output {
   const joined = chunks.flatMap(chunk => outputs[chunk] ?? [])
   return {
+    ...outputs[file],
     bytes: joined.reduce((total, { bytes }) => total + bytes, 0),
     inputs: Object.assign({}, ...joined.map(({ inputs }) => inputs)),
     imports: joined.flatMap(({ imports }) => imports),

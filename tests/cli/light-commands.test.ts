@@ -10,8 +10,6 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 
 const LOOK = 'src/cli/commands/look.ts'
 const ASK = 'src/cli/commands/ask.ts'
-/** What `status` loads where there is a session. */
-const BOARD = 'src/app/watch/task-watch.ts'
 
 type Outputs = Awaited<ReturnType<typeof built>>
 let outputs: Outputs
@@ -56,9 +54,9 @@ const ofEditor = (inputs: readonly string[]) => inputs.filter(each => each === '
 
 test('status loads what reads YAML only where a session runs, and nothing that opens an editor', () => {
   expect(ofYaml(inputsOf(Object.keys(outputs)))).not.toEqual([])
-  expect(ofYaml([...loadedWith(LOOK), ...loadedWith(BOARD)])).toEqual([])
+  expect(ofYaml(loadedWith(LOOK))).toEqual([])
   expect(ofEditor(inputsOf(Object.keys(outputs)))).not.toEqual([])
-  expect(ofEditor([...loadedWith(LOOK), ...loadedWith(BOARD)])).toEqual([])
+  expect(ofEditor(loadedWith(LOOK))).toEqual([])
 })
 
 test('asking the session that runs for something, and looking at the queue, load no settings', () => {

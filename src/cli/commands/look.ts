@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import { findSession, latestSession, newestSessions } from '../../app/find.ts'
 import { redactorOfProject } from '../../app/secrets/redactor.ts'
+import { boardPlaceOf, readTaskBoard } from '../../app/watch/task-watch.ts'
 import { placesOf } from '../../app/world.ts'
 import { UserError } from '../../base/errors.ts'
 import type { Redactor } from '../../base/redactor.ts'
@@ -278,8 +279,6 @@ async function taskBoardOf(
   isRunning: boolean,
   redactor: Redactor,
 ): Promise<TaskBoard | null> {
-  // Loaded only where there is a session.
-  const { boardPlaceOf, readTaskBoard } = await import('../../app/watch/task-watch.ts')
   const place = boardPlaceOf(records, state.id, redactor, () => state)
   return boardNow(await readTaskBoard(place, isRunning ? 'all' : 'tasks'), state)
 }
