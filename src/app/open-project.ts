@@ -4,14 +4,9 @@ import type { PromptTerms } from '../core/contracts/queue.ts'
 import type { Reply } from '../core/contracts/reply.ts'
 import type { TemplateKind, TemplateKinds } from '../core/contracts/template.ts'
 import type { EndedBy } from '../core/events/outcome.ts'
-import { sessionStatusOf } from '../core/state/state.ts'
-import { lockOfSession } from '../records/journal.ts'
 import { openQueue } from '../records/queue.ts'
 import { openRecords, type Records } from '../records/records.ts'
-import { askWhoRuns } from '../records/run-lock.ts'
 import type { ReportData } from '../report/report-data.ts'
-import { askRun } from './commands.ts'
-import { findSession, latestSession, readableState } from './find.ts'
 import type {
   Ask,
   EndedSession,
@@ -87,14 +82,13 @@ export class OpenProject implements Project {
 
   async ask(ask: Ask): Promise<Reply | null> {
     if ('text' in ask && ask.text !== undefined) checked(ask.text)
+    const { askRun } = await import('./commands.ts')
     return await askRun(this.#world, this.records, ask)
   }
 
   async *watch(session: string | null = null, options: { signal?: AbortSignal } = {}): AsyncGenerator<WatchUpdate> {
-    const [{ followSession }, id] = await Promise.all([
-      import('./watch/feed.ts'),
-      findSession(this.records, session, () => {}, 'counted'),
-    ])
+    const [{ followSession }, { findSession }] = await Promise.all([import('./watch/feed.ts'), import('./find.ts')])
+    const id = await findSession(this.records, session, () => {}, 'counted')
     const { platform, pid, clock } = this.#world
     const signal = this.#until(options.signal)
     yield* followSession({ records: this.records, id, platform, pid, clock, signal, onProblem: () => {} })
@@ -107,6 +101,11 @@ export class OpenProject implements Project {
   /** As `report`. @param onProblem told a sentence of each thing that cannot be read */
   async reportOf(session: string | null, onProblem: (problem: string) => void): Promise<ReportData> {
     const { records } = this
+    const [{ findSession }, { lockOfSession }, { askWhoRuns }] = await Promise.all([
+      import('./find.ts'),
+      import('../records/journal.ts'),
+      import('../records/run-lock.ts'),
+    ])
     const id = await findSession(records, session, onProblem)
     // Before the journal: a session that ends while it is read must not look cut off.
     const runner = await askWhoRuns(await lockOfSession(records, id), this.#world.platform, onProblem)
@@ -246,6 +245,11 @@ async function refuseCostWithoutPrices({ directory }: Records, world: World): Pr
 /** Refuses terms that the run which works here just now would refuse, too, when their turn comes. */
 async function refuseBeyondRunning(records: Records, platform: NodeJS.Platform, terms: PromptTerms): Promise<void> {
   if (terms.limits === undefined) return
+  const [{ latestSession, readableState }, { sessionStatusOf }, { askWhoRuns }] = await Promise.all([
+    import('./find.ts'),
+    import('../core/state/state.ts'),
+    import('../records/run-lock.ts'),
+  ])
   const runner = await askWhoRuns(records.lock, platform, () => {})
   const id = runner === null ? null : await latestSession(records, () => {})
   const state = id === null ? null : await readableState(records, id)

@@ -64,6 +64,12 @@ test('asking the session that runs for something, and looking at the queue, load
   expect(ofSettings(loadedWith(ASK))).toEqual([])
 })
 
+test('looking at the queue, and adding to it, load nothing that reads journals', () => {
+  const ofJournals = (inputs: readonly string[]) => inputs.filter(each => each === 'src/records/journal.ts')
+  expect(ofJournals(loadedWith(LOOK))).not.toEqual([])
+  expect(ofJournals(loadedWith(ASK))).toEqual([])
+})
+
 test('status, list and the queue do not open standard input, which they have no use for', async () => {
   await using place = await makePlace('')
   const opened = new Set<string>()

@@ -1,4 +1,3 @@
-import { findSession } from '../../app/find.ts'
 import type { RunOptions } from '../../app/library.ts'
 import { OpenProject } from '../../app/open-project.ts'
 import { UserError } from '../../base/errors.ts'
@@ -42,7 +41,8 @@ export async function queueAdd(context: CliContext, words: readonly string[], fl
   const { queue, directory, records } = await openHere(context, flags)
   const text = words.length > 0 ? await readText(context, words.join(' ')) : await textOfSpecification()
   const hasLimits = rounds !== undefined || timeMs !== undefined || tokens !== undefined || cost !== undefined
-  const follows = followUp === undefined ? undefined : await findSession(records, followUp)
+  const follows =
+    followUp === undefined ? undefined : await (await import('../../app/find.ts')).findSession(records, followUp)
   const terms = { template, gates, follows, limits: hasLimits ? { rounds, timeMs, tokens, cost } : undefined }
   const queued = await queue.add(text, terms)
   context.stdout.write(`Queued as ${queued.id}${inBrackets(queued)}: ${oneLine(text, 80)}\n`)
