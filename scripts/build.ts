@@ -126,6 +126,7 @@ const LOADED_TOGETHER = {
   help: ['src/cli/entry.ts'],
   look: [...OF_EVERY_COMMAND, 'src/cli/commands/look.ts'],
   queueAdd: [...OF_EVERY_COMMAND, 'src/cli/commands/ask.ts', 'src/cli/run-options.ts'],
+  stop: [...OF_EVERY_COMMAND, 'src/cli/commands/ask.ts', 'src/app/commands.ts'],
   flow: [...OF_EVERY_COMMAND, 'src/cli/commands/flow/look.ts'],
   team: [...OF_EVERY_COMMAND, 'src/cli/commands/team/look.ts'],
   run: OF_A_RUN,
