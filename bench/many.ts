@@ -34,12 +34,12 @@ export async function tasks(): Promise<Figure[]> {
   ]
 }
 
-/** The median gap of rounds each of which has one more of so many tasks done. */
+/** The median gap of rounds each of which has one more of so many tasks done, and writes something else into the first. */
 async function gapWithTasks(count: number): Promise<number> {
   await using place = await makePlace('')
   const stamps = join(place.root, 'stamps')
   const work = `
-    const tasks = Array.from({ length: ${count} }, (_, n) => ({ id: 'T' + (n + 1), name: 'Part ' + n + ' of the work', details: 'What is to be done in part ' + n + ', in a sentence or two, as a planner writes it.', acceptanceCriteria: 'npm test -- part-' + n + ' passes', phase: 'Building', done: n < round - 1 && n > 0 }))
+    const tasks = Array.from({ length: ${count} }, (_, n) => ({ id: 'T' + (n + 1), name: 'Part ' + n + ' of the work', details: 'What is to be done in part ' + n + ', in a sentence or two, as a planner writes it.' + (n > 0 ? '' : ' Round ' + round + ' has come.'), acceptanceCriteria: 'npm test -- part-' + n + ' passes', phase: 'Building', done: n < round - 1 && n > 0 }))
     writeFileSync(memory('tasks.json'), JSON.stringify({ tasks }, null, 2))`
   const turn = STAMPED_TURN({ stamps, rounds: TASK_ROUNDS, gitStatus: false, work })
   const peer = await writePeer(place.root, ANSWER_VERSION + MEMORY + turn)
