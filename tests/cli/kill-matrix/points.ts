@@ -80,8 +80,8 @@ export const quietChains: readonly Chain[] = [
 export const writingChains: readonly Chain[] = [
   ['ls-files', 'diff-files', 'update-index', 'write-tree'].map(git => ({ victim: 'codemachine', git, n: 1 })),
   [
-    { victim: 'both', git: 'diff-files', n: 2 },
     { victim: 'both', git: 'diff-tree', n: 1 },
+    { victim: 'both', git: 'diff-files', n: 2 },
   ],
   // The names of savepoints.
   ['/000', '/001', '/001'].map((file, at) => ({ victim: at === 1 ? 'both' : 'codemachine', file, n: 1 })),
