@@ -160,14 +160,7 @@ export async function openRun(
   const { agents, remarks: ofAgents } = await atStart(false)
   remarks.push(...ofAgents)
   const commands = opened.use(openSandboxCommands(codexOptions))
-  const setup: EngineSetup = {
-    ...codexOptions,
-    providers: providers.byName,
-    silenceMs: settings.silenceMinutes * 60_000,
-    commandMs: settings.commandMinutes * 60_000,
-    networkMs: networkLimit(settings.maxWait),
-  }
-  const engines = await openEngines(world, setup)
+  const engines = await openEngines(world, { ...codexOptions, providers: providers.byName, ...timesOf(settings) })
   opened.defer(() => engines.close())
   if (begins !== null) warmFor(engines, records.templates.get(begins.template ?? USUAL_TEMPLATE))
   const fingerprints = await looking
@@ -219,6 +212,15 @@ function once<T>(make: () => T): () => T {
 /** Has codex come up for a session of this template, unless it may have steps enough before its first round. */
 export function warmFor(engines: Engines, kind: TemplateKind | undefined): void {
   if (kind?.hasOwnCommand !== true) engines.warm()
+}
+
+/** How long a round may be silent, run a command, and be without a network, ms. */
+function timesOf(settings: Settings): Pick<EngineSetup, 'silenceMs' | 'commandMs' | 'networkMs'> {
+  return {
+    silenceMs: settings.silenceMinutes * 60_000,
+    commandMs: settings.commandMinutes * 60_000,
+    networkMs: networkLimit(settings.maxWait),
+  }
 }
 
 /** The engines of a run: all kinds that there are. */
