@@ -141,9 +141,10 @@ export async function openRun(
   const remark = (text: string) => void remarks.push(text)
   const { repository } = opened.use(await holdWorkDirectory(world, records, remark))
   const known = { maxFileSize: loaded.settings.maxFileSize }
-  // It waits for git while the rest is made.
+  // It waits for git while the rest is made. What fails is thrown where it is waited for.
   const looking = fingerprintOptions(world, records, remark, known).then(openFingerprints)
-  opened.defer(() => looking.catch(() => {}))
+  const lookedAt = looking.catch(() => {})
+  opened.defer(() => lookedAt)
   const writable = writableGit(records.directory, repository)
   const traces = opened.use(await openSandboxTraces(sharedFolders(records.directory, writable), records.traces))
   const capabilities = capabilitiesOf(codex.binary.version)

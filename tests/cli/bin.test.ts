@@ -6,6 +6,7 @@ import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
 import packageJson from '../../package.json' with { type: 'json' }
 import { codemachine } from '../support/codemachine.ts'
+import { findRealCodex } from '../support/find-real-codex.ts'
 import { makePlace } from '../support/place.ts'
 
 const BIN = fileURLToPath(new URL('../../dist/bin.js', import.meta.url))
@@ -41,6 +42,18 @@ test('in a directory that has been removed one sentence says so', async () => {
     stdout: '',
     stderr:
       'codemachine: The directory that this was typed in is not there any more; go to another one, and type it again.\n',
+  })
+})
+
+test('where git is missing one sentence says so, once', async () => {
+  const { path: codex } = await findRealCodex()
+  await using place = await makePlace('', { git: false })
+  const ended = await codemachine(place, ['--codex-bin', codex, 'x'], { env: { PATH: place.root } })
+  expect(ended).toMatchObject({
+    exitCode: 2,
+    stdout: '',
+    stderr:
+      'codemachine: git was not found on the PATH; install git (https://git-scm.com), or put its folder on the PATH.\n',
   })
 })
 
