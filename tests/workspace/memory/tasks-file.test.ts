@@ -27,6 +27,10 @@ describe('a tasks.json', () => {
     })
   })
 
+  test('may have a text of millions of line feeds', () => {
+    expect(problem(file({ ...task('T1'), details: '\n'.repeat(5_000_000) }))).toBe('no problem')
+  })
+
   test('may have no tasks, a byte order mark and unknown fields', () => {
     expect(parseTasksFile('\uFEFF{ "version": 2, "tasks": [] }\n')).toEqual({ ok: true, value: [] })
   })
