@@ -114,7 +114,7 @@ export class SavepointWriter extends SavepointStore implements AsyncDisposable {
       return await this.#writing(() => this.#keepOrBeginAnew(what))
     } catch (error) {
       if (!(error instanceof GitError || error instanceof GitBlocked)) throw error
-      const why = messageOf(error).split('\n').at(-1)?.slice(-MOST_REASON_CHARS) ?? ''
+      const why = (error instanceof GitError ? error.reason : messageOf(error)).slice(-MOST_REASON_CHARS)
       this.#warn(`There is no savepoint of round ${what.round}, for git failed: ${why}`)
       // Borrowed objects are missing or forged: the next fingerprint must do without them.
       this.#fingerprints.readAgain(error)

@@ -142,6 +142,14 @@ describe('a savepoint', () => {
     expect([own('show', `${made}:a`), own('show', `${made}:deep/er/b`)]).toEqual(['2', 'b'])
   })
 
+  it('that git cannot make is said with the reason of git alone, not with its command', async () => {
+    await open()
+    await prints.take()
+    const gone = '0123456789'.repeat(4)
+    expect(await savepoints.keep({ session, round: 2, tree: gone, at: 1_000_000 })).toBe(null)
+    expect(warnings).toEqual([`There is no savepoint of round 2, for git failed: fatal: bad object ${gone}`])
+  })
+
   it('takes no part of what an agent has put into the repository under the hash of another content', async () => {
     repository(work)
     write('a', 'honest')
