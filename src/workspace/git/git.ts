@@ -22,13 +22,13 @@ export interface GitResult {
 /** Thrown by `runGitOrThrow`, or by a caller of `runGit`, when a git command that has to succeed fails. */
 export class GitError extends Error {
   override readonly name = 'GitError'
-  /** The last line that git wrote, which is its reason. */
+  /** The last line that git wrote, which is its reason; the whole message where it wrote none. */
   readonly reason: string
 
   constructor(args: readonly string[], { stderr }: GitResult) {
     const said = stderr.trim()
     super(`git ${args.join(' ')} failed: ${said.slice(0, 2000)}`)
-    this.reason = said.split('\n').at(-1) ?? ''
+    this.reason = said.split('\n').at(-1) || this.message
   }
 }
 

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { chmod, mkdir, mkdtemp, realpath, rm, symlink, writeFile } from 'node:fs/promises'
 import { delimiter, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { findGit } from '../../../src/workspace/git/git.ts'
+import { findGit, runGitOrThrow } from '../../../src/workspace/git/git.ts'
 import { isWindows, unless } from '../../support/skipped.ts'
 
 let base: string
@@ -71,3 +71,24 @@ describe.skipIf(isWindows)(
     })
   },
 )
+
+describe('the reason of a git that failed', () => {
+  const reasonOf = (...args: string[]) =>
+    runGitOrThrow({ program: 'git', directory: base, env: { PATH: process.env.PATH, LC_ALL: 'C' } }, args).then(
+      () => null,
+      (error: unknown) => error,
+    )
+
+  test('is the last line that it wrote', async () => {
+    expect(await reasonOf('cat-file', '-p', 'HEAD')).toMatchObject({
+      reason: expect.stringMatching(/^fatal: not a git repository [^\n]*$/),
+    })
+  })
+
+  test('is that it failed, where it wrote nothing', async () => {
+    git('init', '-q', '-b', 'main')
+    expect(await reasonOf('rev-parse', '--verify', '--quiet', 'gone')).toMatchObject({
+      reason: 'git rev-parse --verify --quiet gone failed: ',
+    })
+  })
+})
