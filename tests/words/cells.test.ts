@@ -3,7 +3,7 @@ import stringWidth from 'string-width'
 import { describe, expect, test } from 'vitest'
 import { cutLine, padLine, widthOf, wrapLine } from '../../src/words/cells.ts'
 import { safeText } from '../../src/words/safe-text.ts'
-import { cpuMs } from '../support/cpu-time.ts'
+import { cpuMs, timesSlower } from '../support/cpu-time.ts'
 import { dark, expectFitting, seen, wildMarkdown } from '../tui/blocks/terminal-lines.ts'
 
 const line = wildMarkdown.map(text => safeText(text).replaceAll('\n', ' '))
@@ -80,5 +80,5 @@ test.each(['x', 'word ', '日本語', '👩‍👩‍👧', 'e\u0301', dark.pain
   expect(widthOf(cutLine(text, 80))).toBeLessThanOrEqual(80)
   expect(wrapLine(text, 80).length).toBeGreaterThan(0)
   // A bound against what grows with the text; what it takes is far less.
-  expect(cpuMs() - start).toBeLessThan(6000)
+  expect(cpuMs() - start).toBeLessThan(6000 * timesSlower())
 })
