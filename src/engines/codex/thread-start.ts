@@ -279,13 +279,10 @@ export async function askAppServer<T>(
     return { answer: await converse((method, params) => rpc.request(method, params, leftMs())) }
   } catch (error) {
     if (!(error instanceof RequestFailure)) throw error
-    if (signal.aborted || error.cause === 'deadline') return { why: messageOf(error) }
-    if (error.cause === 'answered') {
-      if (!UNWRITTEN.test(error.message)) return { why: messageOf(error) }
-      // It has ended, and that is not known yet.
-      return because(await server.close())
-    }
-    return because(await server.exit)
+    if (signal.aborted || error.cause !== 'closed') return { why: messageOf(error) }
+    // That it has ended need not be known yet.
+    const exit = await server.close()
+    return { why: describeExit(exit), exit }
   } finally {
     signal.removeEventListener('abort', leave)
     rpc.dispose()
@@ -293,11 +290,5 @@ export async function askAppServer<T>(
   }
 }
 
-function because(exit: AppServerExit): { why: string; exit: AppServerExit } {
-  return { why: describeExit(exit), exit }
-}
-
 const ANSWER_MS = 10_000
 const END_MS = 300
-/** What Node says of a pipe that nobody reads any more. */
-const UNWRITTEN = /\b(EPIPE|ECONNRESET|EOF|ERR_STREAM_\w+)\b|after end|stream was destroyed/

@@ -5,6 +5,7 @@ import {
   createMessageConnection,
   type DataCallback,
   type Disposable,
+  ErrorCodes,
   Message,
   NullLogger,
   ResponseError,
@@ -67,8 +68,9 @@ export function openRpc(stdout: Readable, stdin: Writable, clock: Clock, handler
       // Codex refuses `null` where a method takes nothing, which is what `undefined` would be sent as.
       return await (params === undefined ? connection.sendRequest(method) : connection.sendRequest(method, params))
     } catch (error) {
-      // What is pending when the connection is disposed is rejected as if codex had answered.
-      const isAnswer = error instanceof ResponseError && !disposed.signal.aborted
+      // What cannot be written, and what is pending when the connection is disposed, is rejected as if codex had answered.
+      const isAnswer =
+        error instanceof ResponseError && error.code !== ErrorCodes.MessageWriteError && !disposed.signal.aborted
       throw isAnswer ? new RequestFailure(method, 'answered', error.message) : closed(method)
     }
   }

@@ -109,6 +109,17 @@ test('a turn tells which model works, as far as this version of codex says it', 
 describe('a codex that dies ends the round, with its last words', () => {
   test.each([
     ['at once', `process.stderr.write('no home\\n'); process.exit(1)`, 'config', /no home/],
+    [
+      'and closes its end of the pipe before',
+      `on.initialize = async id => {
+         const { closeSync } = await import('node:fs')
+         closeSync(0)
+         send({ id, result: { userAgent: 'peer/0.169.0' } })
+         setTimeout(() => process.stderr.write('no home\\n', () => process.exit(1)), 100)
+       }`,
+      'config',
+      /no home/,
+    ],
     ['at initialize', `on.initialize = () => process.exit(101)`, 'crashed', /exit code 101/],
     ['at thread/start', `on['thread/start'] = () => process.kill(process.pid, 'SIGKILL')`, 'crashed', /SIGKILL/],
     ['at turn/start', `on['turn/start'] = () => process.kill(process.pid, 'SIGSEGV')`, 'crashed', /SIGSEGV/],
