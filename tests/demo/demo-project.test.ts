@@ -45,7 +45,7 @@ beforeAll(async () => {
     await using codex = await startCodex(model, { directory })
     rounds = [...rounds, await playRound(codex, place)]
   }
-}, 60_000)
+})
 
 afterAll(() => rm(root, { recursive: true, force: true }))
 

@@ -40,21 +40,36 @@ const CHAINS: readonly (readonly [string, readonly KillPoint[]])[] = [
   ],
 ]
 
+/** A session that is begun up to twenty times takes most of a minute on an idle machine. */
+const CHAIN_MS = 300_000
+
 describe('a change that is killed, and resumed, comes to the same end', () => {
-  test.each(CHAINS)('%s', async (_, points) => {
-    await surviveChange(points)
-  })
+  test.each(CHAINS)(
+    '%s',
+    async (_, points) => {
+      await surviveChange(points)
+    },
+    CHAIN_MS,
+  )
 })
 
 const REVIEW = ['user-review', 'manual-review'].map(state => `REVIEWING_PLAN.${state}`)
 
 describe('a change whose plan a person accepts, and that is killed, comes to the same end', () => {
-  test('where it is killed while the plan is reviewed', async () => {
-    await surviveChange([...through(REVIEW), ...thrice('decision-asked')], { manual: true })
-  })
+  test(
+    'where it is killed while the plan is reviewed',
+    async () => {
+      await surviveChange([...through(REVIEW), ...thrice('decision-asked')], { manual: true })
+    },
+    CHAIN_MS,
+  )
 
-  test('where it is killed when the plan is accepted', async () => {
-    const accepted = through(['REVIEWING_PLAN.accepted'])
-    await surviveChange([...thrice('decision-made'), ...accepted, ...thrice('gates-added')], { manual: true })
-  })
+  test(
+    'where it is killed when the plan is accepted',
+    async () => {
+      const accepted = through(['REVIEWING_PLAN.accepted'])
+      await surviveChange([...thrice('decision-made'), ...accepted, ...thrice('gates-added')], { manual: true })
+    },
+    CHAIN_MS,
+  )
 })
