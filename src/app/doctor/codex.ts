@@ -104,7 +104,7 @@ async function converse(
     await shakeHands(rpc, { codemachineVersion: version, requestMs: INITIALIZE_MS })
   } catch (error) {
     if (!(error instanceof RequestFailure)) throw error
-    return { failure: error.cause === 'closed' ? describeExit(await server.exit) : error.message }
+    return { failure: error.cause === 'closed' ? describeExit(await server.close()) : error.message }
   }
   const [thread, account, sandbox] = await Promise.all([
     ask('thread/start', threadStart),
