@@ -115,6 +115,7 @@ describe('a codex that dies ends the round, with its last words', () => {
          const { closeSync } = await import('node:fs')
          closeSync(0)
          send({ id, result: { userAgent: 'peer/0.169.0' } })
+         // It lives until the next request could not be written.
          setTimeout(() => process.stderr.write('no home\\n', () => process.exit(1)), 100)
        }`,
       'config',
