@@ -208,11 +208,6 @@ export function problemOfSecretAnswer(
     : null
 }
 
-/** Whether a decision says so much that it is told where it is asked, and not in a line of what happened. */
-export function isToldWhereAsked({ body, at, until }: { body: string; at: string; until: string }): boolean {
-  return body.trim() !== '' && Date.parse(until) > Date.parse(at)
-}
-
 /** What a decision is about, what can be chosen, and until when; nothing where a line of what happened has said it. */
 async function linesAbout(context: CliContext, decision: OpenDecision): Promise<string[]> {
   if (decision.body.trim() === '') return []

@@ -1,17 +1,12 @@
 import type { Writable } from 'node:stream'
-import { styleText } from 'node:util'
 import type { RunObserver } from '../app/work-through.ts'
-import { Interrupted, unreachable } from '../base/errors.ts'
+import { Interrupted } from '../base/errors.ts'
 import type { View } from '../core/events/events.ts'
-import type { SessionState } from '../core/state/state.ts'
 import type { CliContext, Display } from '../tui/cli-context.ts'
+import { paintTone, plainView } from '../tui/plain-view.ts'
 import { howToGoOn } from '../words/commands.ts'
-import { describeEvent } from '../words/event.ts'
-import { type Description, describe, type Tone } from '../words/names.ts'
-import { Countdown, formatTime } from '../words/numbers.ts'
-import { waitEndOf } from '../words/outcome.ts'
 import { oneLine } from '../words/safe-text.ts'
-import { columnsOf, DecisionPrompt, isToldWhereAsked } from './decision-prompt.ts'
+import { columnsOf, DecisionPrompt } from './decision-prompt.ts'
 import { type RunFlags, wantsColour } from './flags.ts'
 
 /** Writes each event as one line of JSON, the very line that the journal holds. `write` gets whole lines. */
@@ -20,80 +15,6 @@ export function jsonView(write: (text: string) => void): View {
     event: event => write(`${JSON.stringify(event)}\n`),
     live() {},
   }
-}
-
-const CONTINUATION = ' '.repeat('22:41:07  '.length)
-
-/**
- * Writes a line for each thing that happened, for a person who reads a log: local time, what, how long, how many
- * tokens. What belongs to a thing follows on indented lines. A wait is counted down, a line every 15 minutes. `write`
- * gets whole lines, with their newline. `asks`: what is to be decided is said where it is asked, and here only its title.
- */
-export function plainView(
-  write: (text: string) => void,
-  { colour, asks = false }: { colour: boolean; asks?: boolean },
-): View {
-  let countdown: Countdown | null = null
-  const paint = (text: string, tone: Tone) => (colour ? paintTone(text, tone) : text)
-  const say = (at: number, { text, more, tone, moreTone = tone }: Description) => {
-    const time = paint(formatTime(at), 'quiet')
-    const lines = [`${time}  ${paint(text, tone)}`, ...more.map(line => `${CONTINUATION}${paint(line, moreTone)}`)]
-    write(`${lines.map(line => line.trimEnd()).join('\n')}\n`)
-  }
-  return {
-    event(event, state) {
-      const at = Date.parse(event.at)
-      countdown = countdownOf(state, countdown, at)
-      const description = describeEvent(event, state)
-      if (description === null) return
-      const isAskedBelow = asks && event.type === 'decision-asked' && isToldWhereAsked(event)
-      say(at, isAskedBelow ? { ...description, more: [] } : description)
-    },
-    live(event) {
-      switch (event.type) {
-        case 'still-waiting': {
-          const text = countdown?.tick(event.leftMs)
-          if (countdown && text) say(countdown.until - event.leftMs, describe(text, 'quiet'))
-          break
-        }
-        // Comes again, whole, as `item-completed`.
-        case 'item-started':
-        case 'text-delta':
-        case 'output-delta':
-          break
-        default:
-          unreachable(event)
-      }
-    },
-  }
-}
-
-/** The countdown after an event at the time `at`: the same one as long as it is the same wait. */
-function countdownOf(state: SessionState, countdown: Countdown | null, at: number): Countdown | null {
-  const end = waitEndOf(state) ?? defaultAt(state)
-  if (end === null) return null
-  return end === countdown?.until ? countdown : new Countdown(end, end - at)
-}
-
-/** When what waits for a person goes on by itself: Unix time, ms; null if it does not. */
-function defaultAt({ decision, ended, holdEnd }: SessionState): number | null {
-  if (holdEnd !== null) return holdEnd.how === 'goes-on' ? holdEnd.at : null
-  return decision === null || decision.default === null || ended !== null ? null : decision.until
-}
-
-const COLOURS: Readonly<Record<Tone, Parameters<typeof styleText>[0] | null>> = {
-  plain: null,
-  quiet: 'dim',
-  strong: 'bold',
-  good: 'green',
-  warning: 'yellow',
-  bad: 'red',
-}
-
-/** A text in the colour of its tone, for lines that are written to a terminal. */
-export function paintTone(text: string, tone: Tone): string {
-  const style = COLOURS[tone]
-  return style === null || text === '' ? text : styleText(style, text, { validateStream: false })
 }
 
 /**

@@ -1,10 +1,10 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { plainView } from '../../src/cli/output.ts'
 import type { SessionEvent } from '../../src/core/events/events.ts'
 import type { Item } from '../../src/core/events/items.ts'
 import type { SessionOutcome } from '../../src/core/events/outcome.ts'
 import { emptyState } from '../../src/core/state/state.ts'
+import { plainView } from '../../src/tui/plain-view.ts'
 import { fold } from '../support/session-events.ts'
 import { hostileText } from '../tui/hostile-text.ts'
 import {

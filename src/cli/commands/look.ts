@@ -32,6 +32,7 @@ import { openQueue } from '../../records/queue.ts'
 import { openRecords, type Records } from '../../records/records.ts'
 import { askWhoRuns, type LockHolder } from '../../records/run-lock.ts'
 import type { CliContext } from '../../tui/cli-context.ts'
+import { plainView } from '../../tui/plain-view.ts'
 import { describeEvent } from '../../words/event.ts'
 import { formatCount, formatDayAndTime, formatDuration, formatTokens } from '../../words/numbers.ts'
 import { activityOf, describeOutcome } from '../../words/outcome.ts'
@@ -47,7 +48,7 @@ import {
 } from '../../words/status.ts'
 import { workReport } from '../../words/work.ts'
 import { type DirectoryFlags, directoryOf, type LookFlags, wantsColour, wantsScreen } from '../flags.ts'
-import { inColumns, jsonView, PacedOutput, plainView } from '../output.ts'
+import { inColumns, jsonView, PacedOutput } from '../output.ts'
 
 const GOAL_CHARS = 80
 

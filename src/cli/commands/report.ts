@@ -10,8 +10,9 @@ import type { ReportData } from '../../report/report-data.ts'
 import { type CommandContext, commandsHere } from '../../report/words.ts'
 import { jsonOf, pageOf, pagePath, writePage } from '../../report/write.ts'
 import type { CliContext } from '../../tui/cli-context.ts'
+import { paintTone } from '../../tui/plain-view.ts'
 import { directoryOf, type LookFlags, wantsColour } from '../flags.ts'
-import { openInBrowser, paintTone, warnOn } from '../output.ts'
+import { openInBrowser, warnOn } from '../output.ts'
 
 export interface ReportFlags extends LookFlags {
   html?: true

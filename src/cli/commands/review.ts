@@ -13,12 +13,12 @@ import type { RoundClass, RoundOutcome } from '../../core/events/outcome.ts'
 import type { ReviewAnswer } from '../../core/rules/review.ts'
 import { openRecords } from '../../records/records.ts'
 import type { CliContext } from '../../tui/cli-context.ts'
+import { plainView } from '../../tui/plain-view.ts'
 import { wordsForCause } from '../../words/names.ts'
 import { formatCount } from '../../words/numbers.ts'
 import { findingLines } from '../../words/proof.ts'
 import { oneLine, safeText } from '../../words/safe-text.ts'
 import { type DirectoryFlags, directoryOf, readText } from '../flags.ts'
-import { plainView } from '../output.ts'
 import { listenersOn, runOptionsOf } from '../run-options.ts'
 
 /** What a reviewer answered, as `codemachine review` prints it. */

@@ -4,7 +4,6 @@ import { expect, test } from 'vitest'
 import { runMock } from '../../../src/app/flow/mock-run.ts'
 import type { EndReport } from '../../../src/app/reports.ts'
 import type { RunObserver } from '../../../src/app/work-through.ts'
-import { plainView } from '../../../src/cli/output.ts'
 import type { Recorded } from '../../../src/core/events/events.ts'
 import {
   type AgentWork,
@@ -19,6 +18,7 @@ import { processWorld } from '../../../src/index.ts'
 import { openRecords } from '../../../src/records/records.ts'
 import { takeRunLock } from '../../../src/records/run-lock.ts'
 import { OWN_TEMPLATES } from '../../../src/templates/registry.ts'
+import { plainView } from '../../../src/tui/plain-view.ts'
 import { endAfterEach } from '../../engines/codex/end-after-each.ts'
 import { makePlace, type TestPlace } from '../../support/place.ts'
 

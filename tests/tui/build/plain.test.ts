@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import { plainView } from '../../../src/cli/output.ts'
 import type { SessionEvent } from '../../../src/core/events/events.ts'
 import { emptyState } from '../../../src/core/state/state.ts'
+import { plainView } from '../../../src/tui/plain-view.ts'
 import { fold } from '../../support/session-events.ts'
 import { recorded, sampleEvents } from '../samples.ts'
 import { created, instanceOf, leading, planAccepted, planned, shown, starts } from './night.ts'
