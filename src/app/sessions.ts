@@ -147,6 +147,11 @@ export class Sessions implements AsyncDisposable {
     return handleCommand(command, this.#current, watcher => this.#watchers.watched(watcher))
   }
 
+  /** As of `Reachable`. */
+  letGo(): void {
+    this.#watchers.letGo()
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#commands?.[Symbol.asyncDispose]()
     await this.#live[Symbol.asyncDispose]()

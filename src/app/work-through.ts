@@ -25,6 +25,8 @@ export type Start = (sessions: Sessions) => Promise<EndedSession>
 /** How a person reaches the sessions of a run. */
 export interface Reachable {
   ask(command: Command): Promise<Reply>
+  /** The run goes on without the screen that it was begun on. */
+  letGo(): void
 }
 
 /** Where a run is shown. Nothing that it does may throw. */

@@ -7,7 +7,8 @@ import { configHomeOf, redactorOfEnvironment } from '../app/world.ts'
 import { systemClock } from '../base/clock.ts'
 import { describeError, UserError } from '../base/errors.ts'
 import { OWN_ENGINES } from '../engines/registry.ts'
-import type { CliContext } from '../tui/cli-context.ts'
+import type { BegunDetached, CliContext } from '../tui/cli-context.ts'
+import { DETACHED_VARIABLE } from './flags.ts'
 import { type BareContext, buildFlowProgram, buildProgram } from './program.ts'
 
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
@@ -20,13 +21,14 @@ export async function main(process: NodeJS.Process, program: CliContext['program
   const crashListeners = new Set<() => void>()
   const tellOfEnd = () => void [...crashListeners].map(listener => listener())
   let lent = 0
+  let isLetGo = false
   const endNow = (exitCode: number) => {
     tellOfEnd()
     void killStarted(process).finally(() => process.exit(exitCode))
   }
   for (const signal of SIGNALS) {
     process.on(signal, () => {
-      if (signal === 'SIGINT' ? lent > 0 : signal === 'SIGHUP' && !hasTerminal(process)) return
+      if (signal === 'SIGINT' ? lent > 0 : signal === 'SIGHUP' && (isLetGo || !hasTerminal(process))) return
       if (!ending.signal.aborted) return ending.abort(signal)
       // Of a window that is closed both its shell and the kernel tell.
       if (signal === 'SIGHUP') return
@@ -34,6 +36,7 @@ export async function main(process: NodeJS.Process, program: CliContext['program
       endNow(signal === 'SIGTERM' ? 143 : 130)
     })
   }
+  const own = ownProcess(process)
   const surroundings: Omit<BareContext, keyof Terminal> = {
     program,
     env: process.env,
@@ -65,7 +68,13 @@ export async function main(process: NodeJS.Process, program: CliContext['program
         }
       },
       endNow: () => endNow(130),
+      letGo: async farewell => {
+        isLetGo = true
+        const { letGoOfTerminal } = await import('../platform/terminal.ts')
+        await letGoOfTerminal({ ...farewell, process, clock: systemClock })
+      },
     },
+    own,
   }
   const context: BareContext = Object.assign(terminalOf(process), surroundings)
   const fail = (error: unknown) => {
@@ -85,6 +94,17 @@ export async function main(process: NodeJS.Process, program: CliContext['program
   } catch (error) {
     fail(error)
   }
+}
+
+function ownProcess(process: NodeJS.Process): CliContext['own'] {
+  const { execPath, execArgv, argv, env } = process
+  const [, script = '', ...args] = argv
+  const log = env[DETACHED_VARIABLE]
+  // What is started from here is none.
+  delete env[DETACHED_VARIABLE]
+  const letGo = () => void (process.connected && process.disconnect())
+  const tell = (begun: BegunDetached) => void process.send?.(begun, undefined, undefined, letGo)
+  return { command: [execPath, ...execArgv, script], args, detached: log === undefined ? null : { log, tell } }
 }
 
 type Terminal = Pick<BareContext, 'stdin' | 'stdout' | 'stderr' | 'helpOutput'>

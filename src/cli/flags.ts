@@ -35,7 +35,12 @@ export interface RunFlags {
   codexBin?: string
   plain?: true
   json?: true
+  /** Whether it goes on without the terminal that it was typed on. */
+  detach?: true
 }
+
+/** Names, in the environment of a runner that `--detach` has started, the file that its output goes to. */
+export const DETACHED_VARIABLE = 'CODEMACHINE_DETACHED'
 
 /** Flags of a command that looks at one work directory. */
 export interface DirectoryFlags {
@@ -97,6 +102,7 @@ export function withRunFlags(
     .option('--no-keep-awake', 'let the machine go to sleep during the run')
     .option('--plain', 'plain lines, one a thing that happened')
     .option('--json', 'events as JSON lines')
+    .option('--detach', 'go on without this terminal, which is free at once; codemachine attach shows it')
 }
 
 /** `--verify`. */

@@ -1,6 +1,7 @@
+import { statSync } from 'node:fs'
 import type { Writable } from 'node:stream'
 import type { RunObserver } from '../app/work-through.ts'
-import { Interrupted } from '../base/errors.ts'
+import { Interrupted, messageOf } from '../base/errors.ts'
 import type { View } from '../core/events/events.ts'
 import type { CliContext, Display } from '../tui/cli-context.ts'
 import { paintTone, plainView } from '../tui/plain-view.ts'
@@ -135,6 +136,27 @@ export async function askEach(
   return answers
 }
 
+/** Asks which of the numbered lines before it is meant; null: none. Throws `Interrupted` if the program is asked to end. */
+export async function askWhich({ stdin, stdout, signal }: CliContext, most: number): Promise<number | null> {
+  const { createInterface } = await import('node:readline')
+  const lines = createInterface({ input: stdin, terminal: false, signal })
+  const ask = () => stdout.write(`Which one? [1-${most}, Enter for none] `)
+  ask()
+  try {
+    for await (const line of lines) {
+      const typed = line.trim()
+      if (typed === '') return null
+      if (/^\d+$/.test(typed) && Number(typed) >= 1 && Number(typed) <= most) return Number(typed)
+      ask()
+    }
+  } finally {
+    lines.close()
+  }
+  stdout.write('\n')
+  if (signal.aborted) throw new Interrupted(signal.reason)
+  return null
+}
+
 function bothViews(one: View, other: View): View {
   return {
     event(event, state) {
@@ -148,11 +170,29 @@ function bothViews(one: View, other: View): View {
   }
 }
 
+/** Tells whoever has started this runner of its first session. */
+function announcing(context: CliContext, log: string): View {
+  let isTold = false
+  const onProblem = warnOn(context)
+  return {
+    event({ session }, { directory }) {
+      if (isTold) return
+      isTold = true
+      const said = statSync(log, { throwIfNoEntry: false })?.size ?? 0
+      void import('./commands/detach.ts')
+        .then(({ announce }) => announce(context, { session, directory, log, said }))
+        .catch(error => onProblem(messageOf(error)))
+    },
+    live() {},
+  }
+}
+
 /** The lines of stdout, as the flags say. */
 function displayOn(context: CliContext, flags: RunFlags): Display {
   const { stdin, stdout, stderr } = context
-  const canAsk = !flags.json && stdin.isTTY === true && stdout.isTTY === true
-  const prompt = canAsk ? new DecisionPrompt(context) : null
+  const { detached } = context.own
+  const isAsked = !flags.json && stdin.isTTY === true && stdout.isTTY === true
+  const prompt = isAsked ? new DecisionPrompt(context) : null
   const write = (text: string) => {
     prompt?.endLine()
     stdout.write(text)
@@ -160,9 +200,11 @@ function displayOn(context: CliContext, flags: RunFlags): Display {
   stdout.once('error', () => {
     stderr.write('Nobody reads the output any more. The work goes on; codemachine logs -f follows it.\n')
   })
-  const view = flags.json ? jsonView(write) : plainView(write, { colour: wantsColour(context), asks: prompt !== null })
+  const lines = flags.json ? jsonView(write) : plainView(write, { colour: wantsColour(context), asks: prompt !== null })
+  const view = detached === null ? lines : bothViews(announcing(context, detached.log), lines)
   return {
-    canAsk,
+    // Who has let it go can attach to it.
+    canAsk: isAsked || detached !== null,
     view: prompt === null ? view : bothViews(view, prompt),
     say: text => void (flags.json ? stderr.write(`${text}\n`) : write(`${text}\n`)),
     card(lines) {

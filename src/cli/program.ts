@@ -103,6 +103,10 @@ export function buildProgram(
     const [alone] = [...(flags.stream ? ['--stream'] : []), ...(flags.path ? ['--path'] : [])]
     if (alone !== undefined) throw new UserError(`${alone} means something only with --agent <name>.`)
     refuseMistypedCommand(words, program)
+    if (startsRunner(context, flags)) {
+      const { detach } = await import('./commands/detach.ts')
+      return ended(await detach(await withTemplates(context), flags))
+    }
     const { run } = await withSmallHeap(() => import('./commands/run.ts'))
     ended(await run(await withTemplates(context), words.length === 0 ? null : words.join(' '), flags))
   })
@@ -176,10 +180,20 @@ function bareProgram(context: BareContext): Command {
 function doesIn(bare: BareContext, ended: (exitCode: number) => void): Does {
   return load =>
     async (...typed) => {
+      const flags = typed.at(-2) as RunFlags | undefined
+      if (startsRunner(bare, flags)) {
+        const { detach } = await import('./commands/detach.ts')
+        return ended(await detach(await withTemplates(bare), flags, (typed.at(-1) as Command).name()))
+      }
       const [command, context] = await Promise.all([load(), withTemplates(bare)])
       // The last that was typed is the command itself.
       ended(await command(context, ...(typed.slice(0, -1) as never[])))
     }
+}
+
+/** Whether what was typed is done by a runner of its own, which this process only starts. */
+function startsRunner({ own }: BareContext, flags: RunFlags | undefined): flags is RunFlags {
+  return flags?.detach === true && own.detached === null
 }
 
 /** With the templates of codemachine itself where none are given: what they do is loaded once a command has been read. */
@@ -244,6 +258,10 @@ function addLooking(program: Command, does: Does): void {
     .description('watch a session that runs elsewhere, as it happens')
     .argument('[session]', 'the session; without it, the one that runs, or else the newest')
     .action(does(async () => (await withSmallHeap(look)).watch))
+  withDirectory(program.command('attach'))
+    .description('the screen, with all its keys, on a session that runs without a terminal (--detach)')
+    .argument('[session]', 'the session; without it, the one that runs here, else you are asked')
+    .action(does(async () => (await withSmallHeap(() => import('./commands/attach.ts'))).attach))
 }
 
 function addDemo(program: Command, does: Does): void {

@@ -1,4 +1,7 @@
+import { spawn } from 'node:child_process'
+import { closeSync, openSync, writeSync } from 'node:fs'
 import { lstat, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { devNull } from 'node:os'
 import { join } from 'node:path'
 import { kill, pid } from 'node:process'
 import type { Result } from 'execa'
@@ -204,3 +207,69 @@ export async function suspendSelf({ platform, clock, signals }: SuspendOptions):
     return isHeard
   }
 }
+
+export interface LetGoOptions {
+  process: Pick<NodeJS.Process, 'once' | 'off' | 'stdin' | 'platform' | 'pid'>
+  /** Written to the terminal before the shell has it back: whole lines. */
+  lines: string
+  /** The same where no shell takes it. */
+  withoutShell: string
+  /** The file that stdout and stderr are from then on; absolute. */
+  log: string
+  clock: Clock
+}
+
+/**
+ * Gives the terminal back to the shell that waits for this process, which goes on in the background, its streams on a file.
+ * The shell waits for a process that ends or is stopped, so the whole group is stopped, as by Ctrl-Z, and continued by
+ * another process once the shell has the terminal. Where there is no job control (`suspendSelf`) it goes on all the same, and
+ * the terminal stays as it is until somebody closes it.
+ */
+export async function letGoOfTerminal({ process, lines, withoutShell, log, clock }: LetGoOptions): Promise<void> {
+  process.stdin.destroy()
+  writeSync(1, lines)
+  if (!(await stoppedAndContinued(process, clock))) writeSync(1, withoutShell)
+  for (const [fd, path, flags] of [
+    [0, devNull, 'r'],
+    [1, log, 'a'],
+    [2, log, 'a'],
+  ] as const) {
+    closeSync(fd)
+    // It gets the lowest number that is free: the one that was closed just before.
+    openSync(path, flags, 0o600)
+  }
+}
+
+async function stoppedAndContinued(process: LetGoOptions['process'], clock: Clock): Promise<boolean> {
+  const { platform } = process
+  if (platform === 'win32') return false
+  const args = ['-c', CONTINUE_WHEN_STOPPED, 'sh', String(process.pid)]
+  const waker = spawn('/bin/sh', args, { detached: true, stdio: 'ignore' })
+  const { promise, resolve } = Promise.withResolvers<boolean>()
+  waker.once('spawn', () => resolve(true))
+  waker.once('error', () => resolve(false))
+  waker.unref()
+  // Without it nothing would continue this process.
+  return (await promise) && (await suspendSelf({ platform, clock, signals: process }))
+}
+
+/**
+ * For `sh`, with a pid: continues its group once it is stopped and the terminal is another's, or after 5 s; once more a moment
+ * later, for a shell that has stopped it again. What `ps` and proc(5) say: state, group, and the group that has the terminal.
+ */
+const CONTINUE_WHEN_STOPPED = `
+look() {
+  if [ -r "/proc/$1/stat" ]; then sed 's/.*) //' "/proc/$1/stat" | cut -d ' ' -f 1,3,6
+  else ps -o stat=,pgid=,tpgid= -p "$1"; fi
+}
+pid=$1 n=0
+while [ "$n" -lt 50 ]; do
+  set -- $(look "$pid")
+  [ $# -eq 3 ] || exit 0
+  case $1 in T*) [ "$2" = "$3" ] || break ;; esac
+  sleep 0.1
+  n=$((n + 1))
+done
+kill -s CONT -- "-$2"
+sleep 1
+kill -s CONT -- "-$2"`

@@ -30,6 +30,8 @@ export interface Records {
   lock: string
   queue: string
   control: string
+  /** The output of the newest runner that works without a terminal. */
+  runLog: string
   /** What stands in the composer of the screen. */
   draft: string
   /** What the running session does just now, while somebody watches. */
@@ -109,6 +111,7 @@ function recordsIn(root: string, directory: string, templates: TemplateKinds): R
     lock: inFolder('lock'),
     queue: inFolder('queue'),
     control: inFolder('control'),
+    runLog: inFolder('run.log'),
     draft: inFolder('draft.json'),
     live: inFolder('live.json'),
     git: inFolder('git'),

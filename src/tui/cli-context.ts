@@ -18,6 +18,41 @@ export interface ScreenProcess {
   withoutInterrupt<T>(action: () => Promise<T>): Promise<T>
   /** Kills what was started, and ends the program. */
   endNow(): void
+  /**
+   * Gives the terminal back to the shell, below `lines`, and goes on without it; what the process writes from then on goes
+   * to the file `log`. Where no shell waits that could take it, `withoutShell` is said. To be called once, when nothing draws
+   * on the terminal any more.
+   */
+  letGo(farewell: { lines: string; withoutShell: string; log: string }): Promise<void>
+}
+
+/** How this process was started, and how it is started once more. */
+export interface OwnProcess {
+  /** The program and its first arguments: Node with its own flags, and the script. Absolute. */
+  command: readonly string[]
+  /** What was typed behind them. */
+  args: readonly string[]
+  /** Where it is a runner that `--detach` has started; null: it is not. */
+  detached: DetachedRunner | null
+}
+
+/** A runner that outlives the terminal which it was typed on. */
+interface DetachedRunner {
+  /** The file that it writes its output to; absolute. */
+  log: string
+  /** Tells whoever started it, if they still wait, and lets them go. */
+  tell(begun: BegunDetached): void
+}
+
+/** A session that a detached runner has begun. */
+export interface BegunDetached {
+  session: string
+  /** The real path of its work directory. */
+  directory: string
+  /** Where its output goes; absolute. */
+  log: string
+  /** How many bytes of that were said before the session began. */
+  said: number
 }
 
 /** What the entry point hands to a command: the world, and the terminal that it was typed on. */
@@ -31,6 +66,7 @@ export interface CliContext extends World {
   display?: Display
   /** What a screen needs of the process beside its streams. */
   host: ScreenProcess
+  own: OwnProcess
 }
 
 /** Where a run is shown. */

@@ -42,6 +42,7 @@ async function sit(replies: Reply[], editor = 'false', more: Record<string, stri
   const asked: Omit<Command, 'at'>[] = []
   const heard = Promise.withResolvers<void>()
   prompt.reach({
+    letGo: () => {},
     ask: async ({ at: _, ...command }) => {
       asked.push(command)
       const reply = replies.shift() ?? { code: 'done', message: 'done' }
@@ -257,6 +258,7 @@ test('what is printed while a person is asked begins on a line of its own, and a
   const { view, reach } = observerOn(cliContext(place, { env: { ...place.env, NO_COLOR: '1' }, stdin, stdout }), {})
   const heard = Promise.withResolvers<void>()
   reach?.({
+    letGo: () => {},
     ask: async () => {
       heard.resolve()
       return { code: 'done', message: 'It goes on.' }

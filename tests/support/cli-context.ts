@@ -4,6 +4,7 @@ import { systemClock } from '../../src/base/clock.ts'
 import { OWN_ENGINES } from '../../src/engines/registry.ts'
 import { OWN_TEMPLATES } from '../../src/templates/registry.ts'
 import type { CliContext } from '../../src/tui/cli-context.ts'
+import { BIN } from './codemachine.ts'
 import { NO_PROCESS } from './no-process.ts'
 
 /** What a command is given in a place, typed in its work directory by nobody at a terminal; `more` is otherwise. */
@@ -29,6 +30,7 @@ export function cliContext(
     templates: OWN_TEMPLATES,
     signal: new AbortController().signal,
     host: NO_PROCESS,
+    own: { command: [process.execPath, BIN], args: [], detached: null },
     ...more,
   }
 }

@@ -9,4 +9,5 @@ export const NO_PROCESS: ScreenProcess = {
   beforeCrash: () => () => {},
   withoutInterrupt: action => action(),
   endNow: () => {},
+  letGo: async () => {},
 }

@@ -257,7 +257,7 @@ async function runToEnd(work: Work, log: SessionLog, memory: MemoryFiles, opened
   const ask: Parameters<typeof watchCommands>[1] = command =>
     handleCommand(command, current, watcher => watchers.watched(watcher))
   opened.use(await watchCommands(records.control, ask, clock))
-  observer.reach?.({ ask })
+  observer.reach?.({ ask, letGo: () => watchers.letGo() })
   using _ = { [Symbol.dispose]: () => observer.reach?.(null) }
   return await runner.run()
 }

@@ -27,7 +27,7 @@ const MOST_WATCHERS = 100
 
 /** Those who see a run: on its own screen as long as it lasts, or from processes that have said so in the last minute and live. */
 export class Watchers implements Audience {
-  readonly isForGood: boolean
+  #isForGood: boolean
   readonly #options: { clock: Clock; platform: NodeJS.Platform }
   /** By pid; `until` on the monotonic clock, ms. */
   readonly #known = new Map<number, ProcessIdentity & { until: number }>()
@@ -35,12 +35,22 @@ export class Watchers implements Audience {
 
   /** @param hasScreen whether the run has a screen of its own */
   constructor(hasScreen: boolean, options: { clock: Clock; platform: NodeJS.Platform }) {
-    this.isForGood = hasScreen
+    this.#isForGood = hasScreen
     this.#options = options
   }
 
   get changed(): AbortSignal {
     return this.#changed.signal
+  }
+
+  get isForGood(): boolean {
+    return this.#isForGood
+  }
+
+  /** The run has no screen of its own any more. */
+  letGo(): void {
+    this.#isForGood = false
+    this.#change()
   }
 
   /** A process has said that it shows the run to somebody; one of an older version does not say which it is, and is not counted. */
@@ -51,14 +61,17 @@ export class Watchers implements Audience {
     for (const each of this.#known.values()) if (each.until <= now) this.#known.delete(each.pid)
     if (isNew && this.#known.size >= MOST_WATCHERS) return
     this.#known.set(pid, { pid, startTime, until: now + WATCHED_MS })
-    if (!isNew) return
+    if (isNew) this.#change()
+  }
+
+  #change(): void {
     const changed = this.#changed
     this.#changed = new AbortController()
     changed.abort()
   }
 
   async isAttached(): Promise<boolean> {
-    if (this.isForGood) return true
+    if (this.#isForGood) return true
     const { clock, platform } = this.#options
     for (const watcher of this.#known.values()) {
       const { pid, until } = watcher

@@ -5,6 +5,7 @@ import { findUnfinished, type Resume } from '../../app/resume.ts'
 import { describeSpecification, goalOf, IS_IT_COMPLETE, specificationOf } from '../../app/start/dry-run.ts'
 import { templateNamed } from '../../app/start/templates.ts'
 import { UserError } from '../../base/errors.ts'
+import type { TemplateKind } from '../../core/contracts/template.ts'
 import { openQueue } from '../../records/queue.ts'
 import type { CliContext } from '../../tui/cli-context.ts'
 import type { TypedChange } from '../../tui/host/slash-change.ts'
@@ -90,6 +91,19 @@ export async function resume(context: CliContext, session: string | undefined, f
   return await whereShown(context, options, flags, inner => goOnWith(inner, options, wanted, flags))
 }
 
+/** `codemachine queue run`: a session for each prompt that waits. */
+export async function queueRun(context: CliContext, flags: RunFlags): Promise<number> {
+  const options = runOptionsOf(flags)
+  const { queue, directory } = await OpenProject.open(context, options)
+  const { prompts, problems } = await queue.list()
+  for (const problem of problems) context.stderr.write(`codemachine: ${problem}\n`)
+  if (prompts.length === 0) {
+    context.stdout.write(`Nothing waits in the queue of ${directory}.\n`)
+    return 0
+  }
+  return await whereShown(context, options, flags, inner => workOn(inner, options, { first: null }, flags))
+}
+
 /** Does work of a run on the screen, if a person watches one, else in lines. */
 async function whereShown(
   context: CliContext,
@@ -162,12 +176,11 @@ export async function start(
   { yes, template: typed, ...flags }: StartFlags,
   resumable = true,
 ): Promise<number> {
-  const { stdin, stdout, stderr } = context
+  const { stderr } = context
   const named = typed === undefined ? null : templateNamed(context.templates, typed, 'start')
   const options = runOptionsOf(flags)
   const { records, directory } = await OpenProject.open(context, options)
-  const { mode } = (await settingsOf(context, directory, options)).settings
-  const template = named ?? templateNamed(context.templates, mode, 'start')
+  const template = named ?? (await usualTemplate(context, directory, options))
   const specification = await specificationOf(directory, template)
   const wanted = worktreeOf(flags)
   const say = (problem: string) => stderr.write(`codemachine: ${problem}\n`)
@@ -176,13 +189,7 @@ export async function start(
     const command = resumeCommand(left.id, flags.cd ?? null)
     stderr.write(`${left.what}: ${left.about}. This starts a new session; to go on with that one: ${command}\n`)
   }
-  if (!yes) {
-    if (!stdin.isTTY || !stdout.isTTY || flags.json) {
-      throw new UserError('Nobody can be asked here whether the specification is complete; say so with --yes.')
-    }
-    const isComplete = await askWhetherComplete(context, specification)
-    if (!isComplete) return 0
-  }
+  if (!yes && context.own.detached === null && !(await askWhetherComplete(context, specification, flags))) return 0
   const begin = async (there: RunOptions, goal: Specification) => {
     const first = { text: goalOf(goal), template: template.name, asksPlan: !yes }
     return await whereShown(context, there, flags, inner => workOn(inner, there, { first, resumable }, flags))
@@ -194,7 +201,34 @@ export async function start(
   })
 }
 
-async function askWhetherComplete(context: CliContext, specification: Specification): Promise<boolean> {
+/** What `start --detach` asks on the terminal, before its runner begins; false: nothing is to be started. */
+export async function askBeforeStart(
+  context: CliContext,
+  { yes, template: typed, ...flags }: StartFlags,
+): Promise<boolean> {
+  if (yes) return true
+  const options = runOptionsOf(flags)
+  const { directory } = await OpenProject.open(context, options)
+  const template =
+    typed === undefined
+      ? await usualTemplate(context, directory, options)
+      : templateNamed(context.templates, typed, 'start')
+  return await askWhetherComplete(context, await specificationOf(directory, template), flags)
+}
+
+async function usualTemplate(context: CliContext, directory: string, options: RunOptions): Promise<TemplateKind> {
+  const { mode } = (await settingsOf(context, directory, options)).settings
+  return templateNamed(context.templates, mode, 'start')
+}
+
+async function askWhetherComplete(
+  context: CliContext,
+  specification: Specification,
+  { json }: ShowFlags,
+): Promise<boolean> {
+  const { stdin, stdout } = context
+  if (!stdin.isTTY || !stdout.isTTY || json)
+    throw new UserError('Nobody can be asked here whether the specification is complete; say so with --yes.')
   context.stdout.write(`${describeSpecification(specification).join('\n')}\n`)
   const answer = await askYesOrNo(context, IS_IT_COMPLETE)
   if (answer !== true) {

@@ -1,3 +1,4 @@
+import { Writable } from 'node:stream'
 import { latestSession } from '../../app/find.ts'
 import type { Ask, RunOptions } from '../../app/library.ts'
 import { NO_FACTS, type StartFacts } from '../../app/login.ts'
@@ -15,6 +16,7 @@ import type { CliContext, Display } from '../cli-context.ts'
 import type { PickerOption } from '../composer/picker.ts'
 import type { Question } from '../screen/dialogs.ts'
 import { limitsTyped, PersonScreen, printerOn, type TypedLimits } from './person-screen.ts'
+import { RunLog } from './run-log.ts'
 import { commandsOf, runSlashCommand, type SlashPlace } from './slash.ts'
 import type { TypedChange } from './slash-change.ts'
 import { openWatchScreen } from './watch-screen.ts'
@@ -27,6 +29,8 @@ export class ScreenHome implements AsyncDisposable {
   readonly #leaving = new AbortController()
   #options: RunOptions
   #reachable: Reachable | null = null
+  /** Where the run is shown since the terminal was given back. */
+  #log: RunLog | null = null
   #choice: PromiseWithResolvers<StartChoice> | null = null
 
   private constructor(context: CliContext, options: RunOptions, records: Records, settings: Settings) {
@@ -59,7 +63,7 @@ export class ScreenHome implements AsyncDisposable {
         gone: () => this.#leave('SIGHUP'),
       },
     })
-    const place: SlashPlace = { context, records, settings, person: this.person, start }
+    const place: SlashPlace = { context, records, settings, person: this.person, start, letGo: () => this.#letGo() }
   }
 
   static async open(context: CliContext, options: RunOptions): Promise<ScreenHome> {
@@ -74,7 +78,7 @@ export class ScreenHome implements AsyncDisposable {
   }
 
   get isLeft(): boolean {
-    return this.#leaving.signal.aborted || this.#context.signal.aborted
+    return this.#log !== null || this.#leaving.signal.aborted || this.#context.signal.aborted
   }
 
   /** What a run is given in place of the terminal: it prints above the frame. */
@@ -82,8 +86,8 @@ export class ScreenHome implements AsyncDisposable {
     const { screen } = this.person
     return {
       ...this.#context,
-      stdout: printerOn(screen, 'plain'),
-      stderr: printerOn(screen, 'warning'),
+      stdout: this.#unlessLetGo(printerOn(screen, 'plain')),
+      stderr: this.#unlessLetGo(printerOn(screen, 'warning')),
       signal: AbortSignal.any([this.#context.signal, this.#leaving.signal]),
       display: this.#display(),
     }
@@ -95,7 +99,7 @@ export class ScreenHome implements AsyncDisposable {
     try {
       return await work(this.contextOfRun())
     } catch (error) {
-      return this.person.fail(error)
+      return this.#log?.fail(error) ?? this.person.fail(error)
     }
   }
 
@@ -133,7 +137,35 @@ export class ScreenHome implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    await (this.#log ?? this.person)[Symbol.asyncDispose]()
+  }
+
+  /** `/detach`: the run goes on without the screen and the terminal. */
+  async #letGo(): Promise<void> {
+    const { host, platform } = this.#context
+    const { screen } = this.person
+    const { state } = screen.model.pane
+    if (this.#log !== null || this.#reachable === null || state === null || state.ended !== null)
+      return screen.notice('No session runs that could go on without the screen', 'warning')
+    if (platform === 'win32')
+      return screen.notice('On Windows a run cannot leave its window; begin it with --detach', 'warning')
+    this.#log = await RunLog.open(this.records)
+    this.#reachable.letGo()
     await this.person[Symbol.asyncDispose]()
+    await host.letGo({
+      lines: linesForLetGo(state.id, this.#log.path),
+      withoutShell: WITHOUT_SHELL,
+      log: this.#log.path,
+    })
+  }
+
+  #unlessLetGo(printer: Writable): Writable {
+    return new Writable({
+      decodeStrings: false,
+      write: (text: string | Buffer, encoding, written) => {
+        ;(this.#log?.stream ?? printer).write(text, encoding, () => written())
+      },
+    })
   }
 
   async #offer(over: AbortSignal): Promise<void> {
@@ -176,20 +208,36 @@ export class ScreenHome implements AsyncDisposable {
       hasScreen: true,
       view: {
         event: (event, state) => {
+          if (this.#log !== null) return this.#log.view.event(event, state)
           person.showSession(event.session)
           view.event(event, state)
         },
-        live: event => view.live(event),
+        live: event => (this.#log?.view ?? view).live(event),
       },
-      terminal: output,
-      say: text => person.screen.say(text, 'strong'),
-      card: lines => person.screen.card(columns => lines({ columns, isEndShown: true })),
+      terminal: {
+        isTTY: output.isTTY,
+        write: text => this.#log !== null || output.write(text),
+      },
+      say: text => (this.#log === null ? person.screen.say(text, 'strong') : this.#log.say(text)),
+      card: lines => {
+        if (this.#log === null) person.screen.card(columns => lines({ columns, isEndShown: true }))
+        else this.#log.card(lines)
+      },
       reach: reachable => {
         this.#reachable = reachable
       },
     }
   }
 }
+
+function linesForLetGo(id: string, log: string): string {
+  return `${id} goes on without this terminal. To see it again: codemachine attach
+Its log: ${log}
+`
+}
+
+const WITHOUT_SHELL =
+  'No shell waits here that could have the terminal back. Close it; the run goes on. Ctrl+C here would still end it.\n'
 
 const GOAL_CHARS = 60
 

@@ -32,7 +32,7 @@ import { loginOnScreen, logoutOnScreen } from './slash-login.ts'
 export function commandsOf({ person }: SlashPlace): SlashCommand[] {
   const { facts, showsSession } = person.screen.model
   const always = slashCommands({ login: facts?.login ?? null })
-  return showsSession ? [...OF_SESSION, DECIDE, ...always] : always
+  return showsSession ? [...OF_SESSION, DECIDE, DETACH, ...always] : always
 }
 
 const OF_SESSION: readonly (SlashCommand & { ask: Ask })[] = [
@@ -48,6 +48,11 @@ const OF_SESSION: readonly (SlashCommand & { ask: Ask })[] = [
   { name: 'retry', description: 'Do not wait any longer', note: null, ask: { type: 'retry' } },
 ]
 
+const DETACH: SlashCommand = {
+  name: 'detach',
+  description: 'Let it go on without this screen; codemachine attach shows it again',
+  note: null,
+}
 const DECIDE: SlashCommand = { name: 'decide', description: 'Answer what you are to decide', note: null }
 
 /** Does what a slash command says. */
@@ -65,6 +70,8 @@ export async function runSlashCommand(place: SlashPlace, name: string, rest: str
       return screen.notice('Nothing is to be decided just now', 'warning')
     case 'exit':
       return person.leave()
+    case 'detach':
+      return await place.letGo()
     case 'help':
       return screen.print(
         helpLines({ columns: screen.output.columns, theme: screen.model.theme, commands: commandsOf(place) }),
@@ -255,6 +262,8 @@ export interface SlashPlace {
   person: PersonScreen
   /** What can be started here; null where a session is only watched. */
   start: SlashStart | null
+  /** Lets what is shown go on without this screen. */
+  letGo(): Promise<void>
 }
 
 /** What can be set going where nothing runs yet. */

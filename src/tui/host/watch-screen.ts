@@ -11,15 +11,44 @@ import { commandsOf, runSlashCommand, type SlashPlace } from './slash.ts'
 /** How long a run may take to answer a command, ms. */
 const ANSWER_MS = 5_000
 
-/** Shows a session that another process runs, until it is over or the person leaves; what runs goes on. */
-export async function openWatchScreen(context: CliContext, records: Records, id: string): Promise<number> {
+/**
+ * Shows a session that another process runs, until it is over or the person leaves; what runs goes on.
+ * @param asksAtLeave whether who leaves is asked if it is to be stopped
+ */
+export async function openWatchScreen(
+  context: CliContext,
+  records: Records,
+  id: string,
+  asksAtLeave = false,
+): Promise<number> {
   const { clock, pid, platform, signal } = context
   const { settings } = await settingsOf(context, records.directory, {})
   const leaving = new AbortController()
   const ask: PersonScreen['ask'] = ask =>
     sendCommand(records.control, { ...ask, at: new Date(clock.now()).toISOString() }, { clock, timeoutMs: ANSWER_MS })
-  const place = (): SlashPlace => ({ context, records, settings, person, start: null })
-  await using person: PersonScreen = new PersonScreen({
+  let farewell: string | null = null
+  let isAsked = false
+  const leave = (person: PersonScreen) => {
+    // Who presses Ctrl+C once more wants to get out.
+    if (!asksAtLeave || isAsked || !person.screen.model.isRunning) return leaving.abort()
+    isAsked = true
+    void askAtLeave(person, id)
+      .then(said => {
+        isAsked = false
+        farewell = said
+        if (said !== null) leaving.abort()
+      })
+      .catch(error => void person.fail(error))
+  }
+  const place = (): SlashPlace => ({
+    context,
+    records,
+    settings,
+    person: shown,
+    start: null,
+    letGo: async () => leaving.abort(),
+  })
+  const shown: PersonScreen = new PersonScreen({
     context,
     records,
     settings,
@@ -30,23 +59,48 @@ export async function openWatchScreen(context: CliContext, records: Records, id:
       begin: () => {},
       command: (name, rest) => runSlashCommand(place(), name, rest),
       commands: () => commandsOf(place()),
-      leave: () => leaving.abort(),
+      leave: () => leave(shown),
       gone: () => leaving.abort(),
     },
   })
-  person.showSession(id)
-  const feed = followSession({
-    records,
-    id,
-    platform,
-    pid,
-    clock,
-    signal: AbortSignal.any([signal, leaving.signal]),
-    onProblem: problem => person.screen.notice(problem, 'warning'),
-  })
-  for await (const fed of feed) show(fed, person)
+  {
+    await using person = shown
+    person.showSession(id)
+    const feed = followSession({
+      records,
+      id,
+      platform,
+      pid,
+      clock,
+      signal: AbortSignal.any([signal, leaving.signal]),
+      onProblem: problem => person.screen.notice(problem, 'warning'),
+    })
+    for await (const fed of feed) show(fed, person)
+  }
+  if (farewell !== null) context.stdout.write(`${farewell}\n`)
   if (signal.aborted) throw new Interrupted(signal.reason)
   return 0
+}
+
+/** Asks whether the session goes on without the screen; what is said once that is closed, null: the person stays. */
+async function askAtLeave(person: PersonScreen, id: string): Promise<string | null> {
+  const answer = await person.screen.choose({
+    title: 'Leave it running, or stop it?',
+    options: [
+      { id: 'leave', label: 'Leave it running', hint: 'codemachine attach shows it again' },
+      { id: 'stop', label: 'Stop it after this round', hint: 'codemachine resume goes on from there' },
+      { id: 'now', label: 'Stop it now', hint: 'the round is interrupted' },
+    ],
+    leavesOnInterrupt: true,
+  })
+  if (answer.kind === 'left') return wordsForLeft(id)
+  if (answer.kind !== 'chosen') return null
+  if (answer.id === 'leave') return wordsForLeft(id)
+  return (await person.ask({ type: 'stop', now: answer.id === 'now' })).message
+}
+
+function wordsForLeft(id: string): string {
+  return `${id} goes on. To see it again: codemachine attach`
 }
 
 function show(fed: WatchUpdate, person: PersonScreen): void {

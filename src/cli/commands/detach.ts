@@ -1,0 +1,120 @@
+import { randomUUID } from 'node:crypto'
+import { readdir, readFile, rename, rm, stat } from 'node:fs/promises'
+import { join, relative } from 'node:path'
+import { kill } from 'node:process'
+import { placesOf } from '../../app/world.ts'
+import { Interrupted, UserError } from '../../base/errors.ts'
+import { startDetached } from '../../platform/detached.ts'
+import { openRecords, type Records, recordsAround } from '../../records/records.ts'
+import type { BegunDetached, CliContext } from '../../tui/cli-context.ts'
+import { here } from '../../words/commands.ts'
+import { DETACHED_VARIABLE, directoryOf, type RunFlags, readAll } from '../flags.ts'
+
+/** How long a start is waited for, ms: until its session is there, which `--wait` may put off. */
+const START_MS = 30_000
+/** How long what a start has left that was killed lies about, ms. */
+const LEFT_MS = 7 * 24 * 60 * 60 * 1000
+
+/** Flags that print something and start nothing. */
+type DetachFlags = RunFlags & { dryRun?: true; mock?: boolean; yes?: true }
+
+/**
+ * `--detach`: has the command that was typed done by a process that outlives this one and its terminal, and says which
+ * session it has begun. What the command would ask first is asked here. Resolves with the exit code: of the command, if no
+ * session came of it.
+ * @param name of the command; null for a goal
+ */
+export async function detach(context: CliContext, flags: DetachFlags, name: string | null = null): Promise<number> {
+  const [alone] = [...(flags.dryRun ? ['--dry-run'] : []), ...(flags.mock ? ['--mock'] : [])]
+  if (alone !== undefined) throw new UserError(`${alone} starts nothing that could go on; leave --detach out.`)
+  if (name === 'start') {
+    const { askBeforeStart } = await import('./run.ts')
+    if (!(await askBeforeStart(context, flags))) return 0
+  }
+  const { env, own, clock, signal, stdout, stderr } = context
+  const records = await openRecords(placesOf(context, directoryOf(context, flags)))
+  const isInput = own.args.some(arg => arg === '-' || arg.endsWith('=@-'))
+  const input = isInput ? await readAll(context) : null
+  await removeOld(records, clock.now())
+  const log = join(records.folder, `run-${randomUUID()}.log`)
+  const { pid, start } = await startDetached<BegunDetached>(
+    {
+      command: [...own.command, ...own.args],
+      directory: context.cwd,
+      env: { ...env, [DETACHED_VARIABLE]: log },
+      input,
+      log,
+      clock,
+    },
+    START_MS,
+    signal,
+  )
+  switch (start.kind) {
+    case 'told': {
+      const said = await readFile(start.message.log)
+      stderr.write(said.subarray(0, start.message.said))
+      stdout.write(flags.json ? `${JSON.stringify(asJson(start.message, pid))}\n` : asText(context, start.message, pid))
+      return 0
+    }
+    case 'ended':
+      // Nothing has begun: it is as if it had been typed without --detach.
+      ;(start.exitCode === 0 ? stdout : stderr).write(await readFile(log))
+      await rm(log, { force: true })
+      return start.exitCode ?? 1
+    case 'failed':
+      await rm(log, { force: true })
+      throw new UserError(`A process of its own could not be started: ${start.problem}`)
+    case 'slow':
+      if (!signal.aborted) {
+        stdout.write(
+          `It has not begun yet, and goes on without this terminal (pid ${pid}). Until then it writes to ${log}\n`,
+        )
+        return 0
+      }
+      // Who presses Ctrl+C has thought better of it; a terminal that is closed is what it is to outlive.
+      if (signal.reason === 'SIGINT' && pid !== null) kill(pid, 'SIGTERM')
+      throw new Interrupted(signal.reason)
+  }
+}
+
+function asJson({ session, directory, log }: BegunDetached, pid: number | null): object {
+  return { session, directory, pid, log }
+}
+
+function asText({ cwd }: CliContext, { session, directory, log }: BegunDetached, pid: number | null): string {
+  const place = here(relative(cwd, directory) || null)
+  return `${session} goes on without this terminal (pid ${pid}).
+  its log    ${log}
+  see it     codemachine attach${place}
+  end it     codemachine stop${place}
+`
+}
+
+async function removeOld({ folder }: Records, now: number): Promise<void> {
+  for (const name of await readdir(folder)) {
+    if (!/^run-.+\.log(\.in)?$/.test(name)) continue
+    const path = join(folder, name)
+    const { mtimeMs } = await stat(path).catch(() => ({ mtimeMs: now }))
+    if (now - mtimeMs > LEFT_MS) await rm(path, { force: true })
+  }
+}
+
+/**
+ * Says to whoever has started this runner that its first session has begun, and gives its output its place in the records
+ * of that.
+ * @param log where its output goes until now; `said`: how many bytes of it came before
+ */
+export async function announce(context: CliContext, { session, directory, log, said }: BegunDetached): Promise<void> {
+  const [records] = await recordsAround(placesOf(context, directory))
+  const place = records === undefined ? log : await moved(log, records.runLog)
+  context.own.detached?.tell({ session, directory, log: place, said })
+}
+
+/** The one of the run before is kept beside it. Where it cannot be moved it stays where it is. */
+async function moved(from: string, to: string): Promise<string> {
+  await rename(to, `${to}.1`).catch(() => {})
+  return await rename(from, to).then(
+    () => to,
+    () => from,
+  )
+}

@@ -1,0 +1,150 @@
+import { readdirSync, readFileSync, statSync } from 'node:fs'
+import { mkdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect } from 'vitest'
+import { startCodemachine } from '../support/codemachine.ts'
+import { startInEmulator } from '../support/emulator.ts'
+import { killIfAlive } from '../support/kill-if-alive.ts'
+import { claimDone, held, round } from '../support/rounds.ts'
+import { eventsOf, openScene, type Scene } from '../support/scene.ts'
+import { test } from '../support/side-by-side.ts'
+import { untilInFolder } from '../support/until-in-folder.ts'
+
+/** What `--detach --json` says. */
+interface Begun {
+  session: string
+  directory: string
+  pid: number
+  log: string
+}
+
+/** Resolves with the events of a session that has come to its end, whoever runs it. */
+async function ended(scene: Scene, session: string) {
+  const { events } = await scene.run('logs', '-f', '--json', session)
+  return events
+}
+
+function logsIn(scene: Scene): string[] {
+  return readdirSync(scene.records()).filter(name => name.includes('.log'))
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0)
+  } catch {
+    return false
+  }
+}
+
+test('--detach says the session, the log and how to attach, and ends; the run goes on, and its output is in run.log', async () => {
+  const gate = Promise.withResolvers<void>()
+  await using scene = await openScene([[held(gate.promise), ...round(claimDone)]])
+  const said = await scene.run('--detach', 'build X')
+  expect([said.exitCode, said.stderr]).toEqual([0, ''])
+  const log = join(scene.records(), 'run.log')
+  expect(said.stdout).toMatch(
+    /^\d{8}_1 goes on without this terminal \(pid \d+\)\.\n {2}its log {4}.*run\.log\n {2}see it {5}codemachine attach\n {2}end it {5}codemachine stop\n$/,
+  )
+  expect(said.stdout).toContain(log)
+  const status = await scene.run('status')
+  expect(status.stdout).toContain(said.stdout.match(/pid \d+/)?.[0])
+  // A second one has no place here.
+  const second = await scene.run('--detach', 'build Y')
+  expect([second.exitCode, second.stderr]).toEqual([6, expect.stringContaining('is running here since')])
+  gate.resolve()
+  expect(eventsOf(await ended(scene, said.stdout.slice(0, 10)), 'session-ended')).toMatchObject([
+    { outcome: { kind: 'done' } },
+  ])
+  expect(readFileSync(log, 'utf8')).toMatch(/session \d{8}_1 {2}build X[\s\S]*ended: done/)
+  expect(statSync(log).mode & 0o777).toBe(0o600)
+})
+
+test('a detached run outlives its terminal, which is closed while it begins or after', async () => {
+  const gate = Promise.withResolvers<void>()
+  await using scene = await openScene([[held(gate.promise), ...round(claimDone)]])
+  await using terminal = startInEmulator(scene.place, ['--detach', 'build X'], { columns: 120 })
+  await terminal.until('goes on without this terminal')
+  const pid = Number(/pid (\d+)/.exec(terminal.all().join(''))?.[1])
+  terminal.hangUp()
+  await terminal.ended
+  expect(isAlive(pid)).toBe(true)
+  gate.resolve()
+  const id = /(\d{8}_1) goes on/.exec(terminal.all().join(''))?.[1] ?? ''
+  expect(eventsOf(await ended(scene, id), 'session-ended')).toMatchObject([{ outcome: { kind: 'done' } }])
+})
+
+test('a detached run outlives the process that started it, killed while the session begins', async () => {
+  await using scene = await openScene([round(claimDone)])
+  await scene.run('status')
+  const sessions = join(scene.records(), 'sessions')
+  const parent = scene.start('--detach', 'build X')
+  const session = await untilInFolder(sessions, 'the session', () => readdirSync(sessions)[0] ?? null)
+  await killIfAlive(parent.pid)
+  await parent.ended
+  expect(eventsOf(await ended(scene, session), 'session-ended')).toMatchObject([{ outcome: { kind: 'done' } }])
+  expect(logsIn(scene)).toEqual(['run.log'])
+})
+
+test('what cannot begin is said as without --detach, with its exit code, and leaves no log', async () => {
+  await using scene = await openScene([])
+  expect(await scene.run('--detach')).toMatchObject({
+    exitCode: 2,
+    stderr: expect.stringContaining('There is no goal, and nothing waits in the queue.'),
+  })
+  const closed = ['sh', '-c', 'exec "$@" <&-', 'sh']
+  const { ended: refused } = startCodemachine(scene.place, ['--detach', '-'], { through: closed })
+  expect(await refused).toMatchObject({
+    exitCode: 2,
+    stderr: 'codemachine: The prompt is empty; say what is to be done.\n',
+  })
+  expect(await scene.run('resume', '--detach')).toMatchObject({ exitCode: 2 })
+  expect(logsIn(scene)).toEqual([])
+})
+
+test('start --detach asks on a terminal, and without one is refused at once; its plan waits as a decision', async () => {
+  await using scene = await openScene([])
+  const inputs = join(scene.place.directory, '.codemachine', 'inputs')
+  await mkdir(inputs, { recursive: true })
+  await writeFile(join(inputs, 'specifications.md'), '# A list\n\nPrints a list of books.\n')
+  expect(await scene.run('start', '--detach')).toMatchObject({
+    exitCode: 2,
+    stderr: 'codemachine: Nobody can be asked here whether the specification is complete; say so with --yes.\n',
+  })
+  await using terminal = startInEmulator(scene.place, ['start', '--detach'])
+  await terminal.until('[Y/n]')
+  terminal.type('n\r')
+  expect(await terminal.ended).toEqual({ exitCode: 0 })
+  expect(logsIn(scene)).toEqual([])
+})
+
+test('queue run works off what waits, also detached; with nothing there it says so', async () => {
+  await using scene = await openScene([round(claimDone), round(claimDone)])
+  expect(await scene.run('queue', 'run')).toMatchObject({
+    exitCode: 0,
+    stdout: `Nothing waits in the queue of ${scene.place.directory}.\n`,
+  })
+  await scene.run('queue', 'add', 'one thing')
+  await scene.run('queue', 'add', 'another thing')
+  const { stdout } = await scene.run('queue', 'run', '--detach', '--json')
+  const begun: Begun = JSON.parse(stdout)
+  expect(begun).toMatchObject({ directory: scene.place.directory, log: join(scene.records(), 'run.log') })
+  await ended(scene, begun.session)
+  await ended(scene, begun.session.replace(/1$/, '2'))
+  expect((await scene.run('queue', 'list')).stdout).toContain('Nothing waits')
+})
+
+test('a goal from standard input is handed on whole', async () => {
+  await using scene = await openScene([round(claimDone)])
+  const goal = `build ${'X'.repeat(100_000)} 🚀`
+  const { stdout } = await startCodemachine(scene.place, ['--detach', '--json', '-'], { input: goal }).ended
+  const [created] = eventsOf(await ended(scene, JSON.parse(stdout).session), 'session-created')
+  expect(created?.goal).toBe(goal)
+})
+
+test('what only prints is not detached', async () => {
+  await using scene = await openScene([])
+  expect(await scene.run('start', '--dry-run', '--detach')).toMatchObject({
+    exitCode: 2,
+    stderr: 'codemachine: --dry-run starts nothing that could go on; leave --detach out.\n',
+  })
+})
