@@ -12,6 +12,49 @@ import type { SnapshotCheck } from '../records/snapshot.ts'
 import { oneLine } from '../words/safe-text.ts'
 import type { World } from './world.ts'
 
+/** Where sessions are: a directory, or the same folder of a worktree that codemachine made beside its checkout. */
+export interface SessionsPlace {
+  /** Name of the worktree; null: the directory itself. */
+  worktree: string | null
+  records: Records
+}
+
+/**
+ * A directory, and the same folder of each worktree of its checkout in which a session has begun, by name. Where no worktree was
+ * made it takes a few looks for a folder.
+ * @param onProblem told a sentence for each that is passed over
+ */
+export async function placesAround(records: Records, onProblem: (problem: string) => void): Promise<SessionsPlace[]> {
+  const own = { worktree: null, records }
+  if ((await checkoutWithWorktrees(records.directory)) === null) return [own]
+  const { worktreePlaces } = await import('./worktrees/find.ts')
+  return [own, ...(await worktreePlaces(records, onProblem))]
+}
+
+/** As `findSession`, also of the worktrees: `docs:20261120_1` is one of the worktree `docs`, `.:20261120_1` one of the directory itself. */
+export async function findSessionAround(
+  records: Records,
+  wanted: string | null,
+  options: { platform: NodeJS.Platform; onProblem: (problem: string) => void; replays?: Replays },
+): Promise<SessionsPlace & { id: string }> {
+  const { onProblem, replays } = options
+  const places = await placesAround(records, onProblem)
+  const [own = { worktree: null, records }] = places
+  if (places.length === 1) return { ...own, id: await findSession(records, wanted, onProblem, replays) }
+  const { findAmong } = await import('./worktrees/find.ts')
+  return await findAmong(places, wanted, options)
+}
+
+/** The top folder of the checkout around a directory, if `<checkout>.worktrees` lies beside it; else null. */
+export async function checkoutWithWorktrees(directory: string): Promise<string | null> {
+  if (await pathExists(join(directory, '.git'))) {
+    const beside = await lstat(`${directory}.worktrees`).catch(() => null)
+    return beside?.isDirectory() ? directory : null
+  }
+  const above = dirname(directory)
+  return above === directory ? null : await checkoutWithWorktrees(above)
+}
+
 /**
  * The session that a person means: by its id, by its counter alone (`1` for `20261120_1`), or by any beginning or end
  * that only one has; without a word the latest. A `UserError` that names those near if it is none or not one.
@@ -26,10 +69,17 @@ export async function findSession(
 ): Promise<string> {
   const ids = await records.sessions()
   if (ids.length === 0) {
-    throw new UserError(`There are no sessions in ${records.directory} yet.`, { hint: 'Start one: codemachine "…"' })
+    const inWorktrees = (await checkoutWithWorktrees(records.directory)) !== null
+    const hint = inWorktrees
+      ? 'Its worktrees have sessions of their own: codemachine list shows them, and -C names the directory of one.'
+      : 'Start one: codemachine "…"'
+    throw new UserError(`There are no sessions in ${records.directory} yet.`, { hint })
   }
   if (wanted === null) return await latestOrRefuse(records, onProblem, replays)
-  const matches = matching(ids, wanted)
+  const matches = matching(
+    ids.map(id => ({ id })),
+    wanted,
+  ).map(({ id }) => id)
   const [match] = matches
   if (match !== undefined && matches.length === 1) return match
   const shown = oneLine(wanted, 60)
@@ -57,7 +107,7 @@ async function latestOrRefuse(
 }
 
 /** Whether a session that only replays recordings counts as any other, or only where there is no other. */
-type Replays = 'counted' | 'passed over'
+export type Replays = 'counted' | 'passed over'
 
 /**
  * The session that was written to last: the one that runs, if one does. Null if there is none. Calls are passed over.
@@ -126,19 +176,22 @@ function passOver(error: unknown): false {
 
 const MOST_SHOWN = 8
 
-function matching(ids: readonly string[], wanted: string): readonly string[] {
-  if (ids.includes(wanted)) return [wanted]
-  const byCounter = ids.filter(id => id.endsWith(`_${wanted.replace(/^_/, '')}`))
+/** Those that a typed word may mean: by the whole id, else by its counter, else by a part of it. */
+export function matching<T extends { id: string }>(all: readonly T[], wanted: string): readonly T[] {
+  const exact = all.filter(({ id }) => id === wanted)
+  if (exact.length > 0) return exact
+  const byCounter = all.filter(({ id }) => id.endsWith(`_${wanted.replace(/^_/, '')}`))
   if (byCounter.length > 0) return byCounter
-  return ids.filter(id => id.startsWith(wanted) || (wanted.includes('_') && id.endsWith(wanted)))
+  return all.filter(({ id }) => id.startsWith(wanted) || (wanted.includes('_') && id.endsWith(wanted)))
 }
 
-function some(ids: readonly string[]): string {
+/** The last of these ids, for a hint. */
+export function some(ids: readonly string[]): string {
   return `${ids.length > MOST_SHOWN ? '…, ' : ''}${ids.slice(-MOST_SHOWN).join(', ')}`
 }
 
 /** When a file, or a link, was last changed, Unix time in ms; null if there is none. */
-async function writtenAt(path: string): Promise<number | null> {
+export async function writtenAt(path: string): Promise<number | null> {
   try {
     return (await lstat(path)).mtimeMs
   } catch (error) {

@@ -1,5 +1,6 @@
 import { statSync } from 'node:fs'
 import type { Writable } from 'node:stream'
+import type { SessionsPlace } from '../app/find.ts'
 import type { RunObserver } from '../app/work-through.ts'
 import { Interrupted, messageOf } from '../base/errors.ts'
 import type { View } from '../core/events/events.ts'
@@ -75,6 +76,15 @@ export function inColumns(rows: readonly (readonly string[])[]): string[] {
       .join('  ')
       .trimEnd(),
   )
+}
+
+/** Says on stderr of a session of a worktree where it is. */
+export function sayWorktree(
+  { stderr }: Pick<CliContext, 'stderr'>,
+  { worktree, records, id }: SessionsPlace & { id: string },
+): void {
+  if (worktree === null) return
+  stderr.write(`codemachine: ${id} is of the worktree ${worktree}, in ${oneLine(records.directory, 500)}.\n`)
 }
 
 /** Writes warnings on stderr, each in one line. */

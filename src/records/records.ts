@@ -82,6 +82,21 @@ export async function recordsAround(places: RecordsPlaces): Promise<Records[]> {
   return directory === null ? [] : upwards(directory).map(each => recordsIn(root, each, places.templates))
 }
 
+/**
+ * The records of all work directories of this person, in no order; which directory each is of its key does not say, only its lock
+ * and journals. Makes nothing.
+ */
+export async function allRecords(places: Omit<RecordsPlaces, 'directory'>): Promise<Omit<Records, 'directory'>[]> {
+  const root = rootOf(places)
+  const keys = await namesIn(join(root, 'state'))
+  return keys.map(key => recordsIn(root, '', places.templates, key))
+}
+
+/** Those of another directory, by its real path, beside these. Makes nothing. */
+export function recordsOf({ root, templates }: Pick<Records, 'root' | 'templates'>, directory: string): Records {
+  return recordsIn(root, directory, templates)
+}
+
 /** The records of a directory that is gone, as they were found when it was there; null: there are none. Makes nothing. */
 export async function recordsOfGone(places: RecordsPlaces): Promise<Records | null> {
   const records = recordsIn(rootOf(places), await realPathOfGone(places.directory), places.templates)
@@ -98,8 +113,7 @@ function upwards(directory: string): string[] {
   return above === directory ? [directory] : [directory, ...upwards(above)]
 }
 
-function recordsIn(root: string, directory: string, templates: TemplateKinds): Records {
-  const key = keyOf(directory)
+function recordsIn(root: string, directory: string, templates: TemplateKinds, key = keyOf(directory)): Records {
   const folder = join(root, 'state', key)
   const inFolder = (name: string) => join(folder, name)
   return {
@@ -135,7 +149,7 @@ function isOwn(name: string): boolean {
   return OWN_ENTRIES.has(name) || name.startsWith('history.jsonl')
 }
 
-function rootOf({ env, home }: RecordsPlaces): string {
+function rootOf({ env, home }: Pick<RecordsPlaces, 'env' | 'home'>): string {
   const given = env.CODEMACHINE_HOME || null
   if (given !== null && !isAbsolute(given)) throw new UserError(`CODEMACHINE_HOME is "${given}"; use an absolute path.`)
   return given ?? join(home, '.codemachine')

@@ -14,7 +14,7 @@ import { withoutScope } from '../core/state/scope.ts'
 import type { Claim, GateRun, PlanStep, SessionState, SessionStatus } from '../core/state/state.ts'
 import { describePlan } from './item.ts'
 import { withRest } from './names.ts'
-import { formatCount, formatCountdown, formatDayAndTime, formatMoment, formatSpan, formatTokens } from './numbers.ts'
+import { formatCount, formatCountdown, formatMoment, formatSpan, formatTokens } from './numbers.ts'
 import {
   type Activity,
   describeOutcome,
@@ -39,17 +39,31 @@ const MOST_GATES = 10
 
 /** A report for a person, line by line. `now` is Unix time, ms. Pure. */
 export function statusLines(report: StatusReport, now: number): string[] {
-  const { session, sessions, queued } = report
+  const { session, sessions, queued, elsewhere } = report
   const none = sessions === 0 ? 'There are no sessions yet.' : 'There is no session that can be read.'
   return [
     whoRuns(report, now),
     ...(session === null ? [none] : sessionLines(session, now)),
     labelled('queue', queued === 0 ? 'nothing waits' : `${formatCount(queued, 'prompt')} waiting`),
+    ...elsewhereLines(elsewhere, now),
   ]
 }
 
-function whoRuns({ directory, runner }: StatusReport, now: number): string {
-  const where = oneLine(directory, TEXT_CHARS)
+/** A line for each other place that has anything. */
+function elsewhereLines(elsewhere: readonly PlaceReport[], now: number): string[] {
+  const shown = elsewhere.filter(({ session, queued }) => session !== null || queued > 0)
+  const names = shown.map(({ worktree }) => worktree ?? '(checkout)')
+  const width = Math.max(...names.map(name => name.length))
+  const lines = shown.map(({ session, queued }, at) => {
+    const waiting = queued === 0 ? '' : `; ${formatCount(queued, 'prompt')} waiting`
+    const words = session && `${session.id}  ${stateInWords(session, now)}, ${howFar(session)}${waiting}: `
+    return `  ${names[at]?.padEnd(width)}  ${words ?? waiting.slice(2)}${oneLine(session?.goal ?? '', NAME_CHARS)}`
+  })
+  return lines.length === 0 ? [] : ['Beside it:', ...lines]
+}
+
+function whoRuns({ directory, worktree, runner }: StatusReport, now: number): string {
+  const where = `${worktree === null ? '' : `the worktree ${worktree}, `}${oneLine(directory, TEXT_CHARS)}`
   if (runner === 'unknown') return `It is not known whether codemachine runs in ${where}.`
   if (runner === null) return `Nothing runs in ${where}.`
   const since = formatMoment(Date.parse(runner.since), now)
@@ -300,9 +314,16 @@ export function buildReport(state: SessionState, isRunning: boolean): BuildRepor
   }
 }
 
-/** What goes on in a work directory. Times are ISO 8601 in UTC. */
-export interface StatusReport {
+/** What goes on in a work directory and its worktrees: where a session runs, else where one was written to last; and in the others. */
+export interface StatusReport extends PlaceReport {
+  elsewhere: readonly PlaceReport[]
+}
+
+/** What goes on in one directory. Times are ISO 8601 in UTC. */
+export interface PlaceReport {
   directory: string
+  /** Name of the worktree that it is; null: the directory that was asked about. */
+  worktree: string | null
   /** Null if nobody runs there; `unknown` if the lock cannot be read. */
   runner: { pid: number; host: string; since: string } | null | 'unknown'
   /** The session that runs, or the last that did. */
@@ -445,41 +466,4 @@ function lastOf(name: string, { gateRuns }: SessionState): GateReport | null {
   if (run === undefined) return null
   const { gate: _, ...rest } = run
   return rest
-}
-
-/** A question of an agent, as far as it is shown. */
-export interface ShownQuestion {
-  session: string
-  question: string
-  round: number
-  /** ISO 8601. */
-  at: string
-  text: string
-  options: readonly string[]
-  assumption: string
-  answer: { answer: string; at: string } | null
-}
-
-const QUESTION_CHARS = 2100
-
-/** Questions for a person to read, and how the last open one is answered. Pure. */
-export function questionLines(questions: readonly ShownQuestion[]): string[] {
-  const open = questions.findLast(({ answer }) => answer === null)
-  const how = open && [
-    '',
-    `To answer: codemachine questions answer ${open.session}/${open.question} ${open.options.length > 0 ? '1' : '"…"'}`,
-  ]
-  return [...questions.flatMap((each, i) => (i === 0 ? linesOf(each) : ['', ...linesOf(each)])), ...(how ?? [])]
-}
-
-function linesOf({ session, question, round, at, text, options, assumption, answer }: ShownQuestion): string[] {
-  return [
-    `${session}/${question}  round ${round}, ${formatDayAndTime(Date.parse(at))}`,
-    `  ${oneLine(text, QUESTION_CHARS)}`,
-    ...options.map((option, i) => `    ${i + 1}  ${oneLine(option, QUESTION_CHARS)}`),
-    `  It goes on with: ${oneLine(assumption, QUESTION_CHARS)}`,
-    ...(answer === null
-      ? []
-      : [`  Answered ${formatDayAndTime(Date.parse(answer.at))}: ${oneLine(answer.answer, QUESTION_CHARS)}`]),
-  ]
 }

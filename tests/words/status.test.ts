@@ -8,6 +8,8 @@ import { stateAfter } from '../tui/header/session.ts'
 import { hostileText } from '../tui/hostile-text.ts'
 import { local, moreSamples, sampleEvents, sampleOutcomes } from '../tui/samples.ts'
 
+/** What a status without worktrees says of them. */
+const nowhereElse = { worktree: null, elsewhere: [] } as const
 const now = local(20, 22, 50)
 const iso = (minutes: number) => new Date(now + minutes * 60_000).toISOString()
 const ACTIVITIES: Record<Activity, true> = {
@@ -107,7 +109,10 @@ test('nothing from outside steers the terminal or breaks a line, whatever the se
         ended?.kind === 'needs-person' ? { ...ended, reason: text, hint: { do: 'say' as const, text } } : ended
       const session = { ...full(text), activity, outcome: reason }
       const runner = { pid: 1, host: text, since: iso(-5) }
-      for (const line of statusLines({ directory: text, runner, session, sessions: 1, queued: 0 }, now)) {
+      for (const line of statusLines(
+        { directory: text, runner, session, sessions: 1, queued: 0, ...nowhereElse },
+        now,
+      )) {
         expect(line).not.toMatch(/[\p{Cc}\u2028\u2029\p{Bidi_Control}]/u)
         expect(line.isWellFormed()).toBe(true)
       }
@@ -118,7 +123,7 @@ test('nothing from outside steers the terminal or breaks a line, whatever the se
 
 test('of a call that waits, no command is named that does not reach it', () => {
   const session = { ...full('x'), isCall: true }
-  const lines = statusLines({ directory: '/work', runner: null, session, sessions: 1, queued: 0 }, now)
+  const lines = statusLines({ directory: '/work', runner: null, session, sessions: 1, queued: 0, ...nowhereElse }, now)
   expect(lines.find(line => line.startsWith('  state'))).toContain('; Ctrl+C where it was called ends it;')
   expect(lines.join('\n')).not.toContain('codemachine retry')
 })
@@ -126,7 +131,10 @@ test('of a call that waits, no command is named that does not reach it', () => {
 test('where the models of a provider work, it is named, with its share of the tokens', () => {
   const session = { ...full('x'), tokens: 3_400, model: 'qwen3', effort: null, provider: 'local' }
   const linesOf = (more: Partial<SessionReport>) =>
-    statusLines({ directory: '/work', runner: null, session: { ...session, ...more }, sessions: 1, queued: 0 }, now)
+    statusLines(
+      { directory: '/work', runner: null, session: { ...session, ...more }, sessions: 1, queued: 0, ...nowhereElse },
+      now,
+    )
   const lines = linesOf({ cost: null, providerTokens: { local: 1_200 } })
   expect(lines).toContain('  model    qwen3 of local')
   expect(lines.find(line => line.startsWith('  so far'))).toMatch(/, 3\.4k tokens, 1\.2k tokens of local$/)
@@ -137,7 +145,7 @@ test('a round that has a name of its own is called so, and not by its number', (
   const { work } = full('x')
   const session = { ...full('x'), work: { ...work, round: { title: 'Step 2/4: lint', lines: ['cat a | b'] } } }
   const soFar = (shown: SessionReport) =>
-    statusLines({ directory: '/work', runner: null, session: shown, sessions: 1, queued: 0 }, now)[3]
+    statusLines({ directory: '/work', runner: null, session: shown, sessions: 1, queued: 0, ...nowhereElse }, now)[3]
   const round = { round: 3, elapsedMs: 9_000 }
   expect(soFar({ ...session, waiting: null, round })).toMatch(/^ {2}so far {3}Step 2\/4: lint for 9 s, /)
   expect(soFar({ ...session, waiting: null, round, work: { ...work, round: null } })).toMatch(/^ {2}so far {3}round 3/)
@@ -148,7 +156,7 @@ test('what a person is to decide is said, until when, and what is taken then', (
   if (decision === null) throw new Error('nothing is asked')
   const asks = { ...decision, title: 'Which database?', choices: [{ id: 'sqlite', label: 'Keep SQLite' }] }
   const session = { ...rest, decision: asks, activity: 'deciding', build: null, pausedAt: null } as const
-  const status = { directory: '/work', runner: null, sessions: 1, queued: 0 }
+  const status = { directory: '/work', runner: null, sessions: 1, queued: 0, ...nowhereElse }
   const stateOf = (more: Partial<SessionReport>) =>
     statusLines({ ...status, session: { ...session, replanAsked: false, stopAsked: false, ...more } }, now)[2]
   expect(stateOf({})).toBe(
@@ -194,7 +202,7 @@ function said(events: readonly SessionEvent[], isRunning = true): Record<string,
     stopAsked: false,
     round: null,
   }
-  const lines = statusLines({ directory: '/work', runner: null, session, sessions: 1, queued: 0 }, now)
+  const lines = statusLines({ directory: '/work', runner: null, session, sessions: 1, queued: 0, ...nowhereElse }, now)
   return Object.fromEntries(lines.slice(1).map(line => [line.slice(2, 9).trim(), line.slice(11)]))
 }
 

@@ -23,7 +23,7 @@ import { type GuardOptions, openRepositoryGuard } from '../../workspace/guard/re
 import { followIgnoreRules } from '../../workspace/ignored/session-rules.ts'
 import { openSandboxTraces } from '../../workspace/sandbox-traces.ts'
 import { type ChosenCodex, chooseCodex, codexOptionsOf, writableGit } from '../engine-of-project.ts'
-import { findSession } from '../find.ts'
+import { findSession, findSessionAround, placesAround, type SessionsPlace } from '../find.ts'
 import { openWorkDirectory, settingsOf, WAIT_FOR_ITS_END } from '../open-run.ts'
 import type { World } from '../world.ts'
 import { cannotTell, type Difference, findBreak, type GateRun, passes, type Verdict } from './find-break.ts'
@@ -45,7 +45,37 @@ type Say = (text: string) => void
  * Whether what was proved when a session was done is still true, and if not, since when. No session runs here meanwhile.
  * A `UserError` if there is no such session or certificate, or while a codemachine runs here (exit code 6).
  */
-export async function verifySession(world: World, records: Records, options: VerifyOptions): Promise<Verified> {
+export async function verifySession(world: World, own: Records, options: VerifyOptions): Promise<Verified> {
+  const { records, worktree, session } = await placeOf(own, options, world.platform)
+  const verified = await verifyIn(world, records, { ...options, session })
+  return { directory: records.directory, worktree, ...verified }
+}
+
+/** Where the session is that a person means; without a word where one was done last, of a directory and its worktrees. */
+async function placeOf(
+  own: Records,
+  { session, say }: VerifyOptions,
+  platform: NodeJS.Platform,
+): Promise<SessionsPlace & { session: string | null }> {
+  if (session !== null) {
+    const { id, ...place } = await findSessionAround(own, session, { platform, onProblem: say })
+    return { ...place, session: id }
+  }
+  const places = await placesAround(own, say)
+  let last: (SessionsPlace & { session: string; at: number }) | null = null
+  for (const place of places.length === 1 ? [] : places) {
+    const state = await newestDone(place.records, say)
+    const at = state === null ? 0 : state.createdAt + (state.ended?.durationMs ?? 0)
+    if (state !== null && (last === null || at > last.at)) last = { ...place, session: state.id, at }
+  }
+  return last ?? { worktree: null, records: own, session: null }
+}
+
+async function verifyIn(
+  world: World,
+  records: Records,
+  options: VerifyOptions,
+): Promise<Omit<Verified, 'directory' | 'worktree'>> {
   const found = await findCertificate(records, options.session, options.say)
   const verification = await verifyLocked(world, options, records, found)
   if (world.signal.aborted) throw new Interrupted(world.signal.reason)
@@ -54,6 +84,9 @@ export async function verifySession(world: World, records: Records, options: Ver
 
 /** What came of verifying, and what it was held against. */
 export interface Verified extends Verification {
+  directory: string
+  /** The worktree of the checkout that it is of; null: the directory that was named. */
+  worktree: string | null
   certificate: Certificate
 }
 
@@ -191,6 +224,11 @@ interface Found {
 async function findCertificate(records: Records, wanted: string | null, say: (remark: string) => void): Promise<Found> {
   const state =
     wanted === null ? await newestDone(records, say) : await stateOf(records, await findSession(records, wanted))
+  if (state === null) {
+    throw new UserError(
+      `No session in ${records.directory} is done and has a certificate, so there is nothing to verify.`,
+    )
+  }
   const { id } = state
   if (!isDone(state)) {
     throw new UserError(`Session ${id} is not done, so there is nothing to verify.`, {
@@ -208,7 +246,7 @@ async function findCertificate(records: Records, wanted: string | null, say: (re
   return { certificate, overrides: state.overrides, gates: state.gates, addsGates }
 }
 
-async function newestDone(records: Records, say: (remark: string) => void): Promise<SessionState> {
+async function newestDone(records: Records, say: (remark: string) => void): Promise<SessionState | null> {
   for (const id of (await records.sessions()).reverse()) {
     // Long journals are not read for nothing.
     if (!(await pathExists(certificatePath(records, id)))) continue
@@ -220,9 +258,7 @@ async function newestDone(records: Records, say: (remark: string) => void): Prom
       say(error.message)
     }
   }
-  throw new UserError(
-    `No session in ${records.directory} is done and has a certificate, so there is nothing to verify.`,
-  )
+  return null
 }
 
 async function stateOf(records: Records, id: string): Promise<SessionState> {

@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { findSession, latestSession, newestSessions } from '../../app/find.ts'
+import { findSessionAround, latestSession, newestSessions, placesAround, type SessionsPlace } from '../../app/find.ts'
 import { redactorOfProject } from '../../app/secrets/redactor.ts'
 import { boardPlaceOf, readTaskBoard } from '../../app/watch/task-watch.ts'
 import { placesOf } from '../../app/world.ts'
@@ -41,6 +41,7 @@ import { oneLine } from '../../words/safe-text.ts'
 import {
   buildReport,
   decisionReport,
+  type PlaceReport,
   proofReport,
   type SessionReport,
   type StatusReport,
@@ -48,7 +49,7 @@ import {
 } from '../../words/status.ts'
 import { workReport } from '../../words/work.ts'
 import { type DirectoryFlags, directoryOf, type LookFlags, wantsColour, wantsScreen } from '../flags.ts'
-import { inColumns, jsonView, PacedOutput } from '../output.ts'
+import { inColumns, jsonView, PacedOutput, sayWorktree } from '../output.ts'
 
 const GOAL_CHARS = 80
 
@@ -60,7 +61,11 @@ const IN_WORDS: Record<SessionStatus, string> = {
 }
 
 /** A session as `list --json` shows it. */
-interface ListedSession extends Pick<SessionReport, 'id' | 'goal' | 'standing' | 'activity' | 'outcome' | 'tokens'> {
+export interface ListedSession
+  extends Pick<SessionReport, 'id' | 'goal' | 'standing' | 'activity' | 'outcome' | 'tokens'> {
+  directory: string
+  /** The worktree of the checkout that it is of; null: none, it is of the directory itself. */
+  worktree: string | null
   /** Of a call: the name of its template. */
   template?: string
   rounds: number
@@ -69,19 +74,29 @@ interface ListedSession extends Pick<SessionReport, 'id' | 'goal' | 'standing' |
   createdAt: string
 }
 
-/** `codemachine list`: the sessions of a work directory, the newest last; those that cannot be read are named on stderr. */
-export async function list(context: CliContext, flags: LookFlags): Promise<number> {
+/**
+ * `codemachine list`: the sessions of a work directory and its worktrees, the newest last; those that cannot be read are named on
+ * stderr. With `all` those of all directories.
+ */
+export async function list(context: CliContext, { all, ...flags }: LookFlags & { all?: true }): Promise<number> {
+  if (all) return await (await import('../list-all.ts')).listAll(context, flags)
   const records = await openRecords(placesOf(context, directoryOf(context, flags)))
-  const sessions = await listSessions(records, context)
+  const say = sayOn(context)
+  const places = await placesAround(records, say)
+  const sessions: ListedSession[] = []
+  for (const place of places) sessions.push(...(await listSessions(place, context)))
+  // Of one place they stand by their ids.
+  if (places.length > 1) sessions.sort((a, b) => Date.parse(a.createdAt) - Date.parse(b.createdAt))
   if (flags.json) context.stdout.write(`${JSON.stringify(sessions)}\n`)
-  else if (sessions.length === 0) context.stdout.write(await none(records))
-  else
-    context.stdout.write(
-      inColumns(sessions.map(rowOf))
-        .map(line => `${line}\n`)
-        .join(''),
-    )
+  else context.stdout.write(sessions.length === 0 ? await none(records) : sessionRows(sessions))
   return 0
+}
+
+/** Sessions in columns, a line each. */
+export function sessionRows(sessions: readonly ListedSession[]): string {
+  return inColumns(sessions.map(rowOf))
+    .map(line => `${line}\n`)
+    .join('')
 }
 
 async function none(records: Records): Promise<string> {
@@ -90,15 +105,24 @@ async function none(records: Records): Promise<string> {
     : `There is no session in ${records.directory} that can be read.\n`
 }
 
+function sayOn({ stderr }: CliContext): (problem: string) => void {
+  return problem => void stderr.write(`codemachine: ${problem}\n`)
+}
+
 /** Where to look in a workspace, whose sessions run in its projects; a line, or nothing. */
 async function aboutProjects({ directory }: Pick<Records, 'directory'>): Promise<string> {
   const hasProjects = await pathExists(join(directory, 'projects', '.gitignore'))
   return hasProjects ? 'What teams have made in projects/: codemachine team list\n' : ''
 }
 
-async function listSessions(records: Records, { platform, clock, stderr }: CliContext): Promise<ListedSession[]> {
+/** The sessions of one place that can be read, by their ids. */
+export async function listSessions(
+  { records, worktree }: SessionsPlace,
+  context: CliContext,
+): Promise<ListedSession[]> {
+  const { platform, clock } = context
   // Before the journals: a session that ends while they are read must not look cut off.
-  const say = (problem: string) => stderr.write(`codemachine: ${problem}\n`)
+  const say = sayOn(context)
   const runner = await askWhoRuns(records.lock, platform, say)
   const { sessions, problems } = await readSessions(records)
   for (const problem of problems) say(problem)
@@ -108,6 +132,8 @@ async function listSessions(records: Records, { platform, clock, stderr }: CliCo
       : { state: begun, standing: sessionStatusOf(begun, runner) }
     return {
       id: state.id,
+      directory: records.directory,
+      worktree,
       ...(isCall(state) ? { template: state.template } : {}),
       goal: state.goal,
       standing,
@@ -136,7 +162,7 @@ async function callNow(
 
 function rowOf(session: ListedSession): string[] {
   return [
-    session.id,
+    session.worktree === null ? session.id : `${session.worktree}:${session.id}`,
     formatDayAndTime(Date.parse(session.createdAt)),
     inWords(session),
     formatCount(session.rounds, 'round'),
@@ -158,19 +184,29 @@ function inWords({ outcome, activity, standing }: ListedSession): string {
   return activity === 'paused' ? 'paused' : IN_WORDS[standing]
 }
 
-/** `codemachine status`: what runs in a work directory, how far its session is, and what waits. */
+/** `codemachine status`: what runs in a work directory or its worktrees, how far its session is, and what waits. */
 export async function status(context: CliContext, flags: LookFlags): Promise<number> {
   const { stdout, clock } = context
-  const report = await readStatus(context, directoryOf(context, flags))
+  const records = await openRecords(placesOf(context, directoryOf(context, flags)))
+  const report = await readStatus(context, await placesAround(records, sayOn(context)))
   if (flags.json) stdout.write(`${JSON.stringify(report)}\n`)
   else stdout.write(`${statusLines(report, clock.now()).join('\n')}\n${await aboutProjects(report)}`)
   return 0
 }
 
-async function readStatus(context: CliContext, directory: string): Promise<StatusReport> {
-  const records = await openRecords(placesOf(context, directory))
+async function readStatus(context: CliContext, places: readonly SessionsPlace[]): Promise<StatusReport> {
+  const [own] = places
+  const first =
+    places.length < 2 ? own : await (await import('../../app/worktrees/find.ts')).placeInFront(places, context)
+  if (first === undefined) throw new Error('There is no place.')
+  const elsewhere: PlaceReport[] = []
+  for (const place of places) if (place !== first) elsewhere.push(await readPlace(context, place))
+  return { ...(await readPlace(context, first)), elsewhere }
+}
+
+async function readPlace(context: CliContext, { records, worktree }: SessionsPlace): Promise<PlaceReport> {
   // Before the journal: a session that ends while it is read must not look cut off.
-  const say = (problem: string) => context.stderr.write(`codemachine: ${problem}\n`)
+  const say = sayOn(context)
   const runner = await askWhoRuns(records.lock, context.platform, say)
   const id = await latestSession(records, say)
   const session = id === null ? null : await readSession(records, id, runner, context)
@@ -178,6 +214,7 @@ async function readStatus(context: CliContext, directory: string): Promise<Statu
   const { prompts } = await openQueue(records.queue).list()
   return {
     directory: records.directory,
+    worktree,
     runner: runner && (runner === 'unknown' ? runner : { pid: runner.pid, host: runner.host, since: runner.at }),
     session,
     // Where there is one, the calls beside it are not told apart for a number.
@@ -335,13 +372,16 @@ export async function watch(context: CliContext, session: string | undefined, fl
   return await openWatchScreen(context, records, id)
 }
 
-/** The session that is meant; without a word the latest. */
+/** The session that is meant; without a word the latest. That it is one of a worktree is said. */
 async function sessionHere(
   context: CliContext,
   session: string | undefined,
   flags: DirectoryFlags,
 ): Promise<{ records: Records; id: string }> {
-  const records = await openRecords(placesOf(context, directoryOf(context, flags)))
-  const say = (problem: string) => context.stderr.write(`codemachine: ${problem}\n`)
-  return { records, id: await findSession(records, session ?? null, say, 'counted') }
+  const own = await openRecords(placesOf(context, directoryOf(context, flags)))
+  const onProblem = sayOn(context)
+  const options = { platform: context.platform, onProblem, replays: 'counted' } as const
+  const { records, id, worktree } = await findSessionAround(own, session ?? null, options)
+  sayWorktree(context, { records, id, worktree })
+  return { records, id }
 }

@@ -1,4 +1,11 @@
-import { findQuestion, findSession, newestSessions, questionsOrNone } from '../../app/find.ts'
+import {
+  findQuestion,
+  findSessionAround,
+  newestSessions,
+  placesAround,
+  questionsOrNone,
+  type SessionsPlace,
+} from '../../app/find.ts'
 import { UserError } from '../../base/errors.ts'
 import {
   type AskedQuestion,
@@ -11,10 +18,10 @@ import {
   writeAnswer,
 } from '../../records/answers.ts'
 import { openQueue } from '../../records/queue.ts'
-import { openRecords } from '../../records/records.ts'
+import { openRecords, type Records } from '../../records/records.ts'
 import type { CliContext } from '../../tui/cli-context.ts'
+import { formatDayAndTime } from '../../words/numbers.ts'
 import { oneLine } from '../../words/safe-text.ts'
-import { questionLines } from '../../words/status.ts'
 import { type DirectoryFlags, directoryOf, type LookFlags, readText } from '../flags.ts'
 
 /** How many of the newest sessions are looked into where a person names none. */
@@ -32,19 +39,65 @@ export async function questions(
   { all = false, json, ...place }: QuestionsFlags,
 ): Promise<number> {
   const { stdout, stderr } = context
-  const records = await openRecords({ ...context, directory: directoryOf(context, place) })
   const say = (problem: string) => void stderr.write(`codemachine: ${problem}\n`)
-  const newest = async () => (all ? await records.sessions() : await newestSessions(records, NEWEST))
-  const ids = session === undefined ? await newest() : [await findSession(records, session, say)]
-  // A journal that cannot be read does not hide the questions of others.
-  const read = session === undefined ? questionsOrNone : questionsOf
-  const asked: AskedQuestion[] = []
-  for (const id of ids) asked.push(...(await read(records, id, say)))
-  const shown = asked.filter(({ answer }) => all || answer === null)
-  if (json) stdout.write(`${JSON.stringify(shown.map(each => ({ id: questionId(each), ...each })))}\n`)
-  else if (shown.length === 0) stdout.write(none(asked.length, all))
+  const own = await openRecords({ ...context, directory: directoryOf(context, place) })
+  const places = await placesAround(own, say)
+  const listed: ListedQuestion[] = []
+  const add = ({ records, worktree }: SessionsPlace, asked: readonly AskedQuestion[]) => {
+    for (const each of asked) {
+      const id = places.length === 1 ? questionId(each) : `${worktree ?? '.'}:${questionId(each)}`
+      listed.push({ ...each, id, directory: records.directory, worktree })
+    }
+  }
+  if (session !== undefined) {
+    const { id, ...found } = await findSessionAround(own, session, { platform: context.platform, onProblem: say })
+    add(found, await questionsOf(found.records, id, say))
+  } else {
+    for (const each of places) {
+      const { records } = each
+      // A journal that cannot be read does not hide the questions of others.
+      for (const id of all ? await records.sessions() : await newestSessions(records, NEWEST))
+        add(each, await questionsOrNone(records, id, say))
+    }
+    if (places.length > 1) listed.sort((a, b) => Date.parse(a.at) - Date.parse(b.at))
+  }
+  const shown = listed.filter(({ answer }) => all || answer === null)
+  if (json) stdout.write(`${JSON.stringify(shown)}\n`)
+  else if (shown.length === 0) stdout.write(none(listed.length, all))
   else stdout.write(`${questionLines(shown).join('\n')}\n`)
   return 0
+}
+
+/** A question, and how it is named on the command line. */
+interface ListedQuestion extends AskedQuestion {
+  id: string
+  directory: string
+  /** The worktree of the checkout that it was asked in; null: none, in the directory itself. */
+  worktree: string | null
+}
+
+const QUESTION_CHARS = 2100
+
+/** Questions for a person to read, and how the last open one is answered. */
+function questionLines(questions: readonly ListedQuestion[]): string[] {
+  const open = questions.findLast(({ answer }) => answer === null)
+  const how = open && [
+    '',
+    `To answer: codemachine questions answer ${open.id} ${open.options.length > 0 ? '1' : '"…"'}`,
+  ]
+  return [...questions.flatMap((each, i) => (i === 0 ? linesOf(each) : ['', ...linesOf(each)])), ...(how ?? [])]
+}
+
+function linesOf({ id, round, at, text, options, assumption, answer }: ListedQuestion): string[] {
+  return [
+    `${id}  round ${round}, ${formatDayAndTime(Date.parse(at))}`,
+    `  ${oneLine(text, QUESTION_CHARS)}`,
+    ...options.map((option, i) => `    ${i + 1}  ${oneLine(option, QUESTION_CHARS)}`),
+    `  It goes on with: ${oneLine(assumption, QUESTION_CHARS)}`,
+    ...(answer === null
+      ? []
+      : [`  Answered ${formatDayAndTime(Date.parse(answer.at))}: ${oneLine(answer.answer, QUESTION_CHARS)}`]),
+  ]
 }
 
 function none(answered: number, all: boolean): string {
@@ -68,11 +121,11 @@ export async function answerQuestion(
   words: readonly string[],
   flags: AnswerFlags,
 ): Promise<number> {
-  const records = await openRecords({ ...context, directory: directoryOf(context, flags) })
-  const say = (problem: string) => void context.stderr.write(`codemachine: ${problem}\n`)
-  const asked = await findQuestion(records, typed, say)
+  const own = await openRecords({ ...context, directory: directoryOf(context, flags) })
+  const onProblem = (problem: string) => void context.stderr.write(`codemachine: ${problem}\n`)
+  const { records, worktree, asked } = await questionAround(own, typed, { platform: context.platform, onProblem })
   const { session, question } = asked
-  const id = questionId(asked)
+  const id = worktree === null ? questionId(asked) : `${worktree}:${questionId(asked)}`
   const earlier = async () => {
     const before = await readAnswer(records, session, question)
     if (before !== null && !flags.again) throw answered(id, before)
@@ -96,7 +149,9 @@ export async function answerQuestion(
   if (queued !== null) await queue.edit(queued, promptOfAnswer(asked, answer, null))
   else queued = (await queue.add(promptOfAnswer(asked, answer, before?.answer ?? null), at)).id
   await writeAnswer(records, session, question, { answer, at: at.toISOString(), queued })
-  context.stdout.write(`Answered ${id}: ${oneLine(answer, 200)}\nIt waits in the queue as ${queued}.\n`)
+  context.stdout.write(
+    `Answered ${id}: ${oneLine(answer, 200)}\nIt waits in the queue ${worktree === null ? '' : `of that worktree `}as ${queued}.\n`,
+  )
   return 0
 }
 
@@ -104,6 +159,19 @@ function answered(id: string, { at, answer }: QuestionAnswer): UserError {
   return new UserError(`${id} was answered at ${at}: ${oneLine(answer, 200)}`, {
     hint: `To answer it again: codemachine questions answer --again ${id} "…"`,
   })
+}
+
+/** The question that a person means, of a directory and its worktrees. */
+async function questionAround(
+  records: Records,
+  typed: string,
+  options: { platform: NodeJS.Platform; onProblem: (problem: string) => void },
+): Promise<SessionsPlace & { asked: AskedQuestion }> {
+  const places = await placesAround(records, options.onProblem)
+  if (places.length === 1)
+    return { worktree: null, records, asked: await findQuestion(records, typed, options.onProblem) }
+  const { findQuestionAmong } = await import('../../app/worktrees/find.ts')
+  return await findQuestionAmong(places, typed, options)
 }
 
 /** A number alone is that option, where there are some to choose from. */

@@ -1,10 +1,12 @@
 import { dirname, join, resolve } from 'node:path'
+import { findSessionAround } from '../../app/find.ts'
 import { OpenProject } from '../../app/open-project.ts'
 import { reportCard } from '../../app/reports.ts'
 import { areSavepointsGone } from '../../app/savepoints.ts'
+import { placesOf } from '../../app/world.ts'
 import { messageOf, systemErrorCode, UserError } from '../../base/errors.ts'
 import { pathExists, writeWholeFile } from '../../platform/files.ts'
-import type { Records } from '../../records/records.ts'
+import { openRecords, type Records } from '../../records/records.ts'
 import { markdownOf } from '../../report/markdown.ts'
 import type { ReportData } from '../../report/report-data.ts'
 import { type CommandContext, commandsHere } from '../../report/words.ts'
@@ -12,7 +14,7 @@ import { jsonOf, pageOf, pagePath, writePage } from '../../report/write.ts'
 import type { CliContext } from '../../tui/cli-context.ts'
 import { paintTone } from '../../tui/plain-view.ts'
 import { directoryOf, type LookFlags, wantsColour } from '../flags.ts'
-import { openInBrowser, warnOn } from '../output.ts'
+import { openInBrowser, sayWorktree, warnOn } from '../output.ts'
 
 export interface ReportFlags extends LookFlags {
   html?: true
@@ -26,11 +28,15 @@ export interface ReportFlags extends LookFlags {
 /** `codemachine report`: what a session has done, by its journal alone. */
 export async function report(context: CliContext, session: string | undefined, flags: ReportFlags): Promise<number> {
   const { stderr } = context
-  const { output = null, cd: named = null } = flags
+  const { output = null, cd = null } = flags
   const say = (problem: string) => stderr.write(`codemachine: ${problem}\n`)
-  const project = await OpenProject.open(context, { directory: directoryOf(context, flags) })
-  const { records } = project
-  const data = await project.reportOf(session ?? null, say)
+  const own = await openRecords(placesOf(context, directoryOf(context, flags)))
+  const found = await findSessionAround(own, session ?? null, { platform: context.platform, onProblem: say })
+  const { records, worktree, id } = found
+  const project = await OpenProject.open(context, { directory: records.directory })
+  const data = await project.reportOf(id, say)
+  sayWorktree(context, found)
+  const named = worktree === null ? cd : records.directory
   const gone = !flags.json && (await areSavepointsGone(context, records, data, warnOn(context)))
   const commands = { ...commandsHere(data, named), areSavepointsGone: gone }
   const made: Made = { context, records, data, commands, named }
@@ -81,7 +87,7 @@ async function putPage(made: Made, output: string | null, open: boolean): Promis
  * session's folder is gone, the page lies in the records.
  */
 async function putInPlace({ records, data }: Made, page: string, isOpened: boolean): Promise<string> {
-  const places = placesOf(records, data)
+  const places = whereItLies(records, data)
   const isSafe = data.standing === 'ended' || data.standing === 'cut-off'
   const hasFolder = await pathExists(dirname(pagePath(places)))
   const path = (isOpened && !isSafe) || !hasFolder ? join(places.records, 'report.html') : pagePath(places)
@@ -108,6 +114,6 @@ async function put({ context }: Made, output: string | null, text: string): Prom
   })
 }
 
-function placesOf(records: Records, { session }: ReportData) {
+function whereItLies(records: Records, { session }: ReportData) {
   return { id: session, records: records.sessionFolder(session), directory: records.directory }
 }

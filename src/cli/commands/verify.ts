@@ -35,11 +35,12 @@ function jsonOf({ gates, certificate: _, ...verification }: Verified): object {
 
 /** What came of verifying, as lines for a person. */
 function describeVerification(verification: Verified): string {
-  const { verdict, gates, certificate } = verification
+  const { verdict, gates, certificate, worktree, directory } = verification
+  const where = worktree === null ? '' : ` in the worktree ${worktree} (${oneLine(directory, 500)})`
   const goal = oneLine(certificate.goal, 80)
   const lines = [
     headline(verdict),
-    `  ${certificate.session}, done ${formatDayAndTime(Date.parse(certificate.endedAt))}: ${goal}`,
+    `  ${certificate.session}${where}, done ${formatDayAndTime(Date.parse(certificate.endedAt))}: ${goal}`,
     ...gates.flatMap(lineOf),
     ...filesLine(verification),
     ...notLookedAtLine(verification),

@@ -116,7 +116,7 @@ async function reopenWorktree(
 /**
  * Throws a `UserError` if the `.git` of a worktree, which agents there can write, no longer leads to the repository.
  */
-export async function refuseForgedWorktree({ repository }: Checkout, top: string): Promise<void> {
+export async function refuseForgedWorktree({ repository }: Pick<Checkout, 'repository'>, top: string): Promise<void> {
   const found = await findRepository(top)
   const isOurs =
     found !== null &&
