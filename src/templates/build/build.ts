@@ -2,6 +2,7 @@ import { clipEnd } from '../../base/text.ts'
 import type { MemorySnapshot } from '../../core/contracts/memory.ts'
 import type { PartKind, Template, TemplateKind, ThreadSpec } from '../../core/contracts/template.ts'
 import type { EventOf, SessionEvent } from '../../core/events/events.ts'
+import type { SessionOutcome } from '../../core/events/outcome.ts'
 import { MOST_ANSWER_REFUSALS, refusedAnswer } from '../../core/rules/answer.ts'
 import type { Decision } from '../../core/rules/decision.ts'
 import { followedMaterial } from '../../core/rules/outputs.ts'
@@ -299,38 +300,67 @@ function nameOf({ id, name, parked }: PlanTask): string {
   return `${id} ${name} (${parked?.replace(/\.$/, '')})`
 }
 
-/**
- * How a build stands that ended before anybody could sum it up, as Markdown, from what codemachine itself knows; null if
- * its last summary still says it. Pure.
- */
-export function summaryOfEnd(session: SessionState): string | null {
-  const { taskPlan, last } = session
-  if (taskPlan?.state !== 'ready' || last?.part === 'summary') return null
-  const list = (title: string, tasks: TaskPlan['tasks'], more: (parked: string | null) => string) =>
-    tasks.length === 0
-      ? []
-      : ['', `## ${title}`, '', ...tasks.map(task => `- ${task.id} ${task.name}${more(task.parked)}`)]
-  const { tasks } = taskPlan
+/** How a build stands that has ended, as Markdown: what codemachine itself knows, and below it the last summary. Pure. */
+export function summaryOfEnd(session: SessionState): string {
+  const { taskPlan, ended, last, claim } = session
   const { summary } = workOf(session)
+  const tasks = taskPlan?.state === 'ready' ? taskPlan.tasks : null
+  const hasWorkedSince = last?.part !== 'summary' && claim.state !== 'accepted'
   return [
     '# How the build stands',
-    '',
-    'The session ended before this was summed up; so far goes what codemachine itself knows.',
+    ...(ended === null ? [] : ['', wordsForEnd(ended.outcome)]),
+    ...(tasks === null ? ['', 'There is no plan yet that can be carried out.'] : taskLists(tasks)),
+    ...(summary === null ? [] : ['', '## What was summed up last', '']),
+    ...(summary !== null && hasWorkedSince ? ['Rounds after it are not in it.', ''] : []),
+    ...(summary === null ? [] : [summary]),
+  ].join('\n')
+}
+
+function taskLists(tasks: TaskPlan['tasks']): string[] {
+  const list = (title: string, of: TaskPlan['tasks']) => {
+    const lines = of.map(
+      ({ id, name, parked }) => `- ${oneLine(`${id} ${name}${parked === null ? '' : `: ${parked}`}`)}`,
+    )
+    return lines.length === 0 ? [] : ['', `## ${title}`, '', ...lines]
+  }
+  return [
     ...list(
       'Done',
-      tasks.filter(({ done }) => done),
-      () => '',
+      tasks.filter(({ done }) => done).map(task => ({ ...task, parked: null })),
     ),
     ...list(
       'Left',
       tasks.filter(({ done, parked }) => !done && parked === null),
-      () => '',
     ),
     ...list(
       'Parked',
       tasks.filter(({ done, parked }) => !done && parked !== null),
-      why => `: ${why}`,
     ),
-    ...(summary === null ? [] : ['', '## What was summed up before', '', summary]),
-  ].join('\n')
+  ]
+}
+
+/** How it ended, in a sentence. */
+function wordsForEnd(outcome: SessionOutcome): string {
+  switch (outcome.kind) {
+    case 'done':
+      return `The build is done${outcome.verified ? ', and verified: its gates pass' : ', and no gate has proved it'}.`
+    case 'limit':
+      return `The build is not done: its limit of ${outcome.limit} was reached.`
+    case 'needs-person':
+      return `The build is not done, and needs a person: ${oneLine(outcome.reason)}`
+    case 'stalled':
+      return 'The build is not done: its rounds got nowhere any more.'
+    case 'interrupted':
+      return 'The build is not done: it was stopped.'
+    case 'replayed':
+      return 'Rounds of the build were replayed, so nothing of it counts as done.'
+    default:
+      return `The build has ended: ${outcome.kind}.`
+  }
+}
+
+const MOST_LINE = 1000
+
+function oneLine(text: string): string {
+  return clipEnd(text.replace(/\s+/g, ' ').trim(), MOST_LINE)
 }

@@ -51,10 +51,7 @@ export async function openBuild(setup: TemplateSetup): Promise<Template> {
       const { summary } = workOf(session)
       return session.last?.part === 'summary' && summary !== null ? await keepSummary(directory, summary) : null
     },
-    async beforeEnd(session) {
-      const summary = summaryOfEnd(session)
-      return summary === null ? null : await keepSummary(directory, summary)
-    },
+    beforeEnd: async session => await keepSummary(directory, summaryOfEnd(session)),
     async checkPlan() {
       const found = await prompts.look()
       const checked = await checkPlanFiles(directory, {

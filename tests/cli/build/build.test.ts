@@ -71,7 +71,9 @@ test('a team of agents builds a small program in the sandbox, tries again what f
   expect(git(place, 'log', '--format=%s').split('\n')).toHaveLength(3)
   for (const name of ['software-architect', 'backend', 'frontend', 'qa-engineer'])
     expect(readAt(scene, `.codemachine/memory/.${name}-memory.md`)).toContain('T')
-  expect(readAt(scene, '.codemachine/plan/summary.md')).toContain('Seven of eight tasks are done')
+  expect(readAt(scene, '.codemachine/plan/summary.md')).toMatch(
+    /^# How the build stands\n\nThe build is not done, and needs a person: One task is parked.*\n\n## Done\n[\s\S]*\n## What was summed up last\n\nSeven of eight tasks are done/,
+  )
   expect(scene.memory('report.md')).toContain('T7')
   expect(processesOf(place)).toEqual([])
 })
