@@ -194,13 +194,20 @@ function label(x: number, y: number, text: string): Html {
   return html`<text x="${short(x)}" y="${short(y)}">${text}</text>`
 }
 
-/** The numbers of rounds below the axis: as many, at equal distances, as have room beside each other. */
+/** The numbers of rounds below the axis, each once: as many, at equal distances, as have room beside each other. */
 function namesOf(points: readonly ReportPoint[], x: Scales['x']): Html[] {
+  const named = points.flatMap((point, index) => {
+    const next = points[index + 1]
+    // Only the last try of a round; of rounds without a number of their own none.
+    const isAgain = next !== undefined && !next.isFree && nameOf(next) === nameOf(point)
+    return point.isFree || isAgain ? [] : [index]
+  })
   const width = DIGIT * Math.max(...points.map(point => nameOf(point).length))
   const room = Math.min(MOST_NAMES, Math.floor((WIDTH - RIGHT) / (width + DIGIT)))
-  const every = Math.max(1, Math.ceil(points.length / room))
+  const every = Math.max(1, Math.ceil(named.length / room))
   return points.flatMap((point, index) => {
-    if (index % every !== 0) return []
+    const at = named.indexOf(index)
+    if (at === -1 || at % every !== 0) return []
     const half = (DIGIT * nameOf(point).length) / 2
     return [label(Math.min(Math.max(centreOf(x, index), half), WIDTH - half), HEIGHT - 8, nameOf(point))]
   })

@@ -156,6 +156,7 @@ export class RoundsSoFar {
     const sums = { durationMs, tokens: tokens?.total ?? 0, files: changedCount }
     const end = CHART_CLASS[outcome.class]
     this.#series.add({
+      isFree: this.#row !== null && (this.#row.isFree || this.#row.changesPlan),
       from: round,
       to: round,
       rounds: 1,
@@ -306,6 +307,7 @@ function inPairs(points: readonly ReportPoint[]): ReportPoint[] {
 
 function mergedPoints(a: ReportPoint, b: ReportPoint): ReportPoint {
   return {
+    isFree: a.isFree && b.isFree,
     from: a.from,
     to: b.to,
     rounds: a.rounds + b.rounds,
@@ -328,10 +330,14 @@ function sumOf(a: PointSums, b: PointSums): PointSums {
 const MOST_PATHS = 50
 const MOST_COUNTED = 5000
 const PATH_CHARS = 500
+const HASH_CHARS = 64
+const MOST_SEEN = 200
 
 /** What `ChangesSoFar` has collected, as data. */
 interface KeptChanges {
   commits: KeptList<{ commit: string; subject: string }>
+  /** Hashes of the newest ones: a savepoint may name those of the one before again. */
+  seen: readonly string[]
   touched: readonly string[]
   byGates: readonly string[]
   start: ReportChanges['start']
@@ -345,6 +351,7 @@ interface KeptChanges {
 /** Collects the changed files: by the savepoints, or, if none holds the session's start, by what the rounds reported. */
 export class ChangesSoFar {
   readonly #commits: FirstAndLast<{ commit: string; subject: string }>
+  readonly #seen: Set<string>
   readonly #touched: Set<string>
   readonly #byGates: Set<string>
   #start: ReportChanges['start']
@@ -358,6 +365,7 @@ export class ChangesSoFar {
   /** @param kept what it goes on from; left out: nothing */
   constructor(kept?: KeptChanges) {
     this.#commits = new FirstAndLast({ first: 25, last: 25 }, undefined, kept?.commits)
+    this.#seen = new Set(kept?.seen)
     this.#touched = new Set(kept?.touched)
     this.#byGates = new Set(kept?.byGates)
     this.#start = kept?.start ?? null
@@ -372,6 +380,7 @@ export class ChangesSoFar {
   kept(): KeptChanges {
     return {
       commits: this.#commits.kept(),
+      seen: [...this.#seen],
       touched: [...this.#touched],
       byGates: [...this.#byGates],
       start: this.#start,
@@ -419,7 +428,16 @@ export class ChangesSoFar {
     this.#changes = { ...changes, paths: paths.map(each => ({ ...each, path: clipEnd(each.path, PATH_CHARS) })) }
     const { paths: unseen = [], count = 0 } = notLookedAt ?? {}
     this.#notLookedAt = { paths: unseen.slice(0, MOST_PATHS).map(path => clipEnd(path, PATH_CHARS)), count }
-    for (const each of commits) this.#commits.add({ commit: each.commit, subject: clipEnd(each.subject, PATH_CHARS) })
+    for (const { commit, subject } of commits)
+      this.#addCommit(clipEnd(commit, HASH_CHARS), clipEnd(subject, PATH_CHARS))
+  }
+
+  #addCommit(commit: string, subject: string): void {
+    if (this.#seen.has(commit)) return
+    this.#seen.add(commit)
+    const [oldest] = this.#seen
+    if (this.#seen.size > MOST_SEEN && oldest !== undefined) this.#seen.delete(oldest)
+    this.#commits.add({ commit, subject })
   }
 }
 

@@ -191,6 +191,8 @@ export interface ReportRound {
 }
 
 export interface ReportPoint {
+  /** Whether none of its rounds has a number of its own: the next one has it (summaries, plan changes). */
+  isFree: boolean
   /** Numbers of the first round and the last. */
   from: number
   to: number

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { cardOf } from '../../src/report/card.ts'
+import { chartsOf } from '../../src/report/charts.ts'
 import { markdownOf } from '../../src/report/markdown.ts'
 import { htmlOf } from '../../src/report/page.ts'
 import type { ReportData } from '../../src/report/report-data.ts'
@@ -81,6 +82,27 @@ test('a plan that was shown is no pause of a person, and the round that changed 
     'team building: worked',
     'change of plan: worked (uses up no round)',
   ])
+})
+
+test('what the last look and the summary before it leave is told once: commits, and the number that both have', () => {
+  const night = new MadeUpNight('A shop for tea.', { template: 'build' })
+  const saved = { ...sampleEvents.savepoint, round: 3, commits: [{ commit: 'c3638e4', subject: 'Make the shop' }] }
+  const events = [
+    ...planned,
+    ...leading,
+    { ...sampleEvents['round-ended'], round: 2 },
+    { ...sampleEvents['round-started'], round: 3, part: 'summary' as const },
+    { ...sampleEvents['round-ended'], round: 3, counts: false },
+    saved,
+    { ...sampleEvents['round-started'], round: 3, part: 'last-look' as const },
+    { ...sampleEvents['round-ended'], round: 3 },
+    saved,
+  ]
+  for (const event of events) night.later(1).add(event)
+  const data = night.report('running')
+  expect(data.changes.commits).toMatchObject({ count: 1, entries: [{ subject: 'Make the shop' }] })
+  const axis = /<g [^>]*text-anchor="middle">.*?<\/g>/.exec(chartsOf(data.series)[0]?.svg.text ?? '')?.[0]
+  expect([...(axis ?? '').matchAll(/>(\d+)</g)].map(([, number]) => number)).toEqual(['1', '2', '3'])
 })
 
 test('the card begins with what is built, and says what is parked and who worked', () => {

@@ -140,11 +140,13 @@ export class SavepointWriter extends SavepointStore implements AsyncDisposable {
 
   async #keep({ session, round, tree, at, signal }: NewSavepoint): Promise<SavepointFacts> {
     const head = await this.#head()
+    const isTold = this.#chains.has(session)
     const { chain, base } = await this.#chain(session)
     // An unchanged tree needs no new commit, only another reference.
     const same = chain !== null && chain.newest.tree === tree && chain.newest.head === head ? chain : null
     const isThere = same?.newest.round === round
-    const before = isThere ? await this.#before(same.newest) : (chain?.newest ?? null)
+    // One that an earlier process has made may not have been journaled.
+    const before = isThere && !isTold ? await this.#before(same.newest) : (chain?.newest ?? null)
     const first = chain?.first ?? tree
     const parent = (same === null ? chain?.newest.commit : same.newest.parent) ?? null
     const made = { session, round, tree, parent, at: wholeSeconds(at), head }

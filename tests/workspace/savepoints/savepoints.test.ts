@@ -104,6 +104,11 @@ describe('a savepoint', () => {
     expect(head).toBe(git(work, 'rev-parse', 'HEAD'))
     expect(commits.map(({ subject }) => subject.slice(0, 12))).toEqual(['second', 'third [31m x'])
     expect(commits[1]?.subject.length).toBeLessThan(250)
+    // A round that uses up none has the same number.
+    expect((await keep(1)).commits).toEqual([])
+    // Nobody knows what the process before has journaled.
+    await open()
+    expect((await keep(1)).commits).toEqual(commits)
   })
 
   it('is whole without the person’s repository: after a rebase and gc --prune=now, and after it is gone', async () => {
