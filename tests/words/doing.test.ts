@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import type { SessionEvent } from '../../src/core/events/events.ts'
 import type { Item } from '../../src/core/events/items.ts'
 import type { LiveItem } from '../../src/core/events/live-board.ts'
-import { doing } from '../../src/words/doing.ts'
+import { doing, taskAtWork } from '../../src/words/doing.ts'
 import { liveItem, NOW, npmTest, stateAfter } from '../tui/header/session.ts'
 import { local, moreSamples, sampleEvents, sampleItems, sampleOutcomes } from '../tui/samples.ts'
 
@@ -137,4 +137,9 @@ test.each(sampleOutcomes)('of a session that is over, how it ended: %j', outcome
   )
   expect([kind, time, next]).toEqual([outcome.kind === 'done' ? 'done' : 'ended', null, null])
   expect(words).toMatch(/^(?:done, (?:un)?verified|limit reached|needs a person|stalled|interrupted|stopped|skipped)$/)
+})
+
+test('a task is counted by its place, whatever its id says', () => {
+  const tasks = ['T1', 'T2', 'T4', 'T3'].map(id => ({ id, name: id, phase: null, done: id !== 'T4' }))
+  expect(taskAtWork({ title: null, tasks, current: 'T4' })).toMatchObject({ place: '3/4', shortPlace: 'T3/4' })
 })

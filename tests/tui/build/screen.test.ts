@@ -60,7 +60,7 @@ describe('during a build', () => {
       '● qa-engineer   T6  thinking',
       '',
       '░░░░░░░░░░░░░░░░░░░░ 0/8 tasks',
-      'A shop for … · Task T2/T8: Create homepa… · Building Phase · round 2 of 20 · Time 00:01:07',
+      'A shop for … · Task 2/8: Create homepage… · Building Phase · round 2 of 20 · Time 00:01:07',
       'writing · 0 tokens · cost 0.00 · gpt-6 high',
       '›',
       'Ctrl+C: Interrupt | Ctrl+E: Expand logs | Ctrl+T: Tasks | Esc: Pause | ?: Keys',

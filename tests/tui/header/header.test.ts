@@ -17,7 +17,7 @@ function header(columns: number, rows: 1 | 2 = 2, theme: Theme = plain, now = NO
 
 test('on a wide terminal all of it is there', () => {
   expect(header(120)).toEqual([
-    'linkcheck · Task T2/T15: Follow redirects · Core · round 4 of 20 · 3:53 of 8 h',
+    'linkcheck · Task 2/15: Follow redirects · Core · round 4 of 20 · 3:53 of 8 h',
     'running npm test 0:42 · 45.2k of 5M tokens · context 34 % · usage 40 % of 5 h, resets 05:02 · gpt-6 high · 2 queued',
   ])
 })
@@ -58,7 +58,7 @@ test('a long command and a long name take what room is left, and the time of the
     },
     { columns: 100, rows: 2, theme: plain, now: NOW },
   )
-  expect(upper).toMatch(/^linkcheck · Task T2\/T2: n+… · round 4 of 20 · 3:53 of 8 h$/)
+  expect(upper).toMatch(/^linkcheck · Task 1\/1: n+… · round 4 of 20 · 3:53 of 8 h$/)
   expect(lower).toMatch(/^running npm test -- x+… 0:42 · /)
   expect([upper, lower].map(widthOf)).toEqual([100, 100])
 })
@@ -68,8 +68,8 @@ test('the name of a task leaves room for the title', () => {
   const title = 'A link checker for Markdown files'
   const upper = (columns: number) =>
     headerLines({ ...data, board: { ...board, title, tasks } }, { columns, rows: 2, theme: plain, now: NOW })[0]
-  expect(upper(120)).toMatch(/^A link checker for Markdown files · Task T2\/T2: n{38,}… · round 4 of 20 · 3:53 of 8 h$/)
-  expect(upper(80)).toMatch(/^A link chec… · Task T2\/T2: n+… · round 4 of 20 · 3:53 of 8 h$/)
+  expect(upper(120)).toMatch(/^A link checker for Markdown files · Task 1\/1: n{38,}… · round 4 of 20 · 3:53 of 8 h$/)
+  expect(upper(80)).toMatch(/^A link chec… · Task 1\/1: n+… · round 4 of 20 · 3:53 of 8 h$/)
 })
 
 test('what it is asked to do next stays to the last', () => {
@@ -81,7 +81,7 @@ test('what it is asked to do next stays to the last', () => {
 
 test('to a screen reader all is said in words', () => {
   expect(header(120, 2, forReader)).toEqual([
-    'linkcheck, Task T2/T15: Follow redirects, Core, round 4 of 20, 3:53 of 8 h',
+    'linkcheck, Task 2/15: Follow redirects, Core, round 4 of 20, 3:53 of 8 h',
     'running npm test 0:42, 45.2k of 5M tokens, context 34 %, usage 40 % of 5 h, resets 05:02, gpt-6 high, 2 queued',
   ])
   for (const line of header(40, 2, forReader)) expect(line).not.toMatch(/[·▸]|ctx|R4/)

@@ -37,7 +37,7 @@ test('a secret in the prompt, in a title or in the name of a task is shown in no
   // A status bar may have another environment than the run.
   expect(await line()).toMatch(/^use \[secret MY_API_TOKE… · R1\/5 /)
   titled.resolve()
-  const isTold = (seen: Emulator) => seen.until(`With ${SHOWN} at hand · Task T1/T1: Try ${SHOWN} out`)
+  const isTold = (seen: Emulator) => seen.until(`With ${SHOWN} at hand · Task 1/1: Try ${SHOWN} out`)
   await isTold(terminal)
   await terminal.until(() => terminal.title().endsWith(` — With ${SHOWN} at hand`))
   await using watching = startInEmulator(place, ['watch'], size)
