@@ -379,7 +379,9 @@ function describeRoundStart(event: RecordedOf<'round-started'>, state: SessionSt
   const number = `round ${event.round}`
   const isFree = event.part !== undefined && partOf(state.kind, event.part).free
   const isNumbered = !isFree && !(change !== null && state.taskPlan !== null)
-  const heading = [...(isNumbered ? [number] : []), ...(part === null ? [] : [part])].join('  ')
+  const heading = [...(isNumbered ? [number] : []), ...(part === null ? [] : [part])].join(
+    part === CHANGING ? ', ' : '  ',
+  )
   return describe(
     `${heading}${part === null ? '  ' : ': '}${name(event.agent)}, ${name(event.engine)} ${name(event.codex)}${model}`,
     'strong',
@@ -388,10 +390,10 @@ function describeRoundStart(event: RecordedOf<'round-started'>, state: SessionSt
 
 const CHANGING = 'changing the plan'
 
-/** What a round is called at its end: where there is a plan, the next one takes the number of a summary or a change of plan. */
+/** What a round is called at its end: the next one takes the number of a summary or a change of plan. */
 function endedRound({ round }: RecordedOf<'round-ended'>, { kind, taskPlan, last }: SessionState): string {
   if (last === null) return `round ${round}`
-  if (taskPlan !== null && last.part === null) return CHANGING
+  if (last.isReplan) return taskPlan === null ? `round ${round}, ${CHANGING},` : CHANGING
   // What it is called by now may be the name of the next one.
   if (kind?.view?.round !== undefined) return 'round'
   return last.part !== null && partOf(kind, last.part).free ? wordsForPart({ kind }, last.part) : `round ${round}`

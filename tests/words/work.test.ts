@@ -32,7 +32,7 @@ import {
 } from '../../src/words/work.ts'
 import { HERE } from '../report/made-up-night.ts'
 import { type RelayWork, relayTemplate } from '../support/relay-template.ts'
-import { created, recorded, SESSION, worked } from '../support/session-events.ts'
+import { created, foldAll, recorded, SESSION, worked } from '../support/session-events.ts'
 import { forReader, NOW, plain } from '../tui/header/session.ts'
 import { hostileText } from '../tui/hostile-text.ts'
 import { sampleEvents } from '../tui/samples.ts'
@@ -498,4 +498,23 @@ describe('a view that cannot be used', () => {
     const title = titleOfRound(stateOf(kindOf({ round: round as never })))
     expect(title?.title).toContain(problem)
   })
+})
+
+test('of rounds that share a number the one that changes the plan says so, from its beginning to its end', () => {
+  const started = (round: number): SessionEvent => ({ ...sampleEvents['round-started'], round })
+  const ended: SessionEvent = { ...sampleEvents['round-ended'], round: 2, counts: false }
+  const night: SessionEvent[] = [
+    created(),
+    sampleEvents['replan-asked'],
+    started(2),
+    ended,
+    { ...sampleEvents.replanned, round: 2 },
+    started(2),
+    { ...ended, counts: true },
+  ]
+  const told = recorded(night).map((event, at) => describeEvent(event, foldAll(night.slice(0, at + 1)))?.text)
+  expect(told[2]).toMatch(/^round 2, changing the plan: goal-worker, /)
+  expect(told[3]).toMatch(/^round 2, changing the plan, ended: worked, /)
+  expect(told[5]).toMatch(/^round 2 {2}goal-worker, /)
+  expect(told[6]).toMatch(/^round 2 ended: worked, /)
 })

@@ -476,7 +476,7 @@ function endRound(state: SessionState, event: EventOf<'round-ended'>, at: number
     running: null,
     agents: [],
     taskPlan: planAfterRound(state),
-    last: { ...event, part: running?.part ?? null },
+    last: { ...event, part: running?.part ?? null, isReplan: running != null && running.replan !== null },
     unkept: [...state.unkept, { round: event.round, tree: event.treeAfter, files: event.changedCount }].slice(
       -MOST_UNKEPT,
     ),

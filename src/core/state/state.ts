@@ -24,13 +24,12 @@ import type { GateFailure } from './fold-claim.ts'
 import type { AgentAtWork, TaskPlan } from './plan.ts'
 import type { GivenUpScope, Scope } from './scope.ts'
 
-/** A round that has ended. */
-export interface EndedRound
-  extends Pick<
-      EventOf<'round-ended'>,
-      'round' | 'outcome' | 'counts' | 'durationMs' | 'tokens' | 'treeBefore' | 'treeAfter' | 'changed' | 'changedCount'
-    >,
-    PartOfRound {}
+/** A round that has ended; `isReplan`: it was to change the plan as a person had asked. */
+export type EndedRound = Pick<
+  EventOf<'round-ended'>,
+  'round' | 'outcome' | 'counts' | 'durationMs' | 'tokens' | 'treeBefore' | 'treeAfter' | 'changed' | 'changedCount'
+> &
+  PartOfRound & { isReplan: boolean }
 
 /** What a round is for, by a word of its template; null where the template has but one kind, and for a change of plan. */
 export interface PartOfRound {

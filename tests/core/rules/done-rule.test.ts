@@ -7,6 +7,7 @@ import { type EndedRound, emptyState, type SessionState } from '../../../src/cor
 const round: EndedRound = {
   round: 4,
   part: null,
+  isReplan: false,
   outcome: { class: 'worked', message: null },
   counts: true,
   durationMs: 1,

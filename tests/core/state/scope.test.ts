@@ -167,6 +167,7 @@ test('a scope in which nothing was done is not done by the flag alone, whatever 
   const round: EndedRound = {
     round: 2,
     part: 'work',
+    isReplan: false,
     outcome: worked,
     counts: true,
     durationMs: 1,

@@ -20,6 +20,7 @@ function played(end: RoundClass | null, more: { counts?: boolean; stoppedFor?: W
     changed: [],
     changedCount: 0,
     part: 'task',
+    isReplan: false,
   }
   return { ...emptyState('20261120_1'), kind: agentKind, work: { stoppedFor }, last: end === null ? null : last }
 }
