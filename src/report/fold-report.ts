@@ -14,7 +14,7 @@ import {
   sessionTokens,
   tokensOfProviders,
 } from '../core/state/state.ts'
-import { wordsForCause } from '../words/names.ts'
+import { shownCommand, wordsForCause } from '../words/names.ts'
 import { formatSpan } from '../words/numbers.ts'
 import { describeOutcome, wordsForRemedy, wordsForStall, wordsForWindDown } from '../words/outcome.ts'
 import { isPlanShown } from '../words/plan.ts'
@@ -213,6 +213,8 @@ export class ReportFold {
         break
       case 'item-completed':
         if (event.instance === undefined) this.#noteLastWords(event.item)
+        if (event.item.kind === 'command' && event.item.cutOffMs !== undefined)
+          this.#remark(`Round ${event.round} ended while this ran: ${shownCommand(event.item.command)}`)
         break
       case 'plan-updated':
         this.#rest.plan = event.steps.slice(0, MOST_STEPS).map(({ step, status }) => ({ step: clip(step), status }))

@@ -2,6 +2,8 @@ import { createWriteStream, existsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Clock } from '../base/clock.ts'
 import type { EngineEvent, PreparedRound, RoundRun, ToolAnswer, ToolCall } from '../core/contracts/engine.ts'
+import type { LiveEvent } from '../core/events/events.ts'
+import type { Item } from '../core/events/items.ts'
 import { limitReached, type RoundOutcome, renewalOf, type WindDownLimit } from '../core/events/outcome.ts'
 import { problemOfModel } from '../core/rules/cost.ts'
 import { CARRY_ON } from '../core/rules/notices.ts'
@@ -137,15 +139,20 @@ export async function playRound(
   options.onOpen?.(report)
   const last = new LastMessage()
   const thread = new PricedThread(prepared, log)
+  const commands = new RunningCommands(clock)
   const run: RoundRun = {
     round,
     input,
     onEvent: event => {
       last.note(event)
+      commands.note(event)
       report(thread.note(event))
     },
     onLongMessage: (item, text) => last.noteLong(item, text),
-    onLive: event => failure.safely(() => log.live(event)),
+    onLive: event => {
+      commands.live(event)
+      failure.safely(() => log.live(event))
+    },
     onRecord: line => {
       const redacted = redactLine(line)
       record.write(redacted)
@@ -166,6 +173,7 @@ export async function playRound(
       nextInput: nextInput && (() => failure.input(() => nextInput(last.ofTurn(), over))),
     })
     await options.untilOthersEnd?.(outcome, ending)
+    for (const item of commands.cutOff()) report({ type: 'item-completed', round, item })
     failure.rethrow()
     return {
       outcome: limits.outcomeOf(thread.outcomeOf(outcome)),
@@ -213,6 +221,42 @@ export class PricedThread {
     return this.#problem === null ? outcome : { class: 'config', message: this.#problem }
   }
 }
+
+/** The commands of a round that have begun and not ended: a turn may end while they run, and they end with its codex. */
+export class RunningCommands {
+  readonly #clock: Clock
+  readonly #running = new Map<string, { item: Command; since: number }>()
+
+  constructor(clock: Clock) {
+    this.#clock = clock
+  }
+
+  live(event: LiveEvent): void {
+    if (event.type !== 'item-started' || event.item.kind !== 'command') return
+    if (this.#running.size >= MOST_COMMANDS || this.#running.has(event.item.id)) return
+    this.#running.set(event.item.id, { item: event.item, since: this.#clock.monotonic() })
+  }
+
+  note(event: EngineEvent): void {
+    if (event.type === 'item-completed') this.#running.delete(event.item.id)
+  }
+
+  /** Those that end with the round, as they are journaled: without what they printed, of which the end may be half a secret. */
+  cutOff(): Command[] {
+    const now = this.#clock.monotonic()
+    return [...this.#running.values()].map(({ item, since }) => ({
+      ...item,
+      output: '',
+      status: 'running',
+      cutOffMs: Math.round(now - since),
+    }))
+  }
+}
+
+type Command = Extract<Item, { kind: 'command' }>
+
+/** A round that has more at once is told of these. */
+const MOST_COMMANDS = 200
 
 /** What the agent of a round says last, whole: its final answer, where codex marks one. */
 class LastMessage {

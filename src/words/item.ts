@@ -76,10 +76,16 @@ const EMPHASIS = /\*{1,3}(?=\S)([^*]+)(?<=\S)\*{1,3}/g
 
 function describeCommand(item: Extract<Item, { kind: 'command' }>): Description {
   const command = `$ ${oneLine(shownCommand(item.command), COMMAND_CHARS)}`
+  if (item.cutOffMs !== undefined) return describe(`${command}  → ${wordsForCutOff(item.cutOffMs)}`, 'warning')
   const end = item.exitCode === null ? item.status : `exit ${item.exitCode}`
   const line = `${command}  → ${end}${inTime(item.durationMs)}`
   const worked = item.exitCode === null ? item.status === 'completed' : item.exitCode === 0
   return worked ? describe(line) : describe([line, ...lastLines(item.output)].join('\n'), 'warning')
+}
+
+/** What is said of a command in the place of its exit code that ended with its round, after so many ms. */
+export function wordsForCutOff(ms: number): string {
+  return `still running after ${formatDuration(ms)}, ended with the round`
 }
 
 // Test runners colour what they print; a colour that is not obeyed is only noise.

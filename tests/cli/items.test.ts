@@ -158,3 +158,22 @@ test('codex makes room in its context in mid-turn, and the round goes on', async
   ])
   expect(lines).toContain('codex compacted its context')
 })
+
+test('a command that still runs when the round ends is an item, a line and a remark of the report', async () => {
+  await using scene = await openScene([
+    [reply(shell('echo begun; exec sleep 300', { yieldMs: 250 })), reply(message('It goes on by itself.'))],
+  ])
+  const { items, lines } = await shown(scene)
+  expect(items.at(-1)).toMatchObject({
+    kind: 'command',
+    status: 'running',
+    exitCode: null,
+    durationMs: null,
+    output: '',
+    cutOffMs: expect.any(Number),
+  })
+  expect(lines).toContainEqual(
+    expect.stringMatching(/^\$ echo begun; exec sleep 300 {2}→ still running after .+, ended with the round$/),
+  )
+  expect(scene.memory('report.md')).toContain('Round 1 ended while this ran: echo begun; exec sleep 300')
+})

@@ -8,10 +8,15 @@ import type { item } from './shapes.ts'
  */
 export type Item = v.InferOutput<typeof item>
 
-/** How something that codex did ended. `running` is seen in live views only. */
+/** How something that codex did ended. `running` is seen in live views, and of a command that ended with its round. */
 export type ItemStatus = Extract<Item, { kind: 'command' }>['status']
 
 export type ItemFileChange = Extract<Item, { kind: 'file-change' }>['changes'][number]
+
+/** Whether it is a command that ended with its round, which says nothing of the work. */
+export function isCutOff(item: Item): boolean {
+  return item.kind === 'command' && item.cutOffMs !== undefined
+}
 
 /** Whether it shows that the agent has got somewhere: it said or did something. */
 export function isWork(item: Item): boolean {

@@ -226,6 +226,8 @@ export const item = variant('kind', {
     exitCode: nullOr(number),
     durationMs,
     output: about(text, 'stdout and stderr merged, the last 16 KiB'),
+    /** How long it had run when its round ended, and it with it: its status is `running`. Left out: it came to an end of its own. */
+    cutOffMs: optional(number),
   },
   'file-change': {
     id,

@@ -11,7 +11,7 @@ import type {
   ShellEvent,
   StepEvent,
 } from '../events/events.ts'
-import { type Item, isWork } from '../events/items.ts'
+import { type Item, isCutOff, isWork } from '../events/items.ts'
 import { costAfter } from '../rules/cost.ts'
 import { trendsAfterLimits, trendsAfterRound } from '../rules/forecast.ts'
 import {
@@ -380,7 +380,8 @@ const ROUND_FOLDS: FoldsOf<Exclude<RoundEvent, AnswerEvent>> = {
       modelInUse: event.model ?? state.modelInUse,
       effortInUse: event.effort === undefined ? state.effortInUse : event.effort,
     }),
-  'item-completed': (state, event) => online(workOn(state, event.item, event.instance === undefined)),
+  'item-completed': (state, event) =>
+    isCutOff(event.item) ? state : online(workOn(state, event.item, event.instance === undefined)),
   'plan-updated': (state, event) => ({ ...state, plan: event.steps }),
   usage: (state, event) =>
     online({

@@ -8,7 +8,7 @@ import type { ThreadSpec } from '../../core/contracts/template.ts'
 import type { TokenCounts } from '../../core/events/events.ts'
 import type { RoundOutcome } from '../../core/events/outcome.ts'
 import type { AgentStatus } from '../../core/state/plan.ts'
-import { FirstFailure, openRecord, PricedThread, playTurns } from '../play-round.ts'
+import { FirstFailure, openRecord, PricedThread, playTurns, RunningCommands } from '../play-round.ts'
 import type { SessionLog } from '../session-log.ts'
 import { answerAskPerson, HostTools } from '../tools.ts'
 import type { AgentAnswer, AgentBook, AgentRequest, AgentWorking } from './agent-request.ts'
@@ -154,6 +154,7 @@ async function playAgent(
   )
   const heard = new Heard()
   const priced = new PricedThread(prepared, log)
+  const commands = new RunningCommands(clock)
   const spoken = onText && new SpokenText(redactor, onText)
   const steer = () => void prepared.steer(WIND_DOWN)
   const tools = new HostTools([answerAskPerson({ log, redact: text => redactor.text(text) })])
@@ -163,6 +164,7 @@ async function playAgent(
     onEvent: event =>
       failure.safely(() => {
         heard.note(event)
+        commands.note(event)
         if (event.type === 'item-completed' && event.item.kind === 'agent-message') spoken?.end()
         if (event.type === 'turn-started' || event.type === 'usage') onThread(event.thread)
         const journaled = ofAgent(priced.note(event), instance)
@@ -172,6 +174,7 @@ async function playAgent(
       }),
     onLive: event => {
       if (event.type === 'still-waiting') return
+      commands.live(event)
       failure.safely(() => log.live({ ...event, instance }))
       if (event.type === 'text-delta' && event.source === 'agent-message') spoken?.add(event.text)
     },
@@ -185,6 +188,8 @@ async function playAgent(
       ending: AbortSignal.any([options.ending, failure.signal]),
       isWindingDown: () => windDown.aborted,
     })
+    for (const item of commands.cutOff())
+      failure.safely(() => onRoundEvent({ type: 'item-completed', round, item, instance }))
     failure.rethrow()
     return { outcome: priced.outcomeOf(outcome), words: heard.lastWords, tokens: heard.tokens }
   } finally {

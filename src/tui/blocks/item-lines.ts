@@ -3,7 +3,7 @@ import type { RecordedOf } from '../../core/events/events.ts'
 import type { Item } from '../../core/events/items.ts'
 import type { LiveItem } from '../../core/events/live-board.ts'
 import { cutLine, widthOf, wrapLine } from '../../words/cells.ts'
-import { describeItem, type ItemPlace } from '../../words/item.ts'
+import { describeItem, type ItemPlace, wordsForCutOff } from '../../words/item.ts'
 import { type Description, describe, safeOutput, shownCommand } from '../../words/names.ts'
 import { formatClock, formatCount, formatDuration } from '../../words/numbers.ts'
 import { oneLine, safeText } from '../../words/safe-text.ts'
@@ -136,6 +136,7 @@ function promptLines(command: string, { columns, theme, full }: BlockOptions): s
 
 /** The exit code and duration of a command, or that it is running. */
 function endingOf(item: Command, theme: Theme): string {
+  if (item.cutOffMs !== undefined) return theme.paint('warning', wordsForCutOff(item.cutOffMs))
   if (item.status === 'running') return theme.paint('dim', item.status)
   const failed = hasFailed(item)
   const sign = theme.symbols ? (failed ? '✘ ' : '✔ ') : ''

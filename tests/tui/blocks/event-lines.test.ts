@@ -441,3 +441,9 @@ test('a command that was run for an agent is drawn as one of codex, with the nam
   const { printed: _, leaked: __, ...quiet } = fine
   expect(shown({ ...quiet, command: 'npm test' })).toBe('$ npm test  ✔ exit 0, 310 ms\n  one\n  two')
 })
+
+test('a command that ended with its round has that in the place of its exit code', () => {
+  const item = { ...sampleItems.command, status: 'running' as const, exitCode: null, durationMs: null, cutOffMs: 4000 }
+  const lines = draw({ ...sampleEvents['item-completed'], item })
+  expect(seen(lines)).toMatch(/^\$ npm test {2}still running after 4\.0 s, ended with the round/m)
+})
