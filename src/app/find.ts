@@ -1,7 +1,7 @@
 import { lstat, readdir, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { systemErrorCode, UserError, unreachable } from '../base/errors.ts'
-import type { SessionState } from '../core/state/state.ts'
+import { type SessionState, sharesPlan } from '../core/state/state.ts'
 import { MARK_VARIABLE, type Mark, parseMark } from '../platform/end-processes.ts'
 import { pathExists } from '../platform/files.ts'
 import { type AskedQuestion, questionId, questionsOf } from '../records/answers.ts'
@@ -422,4 +422,20 @@ async function heldLocks({ platform }: World, { root, key: own }: Records): Prom
     if (runner !== null && runner !== 'unknown') held.set(key, runner.pid)
   }
   return held
+}
+
+/**
+ * The newest session that shares the project's plan, of those that began after `after`, null: of all. The plan in the work directory is
+ * that one's; null if there is none. Journals that cannot be read are passed over.
+ */
+export async function newestBuild(
+  records: Pick<Records, 'sessions' | 'journal' | 'templates'>,
+  after: string | null,
+): Promise<string | null> {
+  const ids = await records.sessions()
+  for (const id of ids.slice(after === null ? 0 : ids.indexOf(after) + 1).reverse()) {
+    const state = await readableState(records, id, 'ends')
+    if (state !== null && sharesPlan(state)) return id
+  }
+  return null
 }

@@ -14,7 +14,7 @@ import { resumeCommand } from '../words/commands.ts'
 import { formatCount, formatSpan } from '../words/numbers.ts'
 import { describeOutcome } from '../words/outcome.ts'
 import { oneLine } from '../words/safe-text.ts'
-import { findSession, latestSession, readableState } from './find.ts'
+import { findSession, latestSession, newestBuild } from './find.ts'
 import type { RunOptions } from './library.ts'
 import { openRun, type RunListeners, refuseHiddenGates, settingsOf } from './open-run.ts'
 import { gatesAtResume, limitsAtResume, optionsAtResume, reviewAtResume, runAtResume } from './resume-terms.ts'
@@ -137,7 +137,7 @@ async function newestUnfinished(records: Records): Promise<SessionState> {
 
 /** The plan of a build is set aside when another one begins. */
 async function refuseOldPlan(records: Records, state: SessionState): Promise<void> {
-  const newer = await newerBuild(records, state)
+  const newer = sharesPlan(state) ? await newestBuild(records, state.id) : null
   if (newer === null) return
   throw new UserError(
     `${state.id} cannot be gone on with: a newer build, ${newer}, has its own plan since, and codemachine start plans what is missing.`,
@@ -221,23 +221,6 @@ function remarksOnHost({ host }: SessionState): string[] {
     : [`This session ran on another machine (${host}); it goes on here, on ${here}.`]
 }
 
-/**
- * The newest session that began after this one and shares the project's plan, if this one does: the plan in the work directory is that one's now.
- * Null: it has its own. Journals that cannot be read are passed over.
- */
-async function newerBuild(
-  records: Pick<Records, 'sessions' | 'journal' | 'templates'>,
-  { id, kind }: Pick<SessionState, 'id' | 'kind'>,
-): Promise<string | null> {
-  if (!sharesPlan({ kind })) return null
-  const ids = await records.sessions()
-  for (const later of ids.slice(ids.indexOf(id) + 1).reverse()) {
-    const state = await readableState(records, later, 'ends')
-    if (state !== null && sharesPlan(state)) return later
-  }
-  return null
-}
-
 /** A session that was left in the middle, in words. */
 interface Unfinished {
   id: string
@@ -267,7 +250,7 @@ export async function findUnfinished(
   }
   const state = id === null ? null : await foldJournal(records, id, 'ends').catch(passOver)
   const how = state && isKnown(state) ? howItStopped(state) : null
-  if (!state || !how || (await newerBuild(records, state)) !== null) return null
+  if (!state || !how || (sharesPlan(state) && (await newestBuild(records, state.id)) !== null)) return null
   if (await isReplayedSession(records, state.id)) return null
   const rounds = formatCount(state.roundsUsed, 'round')
   return {

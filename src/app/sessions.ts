@@ -39,7 +39,7 @@ import { serveAgents } from './agents/agent-inbox.ts'
 import { optionsAtBegin } from './change/options.ts'
 import { handleCommand, type RunningSession } from './commands.ts'
 import { isTraceWarning } from './engine-of-project.ts'
-import { newestAtWork, readableState } from './find.ts'
+import { newestAtWork, newestBuild, readableState } from './find.ts'
 import type { FollowedSession } from './follow/followed-session.ts'
 import type { EndedSession } from './library.ts'
 import { type Run, refuseSecretGates, warmFor } from './open-run.ts'
@@ -181,6 +181,7 @@ export class Sessions implements AsyncDisposable {
       git: repository ? await readHead(repository) : { commit: null, branch: null },
       records: records.sessionFolder(id),
       memory: kind.memory,
+      planOf: kind.memory === 'project-plan' ? await newestBuild(records, null) : null,
       redact: text => redactor.text(text),
     })
     // On the disk before the journal names them: where it has its first event, nothing of them is missing.

@@ -50,18 +50,26 @@ const MOST_LISTED = 10_000
 const MOST_PROMPT_PROBLEMS = 10
 
 /**
- * Makes room for the plan of a new build: moves the present plan and summary to `plan/earlier/<session>.json` and `.md`
- * (a link itself, never its target), keeps the last 20 of them, and writes a plan without tasks. To be called only
- * while the session is created. Throws a `UserError` if a folder is in the way or nothing can be written.
+ * Makes room for the plan of a new build: moves the present plan and summary to `plan/earlier/<session>.json` and `.md`,
+ * by the session whose they are (`before-<new session>` where that is not known, or has files there already): a link itself, never its
+ * target. Keeps the last 20 of them, and writes a plan without tasks. To be called only while the session `id` is created. Throws a
+ * `UserError` if a folder is in the way or nothing can be written.
  */
-export async function archiveEarlierPlan(directory: string, session: string): Promise<void> {
+export async function archiveEarlierPlan(
+  directory: string,
+  { id, planOf = null }: { id: string; planOf?: string | null },
+): Promise<void> {
   const root = await realpath(directory)
   await writingPlan(root, async () => {
     await makeProjectFolder(root, PLAN_FILES.earlier)
-    await renameIfThere(join(root, PLAN_FILES.tasks), join(root, PLAN_FILES.earlier, `${session}.json`))
-    await renameIfThere(join(root, PLAN_FILES.summary), join(root, PLAN_FILES.earlier, `${session}.md`))
+    const earlier = join(root, PLAN_FILES.earlier)
+    const isTaken = async (ending: string) => await succeeds(lstat(join(earlier, `${planOf}${ending}`)))
+    const isUnknown = planOf === null || (await isTaken('.json')) || (await isTaken('.md'))
+    const name = isUnknown ? `before-${id}` : planOf
+    await renameIfThere(join(root, PLAN_FILES.tasks), join(earlier, `${name}.json`))
+    await renameIfThere(join(root, PLAN_FILES.summary), join(earlier, `${name}.md`))
     await writeFileInside(root, PLAN_FILES.tasks, `${JSON.stringify({ tasks: [] }, null, 2)}\n`)
-    for (const ending of ['.json', '.md']) await removeOldest(join(root, PLAN_FILES.earlier), ending)
+    for (const ending of ['.json', '.md']) await removeOldest(earlier, ending)
   })
 }
 
@@ -104,16 +112,19 @@ async function readPlan(root: string): Promise<ParsedPlan> {
   return read.kind === 'broken' ? wrong(read.problem) : parsePlan(read.text)
 }
 
-/** Removes all but the newest 20. Names are a day and a counter, so the newest sort last. */
+/** Removes all but the newest 20. Names end in a day and a counter, so the newest sort last. */
 async function removeOldest(folder: string, ending: string): Promise<void> {
   const names: string[] = []
   for await (const { name } of await opendir(folder)) {
     if (name.endsWith(ending) && names.length < MOST_LISTED) names.push(name)
   }
   const order = new Intl.Collator('en', { numeric: true })
-  const old = names.sort(order.compare).slice(0, -MOST_KEPT)
+  const bySession = (a: string, b: string) => order.compare(a.replace(BEFORE, ''), b.replace(BEFORE, ''))
+  const old = names.sort(bySession).slice(0, -MOST_KEPT)
   for (const name of old) await rm(join(folder, name), { recursive: true, force: true })
 }
+
+const BEFORE = /^before-/
 
 function writingPlan(root: string, write: () => Promise<void>): Promise<void> {
   const folder = join(root, projectFolders.plan)

@@ -29,6 +29,8 @@ export async function createSessionFolder(session: NewSession): Promise<SessionF
 interface NewSession extends SessionPlace {
   goal: string
   git: { commit: string | null; branch: string | null }
+  /** The session whose plan lies in the work directory; null, or left out: it is not known. */
+  planOf?: string | null
   /** Takes the secrets out of a text. */
   redact(text: string): string
 }
@@ -47,7 +49,7 @@ async function makeSessionFolder(session: NewSession): Promise<SessionFolder> {
   )
   try {
     await writing(place.lastGood, () => writeLastGood(place.lastGood, all))
-    if (session.memory === 'project-plan') await archiveEarlierPlan(session.directory, session.id)
+    if (session.memory === 'project-plan') await archiveEarlierPlan(session.directory, session)
   } catch (error) {
     await rm(place.lastGood, { recursive: true, force: true }).catch(() => undefined)
     await removeFirstFiles(place.folder, files)

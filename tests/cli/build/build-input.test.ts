@@ -152,7 +152,7 @@ test('a second build in the same directory keeps the plan of the first one aside
   const first = await scene.run('start', ...UNATTENDED)
   const second = await scene.run('start', ...UNATTENDED)
   expect([first.exitCode, second.exitCode]).toEqual([0, 0])
-  const earlier = readAt(scene, `.codemachine/plan/earlier/${second.events[0]?.session}.json`)
+  const earlier = readAt(scene, `.codemachine/plan/earlier/${first.events[0]?.session}.json`)
   expect(JSON.parse(earlier ?? '{}')).toMatchObject({
     tasks: [{ id: 'T1', name: 'Make the back', done: true }, { id: 'T2' }],
   })

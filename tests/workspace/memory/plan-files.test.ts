@@ -155,15 +155,15 @@ describe('what a team builder has written', () => {
 
 test('a new build begins without tasks, and the plan and summary of the one before are kept', async () => {
   const { tasks, earlier, summary } = planPaths(directory)
-  await archiveEarlierPlan(directory, '20261121_1')
+  await archiveEarlierPlan(directory, { id: '20261121_1' })
   expect([await readFile(tasks, 'utf8'), await readdir(earlier)]).toEqual([NO_TASKS, []])
   await writeFile(tasks, 'not even JSON')
   await writePlanSummary(directory, ' It is built. ')
   expect(await readFile(summary, 'utf8')).toBe('It is built.\n')
-  await archiveEarlierPlan(directory, '20261121_2')
+  await archiveEarlierPlan(directory, { id: '20261121_2', planOf: '20261121_1' })
   expect(await readFile(tasks, 'utf8')).toBe(NO_TASKS)
-  expect(await readFile(join(earlier, '20261121_2.json'), 'utf8')).toBe('not even JSON')
-  expect(await readFile(join(earlier, '20261121_2.md'), 'utf8')).toBe('It is built.\n')
+  expect(await readFile(join(earlier, '20261121_1.json'), 'utf8')).toBe('not even JSON')
+  expect(await readFile(join(earlier, '20261121_1.md'), 'utf8')).toBe('It is built.\n')
   expect(await readdir(join(directory, '.codemachine/plan'))).not.toContain('summary.md')
 })
 
@@ -171,7 +171,7 @@ test('the plans of the last 20 builds are kept', async () => {
   const { tasks, earlier } = planPaths(directory)
   for (let number = 1; number <= 23; number += 1) {
     await writeFile(tasks, `${number}`)
-    await archiveEarlierPlan(directory, `20261121_${number}`)
+    await archiveEarlierPlan(directory, { id: `20261121_${number + 1}`, planOf: `20261121_${number}` })
   }
   const kept = await readdir(earlier)
   expect(kept).toHaveLength(20)
@@ -179,19 +179,32 @@ test('the plans of the last 20 builds are kept', async () => {
   expect(kept).toContain('20261121_4.json')
 })
 
+test('a plan of which nobody knows whose it is takes the place of no other', async () => {
+  const { tasks, earlier } = planPaths(directory)
+  const begin = async (id: string, planOf: string) => {
+    await writeFile(tasks, id)
+    await archiveEarlierPlan(directory, { id, planOf })
+  }
+  await begin('20261121_2', '20261121_1')
+  // The session in between was never journaled.
+  await begin('20261121_4', '20261121_1')
+  expect((await readdir(earlier)).sort()).toEqual(['20261121_1.json', 'before-20261121_4.json'])
+  expect(await readFile(join(earlier, '20261121_1.json'), 'utf8')).toBe('20261121_2')
+})
+
 test('a plan that is a link is moved itself, and a folder that leads away is refused', async () => {
   const { tasks, earlier, folder } = planPaths(directory)
   const target = join(directory, 'mine.json')
   await writeFile(target, '{}')
   await symlink(target, tasks)
-  await archiveEarlierPlan(directory, '20261121_1')
+  await archiveEarlierPlan(directory, { id: '20261121_1' })
   expect(await readFile(target, 'utf8')).toBe('{}')
-  expect((await lstat(join(earlier, '20261121_1.json'))).isSymbolicLink()).toBe(true)
+  expect((await lstat(join(earlier, 'before-20261121_1.json'))).isSymbolicLink()).toBe(true)
   await rm(folder, { recursive: true })
   await mkdir(join(directory, 'elsewhere'))
   await symlink(join(directory, 'elsewhere'), folder)
   const refusal = `${folder} is a link; move it away, so that codemachine can make a folder in its place.`
-  await expect(archiveEarlierPlan(directory, '20261121_2')).rejects.toThrow(refusal)
+  await expect(archiveEarlierPlan(directory, { id: '20261121_2' })).rejects.toThrow(refusal)
   await expect(writePlanSummary(directory, 'x')).rejects.toThrow(refusal)
   expect(await readdir(join(directory, 'elsewhere'))).toEqual([])
 })
