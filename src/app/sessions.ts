@@ -352,9 +352,10 @@ export class Sessions implements AsyncDisposable {
       asked: this.#asked,
       beforeEnd: async ended => {
         const unkept = await inEffect(ended.template, 'beforeEnd', () => team.template.beforeEnd?.(ended))
+        const unmarked = ended.ended?.outcome.kind === 'done' ? await files.memory.markDone() : null
         const uncertified = await certify(this.#run, ended, place.folder, this.#world)
         const left = await this.#whatIsLeft(ended)
-        for (const message of [unkept, uncertified, left])
+        for (const message of [unkept, unmarked, uncertified, left])
           if (message) log.emit({ type: 'warning', round: null, message })
       },
     })

@@ -34,6 +34,7 @@ test('a goal is worked on in rounds, a claim in a round that changed files is re
   ])
   expect(events.at(-1)).toMatchObject({ type: 'session-ended', outcome: { kind: 'done', verified: false }, rounds: 3 })
   expect(git(scene.place, 'log', '--format=%s')).toBe('Add a\nStart')
+  expect(scene.memory('MAIN.md')).toContain('status: done\nfinite_incantatem: true\n')
 })
 
 describe('a done claim is refused, put back in MAIN.md, and the next round is told what is missing', () => {
@@ -70,6 +71,17 @@ test('tasks.json with every task done is a claim by itself', async () => {
   const { exitCode, events } = await scene.run('--json', 'build X')
   expect(exitCode).toBe(0)
   expect(eventsOf(events, 'done-nominated')).toMatchObject([{ by: ['tasks.json'] }])
+  expect(scene.memory('MAIN.md')).toContain('status: done\nfinite_incantatem: false\n')
+})
+
+test('a MAIN.md whose status cannot be changed alone is left as it is, and that is said once', async () => {
+  const status = `sed -i 's/^status: in-progress$/status: >-\\n  in-progress/' ${readMain.file}`
+  await using scene = await openScene([round(status, writeTasks([{ id: 'T1', name: 'Build', done: true }]))])
+  const { exitCode, events } = await scene.run('--json', 'build X')
+  expect(exitCode).toBe(0)
+  expect(scene.memory('MAIN.md')).toContain('status: >-\n  in-progress\n')
+  const said = eventsOf(events, 'warning').filter(({ message }) => message.startsWith('MAIN.md does not say'))
+  expect(said).toMatchObject([{ message: expect.stringContaining('write status: in-progress on a line of its own') }])
 })
 
 test('a session that has used its rounds ends with exit code 3 and says how to go on', async () => {

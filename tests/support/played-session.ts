@@ -253,6 +253,7 @@ export async function playSession(plays: readonly Play[], options: PlayOptions):
     },
     memory: {
       read: async () => memory(),
+      markDone: async () => null,
       withdrawClaim: async () => void (await options.onWithdraw?.(ran.inputs.length)),
       markTasks: async marks => options.onMark?.(marks),
     },

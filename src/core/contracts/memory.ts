@@ -67,6 +67,11 @@ export interface Memory {
    */
   withdrawClaim(): Promise<void>
   /**
+   * Sets the status in `MAIN.md` to `done` and changes nothing else in it. Resolves with why that was not possible, a sentence;
+   * null: it is so.
+   */
+  markDone(): Promise<string | null>
+  /**
    * Writes into `tasks.json` what codemachine says of some of its tasks, and changes nothing else in it. Throws a
    * `UserError` if the file cannot be written.
    */
@@ -106,6 +111,7 @@ export const NO_MEMORY: Memory = {
     texts: { main: '', tasks: '' },
   }),
   withdrawClaim: async () => {},
+  markDone: async () => null,
   markTasks: async () => {},
 }
 

@@ -63,6 +63,20 @@ export function withoutClaim(text: string): Parsed<string> {
   return { ok: false, problem: 'its done claim is not plain; write finite_incantatem: true on a line of its own.' }
 }
 
+/** The text with `status: done` in place of any other status; the same text if it says that already. */
+export function withDone(text: string): Parsed<string> {
+  const before = readFrontMatter(text)
+  if (!before.ok) return before
+  const { start, end, data } = before.value
+  if (ownValue(data, 'status') === 'done') return { ok: true, value: text }
+  const edited = text.slice(0, start) + text.slice(start, end).replace(anyStatus, '$1done') + text.slice(end)
+  const after = readFrontMatter(edited)
+  if (after.ok && isDeepStrictEqual(after.value.data, { ...data, status: 'done' })) return { ok: true, value: edited }
+  return { ok: false, problem: 'its status is not plain; write status: in-progress on a line of its own.' }
+}
+
+const anyStatus =
+  /^((?:status|"status"|'status')[ \t]*:[ \t]+)(?:"[^"\r\n]*"|'[^'\r\n]*'|[^\s"'#][^\r\n#]*?)(?=[ \t]*(?:#|\r?$))/m
 const claimingFlag =
   /^((?:finite_incantatem|"finite_incantatem"|'finite_incantatem')[ \t]*:[ \t]+)true(?=[ \t]*(?:#|\r?$))/im
 const claimingStatus = /^((?:status|"status"|'status')[ \t]*:[ \t]+["']?)done(?=["']?[ \t]*(?:#|\r?$))/im

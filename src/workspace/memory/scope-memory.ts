@@ -57,6 +57,7 @@ export function openScopedMemory(options: ScopedMemoryOptions): {
     memory: {
       read: () => present().read(),
       withdrawClaim: () => present().withdrawClaim(),
+      markDone: () => own.markDone(),
       markTasks: marks => present().markTasks(marks),
     },
     scopes: {

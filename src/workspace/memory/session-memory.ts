@@ -37,7 +37,7 @@ import {
   whatIsThere,
   writeFileInside,
 } from '../files/inside-directory.ts'
-import { parseMainFile, withoutClaim } from './main-file.ts'
+import { parseMainFile, withDone, withoutClaim } from './main-file.ts'
 import { memoryRoot } from './memory-paths.ts'
 import { applyTaskMarks, parseTasksFile } from './tasks-file.ts'
 
@@ -96,6 +96,7 @@ export function openMemory(options: MemoryOptions): OwnMemory {
   return {
     read: () => inTurn(memory => memory.read()),
     withdrawClaim: () => inTurn(memory => memory.withdrawClaim()),
+    markDone: () => inTurn(memory => memory.markDone()),
     markTasks: marks => inTurn(memory => memory.markTasks(marks)),
     writeTasks: text => inTurn(memory => memory.writeTasks(text)),
   }
@@ -142,6 +143,20 @@ class SessionMemory {
     const text = withoutClaim(file.text)
     if (!text.ok) throw new Error(`A done claim cannot be withdrawn: ${text.problem}`)
     await file.replace(text.value)
+  }
+
+  async markDone(): Promise<string | null> {
+    try {
+      await this.#refresh()
+      const { file } = this.#main
+      const text = withDone(file.text)
+      if (!text.ok) return `MAIN.md does not say that it is done: ${text.problem}`
+      if (text.value !== file.text) await file.replace(text.value)
+      return null
+    } catch (error) {
+      if (!(error instanceof UserError)) throw error
+      return `MAIN.md does not say that it is done: ${error.message}`
+    }
   }
 
   async markTasks(marks: readonly TaskMark[]): Promise<void> {

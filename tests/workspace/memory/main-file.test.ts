@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { parseMainFile, withoutClaim } from '../../../src/workspace/memory/main-file.ts'
+import { parseMainFile, withDone, withoutClaim } from '../../../src/workspace/memory/main-file.ts'
 import { cpuMs } from '../../support/cpu-time.ts'
 
 const front = (yaml: string, body = '') => `---\n${yaml}\n---\n${body}`
@@ -151,6 +151,27 @@ describe('the open entries', () => {
       open(`## Todo\n${part.repeat(500_000 / part.length)}`)
     expect(cpuMs() - started).toBeLessThan(3_000)
   })
+})
+
+describe('saying that it is done', () => {
+  it.each([
+    ['status: in-progress', 'status: done'],
+    ['status:   in progress  # by hand', 'status:   done  # by hand'],
+    ['"status": "in-progress"\r', '"status": done\r'],
+    ["status: 'blocked'", 'status: done'],
+    ['status: done', 'status: done'],
+  ])('changes %s alone', (line, after) => {
+    const text = `---\n${line}\nfinite_incantatem: true\nshort_title: "status: x"\n---\n\nstatus: in-progress\n`
+    expect(withDone(text)).toEqual({ ok: true, value: text.replace(line, after) })
+  })
+
+  it.each(['status: |\n  in-progress', '{status: in-progress, finite_incantatem: true}'])(
+    'leaves %s as it is, and says why',
+    front => {
+      const text = `---\n${front}\n---\n`
+      expect(withDone(text)).toMatchObject({ ok: false, problem: expect.stringContaining('not plain') })
+    },
+  )
 })
 
 describe('withdrawing a claim', () => {

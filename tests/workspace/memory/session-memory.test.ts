@@ -19,7 +19,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import fc from 'fast-check'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, test } from 'vitest'
 import { systemClock } from '../../../src/base/clock.ts'
 import type { Memory } from '../../../src/core/contracts/memory.ts'
 import type { SessionFolder } from '../../../src/workspace/memory/memory-paths.ts'
@@ -348,6 +348,24 @@ describe('a folder', () => {
     expect(snapshot).toEqual(goodSnapshot)
     expect(problems.map(problem => problem.restored)).toEqual([false, false])
   })
+})
+
+test('that it is done is never written through a link, and becomes the last good copy', async () => {
+  await memory.read()
+  await rename(place.main, join(home, 'outside.md'))
+  await symlink(join(home, 'outside.md'), place.main)
+  expect(await memory.markDone()).toBeNull()
+  expect(await readFile(join(home, 'outside.md'), 'utf8')).toBe(goodMain)
+  const done = goodMain.replace('status: in-progress', 'status: done')
+  expect(await readFile(place.main, 'utf8')).toBe(done)
+  expect(await readFile(join(place.lastGood, 'MAIN.md'), 'utf8')).toBe(done)
+})
+
+test('where it cannot be written that it is done, the sentence says so', async () => {
+  await memory.read()
+  await rm(directory, { recursive: true })
+  await writeFile(directory, '')
+  expect(await memory.markDone()).toMatch(/^MAIN\.md does not say that it is done: /)
 })
 
 describe('withdrawing a claim', () => {
