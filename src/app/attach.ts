@@ -1,14 +1,12 @@
-import { readdir } from 'node:fs/promises'
-import { join } from 'node:path'
 import { UserError, unreachable } from '../base/errors.ts'
 import { type SessionState, sessionStatusOf } from '../core/state/state.ts'
 import { lockOfSession } from '../records/journal.ts'
-import { openRecords, type Records } from '../records/records.ts'
+import { allRecords, type Records, recordsOf } from '../records/records.ts'
 import { type LockHolder, readRunLock } from '../records/run-lock.ts'
 import { resumeCommand } from '../words/commands.ts'
 import { describeOutcome } from '../words/outcome.ts'
 import { oneLine } from '../words/safe-text.ts'
-import { findSession, latestSession, readableState } from './find.ts'
+import { findSessionAround, latestSession, readableState } from './find.ts'
 import { placesOf, type World } from './world.ts'
 
 /** A session that runs on this machine. */
@@ -33,11 +31,11 @@ export async function runningSession(
     const id = holder === null ? null : await latestSession(records, onProblem)
     return id === null ? null : await asRunning(world, records, id)
   }
-  const named = await findSession(records, wanted, onProblem, 'counted').catch(error => {
+  const named = await findSessionAround(records, wanted, { platform: world.platform, onProblem }).catch(error => {
     if (error instanceof UserError) return error
     throw error
   })
-  if (typeof named === 'string') return await asRunning(world, records, named)
+  if (!(named instanceof UserError)) return await asRunning(world, named.records, named.id)
   const elsewhere = (await allRunning(world, records)).filter(({ id }) => id === wanted)
   const [only] = elsewhere
   if (only === undefined) throw named
@@ -52,14 +50,14 @@ const MOST_TYPED = 60
 /** Every session of this person that runs on this machine, whatever its directory; what cannot be read is passed over. */
 export async function allRunning(world: World, { root }: Pick<Records, 'root'>): Promise<RunningHere[]> {
   const found: RunningHere[] = []
-  for (const key of await readdir(join(root, 'state')).catch(() => [])) {
-    const lock = await readRunLock(join(root, 'state', key, 'lock'), world.platform)
+  for (const { key, lock: path } of await allRecords(placesOf(world, root))) {
+    const lock = await readRunLock(path, world.platform)
     // A lock of an earlier version does not name its directory.
     if (lock.state !== 'held' || lock.holder.directory === undefined) continue
-    const records = await openRecords(placesOf(world, lock.holder.directory)).catch(() => null)
-    const id = records?.key === key ? await latestSession(records, () => {}) : null
-    const state = records === null || id === null ? null : await readableState(records, id, 'ends')
-    if (records !== null && id !== null && state !== null && state.ended === null) found.push({ records, id, state })
+    const records = recordsOf({ root, templates: world.templates }, lock.holder.directory)
+    const id = records.key === key ? await latestSession(records, () => {}) : null
+    const state = id === null ? null : await readableState(records, id, 'ends')
+    if (id !== null && state !== null && state.ended === null) found.push({ records, id, state })
   }
   return found
 }

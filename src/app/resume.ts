@@ -224,6 +224,8 @@ function remarksOnHost({ host }: SessionState): string[] {
 /** A session that was left in the middle, in words. */
 interface Unfinished {
   id: string
+  /** What it has come to. */
+  state: SessionState
   /** Id of the queued prompt that it came from; null if it was typed. */
   queued: string | null
   /** `20261121_1 was cut off 2 h ago`. */
@@ -255,6 +257,7 @@ export async function findUnfinished(
   const rounds = formatCount(state.roundsUsed, 'round')
   return {
     id: state.id,
+    state,
     queued: state.queued,
     what: `${state.id} was ${how} ${ago(world.clock.now() - state.updatedAt)}`,
     about: `"${oneLine(state.goal.trim(), GOAL_CHARS)}" (${rounds})`,

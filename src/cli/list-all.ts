@@ -1,8 +1,7 @@
 import { realpath } from 'node:fs/promises'
+import { directoryOfRecords } from '../app/directories.ts'
 import { messageOf, systemErrorCode, UserError } from '../base/errors.ts'
-import { readJournal } from '../records/journal.ts'
 import { allRecords, type Records, recordsOf } from '../records/records.ts'
-import { readRunLock } from '../records/run-lock.ts'
 import type { CliContext } from '../tui/cli-context.ts'
 import { formatCount } from '../words/numbers.ts'
 import { oneLine } from '../words/safe-text.ts'
@@ -80,35 +79,6 @@ async function readDirectory(
   const sessions = await listSessions({ records, worktree: null }, context)
   const gone = (await realpath(directory).catch(() => null)) !== directory
   return { directory, gone, sessions, older: ids.length - newest.length }
-}
-
-/** What the lock, or the beginning of one of these journals, says, if the records are those of that directory. */
-async function directoryOfRecords(
-  records: Omit<Records, 'directory'>,
-  ids: readonly string[],
-  platform: NodeJS.Platform,
-): Promise<string | null> {
-  const isOf = (directory: string | undefined): directory is string =>
-    directory !== undefined && recordsOf(records, directory).key === records.key
-  const lock = await readRunLock(records.lock, platform)
-  if ('holder' in lock && isOf(lock.holder.directory)) return lock.holder.directory
-  for (const id of [...ids].reverse()) {
-    const directory = await createdIn(records.journal(id))
-    if (isOf(directory)) return directory
-  }
-  return null
-}
-
-async function createdIn(journal: string): Promise<string | undefined> {
-  try {
-    for await (const event of readJournal(journal)) {
-      return event.type === 'session-created' ? event.directory : undefined
-    }
-  } catch (error) {
-    // It is named where the sessions are listed.
-    if (!(error instanceof UserError)) throw error
-  }
-  return undefined
 }
 
 /** Null, and a sentence, where the system refuses. */

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { access, chmod, constants, mkdir, readdir, realpath, stat } from 'node:fs/promises'
+import { access, chmod, constants, mkdir, readdir, realpath, stat, writeFile } from 'node:fs/promises'
 import { basename, dirname, isAbsolute, join } from 'node:path'
 import { messageOf, systemErrorCode, UserError } from '../base/errors.ts'
 import type { TemplateKinds } from '../core/contracts/template.ts'
@@ -27,6 +27,8 @@ export interface Records {
   /** The work directory's real path. */
   directory: string
   templates: TemplateKinds
+  /** The file that says which work directory these records are of; not there in those of an earlier version. */
+  directoryFile: string
   lock: string
   queue: string
   control: string
@@ -67,8 +69,11 @@ export async function openRecords(places: RecordsPlaces): Promise<Records> {
   const directory = await realWorkDirectory(places.directory)
   const root = await openRoot(places)
   const records = recordsIn(root, directory, places.templates)
+  const isNew = !(await isDirectory(records.folder))
   const folders = ['queue', 'control', 'git', 'sessions', 'answers'].map(name => join(records.folder, name))
   for (const each of [join(root, 'state'), records.folder, ...folders]) await makePrivate(each, places.platform)
+  // Without it the lock and the journals say so.
+  if (isNew) await writeFile(records.directoryFile, `${directory}\n`, { mode: 0o600 }).catch(() => {})
   return records
 }
 
@@ -122,6 +127,7 @@ function recordsIn(root: string, directory: string, templates: TemplateKinds, ke
     key,
     directory,
     templates,
+    directoryFile: inFolder('directory'),
     lock: inFolder('lock'),
     queue: inFolder('queue'),
     control: inFolder('control'),
