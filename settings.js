@@ -112,6 +112,18 @@ export default {
     plannerEffort: 'high',
   },
 
+  /** What a new worktree (`--worktree`) is made ready with, before the first session in it begins. */
+  worktree: {
+    /** A command that runs in it once, in the sandbox of the session, such as 'npm ci'; null: none. */
+    setup: null,
+
+    /** How long that may take, in minutes. */
+    setupMinutes: 15,
+
+    /** Files of the checkout that git ignores and that are copied, such as ['.env']; agents can read them. A project's codemachine.toml does not say it. */
+    copy: [],
+  },
+
   /** Who is told what happens, in which way. A project's codemachine.toml says nothing of it. */
   notify: {
     /** A program with its arguments, such as ['notify-send', 'codemachine']; it gets the event as JSON; null: none. */

@@ -353,7 +353,7 @@ export interface OpenWorkDirectory extends HeldWorkDirectory {
  * @param onRemark told what a person should know, a sentence each
  * @param hint what they can do while somebody runs here; left out: have a goal wait
  */
-async function holdWorkDirectory(
+export async function holdWorkDirectory(
   world: World,
   records: Records,
   onRemark: (remark: string) => void,

@@ -43,9 +43,10 @@ function withoutUndefined<T extends object>(values: T): Defined<T> {
 }
 
 /** The worktree that `--worktree` asks for; null if it does not. */
-export function worktreeOf({ worktree, cd }: RunFlags): WantedWorktree | null {
+export function worktreeOf(flags: RunFlags): WantedWorktree | null {
+  const { worktree } = flags
   if (worktree === undefined) return null
-  return { name: worktree === true ? null : worktree, ...(cd === undefined ? {} : { directory: cd }) }
+  return { ...runOptionsOf(flags), name: worktree === true ? null : worktree }
 }
 
 /** How a run is shown. */

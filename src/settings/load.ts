@@ -243,6 +243,10 @@ const RIGHTS = {
   'change.executor': 'none',
   'change.plannerModel': 'none',
   'change.plannerEffort': 'none',
+  // It runs in the sandbox, as a gate of the project's does; what is copied from the checkout is the person's own.
+  'worktree.setup': 'free',
+  'worktree.setupMinutes': 'never-higher',
+  'worktree.copy': 'none',
   'notify.command': 'none',
   'notify.webhook': 'none',
   'notify.bell': 'none',

@@ -125,6 +125,20 @@ export const globs = v.pipe(
   ),
 )
 
+/** Files of a checkout. */
+const filesInside = v.pipe(
+  v.array(
+    v.pipe(
+      line('', 500),
+      v.regex(/^(?![/:]|[a-z]:)(?!(?:.*\/)?\.{1,2}(?:\/|$))(?!(?:.*\/)?\.git(?:\/|$))[^\\]*[^\\/]$/i),
+    ),
+  ),
+  v.maxLength(100),
+  v.description(
+    'a list of files inside the checkout, by their paths in it without "..", such as [".env", "config/local.json"]',
+  ),
+)
+
 /** A small word, such as an effort that a model knows. */
 const word = (description: string) => v.pipe(v.string(), v.regex(/^[a-z]+$/), v.description(description))
 
@@ -220,6 +234,7 @@ export const settingsSchema = v.strictObject({
     plannerModel: orNull(line('the name of a model')),
     plannerEffort: word(EFFORT),
   }),
+  worktree: v.strictObject({ setup: orNull(command), setupMinutes: minutes, copy: filesInside }),
   notify: v.strictObject({
     command: orNull(commandLine),
     webhook: orNull(webAddress),
@@ -248,13 +263,14 @@ export type Settings = v.InferOutput<typeof settingsSchema>
 
 /** The name of one setting: its path in `Settings`, joined by dots. */
 export type SettingKey =
-  | Exclude<keyof Settings, 'agents' | 'change' | 'logging' | 'notify' | 'reviewer' | 'screen'>
+  | Exclude<keyof Settings, 'agents' | 'change' | 'logging' | 'notify' | 'reviewer' | 'screen' | 'worktree'>
   | `agents.${keyof Settings['agents']}`
   | `change.${keyof Settings['change']}`
   | `logging.${keyof Settings['logging']}`
   | `notify.${keyof Settings['notify']}`
   | `reviewer.${keyof Settings['reviewer']}`
   | `screen.${keyof Settings['screen']}`
+  | `worktree.${keyof Settings['worktree']}`
 
 /** One setting: its name in each place, and its type. */
 export interface SettingInfo {

@@ -9,9 +9,10 @@ import { copySpecification, listLandableBranches } from '../../workspace/worktre
 import { openCheckout, openWorktree, removeUnusedWorktree, type Worktree } from '../../workspace/worktree/worktree.ts'
 import type { RunOptions } from '../library.ts'
 import { directoryOf, type World } from '../world.ts'
+import { isSetUpPending, setUpWorktree } from './set-up-worktree.ts'
 
-/** Which worktree is wanted, of the repository around `directory`. */
-export interface WantedWorktree extends Pick<RunOptions, 'directory'> {
+/** Which worktree is wanted, of the repository around `directory`, and what the run in it is started with. */
+export interface WantedWorktree extends RunOptions {
   /** Null: any new one. */
   name: string | null
 }
@@ -64,12 +65,16 @@ export async function inWorktree(
     now: new Date(clock.now()),
   })
   say(whereItWorks(worktree))
+  const [records] = await recordsAround({ ...world, directory: worktree.directory })
+  const isPending = async () => records !== undefined && (await isSetUpPending(records))
   try {
+    if (worktree.isNew || (await isPending()) || !(await holdsSession(world, worktree.directory)))
+      await setUpWorktree(world, worktree, options, say)
     return await work(worktree.directory)
   } finally {
     // Also where a night has been cut short, by a disk that was full for one.
     if (await holdsSession(world, worktree.directory)) say(howToLand(worktree, await countUncommitted(worktree, env)))
-    else if (worktree.isNew) await removeUnusedWorktree(worktree, env)
+    else if (worktree.isNew && !(await isPending())) await removeUnusedWorktree(worktree, env)
   }
 }
 

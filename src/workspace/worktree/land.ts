@@ -178,7 +178,7 @@ async function findWorktreeTop(
  * Opens a worktree that agents have worked in, with explicit paths of its git directory, so that a pointer forged there
  * cannot lead git elsewhere.
  */
-async function openUntrustedWorktree(checkout: Checkout, top: string): Promise<Pick<Checkout, 'setting'>> {
+export async function openUntrustedWorktree(checkout: Checkout, top: string): Promise<Pick<Checkout, 'setting'>> {
   await refuseForgedWorktree(checkout, top)
   const { gitDir, commonDir } = (await findRepository(top)) ?? checkout.repository
   const variables = { GIT_DIR: gitDir, GIT_COMMON_DIR: commonDir, GIT_WORK_TREE: top }

@@ -234,8 +234,12 @@ export async function openCheckout(directory: string, env: NodeJS.ProcessEnv): P
 }
 
 /** Runs git in a checkout. Texts are latin1, as of `runGit`. */
-export function runGitIn({ setting }: Pick<Checkout, 'setting'>, args: readonly string[]): Promise<GitResult> {
-  return runGit(setting, [...NO_HOOKS_OR_PROMPTS, ...args])
+export function runGitIn(
+  { setting }: Pick<Checkout, 'setting'>,
+  args: readonly string[],
+  input?: string,
+): Promise<GitResult> {
+  return runGit(setting, [...NO_HOOKS_OR_PROMPTS, ...args], input)
 }
 
 /** Runs git as `runGitIn` and returns its stdout. Throws `git could not <what>: …` with git's reason if it fails. */
@@ -282,9 +286,13 @@ export async function listWorktrees(setting: GitSetting): Promise<ListedWorktree
   })
 }
 
-/** The files of a work tree that are changed, deleted or untracked. */
-export async function listUncommitted(checkout: Pick<Checkout, 'setting'>): Promise<string[]> {
-  const args = ['status', '--porcelain', '-z', '--no-renames', '--untracked-files=normal', '--ignore-submodules=dirty']
+/** The files of a work tree that are changed, deleted or, unless `untracked` is `no`, untracked. */
+export async function listUncommitted(
+  checkout: Pick<Checkout, 'setting'>,
+  untracked: 'normal' | 'no' = 'normal',
+): Promise<string[]> {
+  const flags = ['--no-renames', `--untracked-files=${untracked}`, '--ignore-submodules=dirty']
+  const args = ['status', '--porcelain', '-z', ...flags]
   const text = await runGitOrUserError(checkout, args, 'look at the changes')
   return text.split('\0').flatMap(entry => (entry === '' ? [] : [entry.slice(3)]))
 }
