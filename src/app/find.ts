@@ -69,11 +69,7 @@ export async function findSession(
 ): Promise<string> {
   const ids = await records.sessions()
   if (ids.length === 0) {
-    const inWorktrees = (await checkoutWithWorktrees(records.directory)) !== null
-    const hint = inWorktrees
-      ? 'Its worktrees have sessions of their own: codemachine list shows them, and -C names the directory of one.'
-      : 'Start one: codemachine "…"'
-    throw new UserError(`There are no sessions in ${records.directory} yet.`, { hint })
+    throw new UserError(`There are no sessions in ${records.directory} yet.`, { hint: await whereElse(records) })
   }
   if (wanted === null) return await latestOrRefuse(records, onProblem, replays)
   const matches = matching(
@@ -89,6 +85,13 @@ export async function findSession(
     })
   }
   throw new UserError(`"${shown}" may mean ${matches.length} sessions; use more of the id.`, { hint: some(matches) })
+}
+
+/** What a person can do where there is no session that they could mean, as a hint. */
+export async function whereElse({ directory }: Pick<Records, 'directory'>): Promise<string> {
+  return (await checkoutWithWorktrees(directory)) === null
+    ? 'Start one: codemachine "…"'
+    : 'Its worktrees have sessions of their own: codemachine list shows them, and -C names the directory of one.'
 }
 
 async function latestOrRefuse(

@@ -14,7 +14,7 @@ import { resumeCommand } from '../words/commands.ts'
 import { formatCount, formatSpan } from '../words/numbers.ts'
 import { describeOutcome } from '../words/outcome.ts'
 import { oneLine } from '../words/safe-text.ts'
-import { findSession, latestSession, newestBuild } from './find.ts'
+import { findSession, latestSession, newestBuild, whereElse } from './find.ts'
 import type { RunOptions } from './library.ts'
 import { openRun, type RunListeners, refuseHiddenGates, settingsOf } from './open-run.ts'
 import { gatesAtResume, limitsAtResume, optionsAtResume, reviewAtResume, runAtResume } from './resume-terms.ts'
@@ -131,7 +131,7 @@ async function newestUnfinished(records: Records): Promise<SessionState> {
   throw new UserError(`There is no session in ${records.directory} that could be gone on with.`, {
     hint: (await pathExists(join(records.directory, 'projects', '.gitignore')))
       ? 'What teams have made in projects/, and how to go on with it: codemachine team list'
-      : 'Start one: codemachine "…"',
+      : await whereElse(records),
   })
 }
 

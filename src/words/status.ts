@@ -56,7 +56,8 @@ function elsewhereLines(elsewhere: readonly PlaceReport[], now: number): string[
   const width = Math.max(...names.map(name => name.length))
   const lines = shown.map(({ session, queued }, at) => {
     const waiting = queued === 0 ? '' : `; ${formatCount(queued, 'prompt')} waiting`
-    const words = session && `${session.id}  ${stateInWords(session, now)}, ${howFar(session)}${waiting}: `
+    const state = session?.outcome ? describeOutcome(session.outcome).short : session && stateInWords(session, now)
+    const words = session && `${session.id}  ${state}, ${howFar(session)}${waiting}: `
     return `  ${names[at]?.padEnd(width)}  ${words ?? waiting.slice(2)}${oneLine(session?.goal ?? '', NAME_CHARS)}`
   })
   return lines.length === 0 ? [] : ['Beside it:', ...lines]

@@ -165,8 +165,19 @@ test('an id that several worktrees have is refused with the names of each, and s
   expect(await refused('web:1')).toContain('There is no worktree "web" with sessions beside this checkout.\n')
   expect(await refused('web:1')).toContain('There are: api, docs, ui')
   expect(await refused('9')).toContain(`There is no session "9" in ${place.directory} or its worktrees.\n`)
-  // Who goes on with one works in its directory.
-  expect((await codemachineHere(place, ['diff', 'docs:20261120_1'])).exitCode).toBe(2)
+})
+
+test('what goes on with a session in the checkout says where those of its worktrees are', async () => {
+  await using place = await makePlace('')
+  await night(place)
+  for (const command of [['resume'], ['resume', 'docs:1']]) {
+    expect(await codemachineHere(place, command)).toMatchObject({
+      exitCode: 2,
+      stderr: expect.stringContaining(
+        '\n  Its worktrees have sessions of their own: codemachine list shows them, and -C ',
+      ),
+    })
+  }
 })
 
 test('without a name, report and logs take what was written to last, and name its worktree', async () => {
