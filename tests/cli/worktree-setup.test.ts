@@ -62,11 +62,13 @@ test('where setting up fails no session begins, the log is named, and the next s
   const failed = await start('echo first; echo no such package >&2; exit 3')
   expect(failed).toMatchObject({ exitCode: 4, stdout: '' })
   expect(failed.stderr).toContain(
-    `codemachine: The worktree ${topOf(place)} is not set up, and no session has begun: worktree.setup (echo first; echo no such package >&2; exit 3) exit code 3, after `,
+    `codemachine: The worktree ${topOf(place)} is not set up, and no session has begun: worktree.setup (echo first; echo no such package >&2; exit 3) ended with exit code 3 after `,
   )
   expect(failed.stderr).toContain('Its last line: no such package')
   expect(failed.stderr).toContain('To set it up again, and go on: codemachine --worktree docs "…"')
-  expect(readFileSync(logIn(failed.stderr), 'utf8')).toMatch(/^\$ echo first;.*\nfirst\nno such package\nexit code 3, /)
+  expect(readFileSync(logIn(failed.stderr), 'utf8')).toMatch(
+    /^\$ echo first;.*\nfirst\nno such package\nended with exit code 3 after /,
+  )
   expect(existsSync(topOf(place))).toBe(true)
   expect((await codemachine(place, ['list'])).stdout).toContain('There are no sessions in ')
   const mended = await start('mkdir -p deps')

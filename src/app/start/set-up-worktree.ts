@@ -137,7 +137,7 @@ async function runSetUp(
 function wordsForEnd(end: CommandEnd, minutes: number): string {
   switch (end.kind) {
     case 'exited':
-      return `exit code ${end.exitCode}, after ${formatDuration(end.durationMs)}`
+      return `ended with exit code ${end.exitCode} after ${formatDuration(end.durationMs)}`
     case 'timed-out':
       return `did not end in ${minutes} minutes (worktree.setup_minutes)`
     case 'broken-off':

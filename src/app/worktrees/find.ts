@@ -1,6 +1,6 @@
 import { opendir, realpath } from 'node:fs/promises'
 import { join, relative } from 'node:path'
-import { UserError } from '../../base/errors.ts'
+import { systemErrorCode, UserError } from '../../base/errors.ts'
 import type { AskedQuestion } from '../../records/answers.ts'
 import { isReplayedSession } from '../../records/journal.ts'
 import { type Records, recordsOf } from '../../records/records.ts'
@@ -34,7 +34,7 @@ export async function worktreePlaces(records: Records, onProblem: (problem: stri
   if (main === null || repository?.root !== main || repository.gitDir !== repository.commonDir) return []
   const inside = relative(main, records.directory)
   const places: SessionsPlace[] = []
-  for (const name of await namesIn(`${main}.worktrees`)) {
+  for (const name of await namesIn(`${main}.worktrees`, onProblem)) {
     const { top } = worktreeLocation(main, name)
     const directory = join(top, inside)
     if ((await realpath(directory).catch(() => null)) !== directory) continue
@@ -51,11 +51,17 @@ export async function worktreePlaces(records: Records, onProblem: (problem: stri
   return places
 }
 
-async function namesIn(folder: string): Promise<string[]> {
+async function namesIn(folder: string, onProblem: (problem: string) => void): Promise<string[]> {
   const names: string[] = []
-  for await (const { name } of await opendir(folder)) {
-    if (isWorktreeName(name)) names.push(name)
-    if (names.length === MOST_FOLDERS) break
+  try {
+    for await (const { name } of await opendir(folder)) {
+      if (isWorktreeName(name)) names.push(name)
+      if (names.length === MOST_FOLDERS) break
+    }
+  } catch (error) {
+    const code = systemErrorCode(error)
+    if (code === null) throw error
+    onProblem(`${folder} cannot be read (${code}), so the sessions of its worktrees are not shown.`)
   }
   return names.sort()
 }
