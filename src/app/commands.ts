@@ -1,5 +1,5 @@
 import { UserError, unreachable } from '../base/errors.ts'
-import type { Reply, ReplyCode } from '../core/contracts/reply.ts'
+import type { Reply } from '../core/contracts/reply.ts'
 import { inTemplate } from '../core/contracts/template.ts'
 import { type DecisionAnswer, GIVE_SECRET, refusalOf } from '../core/rules/decision.ts'
 import { PLAN_CHOICES, PLAN_DECISION } from '../core/state/plan.ts'
@@ -7,21 +7,24 @@ import type { SessionState } from '../core/state/state.ts'
 import { type Command, problemOfCommand, sendCommand } from '../records/control.ts'
 import type { Records } from '../records/records.ts'
 import { readRunLock } from '../records/run-lock.ts'
-import type { PersonAsked } from '../run/person.ts'
-import type { SessionRunner } from '../run/session-runner.ts'
 import { oneLine } from '../words/safe-text.ts'
 import { plansOf } from '../words/work.ts'
+import {
+  aboutToEnd,
+  type CommandOf,
+  done,
+  LABEL_CHARS,
+  NOBODY,
+  type RunningSession,
+  refused,
+  steer,
+  steerAgent,
+  stopAgent,
+  TO_DECIDE,
+  takeAnswer,
+} from './agents/steer.ts'
 import type { Ask } from './library.ts'
 import type { World } from './world.ts'
-
-/** The session that runs, and how a person reaches it. */
-export interface RunningSession {
-  id: string
-  runner: SessionRunner
-  asked: PersonAsked
-  /** How many prompts wait in the queue. */
-  waiting(): Promise<number>
-}
 
 /**
  * Does what a person asks of the session that runs, on its own screen or from another terminal; null: none does just
@@ -43,6 +46,12 @@ export async function handleCommand(
   switch (command.type) {
     case 'steer':
       return await steer(command.text, session)
+    case 'steer-agent':
+      return await steerAgent(command.agent, command.text, session)
+    case 'stop-agent':
+      return stopAgent(command.agent, session)
+    case 'answer':
+      return await takeAnswer(command, session)
     case 'stop':
       return stop(command.now, session)
     case 'pause':
@@ -64,38 +73,6 @@ export async function handleCommand(
     default:
       return unreachable(command)
   }
-}
-
-const NOBODY = refused('no-session', 'No session is running just now; try again in a moment.')
-
-async function steer(text: string, { id, runner, asked }: RunningSession): Promise<Reply> {
-  const taken = await runner.steer(text)
-  const isSummedUp = !runner.isEnding && asked.endedBy === null && onlySumsUp(runner.state)
-  const last = `Only the summary of ${id} follows, and no round that could be told`
-  switch (taken) {
-    case 'delivered':
-      return done(`The agent at work in ${id} has been told.`)
-    case 'kept':
-      if (isSummedUp) return { code: 'kept', message: `${last}; when it is resumed, its next round will be told.` }
-      return {
-        code: 'kept',
-        message:
-          asked.endedBy === null
-            ? `No agent is at work in ${id} just now; the next round will be told.`
-            : `${id} is about to end; when it is resumed, its next round will be told.`,
-      }
-    case 'over':
-      return isSummedUp
-        ? refused('ending', `${last}. To go on from it: codemachine change --follow-up ${id} "…"`)
-        : NOBODY
-    default:
-      return unreachable(taken)
-  }
-}
-
-function onlySumsUp(state: SessionState): boolean {
-  const { kind, work, template } = state
-  return inTemplate(template, 'isSummedUp', () => kind?.isSummedUp?.(work, state) ?? false)
 }
 
 function retry({ id, runner, asked }: RunningSession): Reply {
@@ -189,10 +166,6 @@ function alreadyPaused(id: string): Reply {
   return refused('already-paused', `${id} is paused already; codemachine unpause goes on.`)
 }
 
-function aboutToEnd(id: string): Reply {
-  return refused('ending', `${id} is about to end; codemachine resume goes on.`)
-}
-
 /** A secret was stored: where its value is asked for, that is the answer. */
 function secretSet(key: string, session: RunningSession): Reply {
   const { id, runner } = session
@@ -273,9 +246,6 @@ function tellReplan(
   return true
 }
 
-const TO_DECIDE = 'codemachine decide'
-const LABEL_CHARS = 200
-
 /** Whether the session asks whether its plan may be carried out. */
 function asksAboutPlan({ runner }: RunningSession): boolean {
   const { decision, ended } = runner.state
@@ -316,14 +286,6 @@ function refusalOfVersion({ version }: DecisionAnswer, session: RunningSession):
   return refused('other-version', message)
 }
 
-function done(message: string): Reply {
-  return { code: 'done', message }
-}
-
-function refused(code: Exclude<ReplyCode, 'done' | 'kept'>, message: string): Reply {
-  return { code, message }
-}
-
 /** How long a run in another process may take to answer, ms. */
 const REPLY_MS = 10_000
 
@@ -334,7 +296,7 @@ const REPLY_MS = 10_000
 export async function askRun(
   { clock, platform }: Pick<World, 'clock' | 'platform'>,
   records: Records,
-  ask: Ask,
+  ask: Ask | Omit<CommandOf<'answer'>, 'at'>,
 ): Promise<Reply | null> {
   const lock = await readRunLock(records.lock, platform)
   if (lock.state === 'unreadable') throw new UserError(`${lock.problem}; if no codemachine runs here, delete it.`)

@@ -121,6 +121,9 @@ export interface EndedSession {
 /** What may be asked of the session that runs; docs/events.md says what each does. */
 export type Ask =
   | { type: 'steer'; text: string }
+  /** `agent`: an instance at work in the round, as `agent-started` names it, or the name of its agent where it is the only one. */
+  | { type: 'steer-agent'; agent: string; text: string }
+  | { type: 'stop-agent'; agent: string }
   /** `go`: the work goes on once the plan is changed; left out: it holds then. */
   | { type: 'replan'; text: string; go?: true }
   | { type: 'stop'; now: boolean }

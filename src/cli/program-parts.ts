@@ -124,7 +124,7 @@ function addQuestions(program: Command, does: Does): void {
   withDirectory(questions.command('answer'))
     .argument('<id>', 'the question, as `questions` shows it; Q1 for that of the newest session')
     .argument('<answer...>', 'the answer, or the number of an option; - reads it from standard input')
-    .description('answer a question: the answer becomes a prompt in the queue')
+    .description('answer a question: its session is told while it runs, else the answer becomes a prompt in the queue')
     .option('--again', 'answer it although that was done already')
     .action((id: string, words: string[], flags: object, command) =>
       answer(id, words, { ...questions.opts(), ...flags }, command),
@@ -195,7 +195,7 @@ export function addRunning(program: Command, does: Does): void {
   addQueue(program, does)
   for (const running of RUNNING_COMMANDS) {
     const command = withDirectory(program.command(running.name)).description(running.description)
-    if (running.flag !== undefined) command.option(...running.flag)
+    for (const flag of running.flags ?? []) command.addOption(flag())
     if (running.text !== undefined) command.argument('<text...>', running.text)
     const ask = does(async () => (await import('./commands/ask.ts')).askRunning)
     command.action((...typed: unknown[]) => ask(running, ...(running.text === undefined ? [[]] : []), ...typed))
@@ -211,10 +211,9 @@ export interface RunningCommand {
   description: string
   /** What its words are, for the help; left out: it takes none. They are the text of what is asked, and `-` is standard input. */
   text?: string
-  /** A flag, with its description. */
-  flag?: readonly [name: string, description: string]
-  /** What is asked. */
-  ask(said: { text: string; now: boolean; go: boolean }): Ask
+  flags?: readonly (() => Option)[]
+  /** What is asked. `agent`: the one that is meant; left out: the session. */
+  ask(said: { text: string; now: boolean; go: boolean; agent?: string }): Ask
   /** What one would do to a run, as in `there is nothing to steer`; left out: its name. */
   verb?: string
   /** How to get what is wanted where nobody runs. */
@@ -232,15 +231,19 @@ const RUNNING_COMMANDS: readonly RunningCommand[] = [
     name: 'steer',
     description: 'tell the running agent something, from another terminal',
     text: 'what to tell it; - reads it from standard input',
-    ask: ({ text }) => ({ type: 'steer', text }),
+    flags: [() => new Option('--agent <instance>', 'tell this agent, which works for the one of the round')],
+    ask: ({ text, agent }) => (agent === undefined ? { type: 'steer', text } : { type: 'steer-agent', agent, text }),
     withoutRun: 'To have it done as a session of its own: codemachine queue add "…"',
     refused: 'If the session goes on, say it again; else: codemachine queue add "…"',
   },
   {
     name: 'stop',
     description: 'end the run after this round, from another terminal; resume goes on from there',
-    flag: ['--now', 'interrupt the round'],
-    ask: ({ now }) => ({ type: 'stop', now }),
+    flags: [
+      () => new Option('--now', 'interrupt the round'),
+      () => new Option('--agent <instance>', 'end only this agent now; the round and the run go on').conflicts('now'),
+    ],
+    ask: ({ now, agent }) => (agent === undefined ? { type: 'stop', now } : { type: 'stop-agent', agent }),
     withoutRun: HOW_THEY_STAND,
   },
   {
@@ -277,7 +280,7 @@ const RUNNING_COMMANDS: readonly RunningCommand[] = [
     name: 'replan',
     description: 'have the plan changed, from another terminal; then it holds until unpause',
     text: 'what to change; - reads it from standard input',
-    flag: ['--go', 'go on by the changed plan, without a hold'],
+    flags: [() => new Option('--go', 'go on by the changed plan, without a hold')],
     ask: ({ text, go }) => ({ type: 'replan', text, ...(go ? { go } : {}) }),
     verb: 'change the plan of',
     withoutRun: 'MAIN.md and tasks.json of its session can be edited by hand; codemachine resume goes on.',

@@ -11,8 +11,10 @@ export interface QuestionAnswer {
   answer: string
   /** ISO 8601 in UTC. */
   at: string
-  /** Id of the queued prompt that it became. */
-  queued: string
+  /** Id of the queued prompt that it became; left out: its session was told while it ran. */
+  queued?: string
+  /** Which round of its session was told: the one that ran, or the next one. */
+  told?: 'round' | 'next-round'
 }
 
 /** Of the longest prompt, every character of it written as `\u0000`. */
@@ -21,7 +23,8 @@ const MOST_BYTES = 8 * 1024 * 1024
 const schema = v.object({
   answer: v.string('use a text'),
   at: v.pipe(v.string('use a time'), v.isoTimestamp('use a time such as "2026-11-20T23:00:00.000Z"')),
-  queued: v.pipe(v.string('use a text'), v.regex(/^\d{6,9}$/, 'use the number of a queued prompt')),
+  queued: v.exactOptional(v.pipe(v.string('use a text'), v.regex(/^\d{6,9}$/, 'use the number of a queued prompt'))),
+  told: v.exactOptional(v.picklist(['round', 'next-round'], 'use "round" or "next-round"')),
 })
 
 /** The answer to a question of a session; null if there is none yet. A `UserError` if its file cannot be read. */
@@ -80,7 +83,7 @@ function parsed(path: string, text: string): unknown {
   }
 }
 
-/** A question that an agent has asked, and what a person has answered. */
+/** A question that an agent has asked (`agent`: one that works for that of the round), and what a person has answered. */
 export interface AskedQuestion extends Omit<EventOf<'question-asked'>, 'type'> {
   session: string
   /** ISO 8601 in UTC. */
@@ -105,10 +108,11 @@ export async function questionsOf(
   const questions: AskedQuestion[] = []
   const add = (event: Recorded) => {
     if (event.type !== 'question-asked') return
-    const { round, question, text, options, assumption, at } = event
+    const { round, question, text, options, assumption, agent, at } = event
     // It becomes a part of the name of a file.
     if (!/^Q[1-9]\d{0,5}$/.test(question)) return
-    questions.push({ session, at, round, question, text, options, assumption, answer: null })
+    const by = agent === undefined ? {} : { agent }
+    questions.push({ session, at, round, question, text, options, assumption, ...by, answer: null })
   }
   await eachEvent(records.journal(session), add, { only: 'question-asked' })
   for (const asked of questions) asked.answer = await answerOrProblem(records, asked, onProblem)
@@ -134,10 +138,23 @@ async function answerOrProblem(
  * @param before what the person answered before, if that was worked on already
  */
 export function promptOfAnswer(asked: AskedQuestion, answer: string, before: string | null): string {
-  const { session, text, options, assumption } = asked
+  const { session } = asked
+  const when = `While session ${session} was worked on in this directory (its goal and notes: \`.codemachine/projects/${session}/MAIN.md\`), this question came up, and nobody was there to answer it:`
+  return answerInWords(asked, answer, before, when)
+}
+
+/** What the session that has asked is told while it runs; in all else as `promptOfAnswer`. */
+export function remarkOfAnswer(asked: AskedQuestion, answer: string, before: string | null): string {
+  const { round, agent } = asked
+  const who = agent === undefined ? '' : `, from ${agent}`
+  return answerInWords(asked, answer, before, `In round ${round} of this session this question came up${who}:`)
+}
+
+function answerInWords(asked: AskedQuestion, answer: string, before: string | null, when: string): string {
+  const { text, options, assumption } = asked
   return `"${inShort(text)}" – ${inShort(answer)} (${questionId(asked)})
 
-While session ${session} was worked on in this directory (its goal and notes: \`.codemachine/projects/${session}/MAIN.md\`), this question came up, and nobody was there to answer it:
+${when}
 
 ${quoted(text)}
 ${options.length === 0 ? '' : `\nThe answers to choose from were:\n\n${options.map(option => `${quoted(option)}\n`).join('>\n')}`}

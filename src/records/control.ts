@@ -211,6 +211,16 @@ const name = v.pipe(v.string(), v.maxLength(200))
 
 export const commandSchema = v.variant('type', [
   v.object({ type: v.literal('steer'), text, at }),
+  v.object({ type: v.literal('steer-agent'), agent: name, text, at }),
+  v.object({
+    type: v.literal('answer'),
+    session: name,
+    question: name,
+    agent: v.exactOptional(name),
+    text,
+    at,
+  }),
+  v.object({ type: v.literal('stop-agent'), agent: name, at }),
   v.object({ type: v.literal('stop'), now: v.boolean(), at }),
   v.object({ type: v.literal('pause'), at }),
   v.object({ type: v.literal('unpause'), at }),
@@ -237,8 +247,9 @@ export const commandSchema = v.variant('type', [
 ])
 
 /**
- * What a person may ask of a run, from its own screen or from another terminal: to tell the agent something; to stop,
- * after this round or `now`; to start no round until told to, with or without the one that runs; to end a wait early; to
+ * What a person may ask of a run, from its own screen or from another terminal: to tell the agent something, or one of those
+ * that work for it; to end the turn of one of them; to tell it the answer to a `question` of that `session`, which `agent` has
+ * asked (`text`: question and answer); to stop, after this round or `now`; to start no round until told to, with or without the one that runs; to end a wait early; to
  * leave this session for the next one; to have the plan changed as the text says, and hold then unless it is to `go` on; to
  * take a choice of what it asks a person to decide; to know of a secret that was set; to share for a minute what it does just now, for the process `pid`
  * (`startTime` as of `startTimeOf`) shows it to somebody. `at`: when it was asked, ISO 8601 in UTC.

@@ -5,7 +5,7 @@ import type { RoundOutcome } from '../core/events/outcome.ts'
 import { WIND_DOWN, WIND_DOWN_ANSWER } from '../core/rules/notices.ts'
 import type { ReviewCause } from '../core/rules/review.ts'
 import type { Answers } from './answers.ts'
-import { type AgentAnswer, type AgentBook, type AgentRequest, Delegation } from './delegation/delegation.ts'
+import { type AgentBook, Delegation } from './delegation/delegation.ts'
 import type { RunnerOptions } from './options.ts'
 import { type EndedTurn, playRound, type RoundPlayOptions } from './play-round.ts'
 import type { RoundProviders, Way } from './providers/round-providers.ts'
@@ -89,9 +89,9 @@ export class CurrentTurn {
     return this.#afterLeak(ended)
   }
 
-  /** Has an agent do something for the round that runs. */
-  async runAgent(request: AgentRequest, over: AbortSignal): Promise<AgentAnswer> {
-    return await this.#delegation.run(request, over)
+  /** Has agents do something for the round that runs, and knows those that are at work. */
+  get delegation(): Pick<Delegation, 'run' | 'agents'> {
+    return this.#delegation
   }
 
   /** Has a tree reviewed that is claimed to be done. What a person says meanwhile is not for the reviewer. */

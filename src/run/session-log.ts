@@ -127,7 +127,7 @@ type Delta = Extract<LiveEvent, { type: 'text-delta' | 'output-delta' }>
 /** Whether no more comes of an item, though it was not completed. */
 function isCutOff({ type, instance }: Delta, event: Recorded): boolean {
   if (event.type === 'agent-ended') return instance === event.instance
-  return breaksStream(event) && instance === undefined && type === 'text-delta'
+  return type === 'text-delta' && breaksStream(event, instance)
 }
 
 /**

@@ -24,7 +24,6 @@ import { Answers, endOfRefusals } from './answers.ts'
 import { ClaimProof, emitRestored, followStall, lookingNoLongerThan, type WorkTree } from './claim.ts'
 import { CurrentTurn } from './current-turn.ts'
 import { Decisions } from './decisions.ts'
-import type { AgentAnswer, AgentRequest } from './delegation/delegation.ts'
 import { Proof } from './gates.ts'
 import { Holds } from './holds.ts'
 import type { RunnerOptions } from './options.ts'
@@ -170,18 +169,19 @@ export class SessionRunner {
     return { kind: 'limit', limit: 'time' }
   }
 
-  /** Adds text to the running turn; if none takes it, the next round is told. `over`: there will be no next round. */
-  async steer(text: string): Promise<'delivered' | 'kept' | 'over'> {
+  /** Adds text to the running turn; if none takes it, the next round is told. `over`: there will be no next round. `answers`: the question that it answers. */
+  async steer(text: string, answers?: string): Promise<'delivered' | 'kept' | 'over'> {
     if (this.#isOver) return 'over'
     const delivered = await this.#turns.steer(text)
     if (this.#isOver && !delivered) return 'over'
-    this.tell({ type: 'steered', round: this.#log.state.running?.round ?? null, text, delivered })
+    const round = this.#log.state.running?.round ?? null
+    this.tell({ type: 'steered', round, text, delivered, ...(answers && { answers }) })
     return delivered ? 'delivered' : 'kept'
   }
 
-  /** Gives an agent a task, on behalf of the running round. */
-  async runAgent(request: AgentRequest, over: AbortSignal): Promise<AgentAnswer> {
-    return await this.#turns.runAgent(request, over)
+  /** Gives agents tasks, on behalf of the running round, and knows those that are at work. */
+  get delegation(): CurrentTurn['delegation'] {
+    return this.#turns.delegation
   }
 
   /** Whether no round can be told anything any more. */

@@ -65,6 +65,8 @@ const MOST_QUESTIONS = 50
 
 export interface QuestionNoteOptions {
   log: Pick<SessionLog, 'state' | 'emit'>
+  /** The instance that asks; left out: the round's own agent. */
+  agent?: string
   /** Takes secrets out of a text, as the log does: by what is left a question is known again. */
   redact(text: string): string
 }
@@ -74,7 +76,7 @@ export function answerAskPerson(options: QuestionNoteOptions): AnsweredTool<Ques
   return { offer: askPersonTool, read: readQuestion, answer: async question => noteQuestion(question, options) }
 }
 
-function noteQuestion({ question: asked, options, assumption }: Question, { log, redact }: QuestionNoteOptions) {
+function noteQuestion({ question: asked, options, assumption }: Question, { log, agent, redact }: QuestionNoteOptions) {
   const text = redact(asked)
   const { state } = log
   const known = state.asked.indexOf(questionKey(text))
@@ -85,7 +87,7 @@ function noteQuestion({ question: asked, options, assumption }: Question, { log,
   }
   const question = `Q${state.questions + 1}`
   const round = state.running?.round ?? state.last?.round ?? 0
-  log.emit({ type: 'question-asked', round, question, text, options, assumption })
+  log.emit({ type: 'question-asked', round, question, text, options, assumption, ...(agent && { agent }) })
   return { text: `Nobody is there now. The question is kept, as ${question}. ${GO_ON}`, success: true }
 }
 

@@ -298,7 +298,9 @@ function describeWaitEnd({ reason }: RecordedOf<'wait-ended'>): Description {
 }
 
 /** A person who asked it to stop; at once if nothing runs. */
-function describeStopAsked({ now }: RecordedOf<'stop-asked'>, state: SessionState): Description {
+function describeStopAsked({ now, agent }: RecordedOf<'stop-asked'>, state: SessionState): Description {
+  if (agent !== undefined)
+    return describe(`${agentLabel(agent, state)} is stopped by a person; the round goes on`, 'strong')
   const work = workOf(state)
   return describe(`stop asked for: ${now || work === null ? 'now' : `after this ${work}`}`, 'strong')
 }
@@ -328,10 +330,15 @@ function describeHoldEnd({ at, until, how }: RecordedOf<'hold-until'>, { decisio
   return describe(decision === null ? wordsForHoldEnd({ at: end, how }, now) : wordsForDecisionEnd(decision, now))
 }
 
-/** What a person said to the agent. */
-function describeSteering({ delivered, text }: RecordedOf<'steered'>): Description {
+/** What a person said to the agent of a round, or to one of those that work for it. */
+function describeSteering(
+  { delivered, text, agent, answers }: RecordedOf<'steered'>,
+  state: SessionState,
+): Description {
+  const says = answers === undefined ? 'says' : `answers ${name(answers)}`
+  const whom = agent === undefined ? '' : ` to ${agentLabel(agent, state)}`
   const when = delivered ? '' : ', to the next round'
-  return describe(`a person says${when}: ${clipLines(text, MOST_LINES, REST)}`, 'strong')
+  return describe(`a person ${says}${whom}${when}: ${clipLines(text, MOST_LINES, REST)}`, 'strong')
 }
 
 /** A person who wants the plan to be another. */

@@ -50,12 +50,12 @@ export function describeConfiguration({ round, files, count }: RecordedOf<'gate-
 
 /** What a person is told of a question that is kept for them. */
 export function describeQuestion(
-  { session, question, text, options, assumption }: RecordedOf<'question-asked'>,
+  { session, question, text, options, assumption, agent }: RecordedOf<'question-asked'>,
   hints: Hints,
 ): Description {
   const shown = options.slice(0, MOST_OPTIONS).map((option, i) => `${i + 1}. ${line(option)}`)
   const lines = [
-    `question ${name(question)}: ${line(text)}`,
+    `question ${name(question)}${agent === undefined ? '' : ` of ${name(agent)}`}: ${line(text)}`,
     ...withRest(shown, options.length),
     `until you answer, the agent assumes: ${line(assumption)}`,
     `${hints.answer(name(`${session}/${question}`))}${options.length > 0 ? '; the number of an option will do' : ''}`,

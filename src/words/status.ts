@@ -257,9 +257,11 @@ export function buildStatusLines({ tasks, agents }: BuildReport, now: number): [
       'parked',
     ),
     ...capped(
-      agents.map(({ agent, tasks, request, since }) => {
+      agents.map(({ instance, agent, tasks, request, since }) => {
+        // Two of one agent are told apart, and named to a command, by their instances.
+        const isOnly = agents.filter(each => each.agent === agent).length === 1
         const words = oneLine(requestInWords(tasks, request), REQUEST_CHARS)
-        return `${line(agent)}, for ${formatSpan(Math.max(0, now - Date.parse(since)))} now: ${words}`
+        return `${line(isOnly ? agent : instance)}, for ${formatSpan(Math.max(0, now - Date.parse(since)))} now: ${words}`
       }),
       MOST_AGENTS,
       'agent',

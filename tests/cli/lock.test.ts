@@ -25,7 +25,7 @@ test('beside a run no second one starts, and everything that only looks or asks 
   }
   expect((await scene.run('queue', 'add', 'goal two')).stdout).toBe('Queued as 000001: goal two\n')
   expect((await scene.run('queue', 'list')).stdout).toBe('000001  goal two\n')
-  expect((await scene.run('steer', 'mind the gap')).stdout).toMatch(/has been told\.\n$/)
+  expect((await scene.run('steer', 'mind the gap')).stdout).toMatch(/reads it with its next step\.\n$/)
   expect(JSON.parse((await scene.run('status', '--json')).stdout)).toMatchObject({
     runner: { pid: running.pid },
     session: { standing: 'running', round: { round: 1 } },

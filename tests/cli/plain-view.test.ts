@@ -271,6 +271,14 @@ describe('each event is a line', () => {
     'wait broken off': 'wait broken off: it goes on when the session does\n',
     'plan left alone': 'the plan was left as it was\n',
     'stop now': 'stop asked for: now\n',
+    'agent stopped': 'frontend-dev is stopped by a person; the round goes on\n',
+    'answer to an agent': 'a person answers Q1 to frontend-dev: PostgreSQL.\n',
+    'question of an agent': `question Q1 of frontend-dev-20261120T224108000: Which database?
+          1. SQLite
+          2. PostgreSQL
+          until you answer, the agent assumes: SQLite, as nothing runs beside it.
+          codemachine questions answer 20261120_1/Q1 "…" answers it; the number of an option will do
+`,
     'with gates': `session 20261120_1  build X  (goal, workspace-write, at most 20 rounds)
           gates tests, lint (not required), types (after every round); a review before done (gpt-6 high)
 `,

@@ -66,7 +66,7 @@ To answer: codemachine questions answer 20261121_2/Q1 1
 test('an answer becomes a prompt that says what was asked, what was assumed, and what to change', async () => {
   await using here = await place()
   expect(await run(here, 'questions', 'answer', 'q1', '2')).toBe(
-    'Answered 20261121_2/Q1: Postgres\nIt waits in the queue as 000001.\n',
+    'Answered 20261121_2/Q1: Postgres\nIt waits in the queue as 000001, and becomes a session of its own.\n',
   )
   const [prompt] = await queued(here)
   expect(prompt?.prompt).toBe(

@@ -14,7 +14,10 @@ test('what a person says from another terminal reaches the running turn', async 
   await using running = scene.start('--json', 'build X')
   await running.event('item-completed', ({ item }) => item.kind === 'agent-message')
   const { exitCode, stdout } = await scene.run('steer', 'leave', 'the API 🚀 as it is')
-  expect([exitCode, stdout]).toEqual([0, expect.stringMatching(/^The agent at work in \d{8}_1 has been told\.\n$/)])
+  expect([exitCode, stdout]).toEqual([
+    0,
+    expect.stringMatching(/^The agent of round 1 reads it with its next step\.\n$/),
+  ])
   gate.resolve()
   const { events } = await running.ended
   expect(eventsOf(events, 'steered')).toMatchObject([{ text: 'leave the API 🚀 as it is', delivered: true, round: 1 }])
@@ -36,7 +39,10 @@ test('what is said while no turn takes it is told to the next round', async () =
   await using running = scene.start('--json', '--rounds', '3', 'build X')
   await running.event('waiting')
   const { exitCode, stdout } = await scene.run('steer', 'mind the gap')
-  expect([exitCode, stdout]).toEqual([0, expect.stringMatching(/the next round will be told\.\n$/)])
+  expect([exitCode, stdout]).toEqual([
+    0,
+    expect.stringMatching(/_1 waits \(codemachine retry ends that\)\. The agent of the next round reads it first\.\n$/),
+  ])
   await scene.run('retry')
   const { events } = await running.ended
   expect(eventsOf(events, 'steered')).toMatchObject([{ delivered: false, round: null }])

@@ -68,7 +68,9 @@ test('what is said to a session that is to end is not said to reach a next round
   const stopped = await runSession([works], [{ on: 'turn-started', say: ['stop', 'steer use tabs'] }], {
     takesSteering: () => false,
   })
-  expect(stopped.replies[1]).toMatch(/is about to end; when it is resumed, its next round will be told\.$/)
+  expect(stopped.replies[1]).toMatch(
+    /is about to end; when it is resumed, the agent of its next round reads it first\.$/,
+  )
   const resumed = await runSession([works], [], { journal: stopped.events })
   expect(resumed.inputs[0]).toContain('A person says: use tabs')
 })

@@ -564,7 +564,7 @@ test('no agent goes on in a round that cannot be journaled any more, though its 
     onEvent: ({ type }, { runner }) => {
       if (type !== 'turn-started' || isAsked) return
       isAsked = true
-      void runner.runAgent(asked, new AbortController().signal)
+      void runner.delegation.run(asked, new AbortController().signal)
     },
   })
   await expect(session).rejects.toBe(diskFull)

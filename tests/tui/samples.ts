@@ -580,6 +580,16 @@ export const moreSamples = {
   'wait broken off': { type: 'wait-ended', round: 2, reason: 'stopped' },
   'plan left alone': { type: 'replanned', round: 2, files: [] },
   'stop now': { type: 'stop-asked', now: true },
+  'agent stopped': { type: 'stop-asked', now: true, agent: sampleEvents['agent-started'].instance },
+  'answer to an agent': {
+    type: 'steered',
+    round: 2,
+    text: 'PostgreSQL.',
+    delivered: true,
+    agent: sampleEvents['agent-started'].instance,
+    answers: 'Q1',
+  },
+  'question of an agent': { ...sampleEvents['question-asked'], agent: sampleEvents['agent-started'].instance },
   'with gates': {
     ...sampleEvents['session-created'],
     gates: [tests, { ...tests, name: 'lint', required: false }, { ...tests, name: 'types', everyRound: true }],

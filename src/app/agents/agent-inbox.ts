@@ -343,7 +343,7 @@ function endOf({ success, status }: InboxAnswer, over: AbortSignal): RequestOutc
 /** Lets command lines in a work directory (`codemachine --agent`) have agents work for the session that runs there. */
 export async function serveAgents(
   { directory, folder }: Pick<Records, 'directory' | 'folder'>,
-  runner: Pick<SessionRunner, 'runAgent'>,
+  runner: Pick<SessionRunner, 'delegation'>,
   { clock, remarks }: { clock: Clock; remarks: string[] },
 ): Promise<AsyncDisposable> {
   return await serveInbox({
@@ -351,7 +351,7 @@ export async function serveAgents(
     clock,
     records: folder,
     run: ({ agent, task, paths, thread }, over, feed, isOutside) =>
-      runner.runAgent({ agent, task, paths, thread, door: 'command-line', feed, isOutside }, over),
+      runner.delegation.run({ agent, task, paths, thread, door: 'command-line', feed, isOutside }, over),
     onProblem: problem => void remarks.push(problem),
   })
 }

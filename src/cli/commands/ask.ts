@@ -17,17 +17,18 @@ export async function askRunning(
   context: CliContext,
   { name, ask, text, verb = name, withoutRun, refused = WHAT_IT_DOES }: RunningCommand,
   words: readonly string[],
-  flags: DirectoryFlags & { now?: true; go?: true },
+  { agent, ...flags }: DirectoryFlags & { now?: true; go?: true; agent?: string },
 ): Promise<number> {
   const typed = text === undefined ? '' : await readText(context, words.join(' '))
   await using project = await openHere(context, flags)
-  const answer = await project.ask(ask({ text: typed, now: flags.now ?? false, go: flags.go ?? false }))
+  const said = { text: typed, now: flags.now ?? false, go: flags.go ?? false }
+  const answer = await project.ask(ask(agent === undefined ? said : { ...said, agent }))
   if (answer === null) {
     throw new UserError(`No codemachine runs in ${project.directory}, so there is nothing to ${verb}.`, {
       hint: withoutRun,
     })
   }
-  if (!isTaken(answer)) throw new UserError(answer.message, { hint: refused })
+  if (!isTaken(answer)) throw new UserError(answer.message, { hint: agent === undefined ? refused : WHAT_IT_DOES })
   context.stdout.write(`${answer.message}\n`)
   return 0
 }

@@ -7,6 +7,7 @@ import {
   type SessionsPlace,
 } from '../../app/find.ts'
 import { UserError } from '../../base/errors.ts'
+import { isTaken, type Reply } from '../../core/contracts/reply.ts'
 import {
   type AskedQuestion,
   claimAnswer,
@@ -15,6 +16,7 @@ import {
   questionId,
   questionsOf,
   readAnswer,
+  remarkOfAnswer,
   writeAnswer,
 } from '../../records/answers.ts'
 import { openQueue } from '../../records/queue.ts'
@@ -111,7 +113,8 @@ interface AnswerFlags extends DirectoryFlags {
 }
 
 /**
- * `codemachine questions answer`: the answer becomes a queued prompt, and is remembered.
+ * `codemachine questions answer`: the session that has asked is told the answer while it runs; else it becomes a queued
+ * prompt. Either way it is remembered.
  * @param typed `20261120_1/Q1`, or `Q1` for that of the newest session that has one
  * @param words a text, the number of an option, or `-`
  */
@@ -145,14 +148,41 @@ export async function answerQuestion(
   const queue = openQueue(records.queue)
   // An answer that still waits has changed nothing yet: the new one takes its place.
   const isWaiting = before !== null && (await queue.list()).prompts.some(prompt => prompt.id === before.queued)
-  let queued = isWaiting ? before.queued : null
-  if (queued !== null) await queue.edit(queued, promptOfAnswer(asked, answer, null))
-  else queued = (await queue.add(promptOfAnswer(asked, answer, before?.answer ?? null), at)).id
-  await writeAnswer(records, session, question, { answer, at: at.toISOString(), queued })
-  context.stdout.write(
-    `Answered ${id}: ${oneLine(answer, 200)}\nIt waits in the queue ${worktree === null ? '' : `of that worktree `}as ${queued}.\n`,
-  )
+  const earlierOne = isWaiting ? null : (before?.answer ?? null)
+  const told = await tellSession(context, records, asked, remarkOfAnswer(asked, answer, earlierOne))
+  const waiting = isWaiting ? (before?.queued ?? null) : null
+  const kept = { answer, at: at.toISOString() }
+  let became: string
+  if (isTaken(told)) {
+    await writeAnswer(records, session, question, { ...kept, told: told.code === 'kept' ? 'next-round' : 'round' })
+    if (waiting !== null) await queue.remove(waiting)
+    became = told.message
+  } else {
+    const prompt = promptOfAnswer(asked, answer, earlierOne)
+    if (waiting !== null) await queue.edit(waiting, prompt)
+    const queued = waiting ?? (await queue.add(prompt, at)).id
+    await writeAnswer(records, session, question, { ...kept, queued })
+    became = `${told.message} It waits in the queue ${worktree === null ? '' : 'of that worktree '}as ${queued}, and becomes a session of its own.`
+  }
+  context.stdout.write(`Answered ${id}: ${oneLine(answer, 200)}\n${became.trimStart()}\n`)
   return 0
+}
+
+/** Tells the session that has asked, if it runs; else why nothing of it was told, a sentence, or nothing where no session runs. */
+async function tellSession(
+  context: CliContext,
+  records: Records,
+  { session, question, agent }: AskedQuestion,
+  text: string,
+): Promise<Reply> {
+  const ask = { type: 'answer', session, question, text, ...(agent && { agent }) } as const
+  const { askRun } = await import('../../app/commands.ts')
+  try {
+    return (await askRun(context, records, ask)) ?? { code: 'no-session', message: '' }
+  } catch (error) {
+    if (!(error instanceof UserError)) throw error
+    return { code: 'failed', message: error.message }
+  }
 }
 
 function answered(id: string, { at, answer }: QuestionAnswer): UserError {

@@ -11,6 +11,12 @@ export const REPLY_CODES = [
   'ending',
   /** The text of the command cannot be a prompt. */
   'bad-text',
+  /** No agent of that name is at work, or more than one. */
+  'unknown-agent',
+  /** The agent has ended. */
+  'agent-ended',
+  /** The turn of the agent takes nothing just now. */
+  'not-heard',
   'not-waiting',
   /** Codex waits for the network by itself. */
   'waits-for-network',

@@ -168,6 +168,10 @@ export const lifecycleEvent = variant('type', {
   },
   'stop-asked': {
     now: about(flag, '`true`: the round is interrupted; `false`: after this round, or at once if none runs'),
+    agent: about(
+      optional(text),
+      'the only one that is to end, as in `agent-started`: round and session go on; left out: the session is to stop',
+    ),
   },
   paused: {},
   held: {},

@@ -62,7 +62,7 @@ export class LiveBoard {
     if (event.type === 'item-completed') this.#complete(liveKey(event.item.id, event.instance))
     else if (event.type === 'agent-ended') this.#end(event.instance)
     else if (ENDS_WHAT_RUNS.has(event.type)) this.#clear()
-    else if (breaksStream(event)) this.#abandon()
+    else this.#abandon(event)
   }
 
   #start({ item, instance }: Extract<LiveEvent, { type: 'item-started' }>, at: number): void {
@@ -98,9 +98,9 @@ export class LiveBoard {
   }
 
   /** What was being said when the stream broke is never completed. */
-  #abandon(): void {
+  #abandon(event: Recorded): void {
     for (const [key, { item, instance }] of this.#running) {
-      if (instance !== undefined) continue
+      if (!breaksStream(event, instance)) continue
       if (item.kind !== 'agent-message' && item.kind !== 'reasoning' && item.kind !== 'plan') continue
       this.#complete(key)
     }
@@ -120,9 +120,10 @@ export class LiveBoard {
   }
 }
 
-/** Whether codex asks the model anew, and drops what it was saying. */
-export function breaksStream(event: Recorded): boolean {
-  return (event.type === 'error' && event.willRetry) || (event.type === 'steered' && event.delivered)
+/** Whether codex asks the model anew, and drops what it was saying. `instance`: of which agent; undefined: the round's own. */
+export function breaksStream(event: Recorded, instance?: string): boolean {
+  if (event.type === 'steered') return event.delivered && event.agent === instance
+  return event.type === 'error' && event.willRetry && instance === undefined
 }
 
 type Delta = Extract<LiveEvent, { type: 'text-delta' | 'output-delta' }>

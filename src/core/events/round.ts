@@ -115,6 +115,7 @@ export const roundEvent = variant('type', {
     text,
     options: about(listOf(text), 'answers to choose from; none: any'),
     assumption: about(text, 'on what the agent goes on meanwhile'),
+    agent: about(optional(text), "the agent that asked, as in `agent-started`; left out: the round's own"),
   },
   'answer-given': {
     round: about(number, 'the one whose last message it was; of a review: whose claim is looked at'),
@@ -146,6 +147,11 @@ export const roundEvent = variant('type', {
     round: about(unchecked(nullOr(number)), '`null`: between two rounds'),
     text: about(text, 'what they said'),
     delivered: about(flag, '`true`: the running turn took it; `false`: the next round is told'),
+    agent: about(
+      optional(text),
+      "to which agent, as in `agent-started`, whose turn took it; left out: to the round's own",
+    ),
+    answers: about(optional(text), 'the question of this session that it answers: `Q1`; left out: none'),
   },
   warning: { round: about(unchecked(nullOr(number)), '`null`: not of one round'), message: text },
   error: {

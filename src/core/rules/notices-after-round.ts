@@ -1,7 +1,7 @@
 import type { EventOf } from '../events/events.ts'
 import type { RoundClass } from '../events/outcome.ts'
 import { partOf, type SessionState } from '../state/state.ts'
-import { cutOffNotice, interruptedNotice, type Notice, outcomeNotice } from './notices.ts'
+import { cutOffNotice, interruptedNotice, type Notice, outcomeNotice, personNotice } from './notices.ts'
 
 type RoundEnded = EventOf<'round-ended'>
 
@@ -31,6 +31,17 @@ export function withNotice(state: SessionState, notice: Notice): SessionState {
   return state.notices.some(({ text }) => text === notice.text)
     ? state
     : { ...state, notices: [...state.notices, notice] }
+}
+
+/**
+ * The session after a person has said something: what no turn took is a notice for the next round; what one took is told
+ * again if its round does not count. Pure.
+ */
+export function withSteering(state: SessionState, event: EventOf<'steered'>): SessionState {
+  const notice = personNotice(event.text, event)
+  if (!event.delivered) return withNotice(state, notice)
+  const { running } = state
+  return running ? { ...state, running: { ...running, steered: [...running.steered, notice] } } : state
 }
 
 /** The notices without repeated texts. */

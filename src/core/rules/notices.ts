@@ -45,8 +45,11 @@ export function replannedNotice(): Notice {
 }
 
 /** What a person said while no turn could take it, or while a round ran that is tried again. */
-export function personNotice(text: string): Notice {
-  return { from: 'person', text: `A person says: ${text}` }
+export function personNotice(text: string, about: Pick<EventOf<'steered'>, 'agent' | 'answers'> = {}): Notice {
+  const { agent, answers } = about
+  const to = agent === undefined ? '' : `, to ${agent}, who was at work for the round`
+  const lead = answers === undefined ? 'A person says' : `A person answers ${answers}`
+  return { from: 'person', text: `${lead}${to}: ${text}` }
 }
 
 /** Why the claim of the last round was refused. */

@@ -14,15 +14,14 @@ import type {
 import { type Item, isCutOff, isWork } from '../events/items.ts'
 import { costAfter } from '../rules/cost.ts'
 import { trendsAfterLimits, trendsAfterRound } from '../rules/forecast.ts'
+import { memoryNotice, protectedNotice, replannedNotice, restoredNotice, stuckNotice } from '../rules/notices.ts'
 import {
-  memoryNotice,
-  personNotice,
-  protectedNotice,
-  replannedNotice,
-  restoredNotice,
-  stuckNotice,
-} from '../rules/notices.ts'
-import { appendRequest, noticesAfterCutOff, noticesAfterRound, withNotice } from '../rules/notices-after-round.ts'
+  appendRequest,
+  noticesAfterCutOff,
+  noticesAfterRound,
+  withNotice,
+  withSteering,
+} from '../rules/notices-after-round.ts'
 import { type Output, withOutput } from '../rules/outputs.ts'
 import { NO_STALL, stallAfterRound } from '../rules/stall.ts'
 import {
@@ -195,7 +194,7 @@ const LIFECYCLE_FOLDS: FoldsOf<LifecycleEvent> = {
     waiting: { until: Date.parse(event.until), since: at, reason: event.reason, cause: event.cause },
   }),
   'wait-ended': endWait,
-  'stop-asked': state => ({ ...state, stopAsked: true }),
+  'stop-asked': (state, { agent }) => (agent === undefined ? { ...state, stopAsked: true } : state),
   paused: (state, _, at) => hold(state, at),
   // What was broken off for it is done anew.
   held: (state, _, at) => ({ ...state, step: null, heldSince: state.heldSince ?? at }),
@@ -410,7 +409,7 @@ const ROUND_FOLDS: FoldsOf<Exclude<RoundEvent, AnswerEvent>> = {
     questions: state.questions + 1,
     asked: [...state.asked, questionKey(event.text)],
   }),
-  steered: (state, event) => steered(withPersonSaid(state, event.text), event),
+  steered: (state, event) => withSteering(withPersonSaid(state, event.text), event),
   warning: state => state,
   error: (state, event, at) => (event.waitsForNetwork ? { ...state, offlineSince: state.offlineSince ?? at } : state),
   'turn-continued': state => state,
@@ -451,13 +450,6 @@ function workOn(state: SessionState, item: Item, isOwn: boolean): SessionState {
     item.kind === 'agent-message' ? clipEnd(item.text, partOf(state.kind, running.part).keepsWords) : running.lastWords
   const hasWorked = running.hasWorked || isWork(item)
   return { ...state, running: { ...running, hasWorked, commandMs: running.commandMs + durationMs, lastWords } }
-}
-
-function steered(state: SessionState, event: EventOf<'steered'>): SessionState {
-  const notice = personNotice(event.text)
-  if (!event.delivered) return withNotice(state, notice)
-  const { running } = state
-  return running ? { ...state, running: { ...running, steered: [...running.steered, notice] } } : state
 }
 
 /** The savepoint of a round is there before that of the next one is begun. */

@@ -41,6 +41,8 @@ export interface Call {
   /** Aborted when it has to come to a safe stop, and when it has to end now. */
   windDown: AbortSignal
   ending: AbortSignal
+  /** Called before its turn begins. */
+  onStart(working: AgentWorking): void
   /** Called with each thread that is its own. */
   onThread(thread: string, working: AgentWorking): void
   /** Called when none of them can ask for anything any more. */
@@ -49,11 +51,9 @@ export interface Call {
 
 /** Has an agent do what it was asked for, journals that, keeps what came of it, and answers whoever asked. */
 export async function playCall(call: Call, options: CallOptions): Promise<AgentAnswer> {
-  const { request, round, instance, tasks, thread, paths, hold, parent, windDown, ending } = call
+  const { request, round, instance, tasks, thread, paths, windDown, ending } = call
   const { log, clock, engines, book, redactor } = options
   const { agent, task, door } = request
-  const over = new AbortController()
-  const working: AgentWorking = { instance, agent, paths, hold, parent, over: over.signal, children: new Set() }
   log.emit({
     type: 'agent-started',
     round,
@@ -62,31 +62,45 @@ export async function playCall(call: Call, options: CallOptions): Promise<AgentA
     tasks,
     request: requestOf(task),
     door,
-    parent: parent?.instance ?? null,
+    parent: call.parent?.instance ?? null,
     model: thread.model,
     effort: thread.effort,
     paths,
   })
   const { feed } = request
   feed?.started(instance)
+  const prepared = engines.prepare(thread)
+  const person = new PersonAtAgent(prepared, clock)
+  const working = person.reach(call)
+  call.onStart(working)
   const startedAt = clock.monotonic()
   let played: PlayedAgent = { outcome: { class: 'interrupted', message: null }, words: '', tokens: null }
   let end: AgentEnd
   try {
     const input = `User Request:\n${task}`
-    const onThread = (id: string) => call.onThread(id, working)
+    const onThread = (id: string) => {
+      person.begin()
+      call.onThread(id, working)
+    }
     played = await playAgent(
-      engines.prepare(thread),
+      prepared,
       { round, instance, input },
-      { ...options, onThread, ...(feed && { onText: text => feed.text(text) }), windDown, ending },
+      {
+        ...options,
+        onThread,
+        ...(feed && { onText: text => feed.text(text) }),
+        windDown,
+        ending: AbortSignal.any([ending, person.stopping]),
+      },
     )
   } finally {
     call.onOver(working)
-    over.abort()
+    person.end()
     await Promise.allSettled(working.children)
     // Where it has written nobody else writes while something that it left running may.
     await engines.settle()
-    end = { agent, outcome: played.outcome, words: redactor.text(book.clean(played.words)) }
+    const isStopped = person.stopping.aborted && !ending.aborted
+    end = { agent, outcome: played.outcome, words: redactor.text(book.clean(played.words)), isStopped }
     log.emit({
       type: 'agent-ended',
       round,
@@ -103,6 +117,58 @@ export async function playCall(call: Call, options: CallOptions): Promise<AgentA
     if (problem !== null) options.onRoundEvent({ type: 'warning', round, message: problem })
   }
   return answerOf(end, instance, tasks.length > 0 || log.state.taskPlan === null)
+}
+
+/** How long what a person says waits for the turn of an agent that is being started, ms. */
+const BEGIN_MS = 5_000
+
+/** What a person says to an agent at work, and that they have stopped it. */
+class PersonAtAgent {
+  readonly #prepared: PreparedRound
+  readonly #clock: Clock
+  readonly #begun = new AbortController()
+  readonly #stopping = new AbortController()
+  readonly #over = new AbortController()
+
+  constructor(prepared: PreparedRound, clock: Clock) {
+    this.#prepared = prepared
+    this.#clock = clock
+  }
+
+  /** Aborted when a person has stopped it. */
+  get stopping(): AbortSignal {
+    return this.#stopping.signal
+  }
+
+  /** The agent of this call. */
+  reach({ request, instance, tasks, paths, hold, parent }: Call): AgentWorking {
+    return {
+      instance,
+      agent: request.agent,
+      tasks,
+      paths,
+      hold,
+      parent,
+      over: this.#over.signal,
+      children: new Set(),
+      steer: text => this.#steer(text),
+      stop: () => this.#stopping.abort(),
+    }
+  }
+
+  /** Its turn has begun. */
+  begin(): void {
+    this.#begun.abort()
+  }
+
+  end(): void {
+    this.#over.abort()
+  }
+
+  async #steer(text: string): Promise<boolean> {
+    await this.#clock.wait(BEGIN_MS, AbortSignal.any([this.#begun.signal, this.#over.signal]))
+    return !this.#over.signal.aborted && (await this.#prepared.steer(text))
+  }
 }
 
 interface AgentRoundOptions {
@@ -157,7 +223,7 @@ async function playAgent(
   const commands = new RunningCommands(clock)
   const spoken = onText && new SpokenText(redactor, onText)
   const steer = () => void prepared.steer(WIND_DOWN)
-  const tools = new HostTools([answerAskPerson({ log, redact: text => redactor.text(text) })])
+  const tools = new HostTools([answerAskPerson({ log, agent: instance, redact: text => redactor.text(text) })])
   const run: RoundRun = {
     round,
     input,
@@ -296,6 +362,8 @@ interface AgentEnd {
   agent: string
   outcome: RoundOutcome
   words: string
+  /** Whether a person has ended it, and not what ends the round. */
+  isStopped: boolean
 }
 
 /** How its turn ended, as the journal says it. */
@@ -329,11 +397,14 @@ function requestOf(task: string): string {
 
 const COUNTS_FOR_NONE = '(The first line of the request names no task of the plan, so this counts for none.)'
 
-function inWords({ agent, outcome, words }: AgentEnd): string {
+function inWords({ agent, outcome, words, isStopped }: AgentEnd): string {
   if (outcome.class === 'worked') return words || `${agent} has ended without a word.`
   const last = words === '' ? '' : `\n\nThis is what it said last:\n\n${words}`
-  return `${agent} ${whyNot(outcome)}${last}`
+  return `${agent} ${isStopped && outcome.class === 'interrupted' ? STOPPED : whyNot(outcome)}${last}`
 }
+
+const STOPPED =
+  'was stopped by a person before its work was done; only this agent was. Look at what it left before you give that work to anybody again.'
 
 function whyNot({ class: end, message }: RoundOutcome): string {
   const why = message === null ? '' : ` ${message}`

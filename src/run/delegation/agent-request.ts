@@ -60,6 +60,12 @@ export interface AgentWorking {
   over: AbortSignal
   /** Calls of agents that it has asked for, until they have ended. */
   children: Set<Promise<unknown>>
+  /** Ids of the tasks of the plan that it is about. */
+  tasks: readonly string[]
+  /** Adds text to its turn, for whose beginning it waits at most 5 s; false if that does not take it. */
+  steer(text: string): Promise<boolean>
+  /** Ends its turn, as a person. */
+  stop(): void
 }
 
 /** Folders that every agent with write access may write in, whatever paths it was given: the knowledge base and the inbox. */

@@ -45,7 +45,8 @@ export class Delegation {
   readonly #ignoresCase: boolean
   readonly #calls = new Set<Promise<unknown>>()
   readonly #byThread = new Map<string, AgentWorking>()
-  readonly #names = new Set<string>()
+  /** By the names of the instances: those at work, and null for those that have ended. */
+  readonly #instances = new Map<string, AgentWorking | null>()
   readonly #ends: AgentEnds
   readonly #folders: GivenFolders
   /** Requests are looked at one after the other: who comes first is served first. */
@@ -74,6 +75,15 @@ export class Delegation {
       return await call
     } finally {
       for (const set of sets) set.delete(call)
+    }
+  }
+
+  /** Those that are at work now, and the names of those that have ended, in the order in which they began. */
+  get agents(): { atWork: readonly AgentWorking[]; ended: readonly string[] } {
+    const all = [...this.#instances]
+    return {
+      atWork: all.flatMap(([, working]) => working ?? []),
+      ended: all.flatMap(([instance, working]) => (working === null ? [instance] : [])),
     }
   }
 
@@ -130,6 +140,7 @@ export class Delegation {
         parent,
         windDown: windDown.signal,
         ending,
+        onStart: (working: AgentWorking) => void this.#instances.set(working.instance, working),
         onThread: (id: string, working: AgentWorking) => void this.#byThread.set(id, working),
         onOver: (working: AgentWorking) => this.#forget(working),
       }
@@ -186,8 +197,8 @@ export class Delegation {
   }
 
   #nameFor(agent: string): string {
-    const name = instanceName(agent, this.#options.clock.now(), each => this.#names.has(each))
-    this.#names.add(name)
+    const name = instanceName(agent, this.#options.clock.now(), each => this.#instances.has(each))
+    this.#instances.set(name, null)
     return name
   }
 
@@ -198,6 +209,7 @@ export class Delegation {
   }
 
   #forget(working: AgentWorking): void {
+    this.#instances.set(working.instance, null)
     for (const [thread, each] of this.#byThread) if (each === working) this.#byThread.delete(thread)
   }
 }

@@ -21,7 +21,7 @@ import { oneLine } from '../../words/safe-text.ts'
 import { roleOf } from '../blocks/layout.ts'
 import type { CliContext } from '../cli-context.ts'
 import { type SlashCommand, slashCommands } from '../composer/completion.ts'
-import { answerDecision, askAndNotify } from '../screen/dialogs.ts'
+import { answerDecision, askAndNotify, reachAgent } from '../screen/dialogs.ts'
 import { helpLines } from '../start.ts'
 import { openTheme } from '../terminal/theme.ts'
 import { askForMore, type PersonScreen, type TypedLimits } from './person-screen.ts'
@@ -32,7 +32,7 @@ import { loginOnScreen, logoutOnScreen } from './slash-login.ts'
 export function commandsOf({ person }: SlashPlace): SlashCommand[] {
   const { facts, showsSession } = person.screen.model
   const always = slashCommands({ login: facts?.login ?? null })
-  return showsSession ? [...OF_SESSION, DECIDE, DETACH, ...always] : always
+  return showsSession ? [...OF_SESSION, DECIDE, ...OF_AGENTS, DETACH, ...always] : always
 }
 
 const OF_SESSION: readonly (SlashCommand & { ask: Ask })[] = [
@@ -55,19 +55,33 @@ const DETACH: SlashCommand = {
 }
 const DECIDE: SlashCommand = { name: 'decide', description: 'Answer what you are to decide', note: null }
 
+const OF_AGENTS: readonly SlashCommand[] = [
+  { name: 'steer', description: 'Tell one of the agents at work something: /steer NAME text', note: null },
+  { name: 'stop-agent', description: 'End one of the agents at work; the round goes on', note: null },
+]
+
 /** Does what a slash command says. */
 export async function runSlashCommand(place: SlashPlace, name: string, rest: string): Promise<void> {
   const { person, context } = place
   const { screen } = person
   const ofSession = OF_SESSION.find(command => command.name === name)
+  const asking = { model: screen.model, host: person, clock: context.clock }
+  if (name === 'stop' && rest.trim() !== '')
+    return screen.notice(
+      '/stop ends the session after this round, and takes nothing; /stop-agent NAME ends one agent',
+      'warning',
+    )
   if (ofSession) {
-    await askAndNotify({ model: screen.model, host: person, clock: context.clock }, ofSession.ask)
+    await askAndNotify(asking, ofSession.ask)
     return
   }
   switch (name) {
     case 'decide':
-      if (await answerDecision({ model: screen.model, host: person, clock: context.clock }, rest)) return
+      if (await answerDecision(asking, rest)) return
       return screen.notice('Nothing is to be decided just now', 'warning')
+    case 'steer':
+    case 'stop-agent':
+      return await reachAgent(asking, name, rest)
     case 'exit':
       return person.leave()
     case 'detach':

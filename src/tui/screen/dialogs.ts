@@ -9,6 +9,7 @@ import { decidedMeanwhile } from '../../words/decision.ts'
 import { workOf } from '../../words/event.ts'
 import { KEY_HINTS } from '../../words/names.ts'
 import { formatCount } from '../../words/numbers.ts'
+import { agentLabel, agentOf } from '../../words/plan.ts'
 import type { PickerQuestion, PickerResult } from '../composer/picker.ts'
 import type { ScreenHost } from './controls.ts'
 import type { ScreenModel } from './model.ts'
@@ -349,22 +350,69 @@ function noticeHeld({ model }: QuestionContext, answer?: Answer): void {
   model.notice(`${how}${leaves}`, 'warning')
 }
 
-/** Sends a command to the session and shows its reply as a notice; true if the command was taken. */
+/** Sends a command to the session and shows its reply as a notice, which is printed where its row is too short; true if the command was taken. */
 export async function askAndNotify({ model, host }: QuestionContext, ask: Ask): Promise<boolean> {
   const reply = await host.ask(ask)
-  model.notice(reply.message, isTaken(reply) ? 'good' : 'warning')
+  model.notice(reply.message, isTaken(reply) ? 'good' : 'warning', 'whole')
   return isTaken(reply)
 }
 
-/** Sends a command with a text of the person, which goes back into the composer if it was not taken or sending failed. */
-export async function sendWritten(context: QuestionContext, ask: Ask & { text: string }): Promise<boolean> {
+/**
+ * `/steer [agent] [text]` and `/stop-agent [agent]`: tells one of the agents that work for that of the round something, or
+ * ends its turn. What is not typed is asked for.
+ */
+export async function reachAgent(context: QuestionContext, command: string, typed: string): Promise<void> {
+  const { model } = context
+  const [, named = '', behind = ''] = /^(\S+)\s*(.*)$/s.exec(typed.trim()) ?? []
+  const isStop = command === 'stop-agent'
+  const agent = named === '' ? await chooseAgent(model, isStop) : named
+  if (agent === null) return
+  if (isStop) return void (await askAndNotify(context, { type: 'stop-agent', agent }))
+  const text = behind === '' ? await askWhatToSay(model, agent) : behind
+  if (text !== null) await sendWritten(context, { type: 'steer-agent', agent, text }, `/${command} ${agent} ${text}`)
+}
+
+/** One of the agents at work, by its instance; null: none is, or none is chosen. */
+async function chooseAgent(model: ScreenModel, isStop: boolean): Promise<string | null> {
+  const state = model.isRunning ? model.pane.state : null
+  if (state === null || state.agents.length === 0) {
+    model.notice('No agent is at work for another one just now', 'warning')
+    return null
+  }
+  const answer = await model.choose({
+    title: isStop ? 'Which agent is to end? The round goes on.' : 'Which agent is to be told?',
+    options: state.agents.map(({ instance, request }) => ({
+      id: instance,
+      label: agentLabel(instance, state),
+      hint: request,
+    })),
+    takesCommands: true,
+  })
+  return answer.kind === 'chosen' ? answer.id : null
+}
+
+async function askWhatToSay(model: ScreenModel, agent: string): Promise<string | null> {
+  const title = `What is ${agentOf(agent)} to know?`
+  const answer = await model.choose({ title, options: [], freeText: 'Say …', takesCommands: true })
+  return answer.kind === 'text' ? answer.text : null
+}
+
+/**
+ * Sends a command with a text of the person, which goes back into the composer if it was not taken or sending failed.
+ * @param typed as it is remembered, and goes back
+ */
+export async function sendWritten(
+  context: QuestionContext,
+  ask: Ask & { text: string },
+  typed = ask.text,
+): Promise<boolean> {
   const { model, host } = context
-  host.remember(ask.text)
+  host.remember(typed)
   let wasTaken = false
   try {
     wasTaken = await askAndNotify(context, ask)
   } finally {
-    if (!wasTaken) model.addText(ask.text)
+    if (!wasTaken) model.addText(typed)
   }
   return wasTaken
 }

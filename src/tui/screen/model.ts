@@ -2,7 +2,7 @@ import type { StartFacts } from '../../app/login.ts'
 import type { Clock } from '../../base/clock.ts'
 import type { TaskBoard } from '../../core/state/plan.ts'
 import type { SessionState } from '../../core/state/state.ts'
-import { wrapLine } from '../../words/cells.ts'
+import { widthOf, wrapLine } from '../../words/cells.ts'
 import { boardNow } from '../../words/plan.ts'
 import { oneLine } from '../../words/safe-text.ts'
 import { ownBoard, type ShownBoard } from '../../words/work.ts'
@@ -151,11 +151,15 @@ export class ScreenModel {
     this.options.onChange()
   }
 
-  /** Shows a message in place of the hint for 8 seconds. */
-  notice(text: string, role: Role): void {
+  /** Shows a message in place of the hint for 8 seconds. `whole`: prints it, too, where it is wider than that row. */
+  notice(text: string, role: Role, how?: 'whole'): void {
     this.#notice = { text, role, until: this.options.clock.monotonic() + NOTICE_MS }
+    const { columns } = this.options.size()
+    const shown = oneLine(text, 500)
     // A screen reader does not read out what changes in place.
-    if (!this.theme.symbols) this.scrollback.add(wrapLine(oneLine(text, 500), this.options.size().columns))
+    if (!this.theme.symbols) this.scrollback.add(wrapLine(shown, columns))
+    else if (how === 'whole' && widthOf(shown) > columns)
+      this.scrollback.add(wrapLine(shown, columns).map(line => this.theme.paint('dim', line)))
     this.options.onChange()
   }
 

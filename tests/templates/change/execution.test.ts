@@ -348,7 +348,7 @@ test.each([
   const last = `Only the summary of ${SESSION} follows, and no round that could be told`
   const message =
     claim === 'none'
-      ? `${last}; when it is resumed, its next round will be told.`
+      ? `${last}; when it is resumed, the agent of its next round reads it first.`
       : `${last}. To go on from it: codemachine change --follow-up ${SESSION} "…"`
   expect(await replies[0]).toEqual({ code: claim === 'none' ? 'kept' : 'ending', message })
 })
