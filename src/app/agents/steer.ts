@@ -145,9 +145,11 @@ function findAgent(named: string, { id, runner }: RunningSession): AgentWorking 
       `More than one ${named} is at work in ${id}; name one of these: ${listed([one, ...others])}.`,
     )
   }
-  const who = atWork.length === 0 ? `no agent is at work for another one in ${id} now` : `at work: ${listed(atWork)}`
+  const who = atWork.length === 0 ? 'no other agent is at work now' : `at work: ${listed(atWork)}`
   const last = ended.findLast(instance => instance === named || agentOf(instance) === named)
   if (last !== undefined) return refused('agent-ended', `${last} has ended already; ${who}.`)
+  if (atWork.length === 0)
+    return refused('unknown-agent', `No agent is at work for that of the round in ${id} just now.`)
   const known = atWork.flatMap(each => [shortName(each, atWork), each.instance])
   const nearest = nearestName(named, known)
   const instead = nearest === null ? who : `did you mean "${nearest}"? At work: ${listed(atWork)}`

@@ -2,6 +2,7 @@ import { expect, vi } from 'vitest'
 import type { Recorded } from '../../../src/core/events/events.ts'
 import { functionCall, hold, message, reply, type ScriptStep } from '../../../src/demo/model/reply.ts'
 import { inTurn, makePart, openSmallBuild, type Parts, UNATTENDED, workOf } from '../../support/build-scene.ts'
+import { startInEmulator } from '../../support/emulator.ts'
 import { says } from '../../support/rounds.ts'
 import { eventsOf, openScene, type Scene } from '../../support/scene.ts'
 import { test } from '../../support/side-by-side.ts'
@@ -123,7 +124,7 @@ test('where no agent works for another, or nothing runs, a person is told so, an
     expect(await scene.run(...command)).toMatchObject({
       exitCode: 2,
       stderr: expect.stringMatching(
-        /^codemachine: There is no agent "backend-dev" at work in \d{8}_1; no agent is at work for another one in \d{8}_1 now\.\n/,
+        /^codemachine: No agent is at work for that of the round in \d{8}_1 just now\.\n {2}What it is doing: codemachine status\n$/,
       ),
     })
   }
@@ -158,4 +159,41 @@ test('the answer to a question of an agent that still works reaches it and its l
     { answers: 'Q1', delivered: true },
   ])
   expect(eventsOf(events, 'session-created')).toHaveLength(1)
+})
+
+test('on the screen an agent is chosen, told something, and ended; a name that is not at work goes back into the field', async () => {
+  await using scene = await openSmallBuild(() => waitingFor(new Promise<never>(() => {})))
+  const { running, backend } = await buildAtWork(scene)
+  await using _ = running
+  await using seen = startInEmulator(scene.place, ['watch'], { columns: 100, rows: 34 })
+  await seen.until('● backend-dev')
+  seen.type('/steer')
+  await seen.until('Tell one of the agents at work something')
+  seen.press('enter')
+  await seen.until(/Which agent is to be told\?[\s\S]*backend-dev T1/)
+  seen.press('enter')
+  await seen.until('What is backend-dev to know?')
+  seen.type('use tabs')
+  seen.press('enter')
+  await seen.untilInAll(`${backend} reads it with its next step`)
+  await seen.untilInAll('a person says to backend-dev T1: use tabs')
+  await running.event('steered', ({ agent, text }) => agent === backend && text === 'use tabs')
+
+  const mistyped = '/steer bakend-dev and no semicolons'
+  seen.type(mistyped)
+  await seen.until(`› ${mistyped}`)
+  seen.press('enter')
+  await seen.untilInAll('did you mean "backend-dev"?')
+  await seen.until(`› ${mistyped}`)
+  seen.press('ctrl+u')
+  seen.type('/stop backend-dev')
+  await seen.until('› /stop backend-dev')
+  seen.press('enter')
+  await seen.until('/stop-agent NAME ends one')
+  seen.type('/stop-agent backend-dev')
+  await seen.until('› /stop-agent backend-dev')
+  seen.press('enter')
+  await seen.untilInAll('backend-dev T1 is stopped by a person')
+  expect((await running.ended).exitCode).toBe(0)
+  expect(await seen.ended).toEqual({ exitCode: 0 })
 })
