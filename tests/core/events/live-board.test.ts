@@ -126,3 +126,22 @@ test('what comes after a gap is not put behind what came before it', () => {
   const board = boardAfter([started(message), words(`${'x'.repeat(65_535)}🙂`), words('y')])
   expect(board.items).toMatchObject([{ text: 'x'.repeat(65_535), dropped: 3 }])
 })
+
+test('what an agent was saying when a person told it something is dropped, and nothing of the others', () => {
+  const board = new LiveBoard()
+  const says = (item: string, instance?: string) =>
+    ({
+      type: 'text-delta',
+      round: 1,
+      item,
+      source: 'agent-message',
+      text: 'And',
+      ...(instance && { instance }),
+    }) as const
+  for (const event of [says('m'), says('m', 'a-1'), says('m', 'b-1')]) board.live(event, 0)
+  const steered = { type: 'steered', round: 1, text: 'x', delivered: true } as const
+  for (const event of recorded([{ ...steered, agent: 'a-1' }])) board.event(event)
+  expect(board.items.map(({ instance }) => instance)).toEqual([undefined, 'b-1'])
+  for (const event of recorded([steered])) board.event(event)
+  expect(board.items.map(({ instance }) => instance)).toEqual(['b-1'])
+})

@@ -37,6 +37,11 @@ const usedTo = (usedPercent: number): SessionEvent => ({
 test.each<[string, readonly SessionEvent[], Partial<Record<keyof SessionState, unknown>>]>([
   ['keeps who keeps the machine awake', [sampleEvents['keep-awake']], { keptAwake: 'systemd-inhibit' }],
   ['is asked to stop', [sampleEvents['stop-asked']], { stopAsked: true }],
+  [
+    'goes on when one of its agents is stopped',
+    [{ ...sampleEvents['stop-asked'], agent: 'a-1' }],
+    { stopAsked: false },
+  ],
   ['forgets that when it goes on', [sampleEvents['stop-asked'], resumed()], { stopAsked: false }],
   ['is at a step', [looking], { step: { number: 3, kind: 'look', name: 'size', since: FIRST_AT + 1000 }, steps: 0 }],
   ['has taken a step', [looking, { ...sampleEvents.looked, step: 3 }], { step: null, steps: 3, heldSince: null }],

@@ -101,6 +101,18 @@ test('text that reached the running turn is told a second time only if that roun
   )
 })
 
+test('text that reached an agent is told to the next round, too, if that round did not count, and by whom it was heard', () => {
+  const to = { agent: 'backend-dev-1' }
+  const steered: SessionEvent = { type: 'steered', round: 1, text: 'use tabs', delivered: true, ...to }
+  expect(foldAll([created(), started(1), steered, ended(1, worked)]).notices).toEqual([])
+  const { notices, personSaid } = foldAll([created(), started(1), steered, ended(1, { class: 'crashed', message: '' })])
+  expect(notices[0]).toEqual({
+    from: 'person',
+    text: 'A person says, to backend-dev-1, who was at work for the round: use tabs',
+  })
+  expect(personSaid).toEqual(['use tabs'])
+})
+
 test('a session that is resumed after a cut goes on where it stood, and the next round is told', () => {
   const state = foldAll([created(), started(1), ended(1, worked), started(2), resumed(9)])
   expect(state).toMatchObject({ roundsUsed: 1, limits: { rounds: 9 }, running: null })

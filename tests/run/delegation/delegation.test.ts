@@ -247,6 +247,34 @@ test('an agent is terminated when nobody waits for its answer any more', async (
   expect(await asked).toMatchObject({ status: 'terminated' })
 })
 
+test('a person reaches each agent that is at work by itself, and none that has ended', async () => {
+  const told: string[] = []
+  const hears = (name: string) => ({
+    [name]: async ({ steered }: { steered: Promise<string> }) => {
+      told.push(`${name}: ${await steered}`)
+      return worked
+    },
+  })
+  await using scene = await openScene({ plays: { ...hears('a'), ...hears('b'), c: until(forever) } })
+  const asked = ['a', 'b', 'c'].map(agent => scene.ask(agent, `${agent}: Go.`, { paths: [agent] }))
+  await scene.journaled('agent-started', 3)
+  const [a, b, c] = scene.delegation.agents.atWork
+  expect([a?.agent, b?.agent, c?.agent]).toEqual(['a', 'b', 'c'])
+  expect(await b?.steer('use tabs')).toBe(true)
+  await asked[1]
+  expect(told).toEqual(['b: use tabs'])
+  expect(await b?.steer('once more')).toBe(false)
+  expect(scene.delegation.agents).toMatchObject({ atWork: [{ agent: 'a' }, { agent: 'c' }], ended: [b?.instance] })
+  c?.stop()
+  expect(await asked[2]).toMatchObject({
+    status: 'terminated',
+    success: false,
+    text: expect.stringMatching(/^c was stopped by a person before its work was done; only this agent was\./),
+  })
+  expect(await a?.steer('go on')).toBe(true)
+  expect(await asked[0]).toMatchObject({ status: 'completed' })
+})
+
 test('when the round comes to a safe stop its agents are asked to, and ended when half of its time is over', async () => {
   let told = ''
   await using scene = await openScene({

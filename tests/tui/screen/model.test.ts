@@ -99,6 +99,14 @@ describe('a message', () => {
     expect(printed().slice(0, 2)).toEqual(['It goes', '[broken off]'])
   })
 
+  test('of the leader goes on when a person tells one of its agents something', () => {
+    const { model, happens, printed } = atWork({ motion: 'reduced' })
+    model.pane.live(words('It goes on and'), FIRST_AT)
+    happens({ type: 'steered', round: 1, text: 'Stop.', delivered: true, agent: 'backend-dev-1' })
+    expect(printed()).toEqual(['a person says to backend-dev-1: Stop.'])
+    expect(model.pane.items.map(({ text }) => text)).toEqual(['It goes on and'])
+  })
+
   test('that comes to its end though it seemed to be dropped goes on from there', () => {
     const { model, happens, printed } = atWork({ motion: 'reduced' })
     model.pane.live(words('Half of'), FIRST_AT)
