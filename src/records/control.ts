@@ -211,7 +211,7 @@ const name = v.pipe(v.string(), v.maxLength(200))
 
 export const commandSchema = v.variant('type', [
   v.object({ type: v.literal('steer'), text, at }),
-  v.object({ type: v.literal('steer-agent'), agent: name, text, at }),
+  v.object({ type: v.literal('steer-agent'), agent: v.string(), text, at }),
   v.object({
     type: v.literal('answer'),
     session: name,
@@ -220,7 +220,7 @@ export const commandSchema = v.variant('type', [
     text,
     at,
   }),
-  v.object({ type: v.literal('stop-agent'), agent: name, at }),
+  v.object({ type: v.literal('stop-agent'), agent: v.string(), at }),
   v.object({ type: v.literal('stop'), now: v.boolean(), at }),
   v.object({ type: v.literal('pause'), at }),
   v.object({ type: v.literal('unpause'), at }),

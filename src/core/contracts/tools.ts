@@ -110,7 +110,7 @@ export const MOST_OPTIONS = 10
 export const askPersonTool: HostTool = {
   name: ASK_PERSON,
   description:
-    'Keeps a question for the person, who is away: for what only they can decide. It returns at once and never brings an answer; go on with your assumption. The answer, if one comes, becomes later work.',
+    'Keeps a question for the person, who is away: for what only they can decide. It returns at once and never brings an answer; go on with your assumption. The answer, if one comes, comes later as a message, or becomes later work.',
   inputSchema: {
     type: 'object',
     properties: {

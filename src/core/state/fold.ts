@@ -409,7 +409,11 @@ const ROUND_FOLDS: FoldsOf<Exclude<RoundEvent, AnswerEvent>> = {
     questions: state.questions + 1,
     asked: [...state.asked, questionKey(event.text)],
   }),
-  steered: (state, event) => withSteering(withPersonSaid(state, event.text), event),
+  steered: (state, event) => {
+    // An answer that the agent that asked was told is told the round, too.
+    const isCopy = event.agent !== undefined && event.answers !== undefined
+    return isCopy ? state : withSteering(withPersonSaid(state, event.text), event)
+  },
   warning: state => state,
   error: (state, event, at) => (event.waitsForNetwork ? { ...state, offlineSince: state.offlineSince ?? at } : state),
   'turn-continued': state => state,

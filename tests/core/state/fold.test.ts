@@ -111,6 +111,12 @@ test('text that reached an agent is told to the next round, too, if that round d
     text: 'A person says, to backend-dev-1, who was at work for the round: use tabs',
   })
   expect(personSaid).toEqual(['use tabs'])
+  // The round is told an answer itself.
+  const answer: SessionEvent = { ...steered, answers: 'Q1' }
+  expect(foldAll([created(), started(1), answer, ended(1, { class: 'crashed', message: '' })])).toMatchObject({
+    notices: [],
+    personSaid: [],
+  })
 })
 
 test('a session that is resumed after a cut goes on where it stood, and the next round is told', () => {

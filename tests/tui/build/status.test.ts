@@ -26,6 +26,12 @@ test('status tells what is parked and why, and who is at work on what since when
   expect(report?.tasks.filter(({ done }) => done).map(({ id }) => id)).toEqual(['T1'])
 })
 
+test('two of one agent at work are told apart by their instances, by which a person reaches each', () => {
+  const both = stateAfter(...planned, ...leading, starts('frontend-dev', 1, 'T2'), starts('frontend-dev', 2, 'T6'))
+  const lines = buildStatusLines(buildReport(both, true) ?? expect.fail(), NOW).map(([, text]) => text)
+  expect(lines).toEqual(both.agents.map(({ instance }) => expect.stringMatching(new RegExp(`^${instance}, for `))))
+})
+
 test('of a build that nobody runs, no agent is at work and no plan waits', () => {
   expect(buildReport(state, false)?.agents).toEqual([])
   expect(buildReport(stateAfter(...shown), true)?.waitsForPerson).toBe(true)
