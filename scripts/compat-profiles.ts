@@ -23,7 +23,7 @@ export async function playProfile(bin: string, version: string, folder: string):
   const capabilities = capabilitiesOf(version)
   const other = capabilities.profileFiles ? '0.120.0' : '0.134.0'
   for (const codexVersion of [other, version])
-    await updateProfiles({ codexHome, codexVersion, agents: [agent], keepModels: false })
+    await updateProfiles({ codexHome, codexVersion, agents: [agent], without: [], keepModels: false })
   const args = execArguments(
     {
       agent,

@@ -195,9 +195,9 @@ export async function agentsAtStart(
   const agents = loadAgents()
   const offered = asks && provider === undefined ? await modelsAtHand(world, records, codex, overrides) : null
   const { agents: fitted, remark } = asChosen(allOf(agents), offered, settings)
-  const enabled = asChosen(allOf(agents), offered, inProfiles).agents.filter(agent => agent.enabled)
-  const keepModels = offered === null && inProfiles.model === null
-  const profiles = await profilesAtStart(codex, enabled, { keepModels })
+  const profiles = await profilesAtStart(codex, asChosen(allOf(agents), offered, inProfiles).agents, {
+    keepModels: offered === null && inProfiles.model === null,
+  })
   const byName = new Map(fitted.map(agent => [agent.name, agent]))
   const asItRuns = (agent: Agent): Agent => {
     if (provider !== undefined) return { ...agent, model: provider.model, modelReasoningEffort: settings.effort }
@@ -258,12 +258,35 @@ async function modelsAtHand(
  * which no profile is usable then. `keepModels`: as for `updateProfiles`.
  */
 async function profilesAtStart(
-  { home, binary }: Pick<ChosenCodex, 'home' | 'binary'>,
-  agents: readonly AgentProfile[],
+  {
+    home,
+    binary,
+  }: { home: Pick<ChosenCodex['home'], 'path' | 'owner'>; binary: Pick<ChosenCodex['binary'], 'version'> },
+  agents: readonly Agent[],
   { keepModels }: { keepModels: boolean },
 ): Promise<UpdatedProfiles> {
   if (home.owner === 'person') return { remarks: [], byHand: new Map(), usable: new Set(), unreadable: new Map() }
-  return await updateProfiles({ codexHome: home.path, codexVersion: binary.version, agents, keepModels })
+  return await updateProfiles({
+    codexHome: home.path,
+    codexVersion: binary.version,
+    agents: agents.filter(({ enabled }) => enabled),
+    without: agents.flatMap(({ name, enabled }) => (enabled ? [] : [name])),
+    keepModels,
+  })
+}
+
+/**
+ * The same where no session starts: for a home of codex's, codemachine's own, that has just got a login, or that a screen opens with.
+ * Codex is not asked for its models. Throws a `UserError` for agents or a configuration that a person has to mend.
+ */
+export async function profilesWithoutStart(
+  codexHome: string,
+  binary: Pick<ChosenCodex['binary'], 'version'>,
+  chosen: Chosen,
+): Promise<void> {
+  const { agents } = asChosen(allOf(loadAgents()), null, chosen)
+  const home = { path: codexHome, owner: 'codemachine' as const }
+  await profilesAtStart({ home, binary }, agents, { keepModels: chosen.model === null })
 }
 
 /** Where an agent can write in every sandbox that may write; null: it cannot, in the sandbox `workspace-write`. */

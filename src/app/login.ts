@@ -10,7 +10,7 @@ import type { runInTerminal, TerminalEnd } from '../platform/terminal.ts'
 import { recordsAround } from '../records/records.ts'
 import type { Settings } from '../settings/schema.ts'
 import type { HomeOfRounds, LoginOfRounds, LoginState } from '../words/login.ts'
-import { codexFor, namedCodex } from './engine-of-project.ts'
+import { codexFor, namedCodex, profilesWithoutStart } from './engine-of-project.ts'
 import { settingsOf } from './open-run.ts'
 import type { World } from './world.ts'
 
@@ -52,6 +52,7 @@ export async function logIn(place: LoginPlace, login: Login): Promise<LoginEnd> 
       return { kind: 'not', stays, interrupted: isInterrupted(end, place), why: whyNot(end) }
     }
     if (stays) await takeOver(where, home)
+    await profilesWithoutStart(home, place.codex, place.chosen).catch(unlessForPerson)
     return { kind: 'in', login: state }
   } finally {
     if (stays) await rm(where, { recursive: true, force: true, maxRetries: 3 })
@@ -126,6 +127,11 @@ async function makePrivate(folder: string, { world }: LoginPlace): Promise<void>
   }
 }
 
+/** The login holds all the same, and the next start says it. */
+function unlessForPerson(error: unknown): void {
+  if (!(error instanceof UserError)) throw error
+}
+
 /** A home for one login, with the same configuration. What one that was cut off has left goes. */
 async function makeBeside(home: string, place: LoginPlace): Promise<string> {
   const folder = join(home, 'new-login')
@@ -172,6 +178,8 @@ export interface StartFacts {
   model: { model: string | null; effort: string | null } | null
   codex: { kind: 'found'; version: string } | { kind: 'missing'; why: string } | null
   login: LoginState | null
+  /** Whether there is a login in codemachine's own codex home, whether rounds use it or not. */
+  hasOwnLogin: boolean | null
   /** The newest first, at most 5. */
   resumable: readonly ResumableSession[] | null
   /** The prompts that wait, the next one first. */
@@ -188,6 +196,7 @@ export const NO_FACTS: StartFacts = {
   model: null,
   codex: null,
   login: null,
+  hasOwnLogin: null,
   resumable: null,
   queue: null,
   missing: [],
@@ -199,12 +208,14 @@ export const NOT_LOGGED_IN = 'Codex is not logged in.'
 /** Where a login is made, and what it is made with. */
 export interface LoginPlace {
   world: World
-  codex: Pick<CodexBinary, 'path'>
+  codex: Pick<CodexBinary, 'path' | 'version'>
   setting: Settings['codexHome']
   /** Where codemachine keeps its records; codex's home is in it. */
   root: string
   /** Where agents may write. */
   directory: string
+  /** What the person has set for all agents. */
+  chosen: Pick<Settings, 'model' | 'effort'>
   /** `key=value` pairs that rounds hand to codex. */
   overrides: readonly string[]
 }
@@ -217,7 +228,13 @@ export async function openLoginPlace(world: World, flags: { codexBin?: string })
   const loaded = await settingsOf(world, records.directory, flags)
   const codex = await codexFor(world, records, namedCodex(loaded), { makesCopy: false })
   const { root, directory } = records
-  return { world, codex, setting: loaded.settings.codexHome, root, directory, overrides: [] }
+  const { settings } = loaded
+  return { world, codex, setting: settings.codexHome, root, directory, chosen: settings, overrides: [] }
+}
+
+/** Whether there is a login in codemachine's own codex home. */
+export async function hasOwnLogin(place: Pick<LoginPlace, 'root'>): Promise<boolean> {
+  return await pathExists(loginFile(ownHome(place)))
 }
 
 /** Codex's home of a login that is made for codemachine. */

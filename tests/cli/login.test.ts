@@ -14,6 +14,8 @@ import { makePlace as makeContext } from './place.ts'
 const KEY = 'sk-proj-nobody-0123456789abcdef'
 const NOBODY_ELSE = 'codemachine: Nobody else has logged in: the login from before is as it was.\n'
 
+const NOTHING = { model: null, effort: null }
+
 let issuer: ScriptedIssuer
 beforeAll(async () => {
   issuer = await startIssuer()
@@ -56,6 +58,8 @@ describe('codemachine login', () => {
     expect(statSync(ownHome(place)).mode & 0o777).toBe(0o700)
     expect(statSync(loginFile(place)).mode & 0o777).toBe(0o600)
     expect(existsSync(join(place.codexHome, 'auth.json'))).toBe(false)
+    const profile = readFileSync(join(ownHome(place), 'backend-dev.config.toml'), 'utf8')
+    expect(profile).toContain('model_reasoning_effort = "high"')
     expect(await codemachine(place, ['login', 'status'])).toMatchObject({
       exitCode: 0,
       stdout: `Rounds use codemachine's own codex (${ownHome(place)}), logged in with ChatGPT (plus).\n`,
@@ -118,7 +122,15 @@ describe('codemachine login', () => {
     const context = { ...place.context, clock: { ...place.context.clock, wait } }
     const { root, directory } = place.records
     const end = await logIn(
-      { world: context, codex: { path }, setting: 'auto', root, directory, overrides: [] },
+      {
+        world: context,
+        codex: { path, version: '0.169.0' },
+        setting: 'auto',
+        root,
+        directory,
+        chosen: NOTHING,
+        overrides: [],
+      },
       { way: 'browser', key: null, inTerminal: runInTerminal },
     )
     expect(end).toEqual({ kind: 'not', stays: false, interrupted: false, why: 'It took longer than 15 minutes.' })

@@ -19,6 +19,7 @@ const FACTS: StartFacts = {
   model: { model: null, effort: 'high' },
   codex: { kind: 'found', version: '0.169.0' },
   login: { kind: 'in', by: 'ChatGPT (pro)' },
+  hasOwnLogin: false,
   resumable: [
     { id: '20261121_1', goal: 'build X', rounds: 3, stopped: 'cut off', at: NOW - 2 * 3_600_000 },
     { id: '20261120_1', goal: 'build W', rounds: 1, stopped: 'stalled', at: NOW - 26 * 3_600_000 },
@@ -146,6 +147,7 @@ test('the login command that applies is offered, and which login there is', () =
       ',',
     ),
   )
+  expect(slashCommands({ login: { kind: 'not-needed' }, hasOwnLogin: true })[6]?.name).toBe('logout')
   expect(of({ kind: 'out' })[6]).toMatchObject({ name: 'login', note: null })
   expect(of({ kind: 'in', by: 'ChatGPT (plus)' })[6]).toMatchObject({
     name: 'logout',

@@ -15,10 +15,10 @@ import { describeOutcome } from '../../words/outcome.ts'
 import { findGit, findRepository, readHead } from '../../workspace/git/git.ts'
 import { memoryRoot } from '../../workspace/memory/memory-paths.ts'
 import { makeProjectFolders } from '../../workspace/memory/plan-files.ts'
-import { codexFor, namedCodex } from '../engine-of-project.ts'
+import { codexFor, namedCodex, profilesWithoutStart } from '../engine-of-project.ts'
 import { newestSessions, readableState } from '../find.ts'
 import type { RunOptions } from '../library.ts'
-import { askLogin, NO_FACTS, NOT_LOGGED_IN, type ResumableSession, type StartFacts } from '../login.ts'
+import { askLogin, hasOwnLogin, NO_FACTS, NOT_LOGGED_IN, type ResumableSession, type StartFacts } from '../login.ts'
 import { settingsOf } from '../open-run.ts'
 import { directoryOf, type World } from '../world.ts'
 
@@ -128,8 +128,10 @@ async function tellLogin(
       )
     : // Codex would make it only to find no login in it.
       ({ kind: 'out' } as const)
-  tell({ login })
+  tell({ login, hasOwnLogin: await hasOwnLogin(records) })
   if (login.kind === 'out') miss(new UserError(NOT_LOGGED_IN), shown => shown.login === login)
+  const isOurs = codexHome.owner === 'codemachine' && (await pathExists(codexHome.path))
+  if (isOurs && !signal.aborted) await profilesWithoutStart(codexHome.path, codex, settings)
 }
 
 /** For `catch`: told what a person has to mend, and null in the place of the value. */

@@ -21,6 +21,8 @@ export interface ProfilesOptions {
   codexHome: string
   codexVersion: string
   agents: readonly AgentProfile[]
+  /** Names of agents that have no profile: what codemachine has written of one goes. */
+  without: readonly string[]
   /** Keep the models of existing profiles: it is not known which models are offered. */
   keepModels: boolean
 }
@@ -65,6 +67,7 @@ export async function updateProfiles(wanted: ProfilesOptions): Promise<UpdatedPr
     problems.push(problem)
     if (profileFiles && problem === null) usable.add(agent.name)
   }
+  for (const name of wanted.without) problems.push(await removeProfile(codexHome, name))
   if (!profileFiles) for (const name of byHand.keys()) usable.add(name)
   return {
     remarks: [
@@ -113,6 +116,18 @@ async function changeConfig(path: string, before: string | null, text: string): 
   return await changeFile(path, before, text)
 }
 
+/** Takes out of an agent's file what codemachine has written. One that cannot be read is the person's to mend; without its agent it harms nothing. */
+async function removeProfile(codexHome: string, name: string): Promise<string | null> {
+  const path = profilePath(codexHome, name)
+  try {
+    const before = await readToml(path, { name: path, mend: MEND })
+    return before === null ? null : await changeFile(path, before.text, withoutProfile(before, name))
+  } catch (error) {
+    if (!(error instanceof UserError)) throw error
+    return null
+  }
+}
+
 /** Adds a profile that the person wrote to `byHand`, and leaves its file alone. */
 async function changeProfile(
   agent: AgentProfile,
@@ -134,7 +149,7 @@ async function changeProfile(
     )
     return await changeFile(path, before?.text ?? null, text)
   }
-  return before === null ? null : await changeFile(path, before.text, withoutProfile(before, agent.name))
+  return await removeProfile(wanted.codexHome, agent.name)
 }
 
 /** What a person has written into the profile of an agent beside its model and effort. */

@@ -146,11 +146,24 @@ function editDistance(one: string, other: string): number {
   return row[other.length] ?? 0
 }
 
-/** All slash commands in the order of the popup; of `/login` and `/logout` the one that applies. `login`: null while unknown. */
-export function slashCommands({ login }: { login: LoginState | null }): SlashCommand[] {
+/**
+ * All slash commands in the order of the popup; of `/login` and `/logout` the one that applies: a login of codemachine's own can be taken
+ * away, whatever the provider of the rounds needs. Null while unknown.
+ */
+export function slashCommands({
+  login,
+  hasOwnLogin = null,
+}: {
+  login: LoginState | null
+  hasOwnLogin?: boolean | null
+}): SlashCommand[] {
   const account =
-    login?.kind === 'in'
-      ? command('logout', "Take codemachine's own login away", `rounds use ${login.by}`)
+    login?.kind === 'in' || hasOwnLogin === true
+      ? command(
+          'logout',
+          "Take codemachine's own login away",
+          login?.kind === 'in' ? `rounds use ${login.by}` : undefined,
+        )
       : command('login', "Log codex in for codemachine's rounds")
   return [
     command('start', 'Start what the specification asks for'),

@@ -1,4 +1,5 @@
 import {
+  hasOwnLogin,
   homeOfRounds,
   type LoginEnd,
   type LoginPlace,
@@ -45,6 +46,7 @@ function placeOf({ context, records, settings, start }: SlashPlace, codex: Login
     setting: settings.codexHome,
     root: records.root,
     directory: records.directory,
+    chosen: settings,
     overrides: start?.options().config ?? [],
   }
 }
@@ -95,6 +97,7 @@ async function showLogin({ person }: SlashPlace, place: LoginPlace): Promise<voi
   model.facts = {
     ...facts,
     login,
+    hasOwnLogin: await hasOwnLogin(place),
     missing: login.kind === 'out' ? [...missing, NOT_LOGGED_IN] : missing,
   }
   person.refreshCommands()

@@ -31,7 +31,7 @@ import { loginOnScreen, logoutOnScreen } from './slash-login.ts'
 /** The commands as they are now. */
 export function commandsOf({ person }: SlashPlace): SlashCommand[] {
   const { facts, showsSession } = person.screen.model
-  const always = slashCommands({ login: facts?.login ?? null })
+  const always = slashCommands({ login: facts?.login ?? null, hasOwnLogin: facts?.hasOwnLogin ?? null })
   return showsSession ? [...OF_SESSION, DECIDE, ...OF_AGENTS, DETACH, ...always] : always
 }
 

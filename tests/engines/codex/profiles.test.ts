@@ -15,7 +15,12 @@ interface Home extends AsyncDisposable {
   path: string
   write(name: string, text: string): Promise<void>
   read(name: string): Promise<string>
-  bring(version: string, agents?: AgentProfile[], keepModels?: boolean): ReturnType<typeof updateProfiles>
+  bring(
+    version: string,
+    agents?: AgentProfile[],
+    keepModels?: boolean,
+    without?: string[],
+  ): ReturnType<typeof updateProfiles>
 }
 
 async function openHome(config?: string): Promise<Home> {
@@ -26,8 +31,8 @@ async function openHome(config?: string): Promise<Home> {
     path,
     write,
     read: name => readFile(join(path, name), 'utf8'),
-    bring: (codexVersion, agents = [frontend, backend], keepModels = false) =>
-      updateProfiles({ codexHome: path, codexVersion, agents, keepModels }),
+    bring: (codexVersion, agents = [frontend, backend], keepModels = false, without = []) =>
+      updateProfiles({ codexHome: path, codexVersion, agents, without, keepModels }),
     [Symbol.asyncDispose]: () => rm(path, { recursive: true }),
   }
 }
@@ -278,4 +283,18 @@ env = { "A.B" = "c" }
   expect(await of(OLD)).toEqual({ developerInstructions: null, overrides: ['web_search="live"'] })
   expect(await of(NEW, 'frontend-dev')).toEqual({ developerInstructions: null, overrides: [] })
   expect(await of(OLD, 'frontend-dev')).toEqual({ developerInstructions: null, overrides: [] })
+})
+
+test('the profile of an agent that is disabled goes, and what a person wrote into it, or in its place, stays', async () => {
+  await using home = await openHome()
+  await home.bring('0.169.0')
+  await home.write(
+    'frontend-dev.config.toml',
+    `${await home.read('frontend-dev.config.toml')}sandbox_mode = "read-only"\n`,
+  )
+  await home.write('qa-engineer.config.toml', 'model = "mine"\n')
+  await home.bring('0.169.0', [], false, ['frontend-dev', 'backend-dev', 'qa-engineer'])
+  expect(await home.read('frontend-dev.config.toml')).toBe('sandbox_mode = "read-only"\n')
+  expect(await home.read('qa-engineer.config.toml')).toBe('model = "mine"\n')
+  await expect(home.read('backend-dev.config.toml')).rejects.toThrow('ENOENT')
 })
