@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import * as v from 'valibot'
 import { messageOf, UserError } from '../base/errors.ts'
 import { packageFile } from '../base/package.ts'
-import { nearestName } from '../base/text.ts'
+import { nearestName, truncate } from '../base/text.ts'
 import type { Agent, AgentRoster } from '../core/contracts/agent.ts'
 import { agentMemoryFile } from './agent-memory.ts'
 
@@ -34,11 +34,44 @@ export function loadAgents(options: { folder?: string } = {}): AgentRoster {
   return { main: main.agents, sub: sub.agents, goal }
 }
 
+/** Why an agent beside these cannot have a name, the end of a sentence; null if it can. */
+export function problemOfName(name: string, agents: readonly Agent[]): string | null {
+  if (!AGENT_NAME.test(name) || name.length > 40) {
+    return `${JSON.stringify(name.slice(0, 60).toWellFormed())} is no name for an agent; use lower-case letters, digits and single dashes, at most 40 characters.`
+  }
+  const memory = agentMemoryFile(name)
+  const other = agents.find(agent => agentMemoryFile(agent.name) === memory)
+  return other === undefined
+    ? null
+    : `the memory file of "${name}" would be that of "${other.name}" (${memory}); give it another name.`
+}
+
+/** An agent of which there is a prompt alone: its first heading is its title, and the first line of text below says what it is for. */
+export function agentOfPrompt(name: string, prompt: string): Agent {
+  const lines = prompt
+    .split('\n')
+    .map(line => line.replace(/[\p{Cc}\p{Cf}]+/gu, ' ').trim())
+    .filter(line => /[\p{L}\p{N}]/u.test(line))
+  const heading = lines.find(line => line.startsWith('#'))?.replace(/^[#\s]+/, '')
+  const text = lines.find(line => !line.startsWith('#'))
+  return {
+    name,
+    displayName: truncate(heading ?? name, 80),
+    description: truncate(text ?? heading ?? name, 400),
+    promptPath: '',
+    model: null,
+    modelReasoningEffort: null,
+    enabled: true,
+  }
+}
+
 /** The enabled agent of a name; or why there is none, a sentence that names the others. */
 export function findEnabledAgent(agents: readonly Agent[], name: string): { agent: Agent } | { problem: string } {
   const found = findAnyAgent(agents, name)
   if ('problem' in found || found.agent.enabled) return found
-  return { problem: `The agent "${name}" is disabled; ${suggestNames(enabledNames(agents))}` }
+  const { source } = found.agent
+  const where = source === undefined ? '' : ` (${source.disabledAt ?? source.place})`
+  return { problem: `The agent "${name}" is disabled${where}; ${suggestNames(enabledNames(agents))}` }
 }
 
 /** The agent of a name, enabled or not; or a sentence that there is none, with a suggestion. */
@@ -70,6 +103,9 @@ function suggestNames(names: readonly string[]): string {
   return names.length === 0 ? 'none is enabled.' : `use one of ${names.join(', ')}.`
 }
 
+/** What an agent may be called, in at most 40 characters. */
+const AGENT_NAME = /^[a-z][a-z0-9]*(-[a-z0-9]+)*$/
+
 const oneLine = (most: number, mend = 'use a text') =>
   v.pipe(
     v.string(mend),
@@ -82,7 +118,7 @@ const agentsSchema = v.array(
     {
       name: v.pipe(
         v.string('use a text'),
-        v.regex(/^[a-z][a-z0-9]*(-[a-z0-9]+)*$/, 'use lower-case letters, digits and single dashes'),
+        v.regex(AGENT_NAME, 'use lower-case letters, digits and single dashes'),
         v.maxLength(40, 'use at most 40 characters'),
       ),
       displayName: oneLine(80),

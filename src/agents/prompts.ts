@@ -6,7 +6,7 @@ import { fillPlaceholders } from '../base/text.ts'
 import type { Agent, AgentPrompt, AgentRoster } from '../core/contracts/agent.ts'
 import { findObstacle, readTextFile, whatIsThere, writeFileInside } from '../workspace/files/inside-directory.ts'
 import { makeMemoryFolderOrRefuse } from '../workspace/memory/session-memory.ts'
-import { findEnabledAgent, loadAgents, MAIN_AGENT_NAMES } from './agent.ts'
+import { agentOfPrompt, findEnabledAgent, MAIN_AGENT_NAMES, problemOfName } from './agent.ts'
 import { agentMemoryFile, promptPaths } from './agent-memory.ts'
 
 /** The line before the request in a composite prompt. */
@@ -22,12 +22,12 @@ const MOST_READ_BYTES = 1024 * 1024
 type PromptText = { text: string } | { problem: string }
 
 /**
- * Reads the prompt of an agent that is given tasks: the project's own `.codemachine/agents/<name>.md` if it exists,
- * else the shipped one.
+ * Reads the prompt of an agent that is given tasks: the person's if they have one, else the project's own
+ * `.codemachine/agents/<name>.md` if it exists, else the usual one.
  */
 export async function readAgentPrompt(agent: Agent, directory: string): Promise<AgentPrompt> {
-  const own = await readOwnPrompt(directory, agent.name)
-  if (own === null) return await readShippedPrompt(agent)
+  const own = hasPersonsPrompt(agent) ? null : await readOwnPrompt(directory, agent.name)
+  if (own === null) return await readUsualPrompt(agent)
   return 'problem' in own ? own : { text: own.text, from: 'project' }
 }
 
@@ -44,8 +44,18 @@ export async function readOwnPrompt(directory: string, name: string): Promise<Pr
   return await readPrompt(join(root, file), file)
 }
 
-/** Reads the prompt that codemachine ships for an agent. */
-export async function readShippedPrompt(agent: Agent): Promise<AgentPrompt> {
+/** True if the prompt of an agent is one of the person's, which no project replaces. */
+function hasPersonsPrompt({ source }: Agent): boolean {
+  return source?.of === 'person' && source.prompt !== undefined
+}
+
+/** Reads the prompt of an agent that the settings name, or else the one that codemachine ships. */
+export async function readUsualPrompt(agent: Agent): Promise<AgentPrompt> {
+  const { source } = agent
+  if (source?.prompt !== undefined)
+    return { text: source.prompt.text, from: source.of === 'person' ? 'person' : 'project' }
+  if (source?.of === 'folder')
+    return { problem: `The prompt of ${agent.name} is gone: there is no file ${source.place}.` }
   const path = packageFile(agent.promptPath)
   const read = await readPrompt(path, path)
   if (read === null) return { problem: `The prompt of ${agent.name} is missing: there is no file ${path}.` }
@@ -72,7 +82,8 @@ function memoryInstructions({ name }: Agent, directory: string): string {
   return fillPlaceholders(loadPrompt('controls/memory'), values).trimEnd()
 }
 
-async function readPrompt(path: string, shown: string): Promise<PromptText | null> {
+/** Reads a prompt; null if there is no file. `shown`: its path for messages. */
+export async function readPrompt(path: string, shown: string): Promise<PromptText | null> {
   const read = await readTextFile(path, MOST_READ_BYTES)
   switch (read.kind) {
     case 'gone':
@@ -115,6 +126,8 @@ interface UnexpectedFile {
 interface PromptFolder {
   /** Prompts of enabled agents, by agent name. */
   own: ReadonlyMap<string, PromptText>
+  /** The agents that are there by their prompt alone. */
+  agents: readonly Agent[]
   unexpected: readonly UnexpectedFile[]
 }
 
@@ -124,19 +137,35 @@ const FOLDER = promptPaths.agentsFolder
 const MOST_FILES = 200
 
 /**
- * Reads every `.codemachine/agents/*.md`, and finds whether it belongs to an enabled agent of `team` and can be used.
+ * Reads every `.codemachine/agents/*.md`: the prompt of an enabled agent of `given`, or that of an agent of its own, which
+ * has a name that nobody has. Agents of `given` that come from there are read anew.
  */
-export async function readPromptFolder(directory: string, team: readonly Agent[]): Promise<PromptFolder> {
+export async function readPromptFolder(directory: string, given: readonly Agent[]): Promise<PromptFolder> {
   const root = await realpath(directory)
+  const team = withoutFolder(given)
   const own = new Map<string, PromptText>()
-  for (const { name, enabled } of team) {
-    const prompt = enabled ? await readOwnPrompt(root, name) : null
-    if (prompt !== null) own.set(name, prompt)
+  for (const agent of team) {
+    const prompt = agent.enabled && !hasPersonsPrompt(agent) ? await readOwnPrompt(root, agent.name) : null
+    if (prompt !== null) own.set(agent.name, prompt)
   }
   // An obstacle in place of the folder is reported with each prompt.
   const isThere = (await findObstacle(root, FOLDER)) === null
-  return { own, unexpected: isThere ? await findUnexpectedFiles(join(root, FOLDER), team) : [] }
+  const found = isThere ? await findOtherFiles(root, team) : NOTHING_ELSE
+  for (const { agent, prompt } of found.added) own.set(agent.name, prompt)
+  return { own, agents: found.added.map(({ agent }) => agent), unexpected: found.unexpected }
 }
+
+/** The agents but for those that are there by a prompt in the folder alone. */
+export function withoutFolder(agents: readonly Agent[]): readonly Agent[] {
+  return agents.filter(({ source }) => source?.of !== 'folder')
+}
+
+interface OtherFiles {
+  added: readonly { agent: Agent; prompt: PromptText }[]
+  unexpected: readonly UnexpectedFile[]
+}
+
+const NOTHING_ELSE: OtherFiles = { added: [], unexpected: [] }
 
 /** The names of the agents with a usable prompt of the project's own, sorted. */
 export function agentsWithOwnPrompt({ own }: PromptFolder): readonly string[] {
@@ -149,19 +178,59 @@ export function promptProblems({ own, unexpected }: PromptFolder): readonly stri
   return [...new Set([...unexpected.map(({ problem }) => problem), ...unusable])]
 }
 
-async function findUnexpectedFiles(path: string, team: readonly Agent[]): Promise<readonly UnexpectedFile[]> {
+/** What is in the folder beside the prompts of a team. */
+async function findOtherFiles(root: string, team: readonly Agent[]): Promise<OtherFiles> {
+  const path = join(root, FOLDER)
   const { names, isCut } = await promptNames(path)
   const unexpected: UnexpectedFile[] = []
+  const added: { agent: Agent; prompt: PromptText }[] = []
   if (isCut)
     unexpected.push({ stamp: '', problem: `${FOLDER} has more than ${MOST_FILES} files; keep only the prompts there.` })
   for (const name of names) {
-    const found = findEnabledAgent(team, name)
-    if ('agent' in found) continue
-    const problem = `${FOLDER}/${JSON.stringify(name).slice(1, -1)}.md: ${found.problem}`
-    unexpected.push({ stamp: `${name} ${await stampOf(join(path, `${name}.md`))}`, problem })
+    const problem = problemOfFile(name, team)
+    if (problem === null && team.some(agent => agent.name === name)) continue
+    const prompt = problem === null ? await ownAgent(root, name, [...team, ...added.map(({ agent }) => agent)]) : null
+    if (prompt !== null && 'agent' in prompt) {
+      added.push(prompt)
+      continue
+    }
+    const why = prompt?.problem ?? `${FOLDER}/${JSON.stringify(name).slice(1, -1)}.md: ${problem}`
+    unexpected.push({ stamp: `${name} ${await stampOf(join(path, `${name}.md`))}`, problem: why })
   }
-  return unexpected
+  return { added, unexpected }
 }
+
+/** Why a prompt with this name counts for nobody, the end of a sentence; null if it counts. */
+function problemOfFile(name: string, team: readonly Agent[]): string | null {
+  const agent = team.find(each => each.name === name)
+  if (agent !== undefined && hasPersonsPrompt(agent)) {
+    return `"${name}" is an agent of the person's (${agent.source?.place}), whose prompt counts; use another name.`
+  }
+  const isMain = MAIN_AGENT_NAMES.some(each => each === name)
+  if (agent === undefined && !isMain) {
+    const near = team.find(each => agentMemoryFile(each.name) === agentMemoryFile(name))
+    return near ? `There is no agent "${name}"; did you mean "${near.name}"?` : problemOfName(name, team)
+  }
+  const found = findEnabledAgent(team, name)
+  return 'problem' in found ? found.problem : null
+}
+
+/** The agent of a prompt in the folder; or why there is none. */
+async function ownAgent(
+  root: string,
+  name: string,
+  others: readonly Agent[],
+): Promise<{ agent: Agent; prompt: PromptText } | { problem: string }> {
+  const file = `${FOLDER}/${name}.md`
+  const own = others.filter(({ source }) => source?.of === 'folder').length
+  if (own >= MOST_OWN) return { problem: `${file}: a project has at most ${MOST_OWN} agents of its own there.` }
+  const prompt = (await readOwnPrompt(root, name)) ?? { problem: `${file} is gone.` }
+  if ('problem' in prompt) return prompt
+  return { agent: { ...agentOfPrompt(name, prompt.text), source: { of: 'folder', place: file } }, prompt }
+}
+
+/** How many agents a project may have by their prompts alone: each is described to those who lead. */
+const MOST_OWN = 30
 
 /** The names of the `.md` files in a folder, without the ending. */
 async function promptNames(path: string): Promise<{ names: readonly string[]; isCut: boolean }> {
@@ -207,6 +276,8 @@ export interface ProjectPrompts {
   look(): Promise<PromptFolder>
   /** Fixes the prompts for the rest of the session. */
   keep(prompts: PromptFolder): void
+  /** The agents that are there by their prompt alone, as they are fixed; none before that. */
+  agents(): readonly Agent[]
   /** The prompt that applies to an agent now. */
   promptOf(agent: Agent): Promise<AgentPrompt>
 }
@@ -224,7 +295,7 @@ export async function openProjectPrompts(options: ProjectPromptsOptions): Promis
     if (!told.has(remark)) tell(remark)
     told.add(remark)
   }
-  let kept = isPlanReady ? first.own : null
+  let kept = isPlanReady ? first : null
   return {
     async look() {
       const prompts = await readPromptFolder(directory, team)
@@ -233,14 +304,16 @@ export async function openProjectPrompts(options: ProjectPromptsOptions): Promis
         tellOnce(`${problem} It is left as it is.`)
       return { ...prompts, unexpected: prompts.unexpected.filter(isNew) }
     },
-    keep({ own }) {
-      kept = own
+    keep(prompts) {
+      kept = prompts
     },
+    agents: () => kept?.agents ?? [],
     async promptOf(agent) {
+      if (hasPersonsPrompt(agent)) return await readUsualPrompt(agent)
       const now = await readOwnPrompt(directory, agent.name)
-      const counts = kept === null ? now : (kept.get(agent.name) ?? null)
+      const counts = kept === null ? now : (kept.own.get(agent.name) ?? null)
       if (!isSame(now, counts)) tellOnce(describeChange(agent.name))
-      if (counts === null) return await readShippedPrompt(agent)
+      if (counts === null) return await readUsualPrompt(agent)
       return 'problem' in counts ? counts : { text: counts.text, from: 'project' }
     },
   }
@@ -257,17 +330,16 @@ function describeChange(name: string): string {
 
 /**
  * Finds problems that prevent agents from working in a directory, one sentence each: in `config/*.agents.js`, the
- * shipped prompts, and the project's own.
- * @param options as of `loadAgents`
+ * settings, the shipped prompts, and the project's own.
  */
 export async function findAgentProblems(
   directory: string,
-  options: { folder?: string } = {},
+  read: () => Promise<{ roster: AgentRoster; remarks: readonly string[] }>,
 ): Promise<readonly string[]> {
   try {
-    const agents = loadAgents(options)
-    const ofProject = promptProblems(await readPromptFolder(directory, agents.sub))
-    return [...disabledMain(agents), ...(await unusableShippedPrompts(agents)), ...ofProject]
+    const { roster, remarks } = await read()
+    const ofProject = promptProblems(await readPromptFolder(directory, roster.sub))
+    return [...disabledMain(roster), ...(await unusablePrompts(roster)), ...remarks, ...ofProject]
   } catch (error) {
     if (error instanceof UserError) return [error.message]
     throw error
@@ -280,8 +352,8 @@ function disabledMain({ main }: AgentRoster): string[] {
     .map(({ name }) => `The agent "${name}" is disabled, and every build needs it; enable it in main.agents.js.`)
 }
 
-async function unusableShippedPrompts({ main, sub, goal }: AgentRoster): Promise<string[]> {
-  const read = await Promise.all([...main, ...sub, goal].map(readShippedPrompt))
+async function unusablePrompts({ main, sub, goal }: AgentRoster): Promise<string[]> {
+  const read = await Promise.all([...main, ...withoutFolder(sub), goal].map(readUsualPrompt))
   return read.flatMap(prompt => ('problem' in prompt ? [prompt.problem] : []))
 }
 

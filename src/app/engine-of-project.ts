@@ -1,8 +1,8 @@
 import { basename, join } from 'node:path'
-import { loadAgents } from '../agents/agent.ts'
+import { readRoster } from '../agents/roster.ts'
 import { UserError } from '../base/errors.ts'
 import { packageRoot, version } from '../base/package.ts'
-import type { Agent, AgentRoster } from '../core/contracts/agent.ts'
+import type { Agent, AgentRoster, AgentTables } from '../core/contracts/agent.ts'
 import type { Provider, Providers } from '../core/contracts/provider.ts'
 import type { Gate } from '../core/events/outcome.ts'
 import { ownFilesOf } from '../core/rules/gate-files.ts'
@@ -161,7 +161,7 @@ export function writableGit(directory: string, repository: PersonRepository | nu
 /** What the person has set for all agents. */
 type Chosen = Pick<Settings, 'model' | 'effort'>
 
-/** The agents of `config/*.agents.js` as they run here. */
+/** The agents as they run here. */
 export interface AgentsAtStart {
   /** `model` and `modelReasoningEffort`: what a thread is started with. Null: codex's default. */
   agents: AgentRoster
@@ -173,7 +173,7 @@ export interface AgentsAtStart {
 }
 
 /**
- * Loads the agents, lays the person's model and effort over theirs, and brings their profiles up to date. `asks`: whether
+ * Lays the person's model and effort over those of the agents, and brings their profiles up to date. `asks`: whether
  * codex is asked which models it offers, which takes up to 10 s; without it the models in profiles that are there stay.
  * `inProfiles`: what the profiles get, for what is said for this run alone is not for the next one to find. `provider`: whose
  * model they have in the place of any other; nobody knows what effort it takes, so it gets that of the person alone.
@@ -184,6 +184,8 @@ export async function agentsAtStart(
   records: Pick<Records, 'folder' | 'directory'>,
   codex: Pick<ChosenCodex, 'binary' | 'home'>,
   options: {
+    /** As they are without the person's choice for all of them. */
+    roster: AgentRoster
     settings: Chosen
     inProfiles: Chosen
     overrides: readonly string[]
@@ -191,13 +193,12 @@ export async function agentsAtStart(
     provider?: Provider | undefined
   },
 ): Promise<AgentsAtStart> {
-  const { settings, inProfiles, overrides, asks, provider } = options
-  const agents = loadAgents()
+  const { roster: agents, settings, inProfiles, overrides, asks, provider } = options
   const offered = asks && provider === undefined ? await modelsAtHand(world, records, codex, overrides) : null
   const { agents: fitted, remark } = asChosen(allOf(agents), offered, settings)
-  const profiles = await profilesAtStart(codex, asChosen(allOf(agents), offered, inProfiles).agents, {
-    keepModels: offered === null && inProfiles.model === null,
-  })
+  const profiled = asChosen(inAllProjects(allOf(agents)), offered, inProfiles)
+  const keepModels = offered === null && inProfiles.model === null
+  const profiles = await profilesAtStart(codex, profiled.agents, { keepModels })
   const byName = new Map(fitted.map(agent => [agent.name, agent]))
   const asItRuns = (agent: Agent): Agent => {
     if (provider !== undefined) return { ...agent, model: provider.model, modelReasoningEffort: settings.effort }
@@ -275,6 +276,11 @@ async function profilesAtStart(
   })
 }
 
+/** Those that a project has not made: profiles lie where all projects find them. */
+function inAllProjects(agents: readonly Agent[]): readonly Agent[] {
+  return agents.filter(({ source }) => source === undefined || source.of === 'person')
+}
+
 /**
  * The same where no session starts: for a home of codex's, codemachine's own, that has just got a login, or that a screen opens with.
  * Codex is not asked for its models. Throws a `UserError` for agents or a configuration that a person has to mend.
@@ -282,11 +288,12 @@ async function profilesAtStart(
 export async function profilesWithoutStart(
   codexHome: string,
   binary: Pick<ChosenCodex['binary'], 'version'>,
-  chosen: Chosen,
+  { settings, agentTables }: { settings: Chosen; agentTables: AgentTables },
 ): Promise<void> {
-  const { agents } = asChosen(allOf(loadAgents()), null, chosen)
+  const { roster } = await readRoster(null, agentTables)
+  const { agents } = asChosen(inAllProjects(allOf(roster)), null, settings)
   const home = { path: codexHome, owner: 'codemachine' as const }
-  await profilesAtStart({ home, binary }, agents, { keepModels: chosen.model === null })
+  await profilesAtStart({ home, binary }, agents, { keepModels: settings.model === null })
 }
 
 /** Where an agent can write in every sandbox that may write; null: it cannot, in the sandbox `workspace-write`. */

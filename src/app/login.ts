@@ -52,7 +52,7 @@ export async function logIn(place: LoginPlace, login: Login): Promise<LoginEnd> 
       return { kind: 'not', stays, interrupted: isInterrupted(end, place), why: whyNot(end) }
     }
     if (stays) await takeOver(where, home)
-    await profilesWithoutStart(home, place.codex, place.chosen).catch(unlessForPerson)
+    await refreshProfiles(home, place).catch(unlessForPerson)
     return { kind: 'in', login: state }
   } finally {
     if (stays) await rm(where, { recursive: true, force: true, maxRetries: 3 })
@@ -202,6 +202,11 @@ export const NO_FACTS: StartFacts = {
   missing: [],
 }
 
+async function refreshProfiles(home: string, { world, codex, directory, settings }: LoginPlace): Promise<void> {
+  const { agentTables } = await settingsOf(world, directory, {})
+  await profilesWithoutStart(home, codex, { settings, agentTables })
+}
+
 /** The sentence of `StartFacts.missing` that says that codex has no login. */
 export const NOT_LOGGED_IN = 'Codex is not logged in.'
 
@@ -215,7 +220,7 @@ export interface LoginPlace {
   /** Where agents may write. */
   directory: string
   /** What the person has set for all agents. */
-  chosen: Pick<Settings, 'model' | 'effort'>
+  settings: Pick<Settings, 'model' | 'effort'>
   /** `key=value` pairs that rounds hand to codex. */
   overrides: readonly string[]
 }
@@ -229,7 +234,7 @@ export async function openLoginPlace(world: World, flags: { codexBin?: string })
   const codex = await codexFor(world, records, namedCodex(loaded), { makesCopy: false })
   const { root, directory } = records
   const { settings } = loaded
-  return { world, codex, setting: settings.codexHome, root, directory, chosen: settings, overrides: [] }
+  return { world, codex, setting: settings.codexHome, root, directory, settings, overrides: [] }
 }
 
 /** Whether there is a login in codemachine's own codex home. */

@@ -3,6 +3,7 @@ import { hostname } from 'node:os'
 import { join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { inboxFolder } from '../agents/inbox.ts'
+import { readRoster } from '../agents/roster.ts'
 import { Cleanup, UserError } from '../base/errors.ts'
 import { packageFile } from '../base/package.ts'
 import type { Redactor } from '../base/redactor.ts'
@@ -156,10 +157,11 @@ export async function openRun(
     sandbox: { mode: settings.sandbox, network: settings.network, writable },
   }
   const { owner } = codexOptions
-  const chosen = { settings, inProfiles: lasting, overrides, provider }
+  const { roster, remarks: passedOver } = await readRoster(records.directory, loaded.agentTables)
+  const chosen = { roster, settings, inProfiles: lasting, overrides, provider }
   const atStart = (asks: boolean) => agentsAtStart(world, records, codex, { ...chosen, asks })
   const { agents, remarks: ofAgents } = await atStart(false)
-  remarks.push(...ofAgents)
+  remarks.push(...passedOver, ...ofAgents)
   const commands = opened.use(openSandboxCommands(codexOptions))
   const engines = await openEngines(world, { ...codexOptions, providers: providers.byName, ...timesOf(settings) })
   opened.defer(() => engines.close())

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { findEnabledAgent } from '../agents/agent.ts'
 import { cleanResult, rememberResult } from '../agents/agent-memory.ts'
-import { agentInstructions } from '../agents/prompts.ts'
+import { agentInstructions, withoutFolder } from '../agents/prompts.ts'
 import { UserError } from '../base/errors.ts'
 import type { Agent, AgentPrompt, AgentRoster } from '../core/contracts/agent.ts'
 import type { Memory } from '../core/contracts/memory.ts'
@@ -65,7 +65,7 @@ export class TemplateFactory {
       template,
       agents: {
         book: openAgentBook({
-          agents: async () => await this.#agents(),
+          agents: async () => withOwnAgents(await this.#agents(), template.ownAgents?.(), settings),
           directory,
           promptOf: agent => inEffect(name, 'promptOf', () => template.promptOf?.(agent)),
         }),
@@ -83,6 +83,17 @@ export class TemplateFactory {
     for (const remark of remarks) this.#told.add(remark)
     return agents
   }
+}
+
+/** The agents with those that a template knows by their prompts, which work with what the person has set for all. */
+function withOwnAgents(
+  roster: AgentRoster,
+  own: readonly Agent[] | undefined,
+  { model, effort }: Run['settings'],
+): AgentRoster {
+  if (own === undefined) return roster
+  const set = own.map(agent => ({ ...agent, model, modelReasoningEffort: effort }))
+  return { ...roster, sub: [...withoutFolder(roster.sub), ...set] }
 }
 
 const MOST_FILES = 500

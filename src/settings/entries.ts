@@ -28,6 +28,7 @@ interface TomlValue {
 function valuesOf(file: TomlFile): TomlValue[] {
   return topLevel(file).flatMap(node => {
     if (belongsToGates(node) || keyPath(node)[0] === PROVIDERS || keyPath(node)[0] === PRICES) return []
+    if (node.type === 'TOMLTable' && node.kind !== 'array' && isAgent(keyPath(node))) return []
     if (node.type === 'TOMLKeyValue') return valuesOfKey(node, [])
     const path = keyPath(node)
     if (node.kind === 'array' || !isTable(path)) return [{ path, line: node.loc.start.line, value: null }]
@@ -38,9 +39,15 @@ function valuesOf(file: TomlFile): TomlValue[] {
 function valuesOfKey(node: AST.TOMLKeyValue, above: readonly string[]): TomlValue[] {
   const path = [...above, ...keyPath(node)]
   const line = node.loc.start.line
+  if (isAgent(path) && (path.length > 2 || node.value.type === 'TOMLInlineTable')) return []
   if (node.value.type !== 'TOMLInlineTable') return [{ path, line, value: node.value }]
   if (!isTable(path)) return [{ path, line, value: null }]
   return node.value.body.flatMap(inner => valuesOfKey(inner, path))
+}
+
+/** True for `agents.NAME` and what is in it. */
+function isAgent([first, second]: readonly string[]): boolean {
+  return first === AGENTS && second !== undefined && !settingInfos.some(({ toml }) => toml === `${AGENTS}.${second}`)
 }
 
 function isTable(path: readonly string[]): boolean {
@@ -194,15 +201,19 @@ export const PROVIDERS = 'providers'
 /** The name of the tables of prices. */
 export const PRICES = 'prices'
 
+/** The name of the tables of agents, beside the settings of that table. */
+export const AGENTS = 'agents'
+
 /** How a table of each is begun. */
 const TABLES = {
   [PROVIDERS]: `begin one with a line [${PROVIDERS}.NAME], and write base_url = "…" below it.`,
+  [AGENTS]: `begin one with a line [${AGENTS}.NAME], and write prompt = "…" below it.`,
   [PRICES]: `begin one with a line [${PRICES}."MODEL"], and write in = …, cached = … and out = … per million tokens below it.`,
 }
 
-/** One field of a provider or of a price, unchecked. */
+/** One field of a provider, a price or an agent, unchecked. */
 export interface WrittenField {
-  /** The provider's name, or the model's. */
+  /** The name of the provider, the model or the agent. */
   table: string
   key: string
   value: unknown
@@ -217,7 +228,7 @@ export interface WrittenField {
  * What a TOML file says of providers, or of prices, unchecked. Throws a `UserError` if it is not in tables, or if it is a
  * project's file: a clone would name where the code is sent, or lift a limit of cost.
  */
-export function writtenFields(file: TomlFile, layer: Layer, name: keyof typeof TABLES): WrittenField[] {
+export function writtenFields(file: TomlFile, layer: Layer, name: typeof PROVIDERS | typeof PRICES): WrittenField[] {
   return topLevel(file)
     .filter(node => keyPath(node)[0] === name)
     .flatMap(node => {
@@ -227,11 +238,34 @@ export function writtenFields(file: TomlFile, layer: Layer, name: keyof typeof T
           `${file.name}:${line}: ${name} cannot be set by a project's own file; if you want that, use your own config.toml.`,
         )
       }
-      if (node.type === 'TOMLKeyValue') return fieldsIn(file, node, [], layer)
-      const path = keyPath(node)
-      if (node.kind === 'array' || node.body.length === 0) return refuseTable(`${file.name}:${line}`, name)
-      return node.body.flatMap(inner => fieldsIn(file, inner, path, layer))
+      return fieldsOf(file, node, layer, name)
     })
+}
+
+/**
+ * What a TOML file says of agents, unchecked. Throws a `UserError` for what is in no table; of a project's file, which an
+ * agent can write, it is passed over, and `onProblem` is told.
+ */
+export function writtenAgents(file: TomlFile, layer: Layer, onProblem: (error: UserError) => void): WrittenField[] {
+  return topLevel(file)
+    .filter(node => keyPath(node)[0] === AGENTS)
+    .flatMap(node => {
+      try {
+        return fieldsOf(file, node, layer, AGENTS)
+      } catch (error) {
+        if (layer !== 'project' || !(error instanceof UserError)) throw error
+        onProblem(error)
+        return []
+      }
+    })
+}
+
+function fieldsOf(file: TomlFile, node: TomlNode, layer: Layer, name: keyof typeof TABLES): WrittenField[] {
+  if (node.type === 'TOMLKeyValue') return fieldsIn(file, node, [], layer)
+  const path = keyPath(node)
+  const isEmpty = node.body.length === 0 && (name !== AGENTS || path.length > 1)
+  if (node.kind === 'array' || isEmpty) return refuseTable(`${file.name}:${node.loc.start.line}`, name)
+  return node.body.flatMap(inner => fieldsIn(file, inner, path, layer))
 }
 
 function fieldsIn(file: TomlFile, node: AST.TOMLKeyValue, above: readonly string[], layer: Layer): WrittenField[] {
@@ -242,9 +276,15 @@ function fieldsIn(file: TomlFile, node: AST.TOMLKeyValue, above: readonly string
     return node.value.body.flatMap(inner => fieldsIn(file, inner, path, layer))
   }
   const [name, table, key, ...more] = path
-  if (table === undefined || key === undefined) return refuseTable(place, name === PRICES ? PRICES : PROVIDERS)
+  // A setting of that table, or what is none.
+  if (name === AGENTS && (!isAgent(path) || (key === undefined && !isTable))) return []
+  if (table === undefined || key === undefined) return refuseTable(place, kindOf(name))
   const written = isTable ? 'a table' : file.text.slice(...node.value.range)
   return [{ table, key: [key, ...more].join('.'), value: tomlValue(node.value), written, place, layer }]
+}
+
+function kindOf(name: string | undefined): keyof typeof TABLES {
+  return name === PRICES || name === AGENTS ? name : PROVIDERS
 }
 
 function refuseTable(place: string, name: keyof typeof TABLES): never {

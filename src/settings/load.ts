@@ -1,10 +1,12 @@
 import { join } from 'node:path'
 import * as v from 'valibot'
 import { UserError, unreachable } from '../base/errors.ts'
+import type { AgentTables } from '../core/contracts/agent.ts'
 import type { ProvidersByName } from '../core/contracts/provider.ts'
 import { SANDBOX_MODES } from '../core/contracts/sandbox.ts'
 import type { ModelPrice } from '../core/rules/cost.ts'
 import { readToml } from '../platform/toml.ts'
+import { agentTables } from './agents.ts'
 import {
   checkEntry,
   type Entry,
@@ -59,6 +61,8 @@ export interface LoadedSettings extends LoadedGates {
   prices: readonly ModelPrice[]
   /** Model and effort without the flags: the values that agents' profiles are written with. */
   lasting: Pick<Settings, 'model' | 'effort'>
+  /** What both files say of agents, the person's first. */
+  agentTables: AgentTables
 }
 
 /**
@@ -88,28 +92,34 @@ export async function loadSettings(places: SettingsPlaces): Promise<LoadedSettin
   const prices = effectivePrices(personFile.prices)
   const { model, effort } = settingsOf(winnersOf(entries.filter(entry => !countsOnce(entry))))
   const gates = effectiveGates([...personFile.gates, ...projectFile.gates], places.verify ?? [], settings)
-  return { settings, sources, providers, prices, lasting: { model, effort }, ...gates }
+  const ofAgents = {
+    tables: [...personFile.agents.tables, ...projectFile.agents.tables],
+    remarks: projectFile.agents.remarks,
+  }
+  return { settings, sources, providers, prices, lasting: { model, effort }, agentTables: ofAgents, ...gates }
 }
 
 const PROJECT_FILE = 'codemachine.toml'
 
 async function readSettingsFile(
   path: string,
-  layer: Layer,
+  layer: 'person' | 'project',
   name = path,
 ): Promise<{
   entries: readonly Entry[]
   gates: readonly GateEntry[]
   providers: readonly WrittenField[]
   prices: readonly WrittenField[]
+  agents: AgentTables
 }> {
   const file = await readToml(path, { name })
-  if (file === null) return { entries: [], gates: [], providers: [], prices: [] }
+  if (file === null) return { entries: [], gates: [], providers: [], prices: [], agents: { tables: [], remarks: [] } }
   return {
     entries: settingEntries(file, layer),
     gates: gateEntries(writtenGates(file), name, layer),
     providers: writtenFields(file, layer, PROVIDERS),
     prices: writtenFields(file, layer, PRICES),
+    agents: agentTables(file, layer, path),
   }
 }
 

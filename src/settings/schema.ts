@@ -140,7 +140,7 @@ const filesInside = v.pipe(
 )
 
 /** A small word, such as an effort that a model knows. */
-const word = (description: string) => v.pipe(v.string(), v.regex(/^[a-z]+$/), v.description(description))
+export const word = (description: string) => v.pipe(v.string(), v.regex(/^[a-z]+$/), v.description(description))
 
 /** The name of a provider: of a table, or one that is there without. */
 export const providerName = v.pipe(
@@ -199,7 +199,8 @@ function quoted(names: readonly string[]): string {
 /** Who says that a plan may be carried out, the stricter one first. */
 export const CHANGE_REVIEWS = ['manual', 'auto'] as const
 
-const EFFORT = 'an effort that the model knows, such as "low", "medium" or "high"'
+/** What an effort is, for messages. */
+export const EFFORT = 'an effort that the model knows, such as "low", "medium" or "high"'
 
 /** All settings. */
 export const settingsSchema = v.strictObject({

@@ -4,9 +4,13 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { findAnyAgent, findEnabledAgent, loadAgents } from '../../src/agents/agent.ts'
 import { findAgentProblems } from '../../src/agents/prompts.ts'
+import { readRoster } from '../../src/agents/roster.ts'
 import type { Agent } from '../../src/core/contracts/agent.ts'
 
 const shipped = loadAgents()
+
+const problemsIn = async (directory: string, options?: { folder: string }) =>
+  await findAgentProblems(directory, () => readRoster(directory, { tables: [], remarks: [] }, options))
 
 /** A folder of `config/*.agents.js` that exports these; a text is the file itself. */
 async function config(files: {
@@ -45,7 +49,7 @@ describe('the agents that ship', () => {
   })
 
   test('have nothing wrong with them', async () => {
-    expect(await findAgentProblems(tmpdir())).toEqual([])
+    expect(await problemsIn(tmpdir())).toEqual([])
   })
 })
 
@@ -116,7 +120,7 @@ describe('agents that cannot be taken are refused in a sentence that names the f
   ])('%s', async (_, files, problem) => {
     await using place = await config(files)
     expect(() => loadAgents(place)).toThrow(problem)
-    expect(await findAgentProblems(place.folder, place)).toEqual([expect.stringMatching(problem)])
+    expect(await problemsIn(place.folder, place)).toEqual([expect.stringMatching(problem)])
   })
 
   test('a file that is not there', async () => {
@@ -128,7 +132,7 @@ describe('agents that cannot be taken are refused in a sentence that names the f
   test('every prompt that is missing, and a master mind that is disabled, are named', async () => {
     const main = shipped.main.map(each => ({ ...each, enabled: each.name !== 'master-mind' }))
     await using place = await config({ main, sub: [agent({ promptPath: 'prompts/none.md' })] })
-    expect(await findAgentProblems(place.folder, place)).toEqual([
+    expect(await problemsIn(place.folder, place)).toEqual([
       'The agent "master-mind" is disabled, and every build needs it; enable it in main.agents.js.',
       expect.stringMatching(/^The prompt of uxui-designer is missing: there is no file .+\/prompts\/none\.md\.$/),
     ])

@@ -34,7 +34,9 @@ test("a person's notes among the prompts, and the prompt of an agent that was di
     expect(agentsWithOwnPrompt(found)).toEqual(['qa-engineer'])
   }
   expect(place.remarks).toEqual([
-    expect.stringMatching(/^\.codemachine\/agents\/NOTES\.md: There is no agent "NOTES"; .+\. It is left as it is\.$/),
+    expect.stringMatching(
+      /^\.codemachine\/agents\/NOTES\.md: "NOTES" is no name for an agent; .+\. It is left as it is\.$/,
+    ),
     expect.stringMatching(/technical-writer\.md: The agent "technical-writer" is disabled; .+ It is left as it is\.$/),
   ])
 })

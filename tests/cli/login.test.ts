@@ -128,7 +128,7 @@ describe('codemachine login', () => {
         setting: 'auto',
         root,
         directory,
-        chosen: NOTHING,
+        settings: NOTHING,
         overrides: [],
       },
       { way: 'browser', key: null, inTerminal: runInTerminal },

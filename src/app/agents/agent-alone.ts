@@ -1,8 +1,9 @@
 import { mkdir } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
-import { findEnabledAgent, loadAgents } from '../../agents/agent.ts'
+import { findEnabledAgent } from '../../agents/agent.ts'
 import { cleanResult, rememberResult } from '../../agents/agent-memory.ts'
+import { readRoster } from '../../agents/roster.ts'
 import { Cleanup, UserError } from '../../base/errors.ts'
 import { version } from '../../base/package.ts'
 import type { Agent, AgentRoster } from '../../core/contracts/agent.ts'
@@ -78,14 +79,15 @@ export type AloneEnd = { kind: 'completed'; result: string; problem: string | nu
  * person has to mend (exit code 2) and for a task that did not get to its end (4).
  */
 export async function runAgentAlone(world: World, call: AgentCall): Promise<AloneEnd> {
-  const { name } = agentNamed(loadAgents(), call.agent)
+  const directory = await projectAround({ ...world, directory: directoryOf(world, call.options) })
+  const loaded = await settingsOf(world, directory, call.options)
+  const { roster, remarks: passedOver } = await readRoster(directory, loaded.agentTables)
+  const { name } = agentNamed(roster, call.agent)
   const waiting = waitingAgents(world.env)
   const problem = problemOfDepth(name, waiting)
   if (problem !== null) throw new UserError(problem, { exitCode: 4 })
   const task = await call.readTask()
-  const directory = await projectAround({ ...world, directory: directoryOf(world, call.options) })
   const records = await openRecords({ ...world, directory })
-  const loaded = await settingsOf(world, directory, call.options)
   const codex = await chooseCodex(world, records, loaded)
   const { settings, providers, provider } = providersOf(world, loaded)
   const { sources, lasting } = loaded
@@ -95,6 +97,7 @@ export async function runAgentAlone(world: World, call: AgentCall): Promise<Alon
     offered,
     remarks: ofAgents,
   } = await agentsAtStart(world, records, codex, {
+    roster,
     settings,
     inProfiles: lasting,
     overrides: call.options.config ?? [],
@@ -125,7 +128,7 @@ export async function runAgentAlone(world: World, call: AgentCall): Promise<Alon
   const { prices } = loaded
   const limits = limitsInRun(allowanceAtStart(settings, sources), {}, AGENT_CALLS.defaultRounds({}) ?? settings.rounds)
   refuseUnpricedAgent(prices, agentNamed(agents, name).model, limits)
-  const remarks = [...codex.binary.remarks, ...ofAgents, ...(await endWhatWasLeft(world, records))]
+  const remarks = [...codex.binary.remarks, ...passedOver, ...ofAgents, ...(await endWhatWasLeft(world, records))]
   for (const remark of remarks) call.onRemark(remark)
   await tidyCalls(world, records)
   return await carryOut({

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
-import { loadAgents } from '../../agents/agent.ts'
 import { agentInstructions, compositePrompt, readAgentPrompt, writeAgentsConfig } from '../../agents/prompts.ts'
+import { readRoster } from '../../agents/roster.ts'
 import { UserError } from '../../base/errors.ts'
 import { formatBytes } from '../../base/text.ts'
 import type { Agent, AgentRoster } from '../../core/contracts/agent.ts'
@@ -8,7 +8,7 @@ import { NO_KEPT_TEXTS, type TemplateKind, type ThreadSpec } from '../../core/co
 import { execArguments } from '../../engines/codex/exec/exec-arguments.ts'
 import { type CodexBinary, capabilitiesOf, chooseCodexHome } from '../../engines/codex/find-codex.ts'
 import type { Records } from '../../records/records.ts'
-import type { SettingSources } from '../../settings/load.ts'
+import type { LoadedSettings } from '../../settings/load.ts'
 import type { Settings } from '../../settings/schema.ts'
 import { formatCount } from '../../words/numbers.ts'
 import { oneLine } from '../../words/safe-text.ts'
@@ -29,7 +29,7 @@ interface DryRound extends ReturnType<typeof asSet> {
 /** An agent that is given tasks, as codex would be run for one of them. */
 interface DryAgent extends ReturnType<typeof asSet> {
   /** Whose its prompt is. */
-  from: 'project' | 'shipped'
+  from: 'person' | 'project' | 'shipped'
   /** Program and arguments; the last one is the composite prompt. */
   command: readonly string[]
 }
@@ -46,15 +46,17 @@ export async function dryRunHere(
   records: Records,
   {
     sources,
+    agentTables,
     ...options
-  }: Pick<DryRunOptions, 'template' | 'overrides'> & { settings: Settings; sources: SettingSources },
+  }: Pick<DryRunOptions, 'template' | 'overrides'> & Pick<LoadedSettings, 'settings' | 'sources' | 'agentTables'>,
 ): Promise<DryRun & { codex: string }> {
   const { settings } = options
   const { root, folder, directory } = records
   const codex = await codexFor(world, records, namedCodex({ settings, sources }), { makesCopy: false })
   const { owner } = await chooseCodexHome({ ...world, setting: settings.codexHome, codemachineHome: root })
   const agentRecords = join(folder, 'agents')
-  const run = await dryRun({ ...options, directory, agentRecords, codex, hasProfiles: owner === 'codemachine' })
+  const { roster: agents } = await readRoster(directory, agentTables)
+  const run = await dryRun({ ...options, agents, directory, agentRecords, codex, hasProfiles: owner === 'codemachine' })
   return { ...run, codex: codex.version }
 }
 
@@ -68,6 +70,7 @@ interface DryRunOptions {
   /** Whether the agents have profiles in codex's home. */
   hasProfiles: boolean
   settings: Pick<Settings, 'model' | 'effort' | 'sandbox' | 'network'>
+  agents: AgentRoster
   /** `key=value` pairs that the person hands to codex. */
   overrides: readonly string[]
 }
@@ -79,8 +82,7 @@ const SOME_SESSION = '<session>'
 
 /** Puts together what codex would be given; reads prompts, and touches nothing. A `UserError` if a prompt cannot be used. */
 async function dryRun(options: DryRunOptions): Promise<DryRun> {
-  const agents = loadAgents()
-  const { template, directory } = options
+  const { template, directory, agents } = options
   const memory = sessionFolder({ directory, id: SOME_SESSION, records: SOME_SESSION, memory: template.memory })
   const setup = { directory, memory, scopeFolder: (name: string) => scopeFolder(memory, name), agents, tell: () => {} }
   const { threads } = await template.open({ ...setup, isPlanReady: false, kept: NO_KEPT_TEXTS })
@@ -137,13 +139,22 @@ function execRequest(agent: Agent, prompt: string, options: DryRunOptions): Para
 export async function specificationOf(
   directory: string,
   template: TemplateKind,
-  agents: AgentRoster = loadAgents(),
+  agents: AgentRoster,
 ): Promise<Specification> {
   await makeProjectFolders(directory)
   await writeAgentsConfig(directory, agents)
   const specification = await readSpecification(directory)
   await refuseUnusablePrompts(directory, template, agents)
   return specification
+}
+
+/** The same, with the agents of the directory. */
+export async function specificationHere(
+  directory: string,
+  template: TemplateKind,
+  { agentTables }: Pick<LoadedSettings, 'agentTables'>,
+): Promise<Specification> {
+  return await specificationOf(directory, template, (await readRoster(directory, agentTables)).roster)
 }
 
 /** The goal of a session that builds what a specification asks for; its first line says so in short. */

@@ -1,5 +1,6 @@
 import { join, relative, sep } from 'node:path'
 import { messageOf, systemErrorCode, UserError } from '../../base/errors.ts'
+import type { AgentTables } from '../../core/contracts/agent.ts'
 import { isFinished } from '../../core/events/outcome.ts'
 import { isKnown, sessionStatusOf, sharesPlan } from '../../core/state/state.ts'
 import { type CodexBinary, chooseCodexHome } from '../../engines/codex/find-codex.ts'
@@ -10,6 +11,7 @@ import { isReplayedSession } from '../../records/journal.ts'
 import { openQueue } from '../../records/queue.ts'
 import { openRecords, type Records } from '../../records/records.ts'
 import { readRunner } from '../../records/run-lock.ts'
+import type { LoadedSettings } from '../../settings/load.ts'
 import type { Settings } from '../../settings/schema.ts'
 import { describeOutcome } from '../../words/outcome.ts'
 import { findGit, findRepository, readHead } from '../../workspace/git/git.ts'
@@ -103,15 +105,16 @@ async function tellCodex(asking: Asking): Promise<void> {
   if (signal.aborted) return
   if (codex === null) return tell({ codex: { kind: 'missing', why: 'there is no codex that can be used' } })
   tell({ codex: { kind: 'found', version: codex.version } })
-  await tellLogin(asking, codex, settings).catch(error => miss(error))
+  await tellLogin(asking, codex, read).catch(error => miss(error))
 }
 
 async function tellLogin(
   { world, options, records, signal, tell, miss }: Asking,
   codex: CodexBinary,
-  settings: Settings,
+  read: Pick<LoadedSettings, 'settings' | 'agentTables'>,
 ) {
   const { env, home, cwd } = world
+  const { settings } = read
   const places = { env, home, codemachineHome: records.root, directory: cwd }
   const codexHome = await chooseCodexHome({ setting: settings.codexHome, ...places })
   const choice = { mode: 'workspace-write', network: false, writable: [] } as const
@@ -131,7 +134,7 @@ async function tellLogin(
   tell({ login, hasOwnLogin: await hasOwnLogin(records) })
   if (login.kind === 'out') miss(new UserError(NOT_LOGGED_IN), shown => shown.login === login)
   const isOurs = codexHome.owner === 'codemachine' && (await pathExists(codexHome.path))
-  if (isOurs && !signal.aborted) await profilesWithoutStart(codexHome.path, codex, settings)
+  if (isOurs && !signal.aborted) await profilesWithoutStart(codexHome.path, codex, read)
 }
 
 /** For `catch`: told what a person has to mend, and null in the place of the value. */
@@ -216,11 +219,14 @@ export async function listServers(
 }
 
 /** Makes the folders in which a person may write a specification before anything is started, and the list of agents. */
-export async function makeFirstFolders({ directory, root }: Pick<Records, 'directory' | 'root'>): Promise<void> {
+export async function makeFirstFolders(
+  { directory, root }: Pick<Records, 'directory' | 'root'>,
+  agentTables: AgentTables,
+): Promise<void> {
   // In a home directory that is where the records lie.
   if (join(directory, memoryRoot) === root) return
   await makeProjectFolders(directory)
-  const { loadAgents } = await import('../../agents/agent.ts')
+  const { readRoster } = await import('../../agents/roster.ts')
   const { writeAgentsConfig } = await import('../../agents/prompts.ts')
-  await writeAgentsConfig(directory, loadAgents())
+  await writeAgentsConfig(directory, (await readRoster(directory, agentTables)).roster)
 }

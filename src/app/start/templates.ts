@@ -1,6 +1,6 @@
 import { realpath } from 'node:fs/promises'
 import { join } from 'node:path'
-import { readOwnPrompt, readShippedPrompt } from '../../agents/prompts.ts'
+import { readOwnPrompt, readUsualPrompt } from '../../agents/prompts.ts'
 import { systemErrorCode, UserError } from '../../base/errors.ts'
 import { redactorOf } from '../../base/redactor.ts'
 import { nearestName } from '../../base/text.ts'
@@ -94,7 +94,7 @@ export async function refuseUnusablePrompts(
 
 async function refuseUnusable(agent: Agent): Promise<void> {
   if (!agent.enabled) return
-  const prompt = await readShippedPrompt(agent)
+  const prompt = await readUsualPrompt(agent)
   if ('problem' in prompt) throw new UserError(prompt.problem)
 }
 

@@ -1,10 +1,11 @@
 import { realpath } from 'node:fs/promises'
 import { relative, resolve } from 'node:path'
-import { findAnyAgent, findEnabledAgent, loadAgents } from '../../agents/agent.ts'
+import { findAnyAgent, findEnabledAgent } from '../../agents/agent.ts'
 import { type AgentReply, type AgentRequest, replyExitCode } from '../../agents/inbox.ts'
-import { agentInstructions, findAgentProblems, readAgentPrompt, readShippedPrompt } from '../../agents/prompts.ts'
+import { agentInstructions, findAgentProblems, readAgentPrompt, readUsualPrompt } from '../../agents/prompts.ts'
+import { readRoster } from '../../agents/roster.ts'
 import { askSession, type Streamed } from '../../app/agents/ask-session.ts'
-import { type SessionAround, sessionAround } from '../../app/find.ts'
+import { projectAround, type SessionAround, sessionAround } from '../../app/find.ts'
 import { settingsOf } from '../../app/open-run.ts'
 import { UserError, unreachable } from '../../base/errors.ts'
 import type { Agent, AgentRoster } from '../../core/contracts/agent.ts'
@@ -36,12 +37,15 @@ export interface AskedAgent {
  * codex by itself. Prints the result, and resolves with the exit code: 4 if there is none.
  */
 export async function agent(context: CliContext, asked: AskedAgent): Promise<number> {
-  const found = findEnabledAgent(loadAgents().sub, asked.agent)
+  const folder = directoryOf(context, asked.flags)
+  const session = await sessionAround(context, folder)
+  const around = session?.directory ?? (await projectAround({ ...context, directory: folder }).catch(noProject))
+  const { agentTables } = await settingsOf(context, around ?? folder, {})
+  const { roster } = await readRoster(around, agentTables)
+  const found = findEnabledAgent(roster.sub, asked.agent)
   if ('problem' in found) throw new UserError(found.problem)
   const task = await readTask(context, asked.task)
-  const folder = directoryOf(context, asked.flags)
   const alone = () => workAlone(context, { ...asked, task }, folder)
-  const session = await sessionAround(context, folder)
   const typed = flagsOfRun(asked.flags)
   if (session === null || (typed !== '' && !session.isSure)) return await alone()
   const { directory } = session
@@ -181,7 +185,7 @@ interface ListedAgent extends Pick<Agent, 'name' | 'displayName' | 'description'
   model: string | null
   effort: string | null
   /** Whose prompt counts; null: there is none that can be used. */
-  prompt: 'project' | 'shipped' | null
+  prompt: 'person' | 'project' | 'shipped' | null
   /** Why there is none. */
   problem: string | null
 }
@@ -196,7 +200,7 @@ export async function agentsList(context: CliContext, flags: LookFlags): Promise
 /** `codemachine agents show`: the prompt of an agent, as it would get it in a directory. */
 export async function agentsShow(context: CliContext, name: string, flags: DirectoryFlags): Promise<number> {
   const directory = await realWorkDirectory(directoryOf(context, flags))
-  const agents = loadAgents()
+  const { roster: agents } = await rosterHere(context, directory)
   // How a disabled one would work is looked at before it is enabled.
   const found = findAnyAgent([...agents.main, ...agents.sub], name)
   if ('problem' in found) throw new UserError(found.problem, { hint: 'codemachine agents list shows all of them.' })
@@ -209,19 +213,34 @@ export async function agentsShow(context: CliContext, name: string, flags: Direc
 
 /** `codemachine agents validate`: what is wrong with the agents and their prompts; exit code 2 if anything is. */
 export async function agentsValidate(context: CliContext, flags: DirectoryFlags): Promise<number> {
-  const problems = await findAgentProblems(await realWorkDirectory(directoryOf(context, flags)))
+  const directory = await realWorkDirectory(directoryOf(context, flags))
+  const problems = await findAgentProblems(directory, () => rosterHere(context, directory))
   for (const problem of problems) context.stderr.write(`codemachine: ${safeText(problem)}\n`)
   if (problems.length > 0) return 2
-  const { main, sub } = loadAgents()
+  const { main, sub } = (await rosterHere(context, directory)).roster
   context.stdout.write(`${formatCount(main.length + sub.length, 'agent')}, and nothing is wrong with them.\n`)
   return 0
 }
 
+/** Who works by itself is told so by what carries it out. */
+function noProject(error: unknown): null {
+  if (error instanceof UserError) return null
+  throw error
+}
+
+/** The agents of a directory, and what is to be said of them. */
+async function rosterHere(context: CliContext, directory: string): ReturnType<typeof readRoster> {
+  const { agentTables } = await settingsOf(context, directory, {})
+  return await readRoster(directory, agentTables)
+}
+
 async function listAgents(context: CliContext, directory: string): Promise<ListedAgent[]> {
-  const { settings } = await settingsOf(context, directory, {})
-  const { main, sub } = loadAgents()
+  const { settings, agentTables } = await settingsOf(context, directory, {})
+  const { roster, remarks } = await readRoster(directory, agentTables)
+  for (const remark of remarks) context.stderr.write(`codemachine: ${safeText(remark)}\n`)
+  const { main, sub } = roster
   const listed = async (agent: Agent, kind: 'main' | 'sub'): Promise<ListedAgent> => {
-    const prompt = kind === 'main' ? await readShippedPrompt(agent) : await readAgentPrompt(agent, directory)
+    const prompt = kind === 'main' ? await readUsualPrompt(agent) : await readAgentPrompt(agent, directory)
     const { name, displayName, description, enabled } = agent
     return {
       name,
@@ -249,7 +268,7 @@ function tables(listed: readonly ListedAgent[]): string {
 const HEADINGS: readonly string[] = ['agent', 'model wanted', 'effort', 'prompt']
 
 function rowOf({ name, model, effort, enabled, prompt }: ListedAgent): string[] {
-  const words = { project: "the project's own prompt", shipped: 'the shipped prompt' }
+  const words = { person: 'your own prompt', project: "the project's own prompt", shipped: 'the shipped prompt' }
   const how = prompt === null ? 'no usable prompt: codemachine agents validate says why' : words[prompt]
   return [name, model ?? "codex's model", effort ?? "the model's effort", enabled ? how : `disabled, ${how}`]
 }

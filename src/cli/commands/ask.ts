@@ -52,9 +52,11 @@ export async function queueAdd(context: CliContext, words: readonly string[], fl
   async function textOfSpecification(): Promise<string> {
     if (template === undefined)
       throw new UserError('There is no prompt; say what is to be done: codemachine queue add "…"')
-    const { goalOf, specificationOf } = await import('../../app/start/dry-run.ts')
+    const { goalOf, specificationHere } = await import('../../app/start/dry-run.ts')
     const { templateNamed } = await import('../../app/start/templates.ts')
-    return goalOf(await specificationOf(directory, templateNamed(records.templates, template, 'start')))
+    const { settingsOf } = await import('../../app/open-run.ts')
+    const kind = templateNamed(records.templates, template, 'start')
+    return goalOf(await specificationHere(directory, kind, await settingsOf(context, directory, {})))
   }
 }
 

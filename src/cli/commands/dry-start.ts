@@ -21,7 +21,7 @@ export async function dryStart(context: CliContext, { template: typed, ...flags 
   const [records] = await recordsAround({ ...context, directory: wanted })
   if (records === undefined) throw new UserError(`${wanted} is not a directory; name one that is there.`)
   const { directory } = records
-  const { settings, sources } = await settingsOf(context, directory, runOptionsOf(flags))
+  const { settings, sources, agentTables } = await settingsOf(context, directory, runOptionsOf(flags))
   const kind = named ?? templateNamed(context.templates, settings.mode, 'start')
   const template = kind.name
   const specification = await readSpecification(directory)
@@ -29,6 +29,7 @@ export async function dryStart(context: CliContext, { template: typed, ...flags 
     template: kind,
     settings,
     sources,
+    agentTables,
     overrides: flags.config ?? [],
   })
   const goal = goalOf(specification)
@@ -47,6 +48,12 @@ export async function dryStart(context: CliContext, { template: typed, ...flags 
   return 0
 }
 
+const WHOSE = {
+  person: 'your prompt',
+  project: "the project's own prompt",
+  shipped: 'the prompt that codemachine ships',
+}
+
 function sections({ rounds, agents }: DryRun): string[] {
   return [
     ...rounds.map(({ part, developerInstructions, ...with_ }) =>
@@ -56,10 +63,7 @@ function sections({ rounds, agents }: DryRun): string[] {
       ),
     ),
     ...agents.map(({ from, command, ...with_ }) =>
-      section(
-        `${described(with_)}: ${from === 'project' ? "the project's own prompt" : 'the prompt that codemachine ships'}`,
-        command.map(shellWord).join(' '),
-      ),
+      section(`${described(with_)}: ${WHOSE[from]}`, command.map(shellWord).join(' ')),
     ),
   ]
 }

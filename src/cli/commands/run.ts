@@ -2,7 +2,7 @@ import type { RunOptions } from '../../app/library.ts'
 import { OpenProject, type Work } from '../../app/open-project.ts'
 import { settingsOf } from '../../app/open-run.ts'
 import { findUnfinished, type Resume } from '../../app/resume.ts'
-import { describeSpecification, goalOf, IS_IT_COMPLETE, specificationOf } from '../../app/start/dry-run.ts'
+import { describeSpecification, goalOf, IS_IT_COMPLETE, specificationHere } from '../../app/start/dry-run.ts'
 import { templateNamed } from '../../app/start/templates.ts'
 import { UserError } from '../../base/errors.ts'
 import type { TemplateKind } from '../../core/contracts/template.ts'
@@ -177,11 +177,9 @@ export async function start(
   resumable = true,
 ): Promise<number> {
   const { stderr } = context
-  const named = typed === undefined ? null : templateNamed(context.templates, typed, 'start')
   const options = runOptionsOf(flags)
   const { records, directory } = await OpenProject.open(context, options)
-  const template = named ?? (await usualTemplate(context, directory, options))
-  const specification = await specificationOf(directory, template)
+  const { template, specification } = await whatToStart(context, directory, options, typed)
   const wanted = worktreeOf(flags)
   const say = (problem: string) => stderr.write(`codemachine: ${problem}\n`)
   const left = wanted === null ? await findUnfinished(context, records, say) : null
@@ -209,16 +207,21 @@ export async function askBeforeStart(
   if (yes) return true
   const options = runOptionsOf(flags)
   const { directory } = await OpenProject.open(context, options)
-  const template =
-    typed === undefined
-      ? await usualTemplate(context, directory, options)
-      : templateNamed(context.templates, typed, 'start')
-  return await askWhetherComplete(context, await specificationOf(directory, template), flags)
+  const { specification } = await whatToStart(context, directory, options, typed)
+  return await askWhetherComplete(context, specification, flags)
 }
 
-async function usualTemplate(context: CliContext, directory: string, options: RunOptions): Promise<TemplateKind> {
-  const { mode } = (await settingsOf(context, directory, options)).settings
-  return templateNamed(context.templates, mode, 'start')
+/** @param typed the name of the template; left out: the one of the settings */
+async function whatToStart(
+  context: CliContext,
+  directory: string,
+  options: RunOptions,
+  typed: string | undefined,
+): Promise<{ template: TemplateKind; specification: Specification }> {
+  const named = typed === undefined ? null : templateNamed(context.templates, typed, 'start')
+  const { settings, agentTables } = await settingsOf(context, directory, options)
+  const template = named ?? templateNamed(context.templates, settings.mode, 'start')
+  return { template, specification: await specificationHere(directory, template, { agentTables }) }
 }
 
 async function askWhetherComplete(

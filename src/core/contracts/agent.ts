@@ -9,6 +9,42 @@ export interface Agent {
   model: string | null
   modelReasoningEffort: string | null
   enabled: boolean
+  /** Left out: `config/*.agents.js` alone says all of it. */
+  source?: AgentSource
+}
+
+/** Where an agent comes from that the person or the project has, or has changed. */
+export interface AgentSource {
+  /** Whose settings file; `folder`: a prompt in `.codemachine/agents`, which has nothing else. */
+  of: 'person' | 'project' | 'folder'
+  /** Where it stands: `codemachine.toml:3`. */
+  place: string
+  /** Where it is disabled; left out: where it stands. */
+  disabledAt?: string
+  /** Its prompt, as it was read; left out: as it ships, or in the folder. */
+  prompt?: { path: string; place: string; text: string }
+}
+
+/** What a settings file says of an agent in a table `[agents.NAME]`, checked but for its prompt. What is left out is as it ships. */
+export interface AgentTable {
+  name: string
+  of: 'person' | 'project'
+  place: string
+  /** The place of each key. */
+  places: Readonly<Record<string, string>>
+  /** Absolute; what `prompt` is relative to. */
+  folder: string
+  prompt?: string
+  model?: string
+  effort?: string
+  enabled?: boolean
+  description?: string
+}
+
+/** What the settings say of agents. `remarks`: which of the project's are passed over, and why, a sentence each. */
+export interface AgentTables {
+  tables: readonly AgentTable[]
+  remarks: readonly string[]
 }
 
 /** All agents. */
@@ -21,5 +57,5 @@ export interface AgentRoster {
   goal: Agent
 }
 
-/** A prompt, and whether the project or codemachine has it; or why there is none, a sentence. */
-export type AgentPrompt = { text: string; from: 'project' | 'shipped' } | { problem: string }
+/** A prompt, and whose it is; or why there is none, a sentence. */
+export type AgentPrompt = { text: string; from: 'person' | 'project' | 'shipped' } | { problem: string }

@@ -423,6 +423,11 @@ export interface Template {
   readonly tools?: readonly AnsweredTool[]
   /** The prompt of an agent that is given work. Left out: as it is at that moment. */
   promptOf?(agent: Agent): Promise<AgentPrompt>
+  /**
+   * The agents that can be given work though only a prompt in `.codemachine/agents` says that there are any. Left out: those
+   * of the setup.
+   */
+  ownAgents?(): readonly Agent[]
 }
 
 /**

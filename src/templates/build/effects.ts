@@ -6,7 +6,8 @@ import {
   fillPrompt,
   openProjectPrompts,
   promptProblems,
-  readShippedPrompt,
+  readUsualPrompt,
+  withoutFolder,
 } from '../../agents/prompts.ts'
 import { UserError } from '../../base/errors.ts'
 import { loadPrompt } from '../../base/package.ts'
@@ -29,15 +30,18 @@ const LEADS: Readonly<Record<BuildPart, MainAgentName>> = {
 /** Makes a build ready: its threads, and the project's own prompts, which are kept once there is a plan. */
 export async function openBuild(setup: TemplateSetup): Promise<Template> {
   const { directory, agents, isPlanReady, tell } = setup
-  const thread = (part: BuildPart, more: Partial<ThreadSpec>) => threadOf(setup, part, more)
+  const team = withoutFolder(agents.sub)
+  const prompts = await openProjectPrompts({ directory, team, isPlanReady, tell })
+  const thread = (part: BuildPart, more: Partial<ThreadSpec>) =>
+    threadOf(setup, part, [...team, ...prompts.agents()], more)
+  const masterMind = () => thread('orchestration', { tools: [runAgentTool, askPersonTool] })
   const threads = {
     teamBuilder: await thread('team-building', { tools: [askPersonTool] }),
-    masterMind: await thread('orchestration', { tools: [runAgentTool, askPersonTool] }),
+    masterMind: await masterMind(),
     summarizer: await thread('summary', { readOnly: true }),
     lastLook: await thread('last-look', { tools: [askPersonTool] }),
     replan: specOf(leadOf(setup, 'orchestration'), replanInstructions(setup)),
   }
-  const prompts = await openProjectPrompts({ directory, team: agents.sub, isPlanReady, tell })
   return {
     threads: [
       { part: 'team-building', thread: threads.teamBuilder },
@@ -58,21 +62,29 @@ export async function openBuild(setup: TemplateSetup): Promise<Template> {
         agents: agentsWithOwnPrompt(found),
         problems: promptProblems(found),
       })
-      if (checked.ok) prompts.keep(found)
+      if (!checked.ok) return checked
+      prompts.keep(found)
+      threads.masterMind = await masterMind()
       return checked
     },
     promptOf: agent => prompts.promptOf(agent),
+    ownAgents: () => prompts.agents(),
   }
 }
 
 /** The thread of one kind of round. Never uses a prompt of the project's own, as agents could have written it. */
-async function threadOf(setup: TemplateSetup, part: BuildPart, more: Partial<ThreadSpec>): Promise<ThreadSpec> {
-  const { directory, memory, agents } = setup
+async function threadOf(
+  setup: TemplateSetup,
+  part: BuildPart,
+  team: readonly Agent[],
+  more: Partial<ThreadSpec>,
+): Promise<ThreadSpec> {
+  const { directory, memory } = setup
   const agent = leadOf(setup, part)
-  const prompt = part === 'last-look' ? { text: loadPrompt('controls/end') } : await readShippedPrompt(agent)
+  const prompt = part === 'last-look' ? { text: loadPrompt('controls/end') } : await readUsualPrompt(agent)
   if ('problem' in prompt) throw new UserError(prompt.problem)
   const texts = part === 'orchestration' ? [prompt.text, loadPrompt('templates/build')] : [prompt.text]
-  const values = { directory, main: relative(directory, memory.main), team: agents.sub }
+  const values = { directory, main: relative(directory, memory.main), team }
   return { ...specOf(agent, texts.map(text => fillPrompt(text, values)).join('\n\n')), ...more }
 }
 

@@ -7,11 +7,12 @@ import { gatherStartFacts, makeFirstFolders } from '../../app/start/start-facts.
 import type { NewStart, Reachable } from '../../app/work-through.ts'
 import { directoryOf } from '../../app/world.ts'
 import { Interrupted, unreachable } from '../../base/errors.ts'
+import type { AgentTables } from '../../core/contracts/agent.ts'
 import type { Reply } from '../../core/contracts/reply.ts'
 import type { EndedBy } from '../../core/events/outcome.ts'
 import { openRecords, type Records } from '../../records/records.ts'
 import { readRunner } from '../../records/run-lock.ts'
-import type { Settings } from '../../settings/schema.ts'
+import type { LoadedSettings } from '../../settings/load.ts'
 import type { CliContext, Display } from '../cli-context.ts'
 import type { PickerOption } from '../composer/picker.ts'
 import type { Question } from '../screen/dialogs.ts'
@@ -25,6 +26,8 @@ import { openWatchScreen } from './watch-screen.ts'
 export class ScreenHome implements AsyncDisposable {
   readonly person: PersonScreen
   readonly records: Records
+  /** What the settings say of agents. */
+  readonly agentTables: AgentTables
   readonly #context: CliContext
   readonly #leaving = new AbortController()
   #options: RunOptions
@@ -33,7 +36,9 @@ export class ScreenHome implements AsyncDisposable {
   #log: RunLog | null = null
   #choice: PromiseWithResolvers<StartChoice> | null = null
 
-  private constructor(context: CliContext, options: RunOptions, records: Records, settings: Settings) {
+  private constructor(context: CliContext, options: RunOptions, records: Records, loaded: LoadedSettings) {
+    const { settings } = loaded
+    this.agentTables = loaded.agentTables
     this.#context = context
     this.records = records
     this.#options = options
@@ -68,8 +73,7 @@ export class ScreenHome implements AsyncDisposable {
 
   static async open(context: CliContext, options: RunOptions): Promise<ScreenHome> {
     const records = await openRecords({ ...context, directory: directoryOf(context, options) })
-    const { settings } = await settingsOf(context, records.directory, options)
-    return new ScreenHome(context, options, records, settings)
+    return new ScreenHome(context, options, records, await settingsOf(context, records.directory, options))
   }
 
   /** What was said on the command line, and chosen on the screen since. */
@@ -401,7 +405,7 @@ type StartEnd = Extract<StartChoice, { kind: 'watch' }> | { kind: 'elsewhere'; t
 async function workFromStart(context: CliContext, options: RunOptions, work: ScreenWork): Promise<number | StartEnd> {
   await using home = await ScreenHome.open(context, options)
   // Who types at once is not kept waiting.
-  const made = makeFirstFolders(home.records).catch(error => void home.person.fail(error))
+  const made = makeFirstFolders(home.records, home.agentTables).catch(error => void home.person.fail(error))
   for (;;) {
     const choice = await home.atStart()
     await made

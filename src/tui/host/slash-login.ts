@@ -46,7 +46,7 @@ function placeOf({ context, records, settings, start }: SlashPlace, codex: Login
     setting: settings.codexHome,
     root: records.root,
     directory: records.directory,
-    chosen: settings,
+    settings,
     overrides: start?.options().config ?? [],
   }
 }

@@ -3,7 +3,7 @@ import type { Ask, RunOptions } from '../../app/library.ts'
 import { settingsOf } from '../../app/open-run.ts'
 import { reportCard } from '../../app/reports.ts'
 import { findUnfinished } from '../../app/resume.ts'
-import { describeSpecification, goalOf, IS_IT_COMPLETE, specificationOf } from '../../app/start/dry-run.ts'
+import { describeSpecification, goalOf, IS_IT_COMPLETE, specificationHere } from '../../app/start/dry-run.ts'
 import { codexInUse, listServers, resumableSessions } from '../../app/start/start-facts.ts'
 import { chooseTemplate, startableTemplates, templateNamed } from '../../app/start/templates.ts'
 import type { NewStart } from '../../app/work-through.ts'
@@ -330,10 +330,10 @@ async function startSlash({ context, records, person, start }: SlashPlace, rest:
     const names = startableTemplates(context.templates).map(({ name }) => `/start ${name}`)
     throw new UserError(`/start does not know what to do with "${more}"; type /start, or ${names.join(' or ')}.`)
   }
-  const { settings } = await settingsOf(context, records.directory, start.options())
+  const { settings, agentTables } = await settingsOf(context, records.directory, start.options())
   const kind = templateNamed(context.templates, typed ?? settings.mode, 'start')
   const template = kind.name
-  const specification = await specificationOf(records.directory, kind)
+  const specification = await specificationHere(records.directory, kind, { agentTables })
   const text = goalOf(specification)
   const begin = async (asksPlan: boolean) => {
     if (!start.isRunning()) return start.begin({ text, template, asksPlan })

@@ -1,0 +1,114 @@
+import { realpath } from 'node:fs/promises'
+import { dirname, join, normalize } from 'node:path'
+import { systemErrorCode, UserError } from '../base/errors.ts'
+import type { Agent, AgentRoster, AgentTable, AgentTables } from '../core/contracts/agent.ts'
+import { findObstacle, whatIsThere } from '../workspace/files/inside-directory.ts'
+import { agentOfPrompt, loadAgents, MAIN_AGENT_NAMES, problemOfName } from './agent.ts'
+import { readPrompt, readPromptFolder } from './prompts.ts'
+
+/** The agents of a work directory. `remarks`: which of the project's are passed over, and why, a sentence each. */
+export interface RosterHere {
+  roster: AgentRoster
+  remarks: readonly string[]
+}
+
+/**
+ * Reads all agents of a work directory: those that ship, what the settings say of them and add, and those of which there
+ * is only a prompt in `.codemachine/agents`. Throws a `UserError` of one sentence, with the place, for a mistake in the
+ * person's settings; an agent of the project's that cannot be used, or has a name that is taken, is passed over.
+ * @param directory null: there is no project yet
+ */
+export async function readRoster(
+  directory: string | null,
+  { tables, remarks: before }: AgentTables,
+  options: Parameters<typeof loadAgents>[0] = {},
+): Promise<RosterHere> {
+  const shipped = loadAgents(options)
+  const reserved = [...shipped.main.map(({ name }) => name), ...MAIN_AGENT_NAMES, shipped.goal.name]
+  const remarks = [...before]
+  let sub = shipped.sub
+  for (const table of tables) {
+    try {
+      sub = await withTable(sub, table, reserved)
+    } catch (error) {
+      if (table.of === 'person' || !(error instanceof UserError)) throw error
+      remarks.push(`${error.message} It is passed over.`)
+    }
+  }
+  const { agents } = directory === null ? { agents: [] } : await readPromptFolder(directory, sub)
+  return { roster: { ...shipped, sub: [...sub, ...agents] }, remarks }
+}
+
+/** The agents with what a table says of one. Throws a `UserError` if it cannot. */
+async function withTable(
+  agents: readonly Agent[],
+  table: AgentTable,
+  reserved: readonly string[],
+): Promise<readonly Agent[]> {
+  const { name, of, place } = table
+  if (reserved.includes(name)) {
+    throw new UserError(
+      `${place}: "${name}" is an agent of codemachine's own that is given no tasks, and stays as it ships; give yours another name.`,
+    )
+  }
+  const before = agents.find(agent => agent.name === name)
+  if (before === undefined) return [...agents, await newAgent(agents, table)]
+  if (of === 'project') {
+    const whose = before.source === undefined ? 'one that ships with codemachine' : `yours (${before.source.place})`
+    throw new UserError(`${place}: there is an agent "${name}" already, ${whose}, which counts; give it another name.`)
+  }
+  const prompt = await promptOf(table)
+  return agents.map(agent =>
+    agent === before ? { ...agent, ...fieldsOf(table), source: sourceOf(table, prompt) } : agent,
+  )
+}
+
+async function newAgent(agents: readonly Agent[], table: AgentTable): Promise<Agent> {
+  const { name, place } = table
+  const problem = problemOfName(name, agents)
+  if (problem !== null) throw new UserError(`${place}: ${problem}`)
+  const prompt = await promptOf(table)
+  if (prompt === undefined) {
+    throw new UserError(
+      `${place}: the agent "${name}" has no prompt; name its file, such as prompt = "agents/${name}.md".`,
+    )
+  }
+  return { ...agentOfPrompt(name, prompt.text), ...fieldsOf(table), source: sourceOf(table, prompt) }
+}
+
+type ReadPrompt = { path: string; place: string; text: string }
+
+/** The prompt that a table names; undefined if it names none. Throws a `UserError` if it cannot be used. */
+export async function promptOf({ name, prompt, places, folder }: AgentTable): Promise<ReadPrompt | undefined> {
+  if (prompt === undefined) return undefined
+  const place = places.prompt ?? ''
+  const refuse = (why: string): never => {
+    throw new UserError(`${place}: agents.${name}.prompt: ${why}`)
+  }
+  const root = await realpath(folder).catch((error: unknown) => {
+    if (systemErrorCode(error) === null) throw error
+    return folder
+  })
+  const path = join(root, normalize(prompt))
+  const obstacle = await findObstacle(root, dirname(normalize(prompt)))
+  if (obstacle !== null && obstacle.kind !== 'missing') {
+    return refuse(`${join(root, obstacle.path)} ${whatIsThere(obstacle)}; put a folder in its place.`)
+  }
+  const read = await readPrompt(path, path)
+  if (read === null) return refuse(`there is no file ${path}; write it, or name another.`)
+  return 'problem' in read ? refuse(read.problem) : { path, place, text: read.text }
+}
+
+function fieldsOf({ model, effort, enabled, description }: AgentTable): Partial<Agent> {
+  return {
+    ...(model === undefined ? {} : { model }),
+    ...(effort === undefined ? {} : { modelReasoningEffort: effort }),
+    ...(enabled === undefined ? {} : { enabled }),
+    ...(description === undefined ? {} : { description }),
+  }
+}
+
+function sourceOf({ of, place, places }: AgentTable, prompt: ReadPrompt | undefined): NonNullable<Agent['source']> {
+  const { enabled: disabledAt } = places
+  return { of, place, ...(disabledAt === undefined ? {} : { disabledAt }), ...(prompt === undefined ? {} : { prompt }) }
+}
