@@ -61,6 +61,7 @@ import type { RunOptions } from './library.ts'
 import { runOverridesOf } from './resume-terms.ts'
 import { openSessionSecrets } from './secrets/session-secrets.ts'
 import type { NewSession } from './sessions.ts'
+import { LiveSettings, readToFollow } from './watch/live-settings.ts'
 import { directoryOf, type World } from './world.ts'
 
 /** Who is told what a run has to say beside its events. What is left out is told to nobody. */
@@ -75,7 +76,10 @@ export interface RunListeners {
 
 /** All that a run stands on: opened once, for one session after another. Disposing of it ends every process. */
 export interface Run extends AsyncDisposable {
+  /** As the run began with them. */
   settings: Settings
+  /** What of them follows the files while the run lasts. */
+  live: LiveSettings
   /** Where each was written. */
   sources: SettingSources
   records: Records
@@ -132,7 +136,7 @@ export async function openRun(
   await using opened = new Cleanup()
   const { env } = world
   const records = await openRecords({ ...world, directory: directoryOf(world, options) })
-  const loaded = await settingsOf(world, records.directory, options)
+  const { loaded, ...followed } = await settingsToFollow(world, records.directory, options)
   const { sources, lasting, gates, gateRefusal } = loaded
   const codex = await chooseCodex(world, records, loaded)
   const { settings, providers, provider } = providersOf(world, loaded)
@@ -177,6 +181,7 @@ export async function openRun(
   const held = opened.move()
   return {
     settings,
+    live: new LiveSettings({ ...followed, loaded, settings, roster, notifier, onRemark: remark }),
     sources,
     records,
     repository,
@@ -242,6 +247,7 @@ export async function settingsOf(
   world: Pick<World, 'env' | 'configHome'>,
   directory: string,
   options: RunOptions,
+  { withoutProject = false }: { withoutProject?: boolean } = {},
 ): ReturnType<typeof loadSettings> {
   const { default: defaults } = await import(pathToFileURL(packageFile('settings.js')).href)
   return await loadSettings({
@@ -266,7 +272,13 @@ export async function settingsOf(
       codexBin: options.codexBin,
     },
     verify: options.verify,
+    withoutProject,
   })
+}
+
+/** The same, to be followed while the run lasts. */
+async function settingsToFollow(world: World, directory: string, options: RunOptions): ReturnType<typeof readToFollow> {
+  return await readToFollow(world.configHome, directory, how => settingsOf(world, directory, options, how))
 }
 
 /** As a setting is written. */

@@ -38,6 +38,7 @@ export function runOverridesOf(
 ): RunOverrides {
   const isSaid = (key: keyof SettingSources) => ['flag', 'environment'].includes(sources[key].layer)
   const { sandbox, network, model, effort, provider, maxUsage, maxWait, keepAwake, review } = settings
+  const limits = (['rounds', 'maxTime', 'maxTokens', 'maxCost'] as const).filter(isSaid)
   return {
     ...(isSaid('sandbox') ? { sandbox } : {}),
     ...(isSaid('network') ? { network } : {}),
@@ -49,6 +50,7 @@ export function runOverridesOf(
     ...(isSaid('keepAwake') ? { keepAwake } : {}),
     ...(isSaid('review') ? { review } : {}),
     ...(verify.length === 0 ? {} : { verify: [...new Set(verify)] }),
+    ...(limits.length === 0 ? {} : { limits }),
   }
 }
 
@@ -149,7 +151,7 @@ export function refuseSecretOptions({ name }: Pick<TemplateKind, 'name'>, option
 
 /** The options of a session that goes on: those of now, and before them what was said when it began. */
 export function optionsAtResume(said: RunOverrides, overrides: readonly string[], now: RunOptions): RunOptions {
-  const { network, keepAwake, sandbox, model, effort, verify = [], ...same } = said
+  const { network, keepAwake, sandbox, model, effort, verify = [], limits: _, ...same } = said
   const { keepAwake: keepsAwakeNow = true, ...others } = now
   // Another sandbox than before is meant as it is by itself, not with what the old one allowed.
   const keepsSandbox = now.sandbox === undefined
@@ -322,6 +324,24 @@ export function reviewAtResume({ journaled, settings, sources, reread }: ReviewA
 }
 
 /** What a runner goes by, of the settings. */
-export function policyOf({ graceMinutes, maxWait, decideAfter, maxUsage, stallRounds }: Settings): RunnerPolicy {
-  return { graceMs: graceMinutes * 60_000, maxWaitMs: maxWait, decideAfterMs: decideAfter, maxUsage, stallRounds }
+export function policyOf(settings: PolicySettings): RunnerPolicy {
+  return {
+    get graceMs() {
+      return settings.graceMinutes * 60_000
+    },
+    get maxWaitMs() {
+      return settings.maxWait
+    },
+    get decideAfterMs() {
+      return settings.decideAfter
+    },
+    get maxUsage() {
+      return settings.maxUsage
+    },
+    get stallRounds() {
+      return settings.stallRounds
+    },
+  }
 }
+
+type PolicySettings = Pick<Settings, 'graceMinutes' | 'maxWait' | 'decideAfter' | 'maxUsage' | 'stallRounds'>

@@ -7,7 +7,7 @@ import { version } from '../base/package.ts'
 import type { PromptTerms } from '../core/contracts/queue.ts'
 import type { Reply } from '../core/contracts/reply.ts'
 import { inEffect } from '../core/contracts/template.ts'
-import type { View } from '../core/events/events.ts'
+import type { RunOverrides, View } from '../core/events/events.ts'
 import type { Gate, SessionLimits, SessionOutcome } from '../core/events/outcome.ts'
 import { FOLLOWS, nextOutput, type Output, type OutputKind } from '../core/rules/outputs.ts'
 import type { ReviewTerms } from '../core/rules/review.ts'
@@ -243,7 +243,7 @@ export class Sessions implements AsyncDisposable {
         ...(this.#allowance === null ? {} : { run: this.#allowance }),
         ...(this.#run.prices.length === 0 ? {} : { prices: this.#run.prices }),
         ...(this.#run.settings.maxUsage === null ? {} : { maxUsage: this.#run.settings.maxUsage }),
-        said: this.#run.said,
+        said: { ...this.#run.said, ...saidLimits(state.said, this.#run.said) },
         network: reachesNetwork(this.#run.settings),
         gates,
         review,
@@ -338,7 +338,8 @@ export class Sessions implements AsyncDisposable {
       ...team,
       closed,
       shell,
-      policy: policyOf(this.#run.settings),
+      policy: policyOf(this.#run.live.settings),
+      takeSettings: taking => this.#takeSettings(taking),
       recordsRoot: records.root,
       roundsDirectory,
       onRecord: (round, line) => this.#record?.(id, round, line),
@@ -377,6 +378,15 @@ export class Sessions implements AsyncDisposable {
     }
   }
 
+  /** What the settings files say differently by now; it counts for what waits, too. */
+  async #takeSettings(log: SessionLog): Promise<void> {
+    const taken = await this.#run.live.look(log.state)
+    if (taken === null) return
+    const { run } = taken
+    if (run !== undefined && this.#allowance !== null) this.#allowance = { ...run, used: this.#allowance.used }
+    log.emit(taken)
+  }
+
   /** What is to be said of the prompts that wait once nothing is left for them; null if there is, or none waits. */
   async #whatIsLeft(ended: SessionState): Promise<string | null> {
     const allowance = this.#allowance && withUsed(this.#allowance, usedBy(ended))
@@ -394,6 +404,12 @@ export class Sessions implements AsyncDisposable {
       // What cannot be journaled ends the session with the next event.
       .catch(() => {})
   }
+}
+
+/** The limits that a person has named for a session, now or before: files do not change these. */
+function saidLimits(...said: readonly RunOverrides[]): Pick<RunOverrides, 'limits'> {
+  const limits = [...new Set(said.flatMap(each => each.limits ?? []))]
+  return limits.length === 0 ? {} : { limits }
 }
 
 /** The work tree, of which nothing is taken once its folder is gone: what is made anew in the place of that has no work in it. */

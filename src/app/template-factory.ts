@@ -79,9 +79,10 @@ export class TemplateFactory {
   /** The agents, with models that codex offers. */
   async #agents(): Promise<AgentRoster> {
     const { agents, remarks } = await this.#run.askForModels()
+    const { live } = this.#run
     this.#run.remarks.push(...remarks.filter(remark => !this.#told.has(remark)))
     for (const remark of remarks) this.#told.add(remark)
-    return agents
+    return { ...agents, sub: agents.sub.map(agent => live.withPrompt(agent)) }
   }
 }
 

@@ -171,6 +171,7 @@ function untold(event: Exclude<Recorded, { type: Told }>): null {
   switch (event.type) {
     case 'session-created':
     case 'session-resumed':
+    case 'settings-taken':
     case 'keep-awake':
     case 'round-started':
     case 'turn-started':

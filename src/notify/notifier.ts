@@ -32,20 +32,24 @@ export interface NotifySettings {
 
 /** A view that notifies a person who is not at the terminal. It never delays or fails a run. */
 export interface Notifier extends View {
+  /** Goes by other settings from now on. What is under way still arrives. */
+  change(settings: NotifySettings): void
   /** Resolves when the last notifications have arrived, or have been ended because they took too long; never rejects. */
   close(): Promise<void>
 }
 
 /** Opens the channels that the settings name. It does nothing if they name none, or only a bell without a terminal. */
 export function openNotifier(
-  settings: NotifySettings,
+  first: NotifySettings,
   options: ChannelOptions & {
     /** Called with a sentence, once for each kind of problem; never while `event` is running. */
     onProblem(sentence: string): void
   },
 ): Notifier {
   const { clock, bell } = options
-  const channels = openChannels({ ...settings, bell: settings.bell && bell !== null }, options)
+  let settings = first
+  const open = () => openChannels({ ...settings, bell: settings.bell && bell !== null }, options)
+  let channels = open()
   const deliveries = new Set<Promise<void>>()
   const underway = new Map<Channel, number>()
   const ending = new AbortController()
@@ -98,6 +102,10 @@ export function openNotifier(
       else send(notification)
     },
     live: () => {},
+    change: changed => {
+      settings = changed
+      channels = open()
+    },
     close: async () => {
       closed = true
       holds.end()

@@ -14,7 +14,7 @@ import {
   sessionTokens,
   tokensOfProviders,
 } from '../core/state/state.ts'
-import { shownCommand, wordsForCause } from '../words/names.ts'
+import { describeTaken, shownCommand, wordsForCause } from '../words/names.ts'
 import { formatSpan } from '../words/numbers.ts'
 import { describeOutcome, wordsForRemedy, wordsForStall, wordsForWindDown } from '../words/outcome.ts'
 import { isPlanShown } from '../words/plan.ts'
@@ -243,6 +243,9 @@ export class ReportFold {
         break
       case 'warning':
         if (event.round === null) this.#remark(event.message)
+        break
+      case 'settings-taken':
+        this.#remark(describeTaken(event.changes))
         break
       case 'keep-awake':
         if (event.problem !== null) {

@@ -9,6 +9,7 @@ import type { ReviewCause } from '../core/rules/review.ts'
 import { stallStep } from '../core/rules/stall.ts'
 import { inScope } from '../core/state/scope.ts'
 import type { Proof } from './gates.ts'
+import type { RunnerPolicy } from './options.ts'
 import type { PersonAsked } from './person.ts'
 import type { Scopes } from './scope/scopes.ts'
 import type { SessionLog } from './session-log.ts'
@@ -17,7 +18,7 @@ export interface ClaimProofOptions extends JudgeOptions {
   asked: PersonAsked
   proof: Proof
   scopes: Scopes
-  stallRounds: number
+  policy: Pick<RunnerPolicy, 'stallRounds'>
   /** Resolves when a person lets the paused session go on. */
   hold(): Promise<SessionOutcome | null>
   /** Reviews a tree; resolves with the outcome if the session ends with that, else null. */
@@ -165,10 +166,10 @@ export class ClaimProof {
   }
 
   async #refused(tree: string, reason: RefusalReason, detail: string): Promise<AfterStep> {
-    const { log, memory, stallRounds } = this.#options
+    const { log, memory, policy } = this.#options
     log.emit({ type: 'done-refused', round: this.#round, reason, detail, ...inScope(log.state) })
     await memory.withdrawClaim()
-    return { tree, end: followStall(log, stallRounds) }
+    return { tree, end: followStall(log, policy.stallRounds) }
   }
 }
 

@@ -51,7 +51,9 @@ export class CurrentTurn {
       ...options,
       ...agents,
       book,
-      graceMs: policy.graceMs,
+      get graceMs() {
+        return policy.graceMs
+      },
       onRoundEvent: event => this.#report(event),
     })
     const { log, redactor, template } = options

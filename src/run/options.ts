@@ -69,7 +69,10 @@ export interface RunnerOptions {
   closed(): readonly string[]
   /** What runs the commands that its agents want run with secrets; null: none of them can. */
   shell: ShellMeans | null
+  /** As it counts now. */
   policy: RunnerPolicy
+  /** Journals what the settings say differently by now. Called before each step, so cheap where nothing has changed. */
+  takeSettings(log: SessionLog): Promise<void>
   /** The records of codemachine, where no step writes. */
   recordsRoot: string
   /** Where `001.ndjson`, … go. */

@@ -10,6 +10,7 @@ import {
   waitAtMost,
 } from '../core/rules/after-round.ts'
 import { sessionTokens } from '../core/state/state.ts'
+import type { RunnerPolicy } from './options.ts'
 import type { PersonAsked } from './person.ts'
 import type { ProviderLook } from './providers/round-providers.ts'
 import type { SessionLog } from './session-log.ts'
@@ -19,8 +20,7 @@ export interface RetryPolicyOptions {
   clock: Clock
   asked: PersonAsked
   random(): number
-  maxWaitMs: number
-  maxUsage: number | null
+  policy: Pick<RunnerPolicy, 'maxWaitMs' | 'maxUsage'>
 }
 
 /**
@@ -38,7 +38,7 @@ export class RetryPolicy {
 
   /** The per cent of the account's usage limit that may be used; null: all of it, or a person ended the wait for it. */
   get maxUsage(): number | null {
-    return this.#waivedUntil > this.#options.clock.now() ? null : this.#options.maxUsage
+    return this.#waivedUntil > this.#options.clock.now() ? null : this.#options.policy.maxUsage
   }
 
   /** The action after a round that ended with this outcome. */
@@ -55,7 +55,7 @@ export class RetryPolicy {
    */
   beforeRound(isFirst: boolean): { reason: WaitReason; cause: RoundOutcome; after: AfterRound } | null {
     const { clock, log } = this.#options
-    const share = this.#options.maxUsage ?? (isFirst && !log.state.hasCredits ? 100 : null)
+    const share = this.#options.policy.maxUsage ?? (isFirst && !log.state.hasCredits ? 100 : null)
     if (share === null) return null
     const { primaryWindow, secondaryWindow } = log.state
     const renewedAt = renewalOf([primaryWindow, secondaryWindow], share, clock.now())
@@ -102,9 +102,9 @@ export class RetryPolicy {
   }
 
   async #wait(until: number, mostMs: number, isOver?: WaitOptions['isOver']): Promise<EventOf<'wait-ended'>['reason']> {
-    const { clock, asked, log, maxWaitMs } = this.#options
+    const { clock, asked, log, policy } = this.#options
     const now = clock.now()
-    const end = Math.min(until, now + Math.max(0, mostMs), now + maxWaitMs)
+    const end = Math.min(until, now + Math.max(0, mostMs), now + policy.maxWaitMs)
     const onSlice = (leftMs: number) => log.live({ type: 'still-waiting', leftMs })
     const reason = await asked.duringWait(signal => waitUntil(end, { clock, signal, onSlice, isOver }))
     log.emit({ type: 'wait-ended', round: log.state.roundsUsed + 1, reason })
@@ -112,8 +112,8 @@ export class RetryPolicy {
   }
 
   #moment(): AfterRoundOptions {
-    const { clock, random, maxWaitMs } = this.#options
-    return { now: clock.now(), random: random(), maxWaitMs }
+    const { clock, random, policy } = this.#options
+    return { now: clock.now(), random: random(), maxWaitMs: policy.maxWaitMs }
   }
 }
 

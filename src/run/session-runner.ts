@@ -83,8 +83,8 @@ export class SessionRunner {
     const options = { ...given, workTree }
     this.#options = options
     this.#log = options.log
-    this.#retryPolicy = new RetryPolicy({ ...options, ...options.policy })
-    this.#providers = new RoundProviders({ ...options, ...options.policy })
+    this.#retryPolicy = new RetryPolicy(options)
+    this.#providers = new RoundProviders(options)
     this.#ahead = new ThreadAhead({ ...options, budget: this.#budget, providers: this.#providers })
     this.#answers = new Answers(options)
     // A claim is not left unproved for a limit that is reached in the middle of it.
@@ -120,7 +120,6 @@ export class SessionRunner {
       ...options,
       proof: this.#proof,
       scopes: this.#scopes,
-      stallRounds: options.policy.stallRounds,
       hold: () => this.#hold(),
       review: (causes, tree) => this.#review(causes, tree),
     })
@@ -240,6 +239,7 @@ export class SessionRunner {
         this.#tree = await this.#proof.begin(tree)
         continue
       }
+      await this.#options.takeSettings(this.#log)
       if (await this.#ahead.waitForUsage()) continue
       // From here until the round has started nothing is awaited: what a person says or asks now is not passed over.
       const { state } = this.#log

@@ -42,6 +42,8 @@ export interface SettingsPlaces {
   configHome: string
   /** The flags of the command line, as texts or values; undefined: not given. */
   flags: { readonly [Key in FlagKey]?: string | number | boolean | undefined }
+  /** Whether the project's file is left out. */
+  withoutProject?: boolean
   /** The commands of `--verify`. */
   verify?: readonly string[] | undefined
   /** The default export of `settings.js`. */
@@ -72,7 +74,10 @@ export interface LoadedSettings extends LoadedGates {
  */
 export async function loadSettings(places: SettingsPlaces): Promise<LoadedSettings> {
   const personFile = await readSettingsFile(join(places.configHome, 'codemachine', 'config.toml'), 'person')
-  const projectFile = await readSettingsFile(join(places.directory, PROJECT_FILE), 'project', PROJECT_FILE)
+  const projectFile =
+    places.withoutProject === true
+      ? NOTHING_WRITTEN
+      : await readSettingsFile(join(places.directory, PROJECT_FILE), 'project', PROJECT_FILE)
   const entries = [
     ...defaultEntries(places.defaults),
     ...personFile.entries,
@@ -101,19 +106,25 @@ export async function loadSettings(places: SettingsPlaces): Promise<LoadedSettin
 
 const PROJECT_FILE = 'codemachine.toml'
 
-async function readSettingsFile(
-  path: string,
-  layer: 'person' | 'project',
-  name = path,
-): Promise<{
+const NOTHING_WRITTEN: SettingsFile = {
+  entries: [],
+  gates: [],
+  providers: [],
+  prices: [],
+  agents: { tables: [], remarks: [] },
+}
+
+interface SettingsFile {
   entries: readonly Entry[]
   gates: readonly GateEntry[]
   providers: readonly WrittenField[]
   prices: readonly WrittenField[]
   agents: AgentTables
-}> {
+}
+
+async function readSettingsFile(path: string, layer: 'person' | 'project', name = path): Promise<SettingsFile> {
   const file = await readToml(path, { name })
-  if (file === null) return { entries: [], gates: [], providers: [], prices: [], agents: { tables: [], remarks: [] } }
+  if (file === null) return NOTHING_WRITTEN
   return {
     entries: settingEntries(file, layer),
     gates: gateEntries(writtenGates(file), name, layer),

@@ -10,6 +10,7 @@ import {
   clipLines,
   type Description,
   describe,
+  describeTaken,
   type Hints,
   isAccessRefused,
   SHELL_HINTS,
@@ -93,6 +94,7 @@ type Describer<E extends Recorded> = (event: E, state: SessionState, hints: Hint
 const DESCRIBERS: { readonly [T in Recorded['type']]: Describer<RecordedOf<T>> | null } = {
   'session-created': describeCreation,
   'session-resumed': describeResumption,
+  'settings-taken': ({ changes }) => describe(describeTaken(changes)),
   'keep-awake': describeKeepAwake,
   waiting: describeWaiting,
   'wait-ended': describeWaitEnd,
@@ -161,7 +163,7 @@ const DESCRIBERS: { readonly [T in Recorded['type']]: Describer<RecordedOf<T>> |
   savepoint: null,
   'settings-changed': ({ round }) =>
     describe(
-      `warning: Round ${round} changed ${PROJECT_FILE}; what it says now counts from the next run on.`,
+      `warning: Round ${round} changed ${PROJECT_FILE}; lower limits count from the next round on, the rest from the next run.`,
       'warning',
     ),
   'protected-changed': describeProtected,

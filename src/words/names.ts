@@ -1,5 +1,6 @@
 import { isAbsolute, relative } from 'node:path'
 import { clipEnd } from '../base/text.ts'
+import type { EventOf } from '../core/events/events.ts'
 import type { RoundClass, RoundOutcome } from '../core/events/outcome.ts'
 import { oneLine, safeText } from './safe-text.ts'
 
@@ -195,3 +196,12 @@ export function wordsForRoundEnd(outcome: RoundOutcome): string {
 }
 
 const ALWAYS_WAITED_FOR: ReadonlySet<RoundClass> = new Set(['window', 'throttle', 'network'])
+
+/** The settings that a running session takes over, a line. */
+export function describeTaken(changes: EventOf<'settings-taken'>['changes']): string {
+  const told = changes.map(({ setting, from, to, place }) => {
+    const how = from === null && to === null ? 'changed' : `is ${to ?? 'not set'} (it was ${from ?? 'not set'})`
+    return `${setting} ${how}: ${place}`
+  })
+  return `settings taken over: ${told.join('; ')}`
+}

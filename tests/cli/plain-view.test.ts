@@ -42,6 +42,8 @@ describe('each event is a line', () => {
   const expected: Record<SessionEvent['type'], string> = {
     'session-created': 'session 20261120_1  build X  (goal, workspace-write, at most 20 rounds, no gates)\n',
     'session-resumed': 'session 20261120_1 goes on  build X  (at most 30 rounds, no gates)\n',
+    'settings-taken':
+      'settings taken over: rounds is 5 (it was 20): /home/me/.config/codemachine/config.toml:1; notify.webhook changed: /home/me/.config/codemachine/config.toml:3\n',
     'keep-awake': 'kept awake by systemd-inhibit\n',
     'round-started': 'round 1  goal-worker, codex 0.169.0, model gpt-6\n',
     'turn-started': '',
@@ -92,7 +94,8 @@ describe('each event is a line', () => {
     'repository-restored':
       "put back what the round changed in the repository's own settings: .git/config, .git/hooks/pre-commit (kept as /records/set-aside/1)\n",
     savepoint: '',
-    'settings-changed': 'warning: Round 1 changed codemachine.toml; what it says now counts from the next run on.\n',
+    'settings-changed':
+      'warning: Round 1 changed codemachine.toml; lower limits count from the next round on, the rest from the next run.\n',
     'gate-configuration': `2 files that gates run through are new or not what the session began with: done needs a review that agrees
           .npmrc: new
           Makefile: changed

@@ -56,7 +56,7 @@ function session({
       return (answers.length > 1 ? answers.shift() : answers[0]) ?? null
     },
   }
-  return { clock, warnings, asked, of: new RoundProviders({ log, clock, providers, maxWaitMs: 3 * HOUR }) }
+  return { clock, warnings, asked, of: new RoundProviders({ log, clock, providers, policy: { maxWaitMs: 3 * HOUR } }) }
 }
 
 describe('a thread', () => {

@@ -273,6 +273,7 @@ export async function playSession(plays: readonly Play[], options: PlayOptions):
     agents: { book: options.book ?? nobody, directory: options.folder, platform: process.platform, atOnce: 1 },
     closed: () => options.shell?.secrets.unreadable() ?? [],
     shell: options.shell ?? null,
+    takeSettings: async () => {},
     policy: {
       graceMs: 300_000,
       maxWaitMs: 24 * 3_600_000,

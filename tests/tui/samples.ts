@@ -55,6 +55,17 @@ export const sampleEvents: { [T in SessionEvent['type']]: EventOf<T> } = {
     host: 'night-desk',
     codemachine: '0.1.0',
   },
+  'settings-taken': {
+    type: 'settings-taken',
+    round: 2,
+    changes: [
+      { setting: 'rounds', from: '20', to: '5', place: '/home/me/.config/codemachine/config.toml:1' },
+      { setting: 'notify.webhook', from: null, to: null, place: '/home/me/.config/codemachine/config.toml:3' },
+    ],
+    limits: { rounds: 5, timeMs: null, tokens: null },
+    run: { limits: { rounds: 5, timeMs: null, tokens: null }, used: { rounds: 0, timeMs: 0, tokens: 0 } },
+    maxUsage: 90,
+  },
   'keep-awake': { type: 'keep-awake', by: 'systemd-inhibit', problem: null },
   'round-started': {
     type: 'round-started',

@@ -230,6 +230,7 @@ async function carryOut(work: Work): Promise<AloneEnd> {
     closed: closedPaths(records, openSessionSecrets(records, codex)),
     shell: null,
     policy: policyOf({ ...work.settings, maxWait: waitOf(work) }),
+    takeSettings: async () => {},
     recordsRoot: records.root,
     roundsDirectory,
     outputs: openOutputs(records.sessionFolder(id)),

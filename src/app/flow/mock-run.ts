@@ -239,6 +239,7 @@ async function runToEnd(work: Work, log: SessionLog, memory: MemoryFiles, opened
     closed: () => [],
     shell: null,
     policy: policyOf(settings),
+    takeSettings: async () => {},
     recordsRoot: records.root,
     roundsDirectory: join(records.sessionFolder(id), 'rounds'),
     outputs: openOutputs(records.sessionFolder(id)),

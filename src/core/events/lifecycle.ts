@@ -41,6 +41,7 @@ const runOverrides = fields({
   keepAwake: optional(flag),
   verify: about(optional(listOf(text)), 'commands that have to pass before done, as `--verify` names them'),
   review: optional(flag),
+  limits: about(optional(listOf(text)), 'names of the limits that were said, as in `limits`'),
 })
 
 const reviewTerms = fields({ model: nullOr(text), effort: nullOr(text) })
@@ -96,7 +97,7 @@ export const lifecycleEvent = variant('type', {
     ),
     said: about(
       addedLater(runOverrides),
-      'what the command line and the environment said of `sandbox`, `network`, `model`, `effort`, `provider`, `maxUsage` (per cent), `maxWaitMs`, `keepAwake`, `verify` (commands) and `review`; it counts when the session goes on, too',
+      'what the command line and the environment said of `sandbox`, `network`, `model`, `effort`, `provider`, `maxUsage` (per cent), `maxWaitMs`, `keepAwake`, `verify` (commands) and `review`, and of which `limits` (names); it counts when the session goes on, too',
     ),
     model: asAskedFor,
     effort: asAskedFor,
@@ -145,6 +146,16 @@ export const lifecycleEvent = variant('type', {
     review: about(optional(nullOr(reviewTerms)), 'as in `session-created`, from now on; left out: as before'),
     host: about(addedLater(text), 'name of the machine'),
     codemachine: about(unchecked(text), 'version of codemachine'),
+  },
+  'settings-taken': {
+    round: about(number, 'the first one for which they count'),
+    changes: about(
+      listOf(fields({ setting: text, from: nullOr(text), to: nullOr(text), place: text })),
+      'what a file says differently by now: `[{ setting, from, to, place }]`, with the name as in TOML and the values as typed (`null`: none, or one that is not shown; of a prompt the beginning of its hash); `place`: the file, with its line if it says anything there',
+    ),
+    limits: about(sessionLimits, 'as in `session-created`, from now on'),
+    run: about(optional(runAllowance), 'as in `session-created`, from now on'),
+    maxUsage: about(optional(number), 'as in `session-created`, from now on'),
   },
   'keep-awake': {
     by: about(nullOr(text), 'what keeps it awake: `systemd-inhibit`, `caffeinate`, …; `null`: nothing does'),

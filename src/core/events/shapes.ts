@@ -134,6 +134,10 @@ export const runAllowance = fields({
     fields({ rounds: number, timeMs: number, tokens: number, cost: optional(number) }),
     'what its earlier sessions have used of that',
   ),
+  keepsUsual: about(
+    optional(flag),
+    'true where each session has the usual number of rounds though another limit is set: that came while it ran, from a file of the project',
+  ),
 })
 
 export const usageWindow = fields({

@@ -5,6 +5,8 @@ import { elapsedMs, type SessionState, sessionTokens } from '../state/state.ts'
 export interface RunAllowance {
   limits: SessionLimits
   used: Used
+  /** Whether each session has the usual number of rounds though another limit is set. */
+  keepsUsual?: boolean
 }
 
 /** A limit by its name in `SessionLimits`. */
@@ -20,9 +22,9 @@ const LIMIT_NAMES = ['rounds', 'timeMs', 'tokens', 'cost'] as const satisfies re
 export const NOTHING_USED: Used = { rounds: 0, timeMs: 0, tokens: 0 }
 
 /** The allowance once a session has used so much more of it. Pure. */
-export function withUsed({ limits, used }: RunAllowance, more: Used): RunAllowance {
+export function withUsed({ used, ...run }: RunAllowance, more: Used): RunAllowance {
   return {
-    limits,
+    ...run,
     used: {
       rounds: used.rounds + more.rounds,
       timeMs: used.timeMs + more.timeMs,
@@ -36,13 +38,14 @@ export function withUsed({ limits, used }: RunAllowance, more: Used): RunAllowan
  * What the next session of a run may take: its own limits, and of each never more than the run has left. Pure.
  * @param usualRounds how many rounds it has where nothing limits it
  */
-export function limitsInRun({ limits, used }: RunAllowance, own: OwnLimits, usualRounds: number): SessionLimits {
+export function limitsInRun(run: RunAllowance, own: OwnLimits, usualRounds: number): SessionLimits {
+  const { limits, used, keepsUsual = false } = run
   const least = (name: LimitName) => {
     const most = limits[name] ?? null
     if (most === null) return own[name] ?? null
     return Math.min(own[name] ?? most, Math.max(0, most - (used[name] ?? 0)))
   }
-  const isFree = LIMIT_NAMES.every(name => least(name) === null)
+  const isFree = LIMIT_NAMES.every(name => least(name) === null || (keepsUsual && name !== 'rounds'))
   return {
     rounds: isFree ? usualRounds : least('rounds'),
     timeMs: least('timeMs'),
@@ -67,8 +70,10 @@ export function beyondRun({ limits }: Pick<RunAllowance, 'limits'>, wanted: OwnL
  * waits behind it, so what earlier sessions have used of such a limit counts no more. Pure.
  * @param said the limits that are said now; what is left out stays
  */
-export function allowanceAtResume({ limits, used }: RunAllowance, said: Partial<SessionLimits>): RunAllowance {
+export function allowanceAtResume(run: RunAllowance, said: Partial<SessionLimits>): RunAllowance {
+  const { limits, used } = run
   return {
+    ...run,
     limits: { ...limits, ...said },
     used: {
       rounds: said.rounds === undefined ? used.rounds : 0,
@@ -77,6 +82,31 @@ export function allowanceAtResume({ limits, used }: RunAllowance, said: Partial<
       ...withCost(said.cost === undefined ? (used.cost ?? 0) : 0),
     },
   }
+}
+
+/**
+ * What a session may take once its run may take something else. Of what its prompt or a person wanted for it alone, which is
+ * less than the run had left, it never gets more. Pure.
+ * @param usualRounds how many rounds it has where nothing limits it
+ */
+export function limitsOnceChanged(
+  state: Pick<SessionState, 'limits' | 'run' | 'queued'>,
+  run: RunAllowance,
+  usualRounds: number,
+): SessionLimits {
+  const { limits } = state
+  const before = limitsInRun(state.run ?? { limits, used: NOTHING_USED }, {}, limits.rounds ?? 0)
+  const own = (name: LimitName) => {
+    const most = limits[name] ?? null
+    const isOwn = most !== (before[name] ?? null) || (name === 'rounds' && isFree(state) && state.queued !== null)
+    return most !== null && isOwn ? { [name]: most } : {}
+  }
+  return limitsInRun(run, Object.assign({}, ...LIMIT_NAMES.map(own)), usualRounds)
+}
+
+/** Whether nothing limits the run, so that the session has the usual number of rounds. */
+function isFree({ run }: Pick<SessionState, 'run'>): boolean {
+  return run !== null && LIMIT_NAMES.every(name => (run.limits[name] ?? null) === null)
 }
 
 /** Left out where there is none: most people name no prices. */

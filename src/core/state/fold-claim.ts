@@ -266,3 +266,8 @@ function gateFailuresAfter(
   const others = failures.filter(each => each.gate !== gate || each.run !== run || each.tree !== tree)
   return [...others, { gate, run, tree, exitCode }].slice(-MOST_FAILURES)
 }
+
+/** What was accepted is done no more once files may be others than those that were proved. */
+export function withoutAccepted(state: SessionState): SessionState {
+  return state.claim.state === 'accepted' ? { ...state, claim: { state: 'none' } } : state
+}

@@ -30,6 +30,7 @@ import {
   protectedChangedAfter,
   reviewsAtResume,
   savepointAfter,
+  withoutAccepted,
   withPersonSaid,
 } from './fold-claim.ts'
 import {
@@ -129,11 +130,6 @@ function withKept(state: SessionState, output: Output | undefined): SessionState
   return output === undefined ? state : { ...state, outputs: withOutput(state.outputs, output) }
 }
 
-/** What was accepted is done no more once files may be others than those that were proved. */
-function withoutAccepted(state: SessionState): SessionState {
-  return state.claim.state === 'accepted' ? { ...state, claim: { state: 'none' } } : state
-}
-
 function endStep(state: SessionState, { step }: { step: number }, at: number): SessionState {
   return { ...state, step: null, steps: step, heldSince: state.pausedAt === null ? null : at }
 }
@@ -188,6 +184,7 @@ const LIFECYCLE_FOLDS: FoldsOf<LifecycleEvent> = {
     beganAt: at,
   }),
   'session-resumed': resume,
+  'settings-taken': (state, { limits, run = state.run, maxUsage = null }) => ({ ...state, limits, run, maxUsage }),
   'keep-awake': (state, event) => ({ ...state, keptAwake: event.by }),
   waiting: (state, event, at) => ({
     ...releaseHold(state, at),

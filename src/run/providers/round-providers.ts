@@ -3,6 +3,7 @@ import { CODEX_PROVIDER, type Provider, type ProviderProblem, type Providers } f
 import type { ThreadSpec } from '../../core/contracts/template.ts'
 import type { RoundOutcome, SessionOutcome } from '../../core/events/outcome.ts'
 import type { AfterRound } from '../../core/rules/after-round.ts'
+import type { RunnerPolicy } from '../options.ts'
 import type { SessionLog } from '../session-log.ts'
 
 /** What a round is run on: the provider that it is meant for, or codex's default model in its place. */
@@ -18,8 +19,8 @@ export interface RoundProvidersOptions {
   log: SessionLog
   clock: Clock
   providers: Providers
-  /** The longest that one may be waited for, ms. */
-  maxWaitMs: number
+  /** `maxWaitMs`: the longest that one may be waited for. */
+  policy: Pick<RunnerPolicy, 'maxWaitMs'>
 }
 
 /** Which provider the threads of a session are of, whether it is there, and what is done while it is not. */
@@ -123,11 +124,11 @@ export class RoundProviders {
   }
 
   #wait({ message }: ProviderProblem, isBack: (signal: AbortSignal) => Promise<boolean>): ProviderLook {
-    const { clock, log, maxWaitMs } = this.#options
+    const { clock, log, policy } = this.#options
     const now = clock.now()
     const since = log.state.failures.since ?? this.#awaySince ?? now
     this.#awaySince ??= now
-    const until = since + maxWaitMs
+    const until = since + policy.maxWaitMs
     if (until > now) return { kind: 'wait', cause: { class: 'network', message }, until, isBack }
     const hint = { do: 'mend-cause', since: new Date(since).toISOString() } as const
     return { kind: 'end', outcome: { kind: 'needs-person', reason: message, hint } }

@@ -138,11 +138,12 @@ export const codexChains: readonly Chain[] = [
 ]
 
 /**
- * Events that a session of this kind cannot be made to have: the machine would have to sleep, the provider to reroute, a
+ * Events that a session of this kind cannot be made to have: the machine would have to sleep, a person to change settings, the provider to reroute, a
  * team to build or to decide something, or the template to take steps.
  */
 const NOT_MADE: ReadonlySet<string> = new Set<SessionEvent['type']>([
   'machine-slept',
+  'settings-taken',
   'model-rerouted',
   'decision-asked',
   'decision-made',
@@ -174,6 +175,7 @@ const NOT_MADE: ReadonlySet<string> = new Set<SessionEvent['type']>([
 export const MADE: readonly string[] = Object.keys({
   'session-created': true,
   'session-resumed': true,
+  'settings-taken': true,
   'keep-awake': true,
   'round-started': true,
   'turn-started': true,
