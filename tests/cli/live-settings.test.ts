@@ -7,7 +7,7 @@ import { agentsScript } from '../../src/demo/build.ts'
 import { reply, type ScriptStep, shell } from '../../src/demo/model/reply.ts'
 import { inTurn, makePart, openBuild, runAgent, smallBuild, UNATTENDED, WRITE_PLAN } from '../support/build-scene.ts'
 import { codemachine } from '../support/codemachine.ts'
-import { says } from '../support/rounds.ts'
+import { held, round, says } from '../support/rounds.ts'
 import { eventsOf, openScene, type Scene } from '../support/scene.ts'
 import { test } from '../support/side-by-side.ts'
 
@@ -69,13 +69,30 @@ test("a limit that the person's file raises gives the session and what waits beh
   expect(taken(events)).toMatchObject([{ round: 2, limits: { rounds: 4 }, run: { limits: { rounds: 4 } } }])
 })
 
-test('a limit of the command line is no file’s to change, also when the session goes on without it', async () => {
+test('a limit of the command line is no file’s to change, whatever it says', async () => {
   await using scene = await nightOf('rounds = 9\n', [person('rounds = 1\n'), person('rounds = 8\n')])
   const { events } = await scene.run('--json', '--rounds', '2', 'a goal')
   expect([roundsOf(events), taken(events)]).toEqual([2, []])
   expect(events[0]).toMatchObject({ said: { limits: ['rounds'] } })
-  const more = await scene.run('resume', '--json', '--rounds', '4')
-  expect([roundsOf(more.events), taken(more.events)]).toEqual([2, []])
+})
+
+test('a limit of the command line stays when a session that was killed goes on without it', async () => {
+  const opened: { scene: Scene | null } = { scene: null }
+  const changing: ScriptStep = () => {
+    if (opened.scene !== null) person('rounds = 1\nmax_wait = "1h"\n')(opened.scene)
+    return reply(shell('echo b > b'))
+  }
+  const script = [round('echo a > a'), [held(new Promise(() => {})), ...round('true')], [changing, says('On.')]]
+  opened.scene = await openScene([...script, round('echo c > c'), round('echo d > d')], { person: 'rounds = 9\n' })
+  await using scene = opened.scene
+  {
+    await using running = scene.start('--json', '--rounds', '3', 'a goal')
+    await running.event('item-completed', ({ item }) => item.kind === 'agent-message' && item.text === 'Working.')
+  }
+  const { exitCode, events } = await scene.run('resume', '--json')
+  expect([exitCode, roundsOf(events)]).toEqual([3, 2])
+  expect(taken(events)).toMatchObject([{ changes: [{ setting: 'max_wait' }], limits: { rounds: 3 } }])
+  expect(taken(events)[0]?.changes).toHaveLength(1)
 })
 
 test("a project's file lowers limits and raises none, which is said once; the one that it had stays if it goes", async () => {

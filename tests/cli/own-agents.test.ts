@@ -120,6 +120,7 @@ test('an agent of the person works by itself, and one that is disabled says wher
         '[agents.security-expert]',
         'prompt = "agents/se.md"',
         '[agents.frontend-dev]',
+        'effort = "low"',
         'enabled = false',
         '[agents.backend-dev]',
         'model = "m1"',
@@ -135,7 +136,7 @@ test('an agent of the person works by itself, and one that is disabled says wher
   const off = await scene.run('--agent', 'frontend-dev', 'make a page')
   expect([off.exitCode, off.stderr]).toEqual([
     2,
-    expect.stringContaining(`The agent "frontend-dev" is disabled (${config}:4); use one of `),
+    expect.stringContaining(`The agent "frontend-dev" is disabled (${config}:5); use one of `),
   ])
   expect(off.stderr).not.toContain('frontend-dev,')
   const { stdout } = await scene.run('agents', 'list', '--json')
