@@ -224,8 +224,6 @@ function remarksOnHost({ host }: SessionState): string[] {
 /** A session that was left in the middle, in words. */
 interface Unfinished {
   id: string
-  /** What it has come to. */
-  state: SessionState
   /** Id of the queued prompt that it came from; null if it was typed. */
   queued: string | null
   /** `20261121_1 was cut off 2 h ago`. */
@@ -244,6 +242,23 @@ export async function findUnfinished(
   records: Records,
   onProblem: (problem: string) => void,
 ): Promise<Unfinished | null> {
+  const state = await stateLeft(world, records, onProblem)
+  const how = state && howItStopped(state)
+  if (!state || !how) return null
+  return {
+    id: state.id,
+    queued: state.queued,
+    what: `${state.id} was ${how} ${ago(world.clock.now() - state.updatedAt)}`,
+    about: `"${oneLine(state.goal.trim(), GOAL_CHARS)}" (${formatCount(state.roundsUsed, 'round')})`,
+  }
+}
+
+/** What that session has come to. */
+export async function stateLeft(
+  world: Pick<World, 'platform'>,
+  records: Records,
+  onProblem: (problem: string) => void,
+): Promise<SessionState | null> {
   if ((await readRunner(records.lock, world.platform)) !== null) return null
   const id = await latestSession(records, onProblem, 'passed over')
   const passOver = (error: unknown) => {
@@ -251,17 +266,9 @@ export async function findUnfinished(
     return null
   }
   const state = id === null ? null : await foldJournal(records, id, 'ends').catch(passOver)
-  const how = state && isKnown(state) ? howItStopped(state) : null
-  if (!state || !how || (sharesPlan(state) && (await newestBuild(records, state.id)) !== null)) return null
-  if (await isReplayedSession(records, state.id)) return null
-  const rounds = formatCount(state.roundsUsed, 'round')
-  return {
-    id: state.id,
-    state,
-    queued: state.queued,
-    what: `${state.id} was ${how} ${ago(world.clock.now() - state.updatedAt)}`,
-    about: `"${oneLine(state.goal.trim(), GOAL_CHARS)}" (${rounds})`,
-  }
+  if (!state || !isKnown(state) || howItStopped(state) === null) return null
+  if (sharesPlan(state) && (await newestBuild(records, state.id)) !== null) return null
+  return (await isReplayedSession(records, state.id)) ? null : state
 }
 
 const GOAL_CHARS = 60

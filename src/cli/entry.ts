@@ -36,7 +36,6 @@ export async function main(process: NodeJS.Process, program: CliContext['program
       endNow(signal === 'SIGTERM' ? 143 : 130)
     })
   }
-  const own = ownProcess(process)
   const surroundings: Omit<BareContext, keyof Terminal> = {
     program,
     env: process.env,
@@ -71,10 +70,10 @@ export async function main(process: NodeJS.Process, program: CliContext['program
       letGo: async farewell => {
         isLetGo = true
         const { letGoOfTerminal } = await import('../platform/terminal.ts')
-        await letGoOfTerminal({ ...farewell, process, clock: systemClock })
+        await letGoOfTerminal({ ...farewell, self: process, clock: systemClock })
       },
     },
-    own,
+    own: ownProcess(process),
   }
   const context: BareContext = Object.assign(terminalOf(process), surroundings)
   const fail = (error: unknown) => {

@@ -1,5 +1,5 @@
 import { realpath } from 'node:fs/promises'
-import { directoryOfRecords } from '../app/directories.ts'
+import { directoryOfRecords } from '../app/find.ts'
 import { messageOf, systemErrorCode, UserError } from '../base/errors.ts'
 import { allRecords, type Records, recordsOf } from '../records/records.ts'
 import type { CliContext } from '../tui/cli-context.ts'

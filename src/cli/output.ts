@@ -189,7 +189,7 @@ function announcing(context: CliContext, log: string): View {
       if (isTold) return
       isTold = true
       const said = statSync(log, { throwIfNoEntry: false })?.size ?? 0
-      void import('./commands/detach.ts')
+      void import('./commands/runner/detach.ts')
         .then(({ announce }) => announce(context, { session, directory, log, said }))
         .catch(error => onProblem(messageOf(error)))
     },

@@ -41,6 +41,32 @@ export function refuseMistypedCommand(words: readonly string[], command: Command
   })
 }
 
+/** The commands of what goes on after a restart of the machine. */
+export function addService(program: Command, does: Does): void {
+  const load = () => import('./commands/runner/service.ts')
+  const service = program
+    .command('service')
+    .description('go on after a restart of the machine with what was cut off, and work the queues off')
+  service
+    .command('install')
+    .description('write a systemd user unit, or a launchd agent, show it, and begin it')
+    .option('-n, --dry-run', 'only show it, and what it would begin with')
+    .action(does(async () => (await load()).serviceInstall))
+  service
+    .command('status')
+    .description('whether it is installed and runs, and what there is for it to do')
+    .option('--json', 'as JSON')
+    .action(does(async () => (await load()).serviceStatus))
+  service
+    .command('uninstall')
+    .description('end it and remove it; what it ran can be resumed')
+    .action(does(async () => (await load()).serviceUninstall))
+  service
+    .command('run')
+    .description('what it does, in this terminal')
+    .action(does(async () => (await load()).serviceRun))
+}
+
 /** The commands that show the agents of a build. */
 export function addAgents(program: Command, does: Does): void {
   const agents = program.command('agents').description('the agents of a build: who they are, and their prompts')

@@ -23,6 +23,7 @@ import {
   addLogin,
   addProof,
   addRunning,
+  addService,
   addStart,
   refuseMistypedCommand,
   withSmallHeap,
@@ -104,7 +105,7 @@ export function buildProgram(
     if (alone !== undefined) throw new UserError(`${alone} means something only with --agent <name>.`)
     refuseMistypedCommand(words, program)
     if (startsRunner(context, flags)) {
-      const { detach } = await import('./commands/detach.ts')
+      const { detach } = await import('./commands/runner/detach.ts')
       return ended(await detach(await withTemplates(context), flags))
     }
     const { run } = await withSmallHeap(() => import('./commands/run.ts'))
@@ -114,7 +115,7 @@ export function buildProgram(
   for (const add of [addStart, addChange, addTeam, addSecret, addResume, addLooking, addRunning, addProof, addAgents])
     add(program, does)
   addFlow(program.command('flow'), does)
-  for (const add of [addLogin, addDemo, addDoctor]) add(program, does)
+  for (const add of [addLogin, addService, addDemo, addDoctor]) add(program, does)
   sayInSentences(program)
   return program
 }
@@ -182,7 +183,7 @@ function doesIn(bare: BareContext, ended: (exitCode: number) => void): Does {
     async (...typed) => {
       const flags = typed.at(-2) as RunFlags | undefined
       if (startsRunner(bare, flags)) {
-        const { detach } = await import('./commands/detach.ts')
+        const { detach } = await import('./commands/runner/detach.ts')
         return ended(await detach(await withTemplates(bare), flags, (typed.at(-1) as Command).name()))
       }
       const [command, context] = await Promise.all([load(), withTemplates(bare)])
@@ -262,7 +263,7 @@ function addLooking(program: Command, does: Does): void {
   withDirectory(program.command('attach'))
     .description('the screen, with all its keys, on a session that runs without a terminal (--detach)')
     .argument('[session]', 'the session; without it, the one that runs here, else you are asked')
-    .action(does(async () => (await withSmallHeap(() => import('./commands/attach.ts'))).attach))
+    .action(does(async () => (await withSmallHeap(() => import('./commands/runner/attach.ts'))).attach))
 }
 
 function addDemo(program: Command, does: Does): void {

@@ -24,13 +24,14 @@ export type DetachedStart<Message> =
 
 /**
  * Starts a program in a session of its own, without a terminal (on Windows: without a window), that outlives this process, and waits until it
- * tells something on its IPC channel, ends, `boundMs` is over or `signal` is aborted.
+ * tells something on its IPC channel, ends, `boundMs` is over or `signal` is aborted. `exited` resolves with its exit code, should
+ * this process live as long; null if a signal has ended it.
  */
 export async function startDetached<Message>(
   { command: [program = '', ...args], directory, env, input, log, clock }: DetachedOptions,
   boundMs: number,
   signal: AbortSignal,
-): Promise<{ pid: number | null; start: DetachedStart<Message> }> {
+): Promise<{ pid: number | null; start: DetachedStart<Message>; exited: Promise<number | null> }> {
   await using output = await open(log, 'ax', 0o600)
   await using given = input === null ? null : await textAsFile(`${log}.in`, input)
   const child = spawn(program, args, {
@@ -44,13 +45,14 @@ export async function startDetached<Message>(
   const { promise, resolve } = Promise.withResolvers<DetachedStart<Message>>()
   child.once('error', error => resolve({ kind: 'failed', problem: messageOf(error) }))
   child.once('message', message => resolve({ kind: 'told', message: message as Message }))
-  child.once('exit', exitCode => resolve({ kind: 'ended', exitCode }))
+  const exited = new Promise<number | null>(settle => child.once('exit', settle))
+  void exited.then(exitCode => resolve({ kind: 'ended', exitCode }))
   void clock.wait(boundMs, AbortSignal.any([signal, over.signal])).then(() => resolve({ kind: 'slow' }))
   const start = await promise
   over.abort()
   if (child.connected) child.disconnect()
   child.unref()
-  return { pid: child.pid ?? null, start }
+  return { pid: child.pid ?? null, start, exited }
 }
 
 /** A text as the file of a stdin: it is gone once it is closed, and is never read in part. */

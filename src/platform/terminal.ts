@@ -209,7 +209,7 @@ export async function suspendSelf({ platform, clock, signals }: SuspendOptions):
 }
 
 export interface LetGoOptions {
-  process: Pick<NodeJS.Process, 'once' | 'off' | 'stdin' | 'platform' | 'pid'>
+  self: Pick<NodeJS.Process, 'once' | 'off' | 'stdin' | 'platform' | 'pid'>
   /** Written to the terminal before the shell has it back: whole lines. */
   lines: string
   /** The same where no shell takes it. */
@@ -225,10 +225,10 @@ export interface LetGoOptions {
  * another process once the shell has the terminal. Where there is no job control (`suspendSelf`) it goes on all the same, and
  * the terminal stays as it is until somebody closes it.
  */
-export async function letGoOfTerminal({ process, lines, withoutShell, log, clock }: LetGoOptions): Promise<void> {
-  process.stdin.destroy()
+export async function letGoOfTerminal({ self, lines, withoutShell, log, clock }: LetGoOptions): Promise<void> {
+  self.stdin.destroy()
   writeSync(1, lines)
-  if (!(await stoppedAndContinued(process, clock))) writeSync(1, withoutShell)
+  if (!(await stoppedAndContinued(self, clock))) writeSync(1, withoutShell)
   for (const [fd, path, flags] of [
     [0, devNull, 'r'],
     [1, log, 'a'],
@@ -240,17 +240,17 @@ export async function letGoOfTerminal({ process, lines, withoutShell, log, clock
   }
 }
 
-async function stoppedAndContinued(process: LetGoOptions['process'], clock: Clock): Promise<boolean> {
-  const { platform } = process
+async function stoppedAndContinued(self: LetGoOptions['self'], clock: Clock): Promise<boolean> {
+  const { platform } = self
   if (platform === 'win32') return false
-  const args = ['-c', CONTINUE_WHEN_STOPPED, 'sh', String(process.pid)]
+  const args = ['-c', CONTINUE_WHEN_STOPPED, 'sh', String(self.pid)]
   const waker = spawn('/bin/sh', args, { detached: true, stdio: 'ignore' })
   const { promise, resolve } = Promise.withResolvers<boolean>()
   waker.once('spawn', () => resolve(true))
   waker.once('error', () => resolve(false))
   waker.unref()
   // Without it nothing would continue this process.
-  return (await promise) && (await suspendSelf({ platform, clock, signals: process }))
+  return (await promise) && (await suspendSelf({ platform, clock, signals: self }))
 }
 
 /**

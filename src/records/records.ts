@@ -67,7 +67,7 @@ export interface Records {
 /** Opens the records, and makes their folders, for this user only; a `UserError` if they cannot be written. */
 export async function openRecords(places: RecordsPlaces): Promise<Records> {
   const directory = await realWorkDirectory(places.directory)
-  const root = await openRoot(places)
+  const root = await openRecordsRoot(places)
   const records = recordsIn(root, directory, places.templates)
   const isNew = !(await isDirectory(records.folder))
   const folders = ['queue', 'control', 'git', 'sessions', 'answers'].map(name => join(records.folder, name))
@@ -152,7 +152,7 @@ function recordsIn(root: string, directory: string, templates: TemplateKinds, ke
 const OWN_ENTRIES = new Set(['state', 'codex', 'demo'])
 
 function isOwn(name: string): boolean {
-  return OWN_ENTRIES.has(name) || name.startsWith('history.jsonl')
+  return OWN_ENTRIES.has(name) || /^(history\.jsonl|service\.)/.test(name)
 }
 
 function rootOf({ env, home }: Pick<RecordsPlaces, 'env' | 'home'>): string {
@@ -161,7 +161,8 @@ function rootOf({ env, home }: Pick<RecordsPlaces, 'env' | 'home'>): string {
   return given ?? join(home, '.codemachine')
 }
 
-async function openRoot(places: RecordsPlaces): Promise<string> {
+/** Makes the root of the records, for this user only, and returns its real path; a `UserError` if it cannot be written. */
+export async function openRecordsRoot(places: RecordsPlaces): Promise<string> {
   const { env, platform } = places
   const root = rootOf(places)
   await makeFolder(root)

@@ -207,7 +207,7 @@ test('questions of all worktrees are shown in the checkout, and an answer goes w
     stderr: expect.stringContaining('"Q1" may mean 3 questions, of the checkout and its worktrees; name the worktree'),
   })
   expect(await typed(place, 'questions', 'answer', 'docs:20261120_1/Q1', 'blue')).toBe(
-    'Answered docs:20261120_1/Q1: blue\nIt waits in the queue of that worktree as 000001.\n',
+    'Answered docs:20261120_1/Q1: blue\nIt waits in the queue of that worktree as 000001, and becomes a session of its own.\n',
   )
   expect(await typed(place, 'questions', 'answer', 'ui:Q1', 'red')).toContain('Answered ui:20261120_1/Q1: red\n')
   const { prompts } = await openQueue(made.docs?.queue ?? '').list()
@@ -271,8 +271,11 @@ test('the sessions of all directories are listed by directory, also of one that 
   const lost = await journal(place, at('lost'), '20261119_9', [created])
   writeFileSync(lost.journal('20261119_9'), 'rubbish\n')
   writeFileSync(join(lost.root, 'state', 'a file'), '')
+  // Records of an earlier version do not say themselves whose they are.
+  rmSync(lost.directoryFile)
   // A journal that names another directory than that of its records.
   const forged = await journal(place, at('forged'), '20261119_1', [])
+  rmSync(forged.directoryFile)
   await write(forged.journal('20261119_1'), [{ ...created, directory: at('one') }], '20261119_1')
 
   const { exitCode, stdout, stderr } = await codemachineHere(place, ['list', '--all'])

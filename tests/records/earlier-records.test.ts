@@ -81,12 +81,20 @@ function asThen(session: SessionState): object {
   expect([outputs, problem]).toEqual([[], null])
   expect([typeof hasChangedFiles, toldNothingDone]).toEqual(['boolean', false])
   expect([providerInUse, providerTokens]).toEqual([null, {}])
-  const rest = { ...then, claim: claimThen(then.claim), reviews }
+  const rest = { ...then, claim: claimThen(then.claim), reviews, last: lastThen(then.last) }
   const { plan: refused = { refusals: 0, problem: null }, ...more } = refusedAnswers
   expect(more).toEqual({})
   if (taskPlan === null) return { ...rest, build: null }
   const { asksPerson, state, ...plan } = taskPlan
   return { ...rest, build: { ...plan, asksPlan: asksPerson, plan: state, ...refused, ...workOf({ work }) } }
+}
+
+/** The last round did not say whether it changed the plan. */
+function lastThen(last: SessionState['last']): unknown {
+  if (last === null) return null
+  const { isReplan, ...rest } = last
+  expect(isReplan).toBe(false)
+  return rest
 }
 
 /** A claim that was accepted did not say who had made it. */
@@ -114,11 +122,22 @@ function reportThen(report: ReportData): unknown {
   expect([work.status, work.board, work.section?.text ?? null]).toEqual([null, null, report.build?.summary ?? null])
   const { whyNothing, configuration, ...proof } = rest.proof
   expect([whyNothing, configuration.count]).toEqual([null, 0])
-  return { ...rest, proof, changes: changed, totals: sums, rounds: { ...rounds, entries } }
+  const series = rest.series.map(({ isFree, ...point }) => {
+    expect(typeof isFree).toBe('boolean')
+    return point
+  })
+  return { ...rest, proof, changes: changed, totals: sums, rounds: { ...rounds, entries }, series }
+}
+
+/** A report of then, which had a commit once for each savepoint around it. */
+function withCommitsOnce({ changes, ...report }: ReportData): object {
+  const entries = [...new Map(changes.commits.entries.map(each => [each.commit, each])).values()]
+  return { ...report, changes: { ...changes, commits: { ...changes.commits, entries, count: entries.length } } }
 }
 
 /** A status without the fields that were added to it since. */
-function statusThen({ session: now, ...rest }: StatusReport): object {
+function statusThen({ session: now, worktree, elsewhere, ...rest }: StatusReport): object {
+  expect([worktree, elsewhere]).toEqual([null, []])
   if (now === null) return rest
   const { work, isCall, decision, hold, provider, providerTokens, forecast, cost, scope, ...session } = now
   expect([work.status, isCall, decision, hold, provider, providerTokens, forecast, cost, scope]).toEqual([
@@ -196,12 +215,16 @@ describe.each(PROJECTS)('in the work directory of version 0.1: $name', ({ name, 
   }
 
   test('list shows each session as it did', async () => {
-    expect(JSON.parse(await shown('list', '--json'))).toEqual(sessions.map(id => expected(`${name}-${id}`).listed))
+    const place = { directory: records.directory, worktree: null }
+    const listed = sessions.map(id => ({ ...expected(`${name}-${id}`).listed, ...place }))
+    expect(JSON.parse(await shown('list', '--json'))).toEqual(listed)
   })
 
   test('report says of each session what it did', async () => {
     for (const id of sessions)
-      expect(reportThen(JSON.parse(await shown('report', id, '--json')))).toEqual(expected(`${name}-${id}`).report)
+      expect(reportThen(JSON.parse(await shown('report', id, '--json')))).toEqual(
+        withCommitsOnce(expected(`${name}-${id}`).report),
+      )
   })
 
   test('status says of each session what it did when that was the last one', async () => {
@@ -224,7 +247,9 @@ describe.each(PROJECTS)('in the work directory of version 0.1: $name', ({ name, 
   test('what waits, what was asked and what was answered are there', async () => {
     const { queue, questions } = expected(name)
     expect(JSON.parse(await shown('queue', 'list', '--json'))).toEqual(queue)
-    expect(JSON.parse(await shown('questions', '--all', '--json'))).toEqual(questions)
+    const place = { directory: records.directory, worktree: null }
+    const asked = questions.map((question: object) => ({ ...question, ...place }))
+    expect(JSON.parse(await shown('questions', '--all', '--json'))).toMatchObject(asked)
   })
 })
 
@@ -319,8 +344,9 @@ describe('what version 0.1 has written beside the journals', () => {
       const places = { directory: work, env: {}, configHome: config }
       const { settings: all, gates, lasting } = await loadSettings({ ...places, flags: {}, defaults })
       // A later version has added them.
-      const { decideAfter, provider, maxFileSize, maxCost, change, ...settings } = all
+      const { decideAfter, provider, maxFileSize, maxCost, change, worktree, ...settings } = all
       expect([decideAfter, provider, maxFileSize, maxCost]).toEqual([1_800_000, 'codex', 2 * 1024 ** 3, null])
+      expect(worktree).toEqual({ setup: null, setupMinutes: 15, copy: [] })
       expect(change).toMatchObject({ review: 'manual', fixAttempts: 5, executor: null })
       return { settings, gates, lasting }
     }

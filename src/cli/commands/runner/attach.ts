@@ -1,11 +1,11 @@
-import { allRunning, type RunningHere, runningSession } from '../../app/attach.ts'
-import { placesOf } from '../../app/world.ts'
-import { UserError } from '../../base/errors.ts'
-import { openRecords, type Records } from '../../records/records.ts'
-import type { CliContext } from '../../tui/cli-context.ts'
-import { oneLine } from '../../words/safe-text.ts'
-import { type DirectoryFlags, directoryOf, wantsScreen } from '../flags.ts'
-import { askWhich, inColumns } from '../output.ts'
+import { allRunning, type RunningHere, runningSession } from '../../../app/watch/attach.ts'
+import { placesOf } from '../../../app/world.ts'
+import { UserError } from '../../../base/errors.ts'
+import { openRecords, type Records } from '../../../records/records.ts'
+import type { CliContext } from '../../../tui/cli-context.ts'
+import { oneLine } from '../../../words/safe-text.ts'
+import { type DirectoryFlags, directoryOf, wantsScreen } from '../../flags.ts'
+import { askWhich, inColumns } from '../../output.ts'
 
 /**
  * `codemachine attach [session]`: the screen on a session that a runner works on without a terminal, or on another one.
@@ -22,7 +22,7 @@ export async function attach(context: CliContext, session: string | undefined, f
     (await runningSession(context, here, session ?? null, say)) ??
     (flags.cd === undefined ? await choose(context, here) : noneIn(here))
   if (found === null) return 0
-  const { openWatchScreen } = await import('../../tui/host/watch-screen.ts')
+  const { openWatchScreen } = await import('../../../tui/host/watch-screen.ts')
   return await openWatchScreen(context, found.records, found.id, true)
 }
 

@@ -1,13 +1,13 @@
-import { UserError, unreachable } from '../base/errors.ts'
-import { type SessionState, sessionStatusOf } from '../core/state/state.ts'
-import { lockOfSession } from '../records/journal.ts'
-import { allRecords, type Records, recordsOf } from '../records/records.ts'
-import { type LockHolder, readRunLock } from '../records/run-lock.ts'
-import { resumeCommand } from '../words/commands.ts'
-import { describeOutcome } from '../words/outcome.ts'
-import { oneLine } from '../words/safe-text.ts'
-import { findSessionAround, latestSession, readableState } from './find.ts'
-import { placesOf, type World } from './world.ts'
+import { UserError, unreachable } from '../../base/errors.ts'
+import { type SessionState, sessionStatusOf } from '../../core/state/state.ts'
+import { lockOfSession } from '../../records/journal.ts'
+import { allRecords, type Records, recordsOf } from '../../records/records.ts'
+import { type LockHolder, readRunLock } from '../../records/run-lock.ts'
+import { resumeCommand } from '../../words/commands.ts'
+import { describeOutcome } from '../../words/outcome.ts'
+import { oneLine } from '../../words/safe-text.ts'
+import { findSessionAround, latestSession, readableState } from '../find.ts'
+import { placesOf, type World } from '../world.ts'
 
 /** A session that runs on this machine. */
 export interface RunningHere {

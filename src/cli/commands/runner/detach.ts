@@ -2,13 +2,13 @@ import { randomUUID } from 'node:crypto'
 import { readdir, readFile, rename, rm, stat } from 'node:fs/promises'
 import { join, relative } from 'node:path'
 import { kill } from 'node:process'
-import { placesOf } from '../../app/world.ts'
-import { Interrupted, UserError } from '../../base/errors.ts'
-import { startDetached } from '../../platform/detached.ts'
-import { openRecords, type Records, recordsAround } from '../../records/records.ts'
-import type { BegunDetached, CliContext } from '../../tui/cli-context.ts'
-import { here } from '../../words/commands.ts'
-import { DETACHED_VARIABLE, directoryOf, type RunFlags, readAll } from '../flags.ts'
+import { placesOf } from '../../../app/world.ts'
+import { Interrupted, UserError } from '../../../base/errors.ts'
+import { startDetached } from '../../../platform/detached.ts'
+import { openRecords, type Records, recordsAround } from '../../../records/records.ts'
+import type { BegunDetached, CliContext } from '../../../tui/cli-context.ts'
+import { here } from '../../../words/commands.ts'
+import { DETACHED_VARIABLE, directoryOf, type RunFlags, readAll } from '../../flags.ts'
 
 /** How long a start is waited for, ms: until its session is there, which `--wait` may put off. */
 const START_MS = 30_000
@@ -28,27 +28,14 @@ export async function detach(context: CliContext, flags: DetachFlags, name: stri
   const [alone] = [...(flags.dryRun ? ['--dry-run'] : []), ...(flags.mock ? ['--mock'] : [])]
   if (alone !== undefined) throw new UserError(`${alone} starts nothing that could go on; leave --detach out.`)
   if (name === 'start') {
-    const { askBeforeStart } = await import('./run.ts')
+    const { askBeforeStart } = await import('../run.ts')
     if (!(await askBeforeStart(context, flags))) return 0
   }
-  const { env, own, clock, signal, stdout, stderr } = context
+  const { signal, stdout, stderr } = context
   const records = await openRecords(placesOf(context, directoryOf(context, flags)))
-  const isInput = own.args.some(arg => arg === '-' || arg.endsWith('=@-'))
+  const isInput = context.own.args.some(arg => arg === '-' || arg.endsWith('=@-'))
   const input = isInput ? await readAll(context) : null
-  await removeOld(records, clock.now())
-  const log = join(records.folder, `run-${randomUUID()}.log`)
-  const { pid, start } = await startDetached<BegunDetached>(
-    {
-      command: [...own.command, ...own.args],
-      directory: context.cwd,
-      env: { ...env, [DETACHED_VARIABLE]: log },
-      input,
-      log,
-      clock,
-    },
-    START_MS,
-    signal,
-  )
+  const { log, pid, start } = await startRunner(context, records, { args: context.own.args, input, signal })
   switch (start.kind) {
     case 'told': {
       const said = await readFile(start.message.log)
@@ -75,6 +62,23 @@ export async function detach(context: CliContext, flags: DetachFlags, name: stri
       if (signal.reason === 'SIGINT' && pid !== null) kill(pid, 'SIGTERM')
       throw new Interrupted(signal.reason)
   }
+}
+
+/**
+ * Starts a runner that outlives this process, and waits until it has begun a session, ended, or taken too long for that.
+ * @param records those of the directory in which it is typed: its output is in them until it has begun
+ * @param args what is typed for it; `input`: what its stdin has, null: nothing
+ */
+export async function startRunner(
+  { own, cwd, env, clock }: CliContext,
+  records: Records,
+  { args, input, signal }: { args: readonly string[]; input: string | null; signal: AbortSignal },
+) {
+  await removeOld(records, clock.now())
+  const log = join(records.folder, `run-${randomUUID()}.log`)
+  const command = [...own.command, ...args]
+  const runner = { command, directory: cwd, env: { ...env, [DETACHED_VARIABLE]: log }, input, log, clock }
+  return { log, ...(await startDetached<BegunDetached>(runner, START_MS, signal)) }
 }
 
 function asJson({ session, directory, log }: BegunDetached, pid: number | null): object {

@@ -1,0 +1,182 @@
+import { mkdir, readFile, rm } from 'node:fs/promises'
+import { userInfo } from 'node:os'
+import { dirname, join } from 'node:path'
+import { kill } from 'node:process'
+import { type Due, dueNow } from '../../../app/service/due.ts'
+import { keepSince, readKept, runService, serviceLock, termsOf } from '../../../app/service/service.ts'
+import { placesOf } from '../../../app/world.ts'
+import { Interrupted, UserError } from '../../../base/errors.ts'
+import { readBoundedText, writeWholeFile } from '../../../platform/files.ts'
+import { runProcess } from '../../../platform/run-process.ts'
+import { type Service, serviceOn } from '../../../platform/service.ts'
+import { openRecordsRoot } from '../../../records/records.ts'
+import { readRunner } from '../../../records/run-lock.ts'
+import type { CliContext } from '../../../tui/cli-context.ts'
+import { shellWord } from '../../../words/commands.ts'
+import { formatTime } from '../../../words/numbers.ts'
+import { oneLine } from '../../../words/safe-text.ts'
+import { startRunner } from './detach.ts'
+
+/** The variables that the service is given: where things are. Keys are not written into a file. */
+const KEPT_VARIABLES = ['PATH', 'CODEMACHINE_HOME', 'CODEX_HOME', 'CODEX_BIN', 'XDG_CONFIG_HOME']
+const MANAGER_MS = 30_000
+const MOST_FILE_BYTES = 64 * 1024
+
+/** `codemachine service install`: writes the service of the person's service manager, and has it begin. */
+export async function serviceInstall(context: CliContext, { dryRun = false }: { dryRun?: boolean }): Promise<number> {
+  const { stdout, stderr, clock, own } = context
+  const root = await openRecordsRoot(placesOf(context, context.cwd))
+  const service = serviceHere(context, root)
+  stdout.write(`${service.path}\n\n${indented(service.text)}\n`)
+  const [, script = ''] = own.command
+  if (/[\\/]_npx[\\/]/.test(script))
+    stderr.write(
+      `codemachine: ${script} is a copy that npx removes again; install it first: npm install --global codemachine\n`,
+    )
+  if (!dryRun) {
+    await mkdir(dirname(service.path), { recursive: true })
+    await writeWholeFile(service.path, service.text)
+    await keepSince(root, clock.now())
+  }
+  const due = await dueHere(context, root)
+  if (due.length > 0) stdout.write(`It begins with what waits:\n${due.map(inWords).join('')}`)
+  if (dryRun) {
+    stdout.write('Nothing is written.\n')
+    return 0
+  }
+  for (const command of service.begin) {
+    const problem = await asked(context, command)
+    if (problem === null) continue
+    stderr.write(
+      `codemachine: It is written, but does not run: ${problem}\n  Once a service manager runs: ${service.begin.map(typed).join(' && ')}\n  Until then: codemachine service run\n`,
+    )
+    return 4
+  }
+  stdout.write(`It runs. What it does: ${service.logs}\n`)
+  if (context.platform === 'linux')
+    stdout.write('To have it run from the start of the machine on, before you log in: loginctl enable-linger\n')
+  return 0
+}
+
+/** `codemachine service uninstall`: ends the service, and removes its file. Runs are gone on with by hand. */
+export async function serviceUninstall(context: CliContext): Promise<number> {
+  const { stdout, stderr } = context
+  const root = await openRecordsRoot(placesOf(context, context.cwd))
+  const service = serviceHere(context, root)
+  const isThere = (await readBoundedText(service.path, MOST_FILE_BYTES)) !== 'missing'
+  for (const command of isThere ? service.end : []) {
+    const problem = await asked(context, command)
+    if (problem !== null) stderr.write(`codemachine: It could not be ended: ${problem}\n`)
+  }
+  await rm(service.path, { force: true })
+  await rm(join(root, 'service.json'), { force: true })
+  stdout.write(isThere ? `Removed ${service.path}\n` : 'There is no service to remove.\n')
+  return 0
+}
+
+/** `codemachine service status`. */
+export async function serviceStatus(context: CliContext, { json = false }: { json?: boolean }): Promise<number> {
+  const { stdout, platform } = context
+  const root = await openRecordsRoot(placesOf(context, context.cwd))
+  const service = serviceHere(context, root)
+  const file = await readBoundedText(service.path, MOST_FILE_BYTES)
+  const isInstalled = file !== 'missing'
+  const isCurrent = typeof file === 'object' && 'text' in file && file.text === service.text
+  const runner = await readRunner(serviceLock(root), platform)
+  const due = await dueHere(context, root)
+  if (json) {
+    const shown = due.map(({ records: { directory }, session, what }) => ({ directory, session, what }))
+    const running = runner && { pid: runner.pid, since: runner.at }
+    stdout.write(
+      `${JSON.stringify({ file: service.path, installed: isInstalled, current: isCurrent, running, due: shown })}\n`,
+    )
+    return 0
+  }
+  const old = isInstalled && !isCurrent ? '; not as this codemachine would write it: codemachine service install' : ''
+  stdout.write(`  file     ${service.path}${isInstalled ? old : ' (not installed: codemachine service install)'}\n`)
+  stdout.write(
+    runner === null
+      ? '  state    does not run\n'
+      : `  state    runs since ${formatTime(Date.parse(runner.at))} (pid ${runner.pid}); ${service.logs}\n`,
+  )
+  stdout.write(due.length === 0 ? '  to do    nothing\n' : due.map(each => `  to do  ${inWords(each)}`).join(''))
+  return 0
+}
+
+/** `codemachine service run`: what the service itself is. */
+export async function serviceRun(context: CliContext): Promise<number> {
+  const { clock, signal, stdout } = context
+  const root = await openRecordsRoot(placesOf(context, context.cwd))
+  const say = (line: string) => void stdout.write(`${formatTime(clock.now())}  ${oneLine(line, 1000)}\n`)
+  say('Looks for what was cut off and what waits in the queues; Ctrl+C ends it.')
+  const start = async ({ records, session }: Due) => {
+    const args = [...(session === null ? ['queue', 'run'] : ['resume', session]), '-C', records.directory, '--plain']
+    const { log, pid, start, exited } = await startRunner(context, records, { args, input: null, signal })
+    if (start.kind === 'ended') {
+      const [first = ''] = (await readFile(log, 'utf8').catch(() => '')).split('\n')
+      await rm(log, { force: true })
+      throw new UserError(first === '' ? `It ended with exit code ${start.exitCode}.` : first)
+    }
+    if (start.kind === 'failed' || pid === null) throw new UserError('It could not be started.')
+    if (start.kind === 'told') say(`${records.directory}: ${start.message.session}, codemachine attach shows it`)
+    return { pid, exited }
+  }
+  const end = ({ pid }: { pid: number }) => {
+    try {
+      kill(pid, 'SIGTERM')
+    } catch {
+      // It has ended by itself.
+    }
+  }
+  await runService(context, { root, say, start, end })
+  if (signal.reason === 'SIGTERM') return 0
+  throw new Interrupted(signal.reason)
+}
+
+function serviceHere({ platform, home, configHome, env, own, cwd: _ }: CliContext, root: string): Service {
+  const kept = KEPT_VARIABLES.flatMap(name => (env[name] ? [[name, env[name]]] : []))
+  const service = serviceOn(platform, {
+    home,
+    configHome,
+    command: [...own.command, 'service', 'run'],
+    env: Object.fromEntries(kept),
+    log: join(root, 'service.log'),
+    uid: userInfo().uid,
+  })
+  if (service !== null) return service
+  throw new UserError(
+    `There is no service for this system (${platform}); only for Linux (systemd) and macOS (launchd).`,
+    {
+      hint: 'In a terminal, or from a task of your own: codemachine service run',
+    },
+  )
+}
+
+async function dueHere(context: CliContext, root: string): Promise<Due[]> {
+  const { clock } = context
+  const kept = (await readKept(root)) ?? { since: new Date(clock.now()).toISOString(), stopped: [] }
+  const due: Due[] = []
+  for await (const each of dueNow(context, root, termsOf(kept, clock.now()), () => true)) due.push(each)
+  return due
+}
+
+/** Null if the service manager has done it, else why not. */
+async function asked({ env }: CliContext, [program = '', ...args]: readonly string[]): Promise<string | null> {
+  const limits = { encoding: 'utf8', outputLimit: MOST_FILE_BYTES, timeoutMs: MANAGER_MS } as const
+  const { exitCode, stdout, stderr, failure } = await runProcess(program, args, { env, ...limits })
+  if (exitCode === 0) return null
+  if (failure === 'ENOENT') return `there is no ${program} here.`
+  return oneLine(`${stderr}${stdout}`.trim() || `${typed([program, ...args])} failed (${failure ?? exitCode}).`, 300)
+}
+
+function typed(command: readonly string[]): string {
+  return command.map(shellWord).join(' ')
+}
+
+function inWords({ records: { directory }, what }: Due): string {
+  return `  ${oneLine(directory, 200)}: ${what}\n`
+}
+
+function indented(text: string): string {
+  return text.replaceAll(/^(?=.)/gm, '  ')
+}

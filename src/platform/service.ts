@@ -1,0 +1,110 @@
+import { join } from 'node:path'
+
+/** What a service is made of. */
+export interface ServicePlaces {
+  /** The person's home directory, and where programs keep their configuration; absolute. */
+  home: string
+  configHome: string
+  /** The program and its arguments; the first two are absolute paths. */
+  command: readonly string[]
+  /** The variables that it is given; nothing else of the environment is. */
+  env: Readonly<Record<string, string>>
+  /** The file that its output goes to, where the service manager has no log of its own. */
+  log: string
+  /** The number of the user. */
+  uid: number
+}
+
+/** A service of the person's own service manager, which starts with their session and is started again if it fails. */
+export interface Service {
+  /** Its file; absolute. */
+  path: string
+  text: string
+  /** The commands that have the manager take it up, and let it go, each with its arguments. */
+  begin: readonly (readonly string[])[]
+  end: readonly (readonly string[])[]
+  /** The command that exits with 0 while it runs. */
+  look: readonly string[]
+  /** How its output is read. */
+  logs: string
+}
+
+const NAME = 'codemachine'
+
+/** The service on this platform; null: there is none for it. launchd's was never run. */
+export function serviceOn(platform: NodeJS.Platform, places: ServicePlaces): Service | null {
+  if (platform === 'linux') return systemdUnit(places)
+  return platform === 'darwin' ? launchAgent(places) : null
+}
+
+function systemdUnit({ configHome, command, env }: ServicePlaces): Service {
+  const unit = `${NAME}.service`
+  const systemctl = (...args: string[]) => ['systemctl', '--user', ...args]
+  return {
+    path: join(configHome, 'systemd', 'user', unit),
+    text: `[Unit]
+Description=codemachine: goes on with what was cut off, and works the queues off
+
+[Service]
+Type=exec
+ExecStart=${command.map(word => quoted(word.replaceAll('$', '$$$$'))).join(' ')}
+WorkingDirectory=%h
+${Object.entries(env)
+  .map(([name, value]) => `Environment=${quoted(`${name}=${value}`)}\n`)
+  .join('')}Restart=on-failure
+RestartSec=30
+KillMode=mixed
+TimeoutStopSec=90
+
+[Install]
+WantedBy=default.target
+`,
+    begin: [systemctl('daemon-reload'), systemctl('enable', unit), systemctl('restart', unit)],
+    end: [systemctl('disable', '--now', unit)],
+    look: systemctl('is-active', '--quiet', unit),
+    logs: `journalctl --user -u ${NAME} -f`,
+  }
+}
+
+/** As systemd.syntax(7) has it: in double quotes, with its own specifiers escaped. */
+function quoted(word: string): string {
+  return `"${word.replaceAll('%', '%%').replaceAll(/["\\]/g, '\\$&').replaceAll('\n', '\\n')}"`
+}
+
+function launchAgent({ home, command, env, log, uid }: ServicePlaces): Service {
+  const path = join(home, 'Library', 'LaunchAgents', `${NAME}.plist`)
+  const string = (text: string) => `<string>${inXml(text)}</string>`
+  const variables = Object.entries(env).map(([name, value]) => `    <key>${inXml(name)}</key>${string(value)}\n`)
+  return {
+    path,
+    text: `<?xml version="1.0" encoding="UTF-8"?>
+<!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
+<plist version="1.0">
+<dict>
+  <key>Label</key>${string(NAME)}
+  <key>ProgramArguments</key>
+  <array>
+${command.map(word => `    ${string(word)}\n`).join('')}  </array>
+  <key>EnvironmentVariables</key>
+  <dict>
+${variables.join('')}  </dict>
+  <key>WorkingDirectory</key>${string(home)}
+  <key>RunAtLoad</key><true/>
+  <key>KeepAlive</key><dict><key>SuccessfulExit</key><false/></dict>
+  <key>ThrottleInterval</key><integer>30</integer>
+  <key>ExitTimeOut</key><integer>90</integer>
+  <key>StandardOutPath</key>${string(log)}
+  <key>StandardErrorPath</key>${string(log)}
+</dict>
+</plist>
+`,
+    begin: [['launchctl', 'bootstrap', `gui/${uid}`, path]],
+    end: [['launchctl', 'bootout', `gui/${uid}/${NAME}`]],
+    look: ['launchctl', 'print', `gui/${uid}/${NAME}`],
+    logs: `tail -f ${log}`,
+  }
+}
+
+function inXml(text: string): string {
+  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
+}
