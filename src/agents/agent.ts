@@ -10,6 +10,9 @@ import { agentMemoryFile } from './agent-memory.ts'
 /** The names of the main agents that every build needs. */
 export const MAIN_AGENT_NAMES = ['agents-builder', 'master-mind', 'project-summarizer'] as const
 
+/** The names of the agents that are given no tasks: the main ones, and the one that works on goals. */
+export const LEADING_AGENT_NAMES: readonly string[] = [...MAIN_AGENT_NAMES, 'goal-worker']
+
 /** The name of a main agent that every build needs. */
 export type MainAgentName = (typeof MAIN_AGENT_NAMES)[number]
 
@@ -79,8 +82,8 @@ export function findAnyAgent(agents: readonly Agent[], name: string): { agent: A
   const agent = agents.find(each => each.name === name)
   if (agent !== undefined) return { agent }
   const enabled = enabledNames(agents)
-  if (MAIN_AGENT_NAMES.some(each => each === name)) {
-    const why = 'runs builds; it is given no tasks, and a project has no prompt of its own for it'
+  if (LEADING_AGENT_NAMES.includes(name)) {
+    const why = `${name === 'goal-worker' ? 'works on goals' : 'runs builds'}; it is given no tasks, and a project has no prompt of its own for it`
     return { problem: `The agent "${name}" ${why}: ${suggestNames(enabled)}` }
   }
   const near = nearestName(name, enabled) ?? onlyNameStartingWith(name, enabled)

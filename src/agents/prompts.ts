@@ -6,7 +6,7 @@ import { fillPlaceholders } from '../base/text.ts'
 import type { Agent, AgentPrompt, AgentRoster } from '../core/contracts/agent.ts'
 import { findObstacle, readTextFile, whatIsThere, writeFileInside } from '../workspace/files/inside-directory.ts'
 import { makeMemoryFolderOrRefuse } from '../workspace/memory/session-memory.ts'
-import { agentOfPrompt, findEnabledAgent, MAIN_AGENT_NAMES, problemOfName } from './agent.ts'
+import { agentOfPrompt, findEnabledAgent, LEADING_AGENT_NAMES, MAIN_AGENT_NAMES, problemOfName } from './agent.ts'
 import { agentMemoryFile, promptPaths } from './agent-memory.ts'
 
 /** The line before the request in a composite prompt. */
@@ -206,8 +206,7 @@ function problemOfFile(name: string, team: readonly Agent[]): string | null {
   if (agent !== undefined && hasPersonsPrompt(agent)) {
     return `"${name}" is an agent of the person's (${agent.source?.place}), whose prompt counts; use another name.`
   }
-  const isMain = MAIN_AGENT_NAMES.some(each => each === name)
-  if (agent === undefined && !isMain) {
+  if (agent === undefined && !LEADING_AGENT_NAMES.includes(name)) {
     const near = team.find(each => agentMemoryFile(each.name) === agentMemoryFile(name))
     return near ? `There is no agent "${name}"; did you mean "${near.name}"?` : problemOfName(name, team)
   }

@@ -3,7 +3,7 @@ import { dirname, join, normalize } from 'node:path'
 import { systemErrorCode, UserError } from '../base/errors.ts'
 import type { Agent, AgentRoster, AgentTable, AgentTables } from '../core/contracts/agent.ts'
 import { findObstacle, whatIsThere } from '../workspace/files/inside-directory.ts'
-import { agentOfPrompt, loadAgents, MAIN_AGENT_NAMES, problemOfName } from './agent.ts'
+import { agentOfPrompt, LEADING_AGENT_NAMES, loadAgents, problemOfName } from './agent.ts'
 import { readPrompt, readPromptFolder } from './prompts.ts'
 
 /** The agents of a work directory. `remarks`: which of the project's are passed over, and why, a sentence each. */
@@ -24,7 +24,7 @@ export async function readRoster(
   options: Parameters<typeof loadAgents>[0] = {},
 ): Promise<RosterHere> {
   const shipped = loadAgents(options)
-  const reserved = [...shipped.main.map(({ name }) => name), ...MAIN_AGENT_NAMES, shipped.goal.name]
+  const reserved = [...shipped.main.map(({ name }) => name), shipped.goal.name, ...LEADING_AGENT_NAMES]
   const remarks = [...before]
   let sub = shipped.sub
   for (const table of tables) {
@@ -90,13 +90,19 @@ export async function promptOf({ name, prompt, places, folder }: AgentTable): Pr
     return folder
   })
   const path = join(root, normalize(prompt))
-  const obstacle = await findObstacle(root, dirname(normalize(prompt)))
-  if (obstacle !== null && obstacle.kind !== 'missing') {
-    return refuse(`${join(root, obstacle.path)} ${whatIsThere(obstacle)}; put a folder in its place.`)
-  }
-  const read = await readPrompt(path, path)
+  const read = await readBelow(root, normalize(prompt), path).catch((error: unknown) => {
+    const code = systemErrorCode(error)
+    if (code === null) throw error
+    return refuse(`${path} cannot be read (${code}); name another file.`)
+  })
   if (read === null) return refuse(`there is no file ${path}; write it, or name another.`)
   return 'problem' in read ? refuse(read.problem) : { path, place, text: read.text }
+}
+
+async function readBelow(root: string, prompt: string, path: string): ReturnType<typeof readPrompt> {
+  const obstacle = await findObstacle(root, dirname(prompt))
+  if (obstacle === null || obstacle.kind === 'missing') return await readPrompt(path, path)
+  return { problem: `${join(root, obstacle.path)} ${whatIsThere(obstacle)}; put a folder in its place.` }
 }
 
 function fieldsOf({ model, effort, enabled, description }: AgentTable): Partial<Agent> {

@@ -33,10 +33,15 @@ type Fields = { [Name in keyof typeof FIELDS]?: v.InferOutput<(typeof FIELDS)[Na
  */
 export function agentTables(file: TomlFile, of: AgentTable['of'], path: string): AgentTables {
   const remarks: string[] = []
-  const passOver = ({ message }: UserError) => void remarks.push(`${message} It is passed over.`)
+  const passOver = ({ message }: UserError) => {
+    if (remarks.length < MOST_REMARKS) remarks.push(`${message} It is passed over.`)
+    else if (remarks.length === MOST_REMARKS) remarks.push(`${file.name} has more such mistakes, which are not told.`)
+  }
   const byName = new Map<string, WrittenField[]>()
   for (const field of writtenAgents(file, of, passOver)) {
-    byName.set(field.table, [...(byName.get(field.table) ?? []), field])
+    const fields = byName.get(field.table)
+    if (fields === undefined) byName.set(field.table, [field])
+    else fields.push(field)
   }
   const tables = [...byName.values()].flatMap(fields => {
     try {
@@ -57,6 +62,9 @@ export function agentTables(file: TomlFile, of: AgentTable['of'], path: string):
 
 /** How many one file may have. */
 const MOST_AGENTS = 50
+
+/** How many mistakes of one file are told. */
+const MOST_REMARKS = 20
 
 function tableOf(written: readonly WrittenField[], of: AgentTable['of'], folder: string): AgentTable {
   const [{ table: name, place } = { table: '', place: '' }] = written

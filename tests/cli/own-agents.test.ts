@@ -16,6 +16,7 @@ import {
   workOf,
 } from '../support/build-scene.ts'
 import { codemachine } from '../support/codemachine.ts'
+import { timesSlower } from '../support/cpu-time.ts'
 import { says } from '../support/rounds.ts'
 import { eventsOf, openScene, type Scene } from '../support/scene.ts'
 import { test } from '../support/side-by-side.ts'
@@ -284,5 +285,36 @@ test("a project's agents that cannot be used, or have a name that is taken, are 
   expect(problems.exitCode).toBe(2)
   expect(problems.stderr).toContain(
     `.codemachine/agents/security-expert.md: "security-expert" is an agent of the person's (${config}:2), whose prompt counts; use another name.`,
+  )
+})
+
+test('what an agent writes into the project’s file and folder of agents takes no time, floods nothing, and breaks nothing', async () => {
+  await using scene = await openScene([[says('Fine.')]])
+  const keys = Array.from({ length: 40_000 }, (_, i) => `k${i} = 1`)
+  const tables = Array.from({ length: 1000 }, (_, i) => `[agents.A${i}]\nx = 1`)
+  await write(scene, {
+    project: {
+      'codemachine.toml': [
+        `[agents.deep]\nprompt = "${'a'.repeat(300)}/p.md"\n[agents.long]\nprompt = "${'a'.repeat(300)}.md"`,
+        `[agents.full]\n${keys.join('\n')}`,
+        ...tables,
+      ].join('\n'),
+      '.codemachine/agents/goal-worker.md': 'Works on other goals.\n',
+    },
+  })
+  const startedAt = performance.now()
+  const { stdout, stderr, exitCode } = await scene.run('agents', 'list')
+  expect(performance.now() - startedAt).toBeLessThan(10_000 * timesSlower())
+  expect([exitCode, stdout.match(/goal-worker|deep|long/g)]).toEqual([0, null])
+  const said = stderr.trimEnd().split('\n')
+  expect(said).toHaveLength(20 + 1 + 2)
+  expect(said[20]).toBe('codemachine: codemachine.toml has more such mistakes, which are not told.')
+  expect(said.slice(21).join('\n')).toMatch(
+    /^codemachine: codemachine\.toml:2: agents\.deep\.prompt: .+p\.md cannot be read \(ENAMETOOLONG\); name another file\. It is passed over\.\ncodemachine: codemachine\.toml:4: agents\.long\.prompt: .+ \(ENAMETOOLONG\); .+$/,
+  )
+  const { events } = await scene.run('--json', '--rounds', '1', 'a goal')
+  expect(eventsOf(events, 'warning').filter(({ message }) => message.endsWith('It is passed over.'))).toHaveLength(22)
+  expect((await scene.run('agents', 'validate')).stderr).toContain(
+    '.codemachine/agents/goal-worker.md: The agent "goal-worker" works on goals; it is given no tasks, and a project has no prompt of its own for it: ',
   )
 })
