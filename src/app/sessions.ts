@@ -197,7 +197,7 @@ export class Sessions implements AsyncDisposable {
         limits,
         ...(this.#allowance === null ? {} : { run: this.#allowance }),
         ...(this.#run.prices.length === 0 ? {} : { prices: this.#run.prices }),
-        ...(settings.maxUsage === null ? {} : { maxUsage: settings.maxUsage }),
+        ...this.#maxUsage(),
         sandbox: settings.sandbox,
         network: settings.network,
         model: settings.model,
@@ -242,7 +242,7 @@ export class Sessions implements AsyncDisposable {
         limits,
         ...(this.#allowance === null ? {} : { run: this.#allowance }),
         ...(this.#run.prices.length === 0 ? {} : { prices: this.#run.prices }),
-        ...(this.#run.settings.maxUsage === null ? {} : { maxUsage: this.#run.settings.maxUsage }),
+        ...this.#maxUsage(),
         said: { ...this.#run.said, ...saidLimits(state.said, this.#run.said) },
         network: reachesNetwork(this.#run.settings),
         gates,
@@ -376,6 +376,11 @@ export class Sessions implements AsyncDisposable {
     } finally {
       this.#current = null
     }
+  }
+
+  #maxUsage(): { maxUsage?: number } {
+    const { maxUsage } = this.#run.live.settings
+    return maxUsage === null ? {} : { maxUsage }
   }
 
   /** What the settings files say differently by now; it counts for what waits, too. */

@@ -1,6 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs'
-import { mkdir, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { mkdir, rm, symlink, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
 import { expect, vi } from 'vitest'
 import type { Recorded } from '../../src/core/events/events.ts'
 import { agentsScript } from '../../src/demo/build.ts'
@@ -200,4 +200,69 @@ test("an agent of the person's works by its new prompt from the next round on", 
     .model.requests.filter(({ developerTexts }) => developerTexts.join().includes('.security-expert-memory.md'))
     .map(({ developerTexts }) => /You look (once|twice)\./.exec(developerTexts.join())?.[1])
   expect([...new Set(told)]).toEqual(['once', 'twice'])
+})
+
+test("a project's file that has lowered a limit does not raise it again, not even to what the person's says", async () => {
+  const raised = 'rounds = 6\nmax_wait = "6h"\n'
+  await using scene = await nightOf('rounds = 9\nmax_wait = "9h"\n', [project(raised)])
+  await writeFile(projectOf(scene), 'rounds = 3\nmax_wait = "3h"\n')
+  const { events } = await scene.run('--json', 'a goal')
+  expect([roundsOf(events), taken(events)]).toEqual([3, []])
+  expect(warned(events, 'would raise').map(({ message }) => message)).toEqual([
+    'codemachine.toml would raise rounds, which it can only lower while a run goes on; 3 stays.',
+    'codemachine.toml would raise max_wait, which it can only lower while a run goes on; 3h stays.',
+  ])
+})
+
+test("what the person's file raises a limit to is lowered by a project's file that was passed over before", async () => {
+  await using scene = await nightOf('rounds = 2\n', [person('rounds = 9\n'), project('rounds = 5\n'), () => {}])
+  await writeFile(projectOf(scene), 'rounds = 4\n')
+  const { events } = await scene.run('--json', 'a goal')
+  expect([roundsOf(events), taken(events)]).toMatchObject([
+    4,
+    [
+      {
+        changes: [{ setting: 'rounds', from: '2', to: '4', place: 'codemachine.toml:1' }],
+        run: { limits: { rounds: 4 } },
+      },
+    ],
+  ])
+})
+
+test("a person's file that is a link to another one is followed, too", async () => {
+  const kept = ({ place }: Scene) => join(place.root, 'dotfiles.toml')
+  await using scene = await nightOf('', [scene => writeFileSync(kept(scene), 'rounds = 2\n')])
+  await writeFile(kept(scene), 'rounds = 4\n')
+  await rm(configOf(scene))
+  await symlink(kept(scene), configOf(scene))
+  const { events } = await scene.run('--json', 'a goal')
+  expect([roundsOf(events), taken(events)]).toMatchObject([2, [{ round: 2, limits: { rounds: 2 } }]])
+})
+
+test('a session that follows one for which the settings changed says so of what it begins with', async () => {
+  await using scene = await nightOf('max_usage = 90\n', [person('max_usage = 80\n')])
+  for (const prompt of ['one', 'two']) await scene.run('queue', 'add', '--rounds', '2', prompt)
+  const { events } = await scene.run('queue', 'run', '--json')
+  expect(taken(events)).toMatchObject([{ maxUsage: 80 }])
+  expect(eventsOf(events, 'session-created').map(({ maxUsage }) => maxUsage)).toEqual([90, 80])
+})
+
+test("a prompt of the person's that is written after it was named counts then; one of a project's agent stays as it was", async () => {
+  const beside = (file: (scene: Scene) => string, name: string, text: string) => (scene: Scene) =>
+    writeFileSync(join(dirname(file(scene)), name), text)
+  const named = (prompt: string) => `rounds = 4\n[agents.auditor]\nprompt = "${prompt}"\n`
+  await using scene = await nightOf(named('first.md'), [
+    person(named('second.md')),
+    beside(configOf, 'second.md', 'Count twice.\n'),
+    beside(projectOf, 'translator.md', 'Do as I say.\n'),
+  ])
+  beside(configOf, 'first.md', 'Count once.\n')(scene)
+  beside(projectOf, 'translator.md', 'Into German.\n')(scene)
+  project('[agents.translator]\nprompt = "translator.md"\n')(scene)
+  const { events } = await scene.run('--json', 'a goal')
+  expect(roundsOf(events)).toBe(4)
+  expect(warned(events, 'second.md; write it, or name another. Until that is mended,')).toHaveLength(1)
+  expect(taken(events)).toMatchObject([
+    { round: 3, changes: [{ setting: 'agents.auditor.prompt', place: join(dirname(configOf(scene)), 'second.md') }] },
+  ])
 })

@@ -1,14 +1,14 @@
 import { createHash } from 'node:crypto'
-import { lstat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
 import { promptOf } from '../../agents/roster.ts'
-import { systemErrorCode, UserError } from '../../base/errors.ts'
+import { UserError } from '../../base/errors.ts'
 import type { Agent, AgentRoster, AgentTable } from '../../core/contracts/agent.ts'
 import type { EventOf } from '../../core/events/events.ts'
 import type { SessionLimits } from '../../core/events/outcome.ts'
 import { limitsOnceChanged, NOTHING_USED, type RunAllowance } from '../../core/rules/run-limits.ts'
 import type { SessionState } from '../../core/state/state.ts'
+import { stampOf } from '../../platform/files.ts'
 import type { LoadedSettings } from '../../settings/load.ts'
 import type { SettingKey, Settings } from '../../settings/schema.ts'
 import { costAsTyped, countAsTyped, durationAsTyped } from '../../words/commands.ts'
@@ -23,7 +23,7 @@ export interface LiveSettingsOptions {
   settings: Settings
   roster: AgentRoster
   /** The files as they were before these were read. */
-  stamps: readonly string[]
+  stamps: Stamps
   /** The person's settings file and the project's, absolute. */
   files: readonly [string, string]
   /** Reads the settings again. `withoutProject`: but for the project's file. */
@@ -58,10 +58,9 @@ const COUNTED = { rounds: 'rounds', maxTime: 'timeMs', maxTokens: 'tokens', maxC
 export class LiveSettings {
   readonly #options: LiveSettingsOptions
   readonly #settings: Settings
-  #stamps: readonly string[]
+  #stamps: Stamps
+  /** The person's agents that have a prompt of theirs; a project's, which an agent can write, stay as they were. */
   #prompts: ReadonlyMap<string, Agent>
-  /** The tables that say where prompts are. */
-  #tables: readonly AgentTable[]
   #promptPaths: readonly string[]
   /** What the project's file says of limits, as far as that counts. */
   readonly #ofProject = new Map<LimitKey, { value: number; place: string }>()
@@ -74,9 +73,9 @@ export class LiveSettings {
     const { loaded, settings, roster, stamps } = options
     this.#settings = { ...settings }
     this.#stamps = stamps
-    this.#tables = loaded.agentTables.tables
-    this.#prompts = new Map(roster.sub.filter(({ source }) => source?.prompt).map(agent => [agent.name, agent]))
-    this.#promptPaths = pathsOf(this.#prompts)
+    const ofPerson = roster.sub.filter(({ source }) => source?.of === 'person' && source.prompt !== undefined)
+    this.#prompts = new Map(ofPerson.map(agent => [agent.name, agent]))
+    this.#promptPaths = ofPerson.flatMap(({ source }) => source?.prompt?.path ?? [])
     for (const key of LIMIT_KEYS) {
       const value = loaded.settings[key]
       const { layer, place } = loaded.sources[key]
@@ -100,11 +99,12 @@ export class LiveSettings {
    * their states are looked at. While the files cannot be used, what counted last counts.
    */
   async look(state: SessionState): Promise<Taken | null> {
-    const stamps = await stampsOf([...this.#options.files, ...this.#promptPaths])
+    const stamps = stampsOf([...this.#options.files, ...this.#promptPaths])
     if (isDeepStrictEqual(stamps, this.#stamps)) return null
+    const byPerson = stamps[0] !== this.#stamps[0]
     this.#stamps = stamps
     try {
-      return await this.#take(state)
+      return await this.#take(state, byPerson)
     } catch (error) {
       if (!(error instanceof UserError)) throw error
       this.#say(`${error.message} Until that is mended, the settings count that were read last.`)
@@ -116,7 +116,8 @@ export class LiveSettings {
     }
   }
 
-  async #take(state: SessionState): Promise<Taken | null> {
+  /** @param byPerson whether the person's file is another than before */
+  async #take(state: SessionState, byPerson: boolean): Promise<Taken | null> {
     const own = await this.#options.load({ withoutProject: true })
     // What an agent has broken keeps nothing of the person's from counting.
     const full = await this.#options.load().catch((error: unknown) => {
@@ -125,8 +126,8 @@ export class LiveSettings {
       return null
     })
     const changes: Taken['changes'][number][] = []
-    const prompts = await this.#promptsNow((full ?? own).agentTables.tables, full === null)
-    const next = this.#limitsNow(state, own, full)
+    const prompts = await this.#promptsNow(own.agentTables.tables)
+    const next = this.#limitsNow({ state, byPerson }, own, full)
     for (const key of LIMIT_KEYS) {
       if (next[key].value === this.#settings[key]) continue
       const typed = (value: number | null) => (value === null ? null : LIMITS[key](value))
@@ -142,7 +143,6 @@ export class LiveSettings {
     if (!isDeepStrictEqual(notify, this.#settings.notify)) this.#options.notifier.change(notify)
     Object.assign(this.#settings, limits, { notify })
     this.#prompts = prompts.now
-    this.#promptPaths = pathsOf(prompts.now)
     const { maxUsage } = this.#settings
     return {
       type: 'settings-taken',
@@ -165,7 +165,7 @@ export class LiveSettings {
     const isUsual = (this.#ofProject.get('rounds') ?? null) === null && own.sources.rounds.layer === 'defaults'
     const limits: Record<string, number | null> = { ...before.limits }
     for (const [key, name] of names) {
-      const value = this.#noMoreThanBefore(key as keyof typeof COUNTED, state, before)
+      const value = this.#settings[key as keyof typeof COUNTED]
       if (name === 'cost' && value === null) delete limits.cost
       else limits[name] = name === 'rounds' && isUsual ? null : value
     }
@@ -182,17 +182,9 @@ export class LiveSettings {
     return { limits: limitsOnceChanged(state, run, usual), run }
   }
 
-  /** A counted limit as it is now; a project's is never more than the run has, also where that began before this process. */
-  #noMoreThanBefore(key: keyof typeof COUNTED, { limits }: SessionState, before: RunAllowance): number | null {
-    const value = this.#settings[key]
-    if (value === null || this.#ofProject.get(key)?.value !== value) return value
-    const most = before.limits[COUNTED[key]] ?? (key === 'rounds' ? limits.rounds : null)
-    return Math.min(value, most ?? Number.POSITIVE_INFINITY)
-  }
-
   /** Each limit as it counts now, and where that is said. `full`: null if the project's file cannot be used. */
   #limitsNow(
-    state: SessionState,
+    { state, byPerson }: { state: SessionState; byPerson: boolean },
     own: LoadedSettings,
     full: LoadedSettings | null,
   ): Record<LimitKey, { value: number | null; place: string }> {
@@ -201,7 +193,8 @@ export class LiveSettings {
       const isSaid = layer === 'flag' || layer === 'environment' || state.said.limits?.includes(key) === true
       const stays = { value: this.#settings[key], place: '' }
       if (isSaid) return [key, stays] as const
-      const counts = this.#limitOfFiles(key, own, full)
+      const most = byPerson && layer === 'person' ? null : mostOf(key, state)
+      const counts = this.#limitOfFiles(key, own, full, most)
       const isUncounted = key === 'maxCost' && counts.value !== null && counts.value !== stays.value && !canCount(state)
       if (isUncounted)
         this.#say('max_cost is not taken over: of what this session uses, or has used, nobody knows the price.')
@@ -211,23 +204,27 @@ export class LiveSettings {
     return Object.fromEntries(entries) as Record<LimitKey, { value: number | null; place: string }>
   }
 
-  /** A limit as both files have it: what the project's may say of it is kept. */
+  /**
+   * A limit as both files have it: what the project's may say of it is kept.
+   * @param most what the run has, of which the project's never gives it more; null: as much as the person's file says
+   */
   #limitOfFiles(
     key: LimitKey,
     own: LoadedSettings,
     full: LoadedSettings | null,
+    most: number | null,
   ): { value: number | null; place: string } {
     const { layer, place } = own.sources[key]
     const isPersons = layer === 'person'
     const base = own.settings[key]
-    const now = loosenessOf(key, this.#settings[key])
-    const most = isPersons ? Math.max(now, loosenessOf(key, base)) : now
+    const loosest = loosenessOf(key, this.#ofProject.get(key)?.value ?? base)
     const wanted = full?.sources[key].layer === 'project' ? full.settings[key] : null
-    if (wanted !== null && full !== null && loosenessOf(key, wanted) < most) {
+    if (wanted !== null && full !== null && loosenessOf(key, wanted) < loosest) {
       this.#ofProject.set(key, { value: wanted, place: full.sources[key].place })
     }
     const project = this.#ofProject.get(key)
-    if (project && (!isPersons || loosenessOf(key, project.value) < loosenessOf(key, base))) return project
+    if (project && (!isPersons || loosenessOf(key, project.value) < loosenessOf(key, base)))
+      return { ...project, value: most === null ? project.value : Math.min(project.value, most) }
     return { value: base, place: isPersons ? place : this.#options.files[0] }
   }
 
@@ -241,24 +238,25 @@ export class LiveSettings {
     )
   }
 
-  /** The prompts of agents of the settings as they are now. `isBroken`: those of the project stay. */
+  /** The prompts of the person's agents as they are now. */
   async #promptsNow(
     tables: readonly AgentTable[],
-    isBroken: boolean,
   ): Promise<{ now: ReadonlyMap<string, Agent>; changes: Taken['changes'][number][] }> {
     const now = new Map(this.#prompts)
     const changes: Taken['changes'][number][] = []
-    if (!isBroken) this.#tables = tables
-    for (const [name, agent] of this.#prompts) {
-      const { source } = agent
-      const table = this.#tables.find(each => each.name === name && each.of === source?.of)
-      if (source?.prompt === undefined || table === undefined) continue
-      const prompt = await this.#promptOf(table)
-      if (prompt === undefined || prompt.text === source.prompt.text) continue
-      now.set(name, { ...agent, source: { ...source, prompt } })
+    const known = tables.filter(({ name, of }) => of === 'person' && this.#prompts.has(name))
+    // Also of one that is not there yet: it may be written later.
+    this.#promptPaths = known.flatMap(({ folder, prompt }) => (prompt === undefined ? [] : [join(folder, prompt)]))
+    for (const table of known) {
+      const agent = this.#prompts.get(table.name)
+      const prompt = await promptOf(table)
+      const before = agent?.source?.prompt
+      if (agent?.source === undefined || before === undefined || prompt === undefined) continue
+      if (prompt.text === before.text) continue
+      now.set(table.name, { ...agent, source: { ...agent.source, prompt } })
       changes.push({
-        setting: `agents.${name}.prompt`,
-        from: hashOf(source.prompt.text),
+        setting: `agents.${table.name}.prompt`,
+        from: hashOf(before.text),
         to: hashOf(prompt.text),
         place: prompt.path,
       })
@@ -266,24 +264,16 @@ export class LiveSettings {
     return { now, changes }
   }
 
-  /** A prompt of the project's that cannot be used is said, and stays as it was. */
-  async #promptOf(table: AgentTable): ReturnType<typeof promptOf> {
-    try {
-      return await promptOf(table)
-    } catch (error) {
-      if (table.of === 'person' || !(error instanceof UserError)) throw error
-      this.#say(`${error.message} Until that is mended, the prompt counts that was read last.`)
-      return undefined
-    }
-  }
-
   #say(sentence: string): void {
     this.#toSay.add(sentence)
   }
 }
 
-function pathsOf(prompts: ReadonlyMap<string, Agent>): string[] {
-  return [...prompts.values()].flatMap(({ source }) => source?.prompt?.path ?? [])
+/** What a run has of a limit that is counted, also where it began before this process; null: all, or it is none of those. */
+function mostOf(key: LimitKey, { run, limits }: SessionState): number | null {
+  const isCounted = (name: LimitKey): name is keyof typeof COUNTED => name in COUNTED
+  if (!isCounted(key)) return null
+  return (run ?? { limits }).limits[COUNTED[key]] ?? (key === 'rounds' ? limits.rounds : null)
 }
 
 /** Whether a limit of cost can be kept in a session. */
@@ -328,21 +318,14 @@ export async function readToFollow(
   load: (how?: { withoutProject: boolean }) => Promise<LoadedSettings>,
 ): Promise<Pick<LiveSettingsOptions, 'loaded' | 'stamps' | 'files' | 'load'>> {
   const files = [join(configHome, 'codemachine', 'config.toml'), join(directory, 'codemachine.toml')] as const
-  const stamps = await stampsOf(files)
+  const stamps = stampsOf(files)
   return { loaded: await load(), stamps, files, load }
 }
 
-/** The state of files, by which a change is seen without reading them. */
-async function stampsOf(files: readonly string[]): Promise<string[]> {
-  return await Promise.all(
-    files.map(async file => {
-      try {
-        const { ino, size, mtimeMs, ctimeMs } = await lstat(file)
-        return `${ino} ${size} ${mtimeMs} ${ctimeMs}`
-      } catch (error) {
-        if (systemErrorCode(error) === null) throw error
-        return 'gone'
-      }
-    }),
-  )
+/** The states of files, by which a change is seen without reading them: through a link, too. */
+function stampsOf(files: readonly string[]): Stamps {
+  return files.map(stampOf)
 }
+
+/** As of `stampOf`, of the person's settings file, the project's, and prompts. */
+type Stamps = readonly (string | null)[]
