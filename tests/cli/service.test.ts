@@ -3,7 +3,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { expect, test as plain } from 'vitest'
+import { expect } from 'vitest'
 import { runService } from '../../src/app/service/service.ts'
 import { UserError } from '../../src/base/errors.ts'
 import { hold, message, reply } from '../../src/demo/model/reply.ts'
@@ -100,7 +100,7 @@ function asTheManagerDoes(scene: Scene) {
   }
 }
 
-plain('a unit is what systemd reads, whatever stands in its paths', async () => {
+test('a unit is what systemd reads, whatever stands in its paths', async () => {
   const root = await mkdtemp(join(tmpdir(), 'service-'))
   try {
     const program = join(root, 'a b')
