@@ -1,5 +1,5 @@
 import { realpath } from 'node:fs/promises'
-import { UserError } from '../../base/errors.ts'
+import { systemErrorCode, UserError } from '../../base/errors.ts'
 import type { SessionState } from '../../core/state/state.ts'
 import { openQueue } from '../../records/queue.ts'
 import { allRecords, type Records, recordsOf } from '../../records/records.ts'
@@ -33,28 +33,40 @@ export interface DueTerms {
 
 /**
  * What is due in the directories of this person on this machine in which nobody works. What cannot be read is passed over.
- * @param isLookedAt whether this one is looked at for sessions that were left, too, which takes longer; its queue always is
+ * @param isLookedAt whether this one is looked at for sessions that were left, too, which takes longer; its queue always is. `left`
+ *   tells apart who was cut off there, null: nobody
  */
 export async function* dueNow(
   world: World,
   root: string,
   terms: DueTerms,
-  isLookedAt: (key: string, wasCutOff: boolean) => boolean,
+  isLookedAt: (key: string, left: string | null) => boolean,
 ): AsyncGenerator<Due> {
   for (const found of await allRecords(placesOf(world, root))) {
-    try {
-      const lock = await readRunLock(found.lock, world.platform)
-      if (lock.state !== 'free' && lock.state !== 'stale') continue
-      const { prompts } = await openQueue(found.queue).list()
-      if (!isLookedAt(found.key, lock.state === 'stale') && prompts.length === 0) continue
-      const directory = await directoryOfRecords(found, (await found.sessions()).slice(-NEWEST), world.platform)
-      if (directory === null || (await realpath(directory).catch(() => null)) !== directory) continue
-      const due = await dueIn(world, recordsOf({ root, templates: world.templates }, directory), terms)
-      if (due !== null) yield due
-    } catch (error) {
-      if (!(error instanceof UserError) && !(error instanceof Error && 'code' in error)) throw error
-    }
+    const due = await dueOf(world, { ...found, root }, terms, isLookedAt).catch(passOver)
+    if (due !== null) yield due
   }
+}
+
+function passOver(error: unknown): null {
+  if (error instanceof UserError || systemErrorCode(error) !== null) return null
+  throw error
+}
+
+async function dueOf(
+  world: World,
+  found: Omit<Records, 'directory'>,
+  terms: DueTerms,
+  isLookedAt: (key: string, left: string | null) => boolean,
+): Promise<Due | null> {
+  const lock = await readRunLock(found.lock, world.platform)
+  if (lock.state !== 'free' && lock.state !== 'stale') return null
+  const { prompts } = await openQueue(found.queue).list()
+  const left = lock.state === 'stale' ? lock.holder.nonce : null
+  if (!isLookedAt(found.key, left) && prompts.length === 0) return null
+  const directory = await directoryOfRecords(found, (await found.sessions()).slice(-NEWEST), world.platform)
+  if (directory === null || (await realpath(directory).catch(() => null)) !== directory) return null
+  return await dueIn(world, recordsOf({ root: found.root, templates: world.templates }, directory), terms)
 }
 
 const NEWEST = 5

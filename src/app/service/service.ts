@@ -87,64 +87,100 @@ interface Held {
  * aborted; its runners are ended then, and gone on with the next time. A `UserError` with exit code 6 if a service runs.
  */
 export async function runService(world: World, options: ServiceOptions): Promise<void> {
-  const { root, say, start, end } = options
-  const { clock, signal, platform, pid } = world
+  const { root } = options
+  const { clock, platform, pid } = world
   const now = new Date(clock.now())
   await using _ = await takeRunLock(serviceLock(root), { platform, pid, now, hint: ONE_IS_ENOUGH })
-  const kept = await keepSince(root, clock.now())
-  const terms = termsOf(kept, clock.now())
-  const running = new Map<string, StartedRunner & { ended: Promise<void> }>()
-  const held = new Map<string, Held>()
-  const seen = new Set<string>()
-  let changed = new AbortController()
-  const isHeld = ({ records: { key }, of }: Due) => {
-    const found = held.get(key)
-    return found?.of === of && (found.tries >= MOST_TRIES || clock.monotonic() < found.until)
+  await new Runners(world, options, await keepSince(root, clock.now())).run()
+}
+
+const ONE_IS_ENOUGH = 'One is enough for all directories: codemachine service status'
+
+/** The runners of the service, at most one for each directory. */
+class Runners {
+  readonly #world: World
+  readonly #options: ServiceOptions
+  readonly #kept: Kept
+  readonly #terms: DueTerms
+  /** All by the key of the records of their directory. */
+  readonly #running = new Map<string, StartedRunner & { ended: Promise<void> }>()
+  readonly #held = new Map<string, Held>()
+  /** Who was cut off there when it was looked at last; null: nobody. */
+  readonly #seen = new Map<string, string | null>()
+  #changed = new AbortController()
+
+  constructor(world: World, options: ServiceOptions, kept: Kept) {
+    this.#world = world
+    this.#options = options
+    this.#kept = kept
+    this.#terms = termsOf(kept, world.clock.now())
   }
-  const begin = async (due: Due) => {
+
+  /** Resolves once the world's signal is aborted, and they have ended. */
+  async run(): Promise<void> {
+    const { clock, signal } = this.#world
+    while (!signal.aborted) {
+      this.#changed = new AbortController()
+      await this.#look()
+      await clock.wait(LOOK_MS, AbortSignal.any([signal, this.#changed.signal]))
+    }
+    await this.#end()
+  }
+
+  async #look(): Promise<void> {
+    const isLookedAt = (key: string, left: string | null) => {
+      const isNew = this.#seen.get(key) !== left
+      this.#seen.set(key, left)
+      return isNew
+    }
+    for await (const due of dueNow(this.#world, this.#options.root, this.#terms, isLookedAt)) {
+      if (this.#world.signal.aborted) break
+      const { key } = due.records
+      if (this.#running.has(key)) continue
+      const held = this.#held.get(key)
+      const tries = held?.of === due.of ? held.tries : 0
+      if (tries >= MOST_TRIES) continue
+      const isToWait = tries > 0 && this.#world.clock.monotonic() < (held?.until ?? 0)
+      if (isToWait || this.#running.size >= MOST_RUNNERS) this.#seen.delete(key)
+      else await this.#begin(due, tries)
+    }
+  }
+
+  async #begin(due: Due, tries: number): Promise<void> {
+    const { say, start } = this.#options
     const { key, directory } = due.records
     say(`${directory}: ${due.what}`)
-    terms.stopped.delete(key)
-    const tries = held.get(key)?.of === due.of ? (held.get(key)?.tries ?? 0) : 0
-    const hold = () => held.set(key, { of: due.of, tries: tries + 1, until: clock.monotonic() + HELD_MS })
+    this.#terms.stopped.delete(key)
+    const hold = () => {
+      this.#held.set(key, { of: due.of, tries: tries + 1, until: this.#world.clock.monotonic() + HELD_MS })
+      this.#seen.delete(key)
+    }
     try {
       const runner = await start(due)
       const ended = runner.exited.then(exitCode => {
         say(`${directory}: ${exitCode === null ? 'was killed' : `ended with exit code ${exitCode}`}`)
-        running.delete(key)
+        this.#running.delete(key)
         // Looked at once more: it may have been cut off.
-        seen.delete(key)
+        this.#seen.delete(key)
         if (exitCode !== 0) hold()
-        changed.abort()
+        this.#changed.abort()
       })
-      running.set(key, { ...runner, ended })
+      this.#running.set(key, { ...runner, ended })
     } catch (error) {
       if (!(error instanceof UserError)) throw error
       hold()
       say(`${directory}: ${error.message}`)
     }
   }
-  while (!signal.aborted) {
-    changed = new AbortController()
-    const isLookedAt = (key: string, wasCutOff: boolean) => {
-      const isNew = !seen.has(key)
-      seen.add(key)
-      return isNew || wasCutOff
-    }
-    for await (const due of dueNow(world, root, terms, isLookedAt)) {
-      if (signal.aborted) break
-      if (running.has(due.records.key) || isHeld(due)) continue
-      if (running.size < MOST_RUNNERS) await begin(due)
-      else seen.delete(due.records.key)
-    }
-    await clock.wait(LOOK_MS, AbortSignal.any([signal, changed.signal]))
-  }
-  // Before they end: of what is ended with this process they must be told apart later.
-  await writeWholeFile(keptPath(root), `${JSON.stringify({ ...kept, stopped: [...running.keys()] })}\n`)
-  for (const runner of running.values()) end(runner)
-  const over = new AbortController()
-  const all = Promise.all([...running.values()].map(({ ended }) => ended)).then(() => over.abort())
-  await Promise.race([all, clock.wait(END_MS, over.signal)])
-}
 
-const ONE_IS_ENOUGH = 'One is enough for all directories: codemachine service status'
+  async #end(): Promise<void> {
+    const running = [...this.#running.values()]
+    // Before they end: of what is ended with this process they must be told apart later.
+    const stopped = [...this.#terms.stopped, ...this.#running.keys()]
+    await writeWholeFile(keptPath(this.#options.root), `${JSON.stringify({ ...this.#kept, stopped })}\n`)
+    for (const runner of running) this.#options.end(runner)
+    const over = new AbortController()
+    const all = Promise.all(running.map(({ ended }) => ended)).then(() => over.abort())
+    await Promise.race([all, this.#world.clock.wait(END_MS, over.signal)])
+  }
+}
