@@ -216,6 +216,8 @@ export interface LetGoOptions {
   withoutShell: string
   /** The file that stdout and stderr are from then on; absolute. */
   log: string
+  /** Of the process that continues this one: without a PATH into folders that agents can write. */
+  env: NodeJS.ProcessEnv
   clock: Clock
 }
 
@@ -225,10 +227,11 @@ export interface LetGoOptions {
  * another process once the shell has the terminal. Where there is no job control (`suspendSelf`) it goes on all the same, and
  * the terminal stays as it is until somebody closes it.
  */
-export async function letGoOfTerminal({ self, lines, withoutShell, log, clock }: LetGoOptions): Promise<void> {
+export async function letGoOfTerminal(options: LetGoOptions): Promise<void> {
+  const { self, lines, withoutShell, log } = options
   self.stdin.destroy()
   writeSync(1, lines)
-  if (!(await stoppedAndContinued(self, clock))) writeSync(1, withoutShell)
+  if (!(await stoppedAndContinued(options))) writeSync(1, withoutShell)
   for (const [fd, path, flags] of [
     [0, devNull, 'r'],
     [1, log, 'a'],
@@ -240,11 +243,11 @@ export async function letGoOfTerminal({ self, lines, withoutShell, log, clock }:
   }
 }
 
-async function stoppedAndContinued(self: LetGoOptions['self'], clock: Clock): Promise<boolean> {
+async function stoppedAndContinued({ self, env, clock }: LetGoOptions): Promise<boolean> {
   const { platform } = self
   if (platform === 'win32') return false
   const args = ['-c', CONTINUE_WHEN_STOPPED, 'sh', String(self.pid)]
-  const waker = spawn('/bin/sh', args, { detached: true, stdio: 'ignore' })
+  const waker = spawn('/bin/sh', args, { detached: true, stdio: 'ignore', env })
   const { promise, resolve } = Promise.withResolvers<boolean>()
   waker.once('spawn', () => resolve(true))
   waker.once('error', () => resolve(false))

@@ -20,10 +20,10 @@ export interface ScreenProcess {
   endNow(): void
   /**
    * Gives the terminal back to the shell, below `lines`, and goes on without it; what the process writes from then on goes
-   * to the file `log`. Where no shell waits that could take it, `withoutShell` is said. To be called once, when nothing draws
+   * to the file `log`, and what it starts for that has the environment `env`. Where no shell waits that could take it, `withoutShell` is said. To be called once, when nothing draws
    * on the terminal any more.
    */
-  letGo(farewell: { lines: string; withoutShell: string; log: string }): Promise<void>
+  letGo(farewell: { lines: string; withoutShell: string; log: string; env: NodeJS.ProcessEnv }): Promise<void>
 }
 
 /** How this process was started, and how it is started once more. */

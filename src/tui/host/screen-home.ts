@@ -10,6 +10,8 @@ import { Interrupted, unreachable } from '../../base/errors.ts'
 import type { AgentTables } from '../../core/contracts/agent.ts'
 import type { Reply } from '../../core/contracts/reply.ts'
 import type { EndedBy } from '../../core/events/outcome.ts'
+import { writableByAgents } from '../../platform/files.ts'
+import { withSearchPathOutside } from '../../platform/run-process.ts'
 import { openRecords, type Records } from '../../records/records.ts'
 import { readRunner } from '../../records/run-lock.ts'
 import type { LoadedSettings } from '../../settings/load.ts'
@@ -146,7 +148,7 @@ export class ScreenHome implements AsyncDisposable {
 
   /** `/detach`: the run goes on without the screen and the terminal. */
   async #letGo(): Promise<void> {
-    const { host, platform } = this.#context
+    const { host, platform, env } = this.#context
     const { screen } = this.person
     const { state } = screen.model.pane
     if (this.#log !== null || this.#reachable === null || state === null || state.ended !== null)
@@ -160,6 +162,7 @@ export class ScreenHome implements AsyncDisposable {
       lines: linesForLetGo(state.id, this.#log.path),
       withoutShell: WITHOUT_SHELL,
       log: this.#log.path,
+      env: withSearchPathOutside(env, writableByAgents(this.records.directory, env, [])),
     })
   }
 

@@ -1,5 +1,5 @@
-import { readFileSync, writeFileSync } from 'node:fs'
-import { mkdir } from 'node:fs/promises'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect } from 'vitest'
 import { type Emulator, startInEmulator } from '../../support/emulator.ts'
@@ -18,6 +18,16 @@ async function detached(scene: Scene): Promise<string> {
 
 const attach = (scene: Scene, ...args: string[]) =>
   startInEmulator(scene.place, ['attach', ...args], { columns: 100, rows: 30 })
+
+/** Programs of these names where agents can write, which say in `trace` that somebody ran them. */
+async function plantPrograms({ place }: Scene, names: readonly string[]): Promise<{ folder: string; trace: string }> {
+  const folder = join(place.directory, 'node_modules', '.bin')
+  const trace = join(place.root, 'trace')
+  await mkdir(folder, { recursive: true })
+  const text = `#!/bin/sh\necho "$0" >> '${trace}'\n`
+  for (const name of names) await writeFile(join(folder, name), text, { mode: 0o755 })
+  return { folder, trace }
+}
 
 async function leave(terminal: Emulator): Promise<void> {
   terminal.press('ctrl+c')
@@ -134,7 +144,9 @@ test('what cannot be attached to is refused in a sentence: nothing, what has end
 test('/detach gives the terminal back to the shell in the middle of a round, which goes on', async () => {
   const gate = Promise.withResolvers<void>()
   await using scene = await openScene([[held(gate.promise), ...round('echo one > one.txt')], round(claimDone)])
-  await using terminal = startInEmulator(scene.place, ['build X'], { columns: 100, rows: 24 })
+  const planted = await plantPrograms(scene, ['sed', 'cut', 'ps', 'sleep'])
+  const env = { PATH: `${planted.folder}:${process.env.PATH}` }
+  await using terminal = startInEmulator(scene.place, ['build X'], { columns: 100, rows: 24, env })
   await terminal.until('Working.')
   terminal.type('/detach\r')
   await terminal.stopped()
@@ -143,6 +155,8 @@ test('/detach gives the terminal back to the shell in the middle of a round, whi
   )
   expect(await terminal.stty()).toBe(terminal.sttyAtStart())
   const [id = ''] = /\d{8}_1(?= goes on)/.exec(terminal.all().join('\n')) ?? []
+  // Nothing was run that an agent could have put there.
+  expect(existsSync(planted.trace)).toBe(false)
   terminal.hangUp()
   await using again = attach(scene)
   await again.until('Working.')
