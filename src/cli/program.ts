@@ -95,6 +95,7 @@ export function buildProgram(
   withAgentFlags(program)
   program.action(async (words: string[], flags: RunFlags & AgentFlags) => {
     if (flags.agent !== undefined) {
+      if (flags.detach) throw new UserError('--agent waits for its answer; leave --detach out.')
       const { agent } = await import('./commands/agent.ts')
       const { agent: name, stream = false, path: paths = [] } = flags
       return ended(

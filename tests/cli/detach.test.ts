@@ -1,14 +1,20 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { PassThrough } from 'node:stream'
 import { expect } from 'vitest'
+import { detach } from '../../src/cli/commands/runner/detach.ts'
+import { openChangeScene, PROJECT, THREE_TASKS } from '../support/change-scene.ts'
+import { cliContext } from '../support/cli-context.ts'
 import { startCodemachine } from '../support/codemachine.ts'
 import { startInEmulator } from '../support/emulator.ts'
 import { killIfAlive } from '../support/kill-if-alive.ts'
+import { makePlace } from '../support/place.ts'
 import { claimDone, held, round } from '../support/rounds.ts'
 import { eventsOf, openScene, type Scene } from '../support/scene.ts'
 import { test } from '../support/side-by-side.ts'
 import { untilInFolder } from '../support/until-in-folder.ts'
+import { VirtualClock } from '../support/virtual-clock.ts'
 
 /** What `--detach --json` says. */
 interface Begun {
@@ -139,6 +145,43 @@ test('a goal from standard input is handed on whole', async () => {
   const { stdout } = await startCodemachine(scene.place, ['--detach', '--json', '-'], { input: goal }).ended
   const [created] = eventsOf(await ended(scene, JSON.parse(stdout).session), 'session-created')
   expect(created?.goal).toBe(goal)
+})
+
+test('the plan of a detached change waits for a person, who accepts it from another terminal', async () => {
+  await using scene = await openChangeScene(THREE_TASKS, { files: PROJECT })
+  const { stdout } = await scene.run('change', '--detach', '--json', 'Limit the rate.')
+  const { session }: Begun = JSON.parse(stdout)
+  await using following = scene.start('logs', '-f', '--json', session)
+  await following.event('decision-asked')
+  expect(await scene.run('decide', 'accept')).toMatchObject({ exitCode: 0, stderr: '' })
+  const { events } = await following.ended
+  expect(eventsOf(events, 'decision-made')).toMatchObject([{ choice: 'accept', by: 'person' }])
+  expect(eventsOf(events, 'session-ended')).toMatchObject([{ outcome: { kind: 'done' } }])
+})
+
+test('a start that takes longer than its bound goes on, and --json says so as JSON', async () => {
+  await using place = await makePlace('')
+  const stdout = new PassThrough({ encoding: 'utf8' })
+  const clock = new VirtualClock(Date.now())
+  const command = [process.execPath, '-e', 'setInterval(() => {}, 1000)']
+  const context = cliContext(place, { stdout, clock, own: { command, args: [], detached: null } })
+  expect(await detach(context, { detach: true, json: true })).toBe(0)
+  const { pid, log, ...begun } = JSON.parse(String(stdout.read()))
+  try {
+    expect(begun).toEqual({ session: null, directory: place.directory })
+    expect(statSync(log).mode & 0o777).toBe(0o600)
+    expect(isAlive(pid)).toBe(true)
+  } finally {
+    await killIfAlive(pid)
+  }
+})
+
+test('an agent that is asked for its answer is not detached', async () => {
+  await using scene = await openScene([])
+  expect(await scene.run('--agent', 'backend-dev', '--detach', 'say hello')).toMatchObject({
+    exitCode: 2,
+    stderr: 'codemachine: --agent waits for its answer; leave --detach out.\n',
+  })
 })
 
 test('what only prints is not detached', async () => {

@@ -3,7 +3,7 @@ import { readdir, readFile, rename, rm, stat } from 'node:fs/promises'
 import { join, relative } from 'node:path'
 import { kill } from 'node:process'
 import { placesOf } from '../../../app/world.ts'
-import { Interrupted, UserError } from '../../../base/errors.ts'
+import { Interrupted, systemErrorCode, UserError } from '../../../base/errors.ts'
 import { startDetached } from '../../../platform/detached.ts'
 import { openRecords, type Records, recordsAround } from '../../../records/records.ts'
 import type { BegunDetached, CliContext } from '../../../tui/cli-context.ts'
@@ -40,7 +40,7 @@ export async function detach(context: CliContext, flags: DetachFlags, name: stri
     case 'told': {
       const said = await readFile(start.message.log)
       stderr.write(said.subarray(0, start.message.said))
-      stdout.write(flags.json ? `${JSON.stringify(asJson(start.message, pid))}\n` : asText(context, start.message, pid))
+      stdout.write(wordsFor(context, flags, start.message, pid))
       return 0
     }
     case 'ended':
@@ -53,13 +53,11 @@ export async function detach(context: CliContext, flags: DetachFlags, name: stri
       throw new UserError(`A process of its own could not be started: ${start.problem}`)
     case 'slow':
       if (!signal.aborted) {
-        stdout.write(
-          `It has not begun yet, and goes on without this terminal (pid ${pid}). Until then it writes to ${log}\n`,
-        )
+        stdout.write(wordsFor(context, flags, { session: null, directory: records.directory, log }, pid))
         return 0
       }
       // Who presses Ctrl+C has thought better of it; a terminal that is closed is what it is to outlive.
-      if (signal.reason === 'SIGINT' && pid !== null) kill(pid, 'SIGTERM')
+      if (signal.reason === 'SIGINT' && pid !== null) endIfAlive(pid)
       throw new Interrupted(signal.reason)
   }
 }
@@ -81,11 +79,24 @@ export async function startRunner(
   return { log, ...(await startDetached<BegunDetached>(runner, START_MS, signal)) }
 }
 
-function asJson({ session, directory, log }: BegunDetached, pid: number | null): object {
-  return { session, directory, pid, log }
+function endIfAlive(pid: number): void {
+  try {
+    kill(pid, 'SIGTERM')
+  } catch (error) {
+    if (systemErrorCode(error) !== 'ESRCH') throw error
+  }
 }
 
-function asText({ cwd }: CliContext, { session, directory, log }: BegunDetached, pid: number | null): string {
+/** @param begun `session`: null where none has begun yet */
+function wordsFor(
+  { cwd }: CliContext,
+  { json }: DetachFlags,
+  { session, directory, log }: Pick<BegunDetached, 'directory' | 'log'> & { session: string | null },
+  pid: number | null,
+): string {
+  if (json) return `${JSON.stringify({ session, directory, pid, log })}\n`
+  if (session === null)
+    return `It has not begun yet, and goes on without this terminal (pid ${pid}). Until then it writes to ${log}\n`
   const place = here(relative(cwd, directory) || null)
   return `${session} goes on without this terminal (pid ${pid}).
   its log    ${log}
