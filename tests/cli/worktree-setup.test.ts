@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import {
   existsSync,
   lstatSync,
@@ -8,6 +9,7 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs'
+import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import { expect } from 'vitest'
 import { codemachine, startCodemachine } from '../support/codemachine.ts'
@@ -49,6 +51,25 @@ test('a new worktree is set up once, in the sandbox, before its first session', 
   git(place, 'commit', '-qm', 'Set up')
   await scene.run('--worktree', 'net', '--network', '--rounds', '1', 'look at it')
   expect(readFileSync(join(topOf(place, 'net'), 'deps/ready'), 'utf8')).not.toContain('CODEX_SANDBOX_NETWORK_DISABLED')
+})
+
+test('setting up reaches the network only where the session may', async () => {
+  await using scene = await openScene([round(claimDone), round(claimDone)])
+  const { place } = scene
+  ignoreSome(place)
+  const server = createServer(socket => socket.end('reached')).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  const ask = `mkdir -p deps; (head -c 7 < /dev/tcp/127.0.0.1/${port}) > deps/said 2>&1; true`
+  const start = (name: string, ...more: string[]) =>
+    codemachine(place, ['--worktree', name, ...more, '--rounds', '1', 'look at it'], {
+      env: { ...place.env, CODEMACHINE_WORKTREE_SETUP: ask },
+    })
+  await start('without')
+  expect(readFileSync(join(topOf(place, 'without'), 'deps/said'), 'utf8')).not.toContain('reached')
+  await start('with', '--network')
+  expect(readFileSync(join(topOf(place, 'with'), 'deps/said'), 'utf8')).toBe('reached')
+  server.close()
 })
 
 test('where setting up fails no session begins, the log is named, and the next start sets up again', async () => {
