@@ -4,9 +4,10 @@ import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
 import { expect } from 'vitest'
 import { detach } from '../../src/cli/commands/runner/detach.ts'
+import { isAlive } from '../../src/platform/processes.ts'
 import { openChangeScene, PROJECT, THREE_TASKS } from '../support/change-scene.ts'
 import { cliContext } from '../support/cli-context.ts'
-import { startCodemachine } from '../support/codemachine.ts'
+import { BIN, startCodemachine } from '../support/codemachine.ts'
 import { startInEmulator } from '../support/emulator.ts'
 import { killIfAlive } from '../support/kill-if-alive.ts'
 import { makePlace } from '../support/place.ts'
@@ -32,14 +33,6 @@ async function ended(scene: Scene, session: string) {
 
 function logsIn(scene: Scene): string[] {
   return readdirSync(scene.records()).filter(name => name.includes('.log'))
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    return process.kill(pid, 0)
-  } catch {
-    return false
-  }
 }
 
 test('--detach says the session, the log and how to attach, and ends; the run goes on, and its output is in run.log', async () => {
@@ -73,7 +66,7 @@ test('a detached run outlives its terminal, which is closed while it begins or a
   const pid = Number(/pid (\d+)/.exec(terminal.all().join(''))?.[1])
   terminal.hangUp()
   await terminal.ended
-  expect(isAlive(pid)).toBe(true)
+  expect(await isAlive(pid, process.platform)).toBe(true)
   gate.resolve()
   const id = /(\d{8}_1) goes on/.exec(terminal.all().join(''))?.[1] ?? ''
   expect(eventsOf(await ended(scene, id), 'session-ended')).toMatchObject([{ outcome: { kind: 'done' } }])
@@ -170,7 +163,7 @@ test('a start that takes longer than its bound goes on, and --json says so as JS
   try {
     expect(begun).toEqual({ session: null, directory: place.directory })
     expect(statSync(log).mode & 0o777).toBe(0o600)
-    expect(isAlive(pid)).toBe(true)
+    expect(await isAlive(pid, process.platform)).toBe(true)
   } finally {
     await killIfAlive(pid)
   }
@@ -182,6 +175,15 @@ test('an agent that is asked for its answer is not detached', async () => {
     exitCode: 2,
     stderr: 'codemachine: --agent waits for its answer; leave --detach out.\n',
   })
+})
+
+test('what an agent detaches without a sandbox ends with its round, as all that it starts', async () => {
+  const nested = `mkdir ../other; '${process.execPath}' '${BIN}' --detach --json -C ../other 'build Y' > begun.json`
+  await using scene = await openScene([round(nested), [held(new Promise<never>(() => {}))]])
+  const { events } = await scene.run('--yolo', '--rounds', '1', '--json', 'build X')
+  const { pid }: Begun = JSON.parse(readFileSync(join(scene.place.directory, 'begun.json'), 'utf8'))
+  expect(await isAlive(pid, process.platform)).toBe(false)
+  expect(eventsOf(events, 'round-ended')).toMatchObject([{ outcome: { class: 'worked' } }])
 })
 
 test('what only prints is not detached', async () => {
