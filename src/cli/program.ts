@@ -43,6 +43,7 @@ Examples:
   codemachine team "a service that says hello" a new project: a planner, a worker, a reviewer; secret set for its keys
   codemachine steer "leave the API as it is"   tell the running agent something
   codemachine status                           what it is doing; codemachine logs -f follows it
+  codemachine --detach "…"                     free this terminal at once; codemachine attach shows it
   codemachine stop                             end after this round; codemachine resume goes on from there
   codemachine replan "do the docs first"       have the plan changed; codemachine unpause goes on
   codemachine decide accept                    answer what it asks you to decide; alone: what that is
