@@ -240,6 +240,7 @@ export class SessionRunner {
         continue
       }
       await this.#options.takeSettings(this.#log)
+      this.#tellRemarks()
       if (await this.#ahead.waitForUsage()) continue
       // From here until the round has started nothing is awaited: what a person says or asks now is not passed over.
       const { state } = this.#log

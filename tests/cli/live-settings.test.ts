@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from 'node:fs'
+import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { mkdir, rm, symlink, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { expect, vi } from 'vitest'
@@ -133,6 +133,9 @@ test('settings that are broken for a while are said once, and what was read last
   const { exitCode, events } = await scene.run('--json', 'a goal')
   expect([exitCode, roundsOf(events)]).toEqual([3, 4])
   expect(warned(events, 'Until that is mended, the settings count that were read last.')).toHaveLength(1)
+  // Before the round that goes on without them.
+  const told = events.findIndex(event => warned([event], 'Until that is mended').length > 0)
+  expect(eventsOf(events.slice(0, told), 'round-started')).toHaveLength(1)
   // Of the project's file alone, which keeps nothing of the person's from counting.
   expect(warned(events, 'Until that is mended, what was read last counts of that file.')).toHaveLength(2)
   expect(taken(events)).toMatchObject([{ round: 4, changes: [{ setting: 'rounds', from: '5', to: '4' }] }])
@@ -264,5 +267,39 @@ test("a prompt of the person's that is written after it was named counts then; o
   expect(warned(events, 'second.md; write it, or name another. Until that is mended,')).toHaveLength(1)
   expect(taken(events)).toMatchObject([
     { round: 3, changes: [{ setting: 'agents.auditor.prompt', place: join(dirname(configOf(scene)), 'second.md') }] },
+  ])
+})
+
+test("a person's file that goes takes its limits along, and each session has its usual rounds again", async () => {
+  await using scene = await nightOf('rounds = 3\nmax_tokens = "900M"\n', [
+    scene => rmSync(configOf(scene)),
+    () => {},
+    () => {},
+    project('rounds = 5\n'),
+  ])
+  const { events } = await scene.run('--json', 'a goal')
+  expect(roundsOf(events)).toBe(5)
+  expect(taken(events)).toMatchObject([
+    {
+      changes: [
+        { setting: 'rounds', from: '3', to: null, place: configOf(scene) },
+        { setting: 'max_tokens', from: '900M', to: null },
+      ],
+      limits: { rounds: 10, tokens: null },
+    },
+    { changes: [{ setting: 'rounds', from: null, to: '5' }], limits: { rounds: 5 } },
+  ])
+})
+
+test('as many rounds as the default has count from when they are named, where another limit had lifted that', async () => {
+  const tokens = 'max_tokens = "900M"\n'
+  await using scene = await nightOf(tokens, [person(`${tokens}rounds = 10\n`), person(`${tokens}rounds = 2\n`)])
+  const { events } = await scene.run('--json', 'a goal')
+  expect([roundsOf(events), taken(events)]).toMatchObject([
+    2,
+    [
+      { changes: [{ setting: 'rounds', from: null, to: '10' }], limits: { rounds: 10 } },
+      { changes: [{ setting: 'rounds', from: '10', to: '2' }], limits: { rounds: 2 } },
+    ],
   ])
 })

@@ -62,6 +62,8 @@ export class LiveSettings {
   /** The person's agents that have a prompt of theirs; a project's, which an agent can write, stay as they were. */
   #prompts: ReadonlyMap<string, Agent>
   #promptPaths: readonly string[]
+  /** Whether nothing says how many rounds there are: then the default is that of each session, where no other limit is set. */
+  #hasUsualRounds: boolean
   /** What the project's file says of limits, as far as that counts. */
   readonly #ofProject = new Map<LimitKey, { value: number; place: string }>()
   /** What was said of the files when they were read last; said again only once it is something else. */
@@ -73,6 +75,7 @@ export class LiveSettings {
     const { loaded, settings, roster, stamps } = options
     this.#settings = { ...settings }
     this.#stamps = stamps
+    this.#hasUsualRounds = loaded.sources.rounds.layer === 'defaults'
     const ofPerson = roster.sub.filter(({ source }) => source?.of === 'person' && source.prompt !== undefined)
     this.#prompts = new Map(ofPerson.map(agent => [agent.name, agent]))
     this.#promptPaths = ofPerson.flatMap(({ source }) => source?.prompt?.path ?? [])
@@ -128,20 +131,26 @@ export class LiveSettings {
     const changes: Taken['changes'][number][] = []
     const prompts = await this.#promptsNow(own.agentTables.tables)
     const next = this.#limitsNow({ state, byPerson }, own, full)
-    for (const key of LIMIT_KEYS) {
-      if (next[key].value === this.#settings[key]) continue
-      const typed = (value: number | null) => (value === null ? null : LIMITS[key](value))
-      const to = typed(next[key].value)
-      changes.push({ setting: snake(key), from: typed(this.#settings[key]), to, place: next[key].place })
+    const hasUsual = own.sources.rounds.layer === 'defaults' && !this.#ofProject.has('rounds')
+    // Ten rounds by default are others than ten that somebody has named.
+    const isNamed = hasUsual !== this.#hasUsualRounds
+    const changed = LIMIT_KEYS.filter(
+      key => next[key].value !== this.#settings[key] || (key === 'rounds' && isNamed && next[key].place !== ''),
+    )
+    for (const key of changed) {
+      const typed = (value: number | null, usual: boolean) =>
+        value === null || (usual && key === 'rounds') ? null : LIMITS[key](value)
+      const [from, to] = [typed(this.#settings[key], this.#hasUsualRounds), typed(next[key].value, hasUsual)]
+      changes.push({ setting: snake(key), from, to, place: next[key].place })
     }
     changes.push(...changesOfNotify(this.#settings.notify, own, this.#options.files[0]), ...prompts.changes)
     if (changes.length === 0) return null
 
-    const changed = LIMIT_KEYS.filter(key => next[key].value !== this.#settings[key])
     const limits = Object.fromEntries(LIMIT_KEYS.map(key => [key, next[key].value]))
     const { notify } = own.settings
     if (!isDeepStrictEqual(notify, this.#settings.notify)) this.#options.notifier.change(notify)
     Object.assign(this.#settings, limits, { notify })
+    this.#hasUsualRounds = hasUsual
     this.#prompts = prompts.now
     const { maxUsage } = this.#settings
     return {
@@ -162,7 +171,7 @@ export class LiveSettings {
     const names = Object.entries(COUNTED).filter(([key]) => changed.includes(key as LimitKey))
     if (names.length === 0) return { limits: state.limits, ...(state.run === null ? {} : { run: state.run }) }
     const before = state.run ?? { limits: state.limits, used: NOTHING_USED }
-    const isUsual = (this.#ofProject.get('rounds') ?? null) === null && own.sources.rounds.layer === 'defaults'
+    const isUsual = this.#hasUsualRounds
     const limits: Record<string, number | null> = { ...before.limits }
     for (const [key, name] of names) {
       const value = this.#settings[key as keyof typeof COUNTED]
@@ -178,7 +187,8 @@ export class LiveSettings {
       limits: limits as unknown as SessionLimits,
       ...(isUsual && !isFreed ? { keepsUsual: true } : {}),
     }
-    const usual = state.limits.rounds ?? state.kind?.defaultRounds({}) ?? own.settings.rounds
+    const hasUsual = before.limits.rounds === null ? state.limits.rounds : null
+    const usual = hasUsual ?? state.kind?.defaultRounds({}) ?? own.settings.rounds
     return { limits: limitsOnceChanged(state, run, usual), run }
   }
 
