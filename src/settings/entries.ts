@@ -28,7 +28,7 @@ interface TomlValue {
 function valuesOf(file: TomlFile): TomlValue[] {
   return topLevel(file).flatMap(node => {
     if (belongsToGates(node) || keyPath(node)[0] === PROVIDERS || keyPath(node)[0] === PRICES) return []
-    if (node.type === 'TOMLTable' && node.kind !== 'array' && isAgent(keyPath(node))) return []
+    if (node.type === 'TOMLTable' && isAgent(keyPath(node))) return []
     if (node.type === 'TOMLKeyValue') return valuesOfKey(node, [])
     const path = keyPath(node)
     if (node.kind === 'array' || !isTable(path)) return [{ path, line: node.loc.start.line, value: null }]
@@ -70,7 +70,7 @@ function refuseUnknown(path: readonly string[], place: string): never {
     near === null
       ? `the known ones are ${known.join(', ')}, ${GATES}, ${PROVIDERS}, ${PRICES}.`
       : `did you mean "${near}"?`
-  throw new UserError(`${place}: unknown key "${name}"; ${mend}`)
+  throw new UserError(`${place}: unknown key "${shortened(name)}"; ${mend}`)
 }
 
 /** The kind of place that a setting comes from; later ones win. */
@@ -191,7 +191,7 @@ function gateOf(text: string, line: number, body: readonly AST.TOMLKeyValue[]): 
 }
 
 function refuseShape(place: string, path: readonly string[]): never {
-  const what = path.length === 1 ? `${GATES} is a list of tables` : `${path.join('.')} is in no gate`
+  const what = path.length === 1 ? `${GATES} is a list of tables` : `${shortened(path.join('.'))} is in no gate`
   throw new UserError(`${place}: ${what}; ${HOW_TO_BEGIN}`)
 }
 

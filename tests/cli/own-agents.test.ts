@@ -219,6 +219,20 @@ describe('a mistake in the agents of the person is one sentence with its place, 
     expect((await scene.run('agents', 'validate')).exitCode).toBe(2)
   })
 
+  test('a list of tables, and a key that is very long', async () => {
+    await using scene = await openScene([])
+    const { config } = await write(scene, {})
+    await mkdir(dirname(config), { recursive: true })
+    for (const [text, problem] of [
+      ['[[agents.auditor]]\nprompt = "a.md"\n', 'agents has a table for each; begin one with a line [agents.NAME], '],
+      [`a${'.a'.repeat(5000)} = 1\n`, `unknown key "${'a.'.repeat(29)}a…"; the known ones are `],
+    ]) {
+      await writeFile(config, text ?? '')
+      const { exitCode, stderr } = await scene.run('--json', 'a goal')
+      expect([exitCode, stderr]).toEqual([2, expect.stringContaining(`${config}:1: ${problem}`)])
+    }
+  })
+
   test('names', async () => {
     await using scene = await openScene([])
     const { config } = await write(scene, { person: { 'a.md': 'x' } })
