@@ -303,3 +303,33 @@ test('as many rounds as the default has count from when they are named, where an
     ],
   ])
 })
+
+test("a project's file that was changed before a session goes on gives it no more than it had, however it changes then", async () => {
+  const opened: { scene: Scene | null } = { scene: null }
+  const changing = (text: string): ScriptStep => {
+    return () => {
+      if (opened.scene !== null) project(text)(opened.scene)
+      return reply(shell('date +%N > now'))
+    }
+  }
+  const killed = [changing('rounds = 8\n'), held(new Promise(() => {})), ...round('true')]
+  const script = [
+    round('echo a > a'),
+    killed,
+    [changing('rounds = 7\n'), says('On.')],
+    round('echo c > c'),
+    round('true'),
+  ]
+  opened.scene = await openScene(script)
+  await using scene = opened.scene
+  await writeFile(projectOf(scene), 'rounds = 3\n')
+  {
+    await using running = scene.start('--json', 'a goal')
+    await running.event('item-completed', ({ item }) => item.kind === 'agent-message' && item.text === 'Working.')
+  }
+  const { events } = await scene.run('resume', '--json')
+  expect([roundsOf(events), taken(events)]).toMatchObject([
+    2,
+    [{ changes: [{ setting: 'rounds', from: '8', to: '3' }], limits: { rounds: 3 } }],
+  ])
+})
