@@ -149,7 +149,7 @@ function findAgent(named: string, { id, runner }: RunningSession): AgentWorking 
   const last = ended.findLast(instance => instance === named || agentOf(instance) === named)
   if (last !== undefined) return refused('agent-ended', `${last} has ended already; ${who}.`)
   if (atWork.length === 0)
-    return refused('unknown-agent', `No agent is at work for that of the round in ${id} just now.`)
+    return refused('unknown-agent', `No agent but that of the round is at work in ${id} just now.`)
   const known = atWork.flatMap(each => [shortName(each, atWork), each.instance])
   const nearest = nearestName(named, known)
   const instead = nearest === null ? who : `did you mean "${nearest}"? At work: ${listed(atWork)}`

@@ -124,7 +124,7 @@ test('where no agent works for another, or nothing runs, a person is told so, an
     expect(await scene.run(...command)).toMatchObject({
       exitCode: 2,
       stderr: expect.stringMatching(
-        /^codemachine: No agent is at work for that of the round in \d{8}_1 just now\.\n {2}What it is doing: codemachine status\n$/,
+        /^codemachine: No agent but that of the round is at work in \d{8}_1 just now\.\n {2}What it is doing: codemachine status\n$/,
       ),
     })
   }
