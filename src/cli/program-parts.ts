@@ -67,6 +67,18 @@ export function addService(program: Command, does: Does): void {
     .action(does(async () => (await load()).serviceRun))
 }
 
+/** The command that takes away what codemachine has left. */
+export function addUninstall(program: Command, does: Does): void {
+  program
+    .command('uninstall')
+    .description('name what codemachine has left on this machine, and remove it, each kind asked for')
+    .addOption(new Option('-n, --dry-run', 'only name it').conflicts(['yes', 'keep']))
+    .option('-y, --yes', 'remove all of it without being asked; work that is not landed stays')
+    .option('--keep <kind...>', 'leave this alone: services, worktrees, memory, settings, login, history or sessions')
+    .option('--json', 'as JSON')
+    .action(does(async () => (await import('./commands/runner/uninstall.ts')).uninstall))
+}
+
 /** The commands that show the agents of a build. */
 export function addAgents(program: Command, does: Does): void {
   const agents = program.command('agents').description('the agents of a build: who they are, and their prompts')

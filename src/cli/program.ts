@@ -25,6 +25,7 @@ import {
   addRunning,
   addService,
   addStart,
+  addUninstall,
   refuseMistypedCommand,
   withSmallHeap,
 } from './program-parts.ts'
@@ -117,7 +118,7 @@ export function buildProgram(
   for (const add of [addStart, addChange, addTeam, addSecret, addResume, addLooking, addRunning, addProof, addAgents])
     add(program, does)
   addFlow(program.command('flow'), does)
-  for (const add of [addLogin, addService, addDemo, addDoctor]) add(program, does)
+  for (const add of [addLogin, addService, addDemo, addDoctor, addUninstall]) add(program, does)
   sayInSentences(program)
   return program
 }

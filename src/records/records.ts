@@ -155,7 +155,8 @@ function isOwn(name: string): boolean {
   return OWN_ENTRIES.has(name) || /^(history\.jsonl|service\.)/.test(name)
 }
 
-function rootOf({ env, home }: Pick<RecordsPlaces, 'env' | 'home'>): string {
+/** `$CODEMACHINE_HOME` or `~/.codemachine`. Makes nothing; a `UserError` if that is no absolute path. */
+export function rootOf({ env, home }: Pick<RecordsPlaces, 'env' | 'home'>): string {
   const given = env.CODEMACHINE_HOME || null
   if (given !== null && !isAbsolute(given)) throw new UserError(`CODEMACHINE_HOME is "${given}"; use an absolute path.`)
   return given ?? join(home, '.codemachine')

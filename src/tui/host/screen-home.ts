@@ -36,6 +36,8 @@ export class ScreenHome implements AsyncDisposable {
   #reachable: Reachable | null = null
   /** Where the run is shown since the terminal was given back. */
   #log: RunLog | null = null
+  /** Settled when the terminal was given back. */
+  #lettingGo: Promise<void> = Promise.resolve()
   #choice: PromiseWithResolvers<StartChoice> | null = null
 
   private constructor(context: CliContext, options: RunOptions, records: Records, loaded: LoadedSettings) {
@@ -70,7 +72,11 @@ export class ScreenHome implements AsyncDisposable {
         gone: () => this.#leave('SIGHUP'),
       },
     })
-    const place: SlashPlace = { context, records, settings, person: this.person, start, letGo: () => this.#letGo() }
+    const letGo = () => {
+      this.#lettingGo = this.#letGo()
+      return this.#lettingGo
+    }
+    const place: SlashPlace = { context, records, settings, person: this.person, start, letGo }
   }
 
   static async open(context: CliContext, options: RunOptions): Promise<ScreenHome> {
@@ -143,6 +149,7 @@ export class ScreenHome implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    await this.#lettingGo.catch(() => {})
     await (this.#log ?? this.person)[Symbol.asyncDispose]()
   }
 

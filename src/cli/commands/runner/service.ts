@@ -30,9 +30,7 @@ export async function serviceInstall(context: CliContext, { dryRun = false }: { 
   stdout.write(`${service.path}\n\n${indented(service.text)}\n`)
   const [, script = ''] = own.command
   if (/[\\/]_npx[\\/]/.test(script))
-    stderr.write(
-      `codemachine: ${script} is a copy that npx removes again; install it first: npm install --global codemachine\n`,
-    )
+    stderr.write(`codemachine: ${script} is a copy that npx removes again; install codemachine first (README)\n`)
   if (!dryRun) {
     await mkdir(dirname(service.path), { recursive: true })
     await writeWholeFile(service.path, service.text)
@@ -64,14 +62,22 @@ export async function serviceUninstall(context: CliContext): Promise<number> {
   const root = await openRecordsRoot(placesOf(context, context.cwd))
   const service = serviceHere(context, root)
   const isThere = (await readBoundedText(service.path, MOST_FILE_BYTES)) !== 'missing'
-  for (const command of isThere ? service.end : []) {
-    const problem = await asked(context, command)
-    if (problem !== null) stderr.write(`codemachine: It could not be ended: ${problem}\n`)
-  }
+  for (const problem of isThere ? await endService(context) : []) stderr.write(`codemachine: ${problem}\n`)
   await rm(service.path, { force: true })
   await rm(join(root, 'service.json'), { force: true })
   stdout.write(isThere ? `Removed ${service.path}\n` : 'There is no service to remove.\n')
   return 0
+}
+
+/** Has the service manager end the service, if there is one; what it could not do, sentences. */
+export async function endService(context: CliContext): Promise<string[]> {
+  const { end } = serviceHere(context, await openRecordsRoot(placesOf(context, context.cwd)))
+  const problems: string[] = []
+  for (const command of end) {
+    const problem = await asked(context, command)
+    if (problem !== null) problems.push(`The service could not be ended: ${problem}`)
+  }
+  return problems
 }
 
 /** `codemachine service status`. */
