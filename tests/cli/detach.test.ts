@@ -54,7 +54,9 @@ test('--detach says the session, the log and how to attach, and ends; the run go
   expect(eventsOf(await ended(scene, said.stdout.slice(0, 10)), 'session-ended')).toMatchObject([
     { outcome: { kind: 'done' } },
   ])
-  expect(readFileSync(log, 'utf8')).toMatch(/session \d{8}_1 {2}build X[\s\S]*ended: done/)
+  // It is printed once it has been journaled.
+  const isPrinted = () => /session \d{8}_1 {2}build X[\s\S]*ended: done/.test(readFileSync(log, 'utf8'))
+  await untilInFolder(scene.records(), 'the end in run.log', () => (isPrinted() ? log : null))
   expect(statSync(log).mode & 0o777).toBe(0o600)
 })
 

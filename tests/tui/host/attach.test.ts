@@ -6,6 +6,7 @@ import { type Emulator, startInEmulator } from '../../support/emulator.ts'
 import { claimDone, held, round } from '../../support/rounds.ts'
 import { eventsOf, openScene, type Scene } from '../../support/scene.ts'
 import { test } from '../../support/side-by-side.ts'
+import { untilInFolder } from '../../support/until-in-folder.ts'
 
 const never = new Promise<never>(() => {})
 
@@ -166,8 +167,9 @@ test('/detach gives the terminal back to the shell in the middle of a round, whi
   // The round was not broken off.
   expect(eventsOf(events, 'round-started').map(({ round }) => round)).toEqual([1, 2])
   expect(eventsOf(events, 'session-ended')).toMatchObject([{ outcome: { kind: 'done' } }])
-  expect(readFileSync(join(scene.records(), 'run.log'), 'utf8')).toMatch(/round 2[\s\S]*ended: done/)
-  expect(readFileSync(join(scene.records(), 'run.log'), 'utf8')).not.toContain('\u001b')
+  const printed = () => readFileSync(join(scene.records(), 'run.log'), 'utf8')
+  const isPrinted = () => (/round 2[\s\S]*ended: done/.test(printed()) ? printed() : null)
+  expect(await untilInFolder(scene.records(), 'the end in run.log', isPrinted)).not.toContain('\u001b')
 })
 
 test('/detach where no shell waits says so, and the run goes on when the terminal is closed', async () => {
