@@ -116,26 +116,48 @@ export async function askYesOrNo(context: CliContext, question: string): Promise
 }
 
 /** The same of several questions, one after the other, until the input ends. @param usual what Enter alone is */
-export async function askEach(
-  { stdin, stdout, signal }: CliContext,
-  questions: readonly string[],
-  usual: boolean,
-): Promise<boolean[]> {
+export async function askEach(context: CliContext, questions: readonly string[], usual: boolean): Promise<boolean[]> {
   const answers: boolean[] = []
-  const ask = () => stdout.write(`${questions[answers.length]} ${usual ? '[Y/n]' : '[y/N]'} `)
+  const ask = () => `${questions[answers.length]} ${usual ? '[Y/n]' : '[y/N]'} `
+  await readAnswers(context, ask, line => {
+    const answer = line.toLowerCase()
+    if (['y', 'yes'].includes(answer)) answers.push(true)
+    else if (['n', 'no'].includes(answer)) answers.push(false)
+    else if (answer === '') answers.push(usual)
+    return answers.length === questions.length
+  })
+  return answers
+}
+
+/** Asks which of the numbered lines before it is meant; null: none. Throws `Interrupted` if the program is asked to end. */
+export async function askWhich(context: CliContext, most: number): Promise<number | null> {
+  let chosen: number | null = null
+  await readAnswers(
+    context,
+    () => `Which one? [1-${most}, Enter for none] `,
+    line => {
+      if (/^\d+$/.test(line) && Number(line) >= 1 && Number(line) <= most) chosen = Number(line)
+      return line === '' || chosen !== null
+    },
+  )
+  return chosen
+}
+
+/** Asks, and asks again after each line until `take` has had enough, or the input ends. */
+async function readAnswers(
+  { stdin, stdout, signal }: CliContext,
+  ask: () => string,
+  take: (line: string) => boolean,
+): Promise<void> {
   // Loaded only here: it takes longer to load than most commands take to run.
   const { createInterface } = await import('node:readline')
   // Not as a terminal of readline's own, which would take Ctrl-C for itself.
   const lines = createInterface({ input: stdin, terminal: false, signal })
-  ask()
+  stdout.write(ask())
   try {
     for await (const line of lines) {
-      const answer = line.trim().toLowerCase()
-      if (['y', 'yes'].includes(answer)) answers.push(true)
-      else if (['n', 'no'].includes(answer)) answers.push(false)
-      else if (answer === '') answers.push(usual)
-      if (answers.length === questions.length) return answers
-      ask()
+      if (take(line.trim())) return
+      stdout.write(ask())
     }
   } finally {
     // Leaving the loop does not do it, and a terminal that is still read keeps the program alive.
@@ -143,28 +165,6 @@ export async function askEach(
   }
   stdout.write('\n')
   if (signal.aborted) throw new Interrupted(signal.reason)
-  return answers
-}
-
-/** Asks which of the numbered lines before it is meant; null: none. Throws `Interrupted` if the program is asked to end. */
-export async function askWhich({ stdin, stdout, signal }: CliContext, most: number): Promise<number | null> {
-  const { createInterface } = await import('node:readline')
-  const lines = createInterface({ input: stdin, terminal: false, signal })
-  const ask = () => stdout.write(`Which one? [1-${most}, Enter for none] `)
-  ask()
-  try {
-    for await (const line of lines) {
-      const typed = line.trim()
-      if (typed === '') return null
-      if (/^\d+$/.test(typed) && Number(typed) >= 1 && Number(typed) <= most) return Number(typed)
-      ask()
-    }
-  } finally {
-    lines.close()
-  }
-  stdout.write('\n')
-  if (signal.aborted) throw new Interrupted(signal.reason)
-  return null
 }
 
 function bothViews(one: View, other: View): View {

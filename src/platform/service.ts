@@ -31,17 +31,25 @@ export interface Service {
 
 const NAME = 'codemachine'
 
+/** Where the file of a service of that kind lies; absolute. */
+export const SERVICE_FILES = {
+  systemd: ({ configHome }: Pick<ServicePlaces, 'configHome'>) =>
+    join(configHome, 'systemd', 'user', `${NAME}.service`),
+  launchd: ({ home }: Pick<ServicePlaces, 'home'>) => join(home, 'Library', 'LaunchAgents', `${NAME}.plist`),
+} as const
+
 /** The service on this platform; null: there is none for it. launchd's was never run. */
 export function serviceOn(platform: NodeJS.Platform, places: ServicePlaces): Service | null {
   if (platform === 'linux') return systemdUnit(places)
   return platform === 'darwin' ? launchAgent(places) : null
 }
 
-function systemdUnit({ configHome, command, env }: ServicePlaces): Service {
+function systemdUnit(places: ServicePlaces): Service {
+  const { command, env } = places
   const unit = `${NAME}.service`
   const systemctl = (...args: string[]) => ['systemctl', '--user', ...args]
   return {
-    path: join(configHome, 'systemd', 'user', unit),
+    path: SERVICE_FILES.systemd(places),
     text: `[Unit]
 Description=codemachine: goes on with what was cut off, and works the queues off
 
@@ -71,8 +79,9 @@ function quoted(word: string): string {
   return `"${word.replaceAll('%', '%%').replaceAll(/["\\]/g, '\\$&').replaceAll('\n', '\\n')}"`
 }
 
-function launchAgent({ home, command, env, log, uid }: ServicePlaces): Service {
-  const path = join(home, 'Library', 'LaunchAgents', `${NAME}.plist`)
+function launchAgent(places: ServicePlaces): Service {
+  const { home, command, env, log, uid } = places
+  const path = SERVICE_FILES.launchd(places)
   const string = (text: string) => `<string>${inXml(text)}</string>`
   const variables = Object.entries(env).map(([name, value]) => `    <key>${inXml(name)}</key>${string(value)}\n`)
   return {

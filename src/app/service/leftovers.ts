@@ -1,6 +1,7 @@
 import { lstat, readdir, realpath, rm, rmdir } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { messageOf, systemErrorCode, UserError } from '../../base/errors.ts'
+import { SERVICE_FILES } from '../../platform/service.ts'
 import { allRecords, type Records, rootOf } from '../../records/records.ts'
 import { readRunner } from '../../records/run-lock.ts'
 import { memoryRoot } from '../../workspace/memory/memory-paths.ts'
@@ -36,7 +37,7 @@ export async function findLeftovers(world: World): Promise<readonly Leftover[]> 
   const root = rootOf(placesOf(world, world.cwd))
   const directories = await knownDirectories(world)
   const found = [
-    ...(await each('services', services(world), 'ended first')),
+    ...(await each('services', [SERVICE_FILES.systemd(world), SERVICE_FILES.launchd(world)], 'ended first')),
     ...(await worktrees(world, directories)),
     ...(await each('memory', memoriesOf(directories, root), NOTE_OF_MEMORY)),
     ...(await each('settings', [join(world.configHome, 'codemachine')])),
@@ -159,14 +160,6 @@ async function worktrees({ env }: World, directories: readonly string[]): Promis
 function orNone(error: unknown): null {
   if (!(error instanceof UserError)) throw error
   return null
-}
-
-/** Where services of codemachine are: units of systemd, agents of launchd. */
-function services({ configHome, home }: World): string[] {
-  return [
-    join(configHome, 'systemd', 'user', 'codemachine.service'),
-    join(home, 'Library', 'LaunchAgents', 'codemachine.plist'),
-  ]
 }
 
 /** What else lies in codemachine's own folder. */
