@@ -149,6 +149,12 @@ export default {
 
     /** Whether it is drawn for a screen reader: plain text from top to bottom, no frames, no lines that change in place. */
     reader: false,
+
+    /** What Enter does with a text while a session runs: 'queue' (the next session) or 'tell' (the agent); Tab does the other. */
+    enter: 'queue',
+
+    /** Whether wheel and click work in the pager, lists and overlays; the main screen leaves the mouse to the terminal. */
+    mouse: true,
   },
 
   /** The codex program; null: the one found on PATH. In the environment it is CODEX_BIN. */

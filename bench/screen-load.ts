@@ -3,6 +3,7 @@ import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promi
 import { systemClock } from '../src/base/clock.ts'
 import { emptyState, type SessionState } from '../src/core/state/state.ts'
 import { keepScreenSmall } from '../src/platform/heap.ts'
+import { Keymap } from '../src/settings/keys.ts'
 import { Screen } from '../src/tui/screen/screen.tsx'
 import { openTheme } from '../src/tui/terminal/theme.ts'
 import { NO_HOST } from '../tests/support/no-host.ts'
@@ -65,6 +66,9 @@ function openScreen(): Screen {
     host: NO_HOST,
     theme: openTheme({ theme: 'dark', env, reader: false }),
     motion: 'full',
+    keymap: new Keymap(),
+    enter: 'queue',
+    mouse: true,
     isWatching: false,
     redact: text => text,
     searchFiles: async () => [],

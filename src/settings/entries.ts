@@ -3,6 +3,7 @@ import * as v from 'valibot'
 import { UserError } from '../base/errors.ts'
 import { nearestName } from '../base/text.ts'
 import { keyPath, type TomlFile, type TomlNode, tomlValue, topLevel } from '../platform/toml.ts'
+import { KEYS } from './keys.ts'
 import { type SettingInfo, settingInfos } from './schema.ts'
 
 /** The settings of a TOML file, without its gates. Throws a `UserError` for a key that is no setting. */
@@ -27,7 +28,7 @@ interface TomlValue {
 
 function valuesOf(file: TomlFile): TomlValue[] {
   return topLevel(file).flatMap(node => {
-    if (belongsToGates(node) || keyPath(node)[0] === PROVIDERS || keyPath(node)[0] === PRICES) return []
+    if (belongsToGates(node) || OWN_TABLES.has(keyPath(node)[0] ?? '')) return []
     if (node.type === 'TOMLTable' && isAgent(keyPath(node))) return []
     if (node.type === 'TOMLKeyValue') return valuesOfKey(node, [])
     const path = keyPath(node)
@@ -65,10 +66,10 @@ function refuseUnknown(path: readonly string[], place: string): never {
   if (name === 'verify') throw new UserError(`${place}: unknown key "verify"; ${HOW_TO_BEGIN}`)
   if (['run', 'protect', 'required', 'every_round'].includes(name))
     throw new UserError(`${place}: "${name}" belongs to a gate; ${HOW_TO_BEGIN}`)
-  const near = nearestName(name, [...known, ...new Set(tables), GATES, PROVIDERS, PRICES])
+  const near = nearestName(name, [...known, ...new Set(tables), GATES, PROVIDERS, PRICES, KEYS])
   const mend =
     near === null
-      ? `the known ones are ${known.join(', ')}, ${GATES}, ${PROVIDERS}, ${PRICES}.`
+      ? `the known ones are ${known.join(', ')}, ${GATES}, ${PROVIDERS}, ${PRICES}, ${KEYS}.`
       : `did you mean "${near}"?`
   throw new UserError(`${place}: unknown key "${shortened(name)}"; ${mend}`)
 }
@@ -200,6 +201,9 @@ export const PROVIDERS = 'providers'
 
 /** The name of the tables of prices. */
 export const PRICES = 'prices'
+
+/** Tables that hold no settings of one value. */
+const OWN_TABLES: ReadonlySet<string> = new Set([PROVIDERS, PRICES, KEYS])
 
 /** The name of the tables of agents, beside the settings of that table. */
 export const AGENTS = 'agents'

@@ -21,6 +21,7 @@ import {
   writtenGates,
 } from './entries.ts'
 import { effectiveGates, type GateEntry, gateEntries, type LoadedGates } from './gates.ts'
+import { DEFAULT_KEYS, type KeySettings, keySettings } from './keys.ts'
 import { effectivePrices } from './prices.ts'
 import { checkProvider, effectiveProviders } from './providers.ts'
 import {
@@ -65,6 +66,8 @@ export interface LoadedSettings extends LoadedGates {
   lasting: Pick<Settings, 'model' | 'effort'>
   /** What both files say of agents, the person's first. */
   agentTables: AgentTables
+  /** The keys of the screen, in the person's file. */
+  keys: KeySettings
 }
 
 /**
@@ -101,7 +104,16 @@ export async function loadSettings(places: SettingsPlaces): Promise<LoadedSettin
     tables: [...personFile.agents.tables, ...projectFile.agents.tables],
     remarks: projectFile.agents.remarks,
   }
-  return { settings, sources, providers, prices, lasting: { model, effort }, agentTables: ofAgents, ...gates }
+  return {
+    settings,
+    sources,
+    providers,
+    prices,
+    lasting: { model, effort },
+    agentTables: ofAgents,
+    keys: personFile.keys,
+    ...gates,
+  }
 }
 
 const PROJECT_FILE = 'codemachine.toml'
@@ -112,6 +124,7 @@ const NOTHING_WRITTEN: SettingsFile = {
   providers: [],
   prices: [],
   agents: { tables: [], remarks: [] },
+  keys: DEFAULT_KEYS,
 }
 
 interface SettingsFile {
@@ -120,6 +133,7 @@ interface SettingsFile {
   providers: readonly WrittenField[]
   prices: readonly WrittenField[]
   agents: AgentTables
+  keys: KeySettings
 }
 
 async function readSettingsFile(path: string, layer: 'person' | 'project', name = path): Promise<SettingsFile> {
@@ -131,6 +145,7 @@ async function readSettingsFile(path: string, layer: 'person' | 'project', name 
     providers: writtenFields(file, layer, PROVIDERS),
     prices: writtenFields(file, layer, PRICES),
     agents: agentTables(file, layer, path),
+    keys: keySettings(file, layer),
   }
 }
 
@@ -275,6 +290,8 @@ const RIGHTS = {
   'screen.theme': 'none',
   'screen.motion': 'none',
   'screen.reader': 'none',
+  'screen.enter': 'none',
+  'screen.mouse': 'none',
   'agents.atOnce': 'lower',
   codexBin: 'the-same',
   codexHome: 'the-same',

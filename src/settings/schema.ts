@@ -246,6 +246,8 @@ export const settingsSchema = v.strictObject({
     theme: oneOf(['auto', 'dark', 'light', 'plain']),
     motion: oneOf(['full', 'reduced']),
     reader: trueOrFalse,
+    enter: oneOf(['queue', 'tell']),
+    mouse: trueOrFalse,
   }),
   codexBin: orNull(line('the path of the codex program')),
   codexHome: oneOf(['auto', 'own', 'codemachine']),

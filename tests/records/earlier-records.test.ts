@@ -16,6 +16,7 @@ import { foldJournal } from '../../src/records/journal.ts'
 import { openQueue } from '../../src/records/queue.ts'
 import { openRecords, type Records } from '../../src/records/records.ts'
 import type { ReportData } from '../../src/report/report-data.ts'
+import { Keymap } from '../../src/settings/keys.ts'
 import { loadSettings } from '../../src/settings/load.ts'
 import { workOf } from '../../src/templates/build/build.ts'
 import { OWN_TEMPLATES } from '../../src/templates/registry.ts'
@@ -307,6 +308,8 @@ describe('what version 0.1 has written beside the journals', () => {
       theme: plain,
       clock: systemClock,
       motion: 'reduced',
+      keymap: new Keymap(),
+      enter: 'queue',
       isWatching: false,
       size: () => ({ columns: 80, rows: 24 }),
       redact: each => each,

@@ -19,8 +19,8 @@ import { keepScreenSmall } from '../../platform/heap.ts'
 import { type EditedText, editText, suspendSelf, type TerminalEnd } from '../../platform/terminal.ts'
 import { foldJournal, followJournal } from '../../records/journal.ts'
 import type { Records } from '../../records/records.ts'
-import { flagValue } from '../../settings/load.ts'
-import type { Settings } from '../../settings/schema.ts'
+import { Keymap } from '../../settings/keys.ts'
+import { flagValue, type LoadedSettings } from '../../settings/load.ts'
 import { costAsTyped, countAsTyped, durationAsTyped } from '../../words/commands.ts'
 import { formatCount } from '../../words/numbers.ts'
 import { editFileInside } from '../../workspace/files/inside-directory.ts'
@@ -59,7 +59,7 @@ interface ScreenControl {
 interface PersonScreenOptions {
   context: CliContext
   records: Records
-  settings: Settings
+  loaded: Pick<LoadedSettings, 'settings' | 'keys'>
   isWatching: boolean
   control: ScreenControl
 }
@@ -86,7 +86,8 @@ export class PersonScreen implements ScreenHost, AsyncDisposable {
 
   constructor(options: PersonScreenOptions) {
     keepScreenSmall()
-    const { context, records, settings, isWatching, control } = options
+    const { context, records, loaded, isWatching, control } = options
+    const { settings } = loaded
     const { env, clock, host, signal } = context
     this.#options = options
     const onProblem = (problem: string) => this.screen.notice(problem, 'warning')
@@ -111,6 +112,9 @@ export class PersonScreen implements ScreenHost, AsyncDisposable {
       host: this,
       theme: openTheme({ theme: settings.screen.theme, env, reader }),
       motion: reader ? 'reduced' : settings.screen.motion,
+      keymap: new Keymap(loaded.keys),
+      enter: settings.screen.enter,
+      mouse: settings.screen.mouse,
       isWatching,
       redact: text => redactor.text(text),
       searchFiles: query => this.#files.search(query, MOST_FILES),

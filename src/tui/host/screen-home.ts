@@ -61,7 +61,7 @@ export class ScreenHome implements AsyncDisposable {
     this.person = new PersonScreen({
       context,
       records,
-      settings,
+      loaded,
       isWatching: false,
       control: {
         ask: ask => this.#ask(ask),

@@ -22,7 +22,8 @@ export async function openWatchScreen(
   asksAtLeave = false,
 ): Promise<number> {
   const { clock, pid, platform, signal } = context
-  const { settings } = await settingsOf(context, records.directory, {})
+  const loaded = await settingsOf(context, records.directory, {})
+  const { settings } = loaded
   const leaving = new AbortController()
   const ask: PersonScreen['ask'] = ask =>
     sendCommand(records.control, { ...ask, at: new Date(clock.now()).toISOString() }, { clock, timeoutMs: ANSWER_MS })
@@ -51,7 +52,7 @@ export async function openWatchScreen(
   const shown: PersonScreen = new PersonScreen({
     context,
     records,
-    settings,
+    loaded,
     isWatching: true,
     control: {
       ask,

@@ -1,11 +1,13 @@
+import type { KeyActionId, Keymap } from '../../settings/keys.ts'
 import { cutLine, padLine, widthOf, wrapLine } from '../../words/cells.ts'
 import { oneLine } from '../../words/safe-text.ts'
 import type { Key } from '../composer/keys.ts'
-import type { Theme } from '../terminal/theme.ts'
+import { STYLE_SEQUENCES, type Theme } from '../terminal/theme.ts'
+import { type FullView, type Pointer, type Stage, searchText, type ViewFrame, viewChord } from '../view/full-view.ts'
 import { compileSearch, type PagerSource, type Search, SearchHits } from './source.ts'
 
-/** The state of a pager: the part of its lines that is shown, and the effect of each key. Draws nothing itself. */
-export class Pager {
+/** A pager: the part of its lines that is shown, and the effect of each key. */
+export class Pager implements FullView {
   readonly #options: PagerOptions
   readonly #viewport: Viewport
   #top: Place = { index: 0, row: 0 }
@@ -13,6 +15,7 @@ export class Pager {
   /** The relative position (0 to 1) to keep while lines are laid out anew; null once a key has moved. */
   #keptPosition: number | null = null
   #height = 1
+  #columns = 0
   #hits: SearchHits | null = null
   /** The line of the hit that was jumped to last. */
   #hit: number | null = null
@@ -26,18 +29,21 @@ export class Pager {
     this.#isFollowing = options.at === 'end'
   }
 
-  /** Whether the search is incomplete, and `searchOn` is to be called. */
-  get isSearching(): boolean {
-    return this.#hits?.isComplete === false
+  attach(stage: Pick<Stage, 'changed'>): () => void {
+    return this.#options.source.onGrow(dropped => {
+      this.#dropped(dropped)
+      stage.changed()
+    })
   }
 
-  /** Continues the search by one step. */
-  searchOn(): void {
-    this.#hits?.scan(LINES_PER_STEP)
+  /** Continues a search that is incomplete by one step. */
+  workOn(): boolean {
+    if (this.#hits?.isComplete !== false) return false
+    this.#hits.scan(LINES_PER_STEP)
+    return true
   }
 
-  /** The first lines of the source have been dropped. */
-  dropped(lines: number): void {
+  #dropped(lines: number): void {
     if (lines === 0) return
     this.#viewport.forget()
     this.#hits?.dropped(lines)
@@ -45,20 +51,23 @@ export class Pager {
     this.#hit = this.#hit === null || this.#hit < lines ? null : this.#hit - lines
   }
 
-  /** All lines of the source are replaced, as they are laid out anew. */
-  relaid(): void {
-    const { count } = this.#options.source
+  /** Lays the lines out for another width, where they depend on it. */
+  #relay(columns: number): void {
+    const before = this.#columns
+    this.#columns = columns
+    const { source } = this.#options
+    if (before === 0 || before === columns || source.resize === undefined) return
+    const { count } = source
     this.#keptPosition = this.#isFollowing ? null : (this.#keptPosition ?? this.#top.index / Math.max(1, count))
     this.#viewport.forget()
     this.#hits = null
     this.#hit = null
+    source.resize(columns)
   }
 
   /** The screen: exactly `rows` lines, the last one the status line; `caret`: the cursor's cell, null where none is shown. */
-  frame({ columns, rows }: { columns: number; rows: number }): {
-    lines: string[]
-    caret: { x: number; y: number } | null
-  } {
+  frame({ columns, rows }: { columns: number; rows: number }): ViewFrame {
+    this.#relay(columns)
     this.#height = Math.max(1, rows - 1)
     this.#viewport.use(columns, this.#hits?.search ?? null)
     const { count } = this.#options.source
@@ -73,43 +82,65 @@ export class Pager {
     return { lines: [...shown, line], caret: caret === null ? null : { x: caret, y: this.#height } }
   }
 
-  /** Handles a key; true if it leaves the pager. */
-  press(key: Key): boolean {
+  press(key: Key, stage: Pick<Stage, 'close' | 'copy' | 'open'>): void {
     this.#message = null
     this.#keptPosition = null
     if (this.#typed) {
       this.#edit(key, this.#typed)
-      return false
+      return
     }
-    if (key.meta) return false
-    if (key.name !== null || key.ctrl) return this.#command(key.name ?? `ctrl+${key.input}`)
-    // Characters that are typed quickly arrive together.
-    for (const character of key.input) if (this.#command(character)) return true
-    return false
+    const action = this.#options.keymap.inView('pager', viewChord(key))
+    switch (action) {
+      case 'close':
+      case 'close_log':
+        stage.close()
+        break
+      case 'diff_here':
+        this.#options.openDiff?.(stage)
+        break
+      case 'copy_here':
+        this.#copy(stage)
+        break
+      case 'find':
+      case 'find_back':
+        this.#typed = { text: '', step: action === 'find' ? 1 : -1 }
+        break
+      case 'next_hit':
+      case 'previous_hit':
+        this.#goToHit(action === 'next_hit' ? this.#step : this.#step === 1 ? -1 : 1)
+        break
+      case 'start':
+        this.#goTo({ index: 0, row: 0 })
+        break
+      case 'end':
+        this.#isFollowing = true
+        break
+      default:
+        if (action !== null && action in MOVES) this.#move(MOVES[action]?.(this.#height) ?? 0)
+    }
   }
 
-  #command(name: string): boolean {
-    if (this.#typed) {
-      this.#typed.text += name
-      return false
-    }
-    if (LEAVE.has(name)) return true
-    if (TO_START.has(name)) this.#goTo({ index: 0, row: 0 })
-    else if (TO_END.has(name)) this.#isFollowing = true
-    else if (name === '/' || name === '?') this.#typed = { text: '', step: name === '/' ? 1 : -1 }
-    else if (name === 'n') this.#goToHit(this.#step)
-    else if (name === 'N') this.#goToHit(this.#step === 1 ? -1 : 1)
-    else this.#move(name)
-    return false
+  paste(text: string): void {
+    if (this.#typed) this.#typed.text = searchText(this.#typed.text + text)
   }
 
-  #move(name: string): void {
-    const rows = MOVES.find(([, ...names]) => names.includes(name))?.[0](this.#height)
-    if (rows === undefined) return
+  point(pointer: Pointer): void {
+    this.#message = null
+    this.#keptPosition = null
+    if (pointer.kind === 'wheel') this.#move(pointer.rows)
+  }
+
+  #move(rows: number): void {
     const wasFollowing = this.#isFollowing
     this.#goTo(this.#viewport.moved(this.#top, rows))
     // Moving down at the end keeps following.
     if (wasFollowing && rows > 0) this.#isFollowing = true
+  }
+
+  /** Copies the line of the last hit, else the first one that is shown. */
+  #copy(stage: Pick<Stage, 'copy'>): void {
+    const line = this.#options.source.line(this.#hit ?? this.#top.index).replace(STYLE_SEQUENCES, '')
+    this.#message = stage.copy(line) ? 'copied' : 'too long for the clipboard of a terminal'
   }
 
   #goTo(place: Place): void {
@@ -122,7 +153,7 @@ export class Pager {
     else if (key.name === 'escape' || (key.ctrl && key.input === 'c')) this.#typed = null
     else if (key.name === 'backspace') this.#typed = typed.text === '' ? null : { ...typed, text: shorter(typed.text) }
     else if (key.ctrl && key.input === 'u') this.#typed = { ...typed, text: '' }
-    else if (!key.ctrl && !key.meta && key.name === null) typed.text = oneLine(typed.text + key.input, SEARCH_CHARS)
+    else if (!key.ctrl && !key.meta && key.name === null) typed.text = searchText(typed.text + key.input)
   }
 
   /** An empty text repeats the last search. */
@@ -160,10 +191,11 @@ export class Pager {
     }
     const parts = [this.#message ?? this.#position(last), this.#found(), this.#isFollowing ? 'following' : null]
     const said = parts.filter(part => part !== null).join(' · ')
-    const room = columns - widthOf(said) - KEYS.length - 4
+    const keys = hintsOf(this.#options.keymap)
+    const room = columns - widthOf(said) - widthOf(keys) - 4
     const title = oneLine(this.#options.title, 80)
     const left = room > widthOf(title) ? `${title} · ${said}` : said
-    const line = columns - widthOf(left) > KEYS.length + 1 ? `${padLine(left, columns - KEYS.length)}${KEYS}` : left
+    const line = columns - widthOf(left) > widthOf(keys) + 1 ? `${padLine(left, columns - widthOf(keys))}${keys}` : left
     return { line: this.#options.theme.paint('selected', padLine(cutLine(line, columns), columns)), caret: null }
   }
 
@@ -188,26 +220,26 @@ interface PagerOptions {
   title: string
   source: PagerSource
   theme: Theme
+  keymap: Keymap
   at: 'start' | 'end'
+  /** Opens what changed, where that is known; left out elsewhere. */
+  openDiff?: (stage: Pick<Stage, 'open'>) => void
 }
 
-const SEARCH_CHARS = 200
 /** Lines that are searched in one step, which takes a few milliseconds. */
 const LINES_PER_STEP = 20_000
 
-const LEAVE = new Set(['q', 'escape', 'ctrl+e', 'ctrl+c', 'ctrl+o'])
-const TO_START = new Set(['g', '<', 'home'])
-const TO_END = new Set(['G', '>', 'end', 'f'])
-
-/** How many rows keys move, on a screen of `height` rows. */
-const MOVES: readonly (readonly [rows: (height: number) => number, ...names: string[]])[] = [
-  [() => -1, 'up', 'k', 'ctrl+p'],
-  [() => 1, 'down', 'j', 'return', 'ctrl+n'],
-  [height => -height, 'pageup', 'b', 'ctrl+b'],
-  [height => height, 'pagedown', ' ', 'ctrl+f'],
-  [height => -Math.ceil(height / 2), 'u', 'ctrl+u'],
-  [height => Math.ceil(height / 2), 'd', 'ctrl+d'],
-]
+/** How many rows an action moves, on a screen of `height` rows. */
+const MOVES: Partial<Record<KeyActionId, (height: number) => number>> = {
+  up: () => -1,
+  line_up: () => -1,
+  down: () => 1,
+  line_down: () => 1,
+  page_up: height => -height,
+  page_down: height => height,
+  half_up: height => -Math.ceil(height / 2),
+  half_down: height => Math.ceil(height / 2),
+}
 
 function isBelow(place: Place, other: Place): boolean {
   return place.index > other.index || (place.index === other.index && place.row > other.row)
@@ -289,7 +321,9 @@ class Viewport {
   }
 }
 
-const KEYS = '/ search  q back'
+function hintsOf(keymap: Keymap): string {
+  return `${keymap.label('find')} search  ${keymap.label('close')} back`
+}
 
 /** `12,345` */
 function grouped(count: number): string {

@@ -2,6 +2,7 @@ import type { StartFacts } from '../../app/login.ts'
 import type { Clock } from '../../base/clock.ts'
 import type { TaskBoard } from '../../core/state/plan.ts'
 import type { SessionState } from '../../core/state/state.ts'
+import type { Keymap } from '../../settings/keys.ts'
 import { widthOf, wrapLine } from '../../words/cells.ts'
 import { boardNow } from '../../words/plan.ts'
 import { oneLine } from '../../words/safe-text.ts'
@@ -192,6 +193,9 @@ export interface ScreenModelOptions {
   theme: Theme
   clock: Pick<Clock, 'monotonic'>
   motion: 'full' | 'reduced'
+  keymap: Keymap
+  /** What Enter does with a text while a session runs; Tab does the other. */
+  enter: 'queue' | 'tell'
   /** Whether the session is run by another process. */
   isWatching: boolean
   size(): { columns: number; rows: number }

@@ -10,10 +10,12 @@ import { roleOf } from '../blocks/layout.ts'
 import { loadGrammars } from '../blocks/markdown.ts'
 import type { ScreenProcess } from '../cli-context.ts'
 import { type Key, keysFromInk } from '../composer/keys.ts'
-import { openPager, Rows } from '../pager/open-pager.tsx'
+import { Pager } from '../pager/pager.ts'
 import type { PagerSource } from '../pager/source.ts'
 import { narrowingOf, TerminalOutput, TerminalRestorer, type TerminalStream } from '../terminal/output.ts'
 import type { Role, Theme } from '../terminal/theme.ts'
+import type { FullView } from '../view/full-view.ts'
+import { openView, Rows } from '../view/stage.tsx'
 import { Controls, type ScreenHost } from './controls.ts'
 import { type Answer, type Question, SessionView } from './dialogs.ts'
 import { ScreenModel, type ScreenModelOptions } from './model.ts'
@@ -155,11 +157,16 @@ export class Screen {
 
   /** Opens a pager at the end of its lines, or at their start; resolves when the person has left it. */
   async page(title: string, source: PagerSource, at: 'start' | 'end' = 'end'): Promise<void> {
-    const { stdin, clock } = this.#options
-    const { theme } = this.model
-    await this.lend(() =>
-      openPager({ stdin, output: this.output, title, source, at, theme, clock, signal: this.#closed.signal }),
-    )
+    const { theme, options } = this.model
+    await this.open(new Pager({ title, source, at, theme, keymap: options.keymap }))
+  }
+
+  /** Fills the terminal with a view; resolves when the person has left it. */
+  async open(view: FullView): Promise<void> {
+    const { stdin, clock, mouse, onFailure } = this.#options
+    const signal = this.#closed.signal
+    const { output } = this
+    await this.lend(() => openView(view, { stdin, output, clock, mouse, signal, onFailure }))
   }
 
   /**
@@ -279,6 +286,8 @@ interface ScreenOptions
   env: Readonly<Record<string, string | undefined>>
   clock: Clock
   host: ScreenHost
+  /** Whether wheel and clicks work in what fills the terminal. */
+  mouse: boolean
   /** Called when the terminal has gone. */
   onGone(): void
   /** Called with the error of an action of a key, or of drawing. */

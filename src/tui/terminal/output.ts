@@ -139,6 +139,14 @@ export class TerminalOutput extends EventEmitter implements NodeJS.WritableStrea
     return this.#stream.write(text, () => written?.())
   }
 
+  /** Has the terminal copy a text to the person's clipboard (OSC 52); false if it is longer than terminals take. */
+  copy(text: string): boolean {
+    const encoded = Buffer.from(text).toString('base64')
+    if (encoded.length > MOST_COPIED) return false
+    this.write(`\x1b]52;c;${encoded}\x07`)
+    return true
+  }
+
   /** Drops all later writes; the underlying stream stays open. */
   end(data?: string | Uint8Array | (() => void)): this {
     if (typeof data === 'string' || data instanceof Uint8Array) this.write(data)
@@ -206,6 +214,9 @@ function letWritesWait(
 ) {
   stream._handle?.setBlocking?.(may)
 }
+
+/** What xterm takes of a clipboard's text in base64, in characters. */
+const MOST_COPIED = 100_000
 
 /** Several synchronized updates as one, which the terminal shows at once. */
 function inOneUpdate(text: string): string {

@@ -3,6 +3,7 @@ import type { Ask } from '../../../src/app/library.ts'
 import { systemClock } from '../../../src/base/clock.ts'
 import type { Recorded, SessionEvent } from '../../../src/core/events/events.ts'
 import { emptyState } from '../../../src/core/state/state.ts'
+import { Keymap } from '../../../src/settings/keys.ts'
 import type { ScreenHost } from '../../../src/tui/screen/controls.ts'
 import {
   answerDecision,
@@ -59,6 +60,8 @@ function sit(
     theme: plain,
     clock: systemClock,
     motion: 'reduced',
+    keymap: new Keymap(),
+    enter: 'queue',
     isWatching: false,
     size: () => ({ columns: 80, rows: 24 }),
     redact: each => each,

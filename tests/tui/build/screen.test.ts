@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { systemClock } from '../../../src/base/clock.ts'
 import type { LiveEvent, Recorded, SessionEvent } from '../../../src/core/events/events.ts'
 import { emptyState } from '../../../src/core/state/state.ts'
+import { Keymap } from '../../../src/settings/keys.ts'
 import { ScreenModel } from '../../../src/tui/screen/model.ts'
 import { widthOf } from '../../../src/words/cells.ts'
 import { fold } from '../../support/session-events.ts'
@@ -19,6 +20,8 @@ function screen(
     theme: reader ? forReader : plain,
     clock: systemClock,
     motion: 'reduced',
+    keymap: new Keymap(),
+    enter: 'queue',
     isWatching: false,
     size: () => ({ columns, rows }),
     redact: text => text,

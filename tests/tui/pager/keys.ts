@@ -9,4 +9,10 @@ export function key(name: string): Key {
   return { ...NONE, input: name, name: null }
 }
 
+/** The keys of a text that is typed, else one by its name. */
+export function typed(name: string): Key[] {
+  const one = key(name)
+  return one.name !== null || one.ctrl ? [one] : [...name].map(key)
+}
+
 const NAMES = new Set(['up', 'down', 'home', 'end', 'return', 'backspace', 'escape', 'pageup', 'pagedown'])

@@ -1,9 +1,10 @@
 import { expect, test } from 'vitest'
+import { Keymap } from '../../../src/settings/keys.ts'
 import { Pager } from '../../../src/tui/pager/pager.ts'
 import { compileSearch, LineBuffer } from '../../../src/tui/pager/source.ts'
 import { openTheme } from '../../../src/tui/terminal/theme.ts'
 import { cpuMs } from '../../support/cpu-time.ts'
-import { key } from './keys.ts'
+import { typed } from './keys.ts'
 
 const theme = openTheme({ theme: 'plain', env: {}, reader: false })
 const SIZE = { columns: 60, rows: 11 }
@@ -11,15 +12,35 @@ const SIZE = { columns: 60, rows: 11 }
 function pagerOf(lines: readonly string[], at: 'start' | 'end' = 'start') {
   const source = new LineBuffer<readonly string[]>({ render: event => event })
   source.add(lines)
-  const pager = new Pager({ title: 'Logs', source, theme, at })
-  source.onGrow(gone => pager.dropped(gone))
+  const pager = new Pager({ title: 'Logs', source, theme, at, keymap: new Keymap() })
+  const stage = new TestStage()
+  pager.attach(stage)
   pager.frame(SIZE)
   return {
     source,
     pager,
-    press: (...names: string[]) => names.map(name => pager.press(key(name))).at(-1),
+    stage,
+    press: (...names: string[]) => {
+      for (const name of names) for (const each of typed(name)) pager.press(each, stage)
+      return stage.isClosed
+    },
     lines: (size = SIZE) => pager.frame(size).lines.slice(0, -1),
     status: (size = SIZE) => pager.frame(size).lines.at(-1)?.trimEnd() ?? '',
+  }
+}
+
+/** What a pager asks of the stage that shows it. */
+class TestStage {
+  isClosed = false
+  copied: string | null = null
+  open = () => {}
+  changed = () => {}
+  close = () => {
+    this.isClosed = true
+  }
+  copy = (text: string) => {
+    this.copied = text
+    return true
   }
 }
 
@@ -33,12 +54,12 @@ test.each([
   [['up'], 'line 1'],
   [[' '], 'line 11'],
   [['pagedown', 'pagedown', 'b'], 'line 11'],
-  [['d', 'd', 'u'], 'line 6'],
+  [['ctrl+d', 'ctrl+d', 'ctrl+u'], 'line 6'],
   [['G'], 'line 91'],
   [['end', 'up'], 'line 90'],
   [['end', 'home'], 'line 1'],
   [['G', 'g'], 'line 1'],
-  [['f', 'pageup'], 'line 81'],
+  [['>', 'pageup'], 'line 81'],
 ])('%j leads to the row that a person expects at the top', (names, top) => {
   const shown = pagerOf(numbered(100))
   for (const name of names) {
@@ -69,11 +90,11 @@ test.each(['q', 'escape', 'ctrl+e', 'ctrl+c', 'ctrl+o'])('%s leaves', name => {
 test('a search goes from hit to hit, forward and back, round the ends, and counts the lines', () => {
   const shown = pagerOf(numbered(100))
   shown.press('/', '5', '0', 'return')
-  shown.pager.searchOn()
+  shown.pager.workOn()
   expect(first(shown)).toBe('line \x1b[7m50\x1b[27m')
   expect(shown.status()).toContain('50: 1 of 1')
   shown.press('/', '7', 'return')
-  shown.pager.searchOn()
+  shown.pager.workOn()
   expect(first(shown)).toBe('line 5\x1b[7m7\x1b[27m')
   shown.press('n')
   expect(first(shown)).toBe('line 6\x1b[7m7\x1b[27m')
@@ -147,17 +168,18 @@ test.each([
 
 test('only as much as there is room for is kept, what is read stays where it is, and it is said', () => {
   const source = new LineBuffer<string>({ render: line => [line], maxChars: 40_000 })
-  const pager = new Pager({ title: 'Logs', source, theme, at: 'start' })
-  source.onGrow(gone => pager.dropped(gone))
+  const pager = new Pager({ title: 'Logs', source, theme, at: 'start', keymap: new Keymap() })
+  const stage = new TestStage()
+  pager.attach(stage)
   for (let at = 1; at <= 4_000; at++) source.add(`line ${at}`.padEnd(10))
   pager.frame(SIZE)
-  pager.press(key('/'))
-  pager.press(key('line 3500'))
-  pager.press(key('return'))
+  for (const each of typed('/')) pager.press(each, stage)
+  for (const each of typed('line 3500')) pager.press(each, stage)
+  for (const each of typed('return')) pager.press(each, stage)
   expect(pager.frame(SIZE).lines[0]).toContain('line 3500')
   for (let at = 4_001; at <= 5_500; at++) source.add(`line ${at}`.padEnd(10))
   expect(pager.frame(SIZE).lines[0]).toContain('line 3500')
-  pager.press(key('g'))
+  for (const each of typed('g')) pager.press(each, stage)
   expect(pager.frame(SIZE).lines.slice(0, 2)).toEqual(['… 2,048 earlier lines are not kept here.', 'line 2049'])
   expect(source.line(source.count - 1)).toBe('line 5500 ')
 })
@@ -182,7 +204,7 @@ test('300,000 lines are searched and paged through without a wait', () => {
   shown.lines()
   shown.press('g', '/', 'line 299999', 'return')
   expect(shown.lines().join('\n')).toContain('line 299999')
-  while (shown.pager.isSearching) shown.pager.searchOn()
+  while (shown.pager.workOn()) {}
   expect(shown.status()).toContain('1 of 1')
   // Measured: 0.2 s.
   expect(cpuMs() - started).toBeLessThan(5_000)

@@ -2,6 +2,7 @@ import { expect, test } from 'vitest'
 import type { Ask } from '../../../src/app/library.ts'
 import type { Reply } from '../../../src/core/contracts/reply.ts'
 import type { SessionEvent } from '../../../src/core/events/events.ts'
+import { Keymap } from '../../../src/settings/keys.ts'
 import type { Key } from '../../../src/tui/composer/keys.ts'
 import type { ScreenHost } from '../../../src/tui/screen/controls.ts'
 import { Controls } from '../../../src/tui/screen/controls.ts'
@@ -50,6 +51,8 @@ function sit(options: { answers?: (ask: Ask) => Reply; queue?: string[]; enqueue
     theme: openTheme({ theme: 'plain', env: {}, reader: false }),
     clock,
     motion: 'reduced',
+    keymap: new Keymap(),
+    enter: 'queue',
     isWatching: false,
     size: () => ({ columns: 80, rows: 24 }),
     redact: each => each,

@@ -1,6 +1,7 @@
 import { PassThrough } from 'node:stream'
 import { expect, test } from 'vitest'
 import { systemClock } from '../../../src/base/clock.ts'
+import { Keymap } from '../../../src/settings/keys.ts'
 import { Screen } from '../../../src/tui/screen/screen.tsx'
 import { openTheme } from '../../../src/tui/terminal/theme.ts'
 import { NO_HOST } from '../../support/no-host.ts'
@@ -26,6 +27,9 @@ test('what cannot be drawn is said once, what is printed is still shown, and dra
       },
     },
     motion: 'reduced',
+    keymap: new Keymap(),
+    enter: 'queue',
+    mouse: true,
     isWatching: false,
     redact: text => text,
     searchFiles: async () => [],

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import type { Ask } from '../../../src/app/library.ts'
 import type { SessionEvent } from '../../../src/core/events/events.ts'
+import { Keymap } from '../../../src/settings/keys.ts'
 import type { Key } from '../../../src/tui/composer/keys.ts'
 import { Controls, type ScreenHost } from '../../../src/tui/screen/controls.ts'
 import { answerDecision, askDecision, SessionView } from '../../../src/tui/screen/dialogs.ts'
@@ -63,6 +64,8 @@ async function sit({ isWatching = false, columns = 80, rows = 24, fails = false 
     theme: PLAIN_THEME,
     clock,
     motion: 'reduced',
+    keymap: new Keymap(),
+    enter: 'queue',
     isWatching,
     size: () => ({ columns, rows }),
     redact: each => each,

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { LiveEvent, SessionEvent } from '../../../src/core/events/events.ts'
+import { Keymap } from '../../../src/settings/keys.ts'
 import { ScreenModel } from '../../../src/tui/screen/model.ts'
 import { openTheme } from '../../../src/tui/terminal/theme.ts'
 import {
@@ -21,6 +22,8 @@ function open({ columns = 60, rows = 12, reader = false, motion = 'full' as 'ful
     theme: openTheme({ theme: 'plain', env: {}, reader }),
     clock,
     motion,
+    keymap: new Keymap(),
+    enter: 'queue',
     isWatching: false,
     size: () => ({ columns, rows }),
     redact: text => text.replaceAll('hunter2', '[secret]'),

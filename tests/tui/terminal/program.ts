@@ -3,10 +3,12 @@ import { Box, render, Text, useApp, useInput, usePaste } from 'ink'
 import { createElement as h, useEffect, useState } from 'react'
 import { systemClock } from '../../../src/base/clock.ts'
 import { suspendSelf } from '../../../src/platform/terminal.ts'
-import { openPager } from '../../../src/tui/pager/open-pager.tsx'
+import { Keymap } from '../../../src/settings/keys.ts'
+import { Pager } from '../../../src/tui/pager/pager.ts'
 import { LineBuffer } from '../../../src/tui/pager/source.ts'
 import { TerminalOutput, TerminalRestorer } from '../../../src/tui/terminal/output.ts'
 import { openTheme } from '../../../src/tui/terminal/theme.ts'
+import { openView } from '../../../src/tui/view/stage.tsx'
 
 // A small program with a screen, ended and suspended in each way that there is.
 const { stdin, stdout, env, platform } = process
@@ -28,14 +30,17 @@ process.on('SIGTERM', () => process.exit(143))
 
 const source = new LineBuffer<string>({ render: line => [line] })
 for (let at = 1; at <= 1000; at++) source.add(`logged ${at}`)
-const pager = {
+const theme = openTheme({ theme: 'plain', env: {}, reader: false })
+const pager = new Pager({ title: 'Logs', source, theme, at: 'end', keymap: new Keymap() })
+const stage = {
   stdin,
   output,
-  title: 'Logs',
-  source,
-  theme: openTheme({ theme: 'plain', env: {}, reader: false }),
   clock: systemClock,
+  mouse: true,
   signal: new AbortController().signal,
+  onFailure: (error: unknown) => {
+    throw error
+  },
 }
 
 function Screen() {
@@ -57,7 +62,7 @@ function Screen() {
   }
   useInput((input, key) => {
     if (key.ctrl && input === 'z') void lend(() => suspendSelf({ platform, clock: systemClock, signals: process }))
-    else if (key.ctrl && input === 'e') void lend(() => openPager(pager))
+    else if (key.ctrl && input === 'e') void lend(() => openView(pager, stage))
     else if (input === 'q') exit()
     else if (input === 'x') process.exit(3)
     else if (input === 'c')

@@ -1,9 +1,11 @@
 import { PassThrough } from 'node:stream'
 import { expect, test } from 'vitest'
 import { systemClock } from '../../../src/base/clock.ts'
-import { openPager } from '../../../src/tui/pager/open-pager.tsx'
+import { Keymap } from '../../../src/settings/keys.ts'
+import { Pager } from '../../../src/tui/pager/pager.ts'
 import { LineBuffer } from '../../../src/tui/pager/source.ts'
 import { openTheme } from '../../../src/tui/terminal/theme.ts'
+import { openView } from '../../../src/tui/view/stage.tsx'
 import { draw } from '../terminal/drawn.ts'
 import { Screen } from '../terminal/screen.ts'
 
@@ -14,7 +16,11 @@ function opened(screen: Screen, output: ReturnType<typeof draw>['output'], count
   for (let at = 1; at <= count; at++) source.add(`line ${at}`)
   const stdin = Object.assign(new PassThrough(), { isTTY: true, setRawMode() {}, ref() {}, unref() {} })
   const ending = new AbortController()
-  const ended = openPager({ stdin, output, title: 'Logs', source, theme, clock: systemClock, signal: ending.signal })
+  const pager = new Pager({ title: 'Logs', source, theme, at: 'end', keymap: new Keymap() })
+  const onFailure = (error: unknown) => {
+    throw error
+  }
+  const ended = openView(pager, { stdin, output, clock: systemClock, mouse: true, signal: ending.signal, onFailure })
   const until = async (isSo: (rows: string[]) => boolean) => {
     const bound = systemClock.monotonic() + 10_000
     for (await screen.drawn(); !isSo(screen.rows()); await screen.drawn()) {
