@@ -24,11 +24,13 @@ export interface KeyAction {
   does: string
   /** Whether it can be remapped; what edits text, and what ends things, stays where every terminal has it. */
   isFixed?: true
+  /** Whether it edits the text of the field. */
+  isEdit?: true
 }
 
 /** All keys of the screen, in the order of the overlay: docs/keys.md, `?` and the hints are made from this. */
 export const KEY_ACTIONS = [
-  action('field', 'submit', ['return'], 'Enter', {
+  action('field', 'submit', ['return'], 'Start, or queue as the next', {
     does: 'on the start screen starts a session; while one runs queues the text as the next session (`screen.enter = "tell"` swaps this with Tab)',
     when: 'text',
     isFixed: true,
@@ -37,15 +39,15 @@ export const KEY_ACTIONS = [
     does: 'sends the text to the agent of the running round, or to the next round',
     when: 'text',
   }),
-  action('field', 'answer', ['tab'], 'Answer', {
+  action('field', 'answer', ['tab'], 'Answer what is asked', {
     does: 'moves into what is asked above the field; there a digit or Enter answers, Esc leaves',
     when: 'empty',
   }),
-  action('field', 'interrupt', ['escape'], 'Interrupt', {
+  action('field', 'interrupt', ['escape'], 'Interrupt, or close', {
     does: 'closes what is open; else interrupts the turn and asks how it goes on',
     isFixed: true,
   }),
-  action('field', 'plan', ['ctrl+c'], 'Change the plan', {
+  action('field', 'plan', ['ctrl+c'], 'Clear, else change the plan', {
     does: 'with text in the field clears it (↑ brings it back); without asks what is to be different in the plan; again leaves',
     isFixed: true,
   }),
@@ -131,7 +133,7 @@ export const KEY_ACTIONS = [
 /** The name of an action in `[keys]`. */
 export type KeyActionId = (typeof KEY_ACTIONS)[number]['id']
 
-interface ActionMore extends Pick<KeyAction, 'does' | 'vim' | 'when' | 'isFixed'> {}
+interface ActionMore extends Pick<KeyAction, 'does' | 'vim' | 'when' | 'isFixed' | 'isEdit'> {}
 
 function action<const Id extends string>(
   context: KeyContext,
@@ -145,7 +147,7 @@ function action<const Id extends string>(
 
 /** A key that edits the text of the field. */
 function edit<const Id extends string>(id: Id, chords: readonly string[], does: string, when?: 'text') {
-  return action('field', id, chords, '', { does, isFixed: true, ...(when === undefined ? {} : { when }) })
+  return action('field', id, chords, '', { does, isFixed: true, isEdit: true, ...(when === undefined ? {} : { when }) })
 }
 
 /** What a person's file says in `[keys]`, checked. */
@@ -369,11 +371,16 @@ const NAMED = [
 const SENT_AS: Readonly<Record<string, string>> = { h: 'backspace', i: 'tab', m: 'return', '[': 'escape' }
 
 function nearest(typed: string, names: readonly string[], held: readonly string[], last: string | null): string | null {
-  const near = nearestName(typed, names)
+  const near = nearestName(typed, names) ?? names.find(name => lettersOf(name) === lettersOf(typed)) ?? null
   if (near === null) return null
   return last === null
     ? [...held, near].join('+')
     : [...held.map(each => (each === typed ? near : each)), last].join('+')
+}
+
+/** Two letters that were swapped are the most common slip. */
+function lettersOf(name: string): string {
+  return [...name].sort().join('')
 }
 
 function refuseKey(text: string, subject: string, near: string | null): never {

@@ -1,12 +1,14 @@
 import type { ResumableSession, StartFacts } from '../app/login.ts'
 import { unreachable } from '../base/errors.ts'
+import type { Keymap } from '../settings/keys.ts'
 import { cutLine, widthOf, wrapLine } from '../words/cells.ts'
 import type { LoginState } from '../words/login.ts'
 import { formatCount, formatSpan } from '../words/numbers.ts'
 import { oneLine, safeText } from '../words/safe-text.ts'
 import { firstRows, type LineOptions, type LiveOptions } from './blocks/layout.ts'
-import { type SlashCommand, slashCommands } from './composer/completion.ts'
+import type { SlashCommand } from './composer/completion.ts'
 import type { Role, Theme } from './terminal/theme.ts'
+import { keyRows } from './view/key-overlay.ts'
 
 /** The start screen: the logo and the known facts, on at most `rows` lines of at most `columns` cells. `now`: Unix ms. */
 export function startLines(facts: StartFacts, { columns, rows, theme, now }: LiveOptions): string[] {
@@ -154,45 +156,28 @@ const MEDIUM = [
   '╚═╝╚═╝═╩╝╚═╝  ╩ ╩╩ ╩╚═╝╩ ╩╩╝╚╝╚═╝',
 ]
 
-/** The keys and commands for `/help` and `?`, on lines of at most `columns` cells. `commands`: default those before the login is known. */
+/** The keys and commands for a screen reader, on lines of at most `columns` cells; others see `KeyOverlay`. */
 export function helpLines({
   columns,
   theme,
-  commands = slashCommands({ login: null }),
-}: LineOptions & { commands?: readonly SlashCommand[] }): string[] {
+  commands,
+  keymap,
+}: LineOptions & { commands: readonly SlashCommand[]; keymap: Keymap }): string[] {
   const described = commands.map(({ name, description, note }) => {
     return [`/${name}`, note === null ? description : `${description} (${note})`] as const
   })
   return [
     theme.paint('heading', 'Keys'),
-    ...table(KEYS, columns, theme),
+    ...table(
+      keyRows(keymap, ({ context }) => context === 'field', 'does'),
+      columns,
+      theme,
+    ),
     '',
     theme.paint('heading', 'Commands'),
     ...table(described, columns, theme),
   ]
 }
-
-const KEYS = [
-  ['Enter', 'starts a session; while one runs, queues the prompt as the next'],
-  ['Tab', 'sends it to the running turn'],
-  ['Alt+Up', 'takes the last queued prompt back'],
-  ['Esc', 'interrupts the turn: go on, tell it something, skip, or stop'],
-  ['Ctrl+C', 'changes the plan; twice: leaves, and the session can be resumed'],
-  ['Ctrl+D', 'leaves, if nothing is typed'],
-  ['Shift+Enter', 'a new line; so do Alt+Enter, Ctrl+J, and \\ before Enter'],
-  ['Up, Down', 'what was typed before'],
-  ['Ctrl+R', 'searches what was typed before'],
-  ['/', 'commands'],
-  ['@', 'files'],
-  ['Ctrl+G', 'edits the prompt in $VISUAL or $EDITOR'],
-  ['Ctrl+E', 'all logs of the session'],
-  ['Ctrl+O', 'the whole output of the last command'],
-  ['Ctrl+T', 'tasks'],
-  ['Ctrl+_', 'undoes typing'],
-  ['Ctrl+L', 'draws the screen anew'],
-  ['Ctrl+Z', 'suspends; fg comes back'],
-  ['?', 'this, if nothing is typed'],
-] as const
 
 /** A table of two columns, the second one wrapped; on a narrow terminal it stands below the first. */
 function table(rows: readonly (readonly [string, string])[], columns: number, theme: Theme): string[] {

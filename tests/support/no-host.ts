@@ -10,6 +10,7 @@ export const NO_HOST: ScreenHost = {
   edit: async () => null,
   editFile: async () => false,
   openLogs: async () => {},
+  openPalette: async () => {},
   suspend: async () => {},
   leave: () => {},
   leaveNow: () => {},

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { NO_FACTS, type StartFacts } from '../../src/app/login.ts'
+import { Keymap } from '../../src/settings/keys.ts'
 import { slashCommands } from '../../src/tui/composer/completion.ts'
 import { helpLines, startLines } from '../../src/tui/start.ts'
 import { openTheme } from '../../src/tui/terminal/theme.ts'
@@ -143,7 +144,7 @@ test('the login command that applies is offered, and which login there is', () =
   const of = (login: StartFacts['login']) => slashCommands({ login })
   const names = of(null).map(({ name }) => name)
   expect(names).toEqual(
-    'start,change,follow,team,plan,templates,login,version,help,mcp,resume,queue,report,doctor,model,theme,exit'.split(
+    'start,change,follow,team,plan,templates,login,version,palette,help,mcp,resume,queue,report,doctor,model,theme,exit'.split(
       ',',
     ),
   )
@@ -157,9 +158,9 @@ test('the login command that applies is offered, and which login there is', () =
 
 test('help names every key and command, and fits every terminal', () => {
   for (const columns of [20, 40, 80, 200]) {
-    const help = helpLines({ columns, theme: plain })
+    const help = helpLines({ columns, theme: plain, keymap: new Keymap(), commands: slashCommands({ login: null }) })
     for (const line of help) expect(widthOf(line)).toBeLessThanOrEqual(columns)
-    for (const word of ['Tab', 'Alt+Up', 'Esc', 'Ctrl+C', 'Ctrl+G', 'Ctrl+Z', '/doctor', '/exit']) {
+    for (const word of ['Tab', 'Alt+↑', 'Esc', 'Ctrl+C', 'Ctrl+G', 'Ctrl+Z', '/doctor', '/exit']) {
       expect(help.join('\n')).toContain(word)
     }
   }

@@ -174,6 +174,7 @@ export function slashCommands({
     command('templates', 'Show and choose what /start starts'),
     account,
     command('version', 'Show the versions of codemachine and codex'),
+    command('palette', 'Show everything that is possible now'),
     command('help', 'Show keys and commands'),
     command('mcp', 'Show the MCP servers that codex has'),
     command('resume', 'Go on with a session'),

@@ -1,3 +1,4 @@
+import { KEY_ACTIONS, type KeyActionId, type Keymap } from '../../settings/keys.ts'
 import {
   bufferOf,
   cleared,
@@ -31,19 +32,23 @@ import { caretLine, cleanText, expandChips, isAtLineEnd, isEmpty, previousBounda
 /** The prompt field: a text buffer with its history and the completion popup. Keys it does not handle come back as intents. */
 export class Composer {
   readonly #searchFiles: (query: string) => Promise<readonly string[]>
+  readonly #keymap: Keymap
   readonly #listeners = new Set<() => void>()
   #state: ComposerSnapshot = { buffer: EMPTY_BUFFER, search: null, popup: null }
   #columns = textColumns(80, PROMPT)
   #commands: readonly SlashCommand[] = []
   #history: readonly string[] = []
+  /** The text that was put aside last; the newest one of the history until another is sent. */
+  #aside: string | null = null
   #walk: HistoryWalk | null = null
   /** The word that no popup is opened for: its popup was closed, or it was not typed. */
   #dismissed: string | null = null
   #asked: { query: string } | null = null
 
   /** @param options `searchFiles`: the paths that match the text behind `@`, best first; when it rejects, none */
-  constructor({ searchFiles }: { searchFiles(query: string): Promise<readonly string[]> }) {
+  constructor({ searchFiles, keymap }: { searchFiles(query: string): Promise<readonly string[]>; keymap: Keymap }) {
     this.#searchFiles = searchFiles
+    this.#keymap = keymap
   }
 
   /** Calls the listener after each change until the returned function is called. */
@@ -73,6 +78,12 @@ export class Composer {
   /** Sets the history of sent prompts, the oldest first. */
   setHistory(entries: readonly string[]): void {
     this.#history = entries
+  }
+
+  /** Empties the field; the history brings its text back. */
+  putAside(): void {
+    this.#aside = this.text
+    this.clear()
   }
 
   /** Replaces the text, with the caret at its end. */
@@ -128,7 +139,10 @@ export class Composer {
 
   #searchKey(key: Key, search: HistorySearch): ComposerIntent | null {
     const step = searchKey(search, key)
-    if (step === null) return { kind: 'unhandled' }
+    if (step === null) {
+      const action = this.#keymap.inField(chordOf(key), false)
+      return action === null || EDITS.has(action) ? null : { kind: 'action', action }
+    }
     this.#set({ search: step.search })
     if (step.taken !== undefined) this.setText(step.taken)
     return null
@@ -158,23 +172,25 @@ export class Composer {
   #plainKey(key: Key): ComposerIntent | null {
     const { buffer } = this.#state
     const chord = chordOf(key)
-    const fixed = FIXED_INTENTS.get(chord)
-    if (fixed !== undefined) return fixed
-    if (isEmpty(buffer.text)) {
-      if (key.input === '?' && chord === '') return { kind: 'help' }
-      if (chord === 'ctrl+d') return { kind: 'exit' }
-    }
-    if (chord === 'return') return this.#enter()
-    if (chord === 'tab') return this.text.trim() === '' ? { kind: 'unhandled' } : this.#send('steer')
-    if (chord === 'ctrl+r') {
-      this.#set({ search: { query: '', texts: withoutDuplicates(this.#history), index: null }, popup: null })
+    // A text of several characters is never the name of a key.
+    const typed = key.input.length === 1 ? key.input : ''
+    const action = this.#keymap.inField(chord === '' ? typed : chord, isEmpty(buffer.text))
+    if (action === 'submit') return this.#enter()
+    if (action === 'tell') return this.#send('steer')
+    if (action === 'search') {
+      this.#set({ search: { query: '', texts: withoutDuplicates(this.#entries), index: null }, popup: null })
       return null
     }
-    if (chord === 'ctrl+e' && isAtLineEnd(buffer.text)) return { kind: 'unhandled' }
     const edited = editKey(buffer, key, this.#columns)
-    if (edited === null) return { kind: 'unhandled' }
+    if (edited === null || (action !== null && !EDITS.has(action)))
+      return action === null ? null : { kind: 'action', action }
     this.#edit(edited)
     return null
+  }
+
+  /** What was sent before, the newest last, with what was put aside. */
+  get #entries(): readonly string[] {
+    return this.#aside === null ? this.#history : [...this.#history, this.#aside]
   }
 
   #enter(): ComposerIntent | null {
@@ -190,7 +206,10 @@ export class Composer {
     const text = expanded(buffer)
     if (text.trim() === '') return null
     const command = this.commandIn(buffer)
-    if (command?.kind !== 'unknown-command') this.clear()
+    if (command?.kind !== 'unknown-command') {
+      this.#aside = null
+      this.clear()
+    }
     return command ?? { kind, text }
   }
 
@@ -204,7 +223,7 @@ export class Composer {
 
   #walkHistory(direction: -1 | 1): void {
     const { buffer } = this.#state
-    const texts = this.#walk?.texts ?? withoutDuplicates(this.#history)
+    const texts = this.#walk?.texts ?? withoutDuplicates(this.#entries)
     const { index, draft } = this.#walk ?? { index: texts.length, draft: buffer }
     const to = walkTo(texts, index, direction, expanded(buffer))
     const text = to === null ? undefined : texts[to]
@@ -272,24 +291,15 @@ type CommandIntent =
   | { kind: 'command'; name: string; rest: string }
   | { kind: 'unknown-command'; name: string; nearest: string | null }
 
-/** What a key asks of the screen; `unhandled`: the key means nothing to a composer. */
+/** What a key asks of the screen. `action`: one of the table of keys that is not the composer's own. */
 export type ComposerIntent =
   | { kind: 'submit'; text: string }
   | { kind: 'steer'; text: string }
   | CommandIntent
-  | { kind: 'take-back' }
-  | { kind: 'open-editor' }
-  | { kind: 'help' }
-  | { kind: 'exit' }
-  | { kind: 'interrupt' }
-  | { kind: 'unhandled' }
+  | { kind: 'action'; action: KeyActionId }
 
-/** The keys whose intent does not depend on the text. */
-const FIXED_INTENTS: ReadonlyMap<string, ComposerIntent> = new Map<string, ComposerIntent>([
-  ['alt+up', { kind: 'take-back' }],
-  ['ctrl+g', { kind: 'open-editor' }],
-  ['escape', { kind: 'interrupt' }],
-])
+/** The actions of the table that edit the text. */
+const EDITS: ReadonlySet<KeyActionId> = new Set(KEY_ACTIONS.filter(({ isEdit }) => isEdit === true).map(({ id }) => id))
 
 /** A walk through the prompts that were sent before: without duplicates, the newest last. */
 interface HistoryWalk {

@@ -103,12 +103,21 @@ function paintRow({ cells }: VisualRow, theme: Theme): string {
 /** The popup with the options for the word at the caret, one a row; `[]` if no popup is open. */
 export function popupLines({ popup }: ComposerSnapshot, { columns, maxRows, theme }: Area): string[] {
   if (popup === null) return []
-  const { from, to } = scrollWindow(popup.options.length, popup.selected, maxRows)
-  return optionTexts(popup, from, to, columns).map((text, at) => {
+  const count = popup.options.length
+  const saysMore = count > maxRows && maxRows > 2
+  const { from, to } = scrollWindow(count, popup.selected, saysMore ? maxRows - 1 : maxRows)
+  const lines = optionTexts(popup, from, to, columns).map((text, at) => {
     const isSelected = at + from === popup.selected
     const line = cutLine(`${optionMark(isSelected, theme)}${text}`, columns)
     return isSelected ? theme.paint('selected', line) : line
   })
+  return saysMore ? [...lines, theme.paint('dim', cutLine(`  ${moreInWords(from, count - to)}`, columns))] : lines
+}
+
+/** How many options are above and below those that are shown. */
+function moreInWords(above: number, below: number): string {
+  const parts = [above > 0 ? `${above} more above` : '', below > 0 ? `${below} more below` : '']
+  return `… ${parts.filter(part => part !== '').join(', ')}`
 }
 
 function optionTexts(popup: Popup, from: number, to: number, columns: number): string[] {

@@ -24,6 +24,8 @@ export interface PickerQuestion {
   readonly body?: readonly string[]
   readonly options: readonly PickerOption[]
   readonly freeText?: string
+  /** Called with each option that the choice moves to. */
+  readonly onMove?: (id: string) => void
 }
 
 /** The state of a question that is being answered. Immutable. */

@@ -19,7 +19,7 @@ import { keepScreenSmall } from '../../platform/heap.ts'
 import { type EditedText, editText, suspendSelf, type TerminalEnd } from '../../platform/terminal.ts'
 import { foldJournal, followJournal } from '../../records/journal.ts'
 import type { Records } from '../../records/records.ts'
-import { Keymap } from '../../settings/keys.ts'
+import { type KeyActionId, Keymap } from '../../settings/keys.ts'
 import { flagValue, type LoadedSettings } from '../../settings/load.ts'
 import { costAsTyped, countAsTyped, durationAsTyped } from '../../words/commands.ts'
 import { formatCount } from '../../words/numbers.ts'
@@ -32,6 +32,7 @@ import { LineBuffer, type PagerSource } from '../pager/source.ts'
 import type { ScreenHost } from '../screen/controls.ts'
 import { Screen } from '../screen/screen.tsx'
 import { openTheme, type Role, type Theme } from '../terminal/theme.ts'
+import { paletteOf } from '../view/palette.ts'
 import {
   type DraftFile,
   keepDraft,
@@ -195,7 +196,7 @@ export class PersonScreen implements ScreenHost, AsyncDisposable {
     const { isRunning, pane } = this.screen.model
     const isSecret = name === 'login' || (name === 'decide' && isRunning && pane.state?.decision?.secret !== undefined)
     const shown = isSecret ? '' : rest
-    if (name !== 'exit') this.screen.say(`\n› /${name} ${shown}`.trimEnd(), 'dim')
+    if (!SHOW_THEMSELVES.has(name)) this.screen.say(`\n› /${name} ${shown}`.trimEnd(), 'dim')
     await this.#options.control.command(name, rest)
   }
 
@@ -255,6 +256,12 @@ export class PersonScreen implements ScreenHost, AsyncDisposable {
     }
   }
 
+  async openPalette(act: (action: KeyActionId) => void): Promise<void> {
+    const { control } = this.#options
+    const command = (name: string) => void this.command(name, '').catch(error => this.fail(error))
+    await this.screen.open(paletteOf(this.screen.model, control.commands(), { act, command }))
+  }
+
   warningsOfSecret(value: string): readonly string[] {
     return warningsOf(value)
   }
@@ -293,6 +300,8 @@ export class PersonScreen implements ScreenHost, AsyncDisposable {
   }
 }
 
+/** Commands of which nothing is left above the frame. */
+const SHOW_THEMSELVES: ReadonlySet<string> = new Set(['exit', 'help', 'palette', 'copy', 'agents', 'diff', 'sessions'])
 const MOST_FILES = 50
 const MOST_SENT = 500
 

@@ -24,6 +24,7 @@ import { type SlashCommand, slashCommands } from '../composer/completion.ts'
 import { answerDecision, askAndNotify, reachAgent } from '../screen/dialogs.ts'
 import { helpLines } from '../start.ts'
 import { openTheme } from '../terminal/theme.ts'
+import { KeyOverlay } from '../view/key-overlay.ts'
 import { askForMore, type PersonScreen, type TypedLimits } from './person-screen.ts'
 import { changeSlash, followSlash, planSlash, type TypedChange, teamSlash } from './slash-change.ts'
 import { loginOnScreen, logoutOnScreen } from './slash-login.ts'
@@ -32,7 +33,59 @@ import { loginOnScreen, logoutOnScreen } from './slash-login.ts'
 export function commandsOf({ person }: SlashPlace): SlashCommand[] {
   const { facts, showsSession } = person.screen.model
   const always = slashCommands({ login: facts?.login ?? null, hasOwnLogin: facts?.hasOwnLogin ?? null })
-  return showsSession ? [...OF_SESSION, DECIDE, ...OF_AGENTS, DETACH, ...always] : always
+  const all = showsSession ? [...OF_SESSION, DECIDE, ...OF_AGENTS, DETACH, COPY, ...always] : always
+  return inOrderOfUse(all, showsSession ? USED_IN_SESSION : USED_AT_START)
+}
+
+/** What a person reaches for first, while a session is shown and before. */
+const USED_IN_SESSION = [
+  'steer',
+  'answer',
+  'decide',
+  'pause',
+  'unpause',
+  'stop',
+  'diff',
+  'agents',
+  'report',
+  'queue',
+  'plan',
+  'status',
+  'skip',
+  'retry',
+]
+const USED_AT_START = [
+  'start',
+  'change',
+  'resume',
+  'sessions',
+  'templates',
+  'queue',
+  'report',
+  'diff',
+  'status',
+  'model',
+  'login',
+  'logout',
+  'doctor',
+  'theme',
+]
+/** What is rarely looked for. */
+const USED_LAST = ['version', 'help', 'exit']
+
+/** Commands with those that are used most first. */
+function inOrderOfUse(commands: readonly SlashCommand[], first: readonly string[]): SlashCommand[] {
+  const rank = ({ name }: SlashCommand) => {
+    const at = first.indexOf(name)
+    return at >= 0 ? at : USED_LAST.includes(name) ? 2 * commands.length : commands.length
+  }
+  return commands.toSorted((a, b) => rank(a) - rank(b))
+}
+
+const COPY: SlashCommand = {
+  name: 'copy',
+  description: 'Copy the last answer; /copy command the last command',
+  note: null,
 }
 
 const OF_SESSION: readonly (SlashCommand & { ask: Ask })[] = [
@@ -87,9 +140,14 @@ export async function runSlashCommand(place: SlashPlace, name: string, rest: str
     case 'detach':
       return await place.letGo()
     case 'help':
-      return screen.print(
-        helpLines({ columns: screen.output.columns, theme: screen.model.theme, commands: commandsOf(place) }),
+      return await showKeys(place)
+    case 'palette':
+      return screen.notice(
+        `${screen.model.options.keymap.label('palette')} shows everything that is possible now`,
+        'plain',
       )
+    case 'copy':
+      return copySlash(place, rest)
     case 'version':
       return screen.say(`codemachine ${version}, ${await codexVersion(place)}`)
     case 'mcp':
@@ -127,6 +185,27 @@ export async function runSlashCommand(place: SlashPlace, name: string, rest: str
   }
 }
 
+/** `/help`: what there is of keys and commands. */
+async function showKeys(place: SlashPlace): Promise<void> {
+  const { screen } = place.person
+  const { theme, options } = screen.model
+  const shown = { theme, keymap: options.keymap, commands: commandsOf(place) }
+  if (theme.symbols) await screen.open(new KeyOverlay(shown))
+  else screen.print(helpLines({ ...shown, columns: screen.output.columns }))
+}
+
+/** `/copy [command]`: has the terminal copy the last words of the agent, or the last command. */
+function copySlash({ person }: SlashPlace, rest: string): void {
+  const { screen } = person
+  const what = rest.trim()
+  const { lastAnswer, lastCommand } = screen.model.pane
+  const text = what === '' ? lastAnswer : what === 'command' ? (lastCommand?.command ?? null) : undefined
+  if (text === undefined) screen.notice('/copy copies the last answer, /copy command the last command', 'warning')
+  else if (text === null) screen.notice(what === '' ? 'Nothing was said yet' : 'No command has run yet', 'warning')
+  else if (screen.output.copy(text)) screen.notice(`Copied: ${formatCount(text.length, 'character')}`, 'good')
+  else screen.notice('It is longer than a terminal copies; the log has it', 'warning')
+}
+
 async function codexVersion({ context, records, settings }: SlashPlace): Promise<string> {
   return await codexInUse(context, records, settings).then(
     codex => `codex ${codex.version}`,
@@ -161,15 +240,29 @@ const THEMES = {
 
 const THEME_NAMES = Object.keys(THEMES) as (keyof typeof THEMES)[]
 
+/** What each colour is used for, drawn in the theme that the choice is on. */
+const THEME_SAMPLE = [
+  '**Agents** say `this`, and link [that](https://example.org).',
+  '```diff\n-const answer = 41\n+const answer = 42\n```',
+  '```ts\nexport const name = "codemachine" // a comment\n```',
+].join('\n\n')
+
 async function chooseTheme({ context, person }: SlashPlace, rest: string): Promise<void> {
   const { screen } = person
+  const before = screen.model.theme
+  const show = (name: string) => {
+    const theme = THEME_NAMES.find(each => each === name)
+    if (theme === undefined) return null
+    screen.setTheme(openTheme({ theme, env: context.env, reader: person.isForReader }))
+    return theme
+  }
   const typed = rest.trim()
   const options = THEME_NAMES.map(name => ({ id: name, label: name, hint: THEMES[name] }))
-  const chosen = await typedOrChosen(screen, typed, { title: 'Which colours?', options })
-  if (chosen === null) return
-  const theme = THEME_NAMES.find(each => each === chosen)
-  if (theme === undefined) return screen.notice(`There is no theme ${typed}; use ${THEME_NAMES.join(', ')}`, 'warning')
-  screen.setTheme(openTheme({ theme, env: context.env, reader: person.isForReader }))
+  const question = { title: 'Which colours? ↑ ↓ show each.', markdown: THEME_SAMPLE, options, onMove: show }
+  const chosen = await typedOrChosen(screen, typed, question)
+  if (chosen === null) return screen.setTheme(before)
+  const theme = show(chosen)
+  if (theme === null) return screen.notice(`There is no theme ${typed}; use ${THEME_NAMES.join(', ')}`, 'warning')
   screen.say(
     `The colours are ${theme} on this screen. To keep them, put screen.theme = "${theme}" into your config.toml.`,
   )

@@ -1,12 +1,13 @@
 import type { Ask } from '../../app/library.ts'
 import { unreachable } from '../../base/errors.ts'
 import type { Reply } from '../../core/contracts/reply.ts'
+import type { KeyActionId } from '../../settings/keys.ts'
 import { expanded } from '../composer/buffer.ts'
 import type { ComposerIntent } from '../composer/composer.ts'
 import { chordOf, type Key } from '../composer/keys.ts'
 import { type Picker, pickerKey, pickerPaste } from '../composer/picker.ts'
-import { isAtLineEnd } from '../composer/text.ts'
-import { askAboutPlan, askAfterInterrupt, type QuestionContext, sendWritten } from './dialogs.ts'
+import { isEmpty } from '../composer/text.ts'
+import { askAboutPlan, askAfterInterrupt, askDecision, type QuestionContext, sendWritten } from './dialogs.ts'
 
 /** How long a second Ctrl+C leaves, ms. */
 const ARMED_MS = 8_000
@@ -31,7 +32,7 @@ export class Controls {
     if (chord === '' && /^\D/.test(key.input)) this.#closeForTyping(key.input)
     if (model.dialog !== null) this.#dialogKey(key, chord, isArmed)
     else if (chord === 'ctrl+c' && model.composer.snapshot().search === null) this.#interrupt(isArmed)
-    else if (!this.#globalKey(chord)) this.#intent(model.composer.key(key), chord)
+    else this.#intent(model.composer.key(key))
     this.#lastChord = chord
   }
 
@@ -64,9 +65,7 @@ export class Controls {
       else this.#arm()
     } else if (question.hidden !== undefined) {
       this.#hiddenKey(key, chord)
-    } else if (chord === 'ctrl+e' && (!dialog.writing || isAtLineEnd(dialog.written.text))) {
-      this.#start(host.openLogs())
-    } else if (!this.#globalKey(chord)) {
+    } else if (!this.#keyBesideDialog(chord, dialog)) {
       const { picker, result } = pickerKey(dialog, key, model.inputArea(clock.now()))
       if (result === null) model.changeDialog(picker)
       else if (result.kind === 'closed') model.dismiss('closed')
@@ -80,8 +79,7 @@ export class Controls {
     if (chord === 'escape' || chord === 'ctrl+d') model.dismiss('closed')
     else if (chord === '') model.typeHidden(typing => typing.takeText(key.input))
     else if (LINE_ENDS.has(chord)) model.typeHidden(typing => typing.takeText('\n'))
-    else if (chord === 'ctrl+l' || chord === 'ctrl+z') this.#globalKey(chord)
-    else {
+    else if (!this.#keyOfTerminal(chord)) {
       const raw = HIDDEN_KEYS[chord]
       if (raw !== undefined) model.typeHidden(typing => typing.take(raw))
     }
@@ -96,16 +94,19 @@ export class Controls {
     // `/tmp is full` is about a path; a single word is a mistyped command, to be corrected in the composer.
     else if (/\s/.test(expanded(written).trim())) return false
     else model.dismiss('withdrawn')
-    this.#intent(command, '')
+    this.#intent(command)
     return true
   }
 
-  /** Ctrl+C: asks about the plan if a session runs, else warns. Soon after a Ctrl+C that closed a question it leaves. */
+  /** Ctrl+C: clears the field, else asks about the plan if a session runs, else warns. Soon after one that closed a question it leaves. */
   #interrupt(isArmed: boolean): void {
     const { model, host } = this.#options
     if (model.isLeaving) host.leaveNow()
     else if (isArmed) host.leave()
-    else if (model.isRunning) this.#start(askAboutPlan(this.#options))
+    else if (!isEmpty(model.composer.snapshot().buffer.text)) {
+      model.composer.putAside()
+      model.notice('Cleared; ↑ brings it back', 'plain')
+    } else if (model.isRunning) this.#start(askAboutPlan(this.#options))
     else this.#arm()
   }
 
@@ -115,35 +116,36 @@ export class Controls {
     model.notice('Ctrl+C again leaves', 'warning')
   }
 
-  #globalKey(chord: string): boolean {
-    const { model, host, redraw, openOutput } = this.#options
-    switch (chord) {
-      case 'ctrl+l':
-        redraw()
-        return true
-      case 'ctrl+z':
-        this.#start(host.suspend())
-        return true
-      case 'ctrl+t':
-        model.showsTasks = !model.showsTasks
-        return true
-      case 'ctrl+o':
-        openOutput()
-        return true
-      default:
-        return false
-    }
+  /** A key of the terminal itself; false for any other. */
+  #keyOfTerminal(chord: string): boolean {
+    const action = this.#options.model.options.keymap.inField(chord, false)
+    if (action !== 'redraw' && action !== 'suspend') return false
+    this.#act(action)
+    return true
   }
 
-  #intent(intent: ComposerIntent | null, chord: string): void {
+  /** A key that opens something beside a question, which stays open; false for any other. */
+  #keyBesideDialog(chord: string, { writing, written }: Picker): boolean {
+    const isWriting = writing && !isEmpty(written.text)
+    const action = chord === '' ? null : this.#options.model.options.keymap.inField(chord, !isWriting)
+    if (action === null || !BESIDE_DIALOG.has(action)) return false
+    this.#act(action)
+    return true
+  }
+
+  #intent(intent: ComposerIntent | null): void {
     const { model, host } = this.#options
     if (intent === null) return
+    // While no agent is at work, Enter starts a session, whatever it does else.
+    const isSwapped = model.options.enter === 'tell' && model.isRunning
     switch (intent.kind) {
       case 'submit':
-        this.#submit(intent.text)
+        if (isSwapped) this.#start(this.#steer(intent.text))
+        else this.#submit(intent.text)
         break
       case 'steer':
-        this.#start(this.#steer(intent.text))
+        if (isSwapped) this.#submit(intent.text)
+        else this.#start(this.#steer(intent.text))
         break
       case 'command':
         this.#start(host.command(intent.name, intent.rest))
@@ -153,28 +155,55 @@ export class Controls {
         model.notice(`There is no /${intent.name}; ${meant}`, 'warning')
         break
       }
-      case 'take-back':
-        this.#start(this.#takeBack())
-        break
-      case 'open-editor':
-        this.#start(this.#edit())
-        break
-      case 'help':
-        this.#start(host.command('help', ''))
-        break
-      case 'exit':
-        // A held Ctrl+D that was deleting text must not leave.
-        if (this.#lastChord !== 'ctrl+d') host.leave()
-        break
-      case 'interrupt':
-        if (model.isRunning) this.#start(this.#interruptTurn())
-        break
-      case 'unhandled':
-        if (chord === 'ctrl+e') this.#start(host.openLogs())
+      case 'action':
+        this.#act(intent.action)
         break
       default:
         unreachable(intent)
     }
+  }
+
+  /** Does what a key of the table says, which edits no text. */
+  #act(action: KeyActionId): void {
+    const { model, host, redraw, openOutput } = this.#options
+    switch (action) {
+      case 'redraw':
+        redraw()
+        break
+      case 'output':
+        openOutput()
+        break
+      case 'tasks':
+        model.showsTasks = !model.showsTasks
+        break
+      case 'leave':
+        // A held Ctrl+D that was deleting text must not leave.
+        if (this.#lastChord !== 'ctrl+d') host.leave()
+        break
+      case 'interrupt':
+        if (model.showsTasks) model.showsTasks = false
+        else if (model.isRunning) this.#start(this.#interruptTurn())
+        break
+      default: {
+        const does = this.#actions[action]
+        if (does !== undefined) this.#start(does())
+      }
+    }
+  }
+
+  /** Actions that take time. */
+  readonly #actions: Partial<Record<KeyActionId, () => Promise<void>>> = {
+    plan: () => askAboutPlan(this.#options),
+    suspend: () => this.#options.host.suspend(),
+    log: () => this.#options.host.openLogs(),
+    take_back: () => this.#takeBack(),
+    editor: () => this.#edit(),
+    help: () => this.#options.host.command('help', ''),
+    palette: () => this.#options.host.openPalette(action => this.#act(action)),
+    agents: () => this.#options.host.command('agents', ''),
+    diff: () => this.#options.host.command('diff', ''),
+    copy: () => this.#options.host.command('copy', ''),
+    answer: async () => void (await askDecision(this.#options)),
   }
 
   #submit(text: string): void {
@@ -238,6 +267,8 @@ const HIDDEN_KEYS: Readonly<Record<string, string>> = {
   'ctrl+w': '\x17',
   'alt+backspace': '\x17',
 }
+/** The actions whose keys count while a question is open. */
+const BESIDE_DIALOG: ReadonlySet<KeyActionId> = new Set(['redraw', 'suspend', 'tasks', 'output', 'log'])
 /** As in the composer. */
 const LINE_ENDS: ReadonlySet<string> = new Set(['shift+return', 'alt+return', 'ctrl+j'])
 
@@ -267,6 +298,8 @@ export interface ScreenHost {
   editFile(file: string): Promise<boolean>
   /** Opens the whole log of the session. */
   openLogs(): Promise<void>
+  /** Offers everything that is possible now; `act` does what a key does. */
+  openPalette(act: (action: KeyActionId) => void): Promise<void>
   /** What is to be said of the value of a secret before it is taken, sentences without it. */
   warningsOfSecret(value: string): readonly string[]
   /** Stores the value of a secret of the project, and tells the session that runs; resolves with why that was not to be told, else null. */

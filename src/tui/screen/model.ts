@@ -42,7 +42,7 @@ export class ScreenModel {
   constructor(options: ScreenModelOptions) {
     this.options = options
     this.theme = options.theme
-    this.composer = new Composer({ searchFiles: options.searchFiles })
+    this.composer = new Composer(options)
     const { motion, redact, size } = options
     this.pane = new SessionPane({
       theme: () => this.theme,
@@ -140,7 +140,11 @@ export class ScreenModel {
 
   /** Replaces the state of the open question's answer. */
   changeDialog(picker: Picker): void {
+    const before = this.#dialog?.picker.selected
     if (this.#dialog) this.#dialog.picker = picker
+    const { question, selected } = picker
+    const option = question.options[selected]
+    if (selected !== before && option !== undefined) question.onMove?.(option.id)
     this.options.onChange()
   }
 

@@ -18,6 +18,7 @@ export class SessionPane {
   readonly #messages = new Map<string, Message>()
   #state: SessionState | null = null
   #lastCommand: Command | null = null
+  #lastAnswer: string | null = null
   #isReview = false
   /** The state by which what streams is drawn: what is cut off by an event is still of the one before. */
   #drawn: SessionState | null = null
@@ -30,6 +31,11 @@ export class SessionPane {
 
   get state(): SessionState | null {
     return this.#state
+  }
+
+  /** The last words of an agent, whole and without secrets; null while none has said anything. */
+  get lastAnswer(): string | null {
+    return this.#lastAnswer === null ? null : this.#options.redact(this.#lastAnswer)
   }
 
   /** The command that runs, or else ran last; null if there was none. */
@@ -45,6 +51,7 @@ export class SessionPane {
     this.#state = null
     this.#messages.clear()
     this.#lastCommand = null
+    this.#lastAnswer = null
     this.#isReview = false
     this.#drawn = null
   }
@@ -62,6 +69,7 @@ export class SessionPane {
     this.#drawn = state
     if (event.type === 'item-completed' && event.item.kind === 'command') this.#lastCommand = event.item
     if (event.type === 'shell-ran') this.#lastCommand = shellItem(event)
+    if (event.type === 'item-completed' && event.item.kind === 'agent-message') this.#lastAnswer = event.item.text
     if (event.type === 'item-completed' && event.item.kind === 'agent-message' && event.instance === undefined) {
       if (this.#endMessage(event.item)) return
     }

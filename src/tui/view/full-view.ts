@@ -55,7 +55,8 @@ export type Pointer = { kind: 'wheel'; rows: number; x: number; y: number } | { 
 export function viewChord(key: Key): string {
   const chord = chordOf(key)
   if (chord !== '') return chord
-  return key.input === ' ' ? 'space' : key.input
+  if (key.input === ' ') return 'space'
+  return key.input.length === 1 ? key.input : ''
 }
 
 /** What is typed or pasted as a search: on one line, safe, of at most 200 characters; a space at its end stays. */

@@ -107,7 +107,7 @@ export class ListView<Row> implements FullView {
       : []
     const { line, caret } = this.#lastLine(columns)
     return {
-      lines: [...head, ...shown.slice(0, this.#height), line],
+      lines: [...head, ...shown.slice(0, this.#height), line].slice(-rows),
       caret: caret === null ? null : { x: caret, y: rows - 1 },
     }
   }

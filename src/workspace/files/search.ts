@@ -73,21 +73,22 @@ export function openFileIndex(options: FileIndexOptions): FileIndex {
 }
 
 const FRESH_MS = 5_000
-const MOST_SHALLOW = 200
+/** Of more files, those nearest the top are looked at. */
+const MOST_SHALLOW = 1_000
 
 async function openGit({ directory, gitDir, env }: FileIndexOptions): Promise<PrivateGit> {
   return await openPrivateGit({ directory, gitDir, env, repository: await findRepository(directory) })
 }
 
-/** Sorts by depth, then last changed first. */
+/** Sorts the last changed first. */
 async function newestFirst(directory: string, paths: readonly string[]): Promise<string[]> {
   const stamped = await Promise.all(
     paths.map(async path => {
       const found = await lstat(join(directory, path)).catch(() => null)
-      return { path, depth: path.split('/').length, at: found?.mtimeMs ?? 0 }
+      return { path, at: found?.mtimeMs ?? 0 }
     }),
   )
-  return stamped.sort((a, b) => a.depth - b.depth || b.at - a.at).map(({ path }) => path)
+  return stamped.sort((a, b) => b.at - a.at).map(({ path }) => path)
 }
 
 /** Called where the list of a directory's files was cut, with the files at which git would have waited. */

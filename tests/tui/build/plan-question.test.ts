@@ -49,6 +49,7 @@ function sit(
       return edits
     },
     openLogs: nothing,
+    openPalette: async () => {},
     suspend: nothing,
     leave: () => {},
     leaveNow: () => {},
@@ -204,10 +205,10 @@ test('behind /decide alone the question comes, and nothing where there is none',
 test('as long as something is to be decided the keys are those of a session that is held', async () => {
   const { model, happens } = sit(async () => {}, { asks: [OPEN] })
   const keys = () => model.frame(local(20, 22, 45)).lines.at(-1)
-  expect(keys()).toContain('Esc: How it goes on')
+  expect(keys()).toContain('Esc asks it again')
   const [, , made] = recorded([created, OPEN, { ...sampleEvents['decision-made'], choice: 'keep' }])
   if (made !== undefined) happens(made)
-  expect(keys()).toContain('Ctrl+C: Interrupt')
+  expect(keys()).toContain('Ctrl+C changes the plan')
 })
 
 test('what was decided by another door meanwhile is not sent', async () => {

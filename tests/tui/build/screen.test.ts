@@ -66,7 +66,7 @@ describe('during a build', () => {
       'A shop for … · Task 2/8: Create homepage… · Building Phase · round 2 of 20 · Time 00:01:07',
       'writing · 0 tokens · cost 0.00 · gpt-6 high',
       '›',
-      'Ctrl+C: Interrupt | Ctrl+E: Expand logs | Ctrl+T: Tasks | Esc: Pause | ?: Keys',
+      'Esc interrupts · Ctrl+C changes the plan · Ctrl+E log · ? keys · Ctrl+X everything',
     ])
   })
 
@@ -93,7 +93,7 @@ describe('during a build', () => {
       '● qa-engineer T6  thinking',
       'T2/8 · R2/20 · 1:07 · writing',
       '›',
-      'Ctrl+C: Interrupt | Ctrl+E: Expand logs',
+      'Esc interrupts · Ctrl+C plan · ? keys',
     ])
   })
 

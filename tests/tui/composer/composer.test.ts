@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { Keymap } from '../../../src/settings/keys.ts'
 import { Composer } from '../../../src/tui/composer/composer.ts'
 import { cpuMs } from '../../support/cpu-time.ts'
 import { press, write } from './press.ts'
@@ -11,7 +12,7 @@ const COMMANDS = [
 ]
 
 function open(files: (query: string) => Promise<readonly string[]> = async () => []): Composer {
-  const composer = new Composer({ searchFiles: files })
+  const composer = new Composer({ keymap: new Keymap(), searchFiles: files })
   composer.setCommands(COMMANDS)
   return composer
 }
@@ -60,24 +61,48 @@ test('a backslash before Enter, Shift+Enter, Alt+Enter and Ctrl+J begin a new li
 
 test('keys that are the screen’s are handed on', () => {
   const composer = open()
-  expect(press(composer, '?')).toEqual({ kind: 'help' })
-  expect(press(composer, 'ctrl+d')).toEqual({ kind: 'exit' })
-  expect(press(composer, 'escape')).toEqual({ kind: 'interrupt' })
-  expect(press(composer, 'alt+up')).toEqual({ kind: 'take-back' })
-  expect(press(composer, 'ctrl+g')).toEqual({ kind: 'open-editor' })
-  for (const chord of ['ctrl+c', 'ctrl+t', 'ctrl+o', 'ctrl+l', 'ctrl+z', 'ctrl+e', 'tab', 'pageup']) {
-    expect(press(composer, chord), chord).toEqual({ kind: 'unhandled' })
+  expect(press(composer, '?')).toEqual({ kind: 'action', action: 'help' })
+  expect(press(composer, 'ctrl+d')).toEqual({ kind: 'action', action: 'leave' })
+  expect(press(composer, 'escape')).toEqual({ kind: 'action', action: 'interrupt' })
+  expect(press(composer, 'alt+up')).toEqual({ kind: 'action', action: 'take_back' })
+  expect(press(composer, 'ctrl+g')).toEqual({ kind: 'action', action: 'editor' })
+  const others = {
+    'ctrl+t': 'tasks',
+    'ctrl+o': 'output',
+    'ctrl+l': 'redraw',
+    'ctrl+z': 'suspend',
+    'ctrl+e': 'log',
+    tab: 'answer',
   }
+  for (const [chord, action] of Object.entries(others)) {
+    expect(press(composer, chord), chord).toEqual({ kind: 'action', action })
+  }
+  for (const chord of ['pageup', 'return', 'backspace']) expect(press(composer, chord), chord).toBeNull()
   expect(composer.text).toBe('')
 })
 
-test('with something written `?` and Ctrl+D edit, and Ctrl+E goes to the end of the line before it is the screen’s', () => {
+test('what was put aside comes back by Up, before what was sent, until another text is sent', () => {
+  const composer = open()
+  composer.setHistory(['older'])
+  write(composer, 'a draft')
+  composer.putAside()
+  expect(composer.text).toBe('')
+  press(composer, 'up')
+  expect(composer.text).toBe('a draft')
+  press(composer, 'up')
+  expect(composer.text).toBe('older')
+  press(composer, 'return', 'up')
+  expect(composer.text).toBe('older')
+})
+
+test('with something written `?`, Ctrl+D and Ctrl+E edit', () => {
   const composer = open()
   write(composer, 'ab?')
   press(composer, 'ctrl+a', 'ctrl+d')
   expect(composer.text).toBe('b?')
-  expect(press(composer, 'ctrl+e')).toBeNull()
-  expect(press(composer, 'ctrl+e')).toEqual({ kind: 'unhandled' })
+  press(composer, 'ctrl+e', 'ctrl+e')
+  write(composer, '!')
+  expect(composer.text).toBe('b?!')
 })
 
 test('text that arrives in one piece is never taken for the name of a key', () => {
@@ -149,7 +174,7 @@ test('Escape closes the popup until the word changes', () => {
   write(composer, '/re')
   expect(press(composer, 'escape')).toBeNull()
   expect(offered(composer)).toEqual([])
-  expect(press(composer, 'left', 'escape')).toEqual({ kind: 'interrupt' })
+  expect(press(composer, 'left', 'escape')).toEqual({ kind: 'action', action: 'interrupt' })
   press(composer, 'end')
   write(composer, 's')
   expect(offered(composer)).toEqual(['resume'])
@@ -266,7 +291,7 @@ test('leaving a search by Escape, Ctrl+G or Ctrl+C brings back what was there', 
     write(composer, 'draft')
     press(composer, 'ctrl+r', 'o', 'x', 'backspace')
     expect(composer.snapshot().search).toMatchObject({ query: 'o', index: 0 })
-    expect(press(composer, 'ctrl+t')).toEqual({ kind: 'unhandled' })
+    expect(press(composer, 'ctrl+t')).toEqual({ kind: 'action', action: 'tasks' })
     expect(press(composer, chord)).toBeNull()
     expect(composer.text).toBe('draft')
     expect(composer.snapshot().search).toBeNull()

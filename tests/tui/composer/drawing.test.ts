@@ -1,6 +1,7 @@
 import xterm from '@xterm/headless'
 import fc from 'fast-check'
 import { afterAll, expect, test } from 'vitest'
+import { Keymap } from '../../../src/settings/keys.ts'
 import { EMPTY_BUFFER, paste, type } from '../../../src/tui/composer/buffer.ts'
 import { Composer } from '../../../src/tui/composer/composer.ts'
 import { composerLines, popupLines } from '../../../src/tui/composer/drawing.ts'
@@ -83,7 +84,7 @@ test('the caret is in the cell of its character, whatever the text is made of, a
 })
 
 function open(): Composer {
-  return new Composer({ searchFiles: async () => [] })
+  return new Composer({ keymap: new Keymap(), searchFiles: async () => [] })
 }
 
 function shown(composer: Composer, columns = 20, maxRows = 5): string[] {
@@ -164,7 +165,7 @@ test('the popup shows the chosen option among its neighbours, each on one row', 
 })
 
 test('of a long path its end is shown', async () => {
-  const composer = new Composer({ searchFiles: async () => ['a/very/long/path/to/file.ts'] })
+  const composer = new Composer({ keymap: new Keymap(), searchFiles: async () => ['a/very/long/path/to/file.ts'] })
   write(composer, '@f')
   await Promise.resolve()
   expect(popupLines(composer.snapshot(), { columns: 14, maxRows: 5, theme })).toEqual(['❯ …/to/file.ts'])

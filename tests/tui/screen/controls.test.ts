@@ -2,7 +2,8 @@ import { expect, test } from 'vitest'
 import type { Ask } from '../../../src/app/library.ts'
 import type { Reply } from '../../../src/core/contracts/reply.ts'
 import type { SessionEvent } from '../../../src/core/events/events.ts'
-import { Keymap } from '../../../src/settings/keys.ts'
+import { parseToml } from '../../../src/platform/toml.ts'
+import { Keymap, keySettings } from '../../../src/settings/keys.ts'
 import type { Key } from '../../../src/tui/composer/keys.ts'
 import type { ScreenHost } from '../../../src/tui/screen/controls.ts'
 import { Controls } from '../../../src/tui/screen/controls.ts'
@@ -19,7 +20,15 @@ const ctrl = (input: string): Key => ({ ...plain, ctrl: true, input })
 const named = (name: Key['name']): Key => ({ ...plain, input: '', name })
 
 /** A person at the keys of a screen whose host writes down what it is asked, and answers as it is told. */
-function sit(options: { answers?: (ask: Ask) => Reply; queue?: string[]; enqueue?: () => Promise<string> } = {}) {
+function sit(
+  options: {
+    answers?: (ask: Ask) => Reply
+    queue?: string[]
+    enqueue?: () => Promise<string>
+    enter?: 'queue' | 'tell'
+    keymap?: Keymap
+  } = {},
+) {
   const clock = new TestClock()
   const asked: Ask[] = []
   const calls: string[] = []
@@ -40,6 +49,7 @@ function sit(options: { answers?: (ask: Ask) => Reply; queue?: string[]; enqueue
     editFile: async () => false,
     edit: async () => null,
     openLogs: async () => void calls.push('logs'),
+    openPalette: async () => void calls.push('palette'),
     suspend: async () => void calls.push('suspend'),
     leave: () => void calls.push('leave'),
     leaveNow: () => void calls.push('leave now'),
@@ -51,8 +61,8 @@ function sit(options: { answers?: (ask: Ask) => Reply; queue?: string[]; enqueue
     theme: openTheme({ theme: 'plain', env: {}, reader: false }),
     clock,
     motion: 'reduced',
-    keymap: new Keymap(),
-    enter: 'queue',
+    keymap: options.keymap ?? new Keymap(),
+    enter: options.enter ?? 'queue',
     isWatching: false,
     size: () => ({ columns: 80, rows: 24 }),
     redact: each => each,
@@ -142,8 +152,60 @@ test('where nothing runs, Ctrl+C leaves only when it is repeated soon, and nothi
   paste('y')
   await press(ctrl('c'))
   expect(calls).toEqual([])
+  await press(ctrl('c'), ctrl('c'))
+  expect(calls).toEqual(['leave'])
+})
+
+test('Ctrl+C clears a draft, which Up brings back; then it asks about the plan, and the third leaves', async () => {
+  const { press, happens, model, calls, title } = sit()
+  happens(created(), started(1))
+  await press(text('a draft'), ctrl('c'))
+  expect([model.composer.text, model.currentNotice?.text, title()]).toEqual(['', 'Cleared; ↑ brings it back', null])
+  await press(named('up'))
+  expect(model.composer.text).toBe('a draft')
+  await press(ctrl('c'), ctrl('c'))
+  expect([calls, title()]).toEqual([[], 'Do you want to modify the plan?'])
   await press(ctrl('c'))
   expect(calls).toEqual(['leave'])
+})
+
+test('Esc closes the list of tasks before it interrupts, and leaves a draft alone', async () => {
+  const { press, happens, model, types } = sit()
+  happens(created(), started(1))
+  await press(text('a draft'), ctrl('t'), named('escape'))
+  expect([model.showsTasks, types(), model.composer.text]).toEqual([false, [], 'a draft'])
+  await press(named('escape'))
+  expect([types(), model.composer.text]).toEqual([['interrupt'], 'a draft'])
+})
+
+test('Ctrl+E with a draft goes to the end of its line, and opens the log without one', async () => {
+  const { press, happens, model, calls } = sit()
+  happens(created(), started(1))
+  await press(text('ab'), ctrl('a'), ctrl('e'), ctrl('e'), text('c'))
+  expect([model.composer.text, calls]).toEqual(['abc', []])
+  await press(ctrl('u'), ctrl('e'))
+  expect(calls).toEqual(['logs'])
+})
+
+test('screen.enter = "tell": Enter tells the agent and Tab queues, and where no agent is at work Enter starts', async () => {
+  const { press, happens, asked, calls, model } = sit({ enter: 'tell' })
+  await press(text('a goal'), named('return'))
+  expect(calls).toEqual(['begin a goal'])
+  happens(created(), started(1))
+  await press(text('use tabs'), named('return'))
+  expect(asked).toEqual([{ type: 'steer', text: 'use tabs' }])
+  await press(text('and then this'), named('tab'))
+  expect(model.currentNotice?.text).toBe('queued and then this')
+})
+
+test('a key that is remapped does what its action says, and its old key nothing', async () => {
+  const remapped = keySettings(parseToml('[keys]\nlog = "alt+l"', { name: 'config.toml' }), 'person')
+  const { press, happens, calls } = sit({ keymap: new Keymap(remapped) })
+  happens(created(), started(1))
+  await press(ctrl('e'))
+  expect(calls).toEqual([])
+  await press({ ...plain, meta: true, input: 'l' })
+  expect(calls).toEqual(['logs'])
 })
 
 test('Ctrl+D that is held down to delete does not leave', async () => {
@@ -267,7 +329,7 @@ test('Ctrl+E opens the log from a question, and goes to the end of the line wher
   await press(...typed('ac'), ctrl('a'), ctrl('e'), text('k'))
   expect([calls, model.dialog?.written.text.lines]).toEqual([['logs'], ['ack']])
   await press(ctrl('e'))
-  expect([calls, title()]).toEqual([['logs', 'logs'], 'Interrupted. How does it go on?'])
+  expect([calls, title()]).toEqual([['logs'], 'Interrupted. How does it go on?'])
 })
 
 test('what is said of the keys is true while an answer is written', async () => {

@@ -1,5 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { atLeastAsHigh, type FrameParts, hintLine, isSame, layOut } from '../../../src/tui/screen/frame.ts'
+import { Keymap } from '../../../src/settings/keys.ts'
+import { atLeastAsHigh, type FrameParts, isSame, layOut } from '../../../src/tui/screen/frame.ts'
+import { type HintSituation, hintLine } from '../../../src/tui/screen/hints.ts'
 import { indented } from '../../../src/tui/screen/screen.tsx'
 
 const rows = (name: string, count: number) => Array.from({ length: count }, (_, at) => `${name} ${at + 1}`)
@@ -62,45 +64,67 @@ describe('a frame', () => {
 })
 
 describe('the hint', () => {
-  const place = { isSession: true, isWatching: false, text: '', isSearching: false, question: null }
+  const place: HintSituation = {
+    keymap: new Keymap(),
+    isSession: true,
+    isRunning: true,
+    isWatching: false,
+    isHeld: false,
+    isDeciding: false,
+    canFollow: false,
+    showsTasks: false,
+    text: '',
+    tells: false,
+    isSearching: false,
+    popup: null,
+    question: null,
+    writes: null,
+  }
+  const one = { name: 'change', description: '', note: null }
 
-  test.each([
-    [{}, 120, 'Esc interrupts · Ctrl+C plan, twice leaves · Ctrl+E logs · Ctrl+T tasks · Ctrl+O output · ? keys'],
-    [{}, 40, 'Esc interrupt · ^E logs · ? keys'],
+  test.each<[Partial<HintSituation>, number, string]>([
     [
-      { isWatching: true },
+      {},
       120,
-      'Esc interrupts · Ctrl+C twice detaches · Ctrl+E logs · Ctrl+T tasks · Ctrl+O output · ? keys',
+      'Esc interrupts · Ctrl+C changes the plan · Ctrl+E log · ? keys · Ctrl+X everything · Ctrl+T tasks · Ctrl+C twice leaves',
     ],
-    [{ text: 'next' }, 80, 'Enter queues it · Tab tells the agent'],
-    [{ text: '/theme' }, 80, 'Enter runs it · Tab completes · Esc closes'],
+    [{}, 80, 'Esc interrupts · Ctrl+C changes the plan · Ctrl+E log · ? keys · Ctrl+T tasks'],
+    [{}, 40, 'Esc interrupts · Ctrl+C plan · ? keys'],
+    [{ isWatching: true }, 80, 'Esc interrupts · Ctrl+C twice detaches · Ctrl+E log · ? keys · Ctrl+X everything'],
+    [{ text: 'next' }, 80, 'Enter queues it as the next session · Tab tells the agent now · Ctrl+C clears it'],
+    [
+      { text: 'next', tells: true },
+      80,
+      'Enter tells the agent now · Tab queues it as the next session · Ctrl+C clears it',
+    ],
+    [{ text: 'next' }, 40, 'Enter queues it · Tab tells the agent'],
+    [{ text: '/theme' }, 80, 'Enter runs it · Ctrl+C clears it'],
+    [
+      { text: '/ch', popup: { kind: 'commands', typed: 'ch', options: [one], selected: 0 } },
+      80,
+      'Enter runs /change · Tab completes it · Esc closes · ↑ ↓ choose',
+    ],
     [{ question: { options: [{}] } }, 80, '↑ ↓ and Enter choose · Esc closes'],
     [
-      { question: { options: [{}], escGoesOn: true as const } },
+      { question: { options: [{}], escGoesOn: true } },
       80,
       '↑ ↓ and Enter choose · Esc goes on · Ctrl+C leaves it held',
     ],
     [
-      { question: { options: [{}], escGoesOn: true as const }, writes: 'text' as const },
+      { question: { options: [{}], escGoesOn: true }, writes: 'text' },
       60,
-      'Enter sends it · Esc goes back',
+      'Enter sends it · Esc goes back to the choices',
     ],
-    [{ isHeld: true, isDeciding: true }, 60, 'Esc asks it again · Ctrl+C plan · ? keys'],
-    [{ isHeld: true }, 60, 'Esc offers how it goes on · Ctrl+C plan · ? keys'],
+    [{ isHeld: true, isDeciding: true }, 60, 'Esc asks it again · Ctrl+C plan · Ctrl+E log · ? keys'],
+    [{ isHeld: true }, 60, 'Esc asks how it goes on · Ctrl+C plan · Ctrl+E log · ? keys'],
+    [{ showsTasks: true }, 60, 'Esc closes the tasks · Ctrl+C plan · Ctrl+E log · ? keys'],
+    [{ isRunning: false }, 60, 'Type what to work on next · Ctrl+E log · ? keys'],
     [
-      { hasPlan: true, isHeld: true },
+      { isSession: false, isRunning: false },
       80,
-      'Ctrl+C: Change the plan | Esc: How it goes on | Ctrl+E: Expand logs | ?: Keys',
+      'Type what to work on · / commands · ? keys · @ files · Ctrl+X everything',
     ],
-    [
-      { hasPlan: true, isWatching: true },
-      80,
-      'Ctrl+C: Interrupt | Ctrl+C twice: Detach | Ctrl+E: Expand logs | Esc: Pause',
-    ],
-    [{ hasPlan: true, isWatching: true }, 40, 'Ctrl+C: Interrupt | Ctrl+C twice: Detach'],
-    [{ hasPlan: true, isWatching: true, isHeld: true }, 40, 'Ctrl+C twice: Detach | Ctrl+E: Logs'],
-    [{ isSession: false }, 80, 'Type what to work on · / commands · @ files · ? keys'],
-    [{ isSession: false, text: 'a goal' }, 20, 'Enter starts it'],
+    [{ isSession: false, isRunning: false, text: 'a goal' }, 20, 'Enter starts it'],
     [{}, 12, 'Esc interru…'],
   ])('for %o in %i columns: %s', (over, columns, hint) => {
     expect(hintLine({ ...place, ...over }, columns)).toBe(hint)

@@ -49,6 +49,7 @@ async function sit({ isWatching = false, columns = 80, rows = 24, fails = false 
     editFile: async () => false,
     edit: async () => null,
     openLogs: async () => void shown.push('logs'),
+    openPalette: async () => {},
     suspend: nothing,
     leave: () => void shown.push('leave'),
     leaveNow: () => {},

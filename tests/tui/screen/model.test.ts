@@ -199,7 +199,7 @@ describe('a frame', () => {
           "I look.",
           "build X · round 1 of 3 · 0:03 · writing · 0 tokens",
           "› next 漢",
-          "Enter queues it · Tab tells the agent",
+          "Enter queues it · Tab tells the agent · Ctrl+C clears it",
         ],
       }
     `)

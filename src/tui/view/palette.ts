@@ -1,0 +1,92 @@
+import { KEY_ACTIONS, type KeyAction, type KeyActionId } from '../../settings/keys.ts'
+import type { SlashCommand } from '../composer/completion.ts'
+import type { ScreenModel } from '../screen/model.ts'
+import type { Stage } from './full-view.ts'
+import { ListView } from './list.ts'
+
+/** What the palette does with what is chosen. */
+interface PaletteActions {
+  /** Does what a key does. */
+  act(action: KeyActionId): void
+  /** Runs a slash command. */
+  command(name: string): void
+}
+
+/** One thing that is possible now. `key`: the key that does the same, or the command as it is typed. */
+interface Possible {
+  id: string
+  label: string
+  key: string
+  run(): void
+}
+
+/** The palette: everything that is possible now, with its key, found by typing. */
+export function paletteOf(
+  model: ScreenModel,
+  commands: readonly SlashCommand[],
+  { act, command }: PaletteActions,
+): ListView<Possible> {
+  const { theme } = model
+  const { keymap } = model.options
+  const keys = KEY_ACTIONS.filter(each => isPossible(each, model)).map(({ id, label }) => ({
+    id,
+    label: LABELS[id] ?? label,
+    key: keymap.label(id),
+    run: () => act(id),
+  }))
+  const typed = commands
+    .filter(({ name }) => !KEYS_OF_COMMANDS.has(name))
+    .map(({ name, description, note }) => ({
+      id: `/${name}`,
+      label: note === null ? description : `${description} (${note})`,
+      key: `/${name}`,
+      run: () => (TAKE_TEXT.has(name) ? model.composer.setText(`/${name} `) : command(name)),
+    }))
+  const rows: readonly Possible[] = [...keys, ...typed]
+  return new ListView<Possible>({
+    title: () => 'What is possible now',
+    theme,
+    keymap,
+    rows: () => rows,
+    columns: [
+      { head: 'Action', cell: ({ label }) => label },
+      { head: 'Key', cell: ({ key }) => key, most: 16, role: () => 'accent' },
+    ],
+    textOf: ({ label, key }) => `${label} ${key}`,
+    idOf: ({ id }) => id,
+    empty: 'Nothing is possible just now.',
+    open: (row, stage: Stage) => stage.leaveFor(() => row.run()),
+    search: 'typed',
+    hints: () => [],
+  })
+}
+
+/** Whether an action of the field is one of the palette's at this moment. */
+function isPossible({ id, context, isEdit }: KeyAction, model: ScreenModel): boolean {
+  if (context !== 'field' || isEdit === true) return false
+  const needs = NEEDS[id]
+  return needs === undefined ? !NOT_OFFERED.has(id) : needs(model)
+}
+
+/** What a key does of several things, once it is chosen here. */
+const LABELS: Readonly<Record<string, string>> = { interrupt: 'Interrupt the turn', plan: 'Change the plan' }
+
+const NEEDS: Readonly<Record<string, (model: ScreenModel) => boolean>> = {
+  interrupt: ({ isRunning }) => isRunning,
+  plan: ({ isRunning }) => isRunning,
+  answer: ({ isRunning, pane }) => isRunning && pane.state?.decision != null,
+  log: ({ showsSession }) => showsSession,
+  output: ({ pane }) => pane.lastCommand !== null,
+  tasks: ({ showsSession }) => showsSession,
+  agents: ({ isRunning }) => isRunning,
+  diff: ({ showsSession }) => showsSession,
+  copy: ({ pane }) => pane.lastAnswer !== null,
+  take_back: ({ queued }) => queued > 0,
+}
+
+/** What the field itself does, and the palette. */
+const NOT_OFFERED: ReadonlySet<string> = new Set(['submit', 'tell', 'palette'])
+/** Commands that a key of the table does, too. */
+const KEYS_OF_COMMANDS: ReadonlySet<string> = new Set(['help', 'palette', 'agents', 'diff', 'copy'])
+/** Commands that say nothing without a text behind them. */
+const TAKE_TEXT: ReadonlySet<string> = new Set(['change', 'follow', 'team', 'steer'])
