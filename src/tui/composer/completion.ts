@@ -8,6 +8,11 @@ export function isComplete(popup: Popup): boolean {
   return popup.kind === 'commands' && popup.options[popup.selected]?.name === popup.typed
 }
 
+/** Whether the selected command waits for a text. */
+export function takesText(popup: Popup): boolean {
+  return popup.kind === 'commands' && popup.options[popup.selected]?.takesText === true
+}
+
 /** The buffer with the selected option in place of the word at the caret. */
 export function complete(buffer: TextBuffer, popup: Popup): TextBuffer {
   const { text } = buffer
@@ -84,11 +89,15 @@ export function selectNext(popup: Popup, direction: -1 | 1): Popup {
   return { ...popup, selected: (popup.selected + direction + count) % count }
 }
 
-/** A slash command: its name without the slash, what it does, and a note on its present state (null: none). */
+/**
+ * A slash command: its name without the slash, what it does, and a note on its present state (null: none). `takesText`: it
+ * says nothing without a text behind it, so Enter puts its name into the field.
+ */
 export interface SlashCommand {
   readonly name: string
   readonly description: string
   readonly note: string | null
+  readonly takesText?: true
 }
 
 /** The command in a text of one line that begins with `/name`; null for any other text, such as a path (`/etc/hosts`). */
@@ -167,9 +176,9 @@ export function slashCommands({
       : command('login', "Log codex in for codemachine's rounds")
   return [
     command('start', 'Start what the specification asks for'),
-    command('change', 'Plan a change, carry it out, and prove it'),
-    command('follow', 'Go on from the newest change'),
-    command('team', 'Have a team make a new project'),
+    { ...command('change', 'Plan a change, carry it out, and prove it'), takesText: true },
+    { ...command('follow', 'Go on from the newest change'), takesText: true },
+    { ...command('team', 'Have a team make a new project'), takesText: true },
     command('plan', 'Show the plan, or accept, reject or edit it'),
     command('templates', 'Show and choose what /start starts'),
     account,

@@ -24,6 +24,7 @@ import {
   popupFor,
   type SlashCommand,
   selectNext,
+  takesText,
 } from './completion.ts'
 import { PROMPT, textColumns } from './drawing.ts'
 import { chordOf, directionOf, editKey, type Key, moveVertically } from './keys.ts'
@@ -148,10 +149,11 @@ export class Composer {
     return null
   }
 
-  /** Enter completes the selected command and runs it. */
+  /** Enter completes the selected command and runs it, or waits for its text. */
   #runChosen(popup: Popup): ComposerIntent | null {
-    if (!isComplete(popup)) this.#edit(complete(this.#state.buffer, popup))
-    return this.#send('submit')
+    const waits = takesText(popup)
+    if (waits || !isComplete(popup)) this.#edit(complete(this.#state.buffer, popup))
+    return waits ? null : this.#send('submit')
   }
 
   /** True if the popup has handled the key. */

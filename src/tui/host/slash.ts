@@ -109,7 +109,11 @@ const DETACH: SlashCommand = {
 const DECIDE: SlashCommand = { name: 'decide', description: 'Answer what you are to decide', note: null }
 
 const OF_AGENTS: readonly SlashCommand[] = [
-  { name: 'steer', description: 'Tell one of the agents at work something: /steer NAME text', note: null },
+  {
+    name: 'steer',
+    description: 'Tell one of the agents at work something: /steer NAME text',
+    note: null,
+  },
   { name: 'stop-agent', description: 'End one of the agents at work; the round goes on', note: null },
 ]
 

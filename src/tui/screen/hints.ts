@@ -2,7 +2,7 @@ import type { KeyActionId, Keymap } from '../../settings/keys.ts'
 import { cutLine, widthOf } from '../../words/cells.ts'
 import { activityOf } from '../../words/outcome.ts'
 import { oneLine } from '../../words/safe-text.ts'
-import type { Popup } from '../composer/completion.ts'
+import { type Popup, takesText } from '../composer/completion.ts'
 import type { ScreenModel } from './model.ts'
 
 /** The last row of the screen, painted: a notice, or the keys that matter now. Pure. */
@@ -121,7 +121,12 @@ function hintsOfQuestion(
 function hintsOfPopup(popup: Popup): readonly string[] {
   if (popup.kind === 'files') return ['Enter puts the path in', '↑ ↓ choose', 'Esc closes']
   const name = popup.options[popup.selected]?.name ?? popup.typed
-  return [`Enter runs /${name}`, 'Tab completes it', 'Esc closes', '↑ ↓ choose']
+  return [
+    takesText(popup) ? `Enter puts /${name} in, for its text` : `Enter runs /${name}`,
+    'Tab completes it',
+    'Esc closes',
+    '↑ ↓ choose',
+  ]
 }
 
 /** With a text in the field: what becomes of it. */

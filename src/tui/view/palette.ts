@@ -36,11 +36,11 @@ export function paletteOf(
   }))
   const typed = commands
     .filter(({ name }) => !KEYS_OF_COMMANDS.has(name))
-    .map(({ name, description, note }) => ({
+    .map(({ name, description, note, takesText }) => ({
       id: `/${name}`,
       label: note === null ? description : `${description} (${note})`,
       key: `/${name}`,
-      run: () => (TAKE_TEXT.has(name) ? model.composer.setText(`/${name} `) : command(name)),
+      run: () => (takesText ? model.composer.setText(`/${name} `) : command(name)),
     }))
   const rows: readonly Possible[] = [...keys, ...typed]
   return new ListView<Possible>({
@@ -88,5 +88,3 @@ const NEEDS: Readonly<Record<string, (model: ScreenModel) => boolean>> = {
 const NOT_OFFERED: ReadonlySet<string> = new Set(['submit', 'tell', 'palette'])
 /** Commands that a key of the table does, too. */
 const KEYS_OF_COMMANDS: ReadonlySet<string> = new Set(['help', 'palette', 'agents', 'diff', 'copy'])
-/** Commands that say nothing without a text behind them. */
-const TAKE_TEXT: ReadonlySet<string> = new Set(['change', 'follow', 'team', 'steer'])
