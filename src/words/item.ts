@@ -1,10 +1,10 @@
 import { unreachable } from '../base/errors.ts'
 import { ASK_HUMAN, RUN_SHELL } from '../core/contracts/shell.ts'
 import { ASK_PERSON } from '../core/contracts/tools.ts'
-import type { Item, ItemFileChange, ItemStatus } from '../core/events/items.ts'
+import { countChangedLines, type Item, type ItemFileChange, type ItemStatus } from '../core/events/items.ts'
 import type { PlanStep } from '../core/state/state.ts'
 import { clipLines, type Description, describe, shownCommand, shownPath, withRest } from './names.ts'
-import { formatCount, formatDuration } from './numbers.ts'
+import { formatCount, formatDuration, formatNumber } from './numbers.ts'
 import { oneLine } from './safe-text.ts'
 
 const MESSAGE_LINES = 40
@@ -144,31 +144,30 @@ function describeChange(change: ItemFileChange, directory: string): string {
   const path = shownPath(change.path, directory)
   const { added, removed, cut } = countLines(change)
   const more = cut ? ', and more' : ''
+  const [plus, minus] = [formatNumber(added), formatNumber(removed)]
   switch (change.change) {
     case 'add':
-      return `new ${path} (+${added}${more})`
+      return `new ${path} (+${plus}${more})`
     case 'delete':
       return `deleted ${path}`
     case 'update':
-      return `${path} (+${added} −${removed}${more})`
+      return `${path} (+${plus} −${minus}${more})`
     case 'move':
-      return `${path} → ${shownPath(change.movedTo ?? '?', directory)} (+${added} −${removed}${more})`
+      return `${path} → ${shownPath(change.movedTo ?? '?', directory)} (+${plus} −${minus}${more})`
     default:
       return unreachable(change.change)
   }
 }
 
-/** Lines of a change; `cut` if its diff is longer than what was kept. */
-function countLines({ change, diff }: ItemFileChange): { added: number; removed: number; cut: boolean } {
-  const kept = diff.replace(/\n\[… \d+ more characters\]$/, '')
-  const cut = kept !== diff
-  const lines = kept.replace(/\n$/, '').split('\n')
-  if (change === 'add') return { added: kept === '' ? 0 : lines.length, removed: 0, cut }
-  // Before the first hunk a diff may name its files, in lines that begin with `---` and `+++`.
-  const hunks = lines.slice(lines.findIndex(line => line.startsWith('@@')) + 1)
-  const starting = (sign: string) => hunks.filter(line => line.startsWith(sign)).length
-  return { added: starting('+'), removed: starting('-'), cut }
+/** Lines that a change adds and removes; `cut`: there are more, of which an earlier version has kept no number. */
+export function countLines({ change, diff, lines }: ItemFileChange): { added: number; removed: number; cut: boolean } {
+  if (lines !== undefined) return { ...lines, cut: false }
+  const kept = diff.replace(MORE_FILES, '').replace(MORE_CHARACTERS, '')
+  return { ...countChangedLines(change, kept), cut: MORE_CHARACTERS.test(diff.replace(MORE_FILES, '')) }
 }
+
+const MORE_CHARACTERS = /\n\[… \d+ more characters\]$/
+const MORE_FILES = /\n\[… \d+ more files?\]$/
 
 /**
  * What a person is told, on one line, of something that an agent did which was given a task; null if nothing: what it

@@ -1,6 +1,11 @@
 /** A number and its noun: `1 round`, `3 rounds`. */
 export function formatCount(count: number, noun: string): string {
-  return `${count} ${noun}${count === 1 ? '' : 's'}`
+  return `${formatNumber(count)} ${noun}${count === 1 ? '' : 's'}`
+}
+
+/** A whole number for a person, its thousands apart: `2,000`. */
+export function formatNumber(count: number): string {
+  return count < 1000 ? String(count) : count.toLocaleString('en-US')
 }
 
 const SECOND = 1000

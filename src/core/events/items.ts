@@ -13,6 +13,19 @@ export type ItemStatus = Extract<Item, { kind: 'command' }>['status']
 
 export type ItemFileChange = Extract<Item, { kind: 'file-change' }>['changes'][number]
 
+/** How many lines a change adds and removes. @param diff the whole of it; of an added or deleted file, its content without signs */
+export function countChangedLines(change: ItemFileChange['change'], diff: string): { added: number; removed: number } {
+  const lines = diff.replace(/\n$/, '').split('\n')
+  if (change === 'add' || change === 'delete') {
+    const all = diff === '' ? 0 : lines.length
+    return change === 'add' ? { added: all, removed: 0 } : { added: 0, removed: all }
+  }
+  // Before the first hunk a diff may name its files, in lines that begin with `---` and `+++`.
+  const hunks = lines.slice(lines.findIndex(line => line.startsWith('@@')) + 1)
+  const starting = (sign: string) => hunks.filter(line => line.startsWith(sign)).length
+  return { added: starting('+'), removed: starting('-') }
+}
+
 /** Whether it is a command that ended with its round, which says nothing of the work. */
 export function isCutOff(item: Item): boolean {
   return item.kind === 'command' && item.cutOffMs !== undefined

@@ -211,6 +211,10 @@ const fileChange = fields({
   change: oneOf('add', 'update', 'delete', 'move'),
   movedTo: nullOr(text),
   diff: about(text, 'unified diff; for an added file its whole content. Bounded to 64 KiB'),
+  lines: about(
+    optional(fields({ added: number, removed: number })),
+    'how many lines the whole diff adds and removes; left out: it is whole, or was kept before this was',
+  ),
 })
 
 const id = unchecked(text)

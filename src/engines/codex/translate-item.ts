@@ -1,7 +1,7 @@
 import { stripVTControlCharacters } from 'node:util'
 import type { ThreadItem } from '../../../protocol/codex.ts'
 import { clipEnd, clipStart, lastLines } from '../../base/text.ts'
-import type { Item, ItemFileChange, ItemStatus } from '../../core/events/items.ts'
+import { countChangedLines, type Item, type ItemFileChange, type ItemStatus } from '../../core/events/items.ts'
 import { Tail } from './app-server.ts'
 import { stringMember } from './wire.ts'
 
@@ -125,7 +125,10 @@ function translateChanges(changes: readonly CodexChange[]): ItemFileChange[] {
   const translated = changes.slice(0, MOST_FILES).map(change => {
     const diff = clipEnd(change.diff, Math.min(room, MOST_CHARACTERS))
     room = Math.max(0, room - diff.length)
-    return translateChange(change, diff)
+    const translated = translateChange(change, diff)
+    return diff === change.diff
+      ? translated
+      : { ...translated, lines: countChangedLines(translated.change, change.diff) }
   })
   const last = translated.at(-1)
   const left = changes.length - translated.length

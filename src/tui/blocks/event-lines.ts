@@ -164,14 +164,13 @@ function changedPaths({ changed, changedCount }: RecordedOf<'round-ended'>): str
 }
 
 const LEAD = '── '
-const LONGEST_RULE = 100
 
 /** A description inside a horizontal rule; without the rule on a narrow terminal and for a screen reader. */
 function ruleLines(description: Description | null, options: BlockOptions): string[] {
   const { columns, theme } = options
   if (description === null) return []
   const { text, tone } = description
-  const room = Math.min(columns, LONGEST_RULE) - LEAD.length - widthOf(text) - 1
+  const room = columns - LEAD.length - widthOf(text) - 1
   if (!theme.symbols || room < 2) return describedLines(description, options)
   const rule = `${theme.paint('dim', LEAD)}${theme.paint(roleOf(tone), text)} ${theme.paint('dim', '─'.repeat(room))}`
   return [rule, ...linesBelow(description, options)]
@@ -253,9 +252,10 @@ function replanLines(
   const heading = description && { ...description, more: [] }
   return [
     ...describedLines(heading, options),
-    ...files.flatMap(({ file, diff }) => {
+    ...files.flatMap(({ file, diff }, i) => {
       const rows = readDiff(diff, 'same')
       return [
+        ...(i === 0 ? [] : ['']),
         ...wrapLine(options.theme.paint('accent', file), options.columns),
         ...diffLines(rows, options.full ? rows.length : PLAN_ROWS, options),
       ]

@@ -1,7 +1,8 @@
 import type { Item, ItemFileChange } from '../../core/events/items.ts'
 import { cutLine, wrapLine } from '../../words/cells.ts'
+import { countLines } from '../../words/item.ts'
 import { shownPath } from '../../words/names.ts'
-import { formatCount } from '../../words/numbers.ts'
+import { formatCount, formatNumber } from '../../words/numbers.ts'
 import { safeText } from '../../words/safe-text.ts'
 import type { Role, Theme } from '../terminal/theme.ts'
 import { type BlockOptions, clipText, firstRows, underPrefix } from './layout.ts'
@@ -20,15 +21,19 @@ export function changeLines(
   const changes = full ? item.changes : item.changes.slice(0, MOST_FILES)
   const lines: string[] = []
   let room = full ? Number.POSITIVE_INFINITY : MOST_ROWS
+  let hasDiffAbove = false
   for (const change of changes) {
     const rows = rowsOf(change, full)
     const most = full ? rows.length : Math.min(room, ROWS_PER_FILE)
     const status = item.status === 'completed' ? '' : theme.paint('warning', `  → ${item.status}`)
+    if (hasDiffAbove) lines.push('')
     lines.push(...wrapLine(nameOf(change, directory, theme) + lineCounts(change, theme) + status, columns))
-    for (const line of diffLines(rows, most, options)) lines.push(line)
+    for (const line of diffLines(rows, most, { ...options, lines: change.lines })) lines.push(line)
     room -= Math.min(rows.length, most)
+    hasDiffAbove = rows.length > 0
   }
   const left = item.changes.length - changes.length
+  if (left > 0 && hasDiffAbove) lines.push('')
   if (left > 0) lines.push(...wrapLine(theme.paint('dim', `… and ${formatCount(left, 'more file')}`), columns))
   return lines.length === 0 ? wrapLine('no file changed', columns) : lines
 }
@@ -49,15 +54,12 @@ function nameOf({ change, path, movedTo }: ItemFileChange, directory: string, th
 
 function lineCounts(change: ItemFileChange, theme: Theme): string {
   if (change.change === 'delete') return ''
-  const rows = rowsOf(change, true)
-  const count = (kind: DiffRow['kind']) => rows.filter(row => row.kind === kind).length
-  const [added, removed] = [count('added'), count('removed')]
-  const cut = rows.some(row => row.kind === 'note' && row.text.startsWith('[')) ? ' and more' : ''
+  const { added, removed, cut } = countLines(change)
   const counts = [
-    ...(added > 0 ? [theme.paint('added', `+${added}`)] : []),
-    ...(removed > 0 ? [theme.paint('removed', `−${removed}`)] : []),
+    ...(added > 0 ? [theme.paint('added', `+${formatNumber(added)}`)] : []),
+    ...(removed > 0 ? [theme.paint('removed', `−${formatNumber(removed)}`)] : []),
   ]
-  return counts.length === 0 ? '' : `  ${counts.join(' ')}${cut}`
+  return counts.length === 0 ? '' : `  ${counts.join(' ')}${cut ? ' and more' : ''}`
 }
 
 const ROWS_PER_LINE = 3
@@ -69,12 +71,23 @@ const SIGNS: Readonly<Record<'added' | 'removed' | 'same', { sign: string; role:
   same: { sign: '  ', role: 'dim' },
 }
 
-/** The first `most` lines of a diff with line numbers, wrapped to three rows each (in full to any number), and how many are left out. */
-export function diffLines(rows: readonly DiffRow[], most: number, options: BlockOptions): string[] {
+/**
+ * The first `most` lines of a diff with line numbers, wrapped to three rows each (in full to any number), and how many are
+ * left out. `lines`: those that are changed in the whole of a diff of which only the beginning is here.
+ */
+export function diffLines(
+  rows: readonly DiffRow[],
+  most: number,
+  options: BlockOptions & { lines?: ItemFileChange['lines'] },
+): string[] {
   const shown = rows.slice(0, most)
-  const left = rows.length - shown.length
+  const { lines } = options
+  const changed = shown.filter(({ kind }) => kind === 'added' || kind === 'removed').length
+  const left = lines === undefined ? rows.length - shown.length : lines.added + lines.removed - changed
   const digits = String(shown.reduce((highest, { number }) => Math.max(highest, number ?? 0), 0)).length
-  const more = `… ${formatCount(left, 'more line')}`
+  // How many lines of the rest are as they were is not known.
+  const isWhole = lines === undefined || !rows.some(({ kind }) => kind === 'same')
+  const more = `… ${formatCount(left, isWhole ? 'more line' : 'more changed line')}`
   return [
     ...shown.flatMap(row => rowLines(row, digits, options)),
     ...(left > 0 ? wrapLine(options.theme.paint('dim', more), options.columns) : []),
@@ -109,7 +122,8 @@ const MORE = /^\[… \d+ more (?:characters|files?)\]$/
 /** The rows of a unified diff. One without hunks is a whole file: each of its lines is of the kind `all`. */
 export function readDiff(diff: string, all: 'added' | 'removed' | 'same'): DiffRow[] {
   const lines = diff.replace(/\n$/, '').split('\n')
-  const start = lines.findIndex(line => HUNK.test(line))
+  // The content of a file may be a diff itself.
+  const start = all === 'same' ? lines.findIndex(line => HUNK.test(line)) : -1
   if (start === -1) return diff === '' ? [] : lines.map((text, i) => wholeRow(text, all, i + 1))
   const numbers = { before: 1, after: 1 }
   return lines.slice(start).flatMap((line, i) => {

@@ -2,7 +2,7 @@ import type { BoardMark } from '../../core/contracts/view.ts'
 import type { TaskBoard } from '../../core/state/plan.ts'
 import { elapsedMs, type PlanStep, type SessionState } from '../../core/state/state.ts'
 import { cutLine, widthOf } from '../../words/cells.ts'
-import { formatClock, formatCount, formatSpan } from '../../words/numbers.ts'
+import { formatClock, formatCount, formatNumber, formatSpan } from '../../words/numbers.ts'
 import { oneLine } from '../../words/safe-text.ts'
 import type { ShownBoard } from '../../words/work.ts'
 import type { Role, Theme } from '../terminal/theme.ts'
@@ -146,7 +146,7 @@ export function progressLine(
     const words = `${done} of ${own === null ? formatCount(total, 'task') : total} done${rest(', ', { claimed, parked, failed })}`
     return cutLine(estimate === null ? words : `${words}, ${estimate}`, columns)
   }
-  const counted = `${done}/${own === null ? formatCount(total, 'task') : total}${rest(' · ', { claimed, parked, failed })}`
+  const counted = `${formatNumber(done)}/${own === null ? formatCount(total, 'task') : total}${rest(' · ', { claimed, parked, failed })}`
   const words = estimate === null ? counted : `${counted} · ${estimate}`
   const fitting = widthOf(words) + NARROWEST_BAR + 1 <= columns ? words : counted
   const room = Math.min(WIDEST_BAR, columns - widthOf(fitting) - 1)

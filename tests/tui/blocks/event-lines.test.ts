@@ -3,9 +3,11 @@ import { beforeAll, describe, expect, test } from 'vitest'
 import type { Recorded, SessionEvent } from '../../../src/core/events/events.ts'
 import type { Item } from '../../../src/core/events/items.ts'
 import { emptyState } from '../../../src/core/state/state.ts'
+import { translateItem } from '../../../src/engines/codex/translate-item.ts'
 import { eventLines } from '../../../src/tui/blocks/event-lines.ts'
 import { outputLines } from '../../../src/tui/blocks/item-lines.ts'
 import { loadGrammars } from '../../../src/tui/blocks/markdown.ts'
+import { describeItem } from '../../../src/words/item.ts'
 import { cpuMs, timesSlower } from '../../support/cpu-time.ts'
 import { fold } from '../../support/session-events.ts'
 import { hostileText } from '../hostile-text.ts'
@@ -113,6 +115,7 @@ describe('file changes', () => {
       "✎ new b.ts  +2
       1 + one
       2 + two
+
       ✎ deleted /else/c.ts
       ✎ moved d.ts to e.ts
       ✎ src/a.ts  +3 −2
@@ -155,7 +158,31 @@ describe('file changes', () => {
     const change: Item = { ...sampleItems['file-change'], changes }
     expect(shown(item(change)).match(/… 60 more lines/g)).toHaveLength(3)
     expect(shown(item(change)).match(/… 100 more lines/g)).toHaveLength(2)
-    expect(draw(item(change), { full: true })).toHaveLength(505)
+    // With a blank line between any two files.
+    expect(draw(item(change), { full: true })).toHaveLength(509)
+  })
+
+  test('of which only the beginning is kept are counted whole', () => {
+    const content = Array.from({ length: 2000 }, (_, i) => `line ${i + 1} ${'x'.repeat(60)}\n`).join('')
+    const update = `@@ -1,2 +1,1801 @@\n same\n-old\n${content.replace(/^/gm, '+').slice(0, -1)}`
+    const translated = translateItem({
+      type: 'fileChange',
+      id: 'c1',
+      status: 'completed',
+      changes: [
+        { path: '/work/a', kind: { type: 'add' }, diff: content },
+        { path: '/work/b', kind: { type: 'update', move_path: null }, diff: update },
+      ],
+    })
+    const lines = shown(item(translated))
+    expect(lines).toContain('✎ new a  +2,000\n')
+    expect(lines).toContain('… 1,960 more lines')
+    expect(lines).toContain('✎ b  +2,000 −1\n')
+    expect(lines).toContain('… 1,962 more changed lines')
+    expect(describeItem(translated, { session: '20261120_1', directory: '/work' })).toMatchObject({
+      text: '✎ new a (+2,000)',
+      more: ['✎ b (+2,000 −1)'],
+    })
   })
 })
 

@@ -63,7 +63,7 @@ test('on a narrow terminal the estimate goes first, then the bar', () => {
 })
 
 test('the bar is full when all is done, and not before', () => {
-  expect(line([], tasks(999, 1000))).toBe(`${'▓'.repeat(19)}░ 999/1000 tasks`)
+  expect(line([], tasks(999, 1000))).toBe(`${'▓'.repeat(19)}░ 999/1,000 tasks`)
   expect(line([], tasks(1, 1))).toBe(`${'▓'.repeat(20)} 1/1 task`)
 })
 
