@@ -13,7 +13,7 @@ import { removeSnapshot, type SnapshotCheck } from '../records/snapshot.ts'
 import { resumeCommand } from '../words/commands.ts'
 import { formatCount, formatSpan } from '../words/numbers.ts'
 import { describeOutcome } from '../words/outcome.ts'
-import { oneLine } from '../words/safe-text.ts'
+import { oneLine, titleLine } from '../words/safe-text.ts'
 import { findSession, latestSession, newestBuild, whereElse } from './find.ts'
 import type { RunOptions } from './library.ts'
 import { openRun, type RunListeners, refuseHiddenGates, settingsOf } from './open-run.ts'
@@ -249,7 +249,7 @@ export async function findUnfinished(
     id: state.id,
     queued: state.queued,
     what: `${state.id} was ${how} ${ago(world.clock.now() - state.updatedAt)}`,
-    about: `"${oneLine(state.goal.trim(), GOAL_CHARS)}" (${formatCount(state.roundsUsed, 'round')})`,
+    about: `"${titleLine(state.goal, GOAL_CHARS)}" (${formatCount(state.roundsUsed, 'round')})`,
   }
 }
 

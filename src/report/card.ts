@@ -2,7 +2,7 @@ import type { BoardMark, CardFact } from '../core/contracts/view.ts'
 import { cutLine, padLine, widthOf, wrapLine } from '../words/cells.ts'
 import type { Tone } from '../words/names.ts'
 import { formatCount, formatDuration } from '../words/numbers.ts'
-import { oneLine } from '../words/safe-text.ts'
+import { oneLine, titleLine } from '../words/safe-text.ts'
 import type { ReportData } from './report-data.ts'
 import {
   agentsInWords,
@@ -56,7 +56,7 @@ export function cardOf(data: ReportData, place: CardOptions): CardLine[] {
   const end = [...commandLines(place), ...fullLine(place)]
   const title = [
     ...wrapped(`${data.session}  ${oneLine(text, TEXT_CHARS)}`, columns, 2).map(line => ({ text: line, tone })),
-    ...labelled('goal', [plain(data.goal)], columns, 2),
+    ...labelled('goal', [plain(titleLine(data.goal, TEXT_CHARS))], columns, 2),
   ]
   const head = isEndShown ? [] : title
   const room = MOST_LINES - rowsOf([...head, ...end], columns)

@@ -4,7 +4,7 @@ import type { Keymap } from '../settings/keys.ts'
 import { cutLine, widthOf, wrapLine } from '../words/cells.ts'
 import type { LoginState } from '../words/login.ts'
 import { formatCount, formatSpan } from '../words/numbers.ts'
-import { oneLine, safeText } from '../words/safe-text.ts'
+import { oneLine, safeText, titleLine } from '../words/safe-text.ts'
 import { firstRows, type LineOptions, type LiveOptions } from './blocks/layout.ts'
 import type { SlashCommand } from './composer/completion.ts'
 import type { Role, Theme } from './terminal/theme.ts'
@@ -117,13 +117,13 @@ function loginFact(login: LoginState | null): Fact {
 }
 
 function queueInWords(queue: readonly string[]): string {
-  return `${formatCount(queue.length, 'prompt')}, next: "${oneLine(queue[0] ?? '', GOAL_CHARS)}"`
+  return `${formatCount(queue.length, 'prompt')}, next: "${titleLine(queue[0] ?? '', GOAL_CHARS)}"`
 }
 
 function sessionInWords({ id, goal, rounds, stopped, at }: ResumableSession, now: number): string {
   const [length = '', unit = ''] = formatSpan(now - at).split(' ')
   const ago = now - at < 60_000 ? 'just now' : `${length} ${unit} ago`
-  return `${safe(id)} "${oneLine(goal, GOAL_CHARS)}" · ${formatCount(rounds, 'round')}, ${safe(stopped)} ${ago}`
+  return `${safe(id)} "${titleLine(goal, GOAL_CHARS)}" · ${formatCount(rounds, 'round')}, ${safe(stopped)} ${ago}`
 }
 
 /** The logo: block letters from 70 columns and 18 rows on, a smaller figure from 40 and 13 on, else one line of words. */

@@ -12,7 +12,7 @@ import { formatClock, formatCount, shortMoment } from './numbers.ts'
 import { activityOf, describeOutcome, waitEndOf } from './outcome.ts'
 import { agentOf, boardNow, isDelegation, isPlanShown } from './plan.ts'
 import { gateName } from './proof.ts'
-import { oneLine } from './safe-text.ts'
+import { oneLine, titleLine } from './safe-text.ts'
 import { statusOfWork, titleOfRound, wordsForStep } from './work.ts'
 
 /** How far the tasks of a session are. */
@@ -49,8 +49,8 @@ const LOOKED_AT_CHARS = 4000
 export function titleOf({ goal, taskPlan }: Pick<SessionState, 'goal' | 'taskPlan'>, board: TaskBoard | null): string {
   const beginning = goal.slice(0, LOOKED_AT_CHARS)
   const heading = taskPlan === null ? undefined : HEADING.exec(beginning)?.[1]
-  const title = oneLine(heading ?? board?.title ?? '', TITLE_CHARS)
-  return title === '' ? oneLine(/\S[^\r\n]*/.exec(beginning)?.[0] ?? '', TITLE_CHARS) : title
+  const title = titleLine(heading ?? board?.title ?? '', TITLE_CHARS)
+  return title === '' ? titleLine(beginning, TITLE_CHARS) : title
 }
 
 const HEADING = /^#{1,3}[ \t]+(\S[^\r\n]*)/m

@@ -63,7 +63,7 @@ import {
   wordsForQuestions,
   wordsForReviewTerms,
 } from './proof.ts'
-import { oneLine } from './safe-text.ts'
+import { oneLine, titleLine } from './safe-text.ts'
 import {
   describeCommandRun,
   describeConfirmed,
@@ -196,7 +196,7 @@ function describeCreation(event: RecordedOf<'session-created'>): Description {
   const { gates, none } = gatesInWords(event)
   const after = event.follows === undefined ? '' : `goes on from ${event.follows}, `
   const facts = `${event.template}, ${after}${event.sandbox}, ${wordsForLimits(event.limits)}${none}`
-  return describe(`session ${event.session}  ${name(event.goal)}  (${facts})${gates}`, 'strong')
+  return describe(`session ${event.session}  ${titleLine(event.goal, NAME_CHARS)}  (${facts})${gates}`, 'strong')
 }
 
 /** What was waited for when it was left is waited for first. */
@@ -204,7 +204,7 @@ function describeResumption(event: RecordedOf<'session-resumed'>, state: Session
   const wait = describeWaiting(event, state, hints)
   const { gates, none } = gatesInWords(event)
   return describe(
-    `session ${event.session} goes on  ${name(state.goal)}  (${wordsForLimits(event.limits)}${none})${gates}${wait ? `\n${wait.text}` : ''}`,
+    `session ${event.session} goes on  ${titleLine(state.goal, NAME_CHARS)}  (${wordsForLimits(event.limits)}${none})${gates}${wait ? `\n${wait.text}` : ''}`,
     'strong',
   )
 }

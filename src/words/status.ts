@@ -29,7 +29,7 @@ import {
 } from './outcome.ts'
 import { isPlanShown, requestInWords } from './plan.ts'
 import { gateName, wordsForGate, wordsForGateTime, wordsForQuestions, wordsForReview } from './proof.ts'
-import { oneLine } from './safe-text.ts'
+import { oneLine, titleLine } from './safe-text.ts'
 import type { WorkReport } from './work.ts'
 
 const GOAL_CHARS = 200
@@ -58,7 +58,7 @@ function elsewhereLines(elsewhere: readonly PlaceReport[], now: number): string[
     const waiting = queued === 0 ? '' : `; ${formatCount(queued, 'prompt')} waiting`
     const state = session?.outcome ? describeOutcome(session.outcome).short : session && stateInWords(session, now)
     const words = session && `${session.id}  ${state}, ${howFar(session)}${waiting}: `
-    return `  ${names[at]?.padEnd(width)}  ${words ?? waiting.slice(2)}${oneLine(session?.goal ?? '', NAME_CHARS)}`
+    return `  ${names[at]?.padEnd(width)}  ${words ?? waiting.slice(2)}${titleLine(session?.goal ?? '', NAME_CHARS)}`
   })
   return lines.length === 0 ? [] : ['Beside it:', ...lines]
 }
@@ -85,7 +85,7 @@ function sessionLines(session: SessionReport, now: number): string[] {
     ),
   ]
   return [
-    labelled('session', `${session.id}  ${oneLine(session.goal, GOAL_CHARS)}`),
+    labelled('session', `${session.id}  ${titleLine(session.goal, GOAL_CHARS)}`),
     labelled('state', stateInWords(session, now)),
     ...waitLines(session, now),
     labelled('so far', facts.join(', ')),

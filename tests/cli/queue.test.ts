@@ -44,7 +44,7 @@ test('prompts queued while a session runs become sessions of their own, in order
 test('what waits can be listed, changed and taken out, and the next start works on it', async () => {
   await using scene = await openScene([round(claimDone)])
   for (const prompt of ['first', 'second\nline', 'third 🚀']) await scene.run('queue', 'add', prompt)
-  expect((await scene.run('queue', 'list')).stdout).toBe('000001  first\n000002  second ⏎ line\n000003  third 🚀\n')
+  expect((await scene.run('queue', 'list')).stdout).toBe('000001  first\n000002  second\n000003  third 🚀\n')
   expect((await scene.run('queue', 'rm', '1')).exitCode).toBe(0)
   expect((await scene.run('queue', 'edit', '2', 'second, changed')).stdout).toBe('000002 is now: second, changed\n')
   await scene.run('queue', 'rm', '3')

@@ -2,7 +2,7 @@ import { UserError } from '../../base/errors.ts'
 import { problemOfSession } from '../../records/journal.ts'
 import type { Records } from '../../records/records.ts'
 import type { ReportData } from '../../report/report-data.ts'
-import { oneLine } from '../../words/safe-text.ts'
+import { oneLine, titleLine } from '../../words/safe-text.ts'
 import { followUpOfWork } from '../../words/work.ts'
 import type { Fingerprints } from '../../workspace/fingerprint.ts'
 import { GitBlocked } from '../../workspace/git/blocking-files.ts'
@@ -86,7 +86,7 @@ async function earlierSessions(records: Records, id: string, first: string | nul
     if (read === null) return [...lines, `${next}: its records cannot be read`]
     const { goal, changes } = read.data
     const files = changes.files === 1 ? '1 file changed' : `${changes.files} files changed`
-    lines.push(`${next}: "${oneLine(goal, GOAL_CHARS)}": ${headlineOf(read.data).text}; ${files}`)
+    lines.push(`${next}: "${titleLine(goal, GOAL_CHARS)}": ${headlineOf(read.data).text}; ${files}`)
     next = read.state.follows
   }
   return lines

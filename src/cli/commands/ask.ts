@@ -5,7 +5,7 @@ import type { QueuedPrompt } from '../../core/contracts/queue.ts'
 import { isTaken } from '../../core/contracts/reply.ts'
 import type { CliContext } from '../../tui/cli-context.ts'
 import { termsInWords } from '../../words/commands.ts'
-import { oneLine } from '../../words/safe-text.ts'
+import { oneLine, titleLine } from '../../words/safe-text.ts'
 import { type DirectoryFlags, directoryOf, type LookFlags, type RunFlags, readText } from '../flags.ts'
 import type { RunningCommand } from '../program-parts.ts'
 
@@ -90,7 +90,7 @@ export async function queueList(context: CliContext, flags: LookFlags): Promise<
   else if (prompts.length === 0) context.stdout.write('Nothing waits. Add a prompt with: codemachine queue add "…"\n')
   else
     for (const queued of prompts)
-      context.stdout.write(`${queued.id}  ${oneLine(queued.prompt, 100)}${inBrackets(queued)}\n`)
+      context.stdout.write(`${queued.id}  ${titleLine(queued.prompt, 100)}${inBrackets(queued)}\n`)
   return 0
 }
 

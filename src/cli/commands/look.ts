@@ -37,7 +37,7 @@ import { describeEvent } from '../../words/event.ts'
 import { formatCount, formatDayAndTime, formatDuration, formatTokens } from '../../words/numbers.ts'
 import { activityOf, describeOutcome } from '../../words/outcome.ts'
 import { boardNow, tasksOfBoard } from '../../words/plan.ts'
-import { oneLine } from '../../words/safe-text.ts'
+import { oneLine, titleLine } from '../../words/safe-text.ts'
 import {
   buildReport,
   decisionReport,
@@ -174,7 +174,7 @@ function rowOf(session: ListedSession): string[] {
 
 /** A call is told from sessions by the name of its template. */
 function titleOf({ goal, template }: ListedSession): string {
-  const title = goal.trim().split('\n', 1)[0] ?? ''
+  const title = titleLine(goal, GOAL_CHARS)
   return template === undefined ? title : `${template}: ${title}`
 }
 

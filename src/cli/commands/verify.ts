@@ -5,7 +5,7 @@ import type { Certificate } from '../../core/rules/certificate.ts'
 import { openRecords } from '../../records/records.ts'
 import type { CliContext } from '../../tui/cli-context.ts'
 import { formatCount, formatDayAndTime, formatDuration } from '../../words/numbers.ts'
-import { oneLine } from '../../words/safe-text.ts'
+import { oneLine, titleLine } from '../../words/safe-text.ts'
 import { shortHash } from '../../workspace/git/commits.ts'
 import { directoryOf, type LookFlags } from '../flags.ts'
 import { listenersOn } from '../run-options.ts'
@@ -37,7 +37,7 @@ function jsonOf({ gates, certificate: _, ...verification }: Verified): object {
 function describeVerification(verification: Verified): string {
   const { verdict, gates, certificate, worktree, directory } = verification
   const where = worktree === null ? '' : ` in the worktree ${worktree} (${oneLine(directory, 500)})`
-  const goal = oneLine(certificate.goal, 80)
+  const goal = titleLine(certificate.goal, 80)
   const lines = [
     headline(verdict),
     `  ${certificate.session}${where}, done ${formatDayAndTime(Date.parse(certificate.endedAt))}: ${goal}`,

@@ -24,7 +24,7 @@ import {
   wordsForQuestions,
   wordsForReviewTerms,
 } from '../../words/proof.ts'
-import { oneLine, safeText } from '../../words/safe-text.ts'
+import { oneLine, safeText, titleLine, withoutMarkdown } from '../../words/safe-text.ts'
 import { describeEntered, describeState } from '../../words/work.ts'
 import { taskLines } from '../header/tasks.ts'
 import type { Role, Theme } from '../terminal/theme.ts'
@@ -337,7 +337,9 @@ const FACT_ROWS = 2
 function sessionCreatedCard(event: RecordedOf<'session-created'>, options: BlockOptions): string[] {
   const { full } = options
   const codex = [event.model, event.effort].filter(value => value !== null).map(value => oneLine(value, NAME_CHARS))
-  const goal = safeText(clipText(event.goal.trim(), full ? MOST_TEXT : GOAL_CHARS))
+  const goal = full
+    ? safeText(clipText(event.goal.trim(), MOST_TEXT))
+    : safeText(plainLines(clipText(event.goal.trim(), GOAL_CHARS)))
   const facts = [
     `${oneLine(event.template, NAME_CHARS)}, ${oneLine(event.sandbox, NAME_CHARS)}, network ${event.network ? 'on' : 'off'}, ${wordsForLimits(event.limits)}`,
     ...(event.follows === undefined ? [] : [`goes on from ${oneLine(event.follows, NAME_CHARS)}`]),
@@ -352,6 +354,18 @@ function sessionCreatedCard(event: RecordedOf<'session-created'>, options: Block
   return cardLines(`session ${oneLine(event.session, NAME_CHARS)}`, rows, options)
 }
 
+/** The lines of a goal without their Markdown, and no more than one blank line between them. */
+function plainLines(goal: string): string {
+  const lines = goal.split('\n').map(line => {
+    const [indent = ''] = /^[ \t]*/.exec(line) ?? []
+    return indent + withoutMarkdown(line)
+  })
+  return lines
+    .join('\n')
+    .replace(/\n(?:[ \t]*\n){2,}/g, '\n\n')
+    .trim()
+}
+
 /** The card at the end of a session: its outcome, how to go on, its goal, what it used, and how many questions are open. */
 function sessionEndedCard(event: RecordedOf<'session-ended'>, state: SessionState, options: LineOptions): string[] {
   const { text, hint, tone } = describeOutcome(event.outcome, state)
@@ -359,7 +373,7 @@ function sessionEndedCard(event: RecordedOf<'session-ended'>, state: SessionStat
   const rows = [
     ...cardText(text, { most: CARD_ROWS, role: roleOf(tone) }, options),
     ...cardText(hint ?? '', { most: CARD_ROWS, role: 'plain' }, options),
-    ...cardText(oneLine(state.goal, GOAL_CHARS), { most: FACT_ROWS, role: 'plain' }, options),
+    ...cardText(titleLine(state.goal, GOAL_CHARS), { most: FACT_ROWS, role: 'plain' }, options),
     ...cardText(used, { most: FACT_ROWS, role: 'dim' }, options),
     ...cardText(wordsForQuestions(state.questions) ?? '', { most: FACT_ROWS, role: 'warning' }, options),
   ]

@@ -17,7 +17,7 @@ import type { Settings } from '../../settings/schema.ts'
 import { termsInWords } from '../../words/commands.ts'
 import { conclusionOf, type Finding, linesOfFinding } from '../../words/doctor.ts'
 import { formatCount } from '../../words/numbers.ts'
-import { oneLine } from '../../words/safe-text.ts'
+import { oneLine, titleLine } from '../../words/safe-text.ts'
 import { roleOf } from '../blocks/layout.ts'
 import type { CliContext } from '../cli-context.ts'
 import { type SlashCommand, slashCommands } from '../composer/completion.ts'
@@ -303,7 +303,7 @@ async function chooseSession({ context, records, person, start }: SlashPlace, re
     title: 'Which session goes on?',
     options: sessions.map(({ id, goal, rounds, stopped }) => ({
       id,
-      label: oneLine(goal.trim(), GOAL_CHARS),
+      label: titleLine(goal, GOAL_CHARS),
       hint: `${id}, ${stopped}, ${formatCount(rounds, 'round')}`,
     })),
   })
@@ -322,7 +322,7 @@ async function chooseFromQueue({ person, start }: SlashPlace): Promise<void> {
       ...(canStart ? [{ id: 'work', label: 'Work through the queue now' }] : []),
       ...prompts.map(({ id, prompt, ...terms }) => {
         const hint = termsInWords(terms)
-        return { id, label: oneLine(prompt.trim(), GOAL_CHARS), ...(hint === '' ? {} : { hint }) }
+        return { id, label: titleLine(prompt, GOAL_CHARS), ...(hint === '' ? {} : { hint }) }
       }),
     ],
   })

@@ -398,6 +398,25 @@ describe('a session', () => {
     `)
   })
 
+  test('has a goal without the signs of its Markdown, and ends with its title', () => {
+    const goal = '# Build *linkcheck*\n\n\n\n- finds `broken` links\n- **prints** them'
+    const created = { ...sampleEvents['session-created'], goal }
+    expect(shown(created, { columns: 56 })).toContain(
+      [
+        '│ Build linkcheck                                      │',
+        '│                                                      │',
+        '│ - finds broken links                                 │',
+        '│ - prints them                                        │',
+      ].join('\n'),
+    )
+    expect(shown(created, { columns: 56, full: true })).toContain('# Build *linkcheck*')
+    const [first, last] = recorded([created, sampleEvents['session-ended']]) as [Recorded, Recorded]
+    const state = fold(fold(emptyState('20261120_1'), first), last)
+    const ended = seen(eventLines(last, state, options))
+    expect(ended).toContain('│ Build linkcheck  ')
+    expect(ended).not.toContain('⏎')
+  })
+
   test('says what it has to pass, how far what is done is proved, and what is asked', () => {
     expect(shown(moreSamples['with gates'], { columns: 40 })).toMatchInlineSnapshot(`
       "╭─ session 20261120_1 ─────────────────╮

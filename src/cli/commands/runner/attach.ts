@@ -3,7 +3,7 @@ import { placesOf } from '../../../app/world.ts'
 import { UserError } from '../../../base/errors.ts'
 import { openRecords, type Records } from '../../../records/records.ts'
 import type { CliContext } from '../../../tui/cli-context.ts'
-import { oneLine } from '../../../words/safe-text.ts'
+import { oneLine, titleLine } from '../../../words/safe-text.ts'
 import { type DirectoryFlags, directoryOf, wantsScreen } from '../../flags.ts'
 import { askWhich, inColumns } from '../../output.ts'
 
@@ -47,7 +47,7 @@ async function choose(context: CliContext, here: Records): Promise<RunningHere |
     `${index + 1}`,
     id,
     oneLine(records.directory, MOST_DIRECTORY),
-    oneLine(state.goal, MOST_GOAL),
+    titleLine(state.goal, MOST_GOAL),
   ])
   for (const line of inColumns(rows)) context.stdout.write(`  ${line}\n`)
   const which = await askWhich(context, running.length)

@@ -13,7 +13,7 @@ import type { CliContext } from '../../../tui/cli-context.ts'
 import { here, networkFlag, shellWord } from '../../../words/commands.ts'
 import { formatDayAndTime, formatDuration } from '../../../words/numbers.ts'
 import { describeOutcome } from '../../../words/outcome.ts'
-import { oneLine } from '../../../words/safe-text.ts'
+import { oneLine, titleLine } from '../../../words/safe-text.ts'
 import { type DirectoryFlags, directoryOf, type LookFlags } from '../../flags.ts'
 import { askEach, inColumns } from '../../output.ts'
 
@@ -45,7 +45,7 @@ export async function teamList(context: CliContext, flags: LookFlags): Promise<n
 function rowOf(team: ListedTeam): string[] {
   const { name, createdAt, steps, goal } = team
   const done = steps.all === 0 ? 'no steps' : `${steps.done} of ${steps.all} steps`
-  return [name, formatDayAndTime(Date.parse(createdAt)), howItStands(team), done, oneLine(goal.trim(), GOAL_CHARS)]
+  return [name, formatDayAndTime(Date.parse(createdAt)), howItStands(team), done, titleLine(goal, GOAL_CHARS)]
 }
 
 /** The first way to test it, and what it waits for. */
@@ -90,7 +90,7 @@ function linesOf(team: ShownTeam): string[] {
   const { text, hint } = outcome === null ? { text: howItStands(team), hint: null } : describeOutcome(outcome)
   const issues = review?.issues ?? []
   return [
-    `${name}: ${oneLine(goal.trim(), LINE_CHARS)}`,
+    `${name}: ${titleLine(goal, LINE_CHARS)}`,
     `  ${directory}`,
     `  ${oneLine(text, LINE_CHARS)}`,
     ...(hint === null ? [] : [`  ${oneLine(hint, 2 * LINE_CHARS)}`]),
