@@ -4,9 +4,10 @@ import type { Writable } from 'node:stream'
 import { styleText } from 'node:util'
 import { describeError, unreachable } from '../base/errors.ts'
 import type { View } from '../core/events/events.ts'
-import type { SessionState } from '../core/state/state.ts'
+import type { PlanStep, SessionState } from '../core/state/state.ts'
 import type { Records } from '../records/records.ts'
 import { describeEvent } from '../words/event.ts'
+import { describePlanChange } from '../words/item.ts'
 import { type Description, describe, type Tone } from '../words/names.ts'
 import { Countdown, formatTime } from '../words/numbers.ts'
 import { waitEndOf } from '../words/outcome.ts'
@@ -24,6 +25,7 @@ export function plainView(
   { colour, asks = false }: { colour: boolean; asks?: boolean },
 ): View {
   let countdown: Countdown | null = null
+  let plan: readonly PlanStep[] = []
   const paint = (text: string, tone: Tone) => (colour ? paintTone(text, tone) : text)
   const say = (at: number, { text, more, tone, moreTone = tone }: Description) => {
     const time = paint(formatTime(at), 'quiet')
@@ -34,7 +36,10 @@ export function plainView(
     event(event, state) {
       const at = Date.parse(event.at)
       countdown = countdownOf(state, countdown, at)
-      const description = describeEvent(event, state)
+      const before = plan
+      plan = state.plan
+      const description =
+        event.type === 'plan-updated' ? describeSteps(before, event.steps) : describeEvent(event, state)
       if (description === null) return
       const isAskedBelow = asks && event.type === 'decision-asked' && isToldWhereAsked(event)
       say(at, isAskedBelow ? { ...description, more: [] } : description)
@@ -56,6 +61,12 @@ export function plainView(
       }
     },
   }
+}
+
+/** Which steps of a plan have changed; null if none has. */
+function describeSteps(before: readonly PlanStep[], after: readonly PlanStep[]): Description | null {
+  const changed = describePlanChange(before, after)
+  return changed === null ? null : describe(`plan  ${changed}`)
 }
 
 /** The countdown after an event at the time `at`: the same one as long as it is the same wait. */

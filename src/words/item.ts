@@ -203,3 +203,44 @@ export function describePlan(steps: readonly PlanStep[]): string {
   const shown = steps.slice(0, MOST_STEPS).map(({ step, status }) => `${MARKS[status]} ${oneLine(step, STEP_CHARS)}`)
   return withRest(shown, steps.length).join('  ')
 }
+
+/** A step of a plan that has changed. `gone`: it is not in the plan any more. `isNew`: it was not in the plan before. */
+export interface StepChange {
+  status: PlanStep['status'] | 'gone'
+  step: string
+  isNew: boolean
+}
+
+/** What has changed from one plan of a round to the next, in its order; null if they have no step in common, so that all is new. */
+export function changedSteps(before: readonly PlanStep[], after: readonly PlanStep[]): StepChange[] | null {
+  const statuses = new Map(before.map(({ step, status }) => [step, status]))
+  const kept = new Set(after.map(({ step }) => step))
+  if (!after.some(({ step }) => statuses.has(step))) return null
+  const changed = after.filter(({ step, status }) => statuses.get(step) !== status)
+  return [
+    ...changed.map(({ step, status }) => ({ status, step, isNew: !statuses.has(step) })),
+    ...before
+      .filter(({ step }) => !kept.has(step))
+      .map(({ step }) => ({ status: 'gone' as const, step, isNew: false })),
+  ]
+}
+
+/** How far a plan is: `3 of 5`. */
+export function planProgress(steps: readonly PlanStep[]): string {
+  const done = steps.filter(({ status }) => status === 'completed').length
+  return `${formatNumber(done)} of ${formatNumber(steps.length)}`
+}
+
+/** The steps of a plan that have changed, on one line: `[x] read · 1 of 3  [>] write`; all of it if all is new; null if none has. */
+export function describePlanChange(before: readonly PlanStep[], after: readonly PlanStep[]): string | null {
+  const changed = changedSteps(before, after)
+  if (changed === null) return describePlan(after)
+  if (changed.length === 0) return null
+  const last = changed.findLast(({ status }) => status === 'completed')
+  const shown = changed.slice(0, MOST_STEPS).map(change => {
+    const { status, step, isNew } = change
+    const mark = status === 'gone' ? 'left out:' : `${MARKS[status]}${isNew ? ' new:' : ''}`
+    return `${mark} ${oneLine(step, STEP_CHARS)}${change === last ? ` · ${planProgress(after)}` : ''}`
+  })
+  return withRest(shown, changed.length).join('  ')
+}

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import type { SessionEvent } from '../../src/core/events/events.ts'
 import type { Item } from '../../src/core/events/items.ts'
 import type { SessionOutcome } from '../../src/core/events/outcome.ts'
-import { emptyState } from '../../src/core/state/state.ts'
+import { emptyState, type PlanStep } from '../../src/core/state/state.ts'
 import { plainView } from '../../src/tui/plain-view.ts'
 import { fold } from '../support/session-events.ts'
 import { hostileText } from '../tui/hostile-text.ts'
@@ -32,6 +32,26 @@ function shown(event: SessionEvent, colour = false): string {
   view.event(then, fold(fold(emptyState('20261120_1'), created), then))
   return text
 }
+
+test('a plan that changes is told by the steps that have changed, and by nothing where none has', () => {
+  let text = ''
+  const view = plainView(part => void (text += part), { colour: false })
+  const plan = (...statuses: PlanStep['status'][]): SessionEvent => ({
+    ...sampleEvents['plan-updated'],
+    steps: statuses.map((status, i) => ({ step: `step ${i + 1}`, status })),
+  })
+  const events = recorded([
+    sampleEvents['session-created'],
+    plan('in-progress', 'pending'),
+    plan('completed', 'in-progress'),
+    plan('completed', 'in-progress'),
+  ])
+  let state = emptyState('20261120_1')
+  for (const event of events) view.event(event, (state = fold(state, event)))
+  expect(text.replace(/^.*\n/, '')).toBe(
+    '22:41:08  plan  [>] step 1  [ ] step 2\n22:41:09  plan  [x] step 1 · 1 of 2  [>] step 2\n',
+  )
+})
 
 const line = (event: SessionEvent) => shown(event).replace(/^22:41:08 {2}/, '')
 const item = (of: Item) => line({ type: 'item-completed', round: 1, item: of })

@@ -1,5 +1,5 @@
 import type { Recorded, RecordedOf } from '../../core/events/events.ts'
-import type { PlanStep, SessionState } from '../../core/state/state.ts'
+import type { SessionState } from '../../core/state/state.ts'
 import { cutLine, padLine, widthOf, wrapLine } from '../../words/cells.ts'
 import { decisionInWords } from '../../words/decision.ts'
 import { describeEvent } from '../../words/event.ts'
@@ -28,6 +28,7 @@ import { oneLine, safeText, titleLine, withoutMarkdown } from '../../words/safe-
 import { describeEntered, describeState } from '../../words/work.ts'
 import { taskLines } from '../header/tasks.ts'
 import type { Role, Theme } from '../terminal/theme.ts'
+import { checklistLines } from './checklist.ts'
 import { diffLines, readDiff } from './file-changes.ts'
 import { gateLines, reviewerLines, reviewLines } from './gates-and-reviews.ts'
 import { itemLines, shellLines } from './item-lines.ts'
@@ -206,38 +207,6 @@ function questionLines({ text, more }: Description, { columns, theme }: BlockOpt
       more.flatMap((line, i) => wrapLine(i === more.length - 1 ? theme.paint('dim', line) : line, inner)),
     ),
   ]
-}
-
-const MOST_STEPS = 20
-const STEP_CHARS = 500
-const EXPLANATION_CHARS = 2000
-
-const STEP_MARKS: Readonly<Record<PlanStep['status'], { symbol: string; word: string; mark: Role; text: Role }>> = {
-  completed: { symbol: '✔ ', word: 'done: ', mark: 'good', text: 'dim' },
-  'in-progress': { symbol: '▸ ', word: 'now: ', mark: 'accent', text: 'strong' },
-  pending: { symbol: '○ ', word: 'to do: ', mark: 'dim', text: 'plain' },
-}
-
-/** The agent's plan as a checklist: `✔ read`, `▸ write`, `○ test`. */
-function checklistLines(
-  { explanation, steps }: { explanation: string | null; steps: readonly PlanStep[] },
-  { columns, theme, full }: BlockOptions,
-): string[] {
-  const shown = full ? steps : steps.slice(0, MOST_STEPS)
-  const left = steps.length - shown.length
-  const reason = oneLine(explanation ?? '', EXPLANATION_CHARS)
-  return [
-    ...wrapLine(theme.paint('strong', 'plan') + (reason === '' ? '' : theme.paint('dim', `  ${reason}`)), columns),
-    ...shown.flatMap(step => stepLines(step, columns, theme)),
-    ...(left > 0 ? wrapLine(theme.paint('dim', `… and ${left} more`), columns) : []),
-  ]
-}
-
-function stepLines({ step, status }: PlanStep, columns: number, theme: Theme): string[] {
-  const { symbol, word, mark, text } = STEP_MARKS[status]
-  const sign = theme.symbols ? symbol : word
-  const prefix = { first: theme.paint(mark, sign), columns }
-  return underPrefix(prefix, inner => wrapLine(theme.paint(text, oneLine(step, STEP_CHARS)), inner))
 }
 
 /** The most rows of a plan, or of one file of a plan change, in the scrollback. */

@@ -1,3 +1,4 @@
+import type { PlanStep } from '../../core/state/state.ts'
 import { cutLine, widthOf, wrapLine } from '../../words/cells.ts'
 import type { Description, Tone } from '../../words/names.ts'
 import type { Role, Theme } from '../terminal/theme.ts'
@@ -17,6 +18,8 @@ export interface LiveOptions extends LineOptions {
 /** How a finished block is drawn. `full`: all of it, for the pager; otherwise cut to what the scrollback should hold. */
 export interface BlockOptions extends LineOptions {
   full: boolean
+  /** The agent's plan before the event, of which only what changes is told; left out: all of it is. */
+  planBefore?: readonly PlanStep[]
 }
 
 /** The most characters of one text that are drawn, in full too: more than an event holds. */

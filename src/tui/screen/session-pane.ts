@@ -61,6 +61,7 @@ export class SessionPane {
     const asked = this.#state?.decision ?? null
     if (asked !== null && (event.type === 'session-ended' || state.decision?.since !== asked.since))
       this.printDecision()
+    const planBefore = this.#state?.plan ?? []
     this.#state = state
     if (ENDS_WHAT_RUNS.has(event.type) || breaksStream(event)) this.#printCutOff()
     if (ENDS_WHAT_RUNS.has(event.type)) this.#messages.clear()
@@ -74,7 +75,7 @@ export class SessionPane {
       if (this.#endMessage(event.item)) return
     }
     const { theme, columns, print } = this.#options
-    print(eventLines(event, state, { columns: columns(), theme: theme(), full: false }))
+    print(eventLines(event, state, { columns: columns(), theme: theme(), full: false, planBefore }))
   }
 
   /** Prints what the open decision is about, once: until it is called, only the question shows it. */

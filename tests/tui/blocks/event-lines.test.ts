@@ -2,10 +2,11 @@ import fc from 'fast-check'
 import { beforeAll, describe, expect, test } from 'vitest'
 import type { Recorded, SessionEvent } from '../../../src/core/events/events.ts'
 import type { Item } from '../../../src/core/events/items.ts'
-import { emptyState } from '../../../src/core/state/state.ts'
+import { emptyState, type PlanStep } from '../../../src/core/state/state.ts'
 import { translateItem } from '../../../src/engines/codex/translate-item.ts'
 import { eventLines } from '../../../src/tui/blocks/event-lines.ts'
 import { outputLines } from '../../../src/tui/blocks/item-lines.ts'
+import type { BlockOptions } from '../../../src/tui/blocks/layout.ts'
 import { loadGrammars } from '../../../src/tui/blocks/markdown.ts'
 import { describeItem } from '../../../src/words/item.ts'
 import { cpuMs, timesSlower } from '../../support/cpu-time.ts'
@@ -16,16 +17,16 @@ import { dark, expectFitting, plain, reader, seen, widths } from './terminal-lin
 
 beforeAll(loadGrammars)
 
-const options = { columns: 60, theme: dark, full: false }
+const options: BlockOptions = { columns: 60, theme: dark, full: false }
 
-function draw(event: SessionEvent, how: Partial<typeof options> = {}): string[] {
+function draw(event: SessionEvent, how: Partial<BlockOptions> = {}): string[] {
   const [created, then] = recorded([sampleEvents['session-created'], event]) as [Recorded, Recorded]
   return eventLines(then, fold(fold(emptyState('20261120_1'), created), then), { ...options, ...how })
 }
 
 const item = (of: Item): SessionEvent => ({ type: 'item-completed', round: 1, item: of })
-const shown = (event: SessionEvent, how: Partial<typeof options> = {}) => seen(draw(event, how)).trim()
-const command = (of: Partial<typeof sampleItems.command>, how: Partial<typeof options> = {}) =>
+const shown = (event: SessionEvent, how: Partial<BlockOptions> = {}) => seen(draw(event, how)).trim()
+const command = (of: Partial<typeof sampleItems.command>, how: Partial<BlockOptions> = {}) =>
   shown(item({ ...sampleItems.command, ...of }), how)
 
 const all: readonly SessionEvent[] = [
@@ -217,7 +218,7 @@ test('a thought that was made to keep a reader busy is drawn soon, and a long on
 })
 
 /** The last of these events of a session with gates, drawn after the others. */
-function drawnAfter(events: readonly SessionEvent[], how: Partial<typeof options> = {}): string {
+function drawnAfter(events: readonly SessionEvent[], how: Partial<BlockOptions> = {}): string {
   const all = recorded([moreSamples['with gates'], ...events])
   const last = all.at(-1) as Recorded
   return seen(eventLines(last, all.reduce(fold, emptyState('20261120_1')), { ...options, ...how }))
@@ -362,6 +363,42 @@ test('in full nothing is clipped that a person, codemachine or another agent sai
 test('the agent’s plan is a list to tick off', () => {
   expect(shown(sampleEvents['plan-updated'])).toBe('plan\n✔ a\n▸ b\n○ c')
   expect(shown(sampleEvents['plan-updated'], { theme: reader })).toBe('plan\ndone: a\nnow: b\nto do: c')
+})
+
+describe('a plan that changes is told by what has changed', () => {
+  const steps = (text: string): PlanStep[] =>
+    [...text].map(mark => ({
+      step: `step ${mark.toLowerCase()}`,
+      status: mark === mark.toUpperCase() ? 'completed' : mark === 'n' ? 'in-progress' : 'pending',
+    }))
+  const changed = (before: string, after: string, how: Partial<BlockOptions> = {}) =>
+    shown({ ...sampleEvents['plan-updated'], steps: steps(after) }, { ...how, planBefore: steps(before) })
+
+  test.each([
+    ['', 'abc', 'plan\n○ step a\n○ step b\n○ step c'],
+    ['abc', 'Abc', '✔ step a · 1 of 3'],
+    ['abc', 'ABc', '✔ step a\n✔ step b · 2 of 3'],
+    ['abc', 'abc', ''],
+    ['ab', 'anb', '▸ new: step n · 0 of 3'],
+    ['Ab', 'ab', '○ step a · 0 of 2'],
+    ['abc', 'Ab', '✔ step a · 1 of 2\n– step c'],
+    ['ab', 'cd', 'plan\n○ step c\n○ step d'],
+  ])('%j, then %j', (before, after, lines) => {
+    expect(changed(before, after)).toBe(lines)
+  })
+
+  test('with what is next where there is room for it, and in full as it is', () => {
+    const next: PlanStep[] = [
+      { step: 'Test for empty names', status: 'completed' },
+      { step: 'Write the docs', status: 'in-progress' },
+    ]
+    const planBefore: PlanStep[] = next.map(({ step }) => ({ step, status: 'pending' }))
+    const event = { ...sampleEvents['plan-updated'], steps: next }
+    expect(shown(event, { planBefore })).toBe('✔ Test for empty names · 1 of 2 · now: Write the docs')
+    expect(shown(event, { planBefore, columns: 40 })).toBe('✔ Test for empty names · 1 of 2')
+    expect(shown(event, { planBefore, theme: reader })).toBe('done: Test for empty names, 1 of 2, now: Write the docs')
+    expect(shown(event, { planBefore, full: true })).toContain('plan\n          ✔ Test for empty names\n')
+  })
 })
 
 describe('a session', () => {
