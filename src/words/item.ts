@@ -1,3 +1,4 @@
+import { relative } from 'node:path'
 import { unreachable } from '../base/errors.ts'
 import { ASK_HUMAN, RUN_SHELL } from '../core/contracts/shell.ts'
 import { ASK_PERSON } from '../core/contracts/tools.ts'
@@ -129,15 +130,120 @@ function inTime(durationMs: number | null): string {
 
 const MOST_FILES = 20
 
-/** The files of a file change, one a line: `✎ src/a.ts (+12 −3)`. Paths are shown relative to `directory`. */
-function describeChanges(item: Extract<Item, { kind: 'file-change' }>, directory: string): Description {
+/**
+ * The files of a file change, one a line: `✎ src/a.ts (+12 −3)`; those of the memory on one line. Paths are shown relative
+ * to `directory`.
+ */
+function describeChanges(item: FileChange, directory: string): Description {
   const applied = item.status === 'completed'
-  const lines = item.changes
+  const { work, memory } = splitOffMemory(item, directory)
+  const lines = work
     .slice(0, MOST_FILES)
     .map(change => `✎ ${describeChange(change, directory)}${applied ? '' : `  → ${item.status}`}`)
-  const left = item.changes.length - lines.length
+  const left = work.length - lines.length
   if (left > 0) lines.push(`✎ … and ${left} more`)
+  if (memory !== null && lines.length === 0) return describe(`✎ ${memory}`, 'quiet')
+  if (memory !== null) lines.push(`✎ ${memory}`)
   return describe(lines.join('\n') || '✎ no file', applied ? 'plain' : 'warning')
+}
+
+type FileChange = Extract<Item, { kind: 'file-change' }>
+
+/** The changes of a file change to what is worked on, and in words those to the memory files of the session; null if there are none. */
+export function splitOffMemory(
+  item: FileChange,
+  directory: string,
+): { work: readonly ItemFileChange[]; memory: string | null } {
+  // What was refused is no bookkeeping.
+  if (item.status !== 'completed') return { work: item.changes, memory: null }
+  const named = item.changes.map(change => ({ change, name: memoryFile(change, directory) }))
+  const memory = named.flatMap(({ change, name }) => (name === null ? [] : [{ change, name }]))
+  const work = named.filter(({ name }) => name === null).map(({ change }) => change)
+  return { work, memory: memory.length === 0 ? null : memoryInWords(memory) }
+}
+
+/** What `.codemachine` holds of a session's memory: its folder, without whose name a file is named, and those that sessions share. */
+const MEMORY = /^\.codemachine\/(?:projects\/[^/]+\/(.+)|((?:kb|plan|memory)\/.+))$/
+
+/** The name of a memory file: `MAIN.md`, `plan/tasks.json`; null for any other file, and for one that is moved. */
+function memoryFile({ path, change }: ItemFileChange, directory: string): string | null {
+  const [, own, shared] = MEMORY.exec(relative(directory, path).replaceAll('\\', '/')) ?? []
+  const name = own ?? shared
+  return name === undefined || change === 'move' ? null : oneLine(name, LINE_CHARS)
+}
+
+const MOST_MEMORY_FILES = 6
+const MOST_FACTS = 8
+
+/** Changes of memory files, and what they say of tasks: `MAIN.md, tasks.json: T3 done, T4 begun`. */
+function memoryInWords(memory: readonly { change: ItemFileChange; name: string }[]): string {
+  const facts = new Map<string, string>()
+  for (const { change, name } of memory) {
+    const found = /(?:^|\/)tasks\.json$/.test(name)
+      ? taskFacts(change)
+      : name.endsWith('MAIN.md')
+        ? entryFacts(change)
+        : []
+    for (const [id, fact] of found) if (facts.get(id) !== 'done') facts.set(id, fact)
+  }
+  const names = memory.map(({ change, name }) => (change.change === 'delete' ? `${name} (deleted)` : name))
+  const files = withRest(names.slice(0, MOST_MEMORY_FILES), names.length).join(', ')
+  const told = [...facts]
+    .sort(([, a], [, b]) => Number(b === 'done') - Number(a === 'done'))
+    .map(([id, fact]) => `${oneLine(id, ID_CHARS)} ${fact}`)
+  return told.length === 0 ? files : `${files}: ${withRest(told.slice(0, MOST_FACTS), told.length).join(', ')}`
+}
+
+const ID_CHARS = 40
+const TASK_FIELDS = /"(id|done)"\s*:\s*(?:"((?:[^"\\]|\\.){1,100})"|(true|false))/g
+
+/** What the diff of a `tasks.json` says of tasks, by their ids: `done`, `reopened`, `added`, `left out`. */
+function taskFacts({ change, diff }: ItemFileChange): [id: string, fact: string][] {
+  const sides = { before: new Map<string, boolean | null>(), after: new Map<string, boolean | null>() }
+  const current: { before: string | null; after: string | null } = { before: null, after: null }
+  const read = (side: 'before' | 'after', line: string) => {
+    for (const [, field, id, done] of line.matchAll(TASK_FIELDS)) {
+      if (field === 'id' && id !== undefined) {
+        current[side] = id
+        sides[side].set(id, null)
+      } else if (field === 'done' && done !== undefined && current[side] !== null) {
+        sides[side].set(current[side], done === 'true')
+      }
+    }
+  }
+  for (const line of diff.split('\n')) {
+    if (change === 'add') read('after', line)
+    else if (line.startsWith('@@')) current.before = current.after = null
+    else {
+      if (!line.startsWith('+')) read('before', line)
+      if (!line.startsWith('-')) read('after', line)
+    }
+  }
+  if (change === 'add') return sides.after.size === 0 ? [] : [[formatCount(sides.after.size, 'task'), 'planned']]
+  const facts = [...sides.after].flatMap(([id, done]): [string, string][] => {
+    const before = sides.before.get(id)
+    if (done === true && before !== true) return [[id, 'done']]
+    if (before === undefined) return [[id, 'added']]
+    return done === false && before === true ? [[id, 'reopened']] : []
+  })
+  const gone = [...sides.before.keys()].filter(id => !sides.after.has(id))
+  return [...facts, ...gone.map((id): [string, string] => [id, 'left out'])]
+}
+
+/** An entry of `MAIN.md` that names a task. */
+const ENTRY = /^\+\s*[-*] (?:\[([ xX])\] )?[*`]{0,2}([A-Za-z]{1,4}-?\d{1,5}(?:\.\d{1,3})*)\b/
+
+/** What the diff of a `MAIN.md` says of tasks, by their ids: `done` under any heading, `begun` under "In progress". */
+function entryFacts({ diff }: ItemFileChange): [id: string, fact: string][] {
+  let heading = ''
+  return diff.split('\n').flatMap((line): [string, string][] => {
+    if (line.startsWith('@@')) heading = ''
+    else if (!line.startsWith('-')) heading = /^[ +]#{1,6}\s+(.*)$/.exec(line)?.[1]?.trim().toLowerCase() ?? heading
+    const [, box = ' ', id] = ENTRY.exec(line) ?? []
+    if (id === undefined) return []
+    if (box !== ' ') return [[id, 'done']]
+    return heading === 'in progress' ? [[id, 'begun']] : []
+  })
 }
 
 function describeChange(change: ItemFileChange, directory: string): string {

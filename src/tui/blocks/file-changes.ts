@@ -1,6 +1,6 @@
 import type { Item, ItemFileChange } from '../../core/events/items.ts'
 import { cutLine, wrapLine } from '../../words/cells.ts'
-import { countLines } from '../../words/item.ts'
+import { countLines, splitOffMemory } from '../../words/item.ts'
 import { shownPath } from '../../words/names.ts'
 import { formatCount, formatNumber } from '../../words/numbers.ts'
 import { safeText } from '../../words/safe-text.ts'
@@ -11,14 +11,18 @@ const MOST_FILES = 20
 const ROWS_PER_FILE = 40
 const MOST_ROWS = 120
 
-/** Changes of files: the path of each, the number of lines added and removed, and its diff. Paths are relative to `directory`. */
+/**
+ * Changes of files: the path of each, the number of lines added and removed, and its diff; those of memory files on one line,
+ * if not in full. Paths are relative to `directory`.
+ */
 export function changeLines(
   item: Extract<Item, { kind: 'file-change' }>,
   directory: string,
   options: BlockOptions,
 ): string[] {
   const { columns, theme, full } = options
-  const changes = full ? item.changes : item.changes.slice(0, MOST_FILES)
+  const { work, memory } = full ? { work: item.changes, memory: null } : splitOffMemory(item, directory)
+  const changes = full ? work : work.slice(0, MOST_FILES)
   const lines: string[] = []
   let room = full ? Number.POSITIVE_INFINITY : MOST_ROWS
   let hasDiffAbove = false
@@ -32,10 +36,17 @@ export function changeLines(
     room -= Math.min(rows.length, most)
     hasDiffAbove = rows.length > 0
   }
-  const left = item.changes.length - changes.length
+  const left = work.length - changes.length
   if (left > 0 && hasDiffAbove) lines.push('')
   if (left > 0) lines.push(...wrapLine(theme.paint('dim', `… and ${formatCount(left, 'more file')}`), columns))
+  if (memory !== null) lines.push(...(hasDiffAbove ? [''] : []), ...memoryLines(memory, options))
   return lines.length === 0 ? wrapLine('no file changed', columns) : lines
+}
+
+/** What the agent notes for itself, dimmed: the log has it in full. */
+function memoryLines(memory: string, { columns, theme }: BlockOptions): string[] {
+  const first = theme.symbols ? theme.paint('dim', '✎ ') : ''
+  return underPrefix({ first, columns }, inner => wrapLine(theme.paint('dim', memory), inner))
 }
 
 /** The rows of a change's diff; the lines of a deleted file only in full. */
