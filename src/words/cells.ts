@@ -15,12 +15,13 @@ export function widthOf(text: string): number {
 
 /**
  * The rows (at least one) that a line takes when it is broken at its spaces, and inside a word only where one is wider
- * than `columns`, which is at least 2. Its indentation stays (up to half the columns), spaces at the end go. Colours
+ * than `columns`, which is at least 2; there behind a slash, if it has one. Its indentation stays (up to half the columns), spaces at the end go. Colours
  * and links go on from row to row, and each row ends what it began. At most 96 Ki characters of a line are wrapped.
  */
 export function wrapLine(text: string, columns: number): string[] {
-  const line = bounded(text, MOST_WRAPPED)
-  if (widthOf(line) <= columns) return [line.trimEnd()]
+  const whole = bounded(text, MOST_WRAPPED)
+  if (widthOf(whole) <= columns) return [whole.trimEnd()]
+  const line = openedAtSlashes(whole, columns)
   const [, styles = '', indent = ''] = INDENTED.exec(line) ?? []
   const kept = ' '.repeat(Math.min(indent.length, Math.floor(columns / 2)))
   const rest = line.slice(styles.length + indent.length)
@@ -62,6 +63,65 @@ const ASCII = /^[ -~]*$/
 const EVEN = /^[ -~¡-¬®-˿Α-ϿЀ-҂‐-‧←-↓␀-␤─-◼ぁ-ゖァ-ヺ、-】一-鿿가-힣！-～]*$/
 const WIDE = /[ぁ-ゖァ-ヺ、-】一-鿿가-힣！-～]/g
 const FIRST_WIDE = 0x3001
+
+/** The ends of the parts of a path or URL: behind a slash, but not behind that of its root, nor inside of a sign. */
+const PARTS = /(?<=[^/]\/)(?=[^/\p{M}\p{Cf}])/u
+
+/** A line with a space behind each slash at which a word has to be broken that is wider than a row. */
+function openedAtSlashes(line: string, columns: number): string {
+  if (!line.includes('/')) return line
+  const breaks = breaksAtSlashes(line.replace(SEQUENCES, ''), columns)
+  if (breaks.length === 0) return line
+  let [opened, at, next] = ['', 0, 0]
+  const copy = (text: string) => {
+    let from = 0
+    for (let place = breaks[next]; place !== undefined && place <= at + text.length; place = breaks[++next]) {
+      opened += `${text.slice(from, place - at)} `
+      from = place - at
+    }
+    opened += text.slice(from)
+    at += text.length
+  }
+  let from = 0
+  for (const { index, 0: sequence } of line.matchAll(SEQUENCES)) {
+    copy(line.slice(from, index))
+    opened += sequence
+    from = index + sequence.length
+  }
+  copy(line.slice(from))
+  return opened
+}
+
+/** Where words that are wider than a row are broken, as offsets into a text without sequences. */
+function breaksAtSlashes(text: string, columns: number): number[] {
+  const breaks: number[] = []
+  let [at, row] = [0, 0]
+  for (const word of text.split(' ')) {
+    const width = widthOf(word)
+    const beside = row === 0 ? 0 : row + 1
+    if (width > columns) row = breakWord(word, { at, row: beside, columns }, breaks)
+    else row = beside + width <= columns ? beside + width : width
+    at += word.length + 1
+  }
+  return breaks
+}
+
+/** Adds where a word is broken that begins at the offset `at` and the cell `row` of its row; returns the cell behind it. */
+function breakWord(word: string, start: { at: number; row: number; columns: number }, breaks: number[]): number {
+  const { columns } = start
+  let { at, row } = start
+  for (const part of word.split(PARTS)) {
+    const cells = widthOf(part)
+    if (row > 0 && row + cells > columns) {
+      if (at > start.at) breaks.push(at)
+      row = 0
+    }
+    // What is too wide in itself is broken where the row ends.
+    row = (row + cells) % columns || columns
+    at += part.length
+  }
+  return row
+}
 
 /** At most `limit` characters of a line, with no sequence torn and none left open. */
 function bounded(text: string, limit: number): string {

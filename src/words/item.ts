@@ -77,11 +77,15 @@ const EMPHASIS = /\*{1,3}(?=\S)([^*]+)(?<=\S)\*{1,3}/g
 
 function describeCommand(item: Extract<Item, { kind: 'command' }>): Description {
   const command = `$ ${oneLine(shownCommand(item.command), COMMAND_CHARS)}`
-  if (item.cutOffMs !== undefined) return describe(`${command}  → ${wordsForCutOff(item.cutOffMs)}`, 'warning')
-  const end = item.exitCode === null ? item.status : `exit ${item.exitCode}`
-  const line = `${command}  → ${end}${inTime(item.durationMs)}`
+  if (item.cutOffMs !== undefined) return withEnd(describe(command, 'warning'), `  → ${wordsForCutOff(item.cutOffMs)}`)
+  const end = `  → ${item.exitCode === null ? item.status : `exit ${item.exitCode}`}${inTime(item.durationMs)}`
   const worked = item.exitCode === null ? item.status === 'completed' : item.exitCode === 0
-  return worked ? describe(line) : describe([line, ...lastLines(item.output)].join('\n'), 'warning')
+  if (worked) return withEnd(describe(command), end)
+  return withEnd(describe([command, ...lastLines(item.output)].join('\n'), 'warning'), end)
+}
+
+function withEnd(description: Description, end: string): Description {
+  return { ...description, text: description.text + end, end }
 }
 
 /** What is said of a command in the place of its exit code that ended with its round, after so many ms. */
@@ -106,11 +110,12 @@ function describeCall(
   { status, durationMs }: { status: ItemStatus; durationMs: number | null },
   error: string | null,
 ): Description {
-  const why = error === null ? '' : `: ${oneLine(error, LINE_CHARS)}`
-  return describe(
-    `tool ${oneLine(name, LINE_CHARS)}  → ${status}${inTime(durationMs)}${why}`,
-    status === 'failed' || status === 'declined' ? 'warning' : 'plain',
-  )
+  const tone = status === 'failed' || status === 'declined' ? 'warning' : 'plain'
+  const end = `  → ${status}${inTime(durationMs)}`
+  const called = `tool ${oneLine(name, LINE_CHARS)}`
+  return error === null
+    ? withEnd(describe(called, tone), end)
+    : describe(`${called}${end}: ${oneLine(error, LINE_CHARS)}`, tone)
 }
 
 function describeSubAgent(item: Extract<Item, { kind: 'sub-agent' }>): Description {
@@ -283,7 +288,8 @@ export function describeAgentItem(item: Item, place: ItemPlace): Description | n
   if (!TOLD.has(item.kind)) return null
   const told = describeItem(item, place)
   if (told === null) return null
-  const { text, more, tone } = told
+  const { text, more, tone, end } = told
+  if (end !== undefined) return { text, more: [], tone, end }
   return { text: item.kind === 'file-change' ? [text, ...more.map(withoutSign)].join(', ') : text, more: [], tone }
 }
 

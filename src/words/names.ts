@@ -115,6 +115,8 @@ export interface Description {
   /** Lines that belong to it. */
   more: readonly string[]
   tone: Tone
+  /** The end of `text` that says what came of it, which is not what is cut where there is little room; left out: none is. */
+  end?: string
   /** That of these lines; left out: the same. */
   moreTone?: Tone
 }

@@ -21,15 +21,15 @@ function shown(items: readonly LiveItem[], rows: number, columns = 60): string[]
 
 test('where there is room, all of it is there, the latest last', () => {
   expect(shown([thought('I look first.'), command('npm test', 'one\ntwo\n'), message('All is **well**.')], 10)).toEqual(
-    ['I look first.', '$ npm test  0:42', '  one', '  two', 'All is well.'],
+    ['I look first.', '$ npm test  0:42', '  one', '  two', '◆ All is well.'],
   )
 })
 
 test('where there is not, the latest message or command gets the most, and of the others there is a line or two', () => {
   const items = [command('make', 'a\nb\nc\nd\n'), message(lines(20)), thought('One.\nTwo.\nThree.')]
-  expect(shown(items, 8)).toEqual(['$ make  0:42', '  d', '', 'line 19', '', 'line 20', 'Two.', 'Three.'])
-  expect(shown(items, 3)).toEqual(['$ make  0:42', 'line 20', 'Three.'])
-  expect(shown(items, 2)).toEqual(['line 20', 'Three.'])
+  expect(shown(items, 8)).toEqual(['$ make  0:42', '  d', '', '  line 19', '', '  line 20', 'Two.', 'Three.'])
+  expect(shown(items, 3)).toEqual(['$ make  0:42', '  line 20', 'Three.'])
+  expect(shown(items, 2)).toEqual(['  line 20', 'Three.'])
   expect(shown(items, 0)).toEqual([])
 })
 
@@ -38,9 +38,9 @@ test('half of the rows are for the latest message, however much else runs', () =
   expect(shown([...busy, message(lines(20))], 8)).toEqual([
     ...[1, 2, 3, 4].map(i => `$ make ${i}  0:42`),
     '',
-    'line 19',
+    '  line 19',
     '',
-    'line 20',
+    '  line 20',
   ])
 })
 

@@ -35,6 +35,28 @@ describe('a line that is wrapped', () => {
     expect(wrapLine('', 5)).toEqual([''])
   })
 
+  test('has a path that is too long broken behind a slash, and nowhere else if that will do', () => {
+    expect(wrapLine('src/deeply/nested/folder/file.ts', 14)).toEqual(['src/deeply/', 'nested/folder/', 'file.ts'])
+    expect(wrapLine('see src/deeply/nested/file.ts now', 15)).toEqual(['see src/deeply/', 'nested/file.ts', 'now'])
+    expect(wrapLine('/verylongnamewithout/slash', 10)).toEqual(['/verylongn', 'amewithout', '/slash'])
+    expect(wrapLine('https://a.b/c/d/e/f', 12)).toEqual(['https://a.b/', 'c/d/e/f'])
+    const name = dark.link(dark.paint('strong', 'src/deeply/nested/file.ts'), 'file:///work/src/deeply/nested/file.ts')
+    expect(wrapLine(`${dark.paint('accent', '✎ ')}${name}`, 20).map(row => seen([row]))).toEqual([
+      '✎ src/deeply/nested/',
+      'file.ts',
+    ])
+    const part = fc.stringMatching(/^[a-z日é]{1,12}$/u)
+    fc.assert(
+      fc.property(fc.array(part, { minLength: 2, maxLength: 12 }), columns, (parts, width) => {
+        const path = parts.join('/')
+        const rows = wrapLine(path, width)
+        expect(rows.join('')).toBe(path)
+        const canBreak = parts.every(each => stringWidth(`${each}/`) <= width)
+        if (canBreak) for (const row of rows.slice(0, -1)) expect(row.endsWith('/')).toBe(true)
+      }),
+    )
+  })
+
   test('takes its colours and links from row to row', () => {
     const [first, second] = wrapLine(dark.paint('bad', dark.link('one two', 'https://a.b')), 4)
     expect(first).toBe(dark.paint('bad', dark.link('one', 'https://a.b')))
@@ -74,11 +96,14 @@ test('a line that is cut or filled up fits, and says that it was cut', () => {
   )
 })
 
-test.each(['x', 'word ', '日本語', '👩‍👩‍👧', 'e\u0301', dark.paint('bad', 'x ')])('5 MB of %j are cheap', part => {
-  const text = part.repeat(5_000_000 / part.length)
-  const start = cpuMs()
-  expect(widthOf(cutLine(text, 80))).toBeLessThanOrEqual(80)
-  expect(wrapLine(text, 80).length).toBeGreaterThan(0)
-  // A bound against what grows with the text; what it takes is far less.
-  expect(cpuMs() - start).toBeLessThan(6000 * timesSlower())
-})
+test.each(['x', 'a/', 'word ', '日本語', '👩‍👩‍👧', 'e\u0301', dark.paint('bad', 'x ')])(
+  '5 MB of %j are cheap',
+  part => {
+    const text = part.repeat(5_000_000 / part.length)
+    const start = cpuMs()
+    expect(widthOf(cutLine(text, 80))).toBeLessThanOrEqual(80)
+    expect(wrapLine(text, 80).length).toBeGreaterThan(0)
+    // A bound against what grows with the text; what it takes is far less.
+    expect(cpuMs() - start).toBeLessThan(6000 * timesSlower())
+  },
+)

@@ -194,9 +194,16 @@ function agentItemLines(
   }
   const told = describeAgentItem(item, place)
   if (told === null) return []
-  const line = `${theme.paint('dim', agentLabel(instance, state))}  ${theme.paint(roleOf(told.tone), told.text)}`
-  return [cutLine(line, columns)]
+  const { text, end = '', tone } = told
+  const paint = (words: string) => theme.paint(roleOf(tone), words)
+  const line = `${theme.paint('dim', agentLabel(instance, state))}  ${paint(text.slice(0, text.length - end.length))}`
+  const room = columns - widthOf(end)
+  if (room >= LEAST_BEFORE_END) return [cutLine(line, room) + paint(end)]
+  return [cutLine(line, columns), ...wrapLine(paint(end.trim()), columns)]
 }
+
+/** With fewer cells than this for what was done, what came of it has a line of its own. */
+const LEAST_BEFORE_END = 16
 
 /** A question that was noted for the person: its text in bold, its details indented below. */
 function questionLines({ text, more }: Description, { columns, theme }: BlockOptions): string[] {
@@ -243,6 +250,8 @@ function personLines(
   return describedLines(describe(`${lead}${event.text.trim()}`), options, 'person')
 }
 
+/** As where it is at work. */
+const AGENT_MARK = '● '
 const AGENT_NAME_CHARS = 300
 const RESULT_CHARS = 1500
 const RESULT_ROWS = 12
@@ -252,7 +261,7 @@ const REQUEST_ROWS = 2
 function agentStartLines(event: RecordedOf<'agent-started'>, options: BlockOptions): string[] {
   const { columns, theme, full } = options
   const label = full ? oneLine(event.instance, AGENT_NAME_CHARS) : agentOf(event.instance)
-  const first = theme.symbols ? theme.paint('accent', '▸ ') : ''
+  const first = theme.symbols ? theme.paint('accent', AGENT_MARK) : ''
   const words = `${theme.paint('strong', label)}${theme.symbols ? '  ' : ' starts: '}`
   const request = full ? safeText(event.request).split('\n') : [requestInWords(event.tasks, event.request)]
   return underPrefix({ first, columns }, inner => {
@@ -263,18 +272,18 @@ function agentStartLines(event: RecordedOf<'agent-started'>, options: BlockOptio
   })
 }
 
-const AGENT_SIGNS: Readonly<Record<RecordedOf<'agent-ended'>['status'], { sign: string; role: Role }>> = {
-  completed: { sign: '✔ ', role: 'good' },
-  error: { sign: '✘ ', role: 'bad' },
-  terminated: { sign: '– ', role: 'warning' },
+const AGENT_ROLES: Readonly<Record<RecordedOf<'agent-ended'>['status'], Role>> = {
+  completed: 'good',
+  error: 'bad',
+  terminated: 'warning',
 }
 
 /** The end of an agent's work, with its result below: the first rows of it, in full all of it. */
 function agentEndLines(event: RecordedOf<'agent-ended'>, options: BlockOptions): string[] {
   const { columns, theme, full } = options
-  const { sign, role } = AGENT_SIGNS[event.status]
+  const role = AGENT_ROLES[event.status]
   const label = theme.paint('strong', full ? oneLine(event.instance, AGENT_NAME_CHARS) : agentOf(event.instance))
-  const heading = `${theme.symbols ? theme.paint(role, sign) : ''}${label}  ${theme.paint(role, agentEndInWords(event))}`
+  const heading = `${theme.symbols ? theme.paint(role, AGENT_MARK) : ''}${label}  ${theme.paint(role, agentEndInWords(event))}`
   const result = full ? event.result.trim() : clipText(event.result.trim(), RESULT_CHARS)
   return [
     ...wrapLine(heading, columns),

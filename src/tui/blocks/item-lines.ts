@@ -12,6 +12,7 @@ import type { Role, Theme } from '../terminal/theme.ts'
 import { changeLines } from './file-changes.ts'
 import {
   type BlockOptions,
+  besideWordsMark,
   describedLines,
   firstRows,
   type LineOptions,
@@ -26,7 +27,9 @@ export function itemLines(item: Item, place: ItemPlace, options: BlockOptions): 
   const { columns, theme } = options
   switch (item.kind) {
     case 'agent-message':
-      return markdownLines(item.text, { columns, theme, first: true })
+      return besideWordsMark({ columns, theme }, inner =>
+        markdownLines(item.text, { columns: inner, theme, first: true }),
+      )
     case 'reasoning':
       return thoughtLines(item.text, options)
     case 'command':
@@ -203,16 +206,21 @@ function dimmed(text: string, theme: Theme, roles: readonly Role[] = []): string
 
 /** The newest lines of an item that still runs. `text`: its output so far; of a message, the part not printed yet. */
 export function liveItemLines(
-  { item, text, startedAt }: Pick<LiveItem, 'item' | 'text' | 'startedAt'>,
+  { item, text, startedAt, dropped = 0 }: Pick<LiveItem, 'item' | 'text' | 'startedAt'> & { dropped?: number },
   options: LiveOptions,
 ): string[] {
   const { columns, theme, rows, now } = options
   if (rows < 1) return []
   const time = theme.paint('dim', `  ${formatClock(now - startedAt)}`)
   switch (item.kind) {
-    case 'agent-message':
+    case 'agent-message': {
+      const goesOn = dropped > 0
+      return besideWordsMark({ columns, theme, goesOn }, inner =>
+        messageTail(text, { ...options, columns: inner }),
+      ).slice(-rows)
+    }
     case 'plan':
-      return messageTail(text, options)
+      return messageTail(text, options).slice(-rows)
     case 'reasoning':
       return thoughtTail(tailOf(text, TAIL_CHARS), { columns, theme, rows: Math.min(rows, THOUGHT_ROWS) })
     case 'command':
@@ -258,7 +266,7 @@ function messageTail(text: string, { columns, theme, rows }: LiveOptions): strin
   // The fence of a code block is put back in front of its tail, which would not be drawn as code without it.
   const tail = fence === null ? tailOf(text, TAIL_CHARS) : tailOf(text, Math.min(TAIL_CHARS, 2 * columns * rows))
   const shown = fence === null || tail.length === text.length ? tail : fence + tail
-  return markdownLines(shown, { columns, theme, first: true }).slice(-rows)
+  return markdownLines(shown, { columns, theme, first: true })
 }
 
 /** The last whole lines within `limit` characters. Does not look at the rest: the text may be long and grows many times a second. */

@@ -64,6 +64,21 @@ export function behindBar({ columns, theme }: LineOptions, draw: (columns: numbe
   return underPrefix({ first: theme.symbols ? theme.paint('dim', '┃ ') : '', repeats: true, columns }, draw)
 }
 
+/**
+ * What an agent says, behind a mark in the margin: `draw` returns its lines for the columns beside it. `goesOn`: the mark stands
+ * above already. Without it for a screen reader.
+ */
+export function besideWordsMark(
+  { columns, theme, goesOn = false }: LineOptions & { goesOn?: boolean },
+  draw: (columns: number) => string[],
+): string[] {
+  if (!theme.symbols) return draw(columns)
+  return underPrefix({ first: goesOn ? '  ' : theme.paint('accent', WORDS_MARK), columns }, draw)
+}
+
+/** That of a command is `$`, that of a changed file `✎`. */
+const WORDS_MARK = '◆ '
+
 /** A description as lines, with its further lines indented; `[]` for null. Painted as `role`; by its tone when that is null. */
 export function describedLines(
   description: Description | null,

@@ -7,6 +7,7 @@ import { isAnswerTold, isReviewing } from '../../words/proof.ts'
 import { eventLines } from '../blocks/event-lines.ts'
 import { reviewerLines } from '../blocks/gates-and-reviews.ts'
 import { shellItem } from '../blocks/item-lines.ts'
+import { besideWordsMark } from '../blocks/layout.ts'
 import { markdownLines } from '../blocks/markdown.ts'
 import { MessageStream, TypedText } from '../blocks/message-stream.ts'
 import type { Theme } from '../terminal/theme.ts'
@@ -120,7 +121,7 @@ export class SessionPane {
       if (instance !== undefined) return { item, startedAt, dropped, text: '', instance }
       const message = this.#messages.get(item.id)
       const shown = message === undefined ? this.#visible(item, text) : message.typed.shown.slice(message.printed)
-      return { item, startedAt, dropped, text: redact(shown) }
+      return { item, startedAt, dropped: dropped + (message?.printed ?? 0), text: redact(shown) }
     })
   }
 
@@ -150,7 +151,11 @@ export class SessionPane {
     if (markdown === '') return
     const { theme, columns, print, redact } = this.#options
     const place = { columns: columns(), theme: theme() }
-    const draw = (columns: number) => markdownLines(redact(markdown), { ...place, columns, first: true })
+    const goesOn = message.printed > 0
+    const draw = (columns: number) =>
+      besideWordsMark({ ...place, columns, goesOn }, inner =>
+        markdownLines(redact(markdown), { ...place, columns: inner, first: true }),
+      )
     const lines = this.#isReview ? reviewerLines(place, draw) : draw(place.columns)
     print(lines.length === 0 ? [] : ['', ...lines])
     message.printed += markdown.length

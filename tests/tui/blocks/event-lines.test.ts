@@ -107,6 +107,28 @@ describe('a command', () => {
   })
 })
 
+test('words, commands and files of an agent have marks of their own in the margin, but for a screen reader', () => {
+  const words = item({ ...sampleItems['agent-message'], text: 'One **two**\n\n- three' })
+  expect(shown(words)).toBe('◆ One two\n\n  • three')
+  expect(shown(words, { theme: reader })).toBe('One two\n\n- three')
+  const marks = (['agent-message', 'command', 'file-change'] as const).map(kind =>
+    shown(item(sampleItems[kind])).charAt(0),
+  )
+  expect(marks).toEqual(['◆', '$', '✎'])
+})
+
+test('of what an agent at work has run, the outcome is not what is cut', () => {
+  const command = {
+    ...sampleItems.command,
+    command: `make ${'x'.repeat(100)}`,
+    exitCode: 0,
+    status: 'completed',
+  } as const
+  const event = { type: 'item-completed', round: 1, item: command, instance: 'backend-dev' } as const
+  expect(shown(event)).toBe('backend-dev  $ make xxxxxxxxxxxxxxxxxxxx…  → exit 0 in 4.2 s')
+  expect(shown(event, { columns: 30 })).toBe('backend-dev  $ make xxxxxxxxx…\n→ exit 0 in 4.2 s')
+})
+
 describe('file changes', () => {
   test('have names, counts, line numbers and what was done', () => {
     const diff =

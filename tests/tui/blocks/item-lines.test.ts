@@ -19,7 +19,7 @@ test('a running command is shown with its time and its newest lines', () => {
 
 test('thoughts and messages are shown with their newest lines', () => {
   expect(shown(sampleItems.reasoning, '**One**\n\ntwo\nthree\nfour')).toBe('two\nthree\nfour')
-  expect(shown(sampleItems['agent-message'], 'one\n\n- two\n- three', 2)).toBe('• two\n• three')
+  expect(shown(sampleItems['agent-message'], 'one\n\n- two\n- three', 2)).toBe('  • two\n  • three')
 })
 
 test('a thought that goes on is drawn as the Markdown that it is, as far as it has come', () => {
@@ -28,7 +28,7 @@ test('a thought that goes on is drawn as the Markdown that it is, as far as it h
 
 test('a code block that grows is still one when its beginning is far away', () => {
   const text = `\`\`\`js\n${'# no heading\n'.repeat(2000)}`
-  expect(shown(sampleItems['agent-message'], text, 2)).toBe('  # no heading\n  # no heading')
+  expect(shown(sampleItems['agent-message'], text, 2)).toBe('    # no heading\n    # no heading')
 })
 
 test('files and tools are named', () => {

@@ -68,10 +68,10 @@ describe('a message', () => {
     const { model, happens, printed } = atWork()
     model.pane.live(words('One paragraph.\n\nTwo is not'), FIRST_AT)
     for (let step = 0; step < 40; step++) model.pane.step(FIRST_AT + step * 50)
-    expect(printed()).toEqual(['One paragraph.'])
+    expect(printed()).toEqual(['◆ One paragraph.'])
     expect(model.pane.items.map(({ text }) => text)).toEqual(['Two is not'])
     happens(says(1, 'One paragraph.\n\nTwo is not whole until now.'))
-    expect(printed()).toEqual(['Two is not whole until now.'])
+    expect(printed()).toEqual(['  Two is not whole until now.'])
     expect(model.pane.items).toEqual([])
   })
 
@@ -79,7 +79,7 @@ describe('a message', () => {
     const { model, happens, printed } = atWork()
     model.pane.live(words('All'), FIRST_AT)
     happens(says(1, 'All of it.'))
-    expect(printed()).toEqual(['All of it.'])
+    expect(printed()).toEqual(['◆ All of it.'])
   })
 
   test('holds no secret, in parts or whole', () => {
@@ -87,19 +87,19 @@ describe('a message', () => {
     model.pane.live(words('It is hunter2.\n\nAnd'), FIRST_AT)
     model.pane.step(FIRST_AT + 50)
     happens(says(1, 'It is hunter2.\n\nAnd hunter2.'))
-    expect(printed().join('\n')).toBe('It is [secret].\nAnd [secret].')
+    expect(printed().join('\n')).toBe('◆ It is [secret].\n  And [secret].')
   })
 
   test('that codex drops for a person who broke in is closed where it was, and comes no more', () => {
     const { model, happens, printed } = atWork({ motion: 'reduced' })
     model.pane.live(words('It goes on and'), FIRST_AT)
     happens({ type: 'steered', round: 1, text: 'Stop.', delivered: true })
-    expect(printed()).toEqual(['It goes on and', '[broken off]', 'a person says: Stop.'])
+    expect(printed()).toEqual(['◆ It goes on and', '[broken off]', 'a person says: Stop.'])
     model.pane.live(words('It goes', 'again'), FIRST_AT)
     model.pane.step(FIRST_AT + 50)
     expect(model.pane.items.map(({ text }) => text)).toEqual(['It goes'])
     happens(ended(1, worked))
-    expect(printed().slice(0, 2)).toEqual(['It goes', '[broken off]'])
+    expect(printed().slice(0, 2)).toEqual(['◆ It goes', '[broken off]'])
   })
 
   test('of the leader goes on when a person tells one of its agents something', () => {
@@ -116,7 +116,7 @@ describe('a message', () => {
     happens({ type: 'steered', round: 1, text: 'Stop.', delivered: true })
     printed()
     happens(says(1, 'Half of it, and the rest.'))
-    expect(printed()).toEqual(['it, and the rest.'])
+    expect(printed()).toEqual(['  it, and the rest.'])
   })
 
   test('in which a secret comes in pieces does not show it while it is live', () => {
@@ -149,10 +149,10 @@ describe('a reviewer', () => {
     const { model, happens, printed } = reviewing()
     model.pane.live(words('One paragraph.\n\nTwo is not'), FIRST_AT)
     model.pane.step(FIRST_AT + 50)
-    expect(printed()).toEqual(['┃ One paragraph.'])
+    expect(printed()).toEqual(['┃ ◆ One paragraph.'])
     expect(model.frame(FIRST_AT + 30_000).lines.join('\n')).toMatch(/Two is not\n.* review 1 0:2\d/)
     happens(says(1, 'One paragraph.\n\nTwo is not the end.'))
-    expect(printed().map(line => line.trimEnd())).toEqual(['┃ Two is not the end.'])
+    expect(printed().map(line => line.trimEnd())).toEqual(['┃   Two is not the end.'])
   })
 
   test('has its answer told once, in words, however it ends', () => {
@@ -178,7 +178,7 @@ describe('a reviewer', () => {
     })
     expect(printed()).toEqual(['✔ review 1: agreed, 1.0 s'])
     for (const event of [started(2), turn(2, 't2'), says(2, '{"a":1}')]) happens(event)
-    expect(printed().at(-1)).toBe('{"a":1}')
+    expect(printed().at(-1)).toBe('◆ {"a":1}')
   })
 })
 
@@ -196,7 +196,7 @@ describe('a frame', () => {
         },
         "lines": [
           "",
-          "I look.",
+          "◆ I look.",
           "build X · round 1 of 3 · 0:03 · writing · 0 tokens",
           "› next 漢",
           "Enter queues it · Tab tells the agent · Ctrl+C clears it",
