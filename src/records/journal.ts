@@ -136,8 +136,8 @@ interface EachEventOptions {
   from?: JournalRead
   /** Leaves out a last line without its newline, which may yet become another. */
   wholeLines?: boolean
-  /** Passes over lines in which this type is not named; those that are rubbish are not counted then. */
-  only?: Recorded['type']
+  /** Passes over lines in which this word, such as a type, does not stand as a whole string; those that are rubbish are not counted then. */
+  only?: string
 }
 
 /**
@@ -203,7 +203,7 @@ export class JournalLines {
    * @param from how far it was read before
    * @param only as of `eachEvent`
    */
-  constructor(path: string, from: JournalRead = JOURNAL_START, only?: Recorded['type']) {
+  constructor(path: string, from: JournalRead = JOURNAL_START, only?: string) {
     const named = only === undefined ? '' : `"${only}"`
     this.#bytes = from.bytes
     this.#rubbish = from.rubbish

@@ -6,23 +6,49 @@ import { wordsForItem } from '../words/doing.ts'
 import { formatClock } from '../words/numbers.ts'
 import { agentOf, idsOf, isDelegation } from '../words/plan.ts'
 import { liveItemLines } from './blocks/item-lines.ts'
-import type { LiveOptions } from './blocks/layout.ts'
+import { type LiveOptions, underPrefix } from './blocks/layout.ts'
 import type { Theme } from './terminal/theme.ts'
 
+/** `agentsKey`: the key that opens the list of agents, as it is written; left out or empty: it has none. */
+type WorkOptions = LiveOptions & { agentsKey?: string }
+
 /**
- * The work that runs now, on at most `rows` lines: the items of the round's own agent, and below them the other agents at
- * work, which get at most half of the rows.
+ * The work that runs now, on at most `rows` lines: the items of the round's own agent, what the agent says that has begun to
+ * speak last of those that work for it, and below them these agents, which get at most half of the rows.
  */
 export function workLines(
   { agents }: Pick<SessionState, 'agents'>,
   live: readonly LiveItem[],
-  options: LiveOptions,
+  options: WorkOptions,
 ): string[] {
   const { rows } = options
   const own = live.filter(({ item, instance }) => instance === undefined && !isDelegation(item))
-  const half = own.length === 0 ? rows : Math.max(1, Math.floor(rows / 2))
-  const others = agentLines(agents, live, { ...options, rows: Math.min(rows, half) })
-  return [...liveLines(own, { ...options, rows: rows - others.length }), ...others]
+  const spoken = spokenLines(agents, live, {
+    ...options,
+    rows: Math.min(SPOKEN_ROWS, Math.floor(rows / ROWS_PER_SPOKEN)),
+  })
+  const left = rows - spoken.length
+  const half = own.length === 0 ? left : Math.max(1, Math.floor(rows / 2))
+  const others = agentLines(agents, live, { ...options, rows: Math.min(left, half) })
+  return [...liveLines(own, { ...options, rows: left - others.length }), ...spoken, ...others]
+}
+
+const SPOKEN_ROWS = 3
+/** A row of words for so many rows in all. */
+const ROWS_PER_SPOKEN = 4
+
+/** The last words of the agent that has begun to speak or think last, behind its name. */
+function spokenLines(agents: readonly AgentAtWork[], live: readonly LiveItem[], options: LiveOptions): string[] {
+  const { columns, rows, theme } = options
+  if (rows < 1) return []
+  const isSaid = ({ item, instance, text }: LiveItem) =>
+    (item.kind === 'agent-message' || item.kind === 'reasoning') &&
+    agents.some(agent => agent.instance === instance) &&
+    text.trim() !== ''
+  const latest = live.findLast(isSaid)
+  if (latest?.instance === undefined) return []
+  const first = `${theme.paint('dim', cutLine(agentOf(latest.instance), NAME_CELLS))}  `
+  return underPrefix({ first, columns }, inner => liveItemLines(latest, { ...options, columns: inner }).slice(-rows))
 }
 
 /** The rows of an item that is not the main one: its heading and its last line. */
@@ -85,7 +111,7 @@ const IDS_CELLS = 12
 export function agentLines(
   agents: readonly AgentAtWork[],
   live: readonly LiveItem[],
-  { columns, rows, theme, now }: LiveOptions,
+  { columns, rows, theme, now, agentsKey = '' }: WorkOptions,
 ): string[] {
   const most = Math.min(MOST_ROWS, rows)
   if (agents.length === 0 || most < 1) return []
@@ -94,7 +120,8 @@ export function agentLines(
   const room = most * onLine
   const shown = agents.slice(0, agents.length <= room ? room : room - 1)
   const left = agents.length - shown.length
-  const words = shown.length === 0 ? `${left} agents at work` : `+${left} more`
+  const leads = agentsKey === '' ? '' : ` · ${agentsKey}`
+  const words = `${shown.length === 0 ? `${left} agents at work` : `+${left} more`}${leads}`
   const drawn = [
     ...drawAgents(shown, live, { cells, theme, now }),
     ...(left === 0 ? [] : [theme.paint('dim', cutLine(words, cells))]),
@@ -130,8 +157,8 @@ function drawAgents(
 const LEAST_WORDS = 6
 
 /** The current activity of an agent, and how long it has lasted (null for one that is not timed). */
-function workOf(
-  { instance }: AgentAtWork,
+export function workOf(
+  { instance }: Pick<AgentAtWork, 'instance'>,
   live: readonly LiveItem[],
   now: number,
 ): { words: string; time: string | null } {

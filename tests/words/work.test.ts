@@ -243,7 +243,9 @@ test('a version of a plan is told with who made it and what became of it', () =>
 test('without a board of its own the tasks are the board, and who works on them is said', () => {
   const state: SessionState = {
     ...stateOf(kindOf({})),
-    agents: [{ instance: 'qa-20261120T224500000', agent: 'qa', tasks: ['T2.1'], request: 'x', since: 1000 }],
+    agents: [
+      { instance: 'qa-20261120T224500000', agent: 'qa', tasks: ['T2.1'], request: 'x', since: 1000, threads: [] },
+    ],
   }
   const board = {
     title: null,
@@ -264,7 +266,7 @@ test('without a board of its own the tasks are the board, and who works on them 
 })
 
 test('a task that was claimed is shown as that, and of several who work on one the first one says since when', () => {
-  const agent = { agent: 'qa', tasks: ['T1'], request: 'x' }
+  const agent = { agent: 'qa', tasks: ['T1'], request: 'x', threads: [] }
   const state: SessionState = {
     ...stateOf(kindOf({})),
     agents: [

@@ -87,6 +87,10 @@ export const roundEvent = variant('type', {
     total: about(tokenCounts, 'TokenCounts of the thread so far'),
     last: about(tokenCounts, 'TokenCounts of the last answer; its `total` is what fills the context now'),
     model: about(optional(text), 'the model that the thread works with; left out where nobody has named a price'),
+    instance: about(
+      optional(text),
+      "the agent whose thread it is, if it is one that was given a task; left out: the round's own, and of versions that did not say so",
+    ),
     contextWindow: about(nullOr(number), 'tokens that the context holds; `null` if unknown'),
   },
   limits: {

@@ -40,6 +40,7 @@ export const PLAN_FOLDS: FoldsOf<PlanEvent> = {
     return {
       ...state,
       agents: agents.filter(each => each !== ended),
+      running: ended === undefined ? state.running : withEnded(state.running, ended, event),
       taskPlan: ended !== undefined && event.status === 'completed' ? workedOn(taskPlan, ended, event.round) : taskPlan,
     }
   },
@@ -187,7 +188,29 @@ function workedOn(plan: TaskPlan | null, { agent, tasks: ids }: AgentAtWork, rou
 function withAgent(agents: readonly AgentAtWork[], event: EventOf<'agent-started'>, at: number): AgentAtWork[] {
   const { instance, agent, tasks } = event
   const request = clipEnd(event.request.replace(/\s+/g, ' ').trim(), REQUEST_CHARACTERS)
-  return [...agents, { instance, agent, tasks, request, since: at }]
+  return [...agents, { instance, agent, tasks, request, since: at, threads: [] }]
+}
+
+const MOST_ENDED = 50
+
+function withEnded(
+  running: SessionState['running'],
+  { threads: _, ...agent }: AgentAtWork,
+  { status, durationMs, tokens }: EventOf<'agent-ended'>,
+): SessionState['running'] {
+  if (running === null) return null
+  const ended = { ...agent, status, durationMs, tokens: tokens?.total ?? null }
+  return { ...running, agentsEnded: [...running.agentsEnded, ended].slice(-MOST_ENDED) }
+}
+
+/** The agents at work after one of their threads has reported tokens; the same where it is not new. */
+export function withThread(
+  agents: readonly AgentAtWork[],
+  { instance, thread }: EventOf<'usage'>,
+): readonly AgentAtWork[] {
+  if (instance === undefined || !agents.some(each => each.instance === instance && !each.threads.includes(thread)))
+    return agents
+  return agents.map(each => (each.instance === instance ? { ...each, threads: [...each.threads, thread] } : each))
 }
 
 function newTask(id: string, name: string, phase: string | null): PlanTask {

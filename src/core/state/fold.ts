@@ -44,6 +44,7 @@ import {
   planAtResume,
   planAtRound,
   refusedAtResume,
+  withThread,
 } from './fold-plan.ts'
 import { emptyPlan, PLAN_CHOICES, PLAN_DECISION } from './plan.ts'
 import { addGates, enterScope, foldInScope, gatesAtResume, leaveScope } from './scope.ts'
@@ -357,6 +358,7 @@ const ROUND_FOLDS: FoldsOf<Exclude<RoundEvent, AnswerEvent>> = {
       isInterrupted: false,
       commandMs: 0,
       lastWords: null,
+      agentsEnded: [],
     },
     providerInUse: event.provider ?? null,
     agents: [],
@@ -388,6 +390,7 @@ const ROUND_FOLDS: FoldsOf<Exclude<RoundEvent, AnswerEvent>> = {
         state.prices,
       ),
       threadTokens: { ...state.threadTokens, [event.thread]: event.total },
+      agents: withThread(state.agents, event),
       ...(event.thread === state.running?.thread
         ? { contextWindow: event.contextWindow, contextTokens: event.last.total }
         : {}),

@@ -63,10 +63,19 @@ export interface AgentAtWork {
   request: string
   /** Unix time, ms. */
   since: number
+  /** Its threads, as far as they have reported tokens; none in journals of versions that did not say whose they are. */
+  threads: readonly string[]
 }
 
 /** How the work of an agent ended. */
 export type AgentStatus = EventOf<'agent-ended'>['status']
+
+/** An agent that has come to its end in the running round; `tokens`: of its threads, null if none were reported. */
+export interface EndedAgent extends Pick<AgentAtWork, 'instance' | 'agent' | 'tasks' | 'request' | 'since'> {
+  status: AgentStatus
+  durationMs: number
+  tokens: number | null
+}
 
 /** Whether tasks of this phase have to pass the gates that have never passed yet, too. Pure. */
 export function isHeldToAllGates(phase: string | null): boolean {

@@ -21,7 +21,7 @@ import { NO_REVIEWS, type Reviews, type ReviewTerms } from '../rules/review.ts'
 import type { RunAllowance } from '../rules/run-limits.ts'
 import { NO_STALL, type Stall } from '../rules/stall.ts'
 import type { GateFailure } from './fold-claim.ts'
-import type { AgentAtWork, TaskPlan } from './plan.ts'
+import type { AgentAtWork, EndedAgent, TaskPlan } from './plan.ts'
 import type { GivenUpScope, Scope } from './scope.ts'
 
 /** A round that has ended; `isReplan`: it was to change the plan as a person had asked. */
@@ -57,6 +57,8 @@ interface RunningRound extends PartOfRound {
   commandMs: number
   /** The agent's last message; null before the first. */
   lastWords: string | null
+  /** The agents that it gave tasks and that have ended, the last 50. */
+  agentsEnded: readonly EndedAgent[]
 }
 
 /** The state of the last done claim. */

@@ -268,9 +268,9 @@ async function playAgent(
 function ofAgent(event: EngineEvent, instance: string): EngineEvent | null {
   switch (event.type) {
     case 'item-completed':
-      return { ...event, instance }
     // Counted by thread, so each token once.
     case 'usage':
+      return { ...event, instance }
     case 'limits':
     case 'request-answered':
     case 'warning':

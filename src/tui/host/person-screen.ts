@@ -262,6 +262,28 @@ export class PersonScreen implements ScreenHost, AsyncDisposable {
     await this.screen.open(paletteOf(this.screen.model, control.commands(), { act, command }))
   }
 
+  /** Opens the agents of the session that is shown, and the way into one of them. */
+  async openAgents(): Promise<void> {
+    const { context, records, isWatching } = this.#options
+    const { model, output } = this.screen
+    if (!model.showsSession || model.pane.state === null)
+      return this.screen.notice('No session is shown whose agents there would be', 'warning')
+    const { agentList } = await import('../agents/agent-list.ts')
+    const place = {
+      pane: model.pane,
+      theme: model.theme,
+      keymap: model.options.keymap,
+      clock: context.clock,
+      isWatching,
+      columns: () => output.columns,
+      journal: records.journal,
+      ask: (ask: Ask) => this.ask(ask),
+      remember: (text: string) => this.remember(text),
+      onFailure: (error: unknown) => void this.fail(error),
+    }
+    await this.screen.open(agentList(place))
+  }
+
   warningsOfSecret(value: string): readonly string[] {
     return warningsOf(value)
   }

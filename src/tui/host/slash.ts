@@ -109,11 +109,8 @@ const DETACH: SlashCommand = {
 const DECIDE: SlashCommand = { name: 'decide', description: 'Answer what you are to decide', note: null }
 
 const OF_AGENTS: readonly SlashCommand[] = [
-  {
-    name: 'steer',
-    description: 'Tell one of the agents at work something: /steer NAME text',
-    note: null,
-  },
+  { name: 'agents', description: 'The agents at work, and into one of them', note: null },
+  { name: 'steer', description: 'Tell one of the agents at work something: /steer NAME text', note: null },
   { name: 'stop-agent', description: 'End one of the agents at work; the round goes on', note: null },
 ]
 
@@ -136,6 +133,8 @@ export async function runSlashCommand(place: SlashPlace, name: string, rest: str
     case 'decide':
       if (await answerDecision(asking, rest)) return
       return screen.notice('Nothing is to be decided just now', 'warning')
+    case 'agents':
+      return await person.openAgents()
     case 'steer':
     case 'stop-agent':
       return await reachAgent(asking, name, rest)

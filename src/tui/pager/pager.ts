@@ -36,6 +36,11 @@ export class Pager implements FullView {
     })
   }
 
+  /** Whether a search is being typed, so that every key is one of its text. */
+  get isTyping(): boolean {
+    return this.#typed !== null
+  }
+
   /** Continues a search that is incomplete by one step. */
   workOn(): boolean {
     if (this.#hits?.isComplete !== false) return false
@@ -191,7 +196,7 @@ export class Pager implements FullView {
     }
     const parts = [this.#message ?? this.#position(last), this.#found(), this.#isFollowing ? 'following' : null]
     const said = parts.filter(part => part !== null).join(' · ')
-    const keys = hintsOf(this.#options.keymap)
+    const keys = this.#options.hints?.() ?? hintsOf(this.#options.keymap)
     const room = columns - widthOf(said) - widthOf(keys) - 4
     const title = oneLine(this.#options.title, 80)
     const left = room > widthOf(title) ? `${title} · ${said}` : said
@@ -222,6 +227,8 @@ interface PagerOptions {
   theme: Theme
   keymap: Keymap
   at: 'start' | 'end'
+  /** The keys named in its last line; left out: those of every pager. */
+  hints?: () => string
   /** Opens what changed, where that is known; left out elsewhere. */
   openDiff?: (stage: Pick<Stage, 'open'>) => void
 }

@@ -36,10 +36,11 @@ function partsOf(model: ScreenModel, { columns, now }: { columns: number; now: n
   const { state, items } = model.pane
   const session = showsSession ? state : null
   const { tasks: board, own } = model.work
+  const agentsKey = model.options.keymap.label('agents')
   return {
     main: most => {
       if (session !== null) {
-        const lines = workLines(session, items, { columns, rows: most - 1, theme, now })
+        const lines = workLines(session, items, { columns, rows: most - 1, theme, now, agentsKey })
         // The scrollback above ends without a blank line.
         return lines.length === 0 ? [] : ['', ...lines]
       }

@@ -25,6 +25,7 @@ export class SessionPane {
   #drawn: SessionState | null = null
   /** Which decision has been printed with what it is about. */
   #printedDecision: string | null = null
+  readonly #listeners = new Set<(event: Recorded | null) => void>()
 
   constructor(options: SessionPaneOptions) {
     this.#options = options
@@ -57,8 +58,19 @@ export class SessionPane {
     this.#drawn = null
   }
 
+  /** Calls the listener after each event, and with null after a live one; returns what ends that. */
+  subscribe(listener: (event: Recorded | null) => void): () => void {
+    this.#listeners.add(listener)
+    return () => this.#listeners.delete(listener)
+  }
+
   /** Prints an event. @param state the session after it */
   event(event: Recorded, state: SessionState): void {
+    this.#show(event, state)
+    for (const listener of this.#listeners) listener(event)
+  }
+
+  #show(event: Recorded, state: SessionState): void {
     const asked = this.#state?.decision ?? null
     if (asked !== null && (event.type === 'session-ended' || state.decision?.since !== asked.since))
       this.printDecision()
@@ -93,6 +105,7 @@ export class SessionPane {
   /** Takes in a live event. @param now Unix time, ms */
   live(event: LiveEvent, now: number): void {
     this.#live.live(event, now)
+    for (const listener of this.#listeners) listener(null)
   }
 
   /** Advances the typing animation to the time `now` (Unix time, ms); true if more of it is due later. */
@@ -112,17 +125,37 @@ export class SessionPane {
     return isBehind
   }
 
-  /** The items that run now; of each message the part that is typed and not printed yet. */
+  /** What an agent does now, with all that is kept of what was streamed; null: the round's own. */
+  itemsOf(instance: string | null): readonly LiveItem[] {
+    return this.#live.items.filter(live => (live.instance ?? null) === instance).map(live => this.#shownWhole(live))
+  }
+
+  /** The items that run now; of each message of the round's own agent the part that is typed and not printed yet. */
   get items(): readonly LiveItem[] {
     const { redact } = this.#options
     return this.#live.items.map(live => {
       const { item, startedAt, dropped, text, instance } = live
-      // Of another agent the item is shown, and none of its output.
-      if (instance !== undefined) return { item, startedAt, dropped, text: '', instance }
+      if (instance !== undefined) return this.#shownWhole(live)
       const message = this.#messages.get(item.id)
       const shown = message === undefined ? this.#visible(item, text) : message.typed.shown.slice(message.printed)
       return { item, startedAt, dropped: dropped + (message?.printed ?? 0), text: redact(shown) }
     })
+  }
+
+  #shownWhole(live: LiveItem): LiveItem {
+    const { redact } = this.#options
+    const visible = () => (live.instance === undefined ? this.#visible(live.item, live.text) : live.text)
+    const { item, startedAt, dropped, instance } = live
+    return {
+      item,
+      startedAt,
+      dropped,
+      ...(instance === undefined ? {} : { instance }),
+      // Ten agents write at once, and of most nothing is shown.
+      get text() {
+        return redact(visible())
+      },
+    }
   }
 
   /** The items of the round's own agent. */

@@ -153,5 +153,6 @@ function running(): NonNullable<SessionState['running']> {
     isInterrupted: false,
     commandMs: 0,
     lastWords: null,
+    agentsEnded: [],
   }
 }

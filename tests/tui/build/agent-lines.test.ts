@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { LiveBoard } from '../../../src/core/events/live-board.ts'
-import { agentLines } from '../../../src/tui/live.ts'
+import { agentLines, workLines } from '../../../src/tui/live.ts'
 import { widthOf } from '../../../src/words/cells.ts'
 import { coloured, forReader, plain } from '../header/session.ts'
 import { local } from '../samples.ts'
@@ -44,6 +44,51 @@ test('more than there is room for are counted', () => {
   expect(drawn(120, 20, { agents: ten })).toHaveLength(5)
   expect(drawn(60, 1)).toEqual(['3 agents at work'])
   expect(drawn(60, 0)).toEqual([])
+})
+
+test('the line that counts them names the key that leads to them', () => {
+  const state = stateAfter(...planned, ...leading, ...three)
+  const lines = (rows: number) =>
+    agentLines(state.agents, [], { columns: 40, rows, theme: plain, now: NOW, agentsKey: 'Alt+A' })
+  expect(lines(2).at(-1)).toBe('+2 more · Alt+A')
+  expect(lines(1)).toEqual(['3 agents at work · Alt+A'])
+})
+
+test('what the agent says that began to speak last stands behind its name, above those at work', () => {
+  const state = stateAfter(...planned, ...leading, ...three)
+  const live = new LiveBoard()
+  const says = (agent: string, number: number, text: string) =>
+    live.live(
+      {
+        type: 'text-delta',
+        round: 2,
+        item: 'm1',
+        source: 'agent-message',
+        text,
+        instance: instanceOf(agent, number),
+      },
+      NOW,
+    )
+  says('frontend-dev', 1, 'I write the page.')
+  says('backend-dev', 2, 'I store the orders, each in a row of its own, ')
+  says('frontend-dev', 1, ' Now the styles.')
+  const lines = (rows: number, columns = 40) =>
+    workLines(state, live.items, { columns, rows, theme: plain, now: NOW }).map(line => line.trimEnd())
+  expect(lines(12)).toEqual([
+    'backend-dev  I store the orders, each in',
+    '             a row of its own,',
+    '● frontend-dev T2  writing',
+    '● backend-dev T4, T5  writing',
+    '● qa-engineer  thinking',
+  ])
+  expect(lines(4)).toEqual([
+    'backend-dev  a row of its own,',
+    '● frontend-dev T2  writing',
+    '● backend-dev T4, T5  writing',
+    '● qa-engineer  thinking',
+  ])
+  expect(lines(3)).toHaveLength(3)
+  expect(lines(3)[0]).toMatch(/^●/)
 })
 
 test('no line is wider than the terminal, whatever it looks like', () => {

@@ -172,7 +172,7 @@ describe('during a build', () => {
 describe('an agent that was given a task', () => {
   const instance = instanceOf('frontend-dev', 1)
 
-  test('does not speak on the screen; what it did is a line behind its name, and its result a block', () => {
+  test('is printed with a line for what it did and a block for its result; its live words are not printed, and stand behind its name', () => {
     const done = { ...commandOf('npm test'), status: 'completed', exitCode: 0, durationMs: 4_200 } as const
     const { printed, lines } = screen(
       [
@@ -188,7 +188,7 @@ describe('an agent that was given a task', () => {
         ends('frontend-dev', 1, 'All **well**.\n\n- one\n- two'),
         judged('T2', 'done'),
       ],
-      [says('A secret thought.\n\nAnd one more', instanceOf('qa-engineer', 2))],
+      [says('I test the cart.', instanceOf('qa-engineer', 2))],
     )
     const from = printed.indexOf('▸ frontend-dev  T2: Do it.')
     expect(printed.slice(from).filter(line => line !== '')).toEqual([
@@ -202,7 +202,8 @@ describe('an agent that was given a task', () => {
       '  • two',
       'task T2 Create homepage component: done',
     ])
-    expect([...printed, ...lines].join('\n')).not.toContain('secret thought')
+    expect(printed.join('\n')).not.toContain('I test the cart.')
+    expect(lines).toContain('qa-engineer  I test the cart.')
     expect(lines).toContainEqual(expect.stringMatching(/^● qa-engineer {2}T6 {2}writing$/))
   })
 

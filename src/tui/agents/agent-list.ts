@@ -1,0 +1,74 @@
+import { shortNumber } from '../../words/numbers.ts'
+import type { Stage } from '../view/full-view.ts'
+import { type ListColumn, ListView } from '../view/list.ts'
+import { type AgentRow, agentRows, STANDINGS } from './agent-rows.ts'
+import { type AgentsPlace, AgentView, followPane } from './agent-view.ts'
+
+const COLUMNS: readonly ListColumn<AgentRow>[] = [
+  { head: 'Agent', cell: ({ name }) => name, most: 24, role: () => 'strong' },
+  { head: 'Tasks', cell: ({ tasks }) => tasks, most: 14, from: 50, role: () => 'accent' },
+  {
+    head: 'Does',
+    cell: ({ activity }) => activity,
+    role: ({ standing }) => (standing === 'at-work' || standing === 'main' ? 'plain' : STANDINGS[standing].role),
+  },
+  { head: 'Time', cell: ({ time }) => time, most: 9, align: 'right', from: 34 },
+  {
+    head: 'Tokens',
+    cell: ({ tokens }) => (tokens === null ? '–' : shortNumber(tokens)),
+    most: 8,
+    align: 'right',
+    from: 60,
+    role: () => 'dim',
+  },
+]
+
+/** The agents of the session that is shown; Enter looks into one of them. Fills the terminal. */
+export function agentList(place: AgentsPlace): ListView<AgentRow> {
+  const { pane, theme, keymap, clock } = place
+  const rows = () => (pane.state === null ? [] : agentRows(pane.state, pane.items, clock.now()))
+  const into = (row: AgentRow, stage: Stage) => {
+    const view = new AgentView(place, row)
+    stage.open(view)
+    return view
+  }
+  return new ListView<AgentRow>({
+    title: () => {
+      const atWork = pane.state?.agents.length ?? 0
+      return atWork === 0 ? 'Agents' : `Agents, ${atWork} at work`
+    },
+    theme,
+    keymap,
+    rows,
+    columns: COLUMNS,
+    textOf: ({ name, tasks, activity, request }) => [name, tasks, activity, request].join(' '),
+    idOf: ({ instance }) => instance ?? '',
+    empty: 'No session is shown.',
+    open: (chosen, stage) => void into(chosen, stage),
+    actions: {
+      tell_here: (chosen, stage) => {
+        if (chosen !== null) into(chosen, stage).tell()
+        return null
+      },
+      stop_here: (chosen, stage) => {
+        if (chosen !== null) into(chosen, stage).stop()
+        return null
+      },
+      copy_here: (chosen, stage) => {
+        if (chosen === null) return null
+        const name = chosen.instance ?? chosen.name
+        return stage.copy(name) ? `copied: ${name}` : null
+      },
+    },
+    search: 'asked',
+    hints: () => [
+      `${keymap.label('open')} into it`,
+      `${keymap.label('close')} back`,
+      `${keymap.label('tell_here')} tell it`,
+      `${keymap.label('stop_here')} stop it`,
+      `${keymap.label('find')} find`,
+      `${keymap.label('copy_here')} copy its name`,
+    ],
+    follow: changed => followPane(place, changed),
+  })
+}
