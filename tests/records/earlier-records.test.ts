@@ -82,7 +82,9 @@ function asThen(session: SessionState): object {
   expect([outputs, problem]).toEqual([[], null])
   expect([typeof hasChangedFiles, toldNothingDone]).toEqual(['boolean', false])
   expect([providerInUse, providerTokens]).toEqual([null, {}])
-  const rest = { ...then, claim: claimThen(then.claim), reviews, last: lastThen(then.last) }
+  const running = then.running && { ...then.running, agentsEnded: undefined }
+  expect(then.running?.agentsEnded ?? []).toEqual([])
+  const rest = { ...then, running, claim: claimThen(then.claim), reviews, last: lastThen(then.last) }
   const { plan: refused = { refusals: 0, problem: null }, ...more } = refusedAnswers
   expect(more).toEqual({})
   if (taskPlan === null) return { ...rest, build: null }

@@ -631,6 +631,15 @@ export const moreSamples = {
     ...sampleEvents['item-completed'],
     instance: 'frontend-dev-20261120T224108000',
   },
+  'usage of an agent': {
+    type: 'usage',
+    round: 2,
+    thread: 't2',
+    total: counts(1_500),
+    last: counts(900),
+    instance: 'frontend-dev-20261120T224108000',
+    contextWindow: 272_000,
+  },
   'changes of an agent': {
     type: 'item-completed',
     round: 2,
