@@ -206,8 +206,10 @@ export async function runCommandLine(context: BareContext, args: readonly string
 
 /** The library that completes brings its own command; without it, the command is only listed. */
 async function addCompletions(program: Command, args: readonly string[]): Promise<void> {
+  const what = 'print the completions for zsh, bash, fish or powershell'
   if (args[0] === 'complete') (await import('@bomb.sh/tab/commander')).default(program)
-  else program.command('complete [shell]').description('print the completions for zsh, bash, fish or powershell')
+  else program.command('complete [shell]').description(what)
+  program.commands.at(-1)?.addHelpText('after', `\nExample:\n  source <(${program.name()} complete zsh)\n`)
 }
 
 /**

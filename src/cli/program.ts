@@ -18,6 +18,7 @@ import {
   worktreeOption,
 } from './flags.ts'
 import { addFlow } from './flow-program.ts'
+import { addExamples, addHelp, rootOf } from './help.ts'
 import {
   addAgents,
   addLogin,
@@ -31,35 +32,6 @@ import {
 } from './program-parts.ts'
 import { addSecret } from './secret-program.ts'
 import { addTeam } from './team-program.ts'
-
-const EXAMPLES = `
-Examples:
-  codemachine "add a dark mode, with tests"    work on it until it is done, in at most 10 rounds
-  codemachine --rounds 40 - < goal.md          a longer goal, from a file
-  codemachine --verify "npm test" --review "…" done only if the tests pass and a reviewer agrees
-  codemachine queue add "then update the docs" the next session, from another terminal
-  codemachine --max-time 8h "…"                for as long as the night is; --max-tokens 5M: for so much
-  codemachine start                            build what .codemachine/inputs/specifications.md asks for
-  codemachine change "add rate limiting"       plan one change, have you accept the plan, carry it out, prove it
-  codemachine team "a service that says hello" a new project: a planner, a worker, a reviewer; secret set for its keys
-  codemachine steer "leave the API as it is"   tell the running agent something
-  codemachine status                           what it is doing; codemachine logs -f follows it
-  codemachine --detach "…"                     free this terminal at once; codemachine attach shows it
-  codemachine stop                             end after this round; codemachine resume goes on from there
-  codemachine replan "do the docs first"       have the plan changed; codemachine unpause goes on
-  codemachine decide accept                    answer what it asks you to decide; alone: what that is
-  codemachine retry                            do not wait any longer for a limit or the network
-  codemachine report --open                    in the morning: what was done, proved, refused, asked
-  codemachine diff                             what it has changed; codemachine rewind start undoes it
-  codemachine flow init                        several agents in a row, from a TOML file: also codex-flow
-  codemachine demo                             see it work, without an account or a network
-
-Exit codes:
-  0 done    2 wrong usage    3 a limit was reached    5 stalled: it does not get on
-  4 needs a person; of review and verify: not agreed, or not proved; of land: a conflict
-  6 another codemachine runs here
-  130, 143 interrupted: codemachine resume goes on from there
-`
 
 /** What a command line is read with; `templates` left out: those of codemachine itself. */
 export type BareContext = Omit<CliContext, 'templates'> &
@@ -92,7 +64,6 @@ export function buildProgram(
   program
     .description('Leave a coding agent to work overnight; find the work done, and proven, in the morning.')
     .argument('[goal...]', 'what to work on; - reads it from standard input')
-    .addHelpText('after', EXAMPLES)
   withRunFlags(program).addOption(worktreeOption()).addOption(followUpOption())
   withAgentFlags(program)
   program.action(async (words: string[], flags: RunFlags & AgentFlags) => {
@@ -119,6 +90,8 @@ export function buildProgram(
     add(program, does)
   addFlow(program.command('flow'), does)
   for (const add of [addLogin, addService, addDemo, addDoctor, addUninstall]) add(program, does)
+  addHelp(program)
+  addExamples(program)
   sayInSentences(program)
   return program
 }
@@ -127,6 +100,7 @@ export function buildProgram(
 export function buildFlowProgram(context: BareContext, ended: (exitCode: number) => void): Command {
   const program = bareProgram(context)
   addFlow(program, doesIn(context, ended))
+  addExamples(program, ['flow'])
   sayInSentences(program)
   return program
 }
@@ -149,6 +123,10 @@ class ListedCommand extends Command {
 
 /** Stands for each command below one that was not typed. */
 class UnseenCommand extends ListedCommand {
+  override on(): this {
+    return this
+  }
+
   override addOption(): this {
     return this
   }
@@ -302,7 +280,7 @@ function addDoctor(program: Command, does: Does): void {
  * or in another way, than a person meant.
  */
 function refuseFlagsBefore(program: Command, command: Command): void {
-  if (command === program) return
+  if (command === program || command.name() === 'help') return
   const before = program.options.find(option => program.getOptionValueSource(option.attributeName()) === 'cli')
   if (before === undefined) return
   const flag = before.short ?? before.long ?? ''
@@ -318,10 +296,6 @@ function refuseFlagsBefore(program: Command, command: Command): void {
 function nameOf(command: Command): string {
   const { parent } = command
   return parent === null || parent.parent === null ? command.name() : `${nameOf(parent)} ${command.name()}`
-}
-
-function rootOf(command: Command): Command {
-  return command.parent === null ? command : rootOf(command.parent)
 }
 
 function wordsOf(flag: string, value: unknown): string {

@@ -81,6 +81,7 @@ const NAME_TEMPLATES = [
   'src/cli/commands/demo.ts',
   'src/cli/commands/flow.ts',
   'src/cli/change-program.ts',
+  'src/cli/help.ts',
   'src/cli/team-program.ts',
   'src/app/change/',
   'src/app/flow/',

@@ -68,6 +68,12 @@ test('the commands of a team and of secrets are suggested, with their flags', as
   expect(await suggestions('secret', 'set', '--ch')).toEqual(['--check'])
 })
 
+test('the groups and commands that help knows are suggested', async () => {
+  expect(await suggestions('help', '')).toEqual(
+    expect.arrayContaining(['start', 'watch', 'steer', 'prove', 'undo', 'setup', 'options', 'queue', 'complete']),
+  )
+})
+
 test('the help of start names the rounds of a build', async () => {
   expect((await codemachine(place, ['start', '--help'])).stdout).toMatch(
     /--rounds <n>\s+how many rounds at the most \(50,/,

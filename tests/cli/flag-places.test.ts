@@ -24,7 +24,7 @@ test.each<[string[], string]>([
 
 test.each<[string[], RegExp]>([
   [['--version'], /^\d+\.\d+\.\d+/],
-  [['--help'], /Examples:/],
+  [['--help'], /^Set up:/m],
   [['help', 'stop'], /^Usage: codemachine stop /],
   [['-C', '.', 'help', 'stop'], /^Usage: codemachine stop /],
   [['list', '-C', '.'], /^There are no sessions /],
