@@ -252,6 +252,7 @@ describe('each event is a line', () => {
       'session 20261120_1 ended: replayed: nothing of it counts as done  (3 rounds, 2h05m, 1.2M tokens)\n',
     'command of an agent': 'frontend-dev  $ npm test  → exit 0 in 4.2 s\n',
     'words of an agent': '',
+    'usage of an agent': '',
     'changes of an agent': 'frontend-dev  ✎ new src/a.ts (+2), deleted src/b.ts\n',
     'agent asked by another':
       'agent qa-engineer-20261120T224108001 starts: T2: Look at the tests.  (asked by frontend-dev-20261120T224108000)\n',

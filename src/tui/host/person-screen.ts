@@ -1,37 +1,26 @@
 import { join } from 'node:path'
 import { Writable } from 'node:stream'
-import type { Ask, RunOptions } from '../../app/library.ts'
+import type { Ask } from '../../app/library.ts'
 import { setSecret, warningsOf } from '../../app/secrets/person-secrets.ts'
 import { redactorOfProject } from '../../app/secrets/redactor.ts'
 import { boardPlaceOf, watchTasks } from '../../app/watch/task-watch.ts'
-import type { Clock } from '../../base/clock.ts'
-import { Cleanup, describeError, messageOf, unreachable } from '../../base/errors.ts'
+import { Cleanup, describeError, messageOf } from '../../base/errors.ts'
 import type { Redactor } from '../../base/redactor.ts'
 import type { Reply } from '../../core/contracts/reply.ts'
-import type { Recorded } from '../../core/events/events.ts'
-import { limitReached } from '../../core/events/outcome.ts'
-import { usedBy } from '../../core/rules/run-limits.ts'
-import { fold } from '../../core/state/fold.ts'
 import type { TaskBoard } from '../../core/state/plan.ts'
-import { emptyState, type SessionState } from '../../core/state/state.ts'
 import { writableByAgents } from '../../platform/files.ts'
 import { keepScreenSmall } from '../../platform/heap.ts'
 import { type EditedText, editText, suspendSelf, type TerminalEnd } from '../../platform/terminal.ts'
-import { foldJournal, followJournal } from '../../records/journal.ts'
 import type { Records } from '../../records/records.ts'
 import { type KeyActionId, Keymap } from '../../settings/keys.ts'
-import { flagValue, type LoadedSettings } from '../../settings/load.ts'
-import { costAsTyped, countAsTyped, durationAsTyped } from '../../words/commands.ts'
-import { formatCount } from '../../words/numbers.ts'
+import type { LoadedSettings } from '../../settings/load.ts'
 import { editFileInside } from '../../workspace/files/inside-directory.ts'
 import { type FileIndex, openFileIndex } from '../../workspace/files/search.ts'
-import { eventLines } from '../blocks/event-lines.ts'
 import type { CliContext } from '../cli-context.ts'
 import type { SlashCommand } from '../composer/completion.ts'
-import { LineBuffer, type PagerSource } from '../pager/source.ts'
 import type { ScreenHost } from '../screen/controls.ts'
 import { Screen } from '../screen/screen.tsx'
-import { openTheme, type Role, type Theme } from '../terminal/theme.ts'
+import { openTheme, type Role } from '../terminal/theme.ts'
 import { paletteOf } from '../view/palette.ts'
 import {
   type DraftFile,
@@ -41,6 +30,7 @@ import {
   type PromptHistory,
   WaitingPrompts,
 } from './drafts-and-history.ts'
+import { openLogSource } from './log-source.ts'
 
 /** Who carries out what a person asks of what is shown. */
 interface ScreenControl {
@@ -365,64 +355,6 @@ export async function letGoOfKeys({ stdin, clock }: Pick<CliContext, 'stdin' | '
   await clock.wait(0)
 }
 
-interface LogSourceOptions {
-  records: Records
-  id: string
-  clock: Clock
-  /** Ends the reading. */
-  signal: AbortSignal
-  columns: number
-  theme: Theme
-  /** What the reading has failed with. */
-  onFailure(error: unknown): void
-}
-
-/** The whole log of a session for the pager; it grows as long as it is read. */
-function openLogSource(options: LogSourceOptions): PagerSource {
-  const { signal, onFailure } = options
-  const listeners = new Set<(gone: number) => void>()
-  let reading = new AbortController()
-  let lines = read(options.columns)
-
-  function read(columns: number): LineBuffer<Recorded> {
-    const kept = linesFor(options, columns)
-    kept.onGrow(gone => {
-      for (const listener of listeners) listener(gone)
-    })
-    const over = AbortSignal.any([signal, reading.signal])
-    const { records, id, clock } = options
-    const events = followJournal(records.journal(id), { clock, signal: over, isOver: async () => false })
-    kept.read(events, over).catch(onFailure)
-    return kept
-  }
-
-  return {
-    get count() {
-      return lines.count
-    },
-    line: index => lines.line(index),
-    onGrow: listener => {
-      listeners.add(listener)
-      return () => listeners.delete(listener)
-    },
-    resize: columns => {
-      reading.abort()
-      reading = new AbortController()
-      lines = read(columns)
-    },
-  }
-}
-
-function linesFor({ records, id, theme }: LogSourceOptions, columns: number): LineBuffer<Recorded> {
-  let state = emptyState(id)
-  return new LineBuffer<Recorded>({
-    render: event => {
-      state = fold(state, event, records.templates)
-      return eventLines(event, state, { columns, theme, full: true })
-    },
-  })
-}
-
 /** A stream whose text is printed above the frame. */
 export function printerOn(screen: Screen, role: Role): Writable {
   return new Writable({
@@ -432,68 +364,4 @@ export function printerOn(screen: Screen, role: Role): Writable {
       written()
     },
   })
-}
-
-/** What a session may take from now on, in all, as it was typed. */
-export interface TypedLimits {
-  rounds?: string
-  maxTime?: string
-  maxTokens?: string
-  maxCost?: string
-}
-
-/** The same in values; a `UserError` if one cannot be read. */
-export function limitsTyped({ rounds, maxTime, maxTokens, maxCost }: TypedLimits): RunOptions {
-  return {
-    ...(rounds === undefined ? {} : { rounds: flagValue('rounds', rounds) }),
-    ...(maxTime === undefined ? {} : { maxTimeMs: flagValue('maxTime', maxTime) }),
-    ...(maxTokens === undefined ? {} : { maxTokens: flagValue('maxTokens', maxTokens) }),
-    ...(maxCost === undefined ? {} : { maxCost: flagValue('maxCost', maxCost) }),
-  }
-}
-
-/**
- * Asks how much a session may take that has used up what it was allowed, and is to go on. Empty if it has not; null if
- * the person thinks better of it.
- */
-export async function askForMore(screen: Screen, records: Records, id: string): Promise<TypedLimits | null> {
-  const state = await foldJournal(records, id, 'ends')
-  const lacking = state && whatItLacks(state)
-  if (lacking === null) return {}
-  const { flag, had, twice } = lacking
-  const answer = await screen.choose({
-    title: `It has used up its ${had}. How much may it take in all?`,
-    options: [{ id: twice, label: twice, hint: `as --${NAMES[flag]} ${twice}` }],
-    freeText: 'Something else …',
-  })
-  if (answer.kind === 'chosen') return { [flag]: answer.id }
-  return answer.kind === 'text' ? { [flag]: answer.text.trim() } : null
-}
-
-const NAMES: Record<keyof TypedLimits, string> = {
-  rounds: 'rounds',
-  maxTime: 'max-time',
-  maxTokens: 'max-tokens',
-  maxCost: 'max-cost',
-}
-
-/** Null if there is room for more. */
-function whatItLacks(state: SessionState): { flag: keyof TypedLimits; had: string; twice: string } | null {
-  const { limits } = state
-  const used = usedBy(state)
-  const reached = limitReached(limits, used)
-  switch (reached) {
-    case null:
-      return null
-    case 'rounds':
-      return { flag: 'rounds', had: formatCount(used.rounds, 'round'), twice: String(2 * used.rounds) }
-    case 'time':
-      return { flag: 'maxTime', had: 'time', twice: durationAsTyped(2 * used.timeMs) }
-    case 'tokens':
-      return { flag: 'maxTokens', had: 'tokens', twice: countAsTyped(2 * used.tokens) }
-    case 'cost':
-      return { flag: 'maxCost', had: 'money', twice: costAsTyped(2 * (used.cost ?? 0)) }
-    default:
-      return unreachable(reached)
-  }
 }

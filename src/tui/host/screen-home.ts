@@ -19,9 +19,10 @@ import type { CliContext, Display } from '../cli-context.ts'
 import type { PickerOption } from '../composer/picker.ts'
 import { RunLog } from '../plain-view.ts'
 import type { Question } from '../screen/dialogs.ts'
-import { limitsTyped, PersonScreen, printerOn, type TypedLimits } from './person-screen.ts'
+import { PersonScreen, printerOn } from './person-screen.ts'
 import { commandsOf, runSlashCommand, type SlashPlace } from './slash.ts'
 import type { TypedChange } from './slash-change.ts'
+import { limitsTyped, type TypedLimits } from './typed-limits.ts'
 import { openWatchScreen } from './watch-screen.ts'
 
 /** A screen that runs are shown on, one at a time. */

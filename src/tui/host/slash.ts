@@ -1,33 +1,35 @@
 import { findSession } from '../../app/find.ts'
 import type { Ask, RunOptions } from '../../app/library.ts'
 import { settingsOf } from '../../app/open-run.ts'
-import { reportCard } from '../../app/reports.ts'
 import { findUnfinished } from '../../app/resume.ts'
 import { describeSpecification, goalOf, IS_IT_COMPLETE, specificationHere } from '../../app/start/dry-run.ts'
-import { codexInUse, listServers, resumableSessions } from '../../app/start/start-facts.ts'
+import { codexInUse, resumableSessions } from '../../app/start/start-facts.ts'
 import { chooseTemplate, startableTemplates, templateNamed } from '../../app/start/templates.ts'
 import type { NewStart } from '../../app/work-through.ts'
 import { UserError } from '../../base/errors.ts'
 import { version } from '../../base/package.ts'
-import { lockOfSession } from '../../records/journal.ts'
 import type { Records } from '../../records/records.ts'
-import { askWhoRuns } from '../../records/run-lock.ts'
-import { readReport } from '../../report/write.ts'
 import type { Settings } from '../../settings/schema.ts'
 import { termsInWords } from '../../words/commands.ts'
-import { conclusionOf, type Finding, linesOfFinding } from '../../words/doctor.ts'
 import { formatCount } from '../../words/numbers.ts'
 import { oneLine, titleLine } from '../../words/safe-text.ts'
-import { roleOf } from '../blocks/layout.ts'
 import type { CliContext } from '../cli-context.ts'
 import { type SlashCommand, slashCommands } from '../composer/completion.ts'
 import { answerDecision, askAndNotify, reachAgent } from '../screen/dialogs.ts'
-import { helpLines } from '../start.ts'
-import { openTheme } from '../terminal/theme.ts'
-import { KeyOverlay } from '../view/key-overlay.ts'
-import { askForMore, type PersonScreen, type TypedLimits } from './person-screen.ts'
+import type { PersonScreen } from './person-screen.ts'
 import { changeSlash, followSlash, planSlash, type TypedChange, teamSlash } from './slash-change.ts'
 import { loginOnScreen, logoutOnScreen } from './slash-login.ts'
+import {
+  chooseTheme,
+  codexVersion,
+  copySlash,
+  showDoctor,
+  showKeys,
+  showReport,
+  showServers,
+  typedOrChosen,
+} from './slash-look.ts'
+import { askForMore, type TypedLimits } from './typed-limits.ts'
 
 /** The commands as they are now. */
 export function commandsOf({ person }: SlashPlace): SlashCommand[] {
@@ -143,7 +145,7 @@ export async function runSlashCommand(place: SlashPlace, name: string, rest: str
     case 'detach':
       return await place.letGo()
     case 'help':
-      return await showKeys(place)
+      return await showKeys(place, commandsOf(place))
     case 'palette':
       return screen.notice(
         `${screen.model.options.keymap.label('palette')} shows everything that is possible now`,
@@ -186,100 +188,6 @@ export async function runSlashCommand(place: SlashPlace, name: string, rest: str
     default:
       return screen.say(`/${name}: there is no such command`, 'warning')
   }
-}
-
-/** `/help`: what there is of keys and commands. */
-async function showKeys(place: SlashPlace): Promise<void> {
-  const { screen } = place.person
-  const { theme, options } = screen.model
-  const shown = { theme, keymap: options.keymap, commands: commandsOf(place) }
-  if (theme.symbols) await screen.open(new KeyOverlay(shown))
-  else screen.print(helpLines({ ...shown, columns: screen.output.columns }))
-}
-
-/** `/copy [command]`: has the terminal copy the last words of the agent, or the last command. */
-function copySlash({ person }: SlashPlace, rest: string): void {
-  const { screen } = person
-  const what = rest.trim()
-  const { lastAnswer, lastCommand } = screen.model.pane
-  const text = what === '' ? lastAnswer : what === 'command' ? (lastCommand?.command ?? null) : undefined
-  if (text === undefined) screen.notice('/copy copies the last answer, /copy command the last command', 'warning')
-  else if (text === null) screen.notice(what === '' ? 'Nothing was said yet' : 'No command has run yet', 'warning')
-  else if (screen.output.copy(text)) screen.notice(`Copied: ${formatCount(text.length, 'character')}`, 'good')
-  else screen.notice('It is longer than a terminal copies; the log has it', 'warning')
-}
-
-async function codexVersion({ context, records, settings }: SlashPlace): Promise<string> {
-  return await codexInUse(context, records, settings).then(
-    codex => `codex ${codex.version}`,
-    () => 'no codex',
-  )
-}
-
-/** As codex itself lists them. */
-async function showServers({ context, records, settings, person }: SlashPlace): Promise<void> {
-  const { text, isFine } = await listServers(context, records, settings)
-  person.screen.say(text === '' ? 'codex says nothing of its MCP servers.' : text, isFine ? 'plain' : 'warning')
-}
-
-/** `/doctor`: looks whether all that a run needs is there. */
-async function showDoctor({ context, records, person }: SlashPlace): Promise<void> {
-  const { screen } = person
-  const { examine } = await import('../../app/doctor/doctor.ts')
-  const findings: Finding[] = []
-  for await (const found of examine(context, { directory: records.directory, codexBin: null })) {
-    findings.push(...found)
-    for (const line of found.flatMap(finding => linesOfFinding(finding))) screen.say(`${line}\n`, 'plain')
-  }
-  if (!context.signal.aborted) screen.say(`\n${conclusionOf(findings)}\n`, 'plain')
-}
-
-const THEMES = {
-  auto: "your terminal's own",
-  dark: 'tuned for a dark background',
-  light: 'tuned for a light background',
-  plain: 'none',
-}
-
-const THEME_NAMES = Object.keys(THEMES) as (keyof typeof THEMES)[]
-
-/** What each colour is used for, drawn in the theme that the choice is on. */
-const THEME_SAMPLE = [
-  '**Agents** say `this`, and link [that](https://example.org).',
-  '```diff\n-const answer = 41\n+const answer = 42\n```',
-  '```ts\nexport const name = "codemachine" // a comment\n```',
-].join('\n\n')
-
-async function chooseTheme({ context, person }: SlashPlace, rest: string): Promise<void> {
-  const { screen } = person
-  const before = screen.model.theme
-  const show = (name: string) => {
-    const theme = THEME_NAMES.find(each => each === name)
-    if (theme === undefined) return null
-    screen.setTheme(openTheme({ theme, env: context.env, reader: person.isForReader }))
-    return theme
-  }
-  const typed = rest.trim()
-  const options = THEME_NAMES.map(name => ({ id: name, label: name, hint: THEMES[name] }))
-  const question = { title: 'Which colours? ↑ ↓ show each.', markdown: THEME_SAMPLE, options, onMove: show }
-  const chosen = await typedOrChosen(screen, typed, question)
-  if (chosen === null) return screen.setTheme(before)
-  const theme = show(chosen)
-  if (theme === null) return screen.notice(`There is no theme ${typed}; use ${THEME_NAMES.join(', ')}`, 'warning')
-  screen.say(
-    `The colours are ${theme} on this screen. To keep them, put screen.theme = "${theme}" into your config.toml.`,
-  )
-}
-
-/** What was typed behind a command, or else is chosen; null: nothing is. */
-async function typedOrChosen(
-  screen: PersonScreen['screen'],
-  typed: string,
-  question: Parameters<PersonScreen['screen']['choose']>[0],
-): Promise<string | null> {
-  if (typed !== '') return typed
-  const answer = await screen.choose(question)
-  return answer.kind === 'chosen' ? answer.id : null
 }
 
 const GOAL_CHARS = 80
@@ -392,25 +300,6 @@ interface SlashStart {
   team(goal: string): void
   /** For the runs to come. */
   choose(options: Pick<RunOptions, 'model' | 'effort'>): void
-}
-
-/** `/report`: what a session has done, the newest if none is named. */
-async function showReport({ context, records, person }: SlashPlace, rest: string): Promise<void> {
-  const { screen } = person
-  const say = (problem: string) => screen.say(problem, 'warning')
-  const id = await findSession(records, rest.trim() || null, say)
-  const runner = await askWhoRuns(await lockOfSession(records, id), context.platform, say)
-  const data = await readReport(records, id, runner)
-  if (data === null) return screen.notice(`The journal of ${id} holds no session`, 'warning')
-  const { columns } = screen.output
-  const lines = await reportCard(data, {
-    world: context,
-    records,
-    columns,
-    named: null,
-    onWarning: warning => screen.say(`codemachine: ${oneLine(warning, 2_000)}`, 'warning'),
-  })
-  screen.print(lines.map(({ text, tone }) => screen.model.theme.paint(roleOf(tone), text)))
 }
 
 /**
