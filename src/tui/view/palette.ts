@@ -35,7 +35,7 @@ export function paletteOf(
     run: () => act(id),
   }))
   const typed = commands
-    .filter(({ name }) => !KEYS_OF_COMMANDS.has(name))
+    .filter(({ name }) => !KEYS_OF_COMMANDS.has(name) && NEEDS_OF_COMMANDS[name]?.(model) !== false)
     .map(({ name, description, note, takesText }) => ({
       id: `/${name}`,
       label: note === null ? description : `${description} (${note})`,
@@ -82,6 +82,15 @@ const NEEDS: Readonly<Record<string, (model: ScreenModel) => boolean>> = {
   diff: ({ showsSession }) => showsSession,
   copy: ({ pane }) => pane.lastAnswer !== null,
   take_back: ({ queued }) => queued > 0,
+}
+
+/** Commands that say something only at times. */
+const NEEDS_OF_COMMANDS: Readonly<Record<string, (model: ScreenModel) => boolean>> = {
+  decide: ({ pane }) => pane.state?.decision != null,
+  pause: ({ pane }) => pane.state?.pausedAt == null,
+  unpause: ({ pane }) => pane.state?.pausedAt != null,
+  retry: ({ pane }) => pane.state?.waiting != null,
+  queue: ({ queued }) => queued > 0,
 }
 
 /** What the field itself does, and the palette. */
