@@ -8,6 +8,7 @@ import { systemClock } from '../base/clock.ts'
 import { describeError, UserError } from '../base/errors.ts'
 import { OWN_ENGINES } from '../engines/registry.ts'
 import type { BegunDetached, CliContext } from '../tui/cli-context.ts'
+import { hasGlyphs, inAscii, writeInAscii } from '../tui/terminal/ascii.ts'
 import { DETACHED_VARIABLE } from './flags.ts'
 import { type BareContext, buildFlowProgram, buildProgram } from './program.ts'
 
@@ -120,10 +121,16 @@ function terminalOf(process: NodeJS.Process): Terminal {
   const open = <Name extends 'stdin' | 'stdout' | 'stderr'>(name: Name): NodeJS.Process[Name] => {
     const stream = process[name]
     // A reader that has gone away (`| head`, a closed terminal) ends the printing, not the work.
-    if (!opened.has(name)) stream.on('error', () => {})
+    if (!opened.has(name)) {
+      stream.on('error', () => {})
+      if (name !== 'stdin') writeInAscii(process[name], process)
+    }
     opened.add(name)
     return stream
   }
+  // Whether it is a terminal is asked of the stream, which is opened only for a locale that matters.
+  const canShow = (text: string) =>
+    hasGlyphs(process.env, process.platform) || !open('stdout').isTTY ? text : inAscii(text)
   return {
     get stdin() {
       return open('stdin')
@@ -135,7 +142,7 @@ function terminalOf(process: NodeJS.Process): Terminal {
       return open('stderr')
     },
     helpOutput: {
-      write: text => writeWhole(text, rest => open('stdout').write(rest)),
+      write: text => writeWhole(canShow(text), rest => open('stdout').write(rest)),
       // What is no such device is no terminal either.
       columns: () => (fstatSync(1).isCharacterDevice() && open('stdout').isTTY ? open('stdout').columns : NO_TERMINAL),
     },
