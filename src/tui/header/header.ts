@@ -32,7 +32,7 @@ export function headerLines(
 ): string[] {
   const { state, board } = data
   const upper = [titlePart(state, board), ...taskParts(state, board), roundPart(state), elapsedPart(state, now)]
-  const does = doing(state, data.live, now)
+  const does = withSign(doing(state, data.live, now), data.sign ?? null)
   const lower = [...doingParts(does), ...usedParts(state, now), modelPart(state), queuedPart(data)]
   const fitted = (parts: readonly (LinePart | null)[], columns: number) =>
     fitParts(parts.filter(part => part !== null).map(wordsOnly(theme)), { columns, theme })
@@ -46,12 +46,13 @@ export function headerLines(
   return [begin + fitted(end, columns - widthOf(begin))]
 }
 
-/** `queued`: the number of prompts in the queue. */
+/** `queued`: the number of prompts in the queue. `sign`: stands before what is at work, and moves as long as something comes; null: none. */
 interface HeaderData {
   state: SessionState
   board: TaskBoard | null
   live: readonly LiveItem[]
   queued: number
+  sign?: string | null
 }
 
 /** The cells to which an activity may be cut; the second one on a narrow line. */
@@ -154,6 +155,11 @@ const DOINGS: Readonly<Record<Doing['kind'], { role: Role; symbol: string }>> = 
   held: { role: 'warning', symbol: '⏸ ' },
   done: { role: 'good', symbol: '✔ ' },
   ended: { role: 'bad', symbol: '✖ ' },
+}
+
+function withSign(does: Doing, sign: string | null): Doing {
+  const { kind, words, short } = does
+  return sign === null || kind !== 'at-work' ? does : { ...does, words: `${sign} ${words}`, short: `${sign} ${short}` }
 }
 
 function doingParts({ kind, words, short, time, next }: Doing, least = ENOUGH_DOING): LinePart[] {
@@ -343,7 +349,7 @@ const PLACE_CELLS = 24
  * cells wide; words alone if `symbols` is false. Contains no running time, so that it changes rarely. `now`: Unix ms.
  */
 export function windowTitle(
-  { state, board, live }: Omit<HeaderData, 'queued'>,
+  { state, board, live }: Omit<HeaderData, 'queued' | 'sign'>,
   { symbols, now }: { symbols: boolean; now: number },
 ): string {
   const { kind, words, short } = doing(state, live, now)

@@ -32,8 +32,8 @@ function fullFrame(model: ScreenModel, at: { columns: number; rows: number; now:
 }
 
 function partsOf(model: ScreenModel, { columns, now }: { columns: number; now: number }): FrameParts {
-  const { theme, facts, queued, showsSession, scrollback } = model
-  const { state, items } = model.pane
+  const { theme, facts, queued, showsSession, scrollback, pane } = model
+  const { state, items } = pane
   const session = showsSession ? state : null
   const { tasks: board, own } = model.work
   const agentsKey = model.options.keymap.label('agents')
@@ -53,7 +53,10 @@ function partsOf(model: ScreenModel, { columns, now }: { columns: number; now: n
     header: most =>
       session === null
         ? startingLine(model)
-        : headerLines({ state: session, board, live: items, queued }, { columns, rows: most >= 2 ? 2 : 1, theme, now }),
+        : headerLines(
+            { state: session, board, live: items, queued, sign: pane.sign(now) },
+            { columns, rows: most >= 2 ? 2 : 1, theme, now },
+          ),
     input: { isDialog: model.dialog !== null, draw: most => inputOf(model, columns, most) },
     hint: () => hintOf(model, columns),
   }

@@ -23,6 +23,8 @@ export class SessionPane {
   #isReview = false
   /** The state by which what streams is drawn: what is cut off by an event is still of the one before. */
   #drawn: SessionState | null = null
+  /** When something came from codex or happened, last: Unix time, ms. */
+  #movedAt = 0
   /** Which decision has been printed with what it is about. */
   #printedDecision: string | null = null
   readonly #listeners = new Set<(event: Recorded | null) => void>()
@@ -79,6 +81,7 @@ export class SessionPane {
     if (ENDS_WHAT_RUNS.has(event.type) || breaksStream(event)) this.#printCutOff()
     if (ENDS_WHAT_RUNS.has(event.type)) this.#messages.clear()
     this.#live.event(event)
+    this.#movedAt = Math.max(this.#movedAt, Date.parse(event.at))
     this.#isReview = isReviewing(state)
     this.#drawn = state
     if (event.type === 'item-completed' && event.item.kind === 'command') this.#lastCommand = event.item
@@ -106,6 +109,14 @@ export class SessionPane {
   live(event: LiveEvent, now: number): void {
     this.#live.live(event, now)
     for (const listener of this.#listeners) listener(null)
+    if (event.type !== 'still-waiting') this.#movedAt = now
+  }
+
+  /** The sign of life at the time `now` (Unix time, ms): it stands still once nothing has come for 3 s. Null with reduced motion. */
+  sign(now: number): string | null {
+    if (this.#options.motion === 'reduced') return null
+    const step = Math.floor(Math.min(now, this.#movedAt + LIVELY_MS) / SIGN_MS)
+    return SIGNS_OF_LIFE.charAt(step % SIGNS_OF_LIFE.length)
   }
 
   /** Advances the typing animation to the time `now` (Unix time, ms); true if more of it is due later. */
@@ -220,6 +231,11 @@ export class SessionPane {
     }
   }
 }
+
+const SIGNS_OF_LIFE = '⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏'
+/** How long each is shown, ms. */
+const SIGN_MS = 120
+const LIVELY_MS = 3_000
 
 interface SessionPaneOptions {
   theme(): Theme

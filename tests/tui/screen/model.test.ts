@@ -205,8 +205,24 @@ describe('a frame', () => {
     `)
   })
 
-  test('of a question', () => {
+  test('has a sign of life that moves as long as something comes, stands still after that, and is none with reduced motion', () => {
     const { model } = atWork()
+    const sign = (at: number) =>
+      / · (\S) (?:thinking|writing) · /.exec(model.frame(FIRST_AT + at).lines.join('\n'))?.[1]
+    model.pane.live(words('I look.'), FIRST_AT + 60_000)
+    const seen = [60_000, 61_000, 62_000].map(sign)
+    expect(new Set(seen).size).toBe(3)
+    expect(seen).not.toContain(undefined)
+    expect(sign(64_000)).toBe(sign(63_000))
+    expect(sign(200_000)).toBe(sign(63_000))
+    model.pane.live(words(' More.'), FIRST_AT + 200_000)
+    expect(sign(200_000)).not.toBe(sign(201_000))
+    const still = atWork({ motion: 'reduced' }).model.frame(FIRST_AT).lines.join('\n')
+    expect(still).toContain(' · thinking · ')
+  })
+
+  test('of a question', () => {
+    const { model } = atWork({ motion: 'reduced' })
     void model.choose({
       title: 'Which?',
       options: [
