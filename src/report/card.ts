@@ -1,3 +1,4 @@
+import { isAbsolute } from 'node:path'
 import type { BoardMark, CardFact } from '../core/contracts/view.ts'
 import { cutLine, padLine, widthOf, wrapLine } from '../words/cells.ts'
 import type { Tone } from '../words/names.ts'
@@ -26,6 +27,8 @@ import {
 export interface CardLine {
   text: string
   tone: Tone
+  /** The file that it names; absolute. Left out: none. */
+  file?: string
 }
 
 export interface CardOptions {
@@ -213,7 +216,9 @@ function commandLines({ commands }: CardOptions): CardLine[] {
 }
 
 function fullLine({ full }: CardOptions): CardLine[] {
-  return full === null ? [] : [{ text: `${'report'.padEnd(LABEL)}${oneLine(full, TEXT_CHARS)}`, tone: 'quiet' }]
+  if (full === null) return []
+  const line: CardLine = { text: `${'report'.padEnd(LABEL)}${oneLine(full, TEXT_CHARS)}`, tone: 'quiet' }
+  return [isAbsolute(full) ? { ...line, file: full } : line]
 }
 
 function plain(text: string): CardLine {

@@ -81,7 +81,9 @@ export interface Display {
   /** What is said beside the events, such as how to go on: whole lines. */
   say(text: string): void
   /** Shows what a session has come to. `isEndShown`: whether its outcome stands just above, with goal and effort. */
-  card(lines: (place: { columns: number; isEndShown?: boolean }) => readonly { text: string; tone: Tone }[]): void
+  card(
+    lines: (place: { columns: number; isEndShown?: boolean }) => readonly { text: string; tone: Tone; file?: string }[],
+  ): void
   /** Told when a person can reach what runs, and with null when no longer. */
   reach(sessions: Reachable | null): void
 }

@@ -35,7 +35,12 @@ function shown(event: SessionEvent, colour = false): string {
 
 test('a plan that changes is told by the steps that have changed, and by nothing where none has', () => {
   let text = ''
-  const view = plainView(part => void (text += part), { colour: false })
+  const view = plainView(
+    part => {
+      text += part
+    },
+    { colour: false },
+  )
   const plan = (...statuses: PlanStep['status'][]): SessionEvent => ({
     ...sampleEvents['plan-updated'],
     steps: statuses.map((status, i) => ({ step: `step ${i + 1}`, status })),
@@ -47,7 +52,10 @@ test('a plan that changes is told by the steps that have changed, and by nothing
     plan('completed', 'in-progress'),
   ])
   let state = emptyState('20261120_1')
-  for (const event of events) view.event(event, (state = fold(state, event)))
+  for (const event of events) {
+    state = fold(state, event)
+    view.event(event, state)
+  }
   expect(text.replace(/^.*\n/, '')).toBe(
     '22:41:08  plan  [>] step 1  [ ] step 2\n22:41:09  plan  [x] step 1 · 1 of 2  [>] step 2\n',
   )

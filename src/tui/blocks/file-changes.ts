@@ -56,10 +56,12 @@ function rowsOf({ change, diff }: ItemFileChange, full: boolean): DiffRow[] {
 }
 
 function nameOf({ change, path, movedTo }: ItemFileChange, directory: string, theme: Theme): string {
-  const name = theme.paint('strong', shownPath(path, directory))
+  const named = (file: string) => theme.paint('strong', shownPath(file, directory))
+  // What is not there any more cannot be opened.
+  const name = change === 'add' || change === 'update' ? theme.file(named(path), path) : named(path)
   const sign = theme.symbols ? theme.paint('accent', '✎ ') : ''
   const words = { add: 'new ', delete: 'deleted ', update: theme.symbols ? '' : 'changed ', move: 'moved ' }
-  const to = change === 'move' ? ` to ${theme.paint('strong', shownPath(movedTo ?? '?', directory))}` : ''
+  const to = change === 'move' ? ` to ${theme.file(named(movedTo ?? '?'), movedTo ?? '')}` : ''
   return `${sign}${words[change]}${name}${to}`
 }
 

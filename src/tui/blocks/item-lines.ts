@@ -82,7 +82,7 @@ function commandParts(item: Command, options: BlockOptions): [head: string[], ta
   const head =
     widthOf(last) + widthOf(ending) + 2 <= columns
       ? [...command.slice(0, -1), `${last}  ${ending}`]
-      : [...command, ...wrapLine(ending, columns)]
+      : [...command, ...underPrefix({ first: '  ', columns }, inner => wrapLine(ending, inner))]
   return [head, outputTail(item.output, hasFailed(item) ? OUTPUT_LINES_IF_FAILED : OUTPUT_LINES, options)]
 }
 

@@ -1,3 +1,4 @@
+import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { Writable } from 'node:stream'
 import type { Ask } from '../../app/library.ts'
@@ -101,7 +102,7 @@ export class PersonScreen implements ScreenHost, AsyncDisposable {
       env,
       clock,
       host: this,
-      theme: openTheme({ theme: settings.screen.theme, env, reader }),
+      theme: openTheme({ theme: settings.screen.theme, env, reader, host: hostname() }),
       motion: reader ? 'reduced' : settings.screen.motion,
       keymap: new Keymap(loaded.keys),
       enter: settings.screen.enter,

@@ -1,3 +1,4 @@
+import { hostname } from 'node:os'
 import { findSession } from '../../app/find.ts'
 import { reportCard } from '../../app/reports.ts'
 import { codexInUse, listServers } from '../../app/start/start-facts.ts'
@@ -83,7 +84,7 @@ export async function chooseTheme({ context, person }: SlashPlace, rest: string)
   const show = (name: string) => {
     const theme = THEME_NAMES.find(each => each === name)
     if (theme === undefined) return null
-    screen.setTheme(openTheme({ theme, env: context.env, reader: person.isForReader }))
+    screen.setTheme(openTheme({ theme, env: context.env, reader: person.isForReader, host: hostname() }))
     return theme
   }
   const typed = rest.trim()

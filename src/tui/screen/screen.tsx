@@ -112,9 +112,11 @@ export class Screen {
   }
 
   /** Prints a card above the frame; `lines` is given the terminal's width. */
-  card(lines: (columns: number) => readonly { text: string; tone: Tone }[]): void {
+  card(lines: (columns: number) => readonly { text: string; tone: Tone; file?: string }[]): void {
     const { columns } = this.output
-    this.print(['', ...lines(columns).map(({ text, tone }) => this.model.theme.paint(roleOf(tone), text))])
+    const { theme } = this.model
+    const linked = (text: string, file: string | undefined) => (file === undefined ? text : theme.file(text, file))
+    this.print(['', ...lines(columns).map(({ text, tone, file }) => linked(theme.paint(roleOf(tone), text), file))])
   }
 
   /** Prints a text, which may be untrusted. */

@@ -1,23 +1,30 @@
+import { isAbsolute } from 'node:path'
+import { pathToFileURL } from 'node:url'
+
 /** The setting `screen.theme`, the terminal's environment, and whether a screen reader is used. */
 export interface ThemeOptions {
   theme: 'auto' | 'dark' | 'light' | 'plain'
   env: Readonly<NodeJS.ProcessEnv>
   reader: boolean
+  /** The name of this machine, by which a terminal knows files of another one; left out: no file is a link. */
+  host?: string
 }
 
 /** The theme for a terminal. With `NO_COLOR` and `plain` no SGR is used at all, not even bold and dim. */
-export function openTheme({ theme, env, reader }: ThemeOptions): Theme {
+export function openTheme({ theme, env, reader, host }: ThemeOptions): Theme {
   const depth = depthOf(theme, env)
   const styles: Styles = depth === 'none' ? {} : stylesOf(theme, depth)
   const links = theme !== 'plain' && !reader && hasLinks(env)
+  const link = (text: string, url: string) =>
+    links && text !== '' && isSafeUrl(url) ? `${OSC}8;;${url}${BEL}${text}${OSC}8;;${BEL}` : text
   return {
     symbols: !reader,
     paint(role, text) {
       const style = styles[role]
       return style === undefined || text === '' ? text : `${ESC}[${style.open}m${text}${ESC}[${style.close}m`
     },
-    link: (text, url) =>
-      links && text !== '' && isSafeUrl(url) ? `${OSC}8;;${url}${BEL}${text}${OSC}8;;${BEL}` : text,
+    link,
+    file: (text, path) => (links && host !== undefined && isAbsolute(path) ? link(text, fileUrl(path, host)) : text),
     gradient: lines => inGradient(lines, depth),
   }
 }
@@ -145,6 +152,13 @@ function isSafeUrl(url: string): boolean {
   return url.length <= 2000 && /^(?:https?:\/\/|file:\/\/|mailto:)[!-~]+$/i.test(url)
 }
 
+/** A file of a machine as a URL of printable ASCII, whatever its name is; without the name of a machine that is none. */
+function fileUrl(path: string, host: string): string {
+  const url = pathToFileURL(path)
+  if (url.host === '') url.host = host
+  return url.href
+}
+
 const GRADIENT = ['1d4fd8', '2f7df0', '4fb0ff']
 const BLUE = palette(34)
 
@@ -186,6 +200,8 @@ export interface Theme {
   paint(role: Role, text: string): string
   /** The text as a link (OSC 8); unchanged where the terminal has no links. */
   link(text: string, url: string): string
+  /** The text as a link to a file of this machine; unchanged where the terminal has no links, or the path is not absolute. */
+  file(text: string, path: string): string
   /** The rows of a figure in a horizontal colour gradient; unchanged without colours. */
   gradient(lines: readonly string[]): string[]
   /** Whether box drawing and other symbols are used; false for a screen reader, which gets words. */

@@ -8,6 +8,7 @@ import { eventLines } from '../../../src/tui/blocks/event-lines.ts'
 import { outputLines } from '../../../src/tui/blocks/item-lines.ts'
 import type { BlockOptions } from '../../../src/tui/blocks/layout.ts'
 import { loadGrammars } from '../../../src/tui/blocks/markdown.ts'
+import { openTheme } from '../../../src/tui/terminal/theme.ts'
 import { describeItem } from '../../../src/words/item.ts'
 import { cpuMs, timesSlower } from '../../support/cpu-time.ts'
 import { fold } from '../../support/session-events.ts'
@@ -183,6 +184,20 @@ describe('file changes', () => {
     expect(shown(item(change)).match(/… 100 more lines/g)).toHaveLength(2)
     // With a blank line between any two files.
     expect(draw(item(change), { full: true })).toHaveLength(509)
+  })
+
+  test('link to files that are there, and to no other', () => {
+    const theme = openTheme({ theme: 'dark', env: { TERM: 'xterm-256color' }, reader: false, host: 'night-desk' })
+    const lines = draw(item(sampleItems['file-change']), { theme }).join('\n')
+    const links = lines
+      .split('\x1b]8;;')
+      .map(part => part.split('\x07')[0])
+      .filter(url => url?.startsWith('file:'))
+    expect(links).toEqual([
+      'file://night-desk/work/src/a.ts',
+      'file://night-desk/work/b.ts',
+      'file://night-desk/work/e.ts',
+    ])
   })
 
   test('of which only the beginning is kept are counted whole', () => {

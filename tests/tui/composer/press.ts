@@ -26,6 +26,7 @@ export function write(composer: Composer, text: string): void {
 export const PLAIN_THEME: Theme = {
   paint: (_role, text) => text,
   link: text => text,
+  file: text => text,
   gradient: lines => [...lines],
   symbols: true,
 }

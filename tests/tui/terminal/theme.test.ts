@@ -1,3 +1,4 @@
+import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
 import { openTheme, type ThemeOptions } from '../../../src/tui/terminal/theme.ts'
 
@@ -46,6 +47,20 @@ describe('links', () => {
     for (const url of ['javascript:x', 'https://a\x1b[2J', 'https://a\x07b', 'https://a b', '/a', 'https://\u202ea']) {
       expect(link('x', url)).toBe('x')
     }
+  })
+
+  test('of files name the machine, and are ASCII that steers nothing, whatever the file is called', () => {
+    const { file } = open({ host: 'night-desk' })
+    expect(file('a b', '/work/a b')).toBe('\x1b]8;;file://night-desk/work/a%20b\x07a b\x1b]8;;\x07')
+    for (const name of ['日本', 'a\x1b]8;;https:evil\x07b', '%2e%2e', 'a;b', '\u202e', 'a\nb', '?#']) {
+      const url = file('x', `/work/${name}`).split('\x07')[0]?.slice('\x1b]8;;'.length) ?? ''
+      expect(url).toMatch(/^file:\/\/night-desk\/work\/[!-~]+$/)
+      expect(fileURLToPath(url.replace('night-desk', ''))).toBe(`/work/${name}`)
+    }
+    expect(file('x', 'work/a')).toBe('x')
+    expect(open({}).file('x', '/work/a')).toBe('x')
+    for (const none of [{ env: { TERM: 'linux' } }, { reader: true }, { theme: 'plain' }] as const)
+      expect(open({ host: 'night-desk', ...none }).file('x', '/work/a')).toBe('x')
   })
 
   test('are made where the terminal is trusted with them', () => {
