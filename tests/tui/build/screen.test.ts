@@ -58,7 +58,7 @@ describe('during a build', () => {
     const { lines } = screen(atWork, [says('Two of them work at once.'), runs('frontend-dev', 1, 'npm test')])
     expect(lines).toEqual([
       '',
-      'Two of them work at once.',
+      '◆ Two of them work at once.',
       '● frontend-dev  T2  running npm test 1:00',
       '● qa-engineer   T6  thinking',
       '',
@@ -88,7 +88,7 @@ describe('during a build', () => {
     })
     expect(lines).toEqual([
       '',
-      'Two of them.',
+      '◆ Two of them.',
       '● frontend-dev T2  running npm test 1:00',
       '● qa-engineer T6  thinking',
       'T2/8 · R2/20 · 1:07 · writing',
@@ -190,13 +190,13 @@ describe('an agent that was given a task', () => {
       ],
       [says('I test the cart.', instanceOf('qa-engineer', 2))],
     )
-    const from = printed.indexOf('▸ frontend-dev  T2: Do it.')
+    const from = printed.indexOf('● frontend-dev  T2: Do it.')
     expect(printed.slice(from).filter(line => line !== '')).toEqual([
-      '▸ frontend-dev  T2: Do it.',
-      '▸ qa-engineer  T6: Do it.',
+      '● frontend-dev  T2: Do it.',
+      '● qa-engineer  T6: Do it.',
       'frontend-dev T2  $ npm test  → exit 0 in 4.2 s',
       'frontend-dev T2  ✎ new src/a.ts (+2), deleted src/b.ts',
-      '✔ frontend-dev  completed, 3m12s, 45.2k tokens',
+      '● frontend-dev  completed, 3m12s, 45.2k tokens',
       '  All well.',
       '  • one',
       '  • two',

@@ -69,10 +69,10 @@ test('a whole session is seen as it happens, stays in the scrollback once, and l
   ]
   await using scene = await openScene(rounds, { modelClock: stopsMidway(10, writes.promise) })
   await using terminal = startInEmulator(scene.place, ['build X'], { columns: 100, rows: 40 })
-  await terminal.until(/build X · round 1 of 10 · \d:\d\d\nwriting · /)
+  await terminal.until(/build X · round 1 of 10 · \d:\d\d\n\S writing · /)
   writes.resolve()
   await terminal.until(/^All the fruit · Task 2\/4: Piece 2 · round 1 of 10 · /m)
-  await terminal.until(/\n(thinking|writing) · [\d.]+k tokens · context \d+ %.*\n›/)
+  await terminal.until(/\n\S (thinking|writing) · [\d.]+k tokens · context \d+ %.*\n›/)
   await terminal.until('Half of a sentence')
   await terminal.until(/[▓░]+ 1\/4 tasks\nAll the fruit/)
   await terminal.until(() => terminal.title().includes('All the fruit'))
