@@ -1,4 +1,5 @@
 import { basename } from 'node:path'
+import { lexInline } from '../../base/markdown-lexer.ts'
 import type { RecordedOf } from '../../core/events/events.ts'
 import type { Item } from '../../core/events/items.ts'
 import type { LiveItem } from '../../core/events/live-board.ts'
@@ -20,7 +21,7 @@ import {
   MOST_TEXT,
   underPrefix,
 } from './layout.ts'
-import { highlightCode, inlineLines, lexInline, markdownLines } from './markdown.ts'
+import { highlightCode, inlineLines, markdownLines } from './markdown.ts'
 
 /** A completed item of the agent as finished lines; `[]` for user messages, which are shown by the events of the round. */
 export function itemLines(item: Item, place: ItemPlace, options: BlockOptions): string[] {

@@ -1,4 +1,5 @@
-import { Lexer, type MarkedToken, type Token, type Tokens } from 'marked'
+import type { MarkedToken, Token, Tokens } from 'marked'
+import { closedTokens, decodeEntities, languageOf, lexMarkdown } from '../../base/markdown-lexer.ts'
 import { clipEnd } from '../../base/text.ts'
 import { cutLine, padLine, widthOf, wrapLine } from '../../words/cells.ts'
 import { safeText } from '../../words/safe-text.ts'
@@ -72,7 +73,7 @@ function headingLines({ depth, tokens }: Tokens.Heading, { columns, theme }: Lin
 function quoteLines({ tokens }: Tokens.Blockquote, { columns, theme }: LineOptions): string[] {
   const bar = theme.symbols ? theme.paint('quote', '│ ') : '> '
   return underPrefix({ first: bar, repeats: true, columns }, inner =>
-    blocksLines(closed(tokens), { theme, columns: inner }, true),
+    blocksLines(closedTokens(tokens), { theme, columns: inner }, true),
   )
 }
 
@@ -84,7 +85,7 @@ function listLines(list: Tokens.List, { columns, theme }: LineOptions): string[]
     const box = list.ordered && item.task ? bulletOf(item, theme) : ''
     const prefix = { first: theme.paint('accent', marker) + box, columns }
     return underPrefix(prefix, inner => {
-      const lines = blocksLines(closed(item.tokens), { theme, columns: inner }, item.loose)
+      const lines = blocksLines(closedTokens(item.tokens), { theme, columns: inner }, item.loose)
       return lines.length === 0 ? [''] : lines
     })
   })
@@ -95,11 +96,6 @@ function bulletOf({ task, checked }: Tokens.ListItem, { symbols, paint }: Theme)
   if (!task) return symbols ? '• ' : '- '
   if (checked) return symbols ? paint('good', '✔ ') : '[done] '
   return symbols ? '○ ' : '[to do] '
-}
-
-/** The language of a code block: the first word behind its fence; '' if there is none. */
-function languageOf(info: string | undefined): string {
-  return (info ?? '').trim().split(/[\s,{:]/, 1)[0] ?? ''
 }
 
 const LABEL_CELLS = 30
@@ -214,7 +210,7 @@ interface Inline {
 }
 
 function writeTokens(tokens: readonly Token[], inline: Inline): void {
-  for (const token of closed(tokens)) writeToken(token, inline)
+  for (const token of closedTokens(tokens)) writeToken(token, inline)
 }
 
 function writeToken(token: MarkedToken, inline: Inline): void {
@@ -270,59 +266,6 @@ function writeLink({ tokens, text, href }: Tokens.Link, inline: Inline): void {
 /** Whether roles are visible on this terminal; if not, the Markdown signs stay. */
 function hasColours(theme: Theme): boolean {
   return theme.paint('strong', 'x') !== 'x'
-}
-
-const ENTITIES: Readonly<Record<string, string>> = { amp: '&', lt: '<', gt: '>', quot: '"', '#39': "'", nbsp: ' ' }
-
-function decodeEntities(text: string): string {
-  return text.includes('&') ? text.replace(/&(amp|lt|gt|quot|#39|nbsp);/g, (all, name) => ENTITIES[name] ?? all) : text
-}
-
-// Nesting deeper than in any real text; the lexer is recursive.
-const TOO_DEEP = /^ *(?:(?:>|(?:[-*+]|\d{1,9}[.)])[ ]) *){20}|^ {60,}(?:[-*+>]|\d{1,9}[.)] )/m
-// The lexer's time for a paragraph grows with the square of these counts, most of all for the underscore.
-const MOST_DELIMITERS = 400
-const MOST_UNDERSCORES = 100
-
-/** The blocks of a Markdown text. One that would take the lexer too long, or make it fail, is one block of plain text. */
-function lexMarkdown(text: string): MarkedToken[] {
-  if (TOO_DEEP.test(text)) return [plainText(text)]
-  try {
-    const lexer = new Lexer({ gfm: true })
-    const blocks = lexer.blockTokens(text, [])
-    for (const { src, tokens } of lexer.inlineQueue) {
-      if (isTooCostly(src)) tokens.push(plainText(src))
-      else lexer.inlineTokens(src, tokens)
-    }
-    return closed(blocks)
-  } catch {
-    // The lexer throws on what it cannot parse; the text is shown as it is.
-    return [plainText(text)]
-  }
-}
-
-/** The inline tokens of a text that has no blocks. One that would take the lexer too long is one token of plain text. */
-export function lexInline(text: string): MarkedToken[] {
-  if (isTooCostly(text)) return [plainText(text)]
-  try {
-    return closed(new Lexer({ gfm: true }).inlineTokens(text, []))
-  } catch {
-    return [plainText(text)]
-  }
-}
-
-/** The lexer's tokens as a closed union, which they are while it has no extensions. */
-function closed(tokens: readonly Token[]): MarkedToken[] {
-  return tokens as MarkedToken[]
-}
-
-function isTooCostly(text: string): boolean {
-  const count = (what: RegExp) => text.match(what)?.length ?? 0
-  return text.length > MOST_UNDERSCORES && (count(/[*_~[\]`<!]/g) > MOST_DELIMITERS || count(/_/g) > MOST_UNDERSCORES)
-}
-
-function plainText(text: string): MarkedToken {
-  return { type: 'text', raw: text, text, escaped: true }
 }
 
 const COLUMN_GAP = 2
