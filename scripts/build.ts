@@ -130,7 +130,7 @@ const LOADED_TOGETHER = {
   flow: [...OF_EVERY_COMMAND, 'src/cli/commands/flow/look.ts'],
   team: [...OF_EVERY_COMMAND, 'src/cli/commands/team/look.ts'],
   run: OF_A_RUN,
-  endOfRun: [...OF_A_RUN, 'src/app/reports.ts', 'src/report/page.ts'],
+  endOfRun: [...OF_A_RUN, 'src/app/reports.ts', 'src/report/page/page.ts'],
   // It has all templates itself; named here, what they need lies in their file.
   library: ['src/index.ts', 'src/templates/registry.ts'],
 }

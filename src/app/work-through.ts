@@ -145,19 +145,20 @@ function loadingAhead(view: View): View {
 }
 
 async function loadReports(): Promise<void> {
-  await Promise.all([import('./reports.ts'), import('../report/page.ts')])
+  await Promise.all([import('./reports.ts'), import('../report/page/page.ts')])
 }
 
 /** Writes the report of a session that has ended. */
 async function reportEnd(
-  { records }: Run,
+  { records, repository, savepoints, redactor }: Run,
   stop: Stop,
   { resumable, named }: Work,
   observer: RunObserver,
 ): Promise<void> {
   // Not loaded before it is wanted.
   const { reportAtEnd } = await import('./reports.ts')
-  observer.ended?.(stop, await reportAtEnd({ records, id: stop.id, named, resumable }))
+  const sources = { savepoints, repository, redact: (text: string) => redactor.text(text) }
+  observer.ended?.(stop, await reportAtEnd({ records, id: stop.id, named, resumable, sources }))
 }
 
 /** Whether the next prompt has its turn: not if a person ended the run, or has to mend what the next one needs too. */

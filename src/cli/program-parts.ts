@@ -146,6 +146,19 @@ function addReport(program: Command, does: Does): void {
     .addOption(new Option('--md', 'as Markdown').conflicts(['json', 'open']))
     .addOption(new Option('--json', 'as JSON').conflicts('open'))
     .option('--open', 'open the page in the browser')
+    .addOption(
+      new Option('--png [file]', 'a picture of the page, drawn by a browser of this machine').conflicts([
+        'html',
+        'md',
+        'json',
+        'open',
+        'output',
+        'badge',
+      ]),
+    )
+    .addOption(
+      new Option('--badge [file]', 'a badge (SVG) of the outcome').conflicts(['html', 'md', 'json', 'open', 'output']),
+    )
     .option('--output <file>', 'where it is written to; - is stdout')
     .action(does(async () => (await import('./commands/report.ts')).report))
 }

@@ -4,11 +4,13 @@ import { type Gate, hasPassed, type SessionOutcome } from '../core/events/outcom
 import { type Finding, findingKey } from '../core/rules/review.ts'
 import type { Claim } from '../core/state/state.ts'
 import { FirstAndLast, type KeptList } from './fold-rounds.ts'
-import type { ReportGate, ReportProof, ReportReview } from './report-data.ts'
+import type { ReportGate, ReportGateRun, ReportProof, ReportReview, Shortened } from './report-data.ts'
 
 const NAME_CHARS = 500
 const TEXT_CHARS = 1000
 const OUTPUT_CHARS = 2000
+/** Of a gate that passed. */
+const PASSED_OUTPUT_CHARS = 1000
 const MOST_GATES = 100
 const MOST_FINDINGS = 50
 const MOST_FILES = 50
@@ -16,6 +18,7 @@ const MOST_FILES = 50
 /** What `ProofSoFar` has collected, as data. */
 interface KeptProof {
   gates: readonly (readonly [string, ReportGate])[]
+  gateRuns: KeptList<ReportGateRun>
   reviews: KeptList<ReportReview>
   protected: readonly (readonly [string, ReportProof['protectedFiles'][number]])[]
   protectedCount: number
@@ -31,6 +34,7 @@ interface KeptProof {
 /** Collects from a session's events what its report says of gates, reviews, and protected files. */
 export class ProofSoFar {
   readonly #gates: Map<string, ReportGate>
+  readonly #gateRuns: FirstAndLast<ReportGateRun>
   readonly #reviews: FirstAndLast<ReportReview>
   readonly #protected: Map<string, ReportProof['protectedFiles'][number]>
   #protectedCount: number
@@ -45,6 +49,7 @@ export class ProofSoFar {
   /** @param kept what it goes on from; left out: nothing */
   constructor(kept?: KeptProof) {
     this.#gates = new Map(kept?.gates)
+    this.#gateRuns = new FirstAndLast({ first: 50, last: 150 }, undefined, kept?.gateRuns)
     this.#reviews = new FirstAndLast({ first: 10, last: 20 }, undefined, kept?.reviews)
     this.#protected = new Map(kept?.protected)
     this.#protectedCount = kept?.protectedCount ?? 0
@@ -61,6 +66,7 @@ export class ProofSoFar {
   kept(): KeptProof {
     return {
       gates: [...this.#gates],
+      gateRuns: this.#gateRuns.kept(),
       reviews: this.#reviews.kept(),
       protected: [...this.#protected],
       protectedCount: this.#protectedCount,
@@ -75,6 +81,7 @@ export class ProofSoFar {
   }
 
   add(event: Recorded): void {
+    if (event.type === 'gate-ended') this.#addGateRun(event)
     // What proves a part of the session proves nothing of the whole.
     if ('scope' in event) return
     switch (event.type) {
@@ -142,6 +149,17 @@ export class ProofSoFar {
     }
   }
 
+  /** Each time that a gate ran to its end. */
+  gateRuns(): Shortened<ReportGateRun> {
+    return this.#gateRuns.shortened()
+  }
+
+  #addGateRun({ at, round, gate, when, status, durationMs }: RecordedOf<'gate-ended'>): void {
+    if (status === 'broken-off') return
+    const from = new Date(Math.max(0, Date.parse(at) - durationMs)).toISOString()
+    this.#gateRuns.add({ gate: clipEnd(gate, NAME_CHARS), when, round, from, to: at, status })
+  }
+
   /** These are all that the template has added; what a gate of the person runs is not added. */
   #replaceAdded(wanted: readonly Gate[]): void {
     const before = [...this.#gates.values()]
@@ -174,7 +192,8 @@ export class ProofSoFar {
     const problem = result.problem === null ? null : clipEnd(result.problem, TEXT_CHARS)
     const facts = { status, exitCode, durationMs, problem }
     const paths = [...new Set([...gate.changed, ...changed.map(path => clipEnd(path, NAME_CHARS))])]
-    const output = status === 'passed' ? '' : result.output.slice(-OUTPUT_CHARS).toWellFormed()
+    const most = status === 'passed' ? PASSED_OUTPUT_CHARS : OUTPUT_CHARS
+    const output = result.output.slice(-most).toWellFormed()
     this.#gates.set(name, {
       ...gate,
       ...(when === 'before' ? { before: facts } : { last: { ...facts, when, round, output } }),

@@ -3,14 +3,13 @@ import { formatBytes } from '../base/text.ts'
 import type { ReportSection } from '../core/contracts/view.ts'
 import { formatCount, formatDayAndTime, formatDuration, formatMoment, shortNumber } from '../words/numbers.ts'
 import { safeText } from '../words/safe-text.ts'
+import { type CommandContext, commandsOf } from './commands.ts'
 import type { ReportBuild, ReportData, ReportRound, Shortened } from './report-data.ts'
 import {
   beforeInWords,
-  type CommandContext,
   capital,
   changesInWords,
   codeIn,
-  commandsOf,
   effortInWords,
   forecastInWords,
   gateInWords,

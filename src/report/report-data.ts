@@ -48,6 +48,8 @@ export interface ReportData {
   /** The rounds for a chart: at most 120 points, each of `rounds` rounds in a row. */
   series: readonly ReportPoint[]
   trouble: Shortened<ReportTrouble>
+  /** Each time that a gate ran to its end, also for a part of the session. */
+  gateRuns: Shortened<ReportGateRun>
   refusals: Shortened<ReportRefusal>
   questions: Shortened<ReportQuestion>
   /** What its steps came to and is kept whole, in `outputs/` of the session's records; the last 100. `bytes`: the size of the file. */
@@ -122,6 +124,16 @@ export interface ReportGate {
 
 /** How a gate came out once. */
 type GateFacts = Pick<GateResult, 'status' | 'exitCode' | 'durationMs' | 'problem'>
+
+/** One run of a gate. */
+export interface ReportGateRun {
+  gate: string
+  when: GateTime
+  round: number
+  from: string
+  to: string
+  status: GateResult['status']
+}
 
 export interface ReportReview {
   review: number

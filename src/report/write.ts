@@ -7,11 +7,22 @@ import { eachEvent, JOURNAL_START } from '../records/journal.ts'
 import type { Records } from '../records/records.ts'
 import { readSnapshot, type Snapshot, type SnapshotCheck, writeSnapshot } from '../records/snapshot.ts'
 import { relativeInside, writeFileInside } from '../workspace/files/inside-directory.ts'
+import type { CommitPages } from '../workspace/git/remote.ts'
 import { sessionFolder } from '../workspace/memory/memory-paths.ts'
+import type { CommandContext } from './commands.ts'
+import type { FileDiff } from './file-diffs.ts'
 import { type KeptReport, ReportFold } from './fold-report.ts'
 import { markdownOf } from './markdown.ts'
 import type { ReportData } from './report-data.ts'
-import { asSentence, type CommandContext } from './words.ts'
+import { asSentence } from './words.ts'
+
+/** What the page has that the journal does not say. */
+export interface PageExtras {
+  /** By path, what has changed in each of the files that the report names; null: there are no savepoints to read it from. */
+  diffs: ReadonlyMap<string, FileDiff> | null
+  /** Null: commits are not linked. */
+  commits: CommitPages | null
+}
 
 /** Where the reports of a session go: its id, its folder in the records, and the work directory's real path. */
 export interface ReportPlaces {
@@ -29,6 +40,7 @@ export async function writeReports(
   data: ReportData,
   places: ReportPlaces,
   commands: CommandContext,
+  extras?: PageExtras,
 ): Promise<{ html: string | null; problems: readonly string[] }> {
   const { folder } = sessionFolder(places)
   const attempt = async (path: string, write: () => Promise<void>) => {
@@ -46,19 +58,26 @@ export async function writeReports(
   const problems = await Promise.all([
     attempt(json, () => writeWholeFile(json, jsonOf(data))),
     attempt(md, () => writeInFolder(places.directory, md, markdownOf(data, commands))),
-    attempt(page, async () => writePage(await pageOf(data, commands), places)),
+    attempt(page, async () => writePage(await pageOf(data, commands, extras), places)),
   ])
   return { html: problems[2] === null ? page : null, problems: problems.filter(problem => problem !== null) }
 }
 
-/** Where the page of a session lies in the work directory. */
-export function pagePath(places: ReportPlaces): string {
-  return join(sessionFolder(places).folder, 'report.html')
+/** The files that a report is shared as. */
+export type SharedFile = 'report.html' | 'report.png' | 'badge.svg'
+
+/** Where such a file of a session lies in the work directory; left out: the page. */
+export function pagePath(places: ReportPlaces, name: SharedFile = 'report.html'): string {
+  return join(sessionFolder(places).folder, name)
 }
 
-/** Writes the page there; a `UserError` if something is in the way. */
-export async function writePage(page: string, places: ReportPlaces): Promise<void> {
-  await writeInFolder(places.directory, pagePath(places), page)
+/** Writes it there; a `UserError` if something is in the way. */
+export async function writePage(
+  content: string | Uint8Array,
+  places: ReportPlaces,
+  name: SharedFile = 'report.html',
+): Promise<void> {
+  await writeInFolder(places.directory, pagePath(places, name), content)
 }
 
 /** The report as the content of `report.json`. */
@@ -67,12 +86,18 @@ export function jsonOf(data: ReportData): string {
 }
 
 /** The report as an HTML page. The modules that draw it are loaded at the first call. */
-export async function pageOf(data: ReportData, commands: CommandContext): Promise<string> {
-  const { htmlOf } = await import('./page.ts')
-  return htmlOf(data, commands)
+export async function pageOf(data: ReportData, commands: CommandContext, extras?: PageExtras): Promise<string> {
+  const { htmlOf } = await import('./page/page.ts')
+  return htmlOf(data, commands, extras)
 }
 
-async function writeInFolder(directory: string, path: string, content: string): Promise<void> {
+/** The badge of a session (SVG), and the modules that draw it, which are loaded at the first call. */
+export async function badgeOf(data: ReportData): Promise<string> {
+  const badge = await import('./page/badge.ts')
+  return badge.badgeOf(data)
+}
+
+async function writeInFolder(directory: string, path: string, content: string | Uint8Array): Promise<void> {
   await writeFileInside(directory, relativeInside(directory, path), content)
 }
 

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import { cardOf } from '../../src/report/card.ts'
-import { chartsOf } from '../../src/report/charts.ts'
 import { markdownOf } from '../../src/report/markdown.ts'
-import { htmlOf } from '../../src/report/page.ts'
+import { chartsOf } from '../../src/report/page/charts.ts'
+import { htmlOf } from '../../src/report/page/page.ts'
 import type { ReportData } from '../../src/report/report-data.ts'
 import { numberOfRow, outcomeOfRow } from '../../src/report/words.ts'
 import { ends, judged, leading, planned, shown, starts } from '../tui/build/night.ts'
@@ -119,7 +119,7 @@ test('Markdown and page have what is built, then the tasks and the agents as tab
   expect(markdown).toContain('| T5 | Store the orders | Building | parked: The orders were lost. |')
   expect(markdown).toContain('| backend-dev | 2 times, 1 failed | 3m12s | 0 |')
   const page = htmlOf(built(summary), HERE)
-  expect(page).toContain('<div class="words">The shop is there.\nRun it with <code>npm start</code>.</div>')
+  expect(page).toContain('<p>The shop is there.\nRun it with <code>npm start</code>.</p>')
   expect(page).toContain('<td><span class="bad">parked: The orders were lost.</span></td>')
   expect(page.indexOf('What is built')).toBeLessThan(page.indexOf('What is left'))
 })

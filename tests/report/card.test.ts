@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import type { SessionOutcome } from '../../src/core/events/outcome.ts'
 import { cardOf } from '../../src/report/card.ts'
+import { type CommandContext, commandsOf } from '../../src/report/commands.ts'
 import { markdownOf } from '../../src/report/markdown.ts'
-import { htmlOf } from '../../src/report/page.ts'
+import { htmlOf } from '../../src/report/page/page.ts'
 import type { ReportData } from '../../src/report/report-data.ts'
-import { type CommandContext, commandsOf } from '../../src/report/words.ts'
 import { widthOf } from '../../src/words/cells.ts'
 import { badNight, eventfulNight, GATES, goodNight, HERE, ID, MadeUpNight } from './made-up-night.ts'
 
@@ -163,8 +163,8 @@ test('what only a gate changed is not said to be the work of the rounds', () => 
   expect(markdownOf(data, HERE)).toContain(`Changed: ${words}`)
   const page = htmlOf(data, HERE)
   expect(page).toContain('report.xml by a gate')
-  expect(page).toContain('<td>report.xml<small>by a gate</small></td>')
-  expect(page).toContain('<td>src/app.ts</td>')
+  expect(page).toContain('<span class="path">report.xml <small>by a gate</small></span>')
+  expect(page).toContain('<span class="path">src/app.ts</span>')
 })
 
 test.each([

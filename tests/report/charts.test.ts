@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { type Chart, chartsOf } from '../../src/report/charts.ts'
+import { type Chart, chartsOf } from '../../src/report/page/charts.ts'
 import { goodNight, MadeUpNight } from './made-up-night.ts'
 
 function chartsOfNight(night: MadeUpNight): [time: Chart, tokens: Chart, progress: Chart] {

@@ -1,9 +1,10 @@
 import { appendFile, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { commandsOf } from '../../src/report/commands.ts'
 import { markdownOf } from '../../src/report/markdown.ts'
-import { htmlOf } from '../../src/report/page.ts'
-import { commandsOf, outcomeOfRow } from '../../src/report/words.ts'
+import { htmlOf } from '../../src/report/page/page.ts'
+import { outcomeOfRow } from '../../src/report/words.ts'
 import { jsonOf, readReport } from '../../src/report/write.ts'
 import { makePlace } from '../support/place.ts'
 import { recordsWith } from '../support/session-events.ts'
@@ -72,7 +73,8 @@ test('a round is said to be tried again only where another try followed', () => 
   const outcomes = (night: MadeUpNight) => {
     const data = night.report()
     const told = data.rounds.entries.map(row => outcomeOfRow(row, data.rounds))
-    expect(htmlOf(data, HERE).split('(tried again)').length, 'the page too').toBe(
+    const table = htmlOf(data, HERE).split('<h2>Rounds</h2>')[1]
+    expect(table?.split('(tried again)').length, 'the page too').toBe(
       told.filter(text => text.includes('again')).length + 1,
     )
     return told

@@ -1,7 +1,7 @@
 import { lexer, type Token } from 'marked'
 import { describe, expect, test } from 'vitest'
 import { codeSpan, markdownOf } from '../../src/report/markdown.ts'
-import { htmlOf } from '../../src/report/page.ts'
+import { htmlOf } from '../../src/report/page/page.ts'
 import { hostileNight } from './hostile-night.ts'
 import { badNight, HERE, MadeUpNight } from './made-up-night.ts'
 

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { type Browser, chromium } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { htmlOf } from '../../src/report/page.ts'
+import { htmlOf } from '../../src/report/page/page.ts'
 import type { ReportData } from '../../src/report/report-data.ts'
 import { makePlace, type TestPlace } from '../support/place.ts'
 import { planned, starts } from '../tui/build/night.ts'
@@ -76,7 +76,7 @@ describe.each([
     expect(await page.getByRole('heading', { level: 1 }).innerText()).toBe(
       'Done — verified by 2 gates, reviewed; flaky: tests',
     )
-    const charts = page.getByRole('img')
+    const charts = page.locator('.numbers').getByRole('img')
     expect(await charts.count()).toBe(3)
     for (const chart of await charts.all()) {
       const box = await chart.boundingBox()
@@ -126,12 +126,12 @@ test('600 rounds, a long goal and a page that is printed still fit', async () =>
   for (let round = 1; round <= 600; round++) night.round({ minutes: 3 + (round % 11) })
   await using opened = await open(night.report('running'), { viewport: PHONE })
   const { page, noise } = opened
-  expect(await page.getByRole('img').count()).toBe(3)
-  expect(await page.locator('tr.gap').textContent()).toContain('400 rounds left out here')
+  expect(await page.locator('.numbers').getByRole('img').count()).toBe(3)
+  expect(await page.locator('.rounds tr.gap').textContent()).toContain('400 rounds left out here')
   expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(PHONE.width)
-  expect(await page.locator('tr.gap').isVisible()).toBe(false)
+  expect(await page.locator('.rounds tr.gap').isVisible()).toBe(false)
   await page.getByText('600 rounds, one by one').click()
-  expect(await page.locator('tr.gap').isVisible()).toBe(true)
+  expect(await page.locator('.rounds tr.gap').isVisible()).toBe(true)
   expect((await page.pdf({ format: 'A4' })).length).toBeGreaterThan(10_000)
   expect(noise).toEqual([])
 })

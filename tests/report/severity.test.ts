@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { proofSection } from '../../src/report/page.ts'
+import { proofSection } from '../../src/report/page/proof.ts'
 import { whatIsLeft } from '../../src/report/words.ts'
 import { reviewLines } from '../../src/tui/blocks/gates-and-reviews.ts'
 import { roleOf } from '../../src/tui/blocks/layout.ts'

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { cardOf } from '../../src/report/card.ts'
 import { markdownOf } from '../../src/report/markdown.ts'
-import { htmlOf } from '../../src/report/page.ts'
+import { htmlOf } from '../../src/report/page/page.ts'
 import type { ReportData } from '../../src/report/report-data.ts'
 import { HERE, MadeUpNight } from './made-up-night.ts'
 

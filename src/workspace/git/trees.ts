@@ -151,6 +151,8 @@ export interface TreeDiffOptions {
   mostBytes: number
   /** Files or folders, relative to the work directory and taken literally; all if left out. */
   paths?: readonly string[]
+  /** False: a renamed file is a deleted and an added one, so that each path has a part of its own. Left out: true. */
+  renames?: boolean
 }
 
 /** A unified diff as `git diff` writes it. Of a binary file, only the name. */
@@ -160,16 +162,17 @@ export interface TreeDiff {
   isCut: boolean
 }
 
-/** The diff of two trees in the private git directory, with renames. Throws a `GitError` if a tree is broken. */
+/** The diff of two trees in the private git directory. Throws a `GitError` if a tree is broken. */
 export async function treeDiff(
   git: PrivateGit,
   before: string,
   after: string,
-  { mostBytes, paths = [] }: TreeDiffOptions,
+  { mostBytes, paths = [], renames = true }: TreeDiffOptions,
 ): Promise<TreeDiff> {
   if (before === after) return { text: '', isCut: false }
   const within = paths.length === 0 ? [] : ['--', ...paths]
-  const args = [...PLAIN_READING, 'diff-tree', '-r', '-p', '-M', '-l400', ...PLAIN_TEXT, before, after, ...within]
+  const how = renames ? ['-M', '-l400'] : ['--no-renames']
+  const args = [...PLAIN_READING, 'diff-tree', '-r', '-p', ...how, ...PLAIN_TEXT, before, after, ...within]
   // The whole chunk that exceeds the limit is dropped.
   const outputLimit = mostBytes + CHUNK_BYTES
   const { exitCode, stdout, stderr, failure } = await callGit(withOwnObjectsOnly(git), args, { outputLimit })

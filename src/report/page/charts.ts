@@ -1,8 +1,8 @@
 import { type ScaleBand, type ScaleLinear, scaleBand, scaleLinear } from 'd3-scale'
 import { area, curveStepAfter, line } from 'd3-shape'
-import { shortNumber } from '../words/numbers.ts'
+import { shortNumber } from '../../words/numbers.ts'
+import type { PointSums, ReportPoint } from '../report-data.ts'
 import { type Html, html } from './html.ts'
-import type { PointSums, ReportPoint } from './report-data.ts'
 
 /** A chart over the rounds: its title, and an SVG element that takes its colours from the page's `--chart-…` variables. */
 export interface Chart {

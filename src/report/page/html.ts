@@ -1,5 +1,7 @@
-import { safeText } from '../words/safe-text.ts'
-import { codeIn } from './words.ts'
+import { formatDayAndTime } from '../../words/numbers.ts'
+import { safeText } from '../../words/safe-text.ts'
+import type { Shortened } from '../report-data.ts'
+import { codeIn } from '../words.ts'
 
 /** A piece of HTML: what it holds of texts from outside is escaped. */
 export class Html {
@@ -65,4 +67,29 @@ export function prose(text: string): Html[] {
 /** A moment (Unix time, ms) with the text that shows it. */
 export function moment(at: number, shown: string): Html {
   return html`<time datetime="${new Date(at).toISOString()}">${shown}</time>`
+}
+
+/** A list of which the entries after the first ten are folded away. */
+export function folded(list: readonly Html[]): Html {
+  if (list.length <= FOLD_AFTER + 2) return items(list)
+  const rest = list.slice(FOLD_AFTER)
+  return html`${items(list.slice(0, FOLD_AFTER))}<details><summary>${rest.length} more</summary>${items(rest)}</details>`
+}
+
+const FOLD_AFTER = 10
+
+/** The entries with a note in the place of what was left out. */
+export function withGap<T>(
+  { leftOut, leftOutAfter }: Shortened<T>,
+  list: readonly Html[],
+  note: Html = html`<span class="quiet">${leftOut} more, left out here</span>`,
+): Html[] {
+  return leftOut === 0 ? [...list] : [...list.slice(0, leftOutAfter), note, ...list.slice(leftOutAfter)]
+}
+
+/** A moment in a table: the time of day, and the day too where it is not that of the moment `before`. */
+export function timeOfDay(at: number, before: number): Html {
+  const [day = '', time = ''] = formatDayAndTime(at).split(' ')
+  const isNew = day !== formatDayAndTime(before).slice(0, 10)
+  return html`${moment(at, time)}${isNew ? html`<small>${day.slice(5)}</small>` : null}`
 }
