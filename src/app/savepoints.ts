@@ -1,9 +1,13 @@
-import { Cleanup } from '../base/errors.ts'
+import { Cleanup, UserError } from '../base/errors.ts'
 import { isReplayedSession } from '../records/journal.ts'
 import type { Records } from '../records/records.ts'
 import type { ReportData } from '../report/report-data.ts'
+import { formatCount } from '../words/numbers.ts'
 import { type Fingerprints, openFingerprintsReadOnly } from '../workspace/fingerprint.ts'
 import { followIgnoreRules } from '../workspace/ignored/session-rules.ts'
+import { applyRewind, filesNotRestored, planRewind, type RewindPlan } from '../workspace/savepoints/rewind.ts'
+import { printablePath } from '../workspace/savepoints/rewind-obstacles.ts'
+import type { NamedState } from '../workspace/savepoints/savepoint-store.ts'
 import { openSavepoints, type SavepointWriter } from '../workspace/savepoints/savepoint-writer.ts'
 import { fingerprintOptions, openWorkDirectory, WAIT_FOR_ITS_END } from './open-run.ts'
 import type { World } from './world.ts'
@@ -64,6 +68,77 @@ async function followNewestRules(fingerprints: Fingerprints, records: Records): 
     if (fingerprints.ignoredBy !== null) return
   }
 }
+
+/** A rewind that was planned. `now`: the tree of the files as they are. */
+export interface PlannedRewind {
+  target: NamedState
+  now: string
+  plan: RewindPlan
+}
+
+/**
+ * Plans to make the files of the work directory those of a savepoint, and changes nothing. Throws a `UserError` if there
+ * is no such savepoint, or something is in the way.
+ * @param to name of the savepoint as typed
+ * @param only the files to which it is limited (`RewindTrees.only`); left out: all
+ */
+export async function planRewindTo(
+  { savepoints, fingerprints }: OpenSavepoints,
+  records: Records,
+  to: string,
+  only?: readonly string[],
+): Promise<PlannedRewind> {
+  const target = await savepoints.resolve(to, () => fingerprints.take())
+  const session = target.savepoint?.session ?? null
+  if (session !== null) await followIgnoreRules(fingerprints, records.ignoreRules(session))
+  const now = await fingerprints.mending(async () => {
+    const tree = await fingerprints.take()
+    // So that what is there now is here whole, and can be compared.
+    await savepoints.changes(target.tree, tree, 0)
+    return tree
+  })
+  const plan = await planRewind(fingerprints.git, records.directory, {
+    now,
+    target: target.tree,
+    ignoredBy: fingerprints.ignoredBy,
+    hidden: fingerprints.hidden,
+    ...(only === undefined ? {} : { only }),
+  })
+  return { target, now, plan }
+}
+
+/**
+ * Keeps what the files are, and then carries out a planned rewind. Resolves with the name of the savepoint that undoes it.
+ * Throws a `UserError`, whose hint says how to undo it, if not every file could be changed.
+ * @param at Unix time, ms
+ */
+export async function carryOutRewind(
+  { savepoints, fingerprints }: OpenSavepoints,
+  { directory }: Records,
+  { target, now, plan }: PlannedRewind,
+  at: number,
+): Promise<string> {
+  const { id } = await savepoints.keepBeforeRewind(now, at)
+  const undo = `Not every file may be as at ${target.name} now; codemachine rewind ${id} brings back what was there.`
+  try {
+    // Done again from its beginning where git would wait at a file of a folder into which it writes.
+    await fingerprints.mending(() => applyRewind(fingerprints, directory, plan))
+  } catch (error) {
+    if (!(error instanceof UserError)) throw error
+    throw new UserError(error.message, { hint: undo, exitCode: error.exitCode, cause: error })
+  }
+  const left = await filesNotRestored(fingerprints.git, plan, { after: await fingerprints.take(), target: target.tree })
+  if (left.length === 0) return id
+  throw new UserError(`${formatCount(left.length, 'file')} could not be rewound: ${somePaths(left)}.`, { hint: undo })
+}
+
+/** The first of some latin1 paths, safe to print. */
+export function somePaths(paths: readonly string[]): string {
+  const more = paths.length > MOST_NAMED ? ', …' : ''
+  return `${paths.slice(0, MOST_NAMED).map(printablePath).join(', ')}${more}`
+}
+
+const MOST_NAMED = 5
 
 /** True if all savepoints of a session have been pruned; false if it made none, or if that cannot be found out. */
 export async function areSavepointsGone(

@@ -214,6 +214,7 @@ function addSavepoints(program: Command, does: Does): void {
     .argument('[to]', 'a savepoint; without it, now')
     .description('what has changed in the files since the newest session began, or between two savepoints')
     .option('--stat', 'only which files, and how many lines')
+    .option('--no-pager', 'print it in a terminal too, where it opens file by file to look through')
     .option('--json', 'the same as JSON')
     .action(does(async () => (await load()).diff))
   withDirectory(program.command('rewind'))

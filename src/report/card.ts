@@ -3,7 +3,7 @@ import type { BoardMark, CardFact } from '../core/contracts/view.ts'
 import { cutLine, padLine, widthOf, wrapLine } from '../words/cells.ts'
 import type { Tone } from '../words/names.ts'
 import { formatCount, formatDuration } from '../words/numbers.ts'
-import { oneLine, oneLine, titleLine } from '../words/safe-text.ts'
+import { oneLine, titleLine } from '../words/safe-text.ts'
 import type { ReportCommand } from './commands.ts'
 import type { ReportData } from './report-data.ts'
 import {

@@ -11,6 +11,7 @@ export const NO_HOST: ScreenHost = {
   editFile: async () => false,
   openLogs: async () => {},
   openPalette: async () => {},
+  openDiff: async () => {},
   suspend: async () => {},
   leave: () => {},
   leaveNow: () => {},

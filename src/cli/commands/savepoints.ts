@@ -1,5 +1,14 @@
+import { OpenComparison } from '../../app/diff/comparison.ts'
 import { findSession } from '../../app/find.ts'
-import { holdSavepoints, lookAtSavepoints, type OpenSavepoints } from '../../app/savepoints.ts'
+import { settingsOf } from '../../app/open-run.ts'
+import {
+  carryOutRewind,
+  holdSavepoints,
+  lookAtSavepoints,
+  type OpenSavepoints,
+  planRewindTo,
+  somePaths,
+} from '../../app/savepoints.ts'
 import { UserError } from '../../base/errors.ts'
 import { formatBytes, parseBytes, parseDuration } from '../../base/text.ts'
 import type { TreeChanges } from '../../core/events/events.ts'
@@ -12,9 +21,7 @@ import { openTheme, type Role, type Theme } from '../../tui/terminal/theme.ts'
 import { formatCount, formatDayAndTime } from '../../words/numbers.ts'
 import { oneLine, safeText } from '../../words/safe-text.ts'
 import type { PrivateGit } from '../../workspace/git/private-git.ts'
-import { followIgnoreRules } from '../../workspace/ignored/session-rules.ts'
-import { applyRewind, filesNotRestored, planRewind, type RewindPlan } from '../../workspace/savepoints/rewind.ts'
-import { printablePath } from '../../workspace/savepoints/rewind-obstacles.ts'
+import type { RewindPlan } from '../../workspace/savepoints/rewind.ts'
 import {
   deleteSavepoints,
   type NamedState,
@@ -26,7 +33,7 @@ import {
   savepointBytes,
 } from '../../workspace/savepoints/savepoint-store.ts'
 import type { SavepointWriter } from '../../workspace/savepoints/savepoint-writer.ts'
-import { type DirectoryFlags, directoryOf, type LookFlags, wantsColour } from '../flags.ts'
+import { type DirectoryFlags, directoryOf, type LookFlags, wantsColour, wantsScreen } from '../flags.ts'
 import { PacedOutput, warnOn } from '../output.ts'
 
 /** A savepoint as `savepoints --json` shows it. */
@@ -109,22 +116,8 @@ export async function rewind(
   const { stdout, clock } = context
   const records = await openRecords({ ...context, directory: directoryOf(context, flags) })
   await using open = await holdSavepoints(context, records, warnOn(context))
-  const { savepoints, fingerprints } = open
-  const target = await savepoints.resolve(to, () => fingerprints.take())
-  const session = target.savepoint?.session ?? null
-  if (session !== null) await followIgnoreRules(fingerprints, records.ignoreRules(session))
-  const now = await fingerprints.mending(async () => {
-    const tree = await fingerprints.take()
-    // So that what is there now is here whole, and can be compared.
-    await savepoints.changes(target.tree, tree, 0)
-    return tree
-  })
-  const plan = await planRewind(fingerprints.git, records.directory, {
-    now,
-    target: target.tree,
-    ignoredBy: fingerprints.ignoredBy,
-    hidden: fingerprints.hidden,
-  })
+  const planned = await planRewindTo(open, records, to)
+  const { plan, target } = planned
   if (plan.write.length + plan.remove.length === 0) {
     stdout.write(`The files are as at ${target.name} already; nothing was changed.\n`)
     return 0
@@ -133,10 +126,9 @@ export async function rewind(
     stdout.write(`${listOf(plan)}${keptOf(plan)}Rewinding to ${target.name} would mean: ${sumOf(plan)}.\n`)
     return 0
   }
-  const { id } = await savepoints.keepBeforeRewind(now, clock.now())
-  await apply(open, records, plan, target, id)
+  const id = await carryOutRewind(open, records, planned, clock.now())
   const [memory, git] = ['MAIN.md and tasks.json in .codemachine', 'your branch, index and stash']
-  const untouched = fingerprints.git.repository === null ? memory : `${git}, and ${memory}`
+  const untouched = open.fingerprints.git.repository === null ? memory : `${git}, and ${memory}`
   stdout.write(
     `Rewound to ${target.name}: ${sumOf(plan)}.\n${keptOf(plan)}` +
       `Only files were changed; ${untouched} are as they were.\n` +
@@ -145,35 +137,10 @@ export async function rewind(
   return 0
 }
 
-async function apply(
-  { fingerprints }: OpenSavepoints,
-  { directory }: Records,
-  plan: RewindPlan,
-  target: NamedState,
-  id: string,
-): Promise<void> {
-  const undo = `Not every file may be as at ${target.name} now; codemachine rewind ${id} brings back what was there.`
-  try {
-    // Done again from its beginning where git would wait at a file of a folder into which it writes.
-    await fingerprints.mending(() => applyRewind(fingerprints, directory, plan))
-  } catch (error) {
-    if (!(error instanceof UserError)) throw error
-    throw new UserError(error.message, { hint: undo, exitCode: error.exitCode, cause: error })
-  }
-  const left = await filesNotRestored(fingerprints.git, plan, { after: await fingerprints.take(), target: target.tree })
-  if (left.length === 0) return
-  throw new UserError(`${formatCount(left.length, 'file')} could not be rewound: ${some(left)}.`, { hint: undo })
-}
-
 /** Why not everything that the savepoint does not have is gone. */
 function keptOf({ keep }: RewindPlan): string {
   if (keep.length === 0) return ''
-  return `Left alone, as ignored when that savepoint was made: ${some(keep)} (${formatCount(keep.length, 'file')}).\n`
-}
-
-function some(paths: readonly string[]): string {
-  const more = paths.length > mostNamed ? ', …' : ''
-  return `${paths.slice(0, mostNamed).map(printablePath).join(', ')}${more}`
+  return `Left alone, as ignored when that savepoint was made: ${somePaths(keep)} (${formatCount(keep.length, 'file')}).\n`
 }
 
 function listOf({ write, remove }: RewindPlan): string {
@@ -200,7 +167,6 @@ function sumOf({ write, remove }: RewindPlan): string {
 }
 
 const mostListed = 1000
-const mostNamed = 5
 
 /**
  * `codemachine diff`: what has become of the files between two savepoints, or since one. Left out: what the newest
@@ -210,9 +176,11 @@ export async function diff(
   context: CliContext,
   from: string | undefined,
   to: string | undefined,
-  flags: LookFlags & { stat?: true },
+  flags: LookFlags & { stat?: true; pager?: boolean },
 ): Promise<number> {
   const records = await openRecords({ ...context, directory: directoryOf(context, flags) })
+  const asLines = flags.json === true || flags.stat === true || flags.pager === false
+  if (!asLines && wantsScreen(context, {}) && (await showOnScreen(context, records, from, to))) return 0
   await using open = await lookAtSavepoints(context, records, warnOn(context))
   if (open === null)
     throw new UserError(`There are no savepoints in ${records.directory} yet: no session has made one.`)
@@ -229,6 +197,28 @@ export async function diff(
   await show(context, text)
   if (isCut) context.stderr.write(`codemachine: the diff is longer, and cut here; --stat shows all files.\n`)
   return 0
+}
+
+/** Opens the view of what changed; false where lines do: nothing differs, or the settings are for a screen reader, or broken. */
+async function showOnScreen(context: CliContext, records: Records, from = 'start', to = 'now'): Promise<boolean> {
+  const loaded = await settingsOf(context, records.directory, {}).catch(unlessBroken)
+  if (loaded === null || loaded.settings.screen.reader || context.env.INK_SCREEN_READER === 'true') return false
+  const warnings: string[] = []
+  {
+    const states = { kind: 'between', from, to } as const
+    await using source = new OpenComparison(context, records, states, warning => warnings.push(warning))
+    const read = await source.read(context.signal)
+    if (read.count === 0) return false
+    const { openDiffScreen } = await import('../../tui/host/diff-screen.ts')
+    await openDiffScreen(context, records, loaded, { source, read })
+  }
+  for (const warning of new Set(warnings)) warnOn(context)(warning)
+  return true
+}
+
+function unlessBroken(error: unknown): null {
+  if (error instanceof UserError) return null
+  throw error
 }
 
 function resolve({ savepoints, fingerprints }: OpenSavepoints, name: string): Promise<NamedState> {

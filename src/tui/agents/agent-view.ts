@@ -248,7 +248,7 @@ export class AgentView implements FullView {
     return { line: theme.paint(this.#notice.role, cutLine(oneLine(this.#notice.text, 500), columns)), x: null }
   }
 
-  #hints(): string {
+  #hints(): readonly string[] {
     const { keymap } = this.#place
     const ofAgent =
       this.#whyOver() !== null
@@ -257,7 +257,7 @@ export class AgentView implements FullView {
             `${keymap.label('tell_here')} tell it`,
             ...(this.#instance === null ? [] : [`${keymap.label('stop_here')} stop it`]),
           ]
-    return [...ofAgent, `${keymap.label('find')} search`, `${keymap.label('close')} back`].join('  ')
+    return [...ofAgent, `${keymap.label('find')} search`, `${keymap.label('close')} back`]
   }
 }
 

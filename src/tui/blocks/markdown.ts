@@ -134,12 +134,15 @@ function roleInDiff(line: string): Role {
   return line.startsWith('-') ? 'removed' : 'plain'
 }
 
-/** Lines of code with syntax highlighting, each with complete SGR sequences; in one colour if the language is unknown. */
-export function highlightCode(code: string, language: string, theme: Theme): string[] {
+/**
+ * Lines of code with syntax highlighting, each with complete SGR sequences; painted as `otherwise` if the language is unknown,
+ * or the code larger than 16 KiB.
+ */
+export function highlightCode(code: string, language: string, theme: Theme, otherwise: Role = 'code'): string[] {
   const lines = code.split('\n')
   if (DIFFS.has(language)) return lines.map(line => theme.paint(roleInDiff(line), line))
   const isSmall = code.length <= MOST_HIGHLIGHTED && lines.every(line => line.length <= LONGEST_LINE)
-  if (!isSmall || !lowlight?.registered(language)) return lines.map(line => theme.paint('code', line))
+  if (!isSmall || !lowlight?.registered(language)) return lines.map(line => theme.paint(otherwise, line))
   const painted = ['']
   paintNodes(lowlight.highlight(language, code).children, 'plain', (text, role) => {
     for (const [i, part] of text.split('\n').entries()) {

@@ -20,30 +20,37 @@ interface LogSourceOptions {
   onFailure(error: unknown): void
 }
 
+/** The lines of a log, and the rounds that they belong to. */
+interface LogSource extends PagerSource {
+  /** The round that a line belongs to, by its index; null before the first one, and after the last. */
+  roundOf(index: number): number | null
+}
+
 /** The whole log of a session for the pager; it grows as long as it is read. */
-export function openLogSource(options: LogSourceOptions): PagerSource {
+export function openLogSource(options: LogSourceOptions): LogSource {
   const { signal, onFailure } = options
   const listeners = new Set<(gone: number) => void>()
   let reading = new AbortController()
-  let lines = read(options.columns)
+  let log = read(options.columns)
 
-  function read(columns: number): LineBuffer<Recorded> {
+  function read(columns: number): ReturnType<typeof linesFor> {
     const kept = linesFor(options, columns)
-    kept.onGrow(gone => {
+    kept.lines.onGrow(gone => {
       for (const listener of listeners) listener(gone)
     })
     const over = AbortSignal.any([signal, reading.signal])
     const { records, id, clock } = options
     const events = followJournal(records.journal(id), { clock, signal: over, isOver: async () => false })
-    kept.read(events, over).catch(onFailure)
+    kept.lines.read(events, over).catch(onFailure)
     return kept
   }
 
   return {
     get count() {
-      return lines.count
+      return log.lines.count
     },
-    line: index => lines.line(index),
+    line: index => log.lines.line(index),
+    roundOf: index => log.roundOf(log.lines.numberOf(index)),
     onGrow: listener => {
       listeners.add(listener)
       return () => listeners.delete(listener)
@@ -51,17 +58,25 @@ export function openLogSource(options: LogSourceOptions): PagerSource {
     resize: columns => {
       reading.abort()
       reading = new AbortController()
-      lines = read(columns)
+      log = read(columns)
     },
   }
 }
 
-function linesFor({ records, id, theme }: LogSourceOptions, columns: number): LineBuffer<Recorded> {
+function linesFor({ records, id, theme }: LogSourceOptions, columns: number) {
   let state = emptyState(id)
-  return new LineBuffer<Recorded>({
+  /** The number of the first line of each round, and of what is in none. */
+  const begins: { line: number; round: number | null }[] = []
+  const lines: LineBuffer<Recorded> = new LineBuffer<Recorded>({
     render: event => {
+      // The last line of a round is the one that says how it ended.
+      const before = state.running?.round
       state = fold(state, event, records.templates)
+      const round = before ?? state.running?.round ?? null
+      if (begins.at(-1)?.round !== round) begins.push({ line: lines.nextNumber, round })
       return eventLines(event, state, { columns, theme, full: true })
     },
   })
+  const roundOf = (number: number) => begins.findLast(({ line }) => line <= number)?.round ?? null
+  return { lines, roundOf }
 }

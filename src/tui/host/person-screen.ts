@@ -1,6 +1,7 @@
 import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { Writable } from 'node:stream'
+import { statesTyped } from '../../app/diff/comparison.ts'
 import type { Ask } from '../../app/library.ts'
 import { setSecret, warningsOf } from '../../app/secrets/person-secrets.ts'
 import { redactorOfProject } from '../../app/secrets/redactor.ts'
@@ -9,20 +10,19 @@ import { Cleanup, describeError, messageOf } from '../../base/errors.ts'
 import type { Redactor } from '../../base/redactor.ts'
 import type { Reply } from '../../core/contracts/reply.ts'
 import type { TaskBoard } from '../../core/state/plan.ts'
-import { writableByAgents } from '../../platform/files.ts'
 import { keepScreenSmall } from '../../platform/heap.ts'
-import { type EditedText, editText, suspendSelf, type TerminalEnd } from '../../platform/terminal.ts'
 import type { Records } from '../../records/records.ts'
 import { type KeyActionId, Keymap } from '../../settings/keys.ts'
 import type { LoadedSettings } from '../../settings/load.ts'
-import { editFileInside } from '../../workspace/files/inside-directory.ts'
 import { type FileIndex, openFileIndex } from '../../workspace/files/search.ts'
 import type { CliContext } from '../cli-context.ts'
 import type { SlashCommand } from '../composer/completion.ts'
 import type { ScreenHost } from '../screen/controls.ts'
 import { Screen } from '../screen/screen.tsx'
 import { openTheme, type Role } from '../terminal/theme.ts'
+import type { FullView } from '../view/full-view.ts'
 import { paletteOf } from '../view/palette.ts'
+import { diffView } from './diff-screen.ts'
 import {
   type DraftFile,
   keepDraft,
@@ -31,6 +31,7 @@ import {
   type PromptHistory,
   WaitingPrompts,
 } from './drafts-and-history.ts'
+import { editWorkFile, lenderOf, lendToEditor, lendToShell } from './lent-terminal.ts'
 import { openLogSource } from './log-source.ts'
 
 /** Who carries out what a person asks of what is shown. */
@@ -209,20 +210,30 @@ export class PersonScreen implements ScreenHost, AsyncDisposable {
 
   async edit(text: string): Promise<string | null> {
     const { context, records } = this.#options
-    const edited = await lendToEditor(this.screen, context, records, text)
+    const edited = await lendToEditor(lenderOf(this.screen), context, records, text)
     return edited.kind === 'edited' ? edited.text : null
   }
 
   async editFile(file: string): Promise<boolean> {
     const { context, records } = this.#options
-    let isEdited = true
-    const problem = await editFileInside(records.directory, file, async text => {
-      const edited = await lendToEditor(this.screen, context, records, text)
-      isEdited = edited.kind !== 'failed'
-      return edited.kind === 'edited' ? edited.text : null
+    return await editWorkFile(lenderOf(this.screen), context, records, file)
+  }
+
+  /** Opens what changed, as `/diff` does; `typed`: what stands behind that. */
+  async openDiff(typed = ''): Promise<void> {
+    await this.screen.open(this.#diffView(typed))
+  }
+
+  #diffView(typed: string): FullView {
+    const { context, records } = this.#options
+    const { theme, options } = this.screen.model
+    const states = statesTyped(typed, this.screen.model.showsSession ? this.#session : null)
+    return diffView(context, records, {
+      theme,
+      keymap: options.keymap,
+      states,
+      onWarning: warning => this.screen.notice(warning, 'warning'),
     })
-    if (problem !== null) this.screen.notice(problem, 'warning')
-    return isEdited && problem === null
   }
 
   async openLogs(): Promise<void> {
@@ -241,7 +252,10 @@ export class PersonScreen implements ScreenHost, AsyncDisposable {
       onFailure: error => this.fail(error),
     })
     try {
-      await this.screen.page(`The log of ${this.#session}`, source)
+      await this.screen.page(`The log of ${this.#session}`, source, 'end', (stage, line) => {
+        const round = source.roundOf(line)
+        stage.open(this.#diffView(round === null ? '' : String(round)))
+      })
     } finally {
       left.abort()
     }
@@ -317,44 +331,6 @@ export class PersonScreen implements ScreenHost, AsyncDisposable {
 const SHOW_THEMSELVES: ReadonlySet<string> = new Set(['exit', 'help', 'palette', 'copy', 'agents', 'diff', 'sessions'])
 const MOST_FILES = 50
 const MOST_SENT = 500
-
-/** Opens a text in the person's editor; a failure has been said. */
-async function lendToEditor(
-  screen: Screen,
-  context: CliContext,
-  { directory, folder }: Records,
-  text: string,
-): Promise<EditedText> {
-  const { env, platform, host } = context
-  const lent = async (edit: () => Promise<TerminalEnd>): Promise<TerminalEnd> => {
-    let end: TerminalEnd = { error: 'the terminal is in use' }
-    await screen.lend(async () => {
-      await letGoOfKeys(context)
-      end = await host.withoutInterrupt(edit)
-    })
-    return end
-  }
-  const where = writableByAgents(directory, env, [])
-  const edited = await editText({ text, env, platform, temporary: folder, where, run: lent })
-  if (edited.kind === 'failed') screen.notice(edited.message, 'warning')
-  return edited
-}
-
-/** Stops the program, as Ctrl+Z does; resolves when it goes on. */
-async function lendToShell(screen: Screen, { platform, clock, host }: CliContext): Promise<void> {
-  let isDone = false
-  await screen.lend(async () => {
-    isDone = await suspendSelf({ platform, clock, signals: host.signals })
-  })
-  if (!isDone) screen.notice('There is no shell here that could bring it back', 'warning')
-}
-
-/** Reads no more, until Ink does again; Ink only stops to listen, and what is typed elsewhere would be lost in part. */
-export async function letGoOfKeys({ stdin, clock }: Pick<CliContext, 'stdin' | 'clock'>): Promise<void> {
-  await clock.wait(0)
-  stdin.pause()
-  await clock.wait(0)
-}
 
 /** A stream whose text is printed above the frame. */
 export function printerOn(screen: Screen, role: Role): Writable {

@@ -10,7 +10,7 @@ import {
   NOT_LOGGED_IN,
 } from '../../app/login.ts'
 import { afterLogin, afterLogout, beforeLogin, withoutLogin } from '../../words/login.ts'
-import { letGoOfKeys } from './person-screen.ts'
+import { letGoOfKeys } from './lent-terminal.ts'
 import type { SlashPlace } from './slash.ts'
 
 /** `/login`: codex's own login, in the terminal, which it is lent. */

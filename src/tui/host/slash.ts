@@ -183,6 +183,8 @@ export async function runSlashCommand(place: SlashPlace, name: string, rest: str
       return await chooseSession(place, rest)
     case 'report':
       return await showReport(place, rest)
+    case 'diff':
+      return await person.openDiff(rest)
     case 'queue':
       return await chooseFromQueue(place)
     default:

@@ -48,6 +48,27 @@ export class Pager implements FullView {
     return true
   }
 
+  /** The index of the first line that is shown. */
+  get top(): number {
+    return this.#top.index
+  }
+
+  /** Shows a line, at the top where the end is not above. */
+  show(index: number): void {
+    this.#keptPosition = null
+    this.#goTo({ index, row: 0 })
+  }
+
+  /** Says something in the status line, until the next key; null: nothing. */
+  say(message: string | null): void {
+    this.#message = message
+  }
+
+  /** Lays all lines out anew: they look otherwise now. */
+  redraw(): void {
+    this.#viewport.forget()
+  }
+
   #dropped(lines: number): void {
     if (lines === 0) return
     this.#viewport.forget()
@@ -101,7 +122,7 @@ export class Pager implements FullView {
         stage.close()
         break
       case 'diff_here':
-        this.#options.openDiff?.(stage)
+        this.#options.openDiff?.(stage, this.#hit ?? this.#top.index)
         break
       case 'copy_here':
         this.#copy(stage)
@@ -196,10 +217,13 @@ export class Pager implements FullView {
     }
     const parts = [this.#message ?? this.#position(last), this.#found(), this.#isFollowing ? 'following' : null]
     const said = parts.filter(part => part !== null).join(' · ')
-    const keys = this.#options.hints?.() ?? hintsOf(this.#options.keymap)
-    const room = columns - widthOf(said) - widthOf(keys) - 4
-    const title = oneLine(this.#options.title, 80)
-    const left = room > widthOf(title) ? `${title} · ${said}` : said
+    const title = oneLine(typeof this.#options.title === 'string' ? this.#options.title : this.#options.title(), 80)
+    const hints = [...(this.#options.hints?.() ?? hintsOf(this.#options.keymap))]
+    // Keys of the view's own make room for its title; how to search and go back does not.
+    const least = widthOf(this.#options.hints === undefined ? said : `${title} · ${said}`)
+    while (hints.length > 1 && least + widthOf(hints.join('  ')) + 4 >= columns) hints.pop()
+    const keys = hints.join('  ')
+    const left = columns - widthOf(said) - widthOf(keys) - 4 > widthOf(title) ? `${title} · ${said}` : said
     const line = columns - widthOf(left) > widthOf(keys) + 1 ? `${padLine(left, columns - widthOf(keys))}${keys}` : left
     return { line: this.#options.theme.paint('selected', padLine(cutLine(line, columns), columns)), caret: null }
   }
@@ -222,15 +246,15 @@ export class Pager implements FullView {
 
 /** What a pager shows. `at`: where it opens; at the end it follows added lines. */
 interface PagerOptions {
-  title: string
+  title: string | (() => string)
   source: PagerSource
   theme: Theme
   keymap: Keymap
   at: 'start' | 'end'
-  /** The keys named in its last line; left out: those of every pager. */
-  hints?: () => string
-  /** Opens what changed, where that is known; left out elsewhere. */
-  openDiff?: (stage: Pick<Stage, 'open'>) => void
+  /** Opens what changed, where that is known; left out elsewhere. `line`: the index of the hit, else of the first line shown. */
+  openDiff?: (stage: Pick<Stage, 'open'>, line: number) => void
+  /** The keys named in the last line, the most important first; left out: how to search and go back. */
+  hints?: () => readonly string[]
 }
 
 /** Lines that are searched in one step, which takes a few milliseconds. */
@@ -321,15 +345,22 @@ class Viewport {
     if (known) return known
     if (index >= this.#source.count) return ['']
     if (this.#wrapped.size >= MOST_WRAPPED) this.forget()
-    const line = this.#source.line(index)
-    const rows = wrapLine(this.#search?.mark(line) ?? line, Math.max(2, this.#columns))
+    const rows = this.#laidOut(index)
     this.#wrapped.set(index, rows)
     return rows
   }
+
+  #laidOut(index: number): string[] {
+    const columns = Math.max(2, this.#columns)
+    const own = this.#source.rows?.(index, columns)
+    if (own !== undefined) return own.map(row => this.#search?.mark(row) ?? row)
+    const line = this.#source.line(index)
+    return wrapLine(this.#search?.mark(line) ?? line, columns)
+  }
 }
 
-function hintsOf(keymap: Keymap): string {
-  return `${keymap.label('find')} search  ${keymap.label('close')} back`
+function hintsOf(keymap: Keymap): readonly string[] {
+  return [`${keymap.label('find')} search`, `${keymap.label('close')} back`]
 }
 
 /** `12,345` */

@@ -5,6 +5,8 @@ export interface PagerSource {
   readonly count: number
   /** The line at an index from 0 to below `count`. Lines do not change. */
   line(index: number): string
+  /** The rows of a line in `columns` cells, painted; left out: the line is wrapped. `line` is then what is searched and copied. */
+  rows?(index: number, columns: number): string[]
   /** Calls the listener after lines were added, with the number of lines dropped at the start. Returns the unsubscribe function. */
   onGrow(listener: (dropped: number) => void): () => void
   /** Lays the lines out for another width; they are added again from the first on. Left out: lines do not depend on the width. */
@@ -49,6 +51,16 @@ export class LineBuffer<Event> implements PagerSource {
   onGrow(listener: (dropped: number) => void): () => void {
     this.#listeners.add(listener)
     return () => this.#listeners.delete(listener)
+  }
+
+  /** The number of a line among all that were ever added, from 0: its index, if none had been dropped. */
+  numberOf(index: number): number {
+    return index - this.#notes + this.#dropped
+  }
+
+  /** The number that the next line gets. */
+  get nextNumber(): number {
+    return this.#count + this.#dropped
   }
 
   /** Adds the lines of one event. */
@@ -141,8 +153,17 @@ function plainOf(line: string): string {
 }
 
 function markAll(line: string, pattern: RegExp): string {
-  // The occurrences as offsets into the plain text: begin, end, begin, end, …
-  const edges = [...plainOf(line).matchAll(pattern)].flatMap(({ index, 0: found }) => [index, index + found.length])
+  return markRanges(
+    line,
+    [...plainOf(line).matchAll(pattern)].flatMap(({ index, 0: found }) => [index, index + found.length]),
+  )
+}
+
+/**
+ * A painted line with parts of it in reverse video.
+ * @param edges offsets into the text without its sequences, ascending: begin, end, begin, end, …
+ */
+export function markRanges(line: string, edges: readonly number[]): string {
   if (edges.length === 0) return line
   let [out, at, passed] = ['', 0, 0]
   const copy = (text: string) => {

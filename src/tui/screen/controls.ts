@@ -201,7 +201,7 @@ export class Controls {
     help: () => this.#options.host.command('help', ''),
     palette: () => this.#options.host.openPalette(action => this.#act(action)),
     agents: () => this.#options.host.command('agents', ''),
-    diff: () => this.#options.host.command('diff', ''),
+    diff: () => this.#options.host.openDiff(),
     copy: () => this.#options.host.command('copy', ''),
     answer: async () => void (await askDecision(this.#options)),
   }
@@ -300,6 +300,8 @@ export interface ScreenHost {
   openLogs(): Promise<void>
   /** Offers everything that is possible now; `act` does what a key does. */
   openPalette(act: (action: KeyActionId) => void): Promise<void>
+  /** Opens what changed, file by file. `typed`: what stands behind `/diff`; left out: since the session began. */
+  openDiff(typed?: string): Promise<void>
   /** What is to be said of the value of a secret before it is taken, sentences without it. */
   warningsOfSecret(value: string): readonly string[]
   /** Stores the value of a secret of the project, and tells the session that runs; resolves with why that was not to be told, else null. */

@@ -14,7 +14,7 @@ import { Pager } from '../pager/pager.ts'
 import type { PagerSource } from '../pager/source.ts'
 import { narrowingOf, TerminalOutput, TerminalRestorer, type TerminalStream } from '../terminal/output.ts'
 import type { Role, Theme } from '../terminal/theme.ts'
-import type { FullView } from '../view/full-view.ts'
+import type { FullView, Stage } from '../view/full-view.ts'
 import { openView, Rows } from '../view/stage.tsx'
 import { Controls, type ScreenHost } from './controls.ts'
 import { type Answer, type Question, SessionView } from './dialogs.ts'
@@ -157,10 +157,19 @@ export class Screen {
     }
   }
 
-  /** Opens a pager at the end of its lines, or at their start; resolves when the person has left it. */
-  async page(title: string, source: PagerSource, at: 'start' | 'end' = 'end'): Promise<void> {
+  /**
+   * Opens a pager at the end of its lines, or at their start; resolves when the person has left it.
+   * @param openDiff as `Pager` takes it
+   */
+  async page(
+    title: string,
+    source: PagerSource,
+    at: 'start' | 'end' = 'end',
+    openDiff?: (stage: Pick<Stage, 'open'>, line: number) => void,
+  ): Promise<void> {
     const { theme, options } = this.model
-    await this.open(new Pager({ title, source, at, theme, keymap: options.keymap }))
+    const more = openDiff === undefined ? {} : { openDiff }
+    await this.open(new Pager({ title, source, at, theme, keymap: options.keymap, ...more }))
   }
 
   /** Fills the terminal with a view; resolves when the person has left it. */

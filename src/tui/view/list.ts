@@ -1,6 +1,6 @@
 import fuzzysort from 'fuzzysort'
 import type { KeyActionId, Keymap } from '../../settings/keys.ts'
-import { cutLine, padLine, widthOf } from '../../words/cells.ts'
+import { cutLine, padLine, widthOf, wrapLine } from '../../words/cells.ts'
 import { oneLine } from '../../words/safe-text.ts'
 import type { Key } from '../composer/keys.ts'
 import type { Role, Theme } from '../terminal/theme.ts'
@@ -39,13 +39,17 @@ export interface ListOptions<Row> {
   textOf(row: Row): string
   idOf(row: Row): string
   /** What is shown where there are no rows. */
-  empty: string
+  readonly empty: string
+  /** Whether the rows are the answers of a question, which are not counted; left out: no. */
+  isQuestion?: true
   /** Enter. */
   open(row: Row, stage: Stage): void
   /** Other keys, such as `diff_here`; what they answer is shown in the last line. */
   actions?: Partial<Record<KeyActionId, (row: Row | null, stage: Stage) => string | null>>
   /** `typed`: every character searches, as in a palette; `asked`: only once `/` was pressed. */
   search: 'typed' | 'asked'
+  /** A kind of views whose keys count here too, behind those of lists; left out: none. */
+  also?: 'review'
   /** The keys named in the last line, the most important first. */
   hints(): readonly string[]
   /** Calls the listener when rows have changed; returns what ends that. */
@@ -56,6 +60,8 @@ export interface ListOptions<Row> {
 export class ListView<Row> implements FullView {
   readonly #options: ListOptions<Row>
   #chosen: string | null = null
+  /** Where the chosen row was last: the one that stands there is chosen when it has gone. */
+  #place = 0
   #top = 0
   #height = 1
   #query = ''
@@ -73,7 +79,7 @@ export class ListView<Row> implements FullView {
   }
 
   frame({ columns, rows }: { columns: number; rows: number }): ViewFrame {
-    const { theme, title } = this.#options
+    const { theme, title, isQuestion = false } = this.#options
     const found = this.#found()
     const at = this.#index(found)
     const hasHead = rows >= 5
@@ -90,10 +96,10 @@ export class ListView<Row> implements FullView {
         ? theme.paint('selected', padLine(cutLine(mark + cells, columns), columns))
         : cutLine(mark + cells, columns)
     })
-    if (found.length === 0)
-      shown.push(
-        theme.paint('dim', cutLine(`  ${this.#query === '' ? this.#options.empty : 'Nothing has that.'}`, columns)),
-      )
+    if (found.length === 0) {
+      const words = this.#query === '' ? this.#options.empty : 'Nothing has that.'
+      shown.push(...wrapLine(words, Math.max(2, columns - 2)).map(line => theme.paint('dim', `  ${line}`)))
+    }
     while (shown.length < this.#height) shown.push('')
     const count =
       this.#query === ''
@@ -101,7 +107,7 @@ export class ListView<Row> implements FullView {
         : `${found.length.toLocaleString('en-US')} of ${this.#options.rows().length.toLocaleString('en-US')}`
     const head = hasHead
       ? [
-          theme.paint('strong', cutLine(oneLine(`${title()} · ${count}`, 300), columns)),
+          theme.paint('strong', cutLine(oneLine(isQuestion ? title() : `${title()} · ${count}`, 300), columns)),
           theme.paint('dim', cutLine(`  ${this.#heads(widths)}`, columns)),
         ]
       : []
@@ -116,7 +122,8 @@ export class ListView<Row> implements FullView {
     this.#notice = null
     const chord = viewChord(key)
     if (this.#isTyping && this.#typed(key, chord, stage)) return
-    const action = this.#options.keymap.inView('list', chord)
+    const { keymap, also } = this.#options
+    const action = keymap.inView('list', chord) ?? (also === undefined ? null : keymap.inView(also, chord))
     switch (action) {
       case null:
         break
@@ -134,6 +141,16 @@ export class ListView<Row> implements FullView {
         if (action in MOVES) this.#move(MOVES[action]?.(this.#height) ?? 0)
         else this.#act(action, stage)
     }
+  }
+
+  /** Says something in the last line, until the next key. */
+  say(notice: ViewNotice): void {
+    this.#notice = notice
+  }
+
+  /** Chooses the row with this id. */
+  choose(id: string): void {
+    this.#chosen = id
   }
 
   paste(text: string): void {
@@ -203,10 +220,9 @@ export class ListView<Row> implements FullView {
 
   #index(found: readonly Row[]): number {
     if (this.#chosen === null) return 0
-    return Math.max(
-      0,
-      found.findIndex(row => this.#options.idOf(row) === this.#chosen),
-    )
+    const at = found.findIndex(row => this.#options.idOf(row) === this.#chosen)
+    if (at !== -1) this.#place = at
+    return Math.max(0, Math.min(this.#place, found.length - 1))
   }
 
   /** The rows that have what was typed, best first. */

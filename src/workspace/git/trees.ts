@@ -11,7 +11,7 @@ import {
   runGit,
   runGitOrThrow,
 } from './git.ts'
-import { type PrivateGit, withOwnObjectsOnly, withoutIndex } from './private-git.ts'
+import { type PrivateGit, stoppable, withOwnObjectsOnly, withoutIndex } from './private-git.ts'
 
 /** A file that differs between two trees. A rename is a deleted and an added file. */
 export interface ChangedFile {
@@ -153,6 +153,8 @@ export interface TreeDiffOptions {
   paths?: readonly string[]
   /** False: a renamed file is a deleted and an added one, so that each path has a part of its own. Left out: true. */
   renames?: boolean
+  /** Ends it: `GitStopped` is thrown then. Left out: nothing does. */
+  signal?: AbortSignal
 }
 
 /** A unified diff as `git diff` writes it. Of a binary file, only the name. */
@@ -167,7 +169,7 @@ export async function treeDiff(
   git: PrivateGit,
   before: string,
   after: string,
-  { mostBytes, paths = [], renames = true }: TreeDiffOptions,
+  { mostBytes, paths = [], renames = true, signal }: TreeDiffOptions,
 ): Promise<TreeDiff> {
   if (before === after) return { text: '', isCut: false }
   const within = paths.length === 0 ? [] : ['--', ...paths]
@@ -175,7 +177,9 @@ export async function treeDiff(
   const args = [...PLAIN_READING, 'diff-tree', '-r', '-p', ...how, ...PLAIN_TEXT, before, after, ...within]
   // The whole chunk that exceeds the limit is dropped.
   const outputLimit = mostBytes + CHUNK_BYTES
-  const { exitCode, stdout, stderr, failure } = await callGit(withOwnObjectsOnly(git), args, { outputLimit })
+  const { exitCode, stdout, stderr, failure } = await callGit(withOwnObjectsOnly(stoppable(git, signal)), args, {
+    outputLimit,
+  })
   if (exitCode !== 0 && failure !== 'output-limit') throw new GitError(args, { ok: false, stdout, stderr })
   const isCut = failure === 'output-limit' || stdout.length > mostBytes
   const text = fromLatin1(isCut ? wholeLines(stdout.slice(0, mostBytes)) : stdout)
@@ -217,6 +221,61 @@ export async function treeChanges(
   }
   return changes
 }
+
+/** A file that differs between two trees, as a person looks at it: a renamed file is one. */
+export interface FileDifference {
+  /** Relative to the work directory, with `/`: after the change, of a deleted file before it. */
+  path: string
+  /** The path before, of a renamed file; null for any other. */
+  from: string | null
+  /** Both, or the one, in latin1: byte for byte, as `planRewind` takes them. */
+  bytes: readonly string[]
+  how: 'added' | 'changed' | 'deleted' | 'renamed'
+  /** git's modes, such as `100644` and `120000`; `000000` where there is no file. */
+  modeBefore: string
+  modeAfter: string
+  /** Lines; null if it is not text, larger than 4 MiB, or was not read. */
+  added: number | null
+  removed: number | null
+}
+
+/** All files that differ between two trees in the private git directory, in git's order. Throws a `GitError` if a tree is broken. */
+export async function treeDifferences(
+  git: PrivateGit,
+  before: string,
+  after: string,
+  signal?: AbortSignal,
+): Promise<FileDifference[]> {
+  if (before === after) return []
+  const formats = ['--raw', '--numstat', '-M', '-l400']
+  const args = [...PLAIN_READING, 'diff-tree', '-r', '-z', ...formats, ...PLAIN_TEXT, before, after]
+  const fields = (await runGitOrThrow(withOwnObjectsOnly(stoppable(git, signal)), args)).split('\0')
+  const files: FileDifference[] = []
+  let at = 0
+  for (let raw = RAW_FIELD.exec(fields[at] ?? ''); raw !== null; raw = RAW_FIELD.exec(fields[at] ?? '')) {
+    const [, modeBefore = '', modeAfter = '', status = ''] = raw
+    const bytes = fields.slice(at + 1, at + (status === 'R' ? 3 : 2))
+    at += bytes.length + 1
+    const [path = '', to] = bytes.map(fromLatin1)
+    const names = to === undefined ? { path, from: null } : { path: to, from: path }
+    files.push({ ...names, bytes, how: HOWS[status] ?? 'changed', modeBefore, modeAfter, added: null, removed: null })
+  }
+  // The numbers of lines follow, of the same files in the same order.
+  for (const file of files) {
+    const [, added, removed, path] = fields[at]?.match(NUMBERS_FIELD) ?? []
+    at += path === '' ? 3 : 1
+    if (file.modeBefore === UNREAD_ENTRY || file.modeAfter === UNREAD_ENTRY) continue
+    file.added = linesOf(added)
+    file.removed = linesOf(removed)
+  }
+  return files
+}
+
+const RAW_FIELD = /^:(\d{6}) (\d{6}) \S+ \S+ ([A-Z])\d*$/
+const NUMBERS_FIELD = /^(\d+|-)\t(\d+|-)\t(.*)$/s
+const HOWS: Readonly<Record<string, FileDifference['how']>> = { A: 'added', D: 'deleted', R: 'renamed' }
+/** git's mode of what was not read (`UnreadFile`). */
+const UNREAD_ENTRY = '160000'
 
 function linesOf(count: string | undefined): number | null {
   return count === undefined || count === '-' ? null : Number(count)

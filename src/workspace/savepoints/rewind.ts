@@ -38,6 +38,8 @@ interface RewindTrees {
   ignoredBy?: string | null
   /** Files that are left as they are, as the paths of the plan are (`Fingerprints.hidden`); left out: none. */
   hidden?: readonly string[]
+  /** Files to which it is limited, with what lies above or below them in their way; left out: to none. */
+  only?: readonly string[]
 }
 
 /**
@@ -48,13 +50,10 @@ interface RewindTrees {
 export async function planRewind(
   git: PrivateGit,
   directory: string,
-  { now, target, ignoredBy = null, hidden = [] }: RewindTrees,
+  { now, target, ignoredBy = null, hidden = [], only }: RewindTrees,
 ): Promise<RewindPlan> {
-  const plan = await keepIgnored(
-    git,
-    { target, ignoredBy },
-    without(hidden, await diffTrees(withOwnObjectsOnly(git), now, target)),
-  )
+  const all = without(hidden, await diffTrees(withOwnObjectsOnly(git), now, target))
+  const plan = await keepIgnored(git, { target, ignoredBy }, only === undefined ? all : within(only, all))
   await refuseBroken(git, plan)
   const inTheWay = await findRewindObstacles(directory, plan, git.objectFormat)
   const [first] = inTheWay
@@ -70,6 +69,12 @@ export async function planRewind(
 function without(hidden: readonly string[], { write, remove }: Omit<RewindPlan, 'keep'>): Omit<RewindPlan, 'keep'> {
   const left = new Set(hidden)
   return { write: write.filter(({ path }) => !left.has(path)), remove: remove.filter(path => !left.has(path)) }
+}
+
+function within(only: readonly string[], { write, remove }: Omit<RewindPlan, 'keep'>): Omit<RewindPlan, 'keep'> {
+  const isMeant = (path: string) =>
+    only.some(one => path === one || path.startsWith(`${one}/`) || one.startsWith(`${path}/`))
+  return { write: write.filter(({ path }) => isMeant(path)), remove: remove.filter(isMeant) }
 }
 
 async function keepIgnored(

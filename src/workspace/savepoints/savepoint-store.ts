@@ -5,7 +5,15 @@ import type { TreeChanges } from '../../core/events/events.ts'
 import { GitError, runGit, runGitOrThrow, writeToPrivateGit } from '../git/git.ts'
 import { copyBorrowedObjects, pruneObjects } from '../git/objects.ts'
 import { type PrivateGit, removeIndex, stoppable, withOwnObjectsOnly } from '../git/private-git.ts'
-import { parseObjects, type TreeDiff, type TreeDiffOptions, treeChanges, treeDiff } from '../git/trees.ts'
+import {
+  type FileDifference,
+  parseObjects,
+  type TreeDiff,
+  type TreeDiffOptions,
+  treeChanges,
+  treeDiff,
+  treeDifferences,
+} from '../git/trees.ts'
 
 /** Reads and compares the savepoints of a private git directory. `SavepointWriter` adds new ones. */
 export class SavepointStore {
@@ -63,6 +71,11 @@ export class SavepointStore {
    */
   changes(before: string, after: string, mostPaths = MOST_PATHS): Promise<TreeChanges> {
     return this.#owning(before, after, () => treeChanges(this.#git, before, after, mostPaths))
+  }
+
+  /** All files that differ between two trees, a renamed one as one. Throws a `UserError` if a tree is broken. */
+  differences(before: string, after: string, signal?: AbortSignal): Promise<FileDifference[]> {
+    return this.#owning(before, after, () => treeDifferences(this.#git, before, after, signal))
   }
 
   /** The unified diff of two trees. Throws a `UserError` if a tree is broken. */

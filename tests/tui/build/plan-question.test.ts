@@ -50,6 +50,7 @@ function sit(
     },
     openLogs: nothing,
     openPalette: async () => {},
+    openDiff: async () => {},
     suspend: nothing,
     leave: () => {},
     leaveNow: () => {},

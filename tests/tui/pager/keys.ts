@@ -15,4 +15,17 @@ export function typed(name: string): Key[] {
   return one.name !== null || one.ctrl ? [one] : [...name].map(key)
 }
 
-const NAMES = new Set(['up', 'down', 'home', 'end', 'return', 'backspace', 'escape', 'pageup', 'pagedown'])
+const NAMES = new Set([
+  'up',
+  'down',
+  'home',
+  'end',
+  'return',
+  'backspace',
+  'escape',
+  'pageup',
+  'pagedown',
+  'left',
+  'right',
+  'tab',
+])

@@ -50,6 +50,7 @@ function sit(
     edit: async () => null,
     openLogs: async () => void calls.push('logs'),
     openPalette: async () => void calls.push('palette'),
+    openDiff: async () => {},
     suspend: async () => void calls.push('suspend'),
     leave: () => void calls.push('leave'),
     leaveNow: () => void calls.push('leave now'),

@@ -50,6 +50,7 @@ async function sit({ isWatching = false, columns = 80, rows = 24, fails = false 
     edit: async () => null,
     openLogs: async () => void shown.push('logs'),
     openPalette: async () => {},
+    openDiff: async () => {},
     suspend: nothing,
     leave: () => void shown.push('leave'),
     leaveNow: () => {},
