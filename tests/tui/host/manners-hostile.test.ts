@@ -64,7 +64,7 @@ test('a line of five megabytes, a message of sixty thousand characters and a qui
   await using scene = await openScene([
     [
       reply(shell(`head -c 5000000 /dev/zero | tr '\\0' x; echo`)),
-      reply(message(`${long}the end of it.`, { chunkSize: 200 }), shell('true')),
+      reply(message(`${long}the-end.`, { chunkSize: 200 }), shell('true')),
       { ...reply(message('quick words '.repeat(2_000), { chunkSize: 12 }), shell('true')), deltaMs: 4 },
       reply(message('Over.'), hold(opened)),
     ],
@@ -82,7 +82,7 @@ test('a line of five megabytes, a message of sixty thousand characters and a qui
   }
   waits.sort((a, b) => a - b)
   expect(waits[Math.floor(waits.length / 2)]).toBeLessThan(250)
-  await seen.untilInAll('the end of it.')
+  await seen.untilInAll('the-end.')
   expect(seen.bytes().length).toBeLessThan(3_000_000)
   open()
   seen.press('ctrl+u')
