@@ -186,6 +186,7 @@ export function slashCommands({
     command('palette', 'Show everything that is possible now'),
     command('help', 'Show keys and commands'),
     command('mcp', 'Show the MCP servers that codex has'),
+    command('sessions', 'All sessions in a table: find, watch, report, resume'),
     command('resume', 'Go on with a session'),
     command('queue', 'Show and change what waits'),
     command('report', 'Show what a session has done'),

@@ -51,6 +51,7 @@ export class ScreenHome implements AsyncDisposable {
       isRunning: () => this.#choice === null,
       options: () => this.#options,
       resume: (session, more) => this.#choose({ kind: 'resume', session, more }),
+      watch: (records, session) => this.#choose({ kind: 'watch', records, session }),
       workThroughQueue: () => this.#choose({ kind: 'run', goal: null }),
       begin: session => this.#choose({ kind: 'start', session }),
       change: change => this.#choose({ kind: 'change', change }),

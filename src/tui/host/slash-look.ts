@@ -1,19 +1,15 @@
 import { hostname } from 'node:os'
 import { findSession } from '../../app/find.ts'
-import { reportCard } from '../../app/reports.ts'
 import { codexInUse, listServers } from '../../app/start/start-facts.ts'
-import { lockOfSession } from '../../records/journal.ts'
-import { askWhoRuns } from '../../records/run-lock.ts'
-import { readReport } from '../../report/write.ts'
 import { conclusionOf, type Finding, linesOfFinding } from '../../words/doctor.ts'
 import { formatCount } from '../../words/numbers.ts'
 import { oneLine } from '../../words/safe-text.ts'
-import { roleOf } from '../blocks/layout.ts'
 import type { SlashCommand } from '../composer/completion.ts'
 import { helpLines } from '../start.ts'
 import { openTheme } from '../terminal/theme.ts'
 import { KeyOverlay } from '../view/key-overlay.ts'
 import type { PersonScreen } from './person-screen.ts'
+import { reportLines } from './sessions-screen.ts'
 import type { SlashPlace } from './slash.ts'
 
 /** `/help`: what there is of keys and commands. */
@@ -115,16 +111,9 @@ export async function showReport({ context, records, person }: SlashPlace, rest:
   const { screen } = person
   const say = (problem: string) => screen.say(problem, 'warning')
   const id = await findSession(records, rest.trim() || null, say)
-  const runner = await askWhoRuns(await lockOfSession(records, id), context.platform, say)
-  const data = await readReport(records, id, runner)
-  if (data === null) return screen.notice(`The journal of ${id} holds no session`, 'warning')
-  const { columns } = screen.output
-  const lines = await reportCard(data, {
-    world: context,
-    records,
-    columns,
-    named: null,
-    onWarning: warning => screen.say(`codemachine: ${oneLine(warning, 2_000)}`, 'warning'),
-  })
-  screen.print(lines.map(({ text, tone }) => screen.model.theme.paint(roleOf(tone), text)))
+  const onWarning = (warning: string) => screen.say(`codemachine: ${oneLine(warning, 2_000)}`, 'warning')
+  const place = { columns: screen.output.columns, theme: screen.model.theme, named: null, onWarning }
+  const lines = await reportLines(context, { records, id }, place)
+  if (lines === null) return screen.notice(`The journal of ${id} holds no session`, 'warning')
+  screen.print(lines)
 }

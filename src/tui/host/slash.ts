@@ -17,6 +17,7 @@ import type { CliContext } from '../cli-context.ts'
 import { type SlashCommand, slashCommands } from '../composer/completion.ts'
 import { answerDecision, askAndNotify, reachAgent } from '../screen/dialogs.ts'
 import type { PersonScreen } from './person-screen.ts'
+import { goOnWith, openSessions, whyNoResume } from './sessions-screen.ts'
 import { changeSlash, followSlash, planSlash, type TypedChange, teamSlash } from './slash-change.ts'
 import { loginOnScreen, logoutOnScreen } from './slash-login.ts'
 import {
@@ -29,7 +30,7 @@ import {
   showServers,
   typedOrChosen,
 } from './slash-look.ts'
-import { askForMore, type TypedLimits } from './typed-limits.ts'
+import type { TypedLimits } from './typed-limits.ts'
 
 /** The commands as they are now. */
 export function commandsOf({ person }: SlashPlace): SlashCommand[] {
@@ -179,6 +180,8 @@ export async function runSlashCommand(place: SlashPlace, name: string, rest: str
       return await chooseTheme(place, rest)
     case 'model':
       return await chooseModel(place)
+    case 'sessions':
+      return await openSessions(place)
     case 'resume':
       return await chooseSession(place, rest)
     case 'report':
@@ -195,19 +198,15 @@ export async function runSlashCommand(place: SlashPlace, name: string, rest: str
 const GOAL_CHARS = 80
 
 /** `/resume`: which session to go on with. */
-async function chooseSession({ context, records, person, start }: SlashPlace, rest: string): Promise<void> {
+async function chooseSession(place: SlashPlace, rest: string): Promise<void> {
+  const { context, records, person } = place
   const { screen } = person
-  if (start === null) return screen.notice('A session that is only watched is resumed where it runs', 'warning')
-  if (start.isRunning())
-    return screen.notice('A session is at work; /stop ends it, and another one can be resumed then', 'warning')
-  const goOn = async (session: string) => {
-    const more = await askForMore(screen, records, session)
-    if (more !== null) start.resume(session, more)
-  }
-  if (rest.trim() !== '') return await goOn(await findSession(records, rest.trim()))
+  const busy = whyNoResume(place)
+  if (busy !== null) return screen.notice(busy, 'warning')
+  if (rest.trim() !== '') return await goOnWith(place, await findSession(records, rest.trim()))
   const sessions = await resumableSessions(records, context.platform)
   if (sessions.length === 0) return screen.notice('There is no session to go on with', 'warning')
-  if (start.isRunning()) return
+  if (whyNoResume(place) !== null) return
   const answer = await screen.choose({
     title: 'Which session goes on?',
     options: sessions.map(({ id, goal, rounds, stopped }) => ({
@@ -216,7 +215,7 @@ async function chooseSession({ context, records, person, start }: SlashPlace, re
       hint: `${id}, ${stopped}, ${formatCount(rounds, 'round')}`,
     })),
   })
-  if (answer.kind === 'chosen') await goOn(answer.id)
+  if (answer.kind === 'chosen') await goOnWith(place, answer.id)
 }
 
 /** `/queue`: what waits, to be begun or taken out. */
@@ -292,6 +291,8 @@ interface SlashStart {
   options(): RunOptions
   /** Goes on with a session, which may take so much from now on. */
   resume(session: string, more: TypedLimits): void
+  /** Leaves the start screen for a session that another process runs. */
+  watch(records: Records, session: string): void
   /** Works through what waits. */
   workThroughQueue(): void
   /** Begins a session from the specification. */

@@ -157,6 +157,8 @@ const GRAPHEMES = new Intl.Segmenter()
 /** Characters that are typed quickly arrive together. */
 function oneByOne(key: Key): Key[] {
   if (key.name !== null || key.ctrl || key.meta || key.input.length < 2) return [key]
+  // Enter that is pressed twice in a hurry; beside other text it is part of what was pasted.
+  if (/^\r+$/.test(key.input)) return Array.from(key.input, () => ({ ...key, input: '', name: 'return' }))
   return Array.from(GRAPHEMES.segment(key.input), ({ segment }) => ({ ...key, input: segment }))
 }
 
