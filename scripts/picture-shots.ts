@@ -16,6 +16,8 @@ export interface Shot {
   /** A demo runs elsewhere, and this is typed in its project. */
   besideDemo?: true
   steps: readonly Step[]
+  /** Only the rows from the last one with the first of these to the one with the other; left out: all. */
+  part?: readonly [from: RegExp, to: RegExp]
 }
 
 const WIDE = { columns: 100, rows: 30 }
@@ -31,6 +33,15 @@ export const SHOTS: readonly Shot[] = [
     args: [],
     ...WIDE,
     steps: [{ until: /Login +[^… ]/ }],
+  },
+  {
+    name: 'morning',
+    label: 'The morning: the claims that were refused, the gate that passed, done and verified, and the report',
+    args: ['demo', '--fast'],
+    columns: 110,
+    rows: 70,
+    steps: [...[2, 3, 4, 5].map(round => ({ until: new RegExp(`round ${round} of`) })), { until: /Now yours/ }],
+    part: [/round 5 ended/, /^report /],
   },
   { name: 'run', label: 'codemachine at work: what the agent says, does and changes', ...DEMO, steps: [AT_WORK] },
   {

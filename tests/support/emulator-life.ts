@@ -18,7 +18,7 @@ export interface Life {
 }
 
 /** The program runs, may stop and go on, and ends; then the shell waits until all is disposed of. */
-export function followLife(pty: IPty, shell: Shell, terminal: Terminal): Life {
+export function followLife(pty: IPty, shell: Shell, terminal: Terminal, lifeMs = LIFE_MS): Life {
   const { promise: ended, resolve, reject } = Promise.withResolvers<EndInShell>()
   const { promise: shellEnded, resolve: shellHasEnded } = Promise.withResolvers<void>()
   let stopped = Promise.withResolvers<void>()
@@ -49,9 +49,9 @@ export function followLife(pty: IPty, shell: Shell, terminal: Terminal): Life {
   }
   const bound = setTimeout(() => {
     isOver = true
-    reject(new Error(`The program did not end within ${LIFE_MS} ms.\n${visibleRows(terminal).join('\n')}`))
+    reject(new Error(`The program did not end within ${lifeMs} ms.\n${visibleRows(terminal).join('\n')}`))
     void dispose()
-  }, LIFE_MS)
+  }, lifeMs)
   ended.finally(() => clearTimeout(bound)).catch(() => {})
   return {
     ended,

@@ -28,6 +28,8 @@ export interface EmulatorOptions {
   mute?: boolean
   /** What it answers when it is asked for its background; `dark` if not said. */
   background?: 'dark' | 'light'
+  /** For how long it may run, ms; 110,000 if not said. */
+  lifeMs?: number
 }
 
 /** A program in a real pseudo-terminal that is read back as a person sees it. Disposing of it ends it. */
@@ -87,7 +89,7 @@ export function startInEmulator(place: TestPlace, args: readonly string[], optio
   terminal.onTitleChange(changed => {
     title = changed
   })
-  const life = followLife(pty, shell, terminal)
+  const life = followLife(pty, shell, terminal, options.lifeMs)
   const watchers = new Set<() => void>()
   const look = () => {
     for (const each of [...watchers]) each()

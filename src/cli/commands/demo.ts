@@ -1,4 +1,4 @@
-import { mkdir, mkdtemp, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readdir, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { buildScript, createBuildRepository } from '../../demo/build.ts'
@@ -6,6 +6,8 @@ import type { Script } from '../../demo/model/reply.ts'
 import { startScriptedModel } from '../../demo/model/scripted-model.ts'
 import { createDemoRepository, demoGoal, demoScript } from '../../demo/project.ts'
 import type { CliContext } from '../../tui/cli-context.ts'
+import { shellWord } from '../../words/commands.ts'
+import { memoryRoot } from '../../workspace/memory/memory-paths.ts'
 import type { RunFlags } from '../flags.ts'
 import { run, start } from './run.ts'
 
@@ -52,12 +54,12 @@ export async function demo(context: CliContext, flags: DemoFlags): Promise<numbe
   const say = (text: string) => void (flags.json ? context.stderr : context.stdout).write(`${text}\n`)
   say(`A scripted model plays the part of a real one; all else is real. It works in ${directory}.\n`)
   const exitCode = await shown.play(
-    { ...context, env: { ...env, ...provider }, configHome, cwd: directory },
+    { ...context, env: { ...env, ...provider }, configHome, cwd: directory, isDemo: true },
     { ...runFlags, ...PROOF },
   )
   say(
     exitCode === 0
-      ? howToLook(root, directory, records, shown.look)
+      ? await howToLook(context, { root, directory, records, look: shown.look })
       : `\nThe demo ends here. To remove it: rm -r ${root} ${records}`,
   )
   return exitCode
@@ -72,8 +74,8 @@ interface Showing {
   create(directory: string, env: NodeJS.ProcessEnv): Promise<void>
   script(pace: 'instant' | 'watchable'): Script
   play(context: CliContext, flags: RunFlags): Promise<number>
-  /** Commands that show what has become of it. */
-  look: readonly string[]
+  /** A command line that shows what has become of it. */
+  look: string
 }
 
 const showings: Readonly<Record<DemoFlags['template'], Showing>> = {
@@ -82,17 +84,14 @@ const showings: Readonly<Record<DemoFlags['template'], Showing>> = {
     create: createDemoRepository,
     script: demoScript,
     play: (context, flags) => run(context, demoGoal, flags, false),
-    look: ['git log --oneline && node --test', 'cat .codemachine/projects/*/MAIN.md'],
+    look: 'git log --oneline && node --test',
   },
   build: {
     project: 'reading-list',
     create: createBuildRepository,
     script: pace => buildScript(pace, { impossibleTask: false }),
     play: (context, flags) => start(context, { ...flags, yes: true, template: 'build' }, false),
-    look: [
-      'node --test && node bin/reading-list.js books.json index.html',
-      'cat .codemachine/plan/tasks.json .codemachine/memory/.*-memory.md',
-    ],
+    look: 'node --test && node bin/reading-list.js books.json index.html',
   },
 }
 
@@ -104,11 +103,32 @@ function withoutSettings(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   return Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith('CODEMACHINE_')))
 }
 
-function howToLook(root: string, directory: string, records: string, look: readonly string[]): string {
+/** How to look at the result and remove it; last, where the report is, and what begins the same in a project of one's own. */
+async function howToLook(context: CliContext, { root, directory, records, look }: Shown): Promise<string> {
+  const sessions = join(directory, memoryRoot, 'projects')
+  const [session = ''] = (await readdir(sessions)).sort().reverse()
   return `
-The result lies in ${directory}. To look at it:
-  cd ${directory}
-${look.map(line => `  ${line}`).join('\n')}
-  CODEMACHINE_HOME=${records} codemachine logs
-When you have seen enough: rm -r ${root} ${records}`
+The result: cd ${shellWord(directory)} && ${look}
+To remove it: rm -r ${shellWord(root)} ${shellWord(records)}
+
+The report: ${join(sessions, session, 'report.html')}
+Now yours, in your project: ${typedAs(context)} "${FIRST_GOAL}"`
+}
+
+interface Shown {
+  root: string
+  directory: string
+  records: string
+  /** A command line that shows what has become of it. */
+  look: string
+}
+
+/** One that makes sense in any project. */
+const FIRST_GOAL = 'find the most important thing that no test covers, and test it'
+
+/** How the program is called again from any directory: by its name where that was typed, else by Node and its file. */
+function typedAs({ own, program }: CliContext): string {
+  const [node = '', ...rest] = own.command
+  const script = rest.at(-1) ?? ''
+  return basename(script) === program ? program : [node, ...rest].map(shellWord).join(' ')
 }

@@ -97,7 +97,7 @@ describe('docs/events.md', () => {
   test.each([
     ['docs/events.md', '| `limit` | `limit`:'],
     ['docs/design.md', '| 3 |'],
-    ['README.md', '| 3 |'],
+    ['docs/commands.md', '| 3 |'],
   ])('each limit that can end a session is named by the outcomes of %s', (path, row) => {
     const shape = shapesOf(sessionOutcome).find(({ entries }) => 'limit' in entries)?.entries.limit
     const limits = (shape as v.PicklistSchema<string[], undefined>).options
