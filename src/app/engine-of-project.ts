@@ -370,10 +370,11 @@ export function describeRestored(found: RestoreReport | null): string[] {
 
 /** What agents can write and the run relies on. */
 export async function remarksOnReach(
-  { env }: World,
+  { env, isDemo }: World,
   { root, folder, directory }: Records,
   codex: CodexBinary,
 ): Promise<string[]> {
+  if (isDemo) return []
   const inReach = recordsInReach(root, await reachOf(folder, directory, env))
   const warnings = [...codex.remarks, ...(inReach === null ? [] : [inReach])]
   if ((await reachOf(codex.path, directory, env)) !== null) {
@@ -439,4 +440,9 @@ export async function remarksOnProof(
   const { effort } = reviewer
   if (effort === null || EFFORTS.includes(effort)) return remarks
   return [...remarks, `reviewer.effort is "${effort}", which no model of codex's own has; a review may fail for it.`]
+}
+
+/** Whether codex warns of what its sandbox lacks on this machine, and makes do with. */
+export function isAboutSandbox(warning: string): boolean {
+  return /bubblewrap|bwrap|sandbox prerequisites/i.test(warning)
 }

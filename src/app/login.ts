@@ -2,6 +2,7 @@ import { chmod, copyFile, mkdir, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { messageOf, systemErrorCode, UserError } from '../base/errors.ts'
 import { type CodexBinary, chooseCodexHome, isFile } from '../engines/codex/find-codex.ts'
+import { askUsualModel } from '../engines/codex/models.ts'
 import { shieldEnvironment } from '../engines/codex/sandbox.ts'
 import { type AskOptions, askAppServer } from '../engines/codex/thread-start.ts'
 import { pathExists, writableByAgents } from '../platform/files.ts'
@@ -174,8 +175,10 @@ export interface StartFacts {
   directory: string | null
   /** `branch` is null where none is checked out. */
   git: { kind: 'repository'; branch: string | null } | { kind: 'none' } | null
-  /** A model or effort that is null is left to codex. */
-  model: { model: string | null; effort: string | null } | null
+  /** A model or effort that is null is left to codex, or to the provider if one is named. */
+  model: { model: string | null; effort: string | null; provider: string | null } | null
+  /** The model that codex uses where nobody names one. */
+  usualModel: string | null
   codex: { kind: 'found'; version: string } | { kind: 'missing'; why: string } | null
   login: LoginState | null
   /** Whether there is a login in codemachine's own codex home, whether rounds use it or not. */
@@ -194,6 +197,7 @@ export const NO_FACTS: StartFacts = {
   directory: null,
   git: null,
   model: null,
+  usualModel: null,
   codex: null,
   login: null,
   hasOwnLogin: null,
@@ -299,6 +303,35 @@ export async function askLogin(
   )
   return 'why' in asked ? { kind: 'unknown', why: asked.why } : asked.answer
 }
+
+/**
+ * The same, told as soon as it is known; and with which model codex works where nobody names one, if it says so in that time.
+ * Resolves when its process has ended.
+ */
+export async function askLoginAndModel(
+  { clock, platform }: Pick<World, 'clock' | 'platform'>,
+  options: Omit<AskOptions, 'clock' | 'platform'>,
+  signal: AbortSignal,
+  on: { login(login: LoginState): Promise<void>; model(name: string): void },
+): Promise<void> {
+  let isTold = false
+  const asked = await askAppServer({ ...options, clock, platform }, signal, async ask => {
+    const account = ask('account/read', {}).then(async answer => {
+      isTold = true
+      await on.login(loginOf(answer))
+    })
+    const over = new AbortController()
+    const tooLate = account.then(() => clock.wait(MODEL_MS, over.signal)).then(() => null)
+    const model = await Promise.race([askUsualModel(ask), tooLate])
+    await account
+    over.abort()
+    if (model !== null) on.model(model)
+  })
+  if ('why' in asked && !isTold) await on.login({ kind: 'unknown', why: asked.why })
+}
+
+/** Nobody is kept waiting for the name of a model once the login is known. */
+const MODEL_MS = 1_000
 
 function loginOf(answer: unknown): LoginState {
   const { account, requiresOpenaiAuth } = Object(answer)

@@ -39,7 +39,7 @@ import { serveAgents } from './agents/agent-inbox.ts'
 import type { RunningSession } from './agents/steer.ts'
 import { optionsAtBegin } from './change/options.ts'
 import { handleCommand } from './commands.ts'
-import { isTraceWarning } from './engine-of-project.ts'
+import { isAboutSandbox, isTraceWarning } from './engine-of-project.ts'
 import { newestAtWork, newestBuild, readableState } from './find.ts'
 import type { FollowedSession } from './follow/followed-session.ts'
 import type { EndedSession } from './library.ts'
@@ -347,7 +347,8 @@ export class Sessions implements AsyncDisposable {
       redactor,
       clock,
       random: Math.random,
-      isUsual: warning => isTraceWarning(warning, traces.isTrace),
+      isUsual: warning =>
+        isTraceWarning(warning, traces.isTrace) || (this.#world.isDemo === true && isAboutSandbox(warning)),
       takeRemarks: () => remarks.splice(0),
       canAsk: this.#canAsk,
       audience: this.#watchers,

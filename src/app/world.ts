@@ -25,6 +25,8 @@ export interface World {
   pid: number
   /** Whether the process is codemachine's alone, so that nothing but its agents leaves processes behind; left out: no. */
   ownsProcess?: true
+  /** Whether a scripted model plays the part of a real one (the demo): what its agents could reach is not warned of then. */
+  isDemo?: true
   clock: Clock
   /** The engines that rounds may run on; `codex` is among them. */
   engines: EngineKinds

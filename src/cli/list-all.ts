@@ -6,6 +6,7 @@ import type { CliContext } from '../tui/cli-context.ts'
 import { formatCount } from '../words/numbers.ts'
 import { oneLine } from '../words/safe-text.ts'
 import { type ListedSession, listSessions, sessionRows } from './commands/look.ts'
+import { wantsColour } from './flags.ts'
 
 /** How many sessions of each directory are shown, and of how many directories. */
 const NEWEST = 5
@@ -38,7 +39,7 @@ export async function listAll(context: CliContext, { json = false }: { json?: bo
     const each = await orProblem(records.folder, say, () => readDirectory(context, records, ids, say))
     if (each === null) continue
     listed.push(each)
-    if (!json) stdout.write(`${listed.length === 1 ? '' : '\n'}${inWords(each)}`)
+    if (!json) stdout.write(`${listed.length === 1 ? '' : '\n'}${await inWords(context, each)}`)
   }
   const left = found.length - shown.length
   if (left > 0) say(`${left} more, whose sessions are older, are not shown.`)
@@ -93,8 +94,10 @@ async function orProblem<T>(folder: string, say: (problem: string) => void, read
   }
 }
 
-function inWords({ directory, gone, sessions, older }: ListedDirectory): string {
+async function inWords(context: CliContext, { directory, gone, sessions, older }: ListedDirectory): Promise<string> {
   const left = older === 0 ? '' : `  and ${formatCount(older, 'older one')}\n`
-  const rows = sessionRows(sessions).replace(/^(?=.)/gm, '  ')
-  return `${oneLine(directory, 1000)}${gone ? ' (it is gone)' : ''}\n${left}${rows}`
+  const rows = sessions.length === 0 ? '' : await sessionRows(context, sessions, '  ')
+  const where = `${oneLine(directory, 1000)}${gone ? ' (it is gone)' : ''}`
+  const head = wantsColour(context) ? (await import('./styled.ts')).headed(context, where, 'strong') : where
+  return `${head}\n${left}${rows}`
 }

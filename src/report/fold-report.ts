@@ -243,7 +243,7 @@ export class ReportFold {
         this.#notes.add({ at: event.at, name: clipName(event.name), text: clip(event.text) })
         break
       case 'warning':
-        if (event.round === null) this.#remark(event.message)
+        if (event.round === null) for (const message of [event.message, ...(event.more ?? [])]) this.#remark(message)
         break
       case 'settings-taken':
         this.#remark(describeTaken(event.changes))

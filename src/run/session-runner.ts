@@ -135,7 +135,7 @@ export class SessionRunner {
   /** Answers how it ended; of a call with the hint that its journal does not have. */
   async run(): Promise<SessionOutcome> {
     try {
-      this.#tellRemarks()
+      this.#tellRemarks(this.#unhidden())
       const outcome = await this.#workThrough().then(this.#unlessFull, this.#unlessStopped)
       // Where anything was replayed, nothing was brought to its end.
       return await this.#end(this.#log.state.replayed && isFinished(outcome) ? { kind: 'replayed' } : outcome)
@@ -278,7 +278,6 @@ export class SessionRunner {
 
   /** What was waited for when the session was left is waited for first. */
   async #begin(): Promise<void> {
-    this.#tellUnhidden()
     await this.#proof.keepLate()
     const { waiting } = this.#log.state
     // From the session before it.
@@ -432,22 +431,24 @@ export class SessionRunner {
     }
   }
 
-  /** Says what threads are not to read and nothing keeps them from. */
-  #tellUnhidden(): void {
+  /** What threads are not to read and nothing keeps them from, in a sentence; none where all is kept from them. */
+  #unhidden(): string[] {
     const { template, engines, closed } = this.#options
     const hidden = closed()
     const paths = template.threads.flatMap(({ thread }) =>
       engines.of(thread).hidesFiles ? [] : (withoutSecrets(thread, hidden).unreadable ?? []),
     )
-    if (paths.length === 0) return
+    if (paths.length === 0) return []
     const [first, ...others] = new Set(paths)
-    const more = others.length === 0 ? '' : `, and ${others.length} more`
-    const message = `Nothing keeps the agents of this session from reading what they are not to see (${first}${more}): that takes the sandbox workspace-write, and codex 0.157 or newer.`
-    this.#log.emit({ type: 'warning', round: null, message })
+    const files = others.length === 0 ? first : `${first}, and ${others.length} more`
+    return [`Nothing keeps the agents of this session from reading what they are not to see (${files}): ${IT_TAKES}`]
   }
 
-  #tellRemarks(): void {
-    for (const message of this.#options.takeRemarks()) this.#log.emit({ type: 'warning', round: null, message })
+  /** All at once, so that views can tell them in one line. */
+  #tellRemarks(also: readonly string[] = []): void {
+    const [message, ...more] = [...this.#options.takeRemarks(), ...also]
+    if (message === undefined) return
+    this.#log.emit({ type: 'warning', round: null, message, ...(more.length > 0 && { more }) })
   }
 
   async #end(came: SessionOutcome): Promise<SessionOutcome> {
@@ -486,6 +487,7 @@ function wordsForFullDisk(directory: string): string {
   return `No room is left on the disk of ${directory}, and the last rounds left everything as it was: free some before the session goes on.`
 }
 
+const IT_TAKES = 'that takes the sandbox workspace-write, and codex 0.157 or newer.'
 const FREE_SPACE = { do: 'free-disk-space' } as const
 
 /** A recording that cannot be played says itself what to mend; codex has nothing to do with it. */

@@ -62,17 +62,18 @@ function mostImportant(facts: readonly Fact[], count: number): readonly Fact[] {
 }
 
 function factsOf(facts: StartFacts, now: number): Fact[] {
-  const { mode, directory, codex, login, model, queue, resumable, missing } = facts
+  const { mode, directory, codex, login, model, usualModel, queue, resumable, missing } = facts
   const plain = (label: string, text: string | null, rank: number): Fact => ({ label, text, role: 'plain', rank })
   return [
     ...missing.map((text, index): Fact => {
       const [label, hint, rank] = index === 0 ? ['Missing', '/doctor: ', 100] : ['', '', 55 - index]
       return { label, text: hint + oneLine(text, TEXT_CHARS), role: 'warning', rank, most: MISSING_ROWS }
     }),
-    plain('Mode', mode && safe(mode), 70),
+    plain('Enter', 'works on what you type as a goal, until it is done', 76),
+    plain('/start', mode && `starts a ${safe(mode)}, by the specification (/templates changes it)`, 70),
     plain('Directory', directory && safe(directory), 90),
     plain('Branch', branchOf(facts), 65),
-    plain('Model', model && modelInWords(model), 80),
+    plain('Model', model && modelInWords(model, usualModel), 80),
     ...(codex?.kind === 'missing' ? [] : [plain('Codex', codex && safe(codex.version), 60)]),
     ...(codex?.kind === 'missing' ? [] : [loginFact(login)]),
     ...(queue?.length === 0 ? [] : [plain('Queue', queue && queueInWords(queue), 50)]),
@@ -93,11 +94,16 @@ function branchOf({ git }: StartFacts): string | null {
   return git.branch === null ? 'none is checked out' : safe(git.branch)
 }
 
-function modelInWords({ model, effort }: { model: string | null; effort: string | null }): string {
-  if (model === null && effort === null) return "codex's own choice"
-  const name = model === null ? "codex's own choice" : safe(model)
+/** `gpt-5.5, codex's default, effort high`. */
+function modelInWords({ model, effort, provider }: NonNullable<StartFacts['model']>, usual: string | null): string {
+  const ofCodex = usual === null ? "codex's default" : `${safe(usual)}, codex's default`
+  const named = provider === null || provider === CODEX ? ofCodex : `that of ${safe(provider)}`
+  const name = model === null ? named : safe(model)
   return effort === null ? name : `${name}, effort ${safe(effort)}`
 }
+
+/** The provider that is what codex itself is configured with. */
+const CODEX = 'codex'
 
 function loginFact(login: LoginState | null): Fact {
   const fact = { label: 'Login', rank: 78 }

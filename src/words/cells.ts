@@ -44,6 +44,16 @@ export function cutLine(text: string, columns: number): string {
   return columns < 1 ? '' : '…'
 }
 
+/** The same, cut behind a word where one ends in its second half. */
+export function cutAtWord(text: string, columns: number): string {
+  if (widthOf(text) <= columns) return text
+  const cut = cutLine(text, columns).slice(0, -1)
+  const space = cut.lastIndexOf(' ')
+  const isInWord = !/\s$/.test(cut) && !text.slice(cut.length).startsWith(' ')
+  const whole = isInWord && space > cut.length / 2 ? cut.slice(0, space) : cut
+  return `${whole.trimEnd()}…`
+}
+
 /** A line in exactly `columns` cells: cut, or filled up with spaces. */
 export function padLine(text: string, columns: number): string {
   const line = cutLine(text, columns)

@@ -134,7 +134,10 @@ const DESCRIBERS: { readonly [T in Recorded['type']]: Describer<RecordedOf<T>> |
   'answer-refused': describeRefusedAnswer,
   'output-kept': ({ output }) => describe(`kept: ${outputInWords(output)}`),
   steered: describeSteering,
-  warning: ({ message }) => describe(`warning: ${text(message)}`, 'warning'),
+  warning: ({ message, more = [] }, _, hints) =>
+    more.length === 0
+      ? describe(`warning: ${text(message)}`, 'warning')
+      : describe(`${formatCount(1 + more.length, 'warning')}: ${hints.warnings}`, 'warning'),
   error: describeError,
   'turn-continued': describeTurnContinued,
   'winding-down': describeWindingDown,

@@ -78,6 +78,8 @@ export interface Hints {
   /** Where a person is asked to decide. */
   decide: string
   changePlan: string
+  /** Where warnings are said in full. */
+  warnings: string
   /** @param question as a person names it: `20261121_1/Q1` */
   answer(question: string): string
 }
@@ -92,6 +94,7 @@ export const SHELL_HINTS: Hints = {
   endWaitOfCall: CTRL_C,
   decide: 'codemachine decide says how to answer',
   changePlan: 'codemachine replan changes it again',
+  warnings: 'codemachine status says them in full, codemachine doctor what to do',
   answer: question => `codemachine questions answer ${question} "…" answers it`,
 }
 
@@ -103,6 +106,7 @@ export const KEY_HINTS: Hints = {
   endWaitOfCall: CTRL_C,
   decide: 'Esc asks it again',
   changePlan: 'Ctrl+C changes it again',
+  warnings: '/status says them in full, /doctor what to do',
   answer: question => `in a shell, codemachine questions answer ${question} "…" answers it`,
 }
 

@@ -34,6 +34,7 @@ import type { WorkReport } from './work.ts'
 
 const GOAL_CHARS = 200
 const TEXT_CHARS = 500
+const WARNING_CHARS = 2000
 const NAME_CHARS = 120
 const MOST_GATES = 10
 
@@ -107,6 +108,7 @@ function sessionLines(session: SessionReport, now: number): string[] {
       ? []
       : [labelled('ahead', wordsForForecast({ ...session.forecast, until: Date.parse(session.forecast.until) }, now))]),
     ...(keptAwake === null ? [] : [labelled('awake', `kept so by ${oneLine(keptAwake, TEXT_CHARS)}`)]),
+    ...session.warnings.map(warning => labelled('warned', oneLine(warning, WARNING_CHARS))),
   ]
 }
 
@@ -401,6 +403,8 @@ export interface SessionReport extends ProofReport {
   forecast: { rounds: number; until: string } | null
   primaryWindow: UsageWindow | null
   secondaryWindow: UsageWindow | null
+  /** What codemachine and codex warned of when it began, and lately: at most 30 sentences. */
+  warnings: readonly string[]
 }
 
 /** A decision that is asked for, as programs are told of it. Pure. */

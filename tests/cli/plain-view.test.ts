@@ -213,6 +213,7 @@ describe('each event is a line', () => {
   })
 
   const inOtherShapes: Record<keyof typeof moreSamples, string> = {
+    'several warnings': '2 warnings: codemachine status says them in full, codemachine doctor what to do\n',
     'goes on by itself': 'nobody has said how it goes on: going on by itself\n',
     'goes on by a changed plan': 'a person wants the plan changed, and goes on by it: Do the docs first.\n',
     'looked at much': 'looked: plan\n',

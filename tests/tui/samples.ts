@@ -671,6 +671,7 @@ export const moreSamples = {
     result: 'codex ended: exit code 1.',
     tokens: null,
   },
+  'several warnings': { ...sampleEvents.warning, more: ['Nothing keeps it awake.'] },
   'task done': { ...sampleEvents['task-judged'], verdict: 'done', detail: null },
   'task failed': { ...sampleEvents['task-judged'], verdict: 'failed', detail: 'Nothing was written.' },
   'task open again': { ...sampleEvents['task-judged'], verdict: 'reopened', detail: null },

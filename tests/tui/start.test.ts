@@ -17,7 +17,8 @@ const FACTS: StartFacts = {
   mode: 'goal',
   directory: '~/work',
   git: { kind: 'repository', branch: 'main' },
-  model: { model: null, effort: 'high' },
+  model: { model: null, effort: 'high', provider: null },
+  usualModel: null,
   codex: { kind: 'found', version: '0.169.0' },
   login: { kind: 'in', by: 'ChatGPT (pro)' },
   hasOwnLogin: false,
@@ -35,10 +36,11 @@ const lines = (facts: StartFacts, columns: number, rows: number, theme = plain) 
 test('all that is known stands below the logo', () => {
   const shown = lines(FACTS, 80, 23)
   expect(shown.slice(6)).toEqual([
-    'Mode      goal',
+    'Enter     works on what you type as a goal, until it is done',
+    '/start    starts a goal, by the specification (/templates changes it)',
     'Directory ~/work',
     'Branch    main',
-    "Model     codex's own choice, effort high",
+    "Model     codex's default, effort high",
     'Codex     0.169.0',
     'Login     logged in with ChatGPT (pro)',
     'Queue     2 prompts, next: "then this"',
@@ -66,7 +68,7 @@ test('on 40x10 the small logo and what matters most are left', () => {
     'Missing   /doctor: Codex is not logged',
     '          in.',
     'Directory ~/work',
-    "Model     codex's own choice, effort hi…",
+    "Model     codex's default, effort high",
     'Login     not logged in: /login',
   ])
 })
@@ -79,15 +81,15 @@ test('what is missing is told with its remedy, on up to three rows where there i
     'Missing   /doctor: CODEX_BIN names /nope/codex, and there is',
     '          no such file; correct it, or unset it to use the',
     '          codex on PATH.',
-    'Mode      goal',
+    'Enter     works on what you type as a goal, until it is done',
   ])
   expect(missing(why.repeat(3), 23)[6]).toMatch(/^ {10}\S.*…$/)
   expect(missing(why, 14).slice(4, 6)).toEqual([
     'Missing   /doctor: CODEX_BIN names /nope/codex, and there i…',
-    'Mode      goal',
+    'Enter     works on what you type as a goal, until it is done',
   ])
   expect(missing(why, 14)).toHaveLength(14)
-  const twice = lines({ ...FACTS, missing: [why, why] }, 60, 18)
+  const twice = lines({ ...FACTS, missing: [why, why] }, 60, 19)
   expect(twice.filter(line => line.startsWith('          '))).toHaveLength(2 + 2 + 1)
   expect(twice.at(-1)).toContain('20261120_1')
 })
@@ -104,10 +106,11 @@ test('without git, codex or a queue that is said, or left out', () => {
   expect(lines(facts, 80, 23).slice(6)).toEqual([
     'Missing   /doctor: No codex was found.',
     '          git was not found.',
-    'Mode      goal',
+    'Enter     works on what you type as a goal, until it is done',
+    '/start    starts a goal, by the specification (/templates changes it)',
     'Directory ~/work',
     'Branch    no git',
-    "Model     codex's own choice, effort high",
+    "Model     codex's default, effort high",
   ])
 })
 
@@ -120,7 +123,7 @@ test('whatever names, goals and paths hold, no line is too wide, there are not t
         mode: hostile,
         directory: hostile,
         git: { kind: 'repository', branch: hostile },
-        model: { model: hostile, effort: hostile },
+        model: { model: hostile, effort: hostile, provider: hostile },
         login: { kind: 'unknown', why: hostile },
         resumable: [{ id: hostile, goal: hostile, rounds: 1, stopped: hostile, at: 0 }],
         queue: [hostile],
@@ -144,7 +147,7 @@ test('the login command that applies is offered, and which login there is', () =
   const of = (login: StartFacts['login']) => slashCommands({ login })
   const names = of(null).map(({ name }) => name)
   expect(names).toEqual(
-    'start,change,follow,team,plan,templates,login,version,palette,help,mcp,sessions,resume,queue,report,doctor,model,theme,exit'.split(
+    'start,change,follow,team,plan,templates,login,version,palette,help,mcp,sessions,resume,queue,status,report,doctor,model,theme,exit'.split(
       ',',
     ),
   )

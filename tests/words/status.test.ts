@@ -97,6 +97,7 @@ function full(text: string): SessionReport {
     questions: 2,
     primaryWindow: null,
     secondaryWindow: null,
+    warnings: [text],
   }
 }
 

@@ -20,7 +20,7 @@ import { pathExists } from '../../platform/files.ts'
 import { recordsAround } from '../../records/records.ts'
 import type { Settings } from '../../settings/schema.ts'
 import type { Finding } from '../../words/doctor.ts'
-import { codexFor } from '../engine-of-project.ts'
+import { codexFor, isAboutSandbox } from '../engine-of-project.ts'
 import { accountName } from '../login.ts'
 import { type Checked, type CheckRun, ok, problem, recordsRoot, type SettingsInUse, warning } from './checks.ts'
 
@@ -219,10 +219,6 @@ function sandboxFindings({ warnings, sandbox }: CodexAnswers, { settings, platfo
   }
   const message = `No command runs in codex's sandbox: ${failureOf(sandbox)}`
   return [...told, problem('sandbox', message, sandboxMend(platform))]
-}
-
-function isAboutSandbox(text: string): boolean {
-  return /bubblewrap|bwrap|sandbox prerequisites/i.test(text)
 }
 
 function failureOf(sandbox: CodexAnswers['sandbox']): string {

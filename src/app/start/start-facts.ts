@@ -13,6 +13,7 @@ import { openRecords, type Records } from '../../records/records.ts'
 import { readRunner } from '../../records/run-lock.ts'
 import type { LoadedSettings } from '../../settings/load.ts'
 import type { Settings } from '../../settings/schema.ts'
+import type { LoginState } from '../../words/login.ts'
 import { describeOutcome } from '../../words/outcome.ts'
 import { findGit, findRepository, readHead } from '../../workspace/git/git.ts'
 import { memoryRoot } from '../../workspace/memory/memory-paths.ts'
@@ -20,7 +21,14 @@ import { makeProjectFolders } from '../../workspace/memory/plan-files.ts'
 import { codexFor, namedCodex, profilesWithoutStart } from '../engine-of-project.ts'
 import { newestSessions, readableState } from '../find.ts'
 import type { RunOptions } from '../library.ts'
-import { askLogin, hasOwnLogin, NO_FACTS, NOT_LOGGED_IN, type ResumableSession, type StartFacts } from '../login.ts'
+import {
+  askLoginAndModel,
+  hasOwnLogin,
+  NO_FACTS,
+  NOT_LOGGED_IN,
+  type ResumableSession,
+  type StartFacts,
+} from '../login.ts'
 import { settingsOf } from '../open-run.ts'
 import { directoryOf, type World } from '../world.ts'
 
@@ -100,7 +108,7 @@ async function tellCodex(asking: Asking): Promise<void> {
   const read = await settingsOf(world, records.directory, options).catch(orMissing(miss))
   if (read === null) return
   const { settings } = read
-  tell({ mode: settings.mode, model: { model: settings.model, effort: settings.effort } })
+  tell({ mode: settings.mode, model: { model: settings.model, effort: settings.effort, provider: settings.provider } })
   const codex = await codexFor(world, records, namedCodex(read), { makesCopy: false }).catch(orMissing(miss))
   if (signal.aborted) return
   if (codex === null) return tell({ codex: { kind: 'missing', why: 'there is no codex that can be used' } })
@@ -118,21 +126,24 @@ async function tellLogin(
   const places = { env, home, codemachineHome: records.root, directory: cwd }
   const codexHome = await chooseCodexHome({ setting: settings.codexHome, ...places })
   const choice = { mode: 'workspace-write', network: false, writable: [] } as const
-  const login = (await pathExists(codexHome.path))
-    ? await askLogin(
-        world,
-        {
-          path: codex.path,
-          args: (options.config ?? []).flatMap(pair => ['-c', pair]),
-          env: shieldEnvironment(codexHome.env, records.directory, choice).env,
-          directory: records.folder,
-        },
-        signal,
-      )
-    : // Codex would make it only to find no login in it.
-      ({ kind: 'out' } as const)
-  tell({ login, hasOwnLogin: await hasOwnLogin(records) })
-  if (login.kind === 'out') miss(new UserError(NOT_LOGGED_IN), shown => shown.login === login)
+  const tellIt = async (login: LoginState) => {
+    tell({ login, hasOwnLogin: await hasOwnLogin(records) })
+    if (login.kind === 'out') miss(new UserError(NOT_LOGGED_IN), shown => shown.login === login)
+  }
+  // Codex would make it only to find no login in it.
+  if (!(await pathExists(codexHome.path))) await tellIt({ kind: 'out' })
+  else
+    await askLoginAndModel(
+      world,
+      {
+        path: codex.path,
+        args: (options.config ?? []).flatMap(pair => ['-c', pair]),
+        env: shieldEnvironment(codexHome.env, records.directory, choice).env,
+        directory: records.folder,
+      },
+      signal,
+      { login: tellIt, model: usualModel => tell({ usualModel }) },
+    )
   const isOurs = codexHome.owner === 'codemachine' && (await pathExists(codexHome.path))
   if (isOurs && !signal.aborted) await profilesWithoutStart(codexHome.path, codex, read)
 }

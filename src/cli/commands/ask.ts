@@ -6,7 +6,7 @@ import { isTaken } from '../../core/contracts/reply.ts'
 import type { CliContext } from '../../tui/cli-context.ts'
 import { termsInWords } from '../../words/commands.ts'
 import { oneLine, titleLine } from '../../words/safe-text.ts'
-import { type DirectoryFlags, directoryOf, type LookFlags, type RunFlags, readText } from '../flags.ts'
+import { type DirectoryFlags, directoryOf, type LookFlags, type RunFlags, readText, wantsColour } from '../flags.ts'
 import type { RunningCommand } from '../program-parts.ts'
 
 /**
@@ -88,7 +88,17 @@ export async function queueList(context: CliContext, flags: LookFlags): Promise<
   for (const problem of problems) context.stderr.write(`codemachine: ${problem}\n`)
   if (flags.json) context.stdout.write(`${JSON.stringify(prompts)}\n`)
   else if (prompts.length === 0) context.stdout.write('Nothing waits. Add a prompt with: codemachine queue add "…"\n')
-  else
+  else if (wantsColour(context)) {
+    const { tableLines } = await import('../styled.ts')
+    const hasTerms = prompts.some(each => termsInWords(each) !== '')
+    const rows = prompts.map(each => [
+      [each.id, 'accent'] as const,
+      ...(hasTerms ? [[termsInWords(each), 'dim'] as const] : []),
+      [oneLine(each.prompt, 500), 'plain'] as const,
+    ])
+    const heads = [{ head: 'id' }, ...(hasTerms ? [{ head: 'with' }] : []), { head: 'prompt' }]
+    context.stdout.write(tableLines(context, heads, rows))
+  } else
     for (const queued of prompts)
       context.stdout.write(`${queued.id}  ${titleLine(queued.prompt, 100)}${inBrackets(queued)}\n`)
   return 0

@@ -1,13 +1,9 @@
 import { join } from 'node:path'
-import { findSessionAround, latestSession, newestSessions, placesAround, type SessionsPlace } from '../../app/find.ts'
-import { redactorOfProject } from '../../app/secrets/redactor.ts'
-import { boardPlaceOf, readTaskBoard } from '../../app/watch/task-watch.ts'
+import { findSessionAround, placesAround, type SessionsPlace } from '../../app/find.ts'
+import { readStatus } from '../../app/watch/status.ts'
 import { placesOf } from '../../app/world.ts'
 import { UserError } from '../../base/errors.ts'
-import type { Redactor } from '../../base/redactor.ts'
-import { forecastFor } from '../../core/rules/forecast.ts'
 import { fold } from '../../core/state/fold.ts'
-import type { TaskBoard } from '../../core/state/plan.ts'
 import {
   elapsedMs,
   emptyState,
@@ -16,38 +12,24 @@ import {
   type SessionStatus,
   sessionStatusOf,
   sessionTokens,
-  tokensOfProviders,
 } from '../../core/state/state.ts'
 import { pathExists } from '../../platform/files.ts'
 import {
   foldJournal,
   followJournal,
   hasEvents,
-  lastEvents,
   lockOfSession,
   readJournal,
   readSessions,
 } from '../../records/journal.ts'
-import { openQueue } from '../../records/queue.ts'
 import { openRecords, type Records } from '../../records/records.ts'
-import { askWhoRuns, type LockHolder } from '../../records/run-lock.ts'
+import { askWhoRuns } from '../../records/run-lock.ts'
 import type { CliContext } from '../../tui/cli-context.ts'
 import { plainView } from '../../tui/plain-view.ts'
-import { describeEvent } from '../../words/event.ts'
-import { formatCount, formatDayAndTime, formatDuration, formatTokens } from '../../words/numbers.ts'
+import { formatCount, formatDayAndTime, formatDuration, formatTokens, shortNumber } from '../../words/numbers.ts'
 import { activityOf, describeOutcome } from '../../words/outcome.ts'
-import { boardNow, tasksOfBoard } from '../../words/plan.ts'
 import { oneLine, titleLine } from '../../words/safe-text.ts'
-import {
-  buildReport,
-  decisionReport,
-  type PlaceReport,
-  proofReport,
-  type SessionReport,
-  type StatusReport,
-  statusLines,
-} from '../../words/status.ts'
-import { workReport } from '../../words/work.ts'
+import { type SessionReport, statusLines } from '../../words/status.ts'
 import { type DirectoryFlags, directoryOf, type LookFlags, wantsColour, wantsScreen } from '../flags.ts'
 import { inColumns, jsonView, PacedOutput, sayWorktree } from '../output.ts'
 
@@ -88,16 +70,50 @@ export async function list(context: CliContext, { all, ...flags }: LookFlags & {
   // Of one place they stand by their ids.
   if (places.length > 1) sessions.sort((a, b) => Date.parse(a.createdAt) - Date.parse(b.createdAt))
   if (flags.json) context.stdout.write(`${JSON.stringify(sessions)}\n`)
-  else context.stdout.write(sessions.length === 0 ? await none(records) : sessionRows(sessions))
+  else context.stdout.write(sessions.length === 0 ? await none(records) : await sessionRows(context, sessions))
   return 0
 }
 
-/** Sessions in columns, a line each. */
-export function sessionRows(sessions: readonly ListedSession[]): string {
+/** Sessions in columns, a line each, behind `indent`; with heads where stdout is coloured. */
+export async function sessionRows(
+  context: CliContext,
+  sessions: readonly ListedSession[],
+  indent = '',
+): Promise<string> {
+  if (wantsColour(context)) {
+    const { roleOfSession, tableLines } = await import('../styled.ts')
+    const cells = sessions.map(session => {
+      const [id = '', begun = '', state = ''] = rowOf(session)
+      const { rounds, tokens, durationMs } = session
+      const numbers = [String(rounds), shortNumber(tokens), formatDuration(durationMs)]
+      return [
+        [id, 'accent'],
+        // The year stands in the name of the session.
+        [begun.slice('2026-'.length), 'dim'],
+        [state, roleOfSession(session)],
+        ...numbers.map(text => [text, 'plain'] as const),
+        [oneLine(titleOf(session), MOST_TITLE), 'plain'],
+      ] as const
+    })
+    return tableLines(context, HEADS, cells, indent)
+  }
   return inColumns(sessions.map(rowOf))
-    .map(line => `${line}\n`)
+    .map(line => `${indent}${line}\n`)
     .join('')
 }
+
+const HEADS = [
+  { head: 'session' },
+  { head: 'begun' },
+  { head: 'state' },
+  { head: 'rounds', isNumber: true, isSpare: true },
+  { head: 'tokens', isNumber: true, isSpare: true },
+  { head: 'time', isNumber: true, isSpare: true },
+  { head: 'goal' },
+] as const
+
+/** Of what a terminal cuts to its own width. */
+const MOST_TITLE = 500
 
 async function none(records: Records): Promise<string> {
   return (await records.sessions()).length === 0
@@ -188,137 +204,15 @@ function inWords({ outcome, activity, standing }: ListedSession): string {
 export async function status(context: CliContext, flags: LookFlags): Promise<number> {
   const { stdout, clock } = context
   const records = await openRecords(placesOf(context, directoryOf(context, flags)))
-  const report = await readStatus(context, await placesAround(records, sayOn(context)))
-  if (flags.json) stdout.write(`${JSON.stringify(report)}\n`)
-  else stdout.write(`${statusLines(report, clock.now()).join('\n')}\n${await aboutProjects(report)}`)
-  return 0
-}
-
-async function readStatus(context: CliContext, places: readonly SessionsPlace[]): Promise<StatusReport> {
-  const [own] = places
-  const first =
-    places.length < 2 ? own : await (await import('../../app/worktrees/find.ts')).placeInFront(places, context)
-  if (first === undefined) throw new Error('There is no place.')
-  const elsewhere: PlaceReport[] = []
-  for (const place of places) if (place !== first) elsewhere.push(await readPlace(context, place))
-  return { ...(await readPlace(context, first)), elsewhere }
-}
-
-async function readPlace(context: CliContext, { records, worktree }: SessionsPlace): Promise<PlaceReport> {
-  // Before the journal: a session that ends while it is read must not look cut off.
   const say = sayOn(context)
-  const runner = await askWhoRuns(records.lock, context.platform, say)
-  const id = await latestSession(records, say)
-  const session = id === null ? null : await readSession(records, id, runner, context)
-  if (id !== null && session === null) say(`${records.journal(id)} does not say what ${id} is about.`)
-  const { prompts } = await openQueue(records.queue).list()
-  return {
-    directory: records.directory,
-    worktree,
-    runner: runner && (runner === 'unknown' ? runner : { pid: runner.pid, host: runner.host, since: runner.at }),
-    session,
-    // Where there is one, the calls beside it are not told apart for a number.
-    sessions: (id === null ? await newestSessions(records, Number.POSITIVE_INFINITY) : await records.sessions()).length,
-    queued: prompts.length,
+  const report = await readStatus(context, await placesAround(records, say), say)
+  if (flags.json) stdout.write(`${JSON.stringify(report)}\n`)
+  else {
+    const plain = statusLines(report, clock.now())
+    const lines = wantsColour(context) ? (await import('../styled.ts')).paintedStatus(context, plain, report) : plain
+    stdout.write(`${lines.join('\n')}\n${await aboutProjects(report)}`)
   }
-}
-
-async function readSession(
-  records: Records,
-  id: string,
-  runner: LockHolder | null | 'unknown',
-  { clock, env }: Pick<CliContext, 'clock' | 'env'>,
-): Promise<SessionReport | null> {
-  const now = clock.now()
-  const { state, last } = await readToEnd(records, id)
-  if (state.createdAt === 0) return null
-  const standing = sessionStatusOf(state, runner)
-  const isRunning = standing === 'running'
-  const { running, waiting, stall } = state
-  const board = await taskBoardOf(records, state, isRunning, redactorOfProject({ env, clock }, records))
-  const forecast = forecastFor(state, now)
-  return {
-    id,
-    goal: state.goal,
-    isCall: isCall(state),
-    standing,
-    activity: isRunning ? activityOf(state) : null,
-    outcome: state.ended?.outcome ?? null,
-    round:
-      running === null || !isRunning ? null : { round: running.round, elapsedMs: Math.max(0, now - running.startedAt) },
-    roundsUsed: state.roundsUsed,
-    limits: state.limits,
-    elapsedMs: elapsedMs(state, standing, now),
-    tokens: sessionTokens(state),
-    cost: state.prices.length === 0 ? null : state.cost,
-    providerTokens: tokensOfProviders(state),
-    provider: state.providerInUse,
-    model: state.modelInUse ?? state.model,
-    effort: state.effortInUse ?? state.effort,
-    last,
-    waiting: waiting && { ...waiting, until: isoTime(waiting.until), since: isoTime(waiting.since) },
-    ...(isRunning ? heldReport(state) : { pausedAt: null, hold: null, decision: null }),
-    replanAsked: state.replan !== null,
-    stopAsked: isRunning && state.stopAsked,
-    offlineSince: isRunning && state.offlineSince !== null ? isoTime(state.offlineSince) : null,
-    windingDown: isRunning ? state.windingDown : null,
-    stall: { idleRounds: stall.idleRounds, sameRefusals: stall.sameRefusals, remedy: stall.remedy },
-    keptAwake: isRunning ? state.keptAwake : null,
-    plan: state.plan,
-    claim: state.claim,
-    tasks: board && tasksOfBoard(board, isRunning),
-    build: buildReport(state, isRunning),
-    work: workReport(state, board, isRunning),
-    ...proofReport(state, isRunning),
-    forecast: forecast && { ...forecast, until: isoTime(forecast.until) },
-    primaryWindow: state.primaryWindow,
-    secondaryWindow: state.secondaryWindow,
-  }
-}
-
-/** What a running session waits for a person in. */
-function heldReport({
-  pausedAt,
-  holdEnd,
-  decision,
-}: SessionState): Pick<SessionReport, 'pausedAt' | 'hold' | 'decision'> {
-  return {
-    pausedAt: pausedAt === null ? null : isoTime(pausedAt),
-    hold: holdEnd === null ? null : { until: isoTime(holdEnd.at), how: holdEnd.how },
-    decision: decision === null ? null : decisionReport(decision),
-  }
-}
-
-function isoTime(at: number): string {
-  return new Date(at).toISOString()
-}
-
-/** More than come between two events that a person is told of. */
-const RECENT_EVENTS = 100
-
-async function readToEnd(records: Records, id: string): Promise<{ state: SessionState; last: SessionReport['last'] }> {
-  // Before the state: no event is described by a session that it has yet to come to.
-  const recent = await lastEvents(records.journal(id), RECENT_EVENTS)
-  const state = (await foldJournal(records, id, 'ends')) ?? emptyState(id)
-  for (const event of recent.reverse()) {
-    const description = describeEvent(event, state)
-    if (description) return { state, last: { at: event.at, text: description.text } }
-  }
-  return { state, last: null }
-}
-
-/**
- * What `tasks.json` says now, of a build as far as codemachine believes it; null if there are none, or it is being written. Which of
- * the tasks is the current one, by `MAIN.md`, is of interest only while somebody runs the session.
- */
-async function taskBoardOf(
-  records: Records,
-  state: SessionState,
-  isRunning: boolean,
-  redactor: Redactor,
-): Promise<TaskBoard | null> {
-  const place = boardPlaceOf(records, state.id, redactor, () => state)
-  return boardNow(await readTaskBoard(place, isRunning ? 'all' : 'tasks'), state)
+  return 0
 }
 
 export interface LogsFlags extends LookFlags {

@@ -60,7 +60,7 @@ export async function savepoints(context: CliContext, session: string | undefine
   const listed = open === null ? [] : await withChanges(open.savepoints, some)
   if (flags.json) context.stdout.write(`${JSON.stringify(listed)}\n`)
   else if (listed.length === 0) context.stdout.write(`There are no savepoints ${wanted ? `of ${wanted}` : 'here'}.\n`)
-  else context.stdout.write(table(listed))
+  else context.stdout.write(wantsColour(context) ? await tableOn(context, listed) : table(listed))
   return 0
 }
 
@@ -90,6 +90,33 @@ function table(listed: readonly ListedSavepoint[]): string {
   const width = Math.max(...listed.map(({ id }) => id.length))
   return listed.map(each => `${rowOf(each, width)}\n`).join('')
 }
+
+/** The same with a head and colours. */
+async function tableOn(context: CliContext, listed: readonly ListedSavepoint[]): Promise<string> {
+  const { tableLines } = await import('../styled.ts')
+  const heads = [
+    { head: 'savepoint' },
+    { head: 'kept' },
+    { head: 'files', isNumber: true },
+    COUNT,
+    COUNT,
+    { head: '' },
+  ] as const
+  const cells = listed.map(({ id, at, session, round, changes }) => {
+    const isCounted = changes !== null && session !== null && round !== 0 && changes.files > 0
+    return [
+      [id, 'accent'],
+      [formatDayAndTime(Date.parse(at)), 'dim'],
+      [isCounted ? String(changes.files) : '', 'plain'],
+      [isCounted ? `+${changes.added}` : '', 'added'],
+      [isCounted ? `-${changes.removed}` : '', 'removed'],
+      [isCounted ? '' : inWords(session, round, changes), 'dim'],
+    ] as const
+  })
+  return tableLines(context, heads, cells)
+}
+
+const COUNT = { head: '', isNumber: true } as const
 
 function rowOf({ id, at, session, round, changes }: ListedSavepoint, width: number): string {
   return `${id.padEnd(width)}  ${formatDayAndTime(Date.parse(at))}  ${inWords(session, round, changes)}`

@@ -157,7 +157,11 @@ export const roundEvent = variant('type', {
     ),
     answers: about(optional(text), 'the question of this session that it answers: `Q1`; left out: none'),
   },
-  warning: { round: about(unchecked(nullOr(number)), '`null`: not of one round'), message: text },
+  warning: {
+    round: about(unchecked(nullOr(number)), '`null`: not of one round'),
+    message: text,
+    more: about(optional(listOf(text)), 'further warnings that came up at the same time; left out: none'),
+  },
   error: {
     round,
     message: about(text, "codex's words; `details` may be `null`"),

@@ -37,10 +37,25 @@ export async function askOfferedModels(options: AskOptions, signal: AbortSignal)
     return { names: { unknown }, usual: null, isLoggedIn }
   }
   const { config, models } = asked.answer
-  const configured = memberOf(config, 'config')
+  return { names: namesOf(models, memberOf(config, 'config')), usual: usualOf(config, models), isLoggedIn }
+}
+
+function usualOf(config: unknown, models: readonly unknown[]): string | null {
   const byDefault = models.find(each => memberOf(each, 'isDefault') === true)
-  const usual = textIn(configured, 'model') ?? textIn(byDefault, 'model')
-  return { names: namesOf(models, configured), usual, isLoggedIn }
+  return textIn(memberOf(config, 'config'), 'model') ?? textIn(byDefault, 'model')
+}
+
+/** The model that codex uses where nobody names one; null if it does not say. Rejects only if codex ends or is silent. */
+export async function askUsualModel(ask: AskCodex): Promise<string | null> {
+  const orNull = (error: unknown) => {
+    if (error instanceof RequestFailure) return null
+    throw error
+  }
+  const [config, models] = await Promise.all([
+    ask('config/read', {}).catch(orNull),
+    allModels(ask).catch(error => orNull(error) ?? []),
+  ])
+  return usualOf(config, models)
 }
 
 /**

@@ -64,6 +64,23 @@ function isListed(event: Recorded): boolean {
   return event.type === 'agent-started' || event.type === 'task-judged'
 }
 
+/** On the screen warnings are one line, whatever they say; `/status` and the log have them in full. */
+function warningLines(event: RecordedOf<'warning'>, state: SessionState, options: BlockOptions): string[] {
+  const { columns, theme } = options
+  if (options.full) {
+    const all = [event.message, ...(event.more ?? [])]
+    return all.flatMap(message => wrapLine(theme.paint('warning', `warning: ${oneLine(message, MOST_TEXT)}`), columns))
+  }
+  const text = describeEvent(event, state, KEY_HINTS)?.text ?? ''
+  const room = columns - widthOf(IN_FULL)
+  const line = widthOf(text) <= columns || room < LEAST_WARNING ? text : `${cutLine(text, room)}${IN_FULL}`
+  return [theme.paint('warning', cutLine(line, columns))]
+}
+
+const IN_FULL = ' /status'
+/** Narrower than this, the end of a warning says more than where it is in full. */
+const LEAST_WARNING = 20
+
 // Narrower than this, the time has a line of its own.
 const LEAST_COLUMNS_WITH_TIME = 60
 
@@ -115,6 +132,8 @@ function linesFor(event: Recorded, state: SessionState, options: BlockOptions): 
       return planLines(event, options)
     case 'decision-asked':
       return decisionLines(event, state, options)
+    case 'warning':
+      return warningLines(event, state, options)
     case 'state-entered':
       return describedLines(options.full ? describeState(event) : describeEntered(event, state), options)
     // The table of `describeEvent` has every type; null there: the header shows it while it lasts, or nothing does.

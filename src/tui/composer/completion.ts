@@ -189,6 +189,7 @@ export function slashCommands({
     command('sessions', 'All sessions in a table: find, watch, report, resume'),
     command('resume', 'Go on with a session'),
     command('queue', 'Show and change what waits'),
+    command('status', 'Show how it stands, with all warnings'),
     command('report', 'Show what a session has done'),
     command('diff', 'Show what changed: since the start, in a round (/diff 3), since a savepoint'),
     command('doctor', 'Look for what is missing or in the way'),

@@ -16,8 +16,8 @@ import type { PagerSource } from '../pager/source.ts'
 import { type SessionAction, type SessionsPlace, sessionList } from '../sessions/session-list.ts'
 import { openTheme, type Theme } from '../terminal/theme.ts'
 import type { Stage } from '../view/full-view.ts'
-import { askForMore } from './typed-limits.ts'
 import type { SlashPlace } from './slash.ts'
+import { askForMore } from './typed-limits.ts'
 
 /** Opens the table of sessions on the screen, as `/sessions` does. */
 export async function openSessions(place: SlashPlace): Promise<void> {

@@ -1,9 +1,11 @@
 import { hostname } from 'node:os'
 import { findSession } from '../../app/find.ts'
 import { codexInUse, listServers } from '../../app/start/start-facts.ts'
+import { wrapLine } from '../../words/cells.ts'
 import { conclusionOf, type Finding, linesOfFinding } from '../../words/doctor.ts'
 import { formatCount } from '../../words/numbers.ts'
 import { oneLine } from '../../words/safe-text.ts'
+import { statusLines } from '../../words/status.ts'
 import type { SlashCommand } from '../composer/completion.ts'
 import { helpLines } from '../start.ts'
 import { openTheme } from '../terminal/theme.ts'
@@ -56,6 +58,25 @@ export async function showDoctor({ context, records, person }: SlashPlace): Prom
     for (const line of found.flatMap(finding => linesOfFinding(finding))) screen.say(`${line}\n`, 'plain')
   }
   if (!context.signal.aborted) screen.say(`\n${conclusionOf(findings)}\n`, 'plain')
+}
+
+/** `/status`: what `codemachine status` says, with all warnings in full. */
+export async function showStatus({ context, records, person }: SlashPlace): Promise<void> {
+  const { screen } = person
+  const { columns } = screen.output
+  const { theme } = screen.model
+  const { readStatus } = await import('../../app/watch/status.ts')
+  const say = (problem: string) => screen.say(problem, 'warning')
+  const report = await readStatus(context, [{ records, worktree: null }], say)
+  const lines = statusLines(report, context.clock.now()).flatMap(line => {
+    const [, label = '', text = line] = /^( {2}[a-z]+(?: [a-z]+)* +)(.*)$/.exec(line) ?? []
+    const rows = wrapLine(text, Math.max(1, columns - label.length))
+    const role = label.trim() === 'warned' ? 'warning' : 'plain'
+    return rows.map(
+      (row, at) => `${at === 0 ? theme.paint('dim', label) : ' '.repeat(label.length)}${theme.paint(role, row)}`,
+    )
+  })
+  screen.print(['', ...lines])
 }
 
 const THEMES = {

@@ -28,6 +28,7 @@ import {
   showKeys,
   showReport,
   showServers,
+  showStatus,
   typedOrChosen,
 } from './slash-look.ts'
 import type { TypedLimits } from './typed-limits.ts'
@@ -160,6 +161,8 @@ export async function runSlashCommand(place: SlashPlace, name: string, rest: str
       return await showServers(place)
     case 'doctor':
       return await showDoctor(place)
+    case 'status':
+      return await showStatus(place)
     case 'start':
       return await startSlash(place, rest)
     case 'templates':
