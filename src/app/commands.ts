@@ -66,6 +66,8 @@ export async function handleCommand(
       return await skip(session)
     case 'replan':
       return replan(command, session)
+    case 'put-plan-back':
+      return await putPlanBack(session)
     case 'decide':
       return decide(command, session)
     case 'secret':
@@ -214,6 +216,19 @@ function replan({ text, go = false }: { text: string; go?: boolean }, session: R
   return done(
     `${first}The agent that changes the plan of ${id} is asked ${when}; codemachine logs shows what comes of it. ${then}`,
   )
+}
+
+/** Puts the plan back as it was before its last change: only while nothing runs that reads or writes it. */
+async function putPlanBack({ id, runner, asked }: RunningSession): Promise<Reply> {
+  const { running, replan, pausedAt } = runner.state
+  if (runner.isEnding) return NOBODY
+  if (asked.endedBy !== null) return aboutToEnd(id)
+  if (running !== null || replan !== null || pausedAt === null)
+    return refused('not-paused', `${id} is at work; its plan can be put back while it holds after the change.`)
+  const problem = await runner.planChange.putBack()
+  return problem === null
+    ? done(`The plan of ${id} is as it was before its last change; codemachine unpause goes on.`)
+    : refused('refused', problem)
 }
 
 function refusalOfReplan(state: SessionState): string | null {

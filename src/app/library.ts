@@ -132,6 +132,8 @@ export type Ask =
   | { type: 'retry' }
   | { type: 'interrupt' }
   | { type: 'skip' }
+  /** The plan as it was before its last change is put back, while the session holds. */
+  | { type: 'put-plan-back' }
   /** A secret of the project was stored: it is told so, and waits no longer for it. */
   | { type: 'secret'; key: string }
   /** `session`, `decision`, `version` of the plan: which is meant; left out: the one that is asked for. */

@@ -20,6 +20,7 @@ import { type Command, watchCommands } from '../records/control.ts'
 import { openJournal } from '../records/journal.ts'
 import { type NewText, openKeptTexts, refuseTexts } from '../records/kept-texts.ts'
 import { openOutputs } from '../records/outputs.ts'
+import { openPlanBefore } from '../records/plan-before.ts'
 import { openQueue } from '../records/queue.ts'
 import type { Records } from '../records/records.ts'
 import { SnapshotWriter } from '../report/snapshot-writer.ts'
@@ -344,6 +345,7 @@ export class Sessions implements AsyncDisposable {
       roundsDirectory,
       onRecord: (round, line) => this.#record?.(id, round, line),
       outputs: openOutputs(records.sessionFolder(id)),
+      planBefore: openPlanBefore(records.sessionFolder(id)),
       redactor,
       clock,
       random: Math.random,

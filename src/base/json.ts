@@ -19,6 +19,27 @@ export function parseJson(text: string): ParsedJson {
   }
 }
 
+/** Whether two values of a JSON file are the same; the order of an object's keys does not matter. Does not call itself: they may be deep. */
+export function isSameJson(a: unknown, b: unknown): boolean {
+  const pairs: [unknown, unknown][] = [[a, b]]
+  for (let pair = pairs.pop(); pair !== undefined; pair = pairs.pop()) {
+    const [one, other] = pair
+    if (one === other) continue
+    if (!isObject(one) || !isObject(other) || Array.isArray(one) !== Array.isArray(other)) return false
+    const keys = Object.keys(one)
+    if (keys.length !== Object.keys(other).length) return false
+    for (const key of keys) {
+      if (!Object.hasOwn(other, key)) return false
+      pairs.push([one[key], other[key]])
+    }
+  }
+  return true
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null
+}
+
 /**
  * What is wrong with valid JSON in which an object has a key twice, of which `JSON.parse` takes the last; null if none has.
  * @param value what `JSON.parse` has made of it

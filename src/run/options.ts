@@ -6,6 +6,7 @@ import type { Providers } from '../core/contracts/provider.ts'
 import type { Template } from '../core/contracts/template.ts'
 import type { SessionState } from '../core/state/state.ts'
 import type { Outputs } from '../records/outputs.ts'
+import type { PlanBefore } from '../records/plan-before.ts'
 import type { RepositoryGuard, WorkTree } from './claim.ts'
 import type { AgentBook } from './delegation/delegation.ts'
 import type { ProofEnvironment } from './gates.ts'
@@ -81,6 +82,8 @@ export interface RunnerOptions {
   onRecord?(round: number, line: string): void
   /** Where what its steps came to is kept. */
   outputs: Outputs
+  /** The plan before its last change. */
+  planBefore: PlanBefore
   /** Takes secrets out of what is kept. */
   redactor: Redactor
   clock: Clock

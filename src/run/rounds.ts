@@ -85,7 +85,7 @@ export class Rounds {
     const { last } = this.#options.log.state
     if (last !== null) await this.#options.proof.afterRound(last)
     const ended = last?.outcome ?? outcome
-    if (kind === 'replan') this.#options.planChange.end(ended.class, memory, state)
+    if (kind === 'replan') await this.#options.planChange.end(ended.class, memory, state)
     else if (!part.claims || this.#isOffPlan(memory))
       return { outcome: ended, isShown, tree: await this.#goOn(spec, ended, tree) }
     else return { outcome: ended, isShown, tree: await this.#judge(memory, ended, tree) }

@@ -50,7 +50,8 @@ export class SessionRunner {
   readonly #ahead: ThreadAhead
   readonly #answers: Answers
   readonly #turns: CurrentTurn
-  readonly #planChange: PlanChange
+  /** The changes of its plan, and the way back from the last one. */
+  readonly planChange: PlanChange
   readonly #memory: MemoryAtHand
   readonly #proof: Proof
   readonly #scopes: Scopes
@@ -99,7 +100,7 @@ export class SessionRunner {
       providers: this.#providers,
       onRoundBegun: () => this.#ahead.startNext(),
     })
-    this.#planChange = new PlanChange(options.log, text => options.redactor.text(text))
+    this.planChange = new PlanChange(options)
     this.#memory = new MemoryAtHand(options)
     this.#proof = new Proof({ ...options, bounded, mostGateMs })
     this.#rounds = new Rounds({
@@ -107,7 +108,7 @@ export class SessionRunner {
       ahead: this.#ahead,
       turns: this.#turns,
       answers: this.#answers,
-      planChange: this.#planChange,
+      planChange: this.planChange,
       atHand: this.#memory,
       proof: this.#proof,
       tellRemarks: () => this.#tellRemarks(),
@@ -245,7 +246,7 @@ export class SessionRunner {
       // From here until the round has started nothing is awaited: what a person says or asks now is not passed over.
       const { state } = this.#log
       const step = inTemplate(state.template, 'next', () => template.next(state, memory))
-      if (this.#planChange.passOver(step.kind)) continue
+      if (this.planChange.passOver(step.kind)) continue
       if (step.kind === 'end') return this.#steps.checkedEnd(step.outcome)
       const end = await this.#scopes.unlessStalled(await this.#carryOut(step, tree, memory))
       if (end) return end
@@ -344,7 +345,7 @@ export class SessionRunner {
     if (way === null) return await this.#lookAtProvider(wanted)
     const thread = this.#providers.follow(wanted, way)
     if (thread.provider === undefined) this.#isFirst = false
-    if (isReplan) this.#planChange.begin(memory)
+    if (isReplan) this.planChange.begin(memory)
     this.#planCheck.beforeRound(memory)
     const {
       outcome,

@@ -15,6 +15,7 @@ import {
   isAccessRefused,
   SHELL_HINTS,
   shownCommand,
+  withRest,
   wordsForCause,
   wordsForClass,
   wordsForRoundEnd,
@@ -42,6 +43,8 @@ import {
   isPlanShown,
   isToldOfAgent,
   outputInWords,
+  type PlanChangeInWords,
+  planChangeInWords,
   wordsForPart,
 } from './plan.ts'
 import {
@@ -352,12 +355,21 @@ function describeReplanAsked({ text, goesOn }: RecordedOf<'replan-asked'>): Desc
   return describe(`a person wants the plan changed${then}: ${clipLines(text, MOST_LINES, REST)}`, 'strong')
 }
 
-/** What a change of plan did to the files, as diffs. */
-function describeReplanned({ files }: RecordedOf<'replanned'>, hints: Hints): Description {
+/** What a change of plan did, by tasks; of one that an older version has journaled, as diffs. */
+function describeReplanned(event: RecordedOf<'replanned'>, hints: Hints): Description {
+  const { files, putBack } = event
   if (files.length === 0) return describe('the plan was left as it was', 'warning')
   const names = files.map(({ file }) => file).join(' and ')
-  const diffs = files.map(({ diff }) => clipLines(diff, MOST_LINES, REST))
-  return describe(`plan changed in ${names}; ${hints.changePlan}\n${diffs.join('\n')}`, 'strong')
+  const head = putBack ? `the old plan is back in ${names}` : `plan changed in ${names}`
+  const change = planChangeInWords(event)
+  const lines = change === null ? files.map(({ diff }) => clipLines(diff, MOST_LINES, REST)) : linesOfChange(change)
+  return describe(`${head}; ${hints.changePlan}\n${lines.join('\n')}`, 'strong')
+}
+
+function linesOfChange({ tasks, left, main }: PlanChangeInWords): string[] {
+  const lines = tasks.map(({ sign, text: words }) => `${sign} ${words}`)
+  const shown = withRest(lines.slice(0, MOST_LINES), lines.length + left)
+  return [...shown, ...(main === null ? [] : [main])]
 }
 
 /** What codex asked for, and what it was answered. */

@@ -289,6 +289,61 @@ function believed(
   return known === undefined || known.parked === null ? task : { ...task, claimed: false, parked: known.parked }
 }
 
+/** What a change of the plan did, for a person to read: a line for each task, and one for `MAIN.md`. */
+export interface PlanChangeInWords {
+  tasks: readonly { sign: string; text: string; tone: Tone }[]
+  /** How many more tasks are different. */
+  left: number
+  /** `MAIN.md: 3 lines added, 1 removed`; null: it is as it was. */
+  main: string | null
+}
+
+/** That in words; null for a change that an older version has journaled, which says nothing of tasks. */
+export function planChangeInWords({ files, tasks, main }: Replanned): PlanChangeInWords | null {
+  const hasMain = files.some(({ file }) => file === 'MAIN.md')
+  const hasTasks = files.some(({ file }) => file === 'tasks.json')
+  if (hasTasks ? tasks === undefined : main === undefined && tasks === undefined) return null
+  const { changes, count } = tasks ?? { changes: [], count: 0 }
+  const same = hasTasks && count === 0 ? [SAME_TASKS] : []
+  return {
+    tasks: [...changes.map(taskChangeInWords), ...same],
+    left: count - changes.length,
+    main: hasMain ? `MAIN.md: ${main === undefined ? 'written anew' : linesInWords(main)}` : null,
+  }
+}
+
+type Replanned = Pick<RecordedOf<'replanned'>, 'files' | 'tasks' | 'main'>
+type TaskChange = NonNullable<Replanned['tasks']>['changes'][number]
+
+const SAME_TASKS = {
+  sign: '=',
+  text: 'tasks.json is written in another way, and every task is as it was',
+  tone: 'quiet',
+} as const
+
+function linesInWords({ added, removed }: NonNullable<Replanned['main']>): string {
+  const parts = [
+    ...(added > 0 ? [`${formatCount(added, 'line')} added`] : []),
+    ...(removed > 0 ? [added > 0 ? `${removed} removed` : `${formatCount(removed, 'line')} removed`] : []),
+  ]
+  return parts.length === 0 ? 'changed' : parts.join(', ')
+}
+
+/** `+ T5 Measure`, `~ T4 Write the docs → Write the manual; now behind T1`. */
+function taskChangeInWords(change: TaskChange): PlanChangeInWords['tasks'][number] {
+  const { id, name, how, was, fields = [], behind } = change
+  const title = `${line(id)} ${line(was ?? name)}${was === undefined ? '' : ` → ${line(name)}`}`
+  if (how.includes('removed')) return { sign: '-', text: title, tone: 'bad' }
+  const more = [
+    ...(fields.length === 0 ? [] : [`another ${fields.map(line).join(', ')}`]),
+    ...(behind === undefined ? [] : [behind === null ? 'now first' : `now behind ${line(behind)}`]),
+    ...(how.includes('reopened') ? ['open again'] : []),
+    ...(how.includes('done') ? ['done'] : []),
+  ]
+  const text = more.length === 0 ? title : `${title}: ${more.join(', ')}`
+  return how.includes('added') ? { sign: '+', text, tone: 'good' } : { sign: '~', text, tone: 'warning' }
+}
+
 /** How far the tasks of a board are, null if there are none; `isRunning`: whether somebody works on one. Pure. */
 export function tasksOfBoard({ tasks, current }: TaskBoard, isRunning: boolean): SessionReport['tasks'] {
   if (tasks.length === 0) return null

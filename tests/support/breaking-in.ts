@@ -25,6 +25,7 @@ type RunOverrides =
   | 'unpause'
   | 'pause'
   | 'retry'
+  | 'put-plan-back'
   | 'stop'
   | 'stop --now'
   | `replan ${string}`
@@ -100,7 +101,7 @@ function commandOf(said: RunOverrides): Command {
     return { type, choice, at, ...(said.length === 0 ? {} : { text: said.join(' ') }) }
   }
   if (type === 'stop') return { type, now: text === '--now', at }
-  return { type: type as 'interrupt' | 'skip' | 'unpause' | 'pause' | 'retry', at }
+  return { type: type as 'interrupt' | 'skip' | 'unpause' | 'pause' | 'retry' | 'put-plan-back', at }
 }
 
 /** The rounds that ended: number, class, whether they counted. */

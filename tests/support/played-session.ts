@@ -10,7 +10,7 @@ import {
   type RoundRun,
   type UsageLimits,
 } from '../../src/core/contracts/engine.ts'
-import type { FolderFiles, MemorySnapshot, TaskMark } from '../../src/core/contracts/memory.ts'
+import type { FolderFiles, MemorySnapshot, MemoryTexts, TaskMark } from '../../src/core/contracts/memory.ts'
 import { CODEX_PROVIDER, type Provider } from '../../src/core/contracts/provider.ts'
 import {
   NO_KEPT_TEXTS,
@@ -24,6 +24,7 @@ import type { Gate, GateResult, RoundOutcome, SessionOutcome } from '../../src/c
 import { fold } from '../../src/core/state/fold.ts'
 import { emptyState } from '../../src/core/state/state.ts'
 import { openOutputs } from '../../src/records/outputs.ts'
+import type { KeptPlan } from '../../src/records/plan-before.ts'
 import type { RepositoryGuard } from '../../src/run/claim.ts'
 import type { AgentBook } from '../../src/run/delegation/delegation.ts'
 import type { ProofEnvironment } from '../../src/run/gates.ts'
@@ -87,6 +88,8 @@ export interface PlayOptions {
   template?: Template
   /** Called with what is written of tasks into their file. */
   onMark?: (marks: readonly TaskMark[]) => void
+  /** Called with what the memory files are to be, when the plan is put back. */
+  onReplaceTexts?: (texts: MemoryTexts) => void
   /** Called when the done claim is put back, with how many rounds have begun. */
   onWithdraw?: (rounds: number) => unknown
   /** Called when the memory files of a scope are made, with its name; with null when what claims done in the session's own is put back. */
@@ -237,6 +240,7 @@ export async function playSession(plays: readonly Play[], options: PlayOptions):
   const asked = options.asked ?? new PersonAsked(new AbortController().signal)
   const memory = () => options.memory?.(ran.inputs.length) ?? UNCLAIMED
   let playing: Playing | null = null
+  let keptPlan: KeptPlan | null = null
   const begun = created(options.limits)
   log.emit(
     before.length > 0 ? { ...resumed(log.state.limits.rounds), ...options.resumed } : { ...begun, ...options.begun },
@@ -256,6 +260,7 @@ export async function playSession(plays: readonly Play[], options: PlayOptions):
       markDone: async () => null,
       withdrawClaim: async () => void (await options.onWithdraw?.(ran.inputs.length)),
       markTasks: async marks => options.onMark?.(marks),
+      replaceTexts: async texts => options.onReplaceTexts?.(texts),
     },
     scopes: {
       make: async scope => options.onScope?.(scope.name),
@@ -284,6 +289,17 @@ export async function playSession(plays: readonly Play[], options: PlayOptions):
     },
     roundsDirectory: options.folder,
     outputs: openOutputs(options.folder),
+    // The virtual clock does not wait for a disk.
+    planBefore: {
+      keep: async plan => {
+        keptPlan = plan
+        return true
+      },
+      read: async () => keptPlan,
+      drop: async () => {
+        keptPlan = null
+      },
+    },
     redactor: options.redactor ?? nothingSecret,
     clock,
     random: () => 1,

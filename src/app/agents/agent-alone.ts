@@ -22,6 +22,7 @@ import { networkLimit } from '../../engines/codex/round-feed.ts'
 import { tomlString } from '../../platform/toml.ts'
 import { openJournal } from '../../records/journal.ts'
 import { openOutputs } from '../../records/outputs.ts'
+import { openPlanBefore } from '../../records/plan-before.ts'
 import { openRecords, type Records } from '../../records/records.ts'
 import { takeRunLock } from '../../records/run-lock.ts'
 import type { RepositoryGuard, WorkTree } from '../../run/claim.ts'
@@ -234,6 +235,7 @@ async function carryOut(work: Work): Promise<AloneEnd> {
     recordsRoot: records.root,
     roundsDirectory,
     outputs: openOutputs(records.sessionFolder(id)),
+    planBefore: openPlanBefore(records.sessionFolder(id)),
     redactor,
     clock,
     random: Math.random,

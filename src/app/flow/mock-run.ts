@@ -23,6 +23,7 @@ import { watchCommands } from '../../records/control.ts'
 import { openJournal } from '../../records/journal.ts'
 import { openKeptTexts, refuseTexts } from '../../records/kept-texts.ts'
 import { openOutputs } from '../../records/outputs.ts'
+import { openPlanBefore } from '../../records/plan-before.ts'
 import { openRecords, type Records } from '../../records/records.ts'
 import { takeRunLock } from '../../records/run-lock.ts'
 import type { RepositoryGuard, WorkTree } from '../../run/claim.ts'
@@ -243,6 +244,7 @@ async function runToEnd(work: Work, log: SessionLog, memory: MemoryFiles, opened
     recordsRoot: records.root,
     roundsDirectory: join(records.sessionFolder(id), 'rounds'),
     outputs: openOutputs(records.sessionFolder(id)),
+    planBefore: openPlanBefore(records.sessionFolder(id)),
     redactor,
     clock,
     random: Math.random,

@@ -1,4 +1,4 @@
-import { dirname, join, relative } from 'node:path'
+import { basename, dirname, join, relative } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
 import type { Clock } from '../../base/clock.ts'
 import { systemErrorCode } from '../../base/errors.ts'
@@ -59,6 +59,27 @@ type Known = Pick<SessionState, 'id' | 'kind' | 'scope'> | null
  */
 export async function readTaskBoard(place: BoardPlace, part: BoardPart = 'all'): Promise<TaskBoard> {
   return await new BoardFiles(place, null, part).read()
+}
+
+/** The files of the plan that a session works by, as they are now, without secrets; one that cannot be read is left out. */
+export async function readPlanFiles({
+  directory,
+  redactor,
+  work,
+}: BoardPlace): Promise<{ file: string; text: string }[]> {
+  const files = work?.() ?? null
+  const texts: { file: string; text: string }[] = []
+  for (const [path, most] of files === null
+    ? []
+    : ([
+        [files.main, MAIN_BYTES],
+        [files.tasks, TASKS_BYTES],
+      ] as const)) {
+    if ((await findObstacle(directory, relative(directory, dirname(path)))) !== null) continue
+    const read = await readTextFile(path, most)
+    if (read.kind === 'text') texts.push({ file: basename(path), text: redactor.text(read.text) })
+  }
+  return texts
 }
 
 type BoardPart = 'all' | 'tasks'

@@ -6,20 +6,8 @@ import {
   questionsOrNone,
   type SessionsPlace,
 } from '../../app/find.ts'
-import { UserError } from '../../base/errors.ts'
-import { isTaken, type Reply } from '../../core/contracts/reply.ts'
-import {
-  type AskedQuestion,
-  claimAnswer,
-  promptOfAnswer,
-  type QuestionAnswer,
-  questionId,
-  questionsOf,
-  readAnswer,
-  remarkOfAnswer,
-  writeAnswer,
-} from '../../records/answers.ts'
-import { openQueue } from '../../records/queue.ts'
+import { chosenAnswer, earlierAnswer, giveAnswer } from '../../app/watch/questions.ts'
+import { type AskedQuestion, questionId, questionsOf } from '../../records/answers.ts'
 import { openRecords, type Records } from '../../records/records.ts'
 import type { CliContext } from '../../tui/cli-context.ts'
 import { formatDayAndTime } from '../../words/numbers.ts'
@@ -127,68 +115,14 @@ export async function answerQuestion(
   const own = await openRecords({ ...context, directory: directoryOf(context, flags) })
   const onProblem = (problem: string) => void context.stderr.write(`codemachine: ${problem}\n`)
   const { records, worktree, asked } = await questionAround(own, typed, { platform: context.platform, onProblem })
-  const { session, question } = asked
   const id = worktree === null ? questionId(asked) : `${worktree}:${questionId(asked)}`
-  const earlier = async () => {
-    const before = await readAnswer(records, session, question)
-    if (before !== null && !flags.again) throw answered(id, before)
-    return before
-  }
+  const answered = { records, worktree, asked, id }
   // Before the person has typed it.
-  await earlier()
-  const answer = chosen(await readText(context, words.join(' ')), asked)
-  const at = new Date(context.clock.now())
-  await using claim = await claimAnswer(records, session, question, { ...context, now: at })
-  if (claim === null) {
-    throw new UserError(`${id} is being answered from another terminal just now.`, {
-      hint: `To see the answer: codemachine questions ${session} --all`,
-    })
-  }
-  const before = await earlier()
-  const queue = openQueue(records.queue)
-  // An answer that still waits has changed nothing yet: the new one takes its place.
-  const isWaiting = before !== null && (await queue.list()).prompts.some(prompt => prompt.id === before.queued)
-  const earlierOne = isWaiting ? null : (before?.answer ?? null)
-  const told = await tellSession(context, records, asked, remarkOfAnswer(asked, answer, earlierOne))
-  const waiting = isWaiting ? (before?.queued ?? null) : null
-  const kept = { answer, at: at.toISOString() }
-  let became: string
-  if (isTaken(told)) {
-    await writeAnswer(records, session, question, { ...kept, told: told.code === 'kept' ? 'next-round' : 'round' })
-    if (waiting !== null) await queue.remove(waiting)
-    became = told.message
-  } else {
-    const prompt = promptOfAnswer(asked, answer, earlierOne)
-    if (waiting !== null) await queue.edit(waiting, prompt)
-    const queued = waiting ?? (await queue.add(prompt, at)).id
-    await writeAnswer(records, session, question, { ...kept, queued })
-    became = `${told.message} It waits in the queue ${worktree === null ? '' : 'of that worktree '}as ${queued}, and becomes a session of its own.`
-  }
-  context.stdout.write(`Answered ${id}: ${oneLine(answer, 200)}\n${became.trimStart()}\n`)
+  await earlierAnswer(answered, flags.again === true)
+  const answer = chosenAnswer(await readText(context, words.join(' ')), asked, questionId(asked))
+  const became = await giveAnswer(context, answered, { answer, again: flags.again === true })
+  context.stdout.write(`Answered ${id}: ${oneLine(answer, 200)}\n${became}\n`)
   return 0
-}
-
-/** Tells the session that has asked, if it runs; else why nothing of it was told, a sentence, or nothing where no session runs. */
-async function tellSession(
-  context: CliContext,
-  records: Records,
-  { session, question, agent }: AskedQuestion,
-  text: string,
-): Promise<Reply> {
-  const ask = { type: 'answer', session, question, text, ...(agent && { agent }) } as const
-  const { askRun } = await import('../../app/commands.ts')
-  try {
-    return (await askRun(context, records, ask)) ?? { code: 'no-session', message: '' }
-  } catch (error) {
-    if (!(error instanceof UserError)) throw error
-    return { code: 'failed', message: error.message }
-  }
-}
-
-function answered(id: string, { at, answer }: QuestionAnswer): UserError {
-  return new UserError(`${id} was answered at ${at}: ${oneLine(answer, 200)}`, {
-    hint: `To answer it again: codemachine questions answer --again ${id} "…"`,
-  })
 }
 
 /** The question that a person means, of a directory and its worktrees. */
@@ -202,15 +136,4 @@ async function questionAround(
     return { worktree: null, records, asked: await findQuestion(records, typed, options.onProblem) }
   const { findQuestionAmong } = await import('../../app/worktrees/find.ts')
   return await findQuestionAmong(places, typed, options)
-}
-
-/** A number alone is that option, where there are some to choose from. */
-function chosen(answer: string, asked: AskedQuestion): string {
-  const { options } = asked
-  if (options.length === 0 || !/^\d{1,9}$/.test(answer)) return answer
-  const option = options[Number(answer) - 1] ?? options.find(each => each === answer)
-  if (option !== undefined) return option
-  throw new UserError(
-    `${questionId(asked)} has no option ${answer}; use a number from 1 to ${options.length}, or answer in words.`,
-  )
 }

@@ -76,6 +76,11 @@ export interface Memory {
    * `UserError` if the file cannot be written.
    */
   markTasks(marks: readonly TaskMark[]): Promise<void>
+  /**
+   * Puts other texts in the place of both files, which were theirs before. Throws a `UserError` if one cannot be written;
+   * then neither is another.
+   */
+  replaceTexts(texts: MemoryTexts): Promise<void>
 }
 
 /** The memory files of the scopes of a session (`RoundScope`). */
@@ -113,6 +118,7 @@ export const NO_MEMORY: Memory = {
   withdrawClaim: async () => {},
   markDone: async () => null,
   markTasks: async () => {},
+  replaceTexts: async () => {},
 }
 
 /** What became of parsing a file: its value, or one sentence that names the place and the mend. */

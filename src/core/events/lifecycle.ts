@@ -208,6 +208,36 @@ export const lifecycleEvent = variant('type', {
       listOf(fields({ file: checkedAs(text, oneOf('MAIN.md', 'tasks.json')), diff: text })),
       "what is different, `[{ file: 'MAIN.md' | 'tasks.json', diff }]`: unified diffs of at most 16 KiB each, which then say how many characters are missing; without the file that did not change. Instead of what changed stands `[… written anew]` for a file that is nearly all different or has more than 20,000 lines, and `[… only a secret is different]`",
     ),
+    tasks: about(
+      optional(
+        fields({
+          changes: listOf(
+            fields({
+              id: text,
+              name: text,
+              how: listOf(oneOf('added', 'removed', 'renamed', 'rewritten', 'moved', 'reopened', 'done')),
+              was: optional(text),
+              fields: optional(listOf(text)),
+              behind: optional(nullOr(text)),
+            }),
+          ),
+          count: number,
+        }),
+      ),
+      'what became of which tasks, whatever the formatting of the file: `{ changes: [{ id, name, how, was, fields, behind }], count }`, at most 100 of `count`, in their new order, the removed ones last. `how`: one or more of `added`, `removed`, `renamed` (`was`: the name before), `rewritten` (`fields`: the names of the fields that differ, at most 10), `moved` (`behind`: id of the task before it now, `null`: none), `reopened`, `done`; left out: `tasks.json` did not change, or by an older version',
+    ),
+    main: about(
+      optional(fields({ added: number, removed: number })),
+      'the lines of `MAIN.md` that came and went, `{ added, removed }`; left out: it did not change, too much is different to count, or by an older version',
+    ),
+    kept: about(
+      optional(literal(true)),
+      'the files as they were before are kept, and can be put back; left out: they are not',
+    ),
+    putBack: about(
+      optional(literal(true)),
+      'a person had an earlier change taken back; left out: an agent made this one',
+    ),
   },
   'decision-asked': {
     id: about(

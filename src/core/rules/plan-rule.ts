@@ -1,3 +1,4 @@
+import { isSameJson } from '../../base/json.ts'
 import type { Task } from '../contracts/memory.ts'
 import type { EventOf } from '../events/events.ts'
 import { type Gate, type GateResult, hasPassed } from '../events/outcome.ts'
@@ -110,18 +111,6 @@ export function changedTasks(
     })
     return changed.length === 0 ? [] : [sayNow(task, 'changed', `A round changed its ${changed.join(' and ')}.`)]
   })
-}
-
-/** Whether two values of a JSON file are the same; the order of an object's keys does not matter. */
-function isSameJson(a: unknown, b: unknown): boolean {
-  if (a === b) return true
-  if (!isObject(a) || !isObject(b) || Array.isArray(a) !== Array.isArray(b)) return false
-  const keys = Object.keys(a)
-  return keys.length === Object.keys(b).length && keys.every(key => Object.hasOwn(b, key) && isSameJson(a[key], b[key]))
-}
-
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null
 }
 
 /** The tasks that have another name or phase than is known, while no round has worked: a person changed them. Pure. */

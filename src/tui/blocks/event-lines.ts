@@ -29,7 +29,6 @@ import { describeEntered, describeState } from '../../words/work.ts'
 import { taskLines } from '../header/tasks.ts'
 import type { Role, Theme } from '../terminal/theme.ts'
 import { checklistLines } from './checklist.ts'
-import { diffLines, readDiff } from './file-changes.ts'
 import { gateLines, reviewerLines, reviewLines } from './gates-and-reviews.ts'
 import { itemLines, shellLines } from './item-lines.ts'
 import {
@@ -45,6 +44,7 @@ import {
   underPrefix,
 } from './layout.ts'
 import { markdownLines } from './markdown.ts'
+import { replanLines } from './plan-change.ts'
 
 /**
  * An event as finished lines for the terminal, each at most `columns` cells wide; `[]` for an event that is not shown.
@@ -235,28 +235,8 @@ function questionLines({ text, more }: Description, { columns, theme }: BlockOpt
   ]
 }
 
-/** The most rows of a plan, or of one file of a plan change, in the scrollback. */
+/** The most rows of a plan in the scrollback. */
 const PLAN_ROWS = 60
-
-/** The diffs of a plan change, below the first line of its description. */
-function replanLines(
-  { files }: RecordedOf<'replanned'>,
-  description: Description | null,
-  options: BlockOptions,
-): string[] {
-  const heading = description && { ...description, more: [] }
-  return [
-    ...describedLines(heading, options),
-    ...files.flatMap(({ file, diff }, i) => {
-      const rows = readDiff(diff, 'same')
-      return [
-        ...(i === 0 ? [] : ['']),
-        ...wrapLine(options.theme.paint('accent', file), options.columns),
-        ...diffLines(rows, options.full ? rows.length : PLAN_ROWS, options),
-      ]
-    }),
-  ]
-}
 
 /** What the person told the session, in a colour of its own; in full the whole text. */
 function personLines(

@@ -16,7 +16,8 @@ export interface PickerOption {
 
 /**
  * A question with its options. `markdown`: what it is about, scrolled where it is longer than its rows; `body`: what is
- * said below that; `freeText`: the label of the answer that is typed; left out where none may be.
+ * said below that; `freeText`: the label of the answer that is typed; left out where none may be; `freeTextAt`: its row
+ * among the choices, from 0; left out: the last. `digitChooses`: a digit is the answer, and does not only select it.
  */
 export interface PickerQuestion {
   readonly title: string
@@ -26,12 +27,14 @@ export interface PickerQuestion {
   readonly freeText?: string
   /** Called with each option that the choice moves to. */
   readonly onMove?: (id: string) => void
+  readonly freeTextAt?: number
+  readonly digitChooses?: true
 }
 
 /** The state of a question that is being answered. Immutable. */
 export interface Picker {
   readonly question: PickerQuestion
-  /** The index of the selected row: an option, or after them the free text. */
+  /** The index of the selected row: an option, or the free text. */
   readonly selected: number
   /** Whether keys go into the free text. */
   readonly writing: boolean
@@ -82,6 +85,17 @@ export function pickerPaste(picker: Picker, text: string): Picker {
   return picker.question.freeText === undefined ? picker : { ...opened(picker), written: paste(picker.written, text) }
 }
 
+/** The row of the free text; it is none of the choices' where nothing may be typed. */
+function freeTextRow({ options, freeText, freeTextAt = options.length }: PickerQuestion): number {
+  return freeText === undefined ? -1 : Math.min(freeTextAt, options.length)
+}
+
+/** The option in a row; undefined in that of the free text, and beyond the last. */
+function optionIn(question: PickerQuestion, row: number): PickerOption | undefined {
+  const free = freeTextRow(question)
+  return row === free ? undefined : question.options[free !== -1 && row > free ? row - 1 : row]
+}
+
 /** The number of rows to select from. */
 function countChoices({ options, freeText }: PickerQuestion): number {
   return options.length + (freeText === undefined ? 0 : 1)
@@ -99,21 +113,24 @@ function choosingKey(picker: Picker, key: Key, columns: number): Step {
   if (chord === 'escape') return { picker, result: { kind: 'closed' } }
   if (chord === 'return') return choose(picker, picker.selected)
   if (chord !== '') return goOn(picker)
-  // A digit selects but does not choose: it may begin an answer in words, and one of the options stops the work.
-  if (/^[1-9]$/.test(key.input))
-    return goOn(Number(key.input) > count ? picker : { ...picker, selected: Number(key.input) - 1 })
+  if (/^[1-9]$/.test(key.input)) {
+    const row = Number(key.input) - 1
+    if (row >= count) return goOn(picker)
+    // Elsewhere a digit only selects: it may begin an answer in words, and one of the options stops the work.
+    return picker.question.digitChooses ? choose(picker, row) : goOn({ ...picker, selected: row })
+  }
   if (picker.question.freeText === undefined || key.input.trim() === '') return goOn(picker)
   return writingKey(opened(picker), key, columns)
 }
 
 function choose(picker: Picker, index: number): Step {
-  const option = picker.question.options[index]
+  const option = optionIn(picker.question, index)
   if (option !== undefined) return { picker: { ...picker, selected: index }, result: { kind: 'chosen', id: option.id } }
   return goOn(index < countChoices(picker.question) ? opened(picker) : picker)
 }
 
 function opened(picker: Picker): Picker {
-  return { ...picker, selected: picker.question.options.length, writing: true }
+  return { ...picker, selected: freeTextRow(picker.question), writing: true }
 }
 
 function writingKey(picker: Picker, key: Key, columns: number): Step {
@@ -131,7 +148,7 @@ function writingKey(picker: Picker, key: Key, columns: number): Step {
   if (moved !== null) return goOn({ ...picker, written: moved })
   return goOn(
     direction === -1 && question.options.length > 0
-      ? { ...picker, writing: false, selected: question.options.length - 1 }
+      ? { ...picker, writing: false, selected: Math.max(0, picker.selected - 1) }
       : picker,
   )
 }
@@ -162,7 +179,7 @@ export function pickerLines(picker: Picker, area: Area): DrawnField {
       choiceRow(picker, choices.from + at, choices, columns, theme),
     ),
   ]
-  // The free text is the last choice: what is written stands below it.
+  // What is written stands below the choices, wherever among them it is chosen.
   if (field?.caret == null) return { lines, caret: null }
   return { lines: [...lines, ...field.lines], caret: { x: field.caret.x, y: lines.length + field.caret.y } }
 }
@@ -273,7 +290,7 @@ function choiceRow(
   const isSelected = index === selected
   const before = `${edge(index, shown, theme) ?? optionMark(isSelected, theme)}${index < 9 ? `${index + 1}. ` : '   '}`
   const { label, hint } = optionAt(question, index)
-  const kept = index === question.options.length && !writing ? oneLine(expanded(written).slice(0, 200), 100) : ''
+  const kept = index === freeTextRow(question) && !writing ? oneLine(expanded(written).slice(0, 200), 100) : ''
   const name = cutLine(`${before}${oneLine(label, 400)}${kept === '' ? '' : ` ${kept}`}`, columns)
   const rest = hint === undefined ? '' : cutLine(`  ${oneLine(hint, 400)}`, Math.max(0, columns - widthOf(name)))
   return `${isSelected ? theme.paint('selected', name) : name}${rest === '' ? '' : theme.paint('dim', rest)}`
@@ -286,6 +303,6 @@ function edge(index: number, { from, to, count }: Shown, theme: Theme): string |
   return index === to - 1 && to < count ? (theme.symbols ? '↓ ' : 'v ') : null
 }
 
-function optionAt({ options, freeText }: PickerQuestion, index: number): Pick<PickerOption, 'label' | 'hint'> {
-  return options[index] ?? { label: freeText ?? '' }
+function optionAt(question: PickerQuestion, index: number): Pick<PickerOption, 'label' | 'hint'> {
+  return optionIn(question, index) ?? { label: question.freeText ?? '' }
 }

@@ -5,18 +5,23 @@ import { statesTyped } from '../../app/diff/comparison.ts'
 import type { Ask } from '../../app/library.ts'
 import { setSecret, warningsOf } from '../../app/secrets/person-secrets.ts'
 import { redactorOfProject } from '../../app/secrets/redactor.ts'
-import { boardPlaceOf, watchTasks } from '../../app/watch/task-watch.ts'
+import { giveAnswer, OpenQuestions } from '../../app/watch/questions.ts'
+import { boardPlaceOf, readPlanFiles, watchTasks } from '../../app/watch/task-watch.ts'
 import { Cleanup, describeError, messageOf } from '../../base/errors.ts'
 import type { Redactor } from '../../base/redactor.ts'
 import type { Reply } from '../../core/contracts/reply.ts'
+import type { EventOf, Recorded } from '../../core/events/events.ts'
 import type { TaskBoard } from '../../core/state/plan.ts'
 import { keepScreenSmall } from '../../platform/heap.ts'
+import type { AskedQuestion } from '../../records/answers.ts'
 import type { Records } from '../../records/records.ts'
 import { type KeyActionId, Keymap } from '../../settings/keys.ts'
 import type { LoadedSettings } from '../../settings/load.ts'
 import { type FileIndex, openFileIndex } from '../../workspace/files/search.ts'
+import { planFileLines } from '../blocks/plan-change.ts'
 import type { CliContext } from '../cli-context.ts'
 import type { SlashCommand } from '../composer/completion.ts'
+import { drawnSource } from '../pager/source.ts'
 import type { ScreenHost } from '../screen/controls.ts'
 import { Screen } from '../screen/screen.tsx'
 import { openTheme, type Role } from '../terminal/theme.ts'
@@ -74,6 +79,7 @@ export class PersonScreen implements ScreenHost, AsyncDisposable {
   readonly #draft: DraftFile | null
   readonly #files: FileIndex
   #board: AbortController | null = null
+  #questions: OpenQuestions | null = null
   #session: string | null = null
   #sent: string[] = []
 
@@ -155,7 +161,33 @@ export class PersonScreen implements ScreenHost, AsyncDisposable {
       this.screen.changed()
     }
     watchTasks({ ...place, clock, signal: this.#board.signal, onBoard }).catch(error => this.fail(error))
+    this.#questions = this.#questionsOf(id, this.#board.signal)
     void this.queue.show()
+  }
+
+  #questionsOf(session: string, signal: AbortSignal): OpenQuestions {
+    const { model } = this.screen
+    const questions = new OpenQuestions({
+      records: this.#options.records,
+      session,
+      clock: this.#options.context.clock,
+      signal,
+      redact: text => this.#redactor.text(text),
+      onOpen: open => model.showAsked(open),
+      onProblem: problem => this.screen.notice(problem, 'warning'),
+    })
+    model.showAsked([])
+    questions.watch().catch(error => this.fail(error))
+    return questions
+  }
+
+  happened(event: Recorded): void {
+    this.#questions?.event(event)
+  }
+
+  async answer(asked: AskedQuestion, answer: string): Promise<string> {
+    const { context, records } = this.#options
+    return await giveAnswer(context, { records, worktree: null, asked, id: asked.question }, { answer })
   }
 
   /** What is offered behind a slash is another now. */
@@ -168,6 +200,7 @@ export class PersonScreen implements ScreenHost, AsyncDisposable {
   showStart(): void {
     this.#board?.abort()
     this.#board = null
+    this.#questions = null
     const { model } = this.screen
     model.showsSession = false
     if (!model.theme.symbols) this.screen.say('Type what to work on, and Enter. /help tells the keys and commands.')
@@ -287,6 +320,14 @@ export class PersonScreen implements ScreenHost, AsyncDisposable {
       onFailure: (error: unknown) => void this.fail(error),
     }
     await this.screen.open(agentList(place))
+  }
+
+  async showPlanChange(files: EventOf<'replanned'>['files']): Promise<void> {
+    const { model, output } = this.screen
+    const place = boardPlaceOf(this.#options.records, this.#session ?? '', this.#redactor, () => model.pane.state)
+    const now = await readPlanFiles(place)
+    const draw = (columns: number) => planFileLines({ files, now }, { columns, theme: model.theme, full: true })
+    await this.screen.page(`The plan of ${this.#session ?? ''}`, drawnSource(draw, output.columns), 'start')
   }
 
   warningsOfSecret(value: string): readonly string[] {

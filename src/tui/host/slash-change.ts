@@ -13,7 +13,7 @@ import { wordsForVersion } from '../../words/plan.ts'
 import { oneLine } from '../../words/safe-text.ts'
 import { plansOf } from '../../words/work.ts'
 import { markdownLines } from '../blocks/markdown.ts'
-import type { PagerSource } from '../pager/source.ts'
+import { drawnSource } from '../pager/source.ts'
 import { answerDecision, askDecision } from '../screen/dialogs.ts'
 import type { SlashPlace } from './slash.ts'
 
@@ -163,24 +163,4 @@ function planInMarkdown(plan: ShownPlan, waits: boolean): string {
       ? []
       : [`## What is different from version ${version - 1}`, codeBlock(diff, 'diff')]),
   ].join('\n\n')
-}
-
-/** Lines that are drawn anew for another width. */
-function drawnSource(draw: (columns: number) => readonly string[], columns: number): PagerSource {
-  const listeners = new Set<(dropped: number) => void>()
-  let lines = draw(columns)
-  return {
-    get count() {
-      return lines.length
-    },
-    line: index => lines[index] ?? '',
-    onGrow: listener => {
-      listeners.add(listener)
-      return () => listeners.delete(listener)
-    },
-    resize: width => {
-      lines = draw(width)
-      for (const listener of listeners) listener(0)
-    },
-  }
 }

@@ -15,6 +15,7 @@ import { formatCount } from '../../words/numbers.ts'
 import { oneLine, titleLine } from '../../words/safe-text.ts'
 import type { CliContext } from '../cli-context.ts'
 import { type SlashCommand, slashCommands } from '../composer/completion.ts'
+import { answerCommand } from '../screen/asked.ts'
 import { answerDecision, askAndNotify, reachAgent } from '../screen/dialogs.ts'
 import type { PersonScreen } from './person-screen.ts'
 import { goOnWith, openSessions, whyNoResume } from './sessions-screen.ts'
@@ -37,7 +38,7 @@ import type { TypedLimits } from './typed-limits.ts'
 export function commandsOf({ person }: SlashPlace): SlashCommand[] {
   const { facts, showsSession } = person.screen.model
   const always = slashCommands({ login: facts?.login ?? null, hasOwnLogin: facts?.hasOwnLogin ?? null })
-  const all = showsSession ? [...OF_SESSION, DECIDE, ...OF_AGENTS, DETACH, COPY, ...always] : always
+  const all = showsSession ? [...OF_SESSION, ANSWER, DECIDE, ...OF_AGENTS, DETACH, COPY, ...always] : always
   return inOrderOfUse(all, showsSession ? USED_IN_SESSION : USED_AT_START)
 }
 
@@ -110,6 +111,11 @@ const DETACH: SlashCommand = {
   description: 'Let it go on without this screen; codemachine attach shows it again',
   note: null,
 }
+const ANSWER: SlashCommand = {
+  name: 'answer',
+  description: 'Answer a question: /answer 1 2 is choice 2 of Q1, /answer 1 … is words',
+  note: null,
+}
 const DECIDE: SlashCommand = { name: 'decide', description: 'Answer what you are to decide', note: null }
 
 const OF_AGENTS: readonly SlashCommand[] = [
@@ -134,6 +140,8 @@ export async function runSlashCommand(place: SlashPlace, name: string, rest: str
     return
   }
   switch (name) {
+    case 'answer':
+      return await answerCommand(asking, rest)
     case 'decide':
       if (await answerDecision(asking, rest)) return
       return screen.notice('Nothing is to be decided just now', 'warning')

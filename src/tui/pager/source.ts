@@ -242,3 +242,23 @@ export class SearchHits {
     this.#scanned = Math.max(0, this.#scanned - lines)
   }
 }
+
+/** Lines that are drawn anew for another width. */
+export function drawnSource(draw: (columns: number) => readonly string[], columns: number): PagerSource {
+  const listeners = new Set<(dropped: number) => void>()
+  let lines = draw(columns)
+  return {
+    get count() {
+      return lines.length
+    },
+    line: index => lines[index] ?? '',
+    onGrow: listener => {
+      listeners.add(listener)
+      return () => listeners.delete(listener)
+    },
+    resize: width => {
+      lines = draw(width)
+      for (const listener of listeners) listener(0)
+    },
+  }
+}

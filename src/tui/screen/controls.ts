@@ -1,13 +1,17 @@
 import type { Ask } from '../../app/library.ts'
 import { unreachable } from '../../base/errors.ts'
 import type { Reply } from '../../core/contracts/reply.ts'
+import type { EventOf, Recorded } from '../../core/events/events.ts'
+import type { AskedQuestion } from '../../records/answers.ts'
 import type { KeyActionId } from '../../settings/keys.ts'
 import { expanded } from '../composer/buffer.ts'
 import type { ComposerIntent } from '../composer/composer.ts'
 import { chordOf, type Key } from '../composer/keys.ts'
 import { type Picker, pickerKey, pickerPaste } from '../composer/picker.ts'
 import { isEmpty } from '../composer/text.ts'
-import { askAboutPlan, askAfterInterrupt, askDecision, type QuestionContext, sendWritten } from './dialogs.ts'
+import { openAsked } from './asked.ts'
+import { type QuestionContext, sendWritten } from './dialogs.ts'
+import { askAboutPlan, askAfterInterrupt, askToLeave } from './how-it-goes-on.ts'
 
 /** How long a second Ctrl+C leaves, ms. */
 const ARMED_MS = 8_000
@@ -178,7 +182,9 @@ export class Controls {
         break
       case 'leave':
         // A held Ctrl+D that was deleting text must not leave.
-        if (this.#lastChord !== 'ctrl+d') host.leave()
+        if (this.#lastChord === 'ctrl+d') break
+        if (model.isRunning && !model.options.isWatching) this.#start(askToLeave(this.#options))
+        else host.leave()
         break
       case 'interrupt':
         if (model.showsTasks) model.showsTasks = false
@@ -203,7 +209,7 @@ export class Controls {
     agents: () => this.#options.host.command('agents', ''),
     diff: () => this.#options.host.openDiff(),
     copy: () => this.#options.host.command('copy', ''),
-    answer: async () => void (await askDecision(this.#options)),
+    answer: async () => void (await openAsked(this.#options)),
   }
 
   #submit(text: string): void {
@@ -254,7 +260,7 @@ export class Controls {
     if (text !== null) model.composer.setText(text)
   }
 
-  #start(action: Promise<void>): void {
+  #start(action: Promise<unknown>): void {
     action.catch(this.#options.onFailure)
   }
 }
@@ -302,6 +308,12 @@ export interface ScreenHost {
   openPalette(act: (action: KeyActionId) => void): Promise<void>
   /** Opens what changed, file by file. `typed`: what stands behind `/diff`; left out: since the session began. */
   openDiff(typed?: string): Promise<void>
+  /** Opens what a change of the plan did, and the files of the plan as they are now, in the pager. */
+  showPlanChange(files: EventOf<'replanned'>['files']): Promise<void>
+  /** Told each event of the session that is shown. */
+  happened(event: Recorded): void
+  /** Answers a question of an agent; resolves with who reads it, and when, a sentence. A `UserError` if it cannot be answered any more. */
+  answer(asked: AskedQuestion, answer: string): Promise<string>
   /** What is to be said of the value of a secret before it is taken, sentences without it. */
   warningsOfSecret(value: string): readonly string[]
   /** Stores the value of a secret of the project, and tells the session that runs; resolves with why that was not to be told, else null. */

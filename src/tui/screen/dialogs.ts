@@ -2,64 +2,14 @@ import type { Ask } from '../../app/library.ts'
 import type { Clock } from '../../base/clock.ts'
 import { isTaken } from '../../core/contracts/reply.ts'
 import { MOST_VALUE_BYTES, problemOfValue } from '../../core/contracts/secrets.ts'
-import type { LiveEvent, Recorded, View } from '../../core/events/events.ts'
 import { answerIn, type Choice, GIVE_SECRET, type OpenDecision } from '../../core/rules/decision.ts'
-import type { SessionState } from '../../core/state/state.ts'
+import { PLAN_CHOICES, PLAN_DECISION } from '../../core/state/plan.ts'
 import { decidedMeanwhile } from '../../words/decision.ts'
-import { workOf } from '../../words/event.ts'
 import { KEY_HINTS } from '../../words/names.ts'
-import { formatCount } from '../../words/numbers.ts'
 import { agentLabel, agentOf } from '../../words/plan.ts'
 import type { PickerQuestion, PickerResult } from '../composer/picker.ts'
 import type { ScreenHost } from './controls.ts'
 import type { ScreenModel } from './model.ts'
-
-/** Shows a session's events on the screen, and opens and withdraws the questions that follow from them. */
-export class SessionView implements View {
-  readonly #options: SessionViewOptions
-  #hasBrokenOff = false
-
-  constructor(options: SessionViewOptions) {
-    this.#options = options
-  }
-
-  /** Whether the person is typing an answer, or was when the session ended; also one that was taken back, up to Enter. */
-  get wasWriting(): boolean {
-    return this.#hasBrokenOff || this.#isWriting || this.#options.model.takesRest
-  }
-
-  event(event: Recorded, state: SessionState): void {
-    const { model, onFailure } = this.#options
-    model.pane.event(event, state)
-    // The question may have been answered in another process.
-    const goesOn = event.type === 'unpaused' || event.type === 'session-resumed'
-    const isOver = event.type === 'session-ended'
-    if (isOver || event.type === 'round-started') this.#hasBrokenOff = isOver && this.#isWriting
-    if ((isOver && !model.takesRest) || (goesOn && model.question?.whileHeld)) model.dismiss('withdrawn')
-    // One that is asked about its plan is asked anew.
-    if (event.type === 'replanned' && state.pausedAt !== null)
-      askToStart(this.#options, event.files.length > 0).catch(onFailure)
-    if (state.decision === null && model.question?.ofDecision) model.dismiss('withdrawn')
-    if (event.type === 'decision-asked' && event.until > event.at) askDecision(this.#options).catch(onFailure)
-    model.options.onChange()
-  }
-
-  /** @param at Unix time, ms */
-  live(event: LiveEvent, at = this.#options.clock.now()): void {
-    const { model } = this.#options
-    model.pane.live(event, at)
-    model.options.onChange()
-  }
-
-  get #isWriting(): boolean {
-    return this.#options.model.dialog?.writing === true
-  }
-}
-
-interface SessionViewOptions extends QuestionContext {
-  /** Called with the error of an action that an answer has started. */
-  onFailure(error: unknown): void
-}
 
 /** The answer to a question on the screen. `withdrawn`: it was taken back, or something else was done; `left`: closed by Ctrl+C. */
 export type Answer = PickerResult | { kind: 'withdrawn' | 'left' }
@@ -68,7 +18,7 @@ export type Answer = PickerResult | { kind: 'withdrawn' | 'left' }
  * A question on the screen. `yieldsToTyping`: typing closes it and goes on in the composer; `whileHeld`: it is withdrawn when
  * the session goes on; `escGoesOn`: closing it lets the session go on; `leavesOnInterrupt`: Ctrl+C, which has opened it,
  * leaves; `takesCommands`: a slash command is run in place of an answer; `ofDecision`: it is withdrawn when that is decided;
- * `hidden`: its answer is typed and never shown.
+ * `hidden`: its answer is typed and never shown; `ofQuestion`: the question of an agent that it answers.
  */
 export type Question = PickerQuestion & {
   yieldsToTyping?: true
@@ -78,107 +28,13 @@ export type Question = PickerQuestion & {
   takesCommands?: true
   ofDecision?: true
   hidden?: HiddenTerms
+  ofQuestion?: string
 }
 
 /** What may be typed into a hidden field. `problemOf`: what is wrong with it, a sentence without any of it; null: nothing is. */
 export interface HiddenTerms {
   mostBytes: number
   problemOf(text: string): string | null
-}
-
-const WHILE_HELD = { whileHeld: true, takesCommands: true } as const
-const STOP = { id: 'stop', label: 'Stop', hint: 'codemachine resume goes on from here' }
-
-/** Esc: interrupts the turn, and asks how it goes on. */
-export async function askAfterInterrupt(context: QuestionContext): Promise<void> {
-  const { model } = context
-  if (await askDecision(context)) return
-  const { id: session, pausedAt, running, waiting, checking } = model.pane.state ?? {}
-  const isInterrupt = pausedAt == null || running != null
-  if (isInterrupt && !(await askAndNotify(context, { type: 'interrupt' }))) return
-  if (!model.isRunning || model.pane.state?.id !== session) return
-  const held = isInterrupt ? (checking == null ? 'round' : 'check') : null
-  const answer = await model.choose(heldQuestion(model, held, waiting != null))
-  // Of a session of another process, the hold may be seen later than the answer.
-  if (answer.kind === 'withdrawn' || !model.isRunning) return
-  // A session that was held before stays held unless it is told to go on.
-  if (answer.kind === 'left' || (answer.kind === 'closed' && !isInterrupt)) return noticeHeld(context, answer)
-  if (answer.kind === 'text' && !(await sendWritten(context, { type: 'steer', text: answer.text }))) return
-  await continueAs(context, answer.kind === 'chosen' ? answer.id : 'go-on')
-}
-
-/** `held`: what Esc has interrupted, a round or a check (a gate, a review); null if the session was held before. */
-function heldQuestion(model: ScreenModel, held: 'round' | 'check' | null, isWaiting: boolean): Question {
-  const hint = { round: 'as Esc does; the next round is told of this', check: 'as Esc does; it is run again' }
-  return {
-    title: held !== null ? 'Interrupted. How does it go on?' : 'It is held. How does it go on?',
-    options: [
-      { id: 'go-on', label: 'Go on', hint: held === null ? '' : hint[held] },
-      ...(isWaiting ? [{ id: 'retry', label: 'Do not wait any longer' }] : []),
-      {
-        id: 'skip',
-        label: 'Skip to the next in the queue',
-        hint: model.queued === 0 ? 'nothing waits: the session ends' : `${formatCount(model.queued, 'prompt')} waiting`,
-      },
-      STOP,
-    ],
-    freeText: 'Tell it something …',
-    ...WHILE_HELD,
-    ...(held === null ? {} : { escGoesOn: true }),
-  }
-}
-
-async function continueAs(context: QuestionContext, how: string): Promise<void> {
-  if (how === 'skip') await askAndNotify(context, { type: 'skip' })
-  else if (how === 'stop') await askAndNotify(context, { type: 'stop', now: true })
-  else {
-    await askAndNotify(context, { type: 'unpause' })
-    if (how === 'retry') await askAndNotify(context, { type: 'retry' })
-  }
-}
-
-/** Ctrl+C: asks how to change the plan, and has it changed. The work goes on until the answer is given. */
-export async function askAboutPlan(context: QuestionContext): Promise<void> {
-  const { model } = context
-  const answer = await model.choose({
-    title: 'Do you want to modify the plan?',
-    body: [
-      `Say what is to be different${interruptClause(model)}.${whatFollows(model)} Esc goes back, Ctrl+C again leaves.`,
-    ],
-    options: [],
-    freeText: 'What is to be different',
-    leavesOnInterrupt: true,
-    takesCommands: true,
-  })
-  if (answer.kind === 'text' && model.isRunning) await sendWritten(context, { type: 'replan', text: answer.text })
-}
-
-/** What becomes of a plan that the template itself makes anew; empty if a round changes its files. */
-function whatFollows({ pane: { state } }: ScreenModel): string {
-  if (state?.kind?.replansItself !== true) return ''
-  return ' A new version of the plan is made; tasks that are done stay.'
-}
-
-/** The clause that says what a plan change interrupts; empty if nothing runs. */
-function interruptClause({ pane: { state } }: ScreenModel): string {
-  const work = state && workOf(state)
-  return work === null ? '' : `; the ${work} is interrupted then`
-}
-
-/** After a plan change: asks whether to start or to change more. Not asked while the person is typing. */
-export async function askToStart(context: QuestionContext, hasChanged: boolean): Promise<void> {
-  const { model } = context
-  if (model.dialog !== null || model.composer.text.trim() !== '') return noticeHeld(context)
-  const answer = await model.choose({
-    title: hasChanged ? 'The plan was changed as shown above. Start?' : 'Nothing of the plan was changed. Start?',
-    options: [{ id: 'start', label: 'Start', hint: 'the work goes on by this plan' }],
-    freeText: 'Modify again …',
-    ...WHILE_HELD,
-  })
-  if (answer.kind === 'withdrawn' || !model.isRunning || model.pane.state?.pausedAt == null) return
-  if (answer.kind === 'text') await sendWritten(context, { type: 'replan', text: answer.text })
-  else if (answer.kind === 'chosen') await askAndNotify(context, { type: 'unpause' })
-  else noticeHeld(context, answer)
 }
 
 /**
@@ -244,12 +100,52 @@ function aboutDecision({ theme }: ScreenModel, { body }: OpenDecision): { markdo
 
 const OF_DECISION = { takesCommands: true, ofDecision: true } as const
 
+/** Whether the session is to be stopped by its decision; if not, it is asked anew. */
+async function isStopMeant(context: QuestionContext, decision: OpenDecision): Promise<boolean> {
+  const { model } = context
+  const answer = await askOnceMore(model, STOP, OF_DECISION)
+  if (answer.kind === 'withdrawn' || !isStillAsked(model, decision)) return false
+  if (answer.kind === 'chosen' && answer.id !== 'back') return true
+  if (answer.kind === 'left') noticeHeld(context, answer)
+  else await offerChoices(context, decision)
+  return false
+}
+
+/** What ends a session, and is asked about once more. */
+interface EndOfSession {
+  title: string
+  label: string
+  hint: string
+}
+
+/** That the session stops. */
+export const STOP: EndOfSession = {
+  title: 'Stop the session now?',
+  label: 'Stop now',
+  hint: 'codemachine resume goes on from here',
+}
+
+/** Asks once more whether that is to be; any answer but `chosen` with another id than `back` means that it is not. */
+export function askOnceMore(
+  model: ScreenModel,
+  { title, label, hint }: EndOfSession,
+  terms: Partial<Question>,
+): Promise<Answer> {
+  const options = [
+    { id: 'end', label, hint },
+    { id: 'back', label: 'Back' },
+  ]
+  return model.choose({ title, options, ...terms })
+}
+
 /** Takes a choice, once its file was edited and its text written; whoever goes back from there is asked again. */
 async function choose(context: QuestionContext, decision: OpenDecision, choice: Choice): Promise<void> {
   const { model } = context
   if (isSecretGiven(decision, choice)) return await askForSecret(context, decision, [])
   if (!(await isFileEdited(context, decision, choice))) return await offerChoices(context, decision)
   if (!isStillAsked(model, decision)) return model.notice(decidedMeanwhile(fileEdited(decision, choice)), 'warning')
+  const isStop = decision.id === PLAN_DECISION && choice.id === PLAN_CHOICES.stop
+  if (isStop && !(await isStopMeant(context, decision))) return
   const ask = { ...askOf(model, decision), choice: choice.id }
   if (choice.text === undefined) return void (await askAndNotify(context, ask))
   const answer = await model.choose({
@@ -333,7 +229,7 @@ function askOf({ pane }: ScreenModel, { id }: OpenDecision) {
 }
 
 /** What the session that is shown asks a person to decide; null if nothing. */
-function openDecision({ isRunning, pane: { state } }: ScreenModel): OpenDecision | null {
+export function openDecision({ isRunning, pane: { state } }: ScreenModel): OpenDecision | null {
   return isRunning ? (state?.decision ?? null) : null
 }
 
@@ -342,7 +238,8 @@ function isStillAsked(model: ScreenModel, { id, since }: OpenDecision): boolean 
   return open?.id === id && open.since === since
 }
 
-function noticeHeld({ model }: QuestionContext, answer?: Answer): void {
+/** Says that the session is held, or waits for a decision, and how it goes on. */
+export function noticeHeld({ model }: QuestionContext, answer?: Answer): void {
   const isDecision = openDecision(model) !== null
   const usual = model.options.isWatching ? ', Ctrl+C twice detaches' : ', Ctrl+C changes the plan, twice leaves'
   const leaves = answer?.kind === 'left' ? ', Ctrl+C again leaves' : isDecision ? usual : ''

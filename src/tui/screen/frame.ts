@@ -4,6 +4,7 @@ import { headerLines, windowTitle } from '../header/header.ts'
 import { progressLine, taskLines } from '../header/tasks.ts'
 import { workLines } from '../live.ts'
 import { startLines } from '../start.ts'
+import { askedLines } from './asked.ts'
 import { hintOf } from './hints.ts'
 import type { ScreenModel } from './model.ts'
 
@@ -57,6 +58,7 @@ function partsOf(model: ScreenModel, { columns, now }: { columns: number; now: n
             { state: session, board, live: items, queued, sign: pane.sign(now) },
             { columns, rows: most >= 2 ? 2 : 1, theme, now },
           ),
+    asked: most => askedLines(model, { columns, rows: most }),
     input: { isDialog: model.dialog !== null, draw: most => inputOf(model, columns, most) },
     hint: () => hintOf(model, columns),
   }
@@ -114,6 +116,8 @@ export interface FrameParts {
   panel: ((rows: number) => readonly string[]) | null
   progress(): string | null
   header(rows: number): readonly string[]
+  /** What waits for an answer of the person; left out: nothing can. */
+  asked?(rows: number): readonly string[]
   /** `isDialog`: it may fill the frame. */
   input: { isDialog: boolean; draw(rows: number): DrawnField }
   hint(): string | null
@@ -127,7 +131,7 @@ const ROWS_FOR_SPACE = 14
 
 /** Shares the rows of a frame among its parts. It stays lower than the terminal, so that none of it is ever scrolled away. Pure. */
 export function layOut(parts: FrameParts, terminalRows: number): Frame {
-  const { rows, header, hint, fixed, forInput } = shareOut(parts, terminalRows)
+  const { rows, header, asked, hint, fixed, forInput } = shareOut(parts, terminalRows)
   const input = parts.input.draw(forInput)
   let left = Math.max(0, rows - fixed - input.lines.length)
   const progress = rows >= ROWS_FOR_PROGRESS && left > 0 ? parts.progress() : null
@@ -137,9 +141,9 @@ export function layOut(parts: FrameParts, terminalRows: number): Frame {
   const space = rows >= ROWS_FOR_SPACE && left > 2 && header.length > 0 ? 1 : 0
   const main = parts.main(left - space).slice(0, left - space)
   const above = [...main, ...(space ? [''] : []), ...panel, ...(progress === null ? [] : [progress])]
-  const top = above.length + header.length
+  const top = above.length + header.length + asked.length
   return {
-    lines: [...above, ...header, ...input.lines, ...(hint === null ? [] : [hint])],
+    lines: [...above, ...header, ...asked, ...input.lines, ...(hint === null ? [] : [hint])],
     caret: input.caret && { x: input.caret.x, y: top + input.caret.y },
   }
 }
@@ -149,9 +153,11 @@ function shareOut(parts: FrameParts, terminalRows: number) {
   const rows = Math.max(1, terminalRows - 1)
   const header = parts.header(rows >= ROWS_FOR_TWO_HEADER_LINES ? 2 : 1).slice(0, rows >= 3 ? 2 : 0)
   const hint = rows >= ROWS_FOR_HINT ? parts.hint() : null
-  const fixed = header.length + (hint === null ? 0 : 1)
+  const forAsked = rows >= ROWS_FOR_TWO_HEADER_LINES ? 2 : rows >= ROWS_FOR_HINT ? 1 : 0
+  const asked = (parts.asked?.(forAsked) ?? []).slice(0, forAsked)
+  const fixed = header.length + asked.length + (hint === null ? 0 : 1)
   const forInput = parts.input.isDialog ? rows - fixed : Math.min(rows - fixed, Math.floor(rows / 3))
-  return { rows, header, hint, fixed, forInput: Math.max(1, forInput) }
+  return { rows, header, asked, hint, fixed, forInput: Math.max(1, forInput) }
 }
 
 /** A frame of at least `rows` rows, with blank rows above: the input stays in its place when there is less to show above it. */

@@ -71,7 +71,13 @@ export interface HintSituation {
   /** The options for the word at the caret, or null. */
   popup: Popup | null
   /** The open question, or null. */
-  question: { options: readonly unknown[]; escGoesOn?: true; leavesOnInterrupt?: true; hidden?: unknown } | null
+  question: {
+    options: readonly unknown[]
+    escGoesOn?: true
+    leavesOnInterrupt?: true
+    hidden?: unknown
+    digitChooses?: true
+  } | null
   /** What is being typed as its answer; null while options are chosen from. */
   writes: 'text' | 'command' | null
 }
@@ -105,10 +111,13 @@ function hintsFor(situation: Placed): readonly string[] {
 }
 
 function hintsOfQuestion(
-  { options, escGoesOn, leavesOnInterrupt, hidden }: NonNullable<HintSituation['question']>,
+  { options, escGoesOn, leavesOnInterrupt, hidden, digitChooses }: NonNullable<HintSituation['question']>,
   writes: HintSituation['writes'],
 ): readonly string[] {
   if (hidden !== undefined) return ['Nothing is shown', 'Enter takes it', 'Esc goes back']
+  if (digitChooses && options.length > 0 && writes === null) {
+    return ['A digit or Enter answers', 'Esc leaves', '↑ ↓ choose']
+  }
   const hold = escGoesOn ? ['Ctrl+C leaves it held'] : []
   if (options.length > 0 && writes === null) {
     return ['↑ ↓ and Enter choose', escGoesOn ? 'Esc goes on' : 'Esc closes', ...hold]

@@ -2,6 +2,7 @@ import type { StartFacts } from '../../app/login.ts'
 import type { Clock } from '../../base/clock.ts'
 import type { TaskBoard } from '../../core/state/plan.ts'
 import type { SessionState } from '../../core/state/state.ts'
+import type { AskedQuestion } from '../../records/answers.ts'
 import type { Keymap } from '../../settings/keys.ts'
 import { widthOf, wrapLine } from '../../words/cells.ts'
 import { boardNow } from '../../words/plan.ts'
@@ -29,6 +30,8 @@ export class ScreenModel {
   theme: Theme
   facts: StartFacts | null = null
   board: TaskBoard | null = null
+  /** The questions of agents that nobody has answered yet, the oldest first. */
+  asked: readonly AskedQuestion[] = []
   /** The number of prompts in the queue. */
   queued = 0
   /** Whether a session is shown; false for the start screen. */
@@ -58,6 +61,7 @@ export class ScreenModel {
     this.showsSession = true
     this.#notice = null
     this.board = null
+    this.asked = []
     this.pane.reset()
     this.options.onChange()
   }
@@ -145,6 +149,17 @@ export class ScreenModel {
     const { question, selected } = picker
     const option = question.options[selected]
     if (selected !== before && option !== undefined) question.onMove?.(option.id)
+    this.options.onChange()
+  }
+
+  /** Shows these questions of agents; the field of one that is answered elsewhere closes. */
+  showAsked(asked: readonly AskedQuestion[]): void {
+    const { ofQuestion } = this.question ?? {}
+    this.asked = asked
+    if (ofQuestion !== undefined && !asked.some(({ question }) => question === ofQuestion)) {
+      this.dismiss('withdrawn')
+      this.notice(`${ofQuestion} has been answered meanwhile`, 'warning')
+    }
     this.options.onChange()
   }
 

@@ -59,6 +59,7 @@ export function openScopedMemory(options: ScopedMemoryOptions): {
       withdrawClaim: () => present().withdrawClaim(),
       markDone: () => own.markDone(),
       markTasks: marks => present().markTasks(marks),
+      replaceTexts: texts => present().replaceTexts(texts),
     },
     scopes: {
       async make({ name, goal }) {

@@ -20,6 +20,7 @@ import {
   type Memory,
   type MemoryProblem,
   type MemorySnapshot,
+  type MemoryTexts,
   type Parsed,
   type Task,
   type TaskMark,
@@ -98,6 +99,7 @@ export function openMemory(options: MemoryOptions): OwnMemory {
     withdrawClaim: () => inTurn(memory => memory.withdrawClaim()),
     markDone: () => inTurn(memory => memory.markDone()),
     markTasks: marks => inTurn(memory => memory.markTasks(marks)),
+    replaceTexts: texts => inTurn(memory => memory.replaceTexts(texts)),
     writeTasks: text => inTurn(memory => memory.writeTasks(text)),
   }
 }
@@ -164,6 +166,18 @@ class SessionMemory {
     const { file } = this.#tasks
     const text = applyTaskMarks(file.text, marks)
     if (text !== file.text) await file.replace(text)
+  }
+
+  async replaceTexts({ main, tasks }: MemoryTexts): Promise<void> {
+    await this.#refresh()
+    const before = this.#main.file.text
+    await this.#main.file.replace(main)
+    try {
+      await this.#tasks.file.replace(tasks)
+    } catch (error) {
+      await this.#main.file.replace(before)
+      throw error
+    }
   }
 
   async writeTasks(text: string): Promise<string | null> {

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { redactorOf } from '../../../src/base/redactor.ts'
+import type { MemorySnapshot } from '../../../src/core/contracts/memory.ts'
 import { busy, forEver, HOUR, roundsOf, runSession, works, written } from '../../support/breaking-in.ts'
 import { CLAIMED, endsAs, ofType, type Play, UNCLAIMED } from '../../support/played-session.ts'
 import { says, worked } from '../../support/session-events.ts'
@@ -185,4 +186,67 @@ test('on resume the thread that changes the plan is the one that codex is asked 
   })
   expect(inputs[0]).toBe('Change the plan:\n\nx')
   expect([prepared - discarded, discarded]).toEqual([inputs.length, 0])
+})
+
+/** Memory files of one task with this name. */
+const named = (name: string, main = '# X\n', more: object = {}) =>
+  written(main, JSON.stringify({ tasks: [{ id: 'T1', name, done: false, ...more }] }))
+
+test('the change is journaled by its tasks and the lines of MAIN.md, and can be put back while the session holds', async () => {
+  let texts: MemorySnapshot | null = null
+  const { events, codes, replies, inputs } = await runSession(
+    [forEver, works, works],
+    [
+      { on: 'turn-started', say: ['put-plan-back', 'replan docs first'] },
+      { on: 'held', say: ['put-plan-back', 'put-plan-back', 'unpause'] },
+    ],
+    {
+      limits: { rounds: 2 },
+      memory: rounds => texts ?? (rounds < 2 ? named('Sing') : named('Write', '# X\n\n- docs\n')),
+      onReplaceTexts: ({ main, tasks }) => {
+        texts = written(main, tasks)
+      },
+    },
+  )
+  expect(ofType(events, 'replanned')).toMatchObject([
+    {
+      tasks: { changes: [{ id: 'T1', name: 'Write', how: ['renamed'], was: 'Sing' }], count: 1 },
+      main: { added: 2, removed: 0 },
+      kept: true,
+    },
+    { tasks: { changes: [{ id: 'T1', name: 'Sing', was: 'Write' }] }, main: { added: 0, removed: 2 }, putBack: true },
+  ])
+  expect(texts).toEqual(named('Sing'))
+  expect(codes).toEqual(['not-paused', 'done', 'done', 'refused', 'done'])
+  expect(replies.slice(2, 4)).toEqual([
+    'The plan of s is as it was before its last change; codemachine unpause goes on.',
+    'No plan is kept that could be put back.',
+  ])
+  expect(inputs.at(-1)).toContain('MAIN.md and tasks.json are right as they are now')
+})
+
+test.each<[string, MemorySnapshot, string | null]>([
+  ['a person has edited tasks.json', named('By hand', '# Y\n'), 'tasks.json'],
+  ['a person has edited MAIN.md', named('Write', '# Z\n'), 'MAIN.md'],
+  ['codemachine has parked a task', named('Write', '# Y\n', { parked: 'too hard' }), null],
+])('the old plan is put back over no later change: %s', async (_, later, file) => {
+  let isHeld = false
+  const wanted: string[] = []
+  const { replies } = await runSession(
+    [forEver, works, works],
+    [
+      { on: 'turn-started', say: ['replan docs first'] },
+      { on: 'held', say: ['put-plan-back', 'stop'] },
+    ],
+    {
+      limits: { rounds: 2 },
+      memory: rounds => (isHeld ? later : rounds < 2 ? named('Sing') : named('Write', '# Y\n')),
+      onEvent: ({ type }) => {
+        isHeld ||= type === 'held'
+      },
+      onReplaceTexts: ({ tasks }) => void wanted.push(tasks),
+    },
+  )
+  if (file === null) expect(wanted).toEqual([named('Sing').texts.tasks])
+  else expect([wanted, replies[1]]).toEqual([[], expect.stringContaining(`${file} was changed after the plan was;`)])
 })

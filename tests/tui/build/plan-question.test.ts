@@ -5,12 +5,8 @@ import type { Recorded, SessionEvent } from '../../../src/core/events/events.ts'
 import { emptyState } from '../../../src/core/state/state.ts'
 import { Keymap } from '../../../src/settings/keys.ts'
 import type { ScreenHost } from '../../../src/tui/screen/controls.ts'
-import {
-  answerDecision,
-  askAfterInterrupt,
-  askDecision,
-  type QuestionContext,
-} from '../../../src/tui/screen/dialogs.ts'
+import { answerDecision, askDecision, type QuestionContext } from '../../../src/tui/screen/dialogs.ts'
+import { askAfterInterrupt } from '../../../src/tui/screen/how-it-goes-on.ts'
 import { ScreenModel } from '../../../src/tui/screen/model.ts'
 import { fold } from '../../support/session-events.ts'
 import { TestClock } from '../../support/test-clock.ts'
@@ -48,6 +44,9 @@ function sit(
         happens(event)
       return edits
     },
+    showPlanChange: async () => {},
+    happened: () => {},
+    answer: async () => '',
     openLogs: nothing,
     openPalette: async () => {},
     openDiff: async () => {},

@@ -60,7 +60,15 @@ describe('leaving the start screen', () => {
 describe('leaving a session', () => {
   test.each<[string, number, (seen: Emulator) => Promise<void> | void]>([
     ['/exit', 130, seen => seen.type('/exit\r')],
-    ['Ctrl+D', 130, seen => seen.press('ctrl+d')],
+    [
+      'Ctrl+D and Enter',
+      130,
+      async seen => {
+        seen.press('ctrl+d')
+        await seen.until('Leave now')
+        seen.press('enter')
+      },
+    ],
     [
       'Ctrl+C twice',
       130,
@@ -109,6 +117,8 @@ describe('leaving a session', () => {
     await seen.untilInAll(/round 2/)
     await seen.until(/› *\n.*\? keys/)
     seen.press('ctrl+d')
+    await seen.until('Leave now')
+    seen.press('enter')
     await leavesAsFound(seen)
     leavesNoFrame(seen)
   })

@@ -53,7 +53,7 @@ test('Tab tells the running turn, and it is shown that a person did', async () =
   expect(times(terminal, 'leave the API alone')).toBe(1)
 })
 
-test('Esc interrupts the round, and the person goes on, tells it something, skips to the next, or stops', async () => {
+test('Esc interrupts the round, and the person goes on, tells it something, skips to the next, or stops; what ends it is asked twice', async () => {
   await using scene = await openScene([[held(never)], [held(never)], [held(never)], [held(never)]])
   await using terminal = startInEmulator(scene.place, ['build X'], { columns: 100, rows: 30 })
   const rounds = () => new Set(scene.model.requests.map(({ conversation }) => conversation)).size
@@ -74,10 +74,15 @@ test('Esc interrupts the round, and the person goes on, tells it something, skip
   await interrupt(3)
   expect(scene.input(3)).toContain('mind the gap')
   await scene.run('queue', 'add', 'the next one')
-  terminal.press({ text: '2' }, 'enter')
+  await terminal.until('5. Skip to the next')
+  terminal.press({ text: '5' }, 'enter')
+  await terminal.until('begin the next in the queue?')
+  terminal.press('enter')
   await terminal.untilInAll('the next one')
   await interrupt(4)
-  terminal.press({ text: '3' }, 'enter')
+  terminal.press({ text: '4' }, 'enter')
+  await terminal.until('Stop the session now?')
+  terminal.press('enter')
   expect(await terminal.ended).toEqual({ exitCode: 130 })
   expect(terminal.all().join('\n')).toMatch(/To go on: codemachine resume \d{8}_2\n/)
 })
@@ -163,6 +168,8 @@ test('what is being typed outlives the round and a kill of codemachine, and what
   terminal.press('ctrl+u')
   await terminal.until(rows => rows.includes('›'))
   terminal.press('ctrl+d')
+  await terminal.until('Leave now')
+  terminal.press('enter')
   expect(await terminal.ended).toEqual({ exitCode: 130 })
 })
 

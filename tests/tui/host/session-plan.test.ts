@@ -1,7 +1,10 @@
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { reply, shell } from '../../../src/demo/model/reply.ts'
 import { type Emulator, startInEmulator } from '../../support/emulator.ts'
-import { claimDone, held, round, writeTasks } from '../../support/rounds.ts'
-import { openScene } from '../../support/scene.ts'
+import { claimDone, held, round, writeMemory, writeTasks } from '../../support/rounds.ts'
+import { openScene, type Scene } from '../../support/scene.ts'
 import { expectOnceEach } from '../../support/screen-scene.ts'
 
 const never = new Promise<never>(() => {})
@@ -49,8 +52,64 @@ test('Ctrl+C asks what is to be different; the change is shown, modified again, 
   expect(await terminal.ended).toEqual({ exitCode: 0 })
   expect(scene.input(3)).toContain('twice')
   expectOnceEach(terminal, ['let it sing', 'round 1 ended: interrupted', 'twice'])
-  expect(terminal.all().join('\n')).toMatch(/\+.*"name": "Sing a song"[\s\S]*-.*"name": "Sing a song"/)
+  const all = terminal.all().join('\n')
+  expect(all).toMatch(/\+ T1 Sing a song\n[\s\S]*~ T1 Sing a song → Sing two songs: done\n/)
+  expect(all).not.toMatch(/^ *\d+ [-+] /m)
 })
+
+test('what the change did is shown by tasks, whatever the formatting; the old plan is put back, unless it was changed meanwhile', async () => {
+  const tasks = (names: readonly string[]) => names.map((name, index) => ({ id: `T${index + 1}`, name, done: false }))
+  const compact = JSON.stringify({
+    tasks: [...tasks(['Sing', 'Write the docs', 'Dance']), { id: 'T5', name: 'Measure', done: false }],
+  })
+  await using scene = await openScene([
+    [reply(shell(writeTasks(tasks(['Sing', 'Write docs', 'Dance', 'Rest'])))), held(never)],
+    round(writeMemory('tasks.json', compact)),
+    round(writeTasks([{ id: 'T9', name: 'Something else', done: false }])),
+  ])
+  await using terminal = startInEmulator(scene.place, ['build X'], { columns: 100, rows: 30 })
+  const replan = async (words: string) => {
+    terminal.type(words)
+    await terminal.until(`› ${words}`)
+    terminal.press('enter')
+  }
+  const plan = () => JSON.parse(readFileSync(tasksFile(scene), 'utf8')).tasks.map(({ name }: { name: string }) => name)
+  await terminal.until('Working.')
+  terminal.press('ctrl+c')
+  await terminal.until(MODIFY)
+  await replan('measure, do not rest')
+  await terminal.until(START)
+  const changes = ['  ~ T2 Write docs → Write the docs', '  + T5 Measure', '  - T4 Rest']
+  const all = () => terminal.all().map(row => row.trimEnd())
+  expect(all().filter(row => /^ {2}[-+~] T/.test(row))).toEqual(changes)
+  await terminal.until(/1\. Start .*\n.*2\. Modify again …\n.*3\. Put the old plan back .*\n.*4\. See the files/)
+  terminal.press({ text: '4' }, 'enter')
+  await terminal.until('The plan of ')
+  await terminal.until(/"name":"Measure"/)
+  terminal.press({ text: 'q' })
+  await terminal.until(START)
+  terminal.press({ text: '3' }, 'enter')
+  await terminal.until('The old plan is back. Start?')
+  expect(plan()).toEqual(['Sing', 'Write docs', 'Dance', 'Rest'])
+  expect(scene.recorded('journal.ndjson')).toMatch(/"replanned".*"putBack":true/)
+  await replan('something else')
+  await terminal.until(START)
+  expect(plan()).toEqual(['Something else'])
+  writeFileSync(tasksFile(scene), JSON.stringify({ tasks: tasks(['By hand']) }))
+  terminal.press({ text: '3' }, 'enter')
+  await terminal.until('tasks.json was changed after the plan was')
+  expect(plan()).toEqual(['By hand'])
+  terminal.press('ctrl+c')
+  await terminal.until('Ctrl+C again leaves')
+  terminal.press('ctrl+c')
+  expect(await terminal.ended).toEqual({ exitCode: 130 })
+})
+
+/** The tasks.json of the only session. */
+function tasksFile({ place }: Scene): string {
+  const projects = join(place.directory, '.codemachine', 'projects')
+  return join(projects, readdirSync(projects)[0] ?? '', 'tasks.json')
+}
 
 test('Ctrl+C twice leaves, says how to go on, and resume goes on to the end', async () => {
   await using scene = await openScene([[held(never)], round(claimDone), round(claimDone)])

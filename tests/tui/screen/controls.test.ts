@@ -7,7 +7,8 @@ import { Keymap, keySettings } from '../../../src/settings/keys.ts'
 import type { Key } from '../../../src/tui/composer/keys.ts'
 import type { ScreenHost } from '../../../src/tui/screen/controls.ts'
 import { Controls } from '../../../src/tui/screen/controls.ts'
-import { askDecision, askToStart } from '../../../src/tui/screen/dialogs.ts'
+import { askDecision } from '../../../src/tui/screen/dialogs.ts'
+import { askToStart } from '../../../src/tui/screen/how-it-goes-on.ts'
 import { ScreenModel } from '../../../src/tui/screen/model.ts'
 import { openTheme } from '../../../src/tui/terminal/theme.ts'
 import { created, ended, foldAll, recorded, started, worked } from '../../support/session-events.ts'
@@ -48,6 +49,9 @@ function sit(
     command: async (name, rest) => void calls.push(`/${name} ${rest}`.trim()),
     editFile: async () => false,
     edit: async () => null,
+    showPlanChange: async files => void calls.push(`see ${files.map(({ file }) => file).join()}`),
+    happened: () => {},
+    answer: async () => '',
     openLogs: async () => void calls.push('logs'),
     openPalette: async () => void calls.push('palette'),
     openDiff: async () => {},
@@ -133,7 +137,9 @@ test('Esc is answered, too, where the event that tells of the hold comes after t
   happens(created(), started(1))
   await press(named('escape'))
   expect(title()).toBe('Interrupted. How does it go on?')
-  await press(text('3'), named('return'))
+  await press(text('4'), named('return'))
+  expect([title(), asked.length]).toEqual(['Stop the session now?', 1])
+  await press(named('return'))
   expect(asked).toEqual([{ type: 'interrupt' }, { type: 'stop', now: true }])
 })
 
@@ -268,6 +274,7 @@ test('Ctrl+C again, soon after one that closed a question, leaves, and does not 
   expect(calls).toEqual(['leave', 'leave'])
 })
 
+const changed = { files: [{ file: 'tasks.json', diff: '' }] } as const
 const typed = (words: string) => [...words].map(text)
 
 test.each([['/stop'], ['/exit']])(
@@ -281,7 +288,7 @@ test.each([['/stop'], ['/exit']])(
     expect([calls, types(), title(), model.composer.text]).toEqual([[said], ['interrupt'], null, ''])
     await press(ctrl('c'), ...typed(said), named('return'))
     expect([calls, types(), title(), model.composer.text]).toEqual([[said, said], ['interrupt'], null, ''])
-    void askToStart({ model, host: sit().host, clock: new TestClock() }, true)
+    void askToStart({ model, host: sit().host, clock: new TestClock() }, changed)
     await press(...typed(said), named('return'))
     expect([calls, types(), title()]).toEqual([[said, said, said], ['interrupt'], null])
   },
@@ -393,22 +400,93 @@ test('what a person wrote stands in the composer again when it cannot even be as
   expect([model.composer.text, failures]).toEqual(['the other way', [full, full, full]])
 })
 
-test('a number only goes to its choice, for one of them stops the work', async () => {
-  const { press, happens, types } = sit()
+test('a number only goes to its choice, and what ends the session is asked about once more', async () => {
+  const { press, happens, types, title } = sit()
   happens(created(), started(1))
   await press(named('escape'))
   happens(...interrupted)
-  await press(text('3'))
+  await press(text('4'))
   expect(types()).toEqual(['interrupt'])
   await press(named('return'))
+  expect([types(), title()]).toEqual([['interrupt'], 'Stop the session now?'])
+  await press(named('escape'))
+  expect(title()).toBe('Interrupted. How does it go on?')
+  await press(text('4'), named('return'))
+  await press(text('2'), named('return'))
+  expect([types(), title()]).toEqual([['interrupt'], 'Interrupted. How does it go on?'])
+  await press(text('4'), named('return'))
+  await press(named('return'))
   expect(types()).toEqual(['interrupt', 'stop'])
+})
+
+test('after Esc: go on, tell it something, change the plan, stop; skip only where something waits, and last', async () => {
+  const { press, happens, model, asked, title } = sit()
+  happens(created(), started(1))
+  const labels = () => drawn(model).filter(row => /^(?:❯ | {2})\d\./.test(row))
+  const drawn = (each: typeof model) => each.frame(0).lines
+  await press(named('escape'))
+  happens(...interrupted)
+  expect(labels().map(row => row.slice(2).replace(/ {2}.*/, ''))).toEqual([
+    '1. Go on',
+    '2. Tell it something …',
+    '3. Change the plan …',
+    '4. Stop …',
+  ])
+  await press(text('3'), named('return'))
+  expect(title()).toBe('Do you want to modify the plan?')
+  await press(named('escape'))
+  expect(title()).toBe('Interrupted. How does it go on?')
+  await press(text('3'), named('return'))
+  await press(...typed('docs first'), named('return'))
+  expect(asked).toEqual([{ type: 'interrupt' }, { type: 'replan', text: 'docs first' }])
+  model.queued = 2
+  await press(named('escape'))
+  expect(labels().at(-1)).toMatch(/^ {2}5\. Skip to the next in the queue … {2}2 prompts waiting/)
+  await press(text('2'), named('return'))
+  await press(...typed('be quick'), named('return'))
+  expect(asked.at(-2)).toEqual({ type: 'steer', text: 'be quick' })
+  await press(named('escape'))
+  await press(text('5'), named('return'))
+  expect(title()).toBe('End this session, and begin the next in the queue?')
+  await press(named('return'))
+  expect(asked.at(-1)).toEqual({ type: 'skip' })
+})
+
+test('Ctrl+D on an empty field asks before it ends the session that runs, and leaves at once where none does', async () => {
+  const { press, happens, calls, types, title } = sit()
+  happens(created(), started(1))
+  await press(ctrl('d'))
+  expect([calls, title()]).toEqual([[], 'Leave? The session ends with this screen.'])
+  await press(text('2'), named('return'))
+  expect([calls, types()]).toEqual([[], ['stop']])
+  await press(ctrl('d'), text('3'), named('return'))
+  expect(calls).toEqual(['/detach'])
+  await press(ctrl('l'), ctrl('d'), named('return'))
+  expect(calls).toEqual(['/detach', 'leave'])
+  const nothing = sit()
+  await nothing.press(ctrl('d'))
+  expect(nothing.calls).toEqual(['leave'])
+})
+
+test('after a change of the plan: start, modify again, put the old plan back, see the files', async () => {
+  const { press, happens, model, host, clock, asked, calls, title } = sit()
+  happens(created(), started(1), ...interrupted)
+  const ask = (kept: { kept?: true }) => void askToStart({ model, host, clock }, { ...changed, ...kept })
+  ask({})
+  expect(model.question?.options.map(({ id }) => id)).toEqual(['start', 'see'])
+  await press(named('escape'))
+  ask({ kept: true })
+  await press(text('4'), named('return'))
+  expect([calls, title()]).toEqual([['see tasks.json'], 'The plan was changed as shown above. Start?'])
+  await press(text('3'), named('return'))
+  expect(asked).toEqual([{ type: 'put-plan-back' }])
 })
 
 test('nobody who is typing is asked whether the new plan starts', async () => {
   const { press, happens, model, host, clock, asked, title } = sit()
   happens(created(), started(1), { type: 'replan-asked', text: 'x' })
   await press(text('please mind'))
-  await askToStart({ model, host, clock }, true)
+  await askToStart({ model, host, clock }, changed)
   await press(text(' the gap'))
   expect([title(), model.composer.text, asked]).toEqual([null, 'please mind the gap', []])
 })

@@ -4,7 +4,8 @@ import type { SessionEvent } from '../../../src/core/events/events.ts'
 import { Keymap } from '../../../src/settings/keys.ts'
 import type { Key } from '../../../src/tui/composer/keys.ts'
 import { Controls, type ScreenHost } from '../../../src/tui/screen/controls.ts'
-import { answerDecision, askDecision, SessionView } from '../../../src/tui/screen/dialogs.ts'
+import { answerDecision, askDecision } from '../../../src/tui/screen/dialogs.ts'
+import { SessionView } from '../../../src/tui/screen/how-it-goes-on.ts'
 import { ScreenModel } from '../../../src/tui/screen/model.ts'
 import { widthOf } from '../../../src/words/cells.ts'
 import { created, foldAll, recorded } from '../../support/session-events.ts'
@@ -48,6 +49,9 @@ async function sit({ isWatching = false, columns = 80, rows = 24, fails = false 
     command: async (name, rest) => void remembered.push(name, rest),
     editFile: async () => false,
     edit: async () => null,
+    showPlanChange: async () => {},
+    happened: () => {},
+    answer: async () => '',
     openLogs: async () => void shown.push('logs'),
     openPalette: async () => {},
     openDiff: async () => {},
