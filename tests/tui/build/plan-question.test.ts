@@ -110,10 +110,12 @@ test('a change is said in words; whoever goes back from there is asked again', a
   expect(asked).toEqual([{ ...ANSWER, choice: 'change', text: 'Leave out the cart.' }])
 })
 
-test('Esc leaves it as it is, and asks the same again; Stop stops', async () => {
+test('Esc leaves it as it is, and asks the same again; Stop is asked once more, and stops', async () => {
   const { model, asked, over, answered } = sit(askAfterInterrupt)
   expect(model.dialog?.question.title).toBe('The plan has 8 tasks. Start the build?')
-  await answered({ kind: 'chosen', id: 'stop' })
+  await answered({ kind: 'chosen', id: 'stop' }, { kind: 'chosen', id: 'back' })
+  expect([model.dialog?.question.title, asked]).toEqual(['The plan has 8 tasks. Start the build?', []])
+  await answered({ kind: 'chosen', id: 'stop' }, { kind: 'chosen', id: 'end' })
   await over
   expect(asked).toEqual([{ ...ANSWER, choice: 'stop' }])
 })
