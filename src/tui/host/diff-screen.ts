@@ -1,16 +1,13 @@
 import { type ComparedStates, type Comparison, OpenComparison } from '../../app/diff/comparison.ts'
-import { Cleanup, Interrupted } from '../../base/errors.ts'
 import type { Records } from '../../records/records.ts'
 import { Keymap } from '../../settings/keys.ts'
 import type { LoadedSettings } from '../../settings/load.ts'
-import { loadGrammars } from '../blocks/markdown.ts'
 import type { CliContext } from '../cli-context.ts'
-import { narrowingOf, TerminalOutput, TerminalRestorer } from '../terminal/output.ts'
 import { openTheme, type Theme } from '../terminal/theme.ts'
 import type { FullView, Stage } from '../view/full-view.ts'
 import { reviewOf } from '../view/review.ts'
-import { openView } from '../view/stage.tsx'
 import { editWorkFile } from './lent-terminal.ts'
+import { showAlone } from './view-alone.ts'
 
 /** What a view of changes is opened with. */
 interface DiffViewOptions {
@@ -48,40 +45,15 @@ async function editOn(stage: Stage, context: CliContext, records: Records, file:
 export async function openDiffScreen(
   context: CliContext,
   records: Records,
-  { settings, keys }: Pick<LoadedSettings, 'settings' | 'keys'>,
+  loaded: Pick<LoadedSettings, 'settings' | 'keys'>,
   { source, read }: { source: OpenComparison; read: Comparison },
 ): Promise<void> {
-  const { stdin, stdout, env, clock, host, signal } = context
-  const gone = new AbortController()
-  await using opened = new Cleanup()
-  const output = new TerminalOutput({ stream: stdout, narrowing: narrowingOf(env), onGone: () => gone.abort() })
-  const { writeNow, rawModeOff } = host
-  const restorer = new TerminalRestorer({ output, term: env.TERM, writeNow, rawModeOff })
-  opened.defer(() => restorer.leave())
-  opened.defer(host.beforeCrash(() => restorer.leave()))
-  const failed = Promise.withResolvers<never>()
   const view = reviewOf({
     source,
     read,
-    theme: openTheme({ theme: settings.screen.theme, env, reader: false }),
-    keymap: new Keymap(keys),
+    theme: openTheme({ theme: loaded.settings.screen.theme, env: context.env, reader: false }),
+    keymap: new Keymap(loaded.keys),
     edit: (file, stage) => editOn(stage, context, records, file),
   })
-  await loadGrammars()
-  const over = AbortSignal.any([signal, gone.signal])
-  const shown = openView(view, {
-    stdin,
-    output,
-    clock,
-    mouse: settings.screen.mouse,
-    signal: over,
-    onFailure: error => failed.reject(error),
-  })
-  try {
-    await Promise.race([shown, failed.promise])
-  } finally {
-    gone.abort()
-    await shown
-  }
-  if (signal.aborted) throw new Interrupted(signal.reason)
+  await showAlone(context, view, loaded)
 }

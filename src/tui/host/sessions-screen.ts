@@ -1,3 +1,4 @@
+import { statesTyped } from '../../app/diff/comparison.ts'
 import { reportCard } from '../../app/reports.ts'
 import type { SessionRow } from '../../app/watch/sessions-table.ts'
 import { isFinished } from '../../core/events/outcome.ts'
@@ -16,6 +17,7 @@ import type { PagerSource } from '../pager/source.ts'
 import { type SessionAction, type SessionsPlace, sessionList } from '../sessions/session-list.ts'
 import { openTheme, type Theme } from '../terminal/theme.ts'
 import type { Stage } from '../view/full-view.ts'
+import { diffView } from './diff-screen.ts'
 import type { SlashPlace } from './slash.ts'
 import { askForMore } from './typed-limits.ts'
 
@@ -46,6 +48,7 @@ export async function openSessions(place: SlashPlace): Promise<void> {
       whyNot: (action, row) => whyNotAnywhere(action, row) ?? whyNotHere(action, row),
       act: (action, row, stage) => {
         if (action === 'report') stage.start(openReport(context, row, { stage, theme, keymap: options.keymap }))
+        else if (action === 'diff') openChanges(context, row, { stage, theme, keymap: options.keymap })
         else if (action === 'watch') stage.leaveFor(() => void (isShown(row) || start?.watch(row.records, row.id)))
         else if (action === 'resume')
           stage.leaveFor(() => void goOnWith(place, row.id).catch(error => void person.fail(error)))
@@ -93,7 +96,8 @@ export async function showSessions(
     whyNot: whyNotAnywhere,
     act: (action, row, stage) => {
       if (action === 'report') stage.start(openReport(context, row, { stage, theme, keymap }))
-      else if (action !== 'diff')
+      else if (action === 'diff') openChanges(context, row, { stage, theme, keymap })
+      else
         stage.leaveFor(() => {
           chosen = { action, row }
         })
@@ -114,7 +118,7 @@ function whyNotAnywhere(action: SessionAction, row: SessionRow): string | null {
     case 'watch':
       return standing === 'running' ? null : 'It does not run'
     case 'diff':
-      return 'codemachine diff, in its directory, shows what has changed'
+      return standing === 'broken' ? 'Its journal cannot be read' : null
     case 'resume':
       if (standing === 'running') return 'It runs'
       if (standing === 'unknown') return 'It cannot be told whether it runs'
@@ -131,6 +135,13 @@ interface ReportPlace {
   stage: Stage
   theme: Theme
   keymap: Keymap
+}
+
+/** Opens what has changed since a session began. */
+function openChanges(context: CliContext, { id, records }: SessionRow, { stage, theme, keymap }: ReportPlace): void {
+  const states = statesTyped('start', id)
+  // Who looks only is told by the view itself what is missing.
+  stage.open(diffView(context, records, { theme, keymap, states, onWarning: () => {} }))
 }
 
 /** Opens the card of a session's report. */

@@ -98,6 +98,7 @@ export function sessionList(place: SessionsPlace): ListView<SessionRow> {
       `${keymap.label('close')} back`,
       `${keymap.label('find')} find`,
       `${keymap.label('all')} ${scope === 'all' ? 'only this directory' : 'all directories'}`,
+      `${keymap.label('diff_here')} changes`,
       `${keymap.label('copy_here')} copy the id`,
     ],
     follow: listener => {
@@ -153,6 +154,7 @@ function choices(place: SessionsPlace, row: SessionRow): ListView<Choice> {
     hints: () => [
       `${keymap.label('open')} does it`,
       `${keymap.label('close')} back`,
+      `${keymap.label('diff_here')} changes`,
       `${keymap.label('copy_here')} copy the id`,
     ],
   })
