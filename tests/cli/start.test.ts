@@ -257,7 +257,7 @@ test('on the screen /templates chooses what /start starts, once a person says th
   await specify(scene.place, '# A game\n\nFor two.\n')
   await type('/templates goal')
   await terminal.until('codemachine.toml says so now')
-  await terminal.until(/Mode +goal/)
+  await terminal.until(/\/start +starts a goal/)
   await type('/start')
   await terminal.until('Is this all that the agents need to know?')
   await terminal.until('A game')

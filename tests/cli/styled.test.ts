@@ -41,7 +41,7 @@ test('in a terminal list and queue list have heads and colours, fit into it, and
   await using _place = place
   const flags = { cd: place.directory, json: false }
   for (const [heads, work] of [
-    [/^session +begun +state +rounds( +tokens)?( +time)? +goal$/, () => list(place.context, flags)],
+    [/^session +begun +state +rounds( +tokens)?( +time)? +about$/, () => list(place.context, flags)],
     [/^id +with +prompt$/, () => queueList(place.context, flags)],
   ] as const) {
     const text = await said(work)

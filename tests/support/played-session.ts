@@ -37,6 +37,7 @@ import { goalKind } from '../../src/templates/goal/goal.ts'
 import { OWN_TEMPLATES } from '../../src/templates/registry.ts'
 import { sessionFolder } from '../../src/workspace/memory/memory-paths.ts'
 import { openScopedMemory } from '../../src/workspace/memory/scope-memory.ts'
+import { eventsOf } from './scene.ts'
 import { created, FIRST_AT, resumed, SESSION, worked } from './session-events.ts'
 import { VirtualClock } from './virtual-clock.ts'
 
@@ -484,5 +485,5 @@ export function endsAs(outcome: RoundOutcome, afterMs = 0): Play {
 
 /** Events of one type, in their order. */
 export function ofType<T extends SessionEvent['type']>(events: readonly Recorded[], type: T): RecordedOf<T>[] {
-  return events.filter((event): event is RecordedOf<T> => event.type === type)
+  return eventsOf(events, type)
 }

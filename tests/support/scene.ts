@@ -102,7 +102,14 @@ export async function openScene(
 
 /** The events of one type, in their order. */
 export function eventsOf<T extends Recorded['type']>(events: readonly Recorded[], type: T): RecordedOf<T>[] {
-  return events.filter((event): event is RecordedOf<T> => event.type === type)
+  return events.flatMap(apart).filter((event): event is RecordedOf<T> => event.type === type)
+}
+
+/** An event, or each of the warnings that are told in one. */
+export function apart(event: Recorded): Recorded[] {
+  if (event.type !== 'warning' || event.more === undefined) return [event]
+  const { more, ...first } = event
+  return [first, ...more.map(message => ({ ...first, message }))]
 }
 
 function only(folder: string): string {

@@ -109,7 +109,7 @@ const HEADS = [
   { head: 'rounds', isNumber: true, isSpare: true },
   { head: 'tokens', isNumber: true, isSpare: true },
   { head: 'time', isNumber: true, isSpare: true },
-  { head: 'goal' },
+  { head: 'about' },
 ] as const
 
 /** Of what a terminal cuts to its own width. */

@@ -95,7 +95,7 @@ describe.skipIf(mountProblem !== null)(`on a full disk the run goes on${skipped}
     try {
       const { exitCode, stderr, events } = await scene.run('team', 'A greeting', ...FLAGS)
       expect(exitCode, stderr).toBe(0)
-      const said = events.flatMap(event => (event.type === 'warning' ? [event.message] : []))
+      const said = eventsOf(events, 'warning').map(({ message }) => message)
       expect(said).toContainEqual(
         expect.stringMatching(/runs\/.*\.json could not be written: no room is left on the disk\.$/),
       )
