@@ -4,6 +4,7 @@ import type { RoundSpec, ThreadSpec } from '../core/contracts/template.ts'
 import type { RoundOutcome } from '../core/events/outcome.ts'
 import { WIND_DOWN, WIND_DOWN_ANSWER } from '../core/rules/notices.ts'
 import type { ReviewCause } from '../core/rules/review.ts'
+import { findImages, mentionsImage } from '../workspace/files/images.ts'
 import type { Answers } from './answers.ts'
 import { type AgentBook, Delegation } from './delegation/delegation.ts'
 import type { RunnerOptions } from './options.ts'
@@ -72,7 +73,7 @@ export class CurrentTurn {
     prepared: PreparedRound,
     round: number,
     input: string,
-    { answer, timeoutMs, stepwise }: Pick<RoundSpec, 'answer' | 'timeoutMs' | 'stepwise'>,
+    { answer, timeoutMs, stepwise, beside }: Pick<RoundSpec, 'answer' | 'timeoutMs' | 'stepwise' | 'beside'>,
   ): Promise<EndedTurn> {
     this.#current = prepared
     this.#leaked = []
@@ -86,7 +87,8 @@ export class CurrentTurn {
       nextInput: stepwise && this.#stepwise(stepwise, prepared.thread),
       onRecord: (line: string) => this.#options.onRecord?.(round, line),
     }
-    const ended = await playRound(prepared, { round, input, ...asked }, terms)
+    const images = await this.#imagesOf(beside === undefined ? input : `${beside}\n${input}`, round)
+    const ended = await playRound(prepared, { round, input, ...images, ...asked }, terms)
     this.#current = null
     return this.#afterLeak(ended)
   }
@@ -111,11 +113,23 @@ export class CurrentTurn {
 
   /** Adds text to the turn of the round that runs; false if there is none that takes it. */
   async steer(text: string): Promise<boolean> {
-    return (await this.#current?.steer(text)) ?? false
+    const current = this.#current
+    if (current === null) return false
+    const { images } = await this.#imagesOf(text, this.#options.log.state.running?.round ?? null)
+    return await current.steer(text, images)
   }
 
   interrupt(): void {
     this.#interrupting.abort()
+  }
+
+  /** The pictures that a text names; what is wrong with others is journaled, once in a run. */
+  async #imagesOf(text: string, round: number | null): Promise<{ images?: readonly string[] }> {
+    if (!mentionsImage(text)) return {}
+    const { agents, closed, log } = this.#options
+    const { paths, problem } = await findImages(agents.directory, text, closed())
+    if (problem !== null && this.#warnings.add(problem)) log.emit({ type: 'warning', round, message: problem })
+    return paths.length === 0 ? {} : { images: paths }
   }
 
   #shellTools(): ReturnType<typeof shellTools> {

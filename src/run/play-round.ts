@@ -102,6 +102,8 @@ export interface RoundPlayOptions extends LimitPolicy {
 interface RoundToPlay {
   round: number
   input: string
+  /** As `RoundRun.images`. */
+  images?: readonly string[]
   /** Name of its record without `.ndjson`; left out: the round's number. */
   record?: string
   /** JSON Schema that its last message has to fit; left out: any text. */
@@ -120,7 +122,7 @@ export interface EndedTurn {
  */
 export async function playRound(
   prepared: PreparedRound,
-  { round, input, record: name, outputSchema }: RoundToPlay,
+  { round, input, images, record: name, outputSchema }: RoundToPlay,
   options: RoundPlayOptions,
 ): Promise<EndedTurn> {
   const { log, clock, redactLine } = options
@@ -159,6 +161,7 @@ export async function playRound(
       failure.safely(() => options.onRecord?.(redacted))
     },
     onToolCall: (call, over) => failure.answer(() => options.onToolCall(call, over)),
+    ...(images === undefined ? {} : { images }),
     ...(outputSchema === undefined ? {} : { outputSchema }),
     ...(options.nextInput === undefined ? {} : { keepsThread: true as const }),
   }

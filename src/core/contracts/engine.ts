@@ -203,6 +203,8 @@ export function unusableRound(thread: ThreadSpec, outcome: RoundOutcome): Prepar
 export interface RoundRun {
   round: number
   input: string
+  /** Absolute paths of pictures that go with the input, of an engine that can send some; left out: none. */
+  images?: readonly string[]
   onEvent(event: EngineEvent): void
   onLive(event: LiveEvent): void
   /** What codex sent, one JSON line each, deltas left out. */
@@ -252,8 +254,8 @@ export interface PreparedRound {
    * `RoundRun.keepsThread`, as `worked`. Null if the thread has gone. After any other class the thread is given up by itself.
    */
   carryOn(input: string): Promise<RoundOutcome | null>
-  /** Adds text to the running turn; false if there is none that takes it. */
-  steer(text: string): Promise<boolean>
+  /** Adds text, and pictures as in `RoundRun.images`, to the running turn; false if there is none that takes it. */
+  steer(text: string, images?: readonly string[]): Promise<boolean>
   /** Ends the running turn early; `run` resolves with `interrupted`. */
   interrupt(): Promise<void>
   /** Ends what was prepared, or is kept to be carried on. May be called again. */

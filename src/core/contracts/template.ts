@@ -60,6 +60,8 @@ export interface RoundSpec {
   thread: ThreadSpec
   /** The user input of the turn; of parts: they stand one behind the other, with nothing between them. */
   input: string | readonly InputPart[]
+  /** A text that it works on and that its input leaves out: pictures that it names are sent too. Left out: those of the input alone. */
+  beside?: string
   /** What it is for: a word of the template's `parts`; left out: the template has but one kind of round. */
   part?: string
   /**

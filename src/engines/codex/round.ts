@@ -17,7 +17,7 @@ import {
 } from './classify.ts'
 import { Activity, NetworkWaits, RoundFeed, type SilenceLimits, watchForSilence } from './round-feed.ts'
 import type { SandboxTerms, ShieldedEnvironment } from './sandbox.ts'
-import { type Connection, startThread, threadStartParams, turnStartParams } from './thread-start.ts'
+import { type Connection, startThread, threadStartParams, turnStartParams, userInput } from './thread-start.ts'
 import { answerRequest, questionsInItem, questionsInRequest, RoundTools } from './tools.ts'
 import { parseUsageLimits, waitsForNetwork } from './translate.ts'
 import { type LostEnd, Turn } from './turn/turn.ts'
@@ -131,7 +131,7 @@ export class CodexRound implements PreparedRound {
   async run(run: RoundRun): Promise<RoundOutcome> {
     this.#run = run
     this.#options.onRun()
-    const turn = await this.#play(run.input)
+    const turn = await this.#play(run.input, run.images)
     return turn instanceof Turn ? await turn.ended : turn
   }
 
@@ -144,11 +144,11 @@ export class CodexRound implements PreparedRound {
     return turn.wasRefused && !this.#cause ? null : outcome
   }
 
-  async steer(text: string): Promise<boolean> {
+  async steer(text: string, images?: readonly string[]): Promise<boolean> {
     const expectedTurnId = this.#turn?.id ?? null
     if (this.#over || expectedTurnId === null) return false
     try {
-      const params = { threadId: this.#threadId, expectedTurnId, input: [{ type: 'text', text, text_elements: [] }] }
+      const params = { threadId: this.#threadId, expectedTurnId, input: userInput(text, images) }
       await this.#rpc.request('turn/steer', params, Math.min(STEER_MS, this.#options.requestMs))
       return true
     } catch (error) {
@@ -183,7 +183,7 @@ export class CodexRound implements PreparedRound {
   }
 
   /** Asks for a turn; the outcome if there cannot be one. */
-  async #play(input: string): Promise<Turn | RoundOutcome> {
+  async #play(input: string, images?: readonly string[]): Promise<Turn | RoundOutcome> {
     const run = this.#run
     if (run) this.#feed.open(run)
     const ready = await this.#ready
@@ -201,7 +201,7 @@ export class CodexRound implements PreparedRound {
       onSilent: message => void this.#giveUp(turn, { class: 'silent', message }, SILENT_GRACE_MS),
     })
     void turn.ended.then(() => watch.stop())
-    const params = turnStartParams(threadId, input, sandbox, run?.outputSchema)
+    const params = turnStartParams(threadId, userInput(input, images), sandbox, run?.outputSchema)
     this.#rpc
       .request('turn/start', params, requestMs)
       .then(answer => turn.accept(answer))

@@ -1,4 +1,4 @@
-import type { JsonValue, ThreadStartParams, TurnStartParams } from '../../../protocol/codex.ts'
+import type { JsonValue, ThreadStartParams, TurnStartParams, UserInput } from '../../../protocol/codex.ts'
 import { messageOf } from '../../base/errors.ts'
 import { version } from '../../base/package.ts'
 import { clipEnd } from '../../base/text.ts'
@@ -215,19 +215,24 @@ function providerConfig(provider: Provider): { [key: string]: JsonValue } {
   }
 }
 
+/** What a turn is told. `images`: absolute paths, of which codex reads the files itself. */
+export function userInput(text: string, images: readonly string[] = []): UserInput[] {
+  return [{ type: 'text', text, text_elements: [] }, ...images.map(path => ({ type: 'localImage' as const, path }))]
+}
+
 /**
  * The parameters of `turn/start` for the turn of a round.
  * @param outputSchema JSON Schema of the last message of the turn; left out: any text
  */
 export function turnStartParams(
   threadId: string,
-  input: string,
+  input: UserInput[],
   terms: SandboxTerms,
   outputSchema?: object,
 ): TurnStartParams {
   return {
     threadId,
-    input: [{ type: 'text', text: input, text_elements: [] }],
+    input,
     approvalPolicy: terms.approvalPolicy,
     ...terms.turn,
     ...(outputSchema === undefined ? {} : { outputSchema: outputSchema as JsonValue }),

@@ -32,7 +32,10 @@ export function openGoal(setup: TemplateSetup): Template {
       const { claim } = session
       if (claim.state === 'accepted') return { kind: 'end', outcome: { kind: 'done', verified: claim.verified } }
       const first = session.roundsUsed === 0 ? followedMaterial(session) : {}
-      return { kind: 'round', round: { thread, input: withNotices(GO_ON, session.notices), ...first } }
+      return {
+        kind: 'round',
+        round: { thread, input: withNotices(GO_ON, session.notices), beside: session.goal, ...first },
+      }
     },
     // While a round runs, the next one to be started is one that works.
     ahead: ({ replan, running }) => (replan !== null && running === null ? replanThread : thread),

@@ -212,13 +212,22 @@ const MOST_EDITED = 1024 * 1024
 
 /** Reads an untrusted file as `readTextFile` does, with any content. */
 export async function readRegularFile(path: string, limit: number): Promise<RegularFile> {
+  return await lookIntoFile(path, file => readOpened(file, limit))
+}
+
+/** The first `bytes` of an untrusted file that has at most `limit`; nothing of a larger one is read. */
+export async function readBeginning(path: string, bytes: number, limit: number): Promise<RegularFile> {
+  return await lookIntoFile(path, file => readOpened(file, limit, bytes))
+}
+
+async function lookIntoFile(path: string, look: (file: FileHandle) => Promise<RegularFile>): Promise<RegularFile> {
   try {
     const stat = await lstat(path)
     if (stat.isSymbolicLink()) return broken('it is a link; write a file in its place.')
     if (!stat.isFile()) return broken('it is not a regular file; write a file in its place.')
     // Between the two calls it may have become a pipe, at which a plain open would wait for ever.
     await using file = await open(path, constants.O_RDONLY | nonBlock | noFollow)
-    return await readOpened(file, limit)
+    return await look(file)
   } catch (error) {
     const code = systemErrorCode(error)
     if (code === 'ENOENT' || code === 'ENOTDIR') return { kind: 'gone' }
@@ -229,13 +238,20 @@ export async function readRegularFile(path: string, limit: number): Promise<Regu
   }
 }
 
-async function readOpened(file: FileHandle, limit: number): Promise<RegularFile> {
+/** @param beginning how many bytes are wanted; left out: all */
+async function readOpened(file: FileHandle, limit: number, beginning?: number): Promise<RegularFile> {
   const stat = await file.stat({ bigint: true })
   if (!stat.isFile()) return broken('it is not a regular file; write a file in its place.')
-  const bytes = stat.size > limit ? null : await readUpTo(file, limit, Number(stat.size))
+  const read = () => (beginning === undefined ? readUpTo(file, limit, Number(stat.size)) : readFirst(file, beginning))
+  const bytes = stat.size > limit ? null : await read()
   return bytes === null
     ? { kind: 'too-large', size: Number(stat.size) }
     : { kind: 'bytes', bytes, state: stateOf(stat) }
+}
+
+async function readFirst(file: FileHandle, most: number): Promise<Buffer> {
+  const { bytesRead, buffer } = await file.read(Buffer.alloc(most), 0, most, 0)
+  return buffer.subarray(0, bytesRead)
 }
 
 /** @param expected the size that it had; nothing of it is believed, but room is made for no more at first */
