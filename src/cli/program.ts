@@ -227,7 +227,7 @@ function addLooking(program: Command, does: Does): void {
   withLook(program.command('sessions'))
     .description('the sessions in a table: find, watch, report, resume; without a terminal the same as list')
     .option('--all', 'of every directory on this machine')
-    .action(does(async () => (await withSmallHeap(() => import('./sessions.ts'))).sessions))
+    .action(does(async () => (await withSmallHeap(() => import('./commands/sessions/sessions.ts'))).sessions))
   const status = does(async () => (await look()).status)
   const statusInOneLine = does(async () => (await import('./status-line.ts')).statusInOneLine)
   withDirectory(program.command('status'))

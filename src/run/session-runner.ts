@@ -72,9 +72,10 @@ export class SessionRunner {
     this.#budget = new Budget(given)
     const mostMs = () => {
       const { savepoint, running, last } = given.log.state
-      const isFirst = savepoint === null && running === null && last === null
       // What a round or a gate has left is looked at even when the time is over.
-      return isFirst ? this.#budget.timeLeftMs : Math.max(this.#budget.timeLeftMs, policy.graceMs)
+      return savepoint === null && running === null && last === null
+        ? this.#budget.timeLeftMs
+        : Math.max(this.#budget.timeLeftMs, policy.graceMs)
     }
     const bounded = lookingNoLongerThan({ clock, ending: () => asked.ending, mostMs })
     const workTree: WorkTree = {

@@ -19,6 +19,11 @@ test('the demo of a build shows a team that builds a small program to its end, w
   })
   expect(exitCode).toBe(0)
   expect(stderr).toContain('node bin/reading-list.js books.json index.html')
+  expect(stderr.trimEnd().split('\n').slice(-2)).toEqual([
+    expect.stringMatching(/^The report: .*report\.html$/),
+    expect.stringMatching(/^Now yours, in your project: .* "find the most important thing/),
+  ])
+  expect(eventsOf(events, 'warning'), 'it greets with none').toEqual([])
   expect(events.at(-1)).toMatchObject({ type: 'session-ended', outcome: { kind: 'done', verified: true } })
   expect(eventsOf(events, 'round-started').map(({ part }) => part)).toEqual([
     'team-building',

@@ -106,7 +106,7 @@ export function eventsOf<T extends Recorded['type']>(events: readonly Recorded[]
 }
 
 /** An event, or each of the warnings that are told in one. */
-export function apart(event: Recorded): Recorded[] {
+function apart(event: Recorded): Recorded[] {
   if (event.type !== 'warning' || event.more === undefined) return [event]
   const { more, ...first } = event
   return [first, ...more.map(message => ({ ...first, message }))]

@@ -61,7 +61,7 @@ export interface ListedSession
  * stderr. With `all` those of all directories.
  */
 export async function list(context: CliContext, { all, ...flags }: LookFlags & { all?: true }): Promise<number> {
-  if (all) return await (await import('../list-all.ts')).listAll(context, flags)
+  if (all) return await (await import('./sessions/list-all.ts')).listAll(context, flags)
   const records = await openRecords(placesOf(context, directoryOf(context, flags)))
   const say = sayOn(context)
   const places = await placesAround(records, say)

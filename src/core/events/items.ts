@@ -14,7 +14,10 @@ export type ItemStatus = Extract<Item, { kind: 'command' }>['status']
 export type ItemFileChange = Extract<Item, { kind: 'file-change' }>['changes'][number]
 
 /** How many lines a change adds and removes. @param diff the whole of it; of an added or deleted file, its content without signs */
-export function countChangedLines(change: ItemFileChange['change'], diff: string): { added: number; removed: number } {
+export function countChangedLines(
+  change: 'add' | 'delete' | 'update' | 'move',
+  diff: string,
+): { added: number; removed: number } {
   const lines = diff.replace(/\n$/, '').split('\n')
   if (change === 'add' || change === 'delete') {
     const all = diff === '' ? 0 : lines.length

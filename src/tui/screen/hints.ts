@@ -187,7 +187,7 @@ function hintsOfSession(situation: Placed): readonly string[] {
 /** A session has ended, and another may come. */
 function hintsAfterEnd({ keymap }: HintSituation): readonly string[] {
   return [
-    'Type what to work on next',
+    'What you type now is the next session',
     ...named(keymap, ['log', 'log'], ['help', 'keys'], ['palette', 'everything'], ['diff', 'changes']),
     'Ctrl+C twice leaves',
   ]

@@ -14,6 +14,7 @@ test('commands print what was asked, and the composer is there again', async () 
     ['/version', /codemachine \d.*codex \d/],
     ['/help', 'Ctrl+R'],
     ['/mcp', /MCP servers/],
+    ['/status', /Nothing runs in .*\n.*There are no sessions yet/],
     ['/theme light', 'The colours are light'],
     ['/doctor', /codex.*0\.\d/],
     ['/start', /specifications\.md/],

@@ -135,13 +135,13 @@ test('what comes later is found when the listing is older than 5 s, or when it i
   await expect.poll(() => index.search('third'), { timeout: 30_000 }).toEqual(['third.ts'])
 })
 
-test('without a query shallow files come first, of these the one changed last', async () => {
+test('without a query the files that were changed last come first', async () => {
   for (const [n, path] of ['old.ts', 'new.ts', 'deep/newest.ts'].entries()) {
     write(path)
     utimesSync(join(work, path), 1000 + n, 1000 + n)
   }
-  expect(await open().search('')).toEqual(['new.ts', 'old.ts', 'deep/newest.ts'])
-  expect(await open().search('', 1)).toEqual(['new.ts'])
+  expect(await open().search('')).toEqual(['deep/newest.ts', 'new.ts', 'old.ts'])
+  expect(await open().search('', 1)).toEqual(['deep/newest.ts'])
 })
 
 test('a directory that is gone has no files, and that is said once', async () => {

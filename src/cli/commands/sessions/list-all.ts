@@ -1,12 +1,12 @@
 import { realpath } from 'node:fs/promises'
-import { directoryOfRecords } from '../app/find.ts'
-import { messageOf, systemErrorCode, UserError } from '../base/errors.ts'
-import { allRecords, type Records, recordsOf } from '../records/records.ts'
-import type { CliContext } from '../tui/cli-context.ts'
-import { formatCount } from '../words/numbers.ts'
-import { oneLine } from '../words/safe-text.ts'
-import { type ListedSession, listSessions, sessionRows } from './commands/look.ts'
-import { wantsColour } from './flags.ts'
+import { directoryOfRecords } from '../../../app/find.ts'
+import { messageOf, systemErrorCode, UserError } from '../../../base/errors.ts'
+import { allRecords, type Records, recordsOf } from '../../../records/records.ts'
+import type { CliContext } from '../../../tui/cli-context.ts'
+import { formatCount } from '../../../words/numbers.ts'
+import { oneLine } from '../../../words/safe-text.ts'
+import { wantsColour } from '../../flags.ts'
+import { type ListedSession, listSessions, sessionRows } from '../look.ts'
 
 /** How many sessions of each directory are shown, and of how many directories. */
 const NEWEST = 5
@@ -98,6 +98,6 @@ async function inWords(context: CliContext, { directory, gone, sessions, older }
   const left = older === 0 ? '' : `  and ${formatCount(older, 'older one')}\n`
   const rows = sessions.length === 0 ? '' : await sessionRows(context, sessions, '  ')
   const where = `${oneLine(directory, 1000)}${gone ? ' (it is gone)' : ''}`
-  const head = wantsColour(context) ? (await import('./styled.ts')).headed(context, where, 'strong') : where
+  const head = wantsColour(context) ? (await import('../../styled.ts')).headed(context, where, 'strong') : where
   return `${head}\n${left}${rows}`
 }
