@@ -63,7 +63,6 @@ export class SessionRunner {
   readonly #steps: OwnSteps
   /** The fingerprint that the last round left, while nothing but time can have passed since. */
   #tree: string | null = null
-  /** Whether no round has run yet. */
   #isFirst = true
   #stage: 'running' | 'ending' | 'over' = 'running'
 
@@ -72,10 +71,9 @@ export class SessionRunner {
     this.#budget = new Budget(given)
     const mostMs = () => {
       const { savepoint, running, last } = given.log.state
+      const isFirst = savepoint === null && running === null && last === null
       // What a round or a gate has left is looked at even when the time is over.
-      return savepoint === null && running === null && last === null
-        ? this.#budget.timeLeftMs
-        : Math.max(this.#budget.timeLeftMs, policy.graceMs)
+      return isFirst ? this.#budget.timeLeftMs : Math.max(this.#budget.timeLeftMs, policy.graceMs)
     }
     const bounded = lookingNoLongerThan({ clock, ending: () => asked.ending, mostMs })
     const workTree: WorkTree = {

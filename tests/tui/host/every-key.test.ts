@@ -30,7 +30,7 @@ const WITHOUT: Partial<Record<KeyActionId, Effect>> = {
   help: OVERLAY,
   log: { shows: PAGER, back: ['esc'] },
   output: { shows: PAGER, back: ['esc'] },
-  tasks: { shows: 'Esc closes the tasks', back: ['esc'] },
+  tasks: { shows: 'There are no tasks yet', back: ['esc'] },
   agents: { shows: /^Agents · 1/m, back: ['esc'] },
   diff: { shows: 'Nothing differs', back: ['esc'] },
   copy: { shows: /^Copied: /m },
