@@ -11,7 +11,8 @@ import { findRepository, type PersonRepository } from '../workspace/git/git.ts'
 import { commitPagesOf } from '../workspace/git/remote.ts'
 import type { SavepointStore } from '../workspace/savepoints/savepoint-store.ts'
 import { areSavepointsGone, lookAtSavepoints } from './savepoints.ts'
-import { redactorOfEnvironment, type World } from './world.ts'
+import { redactorOfProject } from './secrets/redactor.ts'
+import type { World } from './world.ts'
 
 /** A session that has ended: `session-ended` is in its journal. */
 interface EndedSession {
@@ -128,7 +129,7 @@ export async function lookForPage(
   data: ReportData,
   { areGone, onWarning }: { areGone: boolean; onWarning: (warning: string) => void },
 ): Promise<PageExtras> {
-  const redactor = redactorOfEnvironment(world)
+  const redactor = redactorOfProject(world, records)
   const redact = (text: string) => redactor.text(text)
   const repository = await findRepository(records.directory).catch(() => null)
   if (areGone || data.changes.start === null) return await pageExtrasOf(data, { savepoints: null, repository, redact })

@@ -1,5 +1,4 @@
 import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { isAbsolute, join } from 'node:path'
 import type { Duplex } from 'node:stream'
 import type { WritableByAgents } from './files.ts'
@@ -80,6 +79,8 @@ export interface PictureOptions {
   scale: number
   timeoutMs: number
   signal: AbortSignal
+  /** A folder in which no agent can write: the browser's profile is made there. */
+  temporary: string
 }
 
 /**
@@ -91,7 +92,7 @@ export async function takePicture(
   page: string,
   options: PictureOptions,
 ): Promise<PagePicture | string> {
-  const profile = await mkdtemp(join(tmpdir(), 'codemachine-picture-'))
+  const profile = await mkdtemp(join(options.temporary, 'picture-'))
   try {
     const first = await drawIn(browser, page, profile, options, [])
     // As root, and in many containers, it does not start with its sandbox: the page is ours, and has no script.

@@ -127,7 +127,10 @@ export class CurrentTurn {
   async #imagesOf(text: string, round: number | null): Promise<{ images?: readonly string[] }> {
     if (!mentionsImage(text)) return {}
     const { agents, closed, log } = this.#options
-    const { paths, problem } = await findImages(agents.directory, text, closed())
+    const { paths, problem } = await findImages(agents.directory, text, [
+      ...closed(),
+      ...(this.#current?.thread.unreadable ?? []),
+    ])
     if (problem !== null && this.#warnings.add(problem)) log.emit({ type: 'warning', round, message: problem })
     return paths.length === 0 ? {} : { images: paths }
   }

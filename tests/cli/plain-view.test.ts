@@ -262,6 +262,10 @@ describe('each event is a line', () => {
     'command of an agent': 'frontend-dev  $ npm test  → exit 0 in 4.2 s\n',
     'words of an agent': '',
     'usage of an agent': '',
+    'plan put back': `the old plan is back in tasks.json; codemachine replan changes it again
+          + T1 the API
+          ~ T2 docs → the docs: another phase, now behind T1
+`,
     'changes of an agent': 'frontend-dev  ✎ new src/a.ts (+2), deleted src/b.ts\n',
     'agent asked by another':
       'agent qa-engineer-20261120T224108001 starts: T2: Look at the tests.  (asked by frontend-dev-20261120T224108000)\n',

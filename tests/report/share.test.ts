@@ -231,7 +231,7 @@ describe('codemachine report --png', () => {
     const signal = new AbortController().signal
     const env = { PATH: process.env.PATH, TMPDIR: root }
     const timeoutMs = Math.ceil(2000 * timesSlower())
-    const options = { env, width: 100, mostHeight: 100, scale: 1, timeoutMs, signal }
+    const options = { env, width: 100, mostHeight: 100, scale: 1, timeoutMs, signal, temporary: root }
     expect(await takePicture(browser, '<p>x', options)).toMatch(/took longer than [\d.]+ seconds$/)
     const started = Number(await readFile(pid, 'utf8'))
     expect(started).toBeGreaterThan(1)

@@ -590,6 +590,28 @@ export const moreSamples = {
   'wait ended by a person': { type: 'wait-ended', round: 2, reason: 'retry' },
   'wait broken off': { type: 'wait-ended', round: 2, reason: 'stopped' },
   'plan left alone': { type: 'replanned', round: 2, files: [] },
+  'plan put back': {
+    type: 'replanned',
+    round: 2,
+    files: [{ file: 'tasks.json', diff: '--- tasks.json\n+++ tasks.json\n@@ -1,1 +1,1 @@\n-T2\n+T1\n' }],
+    tasks: {
+      changes: [
+        { id: 'T1', name: 'the API', how: ['added'] },
+        {
+          id: 'T2',
+          name: 'the docs',
+          how: ['renamed', 'rewritten', 'moved'],
+          was: 'docs',
+          fields: ['phase'],
+          behind: 'T1',
+        },
+      ],
+      count: 2,
+    },
+    main: { added: 1, removed: 2 },
+    kept: true,
+    putBack: true,
+  },
   'stop now': { type: 'stop-asked', now: true },
   'agent stopped': { type: 'stop-asked', now: true, agent: sampleEvents['agent-started'].instance },
   'answer to an agent': {

@@ -151,7 +151,7 @@ async function putPicture(made: Made, file: string | true): Promise<void> {
   const { path, wrong } = await findBrowser({ env, platform, home, where })
   const none = `There is no Chromium, Chrome or Edge to draw the picture with; install one, or name it in ${BROWSER_VARIABLE}.`
   if (path === null) throw new UserError(wrong === null ? none : `${wrong}.`, { hint })
-  const picture = await takePicture(path, page, { env, signal, ...PICTURE })
+  const picture = await takePicture(path, page, { env, signal, temporary: records.folder, ...PICTURE })
   if (signal.aborted) throw new Interrupted(signal.reason)
   if (typeof picture === 'string') throw new UserError(`The picture could not be drawn: ${picture}`, { hint })
   await putShared(made, picture.png, file, 'report.png')

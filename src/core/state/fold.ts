@@ -306,8 +306,9 @@ function replansItself(state: SessionState, text: string, at: number): SessionSt
   return interruptRound(isIdle ? { ...next, heldSince: at } : next)
 }
 
-function replanned(state: SessionState, { files }: EventOf<'replanned'>): SessionState {
-  const next = { ...state, replan: null, failures: NO_FAILURES }
+function replanned(state: SessionState, { files, putBack }: EventOf<'replanned'>): SessionState {
+  // What was asked while the old plan was put back is still to be made.
+  const next = { ...state, replan: putBack === true ? state.replan : null, failures: NO_FAILURES }
   // A person has looked at it.
   return files.length === 0 ? next : withNotice({ ...next, stall: NO_STALL }, replannedNotice())
 }

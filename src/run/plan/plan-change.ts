@@ -90,7 +90,7 @@ export class PlanChange {
     const kept = await this.#kept.read()
     if (kept === null) return 'No plan is kept that could be put back.'
     const { texts } = await this.#memory.read()
-    const changed = changedSince(kept.after, texts)
+    const changed = changedSince(kept, texts)
     if (changed !== null)
       return `${changed} was changed after the plan was; put back by hand what you want to have back.`
     if (!isHeld(this.#log.state)) return NOT_HELD
@@ -111,10 +111,14 @@ function isHeld({ pausedAt, running, replan }: SessionState): boolean {
   return pausedAt !== null && running === null && replan === null
 }
 
-/** The file that is not what that change has left, but for what codemachine writes itself; null: none. */
-function changedSince(after: MemoryTexts, now: MemoryTexts): string | null {
-  if (now.main !== after.main) return 'MAIN.md'
-  return now.tasks === after.tasks || isSamePlan(tasksIn(after), tasksIn(now)) ? null : 'tasks.json'
+/**
+ * The file that is not what that change has left, but for what codemachine writes itself; null: none. One that is as it was
+ * before counts as unchanged: a putting back that was cut off has left it so.
+ */
+function changedSince({ before, after }: { before: MemoryTexts; after: MemoryTexts }, now: MemoryTexts): string | null {
+  if (now.main !== after.main && now.main !== before.main) return 'MAIN.md'
+  if (now.tasks === after.tasks || now.tasks === before.tasks) return null
+  return isSamePlan(tasksIn(after), tasksIn(now)) ? null : 'tasks.json'
 }
 
 const GIVEN_UP = `The change of plan is given up: ${MOST_BROKEN_OFF} rounds in a row broke off in the middle of it. Ask for it again in other words, or in smaller steps.`

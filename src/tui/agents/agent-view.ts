@@ -81,6 +81,8 @@ export class AgentView implements FullView {
   /** As it was seen last. */
   #row: AgentRow
   #asking: { kind: 'tell'; text: string } | { kind: 'stop' } | null = null
+  /** What was typed and not sent. */
+  #unsent = ''
   #notice: ViewNotice | null = null
 
   constructor(place: AgentsPlace, row: AgentRow) {
@@ -114,7 +116,7 @@ export class AgentView implements FullView {
   /** Has the person type what the agent is to know. */
   tell(): void {
     const problem = this.#whyOver()
-    if (problem === null) this.#asking = { kind: 'tell', text: '' }
+    if (problem === null) this.#asking = { kind: 'tell', text: this.#unsent }
     else this.#notice = { text: problem, role: 'warning' }
   }
 
@@ -177,8 +179,10 @@ export class AgentView implements FullView {
 
   #answer(key: Key, chord: string, stage: Stage): void {
     const asking = this.#asking
-    if (chord === 'escape' || chord === 'ctrl+c') this.#asking = null
-    else if (chord === 'return') this.#send(stage)
+    if (chord === 'escape' || chord === 'ctrl+c') {
+      if (asking?.kind === 'tell') this.#unsent = asking.text
+      this.#asking = null
+    } else if (chord === 'return') this.#send(stage)
     else if (asking?.kind !== 'tell') return
     else if (chord === 'backspace') asking.text = withoutLast(asking.text)
     else if (chord === 'ctrl+u') asking.text = ''
@@ -195,6 +199,7 @@ export class AgentView implements FullView {
     const agent = this.#instance
     if (asking?.kind === 'tell' && asking.text.trim() !== '') {
       const { text } = asking
+      this.#unsent = ''
       this.#place.remember(agent === null ? text : `/steer ${agent} ${text}`)
       stage.start(this.#ask(agent === null ? { type: 'steer', text } : { type: 'steer-agent', agent, text }, text))
     } else if (asking?.kind === 'stop' && agent !== null) stage.start(this.#ask({ type: 'stop-agent', agent }, null))

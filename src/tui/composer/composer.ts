@@ -39,8 +39,8 @@ export class Composer {
   #columns = textColumns(80, PROMPT)
   #commands: readonly SlashCommand[] = []
   #history: readonly string[] = []
-  /** The text that was put aside last; the newest one of the history until another is sent. */
-  #aside: string | null = null
+  /** The texts that were put aside, the newest last; they follow the history. */
+  #aside: readonly string[] = []
   #walk: HistoryWalk | null = null
   /** The word that no popup is opened for: its popup was closed, or it was not typed. */
   #dismissed: string | null = null
@@ -83,7 +83,7 @@ export class Composer {
 
   /** Empties the field; the history brings its text back. */
   putAside(): void {
-    this.#aside = this.text
+    this.#aside = [...this.#aside, this.text].slice(-MOST_ASIDE)
     this.clear()
   }
 
@@ -142,7 +142,7 @@ export class Composer {
     const step = searchKey(search, key)
     if (step === null) {
       const action = this.#keymap.inField(chordOf(key), false)
-      return action === null || EDITS.has(action) ? null : { kind: 'action', action }
+      return action === null || EDITS.has(action) || action === 'take_back' ? null : { kind: 'action', action }
     }
     this.#set({ search: step.search })
     if (step.taken !== undefined) this.setText(step.taken)
@@ -192,7 +192,7 @@ export class Composer {
 
   /** What was sent before, the newest last, with what was put aside. */
   get #entries(): readonly string[] {
-    return this.#aside === null ? this.#history : [...this.#history, this.#aside]
+    return [...this.#history, ...this.#aside]
   }
 
   #enter(): ComposerIntent | null {
@@ -209,7 +209,8 @@ export class Composer {
     if (text.trim() === '') return null
     const command = this.commandIn(buffer)
     if (command?.kind !== 'unknown-command') {
-      this.#aside = null
+      // What was sent is in the history itself.
+      this.#aside = this.#aside.filter(each => each !== text)
       this.clear()
     }
     return command ?? { kind, text }
@@ -299,6 +300,9 @@ export type ComposerIntent =
   | { kind: 'steer'; text: string }
   | CommandIntent
   | { kind: 'action'; action: KeyActionId }
+
+/** As many texts are kept that were put aside. */
+const MOST_ASIDE = 20
 
 /** The actions of the table that edit the text. */
 const EDITS: ReadonlySet<KeyActionId> = new Set(KEY_ACTIONS.filter(({ isEdit }) => isEdit === true).map(({ id }) => id))

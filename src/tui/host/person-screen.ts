@@ -296,6 +296,8 @@ export class PersonScreen implements ScreenHost, AsyncDisposable {
 
   async openPalette(act: (action: KeyActionId) => void): Promise<void> {
     const { control } = this.#options
+    // What changes in place says nothing to a screen reader.
+    if (!this.screen.model.theme.symbols) return await this.command('help', '')
     const command = (name: string) => void this.command(name, '').catch(error => this.fail(error))
     await this.screen.open(paletteOf(this.screen.model, control.commands(), { act, command }))
   }

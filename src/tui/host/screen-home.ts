@@ -270,8 +270,8 @@ async function askHowToBegin(place: StartPlace, over: AbortSignal): Promise<Star
   const { screen } = person
   // A notice answers what they have just done, and a question would stand in its place.
   const isAtSomething = () => {
-    const { dialog, composer, currentNotice } = screen.model
-    return over.aborted || dialog !== null || composer.text !== '' || currentNotice !== null
+    const { dialog, composer, isTyping, currentNotice } = screen.model
+    return over.aborted || dialog !== null || composer.text !== '' || isTyping || currentNotice !== null
   }
   const { facts } = screen.model
   if (facts === null || isAtSomething()) return null

@@ -105,7 +105,7 @@ export async function showSessions(
     onFailure: error => failed.reject(error),
   })
   const { showAlone } = await import('./view-alone.ts')
-  await Promise.race([showAlone(context, view, loaded), failed.promise])
+  await showAlone(context, view, loaded, [failed.promise])
   return chosen
 }
 

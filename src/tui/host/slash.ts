@@ -17,6 +17,7 @@ import type { CliContext } from '../cli-context.ts'
 import { type SlashCommand, slashCommands } from '../composer/completion.ts'
 import { answerCommand } from '../screen/asked.ts'
 import { answerDecision, askAndNotify, reachAgent } from '../screen/dialogs.ts'
+import { askToLeave, askToSkip } from '../screen/how-it-goes-on.ts'
 import type { PersonScreen } from './person-screen.ts'
 import { goOnWith, openSessions, whyNoResume } from './sessions-screen.ts'
 import { changeSlash, followSlash, planSlash, type TypedChange, teamSlash } from './slash-change.ts'
@@ -135,6 +136,7 @@ export async function runSlashCommand(place: SlashPlace, name: string, rest: str
       '/stop ends the session after this round, and takes nothing; /stop-agent NAME ends one agent',
       'warning',
     )
+  if (name === 'skip' && screen.model.isRunning) return await askToSkip(asking)
   if (ofSession) {
     await askAndNotify(asking, ofSession.ask)
     return
@@ -151,7 +153,7 @@ export async function runSlashCommand(place: SlashPlace, name: string, rest: str
     case 'stop-agent':
       return await reachAgent(asking, name, rest)
     case 'exit':
-      return person.leave()
+      return screen.model.isRunning && place.start !== null ? await askToLeave(asking) : person.leave()
     case 'detach':
       return await place.letGo()
     case 'help':

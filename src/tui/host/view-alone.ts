@@ -8,13 +8,14 @@ import { openView } from '../view/stage.tsx'
 
 /**
  * Shows a view on the terminal of a command that draws nothing else, until the person leaves it or the terminal is gone; the
- * terminal is as before then. Rejects with what an action of the view has failed with, and with `Interrupted` if the program
+ * terminal is as before then. It is closed, too, once one of `broken` rejects. Rejects with what an action of the view has failed with, and with `Interrupted` if the program
  * is asked to end.
  */
 export async function showAlone(
   context: CliContext,
   view: FullView,
   { settings }: Pick<LoadedSettings, 'settings'>,
+  broken: readonly Promise<never>[] = [],
 ): Promise<void> {
   const { stdin, stdout, env, clock, host, signal } = context
   const gone = new AbortController()
@@ -35,10 +36,10 @@ export async function showAlone(
     onFailure: error => failed.reject(error),
   })
   try {
-    await Promise.race([shown, failed.promise])
+    await Promise.race([shown, failed.promise, ...broken])
   } finally {
     gone.abort()
-    await shown
+    ;(await shown)()
   }
   if (signal.aborted) throw new Interrupted(signal.reason)
 }

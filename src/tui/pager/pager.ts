@@ -4,6 +4,7 @@ import { oneLine } from '../../words/safe-text.ts'
 import type { Key } from '../composer/keys.ts'
 import { STYLE_SEQUENCES, type Theme } from '../terminal/theme.ts'
 import { type FullView, type Pointer, type Stage, searchText, type ViewFrame, viewChord } from '../view/full-view.ts'
+import { KeyOverlay } from '../view/key-overlay.ts'
 import { compileSearch, type PagerSource, type Search, SearchHits } from './source.ts'
 
 /** A pager: the part of its lines that is shown, and the effect of each key. */
@@ -123,6 +124,9 @@ export class Pager implements FullView {
         break
       case 'diff_here':
         this.#options.openDiff?.(stage, this.#hit ?? this.#top.index)
+        break
+      case 'keys_here':
+        stage.open(new KeyOverlay({ theme: this.#options.theme, keymap: this.#options.keymap, commands: [] }))
         break
       case 'copy_here':
         this.#copy(stage)

@@ -47,7 +47,8 @@ export function askedLines(model: ScreenModel, { columns, rows }: { columns: num
   if (first === undefined || rows < 1 || model.dialog !== null) return []
   const { theme } = model
   const choices = choicesInLine(first.choices)
-  const key = model.composer.text.trim() === '' ? 'Tab answers' : '/answer answers'
+  const tab = model.options.keymap.label('answer')
+  const key = model.composer.text === '' && tab !== '' ? `${tab} answers` : '/answer answers'
   const tail = others.length === 0 ? key : `${key}, ${others.length} more`
   const lead = `? ${first.name}${SPACE}`
   const one = [first.text, ...(choices === '' ? [] : [choices]), tail].join(SPACE)

@@ -64,7 +64,10 @@ export class Controls {
     if (dialog === null || question === null) return
     if (chord === 'ctrl+c') {
       // Ctrl+C means to get out, and must not let a held session go on.
+      const hadText = question.hidden === undefined && !isEmpty(dialog.written.text)
       model.dismiss('left')
+      // What was written is in the field now, where another Ctrl+C clears it.
+      if (hadText) return
       if (question.leavesOnInterrupt || isArmed) host.leave()
       else this.#arm()
     } else if (question.hidden !== undefined) {
@@ -106,11 +109,11 @@ export class Controls {
   #interrupt(isArmed: boolean): void {
     const { model, host } = this.#options
     if (model.isLeaving) host.leaveNow()
-    else if (isArmed) host.leave()
     else if (!isEmpty(model.composer.snapshot().buffer.text)) {
       model.composer.putAside()
       model.notice('Cleared; ↑ brings it back', 'plain')
-    } else if (model.isRunning) this.#start(askAboutPlan(this.#options))
+    } else if (isArmed) host.leave()
+    else if (model.isRunning) this.#start(askAboutPlan(this.#options))
     else this.#arm()
   }
 
@@ -152,7 +155,8 @@ export class Controls {
         else this.#start(this.#steer(intent.text))
         break
       case 'command':
-        this.#start(host.command(intent.name, intent.rest))
+        if (intent.name === 'palette') this.#act('palette')
+        else this.#start(host.command(intent.name, intent.rest))
         break
       case 'unknown-command': {
         const meant = intent.nearest === null ? '/help lists them' : `did you mean /${intent.nearest}?`
@@ -205,7 +209,12 @@ export class Controls {
     take_back: () => this.#takeBack(),
     editor: () => this.#edit(),
     help: () => this.#options.host.command('help', ''),
-    palette: () => this.#options.host.openPalette(action => this.#act(action)),
+    palette: () =>
+      this.#options.host.openPalette(action => {
+        // What is chosen there is the interruption itself.
+        if (action === 'interrupt') this.#options.model.showsTasks = false
+        this.#act(action)
+      }),
     agents: () => this.#options.host.command('agents', ''),
     diff: () => this.#options.host.openDiff(),
     copy: () => this.#options.host.command('copy', ''),

@@ -46,7 +46,7 @@ export async function askDecision(context: QuestionContext): Promise<boolean> {
   const decision = openDecision(model)
   if (decision === null) return false
   if (model.dialog !== null) return true
-  if (model.composer.text.trim() === '') await offerChoices(context, decision)
+  if (!model.isTyping) await offerChoices(context, decision)
   else {
     model.pane.printDecision()
     noticeHeld(context)

@@ -147,7 +147,8 @@ function hintsOfText({ isSession, isRunning, canFollow, tells, isNarrow, keymap 
   if (!isRunning) return [`Enter ${queues}`, ...more]
   const tell = `tells the agent${isNarrow ? '' : ' now'}`
   const key = keymap.label('tell')
-  return tells ? [`Enter ${tell}`, `${key} ${queues}`, ...more] : [`Enter ${queues}`, `${key} ${tell}`, ...more]
+  const [enter, tab] = tells ? [tell, queues] : [queues, tell]
+  return [`Enter ${enter}`, ...(key === '' ? [] : [`${key} ${tab}`]), ...more]
 }
 
 function hintsAtStart({ canFollow, keymap }: HintSituation): readonly string[] {

@@ -96,6 +96,13 @@ const SKIP = {
   hint: 'codemachine resume goes on with this one',
 }
 
+/** `/skip`: goes on with the next in the queue, once that was asked about. */
+export async function askToSkip(context: QuestionContext): Promise<void> {
+  const { model } = context
+  const answer = await askOnceMore(model, SKIP, { takesCommands: true })
+  if (answer.kind === 'chosen' && answer.id !== 'back' && model.isRunning) await askAndNotify(context, { type: 'skip' })
+}
+
 /** Ctrl+C means to get out of the questions, and not back to the one before. */
 function backOrHeld(context: QuestionContext, kind: string): 'done' | 'back' {
   if (kind !== 'left') return 'back'
@@ -161,7 +168,7 @@ function interruptClause({ pane: { state } }: ScreenModel): string {
  */
 export async function askToStart(context: QuestionContext, change: PlanChanged, remark?: string): Promise<void> {
   const { model, host } = context
-  if (model.dialog !== null || model.composer.text.trim() !== '') return noticeHeld(context)
+  if (model.dialog !== null || model.isTyping) return noticeHeld(context)
   const answer = await model.choose(startQuestion(change, remark))
   if (answer.kind === 'withdrawn' || !model.isRunning || model.pane.state?.pausedAt == null) return
   if (answer.kind === 'text') return void (await sendWritten(context, { type: 'replan', text: answer.text }))

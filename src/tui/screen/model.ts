@@ -81,6 +81,11 @@ export class ScreenModel {
     return this.#work
   }
 
+  /** Whether the person is typing into the field, or searching what they have typed before. */
+  get isTyping(): boolean {
+    return this.composer.text.trim() !== '' || this.composer.snapshot().search !== null
+  }
+
   /** The open question, or null. */
   get question(): Question | null {
     return this.#dialog?.question ?? null

@@ -178,7 +178,11 @@ export class Screen {
     const { stdin, clock, mouse, onFailure } = this.#options
     const signal = this.#closed.signal
     const { output } = this
-    await this.lend(() => openView(view, { stdin, output, clock, mouse, signal, onFailure }))
+    let afterwards = () => {}
+    await this.lend(async () => {
+      afterwards = await openView(view, { stdin, output, clock, mouse, signal, onFailure })
+    })
+    afterwards()
   }
 
   /**

@@ -149,7 +149,10 @@ function choices(place: SessionsPlace, row: SessionRow): ListView<Choice> {
     open: (choice, stage) => {
       if (whyNot(choice) === null) place.act(choice.action, row, stage)
     },
-    actions: { copy_here: (_, stage) => (stage.copy(row.id) ? `copied: ${row.id}` : null) },
+    actions: {
+      copy_here: (_, stage) => (stage.copy(row.id) ? `copied: ${row.id}` : null),
+      diff_here: (_, stage) => doOrSay(place, 'diff', row, stage),
+    },
     search: 'asked',
     hints: () => [
       `${keymap.label('open')} does it`,

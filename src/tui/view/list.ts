@@ -13,6 +13,7 @@ import {
   type ViewNotice,
   viewChord,
 } from './full-view.ts'
+import { KeyOverlay } from './key-overlay.ts'
 
 /** One column of a list. */
 export interface ListColumn<Row> {
@@ -133,6 +134,9 @@ export class ListView<Row> implements FullView {
         break
       case 'find':
         this.#isTyping = true
+        break
+      case 'keys_here':
+        stage.open(new KeyOverlay({ theme: this.#options.theme, keymap: this.#options.keymap, commands: [] }))
         break
       case 'open':
         this.#open(stage)

@@ -42,7 +42,12 @@ export function paletteOf(
       key: `/${name}`,
       run: () => (takesText ? model.composer.setText(`/${name} `) : command(name)),
     }))
-  const rows: readonly Possible[] = [...keys, ...typed]
+  // What a slip would do comes first, and interrupts nothing.
+  const rows: readonly Possible[] = [
+    ...keys.filter(({ id }) => id !== 'interrupt'),
+    ...typed,
+    ...keys.filter(({ id }) => id === 'interrupt'),
+  ]
   return new ListView<Possible>({
     title: () => 'What is possible now',
     theme,
@@ -74,7 +79,7 @@ const LABELS: Readonly<Record<string, string>> = { interrupt: 'Interrupt the tur
 const NEEDS: Readonly<Record<string, (model: ScreenModel) => boolean>> = {
   interrupt: ({ isRunning }) => isRunning,
   plan: ({ isRunning }) => isRunning,
-  answer: ({ isRunning, pane }) => isRunning && pane.state?.decision != null,
+  answer: ({ isRunning, asked, pane }) => isRunning && (asked.length > 0 || pane.state?.decision != null),
   log: ({ showsSession }) => showsSession,
   output: ({ pane }) => pane.lastCommand !== null,
   tasks: ({ showsSession }) => showsSession,
@@ -87,6 +92,8 @@ const NEEDS: Readonly<Record<string, (model: ScreenModel) => boolean>> = {
 /** Commands that say something only at times. */
 const NEEDS_OF_COMMANDS: Readonly<Record<string, (model: ScreenModel) => boolean>> = {
   decide: ({ pane }) => pane.state?.decision != null,
+  skip: ({ isRunning, queued }) => isRunning && queued > 0,
+  stop: ({ isRunning }) => isRunning,
   pause: ({ pane }) => pane.state?.pausedAt == null,
   unpause: ({ pane }) => pane.state?.pausedAt != null,
   retry: ({ pane }) => pane.state?.waiting != null,
@@ -94,6 +101,6 @@ const NEEDS_OF_COMMANDS: Readonly<Record<string, (model: ScreenModel) => boolean
 }
 
 /** What the field itself does, and the palette. */
-const NOT_OFFERED: ReadonlySet<string> = new Set(['submit', 'tell', 'palette'])
+const NOT_OFFERED: ReadonlySet<string> = new Set(['submit', 'tell', 'palette', 'search'])
 /** Commands that a key of the table does, too. */
 const KEYS_OF_COMMANDS: ReadonlySet<string> = new Set(['help', 'palette', 'agents', 'diff', 'copy'])

@@ -166,6 +166,8 @@ export class Review {
       error => ({ problem: sentenceOf(error) }),
     )
     if ('problem' in done) {
+      // It can be undone still.
+      if (kept !== undefined) this.#undos.push({ file, kept })
       tell({ text: done.problem, role: 'bad' })
       return
     }
@@ -182,6 +184,7 @@ export class Review {
   async #read(): Promise<void> {
     const { source } = this.options
     const { signal } = this.#over
+    if (signal.aborted) return
     try {
       this.#comparison = await source.read(signal)
       this.#problem = null

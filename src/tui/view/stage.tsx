@@ -22,10 +22,13 @@ export interface StageOptions {
 /** The longest delay until a change is shown, ms. */
 const CHANGE_MS = 50
 
-/** Shows a view on the alternate screen; resolves when the person has left it and the terminal is as before. */
-export async function openView(view: FullView, options: StageOptions): Promise<void> {
+/**
+ * Shows a view on the alternate screen; resolves when the person has left it and the terminal is as before, with what is to
+ * be done then, once it is no longer lent.
+ */
+export async function openView(view: FullView, options: StageOptions): Promise<() => void> {
   const { stdin, output, mouse, signal } = options
-  if (signal.aborted) return
+  if (signal.aborted) return () => {}
   const stdout = new LentOutput(output)
   const stage = new OpenStage(view, output, options)
   // Runs before Ink's own listener: terminals differ in what they keep of this screen after a resize, so it is drawn anew.
@@ -57,7 +60,7 @@ export async function openView(view: FullView, options: StageOptions): Promise<v
     if (mouse) stdout.write(MOUSE_OFF)
     stdout.end()
   }
-  stage.afterwards?.()
+  return stage.afterwards ?? (() => {})
 }
 
 /** The views that are open, one above the other. */

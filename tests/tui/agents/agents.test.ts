@@ -180,6 +180,7 @@ test('inside an agent are its commands with their output, its live words without
     },
     ends('frontend-dev', 1, 'All of it is done.'),
   )
+  await expect.poll(() => lines(80, 16).join('\n')).toContain('All of it is done.')
   const after = lines(80, 16)
   expect(after[0]).toMatch(/^✔ frontend-dev {2}T2 {2}3m12s · .* · completed$/)
   expect(after.join('\n')).toContain('All of it is done.')

@@ -34,7 +34,7 @@ test('in a build a person looks into one agent, sees it speak, tells it somethin
   await terminal.until(/^› backend-dev +T1/m)
   terminal.press('enter')
   await terminal.until('line 3 of the back')
-  await terminal.until(/^Word after word\. Word/m)
+  await terminal.until(/◆ Word after word\. Word/m)
   expect(terminal.screen().join('\n')).not.toContain('I am the front.')
   terminal.press({ text: 't' })
   await terminal.until('Tell backend-dev:')

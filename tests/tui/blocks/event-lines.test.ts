@@ -363,9 +363,9 @@ test('a question stands out, with what is assumed and how it is answered', () =>
       2. PostgreSQL
       until you answer, the agent assumes:
       SQLite, as nothing runs beside it.
-      in a shell, codemachine questions
-      answer 20261120_1/Q1 "…" answers it;
-      the number of an option will do"
+      Tab on an empty field answers it, or
+      /answer Q1 …; the number of an option
+      will do"
   `)
 })
 

@@ -81,7 +81,7 @@ test('keys that are the screen’s are handed on', () => {
   expect(composer.text).toBe('')
 })
 
-test('what was put aside comes back by Up, before what was sent, until another text is sent', () => {
+test('what was put aside comes back by Up, before what was sent', () => {
   const composer = open()
   composer.setHistory(['older'])
   write(composer, 'a draft')
@@ -91,8 +91,10 @@ test('what was put aside comes back by Up, before what was sent, until another t
   expect(composer.text).toBe('a draft')
   press(composer, 'up')
   expect(composer.text).toBe('older')
-  press(composer, 'return', 'up')
-  expect(composer.text).toBe('older')
+  write(composer, '!')
+  composer.putAside()
+  press(composer, 'up', 'up')
+  expect(composer.text).toBe('a draft')
 })
 
 test('with something written `?`, Ctrl+D and Ctrl+E edit', () => {

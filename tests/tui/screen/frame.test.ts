@@ -118,7 +118,7 @@ describe('the hint', () => {
     [{ isHeld: true, isDeciding: true }, 60, 'Esc asks it again · Ctrl+C plan · Ctrl+E log · ? keys'],
     [{ isHeld: true }, 60, 'Esc asks how it goes on · Ctrl+C plan · Ctrl+E log · ? keys'],
     [{ showsTasks: true }, 60, 'Esc closes the tasks · Ctrl+C plan · Ctrl+E log · ? keys'],
-    [{ isRunning: false }, 60, 'What you type now is the next session · Ctrl+E log'],
+    [{ isRunning: false }, 60, 'What you type now is the next session · Ctrl+E log · ? keys'],
     [
       { isSession: false, isRunning: false },
       80,
