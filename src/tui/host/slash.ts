@@ -125,17 +125,15 @@ const OF_AGENTS: readonly SlashCommand[] = [
   { name: 'stop-agent', description: 'End one of the agents at work; the round goes on', note: null },
 ]
 
+const STOP_TAKES_NOTHING = '/stop ends the session after this round, and takes nothing; /stop-agent NAME ends one agent'
+
 /** Does what a slash command says. */
 export async function runSlashCommand(place: SlashPlace, name: string, rest: string): Promise<void> {
   const { person, context } = place
   const { screen } = person
   const ofSession = OF_SESSION.find(command => command.name === name)
   const asking = { model: screen.model, host: person, clock: context.clock }
-  if (name === 'stop' && rest.trim() !== '')
-    return screen.notice(
-      '/stop ends the session after this round, and takes nothing; /stop-agent NAME ends one agent',
-      'warning',
-    )
+  if (name === 'stop' && rest.trim() !== '') return screen.notice(STOP_TAKES_NOTHING, 'warning')
   if (name === 'skip' && screen.model.isRunning) return await askToSkip(asking)
   if (ofSession) {
     await askAndNotify(asking, ofSession.ask)

@@ -186,7 +186,7 @@ describe('from another terminal', () => {
     await night.run.event('replanned')
     await night.meanwhile('replan', 'in French').ended
     await night.run.event('replanned', event => eventsOf(night.run.events, 'replanned').indexOf(event) === 1)
-    expect((await night.meanwhile('logs').ended).stdout).toContain('+- [ ] T1 docs')
+    expect((await night.meanwhile('logs').ended).stdout).toContain('+ T1 docs')
     await night.meanwhile('unpause').ended
     const { events } = await night.run.ended
     expect(roundsOf(events)).toEqual([
