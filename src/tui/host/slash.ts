@@ -156,11 +156,6 @@ export async function runSlashCommand(place: SlashPlace, name: string, rest: str
       return await place.letGo()
     case 'help':
       return await showKeys(place, commandsOf(place))
-    case 'palette':
-      return screen.notice(
-        `${screen.model.options.keymap.label('palette')} shows everything that is possible now`,
-        'plain',
-      )
     case 'copy':
       return copySlash(place, rest)
     case 'version':

@@ -1,9 +1,17 @@
-import type { KeyActionId, Keymap } from '../../settings/keys.ts'
+import type { Keymap } from '../../settings/keys.ts'
 import { cutLine, padLine, widthOf, wrapLine } from '../../words/cells.ts'
 import { oneLine } from '../../words/safe-text.ts'
 import type { Key } from '../composer/keys.ts'
 import { STYLE_SEQUENCES, type Theme } from '../terminal/theme.ts'
-import { type FullView, type Pointer, type Stage, searchText, type ViewFrame, viewChord } from '../view/full-view.ts'
+import {
+  type FullView,
+  type Pointer,
+  rowsMoved,
+  type Stage,
+  searchText,
+  type ViewFrame,
+  viewChord,
+} from '../view/full-view.ts'
 import { KeyOverlay } from '../view/key-overlay.ts'
 import { compileSearch, type PagerSource, type Search, SearchHits } from './source.ts'
 
@@ -145,8 +153,10 @@ export class Pager implements FullView {
       case 'end':
         this.#isFollowing = true
         break
-      default:
-        if (action !== null && action in MOVES) this.#move(MOVES[action]?.(this.#height) ?? 0)
+      default: {
+        const rows = action === null ? null : rowsMoved(action, this.#height)
+        if (rows !== null) this.#move(rows)
+      }
     }
   }
 
@@ -263,18 +273,6 @@ interface PagerOptions {
 
 /** Lines that are searched in one step, which takes a few milliseconds. */
 const LINES_PER_STEP = 20_000
-
-/** How many rows an action moves, on a screen of `height` rows. */
-const MOVES: Partial<Record<KeyActionId, (height: number) => number>> = {
-  up: () => -1,
-  line_up: () => -1,
-  down: () => 1,
-  line_down: () => 1,
-  page_up: height => -height,
-  page_down: height => height,
-  half_up: height => -Math.ceil(height / 2),
-  half_down: height => Math.ceil(height / 2),
-}
 
 function isBelow(place: Place, other: Place): boolean {
   return place.index > other.index || (place.index === other.index && place.row > other.row)

@@ -1,3 +1,4 @@
+import type { KeyActionId } from '../../settings/keys.ts'
 import { safeText } from '../../words/safe-text.ts'
 import { chordOf, type Key } from '../composer/keys.ts'
 import type { Role } from '../terminal/theme.ts'
@@ -57,6 +58,22 @@ export function viewChord(key: Key): string {
   if (chord !== '') return chord
   if (key.input === ' ') return 'space'
   return key.input.length === 1 ? key.input : ''
+}
+
+/** How many rows down an action moves in a view of `height` rows, up negative; null for any other action. */
+export function rowsMoved(action: KeyActionId, height: number): number | null {
+  return MOVES[action]?.(height) ?? null
+}
+
+const MOVES: Partial<Record<KeyActionId, (height: number) => number>> = {
+  up: () => -1,
+  line_up: () => -1,
+  down: () => 1,
+  line_down: () => 1,
+  page_up: height => -height,
+  page_down: height => height,
+  half_up: height => -Math.ceil(height / 2),
+  half_down: height => Math.ceil(height / 2),
 }
 
 /** What is typed or pasted as a search: on one line, safe, of at most 200 characters; a space at its end stays. */

@@ -4,7 +4,7 @@ import { oneLine } from '../../words/safe-text.ts'
 import type { SlashCommand } from '../composer/completion.ts'
 import type { Key } from '../composer/keys.ts'
 import type { Theme } from '../terminal/theme.ts'
-import { type FullView, type Pointer, type Stage, type ViewFrame, viewChord } from './full-view.ts'
+import { type FullView, type Pointer, rowsMoved, type Stage, type ViewFrame, viewChord } from './full-view.ts'
 
 /** The keys of a context with what they do, as they are remapped: rows of `[keys, text]`. */
 export function keyRows(keymap: Keymap, is: (action: KeyAction) => boolean, as: 'label' | 'does'): [string, string][] {
@@ -54,7 +54,7 @@ export class KeyOverlay implements FullView {
     if (action === 'close' || action === 'keys_here' || action === 'find_back') stage.close()
     else if (action === 'start') this.#top = 0
     else if (action === 'end') this.#move(this.#lines.length)
-    else if (action !== null) this.#move(MOVES[action]?.(this.#height) ?? 0)
+    else if (action !== null) this.#move(rowsMoved(action, this.#height) ?? 0)
   }
 
   point(pointer: Pointer): void {
@@ -64,17 +64,6 @@ export class KeyOverlay implements FullView {
   #move(rows: number): void {
     this.#top = Math.max(0, Math.min(this.#top + rows, this.#lines.length - this.#height))
   }
-}
-
-const MOVES: Partial<Record<KeyActionId, (height: number) => number>> = {
-  up: () => -1,
-  line_up: () => -1,
-  down: () => 1,
-  line_down: () => 1,
-  page_up: height => -height,
-  page_down: height => height,
-  half_up: height => -Math.ceil(height / 2),
-  half_down: height => Math.ceil(height / 2),
 }
 
 /** From this width on there are two columns. */

@@ -7,6 +7,7 @@ import type { Role, Theme } from '../terminal/theme.ts'
 import {
   type FullView,
   type Pointer,
+  rowsMoved,
   type Stage,
   searchText,
   type ViewFrame,
@@ -141,9 +142,17 @@ export class ListView<Row> implements FullView {
       case 'open':
         this.#open(stage)
         break
-      default:
-        if (action in MOVES) this.#move(MOVES[action]?.(this.#height) ?? 0)
-        else this.#act(action, stage)
+      case 'start':
+        this.#move(-Number.MAX_SAFE_INTEGER)
+        break
+      case 'end':
+        this.#move(Number.MAX_SAFE_INTEGER)
+        break
+      default: {
+        const rows = rowsMoved(action, this.#height)
+        if (rows === null) this.#act(action, stage)
+        else this.#move(rows)
+      }
     }
   }
 
@@ -300,15 +309,3 @@ const MOST_CELL = 400
 const GAP = 2
 /** The least width of the column that takes the rest. */
 const MIN_REST = 8
-
-/** How many rows an action moves, on a screen of `height` rows. */
-const MOVES: Partial<Record<KeyActionId, (height: number) => number>> = {
-  up: () => -1,
-  down: () => 1,
-  page_up: height => -height,
-  page_down: height => height,
-  half_up: height => -Math.ceil(height / 2),
-  half_down: height => Math.ceil(height / 2),
-  start: () => -Number.MAX_SAFE_INTEGER,
-  end: () => Number.MAX_SAFE_INTEGER,
-}
