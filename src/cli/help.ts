@@ -37,7 +37,7 @@ const GROUPS: readonly HelpGroup[] = [
       ['logs', 'what happened in a session; -f follows it'],
       ['attach', 'the screen on a run that goes on without a terminal'],
     ],
-    also: ['watch'],
+    also: ['sessions', 'watch'],
   },
   {
     name: 'steer',
@@ -270,6 +270,10 @@ const EXAMPLES: Readonly<Record<string, Examples>> = {
     ['list', ''],
     ['list --all', 'the newest of every directory'],
     ['list --json', 'for a program'],
+  ],
+  sessions: [
+    ['sessions', 'those of this directory; type to filter, Enter opens one'],
+    ['sessions --all', 'of every directory'],
   ],
   status: [
     ['status', ''],

@@ -434,9 +434,8 @@ export class SessionRunner {
   /** What threads are not to read and nothing keeps them from, in a sentence; none where all is kept from them. */
   #unhidden(): string[] {
     const { template, engines, closed } = this.#options
-    const hidden = closed()
     const paths = template.threads.flatMap(({ thread }) =>
-      engines.of(thread).hidesFiles ? [] : (withoutSecrets(thread, hidden).unreadable ?? []),
+      engines.of(thread).hidesFiles ? [] : (withoutSecrets(thread, closed()).unreadable ?? []),
     )
     if (paths.length === 0) return []
     const [first, ...others] = new Set(paths)
@@ -444,11 +443,12 @@ export class SessionRunner {
     return [`Nothing keeps the agents of this session from reading what they are not to see (${files}): ${IT_TAKES}`]
   }
 
-  /** All at once, so that views can tell them in one line. */
-  #tellRemarks(also: readonly string[] = []): void {
-    const [message, ...more] = [...this.#options.takeRemarks(), ...also]
-    if (message === undefined) return
-    this.#log.emit({ type: 'warning', round: null, message, ...(more.length > 0 && { more }) })
+  /** Those of the start in one event, so that views can tell them in one line; what comes up later is told one by one. */
+  #tellRemarks(ofStart: readonly string[] | null = null): void {
+    const remarks = [...this.#options.takeRemarks(), ...(ofStart ?? [])]
+    for (const [message, ...more] of ofStart === null ? remarks.map(each => [each]) : [remarks])
+      if (message !== undefined)
+        this.#log.emit({ type: 'warning', round: null, message, ...(more.length > 0 && { more }) })
   }
 
   async #end(came: SessionOutcome): Promise<SessionOutcome> {

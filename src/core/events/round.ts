@@ -160,7 +160,7 @@ export const roundEvent = variant('type', {
   warning: {
     round: about(unchecked(nullOr(number)), '`null`: not of one round'),
     message: text,
-    more: about(optional(listOf(text)), 'further warnings that came up at the same time; left out: none'),
+    more: about(optional(listOf(text)), 'further warnings of the start; left out: none'),
   },
   error: {
     round,
