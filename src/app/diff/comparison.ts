@@ -1,6 +1,7 @@
 import { UserError } from '../../base/errors.ts'
 import { foldJournal } from '../../records/journal.ts'
 import type { Records } from '../../records/records.ts'
+import { formatNumber } from '../../words/numbers.ts'
 import { toLatin1 } from '../../workspace/git/git.ts'
 import type { FileDifference } from '../../workspace/git/trees.ts'
 import { protectedGlobs } from '../../workspace/protected-files.ts'
@@ -239,7 +240,7 @@ export function linesOfDiff(
   const all = (file.added ?? 0) + (file.removed ?? 0)
   const more = all - lines.filter(({ kind }) => kind === 'added' || kind === 'removed').length
   if (more <= 0) return lines
-  const words = `${more.toLocaleString('en-US')} of its ${all.toLocaleString('en-US')} changed lines are not shown here`
+  const words = `${formatNumber(more)} of its ${formatNumber(all)} changed lines are not shown here`
   return [...lines, noteOf(`… ${words}; codemachine diff --no-pager prints them.`)]
 }
 

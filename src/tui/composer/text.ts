@@ -1,3 +1,5 @@
+import { formatNumber } from '../../words/numbers.ts'
+
 /** A position in a text: its line, and the UTF-16 units before it in that line. */
 export interface Place {
   readonly row: number
@@ -229,7 +231,7 @@ export function foldLarge(text: string): Chip | null {
   const lines = countLines(text)
   if (lines <= MOST_LINES && text.length <= MOST_CHARS) return null
   const [count, noun] = lines > MOST_LINES ? [lines, 'lines'] : [text.length, 'characters']
-  return { text, label: `[${count.toLocaleString('en-US')} ${noun} pasted]` }
+  return { text, label: `[${formatNumber(count)} ${noun} pasted]` }
 }
 
 const MOST_LINES = 10

@@ -1,5 +1,6 @@
 import type { Keymap } from '../../settings/keys.ts'
 import { cutLine, padLine, widthOf, wrapLine } from '../../words/cells.ts'
+import { formatNumber } from '../../words/numbers.ts'
 import { oneLine } from '../../words/safe-text.ts'
 import type { Key } from '../composer/keys.ts'
 import { STYLE_SEQUENCES, type Theme } from '../terminal/theme.ts'
@@ -246,7 +247,7 @@ export class Pager implements FullView {
     const { count } = this.#options.source
     if (count === 0) return 'nothing yet'
     const percent = last >= count - 1 ? 'end' : `${Math.floor((100 * (last + 1)) / count)} %`
-    return `${grouped(this.#top.index + 1)}–${grouped(last + 1)} of ${grouped(count)} · ${percent}`
+    return `${formatNumber(this.#top.index + 1)}–${formatNumber(last + 1)} of ${formatNumber(count)} · ${percent}`
   }
 
   #found(): string | null {
@@ -254,7 +255,7 @@ export class Pager implements FullView {
     const { search, count, isComplete } = this.#hits
     const text = oneLine(search.text, 20)
     const ordinal = this.#hit === null ? 0 : this.#hits.ordinal(this.#hit)
-    return `${text}: ${ordinal > 0 ? `${grouped(ordinal)} of ` : ''}${grouped(count)}${isComplete ? '' : '+'}`
+    return `${text}: ${ordinal > 0 ? `${formatNumber(ordinal)} of ` : ''}${formatNumber(count)}${isComplete ? '' : '+'}`
   }
 }
 
@@ -363,9 +364,4 @@ class Viewport {
 
 function hintsOf(keymap: Keymap): readonly string[] {
   return [`${keymap.label('find')} search`, `${keymap.label('close')} back`]
-}
-
-/** `12,345` */
-function grouped(count: number): string {
-  return count.toLocaleString('en-US')
 }

@@ -1,3 +1,4 @@
+import { formatNumber } from '../../words/numbers.ts'
 import { STYLE_SEQUENCES } from '../terminal/theme.ts'
 
 /** Lines to page through: painted and safe for the terminal. */
@@ -43,7 +44,7 @@ export class LineBuffer<Event> implements PagerSource {
   }
 
   line(index: number): string {
-    if (index < this.#notes) return `… ${this.#dropped.toLocaleString('en-US')} earlier lines are not kept here.`
+    if (index < this.#notes) return `… ${formatNumber(this.#dropped)} earlier lines are not kept here.`
     const at = index - this.#notes
     return this.#chunks[Math.floor(at / CHUNK)]?.lines[at % CHUNK] ?? ''
   }

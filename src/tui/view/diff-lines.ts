@@ -1,6 +1,7 @@
 import { diffWordsWithSpace } from 'diff'
 import type { DiffLine } from '../../app/diff/comparison.ts'
 import { cutLine, padLine, wrapLine } from '../../words/cells.ts'
+import { formatNumber } from '../../words/numbers.ts'
 import { safeText } from '../../words/safe-text.ts'
 import { underPrefix } from '../blocks/layout.ts'
 import { highlightCode } from '../blocks/markdown.ts'
@@ -159,7 +160,7 @@ export class DiffLines implements PagerSource {
   #text(at: number): string {
     const text = this.#lines[at]?.text ?? ''
     if (text.length <= MOST_CHARS) return safeText(text)
-    const left = (text.length - MOST_CHARS).toLocaleString('en-US')
+    const left = formatNumber(text.length - MOST_CHARS)
     return `${safeText(text.slice(0, MOST_CHARS))} … ${left} more characters`
   }
 }

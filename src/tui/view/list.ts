@@ -1,6 +1,7 @@
 import fuzzysort from 'fuzzysort'
 import type { KeyActionId, Keymap } from '../../settings/keys.ts'
 import { cutLine, padLine, widthOf, wrapLine } from '../../words/cells.ts'
+import { formatNumber } from '../../words/numbers.ts'
 import { oneLine } from '../../words/safe-text.ts'
 import type { Key } from '../composer/keys.ts'
 import type { Role, Theme } from '../terminal/theme.ts'
@@ -105,8 +106,8 @@ export class ListView<Row> implements FullView {
     while (shown.length < this.#height) shown.push('')
     const count =
       this.#query === ''
-        ? `${found.length.toLocaleString('en-US')}`
-        : `${found.length.toLocaleString('en-US')} of ${this.#options.rows().length.toLocaleString('en-US')}`
+        ? formatNumber(found.length)
+        : `${formatNumber(found.length)} of ${formatNumber(this.#options.rows().length)}`
     const head = hasHead
       ? [
           theme.paint('strong', cutLine(oneLine(isQuestion ? title() : `${title()} · ${count}`, 300), columns)),

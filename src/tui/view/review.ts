@@ -1,11 +1,12 @@
 import { cutLine, widthOf, wrapLine } from '../../words/cells.ts'
+import { formatNumber } from '../../words/numbers.ts'
 import { oneLine } from '../../words/safe-text.ts'
 import type { Key } from '../composer/keys.ts'
 import { Pager } from '../pager/pager.ts'
 import type { DiffLines } from './diff-lines.ts'
 import { type FullView, type Pointer, type Stage, type ViewFrame, type ViewNotice, viewChord } from './full-view.ts'
 import { ListView } from './list.ts'
-import { grouped, nameOf, Review, type ReviewedFile, type ReviewOptions } from './reviewed-files.ts'
+import { nameOf, Review, type ReviewedFile, type ReviewOptions } from './reviewed-files.ts'
 
 /** What changed between two states of the files: a list of the files with their counts, and from there the diff of each. */
 export function reviewOf(options: ReviewOptions): FullView {
@@ -28,7 +29,7 @@ export function reviewOf(options: ReviewOptions): FullView {
       { head: '', cell: kindOf, most: 8, role: () => 'dim', from: 50 },
       {
         head: '',
-        cell: ({ added }) => (added ? `+${grouped(added)}` : ''),
+        cell: ({ added }) => (added ? `+${formatNumber(added)}` : ''),
         most: 9,
         align: 'right',
         role: () => 'added',
@@ -36,7 +37,7 @@ export function reviewOf(options: ReviewOptions): FullView {
       },
       {
         head: '',
-        cell: ({ removed }) => (removed ? `−${grouped(removed)}` : ''),
+        cell: ({ removed }) => (removed ? `−${formatNumber(removed)}` : ''),
         most: 9,
         align: 'right',
         role: () => 'removed',
@@ -268,7 +269,7 @@ class FileDiff implements FullView {
     const counts =
       added === null
         ? ''
-        : `  ${theme.paint('added', `+${grouped(added)}`)} ${theme.paint('removed', `−${grouped(removed ?? 0)}`)}`
+        : `  ${theme.paint('added', `+${formatNumber(added)}`)} ${theme.paint('removed', `−${formatNumber(removed ?? 0)}`)}`
     const mark = this.#review.protectedPaths.has(path) ? theme.paint('warning', '  protected') : ''
     const name = nameOf(this.#file, theme)
     const room = columns - widthOf(counts) - widthOf(mark)
@@ -277,9 +278,9 @@ class FileDiff implements FullView {
 
   #position(): string {
     const changes = this.#changes.length
-    const all = changes === 1 ? '1 change' : `${grouped(changes)} changes`
-    const change = this.#change === null ? all : `change ${this.#change + 1} of ${grouped(changes)}`
-    return `file ${grouped(this.#index + 1)} of ${grouped(this.#review.files.length)} · ${change}`
+    const all = changes === 1 ? '1 change' : `${formatNumber(changes)} changes`
+    const change = this.#change === null ? all : `change ${this.#change + 1} of ${formatNumber(changes)}`
+    return `file ${formatNumber(this.#index + 1)} of ${formatNumber(this.#review.files.length)} · ${change}`
   }
 
   #hints(): string[] {

@@ -1,6 +1,7 @@
 import type { Comparison, OpenComparison } from '../../app/diff/comparison.ts'
 import { messageOf, UserError } from '../../base/errors.ts'
 import type { Keymap } from '../../settings/keys.ts'
+import { formatNumber } from '../../words/numbers.ts'
 import { oneLine } from '../../words/safe-text.ts'
 import type { Theme } from '../terminal/theme.ts'
 import { DiffLines } from './diff-lines.ts'
@@ -55,8 +56,8 @@ export class Review {
     if (this.#comparison === null) return 'Changes'
     const { to, added, removed, count, files } = this.#comparison
     const between = `${this.from} ${this.options.theme.symbols ? '→' : 'to'} ${oneLine(to, 80)}`
-    const cut = count > files.length ? ` · of ${grouped(count)} files the first` : ''
-    return `Changes +${grouped(added)} −${grouped(removed)} · ${between}${cut}`
+    const cut = count > files.length ? ` · of ${formatNumber(count)} files the first` : ''
+    return `Changes +${formatNumber(added)} −${formatNumber(removed)} · ${between}${cut}`
   }
 
   /** What is said where no file is listed. */
@@ -254,9 +255,4 @@ function modeWords(mode: string): string {
 function sentenceOf(error: unknown): string {
   const hint = error instanceof UserError && error.hint ? ` ${error.hint}` : ''
   return oneLine(`${messageOf(error)}${hint}`, 600)
-}
-
-/** `12,345` */
-export function grouped(count: number): string {
-  return count.toLocaleString('en-US')
 }
