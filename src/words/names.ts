@@ -107,7 +107,7 @@ export const KEY_HINTS: Hints = {
   decide: 'Esc asks it again',
   changePlan: 'Ctrl+C changes it again',
   warnings: '/status says them in full, /doctor what to do',
-  answer: question => `Tab on an empty field answers it, or /answer ${question.replace(/^.*\//, '')} …`,
+  answer: question => `/answer ${question.replace(/^.*\//, '')} … answers it`,
 }
 
 /** The weight of an event for a person; views show it as a colour. */

@@ -344,7 +344,9 @@ export class WaitingPrompts {
   /** Adds a prompt; resolves with a sentence. */
   async add(prompt: string, terms: PromptTerms = {}): Promise<string> {
     await this.#queue.add(prompt, new Date(this.#options.clock.now()), terms)
-    return `It waits as the next session (${await this.#count()} in the queue); Alt+↑ takes it back`
+    const key = this.#options.screen.model.options.keymap.label('take_back')
+    const back = key === '' ? '/queue shows it' : `${key} takes it back`
+    return `It waits as the next session (${await this.#count()} in the queue); ${back}`
   }
 
   /** Takes the prompt out of the queue, once `keep` has put it where it is kept; false if its session has begun. */

@@ -38,6 +38,7 @@ import {
 } from './drafts-and-history.ts'
 import { editWorkFile, lenderOf, lendToEditor, lendToShell } from './lent-terminal.ts'
 import { openLogSource } from './log-source.ts'
+import { agentsReadOut, changesReadOut } from './read-out.ts'
 
 /** Who carries out what a person asks of what is shown. */
 interface ScreenControl {
@@ -254,7 +255,11 @@ export class PersonScreen implements ScreenHost, AsyncDisposable {
 
   /** Opens what changed, as `/diff` does; `typed`: what stands behind that. */
   async openDiff(typed = ''): Promise<void> {
-    await this.screen.open(this.#diffView(typed))
+    if (!this.isForReader) return await this.screen.open(this.#diffView(typed))
+    const { context, records } = this.#options
+    const session = this.screen.model.showsSession ? this.#session : null
+    const onWarning = (warning: string) => this.screen.notice(warning, 'warning')
+    this.#readOut(await changesReadOut(context, records, { typed, session, onWarning }))
   }
 
   #diffView(typed: string): FullView {
@@ -294,10 +299,14 @@ export class PersonScreen implements ScreenHost, AsyncDisposable {
     }
   }
 
+  #readOut(sentences: readonly string[]): void {
+    for (const sentence of sentences) this.screen.say(`${sentence}\n`)
+  }
+
   async openPalette(act: (action: KeyActionId) => void): Promise<void> {
     const { control } = this.#options
     // What changes in place says nothing to a screen reader.
-    if (!this.screen.model.theme.symbols) return await this.command('help', '')
+    if (this.isForReader) return await this.command('help', '')
     const command = (name: string) => void this.command(name, '').catch(error => this.fail(error))
     await this.screen.open(paletteOf(this.screen.model, control.commands(), { act, command }))
   }
@@ -308,6 +317,7 @@ export class PersonScreen implements ScreenHost, AsyncDisposable {
     const { model, output } = this.screen
     if (!model.showsSession || model.pane.state === null)
       return this.screen.notice('No session is shown whose agents there would be', 'warning')
+    if (this.isForReader) return this.#readOut(agentsReadOut(model.pane.state, model.pane.items, context.clock.now()))
     const { agentList } = await import('../agents/agent-list.ts')
     const place = {
       pane: model.pane,

@@ -18,6 +18,7 @@ import { type SessionAction, type SessionsPlace, sessionList } from '../sessions
 import { openTheme, type Theme } from '../terminal/theme.ts'
 import type { Stage } from '../view/full-view.ts'
 import { diffView } from './diff-screen.ts'
+import { sessionsReadOut } from './read-out.ts'
 import type { SlashPlace } from './slash.ts'
 import { askForMore } from './typed-limits.ts'
 
@@ -25,6 +26,10 @@ import { askForMore } from './typed-limits.ts'
 export async function openSessions(place: SlashPlace): Promise<void> {
   const { context, records, person, start } = place
   const { model } = person.screen
+  if (person.isForReader) {
+    for (const said of await sessionsReadOut(context, records, context.signal)) person.screen.say(`${said}\n`)
+    return
+  }
   const isShown = (row: SessionRow) =>
     model.showsSession && row.records.key === records.key && row.id === model.pane.state?.id
   const whyNotHere = (action: SessionAction, row: SessionRow): string | null => {

@@ -102,7 +102,7 @@ type Placed = HintSituation & { isNarrow: boolean }
 function hintsFor(situation: Placed): readonly string[] {
   const { isSession, isRunning, text, isSearching, popup, question } = situation
   if (question !== null) return hintsOfQuestion(question, situation.writes)
-  if (isSearching) return ['Enter takes it', 'Esc goes back', 'Ctrl+R older']
+  if (isSearching) return ['Enter takes it', 'Esc goes back', ...named(situation.keymap, ['search', 'older'])]
   if (popup !== null) return hintsOfPopup(popup)
   if (text.startsWith('/') && !text.includes('\n')) return ['Enter runs it', 'Ctrl+C clears it']
   if (text.trim() !== '') return hintsOfText(situation)

@@ -302,7 +302,7 @@ export class Scrollback {
   /** Removes the waiting lines and returns them as one text; empty if there are none. */
   take(): string {
     const lines = this.#waiting
-    if (this.#dropped > 0) lines.unshift(`[… ${formatCount(this.#dropped, 'line')} more; Ctrl+E shows them]`)
+    if (this.#dropped > 0) lines.unshift(`[… ${formatCount(this.#dropped, 'line')} more, in the log]`)
     this.#waiting = []
     this.#dropped = 0
     return lines.length === 0 ? '' : `${lines.join('\n')}\n`

@@ -3,7 +3,14 @@ import type { World } from '../../app/world.ts'
 import type { Clock } from '../../base/clock.ts'
 import type { Records } from '../../records/records.ts'
 import type { Keymap } from '../../settings/keys.ts'
-import { formatClock, formatCost, formatDayAndTime, formatDuration, shortNumber } from '../../words/numbers.ts'
+import {
+  formatClock,
+  formatCost,
+  formatCount,
+  formatDayAndTime,
+  formatDuration,
+  shortNumber,
+} from '../../words/numbers.ts'
 import { describeOutcome } from '../../words/outcome.ts'
 import { oneLine } from '../../words/safe-text.ts'
 import { roleOf } from '../blocks/layout.ts'
@@ -179,6 +186,24 @@ export function stateInWords({ standing, activity, outcome }: SessionRow): strin
   if (activity === 'deciding') return 'waits for you'
   if (activity === 'paused') return 'paused'
   return { running: 'running', 'cut-off': 'cut off', ended: 'ended', unknown: 'not ended' }[standing]
+}
+
+/** A session for somebody who hears it: what became of it, its goal, and its figures, each by itself. */
+export function sessionInWords(row: SessionRow): string[] {
+  const { id, worktree, createdAt, rounds, durationMs, tokens, cost, outcome, problem } = row
+  const name = worktree === null ? id : `${worktree}:${id}`
+  if (problem !== null) return [name, stateInWords(row), problem]
+  return [
+    name,
+    stateInWords(row),
+    titleOf(row),
+    `began ${formatDayAndTime(createdAt)}`,
+    formatCount(rounds, 'round'),
+    formatDuration(durationMs),
+    formatCount(tokens, 'token'),
+    cost === null ? '' : formatCost(cost),
+    outcome?.kind !== 'done' ? '' : outcome.verified ? 'verified' : 'unverified',
+  ]
 }
 
 function stateRole({ standing, activity, outcome }: SessionRow): Role {

@@ -363,9 +363,8 @@ test('a question stands out, with what is assumed and how it is answered', () =>
       2. PostgreSQL
       until you answer, the agent assumes:
       SQLite, as nothing runs beside it.
-      Tab on an empty field answers it, or
-      /answer Q1 …; the number of an option
-      will do"
+      /answer Q1 … answers it; the number of
+      an option will do"
   `)
 })
 

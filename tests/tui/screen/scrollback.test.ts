@@ -15,7 +15,7 @@ test('what waits for an editor to end is bounded, and it says how much is left o
   const scrollback = new Scrollback()
   for (let at = 1; at <= 12_000; at++) scrollback.add([`line ${at}`])
   const lines = scrollback.take().split('\n')
-  expect(lines[0]).toBe('[… 7,000 lines more; Ctrl+E shows them]')
+  expect(lines[0]).toBe('[… 7,000 lines more, in the log]')
   expect(lines[1]).toBe('line 7001')
   expect(lines.at(-2)).toBe('line 12000')
   expect(scrollback.take()).toBe('')
