@@ -73,10 +73,13 @@ export class PlanChange {
     const round = state.running?.round ?? 0
     this.#brokenOff = isBrokenOff(end, state) ? this.#brokenOff + 1 : 0
     const isGivenUp = this.#brokenOff >= MOST_BROKEN_OFF
-    if (!isGivenUp && !endsPlanChange(state, end)) return
+    // What a person has asked for since makes one change with this, which the next round tries.
+    const asksMore = () => this.#log.state.replan !== state.replan
+    if (!isGivenUp && (!endsPlanChange(state, end) || asksMore())) return
     if (isGivenUp) this.#log.emit({ type: 'warning', round, message: GIVEN_UP })
     const change = planChange(this.#before, memory.texts, this.#redact)
     const isKept = change.files.length > 0 && (await this.#kept.keep({ before: this.#before, after: memory.texts }))
+    if (!isGivenUp && asksMore()) return
     this.#log.emit({ type: 'replanned', round, ...change, ...(isKept && { kept: true as const }) })
     this.#before = null
     this.#brokenOff = 0

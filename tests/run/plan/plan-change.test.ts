@@ -88,6 +88,25 @@ test('but the next round that tries to change it is told, also after a cut', asy
   expect(resumed.inputs[1]).not.toMatch(/put it last|was cut off/)
 })
 
+test('one that is asked for just after that round is not lost: the next round makes both', async () => {
+  let isAsked = false
+  const { events, inputs } = await runSession(
+    [forEver, works, works, works],
+    [...asksThenGoesOn, { on: 'held', nth: 2, say: ['unpause'] }],
+    {
+      limits: { rounds: 2 },
+      onEvent: (event, { runner, asked }) => {
+        if (isAsked || event.type !== 'round-ended' || event.round !== 2) return
+        isAsked = true
+        runner.tell({ type: 'replan-asked', text: 'tests first' })
+        asked.hold()
+      },
+    },
+  )
+  expect(inputs[2]).toContain('docs first\n\ntests first')
+  expect(ofType(events, 'replanned')).toHaveLength(1)
+})
+
 test('a change of plan that the context was too small for is over', async () => {
   const { events, inputs } = await runSession(
     [forEver, endsAs({ class: 'context-full', message: null }), works],
