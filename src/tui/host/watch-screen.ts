@@ -6,6 +6,7 @@ import { sendCommand } from '../../records/control.ts'
 import type { Records } from '../../records/records.ts'
 import type { CliContext } from '../cli-context.ts'
 import { PersonScreen } from './person-screen.ts'
+import { reportLines } from './sessions-screen.ts'
 import { commandsOf, runSlashCommand, type SlashPlace } from './slash.ts'
 
 /** How long a run may take to answer a command, ms. */
@@ -28,6 +29,7 @@ export async function openWatchScreen(
   const ask: PersonScreen['ask'] = ask =>
     sendCommand(records.control, { ...ask, at: new Date(clock.now()).toISOString() }, { clock, timeoutMs: ANSWER_MS })
   let farewell: string | null = null
+  let ended: string | null = null
   let isAsked = false
   const leave = (person: PersonScreen) => {
     // Who presses Ctrl+C once more wants to get out.
@@ -76,11 +78,31 @@ export async function openWatchScreen(
       signal: AbortSignal.any([signal, leaving.signal]),
       onProblem: problem => person.screen.notice(problem, 'warning'),
     })
-    for await (const fed of feed) show(fed, person)
+    for await (const fed of feed) {
+      show(fed, person)
+      if (fed.kind === 'event') ended = fed.event.type === 'session-ended' ? fed.event.session : null
+    }
   }
   if (farewell !== null) context.stdout.write(`${farewell}\n`)
+  else if (ended !== null && !signal.aborted) await sayHowItEnded(context, records, ended, shown)
   if (signal.aborted) throw new Interrupted(signal.reason)
   return 0
+}
+
+/** Prints the card of a session that has ended, as its own screen does. */
+async function sayHowItEnded(context: CliContext, records: Records, id: string, person: PersonScreen): Promise<void> {
+  const { stdout } = context
+  const lines = await reportLines(
+    context,
+    { records, id },
+    {
+      columns: stdout.columns ?? 80,
+      theme: person.screen.model.theme,
+      named: records.directory === context.cwd ? null : records.directory,
+      onWarning: () => {},
+    },
+  )
+  if (lines !== null) stdout.write(`\n${lines.join('\n')}\n`)
 }
 
 /** Asks whether the session goes on without the screen; what is said once that is closed, null: the person stays. */

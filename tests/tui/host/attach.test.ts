@@ -83,8 +83,8 @@ test('who is attached when the session ends sees how, and the screen closes', as
   await using terminal = attach(scene)
   await terminal.until('Working.')
   gate.resolve()
-  await terminal.untilInAll(/done/)
   expect(await terminal.ended).toEqual({ exitCode: 0 })
+  await terminal.untilInAll(/^proof +no gates are configured[\s\S]*^report +\S+report\.html$/m)
 })
 
 test('from another directory the sessions of this machine are listed, and one is chosen', async () => {

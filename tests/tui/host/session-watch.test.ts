@@ -55,6 +55,8 @@ test('who watches a run without a terminal sees its words grow, and steers, queu
   await running.event('round-started', ({ round }) => round === 2)
   await terminal.untilInAll(/── round 2 {2}[\s\S]*Working\./)
   await type(terminal, '/skip', 'enter')
+  await terminal.until('End this session, and begin the next in the queue?')
+  terminal.press('enter')
   await terminal.untilInAll(/_2 ─+╮\n│ write the docs [\s\S]*Working\./)
   terminal.press('esc')
   await terminal.until('Interrupted. How does it go on?')
