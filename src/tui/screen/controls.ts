@@ -36,7 +36,7 @@ export class Controls {
     if (chord === '' && /^\D/.test(key.input)) this.#closeForTyping(key.input)
     if (model.dialog !== null) this.#dialogKey(key, chord, isArmed)
     else if (chord === 'ctrl+c' && model.composer.snapshot().search === null) this.#interrupt(isArmed)
-    else this.#intent(model.composer.key(key))
+    else this.#fieldKey(key)
     this.#lastChord = chord
   }
 
@@ -47,7 +47,19 @@ export class Controls {
     const { dialog, question } = model
     if (question?.hidden !== undefined) model.typeHidden(typing => typing.takeText(text))
     else if (dialog !== null) model.changeDialog(pickerPaste(dialog, text))
-    else model.composer.paste(text)
+    else {
+      model.composer.paste(text)
+      model.dropNotice()
+    }
+  }
+
+  /** A key of the field; one that changes its text makes room for the keys of that text. */
+  #fieldKey(key: Key): void {
+    const { model } = this.#options
+    const before = model.composer.snapshot().buffer.text.lines
+    const intent = model.composer.key(key)
+    if (model.composer.snapshot().buffer.text.lines !== before) model.dropNotice()
+    this.#intent(intent)
   }
 
   /** Closes a question that the typed text does not answer; the text goes to the composer. */
@@ -69,7 +81,8 @@ export class Controls {
       // What was written is in the field now, where another Ctrl+C clears it.
       if (hadText) return
       if (question.leavesOnInterrupt || isArmed) host.leave()
-      else this.#arm()
+      // With a draft below, another Ctrl+C clears that.
+      else if (isEmpty(model.composer.snapshot().buffer.text)) this.#arm()
     } else if (question.hidden !== undefined) {
       this.#hiddenKey(key, chord)
     } else if (!this.#keyBesideDialog(chord, dialog)) {

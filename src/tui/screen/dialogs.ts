@@ -8,6 +8,7 @@ import { decidedMeanwhile } from '../../words/decision.ts'
 import { KEY_HINTS } from '../../words/names.ts'
 import { agentLabel, agentOf } from '../../words/plan.ts'
 import type { PickerQuestion, PickerResult } from '../composer/picker.ts'
+import { isEmpty } from '../composer/text.ts'
 import type { ScreenHost } from './controls.ts'
 import type { ScreenModel } from './model.ts'
 
@@ -242,7 +243,8 @@ function isStillAsked(model: ScreenModel, { id, since }: OpenDecision): boolean 
 export function noticeHeld({ model }: QuestionContext, answer?: Answer): void {
   const isDecision = openDecision(model) !== null
   const usual = model.options.isWatching ? ', Ctrl+C twice detaches' : ', Ctrl+C changes the plan, twice leaves'
-  const leaves = answer?.kind === 'left' ? ', Ctrl+C again leaves' : isDecision ? usual : ''
+  const again = isEmpty(model.composer.snapshot().buffer.text) ? 'again leaves' : 'clears the text'
+  const leaves = answer?.kind === 'left' ? `, Ctrl+C ${again}` : isDecision ? usual : ''
   const how = isDecision ? `You are to decide; ${KEY_HINTS.decide}` : `It is held; ${KEY_HINTS.goOn}`
   model.notice(`${how}${leaves}`, 'warning')
 }

@@ -99,6 +99,8 @@ export class ScreenModel {
   /** Opens a question and resolves to its answer; withdraws the question that was open. */
   choose(question: Question): Promise<Answer> {
     this.dismiss('withdrawn')
+    // What was said before it is old by the time it closes.
+    this.dropNotice()
     return new Promise(resolve => {
       const typing = question.hidden === undefined ? null : new HiddenTyping(question.hidden.mostBytes)
       this.#dialog = { question, picker: openPicker(question), typing, answer: resolve }
@@ -176,7 +178,7 @@ export class ScreenModel {
     this.options.onChange()
   }
 
-  /** Shows a message in place of the hint for 8 seconds. `whole`: prints it, too, where it is wider than that row. */
+  /** Shows a message in place of the hint for 8 seconds, or until the person changes the text of the field. `whole`: prints it, too, where it is wider than that row. */
   notice(text: string, role: Role, how?: 'whole'): void {
     this.#notice = { text, role, until: this.options.clock.monotonic() + NOTICE_MS }
     const { columns } = this.options.size()
@@ -186,6 +188,11 @@ export class ScreenModel {
     else if (how === 'whole' && widthOf(shown) > columns)
       this.scrollback.add(wrapLine(shown, columns).map(line => this.theme.paint('dim', line)))
     this.options.onChange()
+  }
+
+  /** Ends the notice: the row is for the keys that matter now. */
+  dropNotice(): void {
+    this.#notice = null
   }
 
   /** The notice that is shown at this moment, or null. */
