@@ -5,7 +5,7 @@ import type { AskedQuestion } from '../../records/answers.ts'
 import { cutLine, widthOf } from '../../words/cells.ts'
 import { agentOf } from '../../words/plan.ts'
 import { oneLine } from '../../words/safe-text.ts'
-import { answerDecision, askDecision, openDecision, type Question, type QuestionContext } from './dialogs.ts'
+import { answerDecision, askDecision, escOf, openDecision, type Question, type QuestionContext } from './dialogs.ts'
 import type { ScreenModel } from './model.ts'
 
 const TEXT_CHARS = 2_000
@@ -47,8 +47,7 @@ export function askedLines(model: ScreenModel, { columns, rows }: { columns: num
   if (first === undefined || rows < 1 || model.dialog !== null) return []
   const { theme } = model
   const choices = choicesInLine(first.choices)
-  const tab = model.options.keymap.label('answer')
-  const key = model.composer.text === '' && tab !== '' ? `${tab} answers` : '/answer answers'
+  const key = keyThatAnswers(model)
   const tail = others.length === 0 ? key : `${key}, ${others.length} more`
   const lead = `? ${first.name}${SPACE}`
   const one = [first.text, ...(choices === '' ? [] : [choices]), tail].join(SPACE)
@@ -63,6 +62,13 @@ export function askedLines(model: ScreenModel, { columns, rows }: { columns: num
   return [line, theme.paint('dim', cutLine(`${SPACE}${choices}`, columns))]
 }
 
+/** The key that answers now; with a draft in the field nothing else can be typed there. */
+function keyThatAnswers({ composer, options: { keymap } }: ScreenModel): string {
+  const [tab, palette] = [keymap.label('answer'), keymap.label('palette')]
+  if (composer.text === '') return tab === '' ? '/answer answers' : `${tab} answers`
+  return palette === '' ? 'answer it once the field is empty' : `${palette}, Answer`
+}
+
 function choicesInLine(choices: readonly string[]): string {
   return choices.map((choice, index) => `${index + 1} ${oneLine(choice, CHOICE_CHARS)}`).join(' · ')
 }
@@ -72,12 +78,19 @@ export async function openAsked(context: QuestionContext): Promise<boolean> {
   const { model } = context
   const waiting = waitingFor(model)
   if (waiting.length === 0) return false
-  const name = waiting.length === 1 ? waiting[0]?.name : await chooseAsked(model, waiting)
+  const isList = waiting.length > 1
+  const name = isList ? await chooseAsked(model, waiting) : waiting[0]?.name
+  const within = isList ? { ...context, back: () => backToList(context) } : context
   const asked = openQuestions(model).find(({ question }) => question === name)
-  if (asked !== undefined) await askQuestion(context, asked)
-  else if (name !== undefined && !(await askDecision(context)))
+  if (asked !== undefined) await askQuestion(within, asked)
+  else if (name !== undefined && !(await askDecision(within)))
     model.notice(`${name} waits for no answer any more`, 'warning')
   return true
+}
+
+/** Esc in one of several: the list again, where there is still more than one. */
+async function backToList(context: QuestionContext): Promise<void> {
+  if (waitingFor(context.model).length > 1) await openAsked(context)
 }
 
 /** The name of one of several; undefined: none is chosen. */
@@ -90,6 +103,7 @@ async function chooseAsked(model: ScreenModel, waiting: readonly Waiting[]): Pro
       hint: choicesInLine(choices),
     })),
     digitChooses: true,
+    isList: true,
     takesCommands: true,
   })
   return answer.kind === 'chosen' ? answer.id : undefined
@@ -97,9 +111,10 @@ async function chooseAsked(model: ScreenModel, waiting: readonly Waiting[]): Pro
 
 async function askQuestion(context: QuestionContext, asked: AskedQuestion): Promise<void> {
   const { model } = context
-  const answer = await model.choose(fieldOf(asked))
+  const answer = await model.choose({ ...fieldOf(asked), ...escOf(context) })
   if (answer.kind === 'chosen') await answerWith(context, asked, asked.options[Number(answer.id)] ?? '')
   else if (answer.kind === 'text') await answerWith(context, asked, answer.text)
+  else if (answer.kind === 'closed') await context.back?.()
 }
 
 function fieldOf({ question, round, text, options, assumption, agent }: AskedQuestion): Question {

@@ -17,14 +17,17 @@ export type Answer = PickerResult | { kind: 'withdrawn' | 'left' }
 
 /**
  * A question on the screen. `yieldsToTyping`: typing closes it and goes on in the composer; `whileHeld`: it is withdrawn when
- * the session goes on; `escGoesOn`: closing it lets the session go on; `leavesOnInterrupt`: Ctrl+C, which has opened it,
+ * the session goes on; `esc`: what the last line says that Esc does, left out: it closes; `interruptHolds`: Ctrl+C leaves the
+ * session held, as Esc does not; `isList`: a choice opens another question, and answers nothing; `leavesOnInterrupt`: Ctrl+C, which has opened it,
  * leaves; `takesCommands`: a slash command is run in place of an answer; `ofDecision`: it is withdrawn when that is decided;
  * `hidden`: its answer is typed and never shown; `ofQuestion`: the question of an agent that it answers.
  */
 export type Question = PickerQuestion & {
   yieldsToTyping?: true
   whileHeld?: true
-  escGoesOn?: true
+  esc?: string
+  interruptHolds?: true
+  isList?: true
   leavesOnInterrupt?: true
   takesCommands?: true
   ofDecision?: true
@@ -83,15 +86,22 @@ async function offerChoices(context: QuestionContext, decision: OpenDecision): P
     title,
     ...aboutDecision(model, decision),
     options: choices.map(({ id, label, hint }) => ({ id, label, ...(hint === undefined ? {} : { hint }) })),
+    ...escOf(context),
     // A secret may begin with a slash, and is pasted too early.
     ...(decision.secret === undefined ? OF_DECISION : { ofDecision: true }),
   })
   if (!isStillAsked(model, decision)) return
+  if (answer.kind === 'closed' && context.back !== undefined) return await context.back()
   if (answer.kind !== 'chosen') model.pane.printDecision()
   if (answer.kind === 'withdrawn') return
   const choice = choices.find(({ id }) => answer.kind === 'chosen' && id === answer.id)
   if (choice === undefined) return noticeHeld(context, answer)
   await choose(context, decision, choice)
+}
+
+/** What the last line says of Esc in a question that was opened from a list. */
+export function escOf({ back }: QuestionContext): { esc?: string } {
+  return back === undefined ? {} : { esc: 'goes back to the list' }
 }
 
 /** What a question about a decision shows of it; a screen reader has read it, for there it is printed. */
@@ -136,7 +146,7 @@ export function askOnceMore(
     { id: 'end', label, hint },
     { id: 'back', label: 'Back' },
   ]
-  return model.choose({ title, options, ...terms })
+  return model.choose({ title, options, esc: 'goes back', ...terms })
 }
 
 /** Takes a choice, once its file was edited and its text written; whoever goes back from there is asked again. */
@@ -321,4 +331,6 @@ export interface QuestionContext {
   model: ScreenModel
   host: ScreenHost
   clock: Clock
+  /** Opens the list again that the question was opened from; left out: there is none. */
+  back?: () => Promise<void>
 }

@@ -73,7 +73,9 @@ export interface HintSituation {
   /** The open question, or null. */
   question: {
     options: readonly unknown[]
-    escGoesOn?: true
+    esc?: string
+    interruptHolds?: true
+    isList?: true
     leavesOnInterrupt?: true
     hidden?: unknown
     digitChooses?: true
@@ -111,20 +113,28 @@ function hintsFor(situation: Placed): readonly string[] {
 }
 
 function hintsOfQuestion(
-  { options, escGoesOn, leavesOnInterrupt, hidden, digitChooses }: NonNullable<HintSituation['question']>,
+  {
+    options,
+    esc = 'closes',
+    interruptHolds,
+    isList,
+    leavesOnInterrupt,
+    hidden,
+    digitChooses,
+  }: NonNullable<HintSituation['question']>,
   writes: HintSituation['writes'],
 ): readonly string[] {
   if (hidden !== undefined) return ['Nothing is shown', 'Enter takes it', 'Esc goes back']
   if (digitChooses && options.length > 0 && writes === null) {
-    return ['A digit or Enter answers', 'Esc leaves', '↑ ↓ choose']
+    return [`A digit or Enter ${isList ? 'opens it' : 'answers'}`, `Esc ${esc}`, '↑ ↓ choose']
   }
-  const hold = escGoesOn ? ['Ctrl+C leaves it held'] : []
+  const hold = interruptHolds ? ['Ctrl+C leaves it held'] : []
   if (options.length > 0 && writes === null) {
-    return ['↑ ↓ and Enter choose', escGoesOn ? 'Esc goes on' : 'Esc closes', ...hold]
+    return ['↑ ↓ and Enter choose', `Esc ${esc}`, ...hold]
   }
   const enter = writes === 'command' ? 'Enter runs it' : 'Enter sends it'
-  const esc = options.length > 0 ? 'Esc goes back to the choices' : 'Esc goes back'
-  return [enter, esc, ...(leavesOnInterrupt ? ['Ctrl+C leaves'] : hold)]
+  const back = options.length > 0 ? 'Esc goes back to the choices' : 'Esc goes back'
+  return [enter, back, ...(leavesOnInterrupt ? ['Ctrl+C leaves'] : hold)]
 }
 
 function hintsOfPopup(popup: Popup): readonly string[] {

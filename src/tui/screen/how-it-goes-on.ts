@@ -67,7 +67,7 @@ function heldQuestion(model: ScreenModel, held: Held): Question {
     freeText: 'Tell it something …',
     freeTextAt: model.pane.state?.waiting == null ? 1 : 2,
     ...WHILE_HELD,
-    ...(held === null ? {} : { escGoesOn: true }),
+    ...(held === null ? { esc: 'leaves it held' } : { esc: 'goes on with the work', interruptHolds: true }),
   }
 }
 
@@ -202,6 +202,7 @@ function startQuestion({ files, kept, putBack }: PlanChanged, remark: string | u
     ],
     freeText: 'Modify again …',
     freeTextAt: 1,
+    esc: 'leaves it held',
     ...WHILE_HELD,
   }
 }

@@ -129,7 +129,7 @@ test('Tab on an empty field moves into it; there a digit answers, and elsewhere 
   const { press, answers, model, row } = sit([asked(1)])
   await press(text('2'))
   expect([answers, model.composer.text]).toEqual([[], '2'])
-  expect(row()).toContain('/answer answers')
+  expect(row()).toMatch(/ {2}Ctrl\+X, Answer$/)
   await press(...typed(' more tests, please'), named('tab'))
   expect([answers, model.dialog]).toEqual([[], null])
   await press(named('tab'))
@@ -163,6 +163,30 @@ test('several open questions are a list', async () => {
   await press(named('tab'), text('1'))
   await press(text('1'))
   expect(answers).toEqual(['Q2 2 shops', 'Q1 SQLite'])
+})
+
+test('Esc in one of several goes back to the list, and from there closes, and interrupts nothing', async () => {
+  const { press, model, other, lines, answers, happens } = sit([
+    asked(1),
+    asked(2, { text: 'What name?', options: [] }),
+  ])
+  await press(named('tab'))
+  expect(lines().at(-1)).toBe('A digit or Enter opens it · Esc closes · ↑ ↓ choose')
+  await press(named('return'))
+  expect(lines().at(-1)).toBe('A digit or Enter answers · Esc goes back to the list · ↑ ↓ choose')
+  await press(named('escape'))
+  expect(model.question?.title).toBe('2 things wait for your answer')
+  await press(text('2'))
+  await press(named('escape'))
+  expect(model.question?.title).toBe('2 things wait for your answer')
+  model.showAsked([asked(1)])
+  happens(sampleEvents['decision-asked'])
+  await press(text('1'))
+  expect(model.question?.title).not.toBe('2 things wait for your answer')
+  await press(named('escape'))
+  expect(model.question?.title).toBe('2 things wait for your answer')
+  await press(named('escape'))
+  expect([model.dialog, other, answers]).toEqual([null, [], []])
 })
 
 test('a question that is answered elsewhere leaves the line and its field at once, and what was typed is kept', async () => {

@@ -106,12 +106,12 @@ describe('the hint', () => {
     ],
     [{ question: { options: [{}] } }, 80, '↑ ↓ and Enter choose · Esc closes'],
     [
-      { question: { options: [{}], escGoesOn: true } },
+      { question: { options: [{}], esc: 'goes on with the work', interruptHolds: true } },
       80,
-      '↑ ↓ and Enter choose · Esc goes on · Ctrl+C leaves it held',
+      '↑ ↓ and Enter choose · Esc goes on with the work · Ctrl+C leaves it held',
     ],
     [
-      { question: { options: [{}], escGoesOn: true }, writes: 'text' },
+      { question: { options: [{}], esc: 'goes on with the work', interruptHolds: true }, writes: 'text' },
       60,
       'Enter sends it · Esc goes back to the choices',
     ],
