@@ -6,6 +6,7 @@ import type { Key } from '../composer/keys.ts'
 import { STYLE_SEQUENCES, type Theme } from '../terminal/theme.ts'
 import {
   type FullView,
+  fittingHints,
   type Pointer,
   rowsMoved,
   type Stage,
@@ -230,16 +231,22 @@ export class Pager implements FullView {
       while (widthOf(shown) > columns - 1) shown = shown.slice(Math.max(1, shown.length - columns))
       return { line: shown, caret: widthOf(shown) }
     }
-    const parts = [this.#message ?? this.#position(last), this.#found(), this.#isFollowing ? 'following' : null]
+    const found = this.#found()
+    const parts = [this.#message ?? this.#position(last), found, this.#isFollowing ? 'following' : null]
     const said = parts.filter(part => part !== null).join(' · ')
     const title = oneLine(typeof this.#options.title === 'string' ? this.#options.title : this.#options.title(), 80)
-    const hints = [...(this.#options.hints?.() ?? hintsOf(this.#options.keymap))]
+    const { keymap } = this.#options
     // Keys of the view's own make room for its title; how to search and go back does not.
     const least = widthOf(this.#options.hints === undefined ? said : `${title} · ${said}`)
-    while (hints.length > 1 && least + widthOf(hints.join('  ')) + 4 >= columns) hints.pop()
-    const keys = hints.join('  ')
-    const left = columns - widthOf(said) - widthOf(keys) - 4 > widthOf(title) ? `${title} · ${said}` : said
-    const line = columns - widthOf(left) > widthOf(keys) + 1 ? `${padLine(left, columns - widthOf(keys))}${keys}` : left
+    const place = { columns: columns - least - 5, wayOut: keymap.label('close'), between: '  ' }
+    const keys = fittingHints(this.#options.hints?.() ?? hintsOf(keymap), place).join('  ')
+    const room = columns - widthOf(keys)
+    const whole = room - widthOf(said) - 4 > widthOf(title) ? `${title} · ${said}` : said
+    // A message is read at once; the place counts less than how to leave, and than what was found.
+    const mayCut = this.#message === null && room - 2 >= LEAST_POSITION
+    const isLong = mayCut && widthOf(whole) > room - 2
+    const left = isLong ? cutLine(found ?? whole, room - 2) : whole
+    const line = room > widthOf(left) + 1 ? `${padLine(left, room)}${keys}` : left
     return { line: this.#options.theme.paint('selected', padLine(cutLine(line, columns), columns)), caret: null }
   }
 
@@ -271,6 +278,9 @@ interface PagerOptions {
   /** The keys named in the last line, the most important first; left out: how to search and go back. */
   hints?: () => readonly string[]
 }
+
+/** The cells of the position that stay beside the way out. */
+const LEAST_POSITION = 6
 
 /** Lines that are searched in one step, which takes a few milliseconds. */
 const LINES_PER_STEP = 20_000

@@ -151,8 +151,11 @@ export function layOut(parts: FrameParts, terminalRows: number): Frame {
 /** What always stands in a frame, and the rows that the input may take beside it. */
 function shareOut(parts: FrameParts, terminalRows: number) {
   const rows = Math.max(1, terminalRows - 1)
-  const header = parts.header(rows >= ROWS_FOR_TWO_HEADER_LINES ? 2 : 1).slice(0, rows >= 3 ? 2 : 0)
-  const hint = rows >= ROWS_FOR_HINT ? parts.hint() : null
+  // Where rows are few, how to leave a question counts more than what happens above it.
+  const isSmallDialog = parts.input.isDialog && rows >= 3 && rows < ROWS_FOR_HINT
+  const forHeader = isSmallDialog || rows < 3 ? 0 : 2
+  const header = parts.header(rows >= ROWS_FOR_TWO_HEADER_LINES ? 2 : 1).slice(0, forHeader)
+  const hint = rows >= ROWS_FOR_HINT || isSmallDialog ? parts.hint() : null
   const forAsked = rows >= ROWS_FOR_TWO_HEADER_LINES ? 2 : rows >= ROWS_FOR_HINT ? 1 : 0
   const asked = (parts.asked?.(forAsked) ?? []).slice(0, forAsked)
   const fixed = header.length + asked.length + (hint === null ? 0 : 1)

@@ -1,8 +1,9 @@
 import type { KeyActionId, Keymap } from '../../settings/keys.ts'
-import { cutLine, widthOf } from '../../words/cells.ts'
+import { cutLine } from '../../words/cells.ts'
 import { activityOf } from '../../words/outcome.ts'
 import { oneLine } from '../../words/safe-text.ts'
 import { type Popup, takesText } from '../composer/completion.ts'
+import { fittingHints } from '../view/full-view.ts'
 import type { ScreenModel } from './model.ts'
 
 /** The last row of the screen, painted: a notice, or the keys that matter now. Pure. */
@@ -32,6 +33,7 @@ function situationOf(model: ScreenModel): HintSituation {
     canFollow: !showsSession && state?.ended != null && state.kind?.view?.followUp !== undefined,
     showsTasks: showsTasks && showsSession,
     text: composer.text,
+    command: composer.commandIn(composer.snapshot().buffer)?.kind ?? null,
     tells: options.enter === 'tell' && isRunning,
     isSearching: search !== null,
     popup,
@@ -64,6 +66,8 @@ export interface HintSituation {
   showsTasks: boolean
   /** The text in the composer. */
   text: string
+  /** What Enter takes it for: one of the commands, a command that does not exist, or (null) a text. */
+  command: 'command' | 'unknown-command' | null
   /** Whether Enter tells the agent, and Tab queues. */
   tells: boolean
   /** Whether the history is searched. */
@@ -86,13 +90,8 @@ export interface HintSituation {
 
 /** The keys that matter now, as many as fit into one line, the most important first. */
 export function hintLine(situation: HintSituation, columns: number): string {
-  const [first = '', ...more] = hintsFor({ ...situation, isNarrow: columns < NARROW })
-  let line = first
-  for (const each of more) {
-    if (widthOf(`${line} · ${each}`) > columns) continue
-    line = `${line} · ${each}`
-  }
-  return cutLine(line, columns)
+  const hints = hintsFor({ ...situation, isNarrow: columns < NARROW })
+  return cutLine(fittingHints(hints, { columns, wayOut: 'Esc' }).join(' · '), columns)
 }
 
 /** Below this width hints are said in fewer words. */
@@ -102,11 +101,12 @@ const NARROW = 68
 type Placed = HintSituation & { isNarrow: boolean }
 
 function hintsFor(situation: Placed): readonly string[] {
-  const { isSession, isRunning, text, isSearching, popup, question } = situation
+  const { isSession, isRunning, text, command, isSearching, popup, question } = situation
   if (question !== null) return hintsOfQuestion(question, situation.writes)
   if (isSearching) return ['Enter takes it', 'Esc goes back', ...named(situation.keymap, ['search', 'older'])]
   if (popup !== null) return hintsOfPopup(popup)
-  if (text.startsWith('/') && !text.includes('\n')) return ['Enter runs it', 'Ctrl+C clears it']
+  if (command !== null)
+    return [command === 'command' ? 'Enter runs it' : 'No command has that name', 'Ctrl+C clears it']
   if (text.trim() !== '') return hintsOfText(situation)
   if (!isSession) return hintsAtStart(situation)
   return isRunning ? hintsOfSession(situation) : hintsAfterEnd(situation)

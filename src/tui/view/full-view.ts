@@ -1,4 +1,5 @@
 import type { KeyActionId } from '../../settings/keys.ts'
+import { widthOf } from '../../words/cells.ts'
 import { safeText } from '../../words/safe-text.ts'
 import { chordOf, type Key } from '../composer/keys.ts'
 import type { Role } from '../terminal/theme.ts'
@@ -74,6 +75,25 @@ const MOVES: Partial<Record<KeyActionId, (height: number) => number>> = {
   page_down: height => height,
   half_up: height => -Math.ceil(height / 2),
   half_down: height => Math.ceil(height / 2),
+}
+
+/**
+ * As many hints as fit into `columns`, in their order. The one that begins with the key `wayOut`, without it the first one, is
+ * always among them: who sees no other key still sees how to leave.
+ */
+export function fittingHints(
+  hints: readonly string[],
+  { columns, wayOut, between = ' · ' }: { columns: number; wayOut: string; between?: string },
+): string[] {
+  const out = hints.find(each => each.startsWith(`${wayOut} `)) ?? hints[0]
+  let room = columns - widthOf(out ?? '')
+  return hints.filter(each => {
+    if (each === out) return true
+    const width = widthOf(each) + widthOf(between)
+    if (width > room) return false
+    room -= width
+    return true
+  })
 }
 
 /** What is typed or pasted as a search: on one line, safe, of at most 200 characters; a space at its end stays. */

@@ -4,7 +4,15 @@ import { oneLine } from '../../words/safe-text.ts'
 import type { SlashCommand } from '../composer/completion.ts'
 import type { Key } from '../composer/keys.ts'
 import type { Theme } from '../terminal/theme.ts'
-import { type FullView, type Pointer, rowsMoved, type Stage, type ViewFrame, viewChord } from './full-view.ts'
+import {
+  type FullView,
+  fittingHints,
+  type Pointer,
+  rowsMoved,
+  type Stage,
+  type ViewFrame,
+  viewChord,
+} from './full-view.ts'
 
 /** The keys of a context with what they do, as they are remapped: rows of `[keys, text]`. */
 export function keyRows(keymap: Keymap, is: (action: KeyAction) => boolean, as: 'label' | 'does'): [string, string][] {
@@ -44,8 +52,9 @@ export class KeyOverlay implements FullView {
     const shown = this.#lines.slice(this.#top, this.#top + this.#height)
     while (shown.length < this.#height) shown.push('')
     const more = this.#lines.length - this.#top - this.#height
-    const keys = `${keymap.label('down')} ${keymap.label('up')} scroll · ${keymap.label('close')} back`
-    const line = more > 0 ? `${more} more below · ${keys}` : keys
+    const wayOut = keymap.label('close')
+    const hints = [`${keymap.label('down')} ${keymap.label('up')} scroll`, `${wayOut} back`]
+    const line = fittingHints([...(more > 0 ? [`${more} more below`] : []), ...hints], { columns, wayOut }).join(' · ')
     return { lines: [...shown, theme.paint('selected', padLine(cutLine(line, columns), columns))], caret: null }
   }
 

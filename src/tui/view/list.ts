@@ -7,6 +7,7 @@ import type { Key } from '../composer/keys.ts'
 import type { Role, Theme } from '../terminal/theme.ts'
 import {
   type FullView,
+  fittingHints,
   type Pointer,
   rowsMoved,
   type Stage,
@@ -292,17 +293,17 @@ export class ListView<Row> implements FullView {
     if (this.#isTyping) {
       let shown = `/${this.#query}`
       while (widthOf(shown) > columns - 1) shown = shown.slice(Math.max(1, shown.length - columns))
-      const keys =
-        this.#options.search === 'typed' ? '   Enter does it · Esc closes' : '   Enter keeps it · Esc shows all'
+      const all =
+        this.#options.search === 'typed' ? ['Enter does it', 'Esc closes'] : ['Enter keeps it', 'Esc shows all']
+      const fitting = fittingHints(all, { columns: columns - widthOf(shown) - 4, wayOut: 'Esc' })
+      const keys = `   ${fitting.join(' · ')}`
       const line = widthOf(shown + keys) < columns ? shown + theme.paint('dim', keys) : shown
       return { line, caret: widthOf(shown) }
     }
     if (this.#notice !== null)
       return { line: theme.paint(this.#notice.role, cutLine(oneLine(this.#notice.text, 300), columns)), caret: null }
-    const all = hints()
-    let said = all.length
-    while (said > 1 && widthOf(all.slice(0, said).join(' · ')) > columns) said -= 1
-    return { line: theme.paint('dim', cutLine(all.slice(0, said).join(' · '), columns)), caret: null }
+    const keys = fittingHints(hints(), { columns, wayOut: this.#options.keymap.label('close') }).join(' · ')
+    return { line: theme.paint('dim', cutLine(keys, columns)), caret: null }
   }
 }
 

@@ -4,7 +4,15 @@ import { oneLine } from '../../words/safe-text.ts'
 import type { Key } from '../composer/keys.ts'
 import { Pager } from '../pager/pager.ts'
 import type { DiffLines } from './diff-lines.ts'
-import { type FullView, type Pointer, type Stage, type ViewFrame, type ViewNotice, viewChord } from './full-view.ts'
+import {
+  type FullView,
+  fittingHints,
+  type Pointer,
+  type Stage,
+  type ViewFrame,
+  type ViewNotice,
+  viewChord,
+} from './full-view.ts'
 import { ListView } from './list.ts'
 import { nameOf, Review, type ReviewedFile, type ReviewOptions } from './reviewed-files.ts'
 
@@ -107,7 +115,7 @@ class FileDiff implements FullView {
     const isThere = this.#review.files.some(({ path }) => path === this.#file.path)
     const words = isThere ? 'Looking at what changed …' : `It is as it was at ${this.#review.from}.`
     const body = [...wrapLine(theme.paint('dim', words), columns), ...Array<string>(rows).fill('')]
-    const last = this.#notice ?? { text: this.#hints().join('  '), role: 'dim' as const }
+    const last = this.#notice ?? { text: this.#keysIn(columns), role: 'dim' as const }
     const line = theme.paint(last.role, cutLine(oneLine(last.text, 300), columns))
     return { lines: [...head, ...body.slice(0, Math.max(0, rows - head.length - 1)), line].slice(0, rows), caret: null }
   }
@@ -281,6 +289,11 @@ class FileDiff implements FullView {
     const all = changes === 1 ? '1 change' : `${formatNumber(changes)} changes`
     const change = this.#change === null ? all : `change ${this.#change + 1} of ${formatNumber(changes)}`
     return `file ${formatNumber(this.#index + 1)} of ${formatNumber(this.#review.files.length)} · ${change}`
+  }
+
+  #keysIn(columns: number): string {
+    const wayOut = this.#review.options.keymap.label('close')
+    return fittingHints(this.#hints(), { columns, wayOut, between: '  ' }).join('  ')
   }
 
   #hints(): string[] {

@@ -108,6 +108,13 @@ test('a search goes from hit to hit, forward and back, round the ends, and count
   expect(shown.status()).toContain('not found')
 })
 
+test('how to go back stays in the last line, and what was found, where the place has no room', () => {
+  const shown = pagerOf(numbered(1_000))
+  expect(shown.status({ columns: 20, rows: 5 })).toMatch(/^1–4 of 1,00… +q back$/)
+  shown.press('/', 'line 999', 'return')
+  expect(shown.status({ columns: 40, rows: 5 })).toMatch(/^line 999: 1 of 1 +q back$/)
+})
+
 test('while a search is typed its letters are no commands, and Escape takes only the search back', () => {
   const shown = pagerOf(numbered(100))
   expect(shown.press('/', 'q', 'gq', 'backspace')).toBe(false)

@@ -393,6 +393,18 @@ test('what is said of the keys is true while an answer is written', async () => 
   expect(hint()).toBe('Enter sends it · Esc goes back · Ctrl+C leaves')
 })
 
+test('a text that begins with a path is no command, and the last line says so', async () => {
+  const { press, happens, model, calls, clock } = sit()
+  const hint = () => model.frame(clock.now()).lines.at(-1)
+  await press(...typed('/etc/hosts is wrong'))
+  expect(hint()).toMatch(/^Enter starts it/)
+  await press(named('return'))
+  expect(calls).toEqual(['begin /etc/hosts is wrong'])
+  happens(created(), started(1))
+  await press(...typed('/etc/hosts is wrong'))
+  expect(hint()).toMatch(/^Enter queues it/)
+})
+
 test('a change of plan interrupts nothing where nothing runs', async () => {
   const { press, happens, model } = sit()
   happens(created(), started(1))

@@ -53,6 +53,12 @@ describe('a frame', () => {
     expect(lines).toEqual(['header 1', ...rows('input', 7), 'hint'])
   })
 
+  test('keeps how to leave a question in four rows, in the place of the header', () => {
+    const parts = greedy()
+    const { lines } = layOut({ ...parts, panel: null, input: { ...parts.input, isDialog: true } }, 5)
+    expect(lines).toEqual([...rows('input', 3), 'hint'])
+  })
+
   test('is as small as what there is', () => {
     const parts = greedy({ main: () => [], panel: null, progress: () => null, header: () => [], hint: () => null })
     const { lines } = layOut(
@@ -74,6 +80,7 @@ describe('the hint', () => {
     canFollow: false,
     showsTasks: false,
     text: '',
+    command: null,
     tells: false,
     isSearching: false,
     popup: null,
@@ -98,7 +105,15 @@ describe('the hint', () => {
       'Enter tells the agent now · Tab queues it as the next session · Ctrl+C clears it',
     ],
     [{ text: 'next' }, 40, 'Enter queues it · Tab tells the agent'],
-    [{ text: '/theme' }, 80, 'Enter runs it · Ctrl+C clears it'],
+    [{ text: '/theme', command: 'command' }, 80, 'Enter runs it · Ctrl+C clears it'],
+    [{ text: '/thme', command: 'unknown-command' }, 80, 'No command has that name · Ctrl+C clears it'],
+    [
+      { text: '/etc/hosts is wrong' },
+      80,
+      'Enter queues it as the next session · Tab tells the agent now · Ctrl+C clears it',
+    ],
+    [{ question: { options: [{}] } }, 20, 'Esc closes'],
+    [{ isSearching: true }, 20, 'Esc goes back'],
     [
       { text: '/ch', popup: { kind: 'commands', typed: 'ch', options: [one], selected: 0 } },
       80,

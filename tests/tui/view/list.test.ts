@@ -142,6 +142,14 @@ test('the choice stays on its row while others come and go, and moves on when it
   expect(lines().filter(line => line.startsWith('›'))).toHaveLength(1)
 })
 
+test('of the keys in the last line the way out is the last to go', () => {
+  const { lines, press } = listOf(FRUITS)
+  expect(lines(20).at(-1)).toBe('Enter opens · q back')
+  expect(lines(19).at(-1)).toBe('q back')
+  press('/')
+  expect(lines(24).at(-1)).toBe('/   Esc shows all')
+})
+
 test('a key for a row does what it says, and the last line tells it', () => {
   const { press, stage } = listOf(FRUITS)
   expect(press('down', 'y').at(-1)).toBe('copied')

@@ -38,7 +38,7 @@ test('what changed is listed with its counts; from there it is gone through chan
     '    2 + const two = 22',
   ])
   expect(seen.screen().at(-1)).toMatch(
-    /^file 1 of 3 · 2 changes · 1–10 of 10 · end +n\/p change {2}→\/← file {2}x put back$/,
+    /^file 1 of 3 · 2 changes · 1–10 of 10 · end +n\/p change {2}→\/← file {2}q back$/,
   )
   await seen.press('n')
   expect(seen.screen().at(-1)).toContain('change 2 of 2')
