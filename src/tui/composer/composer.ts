@@ -138,6 +138,11 @@ export class Composer {
     return this.#plainKey(key)
   }
 
+  /** Searches what was sent before; the keys that follow are those of the search. */
+  search(): void {
+    this.#set({ search: { query: '', texts: withoutDuplicates(this.#entries), index: null }, popup: null })
+  }
+
   #searchKey(key: Key, search: HistorySearch): ComposerIntent | null {
     const step = searchKey(search, key)
     if (step === null) {
@@ -180,7 +185,7 @@ export class Composer {
     if (action === 'submit') return this.#enter()
     if (action === 'tell') return this.#send('steer')
     if (action === 'search') {
-      this.#set({ search: { query: '', texts: withoutDuplicates(this.#entries), index: null }, popup: null })
+      this.search()
       return null
     }
     const edited = editKey(buffer, key, this.#columns)

@@ -197,6 +197,9 @@ export class Controls {
       case 'tasks':
         model.showsTasks = !model.showsTasks
         break
+      case 'search':
+        model.composer.search()
+        break
       case 'leave':
         // A held Ctrl+D that was deleting text must not leave.
         if (this.#lastChord === 'ctrl+d') break

@@ -1,4 +1,5 @@
 import fuzzysort from 'fuzzysort'
+import { nearestName } from '../../base/text.ts'
 import type { KeyActionId, Keymap } from '../../settings/keys.ts'
 import { cutLine, padLine, widthOf, wrapLine } from '../../words/cells.ts'
 import { formatNumber } from '../../words/numbers.ts'
@@ -246,7 +247,13 @@ export class ListView<Row> implements FullView {
     if (this.#query.trim() === '') return rows
     if (this.#shown?.rows === rows && this.#shown.query === this.#query) return this.#shown.found
     const texts = rows.map(row => ({ row, text: this.#options.textOf(row) }))
-    const found = fuzzysort.go(this.#query, texts, { key: 'text', threshold: 0.3 }).map(({ obj }) => obj.row)
+    const having = (query: string) =>
+      fuzzysort.go(query, texts, { key: 'text', threshold: 0.3 }).map(({ obj }) => obj.row)
+    // Where everything that is typed searches, a slash is that of a command, and a slip finds what was meant.
+    const isTyped = this.#options.search === 'typed'
+    const query = isTyped ? this.#query.trim().replace(/^\/(?=.)/, '') : this.#query
+    const exact = having(query)
+    const found = exact.length > 0 || !isTyped ? exact : having(meantBy(query, texts))
     this.#shown = { rows, query: this.#query, found }
     return found
   }
@@ -291,7 +298,8 @@ export class ListView<Row> implements FullView {
   #lastLine(columns: number): { line: string; caret: number | null } {
     const { theme, hints } = this.#options
     if (this.#isTyping) {
-      let shown = `/${this.#query}`
+      const mark = this.#options.search === 'asked' ? '/' : theme.symbols ? '› ' : '> '
+      let shown = mark + this.#query
       while (widthOf(shown) > columns - 1) shown = shown.slice(Math.max(1, shown.length - columns))
       const all =
         this.#options.search === 'typed' ? ['Enter does it', 'Esc closes'] : ['Enter keeps it', 'Esc shows all']
@@ -307,6 +315,18 @@ export class ListView<Row> implements FullView {
   }
 }
 
+/** A query with each word replaced by the nearest one that the texts have; a word without a near one stays. */
+function meantBy(query: string, texts: readonly { text: string }[]): string {
+  const words = texts.flatMap(({ text }) => text.split(/[^\p{L}]+/u)).filter(word => word.length >= LEAST_MEANT)
+  const known = [...new Set(words.map(word => word.toLowerCase()))]
+  return query
+    .split(/\s+/)
+    .map(word => (word.length < LEAST_MEANT ? word : (nearestName(word, known) ?? word)))
+    .join(' ')
+}
+
+/** Shorter words are near to too many others. */
+const LEAST_MEANT = 4
 const MOST_CELL = 400
 const GAP = 2
 /** The least width of the column that takes the rest. */

@@ -14,6 +14,7 @@ interface PaletteActions {
 
 /** One thing that is possible now. `key`: the key that does the same, or the command as it is typed. */
 interface Possible {
+  /** The id of an action of the table, or a command with its slash. */
   id: string
   label: string
   key: string
@@ -42,12 +43,9 @@ export function paletteOf(
       key: `/${name}`,
       run: () => (takesText ? model.composer.setText(`/${name} `) : command(name)),
     }))
-  // What a slip would do comes first, and interrupts nothing.
-  const rows: readonly Possible[] = [
-    ...keys.filter(({ id }) => id !== 'interrupt'),
-    ...typed,
-    ...keys.filter(({ id }) => id === 'interrupt'),
-  ]
+  const possible: readonly Possible[] = [...keys, ...typed]
+  // What a slip would do comes first, and ends nothing.
+  const rows = [...possible.filter(({ id }) => !ENDS.has(id)), ...possible.filter(({ id }) => ENDS.has(id))]
   return new ListView<Possible>({
     title: () => 'What is possible now',
     theme,
@@ -57,7 +55,7 @@ export function paletteOf(
       { head: 'Action', cell: ({ label }) => label },
       { head: 'Key', cell: ({ key }) => key, most: 16, role: () => 'accent' },
     ],
-    textOf: ({ label, key }) => `${label} ${key}`,
+    textOf: ({ id, label, key }) => `${label} ${key} ${WORDS[id] ?? ''}`.trimEnd(),
     idOf: ({ id }) => id,
     empty: 'Nothing is possible just now.',
     open: (row, stage: Stage) => stage.leaveFor(() => row.run()),
@@ -74,7 +72,50 @@ function isPossible({ id, context, isEdit }: KeyAction, model: ScreenModel): boo
 }
 
 /** What a key does of several things, once it is chosen here. */
-const LABELS: Readonly<Record<string, string>> = { interrupt: 'Interrupt the turn', plan: 'Change the plan' }
+const LABELS: Readonly<Record<string, string>> = {
+  interrupt: 'Interrupt the turn',
+  plan: 'Change the plan',
+  diff: 'Changes; put a file back',
+}
+
+/** Other words that things are looked for by. */
+const WORDS: Readonly<Record<string, string>> = {
+  help: 'shortcuts bindings',
+  log: 'transcript history scrollback',
+  output: 'transcript',
+  tasks: 'todo checklist',
+  agents: 'subagents',
+  diff: 'diff review undo revert rewind restore',
+  copy: 'clipboard yank',
+  take_back: 'undo cancel unqueue queue edit',
+  search: 'history find',
+  plan: 'edit replan',
+  interrupt: 'cancel stop abort',
+  leave: 'quit exit close',
+  suspend: 'background',
+  '/sessions': 'history search',
+  '/diff': 'review undo revert rewind restore put a file back',
+  '/theme': 'colors dark light',
+  '/stop': 'cancel quit end abort',
+  '/exit': 'quit close',
+  '/detach': 'leave background quit',
+  '/pause': 'hold wait',
+  '/unpause': 'continue',
+  '/status': 'usage tokens cost warnings',
+}
+
+/** What ends or leaves something. */
+const ENDS: ReadonlySet<string> = new Set([
+  'suspend',
+  '/stop-agent',
+  '/skip',
+  '/logout',
+  '/detach',
+  '/stop',
+  '/exit',
+  'leave',
+  'interrupt',
+])
 
 const NEEDS: Readonly<Record<string, (model: ScreenModel) => boolean>> = {
   interrupt: ({ isRunning }) => isRunning,
@@ -91,6 +132,7 @@ const NEEDS: Readonly<Record<string, (model: ScreenModel) => boolean>> = {
 
 /** Commands that say something only at times. */
 const NEEDS_OF_COMMANDS: Readonly<Record<string, (model: ScreenModel) => boolean>> = {
+  diff: ({ showsSession }) => !showsSession,
   decide: ({ pane }) => pane.state?.decision != null,
   skip: ({ isRunning, queued }) => isRunning && queued > 0,
   stop: ({ isRunning }) => isRunning,
@@ -101,6 +143,6 @@ const NEEDS_OF_COMMANDS: Readonly<Record<string, (model: ScreenModel) => boolean
 }
 
 /** What the field itself does, and the palette. */
-const NOT_OFFERED: ReadonlySet<string> = new Set(['submit', 'tell', 'palette', 'search'])
+const NOT_OFFERED: ReadonlySet<string> = new Set(['submit', 'tell', 'palette'])
 /** Commands that a key of the table does, too. */
-const KEYS_OF_COMMANDS: ReadonlySet<string> = new Set(['help', 'palette', 'agents', 'diff', 'copy'])
+const KEYS_OF_COMMANDS: ReadonlySet<string> = new Set(['help', 'palette', 'agents', 'copy'])

@@ -112,6 +112,7 @@ test('how to go back stays in the last line, and what was found, where the place
   const shown = pagerOf(numbered(1_000))
   expect(shown.status({ columns: 20, rows: 5 })).toMatch(/^1–4 of 1,00… +q back$/)
   shown.press('/', 'line 999', 'return')
+  while (shown.pager.workOn()) {}
   expect(shown.status({ columns: 40, rows: 5 })).toMatch(/^line 999: 1 of 1 +q back$/)
 })
 

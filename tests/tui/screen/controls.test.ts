@@ -250,6 +250,13 @@ test('a key that is remapped does what its action says, and its old key nothing'
   expect(calls).toEqual(['logs'])
 })
 
+test('the search of the prompts is begun from the palette, too', async () => {
+  const { press, host, model } = sit()
+  host.openPalette = async act => act('search')
+  await press(ctrl('x'), text('g'))
+  expect(model.composer.snapshot().search?.query).toBe('g')
+})
+
 test('Ctrl+D that is held down to delete does not leave', async () => {
   const { press, calls } = sit()
   await press(text('abc'), ctrl('a'), ctrl('d'), ctrl('d'), ctrl('d'), ctrl('d'), ctrl('d'))
