@@ -22,6 +22,8 @@ export interface KeyAction {
   label: string
   /** What it does: a clause for the overlay and docs/keys.md. */
   does: string
+  /** Both, with `screen.enter = "tell"`; left out: the same. */
+  withTell?: { label: string; does: string }
   /** Whether it can be remapped; what edits text, and what ends things, stays where every terminal has it. */
   isFixed?: true
   /** Whether it edits the text of the field. */
@@ -32,11 +34,16 @@ export interface KeyAction {
 export const KEY_ACTIONS = [
   action('field', 'submit', ['return'], 'Start, or queue as the next', {
     does: 'on the start screen starts a session; while one runs queues the text as the next session (`screen.enter = "tell"` swaps this with Tab)',
+    withTell: {
+      label: 'Start, or tell the agent',
+      does: 'on the start screen starts a session; while one runs sends the text to the agent of the running round, or to the next round',
+    },
     when: 'text',
     isFixed: true,
   }),
   action('field', 'tell', ['tab'], 'Tell the agent', {
     does: 'sends the text to the agent of the running round, or to the next round',
+    withTell: { label: 'Queue as the next', does: 'queues the text as the next session' },
     when: 'text',
   }),
   action('field', 'answer', ['tab'], 'Answer what is asked', {
@@ -110,7 +117,7 @@ export const KEY_ACTIONS = [
   action('pager', 'line_up', ['k'], 'Up', { does: 'a row up', vim: ['ctrl+y'] }),
   action('pager', 'line_down', ['j', 'return'], 'Down', { does: 'a row down', vim: ['ctrl+e'] }),
   action('pager', 'close_log', ['ctrl+e', 'ctrl+o'], 'Back', { does: 'goes back, as it was opened' }),
-  action('pager', 'find_back', ['?'], 'Find backwards', { does: 'searches backwards' }),
+  action('pager', 'find_back', [], 'Find backwards', { does: 'searches backwards; has no key unless you give it one' }),
   action('pager', 'next_hit', ['n'], 'Next', { does: 'the next hit' }),
   action('pager', 'previous_hit', ['N'], 'Previous', { does: 'the hit before' }),
   action('list', 'open', ['return', 'right'], 'Open', { does: 'opens what is chosen', vim: ['l'] }),
@@ -133,7 +140,7 @@ export const KEY_ACTIONS = [
 /** The name of an action in `[keys]`. */
 export type KeyActionId = (typeof KEY_ACTIONS)[number]['id']
 
-interface ActionMore extends Pick<KeyAction, 'does' | 'vim' | 'when' | 'isFixed' | 'isEdit'> {}
+interface ActionMore extends Pick<KeyAction, 'does' | 'withTell' | 'vim' | 'when' | 'isFixed' | 'isEdit'> {}
 
 function action<const Id extends string>(
   context: KeyContext,
@@ -163,10 +170,13 @@ export const DEFAULT_KEYS: KeySettings = { preset: null, remapped: new Map() }
 /** Which key does what, once presets and remaps are applied. */
 export class Keymap {
   readonly #settings: KeySettings
+  readonly #enter: 'queue' | 'tell'
   readonly #byContext = new Map<KeyContext, Map<string, KeyAction[]>>()
 
-  constructor(settings: KeySettings = DEFAULT_KEYS) {
+  /** @param enter what Enter does with a text while a session runs; Tab does the other */
+  constructor(settings: KeySettings = DEFAULT_KEYS, enter: 'queue' | 'tell' = 'queue') {
     this.#settings = settings
+    this.#enter = enter
     for (const each of KEY_ACTIONS) {
       const chords = this.#byContext.get(each.context) ?? new Map<string, KeyAction[]>()
       this.#byContext.set(each.context, chords)
@@ -200,6 +210,11 @@ export class Keymap {
       each.context === known.context && each.id !== id ? (each.vim ?? []) : [],
     )
     return [...known.chords.filter(chord => !taken.includes(chord)), ...(known.vim ?? [])]
+  }
+
+  /** What an action is called, and what it does, as Enter is set. */
+  wordsOf(action: KeyAction): { label: string; does: string } {
+    return this.#enter === 'tell' ? (action.withTell ?? action) : action
   }
 
   /** The usual key of an action as it is written for a person: `Ctrl+X`; empty if it has none. */

@@ -52,7 +52,7 @@ export async function openDiffScreen(
     source,
     read,
     theme: openTheme({ theme: loaded.settings.screen.theme, env: context.env, reader: false }),
-    keymap: new Keymap(loaded.keys),
+    keymap: new Keymap(loaded.keys, loaded.settings.screen.enter),
     edit: (file, stage) => editOn(stage, context, records, file),
   })
   await showAlone(context, view, loaded)

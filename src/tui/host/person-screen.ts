@@ -112,7 +112,7 @@ export class PersonScreen implements ScreenHost, AsyncDisposable {
       host: this,
       theme: openTheme({ theme: settings.screen.theme, env, reader, host: hostname() }),
       motion: reader ? 'reduced' : settings.screen.motion,
-      keymap: new Keymap(loaded.keys),
+      keymap: new Keymap(loaded.keys, settings.screen.enter),
       enter: settings.screen.enter,
       mouse: settings.screen.mouse,
       isWatching,

@@ -90,7 +90,7 @@ export async function showSessions(
 ): Promise<ChosenSession | null> {
   let chosen: ChosenSession | null = null
   const theme = openTheme({ theme: loaded.settings.screen.theme, env: context.env, reader: false })
-  const keymap = new Keymap(loaded.keys)
+  const keymap = new Keymap(loaded.keys, loaded.settings.screen.enter)
   const failed = Promise.withResolvers<never>()
   const view = sessionList({
     world: context,

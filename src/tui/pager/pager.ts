@@ -14,7 +14,7 @@ import {
   type ViewFrame,
   viewChord,
 } from '../view/full-view.ts'
-import { KeyOverlay } from '../view/key-overlay.ts'
+import { keysOfView } from '../view/key-overlay.ts'
 import { compileSearch, type PagerSource, type Search, SearchHits } from './source.ts'
 
 /** A pager: the part of its lines that is shown, and the effect of each key. */
@@ -136,7 +136,7 @@ export class Pager implements FullView {
         this.#options.openDiff?.(stage, this.#hit ?? this.#top.index)
         break
       case 'keys_here':
-        stage.open(new KeyOverlay({ theme: this.#options.theme, keymap: this.#options.keymap, commands: [] }))
+        stage.open(keysOfView('pager', this.#options))
         break
       case 'copy_here':
         this.#copy(stage)

@@ -1,5 +1,12 @@
-import { chordLabel, KEY_ACTIONS, type KeyAction, type KeyActionId, type Keymap } from '../../settings/keys.ts'
-import { cutLine, padLine, widthOf } from '../../words/cells.ts'
+import {
+  chordLabel,
+  KEY_ACTIONS,
+  type KeyAction,
+  type KeyActionId,
+  type KeyContext,
+  type Keymap,
+} from '../../settings/keys.ts'
+import { cutLine, padLine, widthOf, wrapLine } from '../../words/cells.ts'
 import { oneLine } from '../../words/safe-text.ts'
 import type { SlashCommand } from '../composer/completion.ts'
 import type { Key } from '../composer/keys.ts'
@@ -19,7 +26,8 @@ export function keyRows(keymap: Keymap, is: (action: KeyAction) => boolean, as: 
   return KEY_ACTIONS.filter(each => is(each)).flatMap((each: KeyAction) => {
     const chords = keymap.chordsOf(each.id as KeyActionId).slice(0, MOST_CHORDS)
     if (chords.length === 0) return []
-    const text = as === 'does' || each.label === '' ? each.does : each.label
+    const { label, does } = keymap.wordsOf(each)
+    const text = as === 'does' || label === '' ? does : label
     return [[chords.map(chordLabel).join(' '), text.replaceAll('`', '')] as [string, string]]
   })
 }
@@ -31,7 +39,11 @@ interface KeyOverlayOptions {
   keymap: Keymap
   theme: Theme
   commands: readonly SlashCommand[]
+  /** The kind of view that it is opened from, whose keys come first; left out: the field. */
+  from?: ViewKind
 }
+
+type ViewKind = Exclude<KeyContext, 'field' | 'view'>
 
 /** All keys and commands, in two columns where there is room; it scrolls. */
 export class KeyOverlay implements FullView {
@@ -60,7 +72,7 @@ export class KeyOverlay implements FullView {
 
   press(key: Key, stage: Pick<Stage, 'close'>): void {
     const action = this.#options.keymap.inView('pager', viewChord(key))
-    if (action === 'close' || action === 'keys_here' || action === 'find_back') stage.close()
+    if (action === 'close' || action === 'keys_here') stage.close()
     else if (action === 'start') this.#top = 0
     else if (action === 'end') this.#move(this.#lines.length)
     else if (action !== null) this.#move(rowsMoved(action, this.#height) ?? 0)
@@ -75,25 +87,35 @@ export class KeyOverlay implements FullView {
   }
 }
 
+/** The overlay as a view of some kind opens it, whose keys come first. */
+export function keysOfView(from: ViewKind, { keymap, theme }: Pick<KeyOverlayOptions, 'keymap' | 'theme'>): KeyOverlay {
+  return new KeyOverlay({ keymap, theme, commands: [], from })
+}
+
 /** From this width on there are two columns. */
 const TWO_COLUMNS_FROM = 64
 /** From this width of a column on it says more than a name. */
 const WORDS_FROM = 56
 
-function overlayLines({ keymap, theme, commands }: KeyOverlayOptions, columns: number): string[] {
+function overlayLines({ keymap, theme, commands, from }: KeyOverlayOptions, columns: number): string[] {
   const count = columns >= TWO_COLUMNS_FROM ? 2 : 1
   const width = Math.floor((columns - (count - 1) * 2) / count)
   const as = width >= WORDS_FROM ? 'does' : 'label'
   const described = commands.map(({ name, description }): [string, string] => [`/${name}`, description])
-  const sections: [string, [string, string][]][] = [
+  const ofView = (kind: KeyContext): [string, string][] => keyRows(keymap, ({ context }) => context === kind, as)
+  const inField: Section[] = [
     ['In the field', keyRows(keymap, ({ context, isEdit }) => context === 'field' && isEdit !== true, as)],
     ['In its text', keyRows(keymap, ({ isEdit }) => isEdit === true, as)],
-    ['In the log, lists and changes', keyRows(keymap, ({ context }) => context === 'view', as)],
-    ['In the log', keyRows(keymap, ({ context }) => context === 'pager', as)],
-    ['In lists', keyRows(keymap, ({ context }) => context === 'list', as)],
-    ['In changes', keyRows(keymap, ({ context }) => context === 'review', as)],
-    ['Commands', described],
   ]
+  const inViews: Section = ['In the log, lists and changes', ofView('view')]
+  const own = VIEW_KINDS.map(([kind, head]): [ViewKind, Section] => [kind, [head, ofView(kind)]])
+  const sections = [
+    ...own.filter(([kind]) => kind === from).map(([, section]) => section),
+    ...(from === undefined ? [...inField, inViews] : [inViews]),
+    ...own.filter(([kind]) => kind !== from).map(([, section]) => section),
+    ...(from === undefined ? [] : inField),
+    ['Commands', described] satisfies Section,
+  ].filter(([, rows]) => rows.length > 0)
   return sections.flatMap(([head, rows], at) => [
     ...(at === 0 ? [] : ['']),
     theme.paint('heading', cutLine(head, columns)),
@@ -101,24 +123,49 @@ function overlayLines({ keymap, theme, commands }: KeyOverlayOptions, columns: n
   ])
 }
 
-/** Rows one below the other, in columns that are read from top to bottom. */
+/** A heading, and its rows of keys and text. */
+type Section = [string, [string, string][]]
+
+const VIEW_KINDS: readonly [ViewKind, string][] = [
+  ['pager', 'In the log'],
+  ['list', 'In lists'],
+  ['review', 'In changes'],
+]
+
+/** Rows one below the other, in columns that are read from top to bottom; what is too wide for its column is wrapped. */
 function inColumns(
   rows: readonly [string, string][],
   { count, width, theme }: { count: number; width: number; theme: Theme },
 ): string[] {
-  const height = Math.ceil(rows.length / count)
-  const keys = Math.min(Math.floor(width / 2), Math.max(...rows.map(([key]) => widthOf(key)), 1))
-  const cell = (row: [string, string] | undefined) => {
-    if (row === undefined) return ''
-    const text = cutLine(oneLine(row[1], 300), Math.max(1, width - keys - 4))
-    return `  ${theme.paint('accent', padLine(cutLine(row[0], keys), keys))}  ${text}`
+  const most = Math.max(1, Math.floor(width * MOST_OF_KEYS))
+  const keys = Math.min(most, Math.max(...rows.map(([key]) => widthOf(key)), 1))
+  const cells = rows.map(row => cellLines(row, { keys, width, theme }))
+  const height = Math.ceil(cells.flat().length / count)
+  const columns: string[][] = [[]]
+  for (const cell of cells) {
+    // A row that reaches beyond the middle still belongs to the first column.
+    if ((columns.at(-1)?.length ?? 0) >= height && columns.length < count) columns.push([])
+    columns.at(-1)?.push(...cell)
   }
-  return Array.from({ length: height }, (_, at) => {
-    const cells = Array.from({ length: count }, (_, column) => cell(rows[column * height + at]))
-    const line = cells
-      .map((each, column) => (column === count - 1 ? each : padLine(each, width)))
+  return Array.from({ length: Math.max(...columns.map(each => each.length)) }, (_, at) => {
+    const line = columns
+      .map((each, column) => (column === columns.length - 1 ? (each[at] ?? '') : padLine(each[at] ?? '', width)))
       .join('  ')
       .trimEnd()
     return cutLine(line, count * width + (count - 1) * 2)
   })
+}
+
+/** The share of a column that its keys take at most. */
+const MOST_OF_KEYS = 0.45
+
+function cellLines(
+  [chords, words]: [string, string],
+  { keys, width, theme }: { keys: number; width: number; theme: Theme },
+): string[] {
+  const left = wrapLine(chords, keys)
+  const right = wrapLine(oneLine(words, 300), Math.max(1, width - keys - 4))
+  return Array.from({ length: Math.max(left.length, right.length) }, (_, at) =>
+    `  ${theme.paint('accent', padLine(left[at] ?? '', keys))}  ${right[at] ?? ''}`.trimEnd(),
+  )
 }

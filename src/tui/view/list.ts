@@ -17,7 +17,7 @@ import {
   type ViewNotice,
   viewChord,
 } from './full-view.ts'
-import { KeyOverlay } from './key-overlay.ts'
+import { keysOfView } from './key-overlay.ts'
 
 /** One column of a list. */
 export interface ListColumn<Row> {
@@ -140,7 +140,7 @@ export class ListView<Row> implements FullView {
         this.#isTyping = true
         break
       case 'keys_here':
-        stage.open(new KeyOverlay({ theme: this.#options.theme, keymap: this.#options.keymap, commands: [] }))
+        stage.open(keysOfView(also ?? 'list', this.#options))
         break
       case 'open':
         this.#open(stage)

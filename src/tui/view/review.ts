@@ -13,6 +13,7 @@ import {
   type ViewNotice,
   viewChord,
 } from './full-view.ts'
+import { keysOfView } from './key-overlay.ts'
 import { ListView } from './list.ts'
 import { nameOf, Review, type ReviewedFile, type ReviewOptions } from './reviewed-files.ts'
 
@@ -153,6 +154,9 @@ class FileDiff implements FullView {
         break
       case 'close':
         stage.close()
+        break
+      case 'keys_here':
+        stage.open(keysOfView('review', this.#review.options))
         break
       default:
         this.#change = null

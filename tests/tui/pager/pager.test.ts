@@ -1,18 +1,20 @@
 import { expect, test } from 'vitest'
-import { Keymap } from '../../../src/settings/keys.ts'
+import { parseToml } from '../../../src/platform/toml.ts'
+import { Keymap, keySettings } from '../../../src/settings/keys.ts'
 import { Pager } from '../../../src/tui/pager/pager.ts'
 import { compileSearch, LineBuffer } from '../../../src/tui/pager/source.ts'
 import { openTheme } from '../../../src/tui/terminal/theme.ts'
+import type { FullView } from '../../../src/tui/view/full-view.ts'
 import { cpuMs } from '../../support/cpu-time.ts'
 import { typed } from './keys.ts'
 
 const theme = openTheme({ theme: 'plain', env: {}, reader: false })
 const SIZE = { columns: 60, rows: 11 }
 
-function pagerOf(lines: readonly string[], at: 'start' | 'end' = 'start') {
+function pagerOf(lines: readonly string[], at: 'start' | 'end' = 'start', keymap = new Keymap()) {
   const source = new LineBuffer<readonly string[]>({ render: event => event })
   source.add(lines)
-  const pager = new Pager({ title: 'Logs', source, theme, at, keymap: new Keymap() })
+  const pager = new Pager({ title: 'Logs', source, theme, at, keymap })
   const stage = new TestStage()
   pager.attach(stage)
   pager.frame(SIZE)
@@ -33,7 +35,10 @@ function pagerOf(lines: readonly string[], at: 'start' | 'end' = 'start') {
 class TestStage {
   isClosed = false
   copied: string | null = null
-  open = () => {}
+  opened: FullView[] = []
+  open = (view: FullView) => {
+    this.opened.push(view)
+  }
   changed = () => {}
   close = () => {
     this.isClosed = true
@@ -101,7 +106,7 @@ test('a search goes from hit to hit, forward and back, round the ends, and count
   expect(shown.status()).toContain('7: 7 of 19')
   shown.press('N', 'N')
   expect(first(shown)).toBe('line 4\x1b[7m7\x1b[27m')
-  shown.press('?', '9', '8', 'return')
+  shown.press('/', '9', '8', 'return', 'N')
   expect(shown.status()).toContain('went on from the end')
   expect(shown.lines().join('\n')).toContain('line \x1b[7m98\x1b[27m')
   shown.press('/', 'n', 'o', 'n', 'e', 'return')
@@ -114,6 +119,18 @@ test('how to go back stays in the last line, and what was found, where the place
   shown.press('/', 'line 999', 'return')
   while (shown.pager.workOn()) {}
   expect(shown.status({ columns: 40, rows: 5 })).toMatch(/^line 999: 1 of 1 +q back$/)
+})
+
+test('? shows the keys, those of the log first; a key that is given to it searches backwards', () => {
+  const shown = pagerOf(numbered(100))
+  shown.press('?')
+  const overlay = shown.stage.opened[0]?.frame({ columns: 80, rows: 24 }).lines ?? []
+  expect(overlay[0]).toBe('In the log')
+  expect(overlay.join('\n')).not.toMatch(/backwards/i)
+  const remapped = keySettings(parseToml('[keys]\nfind_back = "\\\\"', { name: 'config.toml' }), 'person')
+  const other = pagerOf(numbered(100), 'start', new Keymap(remapped))
+  other.press('\\', '98', 'return')
+  expect(other.status()).toContain('went on from the end')
 })
 
 test('while a search is typed its letters are no commands, and Escape takes only the search back', () => {

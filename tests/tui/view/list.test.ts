@@ -227,3 +227,24 @@ test('the overlay of keys has two columns on 80x24, scrolls to its end, and fits
   for (const each of typed('?')) overlay.press(each, stage)
   expect(stage.isClosed).toBe(true)
 })
+
+test('the overlay says what Enter and Tab do as they are set', () => {
+  const rows = (enter: 'queue' | 'tell') =>
+    new KeyOverlay({ keymap: new Keymap(undefined, enter), theme, commands: [] }).frame({ columns: 80, rows: 24 }).lines
+  expect(rows('queue')[1]).toMatch(/^ {2}Enter +Start, or queue as the next /)
+  expect(rows('queue')[2]).toMatch(/^ {2}Tab +Tell the agent /)
+  expect(rows('tell')[1]).toMatch(/^ {2}Enter +Start, or tell the agent /)
+  expect(rows('tell')[2]).toMatch(/^ {2}Tab +Queue as the next /)
+})
+
+test('the overlay cuts no key and no meaning, and a list opens it at the keys of lists', () => {
+  const overlay = new KeyOverlay({ keymap: new Keymap(), theme, commands: [] })
+  for (const columns of [40, 80, 120]) {
+    const shown = overlay.frame({ columns, rows: 300 }).lines.join('\n')
+    expect(shown).not.toContain('…')
+    for (const word of ['Shift+Enter', 'Alt+Enter', 'Ctrl+Backspace', 'deleted']) expect(shown).toContain(word)
+  }
+  const { press, stage } = listOf(FRUITS)
+  press('?')
+  expect(stage.opened[0]?.frame({ columns: 80, rows: 24 }).lines[0]).toBe('In lists')
+})

@@ -40,7 +40,9 @@ test('what changed is listed with its counts; from there it is gone through chan
   expect(seen.screen().at(-1)).toMatch(
     /^file 1 of 3 · 2 changes · 1–10 of 10 · end +n\/p change {2}→\/← file {2}q back$/,
   )
-  await seen.press('n')
+  await seen.press('?')
+  expect(seen.screen()[0]).toBe('In changes')
+  await seen.press('q', 'n')
   expect(seen.screen().at(-1)).toContain('change 2 of 2')
   await seen.press('n')
   expect(seen.screen()[0]).toBe('src/b.ts  +1 −1')
