@@ -63,7 +63,7 @@ export const KEY_ACTIONS = [
     when: 'empty',
     isFixed: true,
   }),
-  action('field', 'palette', ['ctrl+x'], 'Everything that is possible now', {
+  action('field', 'palette', ['ctrl+x'], 'Everything possible now', {
     does: 'everything that is possible now, with its key; type to find it',
   }),
   action('field', 'help', ['?'], 'Keys', { does: 'these keys', when: 'empty' }),

@@ -122,7 +122,7 @@ test('the pager shows the whole log while the work goes on, and comes back with 
   terminal.press({ text: 'q' })
   await terminal.until('Esc interrupts')
   terminal.press({ text: '?' })
-  await terminal.until('Everything that is possible now')
+  await terminal.until('Everything possible now')
   terminal.press('esc')
   await terminal.until('Esc interrupts')
   second.resolve()

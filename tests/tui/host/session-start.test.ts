@@ -34,7 +34,7 @@ test('goals are typed one after the other on the start screen, and /exit leaves'
   await terminal.untilInAll('_2 ended ─')
   await terminal.until(EMPTY)
   terminal.press({ text: '?' })
-  await terminal.until('Everything that is possible now')
+  await terminal.until('Everything possible now')
   terminal.press('esc')
   await terminal.until(EMPTY)
   await type(terminal, '/exit')
