@@ -346,7 +346,9 @@ function describeSteering(
   const says = answers === undefined ? 'says' : `answers ${name(answers)}`
   const whom = agent === undefined ? '' : ` to ${agentLabel(agent, state)}`
   const when = delivered ? '' : ', to the next round'
-  return describe(`a person ${says}${whom}${when}: ${clipLines(text, MOST_LINES, REST)}`, 'strong')
+  // The first line of an answer says question and answer; the rest tells the agent what to make of it.
+  const told = answers === undefined ? clipLines(text, MOST_LINES, REST) : (text.trim().split('\n', 1)[0] ?? '')
+  return describe(`a person ${says}${whom}${when}: ${told}`, 'strong')
 }
 
 /** A person who wants the plan to be another. */

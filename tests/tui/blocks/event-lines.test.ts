@@ -396,6 +396,18 @@ test('in full nothing is clipped that a person, codemachine or another agent sai
   )
 })
 
+test('an answer is printed as one line, and what the agent is told about it is in the log', () => {
+  const first = '"Which database?" – SQLite (20261120_1/Q1)'
+  const answer: SessionEvent = {
+    ...sampleEvents.steered,
+    delivered: true,
+    answers: 'Q1',
+    text: `${first}\n\nIn round 2 of this session this question came up:\n\n> Which database?`,
+  }
+  expect(shown(answer, { columns: 200 })).toBe(`a person answers Q1: ${first}`)
+  expect(shown(answer, { columns: 200, full: true })).toContain('In round 2 of this session this question came up:')
+})
+
 test('the agent’s plan is a list to tick off', () => {
   expect(shown(sampleEvents['plan-updated'])).toBe('plan\n✔ a\n▸ b\n○ c')
   expect(shown(sampleEvents['plan-updated'], { theme: reader })).toBe('plan\ndone: a\nnow: b\nto do: c')
