@@ -120,6 +120,8 @@ export const KEY_ACTIONS = [
   action('pager', 'find_back', [], 'Find backwards', { does: 'searches backwards; has no key unless you give it one' }),
   action('pager', 'next_hit', ['n'], 'Next', { does: 'the next hit' }),
   action('pager', 'previous_hit', ['N'], 'Previous', { does: 'the hit before' }),
+  action('list', 'row_up', ['k'], 'Up', { does: 'a row up' }),
+  action('list', 'row_down', ['j'], 'Down', { does: 'a row down' }),
   action('list', 'open', ['return', 'right'], 'Open', { does: 'opens what is chosen', vim: ['l'] }),
   action('list', 'back', ['left'], 'Back', { does: 'goes back' }),
   action('list', 'all', ['a'], 'All or fewer', { does: 'shows all, or only those of this directory' }),

@@ -69,8 +69,10 @@ export function rowsMoved(action: KeyActionId, height: number): number | null {
 const MOVES: Partial<Record<KeyActionId, (height: number) => number>> = {
   up: () => -1,
   line_up: () => -1,
+  row_up: () => -1,
   down: () => 1,
   line_down: () => 1,
+  row_down: () => 1,
   page_up: height => -height,
   page_down: height => height,
   half_up: height => -Math.ceil(height / 2),
