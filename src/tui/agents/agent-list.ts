@@ -23,6 +23,12 @@ const COLUMNS: readonly ListColumn<AgentRow>[] = [
   },
 ]
 
+/** Whether an agent can be told something; `instance`: null of the round's own, undefined: none is meant. */
+function isReached({ state }: AgentsPlace['pane'], instance: string | null | undefined): boolean {
+  if (instance === undefined || state === null || state.ended !== null) return false
+  return instance === null || state.agents.some(agent => agent.instance === instance)
+}
+
 /** The agents of the session that is shown; Enter looks into one of them. Fills the terminal. */
 export function agentList(place: AgentsPlace): ListView<AgentRow> {
   const { pane, theme, keymap, clock } = place
@@ -61,11 +67,13 @@ export function agentList(place: AgentsPlace): ListView<AgentRow> {
       },
     },
     search: 'asked',
-    hints: () => [
+    hints: chosen => [
       `${keymap.label('open')} into it`,
       `${keymap.label('close')} back`,
-      `${keymap.label('tell_here')} tell it`,
-      `${keymap.label('stop_here')} stop it`,
+      ...(isReached(pane, chosen?.instance) ? [`${keymap.label('tell_here')} tell it`] : []),
+      ...(isReached(pane, chosen?.instance) && chosen?.instance !== null
+        ? [`${keymap.label('stop_here')} stop it`]
+        : []),
       `${keymap.label('find')} find`,
       `${keymap.label('copy_here')} copy its name`,
     ],

@@ -80,7 +80,7 @@ export class AgentView implements FullView {
   readonly #pager: Pager
   /** As it was seen last. */
   #row: AgentRow
-  #asking: { kind: 'tell'; text: string } | { kind: 'stop' } | null = null
+  #asking: { kind: 'tell' | 'tell main'; text: string } | { kind: 'stop' } | null = null
   /** What was typed and not sent. */
   #unsent = ''
   #notice: ViewNotice | null = null
@@ -117,7 +117,7 @@ export class AgentView implements FullView {
   tell(): void {
     const problem = this.#whyOver()
     if (problem === null) this.#asking = { kind: 'tell', text: this.#unsent }
-    else this.#notice = { text: problem, role: 'warning' }
+    else this.#notTaken(this.#unsent, problem)
   }
 
   /** Asks the person whether the agent is to end. */
@@ -169,18 +169,26 @@ export class AgentView implements FullView {
     return this.#place.pane.state?.id === this.#session
   }
 
+  /** Why nobody of its session can be told anything, in words; null if one can. */
+  #whySessionOver(): string | null {
+    const { state } = this.#place.pane
+    return !this.#isShown || state === null || state.ended !== null ? 'Its session has ended' : null
+  }
+
   /** Why it can be neither told anything nor ended, in words; null if it can. */
   #whyOver(): string | null {
-    const { state } = this.#place.pane
-    if (!this.#isShown || state === null || state.ended !== null) return 'Its session has ended'
-    const isAtWork = this.#instance === null || state.agents.some(({ instance }) => instance === this.#instance)
+    const over = this.#whySessionOver()
+    if (over !== null) return over
+    const agents = this.#place.pane.state?.agents ?? []
+    const isAtWork = this.#instance === null || agents.some(({ instance }) => instance === this.#instance)
     return isAtWork ? null : `${this.#row.name} has ended`
   }
 
   #answer(key: Key, chord: string, stage: Stage): void {
     const asking = this.#asking
-    if (chord === 'escape' || chord === 'ctrl+c') {
-      if (asking?.kind === 'tell') this.#unsent = asking.text
+    const isLeft = asking?.kind === 'tell main' && this.#place.keymap.inView('list', chord) === 'close'
+    if (isLeft || chord === 'escape' || chord === 'ctrl+c') {
+      if (asking !== null && asking.kind !== 'stop') this.#unsent = asking.text
       this.#asking = null
     } else if (chord === 'return') this.#send(stage)
     else if (asking?.kind !== 'tell') return
@@ -197,11 +205,16 @@ export class AgentView implements FullView {
   #send(stage: Stage): void {
     const asking = this.#asking
     const agent = this.#instance
-    if (asking?.kind === 'tell' && asking.text.trim() !== '') {
-      const { text } = asking
-      this.#unsent = ''
-      this.#place.remember(agent === null ? text : `/steer ${agent} ${text}`)
-      stage.start(this.#ask(agent === null ? { type: 'steer', text } : { type: 'steer-agent', agent, text }, text))
+    if (asking !== null && asking.kind !== 'stop') {
+      const { kind, text } = asking
+      const to = kind === 'tell' ? agent : null
+      const problem = to === null ? this.#whySessionOver() : this.#whyOver()
+      if (problem !== null) this.#notTaken(text, problem)
+      else if (text.trim() !== '') {
+        this.#unsent = ''
+        this.#place.remember(to === null ? text : `/steer ${to} ${text}`)
+        stage.start(this.#ask(to === null ? { type: 'steer', text } : { type: 'steer-agent', agent: to, text }, text))
+      }
     } else if (asking?.kind === 'stop' && agent !== null) stage.start(this.#ask({ type: 'stop-agent', agent }, null))
   }
 
@@ -209,8 +222,28 @@ export class AgentView implements FullView {
   async #ask(ask: Ask, text: string | null): Promise<void> {
     this.#asking = null
     const reply = await this.#place.ask(ask)
-    this.#notice = { text: reply.message, role: isTaken(reply) ? 'good' : 'warning' }
-    if (!isTaken(reply) && text !== null) this.#asking ??= { kind: 'tell', text }
+    if (text === null || isTaken(reply))
+      this.#notice = { text: reply.message, role: isTaken(reply) ? 'good' : 'warning' }
+    else if (reply.code === 'agent-ended' || reply.code === 'unknown-agent')
+      this.#notTaken(text, `${this.#row.name} has ended`)
+    else {
+      this.#notice = { text: reply.message, role: 'warning' }
+      this.#asking ??= { kind: 'tell', text }
+    }
+  }
+
+  /** Keeps a text that cannot be told, and offers to tell it the main agent where that is at work. */
+  #notTaken(text: string, problem: string): void {
+    this.#unsent = text
+    this.#asking = null
+    const isTyped = text.trim() !== ''
+    if (isTyped && this.#instance !== null && this.#whySessionOver() === null)
+      this.#asking = { kind: 'tell main', text }
+    else {
+      if (isTyped) this.#place.remember(text)
+      const kept = isTyped ? '; in the field, ↑ brings back what you typed' : ''
+      this.#notice = { text: `${problem}${kept}`, role: 'warning' }
+    }
   }
 
   /** Who it is and what it does, and below that what it was asked for. */
@@ -235,22 +268,25 @@ export class AgentView implements FullView {
   #lastLine(columns: number): { line: string; x: number | null } | null {
     const { theme } = this.#place
     const asking = this.#asking
+    const said = this.#notice
+    if (said !== null) return { line: theme.paint(said.role, cutLine(oneLine(said.text, 500), columns)), x: null }
     if (asking?.kind === 'tell') {
       let shown = `Tell ${this.#row.name}: ${oneLine(asking.text, MOST_TOLD)}${/\s$/.test(asking.text) ? ' ' : ''}`
       // Typing happens at the end.
       while (widthOf(shown) > columns - 1) shown = shown.slice(Math.max(1, shown.length - columns))
-      const keys = '   Enter sends it · Esc goes back'
+      const problem = this.#whyOver()
+      const keys = `   ${problem ?? 'Enter sends it'} · Esc goes back`
       const line = widthOf(shown + keys) < columns ? shown + theme.paint('dim', keys) : shown
       return { line, x: widthOf(shown) }
     }
-    if (asking !== null) {
-      const question = `Stop ${this.#row.name}? The round goes on. Enter stops it · Esc goes back`
-      const short = 'Stop it? Enter · Esc back'
-      const line = widthOf(question) <= columns ? question : cutLine(short, columns)
-      return { line: theme.paint('warning', line), x: null }
-    }
-    if (this.#notice === null) return null
-    return { line: theme.paint(this.#notice.role, cutLine(oneLine(this.#notice.text, 500), columns)), x: null }
+    if (asking === null) return null
+    const { name } = this.#row
+    const [question, short] =
+      asking.kind === 'stop'
+        ? [`Stop ${name}? The round goes on. Enter stops it · Esc goes back`, 'Stop it? Enter · Esc back']
+        : [`${name} has ended; Enter tells the main agent instead · Esc leaves`, 'Enter: main agent · Esc leaves']
+    const line = widthOf(question) <= columns ? question : cutLine(short, columns)
+    return { line: theme.paint('warning', line), x: null }
   }
 
   #hints(): readonly string[] {

@@ -55,8 +55,8 @@ export interface ListOptions<Row> {
   search: 'typed' | 'asked'
   /** A kind of views whose keys count here too, behind those of lists; left out: none. */
   also?: 'review'
-  /** The keys named in the last line, the most important first. */
-  hints(): readonly string[]
+  /** The keys named in the last line, the most important first; `row`: the one that is chosen, null: there is none. */
+  hints(row: Row | null): readonly string[]
   /** Calls the listener when rows have changed; returns what ends that. */
   follow?: (changed: () => void) => () => void
 }
@@ -310,7 +310,7 @@ export class ListView<Row> implements FullView {
     }
     if (this.#notice !== null)
       return { line: theme.paint(this.#notice.role, cutLine(oneLine(this.#notice.text, 300), columns)), caret: null }
-    const keys = fittingHints(hints(), { columns, wayOut: this.#options.keymap.label('close') }).join(' · ')
+    const keys = fittingHints(hints(this.#row()), { columns, wayOut: this.#options.keymap.label('close') }).join(' · ')
     return { line: theme.paint('dim', cutLine(keys, columns)), caret: null }
   }
 }

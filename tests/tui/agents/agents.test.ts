@@ -150,7 +150,7 @@ test('the list says who is at work on what, since when and with how many tokens,
     expect.stringMatching(/^ {2}backend-dev {3}T4, T5 {2}thinking .*–$/),
     '',
     '',
-    expect.stringMatching(/^Enter into it · q back · t tell it · s stop it/),
+    expect.stringMatching(/^Enter into it · q back · t tell it · \/ find/),
   ])
   press('down', 'return')
   expect(depth()).toBe(2)
@@ -213,10 +213,55 @@ test('it is told something in a line, and ended once that is confirmed; what was
   await settled()
   expect(asked.at(-1)).toEqual({ type: 'stop-agent', agent: front })
 
-  const refusing = await openAgents({ answer: { code: 'agent-ended', message: 'It has ended.' } as Reply })
+  const refusing = await openAgents({ answer: { code: 'not-heard', message: 'It does not hear.' } as Reply })
   refusing.press('down', 't', ...'hm', 'return')
   await refusing.settled()
-  expect(refusing.lines().at(-1)).toMatch(/^Tell frontend-dev: hm/)
+  expect(refusing.lines().at(-1)).toBe('It does not hear.')
+  refusing.press('!')
+  expect(refusing.lines().at(-1)).toMatch(/^Tell frontend-dev: hm!/)
+})
+
+test('one that ends while a text for it is typed: that is said, the text stays, and Enter tells the main agent', async () => {
+  const { press, happens, lines, asked, settled } = await openAgents()
+  press('down', 'return', 't', ...'use tabs')
+  happens(ends('frontend-dev', 1))
+  expect(lines().at(-1)).toMatch(/^Tell frontend-dev: use tabs {3}frontend-dev has ended · Esc goes back$/)
+  const offer = 'frontend-dev has ended; Enter tells the main agent instead · Esc leaves'
+  press('return')
+  expect(lines().at(-1)).toBe(offer)
+  expect(lines(40).at(-1)).toBe('Enter: main agent · Esc leaves')
+  press('q')
+  expect(lines().at(-1)).toMatch(/q back$/)
+  press('t')
+  expect(lines().at(-1)).toBe(offer)
+  press('return')
+  await settled()
+  expect(asked).toEqual([{ type: 'steer', text: 'use tabs' }])
+  expect(lines().at(-1)).toBe('It reads it.')
+
+  const raced = await openAgents({ answer: { code: 'agent-ended', message: 'It has ended.' } as Reply })
+  raced.press('down', 't', ...'hm', 'return')
+  await raced.settled()
+  expect(raced.lines().at(-1)).toBe(offer)
+
+  const over = await openAgents()
+  over.press('down', 't', ...'hm')
+  over.happens(sampleEvents['session-ended'])
+  over.press('return')
+  expect(over.lines().at(-1)).toBe('Its session has ended; in the field, ↑ brings back what you typed')
+  expect(over.asked).toEqual([])
+  over.press('escape', 'q')
+  expect(over.depth()).toBe(0)
+})
+
+test('what is offered for an agent is what reaches it: one that has ended is neither told anything nor stopped', async () => {
+  const { press, happens, lines } = await openAgents()
+  happens(ends('backend-dev', 2))
+  expect(lines().at(-1)).toMatch(/t tell it · \/ find/)
+  press('down')
+  expect(lines().at(-1)).toContain('t tell it · s stop it')
+  press('down')
+  expect(lines().at(-1)).not.toMatch(/tell it|stop it/)
 })
 
 test('one that has ended can be told nothing, and the leader is not stopped by that key', async () => {
