@@ -212,6 +212,20 @@ test('Enter offers what can be done with a session, the possible first, and says
   ])
   press('return', 'down', 'down', 'down', 'return')
   expect(done).toEqual(['report 20261120_1'])
+  expect(lines(80, 8).at(-1)).toBe('Watch: It does not run')
+})
+
+test('a session of another day is told by its id from 80 columns on, and found by its date', async () => {
+  await using place = await makePlace()
+  await place.journal('20261119_7', [{ ...created, goal: 'of yesterday' }, ended])
+  await place.journal('20261120_1', [{ ...created, goal: 'of today, which is long enough to be cut' }, ended])
+  const { lines, press } = await shownTable(place)
+  expect(lines(80, 8)[1]).toMatch(/^ {2}State +Session +Goal +Rounds +Time +Proof$/)
+  expect(lines(80, 8)[3]).toMatch(/^ {2}done +20261119_7 +of yesterday /)
+  press('/', ...'2026-11-20')
+  expect(lines(80, 8)[0]).toMatch(/ · 2 of 2$/)
+  press('escape', 'a')
+  await expect.poll(() => lines(80, 8)[1]).toMatch(/^ {2}State +Session +Directory +Goal +Time$/)
 })
 
 test('all directories or this one, at every size', async () => {

@@ -232,7 +232,8 @@ export class Pager implements FullView {
       return { line: shown, caret: widthOf(shown) }
     }
     const found = this.#found()
-    const parts = [this.#message ?? this.#position(last), found, this.#isFollowing ? 'following' : null]
+    const isFollowing = this.#isFollowing && this.#options.source.isWhole !== true
+    const parts = [this.#message ?? this.#position(last), found, isFollowing ? 'following' : null]
     const said = parts.filter(part => part !== null).join(' · ')
     const title = oneLine(typeof this.#options.title === 'string' ? this.#options.title : this.#options.title(), 80)
     const { keymap } = this.#options

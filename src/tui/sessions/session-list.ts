@@ -88,7 +88,11 @@ export function sessionList(place: SessionsPlace): ListView<SessionRow> {
     get columns() {
       return columnsOf(() => world.clock.now(), scope)
     },
-    textOf: row => [stateInWords(row), titleOf(row), row.id, row.worktree ?? '', row.records.directory].join(' '),
+    textOf: row =>
+      [
+        ...[stateInWords(row), titleOf(row), row.id, row.worktree ?? '', row.records.directory],
+        formatDayAndTime(row.createdAt),
+      ].join(' '),
     idOf: ({ key }) => key,
     get empty() {
       return table.isWhole ? 'There are no sessions yet.' : 'Reading …'
@@ -141,7 +145,7 @@ function choices(place: SessionsPlace, row: SessionRow): ListView<Choice> {
   const possible = ACTIONS.filter(choice => whyNot(choice) === null)
   // What can be done stands first, so that Enter does it.
   const rows = [...possible, ...ACTIONS.filter(choice => !possible.includes(choice))]
-  return new ListView<Choice>({
+  const list: ListView<Choice> = new ListView<Choice>({
     title: () => `${row.id} · ${stateInWords(row)} · ${titleOf(row)}`,
     theme,
     keymap,
@@ -154,7 +158,9 @@ function choices(place: SessionsPlace, row: SessionRow): ListView<Choice> {
     idOf: ({ action }) => action,
     empty: '',
     open: (choice, stage) => {
-      if (whyNot(choice) === null) place.act(choice.action, row, stage)
+      const problem = whyNot(choice)
+      if (problem === null) place.act(choice.action, row, stage)
+      else list.say({ text: `${choice.label}: ${problem}`, role: 'warning' })
     },
     actions: {
       copy_here: (_, stage) => (stage.copy(row.id) ? `copied: ${row.id}` : null),
@@ -168,12 +174,18 @@ function choices(place: SessionsPlace, row: SessionRow): ListView<Choice> {
       `${keymap.label('copy_here')} copy the id`,
     ],
   })
+  return list
 }
 
 /** All of why a session cannot be read, and where it lies. */
 function problemOf({ theme, keymap }: SessionsPlace, row: SessionRow): FullView {
   const lines = [row.problem ?? '', '', row.records.journal(row.id)].map(line => oneLine(line, MOST_PROBLEM))
-  const source: PagerSource = { count: lines.length, line: at => lines[at] ?? '', onGrow: () => () => {} }
+  const source: PagerSource = {
+    count: lines.length,
+    line: at => lines[at] ?? '',
+    onGrow: () => () => {},
+    isWhole: true,
+  }
   return new Pager({ title: row.id, source, theme, keymap, at: 'start' })
 }
 
@@ -232,22 +244,23 @@ function columnsOf(now: () => number, scope: SessionsScope): readonly ListColumn
   const number = (head: string, from: number, cell: (row: SessionRow) => string): ListColumn<SessionRow> => {
     return { ...quiet(head, from, NUMBER_CELLS, cell), align: 'right' }
   }
+  const isHere = scope === 'here'
   const directory = quiet('Directory', 70, 28, ({ records }) => records.directory || records.folder)
   return [
     { head: 'State', cell: stateInWords, role: stateRole, most: 16 },
-    quiet('Session', 96, 24, ({ id, worktree }) => (worktree === null ? id : `${worktree}:${id}`)),
-    quiet('Began', 112, 16, ({ createdAt }) => formatDayAndTime(createdAt)),
+    quiet('Session', isHere ? 72 : 80, 24, ({ id, worktree }) => (worktree === null ? id : `${worktree}:${id}`)),
+    quiet('Began', isHere ? 112 : 136, 16, ({ createdAt }) => formatDayAndTime(createdAt)),
     ...(scope === 'all' ? [directory] : []),
     { head: 'Goal', cell: titleOf, role: row => (row.problem === null ? 'plain' : 'bad') },
-    number('Rounds', 64, ({ rounds }) => String(rounds)),
+    number('Rounds', isHere ? 64 : 104, ({ rounds }) => String(rounds)),
     number('Time', 44, ({ standing, durationMs, readAt }) =>
       standing === 'running' ? formatClock(durationMs + now() - readAt) : formatDuration(durationMs),
     ),
-    number('Tokens', 76, ({ tokens }) => shortNumber(tokens)),
-    number('Cost', 84, ({ cost }) => (cost === null ? '–' : formatCost(cost))),
+    number('Tokens', isHere ? 92 : 112, ({ tokens }) => shortNumber(tokens)),
+    number('Cost', isHere ? 100 : 120, ({ cost }) => (cost === null ? '–' : formatCost(cost))),
     {
       head: 'Proof',
-      from: 56,
+      from: isHere ? 56 : 96,
       cell: ({ outcome }) => (outcome?.kind !== 'done' ? '' : outcome.verified ? 'verified' : 'unverified'),
       role: ({ outcome }) => (outcome?.kind === 'done' && outcome.verified ? 'good' : 'warning'),
       most: 10,

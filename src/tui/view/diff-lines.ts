@@ -13,6 +13,7 @@ import type { Role, Theme } from '../terminal/theme.ts'
  * are shown. A line of more than 2,000 characters is cut, and says by how much.
  */
 export class DiffLines implements PagerSource {
+  readonly isWhole = true
   readonly #lines: readonly DiffLine[]
   readonly #language: string
   readonly #theme: Theme
