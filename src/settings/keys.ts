@@ -4,9 +4,10 @@ import { keyPath, type TomlFile, type TomlNode, tomlValue, topLevel } from '../p
 
 /**
  * Where keys count. `field`: the screen with its field, a session's or the start screen's; `view`: everything that fills
- * the screen (pager, lists, review); the others are kinds of views, whose keys count beside those of `view`.
+ * the screen (pager, lists, review); the others are kinds of views, whose keys count beside those of `view`, those of
+ * `question` before them.
  */
-export type KeyContext = 'field' | 'view' | 'pager' | 'list' | 'review'
+export type KeyContext = 'field' | 'view' | 'pager' | 'list' | 'review' | 'question'
 
 /** One action of a key: how it is named in `[keys]`, what it does, and its keys. */
 export interface KeyAction {
@@ -137,6 +138,8 @@ export const KEY_ACTIONS = [
     does: 'puts the file back as it was, once you have said so',
   }),
   action('review', 'undo_put_back', ['u'], 'Undo', { does: 'undoes the last file that was put back' }),
+  action('question', 'yes', ['y'], 'Yes', { does: 'answers yes', isFixed: true }),
+  action('question', 'no', ['n'], 'No', { does: 'answers no', isFixed: true }),
 ] as const satisfies readonly KeyAction[]
 
 /** The name of an action in `[keys]`. */
@@ -432,6 +435,7 @@ function checkFree(id: KeyActionId, settings: KeySettings, place: string): void 
 function areTogether(a: KeyAction, b: KeyAction): boolean {
   if (a.when !== undefined && b.when !== undefined && a.when !== b.when) return false
   if (a.context === b.context) return true
+  if (a.context === 'question' || b.context === 'question') return false
   return [a.context, b.context].includes('view') && a.context !== 'field' && b.context !== 'field'
 }
 

@@ -1,6 +1,7 @@
 import { UserError } from '../../base/errors.ts'
 import { foldJournal } from '../../records/journal.ts'
 import type { Records } from '../../records/records.ts'
+import { readRunner } from '../../records/run-lock.ts'
 import { formatNumber } from '../../words/numbers.ts'
 import { toLatin1 } from '../../workspace/git/git.ts'
 import type { FileDifference } from '../../workspace/git/trees.ts'
@@ -11,9 +12,13 @@ import { UNREAD_MODE } from '../../workspace/unread-files.ts'
 import { carryOutRewind, holdSavepoints, lookAtSavepoints, type OpenSavepoints, planRewindTo } from '../savepoints.ts'
 import type { World } from '../world.ts'
 
-/** Which two states of the files are compared: two that are named as for `codemachine diff`, or what a round began with and left. */
+/**
+ * Which two states of the files are compared: two that are named as for `codemachine diff`, what a round began with and left,
+ * or what a session that has ended did.
+ */
 export type ComparedStates =
   | { kind: 'between'; from: string; to: string }
+  | { kind: 'ended'; session: string }
   | { kind: 'round'; session: string | null; round: number }
 
 /**
@@ -120,6 +125,32 @@ export class OpenComparison implements AsyncDisposable {
   }
 
   /**
+   * Looks before a person is asked whether a file is to be put back. Resolves with the name of the later state where the file
+   * has changed again since, which putting it back would undo, too; null otherwise. Throws a `UserError` with exit code 6
+   * while a session runs here.
+   */
+  beforePutBack(file: FileDifference, signal: AbortSignal): Promise<string | null> {
+    return this.#alone(async () => {
+      if ((await readRunner(this.#records.lock, this.#world.platform)) !== null)
+        throw new UserError(AT_WORK, { exitCode: 6 })
+      const after = this.#trees?.after
+      if (after === undefined || after.savepoint === null) return null
+      const { savepoints, fingerprints } = await this.#open()
+      const since = await savepoints.differences(after.tree, await fingerprints.take(signal), signal)
+      return since.some(({ bytes }) => bytes.some(path => file.bytes.includes(path))) ? after.name : null
+    })
+  }
+
+  /** The name of the savepoint that was kept before the last rewind, of a file or of all; null if there is none. */
+  keptLast(): Promise<string | null> {
+    return this.#alone(async () => {
+      const all = await (await this.#open()).savepoints.list()
+      const kept = all.filter(({ session }) => session === null).sort((a, b) => a.round - b.round)
+      return kept.at(-1)?.id ?? null
+    })
+  }
+
+  /**
    * Makes a file what it was at a state: the one that the others are compared with, or the savepoint that is named. Resolves
    * with the name of the savepoint that undoes it; null where it was like that already. Throws a `UserError`: with exit code
    * 6 while a session runs here.
@@ -161,7 +192,7 @@ export class OpenComparison implements AsyncDisposable {
 
   async #resolve({ savepoints, fingerprints }: OpenSavepoints, signal: AbortSignal) {
     const states = this.#states
-    const { from, to } = states.kind === 'round' ? await statesOfRound(savepoints, states) : states
+    const { from, to } = await namesOf(savepoints, states)
     const named = (name: string) => savepoints.resolve(name, () => fingerprints.take(signal))
     return { before: await named(from), after: await named(to) }
   }
@@ -170,10 +201,30 @@ export class OpenComparison implements AsyncDisposable {
 /** As a rewind, but on one line of a screen. */
 function whileWorking(error: unknown): never {
   if (!(error instanceof UserError) || error.exitCode !== 6) throw error
-  throw new UserError('A session is at work here; once it has ended, files can be put back.', {
-    exitCode: 6,
-    cause: error,
-  })
+  throw new UserError(AT_WORK, { exitCode: 6, cause: error })
+}
+
+const AT_WORK = 'A session is at work here; once it has ended, files can be put back.'
+
+async function namesOf(savepoints: SavepointWriter, states: ComparedStates): Promise<{ from: string; to: string }> {
+  switch (states.kind) {
+    case 'between':
+      return states
+    case 'round':
+      return await statesOfRound(savepoints, states)
+    case 'ended':
+      return await statesOfSession(savepoints, states.session)
+  }
+}
+
+/** What a session began with, and its last savepoint; without one what the next session began with, else the files as they are. */
+async function statesOfSession(savepoints: SavepointWriter, session: string): Promise<{ from: string; to: string }> {
+  const all = (await savepoints.list()).sort((a, b) => a.at - b.at)
+  const own = all.filter(each => each.session === session).sort((a, b) => a.round - b.round)
+  const last = own.findLast(({ round }) => round > 0)
+  const began = own[0]?.at ?? Number.POSITIVE_INFINITY
+  const next = all.find(each => each.session !== null && each.session !== session && each.at > began)
+  return { from: `${session}/start`, to: (last ?? next)?.id ?? 'now' }
 }
 
 /** What a round began with and left: the savepoint before it, and its own, or the files as they are while it works. */

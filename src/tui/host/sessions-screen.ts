@@ -142,9 +142,11 @@ interface ReportPlace {
   keymap: Keymap
 }
 
-/** Opens what has changed since a session began. */
-function openChanges(context: CliContext, { id, records }: SessionRow, { stage, theme, keymap }: ReportPlace): void {
-  const states = statesTyped('start', id)
+/** Opens what a session has changed: until its end, or until now while it may run. */
+function openChanges(context: CliContext, row: SessionRow, { stage, theme, keymap }: ReportPlace): void {
+  const { id, records, standing } = row
+  const mayRun = standing === 'running' || standing === 'unknown'
+  const states = mayRun ? statesTyped('start', id) : ({ kind: 'ended', session: id } as const)
   // Who looks only is told by the view itself what is missing.
   stage.open(diffView(context, records, { theme, keymap, states, onWarning: () => {} }))
 }
@@ -163,7 +165,12 @@ async function openReport(context: CliContext, row: SessionRow, { stage, theme, 
     ...warnings.map(said => theme.paint('warning', oneLine(said, 2_000))),
     ...(lines ?? ['Its journal holds no session.']),
   ]
-  const source: PagerSource = { count: shown.length, line: at => shown[at] ?? '', onGrow: () => () => {} }
+  const source: PagerSource = {
+    count: shown.length,
+    line: at => shown[at] ?? '',
+    onGrow: () => () => {},
+    isWhole: true,
+  }
   stage.open(new Pager({ title: `The report of ${row.id}`, source, theme, keymap, at: 'start' }))
 }
 

@@ -45,7 +45,7 @@ export interface ListOptions<Row> {
   idOf(row: Row): string
   /** What is shown where there are no rows. */
   readonly empty: string
-  /** Whether the rows are the answers of a question, which are not counted; left out: no. */
+  /** Whether the rows are the answers of a question: they are not counted, and the keys of questions come first; left out: no. */
   isQuestion?: true
   /** Enter. */
   open(row: Row, stage: Stage): void
@@ -72,7 +72,7 @@ export class ListView<Row> implements FullView {
   #query = ''
   #isTyping: boolean
   #notice: ViewNotice | null = null
-  #shown: { rows: readonly Row[]; query: string; found: readonly Row[] } | null = null
+  #searched: { rows: readonly Row[]; query: string; found: readonly Row[] } | null = null
 
   constructor(options: ListOptions<Row>) {
     this.#options = options
@@ -127,8 +127,9 @@ export class ListView<Row> implements FullView {
     this.#notice = null
     const chord = viewChord(key)
     if (this.#isTyping && this.#typed(key, chord, stage)) return
-    const { keymap, also } = this.#options
-    const action = keymap.inView('list', chord) ?? (also === undefined ? null : keymap.inView(also, chord))
+    const { keymap, also, isQuestion = false } = this.#options
+    const answer = isQuestion ? keymap.inView('question', chord) : null
+    const action = answer ?? keymap.inView('list', chord) ?? (also === undefined ? null : keymap.inView(also, chord))
     switch (action) {
       case null:
         break
@@ -157,6 +158,11 @@ export class ListView<Row> implements FullView {
         else this.#move(rows)
       }
     }
+  }
+
+  /** The rows that are shown: those that have what was searched. */
+  get shown(): readonly Row[] {
+    return this.#found()
   }
 
   /** Says something in the last line, until the next key. */
@@ -245,7 +251,7 @@ export class ListView<Row> implements FullView {
   #found(): readonly Row[] {
     const rows = this.#options.rows()
     if (this.#query.trim() === '') return rows
-    if (this.#shown?.rows === rows && this.#shown.query === this.#query) return this.#shown.found
+    if (this.#searched?.rows === rows && this.#searched.query === this.#query) return this.#searched.found
     const texts = rows.map(row => ({ row, text: this.#options.textOf(row) }))
     const having = (query: string) =>
       fuzzysort.go(query, texts, { key: 'text', threshold: 0.3 }).map(({ obj }) => obj.row)
@@ -254,7 +260,7 @@ export class ListView<Row> implements FullView {
     const query = isTyped ? this.#query.trim().replace(/^\/(?=.)/, '') : this.#query
     const exact = having(query)
     const found = exact.length > 0 || !isTyped ? exact : having(meantBy(query, texts))
-    this.#shown = { rows, query: this.#query, found }
+    this.#searched = { rows, query: this.#query, found }
     return found
   }
 

@@ -58,7 +58,7 @@ export function reviewOf(options: ReviewOptions): FullView {
     get empty() {
       return review.emptyWords
     },
-    open: (file, stage) => stage.open(new FileDiff(review, file, path => list.choose(path))),
+    open: (file, stage) => stage.open(new FileDiff(review, list, file)),
     also: 'review',
     actions: {
       edit_file: (file, stage) => review.edit(file, stage, notice => list.say(notice)),
@@ -83,7 +83,7 @@ const SIDE_BY_SIDE = 140
 /** The diff of one file after the other. */
 class FileDiff implements FullView {
   readonly #review: Review
-  readonly #onFile: (path: string) => void
+  readonly #list: Pick<ListView<ReviewedFile>, 'shown' | 'choose'>
   #file: ReviewedFile
   #index: number
   #diff: DiffLines | null = null
@@ -96,12 +96,12 @@ class FileDiff implements FullView {
   #wantsSides = true
   #columns = 80
 
-  /** @param onFile called with the path of each file that is gone to */
-  constructor(review: Review, file: ReviewedFile, onFile: (path: string) => void) {
+  /** @param list whose rows are gone through; each that is gone to is chosen there */
+  constructor(review: Review, list: Pick<ListView<ReviewedFile>, 'shown' | 'choose'>, file: ReviewedFile) {
     this.#review = review
+    this.#list = list
     this.#file = file
-    this.#index = review.files.indexOf(file)
-    this.#onFile = onFile
+    this.#index = list.shown.indexOf(file)
   }
 
   frame({ columns, rows }: { columns: number; rows: number }): ViewFrame {
@@ -113,7 +113,7 @@ class FileDiff implements FullView {
       const { lines, caret } = pager.frame({ columns, rows: rows - head.length })
       return { lines: [...head, ...lines], caret: caret === null ? null : { x: caret.x, y: caret.y + head.length } }
     }
-    const isThere = this.#review.files.some(({ path }) => path === this.#file.path)
+    const isThere = this.#list.shown.some(({ path }) => path === this.#file.path)
     const words = isThere ? 'Looking at what changed …' : `It is as it was at ${this.#review.from}.`
     const body = [...wrapLine(theme.paint('dim', words), columns), ...Array<string>(rows).fill('')]
     const last = this.#notice ?? { text: this.#keysIn(columns), role: 'dim' as const }
@@ -191,7 +191,7 @@ class FileDiff implements FullView {
 
   /** The pager of the file, arranged for the width; null while there is nothing to page through. */
   #shown(columns: number): Pager | null {
-    const { files } = this.#review
+    const files = this.#list.shown
     const at = files.findIndex(({ path }) => path === this.#file.path)
     const file = files[at]
     const diff = file === undefined ? null : this.#review.diffOf(file)
@@ -234,7 +234,7 @@ class FileDiff implements FullView {
   }
 
   #goToFile(step: 1 | -1, opensAt: 'start' | 'last change'): void {
-    const { files } = this.#review
+    const files = this.#list.shown
     const isThere = files[this.#index]?.path === this.#file.path
     // Where the file has gone from the list, the next one stands in its place.
     const file = files[this.#index + (step === 1 && !isThere ? 0 : step)]
@@ -247,7 +247,7 @@ class FileDiff implements FullView {
     this.#opensAt = opensAt
     this.#file = file
     this.#index = files.indexOf(file)
-    this.#onFile(file.path)
+    this.#list.choose(file.path)
   }
 
   #goToChange(step: 1 | -1): void {
@@ -292,7 +292,7 @@ class FileDiff implements FullView {
     const changes = this.#changes.length
     const all = changes === 1 ? '1 change' : `${formatNumber(changes)} changes`
     const change = this.#change === null ? all : `change ${this.#change + 1} of ${formatNumber(changes)}`
-    return `file ${formatNumber(this.#index + 1)} of ${formatNumber(this.#review.files.length)} · ${change}`
+    return `file ${formatNumber(this.#index + 1)} of ${formatNumber(this.#list.shown.length)} · ${change}`
   }
 
   #keysIn(columns: number): string {

@@ -15,7 +15,10 @@ type Tell = (notice: ViewNotice) => void
 /** What is reviewed, and how it is drawn. */
 export interface ReviewOptions {
   /** What is compared; let go when the view is closed. */
-  source: Pick<OpenComparison, 'read' | 'lines' | 'protectedPaths' | 'putBack' | typeof Symbol.asyncDispose>
+  source: Pick<
+    OpenComparison,
+    'read' | 'lines' | 'protectedPaths' | 'beforePutBack' | 'keptLast' | 'putBack' | typeof Symbol.asyncDispose
+  >
   /** What was read of it just now; left out: nothing. */
   read?: Comparison
   theme: Theme
@@ -35,6 +38,9 @@ export class Review {
   #problem: string | null = null
   readonly #diffs = new Map<string, DiffLines | null>()
   readonly #undos: { file: ReviewedFile; kept: string }[] = []
+  /** What is being put back: an undo waits for it. */
+  #putting: Promise<void> = Promise.resolve()
+  #hasPutBack = false
   #changed: () => void = () => {}
   #over = new AbortController()
 
@@ -109,39 +115,88 @@ export class Review {
     return null
   }
 
-  /** Asks whether a file is to be put back; does it then. */
+  /** Asks whether a file is to be put back, unless that is refused now; does it then. */
   askToPutBack(file: ReviewedFile | null, stage: Stage, tell: Tell): null {
     if (file === null) return null
-    const { theme, keymap } = this.options
-    const question = `Put ${nameOf(file, theme)} back as it was at ${this.from}?`
-    stage.open(
-      new ListView({
-        title: () => question,
-        isQuestion: true,
-        theme,
-        keymap,
-        rows: () => ANSWERS,
-        columns: [{ head: 'What it is now is kept, so that it can be undone.', cell: ({ words }) => words }],
-        textOf: ({ words }) => words,
-        idOf: ({ id }) => id,
-        empty: '',
-        open: ({ id }, over) => {
-          over.close()
-          if (id === 'yes') over.start(this.#putBack(file, undefined, tell))
-        },
-        search: 'asked',
-        hints: () => [`${keymap.label('open')} answers`, `${keymap.label('close')} leaves it`],
-      }),
+    const { source, theme, keymap } = this.options
+    const name = nameOf(file, theme)
+    let found: LookedBefore | null = null
+    const looking = source.beforePutBack(file, this.#over.signal).then(
+      (since): LookedBefore => ({ since, problem: null }),
+      (error): LookedBefore => ({ since: null, problem: sentenceOf(error) }),
     )
+    const answer = (isYes: boolean, over: Stage) => {
+      const known = found
+      over.close()
+      if (!isYes || (known !== null && known.problem !== null)) return null
+      const act = async () => {
+        const { since, problem } = known ?? (await looking)
+        if (problem !== null) tell({ text: problem, role: 'bad' })
+        else if (since !== null && known === null)
+          tell({
+            text: `It has changed since ${since}; ${keymap.label('put_back')} asks again: ${name}`,
+            role: 'warning',
+          })
+        else await this.#putBack(file, undefined, tell)
+      }
+      over.start(act())
+      return null
+    }
+    const question = new ListView<(typeof ANSWERS)[number] | typeof REFUSED>({
+      title: () => found?.problem ?? `Put ${name} back as it was at ${this.from}?`,
+      isQuestion: true,
+      theme,
+      keymap,
+      rows: () =>
+        found === null ? ANSWERS : found.problem !== null ? [REFUSED] : found.since === null ? ANSWERS : CAREFUL,
+      columns: [
+        {
+          get head() {
+            return headOf(found, keymap)
+          },
+          cell: ({ words }) => words,
+        },
+      ],
+      textOf: ({ words }) => words,
+      idOf: ({ id }) => id,
+      empty: '',
+      open: ({ id }, over) => void answer(id === 'yes', over),
+      actions: { yes: (_, over) => answer(true, over), no: (_, over) => answer(false, over) },
+      search: 'asked',
+      hints: () =>
+        found !== null && found.problem !== null
+          ? [`${keymap.label('close')} back`]
+          : [
+              `${keymap.label('open')} answers`,
+              `${keymap.label('yes')}/${keymap.label('no')}`,
+              `${keymap.label('close')} leaves it`,
+            ],
+    })
+    void looking.then(looked => {
+      found = looked
+      stage.changed()
+    })
+    stage.open(question)
     return null
   }
 
-  /** Undoes what was put back last. */
-  undo(stage: Stage, tell: Tell): string | null {
-    const last = this.#undos.pop()
-    if (last === undefined) return 'Nothing was put back here.'
-    stage.start(this.#putBack(last.file, last.kept, tell))
+  /** Undoes what was put back last, once that is done. */
+  undo(stage: Stage, tell: Tell): null {
+    stage.start(this.#undo(tell))
     return null
+  }
+
+  async #undo(tell: Tell): Promise<void> {
+    await this.#putting
+    const last = this.#undos.pop()
+    if (last !== undefined) return await this.#putBack(last.file, last.kept, tell)
+    if (this.#hasPutBack) return tell({ text: 'Nothing more was put back here.', role: 'accent' })
+    const kept = await this.options.source.keptLast().catch(() => null)
+    const words =
+      kept === null
+        ? 'Nothing was put back here.'
+        : `Nothing since this opened; codemachine rewind ${kept} undoes the last`
+    tell({ text: words, role: 'accent' })
   }
 
   edit(file: ReviewedFile | null, stage: Stage, tell: Tell): string | null {
@@ -157,10 +212,15 @@ export class Review {
   }
 
   /** @param kept the savepoint with what it was before it was put back; left out: it is put back now */
-  async #putBack(file: ReviewedFile, kept: string | undefined, tell: Tell): Promise<void> {
+  #putBack(file: ReviewedFile, kept: string | undefined, tell: Tell): Promise<void> {
+    this.#putting = this.#carryOut(file, kept, tell)
+    return this.#putting
+  }
+
+  async #carryOut(file: ReviewedFile, kept: string | undefined, tell: Tell): Promise<void> {
     const { source, theme, keymap } = this.options
     const name = nameOf(file, theme)
-    tell({ text: `Putting ${name} back …`, role: 'dim' })
+    tell({ text: kept === undefined ? `Putting ${name} back …` : `Undoing what was put back: ${name} …`, role: 'dim' })
     this.#changed()
     const done = await source.putBack(file, kept).then(
       undo => ({ undo }),
@@ -175,6 +235,7 @@ export class Review {
     if (done.undo === null) tell({ text: `${name} is as it was at ${kept ?? this.from} already.`, role: 'warning' })
     else if (kept !== undefined) tell({ text: `${name} is as it was before.`, role: 'good' })
     else {
+      this.#hasPutBack = true
       this.#undos.push({ file, kept: done.undo })
       const undo = `${keymap.label('undo_put_back')} undoes it`
       tell({ text: `Put back as at ${this.from}; ${undo}. Kept as ${done.undo}: ${name}`, role: 'good' })
@@ -221,6 +282,22 @@ const ANSWERS = [
   { id: 'yes', words: 'Yes, put it back' },
   { id: 'no', words: 'No, leave it' },
 ] as const
+/** Where work of a later session would go, too, Enter leaves it. */
+const CAREFUL = ANSWERS.toReversed()
+const REFUSED = { id: 'no', words: 'Go back' } as const
+
+/** What was found before a file is put back: since which state it has changed again, or why it cannot be put back now. */
+interface LookedBefore {
+  since: string | null
+  problem: string | null
+}
+
+function headOf(found: LookedBefore | null, keymap: Keymap): string {
+  if (found === null) return 'Looking whether that can be done …'
+  if (found.problem !== null) return ''
+  if (found.since === null) return 'What it is now is kept, so that it can be undone.'
+  return `It has changed since ${oneLine(found.since, 80)}: that goes, too. ${keymap.label('undo_put_back')} undoes it.`
+}
 
 /** The name of a file on one line, of a renamed one both. */
 export function nameOf({ path, from }: ReviewedFile, theme: Theme): string {

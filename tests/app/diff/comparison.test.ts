@@ -13,6 +13,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { type ComparedStates, OpenComparison, statesTyped } from '../../../src/app/diff/comparison.ts'
 import { openRecords } from '../../../src/records/records.ts'
+import { takeRunLock } from '../../../src/records/run-lock.ts'
 import { cliContext } from '../../support/cli-context.ts'
 import { keepSavepoint } from '../../support/kept-savepoints.ts'
 import { makePlace, type TestPlace } from '../../support/place.ts'
@@ -112,6 +113,50 @@ test('one file is put back with its bits, its link and its name, nothing else ch
   expect(await seen.source.putBack(named('link'), 'before-rewind-1')).toBe('before-rewind-4')
   expect(readFileSync(at('link'), 'utf8')).toBe('plain\n')
   expect(readFileSync(at('a.ts'), 'utf8')).toBe('ONE\ntwo\nTHREE\n')
+})
+
+test('what a session did that has ended is what lies between its start and its own end, whatever came later', async () => {
+  await using place = await makePlace('')
+  write(place, 'both', '0\n')
+  await keepSavepoint(place, 0)
+  write(place, 'both', '1\n')
+  write(place, 'own', '1\n')
+  await keepSavepoint(place, 1)
+  const second = { session: '20261121_2', at: Date.parse('2026-11-21T02:00:00Z') }
+  await keepSavepoint(place, 0, second)
+  write(place, 'both', '2\n')
+  write(place, 'later', '2\n')
+  await using seen = await compare(place, { kind: 'ended', session: '20261121_1' })
+  const { from, to, files } = await seen.source.read(UNSTOPPED)
+  expect([from, to, files.map(({ path }) => path)]).toEqual(['20261121_1/start', '20261121_1/1', ['both', 'own']])
+  const [both, own] = files
+  if (both === undefined || own === undefined) return expect.unreachable()
+  expect(await seen.source.beforePutBack(own, UNSTOPPED)).toBeNull()
+  expect(await seen.source.beforePutBack(both, UNSTOPPED)).toBe('20261121_1/1')
+  expect(await seen.source.keptLast()).toBeNull()
+  await seen.source.putBack(both)
+  expect(readFileSync(join(place.directory, 'both'), 'utf8')).toBe('0\n')
+  expect(await seen.source.keptLast()).toBe('before-rewind-1')
+
+  // Of one that has left no savepoint but its first, what the next one found; of the last one what is there now.
+  await keepSavepoint(place, 0, { session: '20261121_3', at: Date.parse('2026-11-21T03:00:00Z') })
+  const of = async (session: string) => {
+    await using shown = await compare(place, { kind: 'ended', session })
+    return (await shown.source.read(UNSTOPPED)).to
+  }
+  expect([await of('20261121_2'), await of('20261121_3')]).toEqual(['20261121_3/start', 'now'])
+})
+
+test('while a session runs here, that is said before a person is asked whether a file is to be put back', async () => {
+  await using place = await changed()
+  await using seen = await compare(place, { kind: 'between', from: 'start', to: 'now' })
+  const [file] = (await seen.source.read(UNSTOPPED)).files
+  const records = await openRecords({ ...cliContext(place), directory: place.directory })
+  await using _runs = await takeRunLock(records.lock, { platform: process.platform, pid: process.pid, now: new Date() })
+  await expect(seen.source.beforePutBack(file ?? expect.unreachable(), UNSTOPPED)).rejects.toMatchObject({
+    message: 'A session is at work here; once it has ended, files can be put back.',
+    exitCode: 6,
+  })
 })
 
 test('a file that has become a folder is put back in its place, and what was in there can be had again', async () => {

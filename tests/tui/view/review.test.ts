@@ -102,7 +102,8 @@ test('a file is put back once the person has said so, and that is undone', async
   ])
   await seen.press('down', 'return')
   await seen.press('x', 'q')
-  expect(seen.done).toEqual([])
+  await seen.press('x', 'n')
+  expect([seen.done, seen.screen()[0]]).toEqual([[], 'Changes +3 −3 · 20261121_1/start → now · 2'])
   await seen.press('x', 'return')
   expect(seen.done).toEqual(['src/b.ts'])
   expect(seen.screen().slice(2, 4)).toEqual([expect.stringContaining('› src/a.ts'), ''])
@@ -112,11 +113,77 @@ test('a file is put back once the person has said so, and that is undone', async
   expect(seen.screen().at(-1)).toBe('src/b.ts is as it was before.')
   expect(seen.screen()[3]).toContain('› src/b.ts')
   await seen.press('u')
-  expect(seen.screen().at(-1)).toBe('Nothing was put back here.')
-  await seen.press('return', 'x', 'return')
+  expect(seen.screen().at(-1)).toBe('Nothing more was put back here.')
+  await seen.press('return', 'x', 'y')
   expect(seen.screen().slice(0, 2)).toEqual(['src/b.ts  +1 −1', 'It is as it was at 20261121_1/start.'])
   await seen.press('u')
   expect(seen.screen()[1]).toBe('@@ -1 +1 @@')
+})
+
+test('an undo waits for what is still being put back, and says that it undoes', async () => {
+  const written: ((undo: string) => void)[] = []
+  const seen = await review([file('src/a.ts', A)], {
+    putBack: () => new Promise(resolve => written.push(resolve)),
+  })
+  seen.hurry('x', 'return')
+  await seen.turns()
+  expect(seen.screen().at(-1)).toBe('Putting src/a.ts back …')
+  seen.hurry('u')
+  written[0]?.('before-rewind-1')
+  await seen.turns()
+  expect(seen.screen().at(-1)).toBe('Undoing what was put back: src/a.ts …')
+  written[1]?.('before-rewind-2')
+  await seen.settled()
+  expect(seen.screen().at(-1)).toBe('src/a.ts is as it was before.')
+})
+
+test('what was put back before the view was opened is undone by a command, which is named', async () => {
+  const seen = await review([file('src/a.ts', A)], { keptLast: async () => 'before-rewind-2' })
+  await seen.press('u')
+  expect(seen.screen().at(-1)).toBe('Nothing since this opened; codemachine rewind before-rewind-2 undoes the last')
+  expect((await review([])).screen().at(-1)).not.toContain('rewind')
+})
+
+test('while a session is at work nobody is asked whether a file is to be put back', async () => {
+  const words = 'A session is at work here; once it has ended, files can be put back.'
+  const seen = await review([file('src/a.ts', A)], { beforePutBack: () => Promise.reject(new UserError(words)) })
+  await seen.press('x')
+  expect(seen.screen().slice(0, 4)).toEqual([words, '', '› Go back', ''])
+  await seen.press('y')
+  expect([seen.done, seen.screen()[2]]).toEqual([[], expect.stringMatching(/^› src\/a\.ts/)])
+  seen.hurry('x', 'return')
+  await seen.settled()
+  expect([seen.done, seen.screen().at(-1)]).toEqual([[], words])
+})
+
+test('a file that was changed again later is put back only if that is wanted: Enter leaves it', async () => {
+  const seen = await review([file('src/a.ts', A)], { beforePutBack: async () => '20261121_1/3' })
+  await seen.press('x')
+  expect(seen.screen().slice(1, 4)).toEqual([
+    '  It has changed since 20261121_1/3: that goes, too. u undoes it.',
+    '› No, leave it',
+    '  Yes, put it back',
+  ])
+  await seen.press('return')
+  // Enter that came before this was known is no answer to it.
+  seen.hurry('x', 'return')
+  await seen.settled()
+  expect([seen.done, seen.screen().at(-1)]).toEqual([[], 'It has changed since 20261121_1/3; x asks again: src/a.ts'])
+  await seen.press('x', 'y')
+  expect(seen.done).toEqual(['src/a.ts'])
+})
+
+test('from file to file goes through what a search has left, and the end of a diff follows nothing', async () => {
+  const seen = await review([file('src/a.ts', A), file('src/b.ts', B), file('lib/a.ts', A)])
+  await seen.press('/', 'a.ts', 'return', 'return')
+  expect(seen.screen().at(-1)).toContain('file 1 of 2')
+  await seen.press('n', 'n', 'n')
+  expect(seen.screen()[0]).toMatch(/a\.ts {2}\+2 −2/)
+  expect(seen.screen().at(-1)).toContain('file 2 of 2')
+  await seen.press('G')
+  expect(seen.screen().at(-1)).not.toContain('following')
+  await seen.press('right')
+  expect(seen.screen().at(-1)).toContain('This is the last file.')
 })
 
 test('why a file cannot be put back is said, and nothing else is shown for it', async () => {
@@ -218,7 +285,9 @@ const diffs = new Map<string, string>()
 /** A review on a stage that is looked at; `done`: what was put back, and from where. */
 async function review(
   files: readonly ReviewedFile[],
-  more: { theme?: ReviewOptions['theme'] } & Partial<Pick<ReviewOptions['source'], 'read' | 'putBack'>> = {},
+  more: { theme?: ReviewOptions['theme'] } & Partial<
+    Pick<ReviewOptions['source'], 'read' | 'putBack' | 'beforePutBack' | 'keptLast'>
+  > = {},
 ) {
   const done: string[] = []
   let there = [...files]
@@ -236,6 +305,8 @@ async function review(
         ? [{ kind: 'note', before: null, after: null, text: 'It is not text.' }]
         : linesOfDiff(diffs.get(of.path) ?? '', of, 200_000),
     protectedPaths: async () => new Set(['src/a.ts']),
+    beforePutBack: async () => null,
+    keptLast: async () => null,
     putBack: async (of, to) => {
       done.push(to === undefined ? of.path : `${of.path} from ${to}`)
       there = to === undefined ? there.filter(({ path }) => path !== of.path) : [...files]
@@ -265,6 +336,13 @@ async function review(
     },
     screen: (at = size) => stage.top?.frame(at).lines.map(line => line.trimEnd()) ?? [],
     isClosed: () => stage.top === undefined,
+    /** Presses keys that come together, before anything is done. */
+    hurry: (...names: string[]) => {
+      for (const each of names.flatMap(typed)) stage.top?.press(each, stage)
+    },
+    turns: async () => {
+      for (let turn = 0; turn < 20; turn++) await Promise.resolve()
+    },
     press: async (...names: string[]) => {
       for (const each of names.flatMap(typed)) {
         stage.top?.press(each, stage)
