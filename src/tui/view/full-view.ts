@@ -105,18 +105,27 @@ export function searchText(text: string): string {
 
 const SEARCH_CHARS = 200
 
-/** The pointer in what Ink hands on of a mouse report (SGR, mode 1006); null for any other input. `ignored`: a release. */
-export function pointerIn(input: string): Pointer | 'ignored' | null {
-  const [, button, column, row, end] = REPORT.exec(input) ?? []
-  if (button === undefined) return null
-  const [code, x, y] = [Number(button), Number(column) - 1, Number(row) - 1]
-  if (code === WHEEL_UP || code === WHEEL_DOWN)
-    return { kind: 'wheel', rows: code === WHEEL_UP ? -WHEEL_ROWS : WHEEL_ROWS, x, y }
-  return code === 0 && end === 'M' ? { kind: 'press', x, y } : 'ignored'
+/**
+ * Takes the reports of the mouse (SGR, mode 1006) out of what a terminal sends. `pointers`: the turns of the wheel and the
+ * presses among them; `rest`: the beginning of a report, to be put before what comes next.
+ */
+export function pointersIn(sent: string): { text: string; pointers: Pointer[]; rest: string } {
+  const pointers: Pointer[] = []
+  const [rest = ''] = BEGUN.exec(sent) ?? []
+  const text = sent.slice(0, sent.length - rest.length).replace(REPORT, (_, button, column, row, end) => {
+    const [code, x, y] = [Number(button), Number(column) - 1, Number(row) - 1]
+    if (code === WHEEL_UP || code === WHEEL_DOWN)
+      pointers.push({ kind: 'wheel', rows: code === WHEEL_UP ? -WHEEL_ROWS : WHEEL_ROWS, x, y })
+    else if (code === 0 && end === 'M') pointers.push({ kind: 'press', x, y })
+    return ''
+  })
+  return { text, pointers, rest }
 }
 
-// Ink takes the escape character away.
-const REPORT = /^\[<(\d{1,4});(\d{1,5});(\d{1,5})([Mm])$/
+// biome-ignore lint/suspicious/noControlCharactersInRegex: reports begin with it.
+const REPORT = /\x1b\[<(\d{1,4});(\d{1,5});(\d{1,5})([Mm])/g
+// biome-ignore lint/suspicious/noControlCharactersInRegex: reports begin with it.
+const BEGUN = /\x1b\[<[\d;]{0,16}$/
 const WHEEL_UP = 64
 const WHEEL_DOWN = 65
 /** Rows of one turn. */

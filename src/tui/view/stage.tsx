@@ -4,7 +4,7 @@ import { useEffect, useReducer } from 'react'
 import type { Clock } from '../../base/clock.ts'
 import { type Key, keysFromInk } from '../composer/keys.ts'
 import type { TerminalOutput } from '../terminal/output.ts'
-import { type FullView, MOUSE_OFF, MOUSE_ON, pointerIn, type Stage } from './full-view.ts'
+import { type FullView, MOUSE_OFF, MOUSE_ON, type Pointer, pointersIn, type Stage } from './full-view.ts'
 
 export interface StageOptions {
   stdin: NodeJS.ReadableStream
@@ -38,9 +38,12 @@ export async function openView(view: FullView, options: StageOptions): Promise<(
   }
   stdout.on('resize', clear)
   if (mouse) stdout.write(MOUSE_ON)
-  const screen = render(<StageScreen stage={stage} stdout={stdout} mouse={mouse} />, {
+  const keys = stdin as NodeJS.ReadStream
+  // Ink does so only after it has drawn; a key that is pressed in between would be echoed, and lost.
+  if ('setRawMode' in keys) keys.setRawMode(true)
+  const screen = render(<StageScreen stage={stage} stdout={stdout} />, {
     stdout,
-    stdin: stdin as NodeJS.ReadStream,
+    stdin: mouse ? withoutPointer(keys, pointer => stage.point(pointer)) : keys,
     alternateScreen: true,
     interactive: true,
     incrementalRendering: true,
@@ -142,6 +145,11 @@ class OpenStage implements Stage {
     return this.#output.copy(text)
   }
 
+  point(pointer: Pointer): void {
+    this.top?.point?.(pointer, this)
+    this.#redraw()
+  }
+
   press(keys: readonly Key[]): void {
     for (const key of keys.flatMap(oneByOne)) this.top?.press(key, this)
     this.#redraw()
@@ -155,6 +163,30 @@ class OpenStage implements Stage {
   }
 }
 
+/**
+ * The terminal's input without the reports of its mouse, which are handed on as they are read: Ink drops what it takes for
+ * no key.
+ */
+function withoutPointer(stdin: NodeJS.ReadStream, onPointer: (pointer: Pointer) => void): NodeJS.ReadStream {
+  /** The beginning of a report whose end has not come yet. */
+  let begun = ''
+  const read = () => {
+    const chunk: unknown = stdin.read()
+    if (chunk === null) return null
+    const { text, pointers, rest } = pointersIn(begun + String(chunk))
+    begun = rest
+    for (const pointer of pointers) onPointer(pointer)
+    return text
+  }
+  return new Proxy(stdin, {
+    get: (target, name) => {
+      if (name === 'read') return read
+      const value: unknown = Reflect.get(target, name, target)
+      return typeof value === 'function' ? value.bind(target) : value
+    },
+  })
+}
+
 const GRAPHEMES = new Intl.Segmenter()
 
 /** Characters that are typed quickly arrive together. */
@@ -165,7 +197,7 @@ function oneByOne(key: Key): Key[] {
   return Array.from(GRAPHEMES.segment(key.input), ({ segment }) => ({ ...key, input: segment }))
 }
 
-function StageScreen({ stage, stdout, mouse }: { stage: OpenStage; stdout: LentOutput; mouse: boolean }) {
+function StageScreen({ stage, stdout }: { stage: OpenStage; stdout: LentOutput }) {
   const [, redraw] = useReducer((count: number) => count + 1, 0)
   const { setCursorPosition } = useCursor()
   const { suspendTerminal } = useApp()
@@ -179,14 +211,7 @@ function StageScreen({ stage, stdout, mouse }: { stage: OpenStage; stdout: LentO
     const next = setImmediate(redraw)
     return () => clearImmediate(next)
   })
-  useInput((input, key) => {
-    const pointer = mouse ? pointerIn(input) : null
-    if (pointer === null) stage.press(keysFromInk(input, key))
-    else if (pointer !== 'ignored') {
-      stage.top?.point?.(pointer, stage)
-      redraw()
-    }
-  })
+  useInput((input, key) => stage.press(keysFromInk(input, key)))
   usePaste(text => {
     stage.top?.paste?.(text)
     redraw()

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { Keymap } from '../../../src/settings/keys.ts'
 import { openTheme } from '../../../src/tui/terminal/theme.ts'
 import type { FullView, Stage } from '../../../src/tui/view/full-view.ts'
-import { pointerIn } from '../../../src/tui/view/full-view.ts'
+import { pointersIn } from '../../../src/tui/view/full-view.ts'
 import { KeyOverlay } from '../../../src/tui/view/key-overlay.ts'
 import { ListView } from '../../../src/tui/view/list.ts'
 import { widthOf } from '../../../src/words/cells.ts'
@@ -174,15 +174,16 @@ test('a click chooses, another opens, and the wheel moves', () => {
 })
 
 test.each([
-  ['[<0;4;5M', { kind: 'press', x: 3, y: 4 }],
-  ['[<0;4;5m', 'ignored'],
-  ['[<64;1;1M', { kind: 'wheel', rows: -3, x: 0, y: 0 }],
-  ['[<65;300;100M', { kind: 'wheel', rows: 3, x: 299, y: 99 }],
-  ['[<2;1;1M', 'ignored'],
-  ['[<0;4', null],
-  ['q', null],
-])('what a terminal sends of its mouse is read: %s', (input, pointer) => {
-  expect(pointerIn(input)).toEqual(pointer)
+  ['\x1b[<0;4;5M', '', [{ kind: 'press', x: 3, y: 4 }], ''],
+  ['\x1b[<0;4;5m', '', [], ''],
+  ['\x1b[<64;1;1M', '', [{ kind: 'wheel', rows: -3, x: 0, y: 0 }], ''],
+  ['\x1b[<65;300;100M', '', [{ kind: 'wheel', rows: 3, x: 299, y: 99 }], ''],
+  ['\x1b[<2;1;1M', '', [], ''],
+  ['a\x1b[<64;1;1Mb\x1b[<64;1;1M', 'ab', Array(2).fill({ kind: 'wheel', rows: -3, x: 0, y: 0 }), ''],
+  ['q\x1b[<0;4', 'q', [], '\x1b[<0;4'],
+  ['q\x1b[A\x1b', 'q\x1b[A\x1b', [], ''],
+])('what a terminal sends of its mouse is read, and taken out of the keys: %j', (sent, text, pointers, rest) => {
+  expect(pointersIn(sent)).toEqual({ text, pointers, rest })
 })
 
 test.each([
