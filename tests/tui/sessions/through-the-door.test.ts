@@ -32,7 +32,7 @@ test('codemachine sessions is a table in a terminal: one is found, its report re
   terminal.press('home', 'enter')
   await terminal.until(/\d{8}_2 · interrupted · oil the hinges/)
   await terminal.until(/^ {2}Resume/m)
-  terminal.press('down')
+  terminal.press('down', 'down')
   await terminal.until(/^› Resume/m)
   terminal.press('enter')
   await terminal.untilInAll(/_2 ended ─[\s\S]*oil the hinges/)
