@@ -12,7 +12,6 @@ test('commands print what was asked, and the composer is there again', async () 
   await started(seen)
   const answers: [string, string | RegExp][] = [
     ['/version', /codemachine \d.*codex \d/],
-    ['/help', 'Ctrl+R'],
     ['/mcp', /MCP servers/],
     ['/status', /Nothing runs in .*\n.*There are no sessions yet/],
     ['/theme light', 'The colours are light'],
@@ -30,8 +29,16 @@ test('commands print what was asked, and the composer is there again', async () 
   seen.press('enter')
   await seen.until('did you mean /help?')
   seen.press('ctrl+u')
-  seen.type('?')
-  await seen.untilInAll(rows => rowsWith(rows, 'Ctrl+R').length >= 2)
+  for (const keys of ['/help', '?']) {
+    seen.type(keys)
+    if (keys === '/help') {
+      await seen.until('› /help')
+      seen.press('enter')
+    }
+    await seen.until('Search the prompts')
+    seen.press({ text: 'q' })
+    await started(seen)
+  }
   seen.press('ctrl+d')
   await leavesAsFound(seen)
   expect(rowsWith(seen.all(), 'The colours are light')).toHaveLength(1)

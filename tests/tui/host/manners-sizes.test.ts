@@ -44,12 +44,12 @@ test.each([
     expect(rowsWith(running, /^› *$/)).toHaveLength(1)
 
     seen.type('/')
-    await seen.until('❯ /pause')
+    await seen.until('❯ /steer')
     fits('popup')
     expect(rowsWith(seen.screen(), '› /')).toHaveLength(1)
-    expect(seen.screen().join('\n')).toContain('Enter runs it')
+    expect(seen.screen().join('\n')).toContain('Enter runs /steer')
     seen.press('backspace')
-    await seen.until(rows => rowsWith(rows, '/pause').length === 0)
+    await seen.until(rows => rowsWith(rows, '/steer').length === 0)
 
     seen.press('ctrl+c')
     await seen.until('modify the plan?')

@@ -18,7 +18,7 @@ export async function leavesAsFound(seen: Emulator): Promise<number | null> {
 
 /** The start screen is there and takes keys. */
 export async function started(seen: Emulator): Promise<void> {
-  await seen.until(/Login .*\n(?:.*\n)*› ?\n.*\? keys/)
+  await seen.until(/Login .*\n(?:.*\n)*› ?\n.*\/ commands/)
 }
 
 /** The rows of a screen that hold this. */
