@@ -256,7 +256,8 @@ export function noticeHeld({ model }: QuestionContext, answer?: Answer): void {
   const again = isEmpty(model.composer.snapshot().buffer.text) ? 'again leaves' : 'clears the text'
   const leaves = answer?.kind === 'left' ? `, Ctrl+C ${again}` : isDecision ? usual : ''
   const how = isDecision ? `You are to decide; ${KEY_HINTS.decide}` : `It is held; ${KEY_HINTS.goOn}`
-  model.notice(`${how}${leaves}`, 'warning')
+  const isStill = () => model.isRunning && (isDecision || model.pane.state?.pausedAt != null)
+  model.notice(`${how}${leaves}`, 'warning', isStill)
 }
 
 /** Sends a command to the session and shows its reply as a notice, which is printed where its row is too short; true if the command was taken. */

@@ -178,9 +178,13 @@ export class ScreenModel {
     this.options.onChange()
   }
 
-  /** Shows a message in place of the hint for 8 seconds, or until the person changes the text of the field. `whole`: prints it, too, where it is wider than that row. */
-  notice(text: string, role: Role, how?: 'whole'): void {
-    this.#notice = { text, role, until: this.options.clock.monotonic() + NOTICE_MS }
+  /**
+   * Shows a message in place of the hint for 8 seconds, or until the person changes the text of the field.
+   * @param how `whole`: prints it, too, where it is wider than that row; a function: it is shown only while that is true
+   */
+  notice(text: string, role: Role, how?: 'whole' | (() => boolean)): void {
+    const isTrue = typeof how === 'function' ? how : () => true
+    this.#notice = { text, role, until: this.options.clock.monotonic() + NOTICE_MS, isTrue }
     const { columns } = this.options.size()
     const shown = oneLine(text, 500)
     // A screen reader does not read out what changes in place.
@@ -198,7 +202,7 @@ export class ScreenModel {
   /** The notice that is shown at this moment, or null. */
   get currentNotice(): Notice | null {
     const notice = this.#notice
-    return notice !== null && this.options.clock.monotonic() < notice.until ? notice : null
+    return notice !== null && this.options.clock.monotonic() < notice.until && notice.isTrue() ? notice : null
   }
 
   /** The title of the terminal's window. @param now Unix time, ms */
@@ -260,6 +264,7 @@ interface Notice {
   text: string
   role: Role
   until: number
+  isTrue(): boolean
 }
 
 interface Dialog {
