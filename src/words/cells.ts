@@ -126,9 +126,18 @@ function breakWord(word: string, start: { at: number; row: number; columns: numb
       if (at > start.at) breaks.push(at)
       row = 0
     }
-    // What is too wide in itself is broken where the row ends.
-    row = (row + cells) % columns || columns
+    row = row + cells <= columns ? row + cells : endOfBroken(part, row, columns)
     at += part.length
+  }
+  return row
+}
+
+/** The cell behind a text that is broken where a row ends, sign by sign: one of two cells does not fit into the last one. */
+function endOfBroken(text: string, start: number, columns: number): number {
+  let row = start
+  for (const sign of text) {
+    const cells = widthOf(sign)
+    row = row + cells <= columns ? row + cells : cells
   }
   return row
 }

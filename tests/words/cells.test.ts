@@ -45,6 +45,7 @@ describe('a line that is wrapped', () => {
       '✎ src/deeply/nested/',
       'file.ts',
     ])
+    expect(wrapLine('日é日/é/a', 4)).toEqual(['日é', '日/', 'é/a'])
     const part = fc.stringMatching(/^[a-z日é]{1,12}$/u)
     fc.assert(
       fc.property(fc.array(part, { minLength: 2, maxLength: 12 }), columns, (parts, width) => {

@@ -75,14 +75,14 @@ test('what the agent says that began to speak last stands behind its name, above
   const lines = (rows: number, columns = 40) =>
     workLines(state, live.items, { columns, rows, theme: plain, now: NOW }).map(line => line.trimEnd())
   expect(lines(12)).toEqual([
-    'backend-dev  I store the orders, each in',
-    '             a row of its own,',
+    'backend-dev  ◆ I store the orders, each',
+    '               in a row of its own,',
     '● frontend-dev T2  writing',
     '● backend-dev T4, T5  writing',
     '● qa-engineer  thinking',
   ])
   expect(lines(4)).toEqual([
-    'backend-dev  a row of its own,',
+    'backend-dev    in a row of its own,',
     '● frontend-dev T2  writing',
     '● backend-dev T4, T5  writing',
     '● qa-engineer  thinking',

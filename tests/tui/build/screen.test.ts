@@ -203,7 +203,7 @@ describe('an agent that was given a task', () => {
       'task T2 Create homepage component: done',
     ])
     expect(printed.join('\n')).not.toContain('I test the cart.')
-    expect(lines).toContain('qa-engineer  I test the cart.')
+    expect(lines).toContain('qa-engineer  ◆ I test the cart.')
     expect(lines).toContainEqual(expect.stringMatching(/^● qa-engineer {2}T6 {2}writing$/))
   })
 

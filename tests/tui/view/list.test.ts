@@ -109,7 +109,7 @@ test('j and k move in a list, and are typed where the letters search', () => {
   const { press } = listOf(FRUITS)
   expect(press('j', 'j', 'k')[3]).toMatch(/^› f1 {2}banana/)
   expect(press('/', 'j').at(-1)).toMatch(/^\/j /)
-  expect(listOf(FRUITS, 'typed').press('j', 'k').at(-1)).toMatch(/^\/jk /)
+  expect(listOf(FRUITS, 'typed').press('j', 'k').at(-1)).toMatch(/^› jk /)
 })
 
 test('/ shows only what has the text, Enter keeps it, and going back shows all again before it leaves', () => {
