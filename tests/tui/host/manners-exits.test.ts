@@ -59,7 +59,15 @@ describe('leaving the start screen', () => {
 
 describe('leaving a session', () => {
   test.each<[string, number, (seen: Emulator) => Promise<void> | void]>([
-    ['/exit', 130, seen => seen.type('/exit\r')],
+    [
+      '/exit and Enter',
+      130,
+      async seen => {
+        seen.type('/exit\r')
+        await seen.until('Leave now')
+        seen.press('enter')
+      },
+    ],
     [
       'Ctrl+D and Enter',
       130,
@@ -174,6 +182,8 @@ test('Ctrl+Z gives the shell its terminal, and fg brings the screen back', async
   seen.type('ed')
   await seen.until('› a drafted')
   await seen.until(rows => rowsWith(rows, /^Make it ·/).length === 1)
+  seen.press('ctrl+c')
+  await seen.until(rows => rowsWith(rows, '› a drafted').length === 0)
   seen.press('ctrl+c')
   await seen.until('modify the plan')
   seen.press('ctrl+c')

@@ -62,7 +62,7 @@ function Screen() {
   }
   useInput((input, key) => {
     if (key.ctrl && input === 'z') void lend(() => suspendSelf({ platform, clock: systemClock, signals: process }))
-    else if (key.ctrl && input === 'e') void lend(() => openView(pager, stage))
+    else if (key.ctrl && input === 'e') void lend(async () => (await openView(pager, stage))())
     else if (input === 'q') exit()
     else if (input === 'x') process.exit(3)
     else if (input === 'c')
