@@ -205,6 +205,11 @@ export function isWithin(folder: string, path: string): boolean {
   return path === folder || path.startsWith(folder.endsWith(sep) ? folder : folder + sep)
 }
 
+/** A path as people write it, with `~` for their home directory. Both absolute and normalized. */
+export function inHome(path: string, home: string): string {
+  return isWithin(home, path) ? `~${path.slice(home.endsWith(sep) ? home.length - 1 : home.length)}` : path
+}
+
 /**
  * A path relative to the folder, with `/` between its parts; null if it leads to the folder itself or out of it, by name.
  * The path may be absolute, or relative to the folder.

@@ -137,7 +137,11 @@ test('of many sessions the newest are shown before the others have been read', a
 })
 
 /** The table on a stage. */
-async function shownTable(place: Place, whyNot: SessionsPlace['whyNot'] = () => null) {
+async function shownTable(
+  place: Place,
+  whyNot: SessionsPlace['whyNot'] = () => null,
+  home: string = place.context.home,
+) {
   const done: string[] = []
   const copied: string[] = []
   const views: { view: FullView; detach: () => void }[] = []
@@ -151,7 +155,7 @@ async function shownTable(place: Place, whyNot: SessionsPlace['whyNot'] = () => 
     copy: text => copied.push(text) > 0,
   }
   const list = sessionList({
-    world: { ...place.context, clock: new HandClock() },
+    world: { ...place.context, home, clock: new HandClock() },
     records: place.records,
     theme: plain,
     keymap: new Keymap(),
@@ -226,6 +230,16 @@ test('a session of another day is told by its id from 80 columns on, and found b
   expect(lines(80, 8)[0]).toMatch(/ · 2 of 2$/)
   press('escape', 'a')
   await expect.poll(() => lines(80, 8)[1]).toMatch(/^ {2}State +Session +Directory +Goal +Time$/)
+})
+
+test('the directory of the table stands behind ~ where it lies in the home directory', async () => {
+  await using place = await makePlace()
+  const { directory } = place.records
+  const home = dirname(directory)
+  const { lines } = await shownTable(place, () => null, home)
+  expect(lines(400, 8)[0]).toBe(`Sessions of ~${directory.slice(home.length)} · 0`)
+  const other = await shownTable(place, () => null, `${home}-other`)
+  expect(other.lines(400, 8)[0]).toBe(`Sessions of ${directory} · 0`)
 })
 
 test('all directories or this one, at every size', async () => {

@@ -1,11 +1,11 @@
-import { join, relative, sep } from 'node:path'
+import { join } from 'node:path'
 import { messageOf, systemErrorCode, UserError } from '../../base/errors.ts'
 import type { AgentTables } from '../../core/contracts/agent.ts'
 import { isFinished } from '../../core/events/outcome.ts'
 import { isKnown, sessionStatusOf, sharesPlan } from '../../core/state/state.ts'
 import { type CodexBinary, chooseCodexHome } from '../../engines/codex/find-codex.ts'
 import { shieldEnvironment } from '../../engines/codex/sandbox.ts'
-import { isWithin, pathExists } from '../../platform/files.ts'
+import { inHome, pathExists } from '../../platform/files.ts'
 import { runWithExeca } from '../../platform/run-process.ts'
 import { isReplayedSession } from '../../records/journal.ts'
 import { openQueue } from '../../records/queue.ts'
@@ -57,10 +57,10 @@ export async function gatherStartFacts(
     change(shown => (isStillSo(shown) ? { ...shown, missing: [...shown.missing, sentence] } : shown))
   }
   const typed = directoryOf(world, options)
-  tell({ directory: shortened(typed, world.home) })
+  tell({ directory: inHome(typed, world.home) })
   const records = await openRecords({ ...world, directory: typed }).catch(orMissing(miss))
   if (records === null) return
-  tell({ directory: shortened(records.directory, world.home) })
+  tell({ directory: inHome(records.directory, world.home) })
   await Promise.all([
     tellGit(world, records.directory, tell).catch(error => miss(error)),
     tellRecords(world, records, tell).catch(error => miss(error)),
@@ -161,11 +161,6 @@ function sentenceOf(error: unknown): string {
   if (error instanceof UserError) return error.message
   if (systemErrorCode(error) === null) throw error
   return `${messageOf(error)}.`
-}
-
-function shortened(directory: string, home: string): string {
-  if (directory === home) return '~'
-  return isWithin(home, directory) ? `~${sep}${relative(home, directory)}` : directory
 }
 
 /** The sessions that can be gone on with, the newest first: at most 5 of the last 50; those that cannot be read, that this version does not know, and those whose plan is that of a newer one now, are passed over. */

@@ -1,6 +1,7 @@
 import { type SessionRow, type SessionsScope, SessionsTable } from '../../app/watch/sessions-table.ts'
 import type { World } from '../../app/world.ts'
 import type { Clock } from '../../base/clock.ts'
+import { inHome } from '../../platform/files.ts'
 import type { Records } from '../../records/records.ts'
 import type { Keymap } from '../../settings/keys.ts'
 import {
@@ -78,7 +79,8 @@ export function sessionList(place: SessionsPlace): ListView<SessionRow> {
   }
   return new ListView<SessionRow>({
     title: () => {
-      const what = scope === 'all' ? 'All sessions' : `Sessions of ${oneLine(records.directory, MOST_DIRECTORY)}`
+      const directory = inHome(records.directory, world.home)
+      const what = scope === 'all' ? 'All sessions' : `Sessions of ${oneLine(directory, MOST_DIRECTORY)}`
       const [problem] = problems
       return [what, table.isWhole ? '' : 'reading', problem ?? ''].filter(each => each !== '').join(' · ')
     },
