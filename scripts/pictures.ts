@@ -1,107 +1,207 @@
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { basename, dirname, join } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { fileURLToPath, pathToFileURL } from 'node:url'
+import { chromium } from 'playwright-core'
 import { type Emulator, startInEmulator } from '../tests/support/emulator.ts'
 import type { TestPlace } from '../tests/support/place.ts'
-import { openScene } from '../tests/support/scene.ts'
 import { replaceInRow } from './picture-replace.ts'
-import { SHOTS, type Shot, type Step } from './picture-shots.ts'
 import { pictureSvg, type Scheme } from './picture-svg.ts'
+import { type Shot, type Size, type Step, TOURS, type Tour } from './picture-tours.ts'
 
-// `node scripts/pictures.ts [name …]`: runs codemachine in a real pseudo-terminal (build first) and writes what is
-// seen there as docs/pictures/NAME-light.svg and NAME-dark.svg.
+// `node scripts/pictures.ts [NAME or NAME-80x24 …]`: runs codemachine in real pseudo-terminals (build first) and writes what is seen
+// there to docs/pictures: as NAME-light.svg and NAME-dark.svg, those of the gallery as NAME-80x24.svg and so on.
 const FOLDER = 'docs/pictures'
 /** For how long a run may take until its picture is taken, on a machine that is busy with others. */
 const LIFE_MS = 300_000
+/** Until all that a key brings about is drawn. */
+const SETTLE_MS = 500
 const SCHEMES = ['light', 'dark'] as const
+const SIZES: readonly Size[] = [
+  { columns: 80, rows: 24 },
+  { columns: 120, rows: 40 },
+]
+const SMALL: Size = { columns: 40, rows: 10 }
 /** Where this machine keeps the project, which is nobody's concern. */
 const TEMPORARY = /\/\S*codemachine-(test|demo)-\w{6}/
 // A place below the system's temporary directory is one that codemachine warns of.
-const PLACES = fileURLToPath(new URL('../node_modules/.cache/codemachine-pictures/', import.meta.url))
+const PLACES = fileURLToPath(new URL('../node_modules/.p/', import.meta.url))
+
+const GALLERY_HEAD = `# What codemachine looks like
+
+Each picture is taken of a real run, with the real codex and a scripted model, in a terminal of 80 columns and 24 rows, in one of
+120 and 40, and where room matters in one of 40 and 10. \`npm run pictures\` makes them, and this page.
+`
+
+/** One run in one terminal. */
+interface Take {
+  tour: Tour
+  size: Size
+  scheme: Scheme
+  /** What its files are called, behind the name. */
+  suffix: string
+}
 
 const wanted = process.argv.slice(2)
-const unknown = wanted.filter(name => !SHOTS.some(shot => shot.name === name))
+const takes = TOURS.flatMap(takesOf)
+const names = [...new Set(TOURS.flatMap(({ steps }) => steps.map(nameOf)).filter(name => name !== null))]
+const unknown = wanted.filter(name => !takes.some(each => each.tour.steps.some(step => isNamed(step, each, name))))
 if (unknown.length > 0) {
-  process.stderr.write(
-    `No such picture: ${unknown.join(', ')}. There are ${SHOTS.map(({ name }) => name).join(', ')}.\n`,
-  )
+  process.stderr.write(`No such picture: ${unknown.join(', ')}. There are ${names.join(', ')}.\n`)
   process.exit(2)
 }
 for (const folder of [FOLDER, PLACES]) await mkdir(folder, { recursive: true })
 const SYSTEM = tmpdir()
 process.env.TMPDIR = PLACES
-for (const shot of SHOTS) {
-  if (wanted.length === 0 || wanted.includes(shot.name)) await Promise.all(SCHEMES.map(scheme => take(shot, scheme)))
+for (const sideBySide of pairs(takes.filter(each => lastStep(each) !== -1))) {
+  await Promise.all(sideBySide.map(each => take(each).catch(tell)))
+}
+if (wanted.length === 0) await write('README.md', galleryPage())
+
+function tell(error: unknown): void {
+  process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`)
+  process.exitCode = 1
 }
 
-async function take(shot: Shot, scheme: Scheme): Promise<void> {
-  await using scene = await openScene([], { name: 'linkcheck', account: () => null })
+function takesOf(tour: Tour): Take[] {
+  const { linked } = tour
+  if (linked) return SCHEMES.map(scheme => ({ tour, size: linked, scheme, suffix: scheme }))
+  return [...SIZES, SMALL].map(size => ({ tour, size, scheme: 'dark', suffix: `${size.columns}x${size.rows}` }))
+}
+
+/** The page that shows the gallery: a line for each moment, and its pictures. */
+function galleryPage(): string {
+  const shown = TOURS.filter(({ linked }) => !linked).flatMap(tour =>
+    tour.steps.flatMap(step => {
+      if (!('label' in step)) return []
+      const files = takesOf(tour).flatMap(each => (isWanted(step, each) ? filesOf(step, each) : []))
+      return [`## ${step.label}\n\n${files.map(file => `![${step.label}](${file})`).join('\n')}\n`]
+    }),
+  )
+  return `${GALLERY_HEAD}\n${shown.join('\n')}`
+}
+
+/** What a step of a tour writes. */
+function filesOf(step: Step, { suffix }: Take): string[] {
+  if ('page' in step) return SCHEMES.map(scheme => `${step.page}-${scheme}.png`)
+  return 'shot' in step ? [`${step.shot}-${suffix}.svg`] : []
+}
+
+function pairs<T>(all: readonly T[]): T[][] {
+  return all.flatMap((_, at) => (at % 2 === 0 ? [all.slice(at, at + 2)] : []))
+}
+
+/** The name of the picture that a step takes; null if it takes none. */
+function nameOf(step: Step): string | null {
+  if ('shot' in step) return step.shot
+  return 'page' in step ? step.page : null
+}
+
+function isNamed(step: Step, { suffix }: Pick<Take, 'suffix'>, name: string): boolean {
+  return nameOf(step) !== null && (name === nameOf(step) || name === `${nameOf(step)}-${suffix}`)
+}
+
+function isWanted(step: Step, { size, suffix }: Take): boolean {
+  if (wanted.length > 0 && !wanted.some(name => isNamed(step, { suffix }, name))) return false
+  if (nameOf(step) === null) return false
+  if ('page' in step) return size === SIZES[1]
+  return size !== SMALL || ('small' in step && step.small === true)
+}
+
+function lastStep(take: Take): number {
+  return take.tour.steps.findLastIndex(step => isWanted(step, take))
+}
+
+async function take(each: Take): Promise<void> {
+  const { tour } = each
+  const gates = new Map<string, PromiseWithResolvers<void>>()
+  const gate = (name: string) => {
+    const known = gates.get(name) ?? Promise.withResolvers<void>()
+    gates.set(name, known)
+    return known
+  }
+  await using scene = await tour.scene(name => gate(name).promise)
   const { place } = scene
-  await using demo = shot.besideDemo ? await startDemo(place, scheme) : null
-  await using short = shot.part === undefined ? null : await shortPlace()
-  await using seen = start(place, shot, scheme, demo ?? short ?? {})
-  for (const step of shot.steps) await act(seen, step)
-  const path = join(FOLDER, `${shot.name}-${scheme}.svg`)
-  await writeFile(path, draw(seen, shot, scheme))
+  await using short = await shortPlace(each)
+  for (const args of tour.before ?? []) {
+    await using ran = start(place, args, each, {})
+    await ran.ended
+  }
+  await using seen = start(place, tour.args, each, short.env)
+  for (const step of tour.steps.slice(0, lastStep(each) + 1)) {
+    if ('open' in step) gate(step.open).resolve()
+    else if ('page' in step) await takePage(place, each, step.page)
+    else if (!('shot' in step)) await act(seen, step)
+    else if (isWanted(step, each)) await takeShot(seen, each, step)
+  }
+}
+
+async function takeShot(seen: Emulator, each: Take, shot: Shot): Promise<void> {
+  await delay(SETTLE_MS)
+  for (const file of filesOf(shot, each)) await write(file, draw(seen, each, shot))
+}
+
+async function write(name: string, content: string | Buffer): Promise<void> {
+  const path = join(FOLDER, name)
+  await writeFile(path, content)
   process.stdout.write(`${path}\n`)
 }
 
 /** Where the path of a report fits into a row; a demo warns of no place. */
-async function shortPlace(): Promise<Where & AsyncDisposable> {
+async function shortPlace({ tour }: Take): Promise<{ env: Record<string, string> } & AsyncDisposable> {
+  if (tour.args[0] !== 'demo') return { env: {}, [Symbol.asyncDispose]: async () => {} }
   const folder = await mkdtemp(join(SYSTEM, 'p-'))
   return {
     env: { TMPDIR: folder },
-    [Symbol.asyncDispose]: () => rm(folder, { recursive: true, force: true }),
+    [Symbol.asyncDispose]: () => rm(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 200 }),
   }
 }
 
-interface Where {
-  cwd?: string
-  env?: Record<string, string>
-}
-
-function start(
-  place: TestPlace,
-  { args, columns, rows }: Pick<Shot, 'args' | 'columns' | 'rows'>,
-  scheme: Scheme,
-  where: Where,
-) {
+function start(place: TestPlace, args: readonly string[], { size, scheme }: Take, more: Record<string, string>) {
   const env = {
     NO_COLOR: undefined,
     HOME: place.root,
     CODEMACHINE_HOME: join(place.root, '.codemachine'),
     TMPDIR: place.home,
     COLORFGBG: scheme === 'dark' ? '15;0' : '0;15',
-    ...where.env,
+    ...more,
   }
-  return startInEmulator(place, args, { ...where, columns, rows, background: scheme, env, lifeMs: LIFE_MS })
+  return startInEmulator(place, args, { ...size, background: scheme, env, lifeMs: LIFE_MS })
 }
 
-/** A demo in a terminal of its own, and where another terminal finds it. */
-async function startDemo(place: TestPlace, scheme: Scheme): Promise<Where & AsyncDisposable> {
-  const demo = start(place, { args: ['demo', '--plain'], columns: 200, rows: 50 }, scheme, {})
-  await demo.untilInAll('It works in ')
-  await demo.untilInAll(/round 1/)
-  const directory = /It works in (\S+?)\.?$/m.exec(demo.all().join('\n'))?.[1]
-  if (directory === undefined) throw new Error(`The demo does not say where it works.\n${demo.all().join('\n')}`)
-  const records = join(place.root, '.codemachine', 'demo', basename(dirname(directory)))
-  return {
-    cwd: directory,
-    env: { CODEMACHINE_HOME: records },
-    [Symbol.asyncDispose]: () => demo[Symbol.asyncDispose](),
-  }
-}
-
-async function act(seen: Emulator, step: Step): Promise<void> {
+async function act(seen: Emulator, step: Exclude<Step, Shot | { open: string } | { page: string }>): Promise<void> {
   if ('until' in step) await seen.until(step.until, { withinMs: LIFE_MS })
-  else if ('press' in step) seen.press(step.press)
+  else if ('printed' in step) await seen.untilInAll(step.printed, { withinMs: LIFE_MS })
+  else if ('gone' in step) {
+    await seen.until(rows => !rows.some(row => row.includes(step.gone)), { withinMs: LIFE_MS })
+    await delay(SETTLE_MS)
+  } else if ('press' in step) seen.press(step.press)
   else seen.type(step.type)
 }
 
-function draw(seen: Emulator, { columns, rows, label, part }: Shot, scheme: Scheme): string {
+/** The first screenful of the report of the newest session, in a browser. */
+async function takePage(place: TestPlace, each: Take, name: string): Promise<void> {
+  const page = join(place.root, 'report.html')
+  await using report = start(place, ['report', '--output', page], each, {})
+  await report.ended
+  const browser = await chromium.launch({ executablePath: process.env.CODEMACHINE_BROWSER ?? '/usr/bin/chromium' })
+  try {
+    for (const colorScheme of SCHEMES) {
+      const tab = await browser.newPage({ colorScheme, viewport: { width: 1_100, height: 1_100 } })
+      await tab.goto(pathToFileURL(page).href)
+      await write(`${name}-${colorScheme}.png`, await tab.screenshot())
+    }
+  } finally {
+    await browser.close()
+  }
+}
+
+function draw(seen: Emulator, { size, scheme }: Take, { label, part }: Shot): string {
+  const { columns, rows } = size
   const shown = seen.screen()
-  const first = part === undefined ? 0 : shown.findLastIndex(row => part[0].test(row))
+  const from = part?.[0]
+  const first = from ? shown.findLastIndex(row => from.test(row)) : 0
   const last = part === undefined ? rows - 1 : shown.findLastIndex(row => part[1].test(row))
   if (first === -1 || last < first) throw new Error(`The rows of the picture are not there.\n${shown.join('\n')}`)
   const cells = Array.from({ length: last - first + 1 }, (_, at) =>
