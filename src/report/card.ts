@@ -192,7 +192,7 @@ function shortened(entries: readonly CardLine[], most: number, more: string): Ca
 
 function leftOf(data: ReportData): CardLine[] {
   // The questions have a line of their own.
-  return whatIsLeft({ ...data, questions: { ...data.questions, count: 0 } })
+  return whatIsLeft({ ...data, questions: { ...data.questions, entries: [], count: 0 } })
 }
 
 function refusalsInWords({ refusals, proof, outcome }: ReportData): string | null {
@@ -206,7 +206,9 @@ function refusalsInWords({ refusals, proof, outcome }: ReportData): string | nul
 
 function questionsInWords({ questions }: ReportData): string | null {
   const [first] = questions.entries
-  return first === undefined ? null : `${formatCount(questions.count, 'question')}: ${first.text}`
+  if (first === undefined) return null
+  const isAnswered = questions.entries.every(({ answered }) => answered) ? ', answered' : ''
+  return `${formatCount(questions.count, 'question')}${isAnswered}: ${first.text}`
 }
 
 function commandLines({ commands }: CardOptions): CardLine[] {

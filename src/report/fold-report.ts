@@ -204,6 +204,11 @@ export class ReportFold {
     return (this.#rest.isTasksFileKept ? tasksOfBoard(state) : null) ?? this.#rest.tasks
   }
 
+  /** @param to the id of a question; undefined: what was said answers none */
+  #noteAnswer(to: string | undefined): void {
+    if (to !== undefined) this.#questions.replace(asked => (asked.id === to ? { ...asked, answered: true } : asked))
+  }
+
   #addRest(event: Recorded): void {
     switch (event.type) {
       case 'session-created':
@@ -235,6 +240,9 @@ export class ReportFold {
         break
       case 'question-asked':
         this.#questions.add(questionOf(event))
+        break
+      case 'steered':
+        this.#noteAnswer(event.answers)
         break
       case 'done-refused':
         this.#refusals.add({ at: event.at, round: event.round, reason: event.reason, detail: clip(event.detail) })

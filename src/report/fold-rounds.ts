@@ -243,6 +243,12 @@ export class FirstAndLast<T> {
     if (dropped !== undefined) this.#onLeftOut(dropped)
   }
 
+  /** Puts others in the place of those entries that are kept, where `by` returns one. */
+  replace(by: (entry: T) => T): void {
+    for (const entries of [this.#first, this.#last])
+      for (const [at, entry] of entries.entries()) entries[at] = by(entry)
+  }
+
   shortened(): Shortened<T> {
     const entries = [...this.#first, ...this.#last]
     return {

@@ -69,8 +69,8 @@ export function markdownOf(data: ReportData, place: CommandContext): string {
       bullets(
         withGap(
           data.questions,
-          ({ id, round, text, assumption }) =>
-            `**${escapeMarkdown(id)}** ${escapeMarkdown(`(round ${round}) ${text}`)} Assumed: ${escapeMarkdown(assumption)}`,
+          ({ id, round, text, assumption, answered }) =>
+            `**${escapeMarkdown(id)}** ${escapeMarkdown(`(round ${round}) ${text}`)} ${answered ? 'Assumed until you answered' : 'Assumed'}: ${escapeMarkdown(assumption)}`,
         ),
       ),
     ),

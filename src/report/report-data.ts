@@ -252,7 +252,10 @@ export interface ReportQuestion {
   at: string
   text: string
   options: readonly string[]
+  /** What the agent went on with until it was answered. */
   assumption: string
+  /** Whether a person's answer has reached it; left out: no. */
+  answered?: true
 }
 
 /** What its template says of a session. */

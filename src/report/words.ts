@@ -369,6 +369,7 @@ export interface LeftItem {
 /** What is left for a person, the most urgent first; none if all is done. */
 export function whatIsLeft(data: ReportData): LeftItem[] {
   const { proof, tasks, questions, refusals, outcome, build } = data
+  const unanswered = questions.count - questions.entries.filter(({ answered }) => answered).length
   const { hint } = headlineOf(data)
   const parked = build?.counts.parked ?? 0
   const lastRefusal = refusals.entries.at(-1)
@@ -405,11 +406,11 @@ export function whatIsLeft(data: ReportData): LeftItem[] {
     ...(tasks === null || tasks.done + parked >= tasks.total
       ? []
       : [{ text: tasksLeft({ ...tasks, total: tasks.total - parked }), tone: 'plain' as const }]),
-    ...(questions.count === 0
+    ...(unanswered === 0
       ? []
       : [
           {
-            text: `${formatCount(questions.count, 'question')} went on with the agent's own assumptions: see whether they are yours`,
+            text: `${formatCount(unanswered, 'question')} went on with the agent's own assumptions: see whether they are yours`,
             tone: 'plain' as const,
           },
         ]),

@@ -223,3 +223,17 @@ describe('what a template says on the card', () => {
     }
   })
 })
+
+test('a question that a person has answered did not go on with an assumption of the agent, and is said to be answered', () => {
+  const open = eventfulNight().report('running')
+  expect(markdownOf(open, HERE)).toContain("went on with the agent's own assumptions")
+  const night = eventfulNight()
+  night.add({ type: 'steered', round: 1, text: 'Yes, it does.', delivered: true, answers: 'Q1' })
+  const data = night.report('running')
+  expect(data.questions.entries).toMatchObject([{ id: 'Q1', answered: true }])
+  expect(card(data, 120).join('\n')).toMatch(/^asked {4}1 question, answered: Should the switch/m)
+  for (const page of [markdownOf(data, HERE), htmlOf(data, HERE)]) {
+    expect(page).not.toContain('own assumptions')
+    expect(page).toContain('ssumed until you answered')
+  }
+})

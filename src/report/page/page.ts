@@ -173,10 +173,10 @@ function commands(data: ReportData, place: CommandContext): Html {
 function questions({ questions }: ReportData): Html {
   if (questions.count === 0) return html``
   const list = questions.entries.map(
-    ({ id, round, text, options, assumption }) =>
+    ({ id, round, text, options, assumption, answered }) =>
       html`<span class="strong">${id}</span> <small>round ${round}</small><div class="words">${text}</div>${
         options.length === 0 ? null : html`<div class="soft">to choose from: ${options.join(' · ')}</div>`
-      }<div class="words"><span class="soft">assumed:</span> ${assumption}</div>`,
+      }<div class="words"><span class="soft">${answered ? 'assumed until you answered:' : 'assumed:'}</span> ${assumption}</div>`,
   )
   return section('Questions and assumptions', items(withGap(questions, list)))
 }

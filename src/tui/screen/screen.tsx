@@ -181,6 +181,8 @@ export class Screen {
     let afterwards = () => {}
     await this.lend(async () => {
       afterwards = await openView(view, { stdin, output, clock, mouse, signal, onFailure })
+      // Until the screen takes the keys again, one that is pressed would be echoed, and lost.
+      if (!signal.aborted && 'setRawMode' in stdin) (stdin as NodeJS.ReadStream).setRawMode(true)
     })
     afterwards()
   }
