@@ -22,6 +22,8 @@ export class Painter {
   /** The height of the last frame; 0 after `forgetHeight`. */
   #rows = 0
   #write: ((text: string) => void) | null = null
+  /** Whether the waiting lines are printed once a lower frame has been drawn. */
+  #printsBehind = false
 
   constructor(options: PainterOptions) {
     this.#options = options
@@ -56,16 +58,27 @@ export class Painter {
     const frame = atLeastAsHigh(model.frame(now), least)
     this.#rows = frame.lines.length
     const isNew = !isSame(frame, this.#frame)
+    const isLower = frame.lines.length < this.#frame.lines.length
     if (isNew && !scrollback.isEmpty) this.#hold()
-    this.flush()
+    // Ink prints above the frame that it has drawn: above a higher one, what it leaves behind would be rows below the next.
+    this.#printsBehind = isNew && isLower && !scrollback.isEmpty
+    if (!this.#printsBehind) this.flush()
     if (!isNew) return
     this.#frame = frame
     this.expectFrame()
     this.#notify()
   }
 
+  /** Ink's `onRender`: the frame has been drawn, or will be with what is written next. */
+  drawn(): void {
+    this.#options.output.frameDrawn(this.#printsBehind)
+    // Ink takes note of the frame only behind this call.
+    if (this.#printsBehind) queueMicrotask(() => this.#release())
+  }
+
   /** Prints the waiting lines. */
   flush(): void {
+    this.#printsBehind = false
     const { scrollback } = this.#options.model
     if (this.#write === null || scrollback.isEmpty) return
     this.#write(scrollback.take())
@@ -87,7 +100,13 @@ export class Painter {
   #hold(): void {
     const { output, clock, closed } = this.#options
     output.hold()
-    void clock.wait(HOLD_MS, closed).then(() => output.release())
+    void clock.wait(HOLD_MS, closed).then(() => this.#release())
+  }
+
+  /** Prints what was to be printed behind a lower frame, and lets the terminal show all that was held back. */
+  #release(): void {
+    if (this.#printsBehind) this.flush()
+    this.#options.output.release()
   }
 
   #notify(): void {

@@ -94,7 +94,7 @@ export class Screen {
       maxFps: 60,
       isScreenReaderEnabled: !model.theme.symbols,
       kittyKeyboard: { mode: 'auto' },
-      onRender: () => output.frameDrawn(),
+      onRender: () => this.#painter.drawn(),
     })
     this.#run().catch(options.onFailure)
   }

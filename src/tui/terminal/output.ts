@@ -92,10 +92,10 @@ export class TerminalOutput extends EventEmitter implements NodeJS.WritableStrea
     this.#next = { lines, caret }
   }
 
-  /** Ink's `onRender`: the frame has been drawn. */
-  frameDrawn(): void {
+  /** Ink's `onRender`: the frame has been drawn. @param holdsOn whether more is to be shown in the same update */
+  frameDrawn(holdsOn = false): void {
     if (this.#next) this.#drawn = { ...this.#next, columns: this.columns, rows: this.rows }
-    this.release()
+    if (!holdsOn) this.release()
   }
 
   /** Holds writes back until the next frame is drawn, so that the terminal shows both in one update. */

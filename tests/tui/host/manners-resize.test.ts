@@ -78,3 +78,16 @@ test('what is printed leaves the frame in the same step: nothing is there twice 
     for (const sentence of sentences) expect(rowsWith(rows, sentence).length, rows.join('\n')).toBeLessThan(2)
   }
 })
+
+test('when a command has ended, no row is left empty below the keys, and its outcome stays on the screen', async () => {
+  const { opened, open } = gate()
+  const fails = shell('for n in $(seq 1 30); do echo line $n; done; sleep 2; exit 1')
+  await using scene = await openScene([[reply(fails), reply(message('Seen.'), hold(opened), shell('true'))]])
+  await using seen = startInEmulator(scene.place, ['--rounds', '1', 'Fail'], { columns: 80, rows: 24 })
+  await seen.until(/line 30\n(?:.*\n)*Fail · /)
+  await seen.until(/✘ exit 1/)
+  await seen.until('Seen.')
+  expect(seen.screen().at(-2), seen.screen().join('\n')).toMatch(/^Esc interrupts/)
+  expect(rowsWith(seen.screen(), /✘ exit 1/)).toHaveLength(1)
+  open()
+})
