@@ -196,7 +196,8 @@ export class ListView<Row> implements FullView {
   #typed(key: Key, chord: string, stage: Stage): boolean {
     if (chord === 'return' && this.#options.search === 'asked') this.#isTyping = false
     else if (chord === 'escape' || chord === 'ctrl+c') {
-      if (this.#query === '' && this.#options.search === 'typed') stage.close()
+      // Where everything is typed, the last line says that it closes.
+      if (this.#options.search === 'typed') stage.close()
       this.#isTyping = this.#options.search === 'typed'
       this.#search('')
     } else if (chord === 'backspace') this.#search([...this.#query].slice(0, -1).join(''))

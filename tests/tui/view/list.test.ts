@@ -256,3 +256,10 @@ test('the overlay cuts no key and no meaning, and a list opens it at the keys of
   press('?')
   expect(stage.opened[0]?.frame({ columns: 80, rows: 24 }).lines[0]).toBe('In lists')
 })
+
+test('where everything that is typed searches, Esc closes at once, as the last line says', () => {
+  const { press, stage } = listOf(FRUITS, 'typed')
+  expect(press('j', 'k').at(-1)).toContain('Esc closes')
+  press('escape')
+  expect(stage.isClosed).toBe(true)
+})
