@@ -14,9 +14,9 @@ class SessionsFirst extends BaseSequencer {
 
 export default defineConfig({
   test: {
-    // Real processes on two cores: the bound is for a machine that is busy, not for a test that waits.
-    testTimeout: 120_000,
-    hookTimeout: 120_000,
+    // Real processes on two cores: the bound is for a machine that is busy, or five times as slow, not for a test that waits.
+    testTimeout: 300_000,
+    hookTimeout: 300_000,
     // More than two: where a file has one test at a time, its worker uses half a core and waits for the other half.
     maxWorkers: 3,
     // Tests side by side within a file, beside the other files.

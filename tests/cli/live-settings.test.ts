@@ -1,7 +1,7 @@
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { mkdir, rm, symlink, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { expect, vi } from 'vitest'
+import { expect } from 'vitest'
 import type { Recorded } from '../../src/core/events/events.ts'
 import { agentsScript } from '../../src/demo/build.ts'
 import { reply, type ScriptStep, shell } from '../../src/demo/model/reply.ts'
@@ -10,8 +10,6 @@ import { codemachine } from '../support/codemachine.ts'
 import { held, round, says } from '../support/rounds.ts'
 import { eventsOf, openScene, type Scene } from '../support/scene.ts'
 import { test } from '../support/side-by-side.ts'
-
-vi.setConfig({ testTimeout: 120_000 })
 
 /** A scene in which something is done to files in the middle of each round, which then changes a file of its own. */
 async function nightOf(person: string, during: readonly ((scene: Scene) => void)[]): Promise<Scene> {

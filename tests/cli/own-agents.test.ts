@@ -1,6 +1,6 @@
 import { mkdir, symlink, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { describe, expect, vi } from 'vitest'
+import { describe, expect } from 'vitest'
 import { say } from '../../src/demo/actions.ts'
 import { agentsScript } from '../../src/demo/build.ts'
 import { type ModelRequest, reply, shell } from '../../src/demo/model/reply.ts'
@@ -20,8 +20,6 @@ import { timesSlower } from '../support/cpu-time.ts'
 import { says } from '../support/rounds.ts'
 import { eventsOf, openScene, type Scene } from '../support/scene.ts'
 import { test } from '../support/side-by-side.ts'
-
-vi.setConfig({ testTimeout: 120_000 })
 
 const MINE = '# Security expert\n\nYou look for holes.\n'
 

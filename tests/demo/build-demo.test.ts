@@ -1,15 +1,13 @@
 import { readdirSync } from 'node:fs'
 import { glob } from 'node:fs/promises'
 import { join } from 'node:path'
-import { expect, test, vi } from 'vitest'
+import { expect, test } from 'vitest'
 import type { Recorded } from '../../src/core/events/events.ts'
 import { engineNamed, play, setupIn, THREAD } from '../engines/contract.ts'
 import { mostAtOnce, verdictsOf, workOf } from '../support/build-scene.ts'
 import { codemachine } from '../support/codemachine.ts'
 import { makePlace, type TestPlace } from '../support/place.ts'
 import { eventsOf } from '../support/scene.ts'
-
-vi.setConfig({ testTimeout: 200_000 })
 
 test('the demo of a build shows a team that builds a small program to its end, without the person’s own codex', async () => {
   await using place = await makePlace('')

@@ -108,7 +108,7 @@ test('of six processes that find the lock of a dead one at once, one gets it', a
   expect(answers.filter(answer => answer === 'held')).toHaveLength(1)
   expect(answers.filter(answer => answer.startsWith('UserError 6 Another codemachine (pid '))).toHaveLength(5)
   expect(await readdir(directory)).toEqual(['lock'])
-}, 30_000)
+})
 
 test('of many that try at the same moment, again and again, one gets it', async () => {
   for (let round = 0; round < 20; round++) {

@@ -30,7 +30,7 @@ beforeAll(async () => {
   place = await makePlace('', { git: false })
   const args = ['--no-sandbox', ...QUIET.map(each => `--${each}`)]
   browser = await chromium.launch({ executablePath: CHROMIUM, args, env: place.env })
-}, 60_000)
+})
 
 afterAll(async () => {
   await browser?.close()

@@ -23,7 +23,7 @@ let browser: Browser
 
 beforeAll(async () => {
   browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox', '--disable-quic'] })
-}, 60_000)
+})
 
 afterAll(() => browser?.close())
 

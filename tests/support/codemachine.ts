@@ -6,7 +6,7 @@ import type { TestPlace } from './place.ts'
 
 /** The built command line. */
 export const BIN = fileURLToPath(new URL('../../dist/bin.js', import.meta.url))
-const BOUND_MS = 110_000
+const BOUND_MS = 280_000
 
 export interface Ended {
   exitCode: number | null
@@ -38,11 +38,11 @@ export interface StartOptions {
   bin?: string
   /** A command with its arguments that starts it; it is started itself if left out. */
   through?: readonly string[]
-  /** How long it may take on a busy machine; a minute if left out. */
+  /** How long it may take on a busy machine; nearly as long as a test if left out. */
   boundMs?: number
 }
 
-const EVENT_MS = 45_000
+const EVENT_MS = 90_000
 
 /** Starts the built command line. */
 export function startCodemachine(

@@ -5,8 +5,8 @@ import { isAlive } from '../../src/platform/processes.ts'
 import { visibleRows } from './emulator-screen.ts'
 import { type EndInShell, SHELL_OSC, type Shell } from './emulator-shell.ts'
 
-const LIFE_MS = 110_000
-const WAIT_MS = 30_000
+const LIFE_MS = 280_000
+const WAIT_MS = 60_000
 const POLL_MS = 20
 
 /** The life of a program in the terminal. */

@@ -1,4 +1,4 @@
-const WAIT_MS = 30_000
+const WAIT_MS = 60_000
 
 /** What is waited for: a text in one row, a pattern over the rows joined by newlines, or anything about the rows. */
 export type Awaited = string | RegExp | ((rows: readonly string[]) => boolean)

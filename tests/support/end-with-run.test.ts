@@ -23,11 +23,11 @@ test.concurrent('holds', async () => {
   writeFileSync('pids.new', process.pid + ' ' + child.pid + '\\n')
   renameSync('pids.new', 'pids')
   await new Promise(() => {})
-}, 60_000)
+})
 test.concurrent('fails', async () => {
   while (!existsSync('pids') || !process.env.FAILS) await delay(20)
   throw new Error('It fails.')
-}, 60_000)
+})
 `
 
 describe.runIf(isLinux)(`what tests have started ends with their run${unless(isLinux, 'it is found in /proc')}`, () => {

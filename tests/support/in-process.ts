@@ -6,7 +6,7 @@ import { cliContext } from './cli-context.ts'
 import type { Ended } from './codemachine.ts'
 import type { TestPlace } from './place.ts'
 
-const BOUND_MS = 110_000
+const BOUND_MS = 280_000
 /** What a run gets to end when its test is over. */
 const END_MS = 10_000
 

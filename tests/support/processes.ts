@@ -28,7 +28,7 @@ export async function untilRuns(place: TestPlace, command: string): Promise<void
   }
 }
 
-const WAIT_MS = 30_000
+const WAIT_MS = 60_000
 const LOOK_MS = 20
 
 /** Ends them, should the test have failed that looks for them. */

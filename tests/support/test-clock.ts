@@ -118,7 +118,7 @@ interface PendingWait {
 
 const SHORT_MS = 1000
 const SLACK_MS = 50
-const BOUND_MS = 30_000
+const BOUND_MS = 60_000
 /** What setTimeout takes. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1
 

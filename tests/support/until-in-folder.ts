@@ -1,6 +1,6 @@
 import { watch } from 'node:fs'
 
-const WAIT_MS = 30_000
+const WAIT_MS = 60_000
 
 /**
  * Resolves with what `look` finds, null being nothing: now, or after a change in the folder, which has to be there.

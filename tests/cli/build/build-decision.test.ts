@@ -1,12 +1,10 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, test, vi } from 'vitest'
+import { expect, test } from 'vitest'
 import { openSmallBuild, planOf, UNATTENDED } from '../../support/build-scene.ts'
 import { codemachineHere } from '../../support/in-process.ts'
 import { type KillPoint, startWithKills } from '../../support/kill-points.ts'
 import { eventsOf, type Scene } from '../../support/scene.ts'
-
-vi.setConfig({ testTimeout: 120_000 })
 
 const PLANNED: KillPoint = { victim: 'codemachine', event: 'plan-ready', when: 'after', n: 1 }
 

@@ -1,10 +1,8 @@
-import { expect, test, vi } from 'vitest'
+import { expect, test } from 'vitest'
 import { openSmallBuild, planOf, readAt, UNATTENDED } from '../../support/build-scene.ts'
 import { type KillPoint, killsIn, startWithKills } from '../../support/kill-points.ts'
 import { processesOf } from '../../support/processes.ts'
 import { eventsOf } from '../../support/scene.ts'
-
-vi.setConfig({ testTimeout: 120_000 })
 
 /** Plays a small build, in which the SIGKILL strikes at these points, one after the other, and resumes it to its end. */
 async function survive(points: readonly KillPoint[]): Promise<void> {

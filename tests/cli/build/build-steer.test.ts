@@ -1,4 +1,4 @@
-import { expect, vi } from 'vitest'
+import { expect } from 'vitest'
 import type { Recorded } from '../../../src/core/events/events.ts'
 import { functionCall, hold, message, reply, type ScriptStep } from '../../../src/demo/model/reply.ts'
 import { inTurn, makePart, openSmallBuild, type Parts, UNATTENDED, workOf } from '../../support/build-scene.ts'
@@ -6,8 +6,6 @@ import { startInEmulator } from '../../support/emulator.ts'
 import { says } from '../../support/rounds.ts'
 import { eventsOf, openScene, type Scene } from '../../support/scene.ts'
 import { test } from '../../support/side-by-side.ts'
-
-vi.setConfig({ testTimeout: 200_000 })
 
 /** A build whose backend-dev works until it is told something or ended, while its frontend-dev has ended already. */
 async function buildAtWork(scene: Scene) {

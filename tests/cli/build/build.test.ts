@@ -1,15 +1,13 @@
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, test, vi } from 'vitest'
+import { expect, test } from 'vitest'
 import { buildScript, createBuildRepository } from '../../../src/demo/build.ts'
 import { mostAtOnce, openBuild, planOf, readAt, UNATTENDED, verdictsOf, workOf } from '../../support/build-scene.ts'
 import { codemachine } from '../../support/codemachine.ts'
 import { git } from '../../support/place.ts'
 import { processesOf } from '../../support/processes.ts'
 import { eventsOf } from '../../support/scene.ts'
-
-vi.setConfig({ testTimeout: 200_000 })
 
 test('a team of agents builds a small program in the sandbox, tries again what falls short, and leaves to a person what it cannot do', async () => {
   await using scene = await openBuild(buildScript('instant', { impossibleTask: true }), null, { git: false })

@@ -41,7 +41,7 @@ const CHAINS: readonly (readonly [string, readonly KillPoint[]])[] = [
 ]
 
 /** A session that is begun some twenty times takes most of a minute on an idle machine. */
-const CHAIN_MS = 300_000
+const CHAIN_MS = 600_000
 
 describe('a change that is killed, and resumed, comes to the same end', () => {
   test.each(CHAINS)(

@@ -4,7 +4,7 @@ import { runCommandLine } from '../../../src/cli/entry.ts'
 import { type ChangeScene, openChangeScene, PROJECT, plans, TWO_TASKS } from '../../support/change-scene.ts'
 import { cliContext } from '../../support/cli-context.ts'
 
-const BOUND_MS = 60_000
+const BOUND_MS = 120_000
 const ending = new AbortController()
 afterAll(() => ending.abort('SIGTERM'))
 

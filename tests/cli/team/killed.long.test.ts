@@ -33,7 +33,7 @@ const CHAINS: readonly (readonly [string, readonly KillPoint[]])[] = [
 ]
 
 /** A session that is begun ten times takes a minute on an idle machine. */
-const CHAIN_MS = 300_000
+const CHAIN_MS = 600_000
 
 describe('whole teams', () => {
   test.each(CHAINS)(

@@ -126,4 +126,4 @@ test('of a journal that does not say what was judged, what came after an answer 
       after,
     ).not.toContain('sudo true')
   }
-}, 60_000)
+})

@@ -538,7 +538,7 @@ test('killed after any event, and gone on with, it comes to the same plan with n
     expect(await file('plan/v2.md'), after).toContain('Redis')
     expect(await file('context.md'), after).toContain('A web server.')
   }
-}, 60_000)
+})
 
 test('the commands of an accepted plan become gates, and those of the version before are none any more', async () => {
   const other = planOf({ verification: [{ run: 'node --test api', why: 'its tests pass' }] })

@@ -94,7 +94,7 @@ test('killed after any event, and gone on with, it comes to the same files, and 
     ).toEqual(lastWork.steps.map(({ mark }) => mark))
     expect(work.steps[2]?.output?.head).toBe('It is good.\n')
   }
-}, 60_000)
+})
 
 const failing = endsAs({ class: 'context-full', message: 'The context is full.' })
 
@@ -385,7 +385,7 @@ test('a step that is worked on until it is done, killed after any event, comes t
     expect(ofType([...journal, ...resumed.events], 'scope-left'), after).toHaveLength(1)
     expect(await at('FIX.md'), after).toBe('Mended.')
   }
-}, 60_000)
+})
 
 test('a scope that gets nowhere is a try that failed, and the next one is told', async () => {
   const plan = planOf([{ id: 'fix', retries: 1, work: { engine: 'codemachine', rounds: 2, input: ['Mend it.'] } }])
