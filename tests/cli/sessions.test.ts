@@ -133,7 +133,8 @@ test('of many sessions the newest are shown before the others have been read', a
   const { table, seen } = await tableOf(place)
   expect(table.rows).toHaveLength(300)
   expect(seen[0]?.length).toBeLessThan(20)
-  expect(seen[0]?.map(({ id }) => id)).toContain('20261120_300')
+  // Those of the first eight are read at a time, whichever of them comes first.
+  expect(Number(seen[0]?.[0]?.id.split('_')[1])).toBeGreaterThan(292)
 })
 
 /** The table on a stage. */
@@ -202,7 +203,7 @@ test('Enter offers what can be done with a session, the possible first, and says
   expect(lines()[3]).toMatch(/^ {2}done +20261120_1 .* the first .* (un)?verified$/)
   press('y', '/', ...'first', 'return')
   expect(copied).toEqual(['20261120_2'])
-  expect(lines()[0]).toMatch(/ · 1 of 2$/)
+  expect(lines()[0]).toMatch(/ · 1 of 2 sessions$/)
   press('return')
   expect(lines(80, 8)).toEqual([
     expect.stringMatching(/^20261120_1 · done · the first/),
@@ -227,7 +228,7 @@ test('a session of another day is told by its id from 80 columns on, and found b
   expect(lines(80, 8)[1]).toMatch(/^ {2}State +Session +Goal +Rounds +Time +Proof$/)
   expect(lines(80, 8)[3]).toMatch(/^ {2}done +20261119_7 +of yesterday /)
   press('/', ...'2026-11-20')
-  expect(lines(80, 8)[0]).toMatch(/ · 2 of 2$/)
+  expect(lines(80, 8)[0]).toMatch(/ · 2 of 2 sessions$/)
   press('escape', 'a')
   await expect.poll(() => lines(80, 8)[1]).toMatch(/^ {2}State +Session +Directory +Goal +Time$/)
 })
@@ -237,9 +238,9 @@ test('the directory of the table stands behind ~ where it lies in the home direc
   const { directory } = place.records
   const home = dirname(directory)
   const { lines } = await shownTable(place, () => null, home)
-  expect(lines(400, 8)[0]).toBe(`Sessions of ~${directory.slice(home.length)} · 0`)
+  expect(lines(400, 8)[0]).toBe(`Sessions of ~${directory.slice(home.length)} · 0 sessions`)
   const other = await shownTable(place, () => null, `${home}-other`)
-  expect(other.lines(400, 8)[0]).toBe(`Sessions of ${directory} · 0`)
+  expect(other.lines(400, 8)[0]).toBe(`Sessions of ${directory} · 0 sessions`)
 })
 
 test('all directories or this one, at every size', async () => {
@@ -247,7 +248,7 @@ test('all directories or this one, at every size', async () => {
   await place.journal('20261120_1', [{ ...created, goal: '長い目標 '.repeat(60) }, ended] as SessionEvent[])
   const { lines, press } = await shownTable(place)
   press('a')
-  await expect.poll(() => lines(120, 8)[0]).toBe('All sessions · 1')
+  await expect.poll(() => lines(120, 8)[0]).toBe('All sessions · 1 session')
   expect(lines(120, 8)[1]).toContain('Directory')
   for (const [columns, rows] of [
     [20, 5],

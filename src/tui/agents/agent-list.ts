@@ -6,13 +6,13 @@ import { type AgentsPlace, AgentView, followPane } from './agent-view.ts'
 
 const COLUMNS: readonly ListColumn<AgentRow>[] = [
   { head: 'Agent', cell: ({ name }) => name, most: 24, role: () => 'strong' },
-  { head: 'Tasks', cell: ({ tasks }) => tasks, most: 14, from: 50, role: () => 'accent' },
+  { head: 'Tasks', cell: ({ tasks }) => tasks, most: 14, from: 36, role: () => 'accent' },
   {
     head: 'Does',
     cell: ({ activity }) => activity,
     role: ({ standing }) => (standing === 'at-work' || standing === 'main' ? 'plain' : STANDINGS[standing].role),
   },
-  { head: 'Time', cell: ({ time }) => time, most: 9, align: 'right', from: 34 },
+  { head: 'Time', cell: ({ time }) => time, most: 9, align: 'right', from: 50 },
   {
     head: 'Tokens',
     cell: ({ tokens }) => (tokens === null ? '–' : shortNumber(tokens)),
@@ -43,6 +43,7 @@ export function agentList(place: AgentsPlace): ListView<AgentRow> {
       const atWork = pane.state?.agents.length ?? 0
       return atWork === 0 ? 'Agents' : `Agents, ${atWork} at work`
     },
+    noun: 'agent',
     theme,
     keymap,
     rows,

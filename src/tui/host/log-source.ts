@@ -50,6 +50,9 @@ export function openLogSource(options: LogSourceOptions): LogSource {
       return log.lines.count
     },
     line: index => log.lines.line(index),
+    get isWhole() {
+      return log.hasEnded()
+    },
     roundOf: index => log.roundOf(log.lines.numberOf(index)),
     onGrow: listener => {
       listeners.add(listener)
@@ -78,5 +81,5 @@ function linesFor({ records, id, theme }: LogSourceOptions, columns: number) {
     },
   })
   const roundOf = (number: number) => begins.findLast(({ line }) => line <= number)?.round ?? null
-  return { lines, roundOf }
+  return { lines, roundOf, hasEnded: () => state.ended !== null }
 }

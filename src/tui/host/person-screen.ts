@@ -259,7 +259,7 @@ export class PersonScreen implements ScreenHost, AsyncDisposable {
     const { context, records } = this.#options
     const session = this.screen.model.showsSession ? this.#session : null
     const onWarning = (warning: string) => this.screen.notice(warning, 'warning')
-    this.#readOut(await changesReadOut(context, records, { typed, session, onWarning }))
+    this.readOut(await changesReadOut(context, records, { typed, session, onWarning }))
   }
 
   #diffView(typed: string): FullView {
@@ -299,7 +299,8 @@ export class PersonScreen implements ScreenHost, AsyncDisposable {
     }
   }
 
-  #readOut(sentences: readonly string[]): void {
+  /** Says rows of what fills the terminal else, to a screen reader. */
+  readOut(sentences: readonly string[]): void {
     for (const sentence of sentences) this.screen.say(`${sentence}\n`)
   }
 
@@ -317,7 +318,7 @@ export class PersonScreen implements ScreenHost, AsyncDisposable {
     const { model, output } = this.screen
     if (!model.showsSession || model.pane.state === null)
       return this.screen.notice('No session is shown whose agents there would be', 'warning')
-    if (this.isForReader) return this.#readOut(agentsReadOut(model.pane.state, model.pane.items, context.clock.now()))
+    if (this.isForReader) return this.readOut(agentsReadOut(model.pane.state, model.pane.items, context.clock.now()))
     const { agentList } = await import('../agents/agent-list.ts')
     const place = {
       pane: model.pane,

@@ -26,10 +26,7 @@ import { askForMore } from './typed-limits.ts'
 export async function openSessions(place: SlashPlace): Promise<void> {
   const { context, records, person, start } = place
   const { model } = person.screen
-  if (person.isForReader) {
-    for (const said of await sessionsReadOut(context, records, context.signal)) person.screen.say(`${said}\n`)
-    return
-  }
+  if (person.isForReader) return person.readOut(await sessionsReadOut(context, records, context.signal))
   const isShown = (row: SessionRow) =>
     model.showsSession && row.records.key === records.key && row.id === model.pane.state?.id
   const whyNotHere = (action: SessionAction, row: SessionRow): string | null => {

@@ -10,8 +10,8 @@ export interface PagerSource {
   rows?(index: number, columns: number): string[]
   /** Calls the listener after lines were added, with the number of lines dropped at the start. Returns the unsubscribe function. */
   onGrow(listener: (dropped: number) => void): () => void
-  /** Whether no line is ever added, so that its end is not followed; left out: some may be. */
-  readonly isWhole?: true
+  /** Whether all lines are there, so that its end is not followed; left out: more may come. */
+  readonly isWhole?: boolean
   /** Lays the lines out for another width; they are added again from the first on. Left out: lines do not depend on the width. */
   resize?(columns: number): void
 }

@@ -263,8 +263,13 @@ export function noticeHeld({ model }: QuestionContext, answer?: Answer): void {
 /** Sends a command to the session and shows its reply as a notice, which is printed where its row is too short; true if the command was taken. */
 export async function askAndNotify({ model, host }: QuestionContext, ask: Ask): Promise<boolean> {
   const reply = await host.ask(ask)
-  model.notice(reply.message, isTaken(reply) ? 'good' : 'warning', 'whole')
+  model.notice(asTypedHere(reply.message), isTaken(reply) ? 'good' : 'warning', 'whole')
   return isTaken(reply)
+}
+
+/** A reply with the commands that are typed here behind a slash as they are typed here. */
+export function asTypedHere(message: string): string {
+  return message.replace(/\bcodemachine (?=(?:unpause|retry)\b)/g, '/')
 }
 
 /**

@@ -7,6 +7,7 @@ import {
   askAndNotify,
   askDecision,
   askOnceMore,
+  asTypedHere,
   noticeHeld,
   type Question,
   type QuestionContext,
@@ -186,7 +187,7 @@ type PlanChanged = Pick<EventOf<'replanned'>, 'files' | 'kept' | 'putBack'>
 /** Puts the old plan back; resolves with why not, null: it is back. */
 async function putPlanBack({ model, host }: QuestionContext): Promise<string | null> {
   const reply = await host.ask({ type: 'put-plan-back' })
-  model.notice(reply.message, isTaken(reply) ? 'good' : 'warning')
+  model.notice(asTypedHere(reply.message), isTaken(reply) ? 'good' : 'warning')
   return isTaken(reply) ? null : reply.message
 }
 

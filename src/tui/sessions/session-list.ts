@@ -84,6 +84,7 @@ export function sessionList(place: SessionsPlace): ListView<SessionRow> {
       const [problem] = problems
       return [what, table.isWhole ? '' : 'reading', problem ?? ''].filter(each => each !== '').join(' · ')
     },
+    noun: 'session',
     theme,
     keymap,
     rows: () => table.rows,

@@ -2,7 +2,7 @@ import fuzzysort from 'fuzzysort'
 import { nearestName } from '../../base/text.ts'
 import type { KeyActionId, Keymap } from '../../settings/keys.ts'
 import { cutLine, padLine, widthOf, wrapLine } from '../../words/cells.ts'
-import { formatNumber } from '../../words/numbers.ts'
+import { formatCount, formatNumber } from '../../words/numbers.ts'
 import { oneLine } from '../../words/safe-text.ts'
 import type { Key } from '../composer/keys.ts'
 import type { Role, Theme } from '../terminal/theme.ts'
@@ -45,7 +45,9 @@ export interface ListOptions<Row> {
   idOf(row: Row): string
   /** What is shown where there are no rows. */
   readonly empty: string
-  /** Whether the rows are the answers of a question: they are not counted, and the keys of questions come first; left out: no. */
+  /** What a row is, in the singular, as rows are counted in the title; left out: they are not. */
+  noun?: string
+  /** Whether the rows are the answers of a question, whose keys come first; left out: no. */
   isQuestion?: true
   /** Enter. */
   open(row: Row, stage: Stage): void
@@ -84,7 +86,7 @@ export class ListView<Row> implements FullView {
   }
 
   frame({ columns, rows }: { columns: number; rows: number }): ViewFrame {
-    const { theme, title, isQuestion = false } = this.#options
+    const { theme, title } = this.#options
     const found = this.#found()
     const at = this.#index(found)
     const hasHead = rows >= 5
@@ -106,13 +108,9 @@ export class ListView<Row> implements FullView {
       shown.push(...wrapLine(words, Math.max(2, columns - 2)).map(line => theme.paint('dim', `  ${line}`)))
     }
     while (shown.length < this.#height) shown.push('')
-    const count =
-      this.#query === ''
-        ? formatNumber(found.length)
-        : `${formatNumber(found.length)} of ${formatNumber(this.#options.rows().length)}`
     const head = hasHead
       ? [
-          theme.paint('strong', cutLine(oneLine(isQuestion ? title() : `${title()} · ${count}`, 300), columns)),
+          theme.paint('strong', cutLine(oneLine(`${title()}${this.#count(found.length)}`, 300), columns)),
           theme.paint('dim', cutLine(`  ${this.#heads(widths)}`, columns)),
         ]
       : []
@@ -121,6 +119,14 @@ export class ListView<Row> implements FullView {
       lines: [...head, ...shown.slice(0, this.#height), line].slice(-rows),
       caret: caret === null ? null : { x: caret, y: rows - 1 },
     }
+  }
+
+  /** How many rows there are, for the title. */
+  #count(found: number): string {
+    const { noun, rows } = this.#options
+    if (noun === undefined) return ''
+    const searched = this.#query === '' ? '' : `${formatNumber(found)} of `
+    return ` · ${searched}${formatCount(rows().length, noun)}`
   }
 
   press(key: Key, stage: Stage): void {

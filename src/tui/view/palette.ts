@@ -48,6 +48,7 @@ export function paletteOf(
   const rows = [...possible.filter(({ id }) => !ENDS.has(id)), ...possible.filter(({ id }) => ENDS.has(id))]
   return new ListView<Possible>({
     title: () => 'What is possible now',
+    noun: 'action',
     theme,
     keymap,
     rows: () => rows,
@@ -133,6 +134,7 @@ const NEEDS: Readonly<Record<string, (model: ScreenModel) => boolean>> = {
 /** Commands that say something only at times. */
 const NEEDS_OF_COMMANDS: Readonly<Record<string, (model: ScreenModel) => boolean>> = {
   diff: ({ showsSession }) => !showsSession,
+  answer: ({ asked }) => asked.length > 0,
   decide: ({ pane }) => pane.state?.decision != null,
   skip: ({ isRunning, queued }) => isRunning && queued > 0,
   stop: ({ isRunning }) => isRunning,

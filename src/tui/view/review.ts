@@ -23,6 +23,7 @@ export function reviewOf(options: ReviewOptions): FullView {
   const review = new Review(options)
   const list: ListView<ReviewedFile> = new ListView({
     title: () => review.title,
+    noun: 'file',
     theme,
     keymap,
     rows: () => review.files,

@@ -143,7 +143,7 @@ test('the list says who is at work on what, since when and with how many tokens,
   happens(usage('t-front', 45_200, front))
   live(runs('frontend-dev', 1, 'npm test'))
   expect(lines(80, 8)).toEqual([
-    'Agents, 2 at work · 3',
+    'Agents, 2 at work · 3 agents',
     expect.stringMatching(/^ {2}Agent {9}Tasks {3}Does .* Time {2}Tokens$/),
     expect.stringMatching(/^› main agent {12}2 agents at work .*–$/),
     expect.stringMatching(/^ {2}frontend-dev {2}T2 {6}running npm test 0:12 .* 45\.2k$/),

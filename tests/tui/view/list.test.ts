@@ -49,6 +49,7 @@ function listOf(fruits: Fruit[], search: 'typed' | 'asked' = 'asked') {
   const opened: string[] = []
   const view = new ListView<Fruit>({
     title: () => 'Fruit',
+    noun: 'fruit',
     theme,
     keymap: new Keymap(),
     rows: () => fruits,
@@ -89,7 +90,7 @@ const FRUITS: Fruit[] = ['apple', 'banana', 'cherry', 'date', 'elderberry', 'fig
 test('a list shows its rows in columns, and Enter opens the chosen one', () => {
   const { lines, press, opened } = listOf(FRUITS)
   expect(lines()).toEqual([
-    'Fruit · 8',
+    'Fruit · 8 fruits',
     '  Id  Name                                           Letters',
     '› f0  apple                                                5',
     '  f1  banana                                               6',
@@ -115,12 +116,12 @@ test('j and k move in a list, and are typed where the letters search', () => {
 test('/ shows only what has the text, Enter keeps it, and going back shows all again before it leaves', () => {
   const { press, stage, opened } = listOf(FRUITS)
   const found = press('/', 'berry')
-  expect(found[0]).toBe('Fruit · 1 of 8')
+  expect(found[0]).toBe('Fruit · 1 of 8 fruits')
   expect(found[2]).toContain('elderberry')
   expect(found.at(-1)).toContain('/berry')
   press('return', 'return')
   expect(opened).toEqual(['f4'])
-  expect(press('q')[0]).toBe('Fruit · 8')
+  expect(press('q')[0]).toBe('Fruit · 8 fruits')
   expect(stage.isClosed).toBe(false)
   press('q')
   expect(stage.isClosed).toBe(true)

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import type { SessionEvent } from '../../../src/core/events/events.ts'
+import type { AskedQuestion } from '../../../src/records/answers.ts'
 import { Keymap } from '../../../src/settings/keys.ts'
 import { slashCommands } from '../../../src/tui/composer/completion.ts'
 import { ScreenModel } from '../../../src/tui/screen/model.ts'
@@ -11,7 +12,7 @@ import { TestClock } from '../../support/test-clock.ts'
 import { typed } from '../pager/keys.ts'
 
 /** The palette of the start screen, or of a session after these events. */
-function paletteAt(events: readonly SessionEvent[] = []) {
+function paletteAt(events: readonly SessionEvent[] = [], asked: readonly AskedQuestion[] = []) {
   const model = new ScreenModel({
     theme: openTheme({ theme: 'plain', env: {}, reader: false }),
     clock: new TestClock(),
@@ -29,9 +30,11 @@ function paletteAt(events: readonly SessionEvent[] = []) {
     model.showsSession = true
     model.pane.event(last, foldAll([...events]))
   }
+  model.showAsked(asked)
   const sent: string[] = []
   const commands = [
     { name: 'stop', description: 'End after this round', note: null },
+    { name: 'answer', description: 'Answer a question', note: null },
     { name: 'steer', description: 'Tell one of the agents at work something', note: null },
     ...slashCommands({ login: null }),
   ]
@@ -84,6 +87,21 @@ test.each([
   ['search', /^Search the prompts/],
 ])('%s finds what is meant', (query, first) => {
   expect(paletteAt(running).found(query)[0]).toMatch(first)
+})
+
+test('to answer is offered once a question is open', () => {
+  const question: AskedQuestion = {
+    session: '20261121_1',
+    at: '2026-11-21T23:40:00.000Z',
+    round: 1,
+    question: 'Q1',
+    text: 'Which database?',
+    options: [],
+    assumption: 'SQLite',
+    answer: null,
+  }
+  expect(paletteAt(running).rows().join('\n')).not.toContain('/answer')
+  expect(paletteAt(running, [question]).rows().join('\n')).toContain('/answer')
 })
 
 test('on the start screen "undo" finds the changes of the newest session', () => {

@@ -21,7 +21,7 @@ test('what changed is listed with its counts; from there it is gone through chan
     { ...file('bin', ''), added: null, removed: null },
   ])
   expect(seen.screen()).toEqual([
-    'Changes +3 −3 · 20261121_1/start → now · 3',
+    'Changes +3 −3 · 20261121_1/start → now · 3 files',
     '  File',
     expect.stringMatching(/^› src\/a\.ts +protected +\+2 +−2$/),
     expect.stringMatching(/^ {2}src\/b\.ts +\+1 +−1$/),
@@ -42,6 +42,12 @@ test('what changed is listed with its counts; from there it is gone through chan
   )
   await seen.press('?')
   expect(seen.screen()[0]).toBe('In changes')
+  const pages: string[] = []
+  for (let page = 0; page < 8; page += 1) {
+    pages.push(...seen.screen())
+    await seen.press(' ')
+  }
+  expect(pages.join('\n')).toMatch(/^In a question about changes\n {2}y .* n .*No/m)
   await seen.press('q', 'n')
   expect(seen.screen().at(-1)).toContain('change 2 of 2')
   await seen.press('n')
@@ -103,7 +109,7 @@ test('a file is put back once the person has said so, and that is undone', async
   await seen.press('down', 'return')
   await seen.press('x', 'q')
   await seen.press('x', 'n')
-  expect([seen.done, seen.screen()[0]]).toEqual([[], 'Changes +3 −3 · 20261121_1/start → now · 2'])
+  expect([seen.done, seen.screen()[0]]).toEqual([[], 'Changes +3 −3 · 20261121_1/start → now · 2 files'])
   await seen.press('x', 'return')
   expect(seen.done).toEqual(['src/b.ts'])
   expect(seen.screen().slice(2, 4)).toEqual([expect.stringContaining('› src/a.ts'), ''])
