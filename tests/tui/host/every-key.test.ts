@@ -45,7 +45,8 @@ const WITH: Partial<Record<KeyActionId, Effect>> = {
   submit: { shows: 'It waits as the next session', draft: '' },
   tell: { shows: /person/, draft: '' },
   plan: { shows: 'Cleared; ↑ brings it back', draft: '' },
-  take_back: { shows: new RegExp(`› ${DRAFT}`) },
+  // What was queued comes behind the text that is there.
+  take_back: { shows: /Taken back/ },
 }
 
 /** Held by tests of their own: they end the program, hand the terminal on, or edit. */
