@@ -4,7 +4,7 @@ import { loadGrammars } from '../blocks/markdown.ts'
 import type { CliContext } from '../cli-context.ts'
 import { narrowingOf, TerminalOutput, TerminalRestorer } from '../terminal/output.ts'
 import type { FullView } from '../view/full-view.ts'
-import { openView } from '../view/stage.tsx'
+import { openView, SharedKeys } from '../view/stage.tsx'
 
 /**
  * Shows a view on the terminal of a command that draws nothing else, until the person leaves it or the terminal is gone; the
@@ -28,7 +28,7 @@ export async function showAlone(
   await loadGrammars()
   const failed = Promise.withResolvers<never>()
   const shown = openView(view, {
-    stdin,
+    keys: new SharedKeys(stdin),
     output,
     clock,
     mouse: settings.screen.mouse,

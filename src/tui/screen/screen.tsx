@@ -15,7 +15,7 @@ import type { PagerSource } from '../pager/source.ts'
 import { narrowingOf, TerminalOutput, TerminalRestorer, type TerminalStream } from '../terminal/output.ts'
 import type { Role, Theme } from '../terminal/theme.ts'
 import type { FullView, Stage } from '../view/full-view.ts'
-import { openView, Rows } from '../view/stage.tsx'
+import { openView, Rows, SharedKeys } from '../view/stage.tsx'
 import { Controls, type ScreenHost } from './controls.ts'
 import type { Answer, Question } from './dialogs.ts'
 import { SessionView } from './how-it-goes-on.ts'
@@ -38,12 +38,15 @@ export class Screen {
   readonly #restorer: TerminalRestorer
   readonly #controls: Controls
   readonly #painter: Painter
+  readonly #keys: SharedKeys
   readonly #closed = new AbortController()
   readonly #ink: ReturnType<typeof render>
   #mounted: Mounted | null = null
   #wake = new AbortController()
   #hasChanged = false
   #isLent = false
+  /** The action that the terminal was lent to is over, and Ink takes it back. */
+  #isComingBack = false
   /** The message of the last error of drawing; null if there was none. */
   #drawingProblem: string | null = null
   #lending: Promise<void> = Promise.resolve()
@@ -52,6 +55,7 @@ export class Screen {
   constructor(options: ScreenOptions) {
     const { stdin, stdout, env, clock, host, writeNow, rawModeOff } = options
     this.#options = options
+    this.#keys = new SharedKeys(stdin)
     this.output = new TerminalOutput({ stream: stdout, narrowing: narrowingOf(env), onGone: () => this.#gone() })
     this.#restorer = new TerminalRestorer({ output: this.output, term: env.TERM, writeNow, rawModeOff })
     this.model = new ScreenModel({ ...options, size: () => this.output, onChange: () => this.changed() })
@@ -83,10 +87,10 @@ export class Screen {
       this.#ink.rerender(app)
     })
     // Ink queries the terminal before it does this itself, and the reply would be echoed onto the screen.
-    if ('setRawMode' in stdin) (stdin as NodeJS.ReadStream).setRawMode(true)
+    this.#keys.keepRaw()
     this.#ink = render(app, {
       stdout: output as unknown as NodeJS.WriteStream,
-      stdin: stdin as NodeJS.ReadStream,
+      stdin: this.#keys.stdin,
       interactive: true,
       incrementalRendering: true,
       exitOnCtrlC: false,
@@ -96,6 +100,7 @@ export class Screen {
       kittyKeyboard: { mode: 'auto' },
       onRender: () => this.#painter.drawn(),
     })
+    this.#keys.letGo()
     this.#run().catch(options.onFailure)
   }
 
@@ -140,18 +145,34 @@ export class Screen {
     this.changed()
   }
 
-  /** Lends the terminal to an action (a pager, an editor); lines printed meanwhile are written afterwards. */
-  async lend(action: () => Promise<void>): Promise<void> {
+  /** Lends the terminal to an action (an editor, a shell); lines printed meanwhile are written afterwards. */
+  lend(action: () => Promise<void>): Promise<void> {
+    return this.#lend(action, () => {})
+  }
+
+  /** @param begun called when the terminal is free, before Ink hands it on */
+  async #lend(action: () => Promise<void>, begun: () => void): Promise<void> {
+    // Ink draws, and reads keys, a moment before it has the terminal back.
+    if (this.#isComingBack) await this.#lending
     if (this.#mounted === null || this.#isLent || this.#closed.signal.aborted) return
     this.#painter.flush()
     this.#isLent = true
     this.output.frameGone()
-    const lending = this.#mounted.suspend(action)
+    begun()
+    const lending = this.#mounted.suspend(async () => {
+      try {
+        await action()
+      } finally {
+        this.#isComingBack = true
+      }
+    })
     this.#lending = lending.catch(() => {})
     try {
       await lending
     } finally {
       this.#isLent = false
+      this.#isComingBack = false
+      this.#keys.letGo()
       this.#painter.expectFrame()
       this.output.frameDrawn()
       this.#draw()
@@ -175,15 +196,15 @@ export class Screen {
 
   /** Fills the terminal with a view; resolves when the person has left it. */
   async open(view: FullView): Promise<void> {
-    const { stdin, clock, mouse, onFailure } = this.#options
+    const { clock, mouse, onFailure } = this.#options
     const signal = this.#closed.signal
     const { output } = this
+    const keys = this.#keys
     let afterwards = () => {}
-    await this.lend(async () => {
-      afterwards = await openView(view, { stdin, output, clock, mouse, signal, onFailure })
-      // Until the screen takes the keys again, one that is pressed would be echoed, and lost.
-      if (!signal.aborted && 'setRawMode' in stdin) (stdin as NodeJS.ReadStream).setRawMode(true)
-    })
+    const shown = async () => {
+      afterwards = await openView(view, { keys, output, clock, mouse, signal, onFailure })
+    }
+    await this.#lend(shown, () => keys.keepRaw())
     afterwards()
   }
 

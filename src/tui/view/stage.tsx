@@ -7,7 +7,7 @@ import type { TerminalOutput } from '../terminal/output.ts'
 import { type FullView, MOUSE_OFF, MOUSE_ON, type Pointer, pointersIn, type Stage } from './full-view.ts'
 
 export interface StageOptions {
-  stdin: NodeJS.ReadableStream
+  keys: SharedKeys
   /** The terminal; the Ink that draws on it must be suspended. */
   output: TerminalOutput
   clock: Clock
@@ -19,6 +19,38 @@ export interface StageOptions {
   onFailure(error: unknown): void
 }
 
+/**
+ * The terminal's keys, for the Ink of the screen and those of its views. Each ends raw mode as it hands the terminal on;
+ * between two of them it is kept, for there a key would be echoed, and Ctrl+C would end the program.
+ */
+export class SharedKeys {
+  readonly stdin: NodeJS.ReadStream
+  readonly #setRawMode: (isRaw: boolean) => void
+  #isKept = false
+
+  constructor(input: NodeJS.ReadableStream) {
+    const stdin = input as NodeJS.ReadStream
+    const isTerminal = 'setRawMode' in stdin
+    this.#setRawMode = isRaw => void (isTerminal && stdin.setRawMode(isRaw))
+    const setRawMode = (isRaw: boolean) => {
+      if (isRaw || !this.#isKept) this.#setRawMode(isRaw)
+      return stdin
+    }
+    this.stdin = isTerminal ? withOwn(stdin, { setRawMode }) : stdin
+  }
+
+  /** Begins raw mode, which no Ink ends from now on. */
+  keepRaw(): void {
+    this.#isKept = true
+    this.#setRawMode(true)
+  }
+
+  /** Leaves it to Ink again. */
+  letGo(): void {
+    this.#isKept = false
+  }
+}
+
 /** The longest delay until a change is shown, ms. */
 const CHANGE_MS = 50
 
@@ -27,7 +59,7 @@ const CHANGE_MS = 50
  * be done then, once it is no longer lent.
  */
 export async function openView(view: FullView, options: StageOptions): Promise<() => void> {
-  const { stdin, output, mouse, signal } = options
+  const { keys, output, mouse, signal } = options
   if (signal.aborted) return () => {}
   const stdout = new LentOutput(output)
   const stage = new OpenStage(view, output, options)
@@ -38,12 +70,11 @@ export async function openView(view: FullView, options: StageOptions): Promise<(
   }
   stdout.on('resize', clear)
   if (mouse) stdout.write(MOUSE_ON)
-  const keys = stdin as NodeJS.ReadStream
-  // Ink does so only after it has drawn; a key that is pressed in between would be echoed, and lost.
-  if ('setRawMode' in keys) keys.setRawMode(true)
+  // Ink does so only after it has drawn.
+  keys.keepRaw()
   const screen = render(<StageScreen stage={stage} stdout={stdout} />, {
     stdout,
-    stdin: mouse ? withoutPointer(keys, pointer => stage.point(pointer)) : keys,
+    stdin: mouse ? withoutPointer(keys.stdin, pointer => stage.point(pointer)) : keys.stdin,
     alternateScreen: true,
     interactive: true,
     incrementalRendering: true,
@@ -128,12 +159,14 @@ class OpenStage implements Stage {
   }
 
   async lend(action: () => Promise<void>): Promise<void> {
-    const { mouse } = this.#options
+    const { mouse, keys } = this.#options
+    keys.letGo()
     await this.#suspend?.(async () => {
       if (mouse) this.#output.write(MOUSE_OFF)
       await action()
       if (mouse) this.#output.write(MOUSE_ON)
     })
+    keys.keepRaw()
     if (!this.#left.signal.aborted) this.#redraw()
   }
 
@@ -178,9 +211,14 @@ function withoutPointer(stdin: NodeJS.ReadStream, onPointer: (pointer: Pointer) 
     for (const pointer of pointers) onPointer(pointer)
     return text
   }
+  return withOwn(stdin, { read })
+}
+
+/** A stream of which some methods are replaced. */
+function withOwn(stdin: NodeJS.ReadStream, own: Readonly<Record<string, unknown>>): NodeJS.ReadStream {
   return new Proxy(stdin, {
     get: (target, name) => {
-      if (name === 'read') return read
+      if (typeof name === 'string' && Object.hasOwn(own, name)) return own[name]
       const value: unknown = Reflect.get(target, name, target)
       return typeof value === 'function' ? value.bind(target) : value
     },

@@ -5,7 +5,7 @@ import { Keymap } from '../../../src/settings/keys.ts'
 import { Pager } from '../../../src/tui/pager/pager.ts'
 import { LineBuffer } from '../../../src/tui/pager/source.ts'
 import { openTheme } from '../../../src/tui/terminal/theme.ts'
-import { openView } from '../../../src/tui/view/stage.tsx'
+import { openView, SharedKeys } from '../../../src/tui/view/stage.tsx'
 import { draw } from '../terminal/drawn.ts'
 import { Screen } from '../terminal/screen.ts'
 
@@ -20,7 +20,14 @@ function opened(screen: Screen, output: ReturnType<typeof draw>['output'], count
   const onFailure = (error: unknown) => {
     throw error
   }
-  const ended = openView(pager, { stdin, output, clock: systemClock, mouse: true, signal: ending.signal, onFailure })
+  const ended = openView(pager, {
+    keys: new SharedKeys(stdin),
+    output,
+    clock: systemClock,
+    mouse: true,
+    signal: ending.signal,
+    onFailure,
+  })
   const until = async (isSo: (rows: string[]) => boolean) => {
     const bound = systemClock.monotonic() + 10_000
     for (await screen.drawn(); !isSo(screen.rows()); await screen.drawn()) {

@@ -8,7 +8,7 @@ import { Pager } from '../../../src/tui/pager/pager.ts'
 import { LineBuffer } from '../../../src/tui/pager/source.ts'
 import { TerminalOutput, TerminalRestorer } from '../../../src/tui/terminal/output.ts'
 import { openTheme } from '../../../src/tui/terminal/theme.ts'
-import { openView } from '../../../src/tui/view/stage.tsx'
+import { openView, SharedKeys } from '../../../src/tui/view/stage.tsx'
 
 // A small program with a screen, ended and suspended in each way that there is.
 const { stdin, stdout, env, platform } = process
@@ -33,7 +33,7 @@ for (let at = 1; at <= 1000; at++) source.add(`logged ${at}`)
 const theme = openTheme({ theme: 'plain', env: {}, reader: false })
 const pager = new Pager({ title: 'Logs', source, theme, at: 'end', keymap: new Keymap() })
 const stage = {
-  stdin,
+  keys: new SharedKeys(stdin),
   output,
   clock: systemClock,
   mouse: true,
