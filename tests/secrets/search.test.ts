@@ -151,5 +151,5 @@ test('40 MB are searched for a secret of 64 KiB in little time', async () => {
     files: [],
     problem: null,
   })
-  expect(cpuMs() - before).toBeLessThan(3_000 * timesSlower())
+  expect(cpuMs() - before).toBeLessThan(10_000 * timesSlower())
 })

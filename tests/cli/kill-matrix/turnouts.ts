@@ -1,3 +1,4 @@
+import { statSync } from 'node:fs'
 import { join } from 'node:path'
 import { systemClock } from '../../../src/base/clock.ts'
 import { functionCall, message, reply, shell } from '../../../src/demo/model/reply.ts'
@@ -5,6 +6,7 @@ import type { Command } from '../../../src/records/control.ts'
 import { sendCommand } from '../../../src/records/control.ts'
 import { folder } from '../../support/rounds.ts'
 import type { Scene } from '../../support/scene.ts'
+import { untilInFolder } from '../../support/until-in-folder.ts'
 import { nextPart, type Turnout } from './work.ts'
 
 /** The provider is busy when it is asked first. */
@@ -37,9 +39,26 @@ export const unsettling: Turnout = ({ place }, { step }) => {
 }
 
 /** As `meddling`, with a command that is still in the sandbox when the round has said all. */
-export const lingering: Turnout = ({ place }, { step }) => {
-  const { first, command } = nextPart(place.directory)
-  return step === 2 && first ? reply(shell(`${command}\n${PLANT_HOOK}\nsleep 307`, { yieldMs: 500 })) : null
+export function lingering(): Turnout {
+  let isPlanting = false
+  return async ({ place }, { step }) => {
+    const { first, command } = nextPart(place.directory)
+    if (step === 2 && first) {
+      isPlanting = true
+      return reply(shell(`${command}\n${PLANT_HOOK}\nsleep 307`, { yieldMs: 500 }))
+    }
+    if (step === 3 && isPlanting) {
+      // However slow the machine is, the part is made before the round ends.
+      const hooks = join(place.directory, '.git', 'hooks')
+      await untilInFolder(hooks, 'a hook', () => (isExecutable(join(hooks, 'pre-commit')) ? true : null))
+      isPlanting = false
+    }
+    return null
+  }
+}
+
+function isExecutable(path: string): boolean {
+  return ((statSync(path, { throwIfNoEntry: false })?.mode ?? 0) & 0o100) !== 0
 }
 
 /** The agent does nothing until it is told to choose another way. */
