@@ -161,12 +161,16 @@ class OpenStage implements Stage {
   async lend(action: () => Promise<void>): Promise<void> {
     const { mouse, keys } = this.#options
     keys.letGo()
-    await this.#suspend?.(async () => {
-      if (mouse) this.#output.write(MOUSE_OFF)
-      await action()
-      if (mouse) this.#output.write(MOUSE_ON)
-    })
-    keys.keepRaw()
+    try {
+      await this.#suspend?.(async () => {
+        if (mouse) this.#output.write(MOUSE_OFF)
+        await action()
+        if (mouse) this.#output.write(MOUSE_ON)
+      })
+    } finally {
+      // Once all views are closed the terminal is not theirs.
+      if (!this.#left.signal.aborted) keys.keepRaw()
+    }
     if (!this.#left.signal.aborted) this.#redraw()
   }
 
