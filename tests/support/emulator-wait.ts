@@ -4,7 +4,7 @@ const WAIT_MS = 60_000
 export type Awaited = string | RegExp | ((rows: readonly string[]) => boolean)
 
 export interface WaitOptions {
-  /** 30,000 if not said. */
+  /** 60,000 if not said. */
   withinMs?: number
 }
 

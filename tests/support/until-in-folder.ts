@@ -4,7 +4,7 @@ const WAIT_MS = 60_000
 
 /**
  * Resolves with what `look` finds, null being nothing: now, or after a change in the folder, which has to be there.
- * Rejects after 30 s, naming what was waited for.
+ * Rejects after 60 s, naming what was waited for.
  */
 export async function untilInFolder<T>(
   folder: string,
