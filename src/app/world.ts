@@ -36,6 +36,9 @@ export interface World {
   signal: AbortSignal
 }
 
+/** Names, in the environment of a runner that outlives who has started it, the file that its output goes to. */
+export const DETACHED_VARIABLE = 'CODEMACHINE_DETACHED'
+
 /** The work directory that is meant, absolute; `directory`: absolute or relative to `World.cwd`, left out: that one. */
 export function directoryOf(
   { cwd }: Pick<World, 'cwd'>,

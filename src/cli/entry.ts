@@ -3,13 +3,13 @@ import { homedir } from 'node:os'
 import { type Command, CommanderError } from 'commander'
 // It reads the environment of the process while it is loaded, so only the doors may import it.
 import { xdgConfig } from 'xdg-basedir'
-import { configHomeOf, redactorOfEnvironment } from '../app/world.ts'
+import type { BegunDetached } from '../app/start/detached.ts'
+import { configHomeOf, DETACHED_VARIABLE, redactorOfEnvironment } from '../app/world.ts'
 import { systemClock } from '../base/clock.ts'
 import { describeError, UserError } from '../base/errors.ts'
 import { OWN_ENGINES } from '../engines/registry.ts'
-import type { BegunDetached, CliContext } from '../tui/cli-context.ts'
+import type { CliContext } from '../tui/cli-context.ts'
 import { hasGlyphs, inAscii, writeInAscii } from '../tui/terminal/ascii.ts'
-import { DETACHED_VARIABLE } from './flags.ts'
 import { type BareContext, buildFlowProgram, buildProgram } from './program.ts'
 
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const

@@ -39,9 +39,6 @@ export interface RunFlags {
   detach?: true
 }
 
-/** Names, in the environment of a runner that `--detach` has started, the file that its output goes to. */
-export const DETACHED_VARIABLE = 'CODEMACHINE_DETACHED'
-
 /** Flags of a command that looks at one work directory. */
 export interface DirectoryFlags {
   cd?: string

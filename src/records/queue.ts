@@ -39,6 +39,8 @@ export interface Queue {
   release(id: string): Promise<void>
   /** Puts another text in the place of a prompt, and leaves its terms; a `UserError` if it does not wait any more. */
   edit(id: string, prompt: string): Promise<void>
+  /** Has a prompt wait just before another one, or behind all; a `UserError` if one of them does not wait any more. */
+  move(id: string, before: string | null): Promise<void>
   /** Takes a prompt out, whatever its file holds; a `UserError` if it does not wait any more. */
   remove(id: string): Promise<void>
   /** As `remove`, also of one that is claimed, and content if a person has taken the prompt out meanwhile. */
@@ -57,6 +59,7 @@ export function openQueue(directory: string): Queue {
     release: async id =>
       void (await renameIfThere(claimedFile(directory, knownId(id)), promptFile(directory, knownId(id)))),
     edit: (id, prompt) => edit(directory, id, prompt),
+    move: (id, before) => move(directory, knownId(id), before === null ? null : knownId(before)),
     remove: async id => {
       if (!(await remove(directory, knownId(id)))) throw notWaiting(knownId(id))
     },
@@ -159,6 +162,25 @@ async function edit(directory: string, written: string, prompt: string): Promise
   throw notWaiting(id)
 }
 
+async function move(directory: string, id: string, before: string | null): Promise<void> {
+  const { waiting } = await readNames(directory)
+  for (const each of before === null ? [id] : [id, before]) if (!waiting.includes(each)) throw notWaiting(each)
+  if (id === before) return
+  const others = waiting.filter(each => each !== id)
+  const at = before === null ? others.length : others.indexOf(before)
+  const order = others.toSpliced(at, 0, id)
+  await writing(directory, () => writeWholeFile(join(directory, ORDER_FILE), `${order.join('\n')}\n`))
+}
+
+/** Ids in the order that a person gave them; empty: by their numbers. */
+async function readOrder(directory: string): Promise<string[]> {
+  const read = await readBoundedText(join(directory, ORDER_FILE), MOST_BYTES)
+  return typeof read === 'object' && 'text' in read ? (read.text.match(/^\d{6,9}$/gm) ?? []) : []
+}
+
+/** The ids that were there when one was moved last, each in a line. What was added since is behind them. */
+const ORDER_FILE = 'order'
+
 /** Whether it was there to be taken out. */
 async function remove(directory: string, id: string): Promise<boolean> {
   const isThere = (await pathExists(promptFile(directory, id))) || (await pathExists(claimedFile(directory, id)))
@@ -206,6 +228,12 @@ async function readNames(
   const idsWith = (ending: RegExp) =>
     names.filter(name => ending.test(name)).map(name => name.slice(0, name.indexOf('.')))
   const waiting = idsWith(/^\d{6,9}\.json$/).sort((a, b) => Number(a) - Number(b))
+  if (names.includes(ORDER_FILE)) {
+    const place = new Map((await readOrder(directory)).map((id, index) => [id, index]))
+    const placeOf = (id: string) => place.get(id) ?? Number.MAX_SAFE_INTEGER
+    // Stable: those that have no place stay behind, by their numbers.
+    waiting.sort((a, b) => placeOf(a) - placeOf(b))
+  }
   const gone = idsWith(/^\d{6,9}\.gone$/)
   const claimed = idsWith(/^\d{6,9}\.claimed$/)
   return {

@@ -1,4 +1,5 @@
 import type { Readable, Writable } from 'node:stream'
+import type { BegunDetached, OwnCommand } from '../app/start/detached.ts'
 import type { Reachable } from '../app/work-through.ts'
 import type { World } from '../app/world.ts'
 import type { View } from '../core/events/events.ts'
@@ -27,9 +28,7 @@ export interface ScreenProcess {
 }
 
 /** How this process was started, and how it is started once more. */
-export interface OwnProcess {
-  /** The program and its first arguments: Node with its own flags, and the script. Absolute. */
-  command: readonly string[]
+export interface OwnProcess extends OwnCommand {
   /** What was typed behind them. */
   args: readonly string[]
   /** Where it is a runner that `--detach` has started; null: it is not. */
@@ -42,17 +41,6 @@ interface DetachedRunner {
   log: string
   /** Tells whoever started it, if they still wait, and lets them go. */
   tell(begun: BegunDetached): void
-}
-
-/** A session that a detached runner has begun. */
-export interface BegunDetached {
-  session: string
-  /** The real path of its work directory. */
-  directory: string
-  /** Where its output goes; absolute. */
-  log: string
-  /** How many bytes of that were said before the session began. */
-  said: number
 }
 
 /** What the entry point hands to a command: the world, and the terminal that it was typed on. */

@@ -1,19 +1,13 @@
-import { randomUUID } from 'node:crypto'
-import { readdir, readFile, rename, rm, stat } from 'node:fs/promises'
-import { join, relative } from 'node:path'
+import { readFile, rename, rm } from 'node:fs/promises'
+import { relative } from 'node:path'
 import { kill } from 'node:process'
+import { type BegunDetached, startRunner } from '../../../app/start/detached.ts'
 import { placesOf } from '../../../app/world.ts'
 import { Interrupted, systemErrorCode, UserError } from '../../../base/errors.ts'
-import { startDetached } from '../../../platform/detached.ts'
-import { openRecords, type Records, recordsAround } from '../../../records/records.ts'
-import type { BegunDetached, CliContext } from '../../../tui/cli-context.ts'
+import { openRecords, recordsAround } from '../../../records/records.ts'
+import type { CliContext } from '../../../tui/cli-context.ts'
 import { here } from '../../../words/commands.ts'
-import { DETACHED_VARIABLE, directoryOf, type RunFlags, readAll } from '../../flags.ts'
-
-/** How long a start is waited for, ms: until its session is there, which `--wait` may put off. */
-const START_MS = 30_000
-/** How long what a start has left that was killed lies about, ms. */
-const LEFT_MS = 7 * 24 * 60 * 60 * 1000
+import { directoryOf, type RunFlags, readAll } from '../../flags.ts'
 
 /** Flags that print something and start nothing. */
 type DetachFlags = RunFlags & { dryRun?: true; mock?: boolean; yes?: true }
@@ -62,23 +56,6 @@ export async function detach(context: CliContext, flags: DetachFlags, name: stri
   }
 }
 
-/**
- * Starts a runner that outlives this process, and waits until it has begun a session, ended, or taken too long for that.
- * @param records those of the directory in which it is typed: its output is in them until it has begun
- * @param args what is typed for it; `input`: what its stdin has, null: nothing
- */
-export async function startRunner(
-  { own, cwd, env, clock }: CliContext,
-  records: Records,
-  { args, input, signal }: { args: readonly string[]; input: string | null; signal: AbortSignal },
-) {
-  await removeOld(records, clock.now())
-  const log = join(records.folder, `run-${randomUUID()}.log`)
-  const command = [...own.command, ...args]
-  const runner = { command, directory: cwd, env: { ...env, [DETACHED_VARIABLE]: log }, input, log, clock }
-  return { log, ...(await startDetached<BegunDetached>(runner, START_MS, signal)) }
-}
-
 function endIfAlive(pid: number): void {
   try {
     kill(pid, 'SIGTERM')
@@ -103,15 +80,6 @@ function wordsFor(
   see it     codemachine attach${place}
   end it     codemachine stop${place}
 `
-}
-
-async function removeOld({ folder }: Records, now: number): Promise<void> {
-  for (const name of await readdir(folder)) {
-    if (!/^run-.+\.log(\.in)?$/.test(name)) continue
-    const path = join(folder, name)
-    const { mtimeMs } = await stat(path).catch(() => ({ mtimeMs: now }))
-    if (now - mtimeMs > LEFT_MS) await rm(path, { force: true })
-  }
 }
 
 /**

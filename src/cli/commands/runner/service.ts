@@ -4,6 +4,7 @@ import { dirname, join } from 'node:path'
 import { kill } from 'node:process'
 import { type Due, dueNow } from '../../../app/service/due.ts'
 import { keepSince, readKept, runService, serviceLock, termsOf } from '../../../app/service/service.ts'
+import { startRunner } from '../../../app/start/detached.ts'
 import { placesOf } from '../../../app/world.ts'
 import { Interrupted, UserError } from '../../../base/errors.ts'
 import { readBoundedText, writeWholeFile } from '../../../platform/files.ts'
@@ -15,7 +16,6 @@ import type { CliContext } from '../../../tui/cli-context.ts'
 import { shellWord } from '../../../words/commands.ts'
 import { formatTime } from '../../../words/numbers.ts'
 import { oneLine } from '../../../words/safe-text.ts'
-import { startRunner } from './detach.ts'
 
 /** The variables that the service is given: where things are. Keys are not written into a file. */
 const KEPT_VARIABLES = ['PATH', 'CODEMACHINE_HOME', 'CODEX_HOME', 'CODEX_BIN', 'XDG_CONFIG_HOME']
