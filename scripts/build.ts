@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { glob, readFile, rm, writeFile } from 'node:fs/promises'
+import { cp, glob, readFile, rm, writeFile } from 'node:fs/promises'
 import { isBuiltin } from 'node:module'
 import { resolve } from 'node:path'
 import { type BuildOptions, build, type Metafile, type Plugin, transform } from 'esbuild'
@@ -107,6 +107,18 @@ const versionAlone: Plugin = {
   },
 }
 
+/** In a browser a path is shown as it was said. */
+const withoutPaths: Plugin = {
+  name: 'without-paths',
+  setup(builds) {
+    builds.onResolve({ filter: /^node:path$/ }, ({ path }) => ({ path, namespace: 'without-paths' }))
+    builds.onLoad({ filter: /./, namespace: 'without-paths' }, () => ({
+      contents:
+        'export const isAbsolute = path => path.startsWith("/"), relative = (_, path) => path, basename = path => path.split("/").at(-1)',
+    }))
+  },
+}
+
 const BEYOND_ASCII = /[\u0080-\uffff]/
 
 const OF_EVERY_COMMAND = ['src/cli/entry.ts', 'src/templates/registry.ts']
@@ -149,6 +161,7 @@ for (const file of Object.keys(metafile.outputs).filter(each => each.endsWith('.
   const code = withoutImportsOfNode(file, await shortenedInside(file, await readFile(file, 'utf8')))
   await writeFile(file, inAscii(file, code))
 }
+await buildPage()
 // What is in which file, for the tests; it is not packed.
 await writeFile('dist/metafile.json', JSON.stringify(metafile))
 
@@ -158,6 +171,26 @@ await writeFile('dist/THIRD-PARTY.txt', text)
 for (const problem of problems) console.error(problem)
 if (problems.length > 0) process.exitCode = 1
 else await writeDeclarations('dist')
+
+/** The page of the browser, which loads nothing from elsewhere. Words of sessions are those of the program. */
+async function buildPage(): Promise<void> {
+  await build({
+    entryPoints: { main: 'src/web/page/main.tsx', style: 'src/web/page/main.css' },
+    outdir: 'dist/web',
+    bundle: true,
+    splitting: true,
+    format: 'esm',
+    platform: 'browser',
+    target: 'es2023',
+    jsx: 'automatic',
+    jsxImportSource: 'preact',
+    minify: true,
+    legalComments: 'linked',
+    plugins: [versionAlone, withoutPaths],
+    logLevel: 'warning',
+  })
+  await cp('src/web/page/public', 'dist/web', { recursive: true })
+}
 
 async function bundle(
   entryPoints: Record<string, string>,

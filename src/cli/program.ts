@@ -32,6 +32,7 @@ import {
 } from './program-parts.ts'
 import { addSecret } from './secret-program.ts'
 import { addTeam } from './team-program.ts'
+import { addWeb } from './web-program.ts'
 
 /** What a command line is read with; `templates` left out: those of codemachine itself. */
 export type BareContext = Omit<CliContext, 'templates'> &
@@ -89,7 +90,7 @@ export function buildProgram(
   for (const add of [addStart, addChange, addTeam, addSecret, addResume, addLooking, addRunning, addProof, addAgents])
     add(program, does)
   addFlow(program.command('flow'), does)
-  for (const add of [addLogin, addService, addDemo, addDoctor, addUninstall]) add(program, does)
+  for (const add of [addLogin, addService, addDemo, addDoctor, addUninstall, addWeb]) add(program, does)
   addHelp(program)
   addExamples(program)
   sayInSentences(program)

@@ -186,6 +186,36 @@ function wordsForSavepoint({ round, commit }: NonNullable<SessionReport['savepoi
 }
 
 /** A wait that it does not keep now, but will. */
+/** A session for who looks after many: what is seen of it at one look. Empty texts: there is nothing to say. */
+export interface CardInWords {
+  state: string
+  /** How far it is: rounds, tasks, time, tokens and cost. */
+  facts: readonly string[]
+  /** What it waits for, with its end; what it will wait for, once it goes on. */
+  wait: string
+  /** How many more rounds there will be before the next wait. */
+  ahead: string
+  last: string
+}
+
+/** The card of a session at the time `now`, Unix time, ms. Pure. */
+export function cardInWords(session: SessionReport, now: number): CardInWords {
+  const { tasks, limits, cost, forecast, last } = session
+  return {
+    state: stateInWords(session, now),
+    facts: [
+      howFar(session),
+      ...(tasks === null ? [] : [`${tasks.done} of ${formatCount(tasks.total, 'task')}`]),
+      wordsForTimeUsed(session.elapsedMs, limits),
+      wordsForTokensUsed(session.tokens, limits),
+      ...(cost === null ? [] : [wordsForCost(cost, limits)]),
+    ],
+    wait: waitLines(session, now).join('').trim(),
+    ahead: forecast === null ? '' : wordsForForecast({ ...forecast, until: Date.parse(forecast.until) }, now),
+    last: last === null ? '' : oneLine(last.text, TEXT_CHARS),
+  }
+}
+
 function waitLines({ activity, waiting }: SessionReport, now: number): string[] {
   if (waiting === null || activity === 'waiting') return []
   const wait = { ...waiting, until: Date.parse(waiting.until) }

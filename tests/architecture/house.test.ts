@@ -43,6 +43,8 @@ const LAYERS: Record<string, readonly string[]> = {
     'notify',
   ],
   tui: ['base', 'platform', 'core', 'words', 'app', 'settings', 'records', 'workspace', 'report'],
+  web: ['base', 'platform', 'core', 'words', 'app', 'settings', 'records', 'workspace', 'report'],
+  mcp: ['base', 'platform', 'core', 'words', 'app', 'settings', 'records', 'workspace', 'report'],
   cli: [
     'base',
     'platform',
@@ -58,6 +60,8 @@ const LAYERS: Record<string, readonly string[]> = {
     'report',
     'app',
     'tui',
+    'web',
+    'mcp',
     'demo',
   ],
   demo: ['base'],

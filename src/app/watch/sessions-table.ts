@@ -52,7 +52,8 @@ export type SessionsScope = 'here' | 'all'
 
 interface SessionsTableOptions {
   world: Pick<World, 'platform' | 'clock' | 'env' | 'home' | 'templates'>
-  records: Records
+  /** Of the directory, where only its sessions are shown. */
+  records: Records | null
   scope: SessionsScope
   /** Ends the reading. */
   signal: AbortSignal
@@ -168,7 +169,7 @@ export class SessionsTable {
   async #places(): Promise<Place[]> {
     const { records, scope, world, onProblem } = this.#options
     const found =
-      scope === 'all'
+      scope === 'all' || records === null
         ? (await allRecords(world)).map(each => ({ worktree: null, records: each }))
         : await placesAround(records, () => {})
     const places: Place[] = []

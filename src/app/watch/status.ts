@@ -73,7 +73,11 @@ async function readPlace(
   }
 }
 
-async function readSession(
+/**
+ * How far a session is; null if its journal does not say what it is about.
+ * @param runner who runs in its directory, as of `askWhoRuns`
+ */
+export async function readSession(
   records: Records,
   id: string,
   runner: LockHolder | null | 'unknown',

@@ -1,0 +1,91 @@
+import type { HttpBindings } from '@hono/node-server'
+import type { Context, MiddlewareHandler } from 'hono'
+import type { Access, Device } from './access.ts'
+
+/** What each request brings with it. `device`: who has sent it, once that is known. */
+export interface WebEnv {
+  Bindings: HttpBindings
+  Variables: { device: Device }
+}
+
+interface GuardOptions {
+  access: Access
+  /** Values of `Host` by which the page is reached, in lower case, with their ports: `127.0.0.1:3000`. */
+  hosts(): ReadonlySet<string>
+}
+
+/** Ways that need no key: those by which a device gets one. They carry a secret of their own. */
+const WITHOUT_KEY: ReadonlySet<string> = new Set(['/api/enter', '/api/pair'])
+/** What every write carries: a form or a page of elsewhere cannot send it without asking first, which is never granted. */
+const WRITE_HEADER = 'x-codemachine'
+
+/**
+ * Lets through only what comes from the page itself, by the name that it is served under (against DNS rebinding), and what a
+ * program sends that has a key. There are no cookies: a browser would send them to every other server of this host as well.
+ */
+export function guard({ access, hosts }: GuardOptions): MiddlewareHandler<WebEnv> {
+  return async (c, next) => {
+    const refusal = refusalOfRequest(c, hosts())
+    if (refusal !== null) return c.json({ problem: refusal.problem }, refusal.status)
+    if (!isOfApi(c) || WITHOUT_KEY.has(c.req.path)) return await next()
+    const [, key = ''] = /^Bearer ([\w.-]{1,200})$/.exec(c.req.header('authorization') ?? '') ?? []
+    const device = key === '' ? null : await access.deviceOf(key)
+    if (device === null) return c.json({ problem: 'This device has no key, or it was ended.' }, 401)
+    if (c.req.method === 'POST' && device.right !== 'steer')
+      return c.json({ problem: 'This device may look, and not steer.' }, 403)
+    c.set('device', device)
+    return await next()
+  }
+}
+
+interface Refusal {
+  status: 403 | 405 | 415
+  problem: string
+}
+
+/** Why a request is not taken, whoever sends it; null if it is. */
+function refusalOfRequest(c: Context<WebEnv>, hosts: ReadonlySet<string>): Refusal | null {
+  const problem = problemOfOrigin(c, hosts)
+  if (problem !== null) return { status: 403, problem }
+  const { method } = c.req
+  if (method === 'GET') return null
+  if (!isOfApi(c)) return method === 'HEAD' ? null : { status: 405, problem: 'The page is only read here.' }
+  if (method !== 'POST') return { status: 405, problem: 'Use GET or POST.' }
+  return isJson(c) ? null : { status: 415, problem: `Send JSON, with the header ${WRITE_HEADER}.` }
+}
+
+function isOfApi(c: Context<WebEnv>): boolean {
+  return c.req.path.startsWith('/api/')
+}
+
+/** Why a request is not from the page or a program of the person's, a sentence; null if it may be. */
+function problemOfOrigin(c: Context<WebEnv>, hosts: ReadonlySet<string>): string | null {
+  const host = (c.req.header('host') ?? '').toLowerCase()
+  if (!hosts.has(host)) return 'The page is not served under this name; --name adds one.'
+  const origin = c.req.header('origin')
+  if (origin !== undefined && origin !== `http://${host}` && origin !== `https://${host}`)
+    return 'This request comes from a page of another origin.'
+  const site = c.req.header('sec-fetch-site')
+  if (site === undefined || site === 'same-origin') return null
+  const isOpened = c.req.header('sec-fetch-mode') === 'navigate' && c.req.header('sec-fetch-dest') === 'document'
+  // A link that is followed shows the page, which says nothing by itself.
+  if (isOpened && !c.req.path.startsWith('/api/')) return null
+  return 'This request comes from another page.'
+}
+
+function isJson(c: Context<WebEnv>): boolean {
+  const type = c.req.header('content-type') ?? ''
+  return /^application\/json(;|$)/i.test(type) && c.req.header(WRITE_HEADER) !== undefined
+}
+
+/** What every answer carries. */
+export const SAFE_HEADERS: Readonly<Record<string, string>> = {
+  'content-security-policy':
+    "default-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; object-src 'none'",
+  'cross-origin-opener-policy': 'same-origin',
+  'cross-origin-resource-policy': 'same-origin',
+  'permissions-policy': 'camera=(), geolocation=(), microphone=()',
+  'referrer-policy': 'no-referrer',
+  'x-content-type-options': 'nosniff',
+  'x-frame-options': 'DENY',
+}

@@ -1,0 +1,164 @@
+import { signal } from '@preact/signals'
+
+/** What the page keeps of this device, in the storage of its own origin. */
+const KEY = 'codemachine.key'
+
+/** How it stands between the page and its server. */
+export type Connection = 'connecting' | 'open' | 'cut' | 'no-key'
+
+/** The key of this device; null: it has none. */
+export const deviceKey = signal<string | null>(localStorage.getItem(KEY))
+export const connection = signal<Connection>('connecting')
+
+interface Problem {
+  problem: string
+  hint?: string | null
+}
+
+/** What the server refuses, or a connection that is cut, in a sentence. */
+export class Refused extends Error {
+  readonly hint: string | null
+
+  constructor({ problem, hint = null }: Problem) {
+    super(problem)
+    this.hint = hint
+  }
+}
+
+/** Opens the link that the page was opened by, if it was: its token stands in the fragment, which no server is sent. */
+export async function enterByLink(): Promise<void> {
+  const token = /^#t=([\w-]+)$/.exec(location.hash)?.[1]
+  if (token === undefined) return
+  // It opens nothing a second time, and is not to stand in the history.
+  history.replaceState(null, '', location.pathname)
+  const { key } = await post<{ key: string }>('enter', { token, name: nameOfDevice(navigator.userAgent) })
+  localStorage.setItem(KEY, key)
+  deviceKey.value = key
+}
+
+/** Forgets the key: the device was ended. */
+export function forgetKey(): void {
+  localStorage.removeItem(KEY)
+  deviceKey.value = null
+  connection.value = 'no-key'
+}
+
+/** Sends something that changes something; rejects with `Refused`. */
+export async function post<Answer>(path: string, body: object): Promise<Answer> {
+  return await answerOf(path, {
+    method: 'POST',
+    body: JSON.stringify(body),
+    headers: { 'content-type': 'application/json', 'x-codemachine': '1', ...authorization() },
+  })
+}
+
+/** Reads something; rejects with `Refused`. */
+export async function get<Answer>(path: string, signal: AbortSignal): Promise<Answer> {
+  return await answerOf(path, { headers: authorization(), signal })
+}
+
+function authorization(): Record<string, string> {
+  return deviceKey.value === null ? {} : { authorization: `Bearer ${deviceKey.value}` }
+}
+
+async function answerOf<Answer>(path: string, init: RequestInit): Promise<Answer> {
+  const answer = await fetch(`/api/${path}`, init).catch(() => {
+    throw new Refused({ problem: 'The connection is cut.' })
+  })
+  if (answer.status === 401) forgetKey()
+  const body: unknown = await answer.json().catch(() => ({ problem: `The server answers ${answer.status}.` }))
+  if (!answer.ok) throw new Refused(body as Problem)
+  return body as Answer
+}
+
+/** One event of a stream. */
+export interface Told<Data> {
+  event: string
+  data: Data
+}
+
+/** After a cut the stream is opened again: first soon, then every 10 s, ms. */
+const FIRST_WAIT_MS = 500
+const MOST_WAIT_MS = 10_000
+/** The server says at least every 10 s that it is there. */
+const SILENCE_MS = 25_000
+
+/**
+ * Follows a stream, and again after each cut, until the signal aborts.
+ * @param onTold told each event
+ * @param path answers where to go on from
+ */
+export async function follow<Data>(
+  path: () => string,
+  onTold: (told: Told<Data>) => void,
+  signal: AbortSignal,
+): Promise<void> {
+  let wait = FIRST_WAIT_MS
+  while (!signal.aborted && deviceKey.value !== null) {
+    const cut = new AbortController()
+    const over = AbortSignal.any([signal, cut.signal])
+    try {
+      const answer = await fetch(`/api/${path()}`, { headers: authorization(), signal: over })
+      if (answer.status === 401) return forgetKey()
+      if (answer.ok && answer.body !== null) {
+        connection.value = 'open'
+        wait = FIRST_WAIT_MS
+        await readEvents(answer.body, onTold, () => cut.abort())
+      }
+    } catch {
+      // Cut, as it may be at any time.
+    }
+    if (signal.aborted) return
+    connection.value = 'cut'
+    await waitFor(wait, signal)
+    wait = Math.min(MOST_WAIT_MS, wait * 2)
+  }
+}
+
+async function readEvents<Data>(
+  body: ReadableStream<Uint8Array>,
+  onTold: (told: Told<Data>) => void,
+  cut: () => void,
+): Promise<void> {
+  const reader = body.pipeThrough(new TextDecoderStream() as ReadableWritablePair<string, Uint8Array>).getReader()
+  let rest = ''
+  for (;;) {
+    const silent = setTimeout(cut, SILENCE_MS)
+    const { done, value } = await reader.read().finally(() => clearTimeout(silent))
+    if (done) return
+    const blocks = (rest + value).split('\n\n')
+    rest = blocks.pop() ?? ''
+    for (const block of blocks) {
+      const event = fieldOf(block, 'event')
+      if (event !== null) onTold({ event, data: JSON.parse(fieldOf(block, 'data') ?? 'null') })
+    }
+  }
+}
+
+function fieldOf(block: string, name: string): string | null {
+  const line = block.split('\n').find(each => each.startsWith(`${name}: `))
+  return line === undefined ? null : line.slice(name.length + 2)
+}
+
+/** Ends early with the signal, or when the browser is online again. */
+function waitFor(ms: number, signal: AbortSignal): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const over = () => {
+    clearTimeout(timer)
+    signal.removeEventListener('abort', over)
+    removeEventListener('online', over)
+    resolve()
+  }
+  const timer = setTimeout(over, ms)
+  signal.addEventListener('abort', over)
+  addEventListener('online', over)
+  return promise
+}
+
+/** What a person knows the device by: `Firefox on Android`. */
+function nameOfDevice(agent: string): string {
+  const browser = ['Edg', 'OPR', 'Firefox', 'Chrome', 'Safari'].find(each => agent.includes(each)) ?? 'Browser'
+  const system = ['Android', 'iPhone', 'iPad', 'Windows', 'Mac', 'Linux'].find(each => agent.includes(each))
+  const name = browser.replace('Edg', 'Edge').replace('OPR', 'Opera')
+  return system === undefined ? name : `${name} on ${system}`
+}
