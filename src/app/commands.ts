@@ -7,6 +7,7 @@ import type { SessionState } from '../core/state/state.ts'
 import { type Command, problemOfCommand, sendCommand } from '../records/control.ts'
 import type { Records } from '../records/records.ts'
 import { readRunLock } from '../records/run-lock.ts'
+import { termsInWords } from '../words/commands.ts'
 import { oneLine } from '../words/safe-text.ts'
 import { plansOf } from '../words/work.ts'
 import {
@@ -72,6 +73,8 @@ export async function handleCommand(
       return decide(command, session)
     case 'secret':
       return secretSet(command.key, session)
+    case 'limits':
+      return raise(command, session)
     default:
       return unreachable(command)
   }
@@ -89,6 +92,20 @@ function retry({ id, runner, asked }: RunningSession): Reply {
       ? ` --max-usage has no effect before ${new Date(waiting.until).toLocaleTimeString('sv-SE').slice(0, 5)}.`
       : ''
   return done(`The wait is over; ${next}.${waived}`)
+}
+
+function raise({ type: _, at: __, ...wanted }: CommandOf<'limits'>, session: RunningSession): Reply {
+  const { id, runner, asked } = session
+  if (runner.isEnding) return NOBODY
+  if (asked.endedBy !== null) return aboutToEnd(id)
+  if (session.limit === null) return refused('refused', `${id} only tries its workflow out; its limits stay.`)
+  const words = termsInWords({ limits: wanted })
+  if (words === '') return refused('bad-text', 'Say which limit: rounds, time, tokens or cost.')
+  const { prices, cost } = runner.state
+  if (wanted.cost !== undefined && (prices.length === 0 || cost.unpriced > 0))
+    return refused('refused', `What ${id} costs is not known: your config.toml has no prices of what it uses.`)
+  session.limit(wanted)
+  return done(`${id} may take ${words} in all, from its next round on.`)
 }
 
 function stop(now: boolean, { id, runner, asked }: RunningSession): Reply {

@@ -134,6 +134,8 @@ export type Ask =
   | { type: 'skip' }
   /** The plan as it was before its last change is put back, while the session holds. */
   | { type: 'put-plan-back' }
+  /** What it may take in all, from its next round on; what is left out stays. `timeMs`: ms, at least 1,000. */
+  | { type: 'limits'; rounds?: number; timeMs?: number; tokens?: number; cost?: number }
   /** A secret of the project was stored: it is told so, and waits no longer for it. */
   | { type: 'secret'; key: string }
   /** `session`, `decision`, `version` of the plan: which is meant; left out: the one that is asked for. */
@@ -150,6 +152,8 @@ export interface ProjectQueue {
   list(): Promise<{ prompts: QueuedPrompt[]; problems: string[] }>
   /** Puts another text in the place of a prompt, and leaves its terms; a `UserError` if it does not wait any more. */
   edit(id: string, prompt: string): Promise<void>
+  /** Has a prompt wait just before another one, or with null behind all; a `UserError` if one of them does not wait any more. */
+  move(id: string, before: string | null): Promise<void>
   /** Takes a prompt out; a `UserError` if it does not wait any more. */
   remove(id: string): Promise<void>
 }

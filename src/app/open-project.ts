@@ -228,6 +228,7 @@ function queueOf(records: Records, world: World): ProjectQueue {
     },
     list: () => queue.list(),
     edit: (id, prompt) => queue.edit(id, checked(prompt)),
+    move: (id, before) => queue.move(id, before),
     remove: id => queue.remove(id),
   }
 }

@@ -208,6 +208,7 @@ const text = v.pipe(
 )
 
 const name = v.pipe(v.string(), v.maxLength(200))
+const limit = v.pipe(v.number(), v.safeInteger(), v.minValue(1))
 
 export const commandSchema = v.variant('type', [
   v.object({ type: v.literal('steer'), text, at }),
@@ -245,6 +246,14 @@ export const commandSchema = v.variant('type', [
     at,
   }),
   v.object({ type: v.literal('secret'), key: name, at }),
+  v.object({
+    type: v.literal('limits'),
+    rounds: v.exactOptional(limit),
+    timeMs: v.exactOptional(v.pipe(limit, v.minValue(1_000))),
+    tokens: v.exactOptional(limit),
+    cost: v.exactOptional(v.pipe(v.number(), v.finite(), v.minValue(0.01))),
+    at,
+  }),
 ])
 
 /**

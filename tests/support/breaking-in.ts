@@ -71,7 +71,7 @@ export async function runSession(
         options.onEvent?.(event, playing)
         const { runner, asked, clock } = playing
         seen.set(event.type, (seen.get(event.type) ?? 0) + 1)
-        const session = { id: 's', runner, asked, waiting: async () => 0 }
+        const session = { id: 's', runner, asked, waiting: async () => 0, limit: null }
         for (const cue of cues.filter(each => isMeant(each, event.type))) {
           void clock.wait(cue.afterMs ?? 1).then(async () => {
             for (const said of cue.say) {

@@ -70,7 +70,7 @@ export async function playChange(plays: readonly Play[], options: ChangePlay): P
 
 /** Asks something of a session as a person does from another terminal; `playing`: what `onEvent` is told. */
 export async function askIn(playing: Parameters<NonNullable<PlayOptions['onEvent']>>[1], ask: Ask): Promise<Reply> {
-  const session = { id: SESSION, runner: playing.runner, asked: playing.asked, waiting: async () => 0 }
+  const session = { id: SESSION, runner: playing.runner, asked: playing.asked, waiting: async () => 0, limit: null }
   return await handleCommand({ ...ask, at: new Date(0).toISOString() }, session, () => {})
 }
 

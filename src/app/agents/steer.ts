@@ -9,6 +9,7 @@ import type { PersonAsked } from '../../run/person.ts'
 import type { SessionRunner } from '../../run/session-runner.ts'
 import { agentOf, wordsForPart } from '../../words/plan.ts'
 import { oneLine } from '../../words/safe-text.ts'
+import type { AskedLimits } from '../watch/live-settings.ts'
 
 /** The session that runs, and how a person reaches it. */
 export interface RunningSession {
@@ -17,6 +18,8 @@ export interface RunningSession {
   asked: PersonAsked
   /** How many prompts wait in the queue. */
   waiting(): Promise<number>
+  /** Has it take so much in all, from its next round on; null: its limits stay as they are. */
+  limit: ((wanted: AskedLimits) => void) | null
 }
 
 /** Tells the running turn what a person says, or the next round; says who reads it, and when. */

@@ -257,7 +257,7 @@ async function runToEnd(work: Work, log: SessionLog, memory: MemoryFiles, opened
       for (const message of await memory.written()) log.emit({ type: 'warning', round: null, message })
     },
   })
-  const current: RunningSession = { id, runner, asked, waiting: async () => 0 }
+  const current: RunningSession = { id, runner, asked, waiting: async () => 0, limit: null }
   const ask: Parameters<typeof watchCommands>[1] = command =>
     handleCommand(command, current, watcher => watchers.watched(watcher))
   opened.use(await watchCommands(records.control, ask, clock))

@@ -16,6 +16,14 @@ import { costAsTyped, countAsTyped, durationAsTyped } from '../../words/commands
 /** What a running session takes over of the settings files. */
 type Taken = EventOf<'settings-taken'>
 
+/** Limits of a session in all, as a person asks for them while it runs; what is left out stays. `timeMs`: ms. */
+export interface AskedLimits {
+  rounds?: number
+  timeMs?: number
+  tokens?: number
+  cost?: number
+}
+
 export interface LiveSettingsOptions {
   /** As the run began with them. */
   loaded: LoadedSettings
@@ -69,6 +77,7 @@ export class LiveSettings {
   /** What was said of the files when they were read last; said again only once it is something else. */
   #said: ReadonlySet<string> = new Set()
   #toSay = new Set<string>()
+  #asked: AskedLimits | null = null
 
   constructor(options: LiveSettingsOptions) {
     this.#options = options
@@ -102,6 +111,18 @@ export class LiveSettings {
    * their states are looked at. While the files cannot be used, what counted last counts.
    */
   async look(state: SessionState): Promise<Taken | null> {
+    const taken = await this.#lookAtFiles(state)
+    const asked = this.#asked
+    this.#asked = null
+    return asked === null ? taken : this.#withAsked(state, asked, taken)
+  }
+
+  /** What a person wants a session to take in all, which counts from its next round on. */
+  ask(wanted: AskedLimits): void {
+    this.#asked = { ...this.#asked, ...wanted }
+  }
+
+  async #lookAtFiles(state: SessionState): Promise<Taken | null> {
     const stamps = stampsOf([...this.#options.files, ...this.#promptPaths])
     if (isDeepStrictEqual(stamps, this.#stamps)) return null
     const byPerson = stamps[0] !== this.#stamps[0]
@@ -117,6 +138,35 @@ export class LiveSettings {
       this.#said = this.#toSay
       this.#toSay = new Set()
     }
+  }
+
+  /** The session may take what was asked for, and its run as much, beside what the sessions before it have used. */
+  #withAsked(state: SessionState, asked: AskedLimits, taken: Taken | null): Taken {
+    const { maxUsage } = this.#settings
+    const before: Taken = taken ?? {
+      type: 'settings-taken',
+      round: state.roundsUsed + 1,
+      changes: [],
+      limits: state.limits,
+      ...(state.run === null ? {} : { run: state.run }),
+      ...(maxUsage === null ? {} : { maxUsage }),
+    }
+    const changes = [...before.changes]
+    const limits: SessionLimits = { ...before.limits }
+    const ofRun = before.run === undefined ? null : { ...before.run.limits }
+    for (const [key, name] of Object.entries(COUNTED)) {
+      const wanted = asked[name]
+      if (wanted === undefined) continue
+      const typed = LIMITS[key as keyof typeof COUNTED]
+      const had = limits[name] ?? null
+      const place = 'as a person asked while it ran'
+      changes.push({ setting: snake(key), from: had === null ? null : typed(had), to: typed(wanted), place })
+      limits[name] = wanted
+      const most = ofRun?.[name] ?? null
+      if (ofRun !== null && most !== null) ofRun[name] = Math.max(most, wanted + (before.run?.used[name] ?? 0))
+    }
+    const run = before.run === undefined || ofRun === null ? {} : { run: { ...before.run, limits: ofRun } }
+    return { ...before, changes, limits, ...run }
   }
 
   /** @param byPerson whether the person's file is another than before */
