@@ -156,3 +156,21 @@ export async function areSavepointsGone(
     return false
   }
 }
+
+/** Why not everything is gone that the savepoint does not have, a line; empty where it is. */
+export function keptByRewind({ keep }: RewindPlan): string {
+  if (keep.length === 0) return ''
+  return `Left alone, as ignored when that savepoint was made: ${somePaths(keep)} (${formatCount(keep.length, 'file')}).\n`
+}
+
+/** How many files a rewind changes, restores and removes. */
+export function sumOfRewind({ write, remove }: RewindPlan): string {
+  const known = write.filter(({ isKnown }) => isKnown).length
+  const parts = [
+    [known, 'changed'],
+    [write.length - known, 'restored'],
+    [remove.length, 'removed'],
+  ] as const
+  const words = parts.flatMap(([count, how]) => (count === 0 ? [] : [`${formatCount(count, 'file')} ${how}`]))
+  return words.join(', ')
+}

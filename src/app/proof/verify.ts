@@ -272,7 +272,8 @@ function isDone({ ended }: SessionState): boolean {
   return ended?.outcome.kind === 'done'
 }
 
-function certificatePath(records: Records, id: string): string {
+/** Where the certificate of a session is, absolute; it is there once that is done. */
+export function certificatePath(records: Records, id: string): string {
   return join(records.sessionFolder(id), 'done.json')
 }
 

@@ -4,10 +4,11 @@ import { settingsOf } from '../../app/open-run.ts'
 import {
   carryOutRewind,
   holdSavepoints,
+  keptByRewind,
   lookAtSavepoints,
   type OpenSavepoints,
   planRewindTo,
-  somePaths,
+  sumOfRewind,
 } from '../../app/savepoints.ts'
 import { UserError } from '../../base/errors.ts'
 import { formatBytes, parseBytes, parseDuration } from '../../base/text.ts'
@@ -150,24 +151,18 @@ export async function rewind(
     return 0
   }
   if (flags.dryRun) {
-    stdout.write(`${listOf(plan)}${keptOf(plan)}Rewinding to ${target.name} would mean: ${sumOf(plan)}.\n`)
+    stdout.write(`${listOf(plan)}${keptByRewind(plan)}Rewinding to ${target.name} would mean: ${sumOfRewind(plan)}.\n`)
     return 0
   }
   const id = await carryOutRewind(open, records, planned, clock.now())
   const [memory, git] = ['MAIN.md and tasks.json in .codemachine', 'your branch, index and stash']
   const untouched = open.fingerprints.git.repository === null ? memory : `${git}, and ${memory}`
   stdout.write(
-    `Rewound to ${target.name}: ${sumOf(plan)}.\n${keptOf(plan)}` +
+    `Rewound to ${target.name}: ${sumOfRewind(plan)}.\n${keptByRewind(plan)}` +
       `Only files were changed; ${untouched} are as they were.\n` +
       `Undo it with: codemachine rewind ${id}\n`,
   )
   return 0
-}
-
-/** Why not everything that the savepoint does not have is gone. */
-function keptOf({ keep }: RewindPlan): string {
-  if (keep.length === 0) return ''
-  return `Left alone, as ignored when that savepoint was made: ${somePaths(keep)} (${formatCount(keep.length, 'file')}).\n`
 }
 
 function listOf({ write, remove }: RewindPlan): string {
@@ -180,17 +175,6 @@ function listOf({ write, remove }: RewindPlan): string {
   })
   const left = all.length - shown.length
   return `${shown.join('')}${left > 0 ? `… and ${formatCount(left, 'more file')}\n` : ''}`
-}
-
-function sumOf({ write, remove }: RewindPlan): string {
-  const known = write.filter(({ isKnown }) => isKnown).length
-  const parts = [
-    [known, 'changed'],
-    [write.length - known, 'restored'],
-    [remove.length, 'removed'],
-  ] as const
-  const words = parts.flatMap(([count, how]) => (count === 0 ? [] : [`${formatCount(count, 'file')} ${how}`]))
-  return words.join(', ')
 }
 
 const mostListed = 1000
