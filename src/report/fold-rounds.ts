@@ -49,6 +49,11 @@ export class RoundsSoFar {
     this.#row = this.#rows.newest
   }
 
+  /** The round that came last; null: none has. */
+  get newest(): Readonly<ReportRound> | null {
+    return this.#row
+  }
+
   /** All that it has collected, as data. */
   kept() {
     const { attempts, commands, tokensByKind } = this

@@ -16,6 +16,8 @@ interface GuardOptions {
 
 /** Ways that need no key: those by which a device gets one. They carry a secret of their own. */
 const WITHOUT_KEY: ReadonlySet<string> = new Set(['/api/enter', '/api/pair'])
+/** What a device that may only look changes of itself. */
+const ITS_OWN: ReadonlySet<string> = new Set(['/api/push/on', '/api/push/off'])
 /** What every write carries: a form or a page of elsewhere cannot send it without asking first, which is never granted. */
 const WRITE_HEADER = 'x-codemachine'
 
@@ -31,7 +33,7 @@ export function guard({ access, hosts }: GuardOptions): MiddlewareHandler<WebEnv
     const [, key = ''] = /^Bearer ([\w.-]{1,200})$/.exec(c.req.header('authorization') ?? '') ?? []
     const device = key === '' ? null : await access.deviceOf(key)
     if (device === null) return c.json({ problem: 'This device has no key, or it was ended.' }, 401)
-    if (c.req.method === 'POST' && device.right !== 'steer')
+    if (c.req.method === 'POST' && device.right !== 'steer' && !ITS_OWN.has(c.req.path))
       return c.json({ problem: 'This device may look, and not steer.' }, 403)
     c.set('device', device)
     return await next()
@@ -76,6 +78,13 @@ function problemOfOrigin(c: Context<WebEnv>, hosts: ReadonlySet<string>): string
 function isJson(c: Context<WebEnv>): boolean {
   const type = c.req.header('content-type') ?? ''
   return /^application\/json(;|$)/i.test(type) && c.req.header(WRITE_HEADER) !== undefined
+}
+
+/** What a report carries, which is a file with styles of its own: it can load, run and send nothing, and is of no origin. */
+export const REPORT_HEADERS: Readonly<Record<string, string>> = {
+  'content-security-policy':
+    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'self'; sandbox allow-popups",
+  'x-frame-options': 'SAMEORIGIN',
 }
 
 /** What every answer carries. */

@@ -9,7 +9,7 @@ import { Hono } from 'hono'
 import { bodyLimit } from 'hono/body-limit'
 import { messageOf, systemErrorCode, UserError } from '../base/errors.ts'
 import type { Access } from './access.ts'
-import { guard, SAFE_HEADERS, type WebEnv } from './guard.ts'
+import { guard, REPORT_HEADERS, SAFE_HEADERS, type WebEnv } from './guard.ts'
 
 /** How the page is served. */
 export interface WebOptions {
@@ -18,6 +18,8 @@ export interface WebOptions {
   page: string
   /** What answers below `/api`. */
   api: Hono<WebEnv>
+  /** The report of that name, HTML, which is there no more then; null: there is none. */
+  takeReport(ticket: string): string | null
   /** An address of this machine: `127.0.0.1`. Another one than loopback wants `tls`. */
   host: string
   /** The port; 0: a free one. `isExact`: no other one is taken where it is in use. */
@@ -39,6 +41,8 @@ export interface WebServer extends AsyncDisposable {
 }
 
 const LOOPBACK: ReadonlySet<string> = new Set(['127.0.0.1', '::1', 'localhost'])
+/** Where reports are fetched from, each under a name of its own. */
+const REPORTS = '/report/'
 /** How many ports are tried from the one that is wanted on. */
 const MOST_PORTS = 20
 /** Of a request, bytes: the longest prompt fits. */
@@ -49,7 +53,7 @@ const MOST_CONNECTIONS = 500
 
 /** Serves the page; a `UserError` if the port is taken or the address is none of this machine's. */
 export async function serveWeb(options: WebOptions): Promise<WebServer> {
-  const { host, tls, names, access, api, onFailure } = options
+  const { host, tls, names, access, api, takeReport, onFailure } = options
   if (!LOOPBACK.has(host) && tls === null) {
     throw new UserError(`On ${host} others can listen in: give a certificate with --cert and --key.`, {
       hint: 'Or leave it on this machine, and come by ssh -L 3000:127.0.0.1:3000, or tailscale serve 3000.',
@@ -59,7 +63,8 @@ export async function serveWeb(options: WebOptions): Promise<WebServer> {
   const app = new Hono<WebEnv>()
   app.use(async (c, next) => {
     await next()
-    for (const [name, value] of Object.entries(SAFE_HEADERS)) c.res.headers.set(name, value)
+    const headers = c.req.path.startsWith(REPORTS) ? { ...SAFE_HEADERS, ...REPORT_HEADERS } : SAFE_HEADERS
+    for (const [name, value] of Object.entries(headers)) c.res.headers.set(name, value)
   })
   app.use(guard({ access, hosts: () => hosts }))
   app.use(
@@ -73,6 +78,11 @@ export async function serveWeb(options: WebOptions): Promise<WebServer> {
     c.res.headers.set('cache-control', 'no-store')
   })
   app.route('/api', api)
+  app.get(`${REPORTS}:ticket`, c => {
+    const html = takeReport(c.req.param('ticket'))
+    if (html === null) return c.text('This report was opened before; open it from the page once more.\n', 404)
+    return c.html(html, 200, { 'cache-control': 'no-store' })
+  })
   app.all('/api/*', c => c.json({ problem: 'There is nothing here.' }, 404))
   const files = await pageFiles(options.page)
   app.get('*', c => {

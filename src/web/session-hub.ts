@@ -237,8 +237,8 @@ class Reader {
   }
 }
 
-/** Null: nothing is told of it. */
-function rowOf(event: Recorded, state: SessionState, redact: (text: string) => string): StreamRow | null {
+/** An event as a row; null: nothing is told of it. `state`: the session after it. */
+export function rowOf(event: Recorded, state: SessionState, redact: (text: string) => string): StreamRow | null {
   const said = describeEvent(event, state)
   if (said === null) return null
   const round = 'round' in event && typeof event.round === 'number' ? event.round : (state.running?.round ?? null)

@@ -24,6 +24,8 @@ async function serveApi() {
   const api = openApi({
     world: place.context,
     access,
+    folder,
+    address: () => server.address,
     signal: stop.signal,
     onProblem: problem => problems.push(problem),
   })
@@ -32,6 +34,7 @@ async function serveApi() {
     access,
     page,
     api: api.routes,
+    takeReport: api.takeReport,
     host: '127.0.0.1',
     port: 0,
     isExact: true,
@@ -179,6 +182,6 @@ test('what is asked in a wrong way gets a sentence, and changes nothing', async 
   expect(await post(`${session}/ask`, { type: 'pause' }, key)).toMatchObject({ body: { code: 'no-session' } })
   expect(await post(`${session}/answer`, { question: 'Q9', answer: 'yes' }, key)).toMatchObject({ status: 404 })
   expect(await post('sessions/..%2f..%2fx/20261120_1/ask', { type: 'pause' }, key)).toMatchObject({ status: 400 })
-  expect(await get(`${session}/queue`, key)).toMatchObject({ status: 200, body: { prompts: [] } })
+  expect(await get(`places/${session.split("/")[1]}/queue`, key)).toMatchObject({ status: 200, body: { prompts: [] } })
   expect(await get('nothing', key)).toMatchObject({ status: 404 })
 })

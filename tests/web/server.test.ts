@@ -33,6 +33,7 @@ async function serve(options: Partial<WebOptions> = {}) {
     access,
     page: folder,
     api,
+    takeReport: ticket => (ticket === 'one' ? '<!doctype html><style>p{color:red}</style><p>A report' : null),
     host: '127.0.0.1',
     port: 0,
     isExact: true,

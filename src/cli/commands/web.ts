@@ -30,7 +30,7 @@ const MOST_PEM = 1024 * 1024
 /** `codemachine web`: serves the page until it is ended; where it is served already, a new link to it. */
 export async function web(context: CliContext, flags: WebFlags): Promise<number> {
   const { stdout, stderr, signal, clock, platform, pid } = context
-  const { access, lock, addressFile } = await placeOfPage(context)
+  const { access, folder, lock, addressFile } = await placeOfPage(context)
   const right: Right = flags.look ? 'look' : 'steer'
   const running = await addressOfRunning(context)
   if (running !== null) {
@@ -46,11 +46,13 @@ export async function web(context: CliContext, flags: WebFlags): Promise<number>
     if (said.size < MOST_SAID && !said.has(problem)) stderr.write(`codemachine: ${oneLine(problem, 500)}\n`)
     said.add(problem)
   }
-  await using api = openApi({ world: context, access, signal, onProblem: say })
+  let address = ''
+  await using api = openApi({ world: context, access, folder, address: () => address, signal, onProblem: say })
   await using server = await serveWeb({
     access,
     page: packageFile('dist/web'),
     api: api.routes,
+    takeReport: api.takeReport,
     host: flags.host,
     port: port ?? DEFAULT_PORT,
     isExact: port !== null,
@@ -58,6 +60,7 @@ export async function web(context: CliContext, flags: WebFlags): Promise<number>
     tls: await certificateOf(flags),
     onFailure: error => say(messageOf(error)),
   })
+  address = server.address
   await writeWholeFile(addressFile, `${server.address}\n`)
   try {
     const link = await linkTo(access, server.address, right)
@@ -114,7 +117,7 @@ async function placeOfPage(context: CliContext) {
   const folder = join(await openRecordsRoot(placesOf(context, context.cwd)), 'web')
   const access = new Access({ folder, clock: context.clock, platform: context.platform })
   await access.open()
-  return { access, lock: join(folder, 'lock'), addressFile: join(folder, 'address') }
+  return { access, folder, lock: join(folder, 'lock'), addressFile: join(folder, 'address') }
 }
 
 /** Where the page is served by another process; null: it is not. */

@@ -1,0 +1,154 @@
+import { join } from 'node:path'
+import { type Context, Hono } from 'hono'
+import * as v from 'valibot'
+import { OpenProject } from '../app/open-project.ts'
+import { settingsOf } from '../app/open-run.ts'
+import { redactorOfProject } from '../app/secrets/redactor.ts'
+import { type StartingWorld, startQueue, startSession } from '../app/start/detached.ts'
+import { specificationHere } from '../app/start/dry-run.ts'
+import { problemOfTemplate, startableTemplates, templateNamed } from '../app/start/templates.ts'
+import type { SessionCard } from '../app/watch/cards.ts'
+import type { World } from '../app/world.ts'
+import { UserError } from '../base/errors.ts'
+import { openQueue } from '../records/queue.ts'
+import type { Records } from '../records/records.ts'
+import { askWhoRuns } from '../records/run-lock.ts'
+import { type FileIndex, openFileIndex } from '../workspace/files/search.ts'
+import type { WebEnv } from './guard.ts'
+import { bodyOf, name, terms, text } from './requests.ts'
+
+interface PlacesApiOptions {
+  world: World & StartingWorld
+  /** All sessions that are known: their directories are those that something can be begun in. */
+  cards(): readonly SessionCard[]
+  /** Has all sessions been read. */
+  whole(): Promise<void>
+}
+
+const startSchema = v.strictObject({
+  ...terms,
+  place: name,
+  goal: v.nullable(text),
+  worktree: v.optional(v.union([v.literal(true), v.pipe(v.string(), v.minLength(1), v.maxLength(100))])),
+  acceptsPlan: v.optional(v.boolean()),
+  follows: v.optional(name),
+})
+const addSchema = v.strictObject({ ...terms, prompt: text, follows: v.optional(name) })
+const editSchema = v.strictObject({ id: name, prompt: text })
+const moveSchema = v.strictObject({ id: name, before: v.nullable(name) })
+const removeSchema = v.strictObject({ id: name })
+const nothing = v.strictObject({})
+
+const MOST_FILES = 20
+/** Of so many directories the names of files are kept for searching. */
+const MOST_INDEXES = 4
+
+/** The directories that a person has worked in, their queues, and what is begun in them. */
+export function placesRoutes({ world, cards, whole }: PlacesApiOptions): Hono<WebEnv> {
+  const routes = new Hono<WebEnv>()
+  const indexes = new Map<string, FileIndex>()
+  const recordsOf = async (place: string | undefined): Promise<Records> => {
+    await whole()
+    const found = cards().find(({ row }) => row.records.key === place && row.records.directory !== '')
+    if (found === undefined) throw new UserError('No session has been run in that directory, or it is gone.')
+    return found.row.records
+  }
+  const at = (c: Context<WebEnv>) => recordsOf(c.req.param('place'))
+  const projectAt = async (c: Context<WebEnv>) => await OpenProject.open(world, { directory: (await at(c)).directory })
+
+  routes.get('/places', async c => {
+    await whole()
+    const places = new Map<string, SessionCard>()
+    for (const card of cards()) {
+      const { key, directory } = card.row.records
+      if (directory !== '' && !places.has(key)) places.set(key, card)
+    }
+    const shown = [...places].map(([place, { row, queued }]) => {
+      return { place, directory: row.records.directory, isRunning: row.standing === 'running', queued }
+    })
+    return c.json({ places: shown, templates: templatesShown(world) })
+  })
+  routes.post('/start', async c => {
+    const { place, ...wanted } = await bodyOf(c, startSchema)
+    const records = await recordsOf(place)
+    const { worktree } = wanted
+    if (worktree === undefined && (await askWhoRuns(records.lock, world.platform, () => {})) !== null)
+      return c.json({ problem: 'A session runs there already.', hint: 'Put it into the queue behind that one.' }, 409)
+    return c.json(await startSession(world, records, withoutUndefined(wanted), world.signal))
+  })
+  routes.get('/places/:place/specification', async c => {
+    const { directory } = await at(c)
+    const { settings, agentTables } = await settingsOf(world, directory, {})
+    const template = templateNamed(world.templates, c.req.query('template') ?? settings.mode, 'start')
+    const { path, title, text: said } = await specificationHere(directory, template, { agentTables })
+    return c.json({ path, title, text: said })
+  })
+  routes.get('/places/:place/files', async c => {
+    const records = await at(c)
+    const redactor = redactorOfProject(world, records)
+    const files = await indexOf(records).search((c.req.query('q') ?? '').slice(0, 500), MOST_FILES)
+    return c.json({ files: files.map(each => redactor.text(each)) })
+  })
+
+  routes.get('/places/:place/queue', async c => {
+    const records = await at(c)
+    const redactor = redactorOfProject(world, records)
+    const { prompts, problems } = await openQueue(records.queue).list()
+    const shown = prompts.map(({ options: _, ...each }) => ({ ...each, prompt: redactor.text(each.prompt) }))
+    return c.json({ prompts: shown, problems })
+  })
+  routes.post('/places/:place/queue/add', async c => {
+    const { prompt, ...wanted } = await bodyOf(c, addSchema)
+    const { id } = await (await projectAt(c)).queue.add(prompt, withoutUndefined(wanted))
+    return c.json({ id })
+  })
+  routes.post('/places/:place/queue/edit', async c => {
+    const { id, prompt } = await bodyOf(c, editSchema)
+    await (await projectAt(c)).queue.edit(id, prompt)
+    return c.json({ id })
+  })
+  routes.post('/places/:place/queue/move', async c => {
+    const { id, before } = await bodyOf(c, moveSchema)
+    await (await projectAt(c)).queue.move(id, before)
+    return c.json({ id })
+  })
+  routes.post('/places/:place/queue/remove', async c => {
+    const { id } = await bodyOf(c, removeSchema)
+    await (await projectAt(c)).queue.remove(id)
+    return c.json({ id })
+  })
+  routes.post('/places/:place/queue/run', async c => {
+    await bodyOf(c, nothing)
+    return c.json(await startQueue(world, await at(c), world.signal))
+  })
+  return routes
+
+  function indexOf({ key, directory, folder }: Records): FileIndex {
+    const known = indexes.get(key)
+    if (known !== undefined) return known
+    const [oldest] = indexes.keys()
+    if (indexes.size >= MOST_INDEXES && oldest !== undefined) indexes.delete(oldest)
+    const index = openFileIndex({ directory, gitDir: join(folder, 'files'), env: world.env, clock: world.clock })
+    indexes.set(key, index)
+    return index
+  }
+}
+
+/** The templates that a person begins by a prompt or a specification. */
+function templatesShown({ templates }: Pick<World, 'templates'>): object[] {
+  const startable = new Set(startableTemplates(templates))
+  return [...templates.values()].flatMap(kind => {
+    const takes = [
+      ...(problemOfTemplate(templates, kind.name) === null ? ['goal'] : []),
+      ...(startable.has(kind) ? ['specification'] : []),
+    ]
+    return takes.length === 0 ? [] : [{ name: kind.name, description: kind.description, takes }]
+  })
+}
+
+type Defined<T> = { [Key in keyof T]: Exclude<T[Key], undefined> }
+
+/** What was left out is not there. */
+function withoutUndefined<T extends object>(given: T): Defined<T> {
+  return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)) as Defined<T>
+}

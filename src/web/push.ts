@@ -1,0 +1,230 @@
+import { chmod, mkdir, readdir, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { Hono } from 'hono'
+import * as v from 'valibot'
+import type { SessionCard } from '../app/watch/cards.ts'
+import type { World } from '../app/world.ts'
+import { messageOf, UserError } from '../base/errors.ts'
+import { readBoundedText, writeWholeFile } from '../platform/files.ts'
+import type { Access } from './access.ts'
+import type { WebEnv } from './guard.ts'
+import { bodyOf } from './requests.ts'
+
+/** What reaches a device by way of its browser's maker: no word of the project. `path`: what a tap opens. */
+export interface PushMessage {
+  /** What it is about, which its text is chosen by: `question`, `decision`, `needs-person` or `ended`. */
+  kind: 'question' | 'decision' | 'needs-person' | 'ended'
+  path: string
+}
+
+interface PushOptions {
+  /** The folder of the page in the records; absolute. */
+  folder: string
+  world: Pick<World, 'clock' | 'platform'>
+  access: Pick<Access, 'isThere'>
+  /** Ends what is being sent. */
+  signal: AbortSignal
+  onProblem(problem: string): void
+}
+
+const MOST_BYTES = 16 * 1024
+const SEND_MS = 30_000
+/** How long the browser's maker keeps one for a device that is away, s. */
+const KEPT_S = 12 * 3_600
+/** The service wants to be told who sends; nobody reads there. */
+const SENDER = 'https://codemachine.invalid'
+
+const base64url = v.pipe(v.string(), v.regex(/^[A-Za-z0-9_-]{1,200}=*$/))
+const subscriptionSchema = v.object({
+  endpoint: v.pipe(v.string(), v.maxLength(2_000), v.url()),
+  keys: v.object({ p256dh: base64url, auth: base64url }),
+})
+const onSchema = v.strictObject({ subscription: subscriptionSchema })
+const nothing = v.strictObject({})
+const keysSchema = v.object({ publicKey: base64url, privateKey: base64url })
+
+type Subscription = v.InferOutput<typeof subscriptionSchema>
+
+/**
+ * Notifications by Web Push, to the devices that have switched them on.
+ *
+ *     push/keys.json      what this machine signs with (VAPID)
+ *     push/<device>.json  where a device is reached, and the keys that only its browser can read with
+ */
+export class Push {
+  readonly #options: PushOptions
+  #keys: Promise<v.InferOutput<typeof keysSchema>> | null = null
+
+  constructor(options: PushOptions) {
+    this.#options = options
+  }
+
+  /** What a browser subscribes with; it is made when it is wanted first. */
+  async publicKey(): Promise<string> {
+    return (await this.#signingKeys()).publicKey
+  }
+
+  async switchOn(device: string, subscription: Subscription): Promise<void> {
+    if (!isReachable(subscription.endpoint))
+      throw new UserError('Notifications go by https, to the service of the browser.')
+    await this.#write(device, subscription)
+  }
+
+  async switchOff(device: string): Promise<void> {
+    await rm(this.#path(device), { force: true })
+  }
+
+  /** Sends one to all devices that want them; those that are ended, or whose browser has forgotten it, are let go. */
+  async send(message: PushMessage): Promise<void> {
+    for (const device of await this.#devices()) {
+      const subscription = await this.#read(device, subscriptionSchema)
+      if (subscription === null) continue
+      if (!(await this.#options.access.isThere(device))) await this.switchOff(device)
+      else await this.#sendTo(device, subscription, message)
+    }
+  }
+
+  async #sendTo(device: string, subscription: Subscription, message: PushMessage): Promise<void> {
+    const { default: webpush } = await import('web-push')
+    const keys = await this.#signingKeys()
+    try {
+      const { endpoint, method, headers, body } = webpush.generateRequestDetails(
+        subscription,
+        JSON.stringify(message),
+        {
+          vapidDetails: { subject: SENDER, ...keys },
+          TTL: KEPT_S,
+          urgency: 'high',
+        },
+      )
+      const { signal } = this.#options
+      const answer = await fetch(endpoint, {
+        method,
+        headers: headersOf(headers),
+        body: body === null ? null : Uint8Array.from(body),
+        redirect: 'error',
+        signal: AbortSignal.any([signal, AbortSignal.timeout(SEND_MS)]),
+      })
+      await answer.body?.cancel()
+      if (answer.status === 404 || answer.status === 410) await this.switchOff(device)
+      else if (!answer.ok) this.#problem(`the service answered ${answer.status}.`)
+    } catch (error) {
+      this.#problem(messageOf(error))
+    }
+  }
+
+  #problem(problem: string): void {
+    if (!this.#options.signal.aborted) this.#options.onProblem(`A notification was not sent: ${problem}`)
+  }
+
+  async #signingKeys(): Promise<v.InferOutput<typeof keysSchema>> {
+    this.#keys ??= (async () => {
+      const known = await this.#read('keys', keysSchema)
+      if (known !== null) return known
+      const { default: webpush } = await import('web-push')
+      const made = webpush.generateVAPIDKeys()
+      await this.#write('keys', made)
+      return made
+    })()
+    return await this.#keys
+  }
+
+  async #devices(): Promise<string[]> {
+    const names = await readdir(join(this.#options.folder, 'push')).catch(() => [])
+    return names.flatMap(each => /^([0-9a-f]{16})\.json$/.exec(each)?.[1] ?? [])
+  }
+
+  #path(name: string): string {
+    return join(this.#options.folder, 'push', `${name}.json`)
+  }
+
+  async #read<T>(name: string, schema: v.GenericSchema<unknown, T>): Promise<T | null> {
+    const read = await readBoundedText(this.#path(name), MOST_BYTES)
+    if (read === 'missing' || 'problem' in read) return null
+    try {
+      const { success, output } = v.safeParse(schema, JSON.parse(read.text))
+      return success ? output : null
+    } catch {
+      return null
+    }
+  }
+
+  async #write(name: string, content: object): Promise<void> {
+    const folder = join(this.#options.folder, 'push')
+    await mkdir(folder, { recursive: true, mode: 0o700 })
+    if (this.#options.world.platform !== 'win32') await chmod(folder, 0o700)
+    await writeWholeFile(this.#path(name), `${JSON.stringify(content)}\n`)
+  }
+}
+
+/** Whether a device may name it: it makes this process send requests. A service on this machine is for trying it out. */
+function isReachable(endpoint: string): boolean {
+  const { protocol, hostname, username } = new URL(endpoint)
+  if (username !== '') return false
+  return protocol === 'https:' || (protocol === 'http:' && ['127.0.0.1', 'localhost', '[::1]'].includes(hostname))
+}
+
+function headersOf(headers: Readonly<Record<string, unknown>>): Record<string, string> {
+  // Its length is said by `fetch` itself.
+  const wanted = Object.entries(headers).filter(([key]) => key.toLowerCase() !== 'content-length')
+  return Object.fromEntries(wanted.map(([key, value]) => [key, String(value)]))
+}
+
+/** What a person is told of a session, each under a name of its own: what was not there before is news. */
+export function newsOf({ row, report, questions }: SessionCard): Map<string, PushMessage> {
+  const path = `#/s/${row.key}`
+  const news = new Map<string, PushMessage>()
+  for (const { question } of questions)
+    news.set(`${row.key} ${question}`, { kind: 'question', path: `${path}?q=${question}` })
+  const decision = report?.decision ?? null
+  if (decision !== null)
+    news.set(`${row.key} decision ${decision.id}`, { kind: 'decision', path: `${path}?q=decision` })
+  if (row.outcome !== null && row.call === null) {
+    const kind = row.outcome.kind === 'needs-person' ? 'needs-person' : 'ended'
+    news.set(`${row.key} ${row.outcome.kind}`, { kind, path })
+  }
+  return news
+}
+
+/** Tells of what is new in the sessions; of what is there when it is looked at first nothing is told. */
+export class NewsTeller {
+  readonly #send: (message: PushMessage) => Promise<void>
+  #known: Set<string> | null = null
+  #last: Promise<void> = Promise.resolve()
+
+  constructor(send: (message: PushMessage) => Promise<void>) {
+    this.#send = send
+  }
+
+  /** @param cards all sessions, once they have all been read */
+  look(cards: readonly SessionCard[]): void {
+    const all = new Map(cards.flatMap(card => [...newsOf(card)]))
+    const known = this.#known
+    this.#known = new Set(all.keys())
+    if (known === null) return
+    for (const [key, message] of all) {
+      if (!known.has(key)) this.#last = this.#last.then(() => this.#send(message)).catch(() => {})
+    }
+  }
+
+  /** Settles when all of it has been sent. */
+  async done(): Promise<void> {
+    await this.#last
+  }
+}
+
+/** The ways of notifications: any device may switch its own on and off. */
+export function pushRoutes(push: Push): Hono<WebEnv> {
+  const routes = new Hono<WebEnv>()
+  routes.post('/push/on', async c => {
+    const { subscription } = await bodyOf(c, onSchema)
+    await push.switchOn(c.get('device').id, subscription)
+    return c.json({ on: true })
+  })
+  routes.post('/push/off', async c => {
+    await bodyOf(c, nothing)
+    await push.switchOff(c.get('device').id)
+    return c.json({ on: false })
+  })
+  return routes
+}
