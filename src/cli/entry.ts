@@ -3,6 +3,7 @@ import { homedir } from 'node:os'
 import { type Command, CommanderError } from 'commander'
 // It reads the environment of the process while it is loaded, so only the doors may import it.
 import { xdgConfig } from 'xdg-basedir'
+import type { ServedPage } from '../app/page/served.ts'
 import type { BegunDetached } from '../app/start/detached.ts'
 import { configHomeOf, DETACHED_VARIABLE, redactorOfEnvironment } from '../app/world.ts'
 import { systemClock } from '../base/clock.ts'
@@ -103,7 +104,7 @@ function ownProcess(process: NodeJS.Process): CliContext['own'] {
   // What is started from here is none.
   delete env[DETACHED_VARIABLE]
   const letGo = () => void (process.connected && process.disconnect())
-  const tell = (begun: BegunDetached) => void process.send?.(begun, undefined, undefined, letGo)
+  const tell = (begun: BegunDetached | ServedPage) => void process.send?.(begun, undefined, undefined, letGo)
   return { command: [execPath, ...execArgv, script], args, detached: log === undefined ? null : { log, tell } }
 }
 

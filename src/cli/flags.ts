@@ -37,6 +37,8 @@ export interface RunFlags {
   json?: true
   /** Whether it goes on without the terminal that it was typed on. */
   detach?: true
+  /** Whether the page is served meanwhile, by a process of its own. */
+  web?: true
 }
 
 /** Flags of a command that looks at one work directory. */
@@ -99,6 +101,7 @@ export function withRunFlags(
     .option('--no-keep-awake', 'let the machine go to sleep during the run')
     .option('--plain', 'plain lines, one a thing that happened')
     .option('--json', 'events as JSON lines')
+    .option('--web', 'have the page served for a browser (codemachine web), and print a link to it')
     .option('--detach', 'go on without this terminal, which is free at once; codemachine attach shows it')
 }
 

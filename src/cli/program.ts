@@ -158,6 +158,11 @@ function bareProgram(context: BareContext): Command {
       writeErr: text => context.stderr.write(inOwnWords(text, program)),
     })
     .hook('preAction', refuseFlagsBefore)
+    .hook('preAction', async (_, command) => {
+      if (command.opts<RunFlags>().web !== true || context.own.detached !== null) return
+      const { sayPage } = await import('./commands/web.ts')
+      await sayPage(await withTemplates(context))
+    })
 }
 
 function doesIn(bare: BareContext, ended: (exitCode: number) => void): Does {

@@ -1,4 +1,5 @@
 import type { Readable, Writable } from 'node:stream'
+import type { ServedPage } from '../app/page/served.ts'
 import type { BegunDetached, OwnCommand } from '../app/start/detached.ts'
 import type { Reachable } from '../app/work-through.ts'
 import type { World } from '../app/world.ts'
@@ -40,7 +41,7 @@ interface DetachedRunner {
   /** The file that it writes its output to; absolute. */
   log: string
   /** Tells whoever started it, if they still wait, and lets them go. */
-  tell(begun: BegunDetached): void
+  tell(begun: BegunDetached | ServedPage): void
 }
 
 /** What the entry point hands to a command: the world, and the terminal that it was typed on. */

@@ -1,10 +1,10 @@
 import { type Context, Hono } from 'hono'
 import * as v from 'valibot'
+import type { Access } from '../app/page/access.ts'
 import type { StartingWorld } from '../app/start/detached.ts'
 import { type SessionCard, SessionCards } from '../app/watch/cards.ts'
 import type { World } from '../app/world.ts'
 import { version } from '../base/package.ts'
-import type { Access } from './access.ts'
 import type { WebEnv } from './guard.ts'
 import { Pairings, pairingRoutes } from './pairing.ts'
 import { placesRoutes } from './places-api.ts'
@@ -27,6 +27,8 @@ export interface ApiOptions {
 
 /** The page's own commands and streams, and what they hold open. */
 export interface Api extends AsyncDisposable {
+  /** Whether somebody looks, or something runs that somebody may want to look at. */
+  readonly isNeeded: boolean
   routes: Hono<WebEnv>
   /** The report of that name, which is there no more then; null: there is none. */
   takeReport(ticket: string): string | null
@@ -81,6 +83,9 @@ export function openApi(options: ApiOptions): Api {
   routes.route('/sessions/:place/:id', sessionRoutes({ world, streams, hub, tickets, sessionOf, onProblem }))
 
   return {
+    get isNeeded() {
+      return streams.count > 0 || all.cards.some(({ row }) => row.standing === 'running')
+    },
     routes,
     takeReport: ticket => tickets.take(ticket),
     [Symbol.asyncDispose]: async () => {

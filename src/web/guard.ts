@@ -1,6 +1,6 @@
 import type { HttpBindings } from '@hono/node-server'
 import type { Context, MiddlewareHandler } from 'hono'
-import type { Access, Device } from './access.ts'
+import type { Access, Device } from '../app/page/access.ts'
 
 /** What each request brings with it. `device`: who has sent it, once that is known. */
 export interface WebEnv {

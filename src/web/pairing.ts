@@ -1,9 +1,9 @@
 import { randomInt, timingSafeEqual } from 'node:crypto'
 import { Hono } from 'hono'
 import * as v from 'valibot'
+import type { Access, NewDevice, Right } from '../app/page/access.ts'
 import type { Clock } from '../base/clock.ts'
 import { UserError } from '../base/errors.ts'
-import type { Access, NewDevice, Right } from './access.ts'
 import type { WebEnv } from './guard.ts'
 import { bodyOf, type Streams } from './requests.ts'
 

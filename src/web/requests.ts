@@ -1,10 +1,10 @@
 import type { Context } from 'hono'
 import { streamSSE } from 'hono/streaming'
 import * as v from 'valibot'
+import type { Access } from '../app/page/access.ts'
 import type { Clock } from '../base/clock.ts'
 import { messageOf, UserError } from '../base/errors.ts'
 import { problemOfPrompt } from '../base/text.ts'
-import type { Access } from './access.ts'
 import type { WebEnv } from './guard.ts'
 
 /** A text that can be a prompt. */
@@ -110,6 +110,11 @@ export class Streams {
         await beating
       }
     })
+  }
+
+  /** How many are open. */
+  get count(): number {
+    return this.#open.size
   }
 
   /** Ends those of a device. */

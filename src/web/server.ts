@@ -7,8 +7,8 @@ import { gzipSync } from 'node:zlib'
 import { createAdaptorServer } from '@hono/node-server'
 import { Hono } from 'hono'
 import { bodyLimit } from 'hono/body-limit'
+import type { Access } from '../app/page/access.ts'
 import { messageOf, systemErrorCode, UserError } from '../base/errors.ts'
-import type { Access } from './access.ts'
 import { guard, REPORT_HEADERS, SAFE_HEADERS, type WebEnv } from './guard.ts'
 
 /** How the page is served. */

@@ -2,7 +2,7 @@ import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promise
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { Access } from '../../src/web/access.ts'
+import { Access } from '../../src/app/page/access.ts'
 
 const MINUTE = 60_000
 

@@ -1,7 +1,7 @@
 import { appendFile, mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { Access } from '../../src/web/access.ts'
+import { Access } from '../../src/app/page/access.ts'
 import { openApi } from '../../src/web/api.ts'
 import { serveWeb } from '../../src/web/server.ts'
 import { makePlace } from '../cli/place.ts'
@@ -182,6 +182,6 @@ test('what is asked in a wrong way gets a sentence, and changes nothing', async 
   expect(await post(`${session}/ask`, { type: 'pause' }, key)).toMatchObject({ body: { code: 'no-session' } })
   expect(await post(`${session}/answer`, { question: 'Q9', answer: 'yes' }, key)).toMatchObject({ status: 404 })
   expect(await post('sessions/..%2f..%2fx/20261120_1/ask', { type: 'pause' }, key)).toMatchObject({ status: 400 })
-  expect(await get(`places/${session.split("/")[1]}/queue`, key)).toMatchObject({ status: 200, body: { prompts: [] } })
+  expect(await get(`places/${session.split('/')[1]}/queue`, key)).toMatchObject({ status: 200, body: { prompts: [] } })
   expect(await get('nothing', key)).toMatchObject({ status: 404 })
 })

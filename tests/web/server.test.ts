@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Hono } from 'hono'
 import { expect, onTestFinished, test } from 'vitest'
-import { Access } from '../../src/web/access.ts'
+import { Access } from '../../src/app/page/access.ts'
 import type { WebEnv } from '../../src/web/guard.ts'
 import { serveWeb, type WebOptions } from '../../src/web/server.ts'
 

@@ -48,6 +48,19 @@ export async function showServers({ context, records, settings, person }: SlashP
   person.screen.say(text === '' ? 'codex says nothing of its MCP servers.' : text, isFine ? 'plain' : 'warning')
 }
 
+/** `/web`: a link to the page, which is served if it is not, and its QR code. */
+export async function showPage({ context, person }: SlashPlace): Promise<void> {
+  const { screen } = person
+  const [page, { linesOfQr }] = await Promise.all([import('../../app/page/served.ts'), import('../blocks/qr.ts')])
+  const served = await page.havePageServed(context)
+  const { access } = await page.placeOfPage(context)
+  const link = await page.linkToPage(access, served, 'steer')
+  screen.say('The page, to be opened once, within an hour:')
+  screen.print([link])
+  if (!page.isReachedFromElsewhere(served)) screen.say(page.ONLY_HERE)
+  else if (screen.model.theme.symbols) screen.print(['', ...linesOfQr(link)])
+}
+
 /** `/doctor`: looks whether all that a run needs is there. */
 export async function showDoctor({ context, records, person }: SlashPlace): Promise<void> {
   const { screen } = person

@@ -28,6 +28,7 @@ import {
   copySlash,
   showDoctor,
   showKeys,
+  showPage,
   showReport,
   showServers,
   showStatus,
@@ -160,6 +161,8 @@ export async function runSlashCommand(place: SlashPlace, name: string, rest: str
       return copySlash(place, rest)
     case 'version':
       return screen.say(`codemachine ${version}, ${await codexVersion(place)}`)
+    case 'web':
+      return await showPage(place)
     case 'mcp':
       return await showServers(place)
     case 'doctor':

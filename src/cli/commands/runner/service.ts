@@ -23,10 +23,13 @@ const MANAGER_MS = 30_000
 const MOST_FILE_BYTES = 64 * 1024
 
 /** `codemachine service install`: writes the service of the person's service manager, and has it begin. */
-export async function serviceInstall(context: CliContext, { dryRun = false }: { dryRun?: boolean }): Promise<number> {
+export async function serviceInstall(
+  context: CliContext,
+  { dryRun = false, web = false }: { dryRun?: boolean; web?: boolean },
+): Promise<number> {
   const { stdout, stderr, clock, own } = context
   const root = await openRecordsRoot(placesOf(context, context.cwd))
-  const service = serviceHere(context, root)
+  const service = serviceHere(context, root, web)
   stdout.write(`${service.path}\n\n${indented(service.text)}\n`)
   const [, script = ''] = own.command
   if (/[\\/]_npx[\\/]/.test(script))
@@ -51,6 +54,7 @@ export async function serviceInstall(context: CliContext, { dryRun = false }: { 
     return 4
   }
   stdout.write(`It runs. What it does: ${service.logs}\n`)
+  if (web) stdout.write('It serves the page, too. A link to it: codemachine web link\n')
   if (context.platform === 'linux')
     stdout.write('To have it run from the start of the machine on, before you log in: loginctl enable-linger\n')
   return 0
@@ -84,8 +88,10 @@ export async function endService(context: CliContext): Promise<string[]> {
 export async function serviceStatus(context: CliContext, { json = false }: { json?: boolean }): Promise<number> {
   const { stdout, platform } = context
   const root = await openRecordsRoot(placesOf(context, context.cwd))
-  const service = serviceHere(context, root)
-  const file = await readBoundedText(service.path, MOST_FILE_BYTES)
+  const { path } = serviceHere(context, root)
+  const file = await readBoundedText(path, MOST_FILE_BYTES)
+  const servesPage = typeof file === 'object' && 'text' in file && file.text.includes(WEB)
+  const service = serviceHere(context, root, servesPage)
   const isInstalled = file !== 'missing'
   const isCurrent = typeof file === 'object' && 'text' in file && file.text === service.text
   const runner = await readRunner(serviceLock(root), platform)
@@ -93,9 +99,8 @@ export async function serviceStatus(context: CliContext, { json = false }: { jso
   if (json) {
     const shown = due.map(({ records: { directory }, session, what }) => ({ directory, session, what }))
     const running = runner && { pid: runner.pid, since: runner.at }
-    stdout.write(
-      `${JSON.stringify({ file: service.path, installed: isInstalled, current: isCurrent, running, due: shown })}\n`,
-    )
+    const installed = { file: path, installed: isInstalled, current: isCurrent, web: servesPage }
+    stdout.write(`${JSON.stringify({ ...installed, running, due: shown })}\n`)
     return 0
   }
   const old = isInstalled && !isCurrent ? '; not as this codemachine would write it: codemachine service install' : ''
@@ -109,8 +114,8 @@ export async function serviceStatus(context: CliContext, { json = false }: { jso
   return 0
 }
 
-/** `codemachine service run`: what the service itself is. */
-export async function serviceRun(context: CliContext): Promise<number> {
+/** `codemachine service run`: what the service itself is. `web`: whether it keeps the page served, too. */
+export async function serviceRun(context: CliContext, { web = false }: { web?: boolean }): Promise<number> {
   const { clock, signal, stdout } = context
   const root = await openRecordsRoot(placesOf(context, context.cwd))
   const say = (line: string) => void stdout.write(`${formatTime(clock.now())}  ${oneLine(line, 1000)}\n`)
@@ -134,17 +139,23 @@ export async function serviceRun(context: CliContext): Promise<number> {
       // It has ended by itself.
     }
   }
+  const page = web ? (await import('../web.ts')).keepPageServed(context, say) : null
+  page?.catch(() => {})
   await runService(context, { root, say, start, end })
+  await page
   if (signal.reason === 'SIGTERM') return 0
   throw new Interrupted(signal.reason)
 }
 
-function serviceHere({ platform, home, configHome, env, own, cwd: _ }: CliContext, root: string): Service {
+/** What the service is called with where it keeps the page served. */
+const WEB = '--web'
+
+function serviceHere({ platform, home, configHome, env, own }: CliContext, root: string, servesPage = false): Service {
   const kept = KEPT_VARIABLES.flatMap(name => (env[name] ? [[name, env[name]]] : []))
   const service = serviceOn(platform, {
     home,
     configHome,
-    command: [...own.command, 'service', 'run'],
+    command: [...own.command, 'service', 'run', ...(servesPage ? [WEB] : [])],
     env: Object.fromEntries(kept),
     log: join(root, 'service.log'),
     uid: userInfo().uid,

@@ -2,9 +2,9 @@ import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
 import { chmod, mkdir, readdir, rename, rm, stat, utimes } from 'node:fs/promises'
 import { join } from 'node:path'
 import * as v from 'valibot'
-import type { Clock } from '../base/clock.ts'
-import { systemErrorCode } from '../base/errors.ts'
-import { readBoundedText, writeWholeFile } from '../platform/files.ts'
+import type { Clock } from '../../base/clock.ts'
+import { systemErrorCode } from '../../base/errors.ts'
+import { readBoundedText, writeWholeFile } from '../../platform/files.ts'
 
 /** What a device may do: see everything, or answer, tell, start and stop too. */
 export type Right = 'look' | 'steer'

@@ -51,6 +51,7 @@ export function addService(program: Command, does: Does): void {
     .command('install')
     .description('write a systemd user unit, or a launchd agent, show it, and begin it')
     .option('-n, --dry-run', 'only show it, and what it would begin with')
+    .option('--web', 'have it keep the page served, too (codemachine web)')
     .action(does(async () => (await load()).serviceInstall))
   service
     .command('status')
@@ -64,6 +65,7 @@ export function addService(program: Command, does: Does): void {
   service
     .command('run')
     .description('what it does, in this terminal')
+    .option('--web', 'and the page')
     .action(does(async () => (await load()).serviceRun))
 }
 

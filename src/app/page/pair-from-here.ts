@@ -1,0 +1,83 @@
+import { once } from 'node:events'
+import { type IncomingMessage, request } from 'node:http'
+import { request as requestByTls } from 'node:https'
+import { createInterface } from 'node:readline'
+import * as v from 'valibot'
+import { messageOf, UserError } from '../../base/errors.ts'
+import type { Access, Right } from './access.ts'
+
+/** How a pairing came out. */
+export type PairingEnd = 'let-in' | 'refused' | 'too-late'
+
+interface PairOptions {
+  /** What the new device may do. */
+  right: Right
+  /** Ends it. */
+  signal: AbortSignal
+  /** Told the code that the new device types, eight digits. */
+  onCode(code: string): void
+  /** Asked whether the device that has typed the code, and calls itself so, is let in. */
+  confirm(name: string): Promise<boolean>
+}
+
+const begunSchema = v.object({ id: v.string(), code: v.string() })
+const stateSchema = v.variant('state', [
+  v.object({ state: v.literal('waiting') }),
+  v.object({ state: v.literal('asking'), name: v.string() }),
+  v.object({ state: v.literal('over'), how: v.picklist(['let-in', 'refused', 'too-late']) }),
+])
+
+/**
+ * Pairs a device from a terminal: asks the process that serves the page for a code, as a device of its own that is ended with it.
+ * A `UserError` if that process does not answer.
+ */
+export async function pairFromHere(address: string, access: Access, options: PairOptions): Promise<PairingEnd> {
+  const { right, signal, onCode, confirm } = options
+  const { device, key } = await access.add('a terminal, for pairing', 'steer')
+  try {
+    const begun = await bodyOf(await ask(address, 'pairing', { key, signal, body: {} }), begunSchema)
+    onCode(begun.code)
+    const states = await ask(address, `pairing/${begun.id}`, { key, signal })
+    for await (const line of createInterface({ input: states })) {
+      if (!line.startsWith('data:')) continue
+      const state = v.parse(stateSchema, JSON.parse(line.slice('data:'.length)))
+      if (state.state === 'over') return state.how
+      if (state.state === 'waiting') continue
+      const isLetIn = await confirm(state.name)
+      const way = isLetIn ? 'confirm' : 'refuse'
+      const answer = await ask(address, `pairing/${begun.id}/${way}`, { key, signal, body: isLetIn ? { right } : {} })
+      answer.resume()
+      return answer.statusCode === 200 ? (isLetIn ? 'let-in' : 'refused') : 'too-late'
+    }
+    return 'too-late'
+  } catch (error) {
+    if (error instanceof UserError || signal.aborted) throw error
+    throw new UserError(`The page does not answer: ${messageOf(error)}`)
+  } finally {
+    await access.end(device.id)
+  }
+}
+
+async function ask(
+  address: string,
+  path: string,
+  { key, signal, body }: { key: string; signal: AbortSignal; body?: object },
+): Promise<IncomingMessage> {
+  const url = new URL(`api/${path}`, address)
+  const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json', 'x-codemachine': '1' }
+  const method = body === undefined ? 'GET' : 'POST'
+  // Its certificate may be of its own making: it is a process of this machine, at an address that lies in the records.
+  const sent =
+    url.protocol === 'https:'
+      ? requestByTls(url, { method, headers, signal, rejectUnauthorized: false })
+      : request(url, { method, headers, signal })
+  sent.end(body === undefined ? undefined : JSON.stringify(body))
+  const [answer] = (await once(sent, 'response')) as [IncomingMessage]
+  return answer
+}
+
+async function bodyOf<T>(answer: IncomingMessage, schema: v.GenericSchema<unknown, T>): Promise<T> {
+  const parts: Buffer[] = []
+  for await (const part of answer) parts.push(Buffer.from(part))
+  return v.parse(schema, JSON.parse(Buffer.concat(parts).toString('utf8')))
+}
