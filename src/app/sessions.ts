@@ -367,14 +367,8 @@ export class Sessions implements AsyncDisposable {
     await using _inbox = await serveAgents(records, runner, { clock, remarks })
     // The inbox is there by now, where agents write, too. Several app-servers run commands there.
     if (log.state.taskPlan !== null || shell !== null) await traces.keep()
-    const queue = openQueue(records.queue)
-    this.#current = {
-      id,
-      runner,
-      asked: this.#asked,
-      waiting: async () => (await queue.list()).prompts.length,
-      limit: wanted => this.#run.live.ask(wanted),
-    }
+    const waiting = async () => (await openQueue(records.queue).list()).prompts.length
+    this.#current = { id, runner, asked: this.#asked, waiting, limit: wanted => this.#run.live.ask(wanted) }
     try {
       const running = runner.run()
       // Beside the first look at the files, which it does not hold up so.

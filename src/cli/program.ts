@@ -5,7 +5,6 @@ import { nearestName } from '../base/text.ts'
 import type { CliContext } from '../tui/cli-context.ts'
 import { shellWord } from '../words/commands.ts'
 import { oneLine } from '../words/safe-text.ts'
-import { addChange } from './change-program.ts'
 import {
   codexBinOption,
   type Does,
@@ -17,22 +16,23 @@ import {
   withRunFlags,
   worktreeOption,
 } from './flags.ts'
-import { addFlow } from './flow-program.ts'
 import { addExamples, addHelp, rootOf } from './help.ts'
+import { addChange } from './program/change.ts'
+import { addFlow } from './program/flow.ts'
 import {
   addAgents,
   addLogin,
   addProof,
-  addRunning,
   addService,
   addStart,
   addUninstall,
   refuseMistypedCommand,
   withSmallHeap,
-} from './program-parts.ts'
-import { addSecret } from './secret-program.ts'
-import { addTeam } from './team-program.ts'
-import { addWeb } from './web-program.ts'
+} from './program/parts.ts'
+import { addRunning } from './program/running.ts'
+import { addSecret } from './program/secret.ts'
+import { addTeam } from './program/team.ts'
+import { addWeb } from './program/web.ts'
 
 /** What a command line is read with; `templates` left out: those of codemachine itself. */
 export type BareContext = Omit<CliContext, 'templates'> &
@@ -159,8 +159,10 @@ function bareProgram(context: BareContext): Command {
     })
     .hook('preAction', refuseFlagsBefore)
     .hook('preAction', async (_, command) => {
-      if (command.opts<RunFlags>().web !== true || context.own.detached !== null) return
-      const { sayPage } = await import('./commands/web.ts')
+      // The service has a flag of that name.
+      const isRun = command.options.some(each => each.attributeName() === 'detach')
+      if (!isRun || command.opts<RunFlags>().web !== true || context.own.detached !== null) return
+      const { sayPage } = await import('./commands/runner/web.ts')
       await sayPage(await withTemplates(context))
     })
 }

@@ -54,7 +54,6 @@ export function placesRoutes({ world, cards, whole }: PlacesApiOptions): Hono<We
     return found.row.records
   }
   const at = (c: Context<WebEnv>) => recordsOf(c.req.param('place'))
-  const projectAt = async (c: Context<WebEnv>) => await OpenProject.open(world, { directory: (await at(c)).directory })
 
   routes.get('/places', async c => {
     await whole()
@@ -89,38 +88,7 @@ export function placesRoutes({ world, cards, whole }: PlacesApiOptions): Hono<We
     const files = await indexOf(records).search((c.req.query('q') ?? '').slice(0, 500), MOST_FILES)
     return c.json({ files: files.map(each => redactor.text(each)) })
   })
-
-  routes.get('/places/:place/queue', async c => {
-    const records = await at(c)
-    const redactor = redactorOfProject(world, records)
-    const { prompts, problems } = await openQueue(records.queue).list()
-    const shown = prompts.map(({ options: _, ...each }) => ({ ...each, prompt: redactor.text(each.prompt) }))
-    return c.json({ prompts: shown, problems })
-  })
-  routes.post('/places/:place/queue/add', async c => {
-    const { prompt, ...wanted } = await bodyOf(c, addSchema)
-    const { id } = await (await projectAt(c)).queue.add(prompt, withoutUndefined(wanted))
-    return c.json({ id })
-  })
-  routes.post('/places/:place/queue/edit', async c => {
-    const { id, prompt } = await bodyOf(c, editSchema)
-    await (await projectAt(c)).queue.edit(id, prompt)
-    return c.json({ id })
-  })
-  routes.post('/places/:place/queue/move', async c => {
-    const { id, before } = await bodyOf(c, moveSchema)
-    await (await projectAt(c)).queue.move(id, before)
-    return c.json({ id })
-  })
-  routes.post('/places/:place/queue/remove', async c => {
-    const { id } = await bodyOf(c, removeSchema)
-    await (await projectAt(c)).queue.remove(id)
-    return c.json({ id })
-  })
-  routes.post('/places/:place/queue/run', async c => {
-    await bodyOf(c, nothing)
-    return c.json(await startQueue(world, await at(c), world.signal))
-  })
+  addQueue(routes, world, at)
   return routes
 
   function indexOf({ key, directory, folder }: Records): FileIndex {
@@ -134,12 +102,53 @@ export function placesRoutes({ world, cards, whole }: PlacesApiOptions): Hono<We
   }
 }
 
+/** What waits there, in its order. */
+function addQueue(
+  routes: Hono<WebEnv>,
+  world: PlacesApiOptions['world'],
+  at: (c: Context<WebEnv>) => Promise<Records>,
+): void {
+  const queueAt = async (c: Context<WebEnv>) =>
+    (await OpenProject.open(world, { directory: (await at(c)).directory })).queue
+  routes.get('/places/:place/queue', async c => {
+    const records = await at(c)
+    const redactor = redactorOfProject(world, records)
+    const { prompts, problems } = await openQueue(records.queue).list()
+    const shown = prompts.map(({ options: _, ...each }) => ({ ...each, prompt: redactor.text(each.prompt) }))
+    return c.json({ prompts: shown, problems })
+  })
+  routes.post('/places/:place/queue/add', async c => {
+    const { prompt, ...wanted } = await bodyOf(c, addSchema)
+    const { id } = await (await queueAt(c)).add(prompt, withoutUndefined(wanted))
+    return c.json({ id })
+  })
+  routes.post('/places/:place/queue/edit', async c => {
+    const { id, prompt } = await bodyOf(c, editSchema)
+    await (await queueAt(c)).edit(id, prompt)
+    return c.json({ id })
+  })
+  routes.post('/places/:place/queue/move', async c => {
+    const { id, before } = await bodyOf(c, moveSchema)
+    await (await queueAt(c)).move(id, before)
+    return c.json({ id })
+  })
+  routes.post('/places/:place/queue/remove', async c => {
+    const { id } = await bodyOf(c, removeSchema)
+    await (await queueAt(c)).remove(id)
+    return c.json({ id })
+  })
+  routes.post('/places/:place/queue/run', async c => {
+    await bodyOf(c, nothing)
+    return c.json(await startQueue(world, await at(c), world.signal))
+  })
+}
+
 /** The templates that a person begins by a prompt or a specification. */
 function templatesShown({ templates }: Pick<World, 'templates'>): object[] {
   const startable = new Set(startableTemplates(templates))
   return [...templates.values()].flatMap(kind => {
     const takes = [
-      ...(problemOfTemplate(templates, kind.name) === null ? ['goal'] : []),
+      ...(problemOfTemplate(templates, kind.name) === null ? ['prompt'] : []),
       ...(startable.has(kind) ? ['specification'] : []),
     ]
     return takes.length === 0 ? [] : [{ name: kind.name, description: kind.description, takes }]

@@ -185,21 +185,11 @@ function wordsForSavepoint({ round, commit }: NonNullable<SessionReport['savepoi
   return `the work ${when} (savepoint ${oneLine(commit.slice(0, 12), NAME_CHARS)}); codemachine savepoints`
 }
 
-/** A wait that it does not keep now, but will. */
-/** A session for who looks after many: what is seen of it at one look. Empty texts: there is nothing to say. */
-export interface CardInWords {
-  state: string
-  /** How far it is: rounds, tasks, time, tokens and cost. */
-  facts: readonly string[]
-  /** What it waits for, with its end; what it will wait for, once it goes on. */
-  wait: string
-  /** How many more rounds there will be before the next wait. */
-  ahead: string
-  last: string
-}
-
-/** The card of a session at the time `now`, Unix time, ms. Pure. */
-export function cardInWords(session: SessionReport, now: number): CardInWords {
+/**
+ * A session for who looks after many, at the time `now`, Unix time, ms: how far it is (`facts`), what it waits for or will once it
+ * goes on, how many more rounds there will be before that (`ahead`), its last words. Empty texts: there is nothing to say. Pure.
+ */
+export function cardInWords(session: SessionReport, now: number) {
   const { tasks, limits, cost, forecast, last } = session
   return {
     state: stateInWords(session, now),
@@ -216,6 +206,7 @@ export function cardInWords(session: SessionReport, now: number): CardInWords {
   }
 }
 
+/** A wait that it does not keep now, but will. */
 function waitLines({ activity, waiting }: SessionReport, now: number): string[] {
   if (waiting === null || activity === 'waiting') return []
   const wait = { ...waiting, until: Date.parse(waiting.until) }

@@ -1,7 +1,6 @@
 import { once } from 'node:events'
 import { type IncomingMessage, request } from 'node:http'
 import { request as requestByTls } from 'node:https'
-import { createInterface } from 'node:readline'
 import * as v from 'valibot'
 import { messageOf, UserError } from '../../base/errors.ts'
 import type { Access, Right } from './access.ts'
@@ -38,9 +37,7 @@ export async function pairFromHere(address: string, access: Access, options: Pai
     const begun = await bodyOf(await ask(address, 'pairing', { key, signal, body: {} }), begunSchema)
     onCode(begun.code)
     const states = await ask(address, `pairing/${begun.id}`, { key, signal })
-    for await (const line of createInterface({ input: states })) {
-      if (!line.startsWith('data:')) continue
-      const state = v.parse(stateSchema, JSON.parse(line.slice('data:'.length)))
+    for await (const state of statesOf(states)) {
       if (state.state === 'over') return state.how
       if (state.state === 'waiting') continue
       const isLetIn = await confirm(state.name)
@@ -55,6 +52,17 @@ export async function pairFromHere(address: string, access: Access, options: Pai
     throw new UserError(`The page does not answer: ${messageOf(error)}`)
   } finally {
     await access.end(device.id)
+  }
+}
+
+/** What a stream of server-sent events tells. */
+async function* statesOf(stream: IncomingMessage): AsyncGenerator<v.InferOutput<typeof stateSchema>> {
+  let rest = ''
+  for await (const part of stream.setEncoding('utf8')) {
+    const lines = `${rest}${part}`.split('\n')
+    rest = lines.pop() ?? ''
+    for (const line of lines)
+      if (line.startsWith('data:')) yield v.parse(stateSchema, JSON.parse(line.slice('data:'.length)))
   }
 }
 

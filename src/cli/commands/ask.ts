@@ -7,7 +7,7 @@ import type { CliContext } from '../../tui/cli-context.ts'
 import { termsInWords } from '../../words/commands.ts'
 import { oneLine, titleLine } from '../../words/safe-text.ts'
 import { type DirectoryFlags, directoryOf, type LookFlags, type RunFlags, readText, wantsColour } from '../flags.ts'
-import type { RunningCommand } from '../program-parts.ts'
+import type { RunningCommand } from '../program/running.ts'
 
 /**
  * Asks something of the codemachine that runs in the directory, and prints its answer; resolves with the exit code. A

@@ -14,7 +14,7 @@ import { oneLine } from '../../words/safe-text.ts'
 import { askValue } from '../decision-prompt.ts'
 import { type DirectoryFlags, directoryOf, type LookFlags, readBytes } from '../flags.ts'
 import { inColumns } from '../output.ts'
-import type { SecretCheckFlags, SecretExportFlags, SecretSetFlags } from '../secret-program.ts'
+import type { SecretCheckFlags, SecretExportFlags, SecretSetFlags } from '../program/secret.ts'
 
 /** `codemachine secret set`: stores a value that is typed hidden, or comes through standard input; 130 if they left by Ctrl+C. */
 export async function secretSet(context: CliContext, typed: string, flags: SecretSetFlags): Promise<number> {

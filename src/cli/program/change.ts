@@ -1,7 +1,7 @@
 import { type Command, Option } from 'commander'
-import { UserError } from '../base/errors.ts'
-import { type Does, type RunFlags, withRunFlags, worktreeOption } from './flags.ts'
-import { withSmallHeap } from './program-parts.ts'
+import { UserError } from '../../base/errors.ts'
+import { type Does, type RunFlags, withRunFlags, worktreeOption } from '../flags.ts'
+import { withSmallHeap } from './parts.ts'
 
 /** What may be said to `change`, as typed. */
 export interface ChangeFlags extends Omit<RunFlags, 'followUp'> {
@@ -34,7 +34,7 @@ While it runs: codemachine plan shows the plan, codemachine plan accept takes it
 
 /** Adds the command that makes one change, from a request to its proof. */
 export function addChange(program: Command, does: Does): void {
-  const run = does(async () => (await withSmallHeap(() => import('./commands/change/run.ts'))).change)
+  const run = does(async () => (await withSmallHeap(() => import('../commands/change/run.ts'))).change)
   const said = new Set<string>()
   const command = program
     .command('change')

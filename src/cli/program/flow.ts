@@ -1,5 +1,5 @@
 import { type Command, Option } from 'commander'
-import { UserError } from '../base/errors.ts'
+import { UserError } from '../../base/errors.ts'
 import {
   type DirectoryFlags,
   type Does,
@@ -8,8 +8,8 @@ import {
   withDirectory,
   withLook,
   withRunFlags,
-} from './flags.ts'
-import { withSmallHeap } from './program-parts.ts'
+} from '../flags.ts'
+import { withSmallHeap } from './parts.ts'
 
 /** What names the values of a workflow and the workflow of a file, as typed. */
 export interface FlowLookFlags extends DirectoryFlags {
@@ -73,7 +73,7 @@ const WHAT = 'workflows in a TOML file: several agents in a row, each with its p
 /** Adds the commands of workflows to `codemachine flow`, or to the program that has no others. */
 export function addFlow(flow: Command, does: Does): void {
   const { parent } = flow
-  const load = () => import('./commands/flow/look.ts')
+  const load = () => import('../commands/flow/look.ts')
   flow
     .description(parent === null ? `W${WHAT.slice(1)}.` : WHAT)
     .addHelpText('after', endOfHelp(parent === null ? flow.name() : `${parent.name()} ${flow.name()}`))
@@ -98,7 +98,7 @@ export function addFlow(flow: Command, does: Does): void {
 }
 
 function addFlowRun(flow: Command, does: Does): void {
-  const run = does(async () => (await withSmallHeap(() => import('./commands/flow/run.ts'))).flowRun)
+  const run = does(async () => (await withSmallHeap(() => import('../commands/flow/run.ts'))).flowRun)
   const said = new Set<string>()
   const command = flow
     .command('run')

@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
-import { UserError } from '../base/errors.ts'
-import { type DirectoryFlags, type Does, type LookFlags, withDirectory, withLook } from './flags.ts'
+import { UserError } from '../../base/errors.ts'
+import { type DirectoryFlags, type Does, type LookFlags, withDirectory, withLook } from '../flags.ts'
 
 /** What may be said to `secret set`, as typed. */
 export interface SecretSetFlags extends DirectoryFlags {
@@ -34,7 +34,7 @@ print is searched for it before a model, a log or a person sees it. docs/team.md
 
 /** Adds the commands of a project's secrets. */
 export function addSecret(program: Command, does: Does): void {
-  const load = () => import('./commands/secret.ts')
+  const load = () => import('../commands/secret.ts')
   const secret = program
     .command('secret')
     .description('the secrets of a project: commands can be given them, and no model sees them')

@@ -1,7 +1,7 @@
 import { type Command, Option } from 'commander'
-import { UserError } from '../base/errors.ts'
-import { type Does, type RunFlags, withDirectory, withLook, withRunFlags } from './flags.ts'
-import { refuseMistypedCommand, withSmallHeap } from './program-parts.ts'
+import { UserError } from '../../base/errors.ts'
+import { type Does, type RunFlags, withDirectory, withLook, withRunFlags } from '../flags.ts'
+import { refuseMistypedCommand, withSmallHeap } from './parts.ts'
 
 /** What may be said to the commands of a team that run something, as typed. */
 export interface TeamFlags extends Omit<RunFlags, 'followUp'> {
@@ -35,7 +35,7 @@ Exit codes:
 
 /** Adds the commands of a planner, a worker and a reviewer who make a project. */
 export function addTeam(program: Command, does: Does): void {
-  const load = () => withSmallHeap(() => import('./commands/team/run.ts'))
+  const load = () => withSmallHeap(() => import('../commands/team/run.ts'))
   const team = withTeamFlags(program.command('team'), '200, or no limit if --max-time or --max-tokens is given')
     .argument('[goal...]', 'what the project is to be; - reads it from standard input')
     .description('have a planner, a worker and a reviewer make a project in a directory of its own')
@@ -69,7 +69,7 @@ export function addTeam(program: Command, does: Does): void {
 }
 
 function addLooks(team: Command, does: Does): void {
-  const load = () => import('./commands/team/look.ts')
+  const load = () => import('../commands/team/look.ts')
   withDirectory(team.command('rm'), WORKSPACE)
     .argument('<project>', 'the project, as `team list` names it, or its directory')
     .description('remove a project, its records and its secrets, each asked for')

@@ -1,9 +1,9 @@
 import { type Command, Option } from 'commander'
-import { type Does, eachTyped } from './flags.ts'
+import { type Does, eachTyped } from '../flags.ts'
 
 /** The page in a browser. */
 export function addWeb(program: Command, does: Does): void {
-  const load = () => import('./commands/web.ts')
+  const load = () => import('../commands/runner/web.ts')
   const serve = does(async () => (await load()).web)
   const web = program.command('web')
   web

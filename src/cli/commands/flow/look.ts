@@ -14,8 +14,8 @@ import { shellWord } from '../../../words/commands.ts'
 import { formatCount, formatSpan } from '../../../words/numbers.ts'
 import { oneLine, safeText } from '../../../words/safe-text.ts'
 import { directoryOf, type LookFlags, readAll } from '../../flags.ts'
-import type { FlowInitFlags, FlowLookFlags } from '../../flow-program.ts'
 import { inColumns } from '../../output.ts'
+import type { FlowInitFlags, FlowLookFlags } from '../../program/flow.ts'
 
 const SAMPLE = '.codex-flow/workflows/commit.workflow.toml'
 const IS_WORKFLOW = /\/(?:flow|workflows\/.+\.workflow)\.toml$/

@@ -139,7 +139,7 @@ export async function serviceRun(context: CliContext, { web = false }: { web?: b
       // It has ended by itself.
     }
   }
-  const page = web ? (await import('../web.ts')).keepPageServed(context, say) : null
+  const page = web ? (await import('./web.ts')).keepPageServed(context, say) : null
   page?.catch(() => {})
   await runService(context, { root, say, start, end })
   await page

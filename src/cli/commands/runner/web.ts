@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
-import { settingsOf } from '../../app/open-run.ts'
-import type { Right } from '../../app/page/access.ts'
+import { settingsOf } from '../../../app/open-run.ts'
+import type { Right } from '../../../app/page/access.ts'
 import {
   announcePage,
   endPage,
@@ -11,14 +11,14 @@ import {
   placeOfPage,
   type ServedPage,
   servedPage,
-} from '../../app/page/served.ts'
-import { messageOf, UserError } from '../../base/errors.ts'
-import { packageFile } from '../../base/package.ts'
-import { openPage } from '../../platform/browser.ts'
-import { takeRunLock } from '../../records/run-lock.ts'
-import type { CliContext } from '../../tui/cli-context.ts'
-import { formatMoment } from '../../words/numbers.ts'
-import { oneLine } from '../../words/safe-text.ts'
+} from '../../../app/page/served.ts'
+import { messageOf, UserError } from '../../../base/errors.ts'
+import { packageFile } from '../../../base/package.ts'
+import { openPage } from '../../../platform/browser.ts'
+import { takeRunLock } from '../../../records/run-lock.ts'
+import type { CliContext } from '../../../tui/cli-context.ts'
+import { formatMoment } from '../../../words/numbers.ts'
+import { oneLine } from '../../../words/safe-text.ts'
 
 /** Flags of `codemachine web`. */
 export interface WebFlags {
@@ -70,7 +70,10 @@ export async function servePage(
   const place = await placeOfPage(context)
   const typed = portOf(flags.port)
   const wanted = typed ?? (await settingsOf(context, context.cwd, {})).settings.port
-  const [{ serveWeb }, { openApi }] = await Promise.all([import('../../web/server.ts'), import('../../web/api.ts')])
+  const [{ serveWeb }, { openApi }] = await Promise.all([
+    import('../../../web/server.ts'),
+    import('../../../web/api.ts'),
+  ])
   const hint = 'codemachine web link prints a link to the page that is served.'
   await using _held = await takeRunLock(place.lock, { platform, pid, now: new Date(clock.now()), hint })
   const said = new Set<string>()
@@ -133,7 +136,7 @@ export async function webLink(
   const link = await linkToPage(access, served, look ? 'look' : 'steer')
   await show(context, served, link, json ? { host: '', json } : { host: '' })
   if (!qr || json) return 0
-  const { linesOfQr } = await import('../../tui/blocks/qr.ts')
+  const { linesOfQr } = await import('../../../tui/blocks/qr.ts')
   context.stdout.write(`${linesOfQr(link).join('\n')}\n`)
   if (!isReachedFromElsewhere(served)) context.stdout.write(`${ONLY_HERE}\n`)
   return 0
@@ -200,8 +203,8 @@ export async function webStop(context: CliContext): Promise<number> {
 /** `codemachine web pair`: shows a code that a new device types, and lets it in or not. */
 export async function webPair(context: CliContext, { look }: { look?: true }): Promise<number> {
   const { access, served } = await pageThatIsServed(context)
-  const { pairFromHere } = await import('../../app/page/pair-from-here.ts')
-  const { askEach } = await import('../output.ts')
+  const { pairFromHere } = await import('../../../app/page/pair-from-here.ts')
+  const { askEach } = await import('../../output.ts')
   const right: Right = look ? 'look' : 'steer'
   const how = await pairFromHere(served.address, access, {
     right,

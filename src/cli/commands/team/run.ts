@@ -12,8 +12,8 @@ import type { CliContext } from '../../../tui/cli-context.ts'
 import { oneLine } from '../../../words/safe-text.ts'
 import { type RunFlags, readText, wantsScreen } from '../../flags.ts'
 import { observerOn } from '../../output.ts'
+import type { TeamFlags } from '../../program/team.ts'
 import { listenersOn, runOptionsOf } from '../../run-options.ts'
-import type { TeamFlags } from '../../team-program.ts'
 import { withNetworkIfChosen } from './with-network.ts'
 
 /** `codemachine team <goal|->`: a project, from its goal to its review. */
