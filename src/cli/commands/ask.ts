@@ -33,6 +33,27 @@ export async function askRunning(
   return 0
 }
 
+/** `limits`: what the session that runs may take in all. */
+export async function changeLimits(
+  context: CliContext,
+  flags: Pick<RunFlags, 'cd' | 'rounds' | 'maxTime' | 'maxTokens' | 'maxCost'>,
+): Promise<number> {
+  const { rounds, maxTimeMs: timeMs, maxTokens: tokens, maxCost: cost } = await limitsOf(flags)
+  const wanted = Object.entries({ rounds, timeMs, tokens, cost }).filter(([, value]) => value !== undefined)
+  if (wanted.length === 0)
+    throw new UserError('Say what it may take: --rounds, --max-time, --max-tokens or --max-cost.')
+  await using project = await openHere(context, flags)
+  const answer = await project.ask({ type: 'limits', ...Object.fromEntries(wanted) })
+  if (answer === null) {
+    throw new UserError(`No codemachine runs in ${project.directory}, so there are no limits to change.`, {
+      hint: 'A session that has ended goes on with more: codemachine resume --rounds 20',
+    })
+  }
+  if (!isTaken(answer)) throw new UserError(answer.message, { hint: WHAT_IT_DOES })
+  context.stdout.write(`${answer.message}\n`)
+  return 0
+}
+
 const WHAT_IT_DOES = 'What it is doing: codemachine status'
 
 /** `queue add`. */
@@ -115,6 +136,19 @@ export async function queueEdit(
   const { queue } = await openHere(context, flags)
   await queue.edit(id, text)
   context.stdout.write(`${id.padStart(6, '0')} is now: ${oneLine(text, 80)}\n`)
+  return 0
+}
+
+/** `queue move`. */
+export async function queueMove(
+  context: CliContext,
+  id: string,
+  { before, ...flags }: DirectoryFlags & { before?: string },
+): Promise<number> {
+  const { queue } = await openHere(context, flags)
+  await queue.move(id, before ?? null)
+  const where = before === undefined ? 'behind all others' : `just before ${before.padStart(6, '0')}`
+  context.stdout.write(`${id.padStart(6, '0')} waits ${where}.\n`)
   return 0
 }
 

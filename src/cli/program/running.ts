@@ -13,8 +13,19 @@ export function addRunning(program: Command, does: Does): void {
     const ask = does(async () => (await import('../commands/ask.ts')).askRunning)
     command.action((...typed: unknown[]) => ask(running, ...(running.text === undefined ? [[]] : []), ...typed))
   }
+  addLimits(program, does)
   addDecide(program, does)
   addPlan(program, does)
+}
+
+function addLimits(program: Command, does: Does): void {
+  withDirectory(program.command('limits'))
+    .description('let the session that runs take more or less, from its next round on')
+    .option('--rounds <n>', 'how many rounds in all')
+    .option('--max-time <duration>', 'for how long in all, such as 8h or 1h30m')
+    .option('--max-tokens <count>', 'how many tokens in all, such as 5M or 500k')
+    .option('--max-cost <amount>', 'how much it may cost in all, by the prices of your config.toml, such as 10')
+    .action(does(async () => (await import('../commands/ask.ts')).changeLimits))
 }
 
 /** A command that asks something of the codemachine that runs in the work directory. */
@@ -181,6 +192,11 @@ function addQueue(program: Command, does: Does): void {
     .argument('<prompt...>', 'the new prompt; - reads it from standard input')
     .description('replace a prompt')
     .action(does(async () => (await load()).queueEdit))
+  withDirectory(queue.command('move'))
+    .argument('<id>', 'the number that `queue list` shows')
+    .option('--before <id>', 'the one that it waits just before; without it, it waits behind all')
+    .description('change the order')
+    .action(does(async () => (await load()).queueMove))
   withDirectory(queue.command('rm'))
     .argument('<id>', 'the number that `queue list` shows')
     .description('take a prompt out')
