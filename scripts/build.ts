@@ -161,35 +161,47 @@ for (const file of Object.keys(metafile.outputs).filter(each => each.endsWith('.
   const code = withoutImportsOfNode(file, await shortenedInside(file, await readFile(file, 'utf8')))
   await writeFile(file, inAscii(file, code))
 }
-await buildPage()
+const ofPage = await buildPage()
 // What is in which file, for the tests; it is not packed.
 await writeFile('dist/metafile.json', JSON.stringify(metafile))
 
 // Whoever gets the bundle gets the licences of all that is in it.
-const { text, problems } = thirdParty(metafile, '.', readWithoutFile())
+const { text, problems } = thirdParty({ inputs: { ...metafile.inputs, ...ofPage.inputs } }, '.', readWithoutFile())
 await writeFile('dist/THIRD-PARTY.txt', text)
 for (const problem of problems) console.error(problem)
 if (problems.length > 0) process.exitCode = 1
 else await writeDeclarations('dist')
 
 /** The page of the browser, which loads nothing from elsewhere. Words of sessions are those of the program. */
-async function buildPage(): Promise<void> {
-  await build({
-    entryPoints: { main: 'src/web/page/main.tsx', style: 'src/web/page/main.css' },
+async function buildPage(): Promise<Metafile> {
+  const { version }: { version: string } = JSON.parse(await readFile('package.json', 'utf8'))
+  const common = {
     outdir: 'dist/web',
     bundle: true,
-    splitting: true,
-    format: 'esm',
     platform: 'browser',
     target: 'es2023',
+    define: { PAGE_VERSION: JSON.stringify(version) },
+    minify: true,
+    metafile: true,
+    legalComments: 'linked',
+    logLevel: 'warning',
+  } as const
+  const page = await build({
+    ...common,
+    entryPoints: { main: 'src/web/page/main.tsx', style: 'src/web/page/main.css' },
+    splitting: true,
+    format: 'esm',
     jsx: 'automatic',
     jsxImportSource: 'preact',
-    minify: true,
-    legalComments: 'linked',
     plugins: [versionAlone, withoutPaths],
-    logLevel: 'warning',
   })
+  // Not of parts: a browser may start it long after its page was closed.
+  const worker = await build({ ...common, entryPoints: { sw: 'src/web/page/sw.ts' }, format: 'iife' })
   await cp('src/web/page/public', 'dist/web', { recursive: true })
+  return {
+    inputs: { ...page.metafile.inputs, ...worker.metafile.inputs },
+    outputs: { ...page.metafile.outputs, ...worker.metafile.outputs },
+  }
 }
 
 async function bundle(

@@ -31,9 +31,8 @@ export async function enterByLink(): Promise<void> {
   if (token === undefined) return
   // It opens nothing a second time, and is not to stand in the history.
   history.replaceState(null, '', location.pathname)
-  const { key } = await post<{ key: string }>('enter', { token, name: nameOfDevice(navigator.userAgent) })
-  localStorage.setItem(KEY, key)
-  deviceKey.value = key
+  const { key } = await post<{ key: string }>('enter', { token, name: nameOfDevice() })
+  takeKey(key)
 }
 
 /** Forgets the key: the device was ended. */
@@ -71,6 +70,43 @@ async function answerOf<Answer>(path: string, init: RequestInit): Promise<Answer
   return body as Answer
 }
 
+/** Sends something whose answer is a stream, such as a verification that takes long; rejects with `Refused`. */
+export async function postStream<Data>(
+  path: string,
+  body: object,
+  onTold: (told: Told<Data>) => void,
+  signal: AbortSignal,
+): Promise<void> {
+  const answer = await fetch(`/api/${path}`, {
+    method: 'POST',
+    body: JSON.stringify(body),
+    headers: { 'content-type': 'application/json', 'x-codemachine': '1', ...authorization() },
+    signal,
+  }).catch(() => {
+    throw new Refused({ problem: 'The connection is cut.' })
+  })
+  if (!answer.ok || answer.body === null) {
+    throw new Refused(
+      (await answer.json().catch(() => ({ problem: `The server answers ${answer.status}.` }))) as Problem,
+    )
+  }
+  const cut = () => {}
+  await readEvents<Data>(
+    answer.body,
+    told => {
+      if (told.event === 'problem') throw new Refused(told.data as unknown as Problem)
+      onTold(told)
+    },
+    cut,
+  )
+}
+
+/** Makes the device's own that key which it was given. */
+export function takeKey(key: string): void {
+  localStorage.setItem(KEY, key)
+  deviceKey.value = key
+}
+
 /** One event of a stream. */
 export interface Told<Data> {
   event: string
@@ -87,11 +123,13 @@ const SILENCE_MS = 25_000
  * Follows a stream, and again after each cut, until the signal aborts.
  * @param onTold told each event
  * @param path answers where to go on from
+ * @param onConnection told whether it is open or cut
  */
 export async function follow<Data>(
   path: () => string,
   onTold: (told: Told<Data>) => void,
   signal: AbortSignal,
+  onConnection: (state: 'open' | 'cut') => void = () => {},
 ): Promise<void> {
   let wait = FIRST_WAIT_MS
   while (!signal.aborted && deviceKey.value !== null) {
@@ -101,7 +139,7 @@ export async function follow<Data>(
       const answer = await fetch(`/api/${path()}`, { headers: authorization(), signal: over })
       if (answer.status === 401) return forgetKey()
       if (answer.ok && answer.body !== null) {
-        connection.value = 'open'
+        onConnection('open')
         wait = FIRST_WAIT_MS
         await readEvents(answer.body, onTold, () => cut.abort())
       }
@@ -109,7 +147,7 @@ export async function follow<Data>(
       // Cut, as it may be at any time.
     }
     if (signal.aborted) return
-    connection.value = 'cut'
+    onConnection('cut')
     await waitFor(wait, signal)
     wait = Math.min(MOST_WAIT_MS, wait * 2)
   }
@@ -156,7 +194,7 @@ function waitFor(ms: number, signal: AbortSignal): Promise<void> {
 }
 
 /** What a person knows the device by: `Firefox on Android`. */
-function nameOfDevice(agent: string): string {
+export function nameOfDevice(agent: string = navigator.userAgent): string {
   const browser = ['Edg', 'OPR', 'Firefox', 'Chrome', 'Safari'].find(each => agent.includes(each)) ?? 'Browser'
   const system = ['Android', 'iPhone', 'iPad', 'Windows', 'Mac', 'Linux'].find(each => agent.includes(each))
   const name = browser.replace('Edg', 'Edge').replace('OPR', 'Opera')

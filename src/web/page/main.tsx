@@ -1,51 +1,107 @@
 import { signal } from '@preact/signals'
 import { render } from 'preact'
 import { connection, deviceKey, enterByLink, Refused } from './client.ts'
-import { followCards, NowPage } from './now.tsx'
+import { followCards, serverVersion } from './model.ts'
+import { NowPage } from './now.tsx'
+import { loaded } from './parts.tsx'
 import { SessionPage } from './session.tsx'
-import { TEXTS } from './texts.ts'
+import { NEWS, TEXTS } from './texts.ts'
+import { applyTheme } from './theme.ts'
+
+declare const PAGE_VERSION: string
 
 const problem = signal('')
 /** What stands behind `#`: which of the pages is shown. */
 const place = signal(location.hash)
 addEventListener('hashchange', () => {
   place.value = location.hash
+  scrollTo(0, 0)
 })
 
+const StartPage = loaded(async () => (await import('./start.tsx')).StartPage)
+const SettingsPage = loaded(async () => (await import('./settings.tsx')).SettingsPage)
+const EnterPage = loaded(async () => (await import('./settings.tsx')).EnterPage)
+
 function Shown() {
-  if (deviceKey.value === null) return <p>{TEXTS.noKey}</p>
-  const session = /^#\/s\/(.+)$/.exec(place.value)?.[1]
-  return session === undefined ? <NowPage /> : <SessionPage key={session} place={session} />
+  if (deviceKey.value === null) return <EnterPage />
+  if (place.value.startsWith('#/new')) return <StartPage />
+  if (place.value.startsWith('#/settings')) return <SettingsPage />
+  const [, session, part = 'live', query = ''] =
+    /^#\/s\/([\w.-]+\/[\w.-]+)(?:\/(\w+))?(?:\?(.*))?$/.exec(place.value) ?? []
+  if (session === undefined) return <NowPage />
+  return <SessionPage key={session} place={session} part={part} query={new URLSearchParams(query)} />
 }
 
+const LINKS = [
+  { href: '#/', label: TEXTS.now, isHere: (at: string) => !/^#\/(new|settings)/.test(at) },
+  { href: '#/new', label: TEXTS.new, isHere: (at: string) => at.startsWith('#/new') },
+  { href: '#/settings', label: TEXTS.settings, isHere: (at: string) => at.startsWith('#/settings') },
+]
+
 function Page() {
+  const isOld = serverVersion.value !== null && serverVersion.value !== PAGE_VERSION
+  const said = problem.value || (isOld ? TEXTS.oldPage : connection.value === 'cut' ? TEXTS.cut : '')
   return (
     <>
+      <button type="button" class="skip" onClick={() => document.getElementById('content')?.focus()}>
+        {TEXTS.skipToContent}
+      </button>
       <header>
-        <a href="#/">{TEXTS.title}</a>
-        <span class={`dot ${connection.value}`} />
+        <a class="name" href="#/">
+          <img src="/icon.svg" alt="" width="24" height="24" /> {TEXTS.title}
+        </a>
+        <nav aria-label={TEXTS.main}>
+          {LINKS.map(({ href, label, isHere }) => (
+            <a key={href} href={href} aria-current={isHere(place.value) ? 'page' : undefined}>
+              {label}
+            </a>
+          ))}
+        </nav>
+        <span class={`dot is-${connection.value}`} role="img" aria-label={TEXTS.connection[connection.value]} />
       </header>
-      <p role="status" class="cut">
-        {problem.value || (connection.value === 'cut' ? TEXTS.cut : '')}
+      <p role="status" class="banner">
+        {said}
       </p>
-      <main id="content">
+      <main id="content" tabIndex={-1}>
         <Shown />
       </main>
     </>
   )
 }
 
+const RELOADED = 'codemachine.reloaded'
+
+/** Loads the page anew where its server is of another version: once for each version. */
+function reloadOld(version: string | null): void {
+  if (version === null || version === PAGE_VERSION || sessionStorage.getItem(RELOADED) === version) return
+  sessionStorage.setItem(RELOADED, version)
+  problem.value = TEXTS.newVersion
+  location.reload()
+}
+
 async function start(): Promise<void> {
-  const place = document.getElementById('page')
-  if (place === null) throw new Error('The page has no place.')
-  render(<Page />, place)
+  const page = document.getElementById('page')
+  if (page === null) throw new Error('The page has no place.')
+  applyTheme()
+  render(<Page />, page)
+  serverVersion.subscribe(reloadOld)
   try {
     await enterByLink()
   } catch (error) {
     if (!(error instanceof Refused)) throw error
     problem.value = [error.message, error.hint ?? ''].join(' ').trim()
   }
-  if (deviceKey.value !== null) await followCards(new AbortController().signal)
+  // Its words come with the page, so that a notification can be shown while it is closed.
+  if ('serviceWorker' in navigator && deviceKey.value !== null && Object.keys(NEWS).length > 0)
+    await navigator.serviceWorker.register('/sw.js').catch(() => {})
+  let following = new AbortController()
+  deviceKey.subscribe(key => {
+    following.abort()
+    following = new AbortController()
+    if (key === null) return
+    problem.value = ''
+    void followCards(following.signal)
+  })
 }
 
 void start()

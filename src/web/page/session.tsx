@@ -1,207 +1,255 @@
-import { batch, signal } from '@preact/signals'
-import { useEffect } from 'preact/hooks'
+import { useEffect, useMemo, useState } from 'preact/hooks'
 import { titleLine } from '../../words/safe-text.ts'
-import { cardInWords } from '../../words/status.ts'
-import type { StreamPart, StreamRow } from '../session-hub.ts'
-import { follow, post, Refused, type Told } from './client.ts'
-import { type Card, cards, now, Question } from './now.tsx'
+import { post } from './client.ts'
+import { askNow, Inbox, LaterButton, PendingOf } from './inbox.tsx'
+import { LiveView } from './live.tsx'
+import { type Card, cards, isWhole, maySteer, me } from './model.ts'
+import { wordsOf } from './now.tsx'
+import { Field, LimitFields, limitsIn, loaded, Outcome, type Saying, textIn, useSaying } from './parts.tsx'
+import { SessionStream } from './stream.ts'
 import { TEXTS } from './texts.ts'
 
-/** So many of the last rows are drawn; those before are asked for. */
-const MOST_ROWS = 400
-/** Text that is being written is kept to this length, from its end. */
-const MOST_LIVE = 20_000
+type PartName = keyof typeof TEXTS.tabs
 
-/** What is written or printed just now. */
-interface Live {
-  key: string
-  kind: 'words' | 'output'
-  text: string
-}
+const Rounds = loaded(async () => (await import('./rounds.tsx')).Rounds)
+const Tasks = loaded(async () => (await import('./rounds.tsx')).Tasks)
+const Queue = loaded(async () => (await import('./queue.tsx')).Queue)
+const Changes = loaded(async () => (await import('./changes.tsx')).Changes)
+const Proof = loaded(async () => (await import('./proof.tsx')).Proof)
+const Report = loaded(async () => (await import('./proof.tsx')).Report)
 
-/** One session as it happens. */
-class SessionModel {
-  readonly rows = signal<readonly StreamRow[]>([])
-  readonly live = signal<readonly Live[]>([])
-  readonly problem = signal('')
-  #n: number | null = null
-  /** What has come since the last frame. */
-  #due: StreamPart[] = []
-  #frame: number | null = null
-  readonly #key: string
-
-  constructor(key: string) {
-    this.#key = key
-  }
-
-  async follow(over: AbortSignal): Promise<void> {
-    const path = () => `sessions/${this.#key}/stream${this.#n === null ? '' : `?after=${this.#n}`}`
-    await follow<StreamPart>(path, told => this.#told(told), over)
-  }
-
-  /** Drawn at most once a frame, however much comes. */
-  #told({ data }: Told<StreamPart>): void {
-    this.#due.push(data)
-    this.#frame ??= requestAnimationFrame(() => this.#draw())
-  }
-
-  #draw(): void {
-    this.#frame = null
-    const due = this.#due
-    this.#due = []
-    batch(() => {
-      for (const part of due) this.#take(part)
-    })
-  }
-
-  #take(part: StreamPart): void {
-    this.#n = Math.max(this.#n ?? 0, part.n)
-    switch (part.kind) {
-      case 'begin':
-        this.rows.value = part.rows.slice(-MOST_ROWS)
-        this.live.value = []
-        break
-      case 'row':
-        this.rows.value = [...this.rows.value, part.row].slice(-MOST_ROWS)
-        this.#end(part.row)
-        break
-      case 'live':
-        this.#passing(part.event)
-        break
-      case 'problem':
-        this.problem.value = part.problem
-        break
-      case 'next-session':
-        location.hash = `#/s/${this.#key.replace(/[^/]+$/, part.id)}`
-        break
-      default:
-        this.live.value = []
-    }
-  }
-
-  #passing(event: Extract<StreamPart, { kind: 'live' }>['event']): void {
-    if (event.type !== 'text-delta' && event.type !== 'output-delta') return
-    const key = `${'instance' in event ? event.instance : ''} ${event.item}`
-    const before = this.live.value.find(each => each.key === key)
-    const kind = event.type === 'text-delta' ? 'words' : 'output'
-    const text = ((before?.text ?? '') + event.text).slice(-MOST_LIVE)
-    this.live.value = [...this.live.value.filter(each => each.key !== key), { key, kind, text }]
-  }
-
-  /** What is journaled is not written any more. */
-  #end({ item, instance, type }: StreamRow): void {
-    if (type === 'round-ended') this.live.value = []
-    else if (item !== undefined) {
-      const key = `${instance ?? ''} ${item.id}`
-      this.live.value = this.live.value.filter(each => each.key !== key)
-    }
-  }
-}
-
-/** A session as it happens, and what can be told it. */
-export function SessionPage({ place }: { place: string }) {
-  const model = models.get(place) ?? new SessionModel(place)
-  models.clear()
-  models.set(place, model)
+/** A session: as it happens, and all that is known of it. */
+export function SessionPage({ place, part, query }: { place: string; part: string; query: URLSearchParams }) {
+  const card = cards.value?.find(({ key }) => key === place) ?? null
+  const stream = useMemo(() => new SessionStream(place), [place])
+  // One that is gone on with is followed again.
+  const standing = card?.standing ?? null
   useEffect(() => {
+    if (standing === null) return
     const over = new AbortController()
-    void model.follow(over.signal)
+    void stream.follow(over.signal)
     return () => over.abort()
-  }, [model])
-  const card = cards.value?.find(({ key }) => key === place)
+  }, [stream, standing])
+  if (card === null) return <p class="quiet">{isWhole.value ? TEXTS.gone : TEXTS.reading}</p>
+  const shown: PartName = part in TEXTS.tabs ? (part as PartName) : 'live'
   return (
     <>
-      <p>
-        <a href="#/">{TEXTS.back}</a>
-      </p>
-      {card !== undefined && <Head card={card} />}
-      <ol class="rows">
-        {model.rows.value.map(row => (
-          <li key={row.n} class={row.said.tone}>
-            <time dateTime={row.at}>
-              {new Date(row.at).toLocaleTimeString([], { hour: '2-digit', minute: '2-digit' })}
-            </time>
-            <span>{row.said.text}</span>
-            {row.said.more.length > 0 && <pre>{row.said.more.join('\n')}</pre>}
-          </li>
+      <Head card={card} meant={query.get('q')} isShort={shown !== 'live'} />
+      <nav class="tabs" aria-label={TEXTS.parts}>
+        {(Object.keys(TEXTS.tabs) as PartName[]).map(each => (
+          <a key={each} href={`#/s/${place}/${each}`} aria-current={each === shown ? 'page' : undefined}>
+            {TEXTS.tabs[each]}
+          </a>
         ))}
-      </ol>
-      {model.live.value.map(({ key, kind, text }) => (
-        <pre key={key} class={`live ${kind}`}>
-          {text}
-        </pre>
-      ))}
-      <p role="status">{model.problem.value}</p>
-      {card !== undefined && <Steering place={place} isRunning={card.standing === 'running'} />}
+      </nav>
+      <Shown card={card} part={shown} query={query} stream={stream} />
     </>
   )
 }
 
-const models = new Map<string, SessionModel>()
+function Shown(props: { card: Card; part: PartName; query: URLSearchParams; stream: SessionStream }) {
+  const { card, part, query, stream } = props
+  switch (part) {
+    case 'live':
+      return (
+        <>
+          <LiveView stream={stream} />
+          {maySteer() && <Steering card={card} stream={stream} />}
+        </>
+      )
+    case 'rounds':
+      return <Rounds card={card} />
+    case 'tasks':
+      return <Tasks card={card} />
+    case 'queue':
+      return <Queue card={card} />
+    case 'changes':
+      return <Changes card={card} query={query} />
+    case 'proof':
+      return <Proof card={card} />
+    case 'report':
+      return <Report card={card} />
+  }
+}
 
-function Head({ card }: { card: Card }) {
-  const words = card.report === null ? null : cardInWords(card.report, now.value)
+function Head({ card, meant, isShort }: { card: Card; meant: string | null; isShort: boolean }) {
+  const { words, state, tone } = wordsOf(card)
   return (
-    <>
+    <section class={`head ${tone} ${isShort ? 'short' : ''}`} aria-label={card.id}>
       <h1>{titleLine(card.goal, 300)}</h1>
+      <p class="state">{state}</p>
       {words !== null && (
         <>
-          <p class="state">{words.state}</p>
           <p class="facts">{words.facts.join(' · ')}</p>
           {words.wait !== '' && <p class="wait">{words.wait}</p>}
           {words.ahead !== '' && <p class="quiet">{words.ahead}</p>}
         </>
       )}
-      {card.questions.map(question => (
-        <Question key={question.question} card={card} question={question} />
-      ))}
+      <p class="quiet where">
+        {card.worktree === null ? '' : `${card.worktree} · `}
+        {card.directory} · {card.id}
+      </p>
+      <Inbox card={card} meant={meant} />
+    </section>
+  )
+}
+
+/** What a person tells the session, and how they hold, change or end it. */
+function Steering({ card, stream }: { card: Card; stream: SessionStream }) {
+  const said = useSaying()
+  if (card.call !== null) return null
+  return (
+    <section class="steering" aria-label={TEXTS.actions}>
+      {card.standing === 'running' ? (
+        <Running card={card} stream={stream} said={said} />
+      ) : (
+        <Resume card={card} said={said} />
+      )}
+      <PendingOf of={`${card.key} ask`} />
+      <Outcome of={said} />
+    </section>
+  )
+}
+
+function Running({ card: { key, report }, stream, said }: { card: Card; stream: SessionStream; said: Saying }) {
+  const agents = [...new Set(stream.live.value.flatMap(({ instance }) => instance ?? []))]
+  const [agent, setAgent] = useState('')
+  const isAgent = agents.includes(agent)
+  const isPaused = report?.pausedAt != null || report?.hold != null
+  return (
+    <>
+      <form
+        onSubmit={event => {
+          event.preventDefault()
+          const form = event.currentTarget
+          const text = textIn(form, 'text')
+          if (text.trim() === '') return
+          const body = isAgent ? { type: 'steer-agent', agent, text } : { type: 'steer', text }
+          void askNow(key, body, said).then(isTaken => isTaken && form.reset())
+        }}
+      >
+        {agents.length > 0 && (
+          <Field label={TEXTS.whom}>
+            <select value={agent} onChange={event => setAgent(event.currentTarget.value)}>
+              <option value="">{TEXTS.theRound}</option>
+              {agents.map(each => (
+                <option key={each} value={each}>
+                  {each}
+                </option>
+              ))}
+            </select>
+          </Field>
+        )}
+        <div class="line">
+          <Field label={isAgent ? TEXTS.tellAgent(agent) : TEXTS.tell}>
+            <textarea name="text" rows={1} />
+          </Field>
+          <button type="submit" class="primary">
+            {TEXTS.send}
+          </button>
+        </div>
+      </form>
+      <div class="choices">
+        <button type="button" onClick={() => void askNow(key, { type: isPaused ? 'unpause' : 'pause' }, said)}>
+          {isPaused ? TEXTS.unpause : TEXTS.pause}
+        </button>
+        {report?.waiting != null && (
+          <button type="button" onClick={() => void askNow(key, { type: 'retry' }, said)}>
+            {TEXTS.retry}
+          </button>
+        )}
+        <LaterButton place={key} label={TEXTS.stop} body={{ type: 'stop', now: false }} said={said} />
+      </div>
+      <details class="more">
+        <summary>{TEXTS.actions}</summary>
+        <div class="choices">
+          <LaterButton place={key} label={TEXTS.interrupt} body={{ type: 'interrupt' }} said={said} />
+          <LaterButton place={key} label={TEXTS.skip} body={{ type: 'skip' }} said={said} />
+          <LaterButton place={key} label={TEXTS.stopNow} body={{ type: 'stop', now: true }} said={said} />
+          {agents.map(each => (
+            <LaterButton
+              key={each}
+              place={key}
+              label={TEXTS.stopAgent(each)}
+              body={{ type: 'stop-agent', agent: each }}
+              said={said}
+            />
+          ))}
+        </div>
+        <Replan place={key} said={said} />
+        <Limits place={key} said={said} />
+      </details>
     </>
   )
 }
 
-const said = signal('')
-
-async function ask(place: string, body: object): Promise<void> {
-  try {
-    const { message } = await post<{ message: string }>(`sessions/${place}/ask`, body)
-    said.value = message
-  } catch (error) {
-    if (!(error instanceof Refused)) throw error
-    said.value = error.message
-  }
-}
-
-/** What a person tells the session, and how they hold or end it. */
-function Steering({ place, isRunning }: { place: string; isRunning: boolean }) {
-  if (!isRunning) return null
+function Replan({ place, said }: { place: string; said: Saying }) {
   return (
     <form
-      class="steering"
       onSubmit={event => {
         event.preventDefault()
-        const field = event.currentTarget.elements.namedItem('text')
-        if (!(field instanceof HTMLTextAreaElement) || field.value.trim() === '') return
-        void ask(place, { type: 'steer', text: field.value })
-        field.value = ''
+        const form = event.currentTarget
+        const text = textIn(form, 'text')
+        const go = form.elements.namedItem('go')
+        const goesOn = go instanceof HTMLInputElement && go.checked
+        if (text.trim() === '') return
+        const body = { type: 'replan', text, ...(goesOn ? { go: true } : {}) }
+        void askNow(place, body, said).then(isTaken => isTaken && form.reset())
       }}
     >
-      <label>
-        {TEXTS.tell}
+      <Field label={TEXTS.replanWhat}>
         <textarea name="text" rows={2} />
+      </Field>
+      <label class="check">
+        <input type="checkbox" name="go" /> {TEXTS.replanGo}
       </label>
-      <div class="choices">
-        <button type="submit">{TEXTS.send}</button>
-        <button type="button" onClick={() => void ask(place, { type: 'pause' })}>
-          {TEXTS.pause}
-        </button>
-        <button type="button" onClick={() => void ask(place, { type: 'unpause' })}>
-          {TEXTS.unpause}
-        </button>
-        <button type="button" onClick={() => void ask(place, { type: 'stop', now: false })}>
-          {TEXTS.stop}
-        </button>
-      </div>
-      <p role="status">{said}</p>
+      <button type="submit">{TEXTS.replan}</button>
+    </form>
+  )
+}
+
+function Limits({ place, said }: { place: string; said: Saying }) {
+  return (
+    <form
+      onSubmit={event => {
+        event.preventDefault()
+        const form = event.currentTarget
+        const limits = limitsIn(form)
+        if (limits === null) return said.say(TEXTS.wrongLimit, true)
+        void askNow(place, { type: 'limits', ...limits }, said).then(isTaken => isTaken && form.reset())
+      }}
+    >
+      <fieldset>
+        <legend>{TEXTS.limitsNow}</legend>
+        <LimitFields />
+        <button type="submit">{TEXTS.change}</button>
+      </fieldset>
+    </form>
+  )
+}
+
+function Resume({ card, said }: { card: Card; said: Saying }) {
+  if (card.outcome?.kind === 'done' || card.standing === 'broken' || me.value === null) return null
+  return (
+    <form
+      onSubmit={event => {
+        event.preventDefault()
+        const limits = limitsIn(event.currentTarget)
+        if (limits === null) return said.say(TEXTS.wrongLimit, true)
+        void said.do(async () => {
+          const { session } = await post<{ session: string | null }>(`sessions/${card.key}/resume`, limits)
+          return session === null ? TEXTS.slow : TEXTS.started
+        })
+      }}
+    >
+      <details>
+        <summary>{TEXTS.limits}</summary>
+        <p class="quiet">{TEXTS.moreToGoOn}</p>
+        <LimitFields />
+      </details>
+      <button type="submit" class="primary" disabled={said.isBusy.value}>
+        {TEXTS.resume}
+      </button>
     </form>
   )
 }

@@ -1,0 +1,286 @@
+import { signal } from '@preact/signals'
+import { useEffect, useMemo } from 'preact/hooks'
+import { post } from './client.ts'
+import { type AskedQuestion, type Card, maySteer, me } from './model.ts'
+import { ask, Field, now, Outcome, type Saying, textIn, useSaying } from './parts.tsx'
+import { TEXTS } from './texts.ts'
+
+/** How long what was tapped can be taken back, ms. */
+const UNDO_MS = 10_000
+
+interface Pending {
+  what: string
+  at: number
+  send(): Promise<string>
+  said: Saying
+}
+
+/** What was tapped and is sent in a moment, by what it answers. It outlives the part of the page that it was tapped in. */
+const pending = signal<ReadonlyMap<string, Pending>>(new Map())
+const timers = new Map<string, ReturnType<typeof setTimeout>>()
+
+/** Sends something in ten seconds, unless it is taken back; what is asked for once more takes its place. */
+function sendLater(key: string, what: string, said: Saying, send: () => Promise<string>): void {
+  clearTimeout(timers.get(key))
+  pending.value = new Map(pending.value).set(key, { what, at: Date.now() + UNDO_MS, send, said })
+  timers.set(
+    key,
+    setTimeout(() => void sendNow(key), UNDO_MS),
+  )
+}
+
+function takeBack(key: string): Pending | undefined {
+  clearTimeout(timers.get(key))
+  timers.delete(key)
+  const found = pending.value.get(key)
+  const left = new Map(pending.value)
+  left.delete(key)
+  pending.value = left
+  return found
+}
+
+async function sendNow(key: string): Promise<void> {
+  const found = takeBack(key)
+  if (found !== undefined) await found.said.do(found.send)
+}
+
+// Who leaves the page has not taken it back.
+addEventListener('pagehide', () => {
+  for (const key of [...pending.value.keys()]) void sendNow(key)
+})
+
+/** Something that a tap sends in ten seconds: what, and how to take it back; null: nothing is pending. */
+export function PendingOf({ of }: { of: string }) {
+  const found = pending.value.get(of)
+  if (found === undefined) return null
+  const seconds = Math.max(0, Math.ceil((found.at - now.value) / 1000))
+  return (
+    <p class="pending">
+      <span role="status">{TEXTS.answering(found.what)}</span>
+      <button
+        type="button"
+        onClick={() => {
+          takeBack(of)
+          found.said.say(TEXTS.undone)
+        }}
+      >
+        {TEXTS.undo(seconds)}
+      </button>
+    </p>
+  )
+}
+
+/** A button that asks something of a session which cannot be taken back there: it is sent in ten seconds. */
+export function LaterButton({
+  place,
+  label,
+  body,
+  said,
+}: {
+  place: string
+  label: string
+  body: object
+  said: Saying
+}) {
+  return (
+    <button type="button" onClick={() => sendLater(`${place} ask`, label, said, () => ask(place, body))}>
+      {label}
+    </button>
+  )
+}
+
+/** Scrolls to what a notification has led to. */
+function useMeant(of: string, isMeant: boolean): string {
+  const id = `q-${of}`
+  useEffect(() => {
+    if (!isMeant) return
+    const part = document.getElementById(id)
+    part?.scrollIntoView({ block: 'center' })
+    part?.focus()
+  }, [id, isMeant])
+  return id
+}
+
+/** A question of an agent, with its choices: one tap answers. */
+export function Question({ card, asked, isMeant = false }: { card: Card; asked: AskedQuestion; isMeant?: boolean }) {
+  const said = useSaying()
+  const key = `${card.key} ${asked.question}`
+  const id = useMeant(key, isMeant)
+  const answer = (text: string) =>
+    sendLater(key, text, said, async () => {
+      const body = { question: asked.question, answer: text }
+      return (await post<{ message: string }>(`sessions/${card.key}/answer`, body)).message
+    })
+  return (
+    <form
+      id={id}
+      tabIndex={-1}
+      class="question"
+      onSubmit={event => {
+        event.preventDefault()
+        const text = textIn(event.currentTarget, 'answer')
+        if (text.trim() !== '') answer(text)
+      }}
+    >
+      <p>
+        <b>{asked.question}</b> {asked.text}
+      </p>
+      {maySteer() && (
+        <>
+          <div class="choices">
+            {asked.options.map(option => (
+              <button key={option} type="button" onClick={() => answer(option)}>
+                {option}
+              </button>
+            ))}
+          </div>
+          <details open={asked.options.length === 0}>
+            <summary>{TEXTS.ownWords}</summary>
+            <Field label={`${TEXTS.answer}: ${asked.question}`}>
+              <textarea name="answer" rows={2} />
+            </Field>
+            <button type="submit">{TEXTS.answer}</button>
+          </details>
+        </>
+      )}
+      <p class="quiet">{TEXTS.ifNobody(asked.assumption)}</p>
+      <PendingOf of={key} />
+      <Outcome of={said} />
+    </form>
+  )
+}
+
+type Decision = NonNullable<NonNullable<Card['report']>['decision']>
+
+/** What a session asks a person to decide. */
+export function DecisionPart({
+  card,
+  decision,
+  isMeant = false,
+}: {
+  card: Card
+  decision: Decision
+  isMeant?: boolean
+}) {
+  const said = useSaying()
+  const key = `${card.key} decision`
+  const id = useMeant(key, isMeant)
+  const decide = (choice: string, label: string, text?: string) => {
+    const body = { type: 'decide', choice, decision: decision.id, session: card.id, ...(text ? { text } : {}) }
+    sendLater(key, label, said, () => ask(card.key, body))
+  }
+  const byDefault = decision.choices.find(({ id: each }) => each === decision.default)
+  return (
+    <section id={id} tabIndex={-1} class="question" aria-label={TEXTS.decision}>
+      <p>
+        <b>{decision.title}</b>
+      </p>
+      {decision.body !== '' && <pre class="body">{decision.body}</pre>}
+      {maySteer() && decision.secret === undefined && (
+        <div class="choices">
+          {decision.choices.map(choice => (
+            <Choice key={choice.id} choice={choice} decide={decide} />
+          ))}
+        </div>
+      )}
+      {maySteer() && decision.secret !== undefined && <SecretPart card={card} decision={decision} said={said} />}
+      {byDefault !== undefined && <p class="quiet">{TEXTS.byDefault(byDefault.label)}</p>}
+      <PendingOf of={key} />
+      <Outcome of={said} />
+    </section>
+  )
+}
+
+function Choice({
+  choice: { id, label, hint, text, opensFile },
+  decide,
+}: {
+  choice: Decision['choices'][number]
+  decide: (choice: string, label: string, text?: string) => void
+}) {
+  if (opensFile) return <p class="quiet">{TEXTS.opensFile}</p>
+  if (text === undefined)
+    return (
+      <button type="button" title={hint ?? undefined} onClick={() => decide(id, label)}>
+        {label}
+      </button>
+    )
+  return (
+    <details>
+      <summary>{label}</summary>
+      <form
+        onSubmit={event => {
+          event.preventDefault()
+          const said = textIn(event.currentTarget, 'text').trim()
+          if (said !== '' || text === 'may') decide(id, label, said)
+        }}
+      >
+        <Field label={TEXTS.withWords(label)}>
+          <textarea name="text" rows={3} required={text === 'must'} />
+        </Field>
+        <button type="submit">{label}</button>
+      </form>
+    </details>
+  )
+}
+
+/** A secret is stored, and never shown again. */
+function SecretPart({ card, decision, said }: { card: Card; decision: Decision; said: Saying }) {
+  const key = decision.secret?.key ?? ''
+  const others = useMemo(
+    () => decision.choices.filter(({ text, opensFile }) => text === undefined && !opensFile),
+    [decision],
+  )
+  if (me.value?.isPrivate !== true) return <p class="quiet">{TEXTS.notPrivate}</p>
+  return (
+    <form
+      onSubmit={event => {
+        event.preventDefault()
+        const form = event.currentTarget
+        const value = textIn(form, 'value')
+        if (value === '') return
+        void said.do(async () => {
+          const { message } = await post<{ message: string }>(`sessions/${card.key}/secret`, { key, value })
+          form.reset()
+          return message
+        })
+      }}
+    >
+      <Field label={TEXTS.secret(key)}>
+        <input name="value" type="password" autocomplete="off" />
+      </Field>
+      <div class="choices">
+        <button type="submit">{TEXTS.giveSecret}</button>
+        {others
+          .filter(({ id }) => id !== 'give')
+          .map(({ id, label }) => (
+            <LaterButton
+              key={id}
+              place={card.key}
+              label={label}
+              body={{ type: 'decide', choice: id, decision: decision.id, session: card.id }}
+              said={said}
+            />
+          ))}
+      </div>
+    </form>
+  )
+}
+
+/** All that a session waits for a person for. `meant`: which of it a notification has led to. */
+export function Inbox({ card, meant = null }: { card: Card; meant?: string | null }) {
+  const decision = card.report?.decision ?? null
+  return (
+    <>
+      {decision !== null && <DecisionPart card={card} decision={decision} isMeant={meant === 'decision'} />}
+      {card.questions.map(asked => (
+        <Question key={asked.question} card={card} asked={asked} isMeant={meant === asked.question} />
+      ))}
+    </>
+  )
+}
+
+/** Sends at once what a person has just asked for; what is refused is said. */
+export async function askNow(place: string, body: object, said: Saying): Promise<boolean> {
+  return await said.do(() => ask(place, body))
+}

@@ -1,0 +1,80 @@
+import { signal } from '@preact/signals'
+import type { SessionReport } from '../../words/status.ts'
+import { connection, follow, get, type Told } from './client.ts'
+
+/** A question of an agent that nobody has answered. */
+export interface AskedQuestion {
+  question: string
+  text: string
+  options: readonly string[]
+  assumption: string
+}
+
+/** A session as the server tells it. */
+export interface Card {
+  key: string
+  id: string
+  place: string
+  goal: string
+  call: string | null
+  directory: string
+  worktree: string | null
+  standing: SessionReport['standing'] | 'broken'
+  outcome: SessionReport['outcome']
+  problem: string | null
+  report: SessionReport | null
+  questions: readonly AskedQuestion[]
+  queued: number
+}
+
+/** This device as the server knows it. */
+export interface Me {
+  device: { id: string; name: string; right: 'look' | 'steer' }
+  version: string
+  isPrivate: boolean
+  push: { publicKey: string } | null
+}
+
+/** The sessions, the newest first, of `count` that there are; null: none have come yet. */
+export const cards = signal<readonly Card[] | null>(null)
+export const count = signal(0)
+/** Whether all of them have been read once. */
+export const isWhole = signal(false)
+export const me = signal<Me | null>(null)
+/** The version of the server; null: it has not said so yet. */
+export const serverVersion = signal<string | null>(null)
+
+/** Whether this device may steer. */
+export function maySteer(): boolean {
+  return me.value?.device.right === 'steer'
+}
+
+/** Follows the sessions until the signal aborts. */
+export async function followCards(over: AbortSignal): Promise<void> {
+  const readMe = async () => {
+    me.value = await get<Me>('me', over)
+  }
+  void readMe().catch(() => {})
+  const onTold = ({ data }: Told<{ version: string; cards: readonly Card[]; count: number; isWhole: boolean }>) => {
+    serverVersion.value = data.version
+    // Asked again where the first answer was lost, or the server is another one.
+    if (me.value?.version !== data.version) void readMe().catch(() => {})
+    if (!data.isWhole && data.cards.length === 0) return
+    isWhole.value = data.isWhole
+    count.value = data.count
+    cards.value = data.cards
+  }
+  await follow(
+    () => 'now',
+    onTold,
+    over,
+    state => {
+      connection.value = state
+    },
+  )
+}
+
+/** Whether a session waits for a person. */
+export function needsPerson({ questions, report, outcome }: Card): boolean {
+  return questions.length > 0 || report?.decision != null || outcome?.kind === 'needs-person'
+}

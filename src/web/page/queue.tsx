@@ -1,0 +1,216 @@
+import { useState } from 'preact/hooks'
+import { titleLine } from '../../words/safe-text.ts'
+import { post } from './client.ts'
+import { type Card, maySteer } from './model.ts'
+import {
+  Field,
+  LimitFields,
+  limitsIn,
+  Outcome,
+  Reading,
+  type Saying,
+  textIn,
+  useRead,
+  useSaying,
+  VirtualList,
+} from './parts.tsx'
+import { TEXTS } from './texts.ts'
+
+interface Prompt {
+  id: string
+  prompt: string
+  at: string
+  template?: string
+  gates?: readonly string[]
+  limits?: Readonly<Record<string, number>>
+}
+
+/** What begins a session: the names of those that a prompt begins. */
+export interface Templates {
+  templates: readonly { name: string; description: string; takes: readonly ('prompt' | 'specification')[] }[]
+}
+
+/** What waits in the directory of a session. */
+export function Queue({ card: { place, standing } }: { card: Card }) {
+  const { value, problem, again } = useRead<{ prompts: readonly Prompt[]; problems: readonly string[] }>(
+    `places/${place}/queue`,
+  )
+  const said = useSaying()
+  const change = (what: string, body: object) =>
+    said.do(async () => {
+      await post(`places/${place}/queue/${what}`, body)
+      again()
+      return null
+    })
+  if (value === null) return <Reading problem={problem} />
+  const { prompts, problems } = value
+  return (
+    <section aria-label={TEXTS.tabs.queue}>
+      {problems.map(each => (
+        <p key={each} class="outcome bad">
+          {each}
+        </p>
+      ))}
+      {prompts.length === 0 ? (
+        <p class="quiet">{TEXTS.noQueue}</p>
+      ) : (
+        <VirtualList class="queue" label={TEXTS.tabs.queue} items={prompts} keyOf={({ id }) => id} height={96}>
+          {(prompt, index) => <Waiting prompt={prompt} index={index} all={prompts} change={change} />}
+        </VirtualList>
+      )}
+      <Outcome of={said} />
+      {maySteer() && (
+        <>
+          {prompts.length > 0 && standing !== 'running' && (
+            <button type="button" onClick={() => void change('run', {})}>
+              {TEXTS.runQueue}
+            </button>
+          )}
+          <Add said={said} change={change} />
+        </>
+      )}
+    </section>
+  )
+}
+
+type Change = (what: string, body: object) => Promise<boolean>
+
+function Waiting({
+  prompt,
+  index,
+  all,
+  change,
+}: {
+  prompt: Prompt
+  index: number
+  all: readonly Prompt[]
+  change: Change
+}) {
+  const [isEdited, setEdited] = useState(false)
+  const { id, template, gates = [], limits = {} } = prompt
+  const terms = [template, ...Object.entries(limits).map(([name, value]) => `${name} ${value}`), ...gates]
+  if (isEdited)
+    return (
+      <form
+        class="waiting"
+        onSubmit={event => {
+          event.preventDefault()
+          void change('edit', { id, prompt: textIn(event.currentTarget, 'prompt') }).then(
+            isTaken => isTaken && setEdited(false),
+          )
+        }}
+      >
+        <Field label={TEXTS.prompt}>
+          <textarea name="prompt" rows={4} defaultValue={prompt.prompt} />
+        </Field>
+        <div class="choices">
+          <button type="submit">{TEXTS.save}</button>
+          <button type="button" onClick={() => setEdited(false)}>
+            {TEXTS.cancel}
+          </button>
+        </div>
+      </form>
+    )
+  // Behind the one after it is before the one after that.
+  const later = all[index + 2]?.id ?? null
+  return (
+    <div class="waiting">
+      <p>
+        <b>{id}</b> {titleLine(prompt.prompt, 300)}
+      </p>
+      <p class="quiet">{terms.filter(each => each !== undefined).join(' · ')}</p>
+      {maySteer() && (
+        <div class="choices">
+          <button type="button" onClick={() => setEdited(true)} aria-label={`${TEXTS.edit} ${id}`}>
+            {TEXTS.edit}
+          </button>
+          <button
+            type="button"
+            disabled={index === 0}
+            onClick={() => void change('move', { id, before: all[index - 1]?.id ?? null })}
+            aria-label={`${TEXTS.up} ${id}`}
+          >
+            {TEXTS.up}
+          </button>
+          <button
+            type="button"
+            disabled={index === all.length - 1}
+            onClick={() => void change('move', { id, before: later })}
+            aria-label={`${TEXTS.down} ${id}`}
+          >
+            {TEXTS.down}
+          </button>
+          <button type="button" onClick={() => void change('remove', { id })} aria-label={`${TEXTS.remove} ${id}`}>
+            {TEXTS.remove}
+          </button>
+        </div>
+      )}
+    </div>
+  )
+}
+
+function Add({ said, change }: { said: Saying; change: Change }) {
+  return (
+    <form
+      onSubmit={event => {
+        event.preventDefault()
+        const form = event.currentTarget
+        const terms = termsIn(form)
+        if (terms === null) return said.say(TEXTS.wrongLimit, true)
+        void change('add', { prompt: textIn(form, 'prompt'), ...terms }).then(isTaken => isTaken && form.reset())
+      }}
+    >
+      <h2>{TEXTS.addPrompt}</h2>
+      <Field label={TEXTS.prompt}>
+        <textarea name="prompt" rows={3} required />
+      </Field>
+      <TermFields takes="prompt" />
+      <button type="submit" class="primary">
+        {TEXTS.add}
+      </button>
+    </form>
+  )
+}
+
+/** The fields of what a session begins with, beside its goal: `termsIn` reads them. */
+export function TermFields({ takes }: { takes: 'prompt' | 'specification' }) {
+  const { value } = useRead<Templates>('places')
+  const fitting = value?.templates.filter(each => each.takes.includes(takes)) ?? []
+  return (
+    <details>
+      <summary>
+        {TEXTS.template}, {TEXTS.limits}
+      </summary>
+      <Field label={TEXTS.template}>
+        <select name="template">
+          <option value="">–</option>
+          {fitting.map(({ name, description }) => (
+            <option key={name} value={name}>
+              {name}: {description}
+            </option>
+          ))}
+        </select>
+      </Field>
+      <Field label={TEXTS.gates}>
+        <textarea name="gates" rows={2} />
+      </Field>
+      <LimitFields />
+    </details>
+  )
+}
+
+/** What a form says a session begins with; null: one of its limits is none. */
+export function termsIn(form: HTMLFormElement): object | null {
+  const limits = limitsIn(form)
+  if (limits === null) return null
+  const template = textIn(form, 'template')
+  const gates = textIn(form, 'gates')
+    .split('\n')
+    .map(line => line.trim())
+    .filter(line => line !== '')
+  return {
+    ...(template === '' ? {} : { template }),
+    ...(gates.length === 0 ? {} : { gates }),
+    ...(Object.keys(limits).length === 0 ? {} : { limits }),
+  }
+}

@@ -1,0 +1,289 @@
+import { useEffect, useMemo, useState } from 'preact/hooks'
+import { encode } from 'uqr'
+import { follow, nameOfDevice, post, postStream, Refused, takeKey } from './client.ts'
+import { maySteer, me } from './model.ts'
+import { Field, Outcome, Reading, type Saying, textIn, useRead, useSaying } from './parts.tsx'
+import { isPushOn, isPushPossible, switchPush } from './push.ts'
+import { TEXTS } from './texts.ts'
+import { chooseTheme, chosenTheme, type Theme } from './theme.ts'
+
+/** What is set for this page: how it looks, who may open it, and whether it notifies. */
+export function SettingsPage() {
+  return (
+    <>
+      <h1>{TEXTS.settings}</h1>
+      <ThemeChoice />
+      <Notifications />
+      <Devices />
+      <p class="quiet">{TEXTS.version(me.value?.version ?? '')}</p>
+    </>
+  )
+}
+
+function ThemeChoice() {
+  const [theme, setTheme] = useState(chosenTheme())
+  return (
+    <fieldset class="choices">
+      <legend>{TEXTS.theme}</legend>
+      {(Object.keys(TEXTS.themes) as Theme[]).map(each => (
+        <label key={each} class="check">
+          <input
+            type="radio"
+            name="theme"
+            checked={theme === each}
+            onChange={() => {
+              chooseTheme(each)
+              setTheme(each)
+            }}
+          />{' '}
+          {TEXTS.themes[each]}
+        </label>
+      ))}
+    </fieldset>
+  )
+}
+
+function Notifications() {
+  const said = useSaying()
+  const [isOn, setOn] = useState<boolean | null>(null)
+  const key = me.value?.push?.publicKey ?? null
+  useEffect(() => {
+    void isPushOn().then(setOn)
+  }, [])
+  return (
+    <section aria-label={TEXTS.notifications}>
+      <h2>{TEXTS.notifications}</h2>
+      {!isPushPossible() || key === null ? (
+        <p class="quiet">{TEXTS.pushNot}</p>
+      ) : (
+        <label class="check">
+          <input
+            type="checkbox"
+            checked={isOn === true}
+            disabled={isOn === null || said.isBusy.value}
+            onChange={event => {
+              const wanted = event.currentTarget.checked
+              void said.do(async () => {
+                setOn(await switchPush(wanted, key))
+                return null
+              })
+            }}
+          />{' '}
+          {TEXTS.pushOn}
+        </label>
+      )}
+      <p class="quiet">{TEXTS.pushHint}</p>
+      <Outcome of={said} />
+    </section>
+  )
+}
+
+interface Device {
+  id: string
+  name: string
+  right: 'look' | 'steer'
+  lastSeenAt: string
+}
+
+function Devices() {
+  const { value, problem, again } = useRead<{ devices: readonly Device[] }>('devices')
+  const said = useSaying()
+  if (value === null) return <Reading problem={problem} />
+  const end = (id: string) =>
+    said.do(async () => {
+      await post(`devices/${id}/end`, {})
+      again()
+      return null
+    })
+  return (
+    <section aria-label={TEXTS.devices}>
+      <h2>{TEXTS.devices}</h2>
+      <ul class="devices">
+        {value.devices.map(({ id, name, right, lastSeenAt }) => (
+          <li key={id} class="device">
+            <span>
+              <b>{name}</b> {id === me.value?.device.id ? `(${TEXTS.thisDevice})` : ''}{' '}
+              <span class="quiet">
+                {TEXTS.right[right]} · {TEXTS.seen(new Date(lastSeenAt).toLocaleString())}
+              </span>
+            </span>
+            {maySteer() && (
+              <button type="button" onClick={() => void end(id)} aria-label={`${TEXTS.end} ${name}`}>
+                {TEXTS.end}
+              </button>
+            )}
+          </li>
+        ))}
+      </ul>
+      <Outcome of={said} />
+      {maySteer() && (
+        <>
+          <OneMoreLink />
+          <Pairing done={again} />
+        </>
+      )}
+    </section>
+  )
+}
+
+function OneMoreLink() {
+  const said = useSaying()
+  const [link, setLink] = useState<string | null>(null)
+  return (
+    <form
+      onSubmit={event => {
+        event.preventDefault()
+        const box = event.currentTarget.elements.namedItem('look')
+        const right = box instanceof HTMLInputElement && box.checked ? 'look' : 'steer'
+        void said.do(async () => {
+          setLink((await post<{ link: string }>('link', { right })).link)
+          return TEXTS.linkHint
+        })
+      }}
+    >
+      <h3>{TEXTS.oneMoreLink}</h3>
+      <label class="check">
+        <input type="checkbox" name="look" /> {TEXTS.mayLook}
+      </label>
+      <button type="submit">{TEXTS.makeLink}</button>
+      <Outcome of={said} />
+      {link !== null && (
+        <>
+          <p class="path">{link}</p>
+          <QrCode text={link} />
+        </>
+      )}
+    </form>
+  )
+}
+
+function QrCode({ text }: { text: string }) {
+  const { data, size } = useMemo(() => encode(text, { ecc: 'L', border: 2 }), [text])
+  const path = data.flatMap((row, y) => row.flatMap((isDark, x) => (isDark ? `M${x} ${y}h1v1h-1z` : []))).join('')
+  return (
+    <svg class="qr" viewBox={`0 0 ${size} ${size}`} role="img" aria-label={text}>
+      <rect width={size} height={size} fill="#fff" />
+      <path d={path} fill="#000" />
+    </svg>
+  )
+}
+
+type State =
+  | { state: 'waiting' }
+  | { state: 'asking'; name: string }
+  | { state: 'over'; how: keyof typeof TEXTS.pairEnd }
+
+function Pairing({ done }: { done: () => void }) {
+  const said = useSaying()
+  const [pairing, setPairing] = useState<{ id: string; code: string } | null>(null)
+  return (
+    <section aria-label={TEXTS.pair}>
+      <button
+        type="button"
+        onClick={() =>
+          void said.do(async () => {
+            setPairing(await post<{ id: string; code: string }>('pairing', {}))
+            return null
+          })
+        }
+      >
+        {TEXTS.pair}
+      </button>
+      {pairing !== null && <PairingHost key={pairing.id} {...pairing} said={said} done={done} />}
+      <Outcome of={said} />
+    </section>
+  )
+}
+
+function PairingHost({ id, code, said, done }: { id: string; code: string; said: Saying; done: () => void }) {
+  const [state, setState] = useState<State>({ state: 'waiting' })
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a code is followed once, whoever is told
+  useEffect(() => {
+    const over = new AbortController()
+    void follow<State>(
+      () => `pairing/${id}`,
+      ({ data }) => {
+        setState(data)
+        if (data.state !== 'over') return
+        over.abort()
+        done()
+      },
+      over.signal,
+    )
+    return () => over.abort()
+  }, [id])
+  const answer = (way: string, body: object) =>
+    said.do(async () => {
+      await post(`pairing/${id}/${way}`, body)
+      return null
+    })
+  if (state.state === 'over') return <p role="status">{TEXTS.pairEnd[state.how]}</p>
+  if (state.state === 'waiting')
+    return (
+      <p>
+        {TEXTS.pairHint} <strong class="code">{`${code.slice(0, 4)} ${code.slice(4)}`}</strong>
+      </p>
+    )
+  return (
+    <div role="alertdialog" aria-label={TEXTS.pairAsks(state.name)}>
+      <p>{TEXTS.pairAsks(state.name)}</p>
+      <div class="choices">
+        <button type="button" class="primary" onClick={() => void answer('confirm', { right: 'steer' })}>
+          {TEXTS.letIn}
+        </button>
+        <button type="button" onClick={() => void answer('confirm', { right: 'look' })}>
+          {TEXTS.letLook}
+        </button>
+        <button type="button" onClick={() => void answer('refuse', {})}>
+          {TEXTS.refuse}
+        </button>
+      </div>
+    </div>
+  )
+}
+
+interface Asked {
+  state: 'asked' | 'in' | 'refused'
+  key?: string
+  problem?: string
+}
+
+/** What a device sees that has no key: how it gets one. */
+export function EnterPage() {
+  const said = useSaying()
+  const pair = (code: string) =>
+    said.do(async () => {
+      let refused: string | null = null
+      await postStream<Asked>(
+        'pair',
+        { code, name: nameOfDevice() },
+        ({ data }) => {
+          if (data.state === 'asked') said.say(TEXTS.enter.asked)
+          if (data.state === 'refused') refused = data.problem ?? ''
+          if (data.key !== undefined) takeKey(data.key)
+        },
+        new AbortController().signal,
+      )
+      if (refused !== null) throw new Refused({ problem: refused })
+      return null
+    })
+  return (
+    <form
+      onSubmit={event => {
+        event.preventDefault()
+        void pair(textIn(event.currentTarget, 'code'))
+      }}
+    >
+      <h1>{TEXTS.enter.title}</h1>
+      <p>{TEXTS.enter.byLink}</p>
+      <p>{TEXTS.enter.byCode}</p>
+      <Field label={TEXTS.enter.code}>
+        <input name="code" inputMode="numeric" autocomplete="one-time-code" required />
+      </Field>
+      <button type="submit" class="primary" disabled={said.isBusy.value}>
+        {TEXTS.enter.send}
+      </button>
+      <Outcome of={said} />
+    </form>
+  )
+}
