@@ -1,12 +1,11 @@
 import { signal } from '@preact/signals'
 import { render } from 'preact'
 import { connection, deviceKey, enterByLink, Refused } from './client.ts'
-import { followCards, serverVersion } from './model.ts'
+import { applyTheme, followCards, serverVersion } from './model.ts'
 import { NowPage } from './now.tsx'
 import { loaded } from './parts.tsx'
-import { SessionPage } from './session.tsx'
+import { SessionPage } from './session/session.tsx'
 import { NEWS, TEXTS } from './texts.ts'
-import { applyTheme } from './theme.ts'
 
 declare const PAGE_VERSION: string
 

@@ -2,7 +2,7 @@ import { useEffect, useState } from 'preact/hooks'
 import { get, post, Refused } from './client.ts'
 import { maySteer } from './model.ts'
 import { Field, Outcome, Reading, textIn, useRead, useSaying } from './parts.tsx'
-import { type Templates, TermFields, termsIn } from './queue.tsx'
+import { type Templates, TermFields, termsIn } from './session/queue.tsx'
 import { TEXTS } from './texts.ts'
 
 interface Places extends Templates {
@@ -13,7 +13,7 @@ interface Places extends Templates {
 export function StartPage() {
   const { value, problem } = useRead<Places>('places')
   const [chosen, setChosen] = useState<string | null>(null)
-  const [takes, setTakes] = useState<'prompt' | 'specification'>('prompt')
+  const [takes, setTakes] = useState<Takes>('prompt')
   const said = useSaying()
   const [isTaken, setTaken] = useState(false)
   if (!maySteer()) return <p class="quiet">{TEXTS.lookOnly}</p>
@@ -23,7 +23,7 @@ export function StartPage() {
   const start = async (form: HTMLFormElement, isQueued: boolean) => {
     const terms = termsIn(form)
     if (terms === null) return said.say(TEXTS.wrongLimit, true)
-    const goal = takes === 'prompt' ? textIn(form, 'goal') : null
+    const goal = takes === 'prompt' ? textIn(form, 'wanted') : null
     await said.do(async () => {
       if (isQueued) {
         await post(`places/${place}/queue/add`, { prompt: goal ?? '', ...terms })
@@ -52,24 +52,8 @@ export function StartPage() {
       }}
     >
       <h1>{TEXTS.new}</h1>
-      <Field label={TEXTS.where}>
-        <select value={place} onChange={event => setChosen(event.currentTarget.value)}>
-          {value.places.map(each => (
-            <option key={each.place} value={each.place}>
-              {each.directory}
-            </option>
-          ))}
-        </select>
-      </Field>
-      <fieldset class="choices">
-        <legend class="unseen">{TEXTS.goal}</legend>
-        {(['prompt', 'specification'] as const).map(each => (
-          <label key={each} class="check">
-            <input type="radio" name="takes" checked={takes === each} onChange={() => setTakes(each)} />{' '}
-            {each === 'prompt' ? TEXTS.byGoal : TEXTS.specification}
-          </label>
-        ))}
-      </fieldset>
+      <Where places={value.places} place={place} choose={setChosen} />
+      <Takes takes={takes} choose={setTakes} />
       {takes === 'prompt' ? <Goal place={place} /> : <Specification place={place} />}
       <TermFields takes={takes} />
       <label class="check">
@@ -98,6 +82,37 @@ export function StartPage() {
       </div>
       <Outcome of={said} />
     </form>
+  )
+}
+
+type Takes = 'prompt' | 'specification'
+
+function Where({ places, place, choose }: Pick<Places, 'places'> & { place: string; choose: (place: string) => void }) {
+  return (
+    <Field label={TEXTS.where}>
+      <select value={place} onChange={event => choose(event.currentTarget.value)}>
+        {places.map(each => (
+          <option key={each.place} value={each.place}>
+            {each.directory}
+          </option>
+        ))}
+      </select>
+    </Field>
+  )
+}
+
+/** Whether it works on a goal that is typed, or on what the specification asks for. */
+function Takes({ takes, choose }: { takes: Takes; choose: (takes: Takes) => void }) {
+  return (
+    <fieldset class="choices">
+      <legend class="unseen">{TEXTS.goal}</legend>
+      {(['prompt', 'specification'] as const).map(each => (
+        <label key={each} class="check">
+          <input type="radio" name="takes" checked={takes === each} onChange={() => choose(each)} />{' '}
+          {each === 'prompt' ? TEXTS.byGoal : TEXTS.specification}
+        </label>
+      ))}
+    </fieldset>
   )
 }
 
@@ -151,13 +166,13 @@ function Goal({ place }: { place: string }) {
     const named = /\s/.test(file) ? `@"${file}"` : `@${file}`
     setText(`${text.slice(0, word.start)}${named} ${text.slice(caret)}`)
     setCaret(word.start + named.length + 1)
-    document.querySelector<HTMLTextAreaElement>('#start [name=goal]')?.focus()
+    document.querySelector<HTMLTextAreaElement>('#start [name=wanted]')?.focus()
   }
   return (
     <>
       <Field label={TEXTS.goal} hint={TEXTS.goalHint}>
         <textarea
-          name="goal"
+          name="wanted"
           rows={6}
           required
           value={text}

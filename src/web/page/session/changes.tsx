@@ -1,9 +1,9 @@
 import { useState } from 'preact/hooks'
-import type { DiffLine } from '../../app/diff/comparison.ts'
-import { post } from './client.ts'
-import { type Card, maySteer } from './model.ts'
-import { Field, Outcome, Reading, textIn, useRead, useSaying, VirtualList } from './parts.tsx'
-import { TEXTS } from './texts.ts'
+import type { DiffLine } from '../../../app/diff/comparison.ts'
+import { post } from '../client.ts'
+import { type Card, maySteer } from '../model.ts'
+import { Field, Outcome, Reading, textIn, useRead, useSaying, VirtualList } from '../parts.tsx'
+import { TEXTS } from '../texts.ts'
 
 interface Changed {
   path: string

@@ -1,8 +1,8 @@
 import { batch, signal } from '@preact/signals'
-import type { Recorded } from '../../core/events/events.ts'
-import { LiveBoard, type LiveItem } from '../../core/events/live-board.ts'
-import type { StreamPart, StreamRow } from '../session-hub.ts'
-import { follow, get, type Told } from './client.ts'
+import type { Recorded } from '../../../core/events/events.ts'
+import { LiveBoard, type LiveItem } from '../../../core/events/live-board.ts'
+import type { StreamPart, StreamRow } from '../../session-hub.ts'
+import { follow, get, type Told } from '../client.ts'
 
 /** So many rows are kept; those before are on the page of the rounds. */
 const MOST_ROWS = 3_000

@@ -1,13 +1,13 @@
 import { useEffect, useMemo, useState } from 'preact/hooks'
-import { titleLine } from '../../words/safe-text.ts'
-import { post } from './client.ts'
-import { askNow, Inbox, LaterButton, PendingOf } from './inbox.tsx'
+import { titleLine } from '../../../words/safe-text.ts'
+import { post } from '../client.ts'
+import { askNow, Inbox, LaterButton, PendingOf } from '../inbox.tsx'
+import { type Card, cards, isWhole, maySteer, me } from '../model.ts'
+import { wordsOf } from '../now.tsx'
+import { Field, LimitFields, limitsIn, loaded, now, Outcome, type Saying, textIn, useSaying } from '../parts.tsx'
+import { TEXTS } from '../texts.ts'
 import { LiveView } from './live.tsx'
-import { type Card, cards, isWhole, maySteer, me } from './model.ts'
-import { wordsOf } from './now.tsx'
-import { Field, LimitFields, limitsIn, loaded, Outcome, type Saying, textIn, useSaying } from './parts.tsx'
 import { SessionStream } from './stream.ts'
-import { TEXTS } from './texts.ts'
 
 type PartName = keyof typeof TEXTS.tabs
 
@@ -17,6 +17,9 @@ const Queue = loaded(async () => (await import('./queue.tsx')).Queue)
 const Changes = loaded(async () => (await import('./changes.tsx')).Changes)
 const Proof = loaded(async () => (await import('./proof.tsx')).Proof)
 const Report = loaded(async () => (await import('./proof.tsx')).Report)
+
+/** How long one that has just begun may not be known, ms. */
+const NEW_MS = 6_000
 
 /** A session: as it happens, and all that is known of it. */
 export function SessionPage({ place, part, query }: { place: string; part: string; query: URLSearchParams }) {
@@ -30,7 +33,10 @@ export function SessionPage({ place, part, query }: { place: string; part: strin
     void stream.follow(over.signal)
     return () => over.abort()
   }, [stream, standing])
-  if (card === null) return <p class="quiet">{isWhole.value ? TEXTS.gone : TEXTS.reading}</p>
+  const begun = useMemo(() => Date.now(), [])
+  // One that was begun just now is not among them yet.
+  if (card === null)
+    return <p class="quiet">{isWhole.value && now.value - begun > NEW_MS ? TEXTS.gone : TEXTS.reading}</p>
   const shown: PartName = part in TEXTS.tabs ? (part as PartName) : 'live'
   return (
     <>

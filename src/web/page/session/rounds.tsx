@@ -1,10 +1,10 @@
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
-import type { ReportRound } from '../../report/report-data.ts'
-import { formatDuration } from '../../words/numbers.ts'
-import { get, Refused } from './client.ts'
-import type { Card } from './model.ts'
-import { Reading, useOver, useRead, VirtualList } from './parts.tsx'
-import { TEXTS } from './texts.ts'
+import type { ReportRound } from '../../../report/report-data.ts'
+import { formatDuration } from '../../../words/numbers.ts'
+import { get, Refused } from '../client.ts'
+import type { Card } from '../model.ts'
+import { Reading, useOver, useRead, VirtualList } from '../parts.tsx'
+import { TEXTS } from '../texts.ts'
 
 const PAGE = 200
 /** So many pages of rounds are kept. */

@@ -1,10 +1,10 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
-import type { ReportData } from '../../report/report-data.ts'
-import { gateInWords, reviewInWords } from '../../report/words.ts'
-import { get, postStream, Refused } from './client.ts'
-import { type Card, maySteer } from './model.ts'
-import { Outcome, Reading, useOver, useRead, useSaying } from './parts.tsx'
-import { TEXTS } from './texts.ts'
+import type { ReportData } from '../../../report/report-data.ts'
+import { gateInWords, reviewInWords } from '../../../report/words.ts'
+import { get, postStream, Refused } from '../client.ts'
+import { type Card, maySteer } from '../model.ts'
+import { Outcome, Reading, useOver, useRead, useSaying } from '../parts.tsx'
+import { TEXTS } from '../texts.ts'
 
 /** What a session has proved, and what it has not. */
 export function Proof({ card: { key, report } }: { card: Card }) {

@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks'
-import { titleLine } from '../../words/safe-text.ts'
-import { post } from './client.ts'
-import { type Card, maySteer } from './model.ts'
+import { titleLine } from '../../../words/safe-text.ts'
+import { post } from '../client.ts'
+import { type Card, maySteer } from '../model.ts'
 import {
   Field,
   LimitFields,
@@ -13,8 +13,8 @@ import {
   useRead,
   useSaying,
   VirtualList,
-} from './parts.tsx'
-import { TEXTS } from './texts.ts'
+} from '../parts.tsx'
+import { TEXTS } from '../texts.ts'
 
 interface Prompt {
   id: string

@@ -1,11 +1,11 @@
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
-import type { LiveItem } from '../../core/events/live-board.ts'
-import type { StreamRow } from '../session-hub.ts'
+import type { LiveItem } from '../../../core/events/live-board.ts'
+import type { StreamRow } from '../../session-hub.ts'
+import { useOver, VirtualList } from '../parts.tsx'
+import { TEXTS } from '../texts.ts'
 import { Markdown } from './markdown.tsx'
-import { useOver, VirtualList } from './parts.tsx'
 import type { SessionStream } from './stream.ts'
-import { TEXTS } from './texts.ts'
 
 /** Of what is printed or written just now so many characters are shown, from its end. */
 const MOST_LIVE = 4_000
