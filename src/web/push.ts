@@ -1,3 +1,4 @@
+import { createECDH, createPrivateKey, randomBytes, sign } from 'node:crypto'
 import { chmod, mkdir, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Hono } from 'hono'
@@ -43,6 +44,7 @@ const onSchema = v.strictObject({ subscription: subscriptionSchema })
 const nothing = v.strictObject({})
 const keysSchema = v.object({ publicKey: base64url, privateKey: base64url })
 
+type SigningKeys = v.InferOutput<typeof keysSchema>
 type Subscription = v.InferOutput<typeof subscriptionSchema>
 
 /**
@@ -53,7 +55,7 @@ type Subscription = v.InferOutput<typeof subscriptionSchema>
  */
 export class Push {
   readonly #options: PushOptions
-  #keys: Promise<v.InferOutput<typeof keysSchema>> | null = null
+  #keys: Promise<SigningKeys> | null = null
 
   constructor(options: PushOptions) {
     this.#options = options
@@ -84,26 +86,27 @@ export class Push {
     }
   }
 
-  async #sendTo(device: string, subscription: Subscription, message: PushMessage): Promise<void> {
-    const { default: webpush } = await import('web-push')
-    const keys = await this.#signingKeys()
+  async #sendTo(device: string, { endpoint, keys }: Subscription, message: PushMessage): Promise<void> {
     try {
-      const { endpoint, method, headers, body } = webpush.generateRequestDetails(
-        subscription,
-        JSON.stringify(message),
-        {
-          vapidDetails: { subject: SENDER, ...keys },
-          TTL: KEPT_S,
+      const { encrypt } = (await import('http_ece')).default
+      const own = createECDH('prime256v1')
+      own.generateKeys()
+      const salt = randomBytes(16).toString('base64url')
+      const secrets = { dh: keys.p256dh, privateKey: own, salt, authSecret: keys.auth }
+      const body = encrypt(Buffer.from(JSON.stringify(message)), { version: 'aes128gcm', ...secrets })
+      const { clock } = this.#options.world
+      const answer = await fetch(endpoint, {
+        method: 'POST',
+        headers: {
+          authorization: authorization(await this.#signingKeys(), new URL(endpoint).origin, clock.now()),
+          'content-encoding': 'aes128gcm',
+          'content-type': 'application/octet-stream',
+          ttl: String(KEPT_S),
           urgency: 'high',
         },
-      )
-      const { signal } = this.#options
-      const answer = await fetch(endpoint, {
-        method,
-        headers: headersOf(headers),
-        body: body === null ? null : Uint8Array.from(body),
+        body: Uint8Array.from(body),
         redirect: 'error',
-        signal: AbortSignal.any([signal, AbortSignal.timeout(SEND_MS)]),
+        signal: AbortSignal.any([this.#options.signal, AbortSignal.timeout(SEND_MS)]),
       })
       await answer.body?.cancel()
       if (answer.status === 404 || answer.status === 410) await this.switchOff(device)
@@ -117,12 +120,13 @@ export class Push {
     if (!this.#options.signal.aborted) this.#options.onProblem(`A notification was not sent: ${problem}`)
   }
 
-  async #signingKeys(): Promise<v.InferOutput<typeof keysSchema>> {
+  async #signingKeys(): Promise<SigningKeys> {
     this.#keys ??= (async () => {
       const known = await this.#read('keys', keysSchema)
       if (known !== null) return known
-      const { default: webpush } = await import('web-push')
-      const made = webpush.generateVAPIDKeys()
+      const pair = createECDH('prime256v1')
+      const publicKey = pair.generateKeys().toString('base64url')
+      const made = { publicKey, privateKey: pair.getPrivateKey().toString('base64url') }
       await this.#write('keys', made)
       return made
     })()
@@ -164,10 +168,18 @@ function isReachable(endpoint: string): boolean {
   return protocol === 'https:' || (protocol === 'http:' && ['127.0.0.1', 'localhost', '[::1]'].includes(hostname))
 }
 
-function headersOf(headers: Readonly<Record<string, unknown>>): Record<string, string> {
-  // Its length is said by `fetch` itself.
-  const wanted = Object.entries(headers).filter(([key]) => key.toLowerCase() !== 'content-length')
-  return Object.fromEntries(wanted.map(([key, value]) => [key, String(value)]))
+/** Who sends, for the service of the browser (RFC 8292): signed for that service, and for half a day. */
+function authorization({ publicKey, privateKey }: SigningKeys, audience: string, now: number): string {
+  const point = Buffer.from(publicKey, 'base64url')
+  const x = point.subarray(1, 33).toString('base64url')
+  const y = point.subarray(33).toString('base64url')
+  const key = createPrivateKey({ key: { kty: 'EC', crv: 'P-256', x, y, d: privateKey }, format: 'jwk' })
+  const parts = [
+    { typ: 'JWT', alg: 'ES256' },
+    { aud: audience, exp: Math.floor(now / 1000) + KEPT_S, sub: SENDER },
+  ].map(part => Buffer.from(JSON.stringify(part)).toString('base64url'))
+  const signature = sign('sha256', Buffer.from(parts.join('.')), { key, dsaEncoding: 'ieee-p1363' })
+  return `vapid t=${parts.join('.')}.${signature.toString('base64url')}, k=${publicKey}`
 }
 
 /** What a person is told of a session, each under a name of its own: what was not there before is news. */
