@@ -7,4 +7,7 @@ declare module 'http_ece' {
     text: Buffer,
     options: { version: 'aes128gcm'; dh: string; privateKey: ECDH; salt: string; authSecret: string },
   ): Buffer
+
+  /** What was encrypted for the owner of the key pair. */
+  export function decrypt(text: Buffer, options: { version: 'aes128gcm'; privateKey: ECDH; authSecret: string }): Buffer
 }
