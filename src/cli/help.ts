@@ -37,7 +37,7 @@ const GROUPS: readonly HelpGroup[] = [
       ['logs', 'what happened in a session; -f follows it'],
       ['attach', 'the screen on a run that goes on without a terminal'],
     ],
-    also: ['sessions', 'watch'],
+    also: ['sessions', 'watch', 'web'],
   },
   {
     name: 'steer',
@@ -48,7 +48,7 @@ const GROUPS: readonly HelpGroup[] = [
       ['replan', 'have the plan changed'],
       ['decide', 'answer what it asks you to decide'],
     ],
-    also: ['pause', 'unpause', 'interrupt', 'skip', 'retry', 'plan'],
+    also: ['pause', 'unpause', 'interrupt', 'skip', 'retry', 'limits', 'plan'],
   },
   {
     name: 'prove',
@@ -295,6 +295,7 @@ const EXAMPLES: Readonly<Record<string, Examples>> = {
   ],
   'queue run': [['queue run --max-time 8h', 'one session after the other, for at most 8 hours']],
   'queue list': [['queue list', '']],
+  'queue move': [['queue move 3 --before 1', 'without --before: behind all others']],
   'queue edit': [['queue edit 2 "then update the docs, and the changelog"', '']],
   'queue rm': [['queue rm 2', '']],
   steer: [
@@ -308,6 +309,7 @@ const EXAMPLES: Readonly<Record<string, Examples>> = {
   pause: [['pause', 'codemachine unpause goes on']],
   unpause: [['unpause', '']],
   retry: [['retry', 'do not wait any longer for a limit or the network']],
+  limits: [['limits --rounds 30 --max-time 6h', 'in all, from its next round on']],
   interrupt: [['interrupt', 'codemachine unpause goes on']],
   skip: [['skip', '']],
   replan: [
@@ -384,6 +386,15 @@ const EXAMPLES: Readonly<Record<string, Examples>> = {
   ],
   'login status': [['login status', '']],
   logout: [['logout', '']],
+  web: [
+    ['web', 'prints a link to open once'],
+    ['web --name mac.tailnet.ts.net', 'behind tailscale serve, for a phone'],
+  ],
+  'web link': [['web link --look --qr', 'for a device that may look only']],
+  'web pair': [['web pair', 'a code that is typed on the new device']],
+  'web devices': [['web devices', '']],
+  'web end': [['web end 0123456789abcdef', '']],
+  'web stop': [['web stop', '']],
   service: [['service install --dry-run', 'what would be installed']],
   'service install': [
     ['service install --dry-run', ''],

@@ -20,6 +20,7 @@ const SECTIONS = {
   Workflows: 'F',
   Changes: 'C',
   Teams: 'T',
+  Page: 'P',
 }
 const HEAD = /^\| no\. \| promise \| held by \|$|^\| --- \| --- \| --- \|$/
 const ROW = /^\| (?<letter>[A-Z])(?<number>[1-9]\d*) \| (?<promise>.+?) \| (?<held>.+) \|$/
