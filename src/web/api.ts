@@ -47,7 +47,10 @@ const nothing = v.strictObject({})
 
 /** What the page can ask for: nothing of it is the page's own, all is what codemachine offers to every door. */
 export function openApi(options: ApiOptions): Api {
-  const { world, access, folder, signal, onProblem } = options
+  const { access, folder, onProblem } = options
+  const closing = new AbortController()
+  const signal = AbortSignal.any([options.signal, closing.signal])
+  const world = { ...options.world, signal }
   const streams = new Streams({ clock: world.clock, access, signal })
   const hub = new SessionHub(world)
   const tickets = new ReportTickets(world)
@@ -89,6 +92,7 @@ export function openApi(options: ApiOptions): Api {
     routes,
     takeReport: ticket => tickets.take(ticket),
     [Symbol.asyncDispose]: async () => {
+      closing.abort()
       await hub[Symbol.asyncDispose]()
       await following
       await news.done()

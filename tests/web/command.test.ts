@@ -39,7 +39,7 @@ test('--web on a run has the page served by a process of its own, which a second
   // The run has ended, and the page is still there.
   expect((await page.get('me')).status).toBe(200)
   await using terminal = startInEmulator(scene.place, [], { columns: 120 })
-  await terminal.until(/What shall|▌|>/)
+  await terminal.until('Type what to work on')
   terminal.type('/web\r')
   await terminal.untilInAll(`${address}#t=`)
   expect(await scene.run('web', 'stop')).toMatchObject({ exitCode: 0, stdout: 'The page is served no more.\n' })
@@ -48,7 +48,7 @@ test('--web on a run has the page served by a process of its own, which a second
   expect(await scene.run('web', 'link')).toMatchObject({ exitCode: 2, stderr: expect.stringContaining('not served') })
 })
 
-test('where port 3000 is taken it is the next one, and said; with --port it is refused', async () => {
+test('where the port of the settings is taken it is the next one, and said; with --port it is refused', async () => {
   await using scene = await openScene([])
   const taken = createServer().listen(0, '127.0.0.1')
   await once(taken, 'listening')
@@ -62,8 +62,12 @@ test('where port 3000 is taken it is the next one, and said; with --port it is r
     exitCode: 2,
     stderr: expect.stringContaining('--cert and --key'),
   })
-  await using serving = scene.start('web', '--json')
-  expect(await serving.alive()).toBeUndefined()
+  // Without it the setting says which, and another one is found.
+  const env = { CODEMACHINE_PORT: String(port) }
+  await using serving = startCodemachine(scene.place, ['web'], { env })
+  const said = Promise.withResolvers<string>()
+  serving.process.stdout?.on('data', (text: string) => said.resolve(String(text)))
+  expect(await said.promise).toContain(`Port ${port} is taken; it is `)
 })
 
 test('web devices lists who can open the page, and web end takes that away while a stream is open', async () => {
