@@ -104,7 +104,7 @@ const LABELS = [
   'src/core/state/plan.ts',
   'src/core/contracts/context.ts',
   'src/workspace/context/',
-  'src/cli/commands/land.ts',
+  'src/app/worktrees/land.ts',
   'src/app/start/worktree.ts',
 ]
 
