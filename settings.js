@@ -180,6 +180,11 @@ export default {
   /** The port of the web page, on this machine alone; nothing listens on it in this version. */
   port: 3000,
 
+  mcp: {
+    /** The directories that other agents may use over `codemachine mcp` where it names none itself; none: the one that it is started in. */
+    dirs: [],
+  },
+
   logging: {
     /** What is logged: 'error', 'warn', 'info' or 'debug'. */
     level: 'info',

@@ -94,6 +94,23 @@ const withoutEsprima: Plugin = {
   },
 }
 
+/**
+ * The MCP server comes with a validator of JSON Schemas, a third of its size, for what it would ask of a client: it asks
+ * nothing. The process that it knows beside it is only for who names no streams.
+ */
+const withoutSchemaValidator: Plugin = {
+  name: 'without-schema-validator',
+  setup(builds) {
+    builds.onResolve({ filter: /^@modelcontextprotocol\/server\/_shims$/ }, ({ path }) => ({
+      path,
+      namespace: 'without-schema-validator',
+    }))
+    builds.onLoad({ filter: /./, namespace: 'without-schema-validator' }, () => ({
+      contents: 'export class DefaultJsonSchemaValidator {}\nexport const process = globalThis.process',
+    }))
+  },
+}
+
 /** Of our manifest nothing is read but the version. */
 const versionAlone: Plugin = {
   name: 'version-alone',
@@ -229,6 +246,7 @@ async function bundle(
       withoutEsprima,
       shortNamesOfLibraries,
       versionAlone,
+      withoutSchemaValidator,
     ],
     logLevel: 'warning',
   })

@@ -78,7 +78,7 @@ const GROUPS: readonly HelpGroup[] = [
       ['login', "log codex in for codemachine's rounds"],
       ['complete', 'completions for your shell'],
     ],
-    also: ['logout', 'agents', 'secret', 'service', 'notify', 'uninstall'],
+    also: ['logout', 'agents', 'secret', 'service', 'notify', 'uninstall', 'mcp'],
   },
 ]
 
@@ -412,6 +412,10 @@ const EXAMPLES: Readonly<Record<string, Examples>> = {
   uninstall: [
     ['uninstall --dry-run', 'only name it'],
     ['uninstall --keep sessions settings', 'all but these'],
+  ],
+  mcp: [
+    ['mcp --dir ~/shop', 'what an MCP client starts, for that directory'],
+    ['mcp --dir ~/shop --allow-write', 'with rewind and land'],
   ],
   help: [
     ['help steer', 'the commands that steer a run'],

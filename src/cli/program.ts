@@ -32,7 +32,7 @@ import {
 import { addRunning } from './program/running.ts'
 import { addSecret } from './program/secret.ts'
 import { addTeam } from './program/team.ts'
-import { addWeb } from './program/web.ts'
+import { addMcp, addWeb } from './program/web.ts'
 
 /** What a command line is read with; `templates` left out: those of codemachine itself. */
 export type BareContext = Omit<CliContext, 'templates'> &
@@ -90,7 +90,7 @@ export function buildProgram(
   for (const add of [addStart, addChange, addTeam, addSecret, addResume, addLooking, addRunning, addProof, addAgents])
     add(program, does)
   addFlow(program.command('flow'), does)
-  for (const add of [addLogin, addService, addDemo, addDoctor, addUninstall, addWeb]) add(program, does)
+  for (const add of [addLogin, addService, addDemo, addDoctor, addUninstall, addWeb, addMcp]) add(program, does)
   addHelp(program)
   addExamples(program)
   sayInSentences(program)

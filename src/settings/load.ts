@@ -298,6 +298,8 @@ const RIGHTS = {
   requestSeconds: 'free',
   endSeconds: 'free',
   port: 'free',
+  // A clone would say where other agents may begin sessions.
+  'mcp.dirs': 'none',
   'logging.level': 'free',
 } as const satisfies Record<SettingKey, Right>
 

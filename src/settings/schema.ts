@@ -139,6 +139,13 @@ const filesInside = v.pipe(
   ),
 )
 
+/** Directories of the person, wherever they lie. */
+const directories = v.pipe(
+  v.array(v.pipe(line('', 4000), v.regex(/^(?:[/\\]|[a-z]:[/\\])/i))),
+  v.maxLength(100),
+  v.description('a list of absolute paths of directories, such as ["/home/me/shop"]'),
+)
+
 /** A small word, such as an effort that a model knows. */
 export const word = (description: string) => v.pipe(v.string(), v.regex(/^[a-z]+$/), v.description(description))
 
@@ -255,6 +262,7 @@ export const settingsSchema = v.strictObject({
   requestSeconds: seconds,
   endSeconds: seconds,
   port: wholeNumber(1, 65_535),
+  mcp: v.strictObject({ dirs: directories }),
   logging: v.strictObject({ level: oneOf(['error', 'warn', 'info', 'debug']) }),
 })
 
@@ -266,10 +274,11 @@ export type Settings = v.InferOutput<typeof settingsSchema>
 
 /** The name of one setting: its path in `Settings`, joined by dots. */
 export type SettingKey =
-  | Exclude<keyof Settings, 'agents' | 'change' | 'logging' | 'notify' | 'reviewer' | 'screen' | 'worktree'>
+  | Exclude<keyof Settings, 'agents' | 'change' | 'logging' | 'mcp' | 'notify' | 'reviewer' | 'screen' | 'worktree'>
   | `agents.${keyof Settings['agents']}`
   | `change.${keyof Settings['change']}`
   | `logging.${keyof Settings['logging']}`
+  | `mcp.${keyof Settings['mcp']}`
   | `notify.${keyof Settings['notify']}`
   | `reviewer.${keyof Settings['reviewer']}`
   | `screen.${keyof Settings['screen']}`

@@ -214,7 +214,8 @@ function waitLines({ activity, waiting }: SessionReport, now: number): string[] 
   return [labelled('waits', `${wordsForWait(wait, now)}, once it goes on`)]
 }
 
-function stateInWords(session: SessionReport, now: number): string {
+/** What a session does now, or how it stands, in a few words. `now` is Unix time, ms. */
+export function stateInWords(session: SessionReport, now: number): string {
   const { activity, outcome } = session
   if (activity !== null) return wordsForActivity({ ...session, activity }, now)
   if (outcome === null && session.standing === 'unknown') return 'not ended; it is not known whether it runs'

@@ -209,7 +209,7 @@ export async function isShownOutside(records: string, id: string, request: strin
 }
 
 /** Takes back what was shown. */
-async function forgetOutside(records: string, id: string): Promise<void> {
+export async function forgetOutside(records: string, id: string): Promise<void> {
   await rm(join(folderIn(records), id), { force: true }).catch(() => {})
 }
 

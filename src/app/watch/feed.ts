@@ -66,7 +66,7 @@ async function* followOne(
   let hasRun = isNew
   while (!signal.aborted) {
     const runner = await run.look()
-    if (runner !== null && !isCall) attendance.keep()
+    if (runner !== null && !isCall && !following.unattended) attendance.keep()
     yield* session.news(runner)
     const standing = sessionStatusOf(session.state, runner)
     hasRun ||= standing === 'running'
@@ -106,6 +106,8 @@ export interface FeedOptions {
   clock: Clock
   /** Ends the following. */
   signal: AbortSignal
+  /** Whether no person sees what is told: the run does not take that for somebody who watches. Left out: one does. */
+  unattended?: true
   /** Told once, as a sentence, if it cannot be known whether somebody runs. */
   onProblem: (problem: string) => void
 }

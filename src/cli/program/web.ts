@@ -55,3 +55,22 @@ export function addWeb(program: Command, does: Does): void {
     return (flags, command) => action({ ...above.opts(), ...flags }, command)
   }
 }
+
+/** The tools for other agents. */
+export function addMcp(program: Command, does: Does): void {
+  program
+    .command('mcp')
+    .description('an MCP server on standard input and output: other agents begin, watch and steer sessions')
+    .addOption(
+      new Option(
+        '--dir <dir>',
+        'a directory that they may use; may be repeated. Without it those of the setting mcp.dirs, else this one',
+      ).argParser(eachTyped),
+    )
+    .option('--allow-write', 'let them rewind files and land worktrees, too')
+    .addHelpText('after', `\n${WHICH_IS_WHICH}\n`)
+    .action(does(async () => (await import('../commands/runner/mcp.ts')).mcp))
+}
+
+const WHICH_IS_WHICH = `This serves codemachine to other agents. The MCP servers that codex has for its own
+rounds are another thing: /mcp on the screen lists those.`

@@ -1,0 +1,30 @@
+import { settingsOf } from '../../../app/open-run.ts'
+import { serveMcp } from '../../../mcp/server.ts'
+import type { CliContext } from '../../../tui/cli-context.ts'
+import { oneLine } from '../../../words/safe-text.ts'
+
+/** Flags of `codemachine mcp`. */
+interface McpFlags {
+  dir?: string[]
+  allowWrite?: true
+}
+
+/** `codemachine mcp`: serves other agents until stdin ends. */
+export async function mcp(context: CliContext, { dir: typed, allowWrite }: McpFlags): Promise<number> {
+  const { stdin, stdout, stderr, cwd } = context
+  await serveMcp({
+    world: context,
+    dirs: typed ?? (await dirsOf(context)),
+    allowsWrite: allowWrite === true,
+    stdin,
+    stdout,
+    onProblem: problem => void stderr.write(`codemachine: ${oneLine(problem, 500)}\n`),
+  })
+  return 0
+
+  /** Of the person's settings alone: a clone has no say. */
+  async function dirsOf(world: CliContext): Promise<readonly string[]> {
+    const { settings } = await settingsOf(world, cwd, {}, { withoutProject: true })
+    return settings.mcp.dirs.length === 0 ? [cwd] : settings.mcp.dirs
+  }
+}

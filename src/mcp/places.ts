@@ -1,0 +1,129 @@
+import { realpath } from 'node:fs/promises'
+import { join, relative, resolve, sep } from 'node:path'
+import { recordsFromOutside } from '../app/agents/inside-round.ts'
+import { checkoutWithWorktrees, findSessionAround, placesAround, type SessionsPlace } from '../app/find.ts'
+import { redactorOfProject } from '../app/secrets/redactor.ts'
+import type { World } from '../app/world.ts'
+import { UserError } from '../base/errors.ts'
+import type { Redactor } from '../base/redactor.ts'
+import { isWithin } from '../platform/files.ts'
+import type { Records } from '../records/records.ts'
+import { oneLine } from '../words/safe-text.ts'
+
+/** A session that was found, and where. */
+export type FoundSession = SessionsPlace & { id: string }
+
+/**
+ * The directories that a person has named for other agents. One below a named one counts, and so does the worktree that
+ * codemachine has made of a named checkout. Each is told apart by its real path, looked up anew each time.
+ */
+export class NamedPlaces {
+  readonly #world: World
+  readonly #named: readonly string[]
+
+  readonly #onRecords: (records: Records) => void
+
+  private constructor(world: World, named: readonly string[], onRecords: (records: Records) => void = () => {}) {
+    this.#world = world
+    this.#named = named
+    this.#onRecords = onRecords
+  }
+
+  /**
+   * A `UserError` if one of them is not there.
+   * @param dirs absolute or relative to the directory in which this process was started
+   */
+  static async open(world: World, dirs: readonly string[]): Promise<NamedPlaces> {
+    const named: string[] = []
+    for (const dir of dirs) {
+      const real = await realpath(resolve(world.cwd, dir)).catch(() => null)
+      if (real === null)
+        throw new UserError(`There is no directory ${oneLine(dir, MOST_SHOWN)}; name one that is there.`)
+      if (!named.includes(real)) named.push(real)
+    }
+    return new NamedPlaces(world, named)
+  }
+
+  /** The same, with a listener that is told of each of the records that it gives. */
+  watched(onRecords: (records: Records) => void): NamedPlaces {
+    return new NamedPlaces(this.#world, this.#named, onRecords)
+  }
+
+  /** By their real paths. */
+  get directories(): readonly string[] {
+    return this.#named
+  }
+
+  /** The records of a directory that counts as named; `wanted` left out: of the only one that is named. A `UserError` otherwise. */
+  async recordsOf(wanted: string | undefined): Promise<Records> {
+    const directory = await this.#directory(wanted)
+    const records = await recordsFromOutside(this.#world, directory)
+    if ('sentence' in records) throw new UserError(records.sentence)
+    this.#onRecords(records)
+    return records
+  }
+
+  /** A session of such a directory and its worktrees; `wanted` left out: the one in front. A `UserError` if there is none. */
+  async session(directory: string | undefined, wanted: string | undefined): Promise<FoundSession> {
+    const records = await this.recordsOf(directory)
+    const found = await findSessionAround(records, wanted ?? null, {
+      platform: this.#world.platform,
+      onProblem: () => {},
+    })
+    await this.#refuseOther(found.records.directory, found.records.directory)
+    this.#onRecords(found.records)
+    return found
+  }
+
+  /** The records with that key, of a directory that counts as named; null: there are none. */
+  async recordsWithKey(key: string): Promise<Records | null> {
+    for (const each of this.#named) {
+      const own = await this.recordsOf(each)
+      if (own.key === key) return own
+      const found = (await placesAround(own, () => {})).find(({ records }) => records.key === key)
+      if (found !== undefined) return await this.recordsOf(found.records.directory)
+    }
+    return null
+  }
+
+  redactorOf(records: Pick<Records, 'secrets'>): Redactor {
+    return redactorOfProject(this.#world, records)
+  }
+
+  async #directory(wanted: string | undefined): Promise<string> {
+    const [only, ...others] = this.#named
+    if (wanted === undefined) {
+      if (only !== undefined && others.length === 0) return only
+      throw new UserError('Say which directory: more than one is named for this server.', { hint: this.#listed() })
+    }
+    const path = resolve(only ?? this.#world.cwd, wanted)
+    const real = await realpath(path).catch(() => null)
+    if (real === null)
+      throw new UserError(`There is no directory ${oneLine(path, MOST_SHOWN)}.`, { hint: this.#listed() })
+    await this.#refuseOther(real, path)
+    return real
+  }
+
+  async #refuseOther(real: string, shown: string): Promise<void> {
+    for (const named of this.#named) if (isWithin(named, real) || (await isWorktreeOf(named, real))) return
+    throw new UserError(`${oneLine(shown, MOST_SHOWN)} is not named for this server, so nothing is done there.`, {
+      hint: `${this.#listed()} A person adds others with codemachine mcp --dir, or mcp.dirs in their settings.`,
+    })
+  }
+
+  #listed(): string {
+    return `Named: ${this.#named.map(each => oneLine(each, MOST_SHOWN)).join(', ')}.`
+  }
+}
+
+const MOST_SHOWN = 500
+
+/** Whether a directory is the same folder as a named one, or a folder in that, of a worktree beside the checkout of the named one. */
+async function isWorktreeOf(named: string, directory: string): Promise<boolean> {
+  const top = await checkoutWithWorktrees(named)
+  if (top === null) return false
+  const beside = `${top}.worktrees`
+  if (!isWithin(beside, directory)) return false
+  const [worktree = ''] = relative(beside, directory).split(sep)
+  return worktree !== '' && isWithin(join(beside, worktree, relative(top, named)), directory)
+}

@@ -1,0 +1,84 @@
+import { type Verified, verifySession } from '../app/proof/verify.ts'
+import { describeVerification } from '../app/proof/verify-words.ts'
+import type { World } from '../app/world.ts'
+import type { FoundSession } from './places.ts'
+
+/** What has come of verifying; while it goes on, what was said so far. */
+export type VerificationNow =
+  | { state: 'running'; said: readonly string[] }
+  | { state: 'ended'; verdict: Verified['verdict']['kind']; words: readonly string[] }
+
+interface Going {
+  result: Promise<Extract<VerificationNow, { state: 'ended' }>>
+  said: string[]
+  listeners: Set<(said: string) => void>
+}
+
+const MOST_SAID = 200
+
+/**
+ * Sessions that are being verified: gates may take longer than any client waits for a call, so a verification goes on between
+ * calls, and the next call for the same session takes it up.
+ */
+export class Verifications implements AsyncDisposable {
+  readonly #world: World
+  readonly #ending = new AbortController()
+  readonly #going = new Map<string, Going>()
+
+  constructor(world: World) {
+    this.#world = { ...world, signal: AbortSignal.any([world.signal, this.#ending.signal]) }
+  }
+
+  /**
+   * Begins to verify a session, or goes on with that, and waits for its end. What it has come to is told once. A `UserError`
+   * where it cannot be verified.
+   * @param onSaid told what is done, as it is
+   */
+  async take(
+    { records, id }: FoundSession,
+    { mostMs, signal, onSaid }: { mostMs: number; signal: AbortSignal; onSaid(said: string): void },
+  ): Promise<VerificationNow> {
+    const key = `${records.key}/${id}`
+    const going = this.#going.get(key) ?? this.#begin(key, records, id)
+    const over = new AbortController()
+    going.listeners.add(onSaid)
+    const late = this.#world.clock
+      .wait(mostMs, AbortSignal.any([signal, over.signal]))
+      .then((): VerificationNow => ({ state: 'running', said: [...going.said] }))
+    try {
+      const now = await Promise.race([going.result, late])
+      if (now.state === 'ended') this.#going.delete(key)
+      return now
+    } catch (error) {
+      this.#going.delete(key)
+      throw error
+    } finally {
+      over.abort()
+      going.listeners.delete(onSaid)
+    }
+  }
+
+  /** Ends what goes on, and resolves when it has ended. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#ending.abort('SIGTERM')
+    await Promise.allSettled([...this.#going.values()].map(({ result }) => result))
+  }
+
+  #begin(key: string, records: FoundSession['records'], session: string): Going {
+    const said: string[] = []
+    const listeners = new Set<(said: string) => void>()
+    const say = (text: string) => {
+      if (said.length < MOST_SAID) said.push(text)
+      for (const listener of listeners) listener(text)
+    }
+    const result = verifySession(this.#world, records, { session, say }).then(verified => {
+      const words = describeVerification(verified).trimEnd().split('\n')
+      return { state: 'ended', verdict: verified.verdict.kind, words } as const
+    })
+    // Nobody may wait for it when it fails; the next call is told.
+    result.catch(() => {})
+    const going = { result, said, listeners }
+    this.#going.set(key, going)
+    return going
+  }
+}
