@@ -174,12 +174,18 @@ export function parseInput<const In extends ObjectSchema>(name: string, schema: 
   if (success) return output
   const [issue] = issues
   const path = (issue.path ?? []).map(({ key }) => String(key))
-  throw new UserError(sentenceOf(name, schema, path, issue))
+  throw new UserError(sentenceOf(name, schema, path, issue, given))
 }
 
-function sentenceOf(name: string, schema: ObjectSchema, path: readonly string[], issue: v.BaseIssue<unknown>): string {
+function sentenceOf(
+  name: string,
+  schema: ObjectSchema,
+  path: readonly string[],
+  { received }: v.BaseIssue<unknown>,
+  given: unknown,
+): string {
   const place = path.join('.')
-  if (path.length === 0) return `The arguments of ${name} are ${oneLine(issue.received, MOST_SHOWN)}; use an object.`
+  if (path.length === 0) return `The arguments of ${name} are ${oneLine(received, MOST_SHOWN)}; use an object.`
   const above = schemaAt(schema, path.slice(0, -1))
   const known = above !== null && 'entries' in above ? Object.keys(above.entries as Entries) : []
   const last = path.at(-1) ?? ''
@@ -191,12 +197,17 @@ function sentenceOf(name: string, schema: ObjectSchema, path: readonly string[],
     )
   }
   const wanted = descriptionAt(schema, path)
-  if (issue.received === 'undefined') return `${name} needs "${place}": ${wanted}.`
-  const shown = oneLine(typeof issue.input === 'string' ? JSON.stringify(issue.input) : issue.received, MOST_SHOWN)
+  if (received === 'undefined') return `${name} needs "${place}": ${wanted}.`
+  // As it was given: a text that was read as something else is shown as that text.
+  const shown = oneLine(JSON.stringify(valueAt(given, path)) ?? received, MOST_SHOWN)
   return `"${place}" of ${name} is ${shown}; use ${wanted}.`
 }
 
 const MOST_SHOWN = 120
+
+function valueAt(given: unknown, path: readonly string[]): unknown {
+  return path.reduce<unknown>((at, key) => (at as Record<string, unknown> | null | undefined)?.[key], given)
+}
 
 /** Of the nearest place on the way that has one. */
 function descriptionAt(schema: v.GenericSchema, path: readonly string[]): string {

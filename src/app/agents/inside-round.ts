@@ -5,7 +5,7 @@ import { MARK_VARIABLE, type Mark, parseMark, readVariable } from '../../platfor
 import { pathExists } from '../../platform/files.ts'
 import { ancestorsOf, isStillRunning } from '../../platform/processes.ts'
 import { openRecords, type Records, rootOf } from '../../records/records.ts'
-import { askWhoRuns } from '../../records/run-lock.ts'
+import { askWhoRuns, readRunLock } from '../../records/run-lock.ts'
 import { placesOf, type World } from '../world.ts'
 import { forgetOutside, isShownOutside, showOutside } from './ask-session.ts'
 
@@ -36,8 +36,8 @@ export async function insideRound(world: AskingWorld): Promise<InsideRound | nul
   for (const mark of await marksOf(above, env, platform)) {
     // Other records were named on purpose: what runs by those of the mark is not told apart from nothing here.
     if (env.CODEMACHINE_HOME && !(await pathExists(join(state, mark.key)))) continue
-    if (!(await isStillRunning(mark.owner, platform))) continue
-    return refusal('marked', `it bears the mark of the codemachine with the pid ${mark.owner.pid}, which runs`)
+    if (!(await isStillRunning(mark.owner, platform)) && !(await isHidden(mark, state, platform))) continue
+    return refusal('marked', `it bears the mark of the codemachine (pid ${mark.owner.pid}) that runs a session`)
   }
   return null
 }
@@ -79,13 +79,22 @@ async function runnersIn(state: string, platform: NodeJS.Platform): Promise<Map<
   return runners
 }
 
-/** The marks of this process and of those above it, as far as their environments can be read: on Linux. */
+/** Whether its owner may run where its processes cannot be seen from here, as from codex's sandbox: the lock still names it. */
+async function isHidden({ key, owner }: Mark, state: string, platform: NodeJS.Platform): Promise<boolean> {
+  const lock = await readRunLock(join(state, key, 'lock'), platform)
+  return 'holder' in lock && lock.holder.pid === owner.pid && lock.holder.startTime === owner.startTime
+}
+
+/**
+ * The marks of this process and of those above it, the first process too, as far as their environments can be read: on Linux. In
+ * codex's sandbox the first one is that of the sandbox.
+ */
 async function marksOf(
   above: ReadonlySet<number>,
   env: Readonly<NodeJS.ProcessEnv>,
   platform: NodeJS.Platform,
 ): Promise<Mark[]> {
   const values = [env[MARK_VARIABLE] ?? null]
-  if (platform === 'linux') for (const each of above) values.push(await readVariable(each, MARK_VARIABLE))
+  if (platform === 'linux') for (const each of [...above, 1]) values.push(await readVariable(each, MARK_VARIABLE))
   return values.flatMap(value => (value === null ? [] : (parseMark(value) ?? [])))
 }

@@ -1,11 +1,11 @@
 import { unreachable } from '../../base/errors.ts'
 import type { Recorded } from '../../core/events/events.ts'
 import type { SessionState, SessionStatus } from '../../core/state/state.ts'
-import { notificationOf } from '../../notify/notification.ts'
 import type { Records } from '../../records/records.ts'
 import { describeEvent } from '../../words/event.ts'
 import { oneLine } from '../../words/safe-text.ts'
 import { questionsOrNone } from '../find.ts'
+import type { WatchUpdate } from '../library.ts'
 import type { World } from '../world.ts'
 import { followSession } from './feed.ts'
 
@@ -39,52 +39,98 @@ export interface WaitOptions {
 /** Waits until something happens in a session, whoever runs it. */
 export async function waitForSession(
   world: Pick<World, 'clock' | 'platform' | 'pid'>,
-  { records, id, wanted, seen, mostMs, signal }: WaitOptions,
+  options: WaitOptions,
 ): Promise<Happened> {
   const { clock, platform, pid } = world
+  const { records, id, mostMs, signal } = options
   const over = new AbortController()
   const late = AbortSignal.any([signal, over.signal])
-  const timer = clock.wait(mostMs, late).then(() => over.abort())
-  let known = seen ?? 0
-  let standing: SessionStatus = 'running'
+  const endAfter = (ms: number) => clock.wait(ms, late).then(() => over.abort())
+  const timers = [endAfter(mostMs)]
+  const watched = new WatchedSession(options)
   try {
-    let isAttached = false
     const following = followSession({ records, id, platform, pid, clock, signal: late, ...UNSEEN })
     for await (const update of following) {
-      switch (update.kind) {
-        case 'event': {
-          const { event, state } = update
-          known = Math.max(known, state.events)
-          const isNew = seen === null ? isAttached : state.events > seen
-          const what = isNew ? kindOf(event, state, wanted) : null
-          if (what !== null) return { what, words: wordsOf(event, state), seen: state.events, standing }
-          break
-        }
-        case 'attached': {
-          isAttached = true
-          standing = update.standing
-          const holds = await holdsNow(records, update.state, standing, wanted)
-          if (holds !== null && (seen === null || isOver(standing)))
-            return { ...holds, seen: update.state.events, standing }
-          break
-        }
-        case 'ended':
-          return { what: 'ended', words: '', seen: known, standing: 'ended' }
-        case 'gone':
-        case 'cut-off':
-          return { what: 'cut-off', words: CUT_OFF, seen: known, standing: 'cut-off' }
-        case 'next-session':
-          return { what: 'ended', words: '', seen: known, standing: 'ended' }
-        case 'live':
-          break
-        default:
-          return unreachable(update)
-      }
+      const happened = await watched.take(update)
+      if (happened !== null) return happened
+      // Whoever is told of the end may begin the next one, or verify: that is refused while the run has not let go.
+      if (watched.hasEnded && timers.length === 1) timers.push(endAfter(LET_GO_MS))
     }
-    return { what: 'nothing', words: '', seen: known, standing }
+    return watched.atLast()
   } finally {
     over.abort()
-    await timer
+    await Promise.all(timers)
+  }
+}
+
+/** What is known of a session that is followed, and whether that is what is waited for. */
+class WatchedSession {
+  readonly #options: Pick<WaitOptions, 'records' | 'wanted' | 'seen'>
+  #isAttached = false
+  #known: number
+  #standing: SessionStatus = 'running'
+  hasEnded = false
+
+  constructor(options: WaitOptions) {
+    this.#options = options
+    this.#known = options.seen ?? 0
+  }
+
+  /** What has happened; null: nothing that is waited for, or the run has yet to let go. */
+  async take(update: WatchUpdate): Promise<Happened | null> {
+    switch (update.kind) {
+      case 'event':
+        return this.#event(update.event, update.state)
+      case 'attached':
+        return await this.#attached(update.state, update.standing)
+      case 'ended':
+        this.hasEnded = true
+        return null
+      case 'gone':
+      case 'cut-off':
+        this.#standing = 'cut-off'
+        return this.#happened('cut-off', CUT_OFF)
+      case 'next-session':
+        return this.atLast()
+      case 'live':
+        return null
+      default:
+        return unreachable(update)
+    }
+  }
+
+  /** When nothing more comes, or the time is over. */
+  atLast(): Happened {
+    if (!this.hasEnded) return this.#happened('nothing')
+    this.#standing = 'ended'
+    return this.#happened('ended')
+  }
+
+  #event(event: Recorded, state: SessionState): Happened | null {
+    const { seen, wanted } = this.#options
+    this.#known = Math.max(this.#known, state.events)
+    const isNew = seen === null ? this.#isAttached : state.events > seen
+    if (!isNew || this.hasEnded) return null
+    if (event.type === 'session-ended') this.hasEnded = true
+    else if (isAwaited(event, state, wanted))
+      return this.#happened(event.type === 'round-ended' ? 'round' : 'needs-person', wordsOf(event, state))
+    return null
+  }
+
+  async #attached(state: SessionState, standing: SessionStatus): Promise<Happened | null> {
+    const { records, seen, wanted } = this.#options
+    this.#isAttached = true
+    this.#standing = standing
+    this.#known = Math.max(this.#known, state.events)
+    if (standing === 'cut-off') return this.#happened('cut-off', CUT_OFF)
+    if (state.ended !== null) this.hasEnded = true
+    if (state.ended !== null || seen !== null || !wanted.has('needs-person')) return null
+    const words = await whatIsAsked(records, state)
+    return words === null ? null : this.#happened('needs-person', words)
+  }
+
+  #happened(what: Happened['what'], words = ''): Happened {
+    return { what, words: oneLine(words, MOST_WORDS), seen: this.#known, standing: this.#standing }
   }
 }
 
@@ -92,34 +138,34 @@ export async function waitForSession(
 const UNSEEN = { unattended: true, onProblem: () => {} } as const
 const CUT_OFF = 'Nobody runs it any more, and it has not come to its end; it can be resumed.'
 const MOST_WORDS = 1_000
+/** How long a run is given to let go of the directory once its session has ended, ms: it writes the report first. */
+const LET_GO_MS = 5_000
 
-function isOver(standing: SessionStatus): boolean {
-  return standing === 'ended' || standing === 'cut-off'
+function isAwaited(event: Recorded, state: SessionState, wanted: ReadonlySet<Awaited>): boolean {
+  return event.type === 'round-ended' ? wanted.has('round') : wanted.has('needs-person') && needsPerson(event, state)
 }
 
-function kindOf(event: Recorded, state: SessionState, wanted: ReadonlySet<Awaited>): Happened['what'] | null {
-  if (event.type === 'session-ended') return 'ended'
-  if (wanted.has('round') && event.type === 'round-ended') return 'round'
-  if (!wanted.has('needs-person')) return null
-  const needs = event.type === 'question-asked' || notificationOf(event, state)?.event === 'needs-person'
-  return needs ? 'needs-person' : null
+function needsPerson(event: Recorded, state: SessionState): boolean {
+  switch (event.type) {
+    case 'question-asked':
+    case 'decision-asked':
+      return true
+    case 'hold-until':
+      // Of a decision it was told when it was asked.
+      return state.decision === null
+    case 'task-judged':
+      return event.verdict === 'parked'
+    default:
+      return false
+  }
 }
 
-/** What a person would see of it now; null if that is nothing that is waited for. */
-async function holdsNow(
-  records: Records,
-  { id, decision, ended }: SessionState,
-  standing: SessionStatus,
-  wanted: ReadonlySet<Awaited>,
-): Promise<Pick<Happened, 'what' | 'words'> | null> {
-  if (standing === 'cut-off') return { what: 'cut-off', words: CUT_OFF }
-  if (ended !== null) return { what: 'ended', words: '' }
-  if (!wanted.has('needs-person')) return null
-  if (decision !== null) return { what: 'needs-person', words: oneLine(decision.title, MOST_WORDS) }
-  const open = (await questionsOrNone(records, id, () => {})).find(({ answer }) => answer === null)
-  return open === undefined ? null : { what: 'needs-person', words: oneLine(open.text, MOST_WORDS) }
+/** What a person would see that they are asked now; null if that is nothing. */
+async function whatIsAsked(records: Records, { id, decision }: SessionState): Promise<string | null> {
+  if (decision !== null) return decision.title
+  return (await questionsOrNone(records, id, () => {})).find(({ answer }) => answer === null)?.text ?? null
 }
 
 function wordsOf(event: Recorded, state: SessionState): string {
-  return oneLine(describeEvent(event, state)?.text ?? '', MOST_WORDS)
+  return describeEvent(event, state)?.text ?? ''
 }
