@@ -5,7 +5,7 @@ import type { TestPlace } from '../support/place.ts'
 
 /** The two protocols that a client may speak: `initialize` of 2025, and the one of 2026-07-28, in which nothing is negotiated first. */
 export const PROTOCOLS = ['2025', '2026-07-28'] as const
-export type Protocol = (typeof PROTOCOLS)[number]
+type Protocol = (typeof PROTOCOLS)[number]
 
 /** What tools give, each some of it. */
 interface Value {
@@ -24,7 +24,7 @@ interface Value {
 }
 
 /** What a tool answers: what it gives, or in one sentence why not. */
-export interface Answered {
+interface Answered {
   value: Value
   problem: string | null
   hint: string | null
