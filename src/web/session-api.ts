@@ -32,6 +32,7 @@ import { readBoundedText } from '../platform/files.ts'
 import { questionsOf } from '../records/answers.ts'
 import { foldJournal } from '../records/journal.ts'
 import { commandsHere } from '../report/commands.ts'
+import { gateInWords, reviewInWords } from '../report/words.ts'
 import { pageOf } from '../report/write.ts'
 import { describeEvent } from '../words/event.ts'
 import { ownBoard } from '../words/work.ts'
@@ -116,7 +117,10 @@ function addLooking(routes: Hono<WebEnv>, { world, streams, hub, sessionOf }: Se
   })
   routes.get('/report', async c => {
     const { row } = sessionOf(c)
-    return c.json(await reportOf(world, row))
+    const report = await reportOf(world, row)
+    const { gates, reviews } = report.proof
+    const words = { gates: gates.map(gateInWords), reviews: reviews.entries.map(each => reviewInWords(each).text) }
+    return c.json({ ...report, words })
   })
   routes.get('/board', async c => {
     const { row } = sessionOf(c)
