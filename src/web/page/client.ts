@@ -42,13 +42,24 @@ export function forgetKey(): void {
   connection.value = 'no-key'
 }
 
-/** Sends something that changes something; rejects with `Refused`. */
+/** Sends something that changes something, also while the page is left; rejects with `Refused`. */
 export async function post<Answer>(path: string, body: object): Promise<Answer> {
-  return await answerOf(path, {
-    method: 'POST',
-    body: JSON.stringify(body),
-    headers: { 'content-type': 'application/json', 'x-codemachine': '1', ...authorization() },
-  })
+  const text = JSON.stringify(body)
+  // Of what is larger a browser sends nothing then.
+  return await answerOf(path, { ...writing(text), keepalive: isLeft && text.length < 10_000 })
+}
+
+let isLeft = false
+addEventListener('pagehide', () => {
+  isLeft = true
+})
+addEventListener('pageshow', () => {
+  isLeft = false
+})
+
+function writing(body: string): RequestInit {
+  const headers = { 'content-type': 'application/json', 'x-codemachine': '1', ...authorization() }
+  return { method: 'POST', body, headers }
 }
 
 /** Reads something; rejects with `Refused`. */
@@ -77,12 +88,7 @@ export async function postStream<Data>(
   onTold: (told: Told<Data>) => void,
   signal: AbortSignal,
 ): Promise<void> {
-  const answer = await fetch(`/api/${path}`, {
-    method: 'POST',
-    body: JSON.stringify(body),
-    headers: { 'content-type': 'application/json', 'x-codemachine': '1', ...authorization() },
-    signal,
-  }).catch(() => {
+  const answer = await fetch(`/api/${path}`, { ...writing(JSON.stringify(body)), signal }).catch(() => {
     throw new Refused({ problem: 'The connection is cut.' })
   })
   if (!answer.ok || answer.body === null) {
@@ -118,6 +124,8 @@ const FIRST_WAIT_MS = 500
 const MOST_WAIT_MS = 10_000
 /** The server says at least every 10 s that it is there. */
 const SILENCE_MS = 25_000
+/** Of one event, characters: larger ones are passed over. */
+const MOST_EVENT = 16 * 1024 * 1024
 
 /**
  * Follows a stream, and again after each cut, until the signal aborts.
@@ -159,17 +167,44 @@ async function readEvents<Data>(
   cut: () => void,
 ): Promise<void> {
   const reader = body.pipeThrough(new TextDecoderStream() as ReadableWritablePair<string, Uint8Array>).getReader()
-  let rest = ''
+  const events = new EventBuffer()
   for (;;) {
     const silent = setTimeout(cut, SILENCE_MS)
     const { done, value } = await reader.read().finally(() => clearTimeout(silent))
     if (done) return
-    const blocks = (rest + value).split('\n\n')
-    rest = blocks.pop() ?? ''
-    for (const block of blocks) {
+    for (const block of events.add(value)) {
       const event = fieldOf(block, 'event')
       if (event !== null) onTold({ event, data: JSON.parse(fieldOf(block, 'data') ?? 'null') })
     }
+  }
+}
+
+/** Cuts a stream into its events. What has come is not looked through again with each part of a large one. */
+class EventBuffer {
+  #parts: string[] = []
+  #length = 0
+  #isTooLarge = false
+
+  add(part: string): string[] {
+    const isSplit = part.startsWith('\n') && this.#parts.at(-1)?.endsWith('\n') === true
+    if (!isSplit && !part.includes('\n\n')) {
+      this.#keep(part)
+      return []
+    }
+    const blocks = [...this.#parts, part].join('').split('\n\n')
+    if (this.#isTooLarge) blocks.shift()
+    this.#parts = []
+    this.#length = 0
+    this.#isTooLarge = false
+    this.#keep(blocks.pop() ?? '')
+    return blocks
+  }
+
+  #keep(part: string): void {
+    this.#length += part.length
+    this.#isTooLarge ||= this.#length > MOST_EVENT
+    if (this.#isTooLarge) this.#parts = [part.slice(-1)]
+    else if (part !== '') this.#parts.push(part)
   }
 }
 

@@ -40,15 +40,21 @@ const LINKS = [
 function Page() {
   const isOld = serverVersion.value !== null && serverVersion.value !== PAGE_VERSION
   const said = problem.value || (isOld ? TEXTS.oldPage : connection.value === 'cut' ? TEXTS.cut : '')
+  const isOfSession = deviceKey.value !== null && place.value.startsWith('#/s/')
   return (
     <>
       <button type="button" class="skip" onClick={() => document.getElementById('content')?.focus()}>
         {TEXTS.skipToContent}
       </button>
-      <header>
+      <header class={isOfSession ? 'of-session' : undefined}>
         <a class="name" href="#/">
           <img src="/icon.svg" alt="" width="24" height="24" /> {TEXTS.title}
         </a>
+        {isOfSession && (
+          <a class="back" href="#/">
+            ‹ {TEXTS.back}
+          </a>
+        )}
         <nav aria-label={TEXTS.main}>
           {LINKS.map(({ href, label, isHere }) => (
             <a key={href} href={href} aria-current={isHere(place.value) ? 'page' : undefined}>

@@ -1,7 +1,8 @@
 import { computed } from '@preact/signals'
+import { formatCost, formatSpan, formatTokens } from '../../words/numbers.ts'
 import { describeOutcome } from '../../words/outcome.ts'
 import { titleLine } from '../../words/safe-text.ts'
-import { cardInWords } from '../../words/status.ts'
+import { cardInWords, type SessionReport } from '../../words/status.ts'
 import { Inbox } from './inbox.tsx'
 import { type Card, cards, count, needsPerson } from './model.ts'
 import { now } from './parts.tsx'
@@ -71,6 +72,7 @@ function SessionCard({ card }: { card: Card }) {
       {tasks !== null && tasks.total > 0 && (
         <progress value={tasks.done} max={tasks.total} aria-label={`${tasks.done} / ${tasks.total}`} />
       )}
+      {card.report !== null && <NearestLimit report={card.report} />}
       {words !== null && (
         <>
           <p class="facts">{words.facts.join(' · ')}</p>
@@ -87,4 +89,42 @@ function SessionCard({ card }: { card: Card }) {
       </p>
     </article>
   )
+}
+
+/** The limit of which most is used, from a half of it on. */
+function NearestLimit({ report }: { report: SessionReport }) {
+  const nearest = nearestLimit(report)
+  if (nearest === null) return null
+  const { share, words } = nearest
+  return (
+    <p class={share >= 0.8 ? 'wait' : 'quiet'}>
+      {TEXTS.nearest}: {words}
+    </p>
+  )
+}
+
+/** Null: none is near. */
+function nearestLimit({ limits, roundsUsed, elapsedMs, tokens, cost, outcome }: SessionReport) {
+  if (outcome !== null) return null
+  const all = [
+    limitUsed(roundsUsed, limits.rounds, TEXTS.roundsOf),
+    limitUsed(elapsedMs, limits.timeMs, (used, most) => TEXTS.amountOf(formatSpan(used), formatSpan(most))),
+    limitUsed(tokens, limits.tokens, (used, most) => TEXTS.amountOf(formatTokens(used), formatTokens(most))),
+    limitUsed(cost?.amount ?? 0, limits.cost ?? null, (used, most) =>
+      TEXTS.amountOf(formatCost(used), formatCost(most)),
+    ),
+  ]
+  return all.reduce(
+    (best, each) => (each.share >= 0.5 && each.share > (best?.share ?? 0) ? each : best),
+    null as Used | null,
+  )
+}
+
+interface Used {
+  share: number
+  words: string
+}
+
+function limitUsed(used: number, most: number | null, words: (used: number, most: number) => string): Used {
+  return most === null || most <= 0 ? { share: 0, words: '' } : { share: used / most, words: words(used, most) }
 }

@@ -135,6 +135,7 @@ export function VirtualList<T>(props: VirtualListProps<T>) {
   const frame = useRef<HTMLDivElement>(null)
   const [, redraw] = useReducer((n: number) => n + 1, 0)
   const atEnd = useRef(true)
+  const [isAway, setAway] = useState(false)
   const list = useRef<Virtualizer<HTMLDivElement, HTMLElement> | null>(null)
   const options = {
     count: items.length,
@@ -149,6 +150,8 @@ export function VirtualList<T>(props: VirtualListProps<T>) {
     observeElementRect,
     observeElementOffset,
     onChange: () => redraw(undefined),
+    // What comes before the rows that are read does not move them.
+    anchorTo: sticksToEnd ? ('end' as const) : ('start' as const),
   }
   list.current ??= new Virtualizer<HTMLDivElement, HTMLElement>(options)
   const virtual = list.current
@@ -165,7 +168,7 @@ export function VirtualList<T>(props: VirtualListProps<T>) {
     onRange?.(first, last)
     if (first === 0 && items.length > 0 && !atEnd.current) onBegin?.()
   }, [first, last, items.length])
-  return (
+  const rows = (
     <section
       ref={frame}
       class={`virtual ${props.class ?? ''}`}
@@ -175,6 +178,7 @@ export function VirtualList<T>(props: VirtualListProps<T>) {
       onScroll={event => {
         const { scrollTop, clientHeight, scrollHeight } = event.currentTarget
         atEnd.current = scrollHeight - scrollTop - clientHeight < 40
+        setAway(sticksToEnd && scrollHeight - scrollTop - clientHeight > 400)
       }}
     >
       <ol style={{ height: `${virtual.getTotalSize()}px` }}>
@@ -195,6 +199,17 @@ export function VirtualList<T>(props: VirtualListProps<T>) {
         })}
       </ol>
     </section>
+  )
+  if (!sticksToEnd) return rows
+  return (
+    <div class="log">
+      {rows}
+      {isAway && (
+        <button type="button" class="to-end" onClick={() => virtual.scrollToIndex(items.length - 1, { align: 'end' })}>
+          ↓ {TEXTS.toEnd}
+        </button>
+      )}
+    </div>
   )
 }
 

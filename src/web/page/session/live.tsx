@@ -15,7 +15,7 @@ export function LiveView({ stream }: { stream: SessionStream }) {
   const over = useOver()
   const earlier = () => void stream.readEarlier(over.signal).catch(() => {})
   return (
-    <>
+    <div class="stream">
       {stream.hasEarlier.value && (
         <button type="button" class="earlier" onClick={earlier}>
           {TEXTS.earlier}
@@ -36,7 +36,7 @@ export function LiveView({ stream }: { stream: SessionStream }) {
       <p role="status" class="outcome bad">
         {stream.problem.value}
       </p>
-    </>
+    </div>
   )
 }
 

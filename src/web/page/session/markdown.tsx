@@ -1,7 +1,8 @@
 // biome-ignore-all lint/suspicious/noArrayIndexKey: parts of a text have no names, and never change their order
-import { lexer, type Token, type Tokens } from 'marked'
+import type { Token, Tokens } from 'marked'
 import type { ComponentChildren } from 'preact'
 import { useMemo } from 'preact/hooks'
+import { decodeEntities, lexMarkdown } from '../../../base/markdown-lexer.ts'
 
 /** Longer texts are shown as they are. */
 const MOST_CHARS = 64 * 1024
@@ -9,7 +10,7 @@ const MOST_DEPTH = 12
 
 /** A text of an agent: Markdown without HTML. A link is shown with where it leads, and no image is loaded. */
 export function Markdown({ text }: { text: string }) {
-  const drawn = useMemo(() => (text.length > MOST_CHARS ? <pre>{text}</pre> : blocks(lexer(text), 0)), [text])
+  const drawn = useMemo(() => (text.length > MOST_CHARS ? <pre>{text}</pre> : blocks(lexMarkdown(text), 0)), [text])
   return <div class="markdown">{drawn}</div>
 }
 
@@ -20,7 +21,10 @@ function blocks(tokens: readonly Token[], depth: number): ComponentChildren {
 function Block({ token, depth }: { token: Token; depth: number }): ComponentChildren {
   if (depth > MOST_DEPTH) return <p>{token.raw}</p>
   switch (token.type) {
+    // Link definitions, and the space between blocks; a list draws its checkboxes itself.
     case 'space':
+    case 'def':
+    case 'checkbox':
       return null
     case 'heading':
       return (
@@ -96,13 +100,13 @@ function Span({ token, depth }: { token: Token; depth: number }): ComponentChild
     case 'del':
       return <s>{spans(token.tokens ?? [], depth)}</s>
     case 'codespan':
-      return <code>{token.text}</code>
+      return <code>{decodeEntities(token.text)}</code>
     case 'br':
       return <br />
     case 'escape':
       return <>{token.text}</>
     case 'text':
-      return <>{token.tokens === undefined ? token.text : spans(token.tokens, depth)}</>
+      return <>{token.tokens === undefined ? decodeEntities(token.text) : spans(token.tokens, depth)}</>
     case 'link':
       return <Link link={token as Tokens.Link} depth={depth} />
     default:

@@ -81,7 +81,7 @@ export function Rounds({ card: { key, report } }: { card: Card }) {
   const longest = Math.max(1, ...[...current.pages.values()].flat().map(({ durationMs }) => durationMs))
   const indexes = Array.from({ length: current.total }, (_, index) => index)
   return (
-    <section aria-label={TEXTS.timeline}>
+    <div>
       <p class="quiet">{TEXTS.roundsCount(current.total)}</p>
       <VirtualList
         class="timeline"
@@ -94,7 +94,7 @@ export function Rounds({ card: { key, report } }: { card: Card }) {
       >
         {index => <Round place={key} round={current.at(index)} longest={longest} />}
       </VirtualList>
-    </section>
+    </div>
   )
 }
 

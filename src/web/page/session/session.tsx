@@ -38,9 +38,11 @@ export function SessionPage({ place, part, query }: { place: string; part: strin
   if (card === null)
     return <p class="quiet">{isWhole.value && now.value - begun > NEW_MS ? TEXTS.gone : TEXTS.reading}</p>
   const shown: PartName = part in TEXTS.tabs ? (part as PartName) : 'live'
+  const meant = query.get('q')
   return (
-    <>
-      <Head card={card} meant={query.get('q')} isShort={shown !== 'live'} />
+    <div class={`session of-${shown}`}>
+      <Head card={card} isShort={shown !== 'live'} />
+      {shown !== 'live' && <Waiting card={card} />}
       <nav class="tabs" aria-label={TEXTS.parts}>
         {(Object.keys(TEXTS.tabs) as PartName[]).map(each => (
           <a key={each} href={`#/s/${place}/${each}`} aria-current={each === shown ? 'page' : undefined}>
@@ -48,21 +50,26 @@ export function SessionPage({ place, part, query }: { place: string; part: strin
           </a>
         ))}
       </nav>
-      <Shown card={card} part={shown} query={query} stream={stream} />
-    </>
+      {shown === 'live' ? (
+        <div class="live-body">
+          <div class="asked">
+            <Inbox card={card} meant={meant} />
+          </div>
+          <LiveView stream={stream} />
+          <div class="side">
+            <Plan card={card} />
+            {maySteer() && <Steering card={card} stream={stream} />}
+          </div>
+        </div>
+      ) : (
+        <Shown card={card} part={shown} query={query} />
+      )}
+    </div>
   )
 }
 
-function Shown(props: { card: Card; part: PartName; query: URLSearchParams; stream: SessionStream }) {
-  const { card, part, query, stream } = props
+function Shown({ card, part, query }: { card: Card; part: Exclude<PartName, 'live'>; query: URLSearchParams }) {
   switch (part) {
-    case 'live':
-      return (
-        <>
-          <LiveView stream={stream} />
-          {maySteer() && <Steering card={card} stream={stream} />}
-        </>
-      )
     case 'rounds':
       return <Rounds card={card} />
     case 'tasks':
@@ -78,7 +85,7 @@ function Shown(props: { card: Card; part: PartName; query: URLSearchParams; stre
   }
 }
 
-function Head({ card, meant, isShort }: { card: Card; meant: string | null; isShort: boolean }) {
+function Head({ card, isShort }: { card: Card; isShort: boolean }) {
   const { words, state, tone } = wordsOf(card)
   return (
     <section class={`head ${tone} ${isShort ? 'short' : ''}`} aria-label={card.id}>
@@ -95,8 +102,39 @@ function Head({ card, meant, isShort }: { card: Card; meant: string | null; isSh
         {card.worktree === null ? '' : `${card.worktree} · `}
         {card.directory} · {card.id}
       </p>
-      <Inbox card={card} meant={meant} />
     </section>
+  )
+}
+
+/** Says on the other parts that something waits for a person on the first one. */
+function Waiting({ card }: { card: Card }) {
+  const count = card.questions.length + (card.report?.decision == null ? 0 : 1)
+  if (count === 0) return null
+  return (
+    <a class="asks" href={`#/s/${card.key}/live`}>
+      {TEXTS.asks(count)}
+    </a>
+  )
+}
+
+/** The agent's plan of its round. */
+function Plan({ card: { report } }: { card: Card }) {
+  const steps = report?.plan ?? []
+  if (steps.length === 0) return null
+  const done = steps.filter(({ status }) => status === 'completed').length
+  return (
+    <details class="plan">
+      <summary>
+        {TEXTS.plan} <span class="count">{`${done} / ${steps.length}`}</span>
+      </summary>
+      <ol>
+        {steps.map(({ step, status }) => (
+          <li key={step} class={status}>
+            {step} <span class="quiet">({TEXTS.steps[status]})</span>
+          </li>
+        ))}
+      </ol>
+    </details>
   )
 }
 

@@ -20,8 +20,8 @@ export class SessionStream {
   #board = new LiveBoard()
   #drawn = -1
   #n: number | null = null
-  /** What has come since it was drawn last. */
-  #due: StreamPart[] = []
+  /** Rows that have come since it was drawn last. */
+  #due: StreamRow[] = []
   #drawing: ReturnType<typeof setTimeout> | null = null
   #isReadingEarlier = false
   #over = new AbortController()
@@ -52,9 +52,10 @@ export class SessionStream {
     }
   }
 
-  /** However much comes, it is drawn thirty times a second. */
+  /** However much comes, it is drawn thirty times a second, and what is not drawn while the page is hidden does not pile up. */
   #told({ data }: Told<StreamPart>): void {
-    this.#due.push(data)
+    this.#take(data)
+    if (this.#due.length > MOST_ROWS) this.#due = this.#due.slice(-MOST_ROWS)
     this.#drawing ??= setTimeout(() => this.#draw(), DRAW_MS)
   }
 
@@ -62,10 +63,8 @@ export class SessionStream {
     this.#drawing = null
     const due = this.#due
     this.#due = []
-    const rows: StreamRow[] = []
     batch(() => {
-      for (const part of due) this.#take(part, rows)
-      if (rows.length > 0) this.#add(rows)
+      if (due.length > 0) this.#add(due)
       if (this.#board.revision !== this.#drawn) this.live.value = this.#board.items.slice()
       this.#drawn = this.#board.revision
     })
@@ -77,18 +76,22 @@ export class SessionStream {
     this.rows.value = all.slice(-MOST_ROWS)
   }
 
-  #take(part: StreamPart, rows: StreamRow[]): void {
-    this.#n = Math.max(this.#n ?? 0, part.n)
+  #take(part: StreamPart): void {
+    const known = this.#n ?? 0
+    // A session that is gone is said without a number.
+    if (typeof part.n === 'number') this.#n = Math.max(known, part.n)
     switch (part.kind) {
       case 'begin':
-        rows.length = 0
+        this.#due = []
         this.rows.value = part.rows
         this.hasEarlier.value = (part.rows[0]?.n ?? 1) > 1
-        this.#board = new LiveBoard()
-        this.#drawn = -1
+        this.problem.value = ''
+        this.#forgetLive()
         break
       case 'row':
-        rows.push(part.row)
+        // After a cut the same may be told once more.
+        if (part.row.n <= ((this.#due.at(-1) ?? this.rows.value.at(-1))?.n ?? 0)) break
+        this.#due.push(part.row)
         // What it needs of an event a row has: its type, item and instance.
         this.#board.event(part.row as unknown as Recorded)
         break
@@ -102,10 +105,14 @@ export class SessionStream {
         location.hash = `#/s/${this.#key.replace(/[^/]+$/, part.id)}`
         break
       default:
-        this.#board = new LiveBoard()
-        this.#drawn = -1
+        this.#forgetLive()
         this.#over.abort()
         this.#over = new AbortController()
     }
+  }
+
+  #forgetLive(): void {
+    this.#board = new LiveBoard()
+    this.#drawn = -1
   }
 }
