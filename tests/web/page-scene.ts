@@ -5,8 +5,10 @@ import { fileURLToPath } from 'node:url'
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core'
 import { Access } from '../../src/app/page/access.ts'
 import type { SessionEvent } from '../../src/core/events/events.ts'
+import { takeRunLock } from '../../src/records/run-lock.ts'
 import { type Api, openApi } from '../../src/web/api.ts'
 import { serveWeb, type WebServer } from '../../src/web/server.ts'
+import { GitStopped } from '../../src/workspace/git/git.ts'
 import { makePlace, type Place } from '../cli/place.ts'
 import { keepSavepoint } from '../support/kept-savepoints.ts'
 import type { TestPlace } from '../support/place.ts'
@@ -97,7 +99,8 @@ export class PageScene implements AsyncDisposable {
       isExact: true,
       names: [],
       tls: null,
-      onFailure: error => this.#failures.push(error),
+      // Who goes on to another part has git stopped at what was read for the one before.
+      onFailure: error => void (error instanceof GitStopped || this.#failures.push(error)),
     })
     this.#port = this.#server.port
   }
@@ -161,6 +164,13 @@ export class PageScene implements AsyncDisposable {
       .slice(before)
       .join('\n')
     await appendFile(join(this.place.records.sessionFolder(id), 'journal.ndjson'), lines)
+  }
+
+  /** Runs in the directory, as far as others can tell, from before any of its sessions on. */
+  async run(): Promise<AsyncDisposable> {
+    const { lock, directory } = this.place.records
+    const { platform, pid } = process
+    return await takeRunLock(lock, { platform, pid, now: new Date('2026-11-01T00:00:00Z'), directory })
   }
 
   async remove(id: string): Promise<void> {

@@ -12,10 +12,21 @@ const MOST_LIVE = 4_000
 
 /** What has happened in a session, and what is written and run in it just now, agents side by side. */
 export function LiveView({ stream }: { stream: SessionStream }) {
+  return (
+    <div class="stream">
+      <Rows stream={stream} />
+      <Running stream={stream} />
+      <Problem stream={stream} />
+    </div>
+  )
+}
+
+/** Apart from what is written just now, which is drawn thirty times a second. */
+function Rows({ stream }: { stream: SessionStream }) {
   const over = useOver()
   const earlier = () => void stream.readEarlier(over.signal).catch(() => {})
   return (
-    <div class="stream">
+    <>
       {stream.hasEarlier.value && (
         <button type="button" class="earlier" onClick={earlier}>
           {TEXTS.earlier}
@@ -32,11 +43,15 @@ export function LiveView({ stream }: { stream: SessionStream }) {
       >
         {row => <Row row={row} />}
       </VirtualList>
-      <Running items={stream.live.value} />
-      <p role="status" class="outcome bad">
-        {stream.problem.value}
-      </p>
-    </div>
+    </>
+  )
+}
+
+function Problem({ stream }: { stream: SessionStream }) {
+  return (
+    <p role="status" class="outcome bad">
+      {stream.problem.value}
+    </p>
   )
 }
 
@@ -85,7 +100,8 @@ function Detail({ item }: { item: StreamRow['item'] }): ComponentChildren {
 }
 
 /** What goes on just now: one column an agent. */
-function Running({ items }: { items: readonly LiveItem[] }) {
+function Running({ stream }: { stream: SessionStream }) {
+  const items = stream.live.value
   if (items.length === 0) return null
   const byAgent = Map.groupBy(items, ({ instance }) => instance ?? '')
   return (

@@ -156,7 +156,7 @@ function Steering({ card, stream }: { card: Card; stream: SessionStream }) {
 }
 
 function Running({ card: { key, report }, stream, said }: { card: Card; stream: SessionStream; said: Saying }) {
-  const agents = [...new Set(stream.live.value.flatMap(({ instance }) => instance ?? []))]
+  const agents = stream.agents.value.split('\n').filter(each => each !== '')
   const [agent, setAgent] = useState('')
   const isAgent = agents.includes(agent)
   const isPaused = report?.pausedAt != null || report?.hold != null

@@ -1,4 +1,4 @@
-import { batch, signal } from '@preact/signals'
+import { batch, computed, signal } from '@preact/signals'
 import type { Recorded } from '../../../core/events/events.ts'
 import { LiveBoard, type LiveItem } from '../../../core/events/live-board.ts'
 import type { StreamPart, StreamRow } from '../../session-hub.ts'
@@ -13,6 +13,8 @@ const DRAW_MS = 34
 export class SessionStream {
   readonly rows = signal<readonly StreamRow[]>([])
   readonly live = signal<readonly LiveItem[]>([])
+  /** Who works beside the agent of the round, by instance. */
+  readonly agents = computed(() => [...new Set(this.live.value.flatMap(({ instance }) => instance ?? []))].join('\n'))
   readonly problem = signal('')
   /** Whether there are rows before the first. */
   readonly hasEarlier = signal(false)
