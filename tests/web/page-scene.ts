@@ -115,7 +115,15 @@ export class PageScene implements AsyncDisposable {
   }
 
   /** Opens the page by a link, as a person does. */
-  async visit({ viewport = PHONE, colorScheme = 'light', right = 'steer' }: Look = {}): Promise<Visitor> {
+  async visit({ right = 'steer', ...look }: Look = {}): Promise<Visitor> {
+    const visitor = await this.stranger(look, `#t=${await this.#access.newLink(right)}`)
+    await visitor.page.waitForFunction(() => localStorage.getItem('codemachine.key') !== null)
+    await visitor.page.locator('main :is(h1, .quiet)').first().waitFor({ state: 'attached' })
+    return visitor
+  }
+
+  /** Opens the page on a device that has no key. */
+  async stranger({ viewport = PHONE, colorScheme = 'light' }: Look = {}, hash = ''): Promise<Visitor> {
     const context = await this.#browser.newContext({ viewport, colorScheme, reducedMotion: 'reduce' })
     this.#contexts.push(context)
     context.setDefaultTimeout(BOUND_MS)
@@ -133,17 +141,15 @@ export class PageScene implements AsyncDisposable {
       const { origin } = new URL(request.url())
       if (!this.address.startsWith(origin) && !request.url().startsWith('data:')) wrongs.push(`asks ${request.url()}`)
     })
-    await page.goto(`${this.address}#t=${await this.#access.newLink(right)}`)
-    await page.waitForFunction(() => localStorage.getItem('codemachine.key') !== null)
-    await page.locator('main :is(h1, .quiet)').first().waitFor({ state: 'attached' })
+    await page.goto(`${this.address}${hash}`)
     return {
       context,
       page,
       wrongs,
-      go: async hash => {
-        await page.evaluate(to => {
-          location.hash = to
-        }, hash)
+      go: async to => {
+        await page.evaluate(behind => {
+          location.hash = behind
+        }, to)
       },
     }
   }
@@ -221,6 +227,8 @@ export function fullSession(): SessionEvent[] {
           '![a picture](https://example.com/pixel.png)',
           '',
           HOSTILE,
+          '',
+          `<div onclick="alert('owned')">${HOSTILE}</div>`,
           '',
           '| file | lines |\n| --- | --- |\n| `src/cart.ts` | 30 |',
           '',

@@ -1,6 +1,9 @@
+import { once } from 'node:events'
 import { readdirSync, readFileSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
+import { createServer, type IncomingHttpHeaders } from 'node:http'
 import { createRequire } from 'node:module'
+import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { gzipSync } from 'node:zlib'
@@ -234,6 +237,8 @@ describe.skipIf(problemOfBrowser !== null)(
       const words = page.locator('.markdown', { hasText: 'What I did' })
       await page.locator('.rows').evaluate(list => list.scrollTo(0, 0))
       await words.waitFor()
+      expect(await words.locator(':is(img, script, div, input:not([disabled]), [onerror], [onclick])').count()).toBe(0)
+      expect(await words.textContent()).toContain(HOSTILE)
       expect(await words.getByRole('link').evaluateAll(all => all.map(each => each.getAttribute('href')))).toEqual([
         'https://example.com/cart',
       ])
@@ -397,12 +402,50 @@ describe.skipIf(problemOfBrowser !== null)(
     test('a page of another port of this host is given nothing that opens this one', async () => {
       const { page, context } = await scene.visit()
       await page.locator('.card').first().waitFor()
-      expect(await context.cookies()).toEqual([])
-      const answer = await page.evaluate(async () => {
-        const told = await fetch('/api/now', { credentials: 'include' })
-        return told.status
+      const sent: IncomingHttpHeaders[] = []
+      const other = createServer((request, answer) => {
+        sent.push(request.headers)
+        answer.setHeader('content-type', 'text/html').end('<!doctype html><title>another</title>')
       })
-      expect(answer).toBe(401)
+      await once(other.listen(0, '127.0.0.1'), 'listening')
+      try {
+        const stranger = await context.newPage()
+        await stranger.goto(`http://127.0.0.1:${(other.address() as AddressInfo).port}/`)
+        expect(sent.length).toBeGreaterThan(0)
+        for (const { cookie, authorization } of sent) expect([cookie, authorization]).toEqual([undefined, undefined])
+        expect(await stranger.evaluate(() => localStorage.length)).toBe(0)
+        const read = (url: string) =>
+          fetch(url, { credentials: 'include' }).then(
+            answer => `it answers ${answer.status}`,
+            () => 'refused',
+          )
+        expect(await stranger.evaluate(read, `${scene.address}api/now`)).toBe('refused')
+        expect(await page.evaluate(read, '/api/now')).toBe('it answers 401')
+      } finally {
+        other.close()
+        other.closeAllConnections()
+      }
+    })
+
+    test('a device is let in by a code that is typed on it, and is out when it is ended on the other', async () => {
+      const host = await scene.visit({ viewport: DESK })
+      await host.go('#/settings')
+      await host.page.getByRole('button', { name: 'Pair a device' }).click()
+      const code = (await host.page.locator('.code').textContent()) ?? ''
+      const guest = await scene.stranger()
+      expect(await violations(guest.page)).toEqual([])
+      await guest.page.getByLabel('Code of eight digits').fill('0000 0000')
+      await guest.page.getByRole('button', { name: 'Pair' }).click()
+      await guest.page.getByText('That is no code that is shown just now').waitFor()
+      await guest.page.getByLabel('Code of eight digits').fill(code)
+      await guest.page.getByRole('button', { name: 'Pair' }).click()
+      await guest.page.getByText('Now confirm it on the other device').waitFor()
+      await host.page.getByRole('button', { name: 'Let it look only' }).click()
+      await guest.page.locator('.card').first().waitFor()
+      const device = host.page.locator('.device', { hasText: 'may look' }).last()
+      await device.getByRole('button').click()
+      await guest.page.getByText('Let this device in').waitFor()
+      expect([...host.wrongs, ...guest.wrongs]).toEqual([])
     })
   },
 )

@@ -276,7 +276,34 @@ export function Inbox({ card, meant = null }: { card: Card; meant?: string | nul
       {card.questions.map(asked => (
         <Question key={asked.question} card={card} asked={asked} isMeant={meant === asked.question} />
       ))}
+      {card.outcome?.kind === 'needs-person' && <NeedsPerson card={card} />}
     </>
+  )
+}
+
+/** Of a session that ended for want of a person: what the review found, and the button that goes on once that is mended. */
+function NeedsPerson({ card: { key, call, report } }: { card: Card }) {
+  const said = useSaying()
+  const findings = report?.reviews.findings ?? 0
+  const goOn = () =>
+    said.do(async () => {
+      const { session } = await post<{ session: string | null }>(`sessions/${key}/resume`, {})
+      return session === null ? TEXTS.slow : TEXTS.started
+    })
+  return (
+    <div class="choices">
+      {findings > 0 && (
+        <a class="of-round" href={`#/s/${key}/proof`}>
+          {TEXTS.seeFindings}
+        </a>
+      )}
+      {maySteer() && call === null && (
+        <button type="button" disabled={said.isBusy.value} onClick={() => void goOn()}>
+          {TEXTS.resume}
+        </button>
+      )}
+      <Outcome of={said} />
+    </div>
   )
 }
 

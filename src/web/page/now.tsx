@@ -1,4 +1,5 @@
 import { computed } from '@preact/signals'
+import { useState } from 'preact/hooks'
 import { formatCost, formatSpan, formatTokens } from '../../words/numbers.ts'
 import { describeOutcome } from '../../words/outcome.ts'
 import { titleLine } from '../../words/safe-text.ts'
@@ -33,7 +34,11 @@ export function NowPage() {
   )
 }
 
+/** So many cards are drawn at first, and more each time that a person asks for them. */
+const CARDS = 48
+
 function Group({ title, of }: { title: string; of: readonly Card[] }) {
+  const [most, setMost] = useState(CARDS)
   if (of.length === 0) return null
   return (
     <section aria-label={title}>
@@ -41,12 +46,17 @@ function Group({ title, of }: { title: string; of: readonly Card[] }) {
         {title} <span class="count">{of.length}</span>
       </h2>
       <ul class="cards">
-        {of.map(card => (
+        {of.slice(0, most).map(card => (
           <li key={card.key}>
             <SessionCard card={card} />
           </li>
         ))}
       </ul>
+      {of.length > most && (
+        <button type="button" class="all-cards" onClick={() => setMost(before => before + CARDS)}>
+          {TEXTS.showMore(Math.min(CARDS, of.length - most))}
+        </button>
+      )}
     </section>
   )
 }

@@ -32,6 +32,8 @@ export const TEXTS = {
   ended: 'Ended',
   nothingYet: 'There are no sessions yet. Begin one in a terminal with codemachine "…", and it is here.',
   more: (count: number) => `${count} older sessions are not shown; codemachine list --all names them.`,
+  showMore: (count: number) => `Show ${count} more`,
+  seeFindings: 'See what the review found',
   queued: (count: number) => (count === 1 ? '1 prompt waits' : `${count} prompts wait`),
 
   answer: 'Answer',
