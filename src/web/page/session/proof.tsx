@@ -1,14 +1,18 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { ReportData } from '../../../report/report-data.ts'
-import { gateInWords, reviewInWords } from '../../../report/words.ts'
 import { get, postStream, Refused } from '../client.ts'
 import { type Card, maySteer } from '../model.ts'
 import { Outcome, Reading, useOver, useRead, useSaying } from '../parts.tsx'
 import { TEXTS } from '../texts.ts'
 
+/** The report, with words for its gates and reviews. */
+interface ToldReport extends ReportData {
+  words: { gates: readonly string[]; reviews: readonly string[] }
+}
+
 /** What a session has proved, and what it has not. */
 export function Proof({ card: { key, report } }: { card: Card }) {
-  const { value, problem, again } = useRead<ReportData>(`sessions/${key}/report`)
+  const { value, problem, again } = useRead<ToldReport>(`sessions/${key}/report`)
   const { value: certificate } = useRead<{ text: string | null }>(`sessions/${key}/certificate`)
   const news = JSON.stringify([report?.gates, report?.claim, report?.reviews])
   const known = useRef(news)
@@ -20,7 +24,7 @@ export function Proof({ card: { key, report } }: { card: Card }) {
   const { proof, refusals } = value
   return (
     <div class="proof">
-      <Gates gates={proof.gates} />
+      <Gates gates={proof.gates} words={value.words.gates} />
       <section aria-label={TEXTS.refusals}>
         <h2>{TEXTS.refusals}</h2>
         {refusals.entries.length === 0 && <p class="quiet">{TEXTS.noRefusals}</p>}
@@ -32,7 +36,7 @@ export function Proof({ card: { key, report } }: { card: Card }) {
           ))}
         </ul>
       </section>
-      <Reviews proof={proof} />
+      <Reviews proof={proof} words={value.words.reviews} />
       {proof.protectedFiles.length > 0 && (
         <section aria-label={TEXTS.protectedFiles}>
           <h2>{TEXTS.protectedFiles}</h2>
@@ -63,15 +67,15 @@ export function Proof({ card: { key, report } }: { card: Card }) {
   )
 }
 
-function Gates({ gates }: { gates: ReportData['proof']['gates'] }) {
+function Gates({ gates, words }: { gates: ReportData['proof']['gates']; words: readonly string[] }) {
   return (
     <section aria-label={TEXTS.gatesTitle}>
       <h2>{TEXTS.gatesTitle}</h2>
       {gates.length === 0 && <p class="quiet">{TEXTS.noGates}</p>}
-      {gates.map(gate => (
+      {gates.map((gate, index) => (
         <details key={gate.name} class={gate.last?.status === 'passed' ? 'good' : gate.last === null ? '' : 'bad'}>
           <summary>
-            {gate.name}: {gateInWords(gate)}{' '}
+            {gate.name}: {words[index]}{' '}
             <span class="quiet">({gate.required ? TEXTS.required : TEXTS.notRequired})</span>
           </summary>
           <pre>{gate.run}</pre>
@@ -82,14 +86,14 @@ function Gates({ gates }: { gates: ReportData['proof']['gates'] }) {
   )
 }
 
-function Reviews({ proof }: { proof: ReportData['proof'] }) {
+function Reviews({ proof, words }: { proof: ReportData['proof']; words: readonly string[] }) {
   return (
     <section aria-label={TEXTS.reviews}>
       <h2>{TEXTS.reviews}</h2>
       {proof.reviews.entries.length === 0 && <p class="quiet">{TEXTS.noReviews}</p>}
-      {proof.reviews.entries.map(review => (
+      {proof.reviews.entries.map((review, index) => (
         <div key={review.review}>
-          <p>{reviewInWords(review).text}</p>
+          <p>{words[index]}</p>
           <p class="quiet">{review.summary}</p>
         </div>
       ))}
