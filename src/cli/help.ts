@@ -414,7 +414,7 @@ const EXAMPLES: Readonly<Record<string, Examples>> = {
     ['uninstall --keep sessions settings', 'all but these'],
   ],
   mcp: [
-    ['mcp --dir ~/shop', 'what an MCP client starts, for that directory'],
+    ['mcp --dir ~/shop', 'what an MCP client starts'],
     ['mcp --dir ~/shop --allow-write', 'with rewind and land'],
   ],
   help: [

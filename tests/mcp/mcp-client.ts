@@ -40,6 +40,8 @@ export interface McpClient extends AsyncDisposable {
 }
 
 const WAIT_MS = 120_000
+/** Each waits 50 s. */
+const MOST_CALLS = 3
 
 interface ClientOptions {
   args?: readonly string[]
@@ -73,10 +75,11 @@ export async function openClient(place: TestPlace, options: ClientOptions = {}):
     pid: transport.pid ?? 0,
     call,
     async until(given) {
-      for (let seen: object = {}; ; ) {
+      for (let seen: object = {}, calls = 0; ; calls += 1) {
         const { value, problem } = await call('wait_for', { ...given, ...seen })
         if (problem !== null) throw new Error(problem)
         if (value.happened !== 'nothing') return value
+        if (calls > MOST_CALLS) throw new Error(`Nothing has happened: ${JSON.stringify(value)}`)
         seen = { seen: value.seen }
       }
     },

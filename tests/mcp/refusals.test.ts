@@ -131,7 +131,7 @@ test('the end of its input ends the server, in the middle of a wait too, and so 
       env: scene.place.env,
       stdio: 'pipe',
     })
-    const closed = once(server, 'close')
+    const closed = once(server, 'close', { signal: AbortSignal.timeout(60_000) })
     const progressToken = 'waits'
     const hello = { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name: 'x', version: '1' } }
     const ask = (id: number, method: string, params: object) =>

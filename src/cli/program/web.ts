@@ -68,9 +68,9 @@ export function addMcp(program: Command, does: Does): void {
       ).argParser(eachTyped),
     )
     .option('--allow-write', 'let them rewind files and land worktrees, too')
-    .addHelpText('after', `\n${WHICH_IS_WHICH}\n`)
+    .addHelpText('after', `\n${WHICH_IS_WHICH}`)
     .action(does(async () => (await import('../commands/runner/mcp.ts')).mcp))
 }
 
-const WHICH_IS_WHICH = `This serves codemachine to other agents. The MCP servers that codex has for its own
-rounds are another thing: /mcp on the screen lists those.`
+const WHICH_IS_WHICH = `This serves codemachine to other agents. The MCP servers that codex has for its
+own rounds are another thing: /mcp on the screen lists those.`

@@ -9,9 +9,14 @@ interface McpFlags {
   allowWrite?: true
 }
 
+/** For a person who has typed it. */
+const TYPED =
+  'This talks to an MCP client, which starts it itself: codex mcp add codemachine -- codemachine mcp. Ctrl+C ends it.\n'
+
 /** `codemachine mcp`: serves other agents until stdin ends. */
 export async function mcp(context: CliContext, { dir: typed, allowWrite }: McpFlags): Promise<number> {
   const { stdin, stdout, stderr, cwd } = context
+  if (stdin.isTTY) stderr.write(TYPED)
   await serveMcp({
     world: context,
     dirs: typed ?? (await dirsOf(context)),
