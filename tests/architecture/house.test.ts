@@ -133,6 +133,7 @@ const NO_SLIVERS = [
   'src/codex-flow.ts',
   'src/start.ts',
   'src/index.ts',
+  'src/web/http-ece.d.ts',
   'src/web/page/sw.ts',
   'src/engines/registry.ts',
   'src/templates/goal/goal.ts',

@@ -136,6 +136,7 @@ test('install writes the unit, shows it and has it begin; status tells it; unins
     file: unitOf(scene),
     installed: true,
     current: true,
+    web: false,
     running: null,
     due: [],
   })

@@ -1,6 +1,6 @@
 import { signal } from '@preact/signals'
 import { elementScroll, observeElementOffset, observeElementRect, Virtualizer } from '@tanstack/virtual-core'
-import type { ComponentChildren, ComponentType, JSX } from 'preact'
+import type { ComponentChildren, ComponentType, JSX, RefObject } from 'preact'
 import { useEffect, useLayoutEffect, useMemo, useReducer, useRef, useState } from 'preact/hooks'
 import { get, post, Refused } from './client.ts'
 import { TEXTS } from './texts.ts'
@@ -129,13 +129,13 @@ interface VirtualListProps<T> {
   children: (item: T, index: number) => ComponentChildren
 }
 
-/** A list of which only what is seen is in the page. It scrolls in itself. */
-export function VirtualList<T>(props: VirtualListProps<T>) {
-  const { items, keyOf, height, label, sticksToEnd = false, onBegin, onRange, children } = props
-  const frame = useRef<HTMLDivElement>(null)
+/** Which rows of a list are seen, and where they lie. */
+function useVirtual<T>(
+  { items, keyOf, height, sticksToEnd = false }: VirtualListProps<T>,
+  frame: RefObject<HTMLDivElement | null>,
+  atEnd: { readonly current: boolean },
+): Virtualizer<HTMLDivElement, HTMLElement> {
   const [, redraw] = useReducer((n: number) => n + 1, 0)
-  const atEnd = useRef(true)
-  const [isAway, setAway] = useState(false)
   const list = useRef<Virtualizer<HTMLDivElement, HTMLElement> | null>(null)
   const options = {
     count: items.length,
@@ -161,6 +161,16 @@ export function VirtualList<T>(props: VirtualListProps<T>) {
   useLayoutEffect(() => {
     if (sticksToEnd && atEnd.current && items.length > 0) virtual.scrollToIndex(items.length - 1, { align: 'end' })
   })
+  return virtual
+}
+
+/** A list of which only what is seen is in the page. It scrolls in itself. */
+export function VirtualList<T>(props: VirtualListProps<T>) {
+  const { items, label, sticksToEnd = false, onBegin, onRange, children } = props
+  const frame = useRef<HTMLDivElement>(null)
+  const atEnd = useRef(true)
+  const [isAway, setAway] = useState(false)
+  const virtual = useVirtual(props, frame, atEnd)
   const shown = virtual.getVirtualItems()
   const [first, last] = [shown[0]?.index ?? 0, shown.at(-1)?.index ?? 0]
   // biome-ignore lint/correctness/useExhaustiveDependencies: told when what is seen is another, and not when who is told is
