@@ -103,7 +103,10 @@ export class Streams {
       } catch (error) {
         if (over.aborted) return
         if (!(error instanceof UserError)) throw error
-        await send({ event: 'problem', data: { kind: 'problem', problem: messageOf(error), hint: error.hint ?? null } })
+        await send({
+          event: 'problem',
+          data: { kind: 'problem', n: 0, problem: messageOf(error), hint: error.hint ?? null },
+        })
       } finally {
         gone.abort()
         this.#open.delete(gone)

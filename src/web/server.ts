@@ -98,6 +98,8 @@ export async function serveWeb(options: WebOptions): Promise<WebServer> {
   })
   app.onError((error, c) => {
     if (error instanceof UserError) return c.json({ problem: error.message, hint: error.hint ?? null }, 400)
+    // Nobody waits for it any more.
+    if (c.req.raw.signal.aborted) return new Response(null, { status: 499 })
     onFailure(error)
     return c.json({ problem: `That failed: ${messageOf(error)}` }, 500)
   })

@@ -107,20 +107,21 @@ function addLooking(routes: Hono<WebEnv>, { world, streams, hub, sessionOf }: Se
       most: MOST_ROWS,
       isWanted: (event, state) => describeEvent(event, state) !== null,
     })
-    const rows = events.flatMap(({ event, state }) => rowOf(event, state, each => redactor.text(each)) ?? [])
+    const rows = events.flatMap(({ event, state }) => rowOf(event, state, redactor) ?? [])
     return c.json({ rows, first: rows[0]?.n ?? 0 })
   })
   routes.get('/rounds', async c => {
     const { row } = sessionOf(c)
     const most = Math.min(MOST_ROUNDS, numberOf(c, 'count') ?? MOST_ROUNDS)
-    return c.json(await roundsFrom(row.records, row.id, { from: numberOf(c, 'from') ?? 0, most }))
+    const some = await roundsFrom(row.records, row.id, { from: numberOf(c, 'from') ?? 0, most })
+    return c.json(redactorOfProject(world, row.records).event(some))
   })
   routes.get('/report', async c => {
     const { row } = sessionOf(c)
     const report = await reportOf(world, row)
     const { gates, reviews } = report.proof
     const words = { gates: gates.map(gateInWords), reviews: reviews.entries.map(each => reviewInWords(each).text) }
-    return c.json({ ...report, words })
+    return c.json(redactorOfProject(world, row.records).event({ ...report, words }))
   })
   routes.get('/board', async c => {
     const { row } = sessionOf(c)
@@ -239,7 +240,8 @@ function addProof(routes: Hono<WebEnv>, { world, streams, tickets, sessionOf, on
   routes.get('/certificate', async c => {
     const { records, id } = sessionOf(c).row
     const read = await readBoundedText(certificatePath(records, id), MOST_CERTIFICATE)
-    return c.json({ text: typeof read === 'object' && 'text' in read ? read.text : null })
+    const redactor = redactorOfProject(world, records)
+    return c.json({ text: typeof read === 'object' && 'text' in read ? redactor.text(read.text) : null })
   })
   routes.post('/verify', async c => {
     await bodyOf(c, nothing)

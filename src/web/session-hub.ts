@@ -3,6 +3,7 @@ import { redactorOfProject } from '../app/secrets/redactor.ts'
 import { followSession } from '../app/watch/feed.ts'
 import type { World } from '../app/world.ts'
 import { messageOf, UserError } from '../base/errors.ts'
+import type { Redactor } from '../base/redactor.ts'
 import type { LiveEvent, Recorded } from '../core/events/events.ts'
 import type { SessionState, SessionStatus } from '../core/state/state.ts'
 import type { Records } from '../records/records.ts'
@@ -141,11 +142,10 @@ class Followed {
   async #follow(records: Records, id: string, signal: AbortSignal): Promise<void> {
     const { clock, platform, pid } = this.#world
     const redactor = redactorOfProject(this.#world, records)
-    const redact = (text: string) => redactor.text(text)
     try {
       const onProblem = (problem: string) => this.#tell({ kind: 'problem', n: this.#n, problem })
       for await (const update of followSession({ records, id, clock, platform, pid, signal, onProblem })) {
-        this.#update(update, redact)
+        this.#update(update, redactor)
         if (update.kind === 'next-session') return
       }
     } catch (error) {
@@ -156,13 +156,13 @@ class Followed {
     }
   }
 
-  #update(update: WatchUpdate, redact: (text: string) => string): void {
+  #update(update: WatchUpdate, redactor: Redactor): void {
     switch (update.kind) {
       case 'event':
-        this.#event(update.event, update.state, redact)
+        this.#event(update.event, update.state, redactor)
         break
       case 'live':
-        this.#tell({ kind: 'live', n: this.#n, event: update.event, at: update.at })
+        this.#tell({ kind: 'live', n: this.#n, event: redactor.event(update.event), at: update.at })
         break
       case 'attached':
         this.#standing = update.standing
@@ -178,9 +178,9 @@ class Followed {
     }
   }
 
-  #event(event: Recorded, state: SessionState, redact: (text: string) => string): void {
+  #event(event: Recorded, state: SessionState, redactor: Redactor): void {
     this.#n = state.events
-    const row = rowOf(event, state, redact)
+    const row = rowOf(event, state, redactor)
     if (row === null) return
     this.#last = null
     this.#rows.push(row)
@@ -238,18 +238,18 @@ class Reader {
 }
 
 /** An event as a row; null: nothing is told of it. `state`: the session after it. */
-export function rowOf(event: Recorded, state: SessionState, redact: (text: string) => string): StreamRow | null {
+export function rowOf(event: Recorded, state: SessionState, redactor: Redactor): StreamRow | null {
   const said = describeEvent(event, state)
   if (said === null) return null
   const round = 'round' in event && typeof event.round === 'number' ? event.round : (state.running?.round ?? null)
   const instance = 'instance' in event && typeof event.instance === 'string' ? event.instance : undefined
-  return {
+  return redactor.event({
     n: state.events,
     at: event.at,
     type: event.type,
     round,
     ...(instance === undefined ? {} : { instance }),
-    said: { ...said, text: redact(said.text), more: said.more.map(redact) },
+    said,
     ...(event.type === 'item-completed' ? { item: event.item } : {}),
-  }
+  })
 }

@@ -117,8 +117,8 @@ export class SessionCards {
     const { records, id } = row
     try {
       const runner = await askWhoRuns(records.lock, world.platform, () => {})
-      const report = await readSession(records, id, runner, world)
       const redactor = redactorOfProject(world, records)
+      const report = redactor.event(await readSession(records, id, runner, world))
       const asked = await questionsOf(records, id, () => {})
       const questions = asked.flatMap(each =>
         each.answer === null
