@@ -74,7 +74,7 @@ function SessionCard({ card }: { card: Card }) {
   const { words, state, tone } = wordsOf(card)
   const tasks = card.report?.tasks ?? null
   return (
-    <article class={`card ${tone}`}>
+    <article class={`card ${tone} ${needsPerson(card) ? 'asking' : ''}`}>
       <p class="state">{state}</p>
       <h3>
         <a href={`#/s/${key}`}>{titleLine(goal, 200)}</a>

@@ -148,7 +148,6 @@ export const TEXTS = {
   noGates: 'No gate is set: nothing but its own claim says that it is done.',
   notRun: 'not run yet',
   required: 'required',
-  notRequired: 'not required',
   refusals: 'Refused claims',
   noRefusals: 'No claim was refused.',
   reviews: 'Reviews',

@@ -75,8 +75,7 @@ function Gates({ gates, words }: { gates: ReportData['proof']['gates']; words: r
       {gates.map((gate, index) => (
         <details key={gate.name} class={gate.last?.status === 'passed' ? 'good' : gate.last === null ? '' : 'bad'}>
           <summary>
-            {gate.name}: {words[index]}{' '}
-            <span class="quiet">({gate.required ? TEXTS.required : TEXTS.notRequired})</span>
+            {gate.name}: {words[index]} {gate.required && <span class="quiet">({TEXTS.required})</span>}
           </summary>
           <pre>{gate.run}</pre>
           {gate.last !== null && gate.last.output !== '' && <pre>{gate.last.output}</pre>}

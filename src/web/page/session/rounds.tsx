@@ -1,6 +1,6 @@
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
 import type { ReportRound } from '../../../report/report-data.ts'
-import { formatDuration } from '../../../words/numbers.ts'
+import { formatDuration, formatTokens } from '../../../words/numbers.ts'
 import { get, Refused } from '../client.ts'
 import type { Card } from '../model.ts'
 import { Reading, useOver, useRead, VirtualList } from '../parts.tsx'
@@ -107,7 +107,7 @@ function Round({ place, round, longest }: { place: string; round: ReportRound | 
     outcome === null ? TEXTS.goesOn : outcome,
     formatDuration(durationMs),
     TEXTS.files(files),
-    tokens === null ? null : `${tokens} tokens`,
+    tokens === null ? null : formatTokens(tokens),
     claim === null ? null : `claim ${claim}`,
   ]
   return (
