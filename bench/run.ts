@@ -11,6 +11,7 @@ import { rounds } from './rounds.ts'
 import { screen } from './screen.ts'
 import { soak } from './soak.ts'
 import { startup } from './startup.ts'
+import { web } from './web.ts'
 
 const BENCHES: Record<string, () => Promise<Figure[]>> = {
   startup,
@@ -26,6 +27,7 @@ const BENCHES: Record<string, () => Promise<Figure[]>> = {
   prompts,
   agents,
   journal,
+  web,
   soak,
 }
 

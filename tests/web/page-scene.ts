@@ -8,7 +8,6 @@ import type { SessionEvent } from '../../src/core/events/events.ts'
 import { takeRunLock } from '../../src/records/run-lock.ts'
 import { type Api, openApi } from '../../src/web/api.ts'
 import { serveWeb, type WebServer } from '../../src/web/server.ts'
-import { GitStopped } from '../../src/workspace/git/git.ts'
 import { makePlace, type Place } from '../cli/place.ts'
 import { keepSavepoint } from '../support/kept-savepoints.ts'
 import type { TestPlace } from '../support/place.ts'
@@ -99,8 +98,7 @@ export class PageScene implements AsyncDisposable {
       isExact: true,
       names: [],
       tls: null,
-      // Who goes on to another part has git stopped at what was read for the one before.
-      onFailure: error => void (error instanceof GitStopped || this.#failures.push(error)),
+      onFailure: error => void this.#failures.push(error),
     })
     this.#port = this.#server.port
   }
