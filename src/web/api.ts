@@ -70,7 +70,7 @@ export function openApi(options: ApiOptions): Api {
     streams.open(c, async (send, over) => {
       let at = 0
       for await (const cards of all.changes(over)) {
-        const shownCards = cards.slice(0, MOST_CARDS).map(shown)
+        const shownCards = cards.slice(0, MOST_CARDS).map(card => shown(card, world.clock.now()))
         const data = { version, isWhole: all.isWhole, count: cards.length, cards: shownCards }
         await send({ event: 'now', id: String(at), data })
         at += 1
@@ -190,7 +190,15 @@ class Sessions {
 }
 
 /** A card as JSON: of the records only what tells the session apart, and where it works. */
-function shown({ row, report, questions, queued }: SessionCard): object {
+function shown({ row, report, reportedAt, questions, queued }: SessionCard, now: number): object {
   const { records, ...rest } = row
-  return { ...rest, place: records.key, directory: records.directory, report, questions, queued }
+  return {
+    ...rest,
+    place: records.key,
+    directory: records.directory,
+    report,
+    ageMs: now - reportedAt,
+    questions,
+    queued,
+  }
 }

@@ -12,7 +12,7 @@ import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { readAnswer } from '../../src/records/answers.ts'
 import { unless } from '../support/skipped.ts'
-import { sampleEvents } from '../tui/samples.ts'
+import { recorded, sampleEvents } from '../tui/samples.ts'
 import {
   BOUND_MS,
   DESK,
@@ -379,6 +379,23 @@ describe.skipIf(problemOfBrowser !== null)(
       await page.reload()
       await page.locator('.card').first().waitFor()
       expect(await page.getByText('of another version').count()).toBe(0)
+    })
+
+    test('the time of a round that runs goes on, whatever else happens', async () => {
+      await using _running = await scene.run()
+      const begun = { ...sampleEvents['session-created'], goal: 'Take your time' }
+      await scene.session('20261125_1', [])
+      const at = new Date().toISOString()
+      const lines = recorded([begun, sampleEvents['round-started']], '20261125_1').map(event => ({ ...event, at }))
+      const path = join(scene.place.records.sessionFolder('20261125_1'), 'journal.ndjson')
+      await writeFile(path, lines.map(line => `${JSON.stringify(line)}\n`).join(''))
+      const { page } = await scene.visit()
+      const facts = page.locator('.card', { hasText: 'Take your time' }).locator('.facts')
+      const first = await facts.textContent()
+      expect(first).toContain('round 1')
+      // By the second of the page's own clock: nothing of the session changes.
+      await expect.poll(() => facts.textContent(), { timeout: BOUND_MS }).not.toBe(first)
+      await scene.remove('20261125_1')
     })
 
     test('of ten thousand rounds only what is seen is in the page, and all can be scrolled to', async () => {

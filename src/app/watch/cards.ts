@@ -13,6 +13,8 @@ export interface SessionCard {
   row: SessionRow
   /** How far it is: of one that has not ended, and of the newest few that have; else null. */
   report: SessionReport | null
+  /** When that was read; Unix time, ms. What changes by the mere passing of time is as it was then. */
+  reportedAt: number
   /** What it has asked and nobody has answered. */
   questions: readonly AskedQuestion[]
   /** How many prompts wait behind it; 0 of one that is not the newest of its directory. */
@@ -106,10 +108,15 @@ export class SessionCards {
     const isSame = before !== undefined && before.row === row
     const mayChange = row.standing === 'running' || (before?.card.questions.length ?? 0) > 0 || isNewest
     if (isSame && !(isRead && mayChange)) return false
-    const card = isRead ? await this.#whole(row, isNewest) : { row, report: null, questions: [], queued: 0 }
+    const card = isRead ? await this.#whole(row, isNewest) : this.#empty(row)
     const text = JSON.stringify([card.report && withoutTime(card.report), card.questions, card.queued])
     this.#read.set(row.key, { row, card, text })
     return before === undefined || before.row !== row || before.text !== text
+  }
+
+  /** Of which no more is read than its row. */
+  #empty(row: SessionRow): SessionCard {
+    return { row, report: null, reportedAt: this.#options.world.clock.now(), questions: [], queued: 0 }
   }
 
   async #whole(row: SessionRow, isNewest: boolean): Promise<SessionCard> {
@@ -126,11 +133,11 @@ export class SessionCards {
           : [],
       )
       const queued = isNewest ? await openQueue(records.queue).count() : 0
-      return { row, report, questions, queued }
+      return { row, report, reportedAt: world.clock.now(), questions, queued }
     } catch (error) {
       if (!(error instanceof UserError) && systemErrorCode(error) === null) throw error
       this.#problem(`${id} cannot be read: ${messageOf(error)}`)
-      return { row, report: null, questions: [], queued: 0 }
+      return this.#empty(row)
     }
   }
 

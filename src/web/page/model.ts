@@ -23,6 +23,8 @@ export interface Card {
   outcome: SessionReport['outcome']
   problem: string | null
   report: SessionReport | null
+  /** How old the report was when it came, ms. */
+  ageMs: number
   questions: readonly AskedQuestion[]
   queued: number
 }
@@ -38,6 +40,8 @@ export interface Me {
 /** The sessions, the newest first, of `count` that there are; null: none have come yet. */
 export const cards = signal<readonly Card[] | null>(null)
 export const count = signal(0)
+/** When they came, by the clock of this device; Unix time, ms. */
+export const arrivedAt = signal(0)
 /** Whether all of them have been read once. */
 export const isWhole = signal(false)
 export const me = signal<Me | null>(null)
@@ -62,6 +66,7 @@ export async function followCards(over: AbortSignal): Promise<void> {
     if (!data.isWhole && data.cards.length === 0) return
     isWhole.value = data.isWhole
     count.value = data.count
+    arrivedAt.value = Date.now()
     cards.value = data.cards
   }
   await follow(

@@ -5,7 +5,7 @@ import { describeOutcome } from '../../words/outcome.ts'
 import { titleLine } from '../../words/safe-text.ts'
 import { cardInWords, type SessionReport } from '../../words/status.ts'
 import { Inbox } from './inbox.tsx'
-import { type Card, cards, count, needsPerson } from './model.ts'
+import { arrivedAt, type Card, cards, count, needsPerson } from './model.ts'
 import { now } from './parts.tsx'
 import { TEXTS } from './texts.ts'
 
@@ -61,9 +61,17 @@ function Group({ title, of }: { title: string; of: readonly Card[] }) {
   )
 }
 
+/** A report as it would be told now: while a round runs, its time and that of the session go on. */
+function asOfNow(report: SessionReport, ageMs: number): SessionReport {
+  const { round, elapsedMs, standing } = report
+  if (round === null || standing !== 'running') return report
+  const more = ageMs + Math.max(0, now.value - arrivedAt.value)
+  return { ...report, elapsedMs: elapsedMs + more, round: { ...round, elapsedMs: round.elapsedMs + more } }
+}
+
 /** What a card says of its session: its state, facts and tone. */
-export function wordsOf({ report, outcome, standing, problem }: Card) {
-  const words = report === null ? null : cardInWords(report, now.value)
+export function wordsOf({ report, ageMs, outcome, standing, problem }: Card) {
+  const words = report === null ? null : cardInWords(asOfNow(report, ageMs), now.value)
   const state = words?.state ?? problem ?? (outcome === null ? standing : describeOutcome(outcome).short)
   const running = standing === 'running' ? 'running' : 'plain'
   return { words, state, tone: outcome === null ? running : describeOutcome(outcome).tone }
