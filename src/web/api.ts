@@ -4,6 +4,7 @@ import type { Access } from '../app/page/access.ts'
 import type { StartingWorld } from '../app/start/detached.ts'
 import { type SessionCard, SessionCards } from '../app/watch/cards.ts'
 import type { World } from '../app/world.ts'
+import { messageOf } from '../base/errors.ts'
 import { version } from '../base/package.ts'
 import type { WebEnv } from './guard.ts'
 import { Pairings, pairingRoutes } from './pairing.ts'
@@ -59,7 +60,7 @@ export function openApi(options: ApiOptions): Api {
   const all = new Sessions({ world, signal, onProblem, onWhole: cards => news.look(cards) })
   // From the beginning on: notifications come without anybody who looks.
   const following = all.follow()
-  following.catch(() => {})
+  following.catch((error: unknown) => onProblem(`The sessions are looked at no more: ${messageOf(error)}`))
   const routes = new Hono<WebEnv>()
 
   routes.route('/', deviceRoutes({ ...options, streams, push }))

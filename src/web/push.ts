@@ -3,11 +3,11 @@ import { chmod, mkdir, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Hono } from 'hono'
 import * as v from 'valibot'
-import type { Access } from '../app/page/access.ts'
+import { type Access, readKept } from '../app/page/access.ts'
 import type { SessionCard } from '../app/watch/cards.ts'
 import type { World } from '../app/world.ts'
 import { messageOf, UserError } from '../base/errors.ts'
-import { readBoundedText, writeWholeFile } from '../platform/files.ts'
+import { writeWholeFile } from '../platform/files.ts'
 import type { WebEnv } from './guard.ts'
 import { bodyOf } from './requests.ts'
 
@@ -28,7 +28,6 @@ interface PushOptions {
   onProblem(problem: string): void
 }
 
-const MOST_BYTES = 16 * 1024
 const SEND_MS = 30_000
 /** How long the browser's maker keeps one for a device that is away, s. */
 const KEPT_S = 12 * 3_600
@@ -79,7 +78,7 @@ export class Push {
   /** Sends one to all devices that want them; those that are ended, or whose browser has forgotten it, are let go. */
   async send(message: PushMessage): Promise<void> {
     for (const device of await this.#devices()) {
-      const subscription = await this.#read(device, subscriptionSchema)
+      const subscription = await readKept(this.#path(device), subscriptionSchema)
       if (subscription === null) continue
       if (!(await this.#options.access.isThere(device))) await this.switchOff(device)
       else await this.#sendTo(device, subscription, message)
@@ -122,7 +121,7 @@ export class Push {
 
   async #signingKeys(): Promise<SigningKeys> {
     this.#keys ??= (async () => {
-      const known = await this.#read('keys', keysSchema)
+      const known = await readKept(this.#path('keys'), keysSchema)
       if (known !== null) return known
       const pair = createECDH('prime256v1')
       const publicKey = pair.generateKeys().toString('base64url')
@@ -140,17 +139,6 @@ export class Push {
 
   #path(name: string): string {
     return join(this.#options.folder, 'push', `${name}.json`)
-  }
-
-  async #read<T>(name: string, schema: v.GenericSchema<unknown, T>): Promise<T | null> {
-    const read = await readBoundedText(this.#path(name), MOST_BYTES)
-    if (read === 'missing' || 'problem' in read) return null
-    try {
-      const { success, output } = v.safeParse(schema, JSON.parse(read.text))
-      return success ? output : null
-    } catch {
-      return null
-    }
   }
 
   async #write(name: string, content: object): Promise<void> {

@@ -34,7 +34,7 @@ interface AccessOptions {
 }
 
 const BYTES = 32
-const MOST_BYTES = 4 * 1024
+const MOST_BYTES = 16 * 1024
 const MOST_NAME = 80
 /** How long a link can be opened, ms. */
 const LINK_MS = 60 * 60_000
@@ -102,14 +102,14 @@ export class Access {
   /** The device that a key is of; null: it is none, or was ended. */
   async deviceOf(key: string): Promise<Device | null> {
     const [, id = '', secret = ''] = KEY.exec(key) ?? []
-    const kept = id === '' ? null : await this.#read(this.#path('devices', id), deviceSchema)
+    const kept = id === '' ? null : await readKept(this.#path('devices', id), deviceSchema)
     if (kept === null || !timingSafeEqual(Buffer.from(kept.hash), Buffer.from(hashOf(secret)))) return null
     return await this.#seen(id, kept)
   }
 
   /** Whether a device has not been ended. */
   async isThere(id: string): Promise<boolean> {
-    return DEVICE.test(id) && (await this.#read(this.#path('devices', id), deviceSchema)) !== null
+    return DEVICE.test(id) && (await readKept(this.#path('devices', id), deviceSchema)) !== null
   }
 
   /** All devices, the oldest first. */
@@ -118,7 +118,7 @@ export class Access {
     for (const id of await this.#names('devices')) {
       if (!DEVICE.test(id)) continue
       const path = this.#path('devices', id)
-      const kept = await this.#read(path, deviceSchema)
+      const kept = await readKept(path, deviceSchema)
       if (kept === null) continue
       const { hash: _, ...device } = kept
       const at = (await stat(path).catch(() => null))?.mtime.toISOString() ?? kept.createdAt
@@ -149,7 +149,7 @@ export class Access {
       if (systemErrorCode(error) === 'ENOENT') return null
       throw error
     }
-    const link = await this.#read(taken, linkSchema)
+    const link = await readKept(taken, linkSchema)
     await rm(taken, { force: true })
     return link === null || !this.#isInTime(link) ? null : link
   }
@@ -163,7 +163,7 @@ export class Access {
   async #removeOldLinks(): Promise<void> {
     for (const hash of await this.#names('links')) {
       const path = this.#path('links', hash)
-      const link = await this.#read(path, linkSchema)
+      const link = await readKept(path, linkSchema)
       if (link === null || !this.#isInTime(link)) await rm(path, { force: true })
     }
   }
@@ -192,17 +192,6 @@ export class Access {
     return join(this.#options.folder, kind, `${name}.json`)
   }
 
-  async #read<T>(path: string, schema: v.GenericSchema<unknown, T>): Promise<T | null> {
-    const read = await readBoundedText(path, MOST_BYTES)
-    if (read === 'missing' || 'problem' in read) return null
-    try {
-      const { success, output } = v.safeParse(schema, JSON.parse(read.text))
-      return success ? output : null
-    } catch {
-      return null
-    }
-  }
-
   async #write(kind: Kind, name: string, content: object): Promise<void> {
     await this.open()
     await this.#makePrivate(join(this.#options.folder, kind))
@@ -216,6 +205,18 @@ export class Access {
 }
 
 type Kind = 'links' | 'devices'
+
+/** A file of the page in the records, of that shape; null: it is not there, or is none. */
+export async function readKept<T>(path: string, schema: v.GenericSchema<unknown, T>): Promise<T | null> {
+  const read = await readBoundedText(path, MOST_BYTES)
+  if (read === 'missing' || 'problem' in read) return null
+  try {
+    const { success, output } = v.safeParse(schema, JSON.parse(read.text))
+    return success ? output : null
+  } catch {
+    return null
+  }
+}
 
 function hashOf(secret: string): string {
   return createHash('sha256').update(secret).digest('hex')

@@ -101,6 +101,15 @@ export function useRead<T>(path: string | null): { value: T | null; problem: str
     : { value: null, problem: '', again: () => again(undefined) }
 }
 
+/** Reads it anew when `news`, a text of what it is about, is another. */
+export function useAgainOn(news: string, again: () => void): void {
+  const known = useRef(news)
+  useEffect(() => {
+    if (known.current !== news) again()
+    known.current = news
+  }, [news, again])
+}
+
 /** Instead of what is being read, or cannot be. */
 export function Reading({ problem }: { problem: string }) {
   return <p class={problem === '' ? 'quiet' : 'outcome bad'}>{problem === '' ? TEXTS.reading : problem}</p>

@@ -1,8 +1,8 @@
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useState } from 'preact/hooks'
 import type { ReportData } from '../../../report/report-data.ts'
 import { get, postStream, Refused } from '../client.ts'
 import { type Card, maySteer } from '../model.ts'
-import { Outcome, Reading, useOver, useRead, useSaying } from '../parts.tsx'
+import { Outcome, Reading, useAgainOn, useOver, useRead, useSaying } from '../parts.tsx'
 import { TEXTS } from '../texts.ts'
 
 /** The report, with words for its gates and reviews. */
@@ -15,11 +15,7 @@ export function Proof({ card: { key, report } }: { card: Card }) {
   const { value, problem, again } = useRead<ToldReport>(`sessions/${key}/report`)
   const { value: certificate } = useRead<{ text: string | null }>(`sessions/${key}/certificate`)
   const news = JSON.stringify([report?.gates, report?.claim, report?.reviews])
-  const known = useRef(news)
-  useEffect(() => {
-    if (known.current !== news) again()
-    known.current = news
-  }, [news, again])
+  useAgainOn(news, again)
   if (value === null) return <Reading problem={problem} />
   const { proof, refusals } = value
   return (

@@ -3,7 +3,7 @@ import type { ReportRound } from '../../../report/report-data.ts'
 import { formatDuration, formatTokens } from '../../../words/numbers.ts'
 import { get, Refused } from '../client.ts'
 import type { Card } from '../model.ts'
-import { Reading, useOver, useRead, VirtualList } from '../parts.tsx'
+import { Reading, useAgainOn, useOver, useRead, VirtualList } from '../parts.tsx'
 import { TEXTS } from '../texts.ts'
 
 const PAGE = 200
@@ -137,11 +137,7 @@ interface Task {
 export function Tasks({ card: { key, report } }: { card: Card }) {
   const { value, problem, again } = useRead<{ tasks: readonly Task[] | null }>(`sessions/${key}/board`)
   const news = `${report?.tasks?.done} ${report?.tasks?.total} ${report?.tasks?.current?.id} ${report?.roundsUsed}`
-  const known = useRef(news)
-  useEffect(() => {
-    if (known.current !== news) again()
-    known.current = news
-  }, [news, again])
+  useAgainOn(news, again)
   if (value === null) return <Reading problem={problem} />
   if (value.tasks === null || value.tasks.length === 0) return <p class="quiet">{TEXTS.noTasks}</p>
   const phases = [...Map.groupBy(value.tasks, ({ phase }) => phase ?? '')]
