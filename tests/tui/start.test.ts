@@ -147,7 +147,7 @@ test('the login command that applies is offered, and which login there is', () =
   const of = (login: StartFacts['login']) => slashCommands({ login })
   const names = of(null).map(({ name }) => name)
   expect(names).toEqual(
-    'start,change,follow,team,plan,templates,login,version,palette,help,mcp,sessions,resume,queue,status,report,diff,doctor,model,theme,exit'.split(
+    'start,change,follow,team,plan,templates,login,version,palette,help,web,mcp,sessions,resume,queue,status,report,diff,doctor,model,theme,exit'.split(
       ',',
     ),
   )
