@@ -257,8 +257,8 @@ async function bundle(
 async function shortenedInside(file: string, source: string): Promise<string> {
   const { code, errors } = await minify(file, source, {
     module: true,
-    compress: false,
-    mangle: { toplevel: false, keepNames: true },
+    compress: { target: 'es2023', keepNames: { function: true, class: true } },
+    mangle: { toplevel: true, keepNames: { function: true, class: true } },
     codegen: { removeWhitespace: true },
   })
   for (const { message } of errors) throw new Error(`${file}: ${message}`)
@@ -273,10 +273,12 @@ async function shortenedInside(file: string, source: string): Promise<string> {
 function withoutImportsOfNode(file: string, code: string): string {
   const imports = parseSync(file, code).module.staticImports.filter(each => isBuiltin(each.moduleRequest.value))
   const asked = imports.flatMap(({ entries, moduleRequest }) => {
+    // What is imported by default is the whole module, whichever way that is written.
+    const isNamed = ({ kind, name }: { kind: string; name: string | null }) => kind === 'Name' && name !== 'default'
     const named = entries.flatMap(({ importName, localName }) =>
-      importName.kind === 'Name' ? [`${importName.name}:${localName.value}`] : [],
+      isNamed(importName) ? [`${importName.name}:${localName.value}`] : [],
     )
-    const whole = entries.flatMap(({ importName, localName }) => (importName.kind === 'Name' ? [] : [localName.value]))
+    const whole = entries.flatMap(({ importName, localName }) => (isNamed(importName) ? [] : [localName.value]))
     return [...whole, ...(named.length === 0 ? [] : [`{${named}}`])].map(
       local => `${local}=__builtin(${JSON.stringify(moduleRequest.value)})`,
     )
