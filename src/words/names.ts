@@ -67,9 +67,11 @@ export function withRest(shown: readonly string[], count: number): string[] {
   return left > 0 ? [...shown, `… and ${left} more`] : [...shown]
 }
 
-/** The phrases of one door (shell, screen) for what a person can do about an event. */
+/** The phrases of one door (shell, screen, page) for what a person can do about an event. */
 export interface Hints {
   goOn: string
+  /** Of a session that was cut off. */
+  resume: string
   /** Where a plan waits to be looked at. */
   startBuild: string
   endWait: string
@@ -89,6 +91,7 @@ const CTRL_C = 'Ctrl+C where it was called ends it'
 /** In a shell. */
 export const SHELL_HINTS: Hints = {
   goOn: 'codemachine unpause goes on',
+  resume: 'codemachine resume goes on',
   startBuild: 'codemachine unpause starts the build, codemachine replan "…" changes the plan',
   endWait: 'codemachine retry ends the wait',
   endWaitOfCall: CTRL_C,
@@ -101,6 +104,7 @@ export const SHELL_HINTS: Hints = {
 /** On the screen, where keys do it. */
 export const KEY_HINTS: Hints = {
   goOn: 'Esc offers how it goes on',
+  resume: '/resume goes on',
   startBuild: 'Esc offers to start the build, or to change the plan',
   endWait: 'Esc offers to end the wait',
   endWaitOfCall: CTRL_C,
@@ -108,6 +112,19 @@ export const KEY_HINTS: Hints = {
   changePlan: 'Ctrl+C changes it again',
   warnings: '/status says them in full, /doctor what to do',
   answer: question => `/answer ${question.replace(/^.*\//, '')} … answers it`,
+}
+
+/** What the state of a session says of what a person can do. */
+export type StateHints = Pick<Hints, 'goOn' | 'resume' | 'startBuild' | 'endWait' | 'endWaitOfCall' | 'decide'>
+
+/** On the page of the browser, where its buttons do it. */
+export const PAGE_HINTS: StateHints = {
+  goOn: '“Go on” goes on',
+  resume: '“Go on with it” goes on',
+  startBuild: 'start it, or change the plan',
+  endWait: '“Do not wait any longer” ends the wait',
+  endWaitOfCall: CTRL_C,
+  decide: 'choose what it does',
 }
 
 /** The weight of an event for a person; views show it as a colour. */

@@ -17,7 +17,7 @@ import type { Forecast } from '../core/rules/forecast.ts'
 import type { SessionState } from '../core/state/state.ts'
 import { here } from './commands.ts'
 import { wordsForDeciding } from './decision.ts'
-import { isAccessRefused, SHELL_HINTS, type Tone, wordsForCause } from './names.ts'
+import { isAccessRefused, SHELL_HINTS, type StateHints, type Tone, wordsForCause } from './names.ts'
 import {
   formatCost,
   formatCount,
@@ -348,12 +348,15 @@ export function waitEndOf({
 
 type RunningReport = SessionReport & { activity: Activity }
 
-/** What a session that runs does at the time `now` (Unix time, ms), and what it was asked to do next. */
-export function wordsForActivity(session: RunningReport, now: number): string {
+/**
+ * What a session that runs does at the time `now` (Unix time, ms), what it was asked to do next, and what a person can do
+ * about it where they look at it.
+ */
+export function wordsForActivity(session: RunningReport, now: number, hints: StateHints = SHELL_HINTS): string {
   const work = session.round === null ? session.checking?.kind : 'round'
   const next = work === undefined ? '' : ` after this ${work}`
   return [
-    wordsFor(session, now),
+    wordsFor(session, now, hints),
     ...(session.replanAsked ? ['the plan is being changed'] : []),
     ...(session.pausedAt !== null && session.activity !== 'paused' ? [`pausing${next}`] : []),
     ...(session.stopAsked ? [`stopping${next}`] : []),
@@ -362,21 +365,21 @@ export function wordsForActivity(session: RunningReport, now: number): string {
     .join('; ')
 }
 
-function wordsFor(session: RunningReport, now: number): string {
+function wordsFor(session: RunningReport, now: number, hints: StateHints): string {
   const { activity, waiting, pausedAt, offlineSince, windingDown } = session
   switch (activity) {
     case 'running':
       return session.checking === null ? 'running' : wordsForCheck(session.checking, now)
     case 'waiting': {
       const wait = waiting && wordsForWait({ ...waiting, until: Date.parse(waiting.until) }, now)
-      return `waiting ${wait ?? ''}; ${session.isCall ? SHELL_HINTS.endWaitOfCall : SHELL_HINTS.endWait}`
+      return `waiting ${wait ?? ''}; ${session.isCall ? hints.endWaitOfCall : hints.endWait}`
     }
     case 'deciding':
-      return decisionInWords(session, now)
+      return decisionInWords(session, now, hints)
     case 'paused':
       return session.build?.waitsForPerson
-        ? `the plan waits for you${since(pausedAt, now)}; ${SHELL_HINTS.startBuild}`
-        : `paused${since(pausedAt, now)}${holdEnd(session, now)}; ${SHELL_HINTS.goOn}`
+        ? `the plan waits for you${since(pausedAt, now)}; ${hints.startBuild}`
+        : `paused${since(pausedAt, now)}${holdEnd(session, now)}; ${hints.goOn}`
     case 'waiting-for-network':
       return `waiting for the network${since(offlineSince, now)}; codex keeps trying`
     case 'winding-down':
@@ -389,14 +392,14 @@ function wordsFor(session: RunningReport, now: number): string {
   }
 }
 
-function decisionInWords({ decision, build }: RunningReport, now: number): string {
+function decisionInWords({ decision, build }: RunningReport, now: number, hints: StateHints): string {
   if (decision === null) return ''
   if (build?.waitsForPerson) {
     const until = formatMoment(Date.parse(decision.until), now)
-    return `the plan waits for you${since(decision.since, now)}, until ${until} at the longest; ${SHELL_HINTS.startBuild}`
+    return `the plan waits for you${since(decision.since, now)}, until ${until} at the longest; ${hints.startBuild}`
   }
   const open = { ...decision, since: Date.parse(decision.since), until: Date.parse(decision.until) }
-  return `you decide: ${wordsForDeciding(open, now)}; ${SHELL_HINTS.decide}`
+  return `you decide: ${wordsForDeciding(open, now)}; ${hints.decide}`
 }
 
 function wordsForCheck(check: NonNullable<SessionReport['checking']>, now: number): string {

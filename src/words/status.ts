@@ -13,7 +13,7 @@ import type { PlanTask, TaskPlan } from '../core/state/plan.ts'
 import { withoutScope } from '../core/state/scope.ts'
 import type { Claim, GateRun, PlanStep, SessionState, SessionStatus } from '../core/state/state.ts'
 import { describePlan } from './item.ts'
-import { withRest } from './names.ts'
+import { SHELL_HINTS, type StateHints, withRest } from './names.ts'
 import { formatCount, formatCountdown, formatMoment, formatSpan, formatTokens } from './numbers.ts'
 import {
   type Activity,
@@ -189,10 +189,10 @@ function wordsForSavepoint({ round, commit }: NonNullable<SessionReport['savepoi
  * A session for who looks after many, at the time `now`, Unix time, ms: how far it is (`facts`), what it waits for or will once it
  * goes on, how many more rounds there will be before that (`ahead`), its last words. Empty texts: there is nothing to say. Pure.
  */
-export function cardInWords(session: SessionReport, now: number) {
+export function cardInWords(session: SessionReport, now: number, hints: StateHints) {
   const { tasks, limits, cost, forecast, last } = session
   return {
-    state: stateInWords(session, now),
+    state: stateInWords(session, now, hints),
     facts: [
       howFar(session),
       ...(tasks === null ? [] : [`${tasks.done} of ${formatCount(tasks.total, 'task')}`]),
@@ -215,14 +215,14 @@ function waitLines({ activity, waiting }: SessionReport, now: number): string[] 
 }
 
 /** What a session does now, or how it stands, in a few words. `now` is Unix time, ms. */
-export function stateInWords(session: SessionReport, now: number): string {
+export function stateInWords(session: SessionReport, now: number, hints: StateHints = SHELL_HINTS): string {
   const { activity, outcome } = session
-  if (activity !== null) return wordsForActivity({ ...session, activity }, now)
+  if (activity !== null) return wordsForActivity({ ...session, activity }, now, hints)
   if (outcome === null && session.standing === 'unknown') return 'not ended; it is not known whether it runs'
   if (outcome === null && !session.work.isKnown) {
     return `cut off; this codemachine does not know all of its template, ${oneLine(session.work.template, NAME_CHARS)}`
   }
-  if (outcome === null) return 'cut off; codemachine resume goes on'
+  if (outcome === null) return `cut off; ${hints.resume}`
   const { text, hint } = describeOutcome(outcome, session)
   return hint === null ? text : `${text}  ${hint}`
 }

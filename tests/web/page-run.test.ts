@@ -7,10 +7,14 @@ import type { RunningCodemachine } from '../support/codemachine.ts'
 import { claimDone, held, round } from '../support/rounds.ts'
 import { eventsOf, openScene, type Scene } from '../support/scene.ts'
 import { unless } from '../support/skipped.ts'
+import { askHuman, openTeamScene, plans, runShell, works } from '../support/team-scene.ts'
 import { BOUND_MS, openBrowser, PHONE, problemOfBrowser } from './page-scene.ts'
 
 /** Serves the page as a person does, and opens the link that is printed. */
-async function openPage(scene: Scene, browser: Browser): Promise<{ page: Page; web: RunningCodemachine }> {
+async function openPage(
+  scene: Pick<Scene, 'start'>,
+  browser: Browser,
+): Promise<{ page: Page; web: RunningCodemachine }> {
   const web = scene.start('web', '--port', '0', '--json')
   const link = await new Promise<string>((resolve, reject) => {
     let said = ''
@@ -168,6 +172,37 @@ describe.skipIf(problemOfBrowser !== null)(
       await page.getByRole('button', { name: 'Stop now' }).click()
       await page.getByText('Sent in a moment: Stop now').waitFor()
       await page.locator('.head', { hasText: 'stopped by a person' }).waitFor()
+    })
+
+    test('a team’s plan is taken, and a secret that it needs is given, from the page; the secret stands nowhere', async () => {
+      const [key, value] = ['SERVICE_API_KEY', 'sk-live-0123456789abcdef']
+      await using scene = await openTeamScene({
+        planner: [[plans('Ask the service.')]],
+        worker: {
+          1: [
+            [askHuman(key), works({ done: false })],
+            [runShell(`test -n "$${key}" && echo it is there`, key), works()],
+          ],
+        },
+      })
+      const begun = await scene.run('team', '--detach', '--no-keep-awake', 'ask the service')
+      expect(begun.exitCode, begun.stderr).toBe(0)
+      const { page, web } = await openPage(scene, browser)
+      await using _ = web
+      const card = page.locator('.card', { hasText: 'ask the service' })
+      await card.getByText('Ask the service.').waitFor()
+      expect(await card.textContent()).not.toContain('codemachine decide')
+      await page.clock.install()
+      await card.getByRole('button', { name: 'Carry it out' }).click()
+      await card.getByText('Sent in a moment').waitFor()
+      await page.clock.runFor(11_000)
+      const field = card.getByLabel(key)
+      await field.fill(value)
+      await field.press('Enter')
+      await page.clock.resume()
+      await page.locator('.card', { hasText: 'done — unverified' }).waitFor()
+      expect(await page.content()).not.toContain(value)
+      expect(scene.findLeaks(value)).toEqual([])
     })
   },
 )

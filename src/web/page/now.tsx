@@ -1,5 +1,6 @@
 import { computed } from '@preact/signals'
 import { useState } from 'preact/hooks'
+import { PAGE_HINTS } from '../../words/names.ts'
 import { formatCost, formatSpan, formatTokens } from '../../words/numbers.ts'
 import { describeOutcome } from '../../words/outcome.ts'
 import { titleLine } from '../../words/safe-text.ts'
@@ -71,7 +72,7 @@ function asOfNow(report: SessionReport, ageMs: number): SessionReport {
 
 /** What a card says of its session: its state, facts and tone. */
 export function wordsOf({ report, ageMs, outcome, standing, problem }: Card) {
-  const words = report === null ? null : cardInWords(asOfNow(report, ageMs), now.value)
+  const words = report === null ? null : cardInWords(asOfNow(report, ageMs), now.value, PAGE_HINTS)
   const state = words?.state ?? problem ?? (outcome === null ? standing : describeOutcome(outcome).short)
   const running = standing === 'running' ? 'running' : 'plain'
   return { words, state, tone: outcome === null ? running : describeOutcome(outcome).tone }
@@ -95,7 +96,10 @@ function SessionCard({ card }: { card: Card }) {
         <>
           <p class="facts">{words.facts.join(' · ')}</p>
           {words.wait !== '' && <p class="wait">{words.wait}</p>}
-          {words.last !== '' && <p class="last">{words.last}</p>}
+          {/* What it decides or came to is said above. */}
+          {words.last !== '' && card.outcome === null && card.report?.decision == null && (
+            <p class="last">{words.last}</p>
+          )}
           {words.ahead !== '' && <p class="quiet">{words.ahead}</p>}
         </>
       )}
