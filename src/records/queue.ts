@@ -23,7 +23,8 @@ export interface QueueContents {
 export interface Queue {
   /** Adds a prompt behind all others; it is on disk when this resolves. A `UserError` for what could not be read again. */
   add(prompt: string, at: Date, terms?: PromptTerms): Promise<QueuedPrompt>
-  list(): Promise<QueueContents>
+  /** What waits. `most`: so many of it, the first ones; left out: all. */
+  list(most?: number): Promise<QueueContents>
   /**
    * The prompt whose turn it is; null if none waits. Files that cannot be read are passed over.
    * @param accepts whether a prompt can have its turn; left out: each can
@@ -51,7 +52,7 @@ export interface Queue {
 export function openQueue(directory: string): Queue {
   return {
     add: (prompt, at, terms) => add(directory, prompt, at, terms),
-    list: () => list(directory),
+    list: most => list(directory, most),
     peek: accepts => peek(directory, accepts),
     count: async () => (await readNames(directory)).waiting.length,
     claim: id => renameIfThere(promptFile(directory, knownId(id)), claimedFile(directory, knownId(id))),
@@ -122,13 +123,14 @@ async function add(directory: string, prompt: string, at: Date, terms: PromptTer
   }
 }
 
-async function list(directory: string): Promise<QueueContents> {
+async function list(directory: string, most = Number.POSITIVE_INFINITY): Promise<QueueContents> {
   const { waiting, strange } = await readNames(directory)
   const contents: QueueContents = {
     prompts: [],
     problems: strange.map(name => `${join(directory, name)} is not named as a queued prompt is; remove it.`),
   }
   for (const id of waiting) {
+    if (contents.prompts.length >= most) break
     const read = await readPrompt(directory, id)
     if (read === 'missing') continue
     if (typeof read === 'string') contents.problems.push(read)

@@ -13,6 +13,7 @@ import { UserError } from '../base/errors.ts'
 import { openQueue } from '../records/queue.ts'
 import type { Records } from '../records/records.ts'
 import { askWhoRuns } from '../records/run-lock.ts'
+import { oneLine } from '../words/safe-text.ts'
 import { type FileIndex, openFileIndex } from '../workspace/files/search.ts'
 import type { WebEnv } from './guard.ts'
 import { bodyOf, name, terms, text } from './requests.ts'
@@ -40,6 +41,9 @@ const removeSchema = v.strictObject({ id: name })
 const nothing = v.strictObject({})
 
 const MOST_FILES = 20
+/** Of a queue so many prompts are shown, and so much of each: the whole text of one is read when it is edited. */
+const MOST_PROMPTS = 1_000
+const PROMPT_CHARS = 300
 /** Of so many directories the names of files are kept for searching. */
 const MOST_INDEXES = 4
 
@@ -113,9 +117,20 @@ function addQueue(
   routes.get('/places/:place/queue', async c => {
     const records = await at(c)
     const redactor = redactorOfProject(world, records)
-    const { prompts, problems } = await openQueue(records.queue).list()
-    const shown = prompts.map(({ options: _, ...each }) => ({ ...each, prompt: redactor.text(each.prompt) }))
-    return c.json({ prompts: shown, problems })
+    const queue = openQueue(records.queue)
+    const [{ prompts, problems }, count] = await Promise.all([queue.list(MOST_PROMPTS), queue.count()])
+    const shown = prompts.map(({ options: _, ...each }) => ({
+      ...each,
+      prompt: oneLine(redactor.text(each.prompt), PROMPT_CHARS),
+    }))
+    return c.json({ prompts: shown, problems, count })
+  })
+  routes.get('/places/:place/queue/:id', async c => {
+    const records = await at(c)
+    const id = c.req.param('id')
+    const found = await openQueue(records.queue).peek(each => each.id === id)
+    if (found === null) throw new UserError(`The prompt ${oneLine(id, 40)} does not wait any more.`)
+    return c.json({ prompt: redactorOfProject(world, records).text(found.prompt) })
   })
   routes.post('/places/:place/queue/add', async c => {
     const { prompt, ...wanted } = await bodyOf(c, addSchema)

@@ -415,6 +415,42 @@ describe.skipIf(problemOfBrowser !== null)(
       }
     })
 
+    test('of ten thousand prompts that wait the first thousand are shown, each in a line, and edited whole', async () => {
+      await using own = await PageScene.open(browser)
+      const hash = await own.session('20261126_1', longSession(1))
+      const { queue } = own.place.records
+      const first = `Build the shop. ${'x'.repeat(5_000)} The end.`
+      const prompt = (n: number) => (n === 1 ? first : `Prompt ${n}`)
+      for (let n = 1; n <= 10_000; n += 1) {
+        const waiting = { version: 1, prompt: prompt(n), at: '2026-11-26T20:00:00.000Z' }
+        await writeFile(join(queue, `${String(n).padStart(6, '0')}.json`), JSON.stringify(waiting))
+      }
+      const { page, go } = await own.visit()
+      const answered = page.waitForResponse(answer => answer.url().endsWith('/queue'))
+      await go(`${hash}/queue`)
+      expect((await (await answered).body()).length).toBeLessThan(500_000)
+      await page.getByText('9000 more wait behind these.').waitFor()
+      const list = page.locator('.virtual.queue')
+      expect(await list.locator('li').count()).toBeLessThan(60)
+      await list.locator('.waiting').first().getByRole('button', { name: /^Edit/ }).click()
+      expect(await list.getByLabel('Prompt').inputValue()).toBe(first)
+      await list.getByLabel('Prompt').fill('Build it')
+      await list.getByRole('button', { name: 'Save' }).click()
+      await list.locator('.waiting', { hasText: 'Build it' }).waitFor()
+      await list.evaluate(each => each.scrollTo(0, each.scrollHeight))
+      await list.locator('.waiting', { hasText: 'Prompt 1000' }).waitFor()
+    })
+
+    test('it can be put on the home screen', async () => {
+      const { page } = await scene.visit()
+      const session = await page.context().newCDPSession(page)
+      const { errors, manifest } = await session.send('Page.getAppManifest')
+      expect(errors).toEqual([])
+      expect(manifest?.display).toBe('kStandalone')
+      const { installabilityErrors } = await session.send('Page.getInstallabilityErrors')
+      expect(installabilityErrors.filter(({ errorId }) => errorId !== 'in-incognito')).toEqual([])
+    })
+
     test('a page of another port of this host is given nothing that opens this one', async () => {
       const { page, context } = await scene.visit()
       await page.locator('.card').first().waitFor()

@@ -111,6 +111,7 @@ export const TEXTS = {
   marks: { 'to-do': 'to do', now: 'now', claimed: 'said to be done', done: 'done', parked: 'parked', failed: 'failed' },
 
   noQueue: 'Nothing waits in this directory.',
+  morePrompts: (count: number) => `${count} more wait behind these.`,
   addPrompt: 'Add a prompt',
   prompt: 'Prompt',
   add: 'Add',

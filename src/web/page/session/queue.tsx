@@ -1,5 +1,4 @@
 import { useState } from 'preact/hooks'
-import { titleLine } from '../../../words/safe-text.ts'
 import { post } from '../client.ts'
 import { type Card, maySteer } from '../model.ts'
 import {
@@ -32,9 +31,11 @@ export interface Templates {
 
 /** What waits in the directory of a session. */
 export function Queue({ card: { place, standing } }: { card: Card }) {
-  const { value, problem, again } = useRead<{ prompts: readonly Prompt[]; problems: readonly string[] }>(
-    `places/${place}/queue`,
-  )
+  const { value, problem, again } = useRead<{
+    prompts: readonly Prompt[]
+    problems: readonly string[]
+    count: number
+  }>(`places/${place}/queue`)
   const said = useSaying()
   const change = (what: string, body: object) =>
     said.do(async () => {
@@ -43,7 +44,8 @@ export function Queue({ card: { place, standing } }: { card: Card }) {
       return null
     })
   if (value === null) return <Reading problem={problem} />
-  const { prompts, problems } = value
+  const { prompts, problems, count } = value
+  const left = count - prompts.length - problems.length
   return (
     <section aria-label={TEXTS.tabs.queue}>
       {problems.map(each => (
@@ -55,9 +57,10 @@ export function Queue({ card: { place, standing } }: { card: Card }) {
         <p class="quiet">{TEXTS.noQueue}</p>
       ) : (
         <VirtualList class="queue" label={TEXTS.tabs.queue} items={prompts} keyOf={({ id }) => id} height={96}>
-          {(prompt, index) => <Waiting prompt={prompt} index={index} all={prompts} change={change} />}
+          {(prompt, index) => <Waiting prompt={prompt} index={index} all={prompts} place={place} change={change} />}
         </VirtualList>
       )}
+      {left > 0 && <p class="quiet">{TEXTS.morePrompts(left)}</p>}
       <Outcome of={said} />
       {maySteer() && (
         <>
@@ -79,44 +82,25 @@ function Waiting({
   prompt,
   index,
   all,
+  place,
   change,
 }: {
   prompt: Prompt
   index: number
   all: readonly Prompt[]
+  place: string
   change: Change
 }) {
   const [isEdited, setEdited] = useState(false)
   const { id, template, gates = [], limits = {} } = prompt
   const terms = [template, ...Object.entries(limits).map(([name, value]) => `${name} ${value}`), ...gates]
-  if (isEdited)
-    return (
-      <form
-        class="waiting"
-        onSubmit={event => {
-          event.preventDefault()
-          void change('edit', { id, prompt: textIn(event.currentTarget, 'prompt') }).then(
-            isTaken => isTaken && setEdited(false),
-          )
-        }}
-      >
-        <Field label={TEXTS.prompt}>
-          <textarea name="prompt" rows={4} defaultValue={prompt.prompt} />
-        </Field>
-        <div class="choices">
-          <button type="submit">{TEXTS.save}</button>
-          <button type="button" onClick={() => setEdited(false)}>
-            {TEXTS.cancel}
-          </button>
-        </div>
-      </form>
-    )
+  if (isEdited) return <Edited place={place} id={id} change={change} onEnd={() => setEdited(false)} />
   // Behind the one after it is before the one after that.
   const later = all[index + 2]?.id ?? null
   return (
     <div class="waiting">
       <p>
-        <b>{id}</b> {titleLine(prompt.prompt, 300)}
+        <b>{id}</b> {prompt.prompt}
       </p>
       <p class="quiet">{terms.filter(each => each !== undefined).join(' · ')}</p>
       {maySteer() && (
@@ -146,6 +130,31 @@ function Waiting({
         </div>
       )}
     </div>
+  )
+}
+
+/** The whole text of a prompt, to be changed. */
+function Edited({ place, id, change, onEnd }: { place: string; id: string; change: Change; onEnd: () => void }) {
+  const { value, problem } = useRead<{ prompt: string }>(`places/${place}/queue/${id}`)
+  if (value === null) return <Reading problem={problem} />
+  return (
+    <form
+      class="waiting"
+      onSubmit={event => {
+        event.preventDefault()
+        void change('edit', { id, prompt: textIn(event.currentTarget, 'prompt') }).then(isTaken => isTaken && onEnd())
+      }}
+    >
+      <Field label={TEXTS.prompt}>
+        <textarea name="prompt" rows={4} defaultValue={value.prompt} />
+      </Field>
+      <div class="choices">
+        <button type="submit">{TEXTS.save}</button>
+        <button type="button" onClick={onEnd}>
+          {TEXTS.cancel}
+        </button>
+      </div>
+    </form>
   )
 }
 
