@@ -1,10 +1,12 @@
 import { newestSessions, placesAround } from '../app/find.ts'
 import { certificatePath } from '../app/proof/verify.ts'
 import { UserError } from '../base/errors.ts'
+import type { Redactor } from '../base/redactor.ts'
+import { clipEnd } from '../base/text.ts'
 import { pathExists, readBoundedText } from '../platform/files.ts'
 import { eachEvent } from '../records/journal.ts'
 import type { FoundSession } from './places.ts'
-import { clipped, type Desk } from './tool.ts'
+import type { Desk } from './tool.ts'
 import { reportText } from './tools/read.ts'
 
 /** What can be read of a session. */
@@ -33,7 +35,7 @@ export async function listResources({ places }: Pick<Desk, 'places'>) {
         for (const [kind, { name, mimeType, what }] of Object.entries(KINDS)) {
           if (kind === 'certificate' && !hasCertificate) continue
           const uri = `${SCHEME}/${place.records.key}/${id}/${kind}`
-          const description = `The ${name} of session ${id} in ${clipped(place.records.directory)}: ${what}.`
+          const description = `The ${name} of session ${id} in ${clipEnd(place.records.directory, 500)}: ${what}.`
           resources.push({ uri, name: `${id} ${name}`, description, mimeType })
         }
       }
@@ -61,14 +63,10 @@ export async function readResource({ world, places }: Pick<Desk, 'world' | 'plac
   const { key, id, kind, from } = addressOf(uri)
   const records = await places.recordsWithKey(key)
   if (records === null || !(await records.sessions()).includes(id)) throw unknown(uri)
-  const { text, next } = await textOf({ worktree: null, records, id }, kind, from, world)
   const redactor = places.redactorOf(records)
+  const { text, next } = await textOf({ worktree: null, records, id }, { kind, from, redactor }, world)
   const { mimeType } = KINDS[kind]
-  const whole = {
-    uri,
-    mimeType,
-    text: mimeType === 'text/markdown' ? redactor.text(text) : redactedLines(text, redactor),
-  }
+  const whole = { uri, mimeType, text }
   if (next === null) return { contents: [whole] }
   const more = `${SCHEME}/${key}/${id}/${kind}?from=${next}`
   return {
@@ -76,17 +74,17 @@ export async function readResource({ world, places }: Pick<Desk, 'world' | 'plac
   }
 }
 
+/** Without secrets before it is cut, which would leave halves of them. */
 async function textOf(
   found: FoundSession,
-  kind: Kind,
-  from: number,
+  { kind, from, redactor }: { kind: Kind; from: number; redactor: Redactor },
   world: Desk['world'],
 ): Promise<{ text: string; next: number | null }> {
   const { records, id } = found
-  if (kind === 'journal') return await eventsFrom(records.journal(id), from)
-  if (kind === 'report') return partFrom(await reportText(found, { world }), from)
+  if (kind === 'journal') return await eventsFrom(records.journal(id), from, redactor)
+  if (kind === 'report') return partFrom(redactor.text(await reportText(found, { world })), from)
   const read = await readBoundedText(certificatePath(records, id), MOST_CERTIFICATE)
-  if (typeof read === 'object' && 'text' in read) return partFrom(read.text, from)
+  if (typeof read === 'object' && 'text' in read) return partFrom(redactedLines(read.text, redactor), from)
   throw new UserError(`Session ${id} has no certificate: it is not done.`)
 }
 
@@ -96,7 +94,11 @@ function partFrom(text: string, from: number): { text: string; next: number | nu
 }
 
 /** Events as lines, from the one with a number on (the first is 0), as many as there is room for. */
-async function eventsFrom(path: string, from: number): Promise<{ text: string; next: number | null }> {
+async function eventsFrom(
+  path: string,
+  from: number,
+  redactor: Redactor,
+): Promise<{ text: string; next: number | null }> {
   const lines: string[] = []
   let room = MOST_TEXT
   let number = 0
@@ -105,17 +107,17 @@ async function eventsFrom(path: string, from: number): Promise<{ text: string; n
     const at = number
     number += 1
     if (at < from || next !== null) return
-    const line = JSON.stringify(event)
+    const line = redactor.line(JSON.stringify(event))
     // One that is larger than all the room is given cut: what comes after it can be reached.
     const isFirst = lines.length === 0
     if (line.length > room && !isFirst) next = at
-    else lines.push(line.length > room ? JSON.stringify({ type: event.type, cut: clipped(line, MOST_TEXT / 2) }) : line)
+    else lines.push(line.length > room ? JSON.stringify({ type: event.type, cut: clipEnd(line, MOST_TEXT / 2) }) : line)
     room -= line.length + 1
   })
   return { text: lines.map(line => `${line}\n`).join(''), next }
 }
 
-function redactedLines(text: string, redactor: { line(line: string): string }): string {
+function redactedLines(text: string, redactor: Redactor): string {
   return text
     .split('\n')
     .map(line => redactor.line(line))
@@ -130,5 +132,5 @@ function addressOf(uri: string): { key: string; id: string; kind: Kind; from: nu
 }
 
 function unknown(uri: string): UserError {
-  return new UserError(`There is no resource ${clipped(uri, 300)}; resources/list names those of the newest sessions.`)
+  return new UserError(`There is no resource ${clipEnd(uri, 300)}; resources/list names those of the newest sessions.`)
 }

@@ -134,6 +134,7 @@ async function callTool(
     ...desk,
     places,
     signal: AbortSignal.any([signal, context.mcpReq.signal]),
+    redact: text => redactors.reduce((each, redactor) => redactor.text(each), text),
     progress: progressOf(context, text => shown(text)),
   }
   try {

@@ -20,6 +20,8 @@ export interface Desk {
 export interface Call extends Desk {
   /** Aborted when the caller takes it back, or the server ends. */
   signal: AbortSignal
+  /** A text without secrets of the places that the call has asked for so far: what is cut is without them before. */
+  redact(text: string): string
   /** Tells the caller, where it wants to be told, that it still goes on. */
   progress(text: string): void
 }
@@ -253,14 +255,15 @@ export const offset = v.optional(
   aCount('a whole number from 0 on: the character to begin with, as `next` of the part before', 0),
 )
 
-/** The part of a text that begins at an offset. */
-export function partOf(text: string, from = 0) {
+/** The part of a text that begins at an offset; both are of the text without secrets. */
+export function partOf({ redact }: Pick<Call, 'redact'>, whole: string, from = 0) {
+  const text = redact(whole)
   const part = text.slice(from, from + MOST_TEXT)
   const end = from + part.length
   return { text: part, length: text.length, next: end < text.length ? end : null }
 }
 
-/** A text of a bounded length, for what is only named. */
-export function clipped(text: string, most = 500): string {
-  return clipEnd(text, most)
+/** A text without secrets, of a bounded length, for what is only named. */
+export function clipped({ redact }: Pick<Call, 'redact'>, text: string, most = 500): string {
+  return clipEnd(redact(text), most)
 }

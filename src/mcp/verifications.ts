@@ -12,9 +12,13 @@ interface Going {
   result: Promise<Extract<VerificationNow, { state: 'ended' }>>
   said: string[]
   listeners: Set<(said: string) => void>
+  /** Unix time, ms; null: it goes on. */
+  endedAt: number | null
 }
 
 const MOST_SAID = 200
+/** For so long what it has come to is still true for whoever asks; after that it is made anew, ms. */
+const FRESH_MS = 2 * 60_000
 
 /**
  * Sessions that are being verified: gates may take longer than any client waits for a call, so a verification goes on between
@@ -30,8 +34,8 @@ export class Verifications implements AsyncDisposable {
   }
 
   /**
-   * Begins to verify a session, or goes on with that, and waits for its end. What it has come to is told once. A `UserError`
-   * where it cannot be verified.
+   * Begins to verify a session, or goes on with that, and waits for its end. What it has come to is told once, and not where it is
+   * older than `FRESH_MS`. A `UserError` where it cannot be verified.
    * @param onSaid told what is done, as it is
    */
   async take(
@@ -39,7 +43,7 @@ export class Verifications implements AsyncDisposable {
     { mostMs, signal, onSaid }: { mostMs: number; signal: AbortSignal; onSaid(said: string): void },
   ): Promise<VerificationNow> {
     const key = `${records.key}/${id}`
-    const going = this.#going.get(key) ?? this.#begin(key, records, id)
+    const going = this.#fresh(key) ?? this.#begin(key, records, id)
     const over = new AbortController()
     going.listeners.add(onSaid)
     const late = this.#world.clock
@@ -64,6 +68,13 @@ export class Verifications implements AsyncDisposable {
     await Promise.allSettled([...this.#going.values()].map(({ result }) => result))
   }
 
+  #fresh(key: string): Going | null {
+    const going = this.#going.get(key)
+    if (going === undefined) return null
+    const { endedAt } = going
+    return endedAt === null || this.#world.clock.now() - endedAt < FRESH_MS ? going : null
+  }
+
   #begin(key: string, records: FoundSession['records'], session: string): Going {
     const said: string[] = []
     const listeners = new Set<(said: string) => void>()
@@ -75,9 +86,12 @@ export class Verifications implements AsyncDisposable {
       const words = describeVerification(verified).trimEnd().split('\n')
       return { state: 'ended', verdict: verified.verdict.kind, words } as const
     })
+    const going: Going = { result, said, listeners, endedAt: null }
+    const end = () => {
+      going.endedAt = this.#world.clock.now()
+    }
     // Nobody may wait for it when it fails; the next call is told.
-    result.catch(() => {})
-    const going = { result, said, listeners }
+    result.then(end, end)
     this.#going.set(key, going)
     return going
   }

@@ -156,21 +156,21 @@ async function reportOf({ records, id }: FoundSession, { world }: Call): Promise
   return await readSession(records, id, runner, world)
 }
 
-function short(report: SessionReport, { world }: Call): v.InferOutput<typeof sessionShape> {
+function short(report: SessionReport, call: Call): v.InferOutput<typeof sessionShape> {
   const { outcome, tasks, decision, last } = report
   return {
     id: report.id,
-    goal: clipped(report.goal, MOST_GOAL),
+    goal: clipped(call, report.goal, MOST_GOAL),
     standing: report.standing,
-    state: outcome === null ? stateInWords(report, world.clock.now()) : describeOutcome(outcome).text,
+    state: outcome === null ? stateInWords(report, call.world.clock.now()) : describeOutcome(outcome).text,
     outcome: outcome?.kind ?? null,
     round: report.round?.round ?? null,
     rounds_used: report.roundsUsed,
     tokens: report.tokens,
     elapsed_seconds: Math.round(report.elapsedMs / 1000),
     tasks: tasks && { done: tasks.done, total: tasks.total },
-    decision: decision && clipped(decision.title),
+    decision: decision && clipped(call, decision.title),
     questions: report.questions,
-    last: last && clipped(last.text),
+    last: last && clipped(call, last.text),
   }
 }

@@ -78,7 +78,11 @@ export const readTools: readonly Tool[] = [
     output: v.object({ session: v.string(), directory: v.string(), ...textPart }),
     async run({ offset: from, ...given }, call) {
       const found = await call.places.session(given.directory, given.session)
-      return { session: found.id, directory: found.records.directory, ...partOf(await reportText(found, call), from) }
+      return {
+        session: found.id,
+        directory: found.records.directory,
+        ...partOf(call, await reportText(found, call), from),
+      }
     },
   }),
   defineTool({
@@ -151,21 +155,23 @@ async function sessionsFor(given: Given, call: Call): Promise<FoundSession[]> {
   const records = await call.places.recordsOf(given.directory)
   const found: FoundSession[] = []
   for (const place of await placesAround(records, () => {}))
-    for (const id of await newestSessions(place.records, NEWEST)) found.push({ ...place, id })
+    for (const id of await newestSessions(place.records, NEWEST))
+      found.push({ ...place, records: await call.places.recordsOf(place.records.directory), id })
   return found
 }
 
-async function askedIn({ records, worktree, id }: FoundSession, { world }: Call) {
+async function askedIn({ records, worktree, id }: FoundSession, call: Call) {
+  const { world } = call
   const named = (name: string) => `${worktree === null ? '' : `${worktree}:`}${name}`
   const asked = await questionsOrNone(records, id, () => {})
   const listed: v.InferOutput<typeof question>[] = asked.map(each => ({
     id: named(questionId(each)),
     directory: records.directory,
     kind: 'question',
-    text: clipped(each.text, MOST_WORDS),
-    options: each.options.map((option, index) => ({ id: String(index + 1), text: clipped(option) })),
-    assumes: clipped(each.assumption, MOST_WORDS),
-    answer: each.answer && clipped(each.answer.answer, MOST_WORDS),
+    text: clipped(call, each.text, MOST_WORDS),
+    options: each.options.map((option, index) => ({ id: String(index + 1), text: clipped(call, option) })),
+    assumes: clipped(call, each.assumption, MOST_WORDS),
+    answer: each.answer && clipped(call, each.answer.answer, MOST_WORDS),
   }))
   const runner = await askWhoRuns(await lockOfSession(records, id), world.platform, () => {})
   const decision =
@@ -176,8 +182,8 @@ async function askedIn({ records, worktree, id }: FoundSession, { world }: Call)
     id: named(`${id}/${decision.id}`),
     directory: records.directory,
     kind: 'decision',
-    text: clipped(text, MOST_WORDS),
-    options: decision.choices.map(each => ({ id: each.id, text: clipped(each.label) })),
+    text: clipped(call, text, MOST_WORDS),
+    options: decision.choices.map(each => ({ id: each.id, text: clipped(call, each.label) })),
     assumes: decision.default,
     answer: null,
   } as const
@@ -214,7 +220,7 @@ async function changesOf(
     return { path: each.path, added: each.added, removed: each.removed }
   })
   const text = lines.map(line => `${SIGNS[line.kind]}${line.text}`).join('\n')
-  return { from: before, to: after, count, added, removed, files: shown, ...partOf(text, from) }
+  return { from: before, to: after, count, added, removed, files: shown, ...partOf(call, text, from) }
 }
 
 const SIGNS = { hunk: '', same: ' ', added: '+', removed: '-', note: '# ' } as const

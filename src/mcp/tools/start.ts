@@ -113,7 +113,7 @@ export const startTools: readonly Tool[] = [
     async run({ directory: where }, call) {
       const { queue } = await call.places.recordsOf(where)
       const { prompts, problems } = await openQueue(queue).list()
-      return { prompts: prompts.slice(0, MOST_PROMPTS).map(shown), count: prompts.length, problems }
+      return { prompts: prompts.slice(0, MOST_PROMPTS).map(each => shown(each, call)), count: prompts.length, problems }
     },
   }),
   defineTool({
@@ -144,8 +144,8 @@ async function whoRuns({ lock }: Records, { world }: Call) {
   return await askWhoRuns(lock, world.platform, () => {})
 }
 
-function shown({ id, prompt, at, ...terms }: QueuedPrompt) {
-  return { id, prompt: clipped(prompt, MOST_PROMPT), at, terms: termsInWords(terms) }
+function shown({ id, prompt, at, ...terms }: QueuedPrompt, call: Call) {
+  return { id, prompt: clipped(call, prompt, MOST_PROMPT), at, terms: termsInWords(terms) }
 }
 
 type Defined<T> = { [Key in keyof T]: Exclude<T[Key], undefined> }
