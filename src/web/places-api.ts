@@ -11,7 +11,7 @@ import type { SessionCard } from '../app/watch/cards.ts'
 import type { World } from '../app/world.ts'
 import { UserError } from '../base/errors.ts'
 import { openQueue } from '../records/queue.ts'
-import type { Records } from '../records/records.ts'
+import { type Records, recordsOf } from '../records/records.ts'
 import { askWhoRuns } from '../records/run-lock.ts'
 import { oneLine } from '../words/safe-text.ts'
 import { type FileIndex, openFileIndex } from '../workspace/files/search.ts'
@@ -51,13 +51,13 @@ const MOST_INDEXES = 4
 export function placesRoutes({ world, cards, whole }: PlacesApiOptions): Hono<WebEnv> {
   const routes = new Hono<WebEnv>()
   const indexes = new Map<string, FileIndex>()
-  const recordsOf = async (place: string | undefined): Promise<Records> => {
+  const recordsAt = async (place: string | undefined): Promise<Records> => {
     await whole()
     const found = cards().find(({ row }) => row.records.key === place && row.records.directory !== '')
     if (found === undefined) throw new UserError('No session has been run in that directory, or it is gone.')
     return found.row.records
   }
-  const at = (c: Context<WebEnv>) => recordsOf(c.req.param('place'))
+  const at = (c: Context<WebEnv>) => recordsAt(c.req.param('place'))
 
   routes.get('/places', async c => {
     await whole()
@@ -73,11 +73,13 @@ export function placesRoutes({ world, cards, whole }: PlacesApiOptions): Hono<We
   })
   routes.post('/start', async c => {
     const { place, ...wanted } = await bodyOf(c, startSchema)
-    const records = await recordsOf(place)
+    const records = await recordsAt(place)
     const { worktree } = wanted
     if (worktree === undefined && (await askWhoRuns(records.lock, world.platform, () => {})) !== null)
       return c.json({ problem: 'A session runs there already.', hint: 'Put it into the queue behind that one.' }, 409)
-    return c.json(await startSession(world, records, withoutUndefined(wanted), world.signal))
+    const started = await startSession(world, records, withoutUndefined(wanted), world.signal)
+    // A worktree has records of its own.
+    return c.json({ ...started, place: recordsOf(records, started.directory).key })
   })
   routes.get('/places/:place/specification', async c => {
     const { directory } = await at(c)
@@ -119,10 +121,9 @@ function addQueue(
     const redactor = redactorOfProject(world, records)
     const queue = openQueue(records.queue)
     const [{ prompts, problems }, count] = await Promise.all([queue.list(MOST_PROMPTS), queue.count()])
-    const shown = prompts.map(({ options: _, ...each }) => ({
-      ...each,
-      prompt: oneLine(redactor.text(each.prompt), PROMPT_CHARS),
-    }))
+    const shown = prompts.map(({ options: _, ...each }) => {
+      return redactor.event({ ...each, prompt: oneLine(redactor.text(each.prompt), PROMPT_CHARS) })
+    })
     return c.json({ prompts: shown, problems, count })
   })
   routes.get('/places/:place/queue/:id', async c => {

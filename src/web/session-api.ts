@@ -3,6 +3,7 @@ import { type Context, Hono } from 'hono'
 import * as v from 'valibot'
 import { askRun } from '../app/commands.ts'
 import { OpenComparison } from '../app/diff/comparison.ts'
+import { latestSession } from '../app/find.ts'
 import type { Ask } from '../app/library.ts'
 import { OpenProject } from '../app/open-project.ts'
 import { certificatePath, verifySession } from '../app/proof/verify.ts'
@@ -26,11 +27,13 @@ import { giveAnswer } from '../app/watch/questions.ts'
 import { boardPlaceOf, readTaskBoard } from '../app/watch/task-watch.ts'
 import type { World } from '../app/world.ts'
 import { UserError } from '../base/errors.ts'
+import type { Reply } from '../core/contracts/reply.ts'
 import type { BoardMark } from '../core/contracts/view.ts'
 import type { TaskBoard } from '../core/state/plan.ts'
 import { readBoundedText } from '../platform/files.ts'
 import { questionsOf } from '../records/answers.ts'
 import { foldJournal } from '../records/journal.ts'
+import { askWhoRuns } from '../records/run-lock.ts'
 import { commandsHere } from '../report/commands.ts'
 import { gateInWords, reviewInWords } from '../report/words.ts'
 import { pageOf } from '../report/write.ts'
@@ -156,7 +159,12 @@ function statusOf({ id, done, parked, claimed }: TaskBoard['tasks'][number], cur
 function addTelling(routes: Hono<WebEnv>, { world, sessionOf }: SessionApiOptions): void {
   routes.post('/ask', async c => {
     const ask: Ask = await bodyOf(c, askSchema)
-    return c.json((await askRun(world, sessionOf(c).row.records, ask)) ?? NOBODY)
+    const { records, id } = sessionOf(c).row
+    // Who runs there may have come to the next session since the person saw this one.
+    const running = await latestSession(records, () => {})
+    if (running !== null && running !== id && (await askWhoRuns(records.lock, world.platform, () => {})) !== null)
+      return c.json({ code: 'other-session', message: `It is ${running} that runs, and not ${id}.` } satisfies Reply)
+    return c.json((await askRun(world, records, ask)) ?? NOBODY)
   })
   routes.post('/answer', async c => {
     const { question, answer, again = false } = await bodyOf(c, answerSchema)
@@ -197,14 +205,14 @@ function addFiles(routes: Hono<WebEnv>, { world, sessionOf, onProblem }: Session
     const shown = files.map(({ path, from, added, removed }) => {
       return { path, from, added, removed, isProtected: protectedPaths.has(path) }
     })
-    return c.json({ ...sums, files: shown })
+    return c.json(redactorOfProject(world, sessionOf(c).row.records).event({ ...sums, files: shown }))
   })
   routes.get('/changes/file', async c => {
     await using open = comparisonOf(c)
     const { files } = await open.read(c.req.raw.signal)
-    const file = files.find(({ path }) => path === c.req.query('path')) ?? null
-    if (file === null) return c.json({ problem: 'That file does not differ any more.' }, 404)
     const redactor = redactorOfProject(world, sessionOf(c).row.records)
+    const file = files.find(({ path }) => redactor.text(path) === c.req.query('path')) ?? null
+    if (file === null) return c.json({ problem: 'That file does not differ any more.' }, 404)
     const lines = await open.lines(file, c.req.raw.signal)
     return c.json({ lines: lines.map(line => ({ ...line, text: redactor.text(line.text) })) })
   })

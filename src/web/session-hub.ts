@@ -2,7 +2,7 @@ import type { WatchUpdate } from '../app/library.ts'
 import { redactorOfProject } from '../app/secrets/redactor.ts'
 import { followSession } from '../app/watch/feed.ts'
 import type { World } from '../app/world.ts'
-import { messageOf, UserError } from '../base/errors.ts'
+import { messageOf } from '../base/errors.ts'
 import type { Redactor } from '../base/redactor.ts'
 import type { LiveEvent, Recorded } from '../core/events/events.ts'
 import type { SessionState, SessionStatus } from '../core/state/state.ts'
@@ -76,7 +76,7 @@ export class SessionHub implements AsyncDisposable {
   #begin(key: string, records: Records, id: string): Followed {
     const followed = new Followed(this.#world, records, id, this.#closing.signal)
     this.#followed.set(key, followed)
-    void followed.over.then(() => {
+    void followed.over.finally(() => {
       if (this.#followed.get(key) === followed) this.#followed.delete(key)
     })
     return followed
@@ -149,7 +149,7 @@ class Followed {
         if (update.kind === 'next-session') return
       }
     } catch (error) {
-      if (!(error instanceof UserError)) throw error
+      // Whatever it is, it is this session that cannot be followed: who watches asks again.
       this.#tell({ kind: 'problem', n: this.#n, problem: messageOf(error) })
     } finally {
       for (const reader of this.#readers) reader.end()

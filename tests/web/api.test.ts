@@ -1,5 +1,7 @@
-import { appendFile } from 'node:fs/promises'
+import { appendFile, rename, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { takeRunLock } from '../../src/records/run-lock.ts'
 import { recorded, sampleEvents } from '../tui/samples.ts'
 import { serveApi, type Told } from './client.ts'
 
@@ -71,4 +73,41 @@ test('what is asked in a wrong way gets a sentence, and changes nothing', async 
   expect(await post('sessions/..%2f..%2fx/20261120_1/ask', { type: 'pause' }, key)).toMatchObject({ status: 400 })
   expect(await get(`places/${session.split('/')[1]}/queue`, key)).toMatchObject({ status: 200, body: { prompts: [] } })
   expect(await get('nothing', key)).toMatchObject({ status: 404 })
+})
+
+test('where nothing has been run yet that is said at once', async () => {
+  const { get } = await serveApi()
+  expect(await get('places')).toMatchObject({ status: 200, body: { places: [] } })
+})
+
+test('what is asked of a session never reaches the one that has come to run in its place', async () => {
+  const { place, post, follow } = await serveApi()
+  await place.journal('20261120_1', [created, started, ended])
+  await place.journal('20261120_2', [{ ...created, goal: 'the next' }, started])
+  const { lock, directory, key } = place.records
+  const { platform, pid } = process
+  await using _ = await takeRunLock(lock, { platform, pid, now: new Date('2026-11-01T00:00:00Z'), directory })
+  const now = await follow('now')
+  await now.until(({ data }) => (data.cards as unknown[]).length === 2)
+  expect(await post(`sessions/${key}/20261120_1/ask`, { type: 'stop', now: true })).toMatchObject({
+    body: { code: 'other-session', message: 'It is 20261120_2 that runs, and not 20261120_1.' },
+  })
+})
+
+test('records that cannot be read for a while are looked at again, and streams say so', async () => {
+  const { place, problems, follow } = await serveApi()
+  await place.journal('20261120_1', [created, started])
+  const now = await follow('now')
+  const count = ({ data }: Told) => (data.cards as unknown[]).length
+  await now.until(each => count(each) === 1)
+  const state = join(place.records.root, 'state')
+  await rename(state, `${state}.away`)
+  await writeFile(state, 'no folder')
+  const stream = await follow(`sessions/${place.records.key}/20261120_1/stream`)
+  await stream.until(({ event }) => event === 'problem' || event === 'gone')
+  await expect.poll(() => problems.join(), { timeout: 60_000 }).toContain('cannot be read now')
+  await rename(state, `${state}.file`)
+  await rename(`${state}.away`, state)
+  await place.journal('20261120_2', [created, started])
+  await now.until(each => count(each) === 2)
 })

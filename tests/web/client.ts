@@ -145,5 +145,5 @@ export async function serveApi() {
   })
   const { key } = await access.add('test', 'steer')
   const client = clientOf(server.address, key)
-  return { place, access, key, ...client }
+  return { place, access, key, problems, ...client }
 }

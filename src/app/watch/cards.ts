@@ -25,7 +25,7 @@ interface CardsOptions {
   world: Pick<World, 'platform' | 'clock' | 'env' | 'home' | 'templates'>
   /** Ends the reading. */
   signal: AbortSignal
-  /** Called when cards have come or changed. */
+  /** Called when cards have come or changed, and when all have been read once. */
   onChange(): void
   /** Told a sentence for each place that cannot be read, once. */
   onProblem(problem: string): void
@@ -41,6 +41,7 @@ export class SessionCards {
   readonly #problems = new Set<string>()
   readonly #read = new Map<string, { row: SessionRow; card: SessionCard; text: string }>()
   #cards: readonly SessionCard[] = []
+  #wasWhole = false
   #changed = new AbortController()
 
   constructor(options: CardsOptions) {
@@ -81,10 +82,11 @@ export class SessionCards {
   }
 
   async #look(): Promise<void> {
-    const { rows } = this.#table
+    const { rows, isWhole } = this.#table
     const newest = new Set<string>()
     let ended = 0
-    let hasChanged = rows.length !== this.#cards.length
+    let hasChanged = rows.length !== this.#cards.length || isWhole !== this.#wasWhole
+    this.#wasWhole = isWhole
     const there = new Set<string>()
     for (const row of rows) {
       there.add(row.key)

@@ -101,9 +101,15 @@ export class SessionsTable {
     const { signal } = this.#options
     const { clock } = this.#options.world
     while (!signal.aborted) {
-      await this.#look()
+      await this.#look().catch((error: unknown) => this.#passOver(error))
       await clock.wait(LOOK_MS, signal)
     }
+  }
+
+  /** What cannot be read now is looked at again. */
+  #passOver(error: unknown): void {
+    if (!(error instanceof UserError) && systemErrorCode(error) === null) throw error
+    this.#options.onProblem(`The sessions cannot be read now: ${messageOf(error)}`)
   }
 
   async #look(): Promise<void> {

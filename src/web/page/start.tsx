@@ -33,9 +33,9 @@ export function StartPage() {
       said.say(TEXTS.starting)
       const wanted = { place, goal, ...terms, ...choicesIn(form) }
       try {
-        const { session } = await post<{ session: string | null }>('start', wanted)
+        const { session, place: at } = await post<{ session: string | null; place: string }>('start', wanted)
         setTaken(false)
-        if (session !== null) location.hash = `#/s/${place}/${session}`
+        if (session !== null) location.hash = `#/s/${at}/${session}`
         return session === null ? TEXTS.slow : TEXTS.started
       } catch (error) {
         setTaken(error instanceof Refused && goal !== null)
