@@ -30,7 +30,8 @@ export async function insideRound(world: AskingWorld): Promise<InsideRound | nul
   const runners = await runnersIn(state, platform)
   for (const each of above) {
     const directory = runners.get(each)
-    if (directory !== undefined)
+    // What asks may hold a directory itself, as while it verifies: it is none of its own agents.
+    if (directory !== undefined && each !== pid)
       return refusal('descends', `it was started below the codemachine (pid ${each}) ${directory}`)
   }
   for (const mark of await marksOf(above, env, platform)) {
