@@ -105,7 +105,8 @@ export async function startSession(
   checkTerms(terms, world.templates, world.env)
   if (template === undefined || template === USUAL_TEMPLATE) {
     const from = follows === undefined ? [] : [`--follow-up=${follows}`]
-    return await begun(world, records, [...common, ...verify, ...place, ...from, '-'], goal, signal)
+    // `--worktree` without a name takes what stands behind it for one.
+    return await begun(world, records, [...common, ...verify, ...from, '-', ...place], goal, signal)
   }
   if (worktree !== undefined)
     throw new UserError(`A ${template} from a prompt has no worktree of its own here; begin it from a specification.`)
