@@ -9,6 +9,7 @@ import type { Records } from '../../records/records.ts'
 import { USUAL_TEMPLATE } from '../../templates/registry.ts'
 import { costAsTyped, durationAsTyped } from '../../words/commands.ts'
 import { oneLine } from '../../words/safe-text.ts'
+import { CHANGE, type ChangeTerms } from '../change/options.ts'
 import { DETACHED_VARIABLE, type World } from '../world.ts'
 import { checkTerms } from './templates.ts'
 
@@ -92,16 +93,17 @@ export async function startSession(
   wanted: WantedSession,
   signal: AbortSignal,
 ): Promise<StartedSession> {
-  const { goal, template, worktree, acceptsPlan = false, gates = [], limits = {}, follows } = wanted
+  const { goal, template, worktree, acceptsPlan, gates = [], limits = {}, follows } = wanted
   const common = ['-C', records.directory, '--plain', ...limitFlags(limits)]
   const place = worktree === undefined ? [] : worktree === true ? ['--worktree'] : [`--worktree=${worktree}`]
   const verify = gates.map(gate => `--verify=${gate}`)
+  refuseToFollow(wanted)
   if (goal === null) {
     const named = template === undefined ? [] : [`--template=${template}`]
     const plan = acceptsPlan ? ['--yes'] : []
     return await begun(world, records, ['start', ...common, ...named, ...plan, ...verify, ...place], null, signal)
   }
-  const terms = { template, gates, limits, follows }
+  const terms = { template, gates, limits, follows, ...planTerms(world, template, acceptsPlan) }
   checkTerms(terms, world.templates, world.env)
   if (template === undefined || template === USUAL_TEMPLATE) {
     const from = follows === undefined ? [] : [`--follow-up=${follows}`]
@@ -120,6 +122,33 @@ export async function startSession(
     await queue.removeIfWaiting(id)
     throw error
   }
+}
+
+/** Throws a `UserError` if it could not go on from the session that it is to follow. */
+function refuseToFollow({ goal, worktree, follows }: WantedSession): void {
+  if (follows === undefined) return
+  if (goal === null)
+    throw new UserError(`What works by the specification follows no session; say what is to be done after ${follows}.`)
+  if (worktree !== undefined)
+    throw new UserError(`What follows ${follows} works where that has worked, so it gets no worktree of its own.`)
+}
+
+/** What is said of the plan of a session from a prompt. A `UserError` where a person cannot decide on it. */
+function planTerms(
+  { templates }: Pick<StartingWorld, 'templates'>,
+  template = USUAL_TEMPLATE,
+  acceptsPlan?: boolean,
+): Pick<PromptTerms, 'options'> {
+  if (acceptsPlan === undefined) return {}
+  if (template === CHANGE) {
+    const review: ChangeTerms['review'] = acceptsPlan ? 'auto' : 'manual'
+    return { options: { review } }
+  }
+  if (templates.get(template)?.hasPlan === true && !acceptsPlan)
+    throw new UserError(
+      `The plan of a ${template} from a prompt is carried out as it comes; begin it from a specification to decide on it.`,
+    )
+  return {}
 }
 
 /** Works off what waits in a directory where nothing runs. Otherwise as `startSession`. */

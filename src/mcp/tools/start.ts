@@ -52,7 +52,9 @@ export const startTools: readonly Tool[] = [
         ),
       ),
       accept_plan: v.optional(
-        yesOrNo('true or false: whether its plan is carried out as it comes, or a person decides'),
+        yesOrNo(
+          'true or false: whether its plan is carried out as it comes, or a person decides; that of a build with a goal is not asked about',
+        ),
       ),
     }),
     output: v.object({
