@@ -167,5 +167,7 @@ async function whatIsAsked(records: Records, { id, decision }: SessionState): Pr
 }
 
 function wordsOf(event: Recorded, state: SessionState): string {
+  // As where it is open already when the wait begins; an event line says how a person answers it in a terminal.
+  if (event.type === 'decision-asked') return event.title
   return describeEvent(event, state)?.text ?? ''
 }
