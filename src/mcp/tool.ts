@@ -114,6 +114,13 @@ export const session = v.optional(
   aName('the id of a session, such as 20261121_1; left out: the one that runs, or the newest'),
 )
 
+/** The longest that one call waits, in seconds: clients give a call a minute. */
+export const MOST_SECONDS = 50
+
+export const seconds = v.optional(
+  aCount(`a whole number from 1 to ${MOST_SECONDS}: how long this call waits`, 1, MOST_SECONDS),
+)
+
 /** A time with its unit, as it is written on the command line; ms once it is parsed. */
 const aTime = v.pipe(
   v.string(),

@@ -32,7 +32,10 @@ test('what is wrong in a call, and how to mend it, is said in a sentence', async
   expect(await said('start_session', { goal: 'x', template: 'biuld' })).toContain('biuld')
   expect(await said('start_session', {})).toContain('needs a "goal"')
   expect(await said('steer', {})).toBe('steer needs "text": a text for the agent.')
-  expect(await said('wait_for', { seconds: 51 })).toBe('"seconds" of wait_for is 51; use a whole number from 1 to 50.')
+  for (const name of ['wait_for', 'verify'])
+    expect(await said(name, { seconds: 51 })).toBe(
+      `"seconds" of ${name} is 51; use a whole number from 1 to 50: how long this call waits.`,
+    )
   expect(await said('report', { session: '20200101_1' })).toEqual([
     `There are no sessions in ${place.directory} yet.`,
     expect.any(String),

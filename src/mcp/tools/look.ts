@@ -8,10 +8,18 @@ import { askWhoRuns } from '../../records/run-lock.ts'
 import { describeOutcome } from '../../words/outcome.ts'
 import { type SessionReport, stateInWords, statusLines } from '../../words/status.ts'
 import type { FoundSession } from '../places.ts'
-import { aCount, type Call, clipped, defineTool, directory, session, type Tool } from '../tool.ts'
+import {
+  aCount,
+  type Call,
+  clipped,
+  defineTool,
+  directory,
+  MOST_SECONDS,
+  seconds,
+  session,
+  type Tool,
+} from '../tool.ts'
 
-/** The longest that one call waits, in seconds: clients give a call a minute. */
-const MOST_SECONDS = 50
 const MOST_GOAL = 2_000
 const MOST_BESIDE = 20
 
@@ -102,7 +110,7 @@ export const lookTools: readonly Tool[] = [
           0,
         ),
       ),
-      seconds: v.optional(aCount(`a whole number from 1 to ${MOST_SECONDS}`, 1, MOST_SECONDS)),
+      seconds,
     }),
     output: v.object({
       happened: v.pipe(
@@ -114,7 +122,7 @@ export const lookTools: readonly Tool[] = [
       directory: v.string(),
       session: v.nullable(sessionShape),
     }),
-    async run({ until = ['needs-person'], seen = null, seconds = MOST_SECONDS, ...given }, call) {
+    async run({ until = ['needs-person'], seen = null, seconds: most = MOST_SECONDS, ...given }, call) {
       const found = await call.places.session(given.directory, given.session)
       const { records, id } = found
       const wanted = new Set(AWAITED.filter(each => until.includes(each)))
@@ -124,7 +132,7 @@ export const lookTools: readonly Tool[] = [
         id,
         wanted,
         seen,
-        mostMs: seconds * 1000,
+        mostMs: most * 1000,
         signal: call.signal,
       })
       const report = await reportOf(found, call)

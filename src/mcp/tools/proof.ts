@@ -2,10 +2,8 @@ import * as v from 'valibot'
 import { carryOutRewind, holdSavepoints, keptByRewind, planRewindTo, sumOfRewind } from '../../app/savepoints.ts'
 import { landWorktree } from '../../app/worktrees/land.ts'
 import { openCheckout } from '../../workspace/worktree/worktree.ts'
-import { aName, defineTool, directory, session, type Tool, yesOrNo } from '../tool.ts'
+import { aName, defineTool, directory, MOST_SECONDS, seconds, session, type Tool, yesOrNo } from '../tool.ts'
 
-/** How long one call waits for the end of a verification, ms: clients give a call a minute. */
-const VERIFY_MS = 50_000
 const LINE = /^[^\p{Cc}]*\S[^\p{Cc}]*$/u
 
 const message = (description: string) =>
@@ -18,7 +16,7 @@ export const proofTools: readonly Tool[] = [
     description:
       'Runs the gates of a session that is done again, to see whether what was proved is still true; while it says that it still runs, call it again.',
     effect: 'some',
-    input: v.strictObject({ directory, session }),
+    input: v.strictObject({ directory, session, seconds }),
     output: v.object({
       session: v.string(),
       directory: v.string(),
@@ -32,11 +30,11 @@ export const proofTools: readonly Tool[] = [
       ),
       words: v.array(v.string()),
     }),
-    async run(given, call) {
+    async run({ seconds: most = MOST_SECONDS, ...given }, call) {
       const found = await call.places.session(given.directory, given.session)
       const { id, records } = found
       const onSaid = (said: string) => call.progress(said)
-      const now = await call.verifications.take(found, { mostMs: VERIFY_MS, signal: call.signal, onSaid })
+      const now = await call.verifications.take(found, { mostMs: most * 1000, signal: call.signal, onSaid })
       const of = { session: id, directory: records.directory }
       const { state } = now
       if (state === 'running') return { ...of, state, verdict: null, words: [...now.said] }
