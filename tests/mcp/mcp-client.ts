@@ -1,3 +1,6 @@
+import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { createInterface } from 'node:readline'
 import { Client } from '@modelcontextprotocol/client'
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio'
 import { BIN } from '../support/codemachine.ts'
@@ -85,6 +88,30 @@ export async function openClient(place: TestPlace, options: ClientOptions = {}):
     },
     [Symbol.asyncDispose]: () => client.close(),
   }
+}
+
+/** A server that no client has started, and that nothing ends but what a test does to it. */
+export interface BareServer {
+  process: ChildProcessWithoutNullStreams
+  /** Resolves with its exit code and signal. */
+  closed: Promise<unknown[]>
+}
+
+/** Starts the server, calls a tool, and resolves with the first line that it writes which `isAwaited`. */
+export async function callBare(
+  { directory, env }: TestPlace,
+  call: { name: string; arguments: object; _meta?: object },
+  isAwaited: (line: string) => boolean,
+): Promise<BareServer> {
+  const server = spawn(process.execPath, [BIN, 'mcp'], { cwd: directory, env, stdio: 'pipe' })
+  const closed = once(server, 'close', { signal: AbortSignal.timeout(60_000) })
+  const hello = { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name: 'x', version: '1' } }
+  const ask = (id: number, method: string, params: object) =>
+    server.stdin.write(`${JSON.stringify({ jsonrpc: '2.0', id, method, params })}\n`)
+  ask(1, 'initialize', hello)
+  ask(2, 'tools/call', call)
+  for await (const line of createInterface(server.stdout)) if (isAwaited(line)) break
+  return { process: server, closed }
 }
 
 /** The lines of codex's config.toml by which it starts the server; codex hands on no variables but those. */

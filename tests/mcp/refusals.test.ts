@@ -1,17 +1,14 @@
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { createInterface } from 'node:readline'
 import { expect } from 'vitest'
 import { isAlive } from '../../src/platform/processes.ts'
-import { BIN, startCodemachine } from '../support/codemachine.ts'
+import { startCodemachine } from '../support/codemachine.ts'
 import { git, makePlace } from '../support/place.ts'
 import { held, round, says } from '../support/rounds.ts'
 import { openScene } from '../support/scene.ts'
 import { test } from '../support/side-by-side.ts'
-import { openClient } from './mcp-client.ts'
+import { callBare, openClient } from './mcp-client.ts'
 
 test('what is wrong in a call, and how to mend it, is said in a sentence', async () => {
   await using place = await makePlace('')
@@ -129,19 +126,8 @@ test('the end of its input ends the server, in the middle of a wait too, and so 
   await using client = await openClient(scene.place)
   const { value: started } = await client.call('start_session', { goal: 'build X', limits: { rounds: 1 } })
   for (const end of ['input', 'SIGTERM'] as const) {
-    const server = spawn(process.execPath, [BIN, 'mcp'], {
-      cwd: scene.place.directory,
-      env: scene.place.env,
-      stdio: 'pipe',
-    })
-    const closed = once(server, 'close', { signal: AbortSignal.timeout(60_000) })
-    const progressToken = 'waits'
-    const hello = { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name: 'x', version: '1' } }
-    const ask = (id: number, method: string, params: object) =>
-      server.stdin.write(`${JSON.stringify({ jsonrpc: '2.0', id, method, params })}\n`)
-    ask(1, 'initialize', hello)
-    ask(2, 'tools/call', { name: 'wait_for', arguments: {}, _meta: { progressToken } })
-    for await (const line of createInterface(server.stdout)) if (line.includes(progressToken)) break
+    const wait = { name: 'wait_for', arguments: {}, _meta: { progressToken: 'waits' } }
+    const { process: server, closed } = await callBare(scene.place, wait, line => line.includes('"waits"'))
     if (end === 'input') server.stdin.end()
     else server.kill(end)
     expect(await closed).toEqual([0, null])
