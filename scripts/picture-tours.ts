@@ -14,6 +14,13 @@ export interface Shot {
   part?: readonly [from: RegExp | null, to: RegExp]
 }
 
+/** A picture of a page, as `NAME-light.png` and `NAME-dark.png`: of a view of `codemachine web` on a phone; `of` left out: of the report. */
+export interface PageStep {
+  page: string
+  label: string
+  of?: 'now' | 'live'
+}
+
 /** What a person does, waits to see (on the screen, or with what has scrolled away), or what the model goes on with. */
 export type Step =
   | { until: Awaited }
@@ -23,8 +30,7 @@ export type Step =
   | { press: Key }
   | { type: string }
   | { open: string }
-  /** The page of the report, as `NAME-light.png` and `NAME-dark.png`. */
-  | { page: string; label: string }
+  | PageStep
   | Shot
 
 export interface Size {
@@ -162,6 +168,7 @@ const GALLERY: readonly Tour[] = [
       { open: 'failed' },
       { until: /^\? Q1/m },
       { shot: 'question', label: 'A question of the agent, above the line to type into', small: true },
+      { page: 'web-now', of: 'now', label: 'The page on a phone: what needs you comes first, and one tap answers' },
       { press: 'tab' },
       { until: /Until you answer/ },
       { shot: 'question-open', label: 'The question opened with Tab: a digit answers' },
@@ -172,6 +179,7 @@ const GALLERY: readonly Tour[] = [
       AT_WORK,
       { until: /thinking/ },
       { shot: 'work', label: 'A round at work: what the agent says, does and changes', small: true },
+      { page: 'web-live', of: 'live', label: 'A session on the page: what the agent says and does, as it comes' },
       { press: 'ctrl+t' },
       { until: /T2 +Check/ },
       { shot: 'checklist', label: 'The tasks of the session' },

@@ -3,12 +3,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath, pathToFileURL } from 'node:url'
-import { chromium } from 'playwright-core'
+import { type Browser, chromium } from 'playwright-core'
+import { startCodemachine } from '../tests/support/codemachine.ts'
 import { type Emulator, startInEmulator } from '../tests/support/emulator.ts'
 import type { TestPlace } from '../tests/support/place.ts'
 import { replaceInRow } from './picture-replace.ts'
 import { pictureSvg, type Scheme } from './picture-svg.ts'
-import { type Shot, type Size, type Step, TOURS, type Tour } from './picture-tours.ts'
+import { type PageStep, type Shot, type Size, type Step, TOURS, type Tour } from './picture-tours.ts'
 
 // `node scripts/pictures.ts [NAME or NAME-80x24 …]`: runs codemachine in real pseudo-terminals (build first) and writes what is seen
 // there to docs/pictures: as NAME-light.svg and NAME-dark.svg, those of the gallery as NAME-80x24.svg and so on.
@@ -131,7 +132,7 @@ async function take(each: Take): Promise<void> {
   await using seen = start(place, tour.args, each, short.env)
   for (const step of tour.steps.slice(0, lastStep(each) + 1)) {
     if ('open' in step) gate(step.open).resolve()
-    else if ('page' in step) await takePage(place, each, step.page)
+    else if ('page' in step) await takePage(place, each, step)
     else if (!('shot' in step)) await act(seen, step)
     else if (isWanted(step, each)) await takeShot(seen, each, step)
   }
@@ -170,7 +171,7 @@ function start(place: TestPlace, args: readonly string[], { size, scheme }: Take
   return startInEmulator(place, args, { ...size, background: scheme, env, lifeMs: LIFE_MS })
 }
 
-async function act(seen: Emulator, step: Exclude<Step, Shot | { open: string } | { page: string }>): Promise<void> {
+async function act(seen: Emulator, step: Exclude<Step, Shot | PageStep | { open: string }>): Promise<void> {
   if ('until' in step) await seen.until(step.until, { withinMs: LIFE_MS })
   else if ('printed' in step) await seen.untilInAll(step.printed, { withinMs: LIFE_MS })
   else if ('gone' in step) {
@@ -180,21 +181,64 @@ async function act(seen: Emulator, step: Exclude<Step, Shot | { open: string } |
   else seen.type(step.type)
 }
 
-/** The first screenful of the report of the newest session, in a browser. */
-async function takePage(place: TestPlace, each: Take, name: string): Promise<void> {
-  const page = join(place.root, 'report.html')
-  await using report = start(place, ['report', '--output', page], each, {})
-  await report.ended
+async function takePage(place: TestPlace, each: Take, step: PageStep): Promise<void> {
+  if (!isWanted(step, each)) return
   const browser = await chromium.launch({ executablePath: process.env.CODEMACHINE_BROWSER ?? '/usr/bin/chromium' })
   try {
-    for (const colorScheme of SCHEMES) {
-      const tab = await browser.newPage({ colorScheme, viewport: { width: 1_100, height: 1_100 } })
-      await tab.goto(pathToFileURL(page).href)
-      await write(`${name}-${colorScheme}.png`, await tab.screenshot())
+    for (const scheme of SCHEMES) {
+      const png =
+        step.of === undefined ? await report(browser, place, each, scheme) : await web(browser, place, step.of, scheme)
+      await write(`${step.page}-${scheme}.png`, png)
     }
   } finally {
     await browser.close()
   }
+}
+
+/** The first screenful of the report of the newest session. */
+async function report(browser: Browser, place: TestPlace, each: Take, colorScheme: Scheme): Promise<Buffer> {
+  const page = join(place.root, 'report.html')
+  await using written = start(place, ['report', '--output', page], each, {})
+  await written.ended
+  const tab = await browser.newPage({ colorScheme, viewport: { width: 1_100, height: 1_100 } })
+  await tab.goto(pathToFileURL(page).href)
+  return await tab.screenshot()
+}
+
+/** A view of the newest session on the page, as a phone shows it. */
+async function web(
+  browser: Browser,
+  place: TestPlace,
+  view: NonNullable<PageStep['of']>,
+  colorScheme: Scheme,
+): Promise<Buffer> {
+  const env = { HOME: place.root, CODEMACHINE_HOME: join(place.root, '.codemachine') }
+  await using serving = startCodemachine(place, ['web', '--port', '0', '--json'], { env })
+  const { promise: link, resolve } = Promise.withResolvers<string>()
+  serving.process.stdout?.on('data', (text: Buffer) => {
+    const found = /"link":"([^"]+)"/.exec(String(text))?.[1]
+    if (found !== undefined) resolve(found)
+  })
+  const failed = serving.ended.then(({ stderr }) => Promise.reject(new Error(stderr)))
+  const context = await browser.newContext({
+    colorScheme,
+    viewport: { width: 390, height: 844 },
+    deviceScaleFactor: 2,
+    reducedMotion: 'reduce',
+  })
+  const tab = await context.newPage()
+  await tab.goto(await Promise.race([link, failed]))
+  await tab.locator('.card').first().waitFor()
+  if (view === 'live') {
+    await tab.locator('.card a').first().click()
+    await tab.locator('.row').first().waitFor()
+  }
+  // Where this machine keeps the project is nobody's concern.
+  await tab.locator('.where').evaluateAll(all => {
+    for (const each of all) each.textContent = (each.textContent ?? '').replace(/\/\S*codemachine-test-\w{6}/, '~')
+  })
+  await delay(SETTLE_MS)
+  return await tab.screenshot()
 }
 
 function draw(seen: Emulator, { size, scheme }: Take, { label, part }: Shot): string {
