@@ -29,7 +29,7 @@ export function guard({ access, hosts }: GuardOptions): MiddlewareHandler<WebEnv
   return async (c, next) => {
     const refusal = refusalOfRequest(c, hosts())
     if (refusal !== null) return c.json({ problem: refusal.problem }, refusal.status)
-    if (!isOfApi(c) || WITHOUT_KEY.has(c.req.path)) return await next()
+    if (!needsKey(c.req.path)) return await next()
     const [, key = ''] = /^Bearer ([\w.-]{1,200})$/.exec(c.req.header('authorization') ?? '') ?? []
     const device = key === '' ? null : await access.deviceOf(key)
     if (device === null) return c.json({ problem: 'This device has no key, or it was ended.' }, 401)
@@ -54,6 +54,11 @@ function refusalOfRequest(c: Context<WebEnv>, hosts: ReadonlySet<string>): Refus
   if (!isOfApi(c)) return method === 'HEAD' ? null : { status: 405, problem: 'The page is only read here.' }
   if (method !== 'POST') return { status: 405, problem: 'Use GET or POST.' }
   return isJson(c) ? null : { status: 415, problem: `Send JSON, with the header ${WRITE_HEADER}.` }
+}
+
+/** Whether only a device that is in may ask for that path. */
+export function needsKey(path: string): boolean {
+  return path.startsWith('/api/') && !WITHOUT_KEY.has(path)
 }
 
 function isOfApi(c: Context<WebEnv>): boolean {

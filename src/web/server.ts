@@ -9,7 +9,8 @@ import { Hono } from 'hono'
 import { bodyLimit } from 'hono/body-limit'
 import type { Access } from '../app/page/access.ts'
 import { messageOf, systemErrorCode, UserError } from '../base/errors.ts'
-import { guard, REPORT_HEADERS, SAFE_HEADERS, type WebEnv } from './guard.ts'
+import { formatBytes } from '../base/text.ts'
+import { guard, needsKey, REPORT_HEADERS, SAFE_HEADERS, type WebEnv } from './guard.ts'
 
 /** How the page is served. */
 export interface WebOptions {
@@ -47,6 +48,8 @@ const REPORTS = '/report/'
 const MOST_PORTS = 20
 /** Of a request, bytes: the longest prompt fits. */
 const MOST_BODY = 8 * 1024 * 1024
+/** The same of one that needs no key: a token or a code, and a name. */
+const MOST_BODY_WITHOUT_KEY = 4 * 1024
 const HEADERS_MS = 10_000
 const REQUEST_MS = 30_000
 const MOST_CONNECTIONS = 500
@@ -67,12 +70,8 @@ export async function serveWeb(options: WebOptions): Promise<WebServer> {
     for (const [name, value] of Object.entries(headers)) c.res.headers.set(name, value)
   })
   app.use(guard({ access, hosts: () => hosts }))
-  app.use(
-    bodyLimit({
-      maxSize: MOST_BODY,
-      onError: c => c.json({ problem: `A request has at most ${MOST_BODY / 1024 / 1024} MiB.` }, 413),
-    }),
-  )
+  const [anybodys, devices] = [atMost(MOST_BODY_WITHOUT_KEY), atMost(MOST_BODY)]
+  app.use((c, next) => (needsKey(c.req.path) ? devices : anybodys)(c, next))
   app.use('/api/*', async (c, next) => {
     await next()
     c.res.headers.set('cache-control', 'no-store')
@@ -123,6 +122,14 @@ export async function serveWeb(options: WebOptions): Promise<WebServer> {
       if (server.listening) await once(server, 'close')
     },
   }
+}
+
+/** Refuses a request that is longer, before it has been read to its end. */
+function atMost(bytes: number) {
+  return bodyLimit({
+    maxSize: bytes,
+    onError: c => c.json({ problem: `This has at most ${formatBytes(bytes)}.` }, 413),
+  })
 }
 
 /** Listens on the port that is wanted, or on one of those behind it; answers which. */

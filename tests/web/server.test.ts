@@ -174,6 +174,17 @@ test('a body that is too long is not read to its end, and a bug is told once, wi
   expect(failures).toHaveLength(1)
 })
 
+test('whoever has no key yet sends a token or a code, and nothing long', async () => {
+  const { ask } = await serve()
+  const enter = (body: string | string[]) => ask('/api/enter', { method: 'POST', body, headers: JSON_HEADERS })
+  const name = JSON.stringify({ token: 'A'.repeat(43), name: '\u{1f4f1}'.repeat(40) })
+  expect([(await enter(name)).status, (await enter([name])).status]).toEqual([200, 200])
+  const long = JSON.stringify({ token: 'A'.repeat(5_000), name: 'phone' })
+  // With its length, and in parts.
+  expect(await enter(long)).toMatchObject({ status: 413, text: '{"problem":"This has at most 4 KiB."}' })
+  expect((await enter([long.slice(0, 100), long.slice(100)])).status).toBe(413)
+})
+
 test('a port that is taken is passed over, or named where it was asked for', async () => {
   const other = createServer()
   other.listen(0, '127.0.0.1')
