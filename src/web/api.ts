@@ -61,10 +61,11 @@ export function openApi(options: ApiOptions): Api {
   // From the beginning on: notifications come without anybody who looks.
   const following = all.follow()
   following.catch((error: unknown) => onProblem(`The sessions are looked at no more: ${messageOf(error)}`))
+  const pairings = new Pairings({ access, clock: world.clock })
   const routes = new Hono<WebEnv>()
 
-  routes.route('/', deviceRoutes({ ...options, streams, push }))
-  routes.route('/', pairingRoutes(new Pairings({ access, clock: world.clock }), streams))
+  routes.route('/', deviceRoutes({ ...options, streams, push, pairings }))
+  routes.route('/', pairingRoutes(pairings, streams))
   routes.route('/', pushRoutes(push))
   routes.route('/', placesRoutes({ world, cards: () => all.cards, whole: () => all.whole }))
   routes.get('/now', c =>
@@ -102,7 +103,13 @@ export function openApi(options: ApiOptions): Api {
 }
 
 /** Who has come by a link, and is, and may be ended. */
-function deviceRoutes({ access, address, streams, push }: ApiOptions & { streams: Streams; push: Push }): Hono<WebEnv> {
+function deviceRoutes({
+  access,
+  address,
+  streams,
+  push,
+  pairings,
+}: ApiOptions & { streams: Streams; push: Push; pairings: Pairings }): Hono<WebEnv> {
   const routes = new Hono<WebEnv>()
   routes.post('/enter', async c => {
     const { token, name: called } = await bodyOf(c, enterSchema)
@@ -120,13 +127,14 @@ function deviceRoutes({ access, address, streams, push }: ApiOptions & { streams
     await bodyOf(c, nothing)
     const { id } = c.req.param()
     if (!(await access.end(id))) return c.json({ problem: 'There is no such device any more.' }, 404)
+    pairings.end(id)
     await push.switchOff(id)
     streams.end(id)
     return c.json({ ended: id })
   })
   routes.post('/link', async c => {
     const { right } = await bodyOf(c, linkSchema)
-    return c.json({ link: `${address()}#t=${await access.newLink(right)}` })
+    return c.json({ link: `${address()}#t=${await access.newLink(right, c.get('device').id)}` })
   })
   return routes
 }

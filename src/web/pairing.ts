@@ -31,6 +31,8 @@ interface Asking {
 
 interface Pairing {
   id: string
+  /** The id of the device that has begun it. */
+  by: string
   code: string
   until: number
   state: PairingState
@@ -41,29 +43,29 @@ interface Pairing {
 
 /**
  * Pairs a device without a link: a device that is in shows a code of five minutes, the new one sends it with its name, and the first
- * one lets it in or not. Nothing of it is kept on disk. After ten wrong codes none is taken for a minute.
+ * one lets it in or not, as long as it is in itself. Nothing of it is kept on disk. After ten wrong codes none is taken for a minute.
  */
 export class Pairings {
-  readonly #access: Pick<Access, 'add'>
+  readonly #access: Pick<Access, 'add' | 'isThere'>
   readonly #clock: Clock
   readonly #open = new Map<string, Pairing>()
   #wrong = 0
   #lockedUntil = 0
 
-  constructor({ access, clock }: { access: Pick<Access, 'add'>; clock: Clock }) {
+  constructor({ access, clock }: { access: Pick<Access, 'add' | 'isThere'>; clock: Clock }) {
     this.#access = access
     this.#clock = clock
   }
 
-  /** Makes a code, and ends the oldest of too many. `until`: Unix time, ms. */
-  begin(): { id: string; code: string; until: number } {
+  /** Makes a code for the device of that id, and ends the oldest of too many. `until`: Unix time, ms. */
+  begin(by: string): { id: string; code: string; until: number } {
     this.#removeOld()
     const [oldest] = this.#open.values()
     if (this.#open.size >= MOST_CODES && oldest !== undefined) this.#end(oldest, 'too-late')
     const code = String(randomInt(10 ** CODE_DIGITS)).padStart(CODE_DIGITS, '0')
     const id = String(randomInt(2 ** 47))
     const until = this.#clock.now() + CODE_MS
-    this.#open.set(id, { id, code, until, state: { state: 'waiting' }, asking: null, listeners: new Set() })
+    this.#open.set(id, { id, by, code, until, state: { state: 'waiting' }, asking: null, listeners: new Set() })
     return { id, code, until }
   }
 
@@ -127,12 +129,14 @@ export class Pairings {
     this.#wrong = 0
     const { promise, resolve } = Promise.withResolvers<NewDevice | null>()
     pairing.asking = { name: name.slice(0, MOST_NAME), answer: resolve }
-    this.#tell(pairing, { state: 'asking', name: pairing.asking.name })
     const leave = () => this.#end(pairing, 'too-late')
     signal.addEventListener('abort', leave, { once: true })
     const late = new AbortController()
     void this.#clock.wait(pairing.until - now, AbortSignal.any([signal, late.signal])).then(() => leave())
     try {
+      // It may have been ended by another process.
+      if (!(await this.#access.isThere(pairing.by))) leave()
+      else if (this.#open.has(pairing.id)) this.#tell(pairing, { state: 'asking', name: pairing.asking.name })
       return await promise
     } finally {
       late.abort()
@@ -147,6 +151,11 @@ export class Pairings {
     const { asking } = pairing
     const device = right === null ? null : await this.#access.add(asking.name, right)
     this.#end(pairing, right === null ? 'refused' : 'let-in', device)
+  }
+
+  /** Ends those that a device has begun. */
+  end(device: string): void {
+    for (const pairing of this.#open.values()) if (pairing.by === device) this.#end(pairing, 'too-late')
   }
 
   #removeOld(): void {
@@ -200,7 +209,7 @@ export function pairingRoutes(pairings: Pairings, streams: Streams): Hono<WebEnv
   })
   routes.post('/pairing', async c => {
     await bodyOf(c, nothing)
-    return c.json(pairings.begin())
+    return c.json(pairings.begin(c.get('device').id))
   })
   routes.get('/pairing/:id', c =>
     streams.open(c, async (send, over) => {

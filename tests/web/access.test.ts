@@ -41,6 +41,23 @@ test('a link is too old after an hour, and one of another clock is none', async 
   expect(await access.openLink(ahead, 'ahead')).toBeNull()
 })
 
+test('a link that is left of a device that was ended opens nothing, and one that an earlier version has made does', async () => {
+  const { access, folder, clock } = await openAccess()
+  const { device } = await access.add('phone', 'steer')
+  const left = await access.newLink('steer', device.id)
+  const [file = ''] = await readdir(join(folder, 'links'))
+  const kept = await readFile(join(folder, 'links', file), 'utf8')
+  expect(JSON.parse(kept)).toMatchObject({ by: device.id })
+  await access.end(device.id)
+  expect(await readdir(join(folder, 'links'))).toEqual([])
+  // Made in the moment in which the device was ended.
+  await writeFile(join(folder, 'links', file), kept)
+  expect(await access.openLink(left, 'phone')).toBeNull()
+  const until = new Date(clock.at + 30 * MINUTE).toISOString()
+  await writeFile(join(folder, 'links', file), JSON.stringify({ right: 'look', until }))
+  expect(await access.openLink(left, 'tablet')).toMatchObject({ device: { right: 'look' } })
+})
+
 test('nothing that opens anything lies in the files, and nobody else can read them', async () => {
   const { access, folder } = await openAccess()
   const [token, other] = [await access.newLink('look'), await access.newLink('steer')]

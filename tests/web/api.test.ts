@@ -1,4 +1,4 @@
-import { appendFile, rename, writeFile } from 'node:fs/promises'
+import { appendFile, readdir, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { takeRunLock } from '../../src/records/run-lock.ts'
@@ -54,6 +54,34 @@ test('a device that is ended has its streams ended at once, and those of others 
   await lost.over
   expect(await Promise.race([mine.over.then(() => 'over'), Promise.resolve('goes on')])).toBe('goes on')
   expect((await follow('now', other.key)).status).toBe(401)
+})
+
+test('a device that is ended does not come back: not by a link that it has made, nor by a code that it shows', async () => {
+  const { access, place, post, postStream } = await serveApi()
+  const links = join(place.records.root, 'web', 'links')
+  const begun = async () => {
+    const lost = await access.add('lost phone', 'steer')
+    const { link } = (await post('link', { right: 'steer' }, lost.key)).body
+    const { code } = (await post('pairing', {}, lost.key)).body
+    const tokenOf = (from: unknown) => String(from).split('#t=')[1]
+    return { id: lost.device.id, token: tokenOf(link), code }
+  }
+  const mine = (await post('link', { right: 'look' })).body.link as string
+  const [here, elsewhere] = [await begun(), await begun()]
+  expect(await readdir(links)).toHaveLength(3)
+  expect(await post(`devices/${here.id}/end`, {})).toMatchObject({ status: 200 })
+  // As `codemachine web end` does, in another process.
+  expect(await access.end(elsewhere.id)).toBe(true)
+  expect(await readdir(links)).toHaveLength(1)
+  for (const { token, code } of [here, elsewhere]) {
+    expect(await post('enter', { token, name: 'it again' })).toMatchObject({ status: 403 })
+    const asking = await postStream('pair', { code, name: 'it again' })
+    await asking.over
+    expect(asking.told.at(-1)?.data).toMatchObject({
+      problem: expect.stringMatching(/no code that is shown|not let in/),
+    })
+  }
+  expect(await post('enter', { token: mine.split('#t=')[1], name: 'tablet' })).toMatchObject({ status: 200 })
 })
 
 test('what is asked in a wrong way gets a sentence, and changes nothing', async () => {

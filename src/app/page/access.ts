@@ -44,7 +44,12 @@ const DEVICE = /^[0-9a-f]{16}$/
 const KEY = /^([0-9a-f]{16})\.([A-Za-z0-9_-]{43})$/
 
 const rightSchema = v.picklist(['look', 'steer'])
-const linkSchema = v.object({ right: rightSchema, until: v.pipe(v.string(), v.isoTimestamp()) })
+const linkSchema = v.object({
+  right: rightSchema,
+  until: v.pipe(v.string(), v.isoTimestamp()),
+  /** The id of the device that has made it; not there: a terminal has, or an earlier version. */
+  by: v.exactOptional(v.pipe(v.string(), v.regex(DEVICE))),
+})
 const deviceSchema = v.object({
   name: v.string(),
   right: rightSchema,
@@ -72,16 +77,20 @@ export class Access {
     await this.#makePrivate(this.#options.folder)
   }
 
-  /** Makes a link that one device can open within an hour; resolves with its token. */
-  async newLink(right: Right): Promise<string> {
+  /**
+   * Makes a link that one device can open within an hour; resolves with its token.
+   * @param by the id of the device that makes it, without which it opens nothing; null: a person at a terminal does
+   */
+  async newLink(right: Right, by: string | null = null): Promise<string> {
     const token = randomBytes(BYTES).toString('base64url')
     const until = new Date(this.#options.clock.now() + LINK_MS).toISOString()
-    await this.#removeOldLinks()
-    await this.#write('links', hashOf(token), { right, until } satisfies v.InferOutput<typeof linkSchema>)
+    await this.#removeLinks(link => !this.#isInTime(link))
+    const link: Link = { right, until, ...(by === null ? {} : { by }) }
+    await this.#write('links', hashOf(token), link)
     return token
   }
 
-  /** Opens a link; null: it is none, was opened before, or is too old. */
+  /** Opens a link; null: it is none, was opened before, is too old, or the device that has made it was ended. */
   async openLink(token: string, name: string): Promise<NewDevice | null> {
     if (token.length > 200) return null
     const link = await this.#takeLink(hashOf(token))
@@ -127,20 +136,21 @@ export class Access {
     return found.sort((a, b) => a.createdAt.localeCompare(b.createdAt))
   }
 
-  /** Ends a device: its key opens nothing any more. False: there is none of this id. */
+  /** Ends a device: its key and the links that it has made open nothing any more. False: there is none of this id. */
   async end(id: string): Promise<boolean> {
     if (!DEVICE.test(id)) return false
     try {
       await rm(this.#path('devices', id))
-      return true
     } catch (error) {
       if (systemErrorCode(error) === 'ENOENT') return false
       throw error
     }
+    await this.#removeLinks(link => link.by === id)
+    return true
   }
 
   /** Takes a link for oneself: of any number who try at once one alone gets it. */
-  async #takeLink(hash: string): Promise<v.InferOutput<typeof linkSchema> | null> {
+  async #takeLink(hash: string): Promise<Link | null> {
     const path = this.#path('links', hash)
     const taken = `${path}.${randomBytes(8).toString('hex')}.taken`
     try {
@@ -151,7 +161,8 @@ export class Access {
     }
     const link = await readKept(taken, linkSchema)
     await rm(taken, { force: true })
-    return link === null || !this.#isInTime(link) ? null : link
+    if (link === null || !this.#isInTime(link)) return null
+    return link.by === undefined || (await this.isThere(link.by)) ? link : null
   }
 
   /** One that ends later than any link can has another clock than this one. */
@@ -160,11 +171,12 @@ export class Access {
     return left > 0 && left <= LINK_MS
   }
 
-  async #removeOldLinks(): Promise<void> {
+  /** Removes those that match, and what is none. */
+  async #removeLinks(matches: (link: Link) => boolean): Promise<void> {
     for (const hash of await this.#names('links')) {
       const path = this.#path('links', hash)
       const link = await readKept(path, linkSchema)
-      if (link === null || !this.#isInTime(link)) await rm(path, { force: true })
+      if (link === null || matches(link)) await rm(path, { force: true })
     }
   }
 
@@ -205,6 +217,7 @@ export class Access {
 }
 
 type Kind = 'links' | 'devices'
+type Link = v.InferOutput<typeof linkSchema>
 
 /** A file of the page in the records, of that shape; null: it is not there, or is none. */
 export async function readKept<T>(path: string, schema: v.GenericSchema<unknown, T>): Promise<T | null> {
