@@ -5,7 +5,7 @@ import { OpenProject } from '../app/open-project.ts'
 import { settingsOf } from '../app/open-run.ts'
 import { redactorOfProject } from '../app/secrets/redactor.ts'
 import { type StartingWorld, startQueue, startSession } from '../app/start/detached.ts'
-import { specificationHere } from '../app/start/dry-run.ts'
+import { lookAtSpecification } from '../app/start/dry-run.ts'
 import { problemOfTemplate, startableTemplates, templateNamed } from '../app/start/templates.ts'
 import type { SessionCard } from '../app/watch/cards.ts'
 import type { World } from '../app/world.ts'
@@ -82,11 +82,13 @@ export function placesRoutes({ world, cards, whole }: PlacesApiOptions): Hono<We
     return c.json({ ...started, place: recordsOf(records, started.directory).key })
   })
   routes.get('/places/:place/specification', async c => {
-    const { directory } = await at(c)
+    const records = await at(c)
+    const { directory } = records
     const { settings, agentTables } = await settingsOf(world, directory, {})
     const template = templateNamed(world.templates, c.req.query('template') ?? settings.mode, 'start')
-    const { path, title, text: said } = await specificationHere(directory, template, { agentTables })
-    return c.json({ path, title, text: said })
+    const { path, title, text: said } = await lookAtSpecification(directory, template, { agentTables })
+    const redactor = redactorOfProject(world, records)
+    return c.json({ path, title: redactor.text(title), text: redactor.text(said) })
   })
   routes.get('/places/:place/files', async c => {
     const records = await at(c)

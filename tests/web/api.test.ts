@@ -1,4 +1,4 @@
-import { appendFile, readdir, rename, writeFile } from 'node:fs/promises'
+import { appendFile, mkdir, readdir, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { takeRunLock } from '../../src/records/run-lock.ts'
@@ -82,6 +82,34 @@ test('a device that is ended does not come back: not by a link that it has made,
     })
   }
   expect(await post('enter', { token: mine.split('#t=')[1], name: 'tablet' })).toMatchObject({ status: 200 })
+})
+
+test('who looks at a specification makes nothing in the directory, and reads no secret in it', async () => {
+  const { place, access, post, get, follow } = await serveApi()
+  await place.journal('20261120_1', [created, started, ended])
+  const now = await follow('now')
+  await now.until(({ data }) => (data.cards as unknown[]).length === 1)
+  const looks = (await access.add('tablet', 'look')).key
+  const read = () => get(`places/${place.records.key}/specification`, looks)
+  const before = await readdir(place.directory)
+  const file = join('.codemachine', 'inputs', 'specifications.md')
+  expect(await read()).toMatchObject({
+    status: 400,
+    body: { problem: expect.stringMatching(/^There is no .*\.md; write/) },
+  })
+  expect(await readdir(place.directory)).toEqual(before)
+  await mkdir(join(place.directory, '.codemachine', 'inputs'), { recursive: true })
+  await writeFile(join(place.directory, file), '# A shop\n\nPays with sk-live-4711-4711-4711.\n')
+  const secret = { key: 'PAY_KEY', value: 'sk-live-4711-4711-4711' }
+  expect(await post(`sessions/${place.records.key}/20261120_1/secret`, secret)).toMatchObject({ status: 200 })
+  const { status, body } = await read()
+  expect([status, body.title]).toEqual([200, 'A shop'])
+  expect(body.text).toMatch(/^# A shop\n\nPays with /)
+  expect(body.text).not.toContain('4711')
+  expect(await readdir(join(place.directory, '.codemachine'), { recursive: true })).toEqual([
+    'inputs',
+    join('inputs', 'specifications.md'),
+  ])
 })
 
 test('what is asked in a wrong way gets a sentence, and changes nothing', async () => {

@@ -143,9 +143,7 @@ export async function specificationOf(
 ): Promise<Specification> {
   await makeProjectFolders(directory)
   await writeAgentsConfig(directory, agents)
-  const specification = await readSpecification(directory)
-  await refuseUnusablePrompts(directory, template, agents)
-  return specification
+  return await usableSpecification(directory, template, agents)
 }
 
 /** The same, with the agents of the directory. */
@@ -155,6 +153,25 @@ export async function specificationHere(
   { agentTables }: Pick<LoadedSettings, 'agentTables'>,
 ): Promise<Specification> {
   return await specificationOf(directory, template, (await readRoster(directory, agentTables)).roster)
+}
+
+/** The same for who only looks: nothing is made in the directory. */
+export async function lookAtSpecification(
+  directory: string,
+  template: TemplateKind,
+  { agentTables }: Pick<LoadedSettings, 'agentTables'>,
+): Promise<Specification> {
+  return await usableSpecification(directory, template, (await readRoster(directory, agentTables)).roster)
+}
+
+async function usableSpecification(
+  directory: string,
+  template: TemplateKind,
+  agents: AgentRoster,
+): Promise<Specification> {
+  const specification = await readSpecification(directory)
+  await refuseUnusablePrompts(directory, template, agents)
+  return specification
 }
 
 /** The goal of a session that builds what a specification asks for; its first line says so in short. */
