@@ -21,6 +21,8 @@ export interface ApiOptions {
   folder: string
   /** Where the page is: `http://127.0.0.1:3000/`. Asked once it is served. */
   address(): string
+  /** Whether notifications may go to this machine, as tests have them; they go to the internet alone if left out. */
+  allowsLoopbackPush?: boolean
   /** Ends what goes on. */
   signal: AbortSignal
   onProblem(problem: string): void
@@ -48,14 +50,14 @@ const nothing = v.strictObject({})
 
 /** What the page can ask for: nothing of it is the page's own, all is what codemachine offers to every door. */
 export function openApi(options: ApiOptions): Api {
-  const { access, folder, onProblem } = options
+  const { access, folder, allowsLoopbackPush: allowsLoopback = false, onProblem } = options
   const closing = new AbortController()
   const signal = AbortSignal.any([options.signal, closing.signal])
   const world = { ...options.world, signal }
   const streams = new Streams({ clock: world.clock, access, signal })
   const hub = new SessionHub(world)
   const tickets = new ReportTickets(world)
-  const push = new Push({ folder, world, access, signal, onProblem })
+  const push = new Push({ folder, world, access, allowsLoopback, signal, onProblem })
   const news = new NewsTeller(message => push.send(message))
   const all = new Sessions({ world, signal, onProblem, onWhole: cards => news.look(cards) })
   // From the beginning on: notifications come without anybody who looks.

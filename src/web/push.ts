@@ -1,5 +1,10 @@
 import { createECDH, createPrivateKey, randomBytes, sign } from 'node:crypto'
+import { lookup } from 'node:dns'
+import { once } from 'node:events'
 import { chmod, mkdir, readdir, rm } from 'node:fs/promises'
+import { type IncomingMessage, type RequestOptions, request as requestInClear } from 'node:http'
+import { request } from 'node:https'
+import { BlockList, isIP, type LookupFunction } from 'node:net'
 import { join } from 'node:path'
 import { Hono } from 'hono'
 import * as v from 'valibot'
@@ -23,11 +28,14 @@ interface PushOptions {
   folder: string
   world: Pick<World, 'clock' | 'platform'>
   access: Pick<Access, 'isThere'>
+  /** Whether the service may be on this machine, and without TLS: for tests, which reach no other one. */
+  allowsLoopback: boolean
   /** Ends what is being sent. */
   signal: AbortSignal
   onProblem(problem: string): void
 }
 
+/** How long one device may take for one message, with looking up where it is reached, ms. */
 const SEND_MS = 30_000
 /** How long the browser's maker keeps one for a device that is away, s. */
 const KEPT_S = 12 * 3_600
@@ -55,6 +63,8 @@ type Subscription = v.InferOutput<typeof subscriptionSchema>
 export class Push {
   readonly #options: PushOptions
   #keys: Promise<SigningKeys> | null = null
+  /** What is being sent to each device, one after the other. */
+  readonly #sending = new Map<string, Promise<void>>()
 
   constructor(options: PushOptions) {
     this.#options = options
@@ -66,7 +76,7 @@ export class Push {
   }
 
   async switchOn(device: string, subscription: Subscription): Promise<void> {
-    if (!isReachable(subscription.endpoint))
+    if (!this.#mayReach(new URL(subscription.endpoint)))
       throw new UserError('Notifications go by https, to the service of the browser.')
     await this.#write(device, subscription)
   }
@@ -75,44 +85,75 @@ export class Push {
     await rm(this.#path(device), { force: true })
   }
 
-  /** Sends one to all devices that want them; those that are ended, or whose browser has forgotten it, are let go. */
+  /**
+   * Sends one to all devices that want them, to each at its own pace; those that are ended, or whose browser has forgotten it, are
+   * let go.
+   */
   async send(message: PushMessage): Promise<void> {
-    for (const device of await this.#devices()) {
-      const subscription = await readKept(this.#path(device), subscriptionSchema)
-      if (subscription === null) continue
-      if (!(await this.#options.access.isThere(device))) await this.switchOff(device)
-      else await this.#sendTo(device, subscription, message)
-    }
+    const devices = await this.#devices()
+    await Promise.all(devices.map(device => this.#inTurn(device, () => this.#sendTo(device, message))))
   }
 
-  async #sendTo(device: string, { endpoint, keys }: Subscription, message: PushMessage): Promise<void> {
+  async #inTurn(device: string, send: () => Promise<void>): Promise<void> {
+    const sent = (this.#sending.get(device) ?? Promise.resolve()).then(send)
+    this.#sending.set(device, sent)
+    await sent
+    if (this.#sending.get(device) === sent) this.#sending.delete(device)
+  }
+
+  async #sendTo(device: string, message: PushMessage): Promise<void> {
     try {
-      const { encrypt } = (await import('http_ece')).default
-      const own = createECDH('prime256v1')
-      own.generateKeys()
-      const salt = randomBytes(16).toString('base64url')
-      const secrets = { dh: keys.p256dh, privateKey: own, salt, authSecret: keys.auth }
-      const body = encrypt(Buffer.from(JSON.stringify(message)), { version: 'aes128gcm', ...secrets })
-      const { clock } = this.#options.world
-      const answer = await fetch(endpoint, {
-        method: 'POST',
-        headers: {
-          authorization: authorization(await this.#signingKeys(), new URL(endpoint).origin, clock.now()),
-          'content-encoding': 'aes128gcm',
-          'content-type': 'application/octet-stream',
-          ttl: String(KEPT_S),
-          urgency: 'high',
-        },
-        body: Uint8Array.from(body),
-        redirect: 'error',
-        signal: AbortSignal.any([this.#options.signal, AbortSignal.timeout(SEND_MS)]),
-      })
-      await answer.body?.cancel()
-      if (answer.status === 404 || answer.status === 410) await this.switchOff(device)
-      else if (!answer.ok) this.#problem(`the service answered ${answer.status}.`)
+      const subscription = await readKept(this.#path(device), subscriptionSchema)
+      if (subscription === null) return
+      if (!(await this.#options.access.isThere(device))) return await this.switchOff(device)
+      const status = await this.#post(subscription, message)
+      if (status === 404 || status === 410) await this.switchOff(device)
+      else if (status < 200 || status > 299) this.#problem(`the service answered ${status}.`)
     } catch (error) {
       this.#problem(messageOf(error))
     }
+  }
+
+  /** Resolves with the status that is answered; a redirection is followed nowhere. */
+  async #post({ endpoint, keys }: Subscription, message: PushMessage): Promise<number> {
+    const url = new URL(endpoint)
+    // What an earlier version has kept was looked at by its rules.
+    if (!this.#mayReach(url)) throw new Error('its service is none on the internet.')
+    const { encrypt } = (await import('http_ece')).default
+    const own = createECDH('prime256v1')
+    own.generateKeys()
+    const salt = randomBytes(16).toString('base64url')
+    const secrets = { dh: keys.p256dh, privateKey: own, salt, authSecret: keys.auth }
+    const body = encrypt(Buffer.from(JSON.stringify(message)), { version: 'aes128gcm', ...secrets })
+    const { world, allowsLoopback, signal } = this.#options
+    const options: RequestOptions = {
+      method: 'POST',
+      headers: {
+        authorization: authorization(await this.#signingKeys(), url.origin, world.clock.now()),
+        'content-encoding': 'aes128gcm',
+        'content-length': body.length,
+        'content-type': 'application/octet-stream',
+        ttl: KEPT_S,
+        urgency: 'high',
+      },
+      agent: false,
+      signal: AbortSignal.any([signal, AbortSignal.timeout(SEND_MS)]),
+      ...(allowsLoopback ? {} : { lookup: lookupOnInternet }),
+    }
+    const sent = url.protocol === 'https:' ? request(url, options) : requestInClear(url, options)
+    sent.end(body)
+    const [answer] = (await once(sent, 'response')) as [IncomingMessage]
+    // What else it says is read by nobody.
+    sent.on('error', () => {})
+    answer.on('error', () => {}).destroy()
+    return answer.statusCode ?? 0
+  }
+
+  /** Whether a device may name it: it makes this process send requests. Names are looked up when something is sent. */
+  #mayReach({ protocol, hostname, username }: URL): boolean {
+    const address = hostname.replace(/^\[|\]$/g, '')
+    if (this.#options.allowsLoopback && ['127.0.0.1', 'localhost', '::1'].includes(address)) return true
+    return protocol === 'https:' && username === '' && !(isIP(address) > 0 && isInternal(address))
   }
 
   #problem(problem: string): void {
@@ -149,11 +190,46 @@ export class Push {
   }
 }
 
-/** Whether a device may name it: it makes this process send requests. A service on this machine is for trying it out. */
-function isReachable(endpoint: string): boolean {
-  const { protocol, hostname, username } = new URL(endpoint)
-  if (username !== '') return false
-  return protocol === 'https:' || (protocol === 'http:' && ['127.0.0.1', 'localhost', '[::1]'].includes(hostname))
+/** Addresses of this machine, of its networks, and of nothing that is one machine. */
+const INTERNAL = new BlockList()
+for (const [net, bits] of [
+  ['0.0.0.0', 8],
+  ['10.0.0.0', 8],
+  ['100.64.0.0', 10],
+  ['127.0.0.0', 8],
+  ['169.254.0.0', 16],
+  ['172.16.0.0', 12],
+  ['192.0.0.0', 24],
+  ['192.168.0.0', 16],
+  ['198.18.0.0', 15],
+  ['224.0.0.0', 3],
+] as const)
+  INTERNAL.addSubnet(net, bits, 'ipv4')
+// Also those that carry one of IPv4 inside: `::`, `64:ff9b:1::` and `2002::`. Node itself looks into `::ffff:`.
+for (const [net, bits] of [
+  ['::', 96],
+  ['64:ff9b:1::', 48],
+  ['2002::', 16],
+  ['fc00::', 7],
+  ['fe80::', 9],
+  ['ff00::', 8],
+] as const)
+  INTERNAL.addSubnet(net, bits, 'ipv6')
+
+function isInternal(address: string): boolean {
+  return INTERNAL.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4')
+}
+
+/** Looks up a name for a connection, which then goes to what was found here and looked at; fails if anything of it is internal. */
+const lookupOnInternet: LookupFunction = (hostname, options, callback) => {
+  lookup(hostname, { ...options, all: true }, (error, found) => {
+    const [first] = found ?? []
+    if (error !== null || first === undefined) callback(error ?? new Error(`${hostname} has no address.`), '')
+    else if (found.some(({ address }) => isInternal(address)))
+      callback(new Error(`${hostname} is an address of this machine or its networks.`), '')
+    else if (options.all) callback(null, found)
+    else callback(null, first.address, first.family)
+  })
 }
 
 /** Who sends, for the service of the browser (RFC 8292): signed for that service, and for half a day. */
@@ -190,7 +266,7 @@ export function newsOf({ row, report, questions }: SessionCard): Map<string, Pus
 export class NewsTeller {
   readonly #send: (message: PushMessage) => Promise<void>
   #known: Set<string> | null = null
-  #last: Promise<void> = Promise.resolve()
+  #last: Promise<unknown> = Promise.resolve()
 
   constructor(send: (message: PushMessage) => Promise<void>) {
     this.#send = send
@@ -203,7 +279,7 @@ export class NewsTeller {
     this.#known = new Set(all.keys())
     if (known === null) return
     for (const [key, message] of all) {
-      if (!known.has(key)) this.#last = this.#last.then(() => this.#send(message)).catch(() => {})
+      if (!known.has(key)) this.#last = Promise.allSettled([this.#last, this.#send(message)])
     }
   }
 

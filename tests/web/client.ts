@@ -2,7 +2,7 @@ import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, onTestFinished } from 'vitest'
 import { Access } from '../../src/app/page/access.ts'
-import { openApi } from '../../src/web/api.ts'
+import { type ApiOptions, openApi } from '../../src/web/api.ts'
 import { serveWeb } from '../../src/web/server.ts'
 import { makePlace } from '../cli/place.ts'
 import type { Scene } from '../support/scene.ts'
@@ -105,8 +105,8 @@ export async function openPage(scene: Scene, ...flags: string[]) {
   return { serving, link, address, ...clientOf(address, String(body.key)) }
 }
 
-/** The API over the records of a place, served. */
-export async function serveApi() {
+/** The API over the records of a place, served. `problems`: what a person is told of it. */
+export async function serveApi(options: Partial<Pick<ApiOptions, 'allowsLoopbackPush'>> = {}) {
   const place = await makePlace()
   const stop = new AbortController()
   const folder = join(place.records.root, 'web')
@@ -122,6 +122,7 @@ export async function serveApi() {
     address: () => server.address,
     signal: stop.signal,
     onProblem: problem => problems.push(problem),
+    ...options,
   })
   const failures: unknown[] = []
   const server = await serveWeb({

@@ -2,7 +2,7 @@ import { createECDH, createPublicKey, verify } from 'node:crypto'
 import { once } from 'node:events'
 import { appendFile } from 'node:fs/promises'
 import { createServer, type IncomingMessage } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { type AddressInfo, createServer as createPlainServer } from 'node:net'
 import { decrypt } from 'http_ece'
 import { expect, onTestFinished, test } from 'vitest'
 import { recorded, sampleEvents } from '../tui/samples.ts'
@@ -19,17 +19,18 @@ interface Pushed {
 async function pushService() {
   const pushed: Pushed[] = []
   let news = Promise.withResolvers<void>()
-  const service = { status: 201 }
+  const service = { status: 201 as number | 'hangs' }
   const server = createServer(async (request, response) => {
     const parts = await Array.fromAsync(request as AsyncIterable<Buffer>)
     pushed.push({ headers: request.headers, body: Buffer.concat(parts) })
-    response.writeHead(service.status).end()
+    if (service.status !== 'hangs') response.writeHead(service.status).end()
     news.resolve()
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   onTestFinished(async () => {
     server.close()
+    server.closeAllConnections()
     await once(server, 'close')
   })
   return {
@@ -61,7 +62,7 @@ function browser() {
 }
 
 test('a question reaches a device that wants it: encrypted, signed, without a word of the project, and led to the question', async () => {
-  const { place, post, get, follow } = await serveApi()
+  const { place, post, get, follow } = await serveApi({ allowsLoopbackPush: true })
   const path = await place.journal('20261120_1', [{ ...created, goal: 'secret plans' }])
   const now = await follow('now')
   await now.until(({ data }) => data.isWhole === true && (data.cards as unknown[]).length === 1)
@@ -82,7 +83,7 @@ test('a question reaches a device that wants it: encrypted, signed, without a wo
 })
 
 test('what was there before is no news, and a device that the service has forgotten, or that was ended, is told nothing more', async () => {
-  const { place, post, follow, access, key } = await serveApi()
+  const { place, post, follow, access, key } = await serveApi({ allowsLoopbackPush: true })
   const path = await place.journal('20261120_1', [created, sampleEvents['question-asked']])
   const now = await follow('now')
   await now.until(({ data }) => data.isWhole === true && (data.cards as unknown[]).length === 1)
@@ -113,15 +114,74 @@ test('what was there before is no news, and a device that the service has forgot
   expect([first.pushed, second.pushed]).toEqual([[], []])
 })
 
-test('a device cannot have this machine send elsewhere than to a service by https', async () => {
-  const { post } = await serveApi()
+test('a device whose service does not answer keeps no other one waiting', async () => {
+  const { place, post, follow, access } = await serveApi({ allowsLoopbackPush: true })
+  const path = await place.journal('20261120_1', [created])
+  const now = await follow('now')
+  await now.until(({ data }) => data.isWhole === true && (data.cards as unknown[]).length === 1)
+  const [good, bad] = [await pushService(), await pushService()]
+  bad.service.status = 'hangs'
+  for (const { endpoint } of [good, bad]) {
+    const { key } = await access.add('phone', 'look')
+    await post('push/on', { subscription: { endpoint, keys: browser().keys } }, key)
+  }
+  const asked = sampleEvents['question-asked']
+  const events = recorded([created, asked, { ...asked, question: 'Q8' }], '20261120_1')
+  const start = performance.now()
+  for (const event of events.slice(1)) {
+    await appendFile(path, `${JSON.stringify(event)}\n`)
+    await good.next()
+  }
+  await bad.next()
+  // The one that hangs is waited for half a minute.
+  expect(performance.now() - start).toBeLessThan(25_000)
+})
+
+test('a device cannot have this machine send elsewhere than to a service on the internet by https', async () => {
+  const { place, post, follow, problems } = await serveApi()
+  let knocked = 0
+  const knocks = createPlainServer(socket => {
+    knocked += 1
+    socket.destroy()
+  })
+  knocks.listen(0, '127.0.0.1')
+  await once(knocks, 'listening')
+  onTestFinished(() => void knocks.close())
+  const { port } = knocks.address() as AddressInfo
+  const on = (endpoint: string) => post('push/on', { subscription: { endpoint, keys: browser().keys } })
   for (const endpoint of [
     'http://10.0.0.1/',
+    'http://93.184.215.14/',
+    `http://127.0.0.1:${port}/`,
+    `http://localhost:${port}/`,
+    `https://127.0.0.1:${port}/`,
+    `https://0x7f.1:${port}/`,
+    'https://0.0.0.0/',
+    'https://10.0.0.1/',
+    'https://100.100.100.100/',
+    'https://169.254.169.254/latest/meta-data/',
+    'https://172.31.0.1/',
+    'https://192.168.1.1/',
+    'https://[::1]/',
+    'https://[::ffff:10.0.0.1]/',
+    'https://[fd00::1]/',
+    'https://[fe80::1]/',
     'ftp://example.invalid/',
     'https://user:word@example.invalid/',
     'file:///etc/passwd',
   ])
-    expect(await post('push/on', { subscription: { endpoint, keys: browser().keys } })).toMatchObject({ status: 400 })
+    expect(await on(endpoint), endpoint).toMatchObject({ status: 400 })
+  // What a name stands for is looked up when something is sent.
+  const path = await place.journal('20261120_1', [created])
+  const now = await follow('now')
+  await now.until(({ data }) => data.isWhole === true && (data.cards as unknown[]).length === 1)
+  expect(await on(`https://localhost:${port}/`)).toMatchObject({ status: 200 })
+  const [, question] = recorded([created, sampleEvents['question-asked']], '20261120_1')
+  await appendFile(path, `${JSON.stringify(question)}\n`)
+  await expect
+    .poll(() => problems, { timeout: 20_000 })
+    .toEqual(['A notification was not sent: localhost is an address of this machine or its networks.'])
+  expect(knocked).toBe(0)
 })
 
 function isSigned(authorization: string, publicKey: string, audience: string): boolean {
