@@ -11,7 +11,7 @@ import { Pairings, pairingRoutes } from './pairing.ts'
 import { placesRoutes } from './places-api.ts'
 import { NewsTeller, Push, pushRoutes } from './push.ts'
 import { bodyOf, Streams } from './requests.ts'
-import { gone, isPrivate, ReportTickets, sessionRoutes } from './session-api.ts'
+import { gone, ReportTickets, sessionRoutes } from './session-api.ts'
 import { SessionHub } from './session-hub.ts'
 
 export interface ApiOptions {
@@ -122,7 +122,7 @@ function deviceRoutes({
   })
   routes.get('/me', async c => {
     const publicKey = await push.publicKey()
-    return c.json({ device: c.get('device'), version, isPrivate: isPrivate(c), push: { publicKey } })
+    return c.json({ device: c.get('device'), version, push: { publicKey } })
   })
   routes.get('/devices', async c => c.json({ devices: await access.devices() }))
   routes.post('/devices/:id/end', async c => {

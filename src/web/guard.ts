@@ -67,9 +67,13 @@ function isOfApi(c: Context<WebEnv>): boolean {
 
 /** Why a request is not from the page or a program of the person's, a sentence; null if it may be. */
 function problemOfOrigin(c: Context<WebEnv>, hosts: ReadonlySet<string>): string | null {
-  const host = (c.req.header('host') ?? '').toLowerCase()
+  const host = hostOf(c)
   if (!hosts.has(host)) return 'The page is not served under this name; --name adds one.'
   const origin = c.req.header('origin')
+  const mayBeClear = isOfThisMachine(host) && !isEncrypted(c)
+  // Under another name a proxy is in between, and what the page was opened by is what it has to the browser.
+  const isClear = origin === undefined ? c.req.method === 'POST' && !isEncrypted(c) : origin === `http://${host}`
+  if (isClear && !mayBeClear) return 'Under this name the page is opened by https only.'
   if (origin !== undefined && origin !== `http://${host}` && origin !== `https://${host}`)
     return 'This request comes from a page of another origin.'
   const site = c.req.header('sec-fetch-site')
@@ -78,6 +82,32 @@ function problemOfOrigin(c: Context<WebEnv>, hosts: ReadonlySet<string>): string
   // A link that is followed shows the page, which says nothing by itself.
   if (isOpened && !c.req.path.startsWith('/api/')) return null
   return 'This request comes from another page.'
+}
+
+/**
+ * Whether nobody between the device and this process can read what is sent: it is encrypted, does not leave this machine, or comes
+ * from a page that was opened by https, which a proxy of this machine has decrypted.
+ */
+export function isPrivate(c: Context<WebEnv>): boolean {
+  if (isEncrypted(c)) return true
+  if (!/^(127\.|::1$|::ffff:127\.)/.test(c.env.incoming.socket.remoteAddress ?? '')) return false
+  if (c.req.header('origin') === `https://${hostOf(c)}`) return true
+  // A proxy of this machine comes from there, too, and says for whom: that it encrypts is not known.
+  return isOfThisMachine(hostOf(c)) && c.req.header('x-forwarded-for') === undefined
+}
+
+function isEncrypted(c: Context<WebEnv>): boolean {
+  const { socket } = c.env.incoming
+  return 'encrypted' in socket && socket.encrypted === true
+}
+
+function hostOf(c: Context<WebEnv>): string {
+  return (c.req.header('host') ?? '').toLowerCase()
+}
+
+/** Whether a `Host` is a name of the machine that the browser runs on. */
+function isOfThisMachine(host: string): boolean {
+  return /^(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?$/.test(host)
 }
 
 function isJson(c: Context<WebEnv>): boolean {

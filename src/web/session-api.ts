@@ -39,7 +39,7 @@ import { gateInWords, reviewInWords } from '../report/words.ts'
 import { pageOf } from '../report/write.ts'
 import { describeEvent } from '../words/event.ts'
 import { ownBoard } from '../words/work.ts'
-import type { WebEnv } from './guard.ts'
+import { isPrivate, type WebEnv } from './guard.ts'
 import { bodyOf, limits, name, numberOf, type Streams, text } from './requests.ts'
 import { rowOf, type SessionHub } from './session-hub.ts'
 
@@ -181,7 +181,7 @@ function addTelling(routes: Hono<WebEnv>, { world, sessionOf }: SessionApiOption
   })
   routes.post('/secret', async c => {
     if (!isPrivate(c)) {
-      const hint = 'On this machine: codemachine secret set. Or serve the page with --cert and --key.'
+      const hint = 'On this machine: codemachine secret set. Or open the page by https.'
       return c.json({ problem: 'A secret is taken only over a connection that nobody else can read.', hint }, 403)
     }
     const { key, value } = await bodyOf(c, secretSchema)
@@ -274,15 +274,6 @@ function addProof(routes: Hono<WebEnv>, { world, streams, tickets, sessionOf, on
 async function reportOf(world: World, { records, id }: SessionCard['row']) {
   const project = await OpenProject.open(world, { directory: records.directory })
   return await project.report(id)
-}
-
-/** Whether nobody between the device and this process can read what is sent: it is encrypted, or does not leave this machine. */
-export function isPrivate(c: Context<WebEnv>): boolean {
-  const { socket } = c.env.incoming
-  if ('encrypted' in socket && socket.encrypted === true) return true
-  const address = socket.remoteAddress ?? ''
-  // A proxy of this machine comes from there, too, and says for whom: that it encrypts is not known.
-  return /^(127\.|::1$|::ffff:127\.)/.test(address) && c.req.header('x-forwarded-for') === undefined
 }
 
 /** How many of its events the reader knows; null: none. */

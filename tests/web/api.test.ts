@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { takeRunLock } from '../../src/records/run-lock.ts'
 import { recorded, sampleEvents } from '../tui/samples.ts'
-import { serveApi, type Told } from './client.ts'
+import { send, serveApi, type Told } from './client.ts'
 
 const created = sampleEvents['session-created']
 const started = sampleEvents['round-started']
@@ -110,6 +110,25 @@ test('who looks at a specification makes nothing in the directory, and reads no 
     'inputs',
     join('inputs', 'specifications.md'),
   ])
+})
+
+test('a secret is taken from this machine, or from a page that was opened by https, and from no other one', async () => {
+  const { place, key, port, follow } = await serveApi({ names: ['mac.lan'] })
+  await place.journal('20261120_1', [created, started, ended])
+  const now = await follow('now')
+  await now.until(({ data }) => (data.cards as unknown[]).length === 1)
+  const give = async (headers: Record<string, string>) => {
+    const json = { 'content-type': 'application/json', 'x-codemachine': '1', authorization: `Bearer ${key}` }
+    const body = JSON.stringify({ key: 'PAY_KEY', value: 'sk-live-4711-4711-4711' })
+    const path = `/api/sessions/${place.records.key}/20261120_1/secret`
+    return (await send(port, path, { method: 'POST', headers: { ...json, ...headers }, body })).status
+  }
+  const here = `127.0.0.1:${port}`
+  expect(await give({ host: 'mac.lan', origin: 'http://mac.lan' })).toBe(403)
+  expect(await give({ host: 'mac.lan' })).toBe(403)
+  expect(await give({ host: here, 'x-forwarded-for': '192.168.1.7' })).toBe(403)
+  expect(await give({ host: 'mac.lan', origin: 'https://mac.lan', 'x-forwarded-for': '100.64.0.7' })).toBe(200)
+  expect(await give({ host: here, origin: `http://${here}` })).toBe(200)
 })
 
 test('what is asked in a wrong way gets a sentence, and changes nothing', async () => {

@@ -1,9 +1,10 @@
 import { mkdir, writeFile } from 'node:fs/promises'
+import { type IncomingHttpHeaders, request } from 'node:http'
 import { join } from 'node:path'
 import { expect, onTestFinished } from 'vitest'
 import { Access } from '../../src/app/page/access.ts'
 import { type ApiOptions, openApi } from '../../src/web/api.ts'
-import { serveWeb } from '../../src/web/server.ts'
+import { serveWeb, type WebOptions } from '../../src/web/server.ts'
 import { makePlace } from '../cli/place.ts'
 import type { Scene } from '../support/scene.ts'
 
@@ -29,6 +30,31 @@ export function clientOf(address: string, key: string) {
         body: JSON.stringify(body),
       }),
   }
+}
+
+/** What is sent. */
+export interface Sent {
+  headers?: Record<string, string>
+  method?: string
+  body?: string | Iterable<string> | undefined
+}
+
+/** A request with exactly these headers, as no browser and no `fetch` would let a test send it. */
+export async function send(port: number, path: string, { headers = {}, method = 'GET', body }: Sent) {
+  const { promise, resolve, reject } = Promise.withResolvers<{
+    status: number
+    headers: IncomingHttpHeaders
+    text: string
+  }>()
+  const sent = request({ host: '127.0.0.1', port, path, method, headers, setHost: false }, async answer => {
+    const parts = await Array.fromAsync(answer as AsyncIterable<Buffer>)
+    resolve({ status: answer.statusCode ?? 0, headers: answer.headers, text: Buffer.concat(parts).toString() })
+  })
+  sent.on('error', reject)
+  if (typeof body === 'string') sent.write(body)
+  else if (body !== undefined) for (const part of body) sent.write(part)
+  sent.end()
+  return await promise
 }
 
 export interface Told {
@@ -105,8 +131,10 @@ export async function openPage(scene: Scene, ...flags: string[]) {
   return { serving, link, address, ...clientOf(address, String(body.key)) }
 }
 
+type ServeOptions = Pick<ApiOptions, 'allowsLoopbackPush'> & Partial<Pick<WebOptions, 'names'>>
+
 /** The API over the records of a place, served. `problems`: what a person is told of it. */
-export async function serveApi(options: Partial<Pick<ApiOptions, 'allowsLoopbackPush'>> = {}) {
+export async function serveApi({ names = [], ...options }: ServeOptions = {}) {
   const place = await makePlace()
   const stop = new AbortController()
   const folder = join(place.records.root, 'web')
@@ -133,7 +161,7 @@ export async function serveApi(options: Partial<Pick<ApiOptions, 'allowsLoopback
     host: '127.0.0.1',
     port: 0,
     isExact: true,
-    names: [],
+    names,
     tls: null,
     onFailure: error => failures.push(error),
   })
@@ -146,5 +174,5 @@ export async function serveApi(options: Partial<Pick<ApiOptions, 'allowsLoopback
   })
   const { key } = await access.add('test', 'steer')
   const client = clientOf(server.address, key)
-  return { place, access, key, problems, ...client }
+  return { place, access, key, problems, port: server.port, ...client }
 }

@@ -136,7 +136,7 @@ test('the server can be killed and started again: the key of a device counts on,
   await page.serving.ended
   await stream.over
   const again = await openPage(scene)
-  expect((await again.get('me')).body).toMatchObject({ device: { name: 'phone', right: 'steer' }, isPrivate: true })
+  expect((await again.get('me')).body).toMatchObject({ device: { name: 'phone', right: 'steer' } })
   const { body } = await clientOf(again.address, '').get('me')
   expect(body).toEqual({ problem: 'This device has no key, or it was ended.' })
   gate.resolve()

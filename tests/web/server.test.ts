@@ -1,6 +1,5 @@
 import { once } from 'node:events'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { type IncomingHttpHeaders, request } from 'node:http'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -9,6 +8,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { Access } from '../../src/app/page/access.ts'
 import type { WebEnv } from '../../src/web/guard.ts'
 import { serveWeb, type WebOptions } from '../../src/web/server.ts'
+import { type Sent, send } from './client.ts'
 
 /** A served page whose API answers who asks, and what they sent. */
 async function serve(options: Partial<WebOptions> = {}) {
@@ -47,30 +47,6 @@ async function serve(options: Partial<WebOptions> = {}) {
   const ask = (path: string, { headers = {}, method = 'GET', body }: Sent = {}) =>
     send(server.port, path, { headers: { ...own, ...headers }, method, body })
   return { server, access, ask, failures }
-}
-
-interface Sent {
-  headers?: Record<string, string>
-  method?: string
-  body?: string | Iterable<string> | undefined
-}
-
-/** A request with exactly these headers, as no browser and no `fetch` would let a test send it. */
-async function send(port: number, path: string, { headers = {}, method = 'GET', body }: Sent) {
-  const { promise, resolve, reject } = Promise.withResolvers<{
-    status: number
-    headers: IncomingHttpHeaders
-    text: string
-  }>()
-  const sent = request({ host: '127.0.0.1', port, path, method, headers, setHost: false }, async answer => {
-    const parts = await Array.fromAsync(answer as AsyncIterable<Buffer>)
-    resolve({ status: answer.statusCode ?? 0, headers: answer.headers, text: Buffer.concat(parts).toString() })
-  })
-  sent.on('error', reject)
-  if (typeof body === 'string') sent.write(body)
-  else if (body !== undefined) for (const part of body) sent.write(part)
-  sent.end()
-  return await promise
 }
 
 const JSON_HEADERS = { 'content-type': 'application/json', 'x-codemachine': '1' }
@@ -141,6 +117,30 @@ test('a foreign Host, Origin or page is refused, with the right key too', async 
   const followed = { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document' }
   expect((await ask('/', { headers: followed })).status).toBe(200)
   expect((await ask('/', { headers: { ...followed, 'sec-fetch-dest': 'iframe' } })).status).toBe(403)
+})
+
+test('under another name, which a proxy has, nothing is written from a page that was opened without https', async () => {
+  const { ask, access } = await serve({ names: ['Mac.lan', 'localhost:8080'] })
+  const { key } = await access.add('phone', 'steer')
+  const statusOf = async (method: 'GET' | 'POST', headers: Record<string, string>) => {
+    const sent = { ...JSON_HEADERS, authorization: `Bearer ${key}`, ...headers }
+    const [path, body] = method === 'GET' ? ['/api/who', undefined] : ['/api/say', '{}']
+    return (await ask(path, { method, headers: sent, body })).status
+  }
+  const named = { host: 'mac.lan' }
+  expect(await statusOf('POST', { ...named, origin: 'https://mac.lan' })).toBe(200)
+  expect(await statusOf('POST', { ...named, origin: 'http://mac.lan' })).toBe(403)
+  expect(await statusOf('POST', named)).toBe(403)
+  expect(await statusOf('GET', { ...named, origin: 'http://mac.lan' })).toBe(403)
+  // A browser does not say what has opened the page that reads.
+  expect(await statusOf('GET', named)).toBe(200)
+  const token = { method: 'POST', body: '{}', headers: { ...JSON_HEADERS, ...named, origin: 'http://mac.lan' } }
+  expect(await ask('/api/enter', token)).toMatchObject({
+    status: 403,
+    text: '{"problem":"Under this name the page is opened by https only."}',
+  })
+  // Another port of the machine that the browser runs on, such as one of ssh.
+  expect(await statusOf('POST', { host: 'localhost:8080', origin: 'http://localhost:8080' })).toBe(200)
 })
 
 test('a write wants JSON, a header and the right to steer; a form is refused', async () => {

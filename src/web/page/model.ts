@@ -33,6 +33,7 @@ export interface Card {
 export interface Me {
   device: { id: string; name: string; right: 'look' | 'steer' }
   version: string
+  /** Whether the page was opened by https, or on the machine that serves it. */
   isPrivate: boolean
   push: { publicKey: string } | null
 }
@@ -56,7 +57,7 @@ export function maySteer(): boolean {
 /** Follows the sessions until the signal aborts. */
 export async function followCards(over: AbortSignal): Promise<void> {
   const readMe = async () => {
-    me.value = await get<Me>('me', over)
+    me.value = { ...(await get<Omit<Me, 'isPrivate'>>('me', over)), isPrivate: isSecureContext }
   }
   void readMe().catch(() => {})
   const onTold = ({ data }: Told<{ version: string; cards: readonly Card[]; count: number; isWhole: boolean }>) => {

@@ -49,8 +49,7 @@ export const TEXTS = {
   opensFile: 'This choice opens a file in an editor: decide it on your machine with codemachine decide.',
   secret: (key: string) => `Value of ${key}`,
   giveSecret: 'Store it, and go on',
-  notPrivate:
-    'A secret is taken only over a connection that nobody else can read: on this machine, or with --cert and --key.',
+  notPrivate: 'A secret is taken only over a connection that nobody else can read: on this machine, or by https.',
   lookOnly: 'This device may look, and not steer.',
 
   tabs: {
