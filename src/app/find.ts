@@ -216,13 +216,14 @@ export async function projectAround(places: RecordsPlaces): Promise<string> {
 }
 
 /**
- * The project that a directory belongs to: the nearest one, itself or above it, with a `.codemachine` folder; null if
- * there is none. `root`: where the records are, which in a home directory have the same name and alone make no project.
+ * The project that a directory belongs to: the nearest one, itself or above it, with a `.codemachine` folder; null if there is
+ * none. Records, which in a home directory have the same name, alone make no project: neither those of this person, which are in
+ * `root`, nor those of another one.
  */
 async function findProject(directory: string, root: string): Promise<string | null> {
   const folder = join(directory, '.codemachine')
-  if ((await isFolder(folder)) && (!(await isSame(folder, root)) || (await isFolder(join(folder, 'inputs')))))
-    return directory
+  const areRecords = (await isFolder(join(folder, 'state'))) || (await isSame(folder, root))
+  if ((await isFolder(folder)) && (!areRecords || (await isFolder(join(folder, 'inputs'))))) return directory
   const above = dirname(directory)
   return above === directory ? null : await findProject(above, root)
 }

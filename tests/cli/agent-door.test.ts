@@ -199,7 +199,8 @@ describe('codemachine --agent is refused', () => {
     expect([exitCode, stderr]).toEqual([2, expect.stringContaining(why)])
   })
 
-  test('outside of any project', async () => {
+  test('outside of any project, of which the records of another person are none', async () => {
+    await mkdir(join(place.directory, '..', '.codemachine', 'state'), { recursive: true })
     const { exitCode, stderr } = await door(['--agent', 'frontend-dev', 'T1']).ended
     expect([exitCode, stderr]).toEqual([2, expect.stringContaining('.codemachine')])
   })
