@@ -1,6 +1,7 @@
 import { type Context, Hono } from 'hono'
 import * as v from 'valibot'
 import type { Access } from '../app/page/access.ts'
+import { linkToPage, type ServedPage } from '../app/page/served.ts'
 import type { StartingWorld } from '../app/start/detached.ts'
 import { type SessionCard, SessionCards } from '../app/watch/cards.ts'
 import type { World } from '../app/world.ts'
@@ -19,8 +20,8 @@ export interface ApiOptions {
   access: Access
   /** The folder of the page in the records; absolute. */
   folder: string
-  /** Where the page is: `http://127.0.0.1:3000/`. Asked once it is served. */
-  address(): string
+  /** Where the page is. Asked once it is served. */
+  page(): Pick<ServedPage, 'address' | 'names'>
   /** Whether notifications may go to this machine, as tests have them; they go to the internet alone if left out. */
   allowsLoopbackPush?: boolean
   /** Ends what goes on. */
@@ -107,7 +108,7 @@ export function openApi(options: ApiOptions): Api {
 /** Who has come by a link, and is, and may be ended. */
 function deviceRoutes({
   access,
-  address,
+  page,
   streams,
   push,
   pairings,
@@ -136,7 +137,7 @@ function deviceRoutes({
   })
   routes.post('/link', async c => {
     const { right } = await bodyOf(c, linkSchema)
-    return c.json({ link: `${address()}#t=${await access.newLink(right, c.get('device').id)}` })
+    return c.json({ link: await linkToPage(access, page(), right, c.get('device').id) })
   })
   return routes
 }

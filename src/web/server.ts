@@ -111,7 +111,11 @@ export async function serveWeb(options: WebOptions): Promise<WebServer> {
   }) as Server
   server.maxConnections = MOST_CONNECTIONS
   const port = await listen(server, options)
-  for (const each of [host, ...(LOOPBACK.has(host) ? LOOPBACK : [])]) hosts.add(`${inUrl(each)}:${port}`)
+  for (const each of [host, ...(LOOPBACK.has(host) ? LOOPBACK : [])]) {
+    hosts.add(`${inUrl(each)}:${port}`)
+    // Browsers leave out the port that a scheme has by itself.
+    if (port === (tls === null ? 80 : 443)) hosts.add(inUrl(each))
+  }
   for (const name of names) hosts.add(name.toLowerCase())
   return {
     port,

@@ -25,6 +25,15 @@ test('a link gives a device its key once; with that it sees the sessions of ever
   expect(cards(second)).toMatchObject([{ goal: 'oil the hinges', standing: 'cut-off' }, { goal: 'mend the door' }])
 })
 
+test('a link that a device makes leads to the name that the page is opened by', async () => {
+  const { access, post } = await serveApi({ names: ['mac.lan', 'mac.tailnet.ts.net'] })
+  const [address, token = ''] = String((await post('link', { right: 'look' })).body.link).split('#t=')
+  expect(address).toBe('https://mac.lan/')
+  expect(await access.openLink(token, 'phone')).toMatchObject({ device: { right: 'look' } })
+  const { post: unnamed, port } = await serveApi()
+  expect((await unnamed('link', { right: 'look' })).body.link).toContain(`http://127.0.0.1:${port}/#t=`)
+})
+
 test('a stream that was cut goes on where it stopped', async () => {
   const { place, follow } = await serveApi()
   const path = await place.journal('20261120_1', [created, started])

@@ -147,7 +147,7 @@ export async function serveApi({ names = [], ...options }: ServeOptions = {}) {
     world: place.context,
     access,
     folder,
-    address: () => server.address,
+    page: () => ({ address: server.address, names }),
     signal: stop.signal,
     onProblem: problem => problems.push(problem),
     ...options,

@@ -84,7 +84,7 @@ export class PageScene implements AsyncDisposable {
       world,
       access: this.#access,
       folder: join(records.root, 'web'),
-      address: () => this.address,
+      page: () => ({ address: this.address, names: [] }),
       signal: this.#stop.signal,
       onProblem: () => {},
     })

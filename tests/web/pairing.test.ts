@@ -67,9 +67,9 @@ test('ten wrong codes lock for a minute, the right one too', async () => {
 
 test('web pair shows a code on the terminal, and asks there whether a device is let in', async () => {
   await using scene = await openScene([])
-  const page = await openPage(scene)
+  const page = await openPage(scene, '--name', 'mac.lan')
   await using terminal = startInEmulator(scene.place, ['web', 'pair', '--look'], { columns: 100 })
-  await terminal.until('type this code')
+  await terminal.until('Open https://mac.lan/ on the new device')
   await terminal.until(/\d{4} \d{4}/)
   const [code = ''] = /\d{4} \d{4}/.exec(terminal.screen().join('\n')) ?? []
   const asking = await clientOf(page.address, '').postStream('pair', { code, name: 'tablet' })

@@ -119,6 +119,32 @@ test('a foreign Host, Origin or page is refused, with the right key too', async 
   expect((await ask('/', { headers: { ...followed, 'sec-fetch-dest': 'iframe' } })).status).toBe(403)
 })
 
+const problemOfPort80 = await whyNotOn(80)
+test.skipIf(problemOfPort80 !== null)(
+  `on port 80 the page is opened without a port, as browsers do${problemOfPort80 === null ? '' : ` (skipped: ${problemOfPort80})`}`,
+  async () => {
+    const { ask } = await serve({ port: 80 })
+    const write = (host: string) =>
+      ask('/api/enter', { method: 'POST', body: '{}', headers: { ...JSON_HEADERS, host, origin: `http://${host}` } })
+    for (const host of ['127.0.0.1', 'localhost', '[::1]', '127.0.0.1:80'])
+      expect([(await ask('/', { headers: { host } })).status, (await write(host)).status], host).toEqual([200, 200])
+    expect((await ask('/', { headers: { host: 'evil.example' } })).status).toBe(403)
+  },
+)
+
+/** Why this user can have no such port just now; null: they can. */
+async function whyNotOn(port: number): Promise<string | null> {
+  const server = createServer().listen(port, '127.0.0.1')
+  try {
+    await once(server, 'listening')
+    return null
+  } catch (error) {
+    return String((error as NodeJS.ErrnoException).code)
+  } finally {
+    server.close()
+  }
+}
+
 test('under another name, which a proxy has, nothing is written from a page that was opened without https', async () => {
   const { ask, access } = await serve({ names: ['Mac.lan', 'localhost:8080'] })
   const { key } = await access.add('phone', 'steer')

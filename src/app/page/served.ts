@@ -31,6 +31,8 @@ export interface ServedPage {
   pid: number
 }
 
+type Where = Pick<ServedPage, 'address' | 'names'>
+
 const MOST_ADDRESS = 16 * 1024
 /** How long a page is waited for that is started, ms. */
 const START_MS = 20_000
@@ -112,11 +114,15 @@ export async function endPage(world: World): Promise<boolean> {
   return true
 }
 
-/** A link to a page that is served, which one device can open once; by another name where it has one. */
-export async function linkToPage(access: Access, { address, names }: ServedPage, right: Right): Promise<string> {
-  const [name] = names
+/** Where a device opens a page that is served: by another name where it has one. */
+export function addressOfPage({ address, names: [name] }: Where): string {
+  return name === undefined ? address : `https://${name}/`
+}
+
+/** A link to a page that is served, which one device can open once. `by`: the device that makes it; null: a terminal. */
+export async function linkToPage(access: Access, page: Where, right: Right, by: string | null = null): Promise<string> {
   // In the fragment, which a browser sends to no server.
-  return `${name === undefined ? address : `https://${name}/`}#t=${await access.newLink(right)}`
+  return `${addressOfPage(page)}#t=${await access.newLink(right, by)}`
 }
 
 /** What is said with a link that no other device can open. */

@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { settingsOf } from '../../../app/open-run.ts'
 import type { Right } from '../../../app/page/access.ts'
 import {
+  addressOfPage,
   announcePage,
   endPage,
   havePageServed,
@@ -81,10 +82,18 @@ export async function servePage(
     if (said.size < MOST_SAID && !said.has(problem)) stderr.write(`codemachine: ${oneLine(problem, 500)}\n`)
     said.add(problem)
   }
+  const names = flags.name ?? []
   let address = ''
   const { access, folder } = place
   const { signal } = context
-  await using api = openApi({ world: context, access, folder, address: () => address, signal, onProblem: say })
+  await using api = openApi({
+    world: context,
+    access,
+    folder,
+    page: () => ({ address, names }),
+    signal,
+    onProblem: say,
+  })
   await using server = await serveWeb({
     access,
     page: packageFile('dist/web'),
@@ -93,12 +102,12 @@ export async function servePage(
     host: flags.host,
     port: wanted,
     isExact: typed !== null,
-    names: flags.name ?? [],
+    names,
     tls: await certificateOf(flags),
     onFailure: error => say(messageOf(error)),
   })
   address = server.address
-  const served = { address, names: flags.name ?? [], pid }
+  const served = { address, names, pid }
   await using _announced = await announcePage(place, served)
   await ready(served, typed === null && server.port !== wanted ? wanted : null)
   if (flags.untilIdle) await untilIdle(context, () => api.isNeeded)
@@ -211,7 +220,7 @@ export async function webPair(context: CliContext, { look }: { look?: true }): P
     signal: context.signal,
     onCode: code =>
       void context.stdout.write(
-        `Open ${served.address} on the new device, and type this code within five minutes:\n  ${code.slice(0, 4)} ${code.slice(4)}\n`,
+        `Open ${addressOfPage(served)} on the new device, and type this code within five minutes:\n  ${code.slice(0, 4)} ${code.slice(4)}\n`,
       ),
     confirm: async name => {
       const what = `Let "${oneLine(name, 80)}" ${look ? 'look' : 'look and steer'}?`
