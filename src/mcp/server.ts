@@ -2,6 +2,7 @@ import type { Readable, Writable } from 'node:stream'
 import { ProtocolError, ProtocolErrorCode, Server, type ServerContext } from '@modelcontextprotocol/server'
 import { StdioServerTransport, serveStdio } from '@modelcontextprotocol/server/stdio'
 import { insideRound } from '../app/agents/inside-round.ts'
+import { Verifications } from '../app/proof/verifications.ts'
 import type { StartingWorld } from '../app/start/detached.ts'
 import { redactorOfEnvironment, type World } from '../app/world.ts'
 import { Interrupted, messageOf, UserError } from '../base/errors.ts'
@@ -16,7 +17,6 @@ import { proofTools, writeTools } from './tools/proof.ts'
 import { readTools } from './tools/read.ts'
 import { startTools } from './tools/start.ts'
 import { tellTools } from './tools/tell.ts'
-import { Verifications } from './verifications.ts'
 
 export interface McpOptions {
   world: World & StartingWorld

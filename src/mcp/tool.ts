@@ -1,13 +1,13 @@
 import type { Tool as DescribedTool } from '@modelcontextprotocol/server'
 import { toJsonSchema } from '@valibot/to-json-schema'
 import * as v from 'valibot'
+import type { Verifications } from '../app/proof/verifications.ts'
 import type { StartingWorld } from '../app/start/detached.ts'
 import type { World } from '../app/world.ts'
 import { UserError } from '../base/errors.ts'
 import { clipEnd, nearestName, parseDuration, problemOfPrompt } from '../base/text.ts'
 import { oneLine } from '../words/safe-text.ts'
 import type { NamedPlaces } from './places.ts'
-import type { Verifications } from './verifications.ts'
 
 /** What all tools share, for as long as the server runs. */
 export interface Desk {

@@ -2,6 +2,7 @@ import { type Context, Hono } from 'hono'
 import * as v from 'valibot'
 import type { Access } from '../app/page/access.ts'
 import { linkToPage, type ServedPage } from '../app/page/served.ts'
+import { Verifications } from '../app/proof/verifications.ts'
 import type { StartingWorld } from '../app/start/detached.ts'
 import { type SessionCard, SessionCards } from '../app/watch/cards.ts'
 import type { World } from '../app/world.ts'
@@ -58,6 +59,7 @@ export function openApi(options: ApiOptions): Api {
   const streams = new Streams({ clock: world.clock, access, signal })
   const hub = new SessionHub(world)
   const tickets = new ReportTickets(world)
+  const verifications = new Verifications(world)
   const push = new Push({ folder, world, access, allowsLoopback, signal, onProblem })
   const news = new NewsTeller(message => push.send(message))
   const all = new Sessions({ world, signal, onProblem, onWhole: cards => news.look(cards) })
@@ -88,7 +90,10 @@ export function openApi(options: ApiOptions): Api {
     if (card === undefined) throw gone()
     return card
   }
-  routes.route('/sessions/:place/:id', sessionRoutes({ world, streams, hub, tickets, sessionOf, onProblem }))
+  routes.route(
+    '/sessions/:place/:id',
+    sessionRoutes({ world, streams, hub, tickets, verifications, sessionOf, onProblem }),
+  )
 
   return {
     get isNeeded() {
@@ -99,6 +104,7 @@ export function openApi(options: ApiOptions): Api {
     [Symbol.asyncDispose]: async () => {
       closing.abort()
       await hub[Symbol.asyncDispose]()
+      await verifications[Symbol.asyncDispose]()
       await following
       await news.done()
     },

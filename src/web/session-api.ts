@@ -6,8 +6,8 @@ import { OpenComparison } from '../app/diff/comparison.ts'
 import { latestSession } from '../app/find.ts'
 import type { Ask } from '../app/library.ts'
 import { OpenProject } from '../app/open-project.ts'
-import { certificatePath, verifySession } from '../app/proof/verify.ts'
-import { describeVerification } from '../app/proof/verify-words.ts'
+import type { Verifications } from '../app/proof/verifications.ts'
+import { certificatePath } from '../app/proof/verify.ts'
 import { lookForPage } from '../app/reports.ts'
 import {
   areSavepointsGone,
@@ -49,6 +49,7 @@ export interface SessionApiOptions {
   streams: Streams
   hub: SessionHub
   tickets: ReportTickets
+  verifications: Verifications
   /** The session that a request is about; a `UserError` if there is none of it any more. */
   sessionOf(c: Context<WebEnv>): SessionCard
   onProblem(problem: string): void
@@ -81,6 +82,8 @@ const MOST_ROWS = 500
 const MOST_ROUNDS = 200
 const MOST_CERTIFICATE = 4 * 1024 * 1024
 const MOST_SAVEPOINTS = 2_000
+/** How long who verifies waits for its end, ms; gates have bounds of their own. */
+const VERIFY_MS = 24 * 60 * 60_000
 const NOBODY = { code: 'no-session', message: 'Nobody runs it any more.' }
 
 /** The ways of one session, below `/sessions/<place>/<id>`. */
@@ -244,7 +247,8 @@ function addFiles(routes: Hono<WebEnv>, { world, sessionOf, onProblem }: Session
   }
 }
 
-function addProof(routes: Hono<WebEnv>, { world, streams, tickets, sessionOf, onProblem }: SessionApiOptions): void {
+function addProof(routes: Hono<WebEnv>, options: SessionApiOptions): void {
+  const { world, streams, tickets, verifications, sessionOf, onProblem } = options
   routes.get('/certificate', async c => {
     const { records, id } = sessionOf(c).row
     const read = await readBoundedText(certificatePath(records, id), MOST_CERTIFICATE)
@@ -256,9 +260,9 @@ function addProof(routes: Hono<WebEnv>, { world, streams, tickets, sessionOf, on
     const { records, id } = sessionOf(c).row
     return streams.open(c, async (send, over) => {
       const say = (said: string) => void send({ event: 'said', data: { text: said } }).catch(() => {})
-      const verified = await verifySession({ ...world, signal: over }, records, { session: id, say })
-      const words = describeVerification(verified).trimEnd().split('\n')
-      await send({ event: 'verified', data: { verdict: verified.verdict, words } })
+      // It goes on when the one who has asked is away, such as a phone that was locked, and is taken up when they ask again.
+      const now = await verifications.take({ records, id }, { mostMs: VERIFY_MS, signal: over, onSaid: say })
+      if (now.state === 'ended') await send({ event: 'verified', data: { verdict: now.verdict, words: now.words } })
     })
   })
   routes.get('/report-ticket', async c => {

@@ -167,7 +167,7 @@ test('a server whose input ends in the middle of verifying leaves neither a gate
   writeFileSync(shut, '')
   const verify = { name: 'verify', arguments: { seconds: 1 } }
   const { process: server, closed } = await callBare(place, verify, line => line.includes('"id":2'))
-  expect(gatesOf(place)).not.toEqual([])
+  await expect.poll(() => gatesOf(place), { timeout: 60_000 }).not.toEqual([])
   expect((await client.call('verify')).problem).toContain('is running here since')
   server.stdin.end()
   expect(await closed).toEqual([0, null])

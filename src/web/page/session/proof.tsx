@@ -119,16 +119,22 @@ function VerifyAgain({ place }: { place: string }) {
   const verify = () =>
     said.do(async () => {
       setLines([TEXTS.verifying])
+      let isOver = false
       await postStream<{ text?: string; words?: readonly string[] }>(
         `sessions/${place}/verify`,
         {},
-        ({ data }) => setLines(before => data.words ?? (data.text === undefined ? before : [...before, data.text])),
+        ({ data }) => {
+          isOver ||= data.words !== undefined
+          setLines(before => data.words ?? (data.text === undefined ? before : [...before, data.text]))
+        },
         over.signal,
       ).catch((error: unknown) => {
         setLines([])
         throw error
       })
-      return null
+      if (isOver) return null
+      setLines([])
+      throw new Refused({ problem: TEXTS.cutOff })
     })
   return (
     <>

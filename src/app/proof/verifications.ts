@@ -1,7 +1,7 @@
-import { type Verified, verifySession } from '../app/proof/verify.ts'
-import { describeVerification } from '../app/proof/verify-words.ts'
-import type { World } from '../app/world.ts'
-import type { FoundSession } from './places.ts'
+import type { Records } from '../../records/records.ts'
+import type { World } from '../world.ts'
+import { type Verified, verifySession } from './verify.ts'
+import { describeVerification } from './verify-words.ts'
 
 /** What has come of verifying; while it goes on, what was said so far. */
 export type VerificationNow =
@@ -21,8 +21,8 @@ const MOST_SAID = 200
 const FRESH_MS = 2 * 60_000
 
 /**
- * Sessions that are being verified: gates may take longer than any client waits for a call, so a verification goes on between
- * calls, and the next call for the same session takes it up.
+ * Sessions that are being verified: gates may take longer than any client waits for a call, and than a phone stays on, so a
+ * verification goes on between calls, and the next call for the same session takes it up.
  */
 export class Verifications implements AsyncDisposable {
   readonly #world: World
@@ -36,15 +36,16 @@ export class Verifications implements AsyncDisposable {
   /**
    * Begins to verify a session, or goes on with that, and waits for its end. What it has come to is told once, and not where it is
    * older than `FRESH_MS`. A `UserError` where it cannot be verified.
-   * @param onSaid told what is done, as it is
+   * @param onSaid told what is done, as it is, and what was said before
    */
   async take(
-    { records, id }: FoundSession,
+    { records, id }: { records: Records; id: string },
     { mostMs, signal, onSaid }: { mostMs: number; signal: AbortSignal; onSaid(said: string): void },
   ): Promise<VerificationNow> {
     const key = `${records.key}/${id}`
     const going = this.#fresh(key) ?? this.#begin(key, records, id)
     const over = new AbortController()
+    for (const before of going.said) onSaid(before)
     going.listeners.add(onSaid)
     const late = this.#world.clock
       .wait(mostMs, AbortSignal.any([signal, over.signal]))
@@ -75,7 +76,7 @@ export class Verifications implements AsyncDisposable {
     return endedAt === null || this.#world.clock.now() - endedAt < FRESH_MS ? going : null
   }
 
-  #begin(key: string, records: FoundSession['records'], session: string): Going {
+  #begin(key: string, records: Records, session: string): Going {
     const said: string[] = []
     const listeners = new Set<(said: string) => void>()
     const say = (text: string) => {
