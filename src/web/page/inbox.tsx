@@ -1,7 +1,7 @@
 import { signal } from '@preact/signals'
 import { useEffect, useMemo } from 'preact/hooks'
-import { post } from './client.ts'
-import { type AskedQuestion, type Card, maySteer, me } from './model.ts'
+import { post, Refused } from './client.ts'
+import { type AskedQuestion, type Card, cards, maySteer, me } from './model.ts'
 import { ask, Field, now, Outcome, type Saying, textIn, useSaying } from './parts.tsx'
 import { TEXTS } from './texts.ts'
 
@@ -10,7 +10,10 @@ const UNDO_MS = 10_000
 
 interface Pending {
   what: string
-  at: number
+  /** When it is sent; null: it is being sent. Unix time, ms. */
+  at: number | null
+  /** Why it could not be sent; empty: that is not so. */
+  problem: string
   send(): Promise<string>
   said: Saying
 }
@@ -22,50 +25,76 @@ const timers = new Map<string, ReturnType<typeof setTimeout>>()
 /** Sends something in ten seconds, unless it is taken back; what is asked for once more takes its place. */
 function sendLater(key: string, what: string, said: Saying, send: () => Promise<string>): void {
   clearTimeout(timers.get(key))
-  pending.value = new Map(pending.value).set(key, { what, at: Date.now() + UNDO_MS, send, said })
+  put(key, { what, at: Date.now() + UNDO_MS, problem: '', send, said })
   timers.set(
     key,
     setTimeout(() => void sendNow(key), UNDO_MS),
   )
 }
 
-function takeBack(key: string): Pending | undefined {
+function put(key: string, entry: Pending): void {
+  pending.value = new Map(pending.value).set(key, entry)
+}
+
+function takeBack(key: string): void {
   clearTimeout(timers.get(key))
   timers.delete(key)
-  const found = pending.value.get(key)
   const left = new Map(pending.value)
   left.delete(key)
   pending.value = left
-  return found
 }
 
+/** What cannot be sent stays, and says why. */
 async function sendNow(key: string): Promise<void> {
-  const found = takeBack(key)
-  if (found !== undefined) await found.said.do(found.send)
+  const entry = pending.value.get(key)
+  if (entry === undefined || entry.at === null) return
+  clearTimeout(timers.get(key))
+  put(key, { ...entry, at: null, problem: '' })
+  try {
+    const words = await entry.send()
+    takeBack(key)
+    entry.said.say(words)
+  } catch (error) {
+    if (!(error instanceof Refused)) throw error
+    put(key, { ...entry, problem: [error.message, error.hint ?? ''].join(' ').trim() })
+  }
 }
 
-// Who leaves the page has not taken it back.
-addEventListener('pagehide', () => {
-  for (const key of [...pending.value.keys()]) void sendNow(key)
+function sendWhatWaits(): void {
+  for (const [key, { problem }] of pending.value) if (problem === '') void sendNow(key)
+}
+
+// Who leaves the page has not taken it back; of a page that a phone has put away no timer may run any more.
+addEventListener('pagehide', sendWhatWaits)
+addEventListener('visibilitychange', () => {
+  if (document.visibilityState === 'hidden') sendWhatWaits()
 })
 
-/** Something that a tap sends in ten seconds: what, and how to take it back; null: nothing is pending. */
+/** Something that a tap sends in ten seconds: what, and how to take it back; then why it was not sent. Null: nothing is pending. */
 export function PendingOf({ of }: { of: string }) {
   const found = pending.value.get(of)
   if (found === undefined) return null
-  const seconds = Math.max(0, Math.ceil((found.at - now.value) / 1000))
+  const { what, at, problem, said } = found
+  const undo = (
+    <button
+      type="button"
+      onClick={() => {
+        takeBack(of)
+        said.say(TEXTS.undone)
+      }}
+    >
+      {problem === '' && at !== null ? TEXTS.undo(Math.max(0, Math.ceil((at - now.value) / 1000))) : TEXTS.leaveIt}
+    </button>
+  )
   return (
     <p class="pending">
-      <span role="status">{TEXTS.answering(found.what)}</span>
-      <button
-        type="button"
-        onClick={() => {
-          takeBack(of)
-          found.said.say(TEXTS.undone)
-        }}
-      >
-        {TEXTS.undo(seconds)}
-      </button>
+      <span role="status">{problem === '' ? TEXTS.answering(what) : TEXTS.notSent(what, problem)}</span>
+      {problem !== '' && (
+        <button type="button" onClick={() => void sendNow(of)}>
+          {TEXTS.sendAgain}
+        </button>
+      )}
+      {at !== null && undo}
     </p>
   )
 }
@@ -167,7 +196,12 @@ export function DecisionPart({
   const id = useMeant(key, isMeant)
   const decide = (choice: string, label: string, text?: string) => {
     const body = { type: 'decide', choice, decision: decision.id, session: card.id, ...(text ? { text } : {}) }
-    sendLater(key, label, said, () => ask(card.key, body))
+    sendLater(key, label, said, async () => {
+      const current = cards.value?.find(each => each.key === card.key)?.report?.decision
+      // What it asks about may be another plan by now, which nobody has seen.
+      if (current != null && current.since !== decision.since) throw new Refused({ problem: TEXTS.askedAnew })
+      return await ask(card.key, body)
+    })
   }
   const byDefault = decision.choices.find(({ id: each }) => each === decision.default)
   return (
@@ -183,7 +217,9 @@ export function DecisionPart({
           ))}
         </div>
       )}
-      {maySteer() && decision.secret !== undefined && <SecretPart card={card} decision={decision} said={said} />}
+      {maySteer() && decision.secret !== undefined && (
+        <SecretPart card={card} decision={decision} decide={decide} said={said} />
+      )}
       {byDefault !== undefined && <p class="quiet">{TEXTS.byDefault(byDefault.label)}</p>}
       <PendingOf of={key} />
       <Outcome of={said} />
@@ -225,13 +261,32 @@ function Choice({
 }
 
 /** A secret is stored, and never shown again. */
-function SecretPart({ card, decision, said }: { card: Card; decision: Decision; said: Saying }) {
+function SecretPart({
+  card,
+  decision,
+  decide,
+  said,
+}: {
+  card: Card
+  decision: Decision
+  decide: (choice: string, label: string) => void
+  said: Saying
+}) {
   const key = decision.secret?.key ?? ''
   const others = useMemo(
     () => decision.choices.filter(({ text, opensFile }) => text === undefined && !opensFile),
     [decision],
   )
-  if (me.value?.isPrivate !== true) return <p class="quiet">{TEXTS.notPrivate}</p>
+  const rest = others
+    .filter(({ id }) => id !== 'give')
+    .map(choice => <Choice key={choice.id} choice={choice} decide={decide} />)
+  if (me.value?.isPrivate !== true)
+    return (
+      <>
+        <p class="quiet">{TEXTS.notPrivate}</p>
+        <div class="choices">{rest}</div>
+      </>
+    )
   return (
     <form
       onSubmit={event => {
@@ -251,17 +306,7 @@ function SecretPart({ card, decision, said }: { card: Card; decision: Decision; 
       </Field>
       <div class="choices">
         <button type="submit">{TEXTS.giveSecret}</button>
-        {others
-          .filter(({ id }) => id !== 'give')
-          .map(({ id, label }) => (
-            <LaterButton
-              key={id}
-              place={card.key}
-              label={label}
-              body={{ type: 'decide', choice: id, decision: decision.id, session: card.id }}
-              said={said}
-            />
-          ))}
+        {rest}
       </div>
     </form>
   )
