@@ -53,6 +53,17 @@ async function smallTargets(page: Page): Promise<string[]> {
   )
 }
 
+/** Has the page hear that it is put away, as when a phone is locked, or seen again. */
+async function hide(page: Page, isHidden: boolean): Promise<void> {
+  await page.evaluate(
+    state => {
+      Object.defineProperty(document, 'visibilityState', { value: state, configurable: true })
+      document.dispatchEvent(new Event('visibilitychange', { bubbles: true }))
+    },
+    isHidden ? 'hidden' : 'visible',
+  )
+}
+
 /** The files of the built page, and how many bytes of each are sent. */
 function sizes(): Map<string, number> {
   const files = readdirSync(DIST, { recursive: true, encoding: 'utf8' }).filter(file => /\.\w+$/.test(file))
@@ -286,6 +297,80 @@ describe.skipIf(problemOfBrowser !== null)(
       await expect
         .poll(() => readAnswer(scene.place.records, id, 'Q1'), { timeout: BOUND_MS })
         .toMatchObject({ answer: 'SQLite' })
+    })
+
+    test('what was tapped is sent when the phone is locked, and is kept where it cannot be sent', async () => {
+      await using own = await PageScene.open(browser)
+      const id = '20261121_3'
+      const asked = [sampleEvents['session-created'], sampleEvents['round-started'], sampleEvents['question-asked']]
+      await own.session(id, asked)
+      const { page } = await own.visit()
+      const card = page.locator('.card', { hasText: id })
+      await card.getByRole('button', { name: 'SQLite' }).waitFor()
+      await own.unplug()
+      await page.getByText(/The connection is cut/).waitFor()
+      await card.getByRole('button', { name: 'SQLite' }).click()
+      await hide(page, true)
+      await card.getByText('Not sent: SQLite. The connection is cut.').waitFor()
+      await hide(page, false)
+      await own.serve()
+      await page.getByText(/The connection is cut; what/).waitFor({ state: 'detached' })
+      await card.getByRole('button', { name: 'Send again' }).click()
+      await expect
+        .poll(() => readAnswer(own.place.records, id, 'Q1'), { timeout: BOUND_MS })
+        .toMatchObject({ answer: 'SQLite' })
+    })
+
+    test('a page that nobody sees follows nothing, and all is up to date when it is seen again', async () => {
+      await using own = await PageScene.open(browser)
+      await using _ = await own.run()
+      const id = '20261122_2'
+      const note = (n: number) => ({ ...sampleEvents.warning, message: `Note ${n}.` })
+      const events = [sampleEvents['session-created'], sampleEvents['round-started'], note(1)]
+      const hash = await own.session(id, events)
+      const { page, go } = await own.visit()
+      const asked: string[] = []
+      page.on('request', request => void asked.push(new URL(request.url()).pathname))
+      await go(hash)
+      await page.getByText('Note 1.').waitFor()
+      const ended = Promise.all(
+        ['/api/now', '/stream'].map(end =>
+          page.waitForEvent('requestfailed', { predicate: each => each.url().split('?')[0]?.endsWith(end) === true }),
+        ),
+      )
+      await hide(page, true)
+      await ended
+      asked.length = 0
+      await own.goOn(id, events.length, [note(2)])
+      await hide(page, false)
+      await page.getByText('Note 2.').waitFor()
+      expect(asked.filter(path => path === '/api/now').length).toBe(1)
+      expect(await page.getByText(/The connection is cut/).count()).toBe(0)
+    })
+
+    test('what could not be read while the connection was cut is read when it is there again', async () => {
+      await using own = await PageScene.open(browser)
+      const hash = await own.session('20261122_3', longSession(2))
+      const { page, go } = await own.visit()
+      await go(hash)
+      await page.locator('.row').first().waitFor()
+      await go(`${hash}/rounds`)
+      await page.locator('.round').first().waitFor()
+      await go(`${hash}/proof`)
+      await page.locator('.proof').waitFor()
+      await go(hash)
+      await page.locator('.row').first().waitFor()
+      await own.unplug()
+      await page.getByText(/The connection is cut; what/).waitFor()
+      await go(`${hash}/rounds`)
+      await page.getByText('Reading …').waitFor()
+      expect(await page.getByText('No round has begun yet.').count()).toBe(0)
+      await go(`${hash}/proof`)
+      await page.locator('main').getByText('The connection is cut.').waitFor()
+      await own.serve()
+      await page.locator('.proof').waitFor()
+      await go(`${hash}/rounds`)
+      await page.getByText('Round 2', { exact: true }).waitFor()
     })
 
     test('a device that may only look has nothing to press that steers', async () => {

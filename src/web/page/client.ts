@@ -46,16 +46,20 @@ export function forgetKey(): void {
 export async function post<Answer>(path: string, body: object): Promise<Answer> {
   const text = JSON.stringify(body)
   // Of what is larger a browser sends nothing then.
-  return await answerOf(path, { ...writing(text), keepalive: isLeft && text.length < 10_000 })
+  return await answerOf(path, { ...writing(text), keepalive: isLeft() && text.length < 10_000 })
 }
 
-let isLeft = false
+let isHidden = false
 addEventListener('pagehide', () => {
-  isLeft = true
+  isHidden = true
 })
 addEventListener('pageshow', () => {
-  isLeft = false
+  isHidden = false
 })
+
+function isLeft(): boolean {
+  return isHidden || document.visibilityState === 'hidden'
+}
 
 function writing(body: string): RequestInit {
   const headers = { 'content-type': 'application/json', 'x-codemachine': '1', ...authorization() }
@@ -81,30 +85,34 @@ async function answerOf<Answer>(path: string, init: RequestInit): Promise<Answer
   return body as Answer
 }
 
-/** Sends something whose answer is a stream, such as a verification that takes long; rejects with `Refused`. */
+/** Sends something whose answer is a stream, such as a verification that takes long; rejects with `Refused`, also where it is cut. */
 export async function postStream<Data>(
   path: string,
   body: object,
   onTold: (told: Told<Data>) => void,
   signal: AbortSignal,
 ): Promise<void> {
-  const answer = await fetch(`/api/${path}`, { ...writing(JSON.stringify(body)), signal }).catch(() => {
-    throw new Refused({ problem: 'The connection is cut.' })
+  const cut = new AbortController()
+  const over = AbortSignal.any([signal, cut.signal])
+  const isCut = () => new Refused({ problem: 'The connection is cut.' })
+  const answer = await fetch(`/api/${path}`, { ...writing(JSON.stringify(body)), signal: over }).catch(() => {
+    throw isCut()
   })
   if (!answer.ok || answer.body === null) {
     throw new Refused(
       (await answer.json().catch(() => ({ problem: `The server answers ${answer.status}.` }))) as Problem,
     )
   }
-  const cut = () => {}
   await readEvents<Data>(
     answer.body,
     told => {
       if (told.event === 'problem') throw new Refused(told.data as unknown as Problem)
       onTold(told)
     },
-    cut,
-  )
+    () => cut.abort(),
+  ).catch((error: unknown) => {
+    throw error instanceof Refused ? error : isCut()
+  })
 }
 
 /** Makes the device's own that key which it was given. */
@@ -124,11 +132,13 @@ const FIRST_WAIT_MS = 500
 const MOST_WAIT_MS = 10_000
 /** The server says at least every 10 s that it is there. */
 const SILENCE_MS = 25_000
+/** A page that nobody sees follows nothing after so long: it would count as somebody who looks, ms. */
+const HIDDEN_MS = 5_000
 /** Of one event, characters: larger ones are passed over. */
 const MOST_EVENT = 16 * 1024 * 1024
 
 /**
- * Follows a stream, and again after each cut, until the signal aborts.
+ * Follows a stream, and again after each cut and when the page is seen again, until the signal aborts.
  * @param onTold told each event
  * @param path answers where to go on from
  * @param onConnection told whether it is open or cut
@@ -142,6 +152,7 @@ export async function follow<Data>(
   let wait = FIRST_WAIT_MS
   while (!signal.aborted && deviceKey.value !== null) {
     const cut = new AbortController()
+    const unwatch = whenHidden(() => cut.abort())
     const over = AbortSignal.any([signal, cut.signal])
     try {
       const answer = await fetch(`/api/${path()}`, { headers: authorization(), signal: over })
@@ -153,8 +164,14 @@ export async function follow<Data>(
       }
     } catch {
       // Cut, as it may be at any time.
+    } finally {
+      unwatch()
     }
     if (signal.aborted) return
+    if (cut.signal.aborted && document.visibilityState === 'hidden') {
+      await untilSeen(signal)
+      continue
+    }
     onConnection('cut')
     await waitFor(wait, signal)
     wait = Math.min(MOST_WAIT_MS, wait * 2)
@@ -211,6 +228,35 @@ class EventBuffer {
 function fieldOf(block: string, name: string): string | null {
   const line = block.split('\n').find(each => each.startsWith(`${name}: `))
   return line === undefined ? null : line.slice(name.length + 2)
+}
+
+/** Calls back once the page has not been seen for `HIDDEN_MS`; what is returned ends that. */
+function whenHidden(act: () => void): () => void {
+  let timer: ReturnType<typeof setTimeout> | undefined
+  const look = () => {
+    clearTimeout(timer)
+    if (document.visibilityState === 'hidden') timer = setTimeout(act, HIDDEN_MS)
+  }
+  document.addEventListener('visibilitychange', look)
+  look()
+  return () => {
+    clearTimeout(timer)
+    document.removeEventListener('visibilitychange', look)
+  }
+}
+
+function untilSeen(signal: AbortSignal): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const look = () => {
+    if (document.visibilityState === 'hidden' && !signal.aborted) return
+    document.removeEventListener('visibilitychange', look)
+    signal.removeEventListener('abort', look)
+    resolve()
+  }
+  document.addEventListener('visibilitychange', look)
+  signal.addEventListener('abort', look)
+  look()
+  return promise
 }
 
 /** Ends early with the signal, or when the browser is online again. */

@@ -2,7 +2,7 @@ import { signal } from '@preact/signals'
 import { elementScroll, observeElementOffset, observeElementRect, Virtualizer } from '@tanstack/virtual-core'
 import type { ComponentChildren, ComponentType, JSX, RefObject } from 'preact'
 import { useEffect, useLayoutEffect, useMemo, useReducer, useRef, useState } from 'preact/hooks'
-import { get, post, Refused } from './client.ts'
+import { connection, get, post, Refused } from './client.ts'
 import { TEXTS } from './texts.ts'
 
 /** The time, by the second; Unix time, ms. */
@@ -95,6 +95,14 @@ export function useRead<T>(path: string | null): { value: T | null; problem: str
     )
     return () => over.abort()
   }, [path, asked])
+  // What could not be read is read when the connection is there again.
+  useEffect(
+    () =>
+      connection.subscribe(is => {
+        if (is === 'open' && state.current.problem !== '') again(undefined)
+      }),
+    [],
+  )
   const { path: of, value, problem } = state.current
   return of === path
     ? { value, problem, again: () => again(undefined) }

@@ -1,7 +1,7 @@
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
 import type { ReportRound } from '../../../report/report-data.ts'
 import { formatDuration, formatTokens } from '../../../words/numbers.ts'
-import { get, Refused } from '../client.ts'
+import { connection, get, Refused } from '../client.ts'
 import type { Card } from '../model.ts'
 import { Reading, useAgainOn, useOver, useRead, VirtualList } from '../parts.tsx'
 import { TEXTS } from '../texts.ts'
@@ -13,7 +13,8 @@ const MOST_PAGES = 10
 /** The rounds of a session, which may be ten thousand: read as they come in sight. */
 class RoundPages {
   readonly pages = new Map<number, readonly ReportRound[]>()
-  total = 0
+  /** Null: it has not been read yet. */
+  total: number | null = null
   readonly #place: string
   readonly #reading = new Set<number>()
 
@@ -37,7 +38,7 @@ class RoundPages {
 
   /** Reads the last page again, to which more come. */
   async renew(signal: AbortSignal): Promise<void> {
-    await this.#readPage(Math.max(0, Math.floor((this.total - 1) / PAGE)), signal)
+    await this.#readPage(Math.max(0, Math.floor(((this.total ?? 0) - 1) / PAGE)), signal)
   }
 
   async #readPage(page: number, signal: AbortSignal): Promise<boolean> {
@@ -74,9 +75,17 @@ export function Rounds({ card: { key, report } }: { card: Card }) {
   useEffect(() => {
     void current.renew(over.signal).then(redraw)
   }, [news, current, redraw])
+  useEffect(
+    () =>
+      connection.subscribe(is => {
+        if (is === 'open' && current.total === null) void current.renew(over.signal).then(redraw)
+      }),
+    [current, over, redraw],
+  )
   const onRange = (from: number, to: number) => {
     void current.read(from, to, over.signal).then(hasCome => hasCome && redraw())
   }
+  if (current.total === null) return <Reading problem="" />
   if (current.total === 0) return <p class="quiet">{TEXTS.noRounds}</p>
   const longest = Math.max(1, ...[...current.pages.values()].flat().map(({ durationMs }) => durationMs))
   const indexes = Array.from({ length: current.total }, (_, index) => index)

@@ -43,6 +43,11 @@ export function SessionPage({ place, part, query }: { place: string; part: strin
     <div class={`session of-${shown}`}>
       <Head card={card} isShort={shown !== 'live'} />
       {shown !== 'live' && <Waiting card={card} />}
+      {stream.next.value !== '' && (
+        <a class="asks" href={`#/s/${stream.next.value}`}>
+          {TEXTS.next}
+        </a>
+      )}
       <nav class="tabs" aria-label={TEXTS.parts}>
         {(Object.keys(TEXTS.tabs) as PartName[]).map(each => (
           <a key={each} href={`#/s/${place}/${each}`} aria-current={each === shown ? 'page' : undefined}>

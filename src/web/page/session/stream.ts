@@ -16,6 +16,8 @@ export class SessionStream {
   /** Who works beside the agent of the round, by instance. */
   readonly agents = computed(() => [...new Set(this.live.value.flatMap(({ instance }) => instance ?? []))].join('\n'))
   readonly problem = signal('')
+  /** The session that the queue went on with; empty: none. */
+  readonly next = signal('')
   /** Whether there are rows before the first. */
   readonly hasEarlier = signal(false)
   readonly #key: string
@@ -104,13 +106,18 @@ export class SessionStream {
         this.problem.value = part.problem
         break
       case 'next-session':
-        location.hash = `#/s/${this.#key.replace(/[^/]+$/, part.id)}`
+        this.next.value = this.#key.replace(/[^/]+$/, part.id)
+        this.#end()
         break
       default:
-        this.#forgetLive()
-        this.#over.abort()
-        this.#over = new AbortController()
+        this.#end()
     }
+  }
+
+  #end(): void {
+    this.#forgetLive()
+    this.#over.abort()
+    this.#over = new AbortController()
   }
 
   #forgetLive(): void {
