@@ -12,7 +12,7 @@ import type { WebEnv } from './guard.ts'
 import { Pairings, pairingRoutes } from './pairing.ts'
 import { placesRoutes } from './places-api.ts'
 import { NewsTeller, Push, pushRoutes } from './push.ts'
-import { bodyOf, Streams } from './requests.ts'
+import { bodyOf, publicKey, Streams } from './requests.ts'
 import { gone, ReportTickets, sessionRoutes } from './session-api.ts'
 import { SessionHub } from './session-hub.ts'
 
@@ -46,6 +46,12 @@ const MOST_CARDS = 1_000
 const enterSchema = v.strictObject({
   token: v.pipe(v.string(), v.maxLength(200)),
   name: v.pipe(v.string(), v.maxLength(MOST_NAME)),
+  publicKey,
+})
+const signInSchema = v.strictObject({
+  device: v.pipe(v.string(), v.maxLength(40)),
+  challenge: v.pipe(v.string(), v.maxLength(100)),
+  signature: v.pipe(v.string(), v.maxLength(200)),
 })
 const linkSchema = v.strictObject({ right: v.picklist(['look', 'steer']) })
 const nothing = v.strictObject({})
@@ -121,11 +127,21 @@ function deviceRoutes({
 }: ApiOptions & { streams: Streams; push: Push; pairings: Pairings }): Hono<WebEnv> {
   const routes = new Hono<WebEnv>()
   routes.post('/enter', async c => {
-    const { token, name: called } = await bodyOf(c, enterSchema)
-    const opened = await access.openLink(token, called)
+    const { token, name: called, publicKey: shown = null } = await bodyOf(c, enterSchema)
+    const opened = await access.openLink(token, called, shown)
     if (opened !== null) return c.json({ key: opened.key, device: opened.device })
     const problem = 'This link was opened before, or is older than an hour.'
     return c.json({ problem, hint: 'codemachine web link makes a new one.' }, 403)
+  })
+  routes.post('/challenge', async c => {
+    await bodyOf(c, nothing)
+    return c.json({ challenge: access.challenge() })
+  })
+  routes.post('/sign-in', async c => {
+    const signed = await bodyOf(c, signInSchema)
+    // Who passes on what a browser has signed for another address has another origin.
+    const key = await access.signIn({ ...signed, origin: c.req.header('origin') ?? '' })
+    return key === null ? c.json({ problem: 'This device was ended, or is another one.' }, 401) : c.json({ key })
   })
   routes.get('/me', async c => {
     const publicKey = await push.publicKey()

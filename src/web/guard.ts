@@ -15,7 +15,7 @@ interface GuardOptions {
 }
 
 /** Ways that need no key: those by which a device gets one. They carry a secret of their own. */
-const WITHOUT_KEY: ReadonlySet<string> = new Set(['/api/enter', '/api/pair'])
+const WITHOUT_KEY: ReadonlySet<string> = new Set(['/api/enter', '/api/pair', '/api/challenge', '/api/sign-in'])
 /** What a device that may only look changes of itself. */
 const ITS_OWN: ReadonlySet<string> = new Set(['/api/push/on', '/api/push/off'])
 /** What every write carries: a form or a page of elsewhere cannot send it without asking first, which is never granted. */

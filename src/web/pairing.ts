@@ -5,7 +5,7 @@ import type { Access, NewDevice, Right } from '../app/page/access.ts'
 import type { Clock } from '../base/clock.ts'
 import { UserError } from '../base/errors.ts'
 import type { WebEnv } from './guard.ts'
-import { bodyOf, type Streams } from './requests.ts'
+import { bodyOf, publicKey, type Streams } from './requests.ts'
 
 /** How long a code can be typed, ms. */
 const CODE_MS = 5 * 60_000
@@ -26,8 +26,12 @@ export type PairingState =
 /** A device that is not in, and waits for the host's word. */
 interface Asking {
   name: string
+  /** Of a browser; null: it is a program. */
+  publicKey: string | null
   answer(device: NewDevice | null): void
 }
+
+type Newcomer = Pick<Asking, 'name' | 'publicKey'>
 
 interface Pairing {
   id: string
@@ -46,13 +50,13 @@ interface Pairing {
  * one lets it in or not, as long as it is in itself. Nothing of it is kept on disk. After ten wrong codes none is taken for a minute.
  */
 export class Pairings {
-  readonly #access: Pick<Access, 'add' | 'isThere'>
+  readonly #access: Pick<Access, 'admit' | 'isThere'>
   readonly #clock: Clock
   readonly #open = new Map<string, Pairing>()
   #wrong = 0
   #lockedUntil = 0
 
-  constructor({ access, clock }: { access: Pick<Access, 'add' | 'isThere'>; clock: Clock }) {
+  constructor({ access, clock }: { access: Pick<Access, 'admit' | 'isThere'>; clock: Clock }) {
     this.#access = access
     this.#clock = clock
   }
@@ -113,7 +117,7 @@ export class Pairings {
    * A new device has typed a code: resolves with what it is given, null if the host refuses it, is too late or has gone. A
    * `UserError` for a wrong code, and while none is taken.
    */
-  async ask(typed: string, name: string, signal: AbortSignal): Promise<NewDevice | null> {
+  async ask(typed: string, { name, publicKey: shown }: Newcomer, signal: AbortSignal): Promise<NewDevice | null> {
     const now = this.#clock.now()
     if (now < this.#lockedUntil) throw new UserError('There were too many wrong codes; try again in a minute.')
     this.#removeOld()
@@ -128,7 +132,7 @@ export class Pairings {
     }
     this.#wrong = 0
     const { promise, resolve } = Promise.withResolvers<NewDevice | null>()
-    pairing.asking = { name: name.slice(0, MOST_NAME), answer: resolve }
+    pairing.asking = { name: name.slice(0, MOST_NAME), publicKey: shown, answer: resolve }
     const leave = () => this.#end(pairing, 'too-late')
     signal.addEventListener('abort', leave, { once: true })
     const late = new AbortController()
@@ -149,7 +153,7 @@ export class Pairings {
     const pairing = this.#open.get(id)
     if (pairing?.asking == null) throw new UserError('Nobody asks to be let in there any more.')
     const { asking } = pairing
-    const device = right === null ? null : await this.#access.add(asking.name, right)
+    const device = right === null ? null : await this.#access.admit(asking.name, right, asking.publicKey)
     this.#end(pairing, right === null ? 'refused' : 'let-in', device)
   }
 
@@ -183,6 +187,7 @@ function isSame(code: string, typed: string): boolean {
 const askSchema = v.strictObject({
   code: v.pipe(v.string(), v.maxLength(40)),
   name: v.pipe(v.string(), v.maxLength(MOST_NAME)),
+  publicKey,
 })
 const rightSchema = v.strictObject({ right: v.picklist(['look', 'steer']) })
 const nothing = v.strictObject({})
@@ -191,18 +196,18 @@ const nothing = v.strictObject({})
 export function pairingRoutes(pairings: Pairings, streams: Streams): Hono<WebEnv> {
   const routes = new Hono<WebEnv>()
   routes.post('/pair', async c => {
-    const { code, name } = await bodyOf(c, askSchema)
+    const { code, name, publicKey: shown = null } = await bodyOf(c, askSchema)
     return streams.open(
       c,
       async (send, over) => {
-        const asked = pairings.ask(code, name, over)
+        const asked = pairings.ask(code, { name, publicKey: shown }, over)
         // Before its turn comes it may be refused, which is said as a problem.
         asked.catch(() => {})
         await send({ event: 'pair', data: { state: 'asked' } })
         const given = await asked
         if (given === null)
           return await send({ event: 'pair', data: { state: 'refused', problem: 'This device was not let in.' } })
-        await send({ event: 'pair', data: { state: 'in', key: given.key } })
+        await send({ event: 'pair', data: { state: 'in', key: given.key, device: given.device.id } })
       },
       null,
     )

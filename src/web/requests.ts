@@ -1,7 +1,7 @@
 import type { Context } from 'hono'
 import { streamSSE } from 'hono/streaming'
 import * as v from 'valibot'
-import type { Access } from '../app/page/access.ts'
+import { type Access, isPublicKey } from '../app/page/access.ts'
 import type { Clock } from '../base/clock.ts'
 import { messageOf, UserError } from '../base/errors.ts'
 import { problemOfPrompt } from '../base/text.ts'
@@ -14,6 +14,11 @@ export const text = v.pipe(
 )
 /** A word by which something is known. */
 export const name = v.pipe(v.string(), v.maxLength(200))
+
+/** The public half of a browser's key; left out: who asks is a program, and is given a key. */
+export const publicKey = v.exactOptional(
+  v.pipe(v.string(), v.maxLength(200), v.check(isPublicKey, 'use a key of ECDSA over P-256, as SPKI in base64url')),
+)
 
 const count = v.pipe(v.number(), v.safeInteger(), v.minValue(1))
 /** What a session may take, in all. */

@@ -1,8 +1,9 @@
+import { generateKeyPairSync, sign } from 'node:crypto'
 import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { Access } from '../../src/app/page/access.ts'
+import { Access, signedText } from '../../src/app/page/access.ts'
 
 const MINUTE = 60_000
 
@@ -61,8 +62,8 @@ test('a link that is left of a device that was ended opens nothing, and one that
 test('nothing that opens anything lies in the files, and nobody else can read them', async () => {
   const { access, folder } = await openAccess()
   const [token, other] = [await access.newLink('look'), await access.newLink('steer')]
-  const { key } = (await access.openLink(token, 'phone')) ?? { key: '' }
-  const [, secret = ''] = key.split('.')
+  const opened = await access.openLink(token, 'phone')
+  const [, secret = ''] = opened?.key?.split('.') ?? []
   expect(secret).toHaveLength(43)
   const all = await everythingIn(folder)
   for (const open of [token, other, secret]) expect(all).not.toContain(open)
@@ -99,4 +100,34 @@ test('a device is seen to a minute', async () => {
   clock.at += 5 * MINUTE
   await access.deviceOf(key)
   expect(await access.devices()).toMatchObject([{ lastSeenAt: '2026-11-27T20:05:00.000Z' }])
+})
+
+test('a browser signs in with a key that it shows nobody: once for each challenge, in time, and for its own origin', async () => {
+  const { access, clock } = await openAccess()
+  const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  const shown = publicKey.export({ format: 'der', type: 'spki' }).toString('base64url')
+  const opened = await access.openLink(await access.newLink('steer'), 'phone', shown)
+  expect(opened).toMatchObject({ device: { name: 'phone', right: 'steer' }, key: null })
+  const device = opened?.device.id ?? ''
+  const origin = 'http://127.0.0.1:3000'
+  const signed = (challenge: string, by = privateKey, at = origin) => {
+    const signature = sign('sha256', Buffer.from(signedText(at, challenge)), { key: by, dsaEncoding: 'ieee-p1363' })
+    return { device, challenge, signature: signature.toString('base64url'), origin }
+  }
+  const first = signed(access.challenge())
+  const key = await access.signIn(first)
+  expect(await access.deviceOf(key ?? '')).toMatchObject({ id: device })
+  expect(await access.signIn(first)).toBeNull()
+  expect(await access.signIn(signed('of-somebody-else'))).toBeNull()
+  expect(
+    await access.signIn(signed(access.challenge(), generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey)),
+  ).toBeNull()
+  // What was signed for another server, which passes it on.
+  expect(await access.signIn(signed(access.challenge(), privateKey, 'http://127.0.0.1:3001'))).toBeNull()
+  const late = access.challenge()
+  clock.at += MINUTE
+  expect(await access.signIn(signed(late))).toBeNull()
+  await access.end(device)
+  expect(await access.deviceOf(key ?? '')).toBeNull()
+  expect(await access.signIn(signed(access.challenge()))).toBeNull()
 })

@@ -50,7 +50,7 @@ export interface Visitor {
 export class PageScene implements AsyncDisposable {
   readonly place: Place
   readonly #browser: Browser
-  readonly #access: Access
+  #access: Access
   readonly #failures: unknown[] = []
   #contexts: BrowserContext[] = []
   #server: WebServer | null = null
@@ -61,8 +61,12 @@ export class PageScene implements AsyncDisposable {
   private constructor(browser: Browser, place: Place) {
     this.#browser = browser
     this.place = place
-    const folder = join(place.records.root, 'web')
-    this.#access = new Access({ folder, clock: place.context.clock, platform: process.platform })
+    this.#access = this.#newAccess()
+  }
+
+  #newAccess(): Access {
+    const folder = join(this.place.records.root, 'web')
+    return new Access({ folder, clock: this.place.context.clock, platform: process.platform })
   }
 
   static async open(browser: Browser): Promise<PageScene> {
@@ -78,6 +82,8 @@ export class PageScene implements AsyncDisposable {
   /** Serves the page; again under the same address. */
   async serve(): Promise<void> {
     this.#stop = new AbortController()
+    // Each time as a process of its own would.
+    this.#access = this.#newAccess()
     const { context, records } = this.place
     const world = { ...context, env: { ...process.env, ...context.env } as Record<string, string> }
     this.#api = openApi({
@@ -115,7 +121,7 @@ export class PageScene implements AsyncDisposable {
   /** Opens the page by a link, as a person does. */
   async visit({ right = 'steer', ...look }: Look = {}): Promise<Visitor> {
     const visitor = await this.stranger(look, `#t=${await this.#access.newLink(right)}`)
-    await visitor.page.waitForFunction(() => localStorage.getItem('codemachine.key') !== null)
+    await visitor.page.locator('.dot.is-open').waitFor()
     await visitor.page.locator('main :is(h1, .quiet)').first().waitFor({ state: 'attached' })
     return visitor
   }

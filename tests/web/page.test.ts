@@ -4,6 +4,7 @@ import { writeFile } from 'node:fs/promises'
 import { createServer, type IncomingHttpHeaders } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import { gzipSync } from 'node:zlib'
 import axe from 'axe-core'
@@ -562,6 +563,57 @@ describe.skipIf(problemOfBrowser !== null)(
         other.close()
         other.closeAllConnections()
       }
+    })
+
+    test('who has the port of the page once it has ended is sent nothing that opens the one that is served there next', async () => {
+      await using own = await PageScene.open(browser)
+      const { page } = await own.visit()
+      const { port, origin } = new URL(own.address)
+      await own.unplug()
+      const taken: { url: string; key: string; body: string }[] = []
+      const thief = createServer(async (request, answer) => {
+        const body = await text(request)
+        taken.push({ url: request.url ?? '', key: request.headers.authorization ?? '', body })
+        const forged = request.url === '/api/challenge' ? { challenge: 'forged' } : { key: 'forged' }
+        const isIn = /challenge|sign-in/.test(request.url ?? '')
+        answer.writeHead(isIn ? 200 : 401, { 'content-type': 'application/json' }).end(JSON.stringify(forged))
+      })
+      await once(thief.listen(Number(port), '127.0.0.1'), 'listening')
+      await expect.poll(() => taken.map(({ url }) => url), { timeout: BOUND_MS }).toContain('/api/sign-in')
+      thief.close()
+      thief.closeAllConnections()
+      await own.serve()
+      const post = (path: string, body: string, key = '') =>
+        fetch(`${own.address}api/${path}`, {
+          method: 'POST',
+          headers: { 'content-type': 'application/json', 'x-codemachine': '1', authorization: key, origin },
+          body,
+        })
+      const keys = taken.map(({ key }) => key).filter(key => key !== '')
+      expect(keys.length).toBeGreaterThan(0)
+      for (const key of keys) expect((await post('link', '{"right":"steer"}', key)).status).toBe(401)
+      for (const { body } of taken.filter(({ url }) => url === '/api/sign-in'))
+        expect((await post('sign-in', body)).status).toBe(401)
+      // The device itself is in as before.
+      await page.reload()
+      await page.locator('.dot.is-open').waitFor()
+    })
+
+    test('the key of a browser stands nowhere in what the page keeps, and cannot be taken out of it', async () => {
+      const { page } = await scene.visit()
+      const kept = await page.evaluate(async () => {
+        const opening = indexedDB.open('codemachine', 1)
+        await new Promise(resolve => opening.addEventListener('success', resolve))
+        const request = opening.result.transaction('device').objectStore('device').get('device')
+        await new Promise(resolve => request.addEventListener('success', resolve))
+        const { privateKey } = request.result.keys as CryptoKeyPair
+        const taken = await crypto.subtle.exportKey('pkcs8', privateKey).then(
+          () => 'taken',
+          () => 'refused',
+        )
+        return { taken, stored: localStorage.length, cookies: document.cookie }
+      })
+      expect(kept).toEqual({ taken: 'refused', stored: 0, cookies: '' })
     })
 
     test('a device is let in by a code that is typed on it, and is out when it is ended on the other', async () => {

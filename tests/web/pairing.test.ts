@@ -19,15 +19,17 @@ async function pairings() {
   return { access, clock, host, all: new Pairings({ access, clock }), signal: new AbortController().signal }
 }
 
+const named = (name: string) => ({ name, publicKey: null })
+
 test('a device that types the code is let in with the right that the host gives, and nobody else by that code', async () => {
   const { access, all, host, signal } = await pairings()
   const { id, code } = all.begin(host.id)
   const states = all.watch(id, signal)
   expect((await states.next()).value).toEqual({ state: 'waiting' })
-  const asked = all.ask(`${code.slice(0, 4)} ${code.slice(4)}`, 'phone', signal)
+  const asked = all.ask(`${code.slice(0, 4)} ${code.slice(4)}`, named('phone'), signal)
   expect((await states.next()).value).toEqual({ state: 'asking', name: 'phone' })
   // It is taken.
-  await expect(all.ask(code, 'thief', signal)).rejects.toThrow('no code that is shown')
+  await expect(all.ask(code, named('thief'), signal)).rejects.toThrow('no code that is shown')
   await all.answer(id, 'look')
   const given = await asked
   expect(given?.device).toMatchObject({ name: 'phone', right: 'look' })
@@ -39,17 +41,17 @@ test('a device that types the code is let in with the right that the host gives,
 test('a device that the host refuses, or is too late to let in, gets no key', async () => {
   const { access, all, host, signal, clock } = await pairings()
   const refused = all.begin(host.id)
-  const asked = all.ask(refused.code, 'stranger', signal)
+  const asked = all.ask(refused.code, named('stranger'), signal)
   await all.answer(refused.id, null)
   expect(await asked).toBeNull()
   const late = all.begin(host.id)
-  const waiting = all.ask(late.code, 'phone', signal)
+  const waiting = all.ask(late.code, named('phone'), signal)
   await clock.advance(5 * 60_000 + 1_000)
   expect(await waiting).toBeNull()
   await expect(all.answer(late.id, 'steer')).rejects.toThrow('Nobody asks')
   const old = all.begin(host.id)
   await clock.advance(5 * 60_000 + 1_000)
-  await expect(all.ask(old.code, 'phone', signal)).rejects.toThrow('no code that is shown')
+  await expect(all.ask(old.code, named('phone'), signal)).rejects.toThrow('no code that is shown')
   expect(await access.devices()).toMatchObject([{ name: 'host' }])
 })
 
@@ -57,10 +59,11 @@ test('ten wrong codes lock for a minute, the right one too', async () => {
   const { all, host, signal, clock } = await pairings()
   const { code, id } = all.begin(host.id)
   const wrong = code === '00000000' ? '00000001' : '00000000'
-  for (let n = 0; n < 10; n += 1) await expect(all.ask(wrong, 'thief', signal)).rejects.toThrow('no code that is shown')
-  await expect(all.ask(code, 'phone', signal)).rejects.toThrow('too many wrong codes')
+  for (let n = 0; n < 10; n += 1)
+    await expect(all.ask(wrong, named('thief'), signal)).rejects.toThrow('no code that is shown')
+  await expect(all.ask(code, named('phone'), signal)).rejects.toThrow('too many wrong codes')
   await clock.advance(61_000)
-  const asked = all.ask(code, 'phone', signal)
+  const asked = all.ask(code, named('phone'), signal)
   await all.answer(id, 'steer')
   expect((await asked)?.device.right).toBe('steer')
 })

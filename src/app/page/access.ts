@@ -1,4 +1,4 @@
-import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
+import { createHash, createPublicKey, randomBytes, timingSafeEqual, verify } from 'node:crypto'
 import { chmod, mkdir, readdir, rename, rm, stat, utimes } from 'node:fs/promises'
 import { join } from 'node:path'
 import * as v from 'valibot'
@@ -20,10 +20,24 @@ export interface Device {
   lastSeenAt: string
 }
 
-/** What is given to a device once: `key` is what it sends as `Authorization: Bearer`, and is kept nowhere here. */
+/**
+ * What is given to a device once. `key`: what a program sends as `Authorization: Bearer`, and is kept nowhere here; null of a browser,
+ * which has a key of its own to sign in with.
+ */
 export interface NewDevice {
   device: Device
-  key: string
+  key: string | null
+}
+
+/** By what a browser shows who it is. */
+export interface SignIn {
+  /** Its id. */
+  device: string
+  challenge: string
+  /** Of `signedText`, by ECDSA over P-256 with SHA-256, as 64 bytes; in base64url. */
+  signature: string
+  /** The origin under which the browser sees the page. */
+  origin: string
 }
 
 interface AccessOptions {
@@ -39,6 +53,10 @@ const MOST_NAME = 80
 /** How long a link can be opened, ms. */
 const LINK_MS = 60 * 60_000
 const SEEN_MS = 60_000
+/** How long a challenge can be signed, ms, and how many wait at once. */
+const CHALLENGE_MS = 60_000
+const MOST_CHALLENGES = 1_000
+const MOST_SIGNED_IN = 1_000
 const HEX = /^[0-9a-f]{64}$/
 const DEVICE = /^[0-9a-f]{16}$/
 const KEY = /^([0-9a-f]{16})\.([A-Za-z0-9_-]{43})$/
@@ -53,20 +71,27 @@ const linkSchema = v.object({
 const deviceSchema = v.object({
   name: v.string(),
   right: rightSchema,
-  hash: v.pipe(v.string(), v.regex(HEX)),
+  /** Of a program's key, or the public half of a browser's: SPKI in base64url. */
+  hash: v.exactOptional(v.pipe(v.string(), v.regex(HEX))),
+  publicKey: v.exactOptional(v.pipe(v.string(), v.maxLength(200))),
   createdAt: v.pipe(v.string(), v.isoTimestamp()),
 })
 
 /**
  * Who may open the page: one-time links, and the devices that have come by one. Everything is a file of its own, so that any
- * number of processes of the person may make links and end devices while the page is served; in the files are hashes of 256-bit values
- * and nothing that opens anything.
+ * number of processes of the person may make links and end devices while the page is served; in the files are hashes of 256-bit values,
+ * public keys, and nothing that opens anything. What a browser sends once it has signed in counts in this process alone: whoever
+ * has its port afterwards is sent nothing that opens the next one.
  *
  *     links/<SHA-256 of the token>.json   one that nobody has opened yet; renamed by whoever takes it, so that one alone does
  *     devices/<id>.json                   a device; when it was seen last is the file's time
  */
 export class Access {
   readonly #options: AccessOptions
+  /** Until when each can be signed; Unix time, ms. */
+  readonly #challenges = new Map<string, number>()
+  /** By the hash of what they send, the ids of the browsers that have signed in. */
+  readonly #signedIn = new Map<string, string>()
 
   constructor(options: AccessOptions) {
     this.#options = options
@@ -91,29 +116,64 @@ export class Access {
   }
 
   /** Opens a link; null: it is none, was opened before, is too old, or the device that has made it was ended. */
-  async openLink(token: string, name: string): Promise<NewDevice | null> {
+  async openLink(token: string, name: string, publicKey: string | null = null): Promise<NewDevice | null> {
     if (token.length > 200) return null
     const link = await this.#takeLink(hashOf(token))
-    return link === null ? null : await this.add(name, link.right)
+    return link === null ? null : await this.admit(name, link.right, publicKey)
   }
 
-  /** Gives a new device a key. */
-  async add(name: string, right: Right): Promise<NewDevice> {
-    const id = randomBytes(8).toString('hex')
+  /** Gives a program a key. */
+  async add(name: string, right: Right): Promise<NewDevice & { key: string }> {
     const secret = randomBytes(BYTES).toString('base64url')
+    const device = await this.#newDevice(name, right, { hash: hashOf(secret) })
+    return { device, key: `${device.id}.${secret}` }
+  }
+
+  /** Lets a device in. `publicKey`: of a browser, which has a key of its own, the public half; null: it is a program, and given one. */
+  async admit(name: string, right: Right, publicKey: string | null): Promise<NewDevice> {
+    if (publicKey === null) return await this.add(name, right)
+    return { device: await this.#newDevice(name, right, { publicKey }), key: null }
+  }
+
+  async #newDevice(name: string, right: Right, proof: { hash: string } | { publicKey: string }): Promise<Device> {
+    const id = randomBytes(8).toString('hex')
     const createdAt = new Date(this.#options.clock.now()).toISOString()
-    const kept = { name: name.toWellFormed().slice(0, MOST_NAME), right, hash: hashOf(secret), createdAt }
-    await this.#write('devices', id, kept satisfies v.InferOutput<typeof deviceSchema>)
-    const { hash: _, ...device } = kept
-    return { device: { id, ...device, lastSeenAt: createdAt }, key: `${id}.${secret}` }
+    const device = { name: name.toWellFormed().slice(0, MOST_NAME), right, createdAt }
+    await this.#write('devices', id, { ...device, ...proof } satisfies Kept)
+    return { id, ...device, lastSeenAt: createdAt }
+  }
+
+  /** A text that one browser signs, once, within a minute. */
+  challenge(): string {
+    const now = this.#options.clock.now()
+    for (const [each, until] of this.#challenges) if (until <= now) this.#challenges.delete(each)
+    const challenge = randomBytes(BYTES).toString('base64url')
+    putBounded(this.#challenges, challenge, now + CHALLENGE_MS, MOST_CHALLENGES)
+    return challenge
+  }
+
+  /** What a browser that has signed a challenge sends from then on, until this process ends; null: it is not who it says. */
+  async signIn({ device: id, challenge, signature, origin }: SignIn): Promise<string | null> {
+    const until = this.#challenges.get(challenge) ?? 0
+    this.#challenges.delete(challenge)
+    if (until <= this.#options.clock.now() || !DEVICE.test(id)) return null
+    const kept = await readKept(this.#path('devices', id), deviceSchema)
+    if (kept?.publicKey === undefined) return null
+    if (!isSigned(kept.publicKey, signedText(origin, challenge), signature)) return null
+    const key = randomBytes(BYTES).toString('base64url')
+    putBounded(this.#signedIn, hashOf(key), id, MOST_SIGNED_IN)
+    return key
   }
 
   /** The device that a key is of; null: it is none, or was ended. */
   async deviceOf(key: string): Promise<Device | null> {
-    const [, id = '', secret = ''] = KEY.exec(key) ?? []
+    const [, named = '', secret = ''] = KEY.exec(key) ?? []
+    const signedIn = this.#signedIn.get(hashOf(key))
+    const id = signedIn ?? named
     const kept = id === '' ? null : await readKept(this.#path('devices', id), deviceSchema)
-    if (kept === null || !timingSafeEqual(Buffer.from(kept.hash), Buffer.from(hashOf(secret)))) return null
-    return await this.#seen(id, kept)
+    if (kept === null) return null
+    const isIts = signedIn !== undefined || isHashOf(kept.hash, secret)
+    return isIts ? await this.#seen(id, kept) : null
   }
 
   /** Whether a device has not been ended. */
@@ -129,7 +189,7 @@ export class Access {
       const path = this.#path('devices', id)
       const kept = await readKept(path, deviceSchema)
       if (kept === null) continue
-      const { hash: _, ...device } = kept
+      const { hash: _, publicKey: __, ...device } = kept
       const at = (await stat(path).catch(() => null))?.mtime.toISOString() ?? kept.createdAt
       found.push({ id, ...device, lastSeenAt: at })
     }
@@ -180,13 +240,13 @@ export class Access {
     }
   }
 
-  async #seen(id: string, kept: v.InferOutput<typeof deviceSchema>): Promise<Device> {
+  async #seen(id: string, kept: Kept): Promise<Device> {
     const path = this.#path('devices', id)
     const now = new Date(this.#options.clock.now())
     const before = (await stat(path).catch(() => null))?.mtimeMs ?? 0
     // A device that is ended in this moment is not made again.
     if (Math.abs(now.getTime() - before) > SEEN_MS) await utimes(path, now, now).catch(() => {})
-    const { hash: _, ...device } = kept
+    const { hash: _, publicKey: __, ...device } = kept
     return { id, ...device, lastSeenAt: now.toISOString() }
   }
 
@@ -217,6 +277,7 @@ export class Access {
 }
 
 type Kind = 'links' | 'devices'
+type Kept = v.InferOutput<typeof deviceSchema>
 type Link = v.InferOutput<typeof linkSchema>
 
 /** A file of the page in the records, of that shape; null: it is not there, or is none. */
@@ -229,6 +290,42 @@ export async function readKept<T>(path: string, schema: v.GenericSchema<unknown,
   } catch {
     return null
   }
+}
+
+/** What a browser signs: for another origin than its own, such as that of who passes on what it sends, it opens nothing. */
+export function signedText(origin: string, challenge: string): string {
+  return `codemachine\n${origin}\n${challenge}`
+}
+
+/** Whether that is the public half of a key that a browser signs with. */
+export function isPublicKey(text: string): boolean {
+  return publicKeyOf(text) !== null
+}
+
+function publicKeyOf(text: string) {
+  try {
+    const key = createPublicKey({ key: Buffer.from(text, 'base64url'), format: 'der', type: 'spki' })
+    return key.asymmetricKeyDetails?.namedCurve === 'prime256v1' ? key : null
+  } catch {
+    return null
+  }
+}
+
+function isSigned(publicKey: string, text: string, signature: string): boolean {
+  const key = publicKeyOf(publicKey)
+  if (key === null) return false
+  return verify('sha256', Buffer.from(text), { key, dsaEncoding: 'ieee-p1363' }, Buffer.from(signature, 'base64url'))
+}
+
+/** Puts one in, and drops the oldest of too many. */
+function putBounded<T>(map: Map<string, T>, key: string, value: T, most: number): void {
+  const [oldest] = map.keys()
+  if (map.size >= most && oldest !== undefined) map.delete(oldest)
+  map.set(key, value)
+}
+
+function isHashOf(hash: string | undefined, secret: string): boolean {
+  return hash !== undefined && timingSafeEqual(Buffer.from(hash), Buffer.from(hashOf(secret)))
 }
 
 function hashOf(secret: string): string {

@@ -1,13 +1,11 @@
 import { signal } from '@preact/signals'
-
-/** What the page keeps of this device, in the storage of its own origin. */
-const KEY = 'codemachine.key'
+import { TEXTS } from './texts.ts'
 
 /** How it stands between the page and its server. */
 export type Connection = 'connecting' | 'open' | 'cut' | 'no-key'
 
-/** The key of this device; null: it has none. */
-export const deviceKey = signal<string | null>(localStorage.getItem(KEY))
+/** Whether this device has been let in. */
+export const isIn = signal(false)
 export const connection = signal<Connection>('connecting')
 
 interface Problem {
@@ -31,23 +29,128 @@ export async function enterByLink(): Promise<void> {
   if (token === undefined) return
   // It opens nothing a second time, and is not to stand in the history.
   history.replaceState(null, '', location.pathname)
-  const { key } = await post<{ key: string }>('enter', { token, name: nameOfDevice() })
-  takeKey(key)
+  const { publicKey, keep } = await newIdentity()
+  const { device } = await post<{ device: { id: string } }>('enter', { token, name: nameOfDevice(), publicKey })
+  await keep(device.id)
 }
 
-/** Forgets the key: the device was ended. */
-export function forgetKey(): void {
-  localStorage.removeItem(KEY)
-  deviceKey.value = null
+/** Who this device is: its key leaves this browser never, and nothing of the page can read it. */
+interface Identity {
+  id: string
+  keys: CryptoKeyPair
+}
+
+const ALGORITHM = { name: 'ECDSA', namedCurve: 'P-256' }
+const STORE = 'device'
+let identity: Identity | null = null
+/** What is sent once it has signed in. It counts as long as that server runs, and stands nowhere. */
+let sessionKey: string | null = null
+let signingIn: Promise<void> | null = null
+
+/** Reads who this device is. */
+export async function readIdentity(): Promise<void> {
+  identity = ((await inStore('readonly', store => store.get(STORE)).catch(() => null)) as Identity | undefined) ?? null
+  isIn.value = identity !== null
+  if (identity === null) connection.value = 'no-key'
+}
+
+/** Makes a key for this device; `keep`: it was let in under that id. Rejects with `Refused` where a browser can make none. */
+export async function newIdentity(): Promise<{ publicKey: string; keep(id: string): Promise<void> }> {
+  if (!isSecureContext) throw new Refused({ problem: TEXTS.notSecure })
+  const keys = await crypto.subtle.generateKey(ALGORITHM, false, ['sign', 'verify'])
+  const publicKey = inBase64Url(await crypto.subtle.exportKey('spki', keys.publicKey))
+  return {
+    publicKey,
+    async keep(id) {
+      identity = { id, keys }
+      sessionKey = null
+      // Where a browser keeps nothing, as in a private window, it is in as long as the page is open.
+      await inStore('readwrite', store => store.put(identity, STORE)).catch(() => {})
+      isIn.value = true
+    },
+  }
+}
+
+/** The server does not know it: it was ended. Its key is kept, for it may be another server that says so. */
+function leave(): void {
+  identity = null
+  sessionKey = null
+  isIn.value = false
   connection.value = 'no-key'
+}
+
+/** Signs in with the server that is there now: what is sent to one is worth nothing to whoever has its port afterwards. */
+function signIn(): Promise<void> {
+  const begin = async (own: Identity) => {
+    const { challenge } = await answerOf<{ challenge: string }>('challenge', writing('{}'))
+    const signed = new TextEncoder().encode(`codemachine\n${location.origin}\n${challenge}`)
+    const signature = await crypto.subtle.sign({ name: 'ECDSA', hash: 'SHA-256' }, own.keys.privateKey, signed)
+    const body = { device: own.id, challenge, signature: inBase64Url(signature) }
+    const { key } = await answerOf<{ key: string }>('sign-in', writing(JSON.stringify(body)))
+    sessionKey = key
+  }
+  if (identity === null) return Promise.resolve()
+  signingIn ??= begin(identity).finally(() => {
+    signingIn = null
+  })
+  return signingIn
+}
+
+async function inStore<T>(mode: IDBTransactionMode, act: (store: IDBObjectStore) => IDBRequest<T>): Promise<T> {
+  const opening = indexedDB.open('codemachine', 1)
+  opening.onupgradeneeded = () => void opening.result.createObjectStore(STORE)
+  const database = await resultOf(opening)
+  try {
+    return await resultOf(act(database.transaction(STORE, mode).objectStore(STORE)))
+  } finally {
+    database.close()
+  }
+}
+
+function resultOf<T>(request: IDBRequest<T>): Promise<T> {
+  return new Promise((resolve, reject) => {
+    request.onsuccess = () => resolve(request.result)
+    request.onerror = () => reject(request.error)
+  })
+}
+
+function inBase64Url(bytes: ArrayBuffer): string {
+  const text = btoa(String.fromCharCode(...new Uint8Array(bytes)))
+  return text.replaceAll('+', '-').replaceAll('/', '_').replace(/=+$/, '')
+}
+
+function fetchAsNobody(path: string, init: RequestInit): Promise<Response> {
+  return fetch(`/api/${path}`, init).catch(() => {
+    throw new Refused({ problem: TEXTS.isCut })
+  })
+}
+
+/** Fetches as this device; once more where the server is another one than it has signed in with. */
+async function fetchAsDevice(path: string, init: RequestInit): Promise<Response> {
+  const once = () => {
+    const headers = { ...(init.headers as Record<string, string> | undefined), ...authorization() }
+    return fetchAsNobody(path, { ...init, headers })
+  }
+  // Who leaves the page has no time to wait.
+  if (sessionKey === null) await signIn()
+  const sent = sessionKey
+  const answer = await once()
+  if (answer.status !== 401 || identity === null) return answer
+  if (sessionKey === sent) sessionKey = null
+  if (sessionKey === null) await signIn()
+  return await once()
 }
 
 /** Sends something that changes something, also while the page is left; rejects with `Refused`. */
 export async function post<Answer>(path: string, body: object): Promise<Answer> {
   const text = JSON.stringify(body)
   // Of what is larger a browser sends nothing then.
-  return await answerOf(path, { ...writing(text), keepalive: isLeft() && text.length < 10_000 })
+  const signal = AbortSignal.timeout(ANSWER_MS)
+  return await answerOf(path, { ...writing(text), signal, keepalive: isLeft() && text.length < 10_000 })
 }
+
+/** How long an answer may take, ms. A session that is begun is waited for for half a minute. */
+const ANSWER_MS = 90_000
 
 let isHidden = false
 addEventListener('pagehide', () => {
@@ -62,24 +165,24 @@ function isLeft(): boolean {
 }
 
 function writing(body: string): RequestInit {
-  const headers = { 'content-type': 'application/json', 'x-codemachine': '1', ...authorization() }
-  return { method: 'POST', body, headers }
+  return { method: 'POST', body, headers: { 'content-type': 'application/json', 'x-codemachine': '1' } }
 }
 
 /** Reads something; rejects with `Refused`. */
 export async function get<Answer>(path: string, signal: AbortSignal): Promise<Answer> {
-  return await answerOf(path, { headers: authorization(), signal })
+  return await answerOf(path, { signal: AbortSignal.any([signal, AbortSignal.timeout(ANSWER_MS)]) })
 }
 
 function authorization(): Record<string, string> {
-  return deviceKey.value === null ? {} : { authorization: `Bearer ${deviceKey.value}` }
+  return sessionKey === null ? {} : { authorization: `Bearer ${sessionKey}` }
 }
 
+/** The ways by which it gets in are asked without what it has. */
+const WITHOUT_KEY: ReadonlySet<string> = new Set(['enter', 'pair', 'challenge', 'sign-in'])
+
 async function answerOf<Answer>(path: string, init: RequestInit): Promise<Answer> {
-  const answer = await fetch(`/api/${path}`, init).catch(() => {
-    throw new Refused({ problem: 'The connection is cut.' })
-  })
-  if (answer.status === 401) forgetKey()
+  const answer = await (WITHOUT_KEY.has(path) ? fetchAsNobody(path, init) : fetchAsDevice(path, init))
+  if (answer.status === 401) leave()
   const body: unknown = await answer.json().catch(() => ({ problem: `The server answers ${answer.status}.` }))
   if (!answer.ok) throw new Refused(body as Problem)
   return body as Answer
@@ -94,10 +197,8 @@ export async function postStream<Data>(
 ): Promise<void> {
   const cut = new AbortController()
   const over = AbortSignal.any([signal, cut.signal])
-  const isCut = () => new Refused({ problem: 'The connection is cut.' })
-  const answer = await fetch(`/api/${path}`, { ...writing(JSON.stringify(body)), signal: over }).catch(() => {
-    throw isCut()
-  })
+  const init = { ...writing(JSON.stringify(body)), signal: over }
+  const answer = await (WITHOUT_KEY.has(path) ? fetchAsNobody(path, init) : fetchAsDevice(path, init))
   if (!answer.ok || answer.body === null) {
     throw new Refused(
       (await answer.json().catch(() => ({ problem: `The server answers ${answer.status}.` }))) as Problem,
@@ -111,14 +212,8 @@ export async function postStream<Data>(
     },
     () => cut.abort(),
   ).catch((error: unknown) => {
-    throw error instanceof Refused ? error : isCut()
+    throw error instanceof Refused ? error : new Refused({ problem: TEXTS.isCut })
   })
-}
-
-/** Makes the device's own that key which it was given. */
-export function takeKey(key: string): void {
-  localStorage.setItem(KEY, key)
-  deviceKey.value = key
 }
 
 /** One event of a stream. */
@@ -141,22 +236,22 @@ const MOST_EVENT = 16 * 1024 * 1024
  * Follows a stream, and again after each cut and when the page is seen again, until the signal aborts.
  * @param onTold told each event
  * @param path answers where to go on from
- * @param onConnection told whether it is open or cut
+ * @param onConnection told whether it is open, cut, or opened again after the page was hidden
  */
 export async function follow<Data>(
   path: () => string,
   onTold: (told: Told<Data>) => void,
   signal: AbortSignal,
-  onConnection: (state: 'open' | 'cut') => void = () => {},
+  onConnection: (state: 'connecting' | 'open' | 'cut') => void = () => {},
 ): Promise<void> {
   let wait = FIRST_WAIT_MS
-  while (!signal.aborted && deviceKey.value !== null) {
+  while (!signal.aborted && isIn.value) {
     const cut = new AbortController()
     const unwatch = whenHidden(() => cut.abort())
     const over = AbortSignal.any([signal, cut.signal])
     try {
-      const answer = await fetch(`/api/${path()}`, { headers: authorization(), signal: over })
-      if (answer.status === 401) return forgetKey()
+      const answer = await fetchAsDevice(path(), { signal: over })
+      if (answer.status === 401) return leave()
       if (answer.ok && answer.body !== null) {
         onConnection('open')
         wait = FIRST_WAIT_MS
@@ -168,11 +263,14 @@ export async function follow<Data>(
       unwatch()
     }
     if (signal.aborted) return
-    if (cut.signal.aborted && document.visibilityState === 'hidden') {
+    if (document.visibilityState === 'hidden') {
       await untilSeen(signal)
+      onConnection('connecting')
+      wait = FIRST_WAIT_MS
       continue
     }
-    onConnection('cut')
+    // What is there again at once, as when a phone wakes up, was not worth a word.
+    if (wait > FIRST_WAIT_MS) onConnection('cut')
     await waitFor(wait, signal)
     wait = Math.min(MOST_WAIT_MS, wait * 2)
   }

@@ -1,6 +1,6 @@
 import { signal } from '@preact/signals'
 import { render } from 'preact'
-import { connection, deviceKey, enterByLink, Refused } from './client.ts'
+import { connection, enterByLink, isIn, Refused, readIdentity } from './client.ts'
 import { applyTheme, followCards, serverVersion } from './model.ts'
 import { NowPage } from './now.tsx'
 import { loaded } from './parts.tsx'
@@ -22,7 +22,7 @@ const SettingsPage = loaded(async () => (await import('./settings.tsx')).Setting
 const EnterPage = loaded(async () => (await import('./settings.tsx')).EnterPage)
 
 function Shown() {
-  if (deviceKey.value === null) return <EnterPage />
+  if (!isIn.value) return <EnterPage />
   if (place.value.startsWith('#/new')) return <StartPage />
   if (place.value.startsWith('#/settings')) return <SettingsPage />
   const [, session, part = 'live', query = ''] =
@@ -40,7 +40,7 @@ const LINKS = [
 function Page() {
   const isOld = serverVersion.value !== null && serverVersion.value !== PAGE_VERSION
   const said = problem.value || (isOld ? TEXTS.oldPage : connection.value === 'cut' ? TEXTS.cut : '')
-  const isOfSession = deviceKey.value !== null && place.value.startsWith('#/s/')
+  const isOfSession = isIn.value && place.value.startsWith('#/s/')
   return (
     <>
       <button type="button" class="skip" onClick={() => document.getElementById('content')?.focus()}>
@@ -88,6 +88,7 @@ async function start(): Promise<void> {
   const page = document.getElementById('page')
   if (page === null) throw new Error('The page has no place.')
   applyTheme()
+  await readIdentity()
   render(<Page />, page)
   serverVersion.subscribe(reloadOld)
   try {
@@ -97,13 +98,13 @@ async function start(): Promise<void> {
     problem.value = [error.message, error.hint ?? ''].join(' ').trim()
   }
   // Its words come with the page, so that a notification can be shown while it is closed.
-  if ('serviceWorker' in navigator && deviceKey.value !== null && Object.keys(NEWS).length > 0)
+  if ('serviceWorker' in navigator && isIn.value && Object.keys(NEWS).length > 0)
     await navigator.serviceWorker.register('/sw.js').catch(() => {})
   let following = new AbortController()
-  deviceKey.subscribe(key => {
+  isIn.subscribe(is => {
     following.abort()
     following = new AbortController()
-    if (key === null) return
+    if (!is) return
     problem.value = ''
     void followCards(following.signal)
   })

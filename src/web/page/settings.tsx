@@ -1,6 +1,6 @@
 import { useEffect, useMemo, useState } from 'preact/hooks'
 import { encode } from 'uqr'
-import { follow, nameOfDevice, post, postStream, Refused, takeKey } from './client.ts'
+import { follow, nameOfDevice, newIdentity, post, postStream, Refused } from './client.ts'
 import { chooseTheme, chosenTheme, maySteer, me, type Theme } from './model.ts'
 import { Field, Outcome, Reading, type Saying, textIn, useRead, useSaying } from './parts.tsx'
 import { TEXTS } from './texts.ts'
@@ -279,7 +279,8 @@ function PairingHost({ id, code, said, done }: { id: string; code: string; said:
 
 interface Asked {
   state: 'asked' | 'in' | 'refused'
-  key?: string
+  /** The id under which it is in. */
+  device?: string
   problem?: string
 }
 
@@ -289,17 +290,20 @@ export function EnterPage() {
   const pair = (code: string) =>
     said.do(async () => {
       let refused: string | null = null
+      let device: string | null = null
+      const { publicKey, keep } = await newIdentity()
       await postStream<Asked>(
         'pair',
-        { code, name: nameOfDevice() },
+        { code, name: nameOfDevice(), publicKey },
         ({ data }) => {
           if (data.state === 'asked') said.say(TEXTS.enter.asked)
           if (data.state === 'refused') refused = data.problem ?? ''
-          if (data.key !== undefined) takeKey(data.key)
+          device = data.device ?? device
         },
         new AbortController().signal,
       )
-      if (refused !== null) throw new Refused({ problem: refused })
+      if (device !== null) await keep(device)
+      else throw new Refused({ problem: refused ?? TEXTS.isCut })
       return null
     })
   return (

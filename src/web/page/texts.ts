@@ -11,6 +11,9 @@ export const TEXTS = {
   settings: 'Settings',
   skipToContent: 'Skip to content',
   reading: 'Reading …',
+  isCut: 'The connection is cut.',
+  notSecure:
+    'A device can be let in by https, or on the machine that serves the page: by this address a browser keeps no key.',
   cut: 'The connection is cut; what you see is of before. Trying again …',
   connection: { connecting: 'connecting', open: 'connected', cut: 'connection cut', 'no-key': 'not let in' },
   newVersion: 'codemachine was updated; this page loads the new version.',
