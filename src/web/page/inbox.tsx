@@ -1,5 +1,5 @@
 import { signal } from '@preact/signals'
-import { useEffect, useMemo } from 'preact/hooks'
+import { useEffect } from 'preact/hooks'
 import { post, Refused } from './client.ts'
 import { type AskedQuestion, type Card, cards, maySteer, me } from './model.ts'
 import { ask, Field, now, Outcome, type Saying, textIn, useSaying } from './parts.tsx'
@@ -49,15 +49,23 @@ async function sendNow(key: string): Promise<void> {
   const entry = pending.value.get(key)
   if (entry === undefined || entry.at === null) return
   clearTimeout(timers.get(key))
-  put(key, { ...entry, at: null, problem: '' })
+  const sending = { ...entry, at: null, problem: '' }
+  put(key, sending)
+  // Something else may have been tapped meanwhile that is to be sent in its turn.
+  const isStill = () => pending.value.get(key) === sending
   try {
     const words = await entry.send()
-    takeBack(key)
+    if (isStill()) takeBack(key)
     entry.said.say(words)
   } catch (error) {
+    if (isStill()) put(key, { ...entry, problem: sentenceOf(error) })
+    else entry.said.say(TEXTS.notSent(entry.what, sentenceOf(error)), true)
     if (!(error instanceof Refused)) throw error
-    put(key, { ...entry, problem: [error.message, error.hint ?? ''].join(' ').trim() })
   }
+}
+
+function sentenceOf(error: unknown): string {
+  return error instanceof Refused ? [error.message, error.hint ?? ''].join(' ').trim() : String(error)
 }
 
 function sendWhatWaits(): void {
@@ -269,15 +277,11 @@ function SecretPart({
 }: {
   card: Card
   decision: Decision
-  decide: (choice: string, label: string) => void
+  decide: (choice: string, label: string, text?: string) => void
   said: Saying
 }) {
   const key = decision.secret?.key ?? ''
-  const others = useMemo(
-    () => decision.choices.filter(({ text, opensFile }) => text === undefined && !opensFile),
-    [decision],
-  )
-  const rest = others
+  const rest = decision.choices
     .filter(({ id }) => id !== 'give')
     .map(choice => <Choice key={choice.id} choice={choice} decide={decide} />)
   if (me.value?.isPrivate !== true)
