@@ -131,7 +131,7 @@ async function fetchAsDevice(path: string, init: RequestInit): Promise<Response>
     const headers = { ...(init.headers as Record<string, string> | undefined), ...authorization() }
     return fetchAsNobody(path, { ...init, headers })
   }
-  // Who leaves the page has no time to wait.
+  // At once where it has signed in: who leaves the page has no time to wait.
   if (sessionKey === null) await signIn()
   const sent = sessionKey
   const answer = await once()
@@ -144,8 +144,8 @@ async function fetchAsDevice(path: string, init: RequestInit): Promise<Response>
 /** Sends something that changes something, also while the page is left; rejects with `Refused`. */
 export async function post<Answer>(path: string, body: object): Promise<Answer> {
   const text = JSON.stringify(body)
-  // Of what is larger a browser sends nothing then.
   const signal = AbortSignal.timeout(ANSWER_MS)
+  // Of what is larger a browser sends nothing while the page is left.
   return await answerOf(path, { ...writing(text), signal, keepalive: isLeft() && text.length < 10_000 })
 }
 
