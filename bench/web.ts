@@ -3,8 +3,10 @@ import { appendFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Page } from 'playwright-core'
+import { message, reply } from '../src/demo/model/reply.ts'
 import { startCodemachine } from '../tests/support/codemachine.ts'
 import { makePlace } from '../tests/support/place.ts'
+import { openScene } from '../tests/support/scene.ts'
 import { recorded, sampleEvents } from '../tests/tui/samples.ts'
 import { longSession, openBrowser, PageScene, problemOfBrowser } from '../tests/web/page-scene.ts'
 import { atMost, type Figure, shown } from './figure.ts'
@@ -14,6 +16,9 @@ const RUNS = 5
 const WATCHERS = 50
 const EVENTS_PER_SECOND = 100
 const WATCHED_MS = 10_000
+/** A run is alone and watched in turns, each so long. */
+const TURNS = 4
+const TURN_MS = 5_000
 const DELTAS_PER_SECOND = 5_000
 /** Of a phone that is slow, on a bad connection: bytes a second. */
 const BYTES_PER_SECOND = (1.6 * 1024 * 1024) / 8
@@ -22,7 +27,7 @@ const CPU_SLOWDOWN = 4
 
 /** The page: how soon it is seen, how soon it answers while much is written, and what its server takes. */
 export async function web(): Promise<Figure[]> {
-  const watched = await watchers()
+  const watched = [...(await watchers()), ...(await runner())]
   if (problemOfBrowser !== null) return [...watched, { ...shown(problemOfBrowser, 0, ''), value: null }]
   const browser = await openBrowser()
   try {
@@ -149,27 +154,11 @@ async function watchers(): Promise<Figure[]> {
   await using place = await makePlace('')
   const journal = await sessionOf(place)
   await using serving = startCodemachine(place, ['web', '--port', '0', '--json'])
-  const { promise, resolve } = Promise.withResolvers<{ link: string; address: string }>()
-  serving.process.stdout?.on('data', (text: string) => {
-    for (const line of String(text).split('\n')) if (line.includes('"link"')) resolve(JSON.parse(line))
-  })
-  const { link, address } = await promise
-  const entered = await fetch(`${address}api/enter`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json', 'x-codemachine': '1' },
-    body: JSON.stringify({ token: link.split('#t=')[1], name: 'bench' }),
-  })
-  const { key: ownKey } = (await entered.json()) as { key: string }
-  const headers = { authorization: `Bearer ${ownKey}` }
-  const over = new AbortController()
+  const { address, headers } = await enter(serving)
   let bytes = 0
-  const key = await keyOfSession(`${address}api/now`, headers)
-  const watching = Array.from({ length: WATCHERS }, async () => {
-    const answer = await fetch(`${address}api/sessions/${key}/stream`, { headers, signal: over.signal })
-    for await (const part of answer.body ?? []) bytes += part.length
+  const ended = await watch(address, headers, part => {
+    bytes += part
   })
-  for (const each of watching) each.catch(() => {})
-  await delay(1_000)
   const idle = await shareOf(serving.pid, async () => await delay(WATCHED_MS / 2))
   const lines = recorded(
     Array.from({ length: EVENTS_PER_SECOND / 10 }, () => sampleEvents.warning),
@@ -181,8 +170,7 @@ async function watchers(): Promise<Figure[]> {
       await delay(100)
     }
   })
-  over.abort()
-  await Promise.allSettled(watching)
+  await ended()
   return [
     {
       what: `server: ${WATCHERS} watchers at ${EVENTS_PER_SECOND} events a second, of a core`,
@@ -193,6 +181,62 @@ async function watchers(): Promise<Figure[]> {
     shown(`server: ${WATCHERS} watchers while nothing happens, of a core`, idle, '%'),
     shown('told to all watchers', bytes / 1024 / 1024, 'MB'),
   ]
+}
+
+/** How much more processor time a run takes while many watch it, in turns within one round in which much is said. */
+async function runner(): Promise<Figure[]> {
+  const count = (2 * TURNS + 2) * (TURN_MS / 1000) * EVENTS_PER_SECOND * 2
+  const said = { ...reply(message('word '.repeat(count), { chunkSize: 5 })), deltaMs: 1000 / EVENTS_PER_SECOND }
+  await using scene = await openScene([[said]])
+  await using running = scene.start('--json', '--rounds', '1', 'say much')
+  await running.event('turn-started')
+  await using serving = scene.start('web', '--port', '0', '--json')
+  const { address, headers } = await enter(serving)
+  await delay(TURN_MS)
+  const spent = { alone: 0, watched: 0 }
+  for (let turn = 0; turn < TURNS; turn += 1) {
+    spent.alone += await shareOf(running.pid, async () => await delay(TURN_MS))
+    const ended = await watch(address, headers, () => {})
+    spent.watched += await shareOf(running.pid, async () => await delay(TURN_MS))
+    await ended()
+  }
+  const more = 100 * (spent.watched / spent.alone - 1)
+  return [
+    { what: `runner: more processor time with ${WATCHERS} watchers`, value: more, unit: '%', target: atMost(2) },
+    shown('runner: of a core, with nobody who watches', spent.alone / TURNS, '%'),
+  ]
+}
+
+/** Waits for the page to be served, and is let in as a program. */
+async function enter(serving: ReturnType<typeof startCodemachine>) {
+  const { promise, resolve } = Promise.withResolvers<{ link: string; address: string }>()
+  serving.process.stdout?.on('data', (text: string) => {
+    for (const line of String(text).split('\n')) if (line.includes('"link"')) resolve(JSON.parse(line))
+  })
+  const { link, address } = await promise
+  const entered = await fetch(`${address}api/enter`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', 'x-codemachine': '1' },
+    body: JSON.stringify({ token: link.split('#t=')[1], name: 'bench' }),
+  })
+  const { key } = (await entered.json()) as { key: string }
+  return { address, headers: { authorization: `Bearer ${key}` } }
+}
+
+/** Has the one session that there is watched by many, and waits until they are; resolves with what ends that. */
+async function watch(address: string, headers: Record<string, string>, onPart: (bytes: number) => void) {
+  const over = new AbortController()
+  const key = await keyOfSession(`${address}api/now`, headers)
+  const watching = Array.from({ length: WATCHERS }, async () => {
+    const answer = await fetch(`${address}api/sessions/${key}/stream`, { headers, signal: over.signal })
+    for await (const part of answer.body ?? []) onPart(part.length)
+  })
+  for (const each of watching) each.catch(() => {})
+  await delay(1_000)
+  return async () => {
+    over.abort()
+    await Promise.allSettled(watching)
+  }
 }
 
 async function sessionOf(place: { directory: string; home: string; env: Record<string, string> }): Promise<string> {

@@ -5,6 +5,7 @@ import type { World } from '../app/world.ts'
 import { messageOf } from '../base/errors.ts'
 import type { Redactor } from '../base/redactor.ts'
 import type { LiveEvent, Recorded } from '../core/events/events.ts'
+import { LiveBoard, type LiveItem } from '../core/events/live-board.ts'
 import type { SessionState, SessionStatus } from '../core/state/state.ts'
 import type { Records } from '../records/records.ts'
 import { describeEvent } from '../words/event.ts'
@@ -27,6 +28,9 @@ export interface StreamRow {
   item?: RecordedItem
 }
 
+/** What codex does just now. `startedAt`: Unix time, ms. */
+export type NowItem = Pick<LiveItem, 'item' | 'startedAt' | 'instance'>
+
 type RecordedItem = Extract<Recorded, { type: 'item-completed' }>['item']
 
 /** What comes to whoever watches, in order. `n`: how many of the session's events have been told with it. */
@@ -35,6 +39,8 @@ export type StreamPart =
   | { kind: 'begin'; n: number; rows: readonly StreamRow[]; standing: SessionStatus | null }
   | { kind: 'row'; n: number; row: StreamRow }
   | { kind: 'live'; n: number; event: LiveEvent; at: number }
+  /** All that goes on just now, each with what was streamed of it so far: whoever comes, or comes again, has missed that. */
+  | { kind: 'now'; n: number; items: readonly NowItem[] }
   | { kind: 'ended' | 'gone' | 'cut-off'; n: number }
   | { kind: 'next-session'; n: number; id: string }
   | { kind: 'problem'; n: number; problem: string }
@@ -90,6 +96,7 @@ class Followed {
   readonly #world: HubWorld
   readonly #ending = new AbortController()
   readonly #readers = new Set<Reader>()
+  readonly #board = new LiveBoard()
   #rows: StreamRow[] = []
   #n = 0
   #standing: SessionStatus | null = null
@@ -136,6 +143,7 @@ class Followed {
     const parts: StreamPart[] = isKnown
       ? this.#rows.filter(({ n }) => n > after).map(row => ({ kind: 'row', n: row.n, row }))
       : [{ kind: 'begin', n: this.#n, rows: [...this.#rows], standing: this.#standing }]
+    parts.push({ kind: 'now', n: this.#n, items: this.#board.items.map(nowItem) })
     return this.#last === null ? parts : [...parts, this.#last]
   }
 
@@ -161,9 +169,12 @@ class Followed {
       case 'event':
         this.#event(update.event, update.state, redactor)
         break
-      case 'live':
-        this.#tell({ kind: 'live', n: this.#n, event: redactor.event(update.event), at: update.at })
+      case 'live': {
+        const event = redactor.event(update.event)
+        this.#board.live(event, update.at)
+        this.#tell({ kind: 'live', n: this.#n, event, at: update.at })
         break
+      }
       case 'attached':
         this.#standing = update.standing
         this.#n = update.state.events
@@ -180,6 +191,7 @@ class Followed {
 
   #event(event: Recorded, state: SessionState, redactor: Redactor): void {
     this.#n = state.events
+    this.#board.event(event)
     const row = rowOf(event, state, redactor)
     if (row === null) return
     this.#last = null
@@ -197,6 +209,14 @@ class Followed {
     if (!this.#isAttached && part.kind !== 'problem') return
     for (const reader of this.#readers) reader.put(part)
   }
+}
+
+/** With what was streamed of it in the item itself. */
+function nowItem({ item, text, startedAt, instance }: LiveItem): NowItem {
+  const of = instance === undefined ? { startedAt } : { startedAt, instance }
+  if (item.kind === 'command') return { ...of, item: { ...item, output: text } }
+  const hasText = item.kind === 'agent-message' || item.kind === 'reasoning' || item.kind === 'plan'
+  return { ...of, item: hasText ? { ...item, text } : item }
 }
 
 /** Parts that wait for one who reads, who may be slow. */

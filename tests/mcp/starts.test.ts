@@ -1,6 +1,6 @@
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect } from 'vitest'
+import { expect, vi } from 'vitest'
 import { writeAt } from '../support/build-scene.ts'
 import { openChangeScene, PROJECT, TWO_TASKS } from '../support/change-scene.ts'
 import { git, type TestPlace } from '../support/place.ts'
@@ -167,7 +167,7 @@ test('a server whose input ends in the middle of verifying leaves neither a gate
   writeFileSync(shut, '')
   const verify = { name: 'verify', arguments: { seconds: 1 } }
   const { process: server, closed } = await callBare(place, verify, line => line.includes('"id":2'))
-  await expect.poll(() => gatesOf(place), { timeout: 60_000 }).not.toEqual([])
+  await vi.waitFor(() => expect(gatesOf(place)).not.toEqual([]), { timeout: 60_000, interval: 100 })
   expect((await client.call('verify')).problem).toContain('is running here since')
   server.stdin.end()
   expect(await closed).toEqual([0, null])

@@ -76,6 +76,9 @@ describe.skipIf(problemOfBrowser !== null)(
       const live = page.locator('.live pre')
       await live.filter({ hasText: 'word1' }).first().waitFor()
       await live.filter({ hasText: 'it begins' }).waitFor()
+      // Whoever comes again sees what was printed meanwhile, too.
+      await page.reload()
+      await live.filter({ hasText: 'it begins' }).waitFor()
       await page.locator('.markdown', { hasText: 'word59' }).waitFor()
       await page.getByText('Plan of the round').waitFor()
 

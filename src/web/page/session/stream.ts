@@ -102,6 +102,11 @@ export class SessionStream {
       case 'live':
         this.#board.live(part.event, part.at)
         break
+      case 'now':
+        this.#forgetLive()
+        for (const { startedAt, ...each } of part.items)
+          this.#board.live({ type: 'item-started', round: 0, ...each }, startedAt)
+        break
       case 'problem':
         this.problem.value = part.problem
         break
