@@ -12,7 +12,7 @@ import type { WebEnv } from './guard.ts'
 import { Pairings, pairingRoutes } from './pairing.ts'
 import { placesRoutes } from './places-api.ts'
 import { NewsTeller, Push, pushRoutes } from './push.ts'
-import { bodyOf, publicKey, Streams } from './requests.ts'
+import { bodyOf, publicKey, Streams, shownBy } from './requests.ts'
 import { gone, ReportTickets, sessionRoutes } from './session-api.ts'
 import { SessionHub } from './session-hub.ts'
 
@@ -50,7 +50,7 @@ const enterSchema = v.strictObject({
 })
 const signInSchema = v.strictObject({
   device: v.pipe(v.string(), v.maxLength(40)),
-  challenge: v.pipe(v.string(), v.maxLength(100)),
+  challenge: v.pipe(v.string(), v.maxLength(200)),
   signature: v.pipe(v.string(), v.maxLength(200)),
 })
 const linkSchema = v.strictObject({ right: v.picklist(['look', 'steer']) })
@@ -103,7 +103,7 @@ export function openApi(options: ApiOptions): Api {
 
   return {
     get isNeeded() {
-      return streams.count > 0 || all.cards.some(({ row }) => row.standing === 'running')
+      return streams.count > 0 || verifications.isGoing || all.cards.some(({ row }) => row.standing === 'running')
     },
     routes,
     takeReport: ticket => tickets.take(ticket),
@@ -127,8 +127,8 @@ function deviceRoutes({
 }: ApiOptions & { streams: Streams; push: Push; pairings: Pairings }): Hono<WebEnv> {
   const routes = new Hono<WebEnv>()
   routes.post('/enter', async c => {
-    const { token, name: called, publicKey: shown = null } = await bodyOf(c, enterSchema)
-    const opened = await access.openLink(token, called, shown)
+    const { token, name: called, publicKey: key } = await bodyOf(c, enterSchema)
+    const opened = await access.openLink(token, called, shownBy(c, key))
     if (opened !== null) return c.json({ key: opened.key, device: opened.device })
     const problem = 'This link was opened before, or is older than an hour.'
     return c.json({ problem, hint: 'codemachine web link makes a new one.' }, 403)
@@ -140,8 +140,9 @@ function deviceRoutes({
   routes.post('/sign-in', async c => {
     const signed = await bodyOf(c, signInSchema)
     // Who passes on what a browser has signed for another address has another origin.
-    const key = await access.signIn({ ...signed, origin: c.req.header('origin') ?? '' })
-    return key === null ? c.json({ problem: 'This device was ended, or is another one.' }, 401) : c.json({ key })
+    const given = await access.signIn({ ...signed, origin: c.req.header('origin') ?? '' })
+    if (given === 'late') return c.json({ problem: 'That was signed too late; try again.' }, 409)
+    return given === null ? c.json({ problem: 'This device was ended, or is another one.' }, 401) : c.json(given)
   })
   routes.get('/me', async c => {
     const publicKey = await push.publicKey()

@@ -1,11 +1,11 @@
 import { randomInt, timingSafeEqual } from 'node:crypto'
 import { Hono } from 'hono'
 import * as v from 'valibot'
-import type { Access, NewDevice, Right } from '../app/page/access.ts'
+import type { Access, NewDevice, Right, Shown } from '../app/page/access.ts'
 import type { Clock } from '../base/clock.ts'
 import { UserError } from '../base/errors.ts'
 import type { WebEnv } from './guard.ts'
-import { bodyOf, publicKey, type Streams } from './requests.ts'
+import { bodyOf, publicKey, type Streams, shownBy } from './requests.ts'
 
 /** How long a code can be typed, ms. */
 const CODE_MS = 5 * 60_000
@@ -26,12 +26,12 @@ export type PairingState =
 /** A device that is not in, and waits for the host's word. */
 interface Asking {
   name: string
-  /** Of a browser; null: it is a program. */
-  publicKey: string | null
+  /** What a browser shows; null: it is a program. */
+  shown: Shown | null
   answer(device: NewDevice | null): void
 }
 
-type Newcomer = Pick<Asking, 'name' | 'publicKey'>
+type Newcomer = Pick<Asking, 'name' | 'shown'>
 
 interface Pairing {
   id: string
@@ -117,7 +117,7 @@ export class Pairings {
    * A new device has typed a code: resolves with what it is given, null if the host refuses it, is too late or has gone. A
    * `UserError` for a wrong code, and while none is taken.
    */
-  async ask(typed: string, { name, publicKey: shown }: Newcomer, signal: AbortSignal): Promise<NewDevice | null> {
+  async ask(typed: string, { name, shown }: Newcomer, signal: AbortSignal): Promise<NewDevice | null> {
     const now = this.#clock.now()
     if (now < this.#lockedUntil) throw new UserError('There were too many wrong codes; try again in a minute.')
     this.#removeOld()
@@ -132,7 +132,7 @@ export class Pairings {
     }
     this.#wrong = 0
     const { promise, resolve } = Promise.withResolvers<NewDevice | null>()
-    pairing.asking = { name: name.slice(0, MOST_NAME), publicKey: shown, answer: resolve }
+    pairing.asking = { name: name.slice(0, MOST_NAME), shown, answer: resolve }
     const leave = () => this.#end(pairing, 'too-late')
     signal.addEventListener('abort', leave, { once: true })
     const late = new AbortController()
@@ -153,7 +153,7 @@ export class Pairings {
     const pairing = this.#open.get(id)
     if (pairing?.asking == null) throw new UserError('Nobody asks to be let in there any more.')
     const { asking } = pairing
-    const device = right === null ? null : await this.#access.admit(asking.name, right, asking.publicKey)
+    const device = right === null ? null : await this.#access.admit(asking.name, right, asking.shown)
     this.#end(pairing, right === null ? 'refused' : 'let-in', device)
   }
 
@@ -196,11 +196,11 @@ const nothing = v.strictObject({})
 export function pairingRoutes(pairings: Pairings, streams: Streams): Hono<WebEnv> {
   const routes = new Hono<WebEnv>()
   routes.post('/pair', async c => {
-    const { code, name, publicKey: shown = null } = await bodyOf(c, askSchema)
+    const { code, name, publicKey: key } = await bodyOf(c, askSchema)
     return streams.open(
       c,
       async (send, over) => {
-        const asked = pairings.ask(code, { name, publicKey: shown }, over)
+        const asked = pairings.ask(code, { name, shown: shownBy(c, key) }, over)
         // Before its turn comes it may be refused, which is said as a problem.
         asked.catch(() => {})
         await send({ event: 'pair', data: { state: 'asked' } })

@@ -1,7 +1,7 @@
 import type { Context } from 'hono'
 import { streamSSE } from 'hono/streaming'
 import * as v from 'valibot'
-import { type Access, isPublicKey } from '../app/page/access.ts'
+import { type Access, isPublicKey, type Shown } from '../app/page/access.ts'
 import type { Clock } from '../base/clock.ts'
 import { messageOf, UserError } from '../base/errors.ts'
 import { problemOfPrompt } from '../base/text.ts'
@@ -35,6 +35,11 @@ export const terms = {
   template: v.optional(v.pipe(v.string(), v.maxLength(60))),
   gates: v.optional(v.pipe(v.array(v.pipe(v.string(), v.maxLength(10_000))), v.maxLength(MOST_GATES))),
   limits: v.optional(v.strictObject(limits)),
+}
+
+/** What a browser shows of itself with a request; null: it is a program that asks. */
+export function shownBy(c: Context<WebEnv>, key: string | undefined): Shown | null {
+  return key === undefined ? null : { publicKey: key, origin: c.req.header('origin') ?? '' }
 }
 
 /** The body of a request, of that shape; a `UserError` that names the place where it is not. */

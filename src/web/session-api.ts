@@ -70,6 +70,7 @@ const askSchema = v.variant('type', [
     session: v.exactOptional(name),
     decision: v.exactOptional(name),
     version: v.exactOptional(v.pipe(v.number(), v.integer())),
+    since: v.exactOptional(v.string()),
   }),
 ])
 const answerSchema = v.strictObject({ question: name, answer: text, again: v.exactOptional(v.boolean()) })
@@ -161,8 +162,13 @@ function statusOf({ id, done, parked, claimed }: TaskBoard['tasks'][number], cur
 
 function addTelling(routes: Hono<WebEnv>, { world, sessionOf }: SessionApiOptions): void {
   routes.post('/ask', async c => {
-    const ask: Ask = await bodyOf(c, askSchema)
-    const { records, id } = sessionOf(c).row
+    const { since, ...given } = { since: undefined, ...(await bodyOf(c, askSchema)) }
+    const ask: Ask = given
+    const { row, report } = sessionOf(c)
+    const { records, id } = row
+    // The same may be asked about another plan by now.
+    if (since !== undefined && report?.decision != null && report.decision.since !== since)
+      return c.json({ code: 'not-asked', message: 'It asks about something else by now: look at it again.' })
     // Who runs there may have come to the next session since the person saw this one.
     const running = await latestSession(records, () => {})
     if (running !== null && running !== id && (await askWhoRuns(records.lock, world.platform, () => {})) !== null)

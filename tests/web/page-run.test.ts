@@ -56,7 +56,11 @@ describe.skipIf(problemOfBrowser !== null)(
           ),
           held(opened.promise),
           {
-            ...reply(message(words, { chunkSize: 12 }), shell('echo it begins; until [ -e go ]; do sleep 0.1; done')),
+            // Of what a command prints codex may leave out the first part.
+            ...reply(
+              message(words, { chunkSize: 12 }),
+              shell('until [ -e go ]; do sleep 0.2; echo it goes on; done', { yieldMs: 30_000 }),
+            ),
             deltaMs: 150,
           },
           ...round('echo one > one.txt'),
@@ -75,10 +79,10 @@ describe.skipIf(problemOfBrowser !== null)(
       // Its words are there before all of them are said, then what its command prints, while that runs.
       const live = page.locator('.live pre')
       await live.filter({ hasText: 'word1' }).first().waitFor()
-      await live.filter({ hasText: 'it begins' }).waitFor()
+      await live.filter({ hasText: 'it goes on' }).waitFor()
       // Whoever comes again sees what was printed meanwhile, too.
       await page.reload()
-      await live.filter({ hasText: 'it begins' }).waitFor()
+      await live.filter({ hasText: 'it goes on' }).waitFor()
       await page.locator('.markdown', { hasText: 'word59' }).waitFor()
       await page.getByText('Plan of the round').waitFor()
 

@@ -19,7 +19,7 @@ async function pairings() {
   return { access, clock, host, all: new Pairings({ access, clock }), signal: new AbortController().signal }
 }
 
-const named = (name: string) => ({ name, publicKey: null })
+const named = (name: string) => ({ name, shown: null })
 
 test('a device that types the code is let in with the right that the host gives, and nobody else by that code', async () => {
   const { access, all, host, signal } = await pairings()

@@ -1,4 +1,4 @@
-import { createHash, createPublicKey, randomBytes, timingSafeEqual, verify } from 'node:crypto'
+import { createHash, createHmac, createPublicKey, randomBytes, timingSafeEqual, verify } from 'node:crypto'
 import { chmod, mkdir, readdir, rename, rm, stat, utimes } from 'node:fs/promises'
 import { join } from 'node:path'
 import * as v from 'valibot'
@@ -29,6 +29,12 @@ export interface NewDevice {
   key: string | null
 }
 
+/** What a browser shows as it is let in: the public half of its key, as SPKI in base64url, and the origin of the page. */
+export interface Shown {
+  publicKey: string
+  origin: string
+}
+
 /** By what a browser shows who it is. */
 export interface SignIn {
   /** Its id. */
@@ -53,9 +59,8 @@ const MOST_NAME = 80
 /** How long a link can be opened, ms. */
 const LINK_MS = 60 * 60_000
 const SEEN_MS = 60_000
-/** How long a challenge can be signed, ms, and how many wait at once. */
+/** How long a challenge can be signed, ms. */
 const CHALLENGE_MS = 60_000
-const MOST_CHALLENGES = 1_000
 const MOST_SIGNED_IN = 1_000
 const HEX = /^[0-9a-f]{64}$/
 const DEVICE = /^[0-9a-f]{16}$/
@@ -74,6 +79,8 @@ const deviceSchema = v.object({
   /** Of a program's key, or the public half of a browser's: SPKI in base64url. */
   hash: v.exactOptional(v.pipe(v.string(), v.regex(HEX))),
   publicKey: v.exactOptional(v.pipe(v.string(), v.maxLength(200))),
+  /** Under which the browser has shown it. */
+  origin: v.exactOptional(v.string()),
   createdAt: v.pipe(v.string(), v.isoTimestamp()),
 })
 
@@ -88,8 +95,10 @@ const deviceSchema = v.object({
  */
 export class Access {
   readonly #options: AccessOptions
-  /** Until when each can be signed; Unix time, ms. */
-  readonly #challenges = new Map<string, number>()
+  /** What challenges are made with, so that however many are asked for none is kept. */
+  readonly #challengeKey = randomBytes(BYTES)
+  /** Those that were signed: each counts once. */
+  readonly #signed = new Map<string, true>()
   /** By the hash of what they send, the ids of the browsers that have signed in. */
   readonly #signedIn = new Map<string, string>()
 
@@ -116,10 +125,10 @@ export class Access {
   }
 
   /** Opens a link; null: it is none, was opened before, is too old, or the device that has made it was ended. */
-  async openLink(token: string, name: string, publicKey: string | null = null): Promise<NewDevice | null> {
+  async openLink(token: string, name: string, shown: Shown | null = null): Promise<NewDevice | null> {
     if (token.length > 200) return null
     const link = await this.#takeLink(hashOf(token))
-    return link === null ? null : await this.admit(name, link.right, publicKey)
+    return link === null ? null : await this.admit(name, link.right, shown)
   }
 
   /** Gives a program a key. */
@@ -129,13 +138,13 @@ export class Access {
     return { device, key: `${device.id}.${secret}` }
   }
 
-  /** Lets a device in. `publicKey`: of a browser, which has a key of its own, the public half; null: it is a program, and given one. */
-  async admit(name: string, right: Right, publicKey: string | null): Promise<NewDevice> {
-    if (publicKey === null) return await this.add(name, right)
-    return { device: await this.#newDevice(name, right, { publicKey }), key: null }
+  /** Lets a device in. `shown`: what a browser shows, which has a key of its own; null: it is a program, and given one. */
+  async admit(name: string, right: Right, shown: Shown | null): Promise<NewDevice> {
+    if (shown === null) return await this.add(name, right)
+    return { device: await this.#newDevice(name, right, shown), key: null }
   }
 
-  async #newDevice(name: string, right: Right, proof: { hash: string } | { publicKey: string }): Promise<Device> {
+  async #newDevice(name: string, right: Right, proof: { hash: string } | Shown): Promise<Device> {
     const id = randomBytes(8).toString('hex')
     const createdAt = new Date(this.#options.clock.now()).toISOString()
     const device = { name: name.toWellFormed().slice(0, MOST_NAME), right, createdAt }
@@ -145,24 +154,36 @@ export class Access {
 
   /** A text that one browser signs, once, within a minute. */
   challenge(): string {
-    const now = this.#options.clock.now()
-    for (const [each, until] of this.#challenges) if (until <= now) this.#challenges.delete(each)
-    const challenge = randomBytes(BYTES).toString('base64url')
-    putBounded(this.#challenges, challenge, now + CHALLENGE_MS, MOST_CHALLENGES)
-    return challenge
+    const until = this.#options.clock.now() + CHALLENGE_MS
+    return this.#challengeOf(`${until}.${randomBytes(16).toString('base64url')}`)
   }
 
-  /** What a browser that has signed a challenge sends from then on, until this process ends; null: it is not who it says. */
-  async signIn({ device: id, challenge, signature, origin }: SignIn): Promise<string | null> {
-    const until = this.#challenges.get(challenge) ?? 0
-    this.#challenges.delete(challenge)
-    if (until <= this.#options.clock.now() || !DEVICE.test(id)) return null
-    const kept = await readKept(this.#path('devices', id), deviceSchema)
-    if (kept?.publicKey === undefined) return null
+  #challengeOf(made: string): string {
+    return `${made}.${createHmac('sha256', this.#challengeKey).update(made).digest('base64url')}`
+  }
+
+  /** Whether a challenge can be signed: it was made here, in the last minute, and was not signed yet. */
+  #isOpen(challenge: string): boolean {
+    const made = challenge.slice(0, challenge.lastIndexOf('.'))
+    const until = Number(made.split('.')[0])
+    const left = until - this.#options.clock.now()
+    return left > 0 && left <= CHALLENGE_MS && challenge === this.#challengeOf(made) && !this.#signed.has(challenge)
+  }
+
+  /**
+   * What a browser that has signed a challenge sends from then on, until this process ends; `late`: the challenge is none that can
+   * be signed; null: the device was ended, or is another one.
+   */
+  async signIn({ device: id, challenge, signature, origin }: SignIn): Promise<{ key: string } | 'late' | null> {
+    if (!this.#isOpen(challenge)) return 'late'
+    const kept = DEVICE.test(id) ? await readKept(this.#path('devices', id), deviceSchema) : null
+    // A script of another address may have been let in there, and sign for this one.
+    if (kept?.publicKey === undefined || kept.origin !== origin) return null
     if (!isSigned(kept.publicKey, signedText(origin, challenge), signature)) return null
+    putBounded(this.#signed, challenge, true, MOST_SIGNED_IN)
     const key = randomBytes(BYTES).toString('base64url')
     putBounded(this.#signedIn, hashOf(key), id, MOST_SIGNED_IN)
-    return key
+    return { key }
   }
 
   /** The device that a key is of; null: it is none, or was ended. */
@@ -189,7 +210,7 @@ export class Access {
       const path = this.#path('devices', id)
       const kept = await readKept(path, deviceSchema)
       if (kept === null) continue
-      const { hash: _, publicKey: __, ...device } = kept
+      const { hash: _, publicKey: __, origin: ___, ...device } = kept
       const at = (await stat(path).catch(() => null))?.mtime.toISOString() ?? kept.createdAt
       found.push({ id, ...device, lastSeenAt: at })
     }
@@ -246,7 +267,7 @@ export class Access {
     const before = (await stat(path).catch(() => null))?.mtimeMs ?? 0
     // A device that is ended in this moment is not made again.
     if (Math.abs(now.getTime() - before) > SEEN_MS) await utimes(path, now, now).catch(() => {})
-    const { hash: _, publicKey: __, ...device } = kept
+    const { hash: _, publicKey: __, origin: ___, ...device } = kept
     return { id, ...device, lastSeenAt: now.toISOString() }
   }
 

@@ -33,6 +33,11 @@ export class Verifications implements AsyncDisposable {
     this.#world = { ...world, signal: AbortSignal.any([world.signal, this.#ending.signal]) }
   }
 
+  /** Whether any goes on. */
+  get isGoing(): boolean {
+    return [...this.#going.values()].some(({ endedAt }) => endedAt === null)
+  }
+
   /**
    * Begins to verify a session, or goes on with that, and waits for its end. What it has come to is told once, and not where it is
    * older than `FRESH_MS`. A `UserError` where it cannot be verified.

@@ -46,6 +46,8 @@ let identity: Identity | null = null
 /** What is sent once it has signed in. It counts as long as that server runs, and stands nowhere. */
 let sessionKey: string | null = null
 let signingIn: Promise<void> | null = null
+/** How long each of its two requests may take, ms. */
+const SIGN_IN_MS = 20_000
 
 /** Reads who this device is. */
 export async function readIdentity(): Promise<void> {
@@ -71,22 +73,34 @@ export async function newIdentity(): Promise<{ publicKey: string; keep(id: strin
   }
 }
 
-/** The server does not know it: it was ended. Its key is kept, for it may be another server that says so. */
+/** The server does not know it: it was ended. It may be another server that says so: it is asked again. */
 function leave(): void {
-  identity = null
   sessionKey = null
   isIn.value = false
   connection.value = 'no-key'
 }
 
+/** How often a device that was told to be none tries again, ms. */
+const TRY_AGAIN_MS = 10_000
+setInterval(() => {
+  if (isIn.value || identity === null || document.visibilityState === 'hidden') return
+  signIn().then(
+    () => {
+      isIn.value = true
+    },
+    () => {},
+  )
+}, TRY_AGAIN_MS)
+
 /** Signs in with the server that is there now: what is sent to one is worth nothing to whoever has its port afterwards. */
 function signIn(): Promise<void> {
   const begin = async (own: Identity) => {
-    const { challenge } = await answerOf<{ challenge: string }>('challenge', writing('{}'))
+    const bound = () => ({ signal: AbortSignal.timeout(SIGN_IN_MS), keepalive: isLeft() })
+    const { challenge } = await answerOf<{ challenge: string }>('challenge', { ...writing('{}'), ...bound() })
     const signed = new TextEncoder().encode(`codemachine\n${location.origin}\n${challenge}`)
     const signature = await crypto.subtle.sign({ name: 'ECDSA', hash: 'SHA-256' }, own.keys.privateKey, signed)
     const body = { device: own.id, challenge, signature: inBase64Url(signature) }
-    const { key } = await answerOf<{ key: string }>('sign-in', writing(JSON.stringify(body)))
+    const { key } = await answerOf<{ key: string }>('sign-in', { ...writing(JSON.stringify(body)), ...bound() })
     sessionKey = key
   }
   if (identity === null) return Promise.resolve()
@@ -249,17 +263,27 @@ export async function follow<Data>(
     const cut = new AbortController()
     const unwatch = whenHidden(() => cut.abort())
     const over = AbortSignal.any([signal, cut.signal])
+    const silent = setTimeout(() => cut.abort(), SILENCE_MS)
     try {
       const answer = await fetchAsDevice(path(), { signal: over })
+      clearTimeout(silent)
       if (answer.status === 401) return leave()
-      if (answer.ok && answer.body !== null) {
+      // Another server may have come to answer there.
+      if (answer.ok && answer.body !== null && answer.headers.get('content-type')?.startsWith('text/event-stream')) {
         onConnection('open')
-        wait = FIRST_WAIT_MS
-        await readEvents(answer.body, onTold, () => cut.abort())
+        await readEvents<Data>(
+          answer.body,
+          told => {
+            wait = FIRST_WAIT_MS
+            onTold(told)
+          },
+          () => cut.abort(),
+        )
       }
     } catch {
       // Cut, as it may be at any time.
     } finally {
+      clearTimeout(silent)
       unwatch()
     }
     if (signal.aborted) return
@@ -270,7 +294,7 @@ export async function follow<Data>(
       continue
     }
     // What is there again at once, as when a phone wakes up, was not worth a word.
-    if (wait > FIRST_WAIT_MS) onConnection('cut')
+    onConnection(wait > FIRST_WAIT_MS ? 'cut' : 'connecting')
     await waitFor(wait, signal)
     wait = Math.min(MOST_WAIT_MS, wait * 2)
   }

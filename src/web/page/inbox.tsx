@@ -1,7 +1,7 @@
 import { signal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import { post, Refused } from './client.ts'
-import { type AskedQuestion, type Card, cards, maySteer, me } from './model.ts'
+import { type AskedQuestion, type Card, maySteer, me } from './model.ts'
 import { ask, Field, now, Outcome, type Saying, textIn, useSaying } from './parts.tsx'
 import { TEXTS } from './texts.ts'
 
@@ -78,11 +78,32 @@ addEventListener('visibilitychange', () => {
   if (document.visibilityState === 'hidden') sendWhatWaits()
 })
 
-/** Something that a tap sends in ten seconds: what, and how to take it back; then why it was not sent. Null: nothing is pending. */
+/** What was tapped and could not be sent, wherever that was: it may not be asked there any more. */
+export function Unsent() {
+  const failed = [...pending.value].filter(([, { problem }]) => problem !== '')
+  if (failed.length === 0) return null
+  return (
+    <section class="unsent" aria-label={TEXTS.unsent}>
+      {failed.map(([key, { what, problem }]) => (
+        <p key={key} class="pending">
+          <span role="status">{TEXTS.notSent(what, problem)}</span>
+          <button type="button" onClick={() => void sendNow(key)}>
+            {TEXTS.sendAgain}
+          </button>
+          <button type="button" onClick={() => takeBack(key)}>
+            {TEXTS.leaveIt}
+          </button>
+        </p>
+      ))}
+    </section>
+  )
+}
+
+/** Something that a tap sends in ten seconds: what, and how to take it back; null: nothing is pending. */
 export function PendingOf({ of }: { of: string }) {
   const found = pending.value.get(of)
-  if (found === undefined) return null
-  const { what, at, problem, said } = found
+  if (found === undefined || found.problem !== '') return null
+  const { what, at, said } = found
   const undo = (
     <button
       type="button"
@@ -91,17 +112,12 @@ export function PendingOf({ of }: { of: string }) {
         said.say(TEXTS.undone)
       }}
     >
-      {problem === '' && at !== null ? TEXTS.undo(Math.max(0, Math.ceil((at - now.value) / 1000))) : TEXTS.leaveIt}
+      {TEXTS.undo(Math.max(0, Math.ceil(((at ?? 0) - now.value) / 1000)))}
     </button>
   )
   return (
     <p class="pending">
-      <span role="status">{problem === '' ? TEXTS.answering(what) : TEXTS.notSent(what, problem)}</span>
-      {problem !== '' && (
-        <button type="button" onClick={() => void sendNow(of)}>
-          {TEXTS.sendAgain}
-        </button>
-      )}
+      <span role="status">{TEXTS.answering(what)}</span>
       {at !== null && undo}
     </p>
   )
@@ -200,16 +216,18 @@ export function DecisionPart({
   isMeant?: boolean
 }) {
   const said = useSaying()
-  const key = `${card.key} decision`
+  const key = `${card.key} ${decision.id} ${decision.since}`
   const id = useMeant(key, isMeant)
   const decide = (choice: string, label: string, text?: string) => {
-    const body = { type: 'decide', choice, decision: decision.id, session: card.id, ...(text ? { text } : {}) }
-    sendLater(key, label, said, async () => {
-      const current = cards.value?.find(each => each.key === card.key)?.report?.decision
-      // What it asks about may be another plan by now, which nobody has seen.
-      if (current != null && current.since !== decision.since) throw new Refused({ problem: TEXTS.askedAnew })
-      return await ask(card.key, body)
-    })
+    const body = {
+      type: 'decide',
+      choice,
+      decision: decision.id,
+      session: card.id,
+      since: decision.since,
+      ...(text ? { text } : {}),
+    }
+    sendLater(key, label, said, () => ask(card.key, body))
   }
   const byDefault = decision.choices.find(({ id: each }) => each === decision.default)
   return (

@@ -1,6 +1,7 @@
 import { signal } from '@preact/signals'
 import { render } from 'preact'
 import { connection, enterByLink, isIn, Refused, readIdentity } from './client.ts'
+import { Unsent } from './inbox.tsx'
 import { applyTheme, followCards, serverVersion } from './model.ts'
 import { NowPage } from './now.tsx'
 import { loaded } from './parts.tsx'
@@ -13,6 +14,8 @@ const problem = signal('')
 /** What stands behind `#`: which of the pages is shown. */
 const place = signal(location.hash)
 addEventListener('hashchange', () => {
+  // A link that is opened where the page is open already.
+  if (location.hash.startsWith('#t=')) void enter()
   place.value = location.hash
   scrollTo(0, 0)
 })
@@ -68,6 +71,7 @@ function Page() {
         {said}
       </p>
       <main id="content" tabIndex={-1}>
+        {isIn.value && <Unsent />}
         <Shown />
       </main>
     </>
@@ -84,6 +88,16 @@ function reloadOld(version: string | null): void {
   location.reload()
 }
 
+async function enter(): Promise<void> {
+  try {
+    await enterByLink()
+    place.value = location.hash
+  } catch (error) {
+    if (!(error instanceof Refused)) throw error
+    problem.value = [error.message, error.hint ?? ''].join(' ').trim()
+  }
+}
+
 async function start(): Promise<void> {
   const page = document.getElementById('page')
   if (page === null) throw new Error('The page has no place.')
@@ -91,12 +105,7 @@ async function start(): Promise<void> {
   await readIdentity()
   render(<Page />, page)
   serverVersion.subscribe(reloadOld)
-  try {
-    await enterByLink()
-  } catch (error) {
-    if (!(error instanceof Refused)) throw error
-    problem.value = [error.message, error.hint ?? ''].join(' ').trim()
-  }
+  await enter()
   // Its words come with the page, so that a notification can be shown while it is closed.
   if ('serviceWorker' in navigator && isIn.value && Object.keys(NEWS).length > 0)
     await navigator.serviceWorker.register('/sw.js').catch(() => {})

@@ -48,7 +48,7 @@ export const TEXTS = {
   notSent: (what: string, problem: string) => `Not sent: ${what}. ${problem}`,
   sendAgain: 'Send again',
   leaveIt: 'Leave it',
-  askedAnew: 'It asks about something else by now: look at it again.',
+  unsent: 'Not sent',
   asks: (count: number) => (count === 1 ? 'It asks you something: answer' : `It asks you ${count} things: answer`),
   decision: 'It asks you to decide',
   byDefault: (label: string) => `If nobody answers: ${label}`,

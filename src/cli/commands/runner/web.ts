@@ -101,7 +101,8 @@ export async function servePage(
     takeReport: api.takeReport,
     host: flags.host,
     port: wanted,
-    isExact: typed !== null,
+    // Whoever opens it by a name is led to one port, whatever serves there.
+    isExact: typed !== null || names.length > 0,
     names,
     tls: await certificateOf(flags),
     onFailure: error => say(messageOf(error)),
