@@ -63,6 +63,7 @@ export async function serveWeb(options: WebOptions): Promise<WebServer> {
     })
   }
   const hosts = new Set<string>()
+  const elsewhere = new Set<string>()
   const app = new Hono<WebEnv>()
   app.use(async (c, next) => {
     await next()
@@ -85,8 +86,12 @@ export async function serveWeb(options: WebOptions): Promise<WebServer> {
   app.all('/api/*', c => c.json({ problem: 'There is nothing here.' }, 404))
   const files = await pageFiles(options.page)
   app.get('*', c => {
-    const file = files.get(c.req.path) ?? (c.req.path.includes('.') ? undefined : files.get('/'))
+    const page = files.get('/')
+    const file = files.get(c.req.path) ?? (c.req.path.includes('.') ? undefined : page)
     if (file === undefined) return c.text('There is nothing here.\n', 404)
+    // A browser that is let in by one name of this machine is a stranger by another.
+    if (file === page && elsewhere.has(c.req.header('host')?.toLowerCase() ?? ''))
+      return c.redirect(`${addressOf(options, port)}${c.req.path.slice(1)}`)
     const isZipped = /\bgzip\b/.test(c.req.header('accept-encoding') ?? '')
     return c.body(Uint8Array.from(isZipped ? file.zipped : file.bytes), 200, {
       'content-type': file.type,
@@ -116,16 +121,21 @@ export async function serveWeb(options: WebOptions): Promise<WebServer> {
     // Browsers leave out the port that a scheme has by itself.
     if (port === (tls === null ? 80 : 443)) hosts.add(inUrl(each))
   }
-  for (const name of names) hosts.add(name.toLowerCase())
+  for (const each of hosts) if (!each.startsWith(inUrl(host))) elsewhere.add(each)
+  for (const name of names.map(each => each.toLowerCase())) if (!elsewhere.delete(name)) hosts.add(name)
   return {
     port,
-    address: `${tls === null ? 'http' : 'https'}://${inUrl(host)}:${port}/`,
+    address: addressOf(options, port),
     [Symbol.asyncDispose]: async () => {
       server.close()
       server.closeAllConnections()
       if (server.listening) await once(server, 'close')
     },
   }
+}
+
+function addressOf({ host, tls }: WebOptions, port: number): string {
+  return `${tls === null ? 'http' : 'https'}://${inUrl(host)}:${port}/`
 }
 
 /** Refuses a request that is longer, before it has been read to its end. */

@@ -119,6 +119,22 @@ test('a foreign Host, Origin or page is refused, with the right key too', async 
   expect((await ask('/', { headers: { ...followed, 'sec-fetch-dest': 'iframe' } })).status).toBe(403)
 })
 
+test('by another name of this machine the page is the one of the name that it is served by, where the browser is let in', async () => {
+  const { ask, server } = await serve({ names: ['localhost:8080'] })
+  const to = async (host: string, path: string) => {
+    const { status, headers } = await ask(path, { headers: { host } })
+    return [status, headers.location ?? null]
+  }
+  const own = `http://127.0.0.1:${server.port}`
+  expect(await to(`localhost:${server.port}`, '/')).toEqual([302, `${own}/`])
+  expect(await to(`[::1]:${server.port}`, '/sessions/x')).toEqual([302, `${own}/sessions/x`])
+  expect(await to(`LocalHost:${server.port}`, '//evil.example/')).toEqual([404, null])
+  expect(await to(`localhost:${server.port}`, '/app-ABCD1234.js')).toEqual([200, null])
+  expect(await to(`127.0.0.1:${server.port}`, '/')).toEqual([200, null])
+  // That of ssh, which the person has named.
+  expect(await to('localhost:8080', '/')).toEqual([200, null])
+})
+
 const problemOfPort80 = await whyNotOn(80)
 test.skipIf(problemOfPort80 !== null)(
   `on port 80 the page is opened without a port, as browsers do${problemOfPort80 === null ? '' : ` (skipped: ${problemOfPort80})`}`,
@@ -126,8 +142,10 @@ test.skipIf(problemOfPort80 !== null)(
     const { ask } = await serve({ port: 80 })
     const write = (host: string) =>
       ask('/api/enter', { method: 'POST', body: '{}', headers: { ...JSON_HEADERS, host, origin: `http://${host}` } })
-    for (const host of ['127.0.0.1', 'localhost', '[::1]', '127.0.0.1:80'])
-      expect([(await ask('/', { headers: { host } })).status, (await write(host)).status], host).toEqual([200, 200])
+    for (const host of ['127.0.0.1', 'localhost', '[::1]', '127.0.0.1:80']) {
+      expect((await write(host)).status, host).toBe(200)
+      expect((await ask('/', { headers: { host } })).status, host).toBe(host.startsWith('127.') ? 200 : 302)
+    }
     expect((await ask('/', { headers: { host: 'evil.example' } })).status).toBe(403)
   },
 )
