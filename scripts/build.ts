@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { cp, glob, readFile, rm, writeFile } from 'node:fs/promises'
+import { cp, glob, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { isBuiltin } from 'node:module'
 import { resolve } from 'node:path'
 import { type BuildOptions, build, type Metafile, type Plugin, transform } from 'esbuild'
@@ -68,14 +68,17 @@ const withoutDeveloperTools: Plugin = {
 const shortNamesOfLibraries: Plugin = {
   name: 'short-names-of-libraries',
   setup(builds) {
-    builds.onLoad({ filter: /[\\/]node_modules[\\/].+\.[cm]?js$/ }, async ({ path }) => {
-      const source = await readFile(path, 'utf8')
-      // What a module declares at its top is nobody else's; of a script it may be.
-      const format = /^(?:import|export)\b/m.test(source) ? ({ format: 'esm' } as const) : {}
-      const { code } = await transform(source, { loader: 'js', minifyIdentifiers: true, ...format })
-      return { contents: code, loader: 'js' }
-    })
+    builds.onLoad({ filter: /[\\/]node_modules[\\/].+\.[cm]?js$/ }, async ({ path }) => ({
+      contents: await withShortNames(await readFile(path, 'utf8')),
+      loader: 'js',
+    }))
   },
+}
+
+async function withShortNames(source: string): Promise<string> {
+  // What a module declares at its top is nobody else's; of a script it may be.
+  const format = /^(?:import|export)\b/m.test(source) ? ({ format: 'esm' } as const) : {}
+  return (await transform(source, { loader: 'js', minifyIdentifiers: true, ...format })).code
 }
 
 /**
@@ -95,6 +98,19 @@ const withoutEsprima: Plugin = {
 }
 
 /**
+ * gray-matter has an evaluator for front matter in JavaScript, which is never asked for here. Where one could be called, no name of
+ * its whole file can be shortened.
+ */
+const withoutEvaluator: Plugin = {
+  name: 'without-evaluator',
+  setup(builds) {
+    builds.onLoad({ filter: /[\\/]gray-matter[\\/]lib[\\/]engines\.js$/ }, async ({ path }) => ({
+      contents: (await readFile(path, 'utf8')).replace(/^engines\.javascript = \{$.*^\};$/ms, ''),
+    }))
+  },
+}
+
+/**
  * The MCP server comes with a validator of JSON Schemas, a third of its size, for what it would ask of a client: it asks
  * nothing. The process that it knows beside it is only for who names no streams.
  */
@@ -108,6 +124,40 @@ const withoutSchemaValidator: Plugin = {
     builds.onLoad({ filter: /./, namespace: 'without-schema-validator' }, () => ({
       contents: 'export class DefaultJsonSchemaValidator {}\nexport const process = globalThis.process',
     }))
+  },
+}
+
+/** Yoga lays out the screen. Its program is a file of its own: as text of a module it is a third longer, packed too. */
+const yogaAsFile: Plugin = {
+  name: 'yoga-as-file',
+  setup(builds) {
+    builds.onLoad({ filter: /[\\/]yoga-layout[\\/]dist[\\/]binaries[\\/].+\.js$/ }, async ({ path }) => {
+      const [before, program, after, ...others] = (await readFile(path, 'utf8')).split(
+        /(?<="data:application\/octet-stream;base64,)([A-Za-z0-9+/=]+)(?=")/,
+      )
+      if (program === undefined || others.length > 0) throw new Error(`${path} does not have one program.`)
+      await mkdir('dist', { recursive: true })
+      await writeFile('dist/yoga.wasm', Buffer.from(program, 'base64'))
+      return { contents: await withShortNames(`${before}${after}`) }
+    })
+    builds.onLoad({ filter: /[\\/]yoga-layout[\\/]dist[\\/]src[\\/]index\.js$/ }, async ({ path }) => ({
+      contents: `import { readFileSync } from 'node:fs'\n${(await readFile(path, 'utf8')).replace(
+        'loadYoga()',
+        `loadYoga({ wasmBinary: readFileSync(new URL('yoga.wasm', import.meta.url)) })`,
+      )}`,
+    }))
+  },
+}
+
+/** Grammars that share long lists of words stand beside each other, where the packer finds what they share. */
+const grammarsByKind: Plugin = {
+  name: 'grammars-by-kind',
+  setup(builds) {
+    const kinds = ['css', 'less', 'scss', 'javascript', 'typescript', 'c', 'cpp', 'arduino', 'objectivec']
+    builds.onLoad({ filter: /[\\/]lowlight[\\/]lib[\\/]common\.js$/ }, async ({ path }) => {
+      const first = kinds.map(name => `import 'highlight.js/lib/languages/${name}'\n`)
+      return { contents: `${first.join('')}${await readFile(path, 'utf8')}` }
+    })
   },
 }
 
@@ -244,6 +294,9 @@ async function bundle(
       loadedAtFirstCall,
       withoutDeveloperTools,
       withoutEsprima,
+      withoutEvaluator,
+      yogaAsFile,
+      grammarsByKind,
       shortNamesOfLibraries,
       versionAlone,
       withoutSchemaValidator,
