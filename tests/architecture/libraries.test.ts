@@ -3,7 +3,7 @@ import { writeFile } from 'node:fs/promises'
 import { isBuiltin } from 'node:module'
 import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
-import { parseSync } from 'oxc-parser'
+import { parseSync, Visitor } from 'oxc-parser'
 import { expect, test } from 'vitest'
 import { codemachine } from '../support/codemachine.ts'
 import { claimDone, round } from '../support/rounds.ts'
@@ -38,6 +38,20 @@ test('no file of the bundle imports a module of Node: an import loads all that t
     return module.staticImports.map(({ moduleRequest }) => moduleRequest.value).filter(isBuiltin)
   })
   expect(imported).toEqual([])
+})
+
+test('no file of the bundle evaluates a text: the names of one that does could not be shortened', () => {
+  const evaluating: string[] = []
+  for (const file of globSync('dist/*.js', { cwd: ROOT })) {
+    const { program } = parseSync(file, readFileSync(join(ROOT, file), 'utf8'))
+    const visitor = new Visitor({
+      CallExpression({ callee }) {
+        if (callee.type === 'Identifier' && callee.name === 'eval') evaluating.push(file)
+      },
+    })
+    visitor.visit(program)
+  }
+  expect(evaluating).toEqual([])
 })
 
 test('what writes the report is loaded while a claim is proved, and the end does not wait for it', async () => {
