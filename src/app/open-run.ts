@@ -28,7 +28,7 @@ import { type WritableByAgents, writableByAgents } from '../platform/files.ts'
 import { type KeptAwake, keepAwake } from '../platform/keep-awake.ts'
 import { type ProcessIdentity, startTimeOf } from '../platform/processes.ts'
 import { outputFiles } from '../platform/run-process.ts'
-import { openRecords, type Records } from '../records/records.ts'
+import { openRecords, type Records, refuseCopy } from '../records/records.ts'
 import { takeRunLock } from '../records/run-lock.ts'
 import { openSecrets } from '../records/secrets.ts'
 import type { LearningRedactor } from '../secrets/secrets.ts'
@@ -377,6 +377,7 @@ export async function holdWorkDirectory(
   const { platform, pid, clock } = world
   const now = new Date(clock.now())
   const { directory } = records
+  refuseCopy(records)
   const lock = opened.use(
     await takeRunLock(records.lock, { platform, pid, now, directory, ...(hint === undefined ? {} : { hint }) }),
   )

@@ -7,7 +7,7 @@ import { isCall, isKnown, type SessionState, sharesPlan } from '../core/state/st
 import { pathExists } from '../platform/files.ts'
 import { foldAndCount, foldJournal, isReplayedSession, problemOfJournal, problemOfSession } from '../records/journal.ts'
 import { openQueue } from '../records/queue.ts'
-import type { Records } from '../records/records.ts'
+import { type Records, refuseCopy } from '../records/records.ts'
 import { readRunner } from '../records/run-lock.ts'
 import { removeSnapshot, type SnapshotCheck } from '../records/snapshot.ts'
 import { resumeCommand } from '../words/commands.ts'
@@ -156,7 +156,9 @@ async function readSession(
   return { state: sessionHere(records, state), ...read }
 }
 
-function sessionHere({ directory }: Records, state: SessionState): SessionState {
+function sessionHere(records: Records, state: SessionState): SessionState {
+  refuseCopy(records)
+  const { directory } = records
   if (state.directory === directory) return state
   throw new UserError(`${state.id} belongs to ${state.directory}, and this is ${directory}.`, {
     hint: `To go on with it there: ${resumeCommand(state.id, state.directory)}`,

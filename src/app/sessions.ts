@@ -175,7 +175,10 @@ export class Sessions implements AsyncDisposable {
     const followed = terms?.follows === undefined ? null : await this.#followed(terms.follows)
     warmFor(this.#run.engines, kind)
     const since = await protectFrom(records)
-    const id = await records.nextSessionId(new Date(this.#world.clock.now()))
+    const { session = null } = terms ?? {}
+    const id = await (session === null
+      ? records.nextSessionId(new Date(this.#world.clock.now()))
+      : records.takeSessionId(session))
     const place = await createSessionFolder({
       directory: records.directory,
       id,

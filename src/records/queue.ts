@@ -5,6 +5,7 @@ import { messageOf, systemErrorCode, UserError, writing } from '../base/errors.t
 import { problemOfPrompt } from '../base/text.ts'
 import type { PromptTerms, QueuedPrompt } from '../core/contracts/queue.ts'
 import { pathExists, readBoundedText, renameIfThere, stageFile, writeWholeFile } from '../platform/files.ts'
+import { isSessionId } from './records.ts'
 
 /** What waits, in order, and one sentence for each file that could not be read. */
 export interface QueueContents {
@@ -97,6 +98,7 @@ const fileSchema = v.object({
     ),
   ),
   options: v.optional(v.unknown()),
+  session: v.optional(v.pipe(v.string('use the id of a session'), v.check(isSessionId, 'use the id of a session'))),
   follows: v.optional(v.pipe(v.string('use the id of a session'), v.maxLength(100, 'use the id of a session'))),
   limits: v.optional(
     v.object(
@@ -107,8 +109,8 @@ const fileSchema = v.object({
 })
 
 async function add(directory: string, prompt: string, at: Date, terms: PromptTerms = {}): Promise<QueuedPrompt> {
-  const { template, options, gates, limits, follows } = terms
-  const content = checked({ prompt, at: at.toISOString(), template, options, gates, limits, follows })
+  const { template, options, gates, limits, session, follows } = terms
+  const content = checked({ prompt, at: at.toISOString(), template, options, gates, limits, session, follows })
   await using staged = await writing(directory, () => stageFile(directory, textOf(content)))
   for (;;) {
     const { gone, highest } = await readNames(directory)

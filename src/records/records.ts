@@ -62,6 +62,8 @@ export interface Records {
    * number that a session has, or that something has in the work directory's `.codemachine/projects`, is not used.
    */
   nextSessionId(now: Date): Promise<string>
+  /** Makes the folder of a new session of this id; a `UserError` if there is one. */
+  takeSessionId(id: string): Promise<string>
 }
 
 /** Opens the records, and makes their folders, for this user only; a `UserError` if they cannot be written. */
@@ -144,8 +146,30 @@ function recordsIn(root: string, directory: string, templates: TemplateKinds, ke
     callLock: id => join(folder, 'sessions', id, 'lock'),
     answer: (session, question) => join(folder, 'answers', `${session}-${question}.json`),
     sessions: () => listSessions(inFolder('sessions')),
+    takeSessionId: id => takeSessionId(inFolder('sessions'), id),
     nextSessionId: now => makeSession(inFolder('sessions'), join(directory, '.codemachine', 'projects'), now),
   }
+}
+
+/**
+ * The folder of the copies of sessions that other machines run: below it each has an empty work directory, `<id>/<name of its
+ * repository>`, whose records hold its journal. Nothing is run there.
+ */
+export function copiesIn(root: string): string {
+  return join(root, 'fleet', 'view')
+}
+
+/** What a session works on of which this is the copy: the name of its repository; null: these are no records of a copy. */
+export function repositoryOfCopy({ directory }: Pick<Records, 'directory'>): string | null {
+  return /[\\/]fleet[\\/]view[\\/]\d{8}_\d+[\\/]([^\\/]+)$/.exec(directory)?.[1] ?? null
+}
+
+/** Throws a `UserError` where these are the records of a copy: nothing is run there. */
+export function refuseCopy(records: Pick<Records, 'directory'>): void {
+  if (repositoryOfCopy(records) === null) return
+  throw new UserError(`${records.directory} is the copy of a session of a fleet, so nothing is run or changed there.`, {
+    hint: 'To have a worker go on with it: codemachine fleet retry <id>',
+  })
 }
 
 /** What codemachine itself keeps in the root. */
@@ -242,7 +266,7 @@ function keyOf(directory: string): string {
 }
 
 async function listSessions(folder: string): Promise<string[]> {
-  const ids = (await namesIn(folder)).filter(name => /^\d{8}_[1-9]\d{0,9}$/.test(name))
+  const ids = (await namesIn(folder)).filter(isSessionId)
   return ids.sort((a, b) => Number(dayOf(a)) - Number(dayOf(b)) || counterOf(a) - counterOf(b))
 }
 
@@ -253,6 +277,21 @@ async function namesIn(folder: string): Promise<string[]> {
   } catch (error) {
     if (systemErrorCode(error) === 'ENOENT') return []
     throw error
+  }
+}
+
+/** Whether a text is an id of a session, as `nextSessionId` makes them. */
+export function isSessionId(text: string): boolean {
+  return /^\d{8}_[1-9]\d{0,9}$/.test(text)
+}
+
+async function takeSessionId(folder: string, id: string): Promise<string> {
+  try {
+    await mkdir(join(folder, id), { mode: 0o700 })
+    return id
+  } catch (error) {
+    if (systemErrorCode(error) === 'EEXIST') throw new UserError(`There is a session ${id} already.`)
+    throw unwritable(join(folder, id), error)
   }
 }
 

@@ -8,6 +8,7 @@ import { type SessionCard, SessionCards } from '../app/watch/cards.ts'
 import type { World } from '../app/world.ts'
 import { messageOf } from '../base/errors.ts'
 import { version } from '../base/package.ts'
+import { repositoryOfCopy } from '../records/records.ts'
 import type { WebEnv } from './guard.ts'
 import { Pairings, pairingRoutes } from './pairing.ts'
 import { placesRoutes } from './places-api.ts'
@@ -230,7 +231,7 @@ function shown({ row, report, reportedAt, questions, queued }: SessionCard, now:
   return {
     ...rest,
     place: records.key,
-    directory: records.directory,
+    directory: repositoryOfCopy(records) ?? records.directory,
     report,
     ageMs: now - reportedAt,
     questions,

@@ -11,7 +11,7 @@ import type { SessionCard } from '../app/watch/cards.ts'
 import type { World } from '../app/world.ts'
 import { UserError } from '../base/errors.ts'
 import { openQueue } from '../records/queue.ts'
-import { type Records, recordsOf } from '../records/records.ts'
+import { type Records, recordsOf, repositoryOfCopy } from '../records/records.ts'
 import { askWhoRuns } from '../records/run-lock.ts'
 import { oneLine } from '../words/safe-text.ts'
 import { type FileIndex, openFileIndex } from '../workspace/files/search.ts'
@@ -64,7 +64,8 @@ export function placesRoutes({ world, cards, whole }: PlacesApiOptions): Hono<We
     const places = new Map<string, SessionCard>()
     for (const card of cards()) {
       const { key, directory } = card.row.records
-      if (directory !== '' && !places.has(key)) places.set(key, card)
+      const canBegin = directory !== '' && repositoryOfCopy(card.row.records) === null
+      if (canBegin && !places.has(key)) places.set(key, card)
     }
     const shown = [...places].map(([place, { row, queued }]) => {
       return { place, directory: row.records.directory, isRunning: row.standing === 'running', queued }

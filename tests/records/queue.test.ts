@@ -30,7 +30,7 @@ describe('prompts that wait', () => {
   })
 
   test('keep what their session begins with, also when their text is changed', async () => {
-    const terms = { template: 'build', gates: ['npm test'], limits: { timeMs: 7_200_000 } }
+    const terms = { template: 'build', gates: ['npm test'], limits: { timeMs: 7_200_000 }, session: '20261120_7' }
     await queue.add('with terms', at, terms)
     await queue.edit('1', 'changed')
     expect(await queue.peek()).toEqual({ id: '000001', prompt: 'changed', at: at.toISOString(), ...terms })
@@ -94,6 +94,7 @@ describe('prompts that wait', () => {
   test.each([
     ['gates is wrong; use at most 50.', { gates: Array(51).fill('true') }],
     ['follows is wrong; use the id of a session.', { follows: 'x'.repeat(101) }],
+    ['session is wrong; use the id of a session.', { session: '../20261120_1' }],
     ['limits.rounds is wrong; use at least 1.', { limits: { rounds: 0 } }],
     ['limits.tokens is wrong; use a whole number.', { limits: { tokens: 1.5 } }],
   ])('are refused with terms that could not be read again: %s', async (sentence, terms) => {

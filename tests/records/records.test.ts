@@ -147,6 +147,13 @@ describe('the number of a session', () => {
     expect(new Set(ids).size).toBe(20)
   })
 
+  test('may be one that somebody has given it, once', async () => {
+    const records = await open()
+    expect(await records.takeSessionId('20261120_77')).toBe('20261120_77')
+    await expect(records.takeSessionId('20261120_77')).rejects.toThrow('There is a session 20261120_77 already.')
+    expect(await records.sessions()).toEqual(['20261120_77'])
+  })
+
   test('is counted in the list: 2 before 10, yesterday before today, and no other file', async () => {
     const records = await open()
     for (const id of ['20261121_1', '20261120_10', '20261120_2', '20261120_0', 'x', '20261120_2.bak'])

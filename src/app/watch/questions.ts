@@ -14,7 +14,7 @@ import {
   writeAnswer,
 } from '../../records/answers.ts'
 import { openQueue } from '../../records/queue.ts'
-import type { Records } from '../../records/records.ts'
+import { type Records, repositoryOfCopy } from '../../records/records.ts'
 import { oneLine } from '../../words/safe-text.ts'
 import type { World } from '../world.ts'
 
@@ -73,6 +73,9 @@ export async function giveAnswer(
     if (waiting !== null) await queue.remove(waiting)
     return told.message
   }
+  // Nothing is ever begun there.
+  if (repositoryOfCopy(records) !== null)
+    throw new UserError(told.message || `${session} does not run just now; answer it once a worker has it.`)
   const prompt = promptOfAnswer(asked, answer, earlierOne)
   if (waiting !== null) await queue.edit(waiting, prompt)
   const queued = waiting ?? (await queue.add(prompt, at)).id

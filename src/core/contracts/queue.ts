@@ -15,6 +15,8 @@ export interface PromptTerms {
     | undefined
   /** What the template is told beside the goal. */
   options?: unknown
+  /** The id that its session gets, which no other has; left out: the next one of the day. */
+  session?: string | undefined
   /** Id of a session that it goes on from: what that came to is given to its agents. */
   follows?: string | undefined
 }
