@@ -171,6 +171,7 @@ function untold(event: Exclude<Recorded, { type: Told }>): null {
   switch (event.type) {
     case 'session-created':
     case 'session-resumed':
+    case 'session-moved':
     case 'settings-taken':
     case 'keep-awake':
     case 'round-started':

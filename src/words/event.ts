@@ -97,6 +97,11 @@ type Describer<E extends Recorded> = (event: E, state: SessionState, hints: Hint
 const DESCRIBERS: { readonly [T in Recorded['type']]: Describer<RecordedOf<T>> | null } = {
   'session-created': describeCreation,
   'session-resumed': describeResumption,
+  'session-moved': ({ worker, host, epoch }) =>
+    describe(
+      `the worker ${oneLine(worker, NAME_CHARS)} on ${oneLine(host, NAME_CHARS)} takes the session over (epoch ${epoch})`,
+      'strong',
+    ),
   'settings-taken': ({ changes }) => describe(describeTaken(changes)),
   'keep-awake': describeKeepAwake,
   waiting: describeWaiting,

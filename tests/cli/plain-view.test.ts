@@ -70,6 +70,7 @@ describe('each event is a line', () => {
   const expected: Record<SessionEvent['type'], string> = {
     'session-created': 'session 20261120_1  build X  (goal, workspace-write, at most 20 rounds, no gates)\n',
     'session-resumed': 'session 20261120_1 goes on  build X  (at most 30 rounds, no gates)\n',
+    'session-moved': 'the worker w2 on night-desk-2 takes the session over (epoch 2)\n',
     'settings-taken':
       'settings taken over: rounds is 5 (it was 20): /home/me/.config/codemachine/config.toml:1; notify.webhook changed: /home/me/.config/codemachine/config.toml:3\n',
     'keep-awake': 'kept awake by systemd-inhibit\n',

@@ -55,6 +55,13 @@ export const sampleEvents: { [T in SessionEvent['type']]: EventOf<T> } = {
     host: 'night-desk',
     codemachine: '0.1.0',
   },
+  'session-moved': {
+    type: 'session-moved',
+    directory: '/home/me/.codemachine/fleet/w2/sessions/20261120_1',
+    host: 'night-desk-2',
+    worker: 'w2',
+    epoch: 2,
+  },
   'settings-taken': {
     type: 'settings-taken',
     round: 2,

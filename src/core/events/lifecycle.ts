@@ -147,6 +147,12 @@ export const lifecycleEvent = variant('type', {
     host: about(addedLater(text), 'name of the machine'),
     codemachine: about(unchecked(text), 'version of codemachine'),
   },
+  'session-moved': {
+    directory: about(text, 'the work directory from now on; absolute'),
+    host: about(text, 'name of the machine from now on'),
+    worker: about(text, 'the [worker](fleet.md) of the fleet that goes on with it'),
+    epoch: about(number, 'which take-over this is, from 1 on; what a worker of an earlier one says is refused'),
+  },
   'settings-taken': {
     round: about(number, 'the first one for which they count'),
     changes: about(

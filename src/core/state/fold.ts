@@ -154,8 +154,11 @@ const FILE_FOLDS: FoldsOf<FileEvent> = {
     withNotice({ ...state, protectedChanged: protectedChangedAfter(state, event.files) }, protectedNotice(event.files)),
 }
 
+/** Another login's windows are others: what was waited for is not waited for there. */
+const OTHER_LOGIN = { waiting: null, primaryWindow: null, secondaryWindow: null, hasCredits: false }
 /** The state after one more event of the session as a whole. Pure. */
 const LIFECYCLE_FOLDS: FoldsOf<LifecycleEvent> = {
+  'session-moved': (state, { directory, host }) => ({ ...state, ...OTHER_LOGIN, directory, host }),
   'session-created': (state, event, at) => ({
     ...state,
     goal: event.goal,

@@ -143,6 +143,7 @@ export const codexChains: readonly Chain[] = [
  */
 const NOT_MADE: ReadonlySet<string> = new Set<SessionEvent['type']>([
   'machine-slept',
+  'session-moved',
   'settings-taken',
   'model-rerouted',
   'decision-asked',
@@ -175,6 +176,7 @@ const NOT_MADE: ReadonlySet<string> = new Set<SessionEvent['type']>([
 export const MADE: readonly string[] = Object.keys({
   'session-created': true,
   'session-resumed': true,
+  'session-moved': true,
   'settings-taken': true,
   'keep-awake': true,
   'round-started': true,
