@@ -39,6 +39,9 @@ export interface World {
 /** Names, in the environment of a runner that outlives who has started it, the file that its output goes to. */
 export const DETACHED_VARIABLE = 'CODEMACHINE_DETACHED'
 
+/** Says, in the environment of a runner, that its stdin is held by who owns it: it ends, as by SIGTERM, when that is closed. */
+export const OWNED_VARIABLE = 'CODEMACHINE_OWNED'
+
 /** The work directory that is meant, absolute; `directory`: absolute or relative to `World.cwd`, left out: that one. */
 export function directoryOf(
   { cwd }: Pick<World, 'cwd'>,

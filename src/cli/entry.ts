@@ -5,7 +5,7 @@ import { type Command, CommanderError } from 'commander'
 import { xdgConfig } from 'xdg-basedir'
 import type { ServedPage } from '../app/page/served.ts'
 import type { BegunDetached } from '../app/start/detached.ts'
-import { configHomeOf, DETACHED_VARIABLE, redactorOfEnvironment } from '../app/world.ts'
+import { configHomeOf, DETACHED_VARIABLE, OWNED_VARIABLE, redactorOfEnvironment } from '../app/world.ts'
 import { systemClock } from '../base/clock.ts'
 import { describeError, UserError } from '../base/errors.ts'
 import { OWN_ENGINES } from '../engines/registry.ts'
@@ -22,8 +22,7 @@ export async function main(process: NodeJS.Process, program: CliContext['program
   const ending = new AbortController()
   const crashListeners = new Set<() => void>()
   const tellOfEnd = () => void [...crashListeners].map(listener => listener())
-  let lent = 0
-  let isLetGo = false
+  let [lent, isLetGo] = [0, false]
   const endNow = (exitCode: number) => {
     tellOfEnd()
     void killStarted(process).finally(() => process.exit(exitCode))
@@ -38,6 +37,7 @@ export async function main(process: NodeJS.Process, program: CliContext['program
       endNow(signal === 'SIGTERM' ? 143 : 130)
     })
   }
+  endWithOwner(process, () => ending.abort('SIGTERM'))
   const surroundings: Omit<BareContext, keyof Terminal> = {
     program,
     env: process.env,
@@ -95,6 +95,15 @@ export async function main(process: NodeJS.Process, program: CliContext['program
   } catch (error) {
     fail(error)
   }
+}
+
+/** Has `end` called once who owns this process is gone, however that went: the system closes what it has held. */
+function endWithOwner({ env, stdin }: NodeJS.Process, end: () => void): void {
+  if (env[OWNED_VARIABLE] === undefined) return
+  // What is started from here has other owners.
+  delete env[OWNED_VARIABLE]
+  stdin.on('error', end).on('close', end).resume()
+  if ('unref' in stdin && typeof stdin.unref === 'function') stdin.unref()
 }
 
 function ownProcess(process: NodeJS.Process): CliContext['own'] {

@@ -1,7 +1,7 @@
 import { expect } from 'vitest'
 import type { ScriptStep } from '../../src/demo/model/reply.ts'
 import { reply, shell } from '../../src/demo/model/reply.ts'
-import type { Ended, RunningCodemachine } from '../support/codemachine.ts'
+import { type Ended, type RunningCodemachine, startCodemachine } from '../support/codemachine.ts'
 import { processesOf, untilRuns } from '../support/processes.ts'
 import { claimDone, held, round, says } from '../support/rounds.ts'
 import { eventsOf, openScene } from '../support/scene.ts'
@@ -49,6 +49,21 @@ describe('a person ends a run', () => {
       expect(eventsOf(resumed.events, 'session-ended')).toMatchObject([{ outcome: { kind: 'done' } }])
     },
   )
+
+  test('by ending, if it is theirs: it does not outlive whoever holds its stdin', async () => {
+    await using scene = await openScene([endless, round(claimDone)])
+    await scene.run('queue', 'add', 'build X')
+    await using running = startCodemachine(scene.place, ['queue', 'run', '--json'], {
+      env: { CODEMACHINE_OWNED: '1' },
+      holdsInput: true,
+    })
+    await running.event('item-completed', isMessage)
+    running.process.stdin?.end()
+    const { exitCode, events } = await running.ended
+    expect(exitCode).toBe(143)
+    expect(events.at(-1)).toMatchObject({ type: 'session-ended', outcome: { kind: 'interrupted', by: 'SIGTERM' } })
+    expect(processesOf(scene.place)).toEqual([])
+  })
 
   test('but not by closing a terminal that none of its streams is on, as after nohup', async () => {
     const gate = Promise.withResolvers<void>()

@@ -31,6 +31,8 @@ export interface RunningCodemachine extends AsyncDisposable {
 export interface StartOptions {
   /** What it reads from stdin. */
   input?: string
+  /** Whether its stdin stays open. */
+  holdsInput?: true
   env?: Record<string, string>
   /** Where it is typed; the place's work directory if left out. */
   cwd?: string
@@ -58,7 +60,7 @@ export function startCodemachine(
     stdio: ['pipe', 'pipe', 'pipe'],
   })
   child.stdin.on('error', () => {})
-  child.stdin.end(options.input ?? '')
+  if (!options.holdsInput) child.stdin.end(options.input ?? '')
   let stdout = ''
   let stderr = ''
   let rest = ''
