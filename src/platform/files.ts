@@ -290,6 +290,11 @@ export class FolderChanges implements Disposable {
     signal.addEventListener('abort', this.#awaken)
   }
 
+  /** Has the next wait end at once, as a change would. */
+  wake(): void {
+    this.#awaken()
+  }
+
   /** Resolves at the next change, or at once if there was one since the last call, or after `ms`, or with the signal. */
   async next(ms: number): Promise<void> {
     if (this.#signal.aborted) return
