@@ -1,7 +1,7 @@
 import { formatCount } from './numbers.ts'
 import { oneLine } from './safe-text.ts'
 
-/** What doctor looks at, in the order in which it is shown. */
+/** What doctor looks at, in the order in which it is shown; and what that of a fleet does. */
 export type Check =
   | 'node'
   | 'directory'
@@ -17,6 +17,15 @@ export type Check =
   | 'login'
   | 'sandbox'
   | 'provider'
+  | 'packages'
+  | 'database'
+  | 'clock'
+  | 'rights'
+  | 'schema'
+  | 'size'
+  | 'workers'
+  | 'queue'
+  | 'remote'
 
 /** What a check has found. `problem`: codemachine cannot work like that; `warning`: it can, and a person should know. */
 export interface Finding {
@@ -45,11 +54,17 @@ export function linesOfFinding(
   return mend === null ? [line] : [line, `${INDENT}→ ${oneLine(mend, TEXT_CHARS)}`]
 }
 
-/** What all findings come to, in a sentence. */
-export function conclusionOf(findings: readonly Finding[]): string {
+/**
+ * What all findings come to, in a sentence.
+ * @param what the subject of the sentence, and where it works
+ */
+export function conclusionOf(
+  findings: readonly Finding[],
+  { who, where }: { who: string; where: string } = { who: 'codemachine', where: ' here' },
+): string {
   const count = (status: Finding['status']) => findings.filter(finding => finding.status === status).length
   const [problems, warnings] = [count('problem'), count('warning')]
   const noted = warnings === 0 ? '' : ` (${formatCount(warnings, 'warning')})`
-  if (problems === 0) return `codemachine can work here${noted}.`
-  return `codemachine cannot work here until ${formatCount(problems, 'problem')} ${problems === 1 ? 'is' : 'are'} mended${noted}.`
+  if (problems === 0) return `${who} can work${where}${noted}.`
+  return `${who} cannot work${where} until ${formatCount(problems, 'problem')} ${problems === 1 ? 'is' : 'are'} mended${noted}.`
 }

@@ -11,16 +11,29 @@ export async function doctor(
   context: CliContext,
   { codexBin, json, ...place }: LookFlags & { codexBin?: string },
 ): Promise<number> {
+  const found = examine(context, { directory: directoryOf(context, place), codexBin: codexBin ?? null })
+  return await showFindings(context, found, { json: json === true })
+}
+
+/**
+ * Prints findings as they come, and what they come to; resolves with the exit code.
+ * @param what the subject of the last sentence, where it is not codemachine here
+ */
+export async function showFindings(
+  context: CliContext,
+  all: AsyncIterable<readonly Finding[]>,
+  { json, what }: { json: boolean; what?: { who: string; where: string } },
+): Promise<number> {
   const { stdout, signal } = context
   const paint = wantsColour(context) ? coloured : undefined
   const findings: Finding[] = []
-  for await (const found of examine(context, { directory: directoryOf(context, place), codexBin: codexBin ?? null })) {
+  for await (const found of all) {
     findings.push(...found)
     if (json) continue
     for (const line of found.flatMap(finding => linesOfFinding(finding, paint))) stdout.write(`${line}\n`)
   }
   if (signal.aborted) return signal.reason === 'SIGTERM' ? 143 : 130
-  stdout.write(json ? `${JSON.stringify(findings)}\n` : `\n${conclusionOf(findings)}\n`)
+  stdout.write(json ? `${JSON.stringify(findings)}\n` : `\n${conclusionOf(findings, what)}\n`)
   return findings.some(({ status }) => status === 'problem') ? 4 : 0
 }
 
