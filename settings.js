@@ -185,6 +185,13 @@ export default {
     dirs: [],
   },
 
+  fleet: {
+    /** The PostgreSQL database of the fleet, `postgres://user@host/name`, without a password; null: there is no fleet. */
+    queue: null,
+    /** The templates that a worker on this machine runs for the fleet; none: all that it knows. */
+    templates: [],
+  },
+
   logging: {
     /** What is logged: 'error', 'warn', 'info' or 'debug'. */
     level: 'info',

@@ -280,6 +280,8 @@ async function bundle(
     entryPoints,
     outdir: 'dist',
     bundle: true,
+    // Installed by who has a fleet.
+    external: [...(options.external ?? []), 'pg', 'pg-boss'],
     format: 'esm',
     platform: 'node',
     target: 'node22.12',

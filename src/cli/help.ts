@@ -80,6 +80,12 @@ const GROUPS: readonly HelpGroup[] = [
     ],
     also: ['logout', 'agents', 'secret', 'service', 'notify', 'uninstall', 'mcp'],
   },
+  {
+    name: 'fleet',
+    heading: 'Many machines',
+    shown: [],
+    also: ['submit', 'worker', 'fleet'],
+  },
 ]
 
 /** Behind `help`: the options of a run, and the exit codes. */
@@ -150,8 +156,8 @@ ${WHAT_IT_IS}
 ${groups.join('\n')}
 
 Each has --help, with examples. Those of a group: ${program.name()} help start,
-watch, steer, prove, undo or setup. All options of a run, such as --rounds,
---max-time and --verify, and the exit codes: ${program.name()} help options
+watch, steer, prove, undo, setup or fleet. All options of a run, such as
+--rounds and --verify, and the exit codes: ${program.name()} help options
 `
 }
 
@@ -236,6 +242,7 @@ const EXAMPLES_OF_GROUPS: Readonly<Record<string, Examples>> = {
   team: [['team "a service that says hello"', 'a new project: a planner, a worker, a reviewer']],
   flow: [['flow init', 'several agents in a row, from a TOML file: also codex-flow']],
   secret: [['secret set STRIPE_KEY', 'typed at a prompt that shows nothing']],
+  worker: [['worker --queue postgres://night@db.example/fleet', 'on each machine that has a login of codex']],
 }
 
 /** By the words of a command. */
@@ -416,6 +423,40 @@ const EXAMPLES: Readonly<Record<string, Examples>> = {
   mcp: [
     ['mcp --dir ~/shop', 'what an MCP client starts'],
     ['mcp --dir ~/shop --allow-write', 'with rewind and land'],
+  ],
+  submit: [
+    ['submit --repo git@host:team/app.git "add a dark mode, with tests"', ''],
+    ['submit --max-time 4h --not-before 22:00 "…"', 'in the repository that this checkout is of'],
+    ['submit --file night.toml --dry-run', 'what would be submitted; no database is needed'],
+    ['submit --file night.toml', 'many sessions, all or none'],
+  ],
+  fleet: [
+    ['fleet setup', 'once, by the owner of the database'],
+    ['fleet doctor', 'is all there that a fleet needs?'],
+    ['fleet status', 'in the evening: what will be done by 07:00?'],
+    ['fleet list --state ended', 'in the morning'],
+  ],
+  'fleet status': [['fleet status --by 09:30', '']],
+  'fleet list': [
+    ['fleet list', 'the newest 50'],
+    ['fleet list --state dead --state held', 'what does not go on by itself'],
+  ],
+  'fleet show': [['fleet show 20261120_17', '']],
+  'fleet logs': [['fleet logs -f 20261120_17', 'until it ends, wherever it runs']],
+  'fleet report': [['fleet report 20261120_17 --html --open', '']],
+  'fleet cancel': [['fleet cancel 20261120_17 20261120_18', '']],
+  'fleet retry': [['fleet retry 20261120_17', 'from its newest savepoint']],
+  'fleet steer': [['fleet steer 20261120_17 "keep the old names"', '']],
+  'fleet answer': [['fleet answer 20261120_17 accept', '']],
+  'fleet drain': [['fleet drain build-3', 'before its machine is shut down']],
+  'fleet prune': [['fleet prune --older 30d --dry-run', 'what would go']],
+  'fleet setup': [
+    ['fleet setup --queue postgres://owner@db.example/fleet', ''],
+    ['fleet setup --team shop', 'with a team, whose members alone see its sessions'],
+  ],
+  'fleet doctor': [
+    ['fleet doctor', ''],
+    ['fleet doctor --offline', 'without asking the remotes'],
   ],
   help: [
     ['help steer', 'the commands that steer a run'],

@@ -18,6 +18,7 @@ import {
 } from './flags.ts'
 import { addExamples, addHelp, rootOf } from './help.ts'
 import { addChange } from './program/change.ts'
+import { addFleet } from './program/fleet.ts'
 import { addFlow } from './program/flow.ts'
 import {
   addAgents,
@@ -90,7 +91,8 @@ export function buildProgram(
   for (const add of [addStart, addChange, addTeam, addSecret, addResume, addLooking, addRunning, addProof, addAgents])
     add(program, does)
   addFlow(program.command('flow'), does)
-  for (const add of [addLogin, addService, addDemo, addDoctor, addUninstall, addWeb, addMcp]) add(program, does)
+  for (const add of [addLogin, addService, addDemo, addDoctor, addUninstall, addWeb, addMcp, addFleet])
+    add(program, does)
   addHelp(program)
   addExamples(program)
   sayInSentences(program)

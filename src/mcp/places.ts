@@ -1,5 +1,5 @@
-import { realpath } from 'node:fs/promises'
-import { join, relative, resolve, sep } from 'node:path'
+import { readdir, realpath } from 'node:fs/promises'
+import { basename, dirname, join, relative, resolve, sep } from 'node:path'
 import { recordsFromOutside } from '../app/agents/inside-round.ts'
 import { checkoutWithWorktrees, findSessionAround, placesAround, type SessionsPlace } from '../app/find.ts'
 import { redactorOfProject } from '../app/secrets/redactor.ts'
@@ -7,7 +7,7 @@ import type { World } from '../app/world.ts'
 import { UserError } from '../base/errors.ts'
 import type { Redactor } from '../base/redactor.ts'
 import { isWithin } from '../platform/files.ts'
-import type { Records } from '../records/records.ts'
+import { copiesIn, isSessionId, type Records, repositoryOfCopy, rootOf } from '../records/records.ts'
 import { oneLine } from '../words/safe-text.ts'
 
 /** A session that was found, and where. */
@@ -20,20 +20,30 @@ export type FoundSession = SessionsPlace & { id: string }
 export class NamedPlaces {
   readonly #world: World
   readonly #named: readonly string[]
-
+  readonly #showsFleet: boolean
   readonly #onRecords: (records: Records) => void
 
-  private constructor(world: World, named: readonly string[], onRecords: (records: Records) => void = () => {}) {
+  private constructor(
+    world: World,
+    { named, showsFleet }: { named: readonly string[]; showsFleet: boolean },
+    onRecords: (records: Records) => void = () => {},
+  ) {
     this.#world = world
     this.#named = named
+    this.#showsFleet = showsFleet
     this.#onRecords = onRecords
   }
 
   /**
    * A `UserError` if one of them is not there.
    * @param dirs absolute or relative to the directory in which this process was started
+   * @param showsFleet whether the copies of a fleet's sessions count as named
    */
-  static async open(world: World, dirs: readonly string[]): Promise<NamedPlaces> {
+  static async open(
+    world: World,
+    dirs: readonly string[],
+    { showsFleet }: { showsFleet: boolean },
+  ): Promise<NamedPlaces> {
     const named: string[] = []
     for (const dir of dirs) {
       const real = await realpath(resolve(world.cwd, dir)).catch(() => null)
@@ -41,12 +51,12 @@ export class NamedPlaces {
         throw new UserError(`There is no directory ${oneLine(dir, MOST_SHOWN)}; name one that is there.`)
       if (!named.includes(real)) named.push(real)
     }
-    return new NamedPlaces(world, named)
+    return new NamedPlaces(world, { named, showsFleet })
   }
 
   /** The same, with a listener that is told of each of the records that it gives. */
   watched(onRecords: (records: Records) => void): NamedPlaces {
-    return new NamedPlaces(this.#world, this.#named, onRecords)
+    return new NamedPlaces(this.#world, { named: this.#named, showsFleet: this.#showsFleet }, onRecords)
   }
 
   /** By their real paths. */
@@ -65,6 +75,8 @@ export class NamedPlaces {
 
   /** A session of such a directory and its worktrees; `wanted` left out: the one in front. A `UserError` if there is none. */
   async session(directory: string | undefined, wanted: string | undefined): Promise<FoundSession> {
+    const copy = directory === undefined && wanted !== undefined ? await this.#copyOf(wanted) : null
+    if (copy !== null) return { worktree: null, records: await this.recordsOf(copy), id: wanted ?? '' }
     const records = await this.recordsOf(directory)
     const found = await findSessionAround(records, wanted ?? null, {
       platform: this.#world.platform,
@@ -83,11 +95,40 @@ export class NamedPlaces {
       const found = (await placesAround(own, () => {})).find(({ records }) => records.key === key)
       if (found !== undefined) return await this.recordsOf(found.records.directory)
     }
+    for (const copy of await this.copies()) {
+      const records = await this.recordsOf(copy)
+      if (records.key === key) return records
+    }
     return null
+  }
+
+  /** The directories of the copies of a fleet's sessions, the newest first, at most `most`; none where they do not count. */
+  async copies(most = Number.POSITIVE_INFINITY): Promise<readonly string[]> {
+    if (!this.#showsFleet) return []
+    const root = copiesIn(rootOf(this.#world))
+    const ids = (await readdir(root).catch(() => [])).filter(isSessionId)
+    const newest = ids.toSorted((a, b) => b.length - a.length || (a < b ? 1 : -1)).slice(0, most)
+    const found = await Promise.all(
+      newest.map(async id => {
+        const [name] = await readdir(join(root, id)).catch(() => [])
+        return name === undefined ? null : await realpath(join(root, id, name)).catch(() => null)
+      }),
+    )
+    return found.filter(each => each !== null)
   }
 
   redactorOf(records: Pick<Records, 'secrets'>): Redactor {
     return redactorOfProject(this.#world, records)
+  }
+
+  /** Where the copy of a session of the fleet is; null: there is none of that id, or one of here has it, too. */
+  async #copyOf(id: string): Promise<string | null> {
+    const copy = (await this.copies()).find(each => basename(dirname(each)) === id)
+    if (copy === undefined) return null
+    const [only, ...others] = this.#named
+    const isOfHere =
+      only !== undefined && others.length === 0 && (await (await this.recordsOf(only)).sessions()).includes(id)
+    return isOfHere ? null : copy
   }
 
   async #directory(wanted: string | undefined): Promise<string> {
@@ -105,7 +146,11 @@ export class NamedPlaces {
   }
 
   async #refuseOther(real: string, shown: string): Promise<void> {
-    for (const named of this.#named) if (isWithin(named, real) || (await isWorktreeOf(named, real))) return
+    const isCopy = repositoryOfCopy({ directory: real }) !== null
+    if (isCopy && (await this.copies()).some(copy => isWithin(copy, real))) return
+    // Records that lie below a named directory name no fleet.
+    for (const named of isCopy ? [] : this.#named)
+      if (isWithin(named, real) || (await isWorktreeOf(named, real))) return
     throw new UserError(`${oneLine(shown, MOST_SHOWN)} is not named for this server, so nothing is done there.`, {
       hint: `${this.#listed()} A person adds others with codemachine mcp --dir, or mcp.dirs in their settings.`,
     })

@@ -27,7 +27,7 @@ const MOST_CERTIFICATE = 4 * 1024 * 1024
 /** The resources of the newest sessions of the named directories and their worktrees. */
 export async function listResources({ places }: Pick<Desk, 'places'>) {
   const resources: { uri: string; name: string; description: string; mimeType: string }[] = []
-  for (const directory of places.directories) {
+  for (const directory of [...places.directories, ...(await places.copies(NEWEST))]) {
     const records = await places.recordsOf(directory)
     for (const place of await placesAround(records, () => {})) {
       for (const id of (await newestSessions(place.records, NEWEST)).reverse()) {

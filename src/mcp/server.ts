@@ -24,6 +24,8 @@ export interface McpOptions {
   dirs: readonly string[]
   /** Whether the files of the person may be changed: `rewind` and `land`. */
   allowsWrite: boolean
+  /** Whether the copies of the fleet's sessions count as named. */
+  showsFleet: boolean
   stdin: Readable
   stdout: Writable
   /** Told a sentence of what goes wrong and nobody has asked about. */
@@ -37,10 +39,11 @@ const INSTRUCTIONS =
  * Serves other agents over MCP, in every version of it, on these streams: until the world's signal aborts or stdin ends. What a
  * call had begun has ended then; sessions go on.
  */
-export async function serveMcp({ world, dirs, allowsWrite, stdin, stdout, onProblem }: McpOptions): Promise<void> {
+export async function serveMcp(options: McpOptions): Promise<void> {
+  const { world, dirs, allowsWrite, showsFleet, stdin, stdout, onProblem } = options
   const over = new AbortController()
   const signal = AbortSignal.any([world.signal, over.signal])
-  const places = await NamedPlaces.open(world, dirs)
+  const places = await NamedPlaces.open(world, dirs, { showsFleet })
   const running = new Set<Promise<unknown>>()
   await using verifications = new Verifications(world)
   const tools = [

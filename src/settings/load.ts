@@ -300,6 +300,9 @@ const RIGHTS = {
   port: 'free',
   // A clone would say where other agents may begin sessions.
   'mcp.dirs': 'none',
+  // A clone would say where sessions are sent, and what others may have this machine run.
+  'fleet.queue': 'none',
+  'fleet.templates': 'none',
   'logging.level': 'free',
 } as const satisfies Record<SettingKey, Right>
 

@@ -146,6 +146,20 @@ const directories = v.pipe(
   v.description('a list of absolute paths of directories, such as ["/home/me/shop"]'),
 )
 
+/** Where a fleet's queue is. Whoever writes a password into it against all advice does not see it again in a message. */
+const databaseAddress = v.pipe(
+  v.string(),
+  v.regex(/^postgres(?:ql)?:\/\/\S{1,2000}$/),
+  v.description('the address of a PostgreSQL database, such as "postgres://night@db.example/fleet"'),
+  v.metadata({ secret: true }),
+)
+
+const names = v.pipe(
+  v.array(v.pipe(v.string(), v.regex(/^[\w.-]{1,60}$/))),
+  v.maxLength(100),
+  v.description('a list of names of templates, such as ["goal", "build"]'),
+)
+
 /** A small word, such as an effort that a model knows. */
 export const word = (description: string) => v.pipe(v.string(), v.regex(/^[a-z]+$/), v.description(description))
 
@@ -263,6 +277,7 @@ export const settingsSchema = v.strictObject({
   endSeconds: seconds,
   port: wholeNumber(1, 65_535),
   mcp: v.strictObject({ dirs: directories }),
+  fleet: v.strictObject({ queue: orNull(databaseAddress), templates: names }),
   logging: v.strictObject({ level: oneOf(['error', 'warn', 'info', 'debug']) }),
 })
 
@@ -274,9 +289,13 @@ export type Settings = v.InferOutput<typeof settingsSchema>
 
 /** The name of one setting: its path in `Settings`, joined by dots. */
 export type SettingKey =
-  | Exclude<keyof Settings, 'agents' | 'change' | 'logging' | 'mcp' | 'notify' | 'reviewer' | 'screen' | 'worktree'>
+  | Exclude<
+      keyof Settings,
+      'agents' | 'change' | 'fleet' | 'logging' | 'mcp' | 'notify' | 'reviewer' | 'screen' | 'worktree'
+    >
   | `agents.${keyof Settings['agents']}`
   | `change.${keyof Settings['change']}`
+  | `fleet.${keyof Settings['fleet']}`
   | `logging.${keyof Settings['logging']}`
   | `mcp.${keyof Settings['mcp']}`
   | `notify.${keyof Settings['notify']}`
@@ -329,6 +348,13 @@ export type SettingValue<Key extends SettingKey> = Key extends keyof Settings
     ? Settings[Table][Name & keyof Settings[Table]]
     : never
 
+/** Variables that are not called as their setting is. */
+const VARIABLES: { readonly [Key in SettingKey]?: string } = {
+  // The name by which codex's own tools know it.
+  codexBin: 'CODEX_BIN',
+  'fleet.queue': 'CODEMACHINE_QUEUE',
+}
+
 /** Every setting, in the order of `settings.js`. */
 export const settingInfos: readonly SettingInfo[] = leavesOf(settingsSchema, [])
 
@@ -341,8 +367,7 @@ function leavesOf(schema: v.GenericSchema, path: readonly string[]): SettingInfo
     {
       key,
       toml: snake.join('.'),
-      // The name by which codex's own tools know it.
-      variable: key === 'codexBin' ? 'CODEX_BIN' : `CODEMACHINE_${snake.join('_').toUpperCase()}`,
+      variable: VARIABLES[key] ?? `CODEMACHINE_${snake.join('_').toUpperCase()}`,
       flag: flags[key] ?? null,
       schema,
     },

@@ -45,6 +45,19 @@ const LAYERS: Record<string, readonly string[]> = {
   tui: ['base', 'platform', 'core', 'words', 'app', 'settings', 'records', 'workspace', 'report'],
   web: ['base', 'platform', 'core', 'words', 'app', 'settings', 'records', 'workspace', 'report'],
   mcp: ['base', 'platform', 'core', 'words', 'app', 'settings', 'records', 'workspace', 'report'],
+  fleet: [
+    'base',
+    'platform',
+    'core',
+    'flow',
+    'templates',
+    'words',
+    'app',
+    'settings',
+    'records',
+    'workspace',
+    'report',
+  ],
   cli: [
     'base',
     'platform',
@@ -62,6 +75,7 @@ const LAYERS: Record<string, readonly string[]> = {
     'tui',
     'web',
     'mcp',
+    'fleet',
     'demo',
   ],
   demo: ['base'],
@@ -96,7 +110,7 @@ const NAME_TEMPLATES = [
 ]
 /**
  * Where such a word is not the name of a template but a label, or the name of a prompt: the goal of a session, what a person
- * chooses of a plan, changes that are counted, a command that builds.
+ * chooses of a plan, changes that are counted, a command that builds, a key of a file.
  */
 const LABELS = [
   'src/report/card.ts',
@@ -106,6 +120,9 @@ const LABELS = [
   'src/workspace/context/',
   'src/app/worktrees/land.ts',
   'src/app/start/worktree.ts',
+  'src/fleet/submission.ts',
+  'src/fleet/night.ts',
+  'src/cli/commands/fleet/submit.ts',
 ]
 
 /** Where the process comes in: the program, the command line, and what `import … from 'codemachine'` gives. */

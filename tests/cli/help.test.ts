@@ -11,7 +11,7 @@ beforeAll(async () => {
 })
 afterAll(() => place[Symbol.asyncDispose]())
 
-const GROUPS = ['start', 'watch', 'steer', 'prove', 'undo', 'setup']
+const GROUPS = ['start', 'watch', 'steer', 'prove', 'undo', 'setup', 'fleet']
 
 /** What `codemachine` says, typed without a terminal. */
 async function said(...args: string[]): Promise<string> {
@@ -66,6 +66,7 @@ test('--help has the commands in groups, on at most 40 lines of 80 columns', asy
     'Prove',
     'Undo',
     'Set up',
+    'Many machines',
   ])
   expect(await said('help')).toBe(help)
 })

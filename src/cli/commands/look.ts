@@ -226,26 +226,42 @@ export async function logs(
   session: string | undefined,
   { follow = false, json = false, ...place }: LogsFlags,
 ): Promise<number> {
-  const { clock, stdout } = context
   const { records, id } = await sessionHere(context, session, place)
   const path = records.journal(id)
-  const isOver = lookout(context, await lockOfSession(records, id))
-  if (!(await hasEvents(path)) && (!follow || (await isOver()))) {
+  const isLeft = lookout(context, await lockOfSession(records, id))
+  if (!(await hasEvents(path)) && (!follow || (await isLeft()))) {
     throw new UserError(`${path} holds no session.`)
   }
+  const isOver = follow ? async ({ ended }: SessionState) => ended !== null || (await isLeft()) : null
+  await showEvents(context, { records, id }, { json, isOver })
+  return 0
+}
+
+/**
+ * Writes what happened in a session, or happens until it is over.
+ * @param isOver whether nothing more comes of a session that has come to this; null: what is written is all that is wanted
+ */
+export async function showEvents(
+  context: CliContext,
+  { records, id }: { records: Pick<Records, 'journal' | 'templates'>; id: string },
+  { json, isOver }: { json: boolean; isOver: ((state: SessionState) => Promise<boolean>) | null },
+): Promise<void> {
+  const { clock, stdout } = context
+  const path = records.journal(id)
   using output = new PacedOutput(stdout, context.signal)
   const write = (text: string) => output.write(text)
   const view = json ? jsonView(write) : plainView(write, { colour: wantsColour(context) })
   let state = emptyState(id)
-  const following = { clock, signal: output.ended, isOver: async () => state.ended !== null || (await isOver()) }
-  const events = follow ? followJournal(path, following) : readJournal(path)
+  const events =
+    isOver === null
+      ? readJournal(path)
+      : followJournal(path, { clock, signal: output.ended, isOver: () => isOver(state) })
   for await (const event of events) {
     state = fold(state, event, records.templates)
     view.event(event, state)
     await output.ready()
     if (output.ended.aborted) break
   }
-  return 0
 }
 
 /** Tells whether nobody runs any more. Where that cannot be known it is said, once, and somebody may. */

@@ -252,7 +252,7 @@ const asTyped = (name: string) => name
 /** Adds the flags of what the session of a queued prompt begins with. */
 export function withTerms(command: Command): Command {
   return command
-    .addOption(templateOption('goal', PROMPTED))
+    .addOption(templateOption('goal'))
     .option('--rounds <n>', 'how many rounds at the most')
     .option('--max-time <duration>', 'for how long at the most, such as 8h or 1h30m')
     .option('--max-tokens <count>', 'how many tokens at the most, such as 5M or 500k')
@@ -261,8 +261,8 @@ export function withTerms(command: Command): Command {
     .addOption(followUpOption())
 }
 
-/** `--template`; `usual`: which one it is if none is named. */
-function templateOption(usual: string, templates: readonly string[]): Option {
+/** `--template`; `usual`: which one it is if none is named; `templates`: those that may be typed. */
+export function templateOption(usual: string, templates: readonly string[] = PROMPTED): Option {
   return new Option('--template <name>', `the kind of work; codemachine templates says what each is (${usual})`)
     .choices(templates)
     .argParser(asTyped)

@@ -68,6 +68,7 @@ export function addMcp(program: Command, does: Does): void {
       ).argParser(eachTyped),
     )
     .option('--allow-write', 'let them rewind files and land worktrees, too')
+    .option('--fleet', 'let them look at and steer the sessions of your fleet, too')
     .addHelpText('after', `\n${WHICH_IS_WHICH}`)
     .action(does(async () => (await import('../commands/runner/mcp.ts')).mcp))
 }

@@ -6,7 +6,7 @@ import { lockOfSession } from '../../records/journal.ts'
 import { openQueue } from '../../records/queue.ts'
 import { askWhoRuns } from '../../records/run-lock.ts'
 import { describeOutcome } from '../../words/outcome.ts'
-import { type SessionReport, stateInWords, statusLines } from '../../words/status.ts'
+import { type PlaceReport, type SessionReport, stateInWords, statusLines } from '../../words/status.ts'
 import type { FoundSession } from '../places.ts'
 import {
   aCount,
@@ -64,7 +64,7 @@ export const lookTools: readonly Tool[] = [
         v.array(
           v.object({ directory: v.string(), worktree: v.nullable(v.string()), session: v.nullable(sessionShape) }),
         ),
-        v.description('its worktrees, where it is a checkout'),
+        v.description('its worktrees, where it is a checkout; with --fleet the newest sessions of the fleet, too'),
       ),
       words: v.pipe(v.string(), v.description('all of it for a person to read')),
     }),
@@ -73,12 +73,13 @@ export const lookTools: readonly Tool[] = [
       const records = await call.places.recordsOf(given.directory)
       const places = await placesAround(records, () => {})
       const report = await readStatus(call.world, places, () => {})
+      const elsewhere = [...report.elsewhere.slice(0, MOST_BESIDE), ...(await ofFleet(call))]
       return {
         directory: report.directory,
         runs: report.runner !== null,
         session: report.session && short(report.session, call),
         queued: report.queued,
-        beside: report.elsewhere.slice(0, MOST_BESIDE).map(each => {
+        beside: elsewhere.map(each => {
           return {
             directory: each.directory,
             worktree: each.worktree,
@@ -142,6 +143,16 @@ export const lookTools: readonly Tool[] = [
     },
   }),
 ]
+
+/** How the newest sessions of the fleet are that is shown; none where it is not. */
+async function ofFleet(call: Call): Promise<PlaceReport[]> {
+  const reports: PlaceReport[] = []
+  for (const copy of await call.places.copies(MOST_BESIDE)) {
+    const records = await call.places.recordsOf(copy)
+    reports.push(await readStatus(call.world, [{ worktree: null, records }], () => {}))
+  }
+  return reports
+}
 
 async function statusOfSession({ directory: where }: { directory?: string | undefined }, call: Call, wanted: string) {
   const found = await call.places.session(where, wanted)

@@ -1,4 +1,5 @@
 import { settingsOf } from '../../../app/open-run.ts'
+import { followNamedFleet } from '../../../fleet/fleet.ts'
 import { serveMcp } from '../../../mcp/server.ts'
 import type { CliContext } from '../../../tui/cli-context.ts'
 import { oneLine } from '../../../words/safe-text.ts'
@@ -7,6 +8,8 @@ import { oneLine } from '../../../words/safe-text.ts'
 interface McpFlags {
   dir?: string[]
   allowWrite?: true
+  /** Whether the sessions of the fleet may be looked at and steered, too. */
+  fleet?: true
 }
 
 /** For a person who has typed it. */
@@ -14,16 +17,19 @@ const TYPED =
   'This talks to an MCP client, which starts it itself: codex mcp add codemachine -- codemachine mcp. Ctrl+C ends it.\n'
 
 /** `codemachine mcp`: serves other agents until stdin ends. */
-export async function mcp(context: CliContext, { dir: typed, allowWrite }: McpFlags): Promise<number> {
+export async function mcp(context: CliContext, { dir: typed, allowWrite, fleet }: McpFlags): Promise<number> {
   const { stdin, stdout, stderr, cwd } = context
   if (stdin.isTTY) stderr.write(TYPED)
+  const say = (problem: string) => void stderr.write(`codemachine: ${oneLine(problem, 500)}\n`)
+  await using _fleet = fleet ? await followNamedFleet(context, say) : null
   await serveMcp({
     world: context,
     dirs: typed ?? (await dirsOf(context)),
     allowsWrite: allowWrite === true,
+    showsFleet: fleet === true,
     stdin,
     stdout,
-    onProblem: problem => void stderr.write(`codemachine: ${oneLine(problem, 500)}\n`),
+    onProblem: say,
   })
   return 0
 

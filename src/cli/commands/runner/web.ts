@@ -15,6 +15,7 @@ import {
 } from '../../../app/page/served.ts'
 import { messageOf, UserError } from '../../../base/errors.ts'
 import { packageFile } from '../../../base/package.ts'
+import { followNamedFleet } from '../../../fleet/fleet.ts'
 import { openPage } from '../../../platform/browser.ts'
 import { takeRunLock } from '../../../records/run-lock.ts'
 import type { CliContext } from '../../../tui/cli-context.ts'
@@ -108,6 +109,7 @@ export async function servePage(
     onFailure: error => say(messageOf(error)),
   })
   address = server.address
+  await using _fleet = await followNamedFleet(context, say)
   const served = { address, names, pid }
   await using _announced = await announcePage(place, served)
   await ready(served, typed === null && server.port !== wanted ? wanted : null)

@@ -1,0 +1,294 @@
+import { isIP } from 'node:net'
+import type { Pool, PoolClient, PoolConfig, QueryResult, QueryResultRow } from 'pg'
+import { messageOf, systemErrorCode, UserError } from '../base/errors.ts'
+
+/** What a statement is sent by: the pool, or one transaction. */
+export interface Sql {
+  /** The rows of a statement; `values` stand for `$1`, `$2`, …. */
+  <Row extends QueryResultRow>(text: string, values?: readonly unknown[]): Promise<Row[]>
+  /** As pg answers it: of several statements a list. */
+  raw(text: string, values?: unknown[]): Promise<QueryResult>
+}
+
+/** The database of a fleet. Disposing of it closes every connection. */
+export interface Database extends AsyncDisposable {
+  readonly sql: Sql
+  /** Where it is, without a password: `db.example:5432/fleet`. */
+  readonly place: string
+  /** Carries out `work` in one transaction: all of it, or nothing. */
+  transaction<T>(work: (sql: Sql) => Promise<T>): Promise<T>
+}
+
+/** How a database is reached, and who says so. */
+export interface DatabaseAddress {
+  /** `postgres://user@host:5432/name`; what is missing is read of `PGHOST`, `PGUSER`, … as by `psql`. */
+  url: string
+  /** What names it: `--queue`, `CODEMACHINE_QUEUE` or `fleet.queue`. */
+  from: string
+  /** Whether it may hold a password: only a variable may. */
+  mayHoldPassword: boolean
+}
+
+/** How long a connection, and a statement, may take, ms. */
+const CONNECT_MS = 10_000
+const STATEMENT_MS = 30_000
+
+/**
+ * Opens the database; it is asked nothing yet. A `UserError` for an address that cannot be used, and where the packages are missing.
+ * @param most the number of connections, 2 at least
+ */
+export async function openDatabase(
+  address: DatabaseAddress,
+  { env, most }: { env: NodeJS.ProcessEnv; most: number },
+): Promise<Database> {
+  const url = parsed(address)
+  const host = url.searchParams.get('host') ?? (unbracketed(url.hostname) || (env.PGHOST ?? 'localhost'))
+  const place = `${host}:${url.searchParams.get('port') || url.port || env.PGPORT || '5432'}${url.pathname === '/' ? '' : url.pathname}`
+  const { Pool } = await packagePg()
+  const pool = new Pool({
+    connectionString: withoutSslMode(url),
+    ...sslOf(url, host, address.from),
+    max: most,
+    connectionTimeoutMillis: CONNECT_MS,
+    statement_timeout: STATEMENT_MS,
+    query_timeout: STATEMENT_MS + 5_000,
+    idle_in_transaction_session_timeout: STATEMENT_MS,
+    idleTimeoutMillis: 30_000,
+    keepAlive: true,
+    application_name: 'codemachine',
+  })
+  // One that breaks while nobody uses it is replaced by the next that is needed.
+  pool.on('error', () => {})
+  // pg-boss looks some things up by a connection of its own while a transaction goes on: one is left for that.
+  const turns = new Turns(Math.max(1, most - 1))
+  return {
+    place,
+    sql: sqlBy(place, (text, values) => pool.query(text, values)),
+    transaction: work => turns.take(() => transaction(pool, place, work)),
+    [Symbol.asyncDispose]: () => pool.end(),
+  }
+}
+
+function sqlBy(place: string, query: (text: string, values?: unknown[]) => Promise<QueryResult>): Sql {
+  const raw = (text: string, values?: unknown[]) => said(place, () => query(text, values))
+  return Object.assign(
+    async <Row extends QueryResultRow>(text: string, values?: readonly unknown[]): Promise<Row[]> =>
+      (await raw(text, values === undefined ? undefined : [...values])).rows as Row[],
+    { raw },
+  )
+}
+
+async function transaction<T>(pool: Pool, place: string, work: (sql: Sql) => Promise<T>): Promise<T> {
+  const client: PoolClient = await said(place, () => pool.connect())
+  let broken: Error | undefined
+  // One that breaks between two statements says so with the next.
+  const onError = (problem: Error) => {
+    broken = problem
+  }
+  client.on('error', onError)
+  try {
+    await said(place, () => client.query('begin'))
+    const done = await work(sqlBy(place, (text, values) => client.query(text, values)))
+    await said(place, () => client.query('commit'))
+    return done
+  } catch (error) {
+    // One that cannot be rolled back is not used again.
+    await client.query('rollback').catch((problem: Error) => {
+      broken = problem
+    })
+    throw error
+  } finally {
+    client.off('error', onError)
+    client.release(broken)
+  }
+}
+
+/** Has so many things go on at once, and the others wait, first come, first served. */
+class Turns {
+  #free: number
+  readonly #waiting: (() => void)[] = []
+
+  constructor(free: number) {
+    this.#free = free
+  }
+
+  async take<T>(work: () => Promise<T>): Promise<T> {
+    if (this.#free > 0) this.#free -= 1
+    else await new Promise<void>(resolve => this.#waiting.push(resolve))
+    try {
+      return await work()
+    } finally {
+      const next = this.#waiting.shift()
+      if (next === undefined) this.#free += 1
+      else next()
+    }
+  }
+}
+
+function parsed({ url, from, mayHoldPassword }: DatabaseAddress): URL {
+  let read: URL
+  try {
+    read = new URL(url)
+  } catch {
+    throw badAddress(from)
+  }
+  if (!/^postgres(ql)?:$/.test(read.protocol)) throw badAddress(from)
+  if (!mayHoldPassword && (read.password !== '' || read.searchParams.has('password')))
+    throw new UserError(`${from} holds a password, which others can see there.`, {
+      hint: 'Give it as PGPASSWORD, in ~/.pgpass, or with the whole address in CODEMACHINE_QUEUE.',
+    })
+  return read
+}
+
+function badAddress(from: string): UserError {
+  return new UserError(`${from} is no address of a PostgreSQL database.`, {
+    hint: 'Such as postgres://night@db.example/fleet, with the password in PGPASSWORD or ~/.pgpass.',
+  })
+}
+
+/** Encrypted, and by a certificate that is looked at, unless the database is on this very machine. */
+function sslOf(url: URL, host: string, from: string): Pick<PoolConfig, 'ssl'> {
+  // They would take the place of what is said here.
+  const other = ['ssl', 'sslnegotiation', 'uselibpqcompat'].find(name => url.searchParams.has(name))
+  if (other !== undefined)
+    throw new UserError(`${from} says ${other}, which is not known here: use sslmode.`, {
+      hint: 'To another machine all is encrypted without it, with sslrootcert as the certificate to trust.',
+    })
+  const mode = url.searchParams.get('sslmode')
+  if (isLoopback(host)) return mode === null || mode === 'disable' || mode === 'prefer' ? {} : { ssl: true }
+  if (mode === 'disable' || mode === 'allow' || mode === 'prefer' || mode === 'no-verify')
+    throw new UserError(
+      `${from} says sslmode=${mode}, but ${host} is another machine: what is sent to it has to be encrypted.`,
+      {
+        hint: 'Leave sslmode out, or reach the database by ssh -L on 127.0.0.1.',
+      },
+    )
+  return { ssl: { rejectUnauthorized: true } }
+}
+
+/** What pg would take it for differs from version to version; `sslOf` has said it. A certificate that is named stays, which pg reads. */
+function withoutSslMode(url: URL): string {
+  const rest = new URL(url)
+  rest.searchParams.delete('sslmode')
+  return rest.href
+}
+
+/** Whether it is this machine: a socket's folder, too. */
+function isLoopback(host: string): boolean {
+  if (host.startsWith('/') || host === 'localhost' || host === '::1') return true
+  return isIP(host) === 4 && host.startsWith('127.')
+}
+
+function unbracketed(host: string): string {
+  return decodeURIComponent(host).replace(/^\[(.*)\]$/, '$1')
+}
+
+async function packagePg(): Promise<Pick<typeof import('pg'), 'Pool'>> {
+  return (await import('pg').catch(missing)).default
+}
+
+/** pg-boss, which is installed by who has a fleet; a `UserError` that says how. */
+export async function packagePgBoss(): Promise<typeof import('pg-boss')> {
+  return await import('pg-boss').catch(missing)
+}
+
+function missing(error: unknown): never {
+  if (systemErrorCode(error) !== 'ERR_MODULE_NOT_FOUND') throw error
+  throw new UserError('A fleet needs the packages pg and pg-boss, which are not installed.', {
+    hint: 'npm install --global pg pg-boss@12.35.0, beside codemachine.',
+  })
+}
+
+/** Does something with the database; what fails is said in one sentence, what codemachine's own functions refuse stays an error of the database. */
+async function said<T>(place: string, ask: () => Promise<T>): Promise<T> {
+  try {
+    return await ask()
+  } catch (error) {
+    throw asUserError(error, place)
+  }
+}
+
+/** What our functions in the database raise, by their codes. */
+export const SUPERSEDED = 'CM001'
+
+/** Whether the database was not reached, or not to its end: what was asked may be asked once more. */
+export class DatabaseAway extends UserError {}
+
+function asUserError(error: unknown, place: string): unknown {
+  const code = systemErrorCode(error) ?? ''
+  const why = messageOf(error).split('\n')[0]
+  const [kind = ''] = /^../.exec(code) ?? []
+  if (
+    AWAY.has(code) ||
+    kind === '08' ||
+    (code === '' && /terminat|timeout|Connection ended|not queryable|ECONN/i.test(why ?? ''))
+  )
+    return new DatabaseAway(`The database at ${place} cannot be reached: ${why}.`, {
+      hint: 'codemachine fleet doctor looks what is wrong.',
+      exitCode: 4,
+      cause: error,
+    })
+  if (TLS.test(`${code} ${why}`))
+    return new UserError(`The connection to the database at ${place} is not safe: ${why}.`, {
+      hint: 'Its certificate has to be of that name and known here: name it with ?sslrootcert=…, or reach the database by ssh -L on 127.0.0.1.',
+      exitCode: 4,
+      cause: error,
+    })
+  switch (/^SASL: .*password must be a/.test(why ?? '') ? '28P01' : code) {
+    case '28P01':
+    case '28000':
+      return new UserError(`The database at ${place} does not let you in: ${why}.`, {
+        hint: 'Set PGUSER and PGPASSWORD, or write a line in ~/.pgpass.',
+        exitCode: 4,
+        cause: error,
+      })
+    case '3D000':
+      return new UserError(`There is no such database at ${place}: ${why}.`, {
+        hint: 'Its owner makes one with createdb, then codemachine fleet setup.',
+        cause: error,
+      })
+    case '3F000':
+    case '42P01':
+    case '42883':
+      return new UserError(`The database at ${place} is not made ready for a fleet.`, {
+        hint: 'Whoever owns it types codemachine fleet setup.',
+        cause: error,
+      })
+    case '42501':
+      if (/row-level security/.test(why ?? ''))
+        return new UserError('You are in no team of that name, so nothing can be submitted for it.', {
+          hint: 'Whoever owns the fleet types: grant codemachine_team_<team> to <your login>;',
+          exitCode: 4,
+          cause: error,
+        })
+      return new UserError(`The database at ${place} does not allow you that: ${why}.`, {
+        hint: 'codemachine fleet setup says which rights each role has.',
+        exitCode: 4,
+        cause: error,
+      })
+    case '25006':
+      return new UserError(`The database at ${place} can only be read.`, {
+        hint: 'Is it a replica? Name the one that takes writes.',
+        exitCode: 4,
+        cause: error,
+      })
+    case '53100':
+      return new UserError(`The disk of the database at ${place} is full.`, {
+        hint: 'Nothing is lost; codemachine fleet prune takes ended sessions out of it.',
+        exitCode: 4,
+        cause: error,
+      })
+    default:
+      return error
+  }
+}
+
+/** No TLS, or a certificate that is not trusted. */
+const TLS = /^ERR_(SSL|TLS)_|_CERT|CERT_|UNABLE_TO_(GET|VERIFY)_|does not support SSL/
+
+/** Not there, going down, or without a connection that is free. */
+const AWAY: ReadonlySet<string> = new Set(
+  'ECONNREFUSED ECONNRESET ENOTFOUND EAI_AGAIN ETIMEDOUT EHOSTUNREACH ENETUNREACH EPIPE ENOENT 57P01 57P02 57P03 25P03 40001 40P01 53300 57014'.split(
+    ' ',
+  ),
+)

@@ -1,0 +1,391 @@
+import { stat } from 'node:fs/promises'
+import { parse } from 'node:path'
+import { type CheckRun, ok, openCheckRun, problem, warning } from '../app/doctor/checks.ts'
+import type { World } from '../app/world.ts'
+import { UserError } from '../base/errors.ts'
+import { version } from '../base/package.ts'
+import { formatBytes } from '../base/text.ts'
+import { runProcess } from '../platform/run-process.ts'
+import type { Finding } from '../words/doctor.ts'
+import { formatCount } from '../words/numbers.ts'
+import { oneLine } from '../words/safe-text.ts'
+import { findGit } from '../workspace/git/git.ts'
+import { type Database, DatabaseAway, packagePgBoss } from './database.ts'
+import { fleetDatabase } from './fleet.ts'
+import { JOB_VERSION } from './jobs.ts'
+import { openQueue } from './queue.ts'
+import { isLocal, takesRepo } from './repos.ts'
+import { type FleetTerms, fleetTerms, QUEUE_SCHEMA, ROLES, roleOfTeam, SCHEMA } from './schema.ts'
+import { remoteEnvironment } from './worker/clones.ts'
+
+/** What a database that is busy may take for one look, ms. */
+const LOOK_MS = 20_000
+/** What a remote may take to answer, ms. */
+const REMOTE_MS = 15_000
+const MOST_REMOTES = 20
+/** So many of a kind are told one by one. */
+const MOST_TOLD = 10
+/** A clock that is off by less changes nothing. */
+const CLOCK_MS = 2_000
+/** Tables that are larger slow a database of a usual machine down. */
+const LARGE_BYTES = 50 * 1024 ** 3
+
+/**
+ * Looks whether all that a fleet needs is there and works, and yields what each look has found, in order. It changes nothing; all that it
+ * starts has ended when it returns.
+ * @param options `queue`: what `--queue` says; `offline`: whether the remotes are left alone
+ */
+export async function* examineFleet(
+  world: World,
+  { queue, offline }: { queue: string | undefined; offline: boolean },
+): AsyncGenerator<readonly Finding[]> {
+  await using run = await openCheckRun(world)
+  const packages = await run.look('packages', LOOK_MS, checkPackages)
+  yield packages
+  if (isBroken(packages)) return
+  const opened = await run.check('database', LOOK_MS, async () => ({
+    findings: [],
+    value: await fleetDatabase(world, queue),
+  }))
+  yield opened.findings
+  if (opened.value === null) return
+  await using database = opened.value
+  const reached = await run.look('database', LOOK_MS, () => checkDatabase(world, database).catch(awayAsFinding))
+  yield reached
+  if (reached.every(({ check }) => check !== 'clock')) return
+  const rights = await run.look('rights', LOOK_MS, () => checkRights(database))
+  yield rights
+  if (isBroken(rights)) return
+  const schema = await run.check('schema', LOOK_MS, () => checkSchema(database))
+  yield schema.findings
+  const terms = schema.value
+  if (terms === null) return
+  yield await run.look('size', LOOK_MS, () => checkSize(database))
+  const workers = await run.check('workers', LOOK_MS, () => checkWorkers(database, terms))
+  yield workers.findings
+  yield await run.look('queue', LOOK_MS, () => checkQueue(database, workers.value ?? []))
+  if (!offline) yield await run.look('remote', LOOK_MS * 3, () => checkRemotes(run, database))
+}
+
+function isBroken(findings: readonly Finding[]): boolean {
+  return findings.some(({ status }) => status === 'problem')
+}
+
+async function checkPackages(): Promise<Finding[]> {
+  await packagePgBoss()
+  return [ok('packages', 'pg and pg-boss are there')]
+}
+
+async function checkDatabase({ clock }: World, { sql, place }: Database): Promise<Finding[]> {
+  const before = clock.now()
+  const [row] = await sql<{
+    version: string
+    login: string
+    is_read_only: boolean
+    is_encrypted: boolean | null
+    now_ms: string
+  }>(
+    `select current_setting('server_version') as version, session_user as login,
+       pg_is_in_recovery() or current_setting('default_transaction_read_only')::boolean as is_read_only,
+       (select ssl from pg_stat_ssl where pid = pg_backend_pid()) as is_encrypted,
+       (extract(epoch from clock_timestamp()) * 1000)::bigint as now_ms`,
+  )
+  if (row === undefined) return []
+  const how = row.is_encrypted === true ? 'encrypted' : 'on this machine, not encrypted'
+  const what = `PostgreSQL ${row.version} at ${place} as ${row.login}, ${how}`
+  const reached = row.is_read_only
+    ? problem('database', `${what}: it can only be read.`, 'Is it a replica? Name the one that takes writes.')
+    : ok('database', what)
+  // The answer is from some moment between the two.
+  const off = Math.round((before + clock.now()) / 2 - Number(row.now_ms))
+  return [reached, clockFinding('the clock of this machine', off)]
+}
+
+function awayAsFinding(error: unknown): Finding[] {
+  if (!(error instanceof DatabaseAway)) throw error
+  const mend =
+    'See whether PostgreSQL runs there, listens on that address, and lets this machine in (pg_hba.conf, firewall).'
+  return [problem('database', error.message, mend)]
+}
+
+function clockFinding(whose: string, offMs: number): Finding {
+  const seconds = (Math.abs(offMs) / 1_000).toFixed(1)
+  if (Math.abs(offMs) < CLOCK_MS) return ok('clock', `${whose} is off by ${seconds} s`)
+  const which = offMs > 0 ? 'ahead of' : 'behind'
+  return warning(
+    'clock',
+    `${whose} is ${seconds} s ${which} that of the database, by which the fleet goes.`,
+    'Have it set by the network, such as with systemd-timesyncd or chrony.',
+  )
+}
+
+async function checkRights({ sql, place }: Database): Promise<Finding[]> {
+  const [me] = await sql<{ login: string; is_super: boolean; owner: string | null; owns: boolean | null }>(
+    `select session_user as login, (select rolsuper from pg_roles where rolname = session_user) as is_super,
+       pg_get_userbyid(n.nspowner) as owner, pg_has_role(session_user, n.nspowner, 'usage') as owns
+     from (select to_regnamespace('${SCHEMA}')::oid as found) f left join pg_namespace n on n.oid = f.found`,
+  )
+  if (me === undefined) return []
+  if (me.owner === null)
+    return [
+      problem(
+        'schema',
+        `The database at ${place} is not made ready for a fleet.`,
+        'Its owner types: codemachine fleet setup',
+      ),
+    ]
+  const rows = await sql<{ role: string; is_member: boolean }>(
+    `select rolname as role, pg_has_role(session_user, oid, 'member') as is_member from pg_roles where rolname like 'codemachine\\_%' order by 1`,
+  )
+  const teams = rows.flatMap(({ role, is_member }) => {
+    const team = role.startsWith(roleOfTeam('')) ? role.slice(roleOfTeam('').length) : null
+    return team !== null && is_member ? [team] : []
+  })
+  const has = rows.flatMap(({ role, is_member }) => (is_member && Object.hasOwn(ROLES, role) ? [role] : []))
+  const inTeams =
+    teams.length === 0 ? 'in no team' : `in ${teams.length === 1 ? 'the team' : 'the teams'} ${teams.join(', ')}`
+  if (me.is_super || me.owns === true)
+    return [
+      ok(
+        'rights',
+        `${me.login} ${me.is_super ? 'is a superuser' : `owns the fleet (as ${me.owner})`}, and sees every team`,
+      ),
+    ]
+  if (has.length > 0) return [ok('rights', `${me.login} is in ${has.join(', ')}, and ${inTeams}`)]
+  return [
+    problem(
+      'rights',
+      `${me.login} may not use the fleet: it is in none of its roles.`,
+      `Have ${me.owner} do this: grant codemachine_look to "${me.login}"; (or codemachine_submit, codemachine_work)`,
+    ),
+  ]
+}
+
+async function checkSchema(database: Database): Promise<{ findings: Finding[]; value: FleetTerms | null }> {
+  const terms = await fleetTerms(database)
+  const { leaseSeconds, perRepository } = terms
+  const says = `a worker that says nothing for ${leaseSeconds} s loses what it has, and of one repository at most ${formatCount(perRepository, 'session')} run at once`
+  try {
+    const queue = await openQueue(database, terms, () => {})
+    await queue[Symbol.asyncDispose]()
+  } catch (error) {
+    if (error instanceof UserError) throw error
+    const mend = 'Its owner types codemachine fleet setup, with the same pg-boss as the workers have.'
+    return { findings: [problem('schema', `pg-boss cannot use ${QUEUE_SCHEMA}: ${String(error)}`, mend)], value: null }
+  }
+  return { findings: [ok('schema', says)], value: terms }
+}
+
+async function checkSize({ sql }: Database): Promise<Finding[]> {
+  const [row] = await sql<{ bytes: string; sessions: string; ended: string }>(
+    `select (select coalesce(sum(pg_total_relation_size(c.oid)), 0) from pg_class c join pg_namespace n on n.oid = c.relnamespace
+        where n.nspname in ('${SCHEMA}', '${QUEUE_SCHEMA}') and c.relkind in ('r', 'm'))::bigint as bytes,
+       count(*) as sessions, count(ended_at) as ended from ${SCHEMA}.session`,
+  )
+  if (row === undefined) return []
+  const bytes = Number(row.bytes)
+  const what = `${formatCount(Number(row.sessions), 'session')}, ${row.ended} of them over, in ${formatBytes(bytes)}`
+  if (bytes < LARGE_BYTES) return [ok('size', what)]
+  return [warning('size', what, 'Take out what is over: codemachine fleet prune --older 30d')]
+}
+
+interface SeenWorker {
+  tags: string[]
+  takes: (repo: string) => boolean
+}
+
+interface WorkerRow {
+  name: string
+  host: string
+  version: string
+  tags: string[]
+  repos: string[]
+  drains: boolean
+  problem: string | null
+  clock_off_ms: string
+  silent: number
+}
+
+/** Those that have not ended; the value: those that take sessions now. */
+async function checkWorkers(
+  { sql }: Database,
+  { leaseSeconds }: FleetTerms,
+): Promise<{ findings: Finding[]; value: SeenWorker[] }> {
+  const rows = await sql<WorkerRow>(
+    `select name, host, version, tags, repos, drains, problem, clock_off_ms, extract(epoch from clock_timestamp() - seen_at)::float8 as silent
+     from ${SCHEMA}.worker where ended_at is null and seen_at > clock_timestamp() - interval '7 days' order by name`,
+  )
+  const alive = rows.filter(({ silent }) => silent <= leaseSeconds)
+  const odd = rows.flatMap(row => oddOf(row, leaseSeconds))
+  const beyond = odd.length - MOST_TOLD
+  const told = odd.slice(0, MOST_TOLD)
+  if (beyond > 0) told.push(warning('workers', `There is more of that kind: ${beyond}.`, 'codemachine fleet status'))
+  const value = alive.flatMap(({ tags, repos, drains }) => (drains ? [] : [{ tags, takes: takesRepo(repos) }]))
+  if (alive.length === 0)
+    return {
+      findings: [
+        warning('workers', 'No worker is there.', 'On a machine that has a login of codex: codemachine worker'),
+        ...told,
+      ],
+      value,
+    }
+  return { findings: [ok('workers', `${alive.length}: ${alive.map(({ name }) => name).join(', ')}`), ...told], value }
+}
+
+function oddOf({ name, host, silent, drains, problem: says, ...row }: WorkerRow, leaseSeconds: number): Finding[] {
+  const who = `${name} on ${host}`
+  if (silent > leaseSeconds)
+    return [
+      warning(
+        'workers',
+        `${who} has said nothing for ${spanOf(silent)}: what it had is taken by others.`,
+        `If it is to run, begin it there again: codemachine worker --name ${name}`,
+      ),
+    ]
+  const off = clockFinding(`the clock of ${who}`, Number(row.clock_off_ms))
+  const found = off.status === 'ok' ? [] : [off]
+  if (row.version !== version)
+    found.push(
+      warning(
+        'workers',
+        `${who} is of version ${row.version}, and this is ${version}.`,
+        'Bring all of them to one version.',
+      ),
+    )
+  if (says !== null)
+    found.push(warning('workers', `${who} takes nothing now: ${says}`, `Look there: codemachine doctor`))
+  if (drains)
+    found.push(warning('workers', `${who} is drained: it takes nothing more.`, 'To use it again, begin it again.'))
+  return found
+}
+
+function spanOf(seconds: number): string {
+  const minutes = Math.round(seconds / 60)
+  if (minutes < 2) return `${Math.round(seconds)} s`
+  return minutes < 120 ? `${minutes} min` : `${Math.round(minutes / 60)} h`
+}
+
+async function checkQueue(database: Database, workers: readonly SeenWorker[]): Promise<Finding[]> {
+  const { sql } = database
+  const states = await sql<{ state: string; count: string }>(
+    `select state, count(*) from ${SCHEMA}.session where state in ('held', 'waiting', 'running', 'dead') group by 1`,
+  )
+  const count = (state: string) => Number(states.find(each => each.state === state)?.count ?? 0)
+  const counts = `${formatCount(count('waiting'), 'session')} waiting, ${count('running')} running, ${count('held')} behind others`
+  return [
+    ok('queue', counts),
+    ...(await deadOnes(database, count('dead'))),
+    ...(await withoutWorker(database, workers)),
+    ...(await heldForEver(database)),
+    ...(await ofNewerVersion(database)),
+  ]
+}
+
+async function deadOnes({ sql }: Database, count: number): Promise<Finding[]> {
+  if (count === 0) return []
+  const rows = await sql<{ id: string; reason: string | null }>(
+    `select id, reason from ${SCHEMA}.session where state = 'dead' order by ended_at desc nulls last limit 3`,
+  )
+  const some = rows.map(({ id, reason }) => `${id} (${oneLine(reason ?? 'no reason is known', 200)})`).join(', ')
+  const message = `${formatCount(count, 'session')} will not be tried again: ${some}${count > rows.length ? ', …' : ''}`
+  return [warning('queue', message, `Mend what hindered it, then: codemachine fleet retry ${rows[0]?.id}`)]
+}
+
+/** Sessions that no worker has the tags for, or takes the repository of. */
+async function withoutWorker({ sql }: Database, workers: readonly SeenWorker[]): Promise<Finding[]> {
+  // Where no worker is there that is said already.
+  if (workers.length === 0) return []
+  const rows = await sql<{ repo: string; tags: string[]; count: string; id: string }>(
+    `select repo, tags, count(*), min(id) as id from ${SCHEMA}.session where state = 'waiting' and job_version <= ${JOB_VERSION}
+     group by repo, tags order by 3 desc, 1, 2 limit 500`,
+  )
+  return rows
+    .filter(({ repo, tags }) => !workers.some(each => each.takes(repo) && tags.every(tag => each.tags.includes(tag))))
+    .slice(0, MOST_TOLD)
+    .map(({ repo, tags, count, id }) => {
+      const wants = tags.length === 0 ? '' : ` with ${tags.join(', ')}`
+      const begin = tags.length === 0 ? '' : ` --tags ${tags.join(',')}`
+      return warning(
+        'queue',
+        `No worker${wants} that is there takes ${oneLine(repo, 200)}, for which ${formatCount(Number(count), 'session')} waits, such as ${id}.`.replace(
+          / sessions waits/,
+          ' sessions wait',
+        ),
+        `Begin one that does: codemachine worker${begin}${isLocal(repo) ? ` --repos '${repo}'` : ''}`,
+      )
+    })
+}
+
+/** Sessions that wait for one which has ended in another way than it had to, or is gone. */
+async function heldForEver({ sql }: Database): Promise<Finding[]> {
+  const rows = await sql<{ id: string; before: string; state: string | null }>(
+    `select s.id, s.after as before, b.state from ${SCHEMA}.session s left join ${SCHEMA}.session b on b.id = s.after
+     where s.state = 'held' and (b.id is null or b.state in ('dead', 'cancelled') or (b.state = 'ended' and b.outcome ->> 'kind' is distinct from 'done'))
+     order by s.id limit ${MOST_TOLD}`,
+  )
+  return rows.map(({ id, before, state }) =>
+    state === null
+      ? warning(
+          'queue',
+          `${id} waits for ${before}, which is not there.`,
+          `Take it out: codemachine fleet cancel ${id}`,
+        )
+      : warning(
+          'queue',
+          `${id} waits for ${before}, which is over and not done.`,
+          `Have that tried again, or take this one out: codemachine fleet retry ${before}, codemachine fleet cancel ${id}`,
+        ),
+  )
+}
+
+async function ofNewerVersion({ sql }: Database): Promise<Finding[]> {
+  const [row] = await sql<{ count: string }>(
+    `select count(*) from ${SCHEMA}.session where state = 'waiting' and job_version > ${JOB_VERSION}`,
+  )
+  const count = Number(row?.count ?? 0)
+  if (count === 0) return []
+  const what = `${formatCount(count, 'session')} of a newer codemachine: workers of this version leave them to newer ones.`
+  return [warning('queue', what, 'Update codemachine on the workers.')]
+}
+
+/** Asks the remotes of what waits, from this machine and with its credentials. */
+async function checkRemotes(run: CheckRun, { sql }: Database): Promise<Finding[]> {
+  const rows = await sql<{ repo: string }>(
+    `select repo from ${SCHEMA}.session where state in ('waiting', 'held', 'running') group by repo order by count(*) desc limit ${MOST_REMOTES + 1}`,
+  )
+  if (rows.length === 0) return []
+  const program = await findGit(run.env, run.temporary)
+  const left = rows.slice(0, MOST_REMOTES).map(({ repo }) => repo)
+  const found: Finding[] = []
+  const askNext = async (): Promise<void> => {
+    for (let repo = left.shift(); repo !== undefined; repo = left.shift())
+      found.push(await checkRemote(run, program, repo))
+  }
+  await Promise.all([askNext(), askNext(), askNext(), askNext(), askNext()])
+  const more =
+    rows.length > MOST_REMOTES ? [ok('remote', `only the ${MOST_REMOTES} with the most sessions were asked`)] : []
+  return [...found.toSorted((a, b) => a.message.localeCompare(b.message)), ...more]
+}
+
+async function checkRemote({ env, world }: CheckRun, program: string, repo: string): Promise<Finding> {
+  const shown = oneLine(repo, 200)
+  const isHere = !isLocal(repo) || (await stat(repo.replace(/^file:\/\//, '')).catch(() => null)) !== null
+  if (!isHere) return ok('remote', `${shown} lies on a disk of the workers, and not here`)
+  const { exitCode, stderr, failure } = await runProcess(program, ['ls-remote', '--quiet', '--', repo, 'HEAD'], {
+    // Not in a repository whose configuration would count.
+    directory: parse(world.cwd).root,
+    env: remoteEnvironment(env),
+    encoding: 'utf8',
+    outputLimit: 1024 * 1024,
+    timeoutMs: REMOTE_MS,
+    signal: world.signal,
+  })
+  if (exitCode === 0) return ok('remote', `${shown} answers`)
+  const why =
+    failure === 'timeout' ? `no answer within ${REMOTE_MS / 1_000} s` : oneLine(stderr.trim().split('\n')[0] ?? '', 300)
+  return warning(
+    'remote',
+    `${shown} does not let this machine in: ${why}`,
+    'Each worker needs access of its own: a key of ssh without a passphrase or in an agent, or a credential helper of git.',
+  )
+}

@@ -1,0 +1,53 @@
+import { isAbsolute } from 'node:path'
+import picomatch from 'picomatch'
+import { redactorOfEnvironment } from '../app/world.ts'
+
+const MOST_CHARS = 2_000
+const NO_ADDRESS = 'is no address of a repository: use https://…, ssh://… or git@host:path'
+
+/** What is wrong with the address of a repository, a clause; null: git may be given it. It is never an option, and names no program. */
+export function problemOfRepo(repo: string): string | null {
+  if (repo.length > MOST_CHARS || /[\s\p{Cc}]/u.test(repo)) return NO_ADDRESS
+  if (isLocal(repo)) return null
+  if (/^[A-Za-z0-9_][A-Za-z0-9._-]*@[A-Za-z0-9.-]+:(?!\/\/)[^-:][^:]*$/.test(repo)) return null
+  let url: URL
+  try {
+    url = new URL(repo)
+  } catch {
+    return NO_ADDRESS
+  }
+  if (!['https:', 'ssh:', 'http:'].includes(url.protocol)) return `uses ${url.protocol.slice(0, -1)}: use https or ssh`
+  if (url.protocol === 'http:' && !/^(localhost|127(\.\d+){3}|\[::1\])$/.test(url.hostname))
+    return 'is not encrypted: use https or ssh'
+  if (url.password !== '') return 'holds a password: each worker has its own credentials'
+  // A token may stand in the place of the user.
+  if (redactorOfEnvironment({ env: { repo } }).text(repo) !== repo)
+    return 'holds a token: each worker has its own credentials'
+  return url.hostname === '' || url.hostname.startsWith('-') ? NO_ADDRESS : null
+}
+
+/** Whether it lies on the disk of whoever reads it. */
+export function isLocal(repo: string): boolean {
+  return isAbsolute(repo) || repo.startsWith('file:///')
+}
+
+/** What is wrong with the name of a branch, tag or commit, a clause; null: git may be given it. */
+export function problemOfRef(ref: string): string | null {
+  const isName = /^[\w@+][\w./@+-]{0,199}$/.test(ref) && !/\.\.|\/\/|@\{|\.lock$|[./]$/.test(ref)
+  return isName ? null : 'is no name of a branch, tag or commit'
+}
+
+/**
+ * Which repositories a worker takes: those that one of the patterns matches. What lies on a disk only where a pattern is a path, too: whoever
+ * submits could else read of that disk what the worker can.
+ */
+export function takesRepo(patterns: readonly string[]): (repo: string) => boolean {
+  const all = patterns.map(pattern => ({
+    isPath: isLocal(pattern),
+    matches: picomatch(pattern, { dot: true, bash: true }),
+  }))
+  return repo =>
+    patterns.length === 0
+      ? !isLocal(repo)
+      : all.some(({ isPath, matches }) => isPath === isLocal(repo) && matches(repo))
+}

@@ -1,0 +1,336 @@
+import { UserError } from '../base/errors.ts'
+import { type Database, packagePgBoss, type Sql } from './database.ts'
+
+/** Where our own tables are, and those of pg-boss. */
+export const SCHEMA = 'codemachine'
+export const QUEUE_SCHEMA = 'codemachine_queue'
+
+/** Who may what, as roles of the database that people and workers are made members of. */
+export const ROLES = {
+  codemachine_submit: 'submits, cancels, steers and answers',
+  codemachine_work: 'runs a worker',
+  codemachine_look: 'looks',
+} as const
+/** What a team's role is called: its members, and nobody else, see the sessions of the team. */
+const TEAM_ROLE = 'codemachine_team_'
+export const TEAM_NAME = /^[a-z][a-z0-9_]{0,30}$/
+
+/** The role whose members see the sessions of a team. */
+export function roleOfTeam(team: string): string {
+  return `${TEAM_ROLE}${team}`
+}
+
+/** What is written down of a fleet as a whole. */
+export interface FleetTerms {
+  /** How long a worker that says nothing keeps what it has, seconds: 10 to 3,600. */
+  leaseSeconds: number
+  /** How many sessions of one repository run at once. */
+  perRepository: number
+}
+
+const USUAL_TERMS: FleetTerms = { leaseSeconds: 60, perRepository: 4 }
+
+/** Each version of the schema: the statements that lead to it from the one before. None is changed once it was released. */
+const VERSIONS: readonly string[] = [
+  `
+create table ${SCHEMA}.term (
+  only_one boolean primary key default true check (only_one),
+  lease_seconds int not null check (lease_seconds between 10 and 3600),
+  per_repository int not null check (per_repository between 1 and 10000)
+);
+insert into ${SCHEMA}.term (lease_seconds, per_repository) values (${USUAL_TERMS.leaseSeconds}, ${USUAL_TERMS.perRepository});
+
+create function ${SCHEMA}.is_mine(team text) returns boolean language sql stable as $$
+  select team = '' or exists (
+    select from pg_roles where rolname = '${TEAM_ROLE}' || team and pg_has_role(session_user, oid, 'member'))
+$$;
+
+create sequence ${SCHEMA}.session_number;
+
+create table ${SCHEMA}.session (
+  id text primary key,
+  team text not null default '',
+  created_at timestamptz not null default now(),
+  created_by text not null default session_user,
+  repo text not null,
+  ref text not null,
+  base text,
+  job jsonb not null,
+  job_version int not null,
+  goal text not null,
+  priority int not null,
+  tags text[] not null,
+  not_before timestamptz,
+  deadline timestamptz,
+  after text,
+  queue text not null,
+  state text not null check (state in ('held', 'waiting', 'running', 'ended', 'cancelled', 'dead')),
+  reason text,
+  epoch int not null default 0,
+  faults int not null default 0,
+  worker text,
+  instance uuid,
+  taken_at timestamptz,
+  seen_at timestamptz,
+  cancel_asked boolean not null default false,
+  events bigint not null default 0,
+  bytes bigint not null default 0,
+  progress jsonb,
+  outcome jsonb,
+  branch text,
+  report text,
+  certificate jsonb,
+  ended_at timestamptz
+);
+create index session_by_state on ${SCHEMA}.session (state, created_at);
+create index session_after on ${SCHEMA}.session (after) where state = 'held';
+create index session_ended on ${SCHEMA}.session (ended_at) where ended_at is not null;
+create index session_by_repo on ${SCHEMA}.session (team, repo) where state in ('waiting', 'running');
+
+create table ${SCHEMA}.event (
+  session text not null references ${SCHEMA}.session on delete cascade,
+  number bigint not null,
+  epoch int not null,
+  at timestamptz not null default clock_timestamp(),
+  line text not null,
+  primary key (session, number)
+);
+
+create table ${SCHEMA}.ask (
+  id bigint primary key generated always as identity,
+  session text not null references ${SCHEMA}.session on delete cascade,
+  ask jsonb not null,
+  asked_at timestamptz not null default clock_timestamp(),
+  asked_by text not null default session_user,
+  reply jsonb,
+  replied_at timestamptz
+);
+create index ask_open on ${SCHEMA}.ask (session) where reply is null;
+
+create table ${SCHEMA}.worker (
+  name text primary key,
+  instance uuid not null,
+  host text not null,
+  place text not null,
+  version text not null,
+  started_by text not null default session_user,
+  started_at timestamptz not null default clock_timestamp(),
+  seen_at timestamptz not null default clock_timestamp(),
+  clock_off_ms bigint not null,
+  slots int not null,
+  tags text[] not null,
+  repos text[] not null,
+  drains boolean not null default false,
+  problem text,
+  login jsonb,
+  ended_at timestamptz
+);
+
+-- What a worker has written down since an event: all of it, or nothing; what is there already is passed over.
+create function ${SCHEMA}.append(p_session text, p_epoch int, p_first bigint, p_lines text[], p_progress jsonb)
+returns bigint language plpgsql as $$
+declare s record; added bigint;
+begin
+  select epoch, events, state into s from ${SCHEMA}.session where id = p_session for update;
+  if not found or s.epoch <> p_epoch or s.state <> 'running' then
+    raise exception 'session % is not of epoch % any more', p_session, p_epoch using errcode = 'CM001';
+  end if;
+  if p_first > s.events + 1 then
+    raise exception 'session % has % events, and is given one numbered %', p_session, s.events, p_first using errcode = 'CM002';
+  end if;
+  insert into ${SCHEMA}.event (session, number, epoch, line)
+    select p_session, p_first + i - 1, p_epoch, line
+    from unnest(p_lines) with ordinality as given (line, i) where p_first + i - 1 > s.events;
+  get diagnostics added = row_count;
+  update ${SCHEMA}.session set events = s.events + added, seen_at = clock_timestamp(),
+    bytes = bytes + coalesce((select sum(octet_length(line)) from unnest(p_lines[cardinality(p_lines) - added + 1:]) as line), 0),
+    progress = coalesce(p_progress, progress) where id = p_session;
+  return s.events + added;
+end $$;
+`,
+]
+
+/** What setting up has done, a sentence each. */
+export interface SetUp {
+  done: string[]
+  /** What it could not do, and who can. */
+  problems: string[]
+}
+
+/**
+ * Makes the schema, or brings it to this version; told twice, nothing more happens. A `UserError` if it is of a newer codemachine, or the
+ * database is too old.
+ * @param teams names of teams whose roles are made
+ */
+export async function setUp(
+  database: Database,
+  { terms, teams }: { terms: Partial<FleetTerms>; teams: readonly string[] },
+): Promise<SetUp> {
+  await refuseOldServer(database)
+  await refuseWithoutRights(database)
+  const done: string[] = []
+  const problems: string[] = []
+  await database.transaction(async sql => {
+    // Two that set up at once: the second one finds what the first has made.
+    await sql(`select pg_advisory_xact_lock(hashtext('${SCHEMA}'))`)
+    await sql(`create schema if not exists ${SCHEMA}`)
+    await sql(`create table if not exists ${SCHEMA}.version (version int not null)`)
+    const version = await versionIn(sql)
+    for (const [at, statements] of VERSIONS.entries()) if (at >= version) await sql(statements)
+    if (version < VERSIONS.length) {
+      await sql(`delete from ${SCHEMA}.version`)
+      await sql(`insert into ${SCHEMA}.version values ($1)`, [VERSIONS.length])
+      done.push(
+        version === 0
+          ? `The schema ${SCHEMA} is made, version ${VERSIONS.length}.`
+          : `The schema ${SCHEMA} is brought from version ${version} to ${VERSIONS.length}.`,
+      )
+    }
+    await sql(
+      `update ${SCHEMA}.term set lease_seconds = coalesce($1, lease_seconds), per_repository = coalesce($2, per_repository)`,
+      [terms.leaseSeconds ?? null, terms.perRepository ?? null],
+    )
+  })
+  await database.transaction(async sql => {
+    await sql(`select pg_advisory_xact_lock(hashtext('${SCHEMA}'))`)
+    if (await setUpBoss(database)) done.push(`The schema ${QUEUE_SCHEMA} of pg-boss is made.`)
+    await makeRoles(sql, teams, { done, problems })
+  })
+  return { done, problems }
+}
+
+/** Makes the schema of pg-boss, or brings it up to date; answers whether there was none. */
+async function setUpBoss(database: Database): Promise<boolean> {
+  const { PgBoss } = await packagePgBoss()
+  const boss = new PgBoss({ db: bossOver(database.sql), schema: QUEUE_SCHEMA, supervise: false, schedule: false })
+  boss.on('error', () => {})
+  const isNew = !(await boss.isInstalled())
+  await boss.start()
+  // Of a lease that is changed those know that come from now on.
+  const { leaseSeconds } = await fleetTerms(database)
+  for (const { name, heartbeatSeconds } of await boss.getQueues())
+    if (heartbeatSeconds) await boss.updateQueue(name, { heartbeatSeconds: leaseSeconds })
+  await boss.stop({ close: false, graceful: false })
+  return isNew
+}
+
+async function makeRoles(sql: Sql, teams: readonly string[], { done, problems }: SetUp): Promise<void> {
+  const [me] = await sql<{ may: boolean }>(
+    'select rolsuper or rolcreaterole as may from pg_roles where rolname = current_user',
+  )
+  const wanted = [...Object.keys(ROLES), ...teams.map(roleOfTeam)]
+  const there = (await sql<{ rolname: string }>('select rolname from pg_roles where rolname = any($1)', [wanted])).map(
+    ({ rolname }) => rolname,
+  )
+  const lacking = wanted.filter(role => !there.includes(role))
+  if (lacking.length > 0 && me?.may !== true) {
+    const statements = lacking.map(role => `create role ${role} nologin;`).join(' ')
+    problems.push(
+      `Your login may make no roles (it lacks CREATEROLE), so that only you can use the fleet. Have an administrator do this, then set it up once more: ${statements}`,
+    )
+    if (lacking.some(role => Object.hasOwn(ROLES, role))) return
+  } else {
+    // Roles are of the whole server: who sets another fleet up on it may be sooner.
+    for (const role of lacking)
+      await sql(
+        `do $$ begin create role ${role} nologin; exception when duplicate_object or unique_violation then null; end $$`,
+      )
+    if (lacking.length > 0) done.push(`Roles made: ${lacking.join(', ')}.`)
+  }
+  for (const statement of GRANTS) await sql(statement)
+}
+
+const TABLES = ['session', 'event', 'ask', 'worker', 'term', 'version'] as const
+const OF_TEAM = ['session', 'event', 'ask'] as const
+
+const GRANTS: readonly string[] = [
+  `grant usage on schema ${SCHEMA}, ${QUEUE_SCHEMA} to codemachine_submit, codemachine_work, codemachine_look`,
+  ...TABLES.map(
+    table => `grant select on ${SCHEMA}.${table} to codemachine_submit, codemachine_work, codemachine_look`,
+  ),
+  `grant usage on sequence ${SCHEMA}.session_number to codemachine_submit`,
+  `grant insert, update, delete on ${SCHEMA}.session to codemachine_submit, codemachine_work`,
+  `grant insert on ${SCHEMA}.ask to codemachine_submit, codemachine_work`,
+  `grant update on ${SCHEMA}.ask to codemachine_work`,
+  `grant insert, delete on ${SCHEMA}.event to codemachine_work`,
+  `grant insert, update, delete on ${SCHEMA}.worker to codemachine_work`,
+  `grant update (drains) on ${SCHEMA}.worker to codemachine_submit`,
+  `grant select on all tables in schema ${QUEUE_SCHEMA} to codemachine_submit, codemachine_work, codemachine_look`,
+  `grant insert, update, delete on all tables in schema ${QUEUE_SCHEMA} to codemachine_submit, codemachine_work`,
+  `grant execute on all functions in schema ${QUEUE_SCHEMA} to codemachine_submit, codemachine_work, codemachine_look`,
+  ...OF_TEAM.flatMap(table => [
+    `alter table ${SCHEMA}.${table} enable row level security`,
+    `drop policy if exists of_team on ${SCHEMA}.${table}`,
+    table === 'session'
+      ? `create policy of_team on ${SCHEMA}.session using (${SCHEMA}.is_mine(team))`
+      : `create policy of_team on ${SCHEMA}.${table} using (exists (select from ${SCHEMA}.session s where s.id = session))`,
+  ]),
+]
+
+/** The oldest PostgreSQL, as `server_version_num` has it. */
+const OLDEST = 130_000
+
+async function refuseOldServer({ sql, place }: Database): Promise<void> {
+  const [row] = await sql<{ number: number; name: string }>(
+    `select current_setting('server_version_num')::int as number, current_setting('server_version') as name`,
+  )
+  if (row !== undefined && row.number < OLDEST)
+    throw new UserError(`The database at ${place} is PostgreSQL ${row.name}; a fleet needs 13 or newer.`)
+}
+
+/** Whoever sets a fleet up makes schemas in its database, or owns those that are there. */
+async function refuseWithoutRights({ sql, place }: Database): Promise<void> {
+  const [row] = await sql<{ login: string; database: string; owner: string | null; may: boolean }>(
+    `select session_user as login, current_database() as database, pg_get_userbyid(n.nspowner) as owner,
+       case when n.oid is null then has_database_privilege(current_database(), 'create') else pg_has_role(n.nspowner, 'usage') end as may
+     from (select to_regnamespace('${SCHEMA}')::oid as found) as f left join pg_namespace n on n.oid = f.found`,
+  )
+  if (row === undefined || row.may) return
+  const { login, database, owner } = row
+  throw new UserError(
+    owner === null
+      ? `The login ${login} may make no schema in the database at ${place}.`
+      : `The fleet at ${place} belongs to ${owner}, and ${login} may not change it.`,
+    {
+      hint:
+        owner === null
+          ? `Have its owner do this: grant create on database "${database}" to "${login}";`
+          : `Set it up as ${owner}, such as with PGUSER=${owner}.`,
+      exitCode: 4,
+    },
+  )
+}
+
+async function versionIn(sql: Sql): Promise<number> {
+  const [row] = await sql<{ version: number }>(`select version from ${SCHEMA}.version`)
+  const version = row?.version ?? 0
+  if (version > VERSIONS.length)
+    throw new UserError(
+      `The fleet's schema is of version ${version}, and this codemachine knows ${VERSIONS.length}: update codemachine.`,
+    )
+  return version
+}
+
+/** What the fleet says of itself; a `UserError` where its schema is not there, or of another version. */
+export async function fleetTerms({ sql, place }: Database): Promise<FleetTerms> {
+  const version = await versionIn(sql)
+  if (version < VERSIONS.length)
+    throw new UserError(
+      `The fleet's schema at ${place} is of version ${version}, and this codemachine wants ${VERSIONS.length}.`,
+      {
+        hint: 'Whoever owns it types codemachine fleet setup.',
+      },
+    )
+  const [row] = await sql<{ lease_seconds: number; per_repository: number }>(
+    `select lease_seconds, per_repository from ${SCHEMA}.term`,
+  )
+  return row === undefined ? USUAL_TERMS : { leaseSeconds: row.lease_seconds, perRepository: row.per_repository }
+}
+
+/** What pg-boss sends its statements by. */
+export function bossOver(sql: Sql) {
+  return {
+    // Several statements at once are understood without values alone.
+    executeSql: (text: string, values: unknown[] = []) => sql.raw(text, values.length === 0 ? undefined : values),
+  }
+}

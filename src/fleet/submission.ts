@@ -1,0 +1,231 @@
+import * as v from 'valibot'
+import { templateNamed } from '../app/start/templates.ts'
+import { UserError } from '../base/errors.ts'
+import { problemOfPrompt } from '../base/text.ts'
+import type { SandboxMode } from '../core/contracts/sandbox.ts'
+import type { TemplateKinds } from '../core/contracts/template.ts'
+import { type ValueType, wholeNumber } from '../flow/file/table-reader.ts'
+import { command, type FlagKey, type SettingValue, settingInfos } from '../settings/schema.ts'
+import { USUAL_TEMPLATE } from '../templates/registry.ts'
+import { JOB_NAME, type Submission, TAG } from './jobs.ts'
+import { problemOfRef, problemOfRepo } from './repos.ts'
+import { TEAM_NAME } from './schema.ts'
+
+/** What may be said of a session that is submitted, by flags or in a file. */
+export interface Wish {
+  goal: string
+  repo: string
+  ref: string
+  template: string
+  verify: readonly string[]
+  rounds: number
+  maxTimeMs: number
+  maxTokens: number
+  maxCost: number
+  maxUsage: number
+  maxWaitMs: number
+  model: string
+  effort: string
+  sandbox: SandboxMode
+  network: boolean
+  review: boolean
+  priority: number
+  tags: readonly string[]
+  notBefore: Date
+  deadline: Date
+  team: string
+}
+
+/** What each of it may be; a description completes `use …`. A list is described by what stands in it. */
+export const TYPES = {
+  goal: v.pipe(
+    v.string(),
+    v.check(text => problemOfPrompt(text) === null),
+    v.description('what is to be done, in at most 1 MiB'),
+  ) as ValueType<string>,
+  repo: onOneLine('the address of a repository, such as "git@host:team/app.git" or "https://host/team/app.git"', 2_000),
+  ref: onOneLine('the name of a branch, tag or commit, such as "main"', 200),
+  template: matching(JOB_NAME, 'the name of a template, such as "build"'),
+  verify: command as ValueType<string>,
+  rounds: setting('rounds'),
+  maxTimeMs: setting('maxTime'),
+  maxTokens: setting('maxTokens'),
+  maxCost: setting('maxCost'),
+  maxUsage: setting('maxUsage'),
+  maxWaitMs: setting('maxWait'),
+  model: matching(JOB_NAME, 'the name of a model'),
+  effort: setting('effort'),
+  sandbox: setting('sandbox'),
+  network: setting('network'),
+  review: setting('review'),
+  priority: wholeNumber(-1_000, 1_000),
+  tag: matching(TAG, 'a word of small letters and digits, such as "gpu"'),
+  team: matching(TEAM_NAME, 'the name of a team: small letters, digits and "_", such as "shop"'),
+}
+
+/** The most tags of a session. */
+export const MOST_TAGS = 8
+/** The id of a session of the fleet. */
+export const SESSION_ID = /^\d{8}_\d{1,18}$/
+
+function matching(pattern: RegExp, description: string): ValueType<string> {
+  return v.pipe(v.string(), v.regex(pattern), v.description(description))
+}
+
+function onOneLine(description: string, most: number): ValueType<string> {
+  return v.pipe(v.string(), v.maxLength(most), v.regex(/^\P{Cc}*\S\P{Cc}*$/u), v.description(description))
+}
+
+/** As a setting of a run has it; that none is meant is not written but left out. */
+function setting<Key extends FlagKey>(key: Key): ValueType<NonNullable<SettingValue<Key>>> {
+  const info = settingInfos.find(each => each.key === key)
+  if (info === undefined) throw new Error(`There is no setting ${key}.`)
+  return info.schema as ValueType<NonNullable<SettingValue<Key>>>
+}
+
+/** A time of day, which is the next such one on the clock of this machine, or a date and time. */
+export function timeAfter(now: number): ValueType<Date> {
+  return v.pipe(
+    v.string(),
+    v.transform(text => parseTime(text, now)),
+    v.date(),
+    v.description(
+      'a time of day such as "22:00", or a date and time of at most a year from now such as "2026-11-22T07:00"',
+    ),
+  )
+}
+
+const TIME = /^([01]?\d|2[0-3]):([0-5]\d)(?::([0-5]\d))?$/
+const DATE_TIME =
+  /^(\d{4}-\d\d-\d\d)[Tt ]((?:[01]\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:\.\d{1,9})?)?)([Zz]|[+-](?:[01]\d|2[0-3]):?[0-5]\d)?$/
+const YEAR_MS = 366 * 24 * 60 * 60 * 1000
+
+/**
+ * The moment that a text means: `22:00` the next such time on the local clock, `2026-11-22T07:00` that of the local clock,
+ * `2026-11-22T07:00Z` that of UTC. Null for anything else, and for what is more than a year away.
+ * @param now Unix ms
+ */
+export function parseTime(text: string, now: number): Date | null {
+  const [, hours, minutes, seconds = '0'] = TIME.exec(text.trim()) ?? []
+  if (hours !== undefined) {
+    const today = new Date(now)
+    const onDay = (days: number) =>
+      new Date(
+        today.getFullYear(),
+        today.getMonth(),
+        today.getDate() + days,
+        Number(hours),
+        Number(minutes),
+        Number(seconds),
+      )
+    return onDay(0).getTime() > now ? onDay(0) : onDay(1)
+  }
+  const [, day = '', time = '', zone = ''] = DATE_TIME.exec(text.trim()) ?? []
+  // A day that there is not would be taken for one of the next month.
+  if (!isDay(day)) return null
+  const colons = zone.toUpperCase().replace(/^([+-]\d\d)(\d\d)$/, '$1:$2')
+  const moment = new Date(`${day}T${time}${colons}`)
+  return Math.abs(moment.getTime() - now) <= YEAR_MS ? moment : null
+}
+
+function isDay(day: string): boolean {
+  const read = new Date(`${day}T00:00:00Z`)
+  return day !== '' && !Number.isNaN(read.getTime()) && read.toISOString().startsWith(day)
+}
+
+/** What a wish is checked with. */
+export interface WishChecks {
+  templates: TemplateKinds
+  /** The name of a secret of this environment that a text holds; null: none. */
+  secretIn: (text: string) => string | null
+  /** Unix ms. */
+  now: number
+}
+
+/** What is wrong with what was said of a session, each a clause about one of its fields. What was left out is not missed. */
+export function problemsOfWish(
+  { goal, repo, ref, template, verify = [], deadline }: Partial<Wish>,
+  { templates, secretIn, now }: WishChecks,
+): { field: keyof Wish; problem: string }[] {
+  const found: { field: keyof Wish; problem: string }[] = []
+  const add = (field: keyof Wish, problem: string | null) => {
+    if (problem !== null) found.push({ field, problem })
+  }
+  const unlessSecret = (text: string, sentence: (name: string) => string) => {
+    const name = secretIn(text)
+    return name === null ? null : sentence(name)
+  }
+  if (goal !== undefined)
+    add(
+      'goal',
+      unlessSecret(goal, name => `holds a secret (${name}), which is never sent; say where it is found in its place`),
+    )
+  if (repo !== undefined) {
+    const held = (name: string) => `holds a secret (${name}): each worker has its own credentials`
+    add('repo', problemOfRepo(repo) ?? unlessSecret(repo, held))
+  }
+  if (ref !== undefined) add('ref', problemOfRef(ref))
+  if (template !== undefined) add('template', problemOfTemplate(template, templates))
+  for (const command of verify)
+    add(
+      'verify',
+      unlessSecret(
+        command,
+        name =>
+          `holds a secret (${name}), which is never sent; write "$${name}" in its place, and set it on the workers`,
+      ),
+    )
+  if (deadline !== undefined && deadline.getTime() <= now)
+    add('deadline', `is over already (${deadline.toISOString()}); name a later time`)
+  return found
+}
+
+function problemOfTemplate(name: string, templates: TemplateKinds): string | null {
+  try {
+    templateNamed(templates, name)
+    return null
+  } catch (error) {
+    if (!(error instanceof UserError)) throw error
+    return `cannot be used: ${error.message}`
+  }
+}
+
+/** Why a session could never begin between the two, a clause about the deadline; null: it can. */
+export function problemOfTimes({ notBefore, deadline }: Partial<Wish>): string | null {
+  if (notBefore === undefined || deadline === undefined || deadline > notBefore) return null
+  const [from, to] = [notBefore.toISOString(), deadline.toISOString()]
+  return `comes before it may begin (${to}, and not before ${from}); name a later deadline, or begin at once`
+}
+
+/** What is sent of a wish without mistakes; `after` as the submission has it. */
+export function submissionOf(
+  wish: Partial<Wish> & Pick<Wish, 'goal' | 'repo'>,
+  after: Submission['after'],
+): Submission {
+  const { goal, repo, ref = 'main', template, verify = [], rounds, maxTimeMs, maxTokens, maxCost } = wish
+  const { sandbox, network, model, effort, maxUsage, maxWaitMs, review } = wish
+  const { priority = 0, tags = [], notBefore = null, deadline = null, team = '' } = wish
+  return {
+    repo,
+    ref,
+    job: {
+      goal: goal.trim(),
+      template: template === undefined || template === USUAL_TEMPLATE ? null : template,
+      gates: [...verify],
+      limits: { rounds, timeMs: maxTimeMs, tokens: maxTokens, cost: maxCost },
+      sandbox,
+      network,
+      model,
+      effort,
+      maxUsage,
+      maxWaitMs,
+      review,
+    },
+    priority,
+    tags: [...new Set(tags)],
+    notBefore,
+    deadline,
+    after,
+    team,
+  }
+}

@@ -1,0 +1,279 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Ask } from '../app/library.ts'
+import type { Clock } from '../base/clock.ts'
+import { messageOf, UserError } from '../base/errors.ts'
+import { REPLY_CODES, type Reply } from '../core/contracts/reply.ts'
+import { describeOutcome } from '../words/outcome.ts'
+import { oneLine } from '../words/safe-text.ts'
+import type { Database } from './database.ts'
+import type { Fleet } from './fleet.ts'
+import { type FleetSession, findFleetSession, sessionOf } from './look.ts'
+import { groupOf } from './queue.ts'
+import { problemOfRepo } from './repos.ts'
+import { SCHEMA } from './schema.ts'
+import { type FleetState, jsonb } from './store.ts'
+import { branchOf, Clones } from './worker/clones.ts'
+
+/** What has come of it, a sentence, and where the session stands then. */
+export interface Told {
+  session: string
+  state: FleetState
+  message: string
+}
+
+/**
+ * Cancels a session: one that waits at once, one that runs when its worker hears of it. A `UserError` where it has ended.
+ * @param wanted its id, or what a person types for it
+ */
+export async function cancelSession({ database, queue }: Fleet, wanted: string): Promise<Told> {
+  const { id } = await findFleetSession(database.sql, wanted)
+  const [row] = await database.sql<{ state: FleetState; team: string; tags: string[]; worker: string | null }>(
+    `update ${SCHEMA}.session set cancel_asked = true,
+       state = case when state = 'running' then state else 'cancelled' end,
+       reason = case when state = 'running' then reason end,
+       ended_at = case when state = 'running' then ended_at else now() end
+     where id = $1 and state in ('held', 'waiting', 'running') returning state, team, tags, worker`,
+    [id],
+  )
+  if (row === undefined) {
+    const { state } = await sessionOf(database.sql, id)
+    throw new UserError(`${id} is not waiting or running: it ${howItStands(state)}.`)
+  }
+  const { state, team, tags, worker } = row
+  if (state === 'running')
+    return {
+      session: id,
+      state,
+      message: `${id} is cancelled when ${worker ?? 'its worker'} hears of it, within seconds.`,
+    }
+  // Whoever takes it meanwhile finds it cancelled; so this needs no part in what was done above.
+  await queue.remove(database.sql, { team, tags }, id)
+  return { session: id, state, message: `${id} is cancelled.` }
+}
+
+function howItStands(state: FleetState): string {
+  if (state === 'dead') return 'is dead'
+  return state === 'cancelled' ? 'is cancelled already' : 'has ended'
+}
+
+/** Has a session wait again under its own id; a `UserError` where there is nothing to go on with. */
+export async function retrySession({ database, queue }: Fleet, wanted: string): Promise<Told> {
+  const session = await findFleetSession(database.sql, wanted)
+  refuseRetry(session)
+  const { id, tags, team, repo, priority } = session
+  return await database.transaction(async sql => {
+    // First, as whoever takes one does: what is left of it in the queue would have it run twice.
+    await queue.remove(sql, { team, tags }, id)
+    const [row] = await sql<{ state: FleetState; after: string | null }>(
+      `update ${SCHEMA}.session s set reason = null, faults = 0, cancel_asked = false, ended_at = null, outcome = null, report = null,
+         certificate = null, not_before = null, deadline = case when deadline > now() then deadline end,
+         state = case when events > 0 or after is null or exists (
+             select from ${SCHEMA}.session b where b.id = s.after and b.state = 'ended' and b.outcome ->> 'kind' = 'done')
+           then 'waiting' else 'held' end
+       where id = $1 and state in ('dead', 'cancelled', 'ended') returning state, after`,
+      [id],
+    )
+    if (row === undefined) throw new UserError(`${id} waits again already.`)
+    if (row.state === 'held')
+      return { session: id, state: row.state, message: `${id} waits until ${row.after} is done.` }
+    await queue.add(sql, { team, tags }, [{ session: id, priority, notBefore: null, group: groupOf(team, repo) }])
+    return { session: id, state: row.state, message: `${id} waits for a worker again.` }
+  })
+}
+
+function refuseRetry({ id, state, outcome }: FleetSession): void {
+  if (state === 'running' || state === 'waiting' || state === 'held')
+    throw new UserError(`${id} ${state === 'running' ? 'runs' : 'waits'} already, so there is nothing to retry.`)
+  if (state !== 'ended' || outcome === null) return
+  if (['done', 'answered', 'replayed', 'planned'].includes(outcome.kind))
+    throw new UserError(`${id} has come to its end (${describeOutcome(outcome).short}); submit a new session for more.`)
+  if (outcome.kind === 'limit')
+    throw new UserError(`${id} has used up what it may take (${describeOutcome(outcome).short}).`, {
+      hint: 'It would end again at once: submit it anew with more.',
+    })
+}
+
+/** How often it is looked for a reply, ms. */
+const LOOK_MS = 250
+
+/** What is asked of a session, beside what can be asked of one that runs here: the answer to a question of an agent. */
+type FleetAsk = Ask | { type: 'answer'; session: string; question: string; agent?: string; text: string }
+
+/**
+ * Asks something of a session, wherever it runs, and waits for the reply of its worker; null: none has come in time, and what was asked
+ * stays, for its worker or the next one. A `UserError` where it has ended.
+ * @param mostMs how long it is waited, while it runs
+ */
+export async function askSession(
+  { sql }: Database,
+  clock: Clock,
+  id: string,
+  ask: FleetAsk,
+  { mostMs, signal }: { mostMs: number; signal: AbortSignal },
+): Promise<Reply | null> {
+  const [row] = await sql<{ ask: string; state: FleetState }>(
+    `with s as (select id, state from ${SCHEMA}.session where id = $1),
+       made as (insert into ${SCHEMA}.ask (session, ask) select id, $2::jsonb from s where state in ('held', 'waiting', 'running') returning id)
+     select s.state, (select id from made)::text as ask from s`,
+    [id, jsonb(ask)],
+  )
+  if (row === undefined) throw new UserError(`There is no session ${oneLine(id, 60)} in the fleet any more.`)
+  if (row.ask === null)
+    throw new UserError(`${id} ${howItStands(row.state)}, so there is nobody to be told.`, {
+      hint: `If it is not done, it can go on: codemachine fleet retry ${id}`,
+    })
+  if (row.state !== 'running')
+    return { code: 'kept', message: `${id} does not run just now; its worker is told once one has taken it.` }
+  const end = clock.monotonic() + mostMs
+  for (;;) {
+    const [asked] = await sql<{ reply: unknown }>(`select reply from ${SCHEMA}.ask where id = $1`, [row.ask])
+    if (asked === undefined) throw new UserError(`${id} is not in the fleet any more.`)
+    if (asked.reply !== null) return replyOf(asked.reply)
+    if (signal.aborted || clock.monotonic() >= end) return null
+    await clock.wait(LOOK_MS, signal)
+  }
+}
+
+/** What a worker has written as its reply. */
+function replyOf(reply: unknown): Reply {
+  const { message, code } = { message: '', code: '', ...(reply as object) }
+  return { code: REPLY_CODES.find(each => each === code) ?? 'refused', message: oneLine(String(message), 2_000) }
+}
+
+/** Has a worker take nothing more, and end when the rounds of what it has are over; a `UserError` where none of that name runs. */
+export async function drainWorker({ sql }: Database, name: string): Promise<string> {
+  const drained = await sql(
+    `update ${SCHEMA}.worker set drains = true where name = $1 and ended_at is null returning name`,
+    [name],
+  )
+  if (drained.length > 0)
+    return `${name} takes nothing more, gives back what it has at the end of its rounds, and ends.`
+  const workers = await sql<{ name: string }>(
+    `select name from ${SCHEMA}.worker where ended_at is null order by name limit 20`,
+  )
+  throw new UserError(`There is no worker ${oneLine(name, 80)} that runs.`, {
+    hint: workers.length === 0 ? 'None runs.' : `There are: ${workers.map(each => each.name).join(', ')}`,
+  })
+}
+
+export interface PruneOptions {
+  /** Those that ended longer ago, seconds. */
+  olderSeconds: number
+  /** Where their savepoints were pushed; null: to the repository of each. */
+  remote: string | null
+  /** Whether the branches of their results go, too. */
+  branches: boolean
+  /** Nothing is changed. */
+  dryRun: boolean
+}
+
+/** What was taken out, or would be, and what could not be, a sentence each. */
+export interface Pruned {
+  sessions: string[]
+  refs: string[]
+  problems: string[]
+}
+
+const REFS_AT_ONCE = 100
+
+/**
+ * Takes sessions that ended out of the database, and what was carried of them off the remotes: a reference is deleted only while it is
+ * what it was when it was looked at. Those of a remote that is away stay, and so do those that another session waits for.
+ */
+export async function pruneSessions(
+  { sql }: Database,
+  { env, signal }: { env: NodeJS.ProcessEnv; signal: AbortSignal },
+  { olderSeconds, remote, branches, dryRun }: PruneOptions,
+): Promise<Pruned> {
+  const rows = await sql<{ id: string; repo: string; hasRefs: boolean }>(
+    `select id, repo, events > 0 or epoch > 0 as "hasRefs" from ${SCHEMA}.session s
+     where state in ('ended', 'cancelled', 'dead') and ended_at < now() - make_interval(secs => $1)
+       and not exists (select from ${SCHEMA}.session h where h.after = s.id and h.state = 'held')
+     order by ended_at limit 100000`,
+    [olderSeconds],
+  )
+  const pruned: Pruned = { sessions: [], refs: [], problems: [] }
+  const folder = await mkdtemp(join(tmpdir(), 'codemachine-prune-'))
+  try {
+    const remotes = new Remotes(await Clones.open({ root: folder, env, keep: 1 }), join(folder, 'empty.git'), signal)
+    for (const [place, own] of Map.groupBy(rows, ({ repo }) => remote ?? repo)) {
+      const taken = await takeOff(remotes, place, own, { branches, dryRun })
+      pruned.refs.push(...taken.refs)
+      pruned.problems.push(...taken.problems)
+      const ids = own.map(({ id }) => id).filter(id => !taken.stays.has(id))
+      if (!dryRun)
+        await sql(`delete from ${SCHEMA}.session where id = any($1) and state in ('ended', 'cancelled', 'dead')`, [ids])
+      pruned.sessions.push(...ids)
+    }
+  } finally {
+    await rm(folder, { recursive: true, force: true })
+  }
+  return pruned
+}
+
+async function takeOff(
+  remotes: Remotes,
+  place: string,
+  rows: readonly { id: string; hasRefs: boolean }[],
+  { branches, dryRun }: Pick<PruneOptions, 'branches' | 'dryRun'>,
+): Promise<{ refs: string[]; stays: ReadonlySet<string>; problems: string[] }> {
+  const ids = rows.flatMap(({ id, hasRefs }) => (hasRefs ? [id] : []))
+  const refsOf = (id: string) => [`refs/codemachine/${id}/state`, ...(branches ? [`refs/heads/${branchOf(id)}`] : [])]
+  if (ids.length === 0) return { refs: [], stays: new Set(), problems: [] }
+  try {
+    const there = await remotes.refs(place)
+    const refs = ids.flatMap(refsOf).filter(ref => there.has(ref))
+    if (dryRun) return { refs, stays: new Set(), problems: [] }
+    for (let at = 0; at < refs.length; at += REFS_AT_ONCE)
+      await remotes.remove(place, refs.slice(at, at + REFS_AT_ONCE), there)
+    const left = refs.length === 0 ? there : await remotes.refs(place)
+    const stays = new Set(ids.filter(id => refsOf(id).some(ref => refs.includes(ref) && left.has(ref))))
+    const problems = stays.size === 0 ? [] : [`${place} did not let go of ${[...stays].slice(0, 8).join(', ')}.`]
+    return { refs: refs.filter(ref => !left.has(ref)), stays, problems }
+  } catch (error) {
+    const count = ids.length === 1 ? '1 session' : `${ids.length} sessions`
+    return { refs: [], stays: new Set(ids), problems: [`${place}: ${messageOf(error)}; ${count} of it stay.`] }
+  }
+}
+
+/** The references of remotes that sessions have left. */
+class Remotes {
+  readonly #clones: Clones
+  readonly #gitDir: string
+  readonly #signal: AbortSignal
+
+  constructor(clones: Clones, gitDir: string, signal: AbortSignal) {
+    this.#clones = clones
+    this.#gitDir = gitDir
+    this.#signal = signal
+  }
+
+  /** Those of sessions, and what each points to. */
+  async refs(place: string): Promise<ReadonlyMap<string, string>> {
+    const problem = problemOfRepo(place)
+    if (problem !== null) throw new UserError(`it ${problem}`)
+    const patterns = ['refs/codemachine/*', 'refs/heads/codemachine/*']
+    const listed = await this.#clones.remote(['ls-remote', '--quiet', place, ...patterns], this.#signal)
+    return new Map(
+      listed.split('\n').flatMap(line => {
+        const [, hash, ref] = /^([0-9a-f]{40,64})\t(\S+)$/.exec(line) ?? []
+        return hash === undefined || ref === undefined ? [] : [[ref, hash] as const]
+      }),
+    )
+  }
+
+  /** Deletes those that are still what they were; what git says of the others shows when they are listed again. */
+  async remove(place: string, refs: readonly string[], known: ReadonlyMap<string, string>): Promise<void> {
+    await this.#clones.local(['init', '--quiet', '--bare', '--template=', this.#gitDir], this.#signal)
+    const leases = refs.map(ref => `--force-with-lease=${ref}:${known.get(ref) ?? ''}`)
+    await this.#clones.run(
+      ['--git-dir', this.#gitDir, 'push', '--quiet', '--no-verify', ...leases, place, ...refs.map(ref => `:${ref}`)],
+      { signal: this.#signal, timeoutMs: PUSH_MS },
+    )
+    this.#signal.throwIfAborted()
+  }
+}
+
+const PUSH_MS = 10 * 60_000

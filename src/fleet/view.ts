@@ -1,0 +1,447 @@
+import { appendFile, mkdir, open, readdir, realpath, rm, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { certificatePath } from '../app/proof/verify.ts'
+import { placesOf, type World } from '../app/world.ts'
+import { messageOf, systemErrorCode, UserError } from '../base/errors.ts'
+import type { Reply } from '../core/contracts/reply.ts'
+import { pathExists, writeWholeFile } from '../platform/files.ts'
+import { type Command, watchCommands } from '../records/control.ts'
+import { readJournal } from '../records/journal.ts'
+import { copiesIn, isSessionId, openRecords, openRecordsRoot, type Records, recordsOf } from '../records/records.ts'
+import { type RunLock, readRunLock, takeRunLock } from '../records/run-lock.ts'
+import type { Database } from './database.ts'
+import { type FleetSession, leftBySession, linesAfter, sessionOf, sessionsToFollow } from './look.ts'
+import { fleetTerms } from './schema.ts'
+import { askSession } from './tell.ts'
+
+/** A session of the fleet as every local reader reads it: its journal in the records of a directory of its own. */
+export interface Copied {
+  id: string
+  /** Its "work directory", which is empty; absolute. */
+  directory: string
+  records: Records
+}
+
+/** Between two looks at what is new, ms; after one that failed. */
+const LOOK_MS = 1_000
+const AGAIN_MS = 5_000
+/** What is followed where all of the fleet is. */
+const FOLLOWED = { days: 2, most: 200 }
+/** A copy to which nothing was written for so long goes; and how often it is looked for such. */
+const KEPT_MS = 7 * 24 * 3_600_000
+const PRUNE_MS = 3_600_000
+/** How long a worker may take to reply to what comes by the control door: who has asked waits for 20 s. */
+const REPLY_MS = 15_000
+const JOURNAL_HEAD = '{"format":"codemachine-journal","v":1}'
+const NEWLINE = 0x0a
+
+/**
+ * Copies of sessions of the fleet. Each is written by one process at a time, which holds its `copy.lock`; while the session runs on some
+ * worker, that process holds the lock of its records, too, and hands on what comes by the control door. So whoever reads it on this
+ * machine sees a session that runs, and steers it, as one of here.
+ */
+export class FleetCopies implements AsyncDisposable {
+  readonly #world: World
+  readonly #database: Database
+  readonly #ending = new AbortController()
+  readonly #copies = new Map<string, Copy>()
+
+  constructor(world: World, database: Database) {
+    this.#world = world
+    this.#database = database
+  }
+
+  /** Brings the copies of these sessions up to date, as far as no other process does, and lets go of all others. */
+  async sync(sessions: readonly FleetSession[]): Promise<void> {
+    const wanted = new Set(sessions.map(({ id }) => id))
+    for (const [id, copy] of this.#copies) {
+      if (wanted.has(id)) continue
+      this.#copies.delete(id)
+      await copy[Symbol.asyncDispose]()
+    }
+    for (const session of sessions) {
+      if (this.#ending.signal.aborted) return
+      await (await this.#copyOf(session)).sync(session)
+    }
+  }
+
+  /** The copy of a session, up to date; one that another process writes is waited for, for five seconds. */
+  async copied(session: FleetSession): Promise<Copied> {
+    const copy = await this.#copyOf(session)
+    await copy.sync(session)
+    const { clock, signal } = this.#world
+    for (let tries = 0; tries < 50 && !signal.aborted && !(await copy.has(session.events)); tries += 1)
+      await clock.wait(LOOK_MS / 10, signal)
+    return copy
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#ending.abort()
+    await Promise.all([...this.#copies.values()].map(copy => copy[Symbol.asyncDispose]()))
+  }
+
+  async #copyOf(session: FleetSession): Promise<Copy> {
+    const known = this.#copies.get(session.id)
+    if (known !== undefined) return known
+    const copy = await Copy.open(this.#world, this.#database, session, this.#ending.signal)
+    this.#copies.set(session.id, copy)
+    return copy
+  }
+}
+
+/** The copy of one session. */
+class Copy implements Copied, AsyncDisposable {
+  readonly id: string
+  readonly records: Records
+  readonly #world: World
+  readonly #database: Database
+  readonly #signal: AbortSignal
+  /** Held while this process writes it. */
+  #held: RunLock | null = null
+  /** What makes it a session that runs. */
+  #running: AsyncDisposable | null = null
+  /** How many events are in it, as far as this process has written it. */
+  #have = 0
+  /** What it was when nothing more was to be done. */
+  #settled = ''
+
+  private constructor(
+    world: World,
+    database: Database,
+    { id, records }: Pick<Copied, 'id' | 'records'>,
+    signal: AbortSignal,
+  ) {
+    this.#world = world
+    this.#database = database
+    this.id = id
+    this.records = records
+    this.#signal = signal
+  }
+
+  static async open(
+    world: World,
+    database: Database,
+    { id, repo }: Pick<FleetSession, 'id' | 'repo'>,
+    signal: AbortSignal,
+  ): Promise<Copy> {
+    // Whoever may submit could have written any other word into the database.
+    if (!isSessionId(id))
+      throw new UserError(`The fleet has a session with an id that is none: ${JSON.stringify(id).slice(0, 80)}.`)
+    const root = await openRecordsRoot(placesOf(world, world.cwd))
+    const directory = join(copiesIn(root), id, nameOf(repo))
+    await mkdir(directory, { recursive: true, mode: 0o700 })
+    const records = await openRecords(placesOf(world, directory))
+    await mkdir(records.sessionFolder(id), { recursive: true, mode: 0o700 })
+    return new Copy(world, database, { id, records }, signal)
+  }
+
+  get directory(): string {
+    return this.records.directory
+  }
+
+  /** Whether so many events are in it, whoever has written them. */
+  async has(events: number): Promise<boolean> {
+    return (this.#held !== null ? this.#have : (await countEvents(this.records.journal(this.id))).events) >= events
+  }
+
+  async sync(session: FleetSession): Promise<void> {
+    const { state, epoch, events } = session
+    const standing = `${state} ${epoch} ${events}`
+    if (standing === this.#settled || !(await this.#hold())) return
+    await this.#copyOn(events)
+    const isOver = state !== 'running' && state !== 'waiting'
+    if (isOver) await this.#takeCertificate()
+    await this.#setRunning(state === 'running' && this.#have > 0)
+    if (state === 'running') return
+    this.#settled = standing
+    await this.#letGo()
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#letGo()
+  }
+
+  /** Takes the right to write it; false: another process has it. */
+  async #hold(): Promise<boolean> {
+    if (this.#held !== null) return true
+    const path = join(this.records.folder, 'copy.lock')
+    const { platform, pid, clock } = this.#world
+    const lock = await readRunLock(path, platform)
+    if (lock.state !== 'free' && lock.state !== 'stale') return false
+    this.#held = await takeRunLock(path, { platform, pid, now: new Date(clock.now()) }).catch(orNull)
+    if (this.#held === null) return false
+    this.#have = await openForWriting(this.records.journal(this.id))
+    return true
+  }
+
+  async #copyOn(events: number): Promise<void> {
+    while (this.#have < events && !this.#signal.aborted) {
+      const lines = await linesAfter(this.#database.sql, this.id, this.#have)
+      if (lines.length === 0) return
+      // A line that were two would have all that come later counted wrongly.
+      await appendFile(this.records.journal(this.id), lines.map(line => `${line.replaceAll('\n', ' ')}\n`).join(''))
+      this.#have += lines.length
+    }
+  }
+
+  async #takeCertificate(): Promise<void> {
+    const { certificate } = await leftBySession(this.#database.sql, this.id)
+    if (certificate !== null)
+      await writeWholeFile(certificatePath(this.records, this.id), `${JSON.stringify(certificate, null, 2)}\n`)
+  }
+
+  async #setRunning(runs: boolean): Promise<void> {
+    if (runs === (this.#running !== null)) return
+    if (!runs) {
+      await this.#running?.[Symbol.asyncDispose]()
+      this.#running = null
+      return
+    }
+    const { platform, pid, clock } = this.#world
+    const { lock: path, control, directory } = this.records
+    const lock = await takeRunLock(path, { platform, pid, now: await this.#begunAt(), directory }).catch(orNull)
+    if (lock === null) return
+    const door = await watchCommands(control, command => this.#handOn(command), clock)
+    this.#running = {
+      [Symbol.asyncDispose]: async () => {
+        await door[Symbol.asyncDispose]()
+        await lock[Symbol.asyncDispose]()
+      },
+    }
+  }
+
+  /** A session counts as one that runs if it has an event since whoever holds the lock has begun: by the clock that events are of. */
+  async #begunAt(): Promise<Date> {
+    for await (const { at } of readJournal(this.records.journal(this.id))) return new Date(at)
+    return new Date(0)
+  }
+
+  /** Has the worker told what a person has asked on this machine. */
+  async #handOn(command: Command): Promise<Reply> {
+    const { at: _, ...ask } = command
+    if (ask.type === 'watch') return { code: 'done', message: 'What it does just now is with its worker.' }
+    if (ask.type === 'secret')
+      return { code: 'refused', message: 'Secrets never travel: store it on the machine of its worker.' }
+    const reply = await askSession(this.#database, this.#world.clock, this.id, ask, {
+      mostMs: REPLY_MS,
+      signal: this.#signal,
+    })
+    return (
+      reply ?? { code: 'no-answer', message: 'Its worker has not answered yet; it is told as soon as it looks again.' }
+    )
+  }
+
+  async #letGo(): Promise<void> {
+    await this.#setRunning(false)
+    await this.#held?.[Symbol.asyncDispose]()
+    this.#held = null
+  }
+}
+
+/** Null where another process was faster. */
+function orNull(error: unknown): null {
+  if (error instanceof UserError) return null
+  throw error
+}
+
+/** The name of a repository, by its address; it is a name of a folder. */
+function nameOf(repo: string): string {
+  const [name = ''] = /[^/:\\]+$/.exec(repo.replace(/(\.git)?\/*$/, '')) ?? []
+  return (
+    name
+      .replace(/[^\w.-]+/g, '-')
+      .replace(/^[.-]+/, '')
+      .slice(0, 60) || 'repository'
+  )
+}
+
+/** How many events are in a copied journal, and where its last whole line ends, in bytes; 0 and 0 of one that is not there. */
+async function countEvents(path: string): Promise<{ events: number; bytes: number; isTorn: boolean }> {
+  let [lines, bytes, read] = [0, 0, 0]
+  try {
+    await using file = await open(path)
+    const buffer = Buffer.allocUnsafe(256 * 1024)
+    for (;;) {
+      const { bytesRead } = await file.read(buffer, { position: read })
+      if (bytesRead === 0) break
+      for (let at = buffer.indexOf(NEWLINE); at !== -1 && at < bytesRead; at = buffer.indexOf(NEWLINE, at + 1)) {
+        lines += 1
+        bytes = read + at + 1
+      }
+      read += bytesRead
+    }
+  } catch (error) {
+    if (systemErrorCode(error) !== 'ENOENT') throw error
+  }
+  return { events: Math.max(0, lines - 1), bytes, isTorn: bytes !== read }
+}
+
+/** Makes the journal of a copy, or takes off what a process has left that was killed; answers how many events are in it. */
+async function openForWriting(path: string): Promise<number> {
+  const { events, bytes, isTorn } = await countEvents(path)
+  if (bytes === 0) await writeWholeFile(path, `${JOURNAL_HEAD}\n`)
+  else if (isTorn) {
+    await using file = await open(path, 'r+')
+    await file.truncate(bytes)
+  }
+  return events
+}
+
+/** What follows the fleet, and how it is told. */
+export interface FollowOptions {
+  /** Opens its database; a `UserError` where that cannot be. */
+  open(): Promise<Database>
+  /** Told a sentence, once until there is another one. */
+  onProblem(problem: string): void
+}
+
+/**
+ * Keeps copies of the sessions of the fleet that run, or ended within two days, until it is disposed of. A database that is away is tried
+ * again; what was copied stays meanwhile.
+ */
+export function followFleet(world: World, options: FollowOptions): AsyncDisposable {
+  const ending = new AbortController()
+  const following = new Following(world, options, AbortSignal.any([world.signal, ending.signal])).run()
+  following.catch(error => options.onProblem(`The fleet is looked at no more: ${messageOf(error)}`))
+  return {
+    [Symbol.asyncDispose]: async () => {
+      ending.abort()
+      await following.catch(() => {})
+    },
+  }
+}
+
+class Following {
+  readonly #world: World
+  readonly #options: FollowOptions
+  readonly #signal: AbortSignal
+  #said = ''
+  #prunedAt = Number.NEGATIVE_INFINITY
+
+  constructor(world: World, options: FollowOptions, signal: AbortSignal) {
+    this.#world = world
+    this.#options = options
+    this.#signal = signal
+  }
+
+  async run(): Promise<void> {
+    const { clock } = this.#world
+    while (!this.#signal.aborted) {
+      await this.#tried(async () => {
+        await using database = await this.#options.open()
+        await fleetTerms(database)
+        await this.#follow(database)
+      })
+      await clock.wait(AGAIN_MS, this.#signal)
+    }
+  }
+
+  async #follow(database: Database): Promise<void> {
+    const { clock } = this.#world
+    await using copies = new FleetCopies(this.#world, database)
+    while (!this.#signal.aborted) {
+      const isThere = await this.#tried(async () => {
+        const sessions = await sessionsToFollow(database.sql, FOLLOWED)
+        const elsewhere: FleetSession[] = []
+        for (const session of sessions) if (!(await runsHere(this.#world, session))) elsewhere.push(session)
+        await copies.sync(elsewhere)
+      })
+      if (isThere) this.#said = ''
+      if (clock.monotonic() - this.#prunedAt > PRUNE_MS) {
+        this.#prunedAt = clock.monotonic()
+        await pruneCopies(this.#world)
+      }
+      await clock.wait(isThere ? LOOK_MS : AGAIN_MS, this.#signal)
+    }
+  }
+
+  /** Whether it could be done; why not is said once. */
+  async #tried(work: () => Promise<void>): Promise<boolean> {
+    try {
+      await work()
+      return true
+    } catch (error) {
+      const problem = `The sessions of the fleet are not up to date: ${messageOf(error)}`
+      if (problem !== this.#said && !this.#signal.aborted) this.#options.onProblem(problem)
+      this.#said = problem
+      return false
+    }
+  }
+}
+
+/** Whether a worker of these very records runs it: it is seen by those. */
+async function runsHere(world: World, { id, state, worker }: FleetSession): Promise<boolean> {
+  if (state !== 'running' || worker === null || !/^\w[\w.-]{0,63}$/.test(worker) || !isSessionId(id)) return false
+  const root = await openRecordsRoot(placesOf(world, world.cwd))
+  return await pathExists(join(root, 'fleet', worker, 'sessions', id))
+}
+
+/** Removes the copies to which nothing was written for a week. */
+async function pruneCopies(world: World): Promise<void> {
+  const { clock, platform, templates } = world
+  const root = await openRecordsRoot(placesOf(world, world.cwd))
+  for (const id of (await readdir(copiesIn(root)).catch(() => [])).filter(isSessionId)) {
+    const folder = join(copiesIn(root), id)
+    const [name] = await readdir(folder).catch(() => [])
+    if (name === undefined) continue
+    const records = recordsOf({ root, templates }, await realpath(join(folder, name)))
+    const { mtimeMs } = await stat(records.journal(id)).catch(() => stat(folder))
+    const lock = await readRunLock(join(records.folder, 'copy.lock'), platform)
+    if (clock.now() - mtimeMs < KEPT_MS || (lock.state !== 'free' && lock.state !== 'stale')) continue
+    await rm(records.folder, { recursive: true, force: true })
+    await rm(folder, { recursive: true, force: true })
+  }
+}
+
+/** One session that is followed to its end. Disposing of it ends the following. */
+export interface FollowedCopy extends AsyncDisposable {
+  readonly copied: Copied
+  /** Whether nothing more comes: it has ended, and all of it is copied. */
+  isOver(): Promise<boolean>
+}
+
+/**
+ * Follows one session of the fleet, on whatever worker it runs and while it waits for one.
+ * @param onProblem told once until it is over why the database cannot be asked
+ */
+export async function followCopy(
+  world: World,
+  database: Database,
+  session: FleetSession,
+  onProblem: (problem: string) => void,
+): Promise<FollowedCopy> {
+  const copies = new FleetCopies(world, database)
+  const copied = await copies.copied(session)
+  const ending = new AbortController()
+  const signal = AbortSignal.any([world.signal, ending.signal])
+  let isOver = isFinal(session)
+  let said = false
+  const follow = async () => {
+    while (!signal.aborted && !isOver) {
+      await world.clock.wait(LOOK_MS, signal)
+      try {
+        const now = await sessionOf(database.sql, session.id)
+        await copies.copied(now)
+        isOver = isFinal(now)
+        said = false
+      } catch (error) {
+        if (!said) onProblem(messageOf(error))
+        said = true
+      }
+    }
+  }
+  const following = follow()
+  return {
+    copied,
+    isOver: async () => isOver,
+    [Symbol.asyncDispose]: async () => {
+      ending.abort()
+      await following
+      await copies[Symbol.asyncDispose]()
+    },
+  }
+}
+
+function isFinal({ state }: FleetSession): boolean {
+  return state === 'ended' || state === 'cancelled' || state === 'dead'
+}

@@ -1,0 +1,293 @@
+import { open, readFile } from 'node:fs/promises'
+import { dirname } from 'node:path'
+import type { Clock } from '../../base/clock.ts'
+import { systemErrorCode } from '../../base/errors.ts'
+import { LineSplitter } from '../../base/text.ts'
+import type { TemplateKinds } from '../../core/contracts/template.ts'
+import { isEvent, upgradeEvent } from '../../core/events/checks.ts'
+import type { EventOf, Recorded } from '../../core/events/events.ts'
+import { isFinished } from '../../core/events/outcome.ts'
+import { fold } from '../../core/state/fold.ts'
+import { emptyState, type SessionState } from '../../core/state/state.ts'
+import { FolderChanges, pathExists } from '../../platform/files.ts'
+
+/** What is sent of a session, and how. */
+export interface SenderOptions {
+  session: string
+  journal: string
+  /** How many events the database has. */
+  known: number
+  templates: TemplateKinds
+  clock: Clock
+  /** Appends lines, numbered from `first` on; what it throws is tried again, but for what `isFinal` says yes to. */
+  append(first: number, lines: readonly string[], state: SessionState): Promise<void>
+  /** Brings the files of a savepoint where another worker finds them; likewise. */
+  carry(standing: { round: number; events: number }): Promise<void>
+  isFinal(error: unknown): boolean
+  /** Told of each event once, and what it has come to. */
+  onEvent(event: Recorded, state: SessionState): void
+  /** Told that something could not be sent, once until it can. */
+  onProblem(error: unknown): void
+}
+
+/** What is sent at once, at most. */
+const MOST_LINES = 500
+const MOST_BYTES = 4 * 1024 * 1024
+/** How long it is waited for more, ms. */
+const BATCH_MS = 100
+const LOOK_MS = 1_000
+/** How often it is looked when the session is over, ms. */
+const END_LOOK_MS = 20
+const RETRY_MS = 2_000
+const LONGEST_RETRY_MS = 60_000
+/** Of whatever savepoint is the newest. */
+const MOST_ROUND = Number.MAX_SAFE_INTEGER
+const MAX_LINE_BYTES = 16 * 1024 * 1024
+
+/**
+ * Sends the journal of a session to the database, while it grows. The file is the queue: an outage holds nothing up, and costs no memory.
+ *
+ * The database never knows more than the remote can show the files of: from the end of a round on, events wait until the savepoint
+ * after it is carried. So whoever takes the session over finds the files of the last round that the journal says has ended.
+ */
+export class Sender {
+  readonly #options: SenderOptions
+  /** What has been read of the journal, in bytes, and its lines that are not sent yet. */
+  #read = 0
+  #lines: string[] = []
+  /** Number of the last event that was read, sent. */
+  #last = 0
+  #sent: number
+  /** Up to which event everything is carried, and the savepoint that is to be: the newest one. */
+  #carried = 0
+  #toCarry: { round: number; events: number } | null = null
+  /** The numbers of the events from which on none is sent before more is carried. */
+  #barriers: number[] = []
+  #state: SessionState
+  #isHead = true
+  #carrying: Promise<void> = Promise.resolve()
+  readonly #splitter: LineSplitter
+  /** Aborted when there may be something to carry. */
+  #woken = new AbortController()
+
+  constructor(options: SenderOptions) {
+    this.#options = options
+    this.#sent = options.known
+    this.#state = emptyState(options.session)
+    this.#splitter = new LineSplitter(line => this.#take(line), MAX_LINE_BYTES)
+    if (options.known === 0) this.#barriers.push(1)
+    else this.#carried = options.known
+  }
+
+  get state(): SessionState {
+    return this.#state
+  }
+
+  /** Sends until `over` is aborted and nothing is left, or `signal` is. Throws what `isFinal` says yes to. */
+  async run(over: AbortSignal, signal: AbortSignal): Promise<void> {
+    const { clock } = this.#options
+    using changes = new JournalChanges(this.#options, AbortSignal.any([over, signal]))
+    const carrying = this.#carryAll(over, signal, changes)
+    this.#carrying = carrying
+    carrying.catch(() => changes.wake())
+    for (;;) {
+      const isOver = over.aborted
+      await this.#readOn()
+      this.#woken.abort()
+      await this.#sendAll(signal)
+      signal.throwIfAborted()
+      if (isOver && this.#sent === this.#last) break
+      await changes.next()
+      // What is written in one go is sent in one.
+      if (!over.aborted) await clock.wait(BATCH_MS, AbortSignal.any([over, signal]))
+      await Promise.race([carrying, null])
+    }
+    this.#woken.abort()
+    await carrying
+  }
+
+  /** Resolves once it carries nothing more: when `run` was, or soon after its signal was aborted. Never rejects. */
+  async settled(): Promise<void> {
+    await this.#carrying.catch(() => {})
+  }
+
+  /** Reads what was appended. */
+  async #readOn(): Promise<void> {
+    try {
+      await using file = await open(this.#options.journal)
+      for (;;) {
+        const { bytesRead, buffer } = await file.read({ buffer: Buffer.allocUnsafe(65_536), position: this.#read })
+        if (bytesRead === 0) return
+        this.#read += bytesRead
+        this.#splitter.push(buffer.subarray(0, bytesRead))
+      }
+    } catch (error) {
+      if (systemErrorCode(error) !== 'ENOENT') throw error
+    }
+  }
+
+  #take(text: string): void {
+    if (this.#isHead || text.trim() === '') {
+      this.#isHead = false
+      return
+    }
+    const event = parsed(text)
+    // One of a newer version counts, so that every version numbers them alike.
+    if (typeof event?.type !== 'string') return
+    this.#last += 1
+    const isKnown = isEvent(event)
+    if (isKnown) this.#state = fold(this.#state, upgradeEvent(event as unknown as Recorded), this.#options.templates)
+    if (this.#last <= this.#options.known) return
+    this.#lines.push(text)
+    if (isKnown) this.#see(event as unknown as Recorded)
+  }
+
+  #see(event: Recorded): void {
+    const isEnd = event.type === 'session-ended'
+    // The savepoint after a round comes beside the next one, but before its end; where none could be made, what there is has to do.
+    if (event.type === 'round-ended' && this.#isHeldUp) this.#toCarry = { round: MOST_ROUND, events: this.#last - 1 }
+    if (event.type === 'round-ended' || isEnd) this.#barriers.push(this.#last)
+    if (event.type === 'savepoint') this.#toCarry = { round: event.round, events: this.#last }
+    if (isEnd) this.#toCarry = { round: MOST_ROUND, events: this.#last }
+    this.#options.onEvent(event, this.#state)
+  }
+
+  /** Whether something waits for a savepoint that has not come. */
+  get #isHeldUp(): boolean {
+    const [barrier] = this.#barriers
+    return barrier !== undefined && (this.#toCarry?.events ?? 0) < barrier
+  }
+
+  /** The last event that may be sent. */
+  get #sendable(): number {
+    const barrier = this.#barriers.find(each => each > this.#carried)
+    return barrier === undefined ? this.#last : barrier - 1
+  }
+
+  async #sendAll(signal: AbortSignal): Promise<void> {
+    while (this.#sent < this.#sendable) {
+      const lines: string[] = []
+      let bytes = 0
+      for (const text of this.#lines.slice(0, Math.min(MOST_LINES, this.#sendable - this.#sent))) {
+        bytes += text.length
+        if (lines.length > 0 && bytes > MOST_BYTES) break
+        lines.push(text)
+      }
+      await this.#again(() => this.#options.append(this.#sent + 1, lines, this.#state), signal)
+      this.#sent += lines.length
+      this.#lines.splice(0, lines.length)
+    }
+  }
+
+  /** Carries the newest savepoint again and again, beside what is sent. */
+  async #carryAll(over: AbortSignal, signal: AbortSignal, changes: JournalChanges): Promise<void> {
+    for (;;) {
+      const woken = new AbortController()
+      this.#woken = woken
+      const wanted = this.#toCarry
+      if (wanted !== null && wanted.events > this.#carried) {
+        await this.#again(() => this.#options.carry(wanted), signal)
+        this.#carried = wanted.events
+        this.#barriers = this.#barriers.filter(each => each > this.#carried)
+        changes.wake()
+        continue
+      }
+      signal.throwIfAborted()
+      if (over.aborted && this.#sent === this.#last) return
+      await this.#options.clock.wait(LOOK_MS, AbortSignal.any([signal, woken.signal]))
+    }
+  }
+
+  /** Does something until it succeeds; each time after twice as long. */
+  async #again(work: () => Promise<void>, signal: AbortSignal): Promise<void> {
+    for (let wait = RETRY_MS; ; wait = Math.min(2 * wait, LONGEST_RETRY_MS)) {
+      try {
+        return await work()
+      } catch (error) {
+        signal.throwIfAborted()
+        if (this.#options.isFinal(error)) throw error
+        this.#options.onProblem(error)
+        await this.#options.clock.wait(wait, signal)
+        signal.throwIfAborted()
+      }
+    }
+  }
+}
+
+/** Whether the journal may have grown. Its folder comes with the session: until then, that is waited for. */
+class JournalChanges implements Disposable {
+  readonly #options: Pick<SenderOptions, 'journal' | 'clock'>
+  readonly #over: AbortSignal
+  #isThere = false
+  #changes: FolderChanges
+
+  constructor(options: Pick<SenderOptions, 'journal' | 'clock'>, over: AbortSignal) {
+    this.#options = options
+    this.#over = over
+    this.#changes = this.#watch(dirname(dirname(options.journal)))
+  }
+
+  /** Resolves at the next change, or a moment later. When all is over, that is sooner. */
+  async next(): Promise<void> {
+    const { journal, clock } = this.#options
+    if (!this.#isThere && (await pathExists(dirname(journal)))) {
+      this[Symbol.dispose]()
+      this.#isThere = true
+      this.#changes = this.#watch(dirname(journal))
+      return
+    }
+    await (this.#over.aborted ? clock.wait(END_LOOK_MS) : this.#changes.next(LOOK_MS))
+  }
+
+  wake(): void {
+    this.#changes.wake()
+  }
+
+  [Symbol.dispose](): void {
+    this.#changes[Symbol.dispose]()
+  }
+
+  #watch(folder: string): FolderChanges {
+    return new FolderChanges([folder], { clock: this.#options.clock, signal: this.#over })
+  }
+}
+
+function parsed(text: string): Record<string, unknown> | null {
+  try {
+    const value: unknown = JSON.parse(text)
+    return typeof value === 'object' && value !== null ? { ...value } : null
+  } catch {
+    return null
+  }
+}
+
+/** What the events of a journal come to, a line each. */
+export function stateOf(session: string, lines: readonly string[], templates: TemplateKinds): SessionState {
+  return lines.reduce((state, line) => {
+    const event = parsed(line)
+    return event !== null && typeof event.type === 'string' && isEvent(event as { type: string })
+      ? fold(state, upgradeEvent(event as unknown as Recorded), templates)
+      : state
+  }, emptyState(session))
+}
+
+/** Whether a journal says that its session has come to its end; false where there is none. */
+export async function hasEnded(journal: string, session: string, templates: TemplateKinds): Promise<boolean> {
+  const [, ...lines] = (await readFile(journal, 'utf8').catch(() => '')).split('\n')
+  const { ended } = stateOf(session, lines, templates)
+  return ended !== null && isFinished(ended.outcome)
+}
+
+/** How far a session is, for who looks at many. */
+export function progressOf({ roundsUsed, limits, running, waiting }: SessionState): object {
+  return {
+    round: running?.round ?? roundsUsed,
+    rounds: limits.rounds,
+    waiting: waiting === null ? null : { until: waiting.until, reason: waiting.reason },
+  }
+}
+
+/** Whether it is the login that a session waits for, of which a usage window is used up. */
+export function waitsForLogin({ cause }: Pick<EventOf<'waiting'>, 'cause'>): boolean {
+  return cause.class === 'window'
+}

@@ -1,0 +1,484 @@
+import { readFile, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { askRun } from '../../app/commands.ts'
+import { endWhatWasLeft } from '../../app/engine-of-project.ts'
+import type { Ask } from '../../app/library.ts'
+import { placesOf, type World } from '../../app/world.ts'
+import { messageOf } from '../../base/errors.ts'
+import type { Reply, ReplyCode } from '../../core/contracts/reply.ts'
+import type { Recorded, RecordedOf } from '../../core/events/events.ts'
+import { isFinished, type SessionOutcome } from '../../core/events/outcome.ts'
+import type { SessionState } from '../../core/state/state.ts'
+import { pathExists } from '../../platform/files.ts'
+import { openQueue as openPrompts } from '../../records/queue.ts'
+import { openRecords, type Records } from '../../records/records.ts'
+import type { GitSetting } from '../../workspace/git/git.ts'
+import type { PrivateGit } from '../../workspace/git/private-git.ts'
+import { memoryRoot } from '../../workspace/memory/memory-paths.ts'
+import { type Carried, newestCarried } from '../../workspace/savepoints/carried.ts'
+import { type Database, DatabaseAway } from '../database.ts'
+import { type FleetJob, readJob } from '../jobs.ts'
+import type { FleetQueue } from '../queue.ts'
+import { problemOfRef, problemOfRepo } from '../repos.ts'
+import { append, type FleetEnd, finish, giveBack, linesOf, Superseded, setBase, type Taken } from '../store.ts'
+import { carrySession, type Packed, settleSession } from './carry.ts'
+import { branchOf, type Clones, FullDisk, Hopeless, RemoteError } from './clones.ts'
+import { allowsTemplate, giveRights, hindranceOf, type Rights, type Runner, startRunner } from './runner.ts'
+import { hasEnded, progressOf, Sender, stateOf, waitsForLogin } from './sender.ts'
+
+/** What a worker's sessions share. */
+export interface WorkerPlace {
+  world: World
+  /** How this program is started once more, absolute. */
+  own: readonly string[]
+  database: Database
+  queue: FleetQueue
+  clones: Clones
+  name: string
+  /** Where savepoints and results are pushed; null: to the repository itself. */
+  remote: string | null
+  rights: Rights
+  /** What each run is told beside that. */
+  args: readonly string[]
+  /** Told what is used of the login's windows, and of each wait for one of them. */
+  onLogin(event: RecordedOf<'limits' | 'waiting'>): void
+  say(line: string): void
+}
+
+/**
+ * Why a session is left before its end. At once: `superseded` by another worker, `cancelled` by a person, with the worker that is
+ * `stopped`, the disk that is `full`, a `window` of the login that is used up. At the end of its round: `drained`, and at its `deadline`.
+ */
+export type Leaving = 'superseded' | 'cancelled' | 'stopped' | 'full' | 'window' | 'drained' | 'deadline'
+
+/** What became of a session here, for the worker. */
+export interface Came {
+  /** What hindered it; null: nothing did. */
+  problem: string | null
+  /** Whether the hindrance is of this worker, so that the next session would meet it, too. */
+  isOfWorker: boolean
+}
+
+/** A session that runs here. */
+export interface RunningHere {
+  readonly taken: Taken
+  /** Has it left. */
+  leave(why: Leaving): void
+  /** Gives up what is still being sent: the worker cannot wait any longer. */
+  abandon(): void
+  /** Asks something of it; null: it takes nothing just now, and is to be asked again. */
+  ask(ask: Ask): Promise<Reply | null>
+  /** Never rejects. */
+  readonly done: Promise<Came>
+}
+
+const REPORT_BYTES = 1024 * 1024
+/** How often a runner that fell is begun again here. */
+const MOST_FALLS = 3
+/** How long it is waited for a remote that is away when a session has ended, ms. */
+const PUBLISH_MS = 10 * 60_000
+const RETRY_MS = 2_000
+/** A wait for the login that is shorter than this is waited for here, ms. */
+const SHORT_WAIT_MS = 2 * 60_000
+
+/** Carries a session out that was taken, to its end or until it is left. */
+export function runHere(place: WorkerPlace, taken: Taken): RunningHere {
+  return new SessionHere(place, taken)
+}
+
+/** Thrown where it is this worker's place that hinders a session. */
+class PlaceProblem extends Error {}
+
+class SessionHere implements RunningHere {
+  readonly taken: Taken
+  readonly done: Promise<Came>
+  readonly #place: WorkerPlace
+  /** Everything of it ends at once: it is somebody else's. */
+  readonly #gone = new AbortController()
+  /** What makes it ready is not gone on with. */
+  readonly #left = new AbortController()
+  #records: Records | null = null
+  #leaving: Leaving | null = null
+  #runner: Runner | null = null
+  /** The commit that the remote's reference is known to be at; null: it is not there. */
+  #tip: string | null = null
+  /** What was carried last, here; null: nothing yet. */
+  #packed: Packed | null = null
+  #sender: Sender | null = null
+
+  constructor(place: WorkerPlace, taken: Taken) {
+    this.#place = place
+    this.taken = taken
+    this.done = this.#carryOut()
+  }
+
+  leave(why: Leaving): void {
+    const isAtOnce = why !== 'drained' && why !== 'deadline'
+    const wasAtOnce = this.#left.signal.aborted
+    if (this.#leaving === null || (isAtOnce && !wasAtOnce) || why === 'superseded') this.#leaving = why
+    else if (this.#leaving !== why) return
+    if (why === 'superseded') this.#gone.abort(new Superseded(this.taken.id))
+    if (isAtOnce) this.#left.abort()
+    this.#endRunner()
+  }
+
+  abandon(): void {
+    this.#gone.abort(new Error('the worker ends'))
+  }
+
+  async ask(ask: Ask): Promise<Reply | null> {
+    if (this.#records === null) return null
+    const reply = await askRun(this.#place.world, this.#records, ask)
+    return reply !== null && NOT_YET.has(reply.code) ? null : reply
+  }
+
+  #endRunner(): void {
+    if (this.#left.signal.aborted) this.#runner?.end()
+    else if (this.#leaving !== null && this.#records !== null && this.#runner !== null)
+      void askRun(this.#place.world, this.#records, { type: 'stop', now: false }).catch(() => {})
+  }
+
+  async #carryOut(): Promise<Came> {
+    const { say, clones, world } = this.#place
+    const { id } = this.taken
+    try {
+      return await this.#work()
+    } catch (error) {
+      if (error instanceof Superseded || this.#leaving === 'superseded') {
+        say(`${id} has been taken over by another worker.`)
+        return NOTHING
+      }
+      return await this.#giveUp(error)
+    } finally {
+      this.#gone.abort(new Error('it is over'))
+      // What was being carried still would make its folders anew.
+      await this.#sender?.settled()
+      if (this.#records !== null) {
+        await endWhatWasLeft(world, this.#records).catch(() => {})
+        await rm(this.#records.folder, { recursive: true, force: true, maxRetries: 5 }).catch(() => {})
+      }
+      await clones.remove(id).catch(() => {})
+      await clones.prune().catch(() => {})
+    }
+  }
+
+  /** It cannot be gone on with here: another worker may have more luck, unless nobody can. */
+  async #giveUp(error: unknown): Promise<Came> {
+    const { database, queue, say } = this.#place
+    const { taken } = this
+    const isLeft = this.#leaving !== null && (this.#left.signal.aborted || this.#gone.signal.aborted)
+    const reason = isLeft ? REASONS[this.#leaving ?? 'stopped'] : messageOf(error)
+    const isOfWorker = !isLeft && (error instanceof PlaceProblem || error instanceof FullDisk)
+    say(isLeft ? `${taken.id} is left: ${reason}.` : `${taken.id}: ${reason}`)
+    const again = { reason, isFault: !isLeft && !(error instanceof FullDisk) }
+    try {
+      await this.#persist(async () => {
+        if (this.#leaving === 'cancelled') await finish(database, queue, taken, ended('cancelled', null))
+        else if (error instanceof Hopeless) await finish(database, queue, taken, ended('dead', reason))
+        else await giveBack(database, queue, taken, again)
+      })
+    } catch (problem) {
+      // It is found once the lease is over.
+      say(`${taken.id}: ${messageOf(problem)}`)
+    }
+    return isLeft ? NOTHING : { problem: reason, isOfWorker }
+  }
+
+  async #work(): Promise<Came> {
+    const { clones, world, database, rights } = this.#place
+    const { taken } = this
+    const signal = AbortSignal.any([this.#gone.signal, this.#left.signal])
+    const job = readJob(taken.job)
+    if (job === null) throw new Hopeless('Its job cannot be read: submit it again.')
+    const wrong = problemOfRepo(taken.repo) ?? problemOfRef(taken.ref)
+    if (wrong !== null) throw new Hopeless(`${taken.repo} at ${taken.ref} ${wrong}.`)
+    if (!allowsTemplate(job, rights))
+      throw new Error(`It is of the template ${job.template}, which this worker does not run.`)
+    const mirror = await clones.fetch(taken.repo, taken.id, signal)
+    const base = taken.base ?? (await clones.resolve(mirror, taken.ref, signal))
+    if (base === null) throw new Hopeless(`There is no ${taken.ref} in ${taken.repo}.`)
+    if (taken.base === null) await setBase(database, taken, base)
+    else if (!(await clones.hasCommit(mirror, base, signal)))
+      throw new Hopeless(`${base} is not in ${taken.repo} any more.`)
+    const carried = await this.#takeOver(mirror, signal)
+    const folder = await clones.clone(mirror, taken.id, carried?.head ?? base, signal)
+    const records = await openRecords(placesOf(world, folder))
+    this.#records = records
+    // What a worker of this name has left.
+    await rm(records.sessionFolder(taken.id), { recursive: true, force: true })
+    if (carried === null) await this.#addPrompt(records, job)
+    const before = carried === null ? null : await this.#settle(records, carried, mirror)
+    if (before?.ended != null && isFinished(before.ended.outcome)) return await this.#close(records, before)
+    return await this.#close(records, await this.#play(records, job, carried === null))
+  }
+
+  get #ref(): string {
+    return `refs/codemachine/${this.taken.id}/state`
+  }
+
+  get #remote(): string {
+    return this.#place.remote ?? this.taken.repo
+  }
+
+  /**
+   * Makes the reference of the remote ours, so that what a worker before us still pushes is refused, and answers what to go on from;
+   * null: it has not begun yet.
+   */
+  async #takeOver(mirror: string, signal: AbortSignal): Promise<Carried | null> {
+    const { clones } = this.#place
+    const { id, epoch, events } = this.taken
+    if (epoch === 1) {
+      const refs = [this.#ref, `refs/heads/${branchOf(id)}`]
+      if ((await clones.remoteRefs(this.#remote, refs, signal)).size === 0) return null
+      throw new Hopeless(`${this.#remote} has a session ${id} already, of another fleet: submit this one again.`)
+    }
+    for (let tries = 0; ; tries += 1) {
+      const tip = await clones.remoteRef(this.#remote, this.#ref, signal)
+      this.#tip = tip
+      if (tip === null && events > 0)
+        throw new Hopeless(`${this.#ref} is gone from ${this.#remote}, so ${id} cannot be gone on with.`)
+      if (tip !== null) await clones.fetchRef(this.#remote, this.#ref, mirror, signal)
+      const carried = tip === null ? null : await newestCarried(clones.setting(mirror), tip, events)
+      const marker = await clones.marker(mirror, { from: carried, tip, session: id, epoch }, signal)
+      const isOurs = await clones.push(
+        mirror,
+        { remote: this.#remote, ref: this.#ref, commit: marker, expected: tip },
+        signal,
+      )
+      if (isOurs) {
+        this.#tip = marker
+        return carried === null ? null : { ...carried, commit: marker }
+      }
+      if (tries >= 5) throw new RemoteError(`${this.#ref} of ${this.#remote} changes all the time.`, true)
+    }
+  }
+
+  async #addPrompt(records: Records, job: FleetJob): Promise<void> {
+    const { goal, gates, limits, template } = job
+    await openPrompts(records.queue).add(goal, new Date(this.#place.world.clock.now()), {
+      session: this.taken.id,
+      gates,
+      limits,
+      ...(template === null ? {} : { template }),
+    })
+  }
+
+  /** Brings what was carried here, and answers what the session has come to. */
+  async #settle(records: Records, carried: Carried, mirror: string): Promise<SessionState> {
+    const { world, database, clones, name, say } = this.#place
+    const { id, epoch, events } = this.taken
+    const journal = await linesOf(database, id, events)
+    const fetch = async (git: PrivateGit) => {
+      await clones.fetchInto(git.gitDir, mirror, carried.commit, this.#gone.signal)
+    }
+    const to = { worker: name, epoch }
+    await settleSession(world, records, { carried, journal, to }, fetch, warning => say(`${id}: ${warning}`))
+    return stateOf(id, journal, world.templates)
+  }
+
+  /** Runs it until it has ended or is left, and answers what it has come to. */
+  async #play(records: Records, job: FleetJob, isNew: boolean): Promise<SessionState> {
+    const { world, database, say } = this.#place
+    const { taken } = this
+    const over = new AbortController()
+    const sender = new Sender({
+      session: taken.id,
+      journal: records.journal(taken.id),
+      known: taken.events,
+      templates: world.templates,
+      clock: world.clock,
+      append: async (first, lines, state) => void (await append(database, taken, first, lines, progressOf(state))),
+      carry: standing => this.#carry(records, standing),
+      isFinal: error => error instanceof Superseded,
+      onEvent: event => this.#hear(event),
+      onProblem: error => say(`${taken.id}: ${messageOf(error)} It is sent later.`),
+    })
+    this.#sender = sender
+    const sending = sender.run(over.signal, this.#gone.signal)
+    sending.catch(error => this.#gone.abort(error))
+    try {
+      await this.#runOn(records, job, isNew)
+    } finally {
+      over.abort()
+    }
+    await sending
+    return sender.state
+  }
+
+  #hear(event: Recorded): void {
+    const { world, onLogin } = this.#place
+    if (event.type !== 'limits' && event.type !== 'waiting') return
+    onLogin(event)
+    if (event.type !== 'waiting' || !waitsForLogin(event)) return
+    if (Date.parse(event.until) - world.clock.now() > SHORT_WAIT_MS) this.leave('window')
+  }
+
+  async #runOn(records: Records, job: FleetJob, isNew: boolean): Promise<void> {
+    const { say, rights, world, args } = this.#place
+    const { id } = this.taken
+    const given = giveRights(job, rights)
+    for (const each of given.refused) say(`${id}: ${each}`)
+    for (let falls = 0; this.#leaving === null; ) {
+      // One that was killed may have been through with it.
+      if (falls > 0 && (await hasEnded(records.journal(id), id, world.templates))) return
+      const what = isNew && !(await pathExists(records.journal(id))) ? ['queue', 'run'] : ['resume', id]
+      const typed = [...what, '-C', records.directory, '--plain', ...args, ...given.args]
+      const { exitCode, said } = await this.#runOnce(typed, given.env)
+      const hasFailed = exitCode === null || exitCode === 1 || exitCode === 2
+      if (exitCode !== null && exitCode !== 0 && !(await pathExists(records.journal(id))))
+        throw new PlaceProblem(said || 'it could not be begun')
+      // What ended by itself says so in its journal. 1: a bug of ours; null: it was killed.
+      if (this.#leaving !== null || !hasFailed) return
+      falls += 1
+      if (falls >= MOST_FALLS) throw new Error(`Its runner fell ${MOST_FALLS} times: ${said || 'it was killed'}`)
+      say(`${id}: its runner fell; it goes on.`)
+    }
+  }
+
+  async #runOnce(args: readonly string[], changes: NodeJS.ProcessEnv): Promise<Awaited<Runner['ended']>> {
+    const { world, own } = this.#place
+    const { signal } = this.#gone
+    const runner = startRunner(world, { own, args, changes })
+    const end = () => runner.end()
+    this.#runner = runner
+    signal.addEventListener('abort', end)
+    if (signal.aborted) end()
+    this.#endRunner()
+    const ended = await runner.ended
+    signal.removeEventListener('abort', end)
+    this.#runner = null
+    signal.throwIfAborted()
+    return ended
+  }
+
+  async #carry(records: Records, { round, events }: { round: number; events: number }): Promise<void> {
+    const { world, say } = this.#place
+    const { id: session, epoch } = this.taken
+    const standing = { session, epoch, events, round, previous: this.#tip }
+    const packed = await carrySession(world, records, standing, warning => say(`${session}: ${warning}`))
+    if (packed === null) throw new Error('there is no savepoint yet')
+    await this.#pushFrom(packed.git, this.#ref, packed.commit, this.#tip)
+    this.#tip = packed.commit
+    this.#packed = packed
+  }
+
+  /** Pushes a commit, if the session is still ours; throws `Superseded` if it is not. */
+  async #pushFrom(git: PrivateGit, ref: string, commit: string, expected: string | null): Promise<void> {
+    const { clones } = this.#place
+    const { signal } = this.#gone
+    const tip = this.#tip
+    const held = ref === this.#ref || tip === null ? undefined : { ref: this.#ref, commit: tip }
+    const what = { remote: this.#remote, ref, commit, expected, held, objects: alternatesOf(git.setting) }
+    if (await clones.push(git.gitDir, what, signal)) return
+    // The push may have arrived although its answer did not.
+    if ((await clones.remoteRef(this.#remote, ref, signal)) === commit) return
+    if ((await clones.remoteRef(this.#remote, this.#ref, signal)) !== tip) throw new Superseded(this.taken.id)
+    throw new RemoteError(`${ref} cannot be pushed to ${this.#remote}: something there has a name like it.`, true)
+  }
+
+  /** What comes of it: given back, or ended with its branch and report. */
+  async #close(records: Records, state: SessionState): Promise<Came> {
+    const { database, queue, say, name } = this.#place
+    const { taken } = this
+    const { id } = taken
+    const outcome = state.ended?.outcome ?? null
+    if (this.#leaving === 'cancelled' && (outcome === null || !isFinished(outcome))) {
+      await this.#persist(() => finish(database, queue, taken, ended('cancelled', null)))
+      say(`${id} is cancelled.`)
+      return NOTHING
+    }
+    const hindrance = hindranceOf(outcome)
+    if (this.#isToBeGivenBack(outcome) || hindrance !== null) {
+      const reason = hindrance ?? REASONS[this.#leaving ?? 'stopped']
+      const again = { reason: `${name}: ${reason}`, isFault: hindrance !== null }
+      await this.#persist(() => giveBack(database, queue, taken, again))
+      say(`${id} is given back: ${reason}.`)
+      return hindrance === null ? NOTHING : { problem: hindrance, isOfWorker: true }
+    }
+    if (outcome === null) throw new Error('its runner ended, and it did not')
+    const branch = await this.#persist(() => this.#publish(records), PUBLISH_MS)
+    const certificate = await boundedText(join(records.sessionFolder(id), 'done.json'))
+    const end: FleetEnd = {
+      state: 'ended',
+      reason: this.#leaving === 'deadline' ? REASONS.deadline : null,
+      outcome,
+      branch,
+      report: await boundedText(join(records.directory, memoryRoot, 'projects', id, 'report.md')),
+      certificate: certificate === null ? null : JSON.parse(certificate),
+    }
+    await this.#persist(() => finish(database, queue, taken, end))
+    say(`${id} has ended: ${outcome.kind}.`)
+    return NOTHING
+  }
+
+  /** Whether it was only interrupted, and another worker goes on with it. */
+  #isToBeGivenBack(outcome: SessionOutcome | null): boolean {
+    if (this.#leaving === 'deadline') return false
+    if (outcome === null) return this.#leaving !== null
+    return outcome.kind === 'interrupted' && (this.#leaving !== null || outcome.by !== 'stop')
+  }
+
+  /** Pushes the branch of the result: what was committed, and what was not as a commit on top. */
+  async #publish(records: Records): Promise<string | null> {
+    const { clones, world } = this.#place
+    const { id, epoch } = this.taken
+    const { signal } = this.#gone
+    const standing = { session: id, epoch, events: 0, round: Number.MAX_SAFE_INTEGER, previous: null }
+    // At its end all of it was carried, unless an earlier worker has seen that.
+    const packed = this.#packed ?? (await carrySession(world, records, standing, () => {}))
+    if (packed === null) return null
+    const { gitDir, setting } = packed.git
+    const result = await clones.result(gitDir, packed.commit, alternatesOf(setting), id, signal)
+    if (result === null) return null
+    const ref = `refs/heads/${branchOf(id)}`
+    const there = epoch === 1 ? null : await clones.remoteRef(this.#remote, ref, signal)
+    if (there !== result) await this.#pushFrom(packed.git, ref, result, there)
+    return branchOf(id)
+  }
+
+  /** Does something for which the database and the remote have to be there: again and again while they are away, for so long, ms. */
+  async #persist<T>(work: () => Promise<T>, mostMs = Number.POSITIVE_INFINITY): Promise<T> {
+    const { clock } = this.#place.world
+    const { signal } = this.#gone
+    const since = clock.monotonic()
+    for (;;) {
+      try {
+        return await work()
+      } catch (error) {
+        signal.throwIfAborted()
+        const isAway = error instanceof DatabaseAway || (error instanceof RemoteError && error.isAway)
+        if (!isAway || clock.monotonic() - since > mostMs) throw error
+        await clock.wait(RETRY_MS, signal)
+        signal.throwIfAborted()
+      }
+    }
+  }
+}
+
+/** Nothing was done: what was asked is for the next moment, or for the next worker. */
+const NOT_YET: ReadonlySet<ReplyCode> = new Set(['no-session', 'not-taken', 'run-ended', 'not-heard', 'ending'])
+const NOTHING: Came = { problem: null, isOfWorker: false }
+
+/** Why it is not gone on with, clauses. */
+const REASONS: Readonly<Record<Leaving, string>> = {
+  superseded: 'another worker has taken it over',
+  cancelled: 'it was cancelled',
+  stopped: 'the worker ends',
+  full: 'the disk of the worker is full',
+  window: "the usage limit of the worker's login is reached",
+  drained: 'the worker is drained',
+  deadline: 'its deadline was reached',
+}
+
+function ended(state: FleetEnd['state'], reason: string | null): FleetEnd {
+  return { state, reason, outcome: null, branch: null, report: null, certificate: null }
+}
+
+function alternatesOf({ env }: GitSetting): string | undefined {
+  return env.GIT_ALTERNATE_OBJECT_DIRECTORIES
+}
+
+async function boundedText(path: string): Promise<string | null> {
+  const text = await readFile(path, 'utf8').catch(() => null)
+  return text === null || text.length > REPORT_BYTES ? null : text
+}
