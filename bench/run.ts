@@ -1,5 +1,6 @@
 import { cost } from './cost.ts'
 import { type Figure, formatFigures, isMet, loadNow } from './figure.ts'
+import { fleet } from './fleet.ts'
 import { gap } from './gap.ts'
 import { journal } from './journal.ts'
 import { largeRepository } from './large-repository.ts'
@@ -28,6 +29,7 @@ const BENCHES: Record<string, () => Promise<Figure[]>> = {
   agents,
   journal,
   web,
+  fleet,
   soak,
 }
 

@@ -21,6 +21,7 @@ const SECTIONS = {
   Changes: 'C',
   Teams: 'T',
   Page: 'P',
+  Fleet: 'N',
 }
 const HEAD = /^\| no\. \| promise \| held by \|$|^\| --- \| --- \| --- \|$/
 const ROW = /^\| (?<letter>[A-Z])(?<number>[1-9]\d*) \| (?<promise>.+?) \| (?<held>.+) \|$/

@@ -1,0 +1,149 @@
+import { expect, test } from 'vitest'
+import { type ForecastSession, type ForecastWorker, forecastOf } from '../../src/fleet/forecast.ts'
+
+const MINUTE = 60_000
+const NOW = Date.UTC(2026, 10, 20, 22)
+
+const session = (id: string, change: Partial<ForecastSession> = {}): ForecastSession => ({
+  id,
+  group: 'app',
+  repo: 'git@host:team/app.git',
+  state: 'waiting',
+  priority: 0,
+  tags: [],
+  notBefore: null,
+  deadline: null,
+  hasBegun: false,
+  after: null,
+  isHeldForGood: false,
+  worker: null,
+  workedMs: 0,
+  ...change,
+})
+
+const worker = (name: string, change: Partial<ForecastWorker> = {}): ForecastWorker => ({
+  name,
+  slots: 1,
+  tags: [],
+  repos: [],
+  takes: true,
+  pausedUntil: null,
+  ...change,
+})
+
+const hour = [{ repo: 'git@host:team/app.git', durationMs: 60 * MINUTE }]
+
+/** In minutes from now on. */
+function forecast(
+  sessions: ForecastSession[],
+  workers: ForecastWorker[],
+  { history = hour, perRepository = 9, by = 24 * 60 } = {},
+) {
+  const facts = { now: NOW, history, sessions, workers, perRepository, beyond: 0 }
+  const { done, late, usual } = forecastOf(facts, NOW + by * MINUTE)
+  const minutes = (at: number | null) => (at === null ? null : Math.round((at - NOW) / MINUTE))
+  return {
+    usual,
+    done: done.map(({ id, at }) => [id, minutes(at)]),
+    late: late.map(({ id, at, why }) => [id, minutes(at), why]),
+  }
+}
+
+test('two that wait for one slot end one after the other, and what ends too late is said with when', () => {
+  const both = [session('a'), session('b')]
+  expect(forecast(both, [worker('w')]).done).toEqual([
+    ['a', 60],
+    ['b', 120],
+  ])
+  const short = forecast(both, [worker('w')], { by: 90 })
+  expect(short.done).toEqual([['a', 60]])
+  expect(short.late).toEqual([['b', 120, null]])
+  expect(forecast([...both, session('c')], [worker('w')], { by: 90 }).late).toEqual([
+    ['b', 120, null],
+    ['c', null, null],
+  ])
+})
+
+test('without a session that has ended lately nothing is foretold', () => {
+  expect(forecast([session('a')], [worker('w')], { history: [] })).toEqual({ usual: null, done: [], late: [] })
+})
+
+test('a repository takes as long as its own sessions did, and one with few of them as long as all', () => {
+  const other = 'git@host:team/slow.git'
+  const of = (repo: string, ...minutes: number[]) => minutes.map(each => ({ repo, durationMs: each * MINUTE }))
+  const history = [...of('git@host:team/app.git', 10, 20, 90), ...of(other, 300, 310)]
+  const { done } = forecast([session('a'), session('b', { repo: other })], [worker('w', { slots: 2 })], { history })
+  expect(done).toEqual([
+    ['a', 20],
+    ['b', 90],
+  ])
+})
+
+test('one that runs needs what is left of the usual time, and one that is over it a tenth more', () => {
+  const runs = { state: 'running', hasBegun: true, worker: 'w' } as const
+  const sessions = [session('a', { ...runs, workedMs: 45 * MINUTE }), session('b', { ...runs, workedMs: 300 * MINUTE })]
+  expect(forecast(sessions, [worker('w', { slots: 2 })]).done).toEqual([
+    ['b', 6],
+    ['a', 15],
+  ])
+})
+
+test('what runs on a worker that is lost, or drains, goes on with another one', () => {
+  const sessions = [
+    session('a', { state: 'running', hasBegun: true, worker: 'w', workedMs: 30 * MINUTE }),
+    session('b'),
+  ]
+  expect(forecast(sessions, [worker('v')]).done).toEqual([
+    ['a', 30],
+    ['b', 90],
+  ])
+  expect(forecast(sessions, [worker('v'), worker('w', { takes: false, slots: 5 })]).done).toEqual([
+    ['a', 30],
+    ['b', 90],
+  ])
+})
+
+test('priority, tags that few have, the moment before which it does not begin and the limit of its repository are kept', () => {
+  const sessions = [
+    session('low'),
+    session('high', { priority: 5 }),
+    session('gpu', { tags: ['gpu'], priority: -5 }),
+    session('later', { notBefore: NOW + 30 * MINUTE, group: 'other' }),
+  ]
+  const workers = [worker('g', { tags: ['gpu'] }), worker('w', { slots: 3 })]
+  expect(forecast(sessions, workers, { perRepository: 2 }).done).toEqual([
+    ['gpu', 60],
+    ['high', 60],
+    ['later', 90],
+    ['low', 120],
+  ])
+})
+
+test('a login that waits for its window takes nothing before', () => {
+  expect(forecast([session('a')], [worker('w', { pausedUntil: NOW + 300 * MINUTE })]).done).toEqual([['a', 360]])
+})
+
+test('what is held begins when the other one has ended, and never where that came to nothing', () => {
+  const held = session('b', { state: 'held', after: 'a' })
+  expect(forecast([session('a'), held], [worker('w', { slots: 2 })]).done).toEqual([
+    ['a', 60],
+    ['b', 120],
+  ])
+  expect(forecast([{ ...held, isHeldForGood: true }], [worker('w')]).late).toEqual([
+    ['b', null, 'a did not come to be done, and it waits for that'],
+  ])
+})
+
+test('what no worker takes is said with why', () => {
+  const gpu = session('a', { tags: ['gpu'] })
+  expect(forecast([gpu], []).late).toEqual([['a', null, 'no worker runs']])
+  expect(forecast([gpu], [worker('w')]).late).toEqual([['a', null, 'no worker that takes anything has gpu']])
+  expect(forecast([session('a')], [worker('w', { repos: ['git@host:other/*'] })]).late).toEqual([
+    ['a', null, 'no worker that runs takes its repository'],
+  ])
+  expect(forecast([session('a')], [worker('w', { takes: false })]).late).toEqual([
+    ['a', null, 'no worker takes anything more'],
+  ])
+  const late = [session('a'), session('b', { deadline: NOW + 30 * MINUTE })]
+  expect(forecast(late, [worker('w')]).late).toEqual([['b', null, 'it is not begun before its deadline']])
+})
