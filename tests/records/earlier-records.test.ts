@@ -358,12 +358,24 @@ describe('what version 0.1 has written beside the journals', () => {
       const places = { directory: work, env: {}, configHome: config }
       const { settings: all, gates, lasting } = await loadSettings({ ...places, flags: {}, defaults })
       // A later version has added them.
-      const { decideAfter, provider, maxFileSize, maxCost, change, worktree, mcp, screen: ofScreen, ...rest } = all
+      const {
+        decideAfter,
+        provider,
+        maxFileSize,
+        maxCost,
+        change,
+        worktree,
+        mcp,
+        fleet,
+        screen: ofScreen,
+        ...rest
+      } = all
       const { enter, mouse, ...screen } = ofScreen
       const settings = { ...rest, screen }
       expect([enter, mouse]).toEqual(['queue', true])
       expect([decideAfter, provider, maxFileSize, maxCost]).toEqual([1_800_000, 'codex', 2 * 1024 ** 3, null])
       expect(mcp).toEqual({ dirs: [] })
+      expect(fleet).toEqual({ queue: null, templates: [] })
       expect(worktree).toEqual({ setup: null, setupMinutes: 15, copy: [] })
       expect(change).toMatchObject({ review: 'manual', fixAttempts: 5, executor: null })
       return { settings, gates, lasting }
