@@ -170,7 +170,8 @@ export async function newestCarried(setting: GitSetting, tip: string, events: nu
     const carried = commit === '' ? null : await readCarried(setting, commit)
     // Before the first of them come the repository's own commits.
     if (carried === null) return null
-    if (carried.events <= events) return carried
+    // One that carries nothing only says whose the session was that had not begun.
+    if (carried.events > 0 && carried.events <= events) return carried
   }
   return null
 }

@@ -91,6 +91,14 @@ describe('a session that is carried', () => {
     expect(await found(3)).toBeUndefined()
   })
 
+  test('that had not begun is none, whoever has had it', async () => {
+    await keep(0, 'one\n')
+    const nothing = await pack({ events: 0, round: 0 })
+    expect(await readCarried(prints.git.setting, nothing)).toMatchObject({ events: 0 })
+    expect(await newestCarried(prints.git.setting, nothing, 0)).toBeNull()
+    expect(await newestCarried(prints.git.setting, nothing, 7)).toBeNull()
+  })
+
   test('is not a commit of somebody else', async () => {
     await keep(0, 'one\n')
     const commit = await pack({ events: 4, round: 0 })
