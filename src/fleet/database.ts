@@ -211,7 +211,7 @@ async function said<T>(place: string, ask: () => Promise<T>): Promise<T> {
 /** What our functions in the database raise, by their codes. */
 export const SUPERSEDED = 'CM001'
 
-/** Whether the database was not reached, or not to its end: what was asked may be asked once more. */
+/** The database was not reached, or not to its end, or takes nothing just now (it is full, or a replica): what was asked may be asked once more. */
 export class DatabaseAway extends UserError {}
 
 function asUserError(error: unknown, place: string): unknown {
@@ -267,13 +267,13 @@ function asUserError(error: unknown, place: string): unknown {
         cause: error,
       })
     case '25006':
-      return new UserError(`The database at ${place} can only be read.`, {
+      return new DatabaseAway(`The database at ${place} can only be read.`, {
         hint: 'Is it a replica? Name the one that takes writes.',
         exitCode: 4,
         cause: error,
       })
     case '53100':
-      return new UserError(`The disk of the database at ${place} is full.`, {
+      return new DatabaseAway(`The disk of the database at ${place} is full.`, {
         hint: 'Nothing is lost; codemachine fleet prune takes ended sessions out of it.',
         exitCode: 4,
         cause: error,

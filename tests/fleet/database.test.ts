@@ -186,15 +186,17 @@ describe.skipIf(!hasPostgres)(`a database${WITHOUT_POSTGRES}`, () => {
     }
   })
 
-  test('that can only be read says so', async () => {
+  test('that can only be read says so, and may take it another time', async () => {
     const url = cluster.database()
     await using database = await open(of(url))
     await setUp(database, { terms: {}, teams: [] })
     cluster.psql(url, `alter database ${url.split('/').at(-1)} set default_transaction_read_only = on`)
     await using replica = await open(of(url))
-    const { message, exitCode } = await problemOf(setUp(replica, { terms: { leaseSeconds: 30 }, teams: [] }))
-    expect(message).toContain('can only be read')
-    expect(exitCode).toBe(4)
+    const problem = await problemOf(setUp(replica, { terms: { leaseSeconds: 30 }, teams: [] }))
+    expect(problem.message).toContain('can only be read')
+    expect(problem.exitCode).toBe(4)
+    // A worker tries again what such a one has refused.
+    expect(problem).toBeInstanceOf(DatabaseAway)
   })
 
   test('of a newer codemachine is left as it is', async () => {
