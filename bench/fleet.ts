@@ -63,7 +63,7 @@ async function ofQueue(cluster: PostgresCluster): Promise<Figure[]> {
   for (let waiting = SUBMITTED; waiting < WAITING; waiting += SUBMITTED) await submit(database, queue, many)
   await database.sql('analyze')
   const times: number[] = []
-  const taker = { name: 'w', instance: crypto.randomUUID(), tags: [] }
+  const taker = { name: 'w', instance: crypto.randomUUID(), tags: [], templates: [] }
   for (let at = 0; at < TAKEN; at += 1) {
     const begun = performance.now()
     const taken = await take(database, queue, taker, { perRepository: 4, without: [] })
@@ -86,7 +86,7 @@ async function ofEvents(cluster: PostgresCluster): Promise<Figure[]> {
     queue,
     Array.from({ length: WRITERS }, (_, at) => submission(at)),
   )
-  const taker = { name: 'w', instance: crypto.randomUUID(), tags: [] }
+  const taker = { name: 'w', instance: crypto.randomUUID(), tags: [], templates: [] }
   const line = JSON.stringify({
     v: 1,
     at: '2026-11-28T00:00:00.000Z',

@@ -6,6 +6,7 @@ import { UserError } from '../base/errors.ts'
 import { version } from '../base/package.ts'
 import { formatBytes } from '../base/text.ts'
 import { runProcess } from '../platform/run-process.ts'
+import { USUAL_TEMPLATE } from '../templates/registry.ts'
 import type { Finding } from '../words/doctor.ts'
 import { formatCount } from '../words/numbers.ts'
 import { oneLine } from '../words/safe-text.ts'
@@ -13,9 +14,10 @@ import { findGit } from '../workspace/git/git.ts'
 import { type Database, DatabaseAway, packagePgBoss } from './database.ts'
 import { fleetDatabase } from './fleet.ts'
 import { JOB_VERSION } from './jobs.ts'
-import { openQueue } from './queue.ts'
+import { openQueue, runsTemplate } from './queue.ts'
 import { isLocal, takesRepo } from './repos.ts'
 import { type FleetTerms, fleetTerms, QUEUE_SCHEMA, ROLES, roleOfTeam, SCHEMA } from './schema.ts'
+import { TEMPLATE } from './store.ts'
 import { remoteEnvironment } from './worker/clones.ts'
 
 /** What a database that is busy may take for one look, ms. */
@@ -191,6 +193,7 @@ async function checkSize({ sql }: Database): Promise<Finding[]> {
 
 interface SeenWorker {
   tags: string[]
+  templates: string[]
   takes: (repo: string) => boolean
 }
 
@@ -200,6 +203,7 @@ interface WorkerRow {
   version: string
   tags: string[]
   repos: string[]
+  templates: string[]
   drains: boolean
   problem: string | null
   clock_off_ms: string
@@ -212,7 +216,7 @@ async function checkWorkers(
   { leaseSeconds }: FleetTerms,
 ): Promise<{ findings: Finding[]; value: SeenWorker[] }> {
   const rows = await sql<WorkerRow>(
-    `select name, host, version, tags, repos, drains, problem, clock_off_ms, extract(epoch from clock_timestamp() - seen_at)::float8 as silent
+    `select name, host, version, tags, repos, templates, drains, problem, clock_off_ms, extract(epoch from clock_timestamp() - seen_at)::float8 as silent
      from ${SCHEMA}.worker where ended_at is null and seen_at > clock_timestamp() - interval '7 days' order by name`,
   )
   const alive = rows.filter(({ silent }) => silent <= leaseSeconds)
@@ -220,7 +224,9 @@ async function checkWorkers(
   const beyond = odd.length - MOST_TOLD
   const told = odd.slice(0, MOST_TOLD)
   if (beyond > 0) told.push(warning('workers', `There is more of that kind: ${beyond}.`, 'codemachine fleet status'))
-  const value = alive.flatMap(({ tags, repos, drains }) => (drains ? [] : [{ tags, takes: takesRepo(repos) }]))
+  const value = alive.flatMap(({ repos, drains, ...row }) =>
+    drains ? [] : [{ tags: row.tags, templates: row.templates, takes: takesRepo(repos) }],
+  )
   if (alive.length === 0)
     return {
       findings: [
@@ -291,26 +297,35 @@ async function deadOnes({ sql }: Database, count: number): Promise<Finding[]> {
   return [warning('queue', message, `Mend what hindered it, then: codemachine fleet retry ${rows[0]?.id}`)]
 }
 
-/** Sessions that no worker has the tags for, or takes the repository of. */
+/** Sessions that no worker has the tags for, runs the template of, or takes the repository of. */
 async function withoutWorker({ sql }: Database, workers: readonly SeenWorker[]): Promise<Finding[]> {
   // Where no worker is there that is said already.
   if (workers.length === 0) return []
-  const rows = await sql<{ repo: string; tags: string[]; count: string; id: string }>(
-    `select repo, tags, count(*), min(id) as id from ${SCHEMA}.session where state = 'waiting' and job_version <= ${JOB_VERSION}
-     group by repo, tags order by 3 desc, 1, 2 limit 500`,
+  const rows = await sql<{ repo: string; tags: string[]; template: string | null; count: string; id: string }>(
+    `select repo, tags, ${TEMPLATE}, count(*), min(id) as id from ${SCHEMA}.session where state = 'waiting' and job_version <= ${JOB_VERSION}
+     group by 1, 2, 3 order by 4 desc, 1, 2, 3 limit 500`,
   )
   return rows
-    .filter(({ repo, tags }) => !workers.some(each => each.takes(repo) && tags.every(tag => each.tags.includes(tag))))
+    .flatMap(row => {
+      const able = workers.filter(each => each.takes(row.repo) && row.tags.every(tag => each.tags.includes(tag)))
+      if (able.some(each => runsTemplate(each, row.template))) return []
+      return [{ ...row, isOfTemplate: able.length > 0 }]
+    })
     .slice(0, MOST_TOLD)
-    .map(({ repo, tags, count, id }) => {
+    .map(({ repo, tags, template, count, id, isOfTemplate }) => {
+      const waits = `for which ${formatCount(Number(count), 'session')} ${count === '1' ? 'waits' : 'wait'}, such as ${id}.`
       const wants = tags.length === 0 ? '' : ` with ${tags.join(', ')}`
+      const named = template ?? USUAL_TEMPLATE
+      if (isOfTemplate)
+        return warning(
+          'queue',
+          `No worker${wants} that is there and takes ${oneLine(repo, 200)} runs the template ${named}, ${waits}`,
+          `Add it to fleet.templates in the settings of a worker's machine, and begin that worker again.`,
+        )
       const begin = tags.length === 0 ? '' : ` --tags ${tags.join(',')}`
       return warning(
         'queue',
-        `No worker${wants} that is there takes ${oneLine(repo, 200)}, for which ${formatCount(Number(count), 'session')} waits, such as ${id}.`.replace(
-          / sessions waits/,
-          ' sessions wait',
-        ),
+        `No worker${wants} that is there takes ${oneLine(repo, 200)}, ${waits}`,
         `Begin one that does: codemachine worker${begin}${isLocal(repo) ? ` --repos '${repo}'` : ''}`,
       )
     })

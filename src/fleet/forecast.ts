@@ -1,4 +1,6 @@
+import { USUAL_TEMPLATE } from '../templates/registry.ts'
 import type { ForecastFacts } from './look.ts'
+import { runsTemplate } from './queue.ts'
 import { takesRepo } from './repos.ts'
 
 /** A session that runs or waits. Moments are Unix times, ms. */
@@ -11,6 +13,8 @@ export interface ForecastSession {
   /** The higher, the sooner. */
   priority: number
   tags: readonly string[]
+  /** Null: the usual one. */
+  template: string | null
   notBefore: number | null
   /** It is not begun after; null: whenever. */
   deadline: number | null
@@ -30,6 +34,8 @@ export interface ForecastWorker {
   slots: number
   tags: readonly string[]
   repos: readonly string[]
+  /** Empty: all. */
+  templates: readonly string[]
   /** Whether it takes sessions, and goes on with those that it has: it does not drain, and nothing keeps it from it. */
   takes: boolean
   /** Until when its login lets it take nothing; null: it may. */
@@ -88,8 +94,9 @@ export function forecastOf({ now, history, sessions, workers, perRepository }: F
 
 /** A worker, and what it takes. */
 interface Taker extends ForecastWorker {
-  isFor(session: Pick<ForecastSession, 'tags' | 'repo'>): boolean
-  hasTags(session: Pick<ForecastSession, 'tags'>): boolean
+  isFor(session: ForecastSession): boolean
+  hasTags(session: ForecastSession): boolean
+  runs(session: ForecastSession): boolean
 }
 
 function takerOf(worker: ForecastWorker): Taker {
@@ -101,7 +108,8 @@ function takerOf(worker: ForecastWorker): Taker {
     return is
   }
   const hasTags: Taker['hasTags'] = ({ tags }) => worker.takes && tags.every(tag => worker.tags.includes(tag))
-  return { ...worker, hasTags, isFor: session => hasTags(session) && isForRepo(session.repo) }
+  const runs: Taker['runs'] = session => hasTags(session) && runsTemplate(worker, session.template)
+  return { ...worker, hasTags, runs, isFor: session => runs(session) && isForRepo(session.repo) }
 }
 
 /** What goes on at each moment at which something ends or may begin. */
@@ -186,11 +194,13 @@ function countAt(ends: readonly number[] | undefined, at: number): number {
 }
 
 function whyNever(session: ForecastSession, takers: readonly Taker[]): string | null {
-  const { state, after, isHeldForGood, tags } = session
+  const { state, after, isHeldForGood, tags, template } = session
   if (state === 'held' && isHeldForGood) return `${after} did not come to be done, and it waits for that`
   if (takers.length === 0) return 'no worker runs'
   if (takers.some(taker => taker.isFor(session))) return null
-  if (takers.some(taker => taker.hasTags(session))) return 'no worker that runs takes its repository'
+  if (takers.some(taker => taker.runs(session))) return 'no worker that runs takes its repository'
+  if (takers.some(taker => taker.hasTags(session)))
+    return `no worker that takes anything more runs the template ${template ?? USUAL_TEMPLATE}`
   return tags.length === 0 ? 'no worker takes anything more' : `no worker that takes anything has ${tags.join(', ')}`
 }
 

@@ -6,7 +6,7 @@ import { oneLine } from '../words/safe-text.ts'
 import type { Sql } from './database.ts'
 import type { ForecastSession, ForecastWorker } from './forecast.ts'
 import { SCHEMA } from './schema.ts'
-import type { FleetState } from './store.ts'
+import { type FleetState, TEMPLATE } from './store.ts'
 
 /** All states of a session of a fleet, in the order in which they are shown. */
 export const FLEET_STATES: readonly FleetState[] = ['running', 'waiting', 'held', 'ended', 'dead', 'cancelled']
@@ -50,7 +50,7 @@ export interface FleetSession {
   branch: string | null
 }
 
-const COLUMNS = (goal: string) => `id, team, repo, ref, base, state, ${goal} as goal, job ->> 'template' as template,
+const COLUMNS = (goal: string) => `id, team, repo, ref, base, state, ${goal} as goal, ${TEMPLATE},
   priority, tags, created_at as "createdAt", created_by as "createdBy", not_before as "notBefore", deadline, after, reason, epoch, worker,
   taken_at as "takenAt", seen_at as "seenAt", ended_at as "endedAt", cancel_asked as "cancelAsked", events::int as events,
   (progress ->> 'round')::int as rounds, (progress ->> 'rounds')::int as "mostRounds", outcome, branch`
@@ -175,6 +175,8 @@ export interface FleetWorker {
   tags: string[]
   /** Patterns of the repositories that it takes; none: all that lie on no disk. */
   repos: string[]
+  /** The templates that it runs; none: all. */
+  templates: string[]
   /** Whether it takes nothing more. */
   drains: boolean
   /** What keeps it from taking any, a sentence; null: nothing. */
@@ -194,7 +196,7 @@ export interface FleetWorker {
 /** The workers that run, and those that ended or were lost within a day, by name. */
 export async function listWorkers(sql: Sql, leaseSeconds: number): Promise<FleetWorker[]> {
   const rows = await sql<Omit<FleetWorker, 'login' | 'clockOffMs'> & { login: unknown; clockOffMs: string }>(
-    `select name, host, version, slots, tags, repos, drains, problem, login, clock_off_ms as "clockOffMs", started_at as "startedAt",
+    `select name, host, version, slots, tags, repos, templates, drains, problem, login, clock_off_ms as "clockOffMs", started_at as "startedAt",
        seen_at as "seenAt", case when ended_at is not null then 'ended'
          when seen_at < clock_timestamp() - make_interval(secs => $1) then 'lost' else 'runs' end as standing,
        array(select s.id from ${SCHEMA}.session s where s.state = 'running' and s.worker = w.name order by s.taken_at) as sessions
@@ -239,7 +241,7 @@ export async function forecastFacts(
      where state = 'ended' and ended_at > now() - interval '14 days' and events > 0 order by ended_at desc limit 500`,
   )
   const sessions = await sql<ForecastSession>(
-    `select id, team || chr(10) || repo as "group", repo, state, tags, after, worker, ${ms('not_before')} as "notBefore",
+    `select id, team || chr(10) || repo as "group", repo, state, tags, ${TEMPLATE}, after, worker, ${ms('not_before')} as "notBefore",
        ${ms('deadline')} as deadline, priority, events > 0 as "hasBegun",
        coalesce((select b.state in ('cancelled', 'dead') or (b.state = 'ended' and b.outcome ->> 'kind' <> 'done')
          from ${SCHEMA}.session b where b.id = s.after), s.after is not null) as "isHeldForGood",
@@ -255,11 +257,12 @@ export async function forecastFacts(
     history,
     sessions,
     beyond: Math.max(0, open - sessions.length),
-    workers: workers.map(({ name, slots, tags, repos, drains, problem, login }) => ({
+    workers: workers.map(({ name, slots, tags, repos, templates, drains, problem, login }) => ({
       name,
       slots,
       tags,
       repos,
+      templates,
       takes: !drains && problem === null,
       pausedUntil: login?.pausedUntil == null ? null : Date.parse(login.pausedUntil),
     })),

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { FetchOptions, JobWithMetadata, PgBoss } from 'pg-boss'
+import { USUAL_TEMPLATE } from '../templates/registry.ts'
 import { type Database, packagePgBoss, type Sql } from './database.ts'
 import { JOB_VERSION } from './jobs.ts'
 import { bossOver, type FleetTerms, QUEUE_SCHEMA, SCHEMA } from './schema.ts'
@@ -18,6 +19,15 @@ export interface Lane {
   /** Empty: everybody's. */
   team: string
   tags: readonly string[]
+  /** Null: the usual one. */
+  template: string | null
+}
+
+/** What a worker has, and runs. */
+export interface Able {
+  tags: readonly string[]
+  /** The names of templates; none: all. */
+  templates: readonly string[]
 }
 
 /**
@@ -27,16 +37,16 @@ export interface Lane {
 export interface FleetQueue extends AsyncDisposable {
   /** Adds sessions, all of one lane. */
   add(sql: Sql, lane: Lane, waiting: readonly Waiting[]): Promise<void>
-  /** The next session that a worker with these tags may have, of a team of its login; null: none waits. */
-  take(sql: Sql, tags: readonly string[], options: TakeOptions): Promise<Claim | null>
+  /** The next session that such a worker may have, of a team of its login; null: none waits. */
+  take(sql: Sql, able: Able, options: TakeOptions): Promise<Claim | null>
   /** Says that whoever has it lives; false: it is somebody else's by now. */
   touch(claim: Claim): Promise<boolean>
   /** It is over, however it went; what waits again because its lease was over does so no more. */
   settle(sql: Sql, claim: Claim): Promise<void>
   /** Lets go of a session that a worker has, or had, which is known to be gone. */
-  release(sql: Sql, lane: Lane, session: string): Promise<void>
+  release(sql: Sql, session: string): Promise<void>
   /** Takes a session out that waits. */
-  remove(sql: Sql, lane: Lane, session: string): Promise<void>
+  remove(sql: Sql, session: string): Promise<void>
   /** Has those wait again whose workers have said nothing for the lease, and lets go of what is long over. */
   supervise(): Promise<void>
   /** Sessions of the login's teams that were tried too often; they are taken out of the queue. */
@@ -67,20 +77,36 @@ export function groupOf(team: string, repo: string): string {
   return createHash('sha256').update(`${team}\n${repo}`).digest('hex').slice(0, 24)
 }
 
-/** The name of a lane: `sessions-1/gpu/linux`, of a team `sessions-1.shop/gpu/linux`. Its number is the version of the jobs in it. */
-export function laneOf({ team, tags }: Lane): string {
-  return [`sessions-${JOB_VERSION}${ofTeam(team)}`, ...[...new Set(tags)].toSorted()].join('/')
+/**
+ * The name of a lane: `sessions-1/_goal/gpu/linux`, of a team `sessions-1.shop/_goal/gpu/linux`. Its number is the version of the jobs in
+ * it, and what begins with `_` is their template.
+ */
+export function laneOf({ team, tags, template }: Lane): string {
+  const wants = [`_${template ?? USUAL_TEMPLATE}`, ...[...new Set(tags)].toSorted()]
+  return [`sessions-${JOB_VERSION}${ofTeam(team)}`, ...wants].join('/')
+}
+
+/** Whether a worker runs a template; null: the usual one. */
+export function runsTemplate({ templates }: Pick<Able, 'templates'>, template: string | null): boolean {
+  return templates.length === 0 || templates.includes(template ?? USUAL_TEMPLATE)
 }
 
 function ofTeam(team: string): string {
   return team === '' ? '' : `.${team}`
 }
 
-/** The lane of that name; null: it is none, or has jobs of a newer version, which are left to newer workers. */
-function laneNamed(name: string): Lane | null {
-  const [first = '', ...tags] = name.split('/')
-  const [, version, team = ''] = /^sessions-(\d+)(?:\.(\w+))?$/.exec(first) ?? []
-  return Number(version) <= JOB_VERSION ? { team, tags } : null
+/**
+ * The lane of that name, and its template, undefined if it has those of any: it was made by an earlier codemachine. Null: it is none, or
+ * has jobs of a newer version, which are left to newer workers.
+ */
+function laneNamed(name: string): { team: string; tags: readonly string[]; template: string | undefined } | null {
+  const [head = '', ...wants] = name.split('/')
+  const [, version, team = ''] = /^sessions-(\d+)(?:\.(\w+))?$/.exec(head) ?? []
+  if (!(Number(version) <= JOB_VERSION)) return null
+  const [first, ...rest] = wants
+  return first?.startsWith('_')
+    ? { team, tags: rest, template: first.slice(1) }
+    : { team, tags: wants, template: undefined }
 }
 
 /**
@@ -132,7 +158,7 @@ class BossQueue implements FleetQueue {
     await this.#boss.insert(lane, jobs, { db: bossOver(sql) })
   }
 
-  async take(sql: Sql, tags: readonly string[], { perRepository, without }: TakeOptions): Promise<Claim | null> {
+  async take(sql: Sql, able: Able, { perRepository, without }: TakeOptions): Promise<Claim | null> {
     const ignoreGroups = [...without, ...(await fullGroups(sql, perRepository))]
     const options: FetchOptions & { includeMetadata: true } = {
       includeMetadata: true,
@@ -140,7 +166,7 @@ class BossQueue implements FleetQueue {
       db: bossOver(sql),
       ...(ignoreGroups.length === 0 ? {} : { ignoreGroups }),
     }
-    for (const queue of await lanesFor(sql, tags)) {
+    for (const queue of await lanesFor(sql, able)) {
       const [job]: JobWithMetadata<{ session: string }>[] = await this.#boss.fetch(queue, options)
       if (job !== undefined) return { queue, id: job.id, retryCount: job.retryCount, session: job.data.session }
     }
@@ -169,19 +195,12 @@ class BossQueue implements FleetQueue {
     ])
   }
 
-  async remove(sql: Sql, of: Lane, session: string): Promise<void> {
-    const db = bossOver(sql)
-    const lane = laneOf(of)
-    const jobs = await this.#boss.findJobs(lane, { data: { session }, queued: true, db })
-    const ids = jobs.map(({ id }) => id)
-    if (ids.length > 0) await this.#boss.deleteJob(lane, ids, { db })
+  async remove(sql: Sql, session: string): Promise<void> {
+    await deleteJobs(sql, session, 'retry')
   }
 
-  async release(sql: Sql, of: Lane, session: string): Promise<void> {
-    await sql(
-      `delete from ${QUEUE_SCHEMA}.job where name = $1 and data @> $2 and state in ('created', 'retry', 'active')`,
-      [laneOf(of), JSON.stringify({ session })],
-    )
+  async release(sql: Sql, session: string): Promise<void> {
+    await deleteJobs(sql, session, 'active')
   }
 
   async supervise(): Promise<void> {
@@ -239,8 +258,16 @@ function deadOf(team: string): string {
   return `dead${ofTeam(team)}`
 }
 
-/** The lanes in which something waits that a worker with these tags may have; where it is to look first comes first. */
-async function lanesFor(sql: Sql, tags: readonly string[]): Promise<string[]> {
+/** Takes a session out of the lane that it is in, whichever that is, if it has come so far there, or less. */
+async function deleteJobs(sql: Sql, session: string, most: 'retry' | 'active'): Promise<void> {
+  await sql(`delete from ${QUEUE_SCHEMA}.job where name like 'sessions-%' and data @> $1 and state <= $2`, [
+    JSON.stringify({ session }),
+    most,
+  ])
+}
+
+/** The lanes in which something waits that such a worker may have; where it is to look first comes first. */
+async function lanesFor(sql: Sql, { tags, templates }: Able): Promise<string[]> {
   const lanes = await sql<{ name: string; priority: number; at: Date }>(
     `select q.name, first.priority, first.created_on as at from ${QUEUE_SCHEMA}.queue q,
        lateral (select priority, created_on from ${QUEUE_SCHEMA}.job j
@@ -249,7 +276,9 @@ async function lanesFor(sql: Sql, tags: readonly string[]): Promise<string[]> {
   )
   const all = lanes.flatMap(row => {
     const lane = laneNamed(row.name)
-    return lane?.tags.every(tag => tags.includes(tag)) ? [{ ...row, ...lane }] : []
+    if (!lane?.tags.every(tag => tags.includes(tag))) return []
+    const isRun = lane.template === undefined || runsTemplate({ templates }, lane.template)
+    return isRun ? [{ ...row, ...lane }] : []
   })
   const teams = await mine(sql, new Set(all.map(({ team }) => team)))
   return (

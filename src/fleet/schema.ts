@@ -148,6 +148,8 @@ begin
   return s.events + added;
 end $$;
 `,
+  // Sessions wait by what they want of a worker, and their template is a part of that from now on.
+  `alter table ${SCHEMA}.worker add column templates text[] not null default '{}'`,
 ]
 
 /** What setting up has done, a sentence each. */

@@ -1,7 +1,7 @@
 import { systemErrorCode, UserError } from '../base/errors.ts'
 import { type Database, type Sql, SUPERSEDED } from './database.ts'
 import { JOB_VERSION, type Submission } from './jobs.ts'
-import { type Claim, type FleetQueue, groupOf, laneOf, type TakeOptions, type Waiting } from './queue.ts'
+import { type Able, type Claim, type FleetQueue, groupOf, laneOf, type TakeOptions, type Waiting } from './queue.ts'
 import { SCHEMA } from './schema.ts'
 
 /** Where a session of the fleet stands. `held`: it waits for another one; `dead`: it is not tried again by itself. */
@@ -22,20 +22,23 @@ export interface Taken {
   job: unknown
   priority: number
   tags: string[]
+  /** Null: the usual one. */
+  template: string | null
   deadline: Date | null
   /** How many events of it are in the database. */
   events: number
 }
 
 /** Who takes sessions. */
-export interface Taker {
+export interface Taker extends Able {
   name: string
   /** Of this very process. */
   instance: string
-  tags: readonly string[]
 }
 
 const ROWS = 1_000
+/** The column `template` of a session. */
+export const TEMPLATE = `job ->> 'template' as template`
 
 /** Submits sessions, all or none, and answers their ids in the same order. A `UserError` for one that could never begin. */
 export async function submit(
@@ -84,7 +87,7 @@ async function insert(
     job,
     goal: job.goal,
     tags,
-    queue: laneOf({ team: rest.team, tags }),
+    queue: laneOf({ team: rest.team, tags, template: job.template }),
     not_before: notBefore,
   }))
   const made = await sql<{ id: string; state: FleetState }>(
@@ -103,11 +106,12 @@ async function insert(
       const id = ids[at] ?? ''
       return waiting.has(id) ? [{ submission, id }] : []
     }),
-    ({ submission }) => laneOf(submission),
+    ({ submission: { job, ...rest } }) => laneOf({ ...rest, template: job.template }),
   )
   for (const each of lanes.values()) {
     const added = each.map(({ submission, id }) => waitingOf(id, submission))
-    if (each[0] !== undefined) await queue.add(sql, each[0].submission, added)
+    const [first] = each
+    if (first !== undefined) await queue.add(sql, { ...first.submission, ...first.submission.job }, added)
   }
 }
 
@@ -151,7 +155,7 @@ export async function take(
 ): Promise<Taken | null> {
   return await database.transaction(async sql => {
     for (;;) {
-      const claim = await queue.take(sql, taker.tags, options)
+      const claim = await queue.take(sql, taker, options)
       if (claim === null) return null
       const taken = await takeOver(sql, claim, taker)
       if (taken !== null) return taken
@@ -171,6 +175,7 @@ interface SessionRow {
   job: unknown
   priority: number
   tags: string[]
+  template: string | null
   deadline: Date | null
   events: string
   is_late: boolean
@@ -184,7 +189,7 @@ async function takeOver(sql: Sql, claim: Claim, { name, instance }: Taker): Prom
        ended_at = case when events = 0 and deadline < now() then now() end,
        epoch = epoch + 1, worker = $2, instance = $3, taken_at = clock_timestamp(), seen_at = clock_timestamp()
      where id = $1 and state in ('waiting', 'running') and not cancel_asked
-     returning id, epoch, team, repo, ref, base, job, priority, tags, deadline, events, state = 'dead' as is_late`,
+     returning id, epoch, team, repo, ref, base, job, priority, tags, ${TEMPLATE}, deadline, events, state = 'dead' as is_late`,
     [claim.session, name, instance],
   )
   if (row === undefined)
@@ -295,21 +300,21 @@ export async function takeBack(
   queue: FleetQueue,
   { name, instance }: Pick<Taker, 'name' | 'instance'>,
 ): Promise<void> {
-  const had = await database.sql<Pick<SessionRow, 'id' | 'team' | 'tags'>>(
-    `select id, team, tags from ${SCHEMA}.session where worker = $1 and instance <> $2 and state = 'running'`,
+  const had = await database.sql<{ id: string }>(
+    `select id from ${SCHEMA}.session where worker = $1 and instance <> $2 and state = 'running'`,
     [name, instance],
   )
-  for (const { id, ...lane } of had)
+  for (const { id } of had)
     await database
       .transaction(async sql => {
-        await queue.release(sql, lane, id)
-        const [row] = await owned<Pick<SessionRow, 'id' | 'team' | 'repo' | 'priority' | 'tags'>>(
+        await queue.release(sql, id)
+        const [row] = await owned<Pick<SessionRow, 'id' | 'team' | 'repo' | 'priority' | 'tags' | 'template'>>(
           sql,
           `update ${SCHEMA}.session set state = 'waiting', worker = null, instance = null, reason = $4
-           where id = $1 and worker = $2 and instance <> $3 and state = 'running' returning id, team, repo, priority, tags`,
+           where id = $1 and worker = $2 and instance <> $3 and state = 'running' returning id, team, repo, priority, tags, ${TEMPLATE}`,
           [id, name, instance, `${name}: the worker was killed`],
         )
-        if (row !== undefined) await queue.add(sql, lane, [waitingOf(id, { ...row, notBefore: null })])
+        if (row !== undefined) await queue.add(sql, row, [waitingOf(id, { ...row, notBefore: null })])
       })
       .catch(error => {
         // Its lease was over, and another worker was sooner.
@@ -366,7 +371,7 @@ async function release(sql: Sql, queue: FleetQueue, before: string): Promise<voi
   const rows = await sql<Omit<SessionRow, 'events'> & { not_before: Date | null }>(
     `update ${SCHEMA}.session s set state = 'waiting' where after = $1 and state = 'held'
        and exists (select from ${SCHEMA}.session b where b.id = $1 and b.state = 'ended' and b.outcome ->> 'kind' = 'done')
-     returning id, team, repo, priority, tags, not_before`,
+     returning id, team, repo, priority, tags, ${TEMPLATE}, not_before`,
     [before],
   )
   for (const row of rows) await queue.add(sql, row, [waitingOf(row.id, { ...row, notBefore: row.not_before })])

@@ -29,19 +29,19 @@ export interface Told {
  */
 export async function cancelSession({ database, queue }: Fleet, wanted: string): Promise<Told> {
   const { id } = await findFleetSession(database.sql, wanted)
-  const [row] = await database.sql<{ state: FleetState; team: string; tags: string[]; worker: string | null }>(
+  const [row] = await database.sql<{ state: FleetState; worker: string | null }>(
     `update ${SCHEMA}.session set cancel_asked = true,
        state = case when state = 'running' then state else 'cancelled' end,
        reason = case when state = 'running' then reason end,
        ended_at = case when state = 'running' then ended_at else now() end
-     where id = $1 and state in ('held', 'waiting', 'running') returning state, team, tags, worker`,
+     where id = $1 and state in ('held', 'waiting', 'running') returning state, worker`,
     [id],
   )
   if (row === undefined) {
     const { state } = await sessionOf(database.sql, id)
     throw new UserError(`${id} is not waiting or running: it ${howItStands(state)}.`)
   }
-  const { state, team, tags, worker } = row
+  const { state, worker } = row
   if (state === 'running')
     return {
       session: id,
@@ -49,7 +49,7 @@ export async function cancelSession({ database, queue }: Fleet, wanted: string):
       message: `${id} is cancelled when ${worker ?? 'its worker'} hears of it, within seconds.`,
     }
   // Whoever takes it meanwhile finds it cancelled; so this needs no part in what was done above.
-  await queue.remove(database.sql, { team, tags }, id)
+  await queue.remove(database.sql, id)
   return { session: id, state, message: `${id} is cancelled.` }
 }
 
@@ -62,10 +62,10 @@ function howItStands(state: FleetState): string {
 export async function retrySession({ database, queue }: Fleet, wanted: string): Promise<Told> {
   const session = await findFleetSession(database.sql, wanted)
   refuseRetry(session)
-  const { id, tags, team, repo, priority } = session
+  const { id, team, repo, priority } = session
   return await database.transaction(async sql => {
     // First, as whoever takes one does: what is left of it in the queue would have it run twice.
-    await queue.remove(sql, { team, tags }, id)
+    await queue.remove(sql, id)
     const [row] = await sql<{ state: FleetState; after: string | null }>(
       `update ${SCHEMA}.session s set reason = null, faults = 0, cancel_asked = false, ended_at = null, outcome = null, report = null,
          certificate = null, not_before = null, deadline = case when deadline > now() then deadline end,
@@ -78,7 +78,7 @@ export async function retrySession({ database, queue }: Fleet, wanted: string): 
     if (row === undefined) throw new UserError(`${id} waits again already.`)
     if (row.state === 'held')
       return { session: id, state: row.state, message: `${id} waits until ${row.after} is done.` }
-    await queue.add(sql, { team, tags }, [{ session: id, priority, notBefore: null, group: groupOf(team, repo) }])
+    await queue.add(sql, session, [{ session: id, priority, notBefore: null, group: groupOf(team, repo) }])
     return { session: id, state: row.state, message: `${id} waits for a worker again.` }
   })
 }

@@ -23,7 +23,10 @@ export interface FleetScene extends AsyncDisposable {
   happens(taken: Taken, ...events: SessionEvent[]): Promise<void>
   end(taken: Taken, end?: Partial<FleetEnd>): Promise<void>
   /** Writes down a worker that runs. */
-  worker(name: string, row?: { slots?: number; tags?: string[]; repos?: string[]; login?: object }): Promise<void>
+  worker(
+    name: string,
+    row?: { slots?: number; tags?: string[]; repos?: string[]; templates?: string[]; login?: object },
+  ): Promise<void>
   /** Replies to what is asked next, as a worker does; resolves with what it was. */
   reply(reply: object): Promise<object>
 }
@@ -47,7 +50,7 @@ export async function openFleetScene(cluster: PostgresCluster): Promise<FleetSce
         changes.map(change => ({ ...USUAL, ...change })),
       ),
     take: async (worker = 'w1', tags = []) => {
-      const taker = { name: worker, instance: randomUUID(), tags }
+      const taker = { name: worker, instance: randomUUID(), tags, templates: [] }
       const taken = await take(fleet.database, fleet.queue, taker, { perRepository: 4, without: [] })
       if (taken === null) throw new Error('Nothing waits.')
       return taken
@@ -69,11 +72,11 @@ export async function openFleetScene(cluster: PostgresCluster): Promise<FleetSce
         certificate: null,
         ...end,
       }),
-    worker: async (worker, { slots = 2, tags = [], repos = [], login } = {}) => {
+    worker: async (worker, { slots = 2, tags = [], repos = [], templates = [], login } = {}) => {
       await sql(
-        `insert into ${SCHEMA}.worker (name, instance, host, place, version, clock_off_ms, slots, tags, repos, login)
-         values ($1, $2, 'host-of-${worker}', '/', '0.1.0', 0, $3, $4, $5, $6)`,
-        [worker, randomUUID(), slots, tags, repos, login === undefined ? null : JSON.stringify(login)],
+        `insert into ${SCHEMA}.worker (name, instance, host, place, version, clock_off_ms, slots, tags, repos, templates, login)
+         values ($1, $2, 'host-of-${worker}', '/', '0.1.0', 0, $3, $4, $5, $6, $7)`,
+        [worker, randomUUID(), slots, tags, repos, templates, login === undefined ? null : JSON.stringify(login)],
       )
     },
     reply: async reply =>

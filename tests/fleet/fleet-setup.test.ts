@@ -201,8 +201,8 @@ describe.skipIf(WITHOUT_POSTGRES !== '')(`with a database${WITHOUT_POSTGRES}`, (
     await fleet('setup', '--queue', url)
     cluster.psql(
       url,
-      `insert into codemachine.worker (name, instance, host, place, version, clock_off_ms, slots, tags, repos)
-       values ('good', gen_random_uuid(), 'box', 'box:/x', '${version}', 0, 2, '{}', '{}')`,
+      `insert into codemachine.worker (name, instance, host, place, version, clock_off_ms, slots, tags, repos, templates)
+       values ('good', gen_random_uuid(), 'box', 'box:/x', '${version}', 0, 2, '{}', '{}', '{goal,build}')`,
     )
     const remote = join(place.root, 'remote')
     await mkdir(remote)
@@ -220,13 +220,15 @@ describe.skipIf(WITHOUT_POSTGRES !== '')(`with a database${WITHOUT_POSTGRES}`, (
     )
     const wants = await submit('--repo', http, '--tag', 'gpu', 'x')
     const local = await submit('--repo', remote, 'x')
+    const change = await submit('--repo', http, '--template', 'change', 'x')
     const { exitCode, of } = await examine('--queue', url)
     expect(exitCode).toBe(0)
     expect(of('queue').map(({ status, message }) => [status, message])).toEqual([
-      ['ok', '2 sessions waiting, 0 running, 1 behind others'],
+      ['ok', '3 sessions waiting, 0 running, 1 behind others'],
       ['warning', `1 session will not be tried again: ${dead} (the base is gone)`],
       ...[
         `No worker that is there takes ${remote}, for which 1 session waits, such as ${local}.`,
+        `No worker that is there and takes ${http} runs the template change, for which 1 session waits, such as ${change}.`,
         `No worker with gpu that is there takes ${http}, for which 1 session waits, such as ${wants}.`,
       ].map(message => ['warning', message]),
       ['warning', `${held} waits for ${dead}, which is over and not done.`],

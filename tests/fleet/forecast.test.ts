@@ -11,6 +11,7 @@ const session = (id: string, change: Partial<ForecastSession> = {}): ForecastSes
   state: 'waiting',
   priority: 0,
   tags: [],
+  template: null,
   notBefore: null,
   deadline: null,
   hasBegun: false,
@@ -26,6 +27,7 @@ const worker = (name: string, change: Partial<ForecastWorker> = {}): ForecastWor
   slots: 1,
   tags: [],
   repos: [],
+  templates: [],
   takes: true,
   pausedUntil: null,
   ...change,
@@ -141,6 +143,11 @@ test('what no worker takes is said with why', () => {
   expect(forecast([session('a')], [worker('w', { repos: ['git@host:other/*'] })]).late).toEqual([
     ['a', null, 'no worker that runs takes its repository'],
   ])
+  const builds = [worker('w', { templates: ['build'] })]
+  expect(forecast([session('a')], builds).late).toEqual([
+    ['a', null, 'no worker that takes anything more runs the template goal'],
+  ])
+  expect(forecast([session('a', { template: 'build' })], builds).done).toEqual([['a', 60]])
   expect(forecast([session('a')], [worker('w', { takes: false })]).late).toEqual([
     ['a', null, 'no worker takes anything more'],
   ])

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Database, openDatabase } from '../../src/fleet/database.ts'
 import { type FleetQueue, openQueue } from '../../src/fleet/queue.ts'
@@ -56,6 +57,40 @@ describe.skipIf(!hasPostgres)(`a fleet that is set up${WITHOUT_POSTGRES}`, () =>
       expect(await setUp(database, { terms: {}, teams: ['again'] })).toEqual({ done: [], problems: [] })
       expect(await database.sql(SHAPE)).toEqual(shape)
       expect(await fleetTerms(database)).toEqual({ leaseSeconds: 30, perRepository: 4 })
+    })
+
+    test('by a newer codemachine brings it to its version, and all that was in it is gone on with', async () => {
+      const url = cluster.database()
+      cluster.psql(url, readFileSync(new URL('../data/fleet-1.sql', import.meta.url), 'utf8'))
+      await using database = await openDatabase(addressIn(url), { env: {}, most: 4 })
+      await expect(fleetTerms(database)).rejects.toThrow(/is of version 1, and this codemachine wants 2/)
+      const { done } = await setUp(database, { terms: {}, teams: [] })
+      expect(done).toContain('The schema codemachine is brought from version 1 to 2.')
+      const terms = await fleetTerms(database)
+      const queue = await openQueue(database, terms, () => {})
+      await using fleet = { url, database, terms, queue, [Symbol.asyncDispose]: () => queue[Symbol.asyncDispose]() }
+      const states = await database.sql('select id, state, events::int from codemachine.session order by id')
+      expect(states.map(({ state, events }) => [state, events])).toEqual([
+        ['ended', 1],
+        ['running', 0],
+        ['waiting', 0],
+        ['waiting', 0],
+        ['held', 0],
+      ])
+      const [, running, build, gpu, held] = states.map(({ id }) => id)
+      await takeBack(database, queue, taker('w1'))
+      const builds = taker('builds', ['gpu'], ['build'])
+      // What it was queued with said nothing of its template: it is found where it belongs from now on.
+      const other = await takeOne(fleet, builds)
+      expect(other.id).toBe(gpu)
+      await giveBack(database, queue, other, { reason: 'it is for others' })
+      const first = await takeOne(fleet, builds)
+      expect(first).toMatchObject({ id: build, template: 'build' })
+      await finish(database, queue, first, DONE)
+      expect((await takeOne(fleet, builds)).id).toBe(held)
+      expect(await takeFor(fleet, builds)).toBeNull()
+      const goals = taker('goals', ['gpu'], ['goal'])
+      expect([(await takeOne(fleet, goals)).id, (await takeOne(fleet, goals)).id]).toEqual([gpu, running])
     })
 
     test('keeps what is in it', async () => {
@@ -129,7 +164,7 @@ describe.skipIf(!hasPostgres)(`a fleet that is set up${WITHOUT_POSTGRES}`, () =>
       await database.sql('insert into codemachine.ask (session, ask) values ($1, $2)', [first, '{"ask": "stop"}'])
       await database.sql('update codemachine.worker set drains = true')
       const [third = ''] = await submit(database, queue, [submission({ tags: ['a-new-lane'] })])
-      await queue.remove(database.sql, submission({ tags: ['a-new-lane'] }), third)
+      await queue.remove(database.sql, third)
       expect(await takeFor(fleet, w)).toBeNull()
       await expect(append(database, taken, 1, ['forged'], null)).rejects.toEqual(refused)
       for (const statement of [

@@ -145,12 +145,25 @@ describe.skipIf(!hasPostgres)(`sessions of a fleet${WITHOUT_POSTGRES}`, () => {
       expect(await takeFor(fleet, taker('w'), { without })).toBeNull()
     })
 
+    test('none of a template that it does not run, and each of those that it does', async () => {
+      await using fleet = await open()
+      const job = submission().job
+      const [goal, build] = await submitAll(fleet, {}, { job: { ...job, template: 'build' } })
+      expect(await takeFor(fleet, taker('w', [], ['change']))).toBeNull()
+      const taken = await takeOne(fleet, taker('w', [], ['change', 'build']))
+      expect(taken).toMatchObject({ id: build, template: 'build' })
+      expect(await takeFor(fleet, taker('w', [], ['build']))).toBeNull()
+      await giveBack(fleet.database, fleet.queue, taken, { reason: 'w: the worker ends' })
+      expect((await takeOne(fleet, taker('w', [], ['goal']))).id).toBe(goal)
+      expect((await takeOne(fleet, taker('w'))).id).toBe(build)
+    })
+
     test('nothing that is written in a way that it does not know yet', async () => {
       await using fleet = await open()
       const [id = ''] = await submitAll(fleet, {})
       const { sql } = fleet.database
       await sql(
-        `insert into codemachine_queue.queue select (jsonb_populate_record(q, '{"name": "sessions-2"}')).* from codemachine_queue.queue q where name = 'sessions-1'`,
+        `insert into codemachine_queue.queue select (jsonb_populate_record(q, '{"name": "sessions-2"}')).* from codemachine_queue.queue q where name = 'sessions-1/_goal'`,
       )
       await sql(`update codemachine_queue.job set name = 'sessions-2' where data ->> 'session' = $1`, [id])
       expect(await takeFor(fleet, taker('w'))).toBeNull()
@@ -372,7 +385,7 @@ describe.skipIf(!hasPostgres)(`sessions of a fleet${WITHOUT_POSTGRES}`, () => {
         const [job] = await database.sql(
           `select name, priority, extract(epoch from start_after - created_on) as seconds from codemachine_queue.job where state = 'created'`,
         )
-        expect(job).toMatchObject({ name: 'sessions-1/gpu', priority: 7 })
+        expect(job).toMatchObject({ name: 'sessions-1/_goal/gpu', priority: 7 })
         expect(Math.round(Number(job?.seconds))).toBe(seconds)
         await database.sql('update codemachine_queue.job set start_after = now()')
       }

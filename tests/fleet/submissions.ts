@@ -25,8 +25,8 @@ export function submitAll({ database, queue }: FleetPlace, ...of: Partial<Submis
 }
 
 /** A worker of that name, in a process of its own. */
-export function taker(name: string, tags: readonly string[] = []): Taker {
-  return { name, instance: randomUUID(), tags }
+export function taker(name: string, tags: readonly string[] = [], templates: readonly string[] = []): Taker {
+  return { name, instance: randomUUID(), tags, templates }
 }
 
 /** Takes the next session for a worker; null: there is none for it. */

@@ -175,7 +175,7 @@ describe.skipIf(WITHOUT_POSTGRES !== '')(`a database takes what is submitted${WI
     take(
       fleet.database,
       fleet.queue,
-      { name: 'w', instance: '00000000-0000-4000-8000-000000000001', tags },
+      { name: 'w', instance: '00000000-0000-4000-8000-000000000001', tags, templates: [] },
       { perRepository: 100, without: [] },
     )
 

@@ -3,7 +3,6 @@ import { settingsOf } from '../../app/open-run.ts'
 import { OWNED_VARIABLE, type World } from '../../app/world.ts'
 import { SANDBOX_MODES, type SandboxMode } from '../../core/contracts/sandbox.ts'
 import type { OutcomeHint, SessionOutcome } from '../../core/events/outcome.ts'
-import { USUAL_TEMPLATE } from '../../templates/registry.ts'
 import type { FleetJob } from '../jobs.ts'
 
 /** The most that a worker lets a session do, by the settings of the person who runs it. */
@@ -49,11 +48,6 @@ export function giveRights(job: FleetJob, { sandbox, network }: Rights): Given {
   for (const [flag, value] of Object.entries(flags)) if (value !== undefined) given.args.push(flag, String(value))
   if (job.review === true) given.args.push('--review')
   return given
-}
-
-/** Whether the worker runs the template of a job. */
-export function allowsTemplate({ template }: FleetJob, { templates }: Rights): boolean {
-  return templates.length === 0 || templates.includes(template ?? USUAL_TEMPLATE)
 }
 
 /** What leads to the fleet's database, and what opens it: nothing that an agent's command is to find in its environment. */

@@ -23,7 +23,7 @@ import { problemOfRef, problemOfRepo } from '../repos.ts'
 import { append, type FleetEnd, finish, giveBack, linesOf, Superseded, setBase, type Taken } from '../store.ts'
 import { carrySession, type Packed, settleSession } from './carry.ts'
 import { branchOf, type Clones, FullDisk, Hopeless, RemoteError } from './clones.ts'
-import { allowsTemplate, giveRights, hindranceOf, type Rights, type Runner, startRunner } from './runner.ts'
+import { giveRights, hindranceOf, type Rights, type Runner, startRunner } from './runner.ts'
 import { hasEnded, progressOf, Sender, stateOf, waitsForLogin } from './sender.ts'
 
 /** What a worker's sessions share. */
@@ -185,15 +185,13 @@ class SessionHere implements RunningHere {
   }
 
   async #work(): Promise<Came> {
-    const { clones, world, database, rights } = this.#place
+    const { clones, world, database } = this.#place
     const { taken } = this
     const signal = AbortSignal.any([this.#gone.signal, this.#left.signal])
     const job = readJob(taken.job)
     if (job === null) throw new Hopeless('Its job cannot be read: submit it again.')
     const wrong = problemOfRepo(taken.repo) ?? problemOfRef(taken.ref)
     if (wrong !== null) throw new Hopeless(`${taken.repo} at ${taken.ref} ${wrong}.`)
-    if (!allowsTemplate(job, rights))
-      throw new Error(`It is of the template ${job.template}, which this worker does not run.`)
     const mirror = await clones.fetch(taken.repo, taken.id, signal)
     const base = taken.base ?? (await clones.resolve(mirror, taken.ref, signal))
     if (base === null) throw new Hopeless(`There is no ${taken.ref} in ${taken.repo}.`)

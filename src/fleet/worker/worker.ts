@@ -14,7 +14,7 @@ import { recordsOfGone, rootOf } from '../../records/records.ts'
 import { readRunner, takeRunLock } from '../../records/run-lock.ts'
 import { type Database, DatabaseAway } from '../database.ts'
 import { type Fleet, whenThere } from '../fleet.ts'
-import { type FleetQueue, groupOf } from '../queue.ts'
+import { type FleetQueue, groupOf, runsTemplate } from '../queue.ts'
 import { takesRepo } from '../repos.ts'
 import { type FleetTerms, SCHEMA } from '../schema.ts'
 import { beat, giveBack, jsonb, reposAtWork, take, takeBack } from '../store.ts'
@@ -281,15 +281,16 @@ class Worker {
     const { database, queue, options, terms } = this.#parts
     if (await this.#isPaused()) return false
     while (!this.#drains && !this.#world.signal.aborted && this.#running.size < options.slots) {
-      const taker = { name: options.name, instance: this.#instance, tags: options.tags }
+      const { templates } = options.rights
+      const taker = { name: options.name, instance: this.#instance, tags: options.tags, templates }
       const without = await this.#notTaken()
       const taken = await take(database, queue, taker, { perRepository: terms.perRepository, without })
       if (taken === null) return true
-      if (!this.#takes(taken.repo)) {
-        this.#others.until = 0
-        await giveBack(database, queue, taken, {
-          reason: `${options.name} does not take this repository`,
-        })
+      const isOfOthers = !this.#takes(taken.repo)
+      if (isOfOthers || !runsTemplate({ templates }, taken.template)) {
+        if (isOfOthers) this.#others.until = 0
+        const what = isOfOthers ? 'take this repository' : 'run its template'
+        await giveBack(database, queue, taken, { reason: `${options.name} does not ${what}` })
         continue
       }
       options.say(`${taken.id} is taken (epoch ${taken.epoch}).`)
@@ -374,11 +375,11 @@ class Worker {
   async #register(): Promise<void> {
     const { database, options, terms } = this.#parts
     const [row] = await database.sql(
-      `insert into ${SCHEMA}.worker as w (name, instance, host, place, version, clock_off_ms, slots, tags, repos)
-       values ($1, $2, $3, $4, $5, $6 - (extract(epoch from clock_timestamp()) * 1000)::bigint, $7, $8, $9)
+      `insert into ${SCHEMA}.worker as w (name, instance, host, place, version, clock_off_ms, slots, tags, repos, templates)
+       values ($1, $2, $3, $4, $5, $6 - (extract(epoch from clock_timestamp()) * 1000)::bigint, $7, $8, $9, $11)
        on conflict (name) do update set instance = excluded.instance, host = excluded.host, place = excluded.place, version = excluded.version,
          started_at = clock_timestamp(), seen_at = clock_timestamp(), clock_off_ms = excluded.clock_off_ms, slots = excluded.slots,
-         tags = excluded.tags, repos = excluded.repos, drains = false, problem = null, login = null, ended_at = null
+         tags = excluded.tags, repos = excluded.repos, templates = excluded.templates, drains = false, problem = null, login = null, ended_at = null
        -- Whoever holds the lock of the same place is the only one there: the one before was killed.
        where w.ended_at is not null or w.place = excluded.place or w.seen_at < clock_timestamp() - make_interval(secs => $10)
        returning name`,
@@ -393,6 +394,7 @@ class Worker {
         options.tags,
         options.repos,
         terms.leaseSeconds,
+        options.rights.templates,
       ],
     )
     if (row !== undefined) return
