@@ -39,6 +39,11 @@ async function expectDoneOnce(scene: WorkerScene, id: string): Promise<Recorded[
   return events
 }
 
+function refsOf(repo: string): string[] {
+  const refs = execFileSync('git', ['--git-dir', repo, 'for-each-ref', '--format=%(refname)'], { encoding: 'utf8' })
+  return refs.trim().split('\n')
+}
+
 describeInOrder.skipIf(!hasPostgres)(`a worker of a fleet${WITHOUT_POSTGRES}`, () => {
   let cluster: PostgresCluster
   beforeAll(async () => {
@@ -368,6 +373,31 @@ describeInOrder.skipIf(!hasPostgres)(`a worker of a fleet${WITHOUT_POSTGRES}`, (
     await using c = scene.start('c', ['--once', '--tags', 'linux,gpu'])
     expect(await c.ended).toBe(0)
     await expectDoneOnce(scene, gpu)
+  })
+
+  test('with --remote pushes to that one alone, and another worker goes on from there', async () => {
+    await using scene = await open()
+    const store = scene.repository('store', 'empty')
+    const remote = ['--remote', scene.url(store)]
+    scene.hold('turn', 2)
+    const [id = ''] = await scene.submit({})
+    await using a = scene.start('a', remote)
+    await scene.untilAtWork('a', id, 2)
+    await scene.until('the first round is in the database', async () =>
+      (await scene.events(id)).some(({ type }) => type === 'round-ended'),
+    )
+    a.signal('SIGKILL')
+    await a.ended
+    await using b = scene.start('b', remote)
+    await b.said(/takes up to/)
+    await scene.loseLease(id)
+    await scene.untilAtWork('b', id, 2)
+    scene.letGo('turn')
+    expect(await scene.untilIs(id, 'ended')).toMatchObject({ epoch: 2, branch: `codemachine/${id}` })
+    expect(scene.result(id, store)).toBe(WRITTEN)
+    expect(refsOf(scene.repo)).toEqual(['refs/heads/main'])
+    expect(refsOf(store)).toEqual([`refs/codemachine/${id}/state`, `refs/heads/codemachine/${id}`])
+    await endOf(scene, b)
   })
 
   test('ends a session at its deadline, at the end of a round, with what there is', async () => {
