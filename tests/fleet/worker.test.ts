@@ -3,6 +3,7 @@ import { existsSync, mkdirSync, readdirSync, renameSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe as describeInOrder, expect } from 'vitest'
 import type { Recorded } from '../../src/core/events/events.ts'
+import { PLAN } from '../support/change-work.ts'
 import { hasPostgres, type PostgresCluster, startPostgres, WITHOUT_POSTGRES } from '../support/postgres.ts'
 import { processesOf } from '../support/processes.ts'
 import { eventsOf } from '../support/scene.ts'
@@ -440,6 +441,27 @@ describeInOrder.skipIf(!hasPostgres)(`a worker of a fleet${WITHOUT_POSTGRES}`, (
     scene.letGo('turn')
     await expectDoneOnce(scene, id)
     await endOf(scene, a)
+  })
+
+  test('makes the decision that a person has sent, and says what cannot be chosen', async () => {
+    await using scene = await open()
+    const plan = JSON.stringify({ ...PLAN, verification: [{ run: 'grep -q line work.txt', why: 'it is written' }] })
+    const planner = await scene.peer(`on['turn/start'] = (id, params) => {
+      send({ id, result: { turn: { id: TURN } } }); started(); hear('turn', params); message(${JSON.stringify(plan)}); completed()
+    }`)
+    const [id = ''] = await scene.submit({ job: { goal: 'Limit it.', template: 'change', gates: [], limits: {} } })
+    await using a = scene.start('a', [], { peer: planner })
+    const asked = async () => eventsOf(await scene.events(id), 'decision-asked')
+    await scene.until('it asks', async () => (await asked()).length === 1)
+    expect(await scene.type('answer', id, 'gladly')).toMatchObject({ exitCode: 2 })
+    expect(await scene.type('answer', id, 'change', 'no new packages')).toMatchObject({ exitCode: 0, stderr: '' })
+    await scene.until('it asks of another plan', async () => (await asked()).length === 2)
+    expect(JSON.stringify(scene.heard('turn').at(-1)?.params)).toContain('no new packages')
+    // Where it waits for a person, it is cancelled at once.
+    await scene.type('cancel', id)
+    await scene.untilIs(id, 'cancelled')
+    await endOf(scene, a)
+    expect(processesOf(scene.place)).toEqual([])
   })
 
   test('goes on with a round while the database is away, and writes down later what has happened', async () => {
