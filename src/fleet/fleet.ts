@@ -4,6 +4,7 @@ import { Interrupted, UserError } from '../base/errors.ts'
 import { type Database, type DatabaseAddress, DatabaseAway, openDatabase } from './database.ts'
 import { type FleetQueue, openQueue } from './queue.ts'
 import { type FleetTerms, fleetTerms } from './schema.ts'
+import type { FollowedFleet } from './view.ts'
 
 /** A fleet that is set up: its database, and what waits in it. Disposing of it closes every connection. */
 export interface Fleet extends AsyncDisposable {
@@ -59,8 +60,8 @@ export async function openFleet(
  * named it does nothing.
  * @param onProblem told a sentence of what goes wrong, once
  */
-export async function followNamedFleet(world: World, onProblem: (problem: string) => void): Promise<AsyncDisposable> {
-  if (!(await hasFleet(world))) return { [Symbol.asyncDispose]: async () => {} }
+export async function followNamedFleet(world: World, onProblem: (problem: string) => void): Promise<FollowedFleet> {
+  if (!(await hasFleet(world))) return { looked: Promise.resolve(), [Symbol.asyncDispose]: async () => {} }
   const { followFleet } = await import('./view.ts')
   return followFleet(world, { open: () => fleetDatabase(world, undefined), onProblem })
 }

@@ -4,7 +4,7 @@ import { certificatePath } from '../app/proof/verify.ts'
 import { placesOf, type World } from '../app/world.ts'
 import { messageOf, systemErrorCode, UserError } from '../base/errors.ts'
 import type { Reply } from '../core/contracts/reply.ts'
-import { pathExists, writeWholeFile } from '../platform/files.ts'
+import { writeWholeFile } from '../platform/files.ts'
 import { type Command, watchCommands } from '../records/control.ts'
 import { readJournal } from '../records/journal.ts'
 import { copiesIn, isSessionId, openRecords, openRecordsRoot, type Records, recordsOf } from '../records/records.ts'
@@ -25,6 +25,8 @@ export interface Copied {
 /** Between two looks at what is new, ms; after one that failed. */
 const LOOK_MS = 1_000
 const AGAIN_MS = 5_000
+/** How long the first look is waited for, ms. */
+const FIRST_LOOK_MS = 5_000
 /** What is followed where all of the fleet is. */
 const FOLLOWED = { days: 2, most: 200 }
 /** A copy to which nothing was written for so long goes; and how often it is looked for such. */
@@ -295,15 +297,26 @@ export interface FollowOptions {
   onProblem(problem: string): void
 }
 
+/** The following of a fleet, until it is disposed of. */
+export interface FollowedFleet extends AsyncDisposable {
+  /** Resolves when it was looked once, or could not be, and at the latest after five seconds. */
+  readonly looked: Promise<void>
+}
+
 /**
  * Keeps copies of the sessions of the fleet that run, or ended within two days, until it is disposed of. A database that is away is tried
  * again; what was copied stays meanwhile.
  */
-export function followFleet(world: World, options: FollowOptions): AsyncDisposable {
+export function followFleet(world: World, options: FollowOptions): FollowedFleet {
   const ending = new AbortController()
-  const following = new Following(world, options, AbortSignal.any([world.signal, ending.signal])).run()
+  const signal = AbortSignal.any([world.signal, ending.signal])
+  const { promise: first, resolve: onLooked } = Promise.withResolvers<void>()
+  const following = new Following(world, { ...options, onLooked }, signal).run()
   following.catch(error => options.onProblem(`The fleet is looked at no more: ${messageOf(error)}`))
+  const bound = new AbortController()
+  void first.then(() => bound.abort())
   return {
+    looked: Promise.race([first, world.clock.wait(FIRST_LOOK_MS, AbortSignal.any([signal, bound.signal]))]),
     [Symbol.asyncDispose]: async () => {
       ending.abort()
       await following.catch(() => {})
@@ -313,12 +326,12 @@ export function followFleet(world: World, options: FollowOptions): AsyncDisposab
 
 class Following {
   readonly #world: World
-  readonly #options: FollowOptions
+  readonly #options: FollowOptions & { onLooked(): void }
   readonly #signal: AbortSignal
   #said = ''
   #prunedAt = Number.NEGATIVE_INFINITY
 
-  constructor(world: World, options: FollowOptions, signal: AbortSignal) {
+  constructor(world: World, options: FollowOptions & { onLooked(): void }, signal: AbortSignal) {
     this.#world = world
     this.#options = options
     this.#signal = signal
@@ -342,11 +355,10 @@ class Following {
     while (!this.#signal.aborted) {
       const isThere = await this.#tried(async () => {
         const sessions = await sessionsToFollow(database.sql, FOLLOWED)
-        const elsewhere: FleetSession[] = []
-        for (const session of sessions) if (!(await runsHere(this.#world, session))) elsewhere.push(session)
-        await copies.sync(elsewhere)
+        await copies.sync(sessions)
       })
       if (isThere) this.#said = ''
+      this.#options.onLooked()
       if (clock.monotonic() - this.#prunedAt > PRUNE_MS) {
         this.#prunedAt = clock.monotonic()
         await pruneCopies(this.#world)
@@ -364,16 +376,10 @@ class Following {
       const problem = `The sessions of the fleet are not up to date: ${messageOf(error)}`
       if (problem !== this.#said && !this.#signal.aborted) this.#options.onProblem(problem)
       this.#said = problem
+      this.#options.onLooked()
       return false
     }
   }
-}
-
-/** Whether a worker of these very records runs it: it is seen by those. */
-async function runsHere(world: World, { id, state, worker }: FleetSession): Promise<boolean> {
-  if (state !== 'running' || worker === null || !/^\w[\w.-]{0,63}$/.test(worker) || !isSessionId(id)) return false
-  const root = await openRecordsRoot(placesOf(world, world.cwd))
-  return await pathExists(join(root, 'fleet', worker, 'sessions', id))
 }
 
 /** Removes the copies to which nothing was written for a week. */

@@ -13,6 +13,9 @@ import { oneLine } from '../words/safe-text.ts'
 /** A session that was found, and where. */
 export type FoundSession = SessionsPlace & { id: string }
 
+/** A fleet whose copies are shown, once they have been brought up to date; null: none is. */
+export type FleetShown = { readonly looked: Promise<void> } | null
+
 /**
  * The directories that a person has named for other agents. One below a named one counts, and so does the worktree that
  * codemachine has made of a named checkout. Each is told apart by its real path, looked up anew each time.
@@ -20,30 +23,26 @@ export type FoundSession = SessionsPlace & { id: string }
 export class NamedPlaces {
   readonly #world: World
   readonly #named: readonly string[]
-  readonly #showsFleet: boolean
+  readonly #fleet: FleetShown
   readonly #onRecords: (records: Records) => void
 
   private constructor(
     world: World,
-    { named, showsFleet }: { named: readonly string[]; showsFleet: boolean },
+    { named, fleet }: { named: readonly string[]; fleet: FleetShown },
     onRecords: (records: Records) => void = () => {},
   ) {
     this.#world = world
     this.#named = named
-    this.#showsFleet = showsFleet
+    this.#fleet = fleet
     this.#onRecords = onRecords
   }
 
   /**
    * A `UserError` if one of them is not there.
    * @param dirs absolute or relative to the directory in which this process was started
-   * @param showsFleet whether the copies of a fleet's sessions count as named
+   * @param fleet whether the copies of a fleet's sessions count as named
    */
-  static async open(
-    world: World,
-    dirs: readonly string[],
-    { showsFleet }: { showsFleet: boolean },
-  ): Promise<NamedPlaces> {
+  static async open(world: World, dirs: readonly string[], { fleet }: { fleet: FleetShown }): Promise<NamedPlaces> {
     const named: string[] = []
     for (const dir of dirs) {
       const real = await realpath(resolve(world.cwd, dir)).catch(() => null)
@@ -51,12 +50,12 @@ export class NamedPlaces {
         throw new UserError(`There is no directory ${oneLine(dir, MOST_SHOWN)}; name one that is there.`)
       if (!named.includes(real)) named.push(real)
     }
-    return new NamedPlaces(world, { named, showsFleet })
+    return new NamedPlaces(world, { named, fleet })
   }
 
   /** The same, with a listener that is told of each of the records that it gives. */
   watched(onRecords: (records: Records) => void): NamedPlaces {
-    return new NamedPlaces(this.#world, { named: this.#named, showsFleet: this.#showsFleet }, onRecords)
+    return new NamedPlaces(this.#world, { named: this.#named, fleet: this.#fleet }, onRecords)
   }
 
   /** By their real paths. */
@@ -104,7 +103,8 @@ export class NamedPlaces {
 
   /** The directories of the copies of a fleet's sessions, the newest first, at most `most`; none where they do not count. */
   async copies(most = Number.POSITIVE_INFINITY): Promise<readonly string[]> {
-    if (!this.#showsFleet) return []
+    if (this.#fleet === null) return []
+    await this.#fleet.looked
     const root = copiesIn(rootOf(this.#world))
     const ids = (await readdir(root).catch(() => [])).filter(isSessionId)
     const newest = ids.toSorted((a, b) => b.length - a.length || (a < b ? 1 : -1)).slice(0, most)

@@ -9,7 +9,7 @@ import { Interrupted, messageOf, UserError } from '../base/errors.ts'
 import { version } from '../base/package.ts'
 import type { Redactor } from '../base/redactor.ts'
 import { oneLine } from '../words/safe-text.ts'
-import { NamedPlaces } from './places.ts'
+import { type FleetShown, NamedPlaces } from './places.ts'
 import { listResources, listTemplates, readResource } from './resources.ts'
 import { type Call, type Desk, describeTool, type Tool } from './tool.ts'
 import { lookTools } from './tools/look.ts'
@@ -25,7 +25,7 @@ export interface McpOptions {
   /** Whether the files of the person may be changed: `rewind` and `land`. */
   allowsWrite: boolean
   /** Whether the copies of the fleet's sessions count as named. */
-  showsFleet: boolean
+  fleet: FleetShown
   stdin: Readable
   stdout: Writable
   /** Told a sentence of what goes wrong and nobody has asked about. */
@@ -40,10 +40,10 @@ const INSTRUCTIONS =
  * call had begun has ended then; sessions go on.
  */
 export async function serveMcp(options: McpOptions): Promise<void> {
-  const { world, dirs, allowsWrite, showsFleet, stdin, stdout, onProblem } = options
+  const { world, dirs, allowsWrite, fleet, stdin, stdout, onProblem } = options
   const over = new AbortController()
   const signal = AbortSignal.any([world.signal, over.signal])
-  const places = await NamedPlaces.open(world, dirs, { showsFleet })
+  const places = await NamedPlaces.open(world, dirs, { fleet })
   const running = new Set<Promise<unknown>>()
   await using verifications = new Verifications(world)
   const tools = [

@@ -164,6 +164,13 @@ export function repositoryOfCopy({ directory }: Pick<Records, 'directory'>): str
   return /[\\/]fleet[\\/]view[\\/]\d{8}_\d+[\\/]([^\\/]+)$/.exec(directory)?.[1] ?? null
 }
 
+/** The session of a fleet that these records are of, and whether they are those of a copy, or of the clone of a worker; null: of none. */
+export function fleetSessionOf({ directory }: Pick<Records, 'directory'>): { id: string; isCopy: boolean } | null {
+  const place = /[\\/]fleet[\\/](view|workers[\\/][^\\/]+[\\/]sessions)[\\/](\d{8}_\d+)(?:[\\/]|$)/.exec(directory)
+  const [, folder, id] = place ?? []
+  return id === undefined ? null : { id, isCopy: folder === 'view' }
+}
+
 /** Throws a `UserError` where these are the records of a copy: nothing is run there. */
 export function refuseCopy(records: Pick<Records, 'directory'>): void {
   if (repositoryOfCopy(records) === null) return

@@ -1,17 +1,20 @@
 import { realpathSync } from 'node:fs'
-import { readdir, readFile, utimes } from 'node:fs/promises'
+import { mkdir, readdir, readFile, utimes, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
+import { placesOf } from '../../src/app/world.ts'
 import { systemClock } from '../../src/base/clock.ts'
 import type { SessionOutcome } from '../../src/core/events/outcome.ts'
 import { openDatabase } from '../../src/fleet/database.ts'
 import { giveBack } from '../../src/fleet/store.ts'
 import { followFleet } from '../../src/fleet/view.ts'
+import { openRecords, rootOf } from '../../src/records/records.ts'
+import { takeRunLock } from '../../src/records/run-lock.ts'
 import { openClient } from '../mcp/mcp-client.ts'
 import { cliContext } from '../support/cli-context.ts'
 import { codemachineHere, startInProcess } from '../support/in-process.ts'
 import { type PostgresCluster, startPostgres, WITHOUT_POSTGRES } from '../support/postgres.ts'
-import { created, ended, resumed, started, worked } from '../support/session-events.ts'
+import { created, ended, recorded, resumed, started, worked } from '../support/session-events.ts'
 import { sampleEvents } from '../tui/samples.ts'
 import { serveApi, type Told } from '../web/client.ts'
 import { type FleetScene, openFleetScene } from './fleet-scene.ts'
@@ -148,6 +151,37 @@ describe.skipIf(WITHOUT_POSTGRES !== '')(`copies of a fleet's sessions${WITHOUT_
     expect(problems).toHaveLength(1)
   })
 
+  test('what a worker of this machine runs is seen once: as it is, and by its copy once it does not run there any more', async () => {
+    const scene = await opened()
+    const { place, follow } = await serveApi()
+    const { context } = place
+    await scene.submit({})
+    const taken = await scene.take()
+    const { id } = taken
+    await scene.happens(taken, created(), started(1))
+    const directory = join(rootOf(context), 'fleet', 'workers', 'w1', 'sessions', id)
+    await mkdir(directory, { recursive: true })
+    const own = await openRecords({ ...placesOf(context, directory) })
+    const lines = recorded([created(), started(1)]).map(event => JSON.stringify({ ...event, session: id }))
+    await mkdir(own.sessionFolder(id), { recursive: true })
+    await writeFile(own.journal(id), ['{"format":"codemachine-journal","v":1}', ...lines, ''].join('\n'))
+    const cards = ({ data }: Told) => data.cards as { id: string; directory: string }[]
+    const directories = (told: Told) => cards(told).map(card => card.directory)
+    const alone = await follow('now')
+    expect(directories(await alone.until(told => cards(told).length > 0))).toEqual([own.directory])
+    const open = () =>
+      openDatabase({ url: scene.fleet.url, from: 'a test', mayHoldPassword: false }, { env: {}, most: 2 })
+    await using fleet = followFleet(context, { open, onProblem: () => {} })
+    await fleet.looked
+    const gone = await follow('now')
+    expect(directories(await gone.until(told => directories(told).includes('app')))).toEqual(['app'])
+    const { platform, pid, clock } = context
+    await using _runs = await takeRunLock(own.lock, { platform, pid, now: new Date(clock.now()), directory })
+    const again = await follow('now')
+    const isOwn = (told: Told) => directories(told).includes(own.directory)
+    expect(directories(await again.until(isOwn))).toEqual([own.directory])
+  })
+
   test('a copy goes a week after something was written to it, and not while it is followed', async () => {
     const scene = await opened()
     const { place } = scene
@@ -180,16 +214,22 @@ describe.skipIf(WITHOUT_POSTGRES !== '')(`copies of a fleet's sessions${WITHOUT_
     const taken = await scene.take()
     const { id } = taken
     await scene.happens(taken, created(), started(1))
+    const looking = Promise.withResolvers<void>()
+    const locked = Promise.withResolvers<void>()
+    const slow = scene.fleet.database.transaction(async sql => {
+      await sql('lock table codemachine.session')
+      locked.resolve()
+      await looking.promise
+    })
+    await locked.promise
     await using client = await openClient(scene.place, { args: ['--fleet'] })
-    await vi.waitUntil(
-      async () => (await client.call('status', { session: id })).value.directory === copyOf(scene, id),
-      within,
-    )
-    const status = async () => (await client.call('status')).value as unknown as { beside: object[] }
-    await vi.waitFor(
-      async () => expect((await status()).beside).toMatchObject([{ session: { id, standing: 'running' } }]),
-      within,
-    )
+    // The first answer waits for the first look: it says how the session stands.
+    const asked = client.call('status')
+    await client.call('queue_list')
+    looking.resolve()
+    await slow
+    expect((await asked).value).toMatchObject({ beside: [{ session: { id, standing: 'running' } }] })
+    expect((await client.call('status', { session: id })).value.directory).toBe(copyOf(scene, id))
     const steering = client.call('steer', { session: id, text: 'Use oak.' })
     await scene.reply({ code: 'done', message: 'It is told.' })
     expect((await steering).value).toMatchObject({ message: 'It is told.', directory: copyOf(scene, id) })

@@ -11,7 +11,7 @@ import {
   sessionTokens,
 } from '../../core/state/state.ts'
 import { eachEvent, foldJournal, JOURNAL_START, problemOfSession, readJournal } from '../../records/journal.ts'
-import { allRecords, type Records } from '../../records/records.ts'
+import { allRecords, fleetSessionOf, type Records } from '../../records/records.ts'
 import { askWhoRuns } from '../../records/run-lock.ts'
 import { activityOf } from '../../words/outcome.ts'
 import { directoryOfRecords, placesAround } from '../find.ts'
@@ -187,7 +187,7 @@ export class SessionsTable {
       })
       if (place !== null) places.push(place)
     }
-    return places
+    return eachOnce(places)
   }
 
   async #place(worktree: string | null, records: Records | Omit<Records, 'directory'>): Promise<Place | null> {
@@ -201,6 +201,21 @@ export class SessionsTable {
       known?.place.records.directory ?? (await directoryOfRecords(records, ids.slice(-1), platform)) ?? ''
     return { worktree, records: { ...records, directory }, ids, runner }
   }
+}
+
+/** Without what is there twice of a fleet: what a worker of this machine runs is seen as it is, and else by its copy. */
+function eachOnce(places: readonly Place[]): Place[] {
+  const found = places.map(place => ({ place, session: fleetSessionOf(place.records) }))
+  const copied = new Set(found.flatMap(({ session }) => (session?.isCopy === true ? [session.id] : [])))
+  const runHere = new Set(
+    found.flatMap(({ place, session }) => (session?.isCopy === false && place.runner !== null ? [session.id] : [])),
+  )
+  return found
+    .filter(({ place, session }) => {
+      if (session === null) return true
+      return session.isCopy ? !runHere.has(session.id) : place.runner !== null || !copied.has(session.id)
+    })
+    .map(({ place }) => place)
 }
 
 function isOver({ standing }: SessionRow): boolean {

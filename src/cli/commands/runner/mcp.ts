@@ -21,12 +21,12 @@ export async function mcp(context: CliContext, { dir: typed, allowWrite, fleet }
   const { stdin, stdout, stderr, cwd } = context
   if (stdin.isTTY) stderr.write(TYPED)
   const say = (problem: string) => void stderr.write(`codemachine: ${oneLine(problem, 500)}\n`)
-  await using _fleet = fleet ? await followNamedFleet(context, say) : null
+  await using followed = fleet ? await followNamedFleet(context, say) : null
   await serveMcp({
     world: context,
     dirs: typed ?? (await dirsOf(context)),
     allowsWrite: allowWrite === true,
-    showsFleet: fleet === true,
+    fleet: followed,
     stdin,
     stdout,
     onProblem: say,

@@ -1,7 +1,7 @@
 import { realpath } from 'node:fs/promises'
 import { directoryOfRecords } from '../../../app/find.ts'
 import { messageOf, systemErrorCode, UserError } from '../../../base/errors.ts'
-import { allRecords, type Records, recordsOf } from '../../../records/records.ts'
+import { allRecords, type Records, recordsOf, repositoryOfCopy } from '../../../records/records.ts'
 import type { CliContext } from '../../../tui/cli-context.ts'
 import { formatCount } from '../../../words/numbers.ts'
 import { oneLine } from '../../../words/safe-text.ts'
@@ -76,6 +76,8 @@ async function readDirectory(
     say(`${found.folder} has sessions, and none of the newest says which directory they are of.`)
     return null
   }
+  // Where nobody follows the fleet just now, nothing here says how its session stands: `fleet list` does.
+  if (repositoryOfCopy({ directory }) !== null) return null
   const records = { ...recordsOf(found, directory), sessions: async () => [...newest] }
   const sessions = await listSessions({ records, worktree: null }, context)
   const gone = (await realpath(directory).catch(() => null)) !== directory
