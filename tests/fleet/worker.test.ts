@@ -453,6 +453,7 @@ describeInOrder.skipIf(!hasPostgres)(`a worker of a fleet${WITHOUT_POSTGRES}`, (
     await using a = scene.start('a', [], { peer: planner })
     const asked = async () => eventsOf(await scene.events(id), 'decision-asked')
     await scene.until('it asks', async () => (await asked()).length === 1)
+    expect((await scene.type('show', id)).stdout).toContain(`codemachine fleet answer ${id} accept|change|stop\n`)
     expect(await scene.type('answer', id, 'gladly')).toMatchObject({ exitCode: 2 })
     expect(await scene.type('answer', id, 'change', 'no new packages')).toMatchObject({ exitCode: 0, stderr: '' })
     await scene.until('it asks of another plan', async () => (await asked()).length === 2)

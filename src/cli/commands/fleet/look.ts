@@ -17,10 +17,11 @@ import { fleetTerms } from '../../../fleet/schema.ts'
 import { FleetCopies, followCopy } from '../../../fleet/view.ts'
 import { askWhoRuns } from '../../../records/run-lock.ts'
 import type { CliContext } from '../../../tui/cli-context.ts'
+import { SHELL_HINTS, type StateHints } from '../../../words/names.ts'
 import { formatCount, formatDayAndTime, formatMoment, formatNumber, formatSpan } from '../../../words/numbers.ts'
 import { describeOutcome } from '../../../words/outcome.ts'
 import { oneLine, safeText, titleLine } from '../../../words/safe-text.ts'
-import { stateInWords } from '../../../words/status.ts'
+import { type SessionReport, stateInWords } from '../../../words/status.ts'
 import { inColumns, warnOn } from '../../output.ts'
 import type { FleetFlags } from '../../program/fleet.ts'
 import { showEvents } from '../look.ts'
@@ -232,7 +233,7 @@ export async function fleetShow(context: CliContext, wanted: string, { queue, js
     session: session.id,
     goal: session.goal.trim(),
     state: stateOf(session, now),
-    does: status === null || session.state !== 'running' ? null : stateInWords(status, now),
+    does: status === null || session.state !== 'running' ? null : stateInWords(status, now, hintsFor(status)),
     repository: session.repo,
     ref: session.base === null ? session.ref : `${session.ref}, at ${session.base}`,
     template: session.template,
@@ -260,6 +261,17 @@ export async function fleetShow(context: CliContext, wanted: string, { queue, js
   for (const [label, text] of Object.entries(rows))
     if (text !== null) stdout.write(`${label.padEnd(10)}  ${indented(text)}\n`)
   return 0
+}
+
+/** What a person can do about a session, wherever it runs. */
+function hintsFor({ id, decision }: SessionReport): StateHints {
+  // What opens a file does so on the machine of the worker.
+  const choices = (decision?.choices ?? []).filter(({ opensFile }) => opensFile !== true).map(choice => choice.id)
+  return {
+    ...SHELL_HINTS,
+    decide: `codemachine fleet answer ${id} ${choices.join('|')}`,
+    resume: `codemachine fleet retry ${id} goes on`,
+  }
 }
 
 function indented(text: string): string {
