@@ -83,7 +83,9 @@ export function groupOf(team: string, repo: string): string {
  */
 export function laneOf({ team, tags, template }: Lane): string {
   const wants = [`_${template ?? USUAL_TEMPLATE}`, ...[...new Set(tags)].toSorted()]
-  return [`sessions-${JOB_VERSION}${ofTeam(team)}`, ...wants].join('/')
+  // Whoever may submit could have written any other text into the database, and pg-boss takes no other name.
+  const names = wants.map(each => each.replace(/[^\w.-]/g, '-').slice(0, 100))
+  return [`sessions-${JOB_VERSION}${ofTeam(team)}`, ...names].join('/')
 }
 
 /** Whether a worker runs a template; null: the usual one. */

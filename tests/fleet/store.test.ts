@@ -158,6 +158,20 @@ describe.skipIf(!hasPostgres)(`sessions of a fleet${WITHOUT_POSTGRES}`, () => {
       expect((await takeOne(fleet, taker('w'))).id).toBe(build)
     })
 
+    test('what waited for another one, whatever somebody has written into the database for what it wants', async () => {
+      await using fleet = await open()
+      const [first = ''] = await submitAll(fleet, {})
+      const [odd = ''] = await submitAll(fleet, { after: first })
+      await fleet.database.sql(
+        `update codemachine.session set tags = '{"g p;u"}', job = jsonb_set(job, '{template}', '"../b u"') where id = $1`,
+        [odd],
+      )
+      await finish(fleet.database, fleet.queue, await takeOne(fleet, taker('w')), DONE)
+      expect(await rowOf(fleet, odd)).toMatchObject({ state: 'waiting' })
+      expect(await takeFor(fleet, taker('w'))).toBeNull()
+      expect((await takeOne(fleet, taker('w', ['g-p-u']))).id).toBe(odd)
+    })
+
     test('nothing that is written in a way that it does not know yet', async () => {
       await using fleet = await open()
       const [id = ''] = await submitAll(fleet, {})
