@@ -149,7 +149,10 @@ begin
 end $$;
 `,
   // Sessions wait by what they want of a worker, and their template is a part of that from now on.
-  `alter table ${SCHEMA}.worker add column templates text[] not null default '{}'`,
+  `
+alter table ${SCHEMA}.worker add column templates text[] not null default '{}';
+alter table ${SCHEMA}.session drop column queue;
+`,
 ]
 
 /** What setting up has done, a sentence each. */

@@ -81,22 +81,20 @@ async function insert(
   submissions: readonly Named[],
   ids: readonly string[],
 ): Promise<void> {
-  const rows = submissions.map(({ job, notBefore, tags, ...rest }, at) => ({
+  const rows = submissions.map(({ job, notBefore, ...rest }, at) => ({
     ...rest,
     id: ids[at],
     job,
     goal: job.goal,
-    tags,
-    queue: laneOf({ team: rest.team, tags, template: job.template }),
     not_before: notBefore,
   }))
   const made = await sql<{ id: string; state: FleetState }>(
-    `insert into ${SCHEMA}.session (id, team, repo, ref, job, job_version, goal, priority, tags, not_before, deadline, after, queue, state)
-     select r.id, r.team, r.repo, r.ref, r.job, ${JOB_VERSION}, r.goal, r.priority, r.tags, r.not_before, r.deadline, r.after, r.queue,
+    `insert into ${SCHEMA}.session (id, team, repo, ref, job, job_version, goal, priority, tags, not_before, deadline, after, state)
+     select r.id, r.team, r.repo, r.ref, r.job, ${JOB_VERSION}, r.goal, r.priority, r.tags, r.not_before, r.deadline, r.after,
        case when r.after is null or exists (select from ${SCHEMA}.session b where b.id = r.after and b.state = 'ended' and b.outcome ->> 'kind' = 'done')
          then 'waiting' else 'held' end
      from jsonb_to_recordset($1::jsonb) as r (id text, team text, repo text, ref text, job jsonb, goal text, priority int, tags text[],
-         not_before timestamptz, deadline timestamptz, after text, queue text)
+         not_before timestamptz, deadline timestamptz, after text)
      returning id, state`,
     [jsonb(rows)],
   )
@@ -165,18 +163,7 @@ export async function take(
   })
 }
 
-interface SessionRow {
-  id: string
-  epoch: number
-  team: string
-  repo: string
-  ref: string
-  base: string | null
-  job: unknown
-  priority: number
-  tags: string[]
-  template: string | null
-  deadline: Date | null
+interface SessionRow extends Omit<Taken, 'claim' | 'events'> {
   events: string
   is_late: boolean
 }
