@@ -55,7 +55,9 @@ export interface LookFlags extends DirectoryFlags {
 type Carried = (context: CliContext, ...typed: never[]) => Promise<number>
 
 /** Makes the action of a command, which is loaded when it is called, and whose exit code is the program's. */
-export type Does = (load: () => Promise<Carried>) => (...typed: unknown[]) => Promise<void>
+export type Does = (
+  load: (context: Pick<CliContext, 'ownsProcess'>) => Promise<Carried>,
+) => (...typed: unknown[]) => Promise<void>
 
 /** Adds `-C`; `which`: the directory that it names. */
 export function withDirectory(command: Command, which = 'the work directory, if it is not this one'): Command {

@@ -84,7 +84,7 @@ export function buildProgram(
       const { detach } = await import('./commands/runner/detach.ts')
       return ended(await detach(await withTemplates(context), flags))
     }
-    const { run } = await withSmallHeap(() => import('./commands/run.ts'))
+    const { run } = await withSmallHeap(context, () => import('./commands/run.ts'))
     ended(await run(await withTemplates(context), words.length === 0 ? null : words.join(' '), flags))
   })
   const does = doesIn(context, ended)
@@ -177,7 +177,7 @@ function doesIn(bare: BareContext, ended: (exitCode: number) => void): Does {
         const { detach } = await import('./commands/runner/detach.ts')
         return ended(await detach(await withTemplates(bare), flags, (typed.at(-1) as Command).name()))
       }
-      const [command, context] = await Promise.all([load(), withTemplates(bare)])
+      const [command, context] = await Promise.all([load(bare), withTemplates(bare)])
       // The last that was typed is the command itself.
       ended(await command(context, ...(typed.slice(0, -1) as never[])))
     }
@@ -225,7 +225,7 @@ function addResume(program: Command, does: Does): void {
     .description(
       'go on with a session that was interrupted, cut off or stopped by its limit; a limit counts from its start',
     )
-    .action(does(async () => (await withSmallHeap(() => import('./commands/run.ts'))).resume))
+    .action(does(async context => (await withSmallHeap(context, () => import('./commands/run.ts'))).resume))
 }
 
 function addLooking(program: Command, does: Does): void {
@@ -237,7 +237,9 @@ function addLooking(program: Command, does: Does): void {
   withLook(program.command('sessions'))
     .description('the sessions in a table: find, watch, report, resume; without a terminal the same as list')
     .option('--all', 'of every directory on this machine')
-    .action(does(async () => (await withSmallHeap(() => import('./commands/sessions/sessions.ts'))).sessions))
+    .action(
+      does(async context => (await withSmallHeap(context, () => import('./commands/sessions/sessions.ts'))).sessions),
+    )
   const status = does(async () => (await look()).status)
   const statusInOneLine = does(async () => (await import('./status-line.ts')).statusInOneLine)
   withDirectory(program.command('status'))
@@ -254,11 +256,11 @@ function addLooking(program: Command, does: Does): void {
   withDirectory(program.command('watch'))
     .description('watch a session that runs elsewhere, as it happens')
     .argument('[session]', 'the session; without it, the one that runs, or else the newest')
-    .action(does(async () => (await withSmallHeap(look)).watch))
+    .action(does(async context => (await withSmallHeap(context, look)).watch))
   withDirectory(program.command('attach'))
     .description('the screen, with all its keys, on a session that runs without a terminal (--detach)')
     .argument('[session]', 'the session; without it, the one that runs here, else you are asked')
-    .action(does(async () => (await withSmallHeap(() => import('./commands/runner/attach.ts'))).attach))
+    .action(does(async context => (await withSmallHeap(context, () => import('./commands/runner/attach.ts'))).attach))
 }
 
 function addDemo(program: Command, does: Does): void {

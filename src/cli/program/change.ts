@@ -34,7 +34,7 @@ While it runs: codemachine plan shows the plan, codemachine plan accept takes it
 
 /** Adds the command that makes one change, from a request to its proof. */
 export function addChange(program: Command, does: Does): void {
-  const run = does(async () => (await withSmallHeap(() => import('../commands/change/run.ts'))).change)
+  const run = does(async context => (await withSmallHeap(context, () => import('../commands/change/run.ts'))).change)
   const said = new Set<string>()
   const command = program
     .command('change')

@@ -98,7 +98,7 @@ export function addFlow(flow: Command, does: Does): void {
 }
 
 function addFlowRun(flow: Command, does: Does): void {
-  const run = does(async () => (await withSmallHeap(() => import('../commands/flow/run.ts'))).flowRun)
+  const run = does(async context => (await withSmallHeap(context, () => import('../commands/flow/run.ts'))).flowRun)
   const said = new Set<string>()
   const command = flow
     .command('run')

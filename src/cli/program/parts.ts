@@ -1,6 +1,7 @@
 import { Argument, type Command, Option } from 'commander'
 import { UserError } from '../../base/errors.ts'
 import { nearestName } from '../../base/text.ts'
+import type { CliContext } from '../../tui/cli-context.ts'
 import {
   codexBinOption,
   type DirectoryFlags,
@@ -14,10 +15,13 @@ import {
   worktreeOption,
 } from '../flags.ts'
 
-/** Loads what runs all night. */
-export async function withSmallHeap<Commands>(load: () => Promise<Commands>): Promise<Commands> {
+/** Loads what runs all night, in a process that does nothing else. */
+export async function withSmallHeap<Commands>(
+  { ownsProcess }: Pick<CliContext, 'ownsProcess'>,
+  load: () => Promise<Commands>,
+): Promise<Commands> {
   const { keepHeapSmall } = await import('../../platform/heap.ts')
-  keepHeapSmall()
+  if (ownsProcess) keepHeapSmall()
   return await load()
 }
 
@@ -270,7 +274,7 @@ export function templateOption(usual: string, templates: readonly string[] = PRO
 
 /** The commands that build a project from its specification. */
 export function addStart(program: Command, does: Does): void {
-  const start = does(async () => (await withSmallHeap(() => import('../commands/run.ts'))).start)
+  const start = does(async context => (await withSmallHeap(context, () => import('../commands/run.ts'))).start)
   const dryStart = does(async () => (await import('../commands/dry-start.ts')).dryStart)
   withRunFlags(program.command('start'), '50, or no limit if --max-time or --max-tokens is given')
     .description(

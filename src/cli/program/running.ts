@@ -183,7 +183,7 @@ function addQueue(program: Command, does: Does): void {
     .action(does(async () => (await load()).queueAdd))
   withRunFlags(queue.command('run'))
     .description('work off what waits, one session after the other, without a goal of its own')
-    .action(does(async () => (await withSmallHeap(() => import('../commands/run.ts'))).queueRun))
+    .action(does(async context => (await withSmallHeap(context, () => import('../commands/run.ts'))).queueRun))
   withLook(queue.command('list'))
     .description('show the prompts that wait')
     .action(does(async () => (await load()).queueList))

@@ -1,5 +1,6 @@
 import { type Command, Option } from 'commander'
 import { UserError } from '../../base/errors.ts'
+import type { CliContext } from '../../tui/cli-context.ts'
 import { type Does, type RunFlags, withDirectory, withLook, withRunFlags } from '../flags.ts'
 import { refuseMistypedCommand, withSmallHeap } from './parts.ts'
 
@@ -35,7 +36,8 @@ Exit codes:
 
 /** Adds the commands of a planner, a worker and a reviewer who make a project. */
 export function addTeam(program: Command, does: Does): void {
-  const load = () => withSmallHeap(() => import('../commands/team/run.ts'))
+  const load = (context: Pick<CliContext, 'ownsProcess'>) =>
+    withSmallHeap(context, () => import('../commands/team/run.ts'))
   const team = withTeamFlags(program.command('team'), '200, or no limit if --max-time or --max-tokens is given')
     .argument('[goal...]', 'what the project is to be; - reads it from standard input')
     .description('have a planner, a worker and a reviewer make a project in a directory of its own')
@@ -46,7 +48,7 @@ export function addTeam(program: Command, does: Does): void {
     )
     .addHelpText('after', EXAMPLES)
   keepDashes(team)
-  const goal = does(async () => (await load()).team)
+  const goal = does(async context => (await load(context)).team)
   team.action(async (words: string[], flags: TeamFlags, command) => {
     const isGoal = words[0] === DASHES
     if (!isGoal) refuseMistypedCommand(words, team)
@@ -55,15 +57,15 @@ export function addTeam(program: Command, does: Does): void {
   withTeamFlags(team.command('plan'))
     .argument('[goal...]', 'what the project is to be; - reads it from standard input')
     .description('the planner alone: its JSON on stdout; codemachine resume carries the plan out')
-    .action(does(async () => (await load()).teamPlan))
+    .action(does(async context => (await load(context)).teamPlan))
   withTeamFlags(team.command('work'))
     .argument('[step...]', 'the step; - reads it from standard input')
     .description('the worker alone: one step, in a project that is there')
     .option('-y, --yes', 'let commands have secrets and the network together; a secret is still asked for')
-    .action(does(async () => (await load()).teamWork))
+    .action(does(async context => (await load(context)).teamWork))
   withTeamFlags(team.command('review'))
     .description('the reviewer alone, of a project that is there: its JSON on stdout')
-    .action(does(async () => (await load()).teamReview))
+    .action(does(async context => (await load(context)).teamReview))
   addLooks(team, does)
   team.hook('preAction', refuseFlagsBetween)
 }

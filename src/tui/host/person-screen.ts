@@ -85,10 +85,10 @@ export class PersonScreen implements ScreenHost, AsyncDisposable {
   #sent: string[] = []
 
   constructor(options: PersonScreenOptions) {
-    keepScreenSmall()
     const { context, records, loaded, isWatching, control } = options
     const { settings } = loaded
     const { env, clock, host, signal } = context
+    if (context.ownsProcess) keepScreenSmall()
     this.#options = options
     const onProblem = (problem: string) => this.screen.notice(problem, 'warning')
     const redactor = redactorOfProject(context, records)
