@@ -28,6 +28,8 @@ export interface World {
   /** Whether a scripted model plays the part of a real one (the demo): what its agents could reach is not warned of then. */
   isDemo?: true
   clock: Clock
+  /** How many tasks wanted each core in the last minute, by which bounds of doctor stretch; left out: as the machine says. */
+  load?: () => number
   /** The engines that rounds may run on; `codex` is among them. */
   engines: EngineKinds
   /** The templates that sessions may be of. */

@@ -1,6 +1,6 @@
 import { stat } from 'node:fs/promises'
 import { parse } from 'node:path'
-import { type CheckRun, ok, openCheckRun, problem, warning } from '../app/doctor/checks.ts'
+import { type CheckRun, type OnLate, ok, openCheckRun, problem, warning } from '../app/doctor/checks.ts'
 import type { World } from '../app/world.ts'
 import { UserError } from '../base/errors.ts'
 import { version } from '../base/package.ts'
@@ -39,9 +39,9 @@ const LARGE_BYTES = 50 * 1024 ** 3
  */
 export async function* examineFleet(
   world: World,
-  { queue, offline }: { queue: string | undefined; offline: boolean },
+  { queue, offline, onLate }: { queue: string | undefined; offline: boolean; onLate: OnLate },
 ): AsyncGenerator<readonly Finding[]> {
-  await using run = await openCheckRun(world)
+  await using run = await openCheckRun(world, onLate)
   const packages = await run.look('packages', LOOK_MS, checkPackages)
   yield packages
   if (isBroken(packages)) return

@@ -1,9 +1,15 @@
 import { execFile } from 'node:child_process'
 import { close, open, read } from 'node:fs'
 import { readlink } from 'node:fs/promises'
+import { availableParallelism, loadavg } from 'node:os'
 import { kill } from 'node:process'
 import { promisify } from 'node:util'
 import { systemErrorCode } from '../base/errors.ts'
+
+/** How many tasks wanted each core of the machine in the last minute, in the mean. Always 0 on Windows, which does not tell. */
+export function loadOfMachine(): number {
+  return (loadavg()[0] ?? 0) / availableParallelism()
+}
 
 /** Identifies one process: a pid alone is reused. `startTime`: null where it cannot be known. */
 export interface ProcessIdentity {

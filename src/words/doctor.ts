@@ -54,6 +54,11 @@ export function linesOfFinding(
   return mend === null ? [line] : [line, `${INDENT}→ ${oneLine(mend, TEXT_CHARS)}`]
 }
 
+/** Says that a check has no answer yet, after so long, ms. */
+export function lineOfWaiting(check: Check, ms: number): string {
+  return `${check}: no answer yet after ${Math.round(ms / 1000)} s; still waiting.`
+}
+
 /**
  * What all findings come to, in a sentence.
  * @param what the subject of the sentence, and where it works

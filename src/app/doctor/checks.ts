@@ -1,3 +1,4 @@
+import { randomInt } from 'node:crypto'
 import { access, constants, mkdtemp, realpath, rm, stat, statfs } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, isAbsolute, join } from 'node:path'
@@ -10,7 +11,7 @@ import { packageFile } from '../../base/package.ts'
 import type { Provider } from '../../core/contracts/provider.ts'
 import { askProvider } from '../../engines/ask-provider.ts'
 import { endMarked, findMarked, MARK_VARIABLE, makeMark, parseMark } from '../../platform/end-processes.ts'
-import { isStillRunning, startTimeOf } from '../../platform/processes.ts'
+import { isStillRunning, loadOfMachine, startTimeOf } from '../../platform/processes.ts'
 import { runWithExeca } from '../../platform/run-process.ts'
 
 import { isBuiltIn } from '../../settings/providers.ts'
@@ -322,28 +323,50 @@ export interface CheckRun extends AsyncDisposable {
   env: NodeJS.ProcessEnv
   /** A fresh directory. */
   temporary: string
-  /** The findings of a check; a problem if it throws or takes longer than `ms`. Empty if the person has left. */
+  /** By how much a bound is stretched now: 1 on a machine at ease, at most 8 on a busy one. */
+  stretch(): number
+  /**
+   * The findings of a check; a problem if it throws, or has no answer within twice `ms`, stretched. After each `ms` it is said that
+   * there is no answer yet. Empty if the person has left.
+   */
   look(check: Check, ms: number, find: () => Promise<readonly Finding[]>): Promise<readonly Finding[]>
   /** The same for a check with a value. */
   check<T>(check: Check, ms: number, find: () => Promise<Checked<T>>): Promise<Checked<T>>
+  /** What comes of a question that has a bound of its own; after each `ms` it is said that there is no answer yet. */
+  waitFor<T>(check: Check, ms: number, answer: Promise<T>): Promise<T>
 }
 
+/** Is told that a check has no answer yet, after so long, ms. */
+export type OnLate = (check: Check, ms: number) => void
+
 const GRACE_MS = 500
+/** How often a check is waited for, on a machine at ease. */
+const SPANS = 2
+const MOST_STRETCH = 8
 
 /** Starts a run: makes its temporary directory, and the mark of the processes that it starts. */
-export async function openCheckRun(world: World): Promise<CheckRun> {
-  const { clock, pid, platform, signal } = world
+export async function openCheckRun(world: World, onLate: OnLate): Promise<CheckRun> {
+  const { clock, pid, platform, signal, load = loadOfMachine } = world
   const owner = { pid, startTime: await startTimeOf(pid, platform) }
-  const mark = makeMark({ key: 'doctor', owner, n: 0 })
+  const mark = makeMark({ key: 'doctor', owner, n: randomInt(2 ** 32) })
   const temporary = await mkdtemp(join(tmpdir(), 'codemachine-doctor-'))
   const closing = new AbortController()
+  const stretch = () => Math.min(MOST_STRETCH, Math.max(1, load()))
 
+  /** Says after each `ms` that there is no answer yet, until it is over, or for so many of these times; resolves with how long that was, ms. */
+  const sayLate = async (check: Check, ms: number, over: AbortSignal, most: () => number) => {
+    for (let times = 1; ; times += 1) {
+      await clock.wait(ms, over)
+      if (over.aborted || times >= most()) return times * ms
+      onLate(check, times * ms)
+    }
+  }
   const check = async <T>(check: Check, ms: number, find: () => Promise<Checked<T>>): Promise<Checked<T>> => {
     const none = (...findings: Finding[]): Checked<T> => ({ findings, value: null })
     const settled = new AbortController()
-    const over = clock.wait(ms, AbortSignal.any([settled.signal, closing.signal, signal]))
-    const late = over.then(() =>
-      signal.aborted ? none() : none(problem(check, `There was no answer within ${ms / 1000} s.`, SLOW)),
+    const over = AbortSignal.any([settled.signal, closing.signal, signal])
+    const late = sayLate(check, ms, over, () => SPANS * stretch()).then(waitedMs =>
+      over.aborted ? none() : none(problem(check, `There was no answer within ${waitedMs / 1000} s.`, SLOW)),
     )
     const found = find().catch((error: unknown) => none(problemOf(check, error, UNREADABLE)))
     // Where it is late, it may still fail when its processes are ended.
@@ -358,7 +381,17 @@ export async function openCheckRun(world: World): Promise<CheckRun> {
     world,
     env: { ...world.env, [MARK_VARIABLE]: mark },
     temporary,
+    stretch,
     check,
+    async waitFor(name, ms, answer) {
+      const settled = new AbortController()
+      void sayLate(name, ms, AbortSignal.any([settled.signal, closing.signal, signal]), () => Number.POSITIVE_INFINITY)
+      try {
+        return await answer
+      } finally {
+        settled.abort()
+      }
+    },
     look: async (name, ms, find) =>
       (await check(name, ms, async () => ({ findings: await find(), value: null }))).findings,
     async [Symbol.asyncDispose]() {

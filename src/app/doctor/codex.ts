@@ -101,7 +101,7 @@ async function converse(
       (error: unknown) => ({ failure: messageOf(error) }),
     )
   try {
-    await shakeHands(rpc, { codemachineVersion: version, requestMs: INITIALIZE_MS })
+    await shakeHands(rpc, { codemachineVersion: version, requestMs: Math.round(INITIALIZE_MS * run.stretch()) })
   } catch (error) {
     if (!(error instanceof RequestFailure)) throw error
     return { failure: error.cause === 'closed' ? describeExit(await server.close()) : error.message }

@@ -14,6 +14,7 @@ import {
   checkProviders,
   checkRecords,
   checkSettings,
+  type OnLate,
   openCheckRun,
   problem,
   recordsRoot,
@@ -27,19 +28,20 @@ const LOOK_MS = 3_000
 const ASK_MS = 5_000
 /** What `codex --version` gets on a machine that is busy, ms. */
 const FIND_MS = 5_000
-/** From the start to the last answer of codex, ms. With a network that swallows everything its models take it 10 s. */
+/** From the start to the last answer of codex on a machine at ease, ms. With a network that swallows everything its models take it 10 s. */
 const ANSWERS_MS = 12_000
 
 /**
  * Checks whether all that a run needs is there and works, in `directory`, and yields the findings of each check in order,
  * as soon as it and those before it have ended. Everything that it starts has ended when it returns.
+ * @param options `onLate` is told of each check that has no answer yet
  */
 export async function* examine(
   world: World,
-  options: { directory: string; codexBin: string | null },
+  options: { directory: string; codexBin: string | null; onLate: OnLate },
 ): AsyncGenerator<readonly Finding[]> {
-  await using run = await openCheckRun(world)
-  const deadline = world.clock.monotonic() + ANSWERS_MS
+  await using run = await openCheckRun(world, options.onLate)
+  const deadline = world.clock.monotonic() + ANSWERS_MS * run.stretch()
   yield await run.look('node', LOOK_MS, () => checkNode(world))
   const place = await run.check('directory', LOOK_MS, () => checkDirectory(options.directory))
   yield place.findings
@@ -81,13 +83,14 @@ async function checkCodex(
   const choice: SandboxChoice = { mode: sandbox, network, writable: [] }
   const terms = sandboxTerms(directory, choice, capabilitiesOf(binary.value.version))
   const thread = threadStartParams(directory, { agent: 'doctor', developerInstructions: '', model, effort }, terms)
-  const answers = await askCodex(run, {
+  const question = askCodex(run, {
     path: binary.value.path,
     env: shieldEnvironment(home.value.env, directory, choice).env,
     // Of such a thread codex keeps nothing.
     threadStart: { ...thread, ephemeral: true },
     deadline,
   })
+  const answers = await run.waitFor('codex', ASK_MS, question)
   if ('failure' in answers) {
     const mend = 'Run `codex` once by hand to see what ails it, or name another one with --codex-bin.'
     return [...found, problem('codex', `codex app-server does not come up: ${answers.failure}`, mend)]

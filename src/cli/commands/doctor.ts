@@ -1,9 +1,10 @@
 import { styleText } from 'node:util'
+import type { OnLate } from '../../app/doctor/checks.ts'
 import { examine } from '../../app/doctor/doctor.ts'
 import { sendSamples } from '../../app/open-run.ts'
 import { UserError } from '../../base/errors.ts'
 import type { CliContext } from '../../tui/cli-context.ts'
-import { conclusionOf, type Finding, linesOfFinding } from '../../words/doctor.ts'
+import { conclusionOf, type Finding, lineOfWaiting, linesOfFinding } from '../../words/doctor.ts'
 import { type DirectoryFlags, directoryOf, type LookFlags, wantsColour } from '../flags.ts'
 
 /** `codemachine doctor`: looks whether all that a run needs is there, and changes nothing. 4 if something has to be mended. */
@@ -11,7 +12,8 @@ export async function doctor(
   context: CliContext,
   { codexBin, json, ...place }: LookFlags & { codexBin?: string },
 ): Promise<number> {
-  const found = examine(context, { directory: directoryOf(context, place), codexBin: codexBin ?? null })
+  const onLate = sayWaiting(context)
+  const found = examine(context, { directory: directoryOf(context, place), codexBin: codexBin ?? null, onLate })
   return await showFindings(context, found, { json: json === true })
 }
 
@@ -35,6 +37,11 @@ export async function showFindings(
   if (signal.aborted) return signal.reason === 'SIGTERM' ? 143 : 130
   stdout.write(json ? `${JSON.stringify(findings)}\n` : `\n${conclusionOf(findings, what)}\n`)
   return findings.some(({ status }) => status === 'problem') ? 4 : 0
+}
+
+/** Says on stderr that a check has no answer yet. */
+export function sayWaiting({ stderr }: CliContext): OnLate {
+  return (check, ms) => stderr.write(`${lineOfWaiting(check, ms)}\n`)
 }
 
 const COLOURS = { ok: 'green', warning: 'yellow', problem: 'red' } as const

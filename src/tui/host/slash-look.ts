@@ -2,7 +2,7 @@ import { hostname } from 'node:os'
 import { findSession } from '../../app/find.ts'
 import { codexInUse, listServers } from '../../app/start/start-facts.ts'
 import { wrapLine } from '../../words/cells.ts'
-import { conclusionOf, type Finding, linesOfFinding } from '../../words/doctor.ts'
+import { type Check, conclusionOf, type Finding, lineOfWaiting, linesOfFinding } from '../../words/doctor.ts'
 import { formatCount } from '../../words/numbers.ts'
 import { oneLine } from '../../words/safe-text.ts'
 import { statusLines } from '../../words/status.ts'
@@ -66,7 +66,8 @@ export async function showDoctor({ context, records, person }: SlashPlace): Prom
   const { screen } = person
   const { examine } = await import('../../app/doctor/doctor.ts')
   const findings: Finding[] = []
-  for await (const found of examine(context, { directory: records.directory, codexBin: null })) {
+  const onLate = (check: Check, ms: number) => screen.say(`${lineOfWaiting(check, ms)}\n`, 'plain')
+  for await (const found of examine(context, { directory: records.directory, codexBin: null, onLate })) {
     findings.push(...found)
     for (const line of found.flatMap(finding => linesOfFinding(finding))) screen.say(`${line}\n`, 'plain')
   }
