@@ -75,6 +75,8 @@ export function openQueue(directory: string): Queue {
 /** Of the longest prompt, every character of it written as `\u0000`. */
 const MOST_BYTES = 8 * 1024 * 1024
 const HIGHEST_NUMBER = 999_999_999
+/** How many numbers are known to be gone, for whoever has looked before they were given. */
+const KEPT_NUMBERS = 100
 
 const MOST_GATES = 50
 const MOST_COMMAND = 10_000
@@ -117,10 +119,14 @@ async function add(directory: string, prompt: string, at: Date, terms: PromptTer
     if (highest >= HIGHEST_NUMBER)
       throw new UserError(`${directory} has no number left; remove ${highest}.json from it.`)
     const id = idOf(highest + 1)
-    // A reader of the directory can miss a prompt that is just being removed, but not both it and its `.gone`.
-    if (await pathExists(goneFile(directory, id))) continue
     if (!(await staged.linkAs(`${id}.json`))) continue
-    for (const old of gone) await rm(goneFile(directory, old), { force: true })
+    // Between the look and the link somebody else may have added and removed the same number. Nobody takes what has a `.gone`.
+    if (await pathExists(goneFile(directory, id))) {
+      await rm(promptFile(directory, id), { force: true })
+      continue
+    }
+    const past = gone.filter(old => Number(old) < highest - KEPT_NUMBERS)
+    for (const old of past) await rm(goneFile(directory, old), { force: true })
     return { id, ...content }
   }
 }
@@ -231,21 +237,22 @@ async function readNames(
   const names = await readdir(directory)
   const idsWith = (ending: RegExp) =>
     names.filter(name => ending.test(name)).map(name => name.slice(0, name.indexOf('.')))
-  const waiting = idsWith(/^\d{6,9}\.json$/).sort((a, b) => Number(a) - Number(b))
+  const gone = idsWith(/^\d{6,9}\.gone$/)
+  const there = idsWith(/^\d{6,9}\.json$/).sort((a, b) => Number(a) - Number(b))
+  const waiting = there.filter(id => !gone.includes(id))
   if (names.includes(ORDER_FILE)) {
     const place = new Map((await readOrder(directory)).map((id, index) => [id, index]))
     const placeOf = (id: string) => place.get(id) ?? Number.MAX_SAFE_INTEGER
     // Stable: those that have no place stay behind, by their numbers.
     waiting.sort((a, b) => placeOf(a) - placeOf(b))
   }
-  const gone = idsWith(/^\d{6,9}\.gone$/)
   const claimed = idsWith(/^\d{6,9}\.claimed$/)
   return {
     waiting,
     claimed,
     gone,
     strange: names.filter(name => name.endsWith('.json') && !name.startsWith('.') && !/^\d{6,9}\.json$/.test(name)),
-    highest: Math.max(0, ...[...waiting, ...claimed, ...gone].map(Number)),
+    highest: Math.max(0, ...[...there, ...claimed, ...gone].map(Number)),
   }
 }
 

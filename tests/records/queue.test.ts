@@ -75,7 +75,18 @@ describe('prompts that wait', () => {
       expect((await queue.add('x', at)).id).toBe(`00000${number}`)
       await queue.remove(String(number))
     }
-    expect(await readdir(directory)).toEqual(['000005.gone'])
+    expect(await readdir(directory)).toEqual([1, 2, 3, 4, 5].map(number => `00000${number}.gone`))
+  })
+
+  test('keep no more than a hundred numbers that were taken out', async () => {
+    for (let number = 1; number <= 105; number++) await queue.remove((await queue.add('x', at)).id)
+    expect(await readdir(directory)).toHaveLength(102)
+  })
+
+  test('are taken by nobody under a number that was taken out, as where two terminals add and remove at once', async () => {
+    await queue.remove((await queue.add('first', at)).id)
+    await writeFile(join(directory, '000001.json'), JSON.stringify({ prompt: 'late', at: at.toISOString() }))
+    expect([await prompts(), await queue.peek(), (await queue.add('next', at)).id]).toEqual([[], null, '000002'])
   })
 
   test('are refused if they are empty or longer than a session takes', async () => {
