@@ -293,7 +293,7 @@ export async function loginOfRounds(place: LoginPlace): Promise<LoginOfRounds> {
 }
 
 /** Asks codex whether it is logged in, in at most 10 s. Its process has ended when this resolves, by `signal` at once. */
-export async function askLogin(
+async function askLogin(
   { clock, platform }: Pick<World, 'clock' | 'platform'>,
   options: Omit<AskOptions, 'clock' | 'platform'>,
   signal: AbortSignal,

@@ -133,7 +133,7 @@ export async function carryOutRewind(
 }
 
 /** The first of some latin1 paths, safe to print. */
-export function somePaths(paths: readonly string[]): string {
+function somePaths(paths: readonly string[]): string {
   const more = paths.length > MOST_NAMED ? ', …' : ''
   return `${paths.slice(0, MOST_NAMED).map(printablePath).join(', ')}${more}`
 }

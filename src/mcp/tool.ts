@@ -178,7 +178,7 @@ export function limitsOf(limits: v.InferOutput<(typeof terms)['limits']>) {
  * The arguments of a call, of that shape; a `UserError` of one sentence that names what is wrong and what to use. What is
  * null counts as left out: some models write down every argument there is.
  */
-export function parseInput<const In extends ObjectSchema>(name: string, schema: In, given: unknown): v.InferOutput<In> {
+function parseInput<const In extends ObjectSchema>(name: string, schema: In, given: unknown): v.InferOutput<In> {
   const { success, output, issues } = v.safeParse(schema, withoutNulls(given ?? {}))
   if (success) return output
   const [issue] = issues
@@ -246,7 +246,7 @@ function withoutNulls(given: unknown): unknown {
 // What tools give.
 
 /** How much of a text is given at once, in characters. */
-export const MOST_TEXT = 24_000
+const MOST_TEXT = 24_000
 
 /** A part of a text that may be longer. */
 export const textPart = {

@@ -29,7 +29,7 @@ export interface ScreenProcess {
 }
 
 /** How this process was started, and how it is started once more. */
-export interface OwnProcess extends OwnCommand {
+interface OwnProcess extends OwnCommand {
   /** What was typed behind them. */
   args: readonly string[]
   /** Where it is a runner that `--detach` has started; null: it is not. */

@@ -247,7 +247,7 @@ function authorization({ publicKey, privateKey }: SigningKeys, audience: string,
 }
 
 /** What a person is told of a session, each under a name of its own: what was not there before is news. */
-export function newsOf({ row, report, questions }: SessionCard): Map<string, PushMessage> {
+function newsOf({ row, report, questions }: SessionCard): Map<string, PushMessage> {
   const path = `#/s/${row.key}`
   const news = new Map<string, PushMessage>()
   for (const { question } of questions)

@@ -29,7 +29,7 @@ export interface StreamRow {
 }
 
 /** What codex does just now. `startedAt`: Unix time, ms. */
-export type NowItem = Pick<LiveItem, 'item' | 'startedAt' | 'instance'>
+type NowItem = Pick<LiveItem, 'item' | 'startedAt' | 'instance'>
 
 type RecordedItem = Extract<Recorded, { type: 'item-completed' }>['item']
 

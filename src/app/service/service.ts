@@ -8,7 +8,7 @@ import type { World } from '../world.ts'
 import { type Due, type DueTerms, dueNow } from './due.ts'
 
 /** A runner that the service has started. */
-export interface StartedRunner {
+interface StartedRunner {
   pid: number
   /** Resolves with its exit code; null: a signal has ended it. */
   exited: Promise<number | null>

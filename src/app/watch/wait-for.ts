@@ -11,7 +11,7 @@ import { followSession } from './feed.ts'
 
 /** What of a session can be waited for, beside its end. */
 export const AWAITED = ['needs-person', 'round'] as const
-export type Awaited = (typeof AWAITED)[number]
+type Awaited = (typeof AWAITED)[number]
 
 /** What has come of waiting. */
 export interface Happened {

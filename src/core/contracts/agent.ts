@@ -14,7 +14,7 @@ export interface Agent {
 }
 
 /** Where an agent comes from that the person or the project has, or has changed. */
-export interface AgentSource {
+interface AgentSource {
   /** Whose settings file; `folder`: a prompt in `.codemachine/agents`, which has nothing else. */
   of: 'person' | 'project' | 'folder'
   /** Where it stands: `codemachine.toml:3`. */

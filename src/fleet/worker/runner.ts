@@ -51,7 +51,7 @@ export function giveRights(job: FleetJob, { sandbox, network }: Rights): Given {
 }
 
 /** What leads to the fleet's database, and what opens it: nothing that an agent's command is to find in its environment. */
-export function withoutDatabase(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+function withoutDatabase(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   const ofDatabase = (name: string) => name === 'CODEMACHINE_QUEUE' || /^PG[A-Z]+$/.test(name)
   return Object.fromEntries(Object.entries(env).filter(([name]) => !ofDatabase(name)))
 }

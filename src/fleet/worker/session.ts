@@ -49,7 +49,7 @@ export interface WorkerPlace {
  * Why a session is left before its end. At once: `superseded` by another worker, `cancelled` by a person, with the worker that is
  * `stopped`, the disk that is `full`, a `window` of the login that is used up. At the end of its round: `drained`, and at its `deadline`.
  */
-export type Leaving = 'superseded' | 'cancelled' | 'stopped' | 'full' | 'window' | 'drained' | 'deadline'
+type Leaving = 'superseded' | 'cancelled' | 'stopped' | 'full' | 'window' | 'drained' | 'deadline'
 
 /** What became of a session here, for the worker. */
 export interface Came {

@@ -195,7 +195,7 @@ function problemOf({ theme, keymap }: SessionsPlace, row: SessionRow): FullView 
 const MOST_PROBLEM = 4_000
 
 /** What has become of a session, in a word or two. */
-export function stateInWords({ standing, activity, outcome }: SessionRow): string {
+function stateInWords({ standing, activity, outcome }: SessionRow): string {
   if (standing === 'broken') return 'broken'
   if (outcome !== null) return outcome.kind === 'done' ? 'done' : describeOutcome(outcome).short
   if (activity === 'deciding') return 'waits for you'

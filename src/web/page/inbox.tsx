@@ -155,7 +155,7 @@ function useMeant(of: string, isMeant: boolean): string {
 }
 
 /** A question of an agent, with its choices: one tap answers. */
-export function Question({ card, asked, isMeant = false }: { card: Card; asked: AskedQuestion; isMeant?: boolean }) {
+function Question({ card, asked, isMeant = false }: { card: Card; asked: AskedQuestion; isMeant?: boolean }) {
   const said = useSaying()
   const key = `${card.key} ${asked.question}`
   const id = useMeant(key, isMeant)
@@ -206,15 +206,7 @@ export function Question({ card, asked, isMeant = false }: { card: Card; asked: 
 type Decision = NonNullable<NonNullable<Card['report']>['decision']>
 
 /** What a session asks a person to decide. */
-export function DecisionPart({
-  card,
-  decision,
-  isMeant = false,
-}: {
-  card: Card
-  decision: Decision
-  isMeant?: boolean
-}) {
+function DecisionPart({ card, decision, isMeant = false }: { card: Card; decision: Decision; isMeant?: boolean }) {
   const said = useSaying()
   const key = `${card.key} ${decision.id} ${decision.since}`
   const id = useMeant(key, isMeant)

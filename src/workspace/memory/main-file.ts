@@ -218,7 +218,7 @@ type Heading = 'inprogress' | 'todo'
  * every top-level bullet without a box. Code fences and HTML comments do not count.
  * @param under the headings to search; both if left out
  */
-export function listOpenEntries(markdown: string, under: readonly Heading[] = OPEN_WORK): string[] {
+function listOpenEntries(markdown: string, under: readonly Heading[] = OPEN_WORK): string[] {
   const open: string[] = []
   let section: Section = { level: 0, isOpenWork: false, indent: null }
   for (const line of visibleLines(markdown)) {
