@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { cp, glob, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { cp, glob, mkdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { isBuiltin } from 'node:module'
 import { resolve } from 'node:path'
 import { type BuildOptions, build, type Metafile, type Plugin, transform } from 'esbuild'
@@ -186,6 +186,9 @@ const withoutPaths: Plugin = {
   },
 }
 
+/** A file of `dist` that says which sources it was built of; it is not packed. */
+const BUILT_OF = 'dist/built-of.txt'
+
 const BEYOND_ASCII = /[\u0080-\uffff]/
 
 const OF_EVERY_COMMAND = ['src/cli/entry.ts', 'src/templates/registry.ts']
@@ -214,6 +217,11 @@ const LOADED_TOGETHER = {
   library: ['src/index.ts', 'src/templates/registry.ts'],
 }
 
+const builtOf = await hashOf(['package.json', 'package-lock.json', 'scripts/**/*.ts', 'src/**/*'])
+if (process.argv.includes('--if-changed') && (await readFile(BUILT_OF, 'utf8').catch(() => '')) === builtOf) {
+  console.log('dist is of these sources.')
+  process.exit()
+}
 await rm('dist', { recursive: true, force: true })
 // What is typed is one small file, which answers --version by itself.
 const typed = await bundle({ bin: 'src/bin.ts', 'codex-flow': 'src/codex-flow.ts' }, { external: ['./entry.js'] })
@@ -236,8 +244,12 @@ await writeFile('dist/metafile.json', JSON.stringify(metafile))
 const { text, problems } = thirdParty({ inputs: { ...metafile.inputs, ...ofPage.inputs } }, '.', readWithoutFile())
 await writeFile('dist/THIRD-PARTY.txt', text)
 for (const problem of problems) console.error(problem)
-if (problems.length > 0) process.exitCode = 1
-else await writeDeclarations('dist')
+if (problems.length > 0) {
+  process.exitCode = 1
+} else {
+  await writeDeclarations('dist')
+  await writeFile(BUILT_OF, builtOf)
+}
 
 /** The page of the browser, which loads nothing from elsewhere. Words of sessions are those of the program. */
 async function buildPage(): Promise<Metafile> {
@@ -368,7 +380,14 @@ function inAscii(file: string, code: string): string {
 
 /** Of all that a session is folded by, and of what writes that down. */
 async function hashOfSource(): Promise<string> {
+  return await hashOf(['src/**/*.{ts,tsx}'])
+}
+
+/** Of what the files hold, in the order of their paths. */
+async function hashOf(patterns: readonly string[]): Promise<string> {
   const hash = createHash('sha256')
-  for (const path of (await Array.fromAsync(glob('src/**/*.{ts,tsx}'))).toSorted()) hash.update(await readFile(path))
+  for (const path of (await Array.fromAsync(glob(patterns))).toSorted()) {
+    if ((await stat(path)).isFile()) hash.update(await readFile(path))
+  }
   return hash.digest('hex')
 }

@@ -1,18 +1,27 @@
 /**
- * Sums up JSON reports of vitest: `node scripts/sum-of-tests.ts short.json:0 long.json:1`, each with the exit code of its
- * run. What failed is run once more, a file at a time, with nothing beside it: a test of real processes can be late where a
- * machine is overloaded, and is named then. The last line is `N passed, N failed, N skipped`; the exit code is 3 if a test
- * failed both times, and another one if a report is missing.
+ * Sums up what a run of the CI came to: `node scripts/sum-of-tests.ts 600 check.txt:0 short.json:0 long.json:1`. The first is how
+ * long it has taken, s; then come what `npm run check` printed and JSON reports of vitest, each with the exit code.
+ *
+ * A file in which a test failed is run once more, with nothing beside it: a test of real processes can be late where a machine is
+ * overloaded. The last lines name each file that was, then the five slowest files and how much of its bound the run has used. The
+ * very last one is `N passed, N failed, N skipped`. The exit code is 3 if the check or a test failed, that both times, and another
+ * one if a report is missing.
  */
 import { spawnSync } from 'node:child_process'
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { basename, join } from 'node:path'
+import { loadavg, tmpdir } from 'node:os'
+import { basename, join, relative } from 'node:path'
 
 /** With more files than these it is not the machine. */
 const MOST_FILES = 20
 /** The longest that they may take together, ms. */
-const MOST_MS = 20 * 60_000
+const MOST_MS = 10 * 60_000
+/** What a run of the CI may take, s. */
+const BOUND_S = 20 * 60
+/** How many of the slowest files are named. */
+const SLOWEST = 5
+/** How much of the end of what a check printed is shown, characters. */
+const SHOWN = 4_000
 
 interface Report {
   numPassedTests: number
@@ -24,6 +33,9 @@ interface Report {
 
 interface FileResult {
   name: string
+  /** By the clock, ms. */
+  startTime: number
+  endTime: number
   status: string
   message: string
   assertionResults: readonly {
@@ -34,11 +46,21 @@ interface FileResult {
   }[]
 }
 
+const [seconds = '', ...reports] = process.argv.slice(2)
+const began = performance.now()
 const sum = { passed: 0, failed: 0, skipped: 0 }
 const failed: { project: string; file: FileResult }[] = []
 let isFailed = false
-for (const [, path = '', exitCode] of process.argv.slice(2).map(each => /^(.*):(\d+)$/.exec(each) ?? [])) {
+let isCheckFailed = false
+const files: FileResult[] = []
+for (const [, path = '', exitCode] of reports.map(each => /^(.*):(\d+)$/.exec(each) ?? [])) {
+  if (!path.endsWith('.json')) {
+    isCheckFailed = exitCode !== '0'
+    if (isCheckFailed) console.log(`FAILED npm run check\n${readFileSync(path, 'utf8').slice(-SHOWN)}`)
+    continue
+  }
   const report = read(path)
+  files.push(...report.testResults)
   // An error outside of all tests.
   if (exitCode !== '0' && report.testResults.every(({ status }) => status !== 'failed')) isFailed = true
   sum.passed += report.numPassedTests
@@ -52,23 +74,42 @@ for (const [, path = '', exitCode] of process.argv.slice(2).map(each => /^(.*):(
 for (const { file } of failed) tell('FAILED', file)
 const folder = mkdtempSync(join(tmpdir(), 'again-'))
 const until = Date.now() + MOST_MS
+/** What was run again, and what came of it: of the last lines. */
+const again: string[] = []
 if (failed.length > MOST_FILES) isFailed = true
 for (const [at, { project, file }] of (isFailed ? [] : failed).entries()) {
-  const again = runAgain(project, file.name, join(folder, `${at}.json`))
-  if (!again.hasPassed) {
+  const second = runAgain(project, file.name, join(folder, `${at}.json`))
+  const path = relative('.', file.name)
+  if (!second.hasPassed) {
     isFailed = true
-    for (const each of again.report?.testResults ?? []) tell('FAILED AGAIN', each)
+    for (const each of second.report?.testResults ?? []) tell('FAILED AGAIN', each)
+    again.push(`FAILED ALONE TOO: ${path}`)
     continue
   }
-  console.log(`PASSED ALONE, AFTER IT HAD FAILED BESIDE OTHERS: ${file.name}`)
+  again.push(`PASSED ALONE, AFTER IT HAD FAILED BESIDE OTHERS: ${path}`)
   const count = file.assertionResults.filter(({ status }) => status === 'failed').length
   // Where the file itself failed, none of its tests had been counted.
-  if (file.assertionResults.length === 0) sum.passed += again.report?.numPassedTests ?? 0
+  if (file.assertionResults.length === 0) sum.passed += second.report?.numPassedTests ?? 0
   else sum.passed += count
   sum.failed -= count
 }
 rmSync(folder, { recursive: true })
+if (isCheckFailed) sum.failed += 1
+isFailed ||= isCheckFailed
 if (isFailed) sum.failed = Math.max(1, sum.failed)
+for (const line of again) console.log(line)
+const tookMs = ({ startTime, endTime }: FileResult) => endTime - startTime
+console.log('The slowest files:')
+for (const file of files.toSorted((a, b) => tookMs(b) - tookMs(a)).slice(0, SLOWEST)) {
+  console.log(`${(tookMs(file) / 1000).toFixed(1).padStart(7)} s  ${relative('.', file.name)}`)
+}
+const took = Number(seconds) + (performance.now() - began) / 1000
+const load = loadavg()
+  .map(each => each.toFixed(1))
+  .join(', ')
+console.log(
+  `${(took / 60).toFixed(1)} min of ${BOUND_S / 60}, ${Math.round((100 * took) / BOUND_S)} % of the bound; load ${load}`,
+)
 console.log(`${sum.passed} passed, ${sum.failed} failed, ${sum.skipped} skipped`)
 process.exitCode = isFailed ? 3 : 0
 
