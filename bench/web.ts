@@ -4,11 +4,12 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Page } from 'playwright-core'
 import { message, reply } from '../src/demo/model/reply.ts'
+import { hasBrowser, openBrowser } from '../tests/support/browser.ts'
 import { startCodemachine } from '../tests/support/codemachine.ts'
 import { makePlace } from '../tests/support/place.ts'
-import { openScene } from '../tests/support/scene.ts'
+import { openRealScene } from '../tests/support/real-scene.ts'
 import { recorded, sampleEvents } from '../tests/tui/samples.ts'
-import { longSession, openBrowser, PageScene, problemOfBrowser } from '../tests/web/page-scene.ts'
+import { longSession, PageScene } from '../tests/web/page-scene.ts'
 import { atMost, type Figure, shown } from './figure.ts'
 import { median } from './median.ts'
 
@@ -28,7 +29,7 @@ const CPU_SLOWDOWN = 4
 /** The page: how soon it is seen, how soon it answers while much is written, and what its server takes. */
 export async function web(): Promise<Figure[]> {
   const watched = [...(await watchers()), ...(await runner())]
-  if (problemOfBrowser !== null) return [...watched, { ...shown(problemOfBrowser, 0, ''), value: null }]
+  if (!hasBrowser) return [...watched, { ...shown('there is no browser', 0, ''), value: null }]
   const browser = await openBrowser()
   try {
     await using scene = await PageScene.open(browser)
@@ -187,7 +188,7 @@ async function watchers(): Promise<Figure[]> {
 async function runner(): Promise<Figure[]> {
   const count = (2 * TURNS + 2) * (TURN_MS / 1000) * EVENTS_PER_SECOND * 2
   const said = { ...reply(message('word '.repeat(count), { chunkSize: 5 })), deltaMs: 1000 / EVENTS_PER_SECOND }
-  await using scene = await openScene([[said]])
+  await using scene = await openRealScene([[said]])
   await using running = scene.start('--json', '--rounds', '1', 'say much')
   await running.event('turn-started')
   await using serving = scene.start('web', '--port', '0', '--json')

@@ -15,23 +15,26 @@ import {
 } from '../src/demo/model/reply.ts'
 import { usageLimitReached } from '../src/demo/model/scripted-model.ts'
 import { createDemoRepository } from '../src/demo/project.ts'
-import { IMPATIENT, openScene, type Scene, type SceneOptions } from '../tests/support/scene.ts'
+import { IMPATIENT, openRealScene, type RealScene, type RealSceneOptions } from '../tests/support/real-scene.ts'
 
 /** Where the model waits until a tour goes on: resolves once the gate of this name is opened. */
 export type Held = (gate: string) => Promise<void>
 
 /** Opens the place of a tour, in which the model plays its part. */
-export type OpenScene = (held: Held) => Promise<Scene>
+export type OpenScene = (held: Held) => Promise<RealScene>
 
 const LOGGED_IN = { name: 'linkcheck', account: () => null }
 const QUIET_SETTINGS = 'keep_awake = false\n'
 
 /** A project, and no session yet. */
-export const emptyPlace: OpenScene = () => openScene([], LOGGED_IN)
+export const emptyPlace: OpenScene = () => openRealScene([], LOGGED_IN)
 
 /** The project of the demo, with its tests as a gate, and a person who has every claim reviewed. */
-async function openProject(rounds: readonly (readonly ScriptStep[])[], options: SceneOptions = {}): Promise<Scene> {
-  const scene = await openScene(roundsScript(rounds), {
+async function openProject(
+  rounds: readonly (readonly ScriptStep[])[],
+  options: RealSceneOptions = {},
+): Promise<RealScene> {
+  const scene = await openRealScene(roundsScript(rounds), {
     ...LOGGED_IN,
     git: false,
     person: QUIET_SETTINGS,
@@ -268,7 +271,7 @@ export const tenAgents: OpenScene = async held => {
     ],
     ...Object.fromEntries(names.map(name => [name, works])),
   })
-  const scene = await openScene(script, {
+  const scene = await openRealScene(script, {
     ...LOGGED_IN,
     name: 'tea-shop',
     person: `${QUIET_SETTINGS}[agents]\nat_once = 10\n`,

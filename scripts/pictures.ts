@@ -3,7 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath, pathToFileURL } from 'node:url'
-import { type Browser, chromium } from 'playwright-core'
+import type { Browser } from 'playwright-core'
+import { openBrowser } from '../tests/support/browser.ts'
 import { startCodemachine } from '../tests/support/codemachine.ts'
 import { type Emulator, startInEmulator } from '../tests/support/emulator.ts'
 import type { TestPlace } from '../tests/support/place.ts'
@@ -183,7 +184,7 @@ async function act(seen: Emulator, step: Exclude<Step, Shot | PageStep | { open:
 
 async function takePage(place: TestPlace, each: Take, step: PageStep): Promise<void> {
   if (!isWanted(step, each)) return
-  const browser = await chromium.launch({ executablePath: process.env.CODEMACHINE_BROWSER ?? '/usr/bin/chromium' })
+  const browser = await openBrowser()
   try {
     for (const scheme of SCHEMES) {
       const png =

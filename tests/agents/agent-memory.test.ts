@@ -114,7 +114,6 @@ Files: src/page-2.ts
         expect(Buffer.byteLength(text)).toBeLessThanOrEqual(65_536)
         expect(text.endsWith('Page 7 is made.\n\nFiles: src/page-7.ts\n')).toBe(true)
       }),
-      { numRuns: 50 },
     )
   })
 })

@@ -4,16 +4,17 @@ import { expect, test } from 'vitest'
 import { OpenProject } from '../../src/app/open-project.ts'
 import type { TemplateKind, TemplateSetup } from '../../src/core/contracts/template.ts'
 import { processWorld, type Recorded } from '../../src/index.ts'
+import { openRealScene } from '../support/real-scene.ts'
 import { round, says } from '../support/rounds.ts'
 import { eventsOf, openScene, type Scene } from '../support/scene.ts'
 import { weaveTemplate } from '../support/weave-template.ts'
 
 const openIn = async (
-  { place }: Pick<Scene, 'place'>,
+  { place, engines }: Pick<Scene, 'place' | 'engines'>,
   verify: readonly string[],
   onSetup: (setup: TemplateSetup) => void = () => {},
 ) => {
-  const world = processWorld({ env: place.env, home: place.home, cwd: place.directory })
+  const world = processWorld({ engines, env: place.env, home: place.home, cwd: place.directory })
   const kind = weaveTemplate({ gate: 'make check' })
   const open = async (setup: TemplateSetup) => {
     onSetup(setup)
@@ -85,7 +86,7 @@ const certified = (scene: Scene) =>
   )
 
 test('with the real codex: what a template adds runs once, has to pass, protects what it runs, and is certified', async () => {
-  await using scene = await openScene([PLAN, round('printf "check:\\n\\t@true\\n" > Makefile'), AGREES, SUMMARY])
+  await using scene = await openRealScene([PLAN, round('printf "check:\\n\\t@true\\n" > Makefile'), AGREES, SUMMARY])
   const makefile = join(scene.place.directory, 'Makefile')
   writeFileSync(makefile, MAKEFILE)
   const { events, lines } = await weave(scene, ['true'], () => appendFileSync(makefile, '# Mind the cloth.\n'))

@@ -4,21 +4,24 @@ import { expect, test } from 'vitest'
 import type { Project, Recorded, RunOptions, WatchUpdate, World } from '../../src/index.ts'
 import { openProject, processWorld, UserError } from '../../src/index.ts'
 import { processesOf } from '../support/processes.ts'
+import { openRealScene } from '../support/real-scene.ts'
 import { claimDone, held, round } from '../support/rounds.ts'
-import { IMPATIENT, openScene, type Scene } from '../support/scene.ts'
+import { type OpenScene, openScene, type Scene } from '../support/scene.ts'
 
 /** The project of a scene, as a program opens it. */
-async function openIn({ place }: Scene, options: RunOptions = {}, changes: Partial<World> = {}): Promise<Project> {
-  const world = processWorld({ env: place.env, home: place.home, cwd: place.directory, ...changes })
+async function openIn(
+  { place, engines }: Scene,
+  options: RunOptions = {},
+  changes: Partial<World> = {},
+): Promise<Project> {
+  const world = processWorld({ engines, env: place.env, home: place.home, cwd: place.directory, ...changes })
   return await openProject(world, { keepAwake: false, ...options })
 }
 
 /** A session whose first round is at work until `go` is called; `atWork` resolves once it is. */
-async function openHeld() {
+async function openHeld<S extends Scene = Scene>(open: OpenScene<S> = openScene as OpenScene<S>) {
   const { promise, resolve: go } = Promise.withResolvers<void>()
-  const scene = await openScene([[held(promise), ...round('true')], round(claimDone), round(claimDone)], {
-    provider: IMPATIENT,
-  })
+  const scene = await open([[held(promise), ...round('true')], round(claimDone), round(claimDone)])
   const { promise: atWork, resolve: isAtWork } = Promise.withResolvers<void>()
   const events: Recorded[] = []
   const onEvent = (event: Recorded) => {
@@ -96,7 +99,7 @@ test('a signal ends a session so that it can be gone on with, whatever it was ab
 })
 
 test('disposing of a project ends what it runs, and leaves no process', async () => {
-  const { scene, atWork, onEvent } = await openHeld()
+  const { scene, atWork, onEvent } = await openHeld(openRealScene)
   await using _scene = scene
   const project = await openIn(scene)
   const running = project.run('Say hello.', { onEvent })

@@ -10,6 +10,7 @@ import { listTemplates } from '../../src/cli/commands/dry-start.ts'
 import { list, status } from '../../src/cli/commands/look.ts'
 import { report } from '../../src/cli/commands/report.ts'
 import type { ThreadSpec } from '../../src/core/contracts/template.ts'
+import { OWN_ENGINES } from '../../src/engines/registry.ts'
 import type { OpenOptions, TemplateKind } from '../../src/index.ts'
 import { openProject, processWorld, UserError } from '../../src/index.ts'
 import { openRecords } from '../../src/records/records.ts'
@@ -17,12 +18,13 @@ import { OWN_TEMPLATES } from '../../src/templates/registry.ts'
 import type { CliContext } from '../../src/tui/cli-context.ts'
 import { cliContext } from '../support/cli-context.ts'
 import { makePlace } from '../support/place.ts'
+import { openRealScene } from '../support/real-scene.ts'
 import { relayTemplate } from '../support/relay-template.ts'
 import { claimDone, round } from '../support/rounds.ts'
 import { openScene, type Scene } from '../support/scene.ts'
 
-function openIn({ place }: Pick<Scene, 'place'>, options: OpenOptions) {
-  const world = processWorld({ env: place.env, home: place.home, cwd: place.directory })
+function openIn({ place, engines = OWN_ENGINES }: Pick<Scene, 'place'> & Partial<Scene>, options: OpenOptions) {
+  const world = processWorld({ engines, env: place.env, home: place.home, cwd: place.directory })
   return openProject(world, { keepAwake: false, ...options })
 }
 
@@ -180,7 +182,7 @@ test.each([
 
 test('the empty file that codex leaves in the place of a missing one that is not to be read is no work of the agent', async () => {
   const legs = [round('echo 1 > one.txt'), round('echo 2 > two.txt')]
-  await using scene = await openScene([...legs, round(claimDone)])
+  await using scene = await openRealScene([...legs, round(claimDone)])
   const { open, ...kind } = relayTemplate()
   const path = join(scene.place.directory, '.env')
   const hiding = <T extends ThreadSpec>(thread: T): T => ({ ...thread, unreadable: [path] })

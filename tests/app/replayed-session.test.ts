@@ -6,8 +6,8 @@ import type { Recording, TemplateKind, ThreadSpec } from '../../src/core/contrac
 import { defineEngine, type Engine, openProject, processWorld, type Recorded, UserError } from '../../src/index.ts'
 import { OWN_TEMPLATES } from '../../src/templates/registry.ts'
 import { codemachineHere } from '../support/in-process.ts'
+import { openRealScene, type RealScene } from '../support/real-scene.ts'
 import { claimDone, round } from '../support/rounds.ts'
-import { openScene, type Scene } from '../support/scene.ts'
 
 /** A template whose every round is on this thread; it claims that all is done after `rounds` of them. */
 function onThread(more: Partial<ThreadSpec>, rounds = 1): TemplateKind {
@@ -32,7 +32,7 @@ function onThread(more: Partial<ThreadSpec>, rounds = 1): TemplateKind {
 }
 
 /** Runs a session of the template to its end, and tries to go on with one that was replayed. */
-async function runOn(scene: Scene, kind: TemplateKind, engines = new Map()) {
+async function runOn(scene: RealScene, kind: TemplateKind, engines = new Map()) {
   const { place } = scene
   const templates = new Map([...OWN_TEMPLATES, [kind.name, kind]])
   const world = processWorld({ env: place.env, home: place.home, cwd: place.directory, templates, engines })
@@ -48,7 +48,7 @@ const replayOf = (path: string, pace: Recording['pace'] = 'at-once') =>
   onThread({ engine: 'replay', recording: { path, pace } })
 
 test('a session that replays a recorded round shows it again, and ends as replayed: nothing ran, no model was asked', async () => {
-  await using scene = await openScene([round('echo hello > hello.txt', claimDone), round(claimDone)])
+  await using scene = await openRealScene([round('echo hello > hello.txt', claimDone), round(claimDone)])
   await scene.run('--plain', 'Say hello.')
   const asked = scene.model.requests.length
   const [first = ''] = readdirSync(join(scene.records(), 'sessions'))
@@ -73,7 +73,7 @@ test('a session that replays a recorded round shows it again, and ends as replay
 })
 
 test('after a replay diff, rewind, report and resume mean the session before it, and logs and status the replay', async () => {
-  await using scene = await openScene([round('echo hello > hello.txt'), round(claimDone), round(claimDone)])
+  await using scene = await openRealScene([round('echo hello > hello.txt'), round(claimDone), round(claimDone)])
   const { place } = scene
   await scene.run('--plain', '--rounds', '1', 'Say hello.')
   const [first = ''] = readdirSync(join(scene.records(), 'sessions'))
@@ -90,7 +90,7 @@ test('after a replay diff, rewind, report and resume mean the session before it,
 })
 
 test('a recording that is not there needs a person, who is told what to name', async () => {
-  await using scene = await openScene([])
+  await using scene = await openRealScene([])
   const { outcome } = await runOn(scene, replayOf('nowhere.ndjson'))
   expect(outcome).toEqual({
     kind: 'needs-person',
@@ -100,7 +100,7 @@ test('a recording that is not there needs a person, who is told what to name', a
 })
 
 test('a program brings an engine of its own, which runs the rounds that name it', async () => {
-  await using scene = await openScene([])
+  await using scene = await openRealScene([])
   const done: string[] = []
   const silent = defineEngine({
     name: 'silent',

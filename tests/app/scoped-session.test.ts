@@ -8,12 +8,13 @@ import { hold, reply, type ScriptStep, shell } from '../../src/demo/model/reply.
 import { openProject, processWorld, type Recorded } from '../../src/index.ts'
 import { OWN_TEMPLATES } from '../../src/templates/registry.ts'
 import { cliContext } from '../support/cli-context.ts'
+import { openRealScene } from '../support/real-scene.ts'
 import { folder, round, says } from '../support/rounds.ts'
 import { eventsOf, openScene, type Scene } from '../support/scene.ts'
 import { type ScopedOptions, scopedTemplate } from '../support/scoped-template.ts'
 
-const openIn = async ({ place }: Pick<Scene, 'place'>, options: ScopedOptions = {}) => {
-  const world = processWorld({ env: place.env, home: place.home, cwd: place.directory })
+const openIn = async ({ place, engines }: Pick<Scene, 'place' | 'engines'>, options: ScopedOptions = {}) => {
+  const world = processWorld({ engines, env: place.env, home: place.home, cwd: place.directory })
   return await openProject(world, { keepAwake: false, verify: ['test -f whole'], templates: [scopedTemplate(options)] })
 }
 
@@ -47,7 +48,7 @@ async function statusOf({ place }: Scene, flags: { json?: true }): Promise<strin
 
 test('with the real codex: a scope has memory files, gates and a claim of its own, and the session is done by its own alone', async () => {
   const looked = Promise.withResolvers<void>()
-  await using scene = await openScene(roundsOf(looked.promise))
+  await using scene = await openRealScene(roundsOf(looked.promise))
   await using project = await openIn(scene)
   const events: Recorded[] = []
   let seen: Promise<string[]> = Promise.resolve([])

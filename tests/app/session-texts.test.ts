@@ -40,7 +40,8 @@ const reading: TemplateKind<readonly string[]> = {
 async function openReading(more: Readonly<Record<string, string>> = {}) {
   const scene = await openScene([round('echo hello'), round('echo hello')])
   const { env, home, directory: cwd } = scene.place
-  const project = await OpenProject.open(processWorld({ env: { ...env, ...more }, home, cwd }), {
+  const { engines } = scene
+  const project = await OpenProject.open(processWorld({ engines, env: { ...env, ...more }, home, cwd }), {
     keepAwake: false,
     templates: [reading],
   })

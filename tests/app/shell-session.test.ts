@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import type { Recorded } from '../../src/core/events/events.ts'
@@ -7,12 +7,13 @@ import { openProject, processWorld } from '../../src/index.ts'
 import { openRecords } from '../../src/records/records.ts'
 import { openSecrets } from '../../src/records/secrets.ts'
 import { errandTemplate } from '../support/errand-template.ts'
-import { eventsOf, openScene, type Scene } from '../support/scene.ts'
-import { askHuman, commands, leaksIn, runShell, works } from '../support/team-scene.ts'
+import { openRealScene, type RealScene } from '../support/real-scene.ts'
+import { eventsOf } from '../support/scene.ts'
+import { commands, leaksIn, runShell, works } from '../support/team-scene.ts'
 
 const VALUE = 'sk-live-Zx81/+ab~49 Qq-2026'
 
-async function secretsOf({ place }: Scene) {
+async function secretsOf({ place }: RealScene) {
   const world = { env: place.env, home: place.home, platform: process.platform }
   const records = await openRecords({ ...processWorld({ ...world, cwd: place.directory }), directory: place.directory })
   const store = openSecrets(records.secrets)
@@ -23,7 +24,7 @@ async function secretsOf({ place }: Scene) {
 
 /** Runs the errands of a scene to their end. */
 async function runErrands(
-  scene: Scene,
+  scene: RealScene,
   options: Parameters<typeof errandTemplate>[0],
   onEvent: (event: Recorded, ask: (key: string) => void) => void = () => {},
 ) {
@@ -55,7 +56,7 @@ test('a command has a secret for itself: it is taken out of what that prints, an
     'printf %s "$SHOP_KEY" | od -An -tx1 >&2; exit 3',
     'for part in 1-9 10-; do printf %s "$SHOP_KEY" | cut -c $part | tr -d "\\n"; sleep 0.2; done; echo',
   ]
-  await using scene = await openScene([
+  await using scene = await openRealScene([
     [
       ...printing.map(line => runShell(line, 'SHOP_KEY')),
       runShell('env | grep -c ^SHOP_KEY='),
@@ -84,45 +85,8 @@ test('a command has a secret for itself: it is taken out of what that prints, an
   expect(leaksIn(scene, VALUE)).toEqual([])
 })
 
-test('an agent that asks for a secret ends its turn; once it is given, from elsewhere, and confirmed, the next one has it', async () => {
-  await using scene = await openScene([
-    [askHuman('SHOP_KEY', { question: 'The key of the shop?' }), works({ done: false })],
-    [runShell('printf %s "$SHOP_KEY" | wc -c | grep -x 27', 'SHOP_KEY'), works()],
-  ])
-  const { give } = await secretsOf(scene)
-  const { of } = await runErrands(scene, { rounds: 2 }, (event, ask) => {
-    if (event.type !== 'decision-asked') return
-    void give('SHOP_KEY', VALUE, 'test -n "$SHOP_KEY" && echo "$SHOP_KEY" && touch checked').then(() => ask('SHOP_KEY'))
-  })
-  expect(of('secret-asked')).toMatchObject([{ key: 'SHOP_KEY', question: 'The key of the shop?' }])
-  expect(of('decision-asked')).toMatchObject([{ secret: { key: 'SHOP_KEY' } }])
-  expect(of('decision-made')).toMatchObject([{ choice: 'give', by: 'person' }])
-  expect(of('secret-confirmed')).toMatchObject([{ key: 'SHOP_KEY', ok: true }])
-  expect(existsSync(join(scene.place.directory, 'checked'))).toBe(true)
-  expect(of('shell-ran')).toMatchObject([{ status: 'passed', secrets: ['SHOP_KEY'] }])
-  expect(leaksIn(scene, VALUE)).toEqual([])
-})
-
-test('a file in which a command has left a secret ends the turn, and no agent reads it any more', async () => {
-  await using scene = await openScene([
-    [runShell('mkdir -p out; printf %s "$SHOP_KEY" > out/debug.log', 'SHOP_KEY'), own('cat out/debug.log'), works()],
-    [own('cat out/debug.log; ls out'), runShell('cat out/debug.log'), works()],
-  ])
-  const { give } = await secretsOf(scene)
-  await give('SHOP_KEY', VALUE)
-  const { of, events } = await runErrands(scene, { rounds: 2 })
-  expect(of('shell-ran')).toMatchObject([{ leaked: ['out/debug.log'] }, { status: 'failed', stdout: '' }])
-  expect(of('round-ended').map(({ outcome }) => outcome)).toMatchObject([
-    { class: 'interrupted', message: expect.stringMatching(/left a secret in out\/debug\.log/) },
-    { class: 'worked' },
-  ])
-  expect(printedBy(events).at(-1)).toMatch(/Permission denied\n+debug\.log/)
-  expect(readFileSync(join(scene.place.directory, 'out/debug.log'), 'utf8')).toBe(VALUE)
-  for (const leak of leaksIn(scene, VALUE)) expect(leak).toContain('/work/out/debug.log: ')
-})
-
 test('an agent without tools works in one thread, command by command, with secrets that it names', async () => {
-  await using scene = await openScene([
+  await using scene = await openRealScene([
     [
       commands('echo hello > hello.txt; cat hello.txt; echo oops >&2'),
       commands('echo "$SHOP_KEY" | rev | rev', { secrets: ['SHOP_KEY'] }),
@@ -149,7 +113,7 @@ test('an agent without tools works in one thread, command by command, with secre
 })
 
 test('a gate of any session reads nothing of the secrets that the project has', async () => {
-  await using scene = await openScene([[works()]])
+  await using scene = await openRealScene([[works()]])
   const { give, records } = await secretsOf(scene)
   await give('SHOP_KEY', VALUE)
   const { place } = scene

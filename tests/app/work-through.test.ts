@@ -32,7 +32,10 @@ const ASKING: TemplateKind = {
 async function openProject() {
   const scene = await openScene([])
   const { env, home, directory: cwd } = scene.place
-  const project = await OpenProject.open(processWorld({ env, home, cwd }), { keepAwake: false, templates: [ASKING] })
+  const project = await OpenProject.open(processWorld({ engines: scene.engines, env, home, cwd }), {
+    keepAwake: false,
+    templates: [ASKING],
+  })
   return {
     project,
     async [Symbol.asyncDispose]() {

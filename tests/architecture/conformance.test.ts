@@ -22,11 +22,16 @@ const SECTIONS = {
   Teams: 'T',
   Page: 'P',
   Fleet: 'N',
+  'End to end': 'E',
 }
 const HEAD = /^\| no\. \| promise \| held by \|$|^\| --- \| --- \| --- \|$/
 const ROW = /^\| (?<letter>[A-Z])(?<number>[1-9]\d*) \| (?<promise>.+?) \| (?<held>.+) \|$/
 /** A test that is named: its file, and its title or the title of its group, or how that begins. */
 const NAMED = /^(?<path>tests\/\S+\.test\.ts): (?<title>.{10,})$/
+
+/** What a test imports that starts the built program. */
+const RUNS_BUILT_PROGRAM =
+  /\bopenReal\w*Scene\b|\bopenRealChangeScene\b|\bopenWorkerScene\b|\bsurvive\b|\bstartCodemachine\b|\bcodemachine\b.*support\/codemachine\.ts/
 
 interface Row {
   section: string
@@ -108,4 +113,12 @@ test('each promise is held by a test that is there', () => {
     }),
   )
   expect(missing).toEqual([])
+})
+
+test('what is held from end to end runs the built program, in a scene with the real codex', () => {
+  const files = rows
+    .filter(({ letter }) => letter === 'E')
+    .flatMap(({ held }) => held.map(named => named.split(':')[0] ?? ''))
+  const others = files.filter(path => !RUNS_BUILT_PROGRAM.test(readFileSync(join(ROOT, path), 'utf8')))
+  expect([files.length > 30, others]).toEqual([true, []])
 })

@@ -6,8 +6,8 @@ import { fileURLToPath, pathToFileURL } from 'node:url'
 import { parseSync, Visitor } from 'oxc-parser'
 import { expect, test } from 'vitest'
 import { codemachine } from '../support/codemachine.ts'
+import { openRealScene } from '../support/real-scene.ts'
 import { claimDone, round } from '../support/rounds.ts'
-import { openScene } from '../support/scene.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 
@@ -55,7 +55,7 @@ test('no file of the bundle evaluates a text: the names of one that does could n
 })
 
 test('what writes the report is loaded while a claim is proved, and the end does not wait for it', async () => {
-  await using scene = await openScene([round(claimDone)])
+  await using scene = await openRealScene([round(claimDone)])
   const { place } = scene
   const [recorder, log] = [join(place.root, 'recorder.mjs'), join(place.root, 'loaded')]
   await writeFile(recorder, RECORDER)
@@ -88,7 +88,7 @@ test('a run and --version load few files, and not execa; what is no part of a ro
     name => name.endsWith('.js') && readFileSync(join(dist, name), 'utf8').includes('isGracefullyCanceled'),
   )
   expect(chunks.length).toBeGreaterThan(0)
-  await using scene = await openScene([round(claimDone), round(claimDone)])
+  await using scene = await openRealScene([round(claimDone), round(claimDone)])
   const { place } = scene
   const recorder = join(place.root, 'recorder.mjs')
   await writeFile(recorder, RECORDER)

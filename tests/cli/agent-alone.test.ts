@@ -17,7 +17,7 @@ import { cliContext } from '../support/cli-context.ts'
 import { codemachineHere } from '../support/in-process.ts'
 import type { TestPlace } from '../support/place.ts'
 import { processesOf } from '../support/processes.ts'
-import { IMPATIENT, openScene, type Scene } from '../support/scene.ts'
+import { IMPATIENT, openRealScene, type RealScene } from '../support/real-scene.ts'
 import { writePeer } from '../support/scripted-peer.ts'
 import { isLinux, unless } from '../support/skipped.ts'
 import { endUndying, leavesUndying } from '../support/undying.ts'
@@ -71,8 +71,8 @@ async function sessionsOf(place: TestPlace): Promise<SessionState[]> {
 async function openProject(
   steps: readonly ScriptStep[] | Script,
   home: 'codemachine' | 'own' = 'codemachine',
-): Promise<Scene> {
-  const scene = await openScene(typeof steps === 'function' ? steps : [steps], {
+): Promise<RealScene> {
+  const scene = await openRealScene(typeof steps === 'function' ? steps : [steps], {
     provider: IMPATIENT,
     person: `codex_home = "${home}"\n`,
   })

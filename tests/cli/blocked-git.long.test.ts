@@ -3,12 +3,12 @@ import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { processesOf } from '../support/processes.ts'
+import { openRealScene } from '../support/real-scene.ts'
 import { held, says } from '../support/rounds.ts'
-import { openScene } from '../support/scene.ts'
 
 test('stop --now ends a session although its git hangs at what is not done without, and that git with it', async () => {
   const release = Promise.withResolvers<void>()
-  await using scene = await openScene([[held(release.promise), says('Done.')]])
+  await using scene = await openRealScene([[held(release.promise), says('Done.')]])
   const session = scene.start('build X', '--rounds', '2', '--json')
   await session.event('turn-started')
   // In the records, where nothing of an agent's is looked for.

@@ -5,12 +5,13 @@ import { PassThrough } from 'node:stream'
 import { expect } from 'vitest'
 import { detach } from '../../src/cli/commands/runner/detach.ts'
 import { isAlive } from '../../src/platform/processes.ts'
-import { openChangeScene, PROJECT, THREE_TASKS } from '../support/change-scene.ts'
+import { openRealChangeScene, PROJECT, THREE_TASKS } from '../support/change-scene.ts'
 import { cliContext } from '../support/cli-context.ts'
 import { BIN, startCodemachine } from '../support/codemachine.ts'
 import { startInEmulator } from '../support/emulator.ts'
 import { killIfAlive } from '../support/kill-if-alive.ts'
 import { makePlace } from '../support/place.ts'
+import { openRealScene } from '../support/real-scene.ts'
 import { claimDone, held, round } from '../support/rounds.ts'
 import { eventsOf, openScene, type Scene } from '../support/scene.ts'
 import { test } from '../support/side-by-side.ts'
@@ -37,7 +38,7 @@ function logsIn(scene: Scene): string[] {
 
 test('--detach says the session, the log and how to attach, and ends; the run goes on, and its output is in run.log', async () => {
   const gate = Promise.withResolvers<void>()
-  await using scene = await openScene([[held(gate.promise), ...round(claimDone)]])
+  await using scene = await openRealScene([[held(gate.promise), ...round(claimDone)]])
   const said = await scene.run('--detach', 'build X')
   expect([said.exitCode, said.stderr]).toEqual([0, ''])
   const log = join(scene.records(), 'run.log')
@@ -62,7 +63,7 @@ test('--detach says the session, the log and how to attach, and ends; the run go
 
 test('a detached run outlives its terminal, which is closed while it begins or after', async () => {
   const gate = Promise.withResolvers<void>()
-  await using scene = await openScene([[held(gate.promise), ...round(claimDone)]])
+  await using scene = await openRealScene([[held(gate.promise), ...round(claimDone)]])
   await using terminal = startInEmulator(scene.place, ['--detach', 'build X'], { columns: 120 })
   await terminal.until('goes on without this terminal')
   const pid = Number(/pid (\d+)/.exec(terminal.all().join(''))?.[1])
@@ -75,7 +76,7 @@ test('a detached run outlives its terminal, which is closed while it begins or a
 })
 
 test('a detached run outlives the process that started it, killed while the session begins', async () => {
-  await using scene = await openScene([round(claimDone)])
+  await using scene = await openRealScene([round(claimDone)])
   await scene.run('status')
   const sessions = join(scene.records(), 'sessions')
   const parent = scene.start('--detach', 'build X')
@@ -87,7 +88,7 @@ test('a detached run outlives the process that started it, killed while the sess
 })
 
 test('what cannot begin is said as without --detach, with its exit code, and leaves no log', async () => {
-  await using scene = await openScene([])
+  await using scene = await openRealScene([])
   expect(await scene.run('--detach')).toMatchObject({
     exitCode: 2,
     stderr: expect.stringContaining('There is no goal, and nothing waits in the queue.'),
@@ -103,7 +104,7 @@ test('what cannot begin is said as without --detach, with its exit code, and lea
 })
 
 test('start --detach asks on a terminal, and without one is refused at once; its plan waits as a decision', async () => {
-  await using scene = await openScene([])
+  await using scene = await openRealScene([])
   const inputs = join(scene.place.directory, '.codemachine', 'inputs')
   await mkdir(inputs, { recursive: true })
   await writeFile(join(inputs, 'specifications.md'), '# A list\n\nPrints a list of books.\n')
@@ -119,7 +120,7 @@ test('start --detach asks on a terminal, and without one is refused at once; its
 })
 
 test('queue run works off what waits, also detached; with nothing there it says so', async () => {
-  await using scene = await openScene([round(claimDone), round(claimDone)])
+  await using scene = await openRealScene([round(claimDone), round(claimDone)])
   expect(await scene.run('queue', 'run')).toMatchObject({
     exitCode: 0,
     stdout: `Nothing waits in the queue of ${scene.place.directory}.\n`,
@@ -135,15 +136,15 @@ test('queue run works off what waits, also detached; with nothing there it says 
 })
 
 test('a goal from standard input is handed on whole', async () => {
-  await using scene = await openScene([round(claimDone)])
+  await using scene = await openRealScene([round(claimDone)])
   const goal = `build ${'X'.repeat(100_000)} 🚀`
-  const { stdout } = await startCodemachine(scene.place, ['--detach', '--json', '-'], { input: goal }).ended
+  const { stdout } = await scene.command(['--detach', '--json', '-'], { input: goal }).ended
   const [created] = eventsOf(await ended(scene, JSON.parse(stdout).session), 'session-created')
   expect(created?.goal).toBe(goal)
 })
 
 test('the plan of a detached change waits for a person, who accepts it from another terminal', async () => {
-  await using scene = await openChangeScene(THREE_TASKS, { files: PROJECT })
+  await using scene = await openRealChangeScene(THREE_TASKS, { files: PROJECT })
   const { stdout } = await scene.run('change', '--detach', '--json', 'Limit the rate.')
   const { session }: Begun = JSON.parse(stdout)
   await using following = scene.start('logs', '-f', '--json', session)
@@ -181,7 +182,7 @@ test('an agent that is asked for its answer is not detached', async () => {
 
 test('what an agent detaches without a sandbox ends with its round, as all that it starts', async () => {
   const nested = `mkdir ../other; '${process.execPath}' '${BIN}' --detach --json -C ../other 'build Y' > begun.json`
-  await using scene = await openScene([round(nested), [held(new Promise<never>(() => {}))]])
+  await using scene = await openRealScene([round(nested), [held(new Promise<never>(() => {}))]])
   const { events } = await scene.run('--yolo', '--rounds', '1', '--json', 'build X')
   const { pid }: Begun = JSON.parse(readFileSync(join(scene.place.directory, 'begun.json'), 'utf8'))
   expect(await isAlive(pid, process.platform)).toBe(false)

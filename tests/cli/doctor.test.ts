@@ -1,7 +1,7 @@
 import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { delimiter, dirname, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { judgeSpace } from '../../src/app/doctor/checks.ts'
 import { roundsScript } from '../../src/demo/model/reply.ts'
@@ -10,7 +10,7 @@ import { makeMark } from '../../src/platform/end-processes.ts'
 import { isAlive } from '../../src/platform/processes.ts'
 import type { Finding } from '../../src/words/doctor.ts'
 import { codemachine, startCodemachine } from '../support/codemachine.ts'
-import { startInProcess } from '../support/in-process.ts'
+import { codemachineHere, startInProcess } from '../support/in-process.ts'
 import { makePlace, type TestPlace } from '../support/place.ts'
 import { writePeer } from '../support/scripted-peer.ts'
 import { unless } from '../support/skipped.ts'
@@ -37,8 +37,13 @@ async function examine(
   env: Record<string, string> = {},
   through: readonly string[] = [],
 ): Promise<{ exitCode: number | null; findings: Finding[]; of(check: Finding['check']): Finding[] }> {
-  const { exitCode, stdout, stderr } = await codemachine(place, ['doctor', '--json', ...args], { env, through })
-  expect(stderr).toBe('')
+  const asked = ['doctor', '--json', ...args]
+  // As another user, it is a process of its own.
+  const ended =
+    through.length > 0 ? codemachine(place, asked, { env, through }) : codemachineHere(place, asked, { env })
+  const { exitCode, stdout, stderr } = await ended
+  // On a machine that is busy it may say that there is no answer yet.
+  expect(stderr.replaceAll(/^[a-z-]+: no answer yet after \d+ s; still waiting\.\n/gm, '')).toBe('')
   const findings: Finding[] = JSON.parse(stdout)
   return { exitCode, findings, of: check => findings.filter(finding => finding.check === check) }
 }
@@ -47,6 +52,33 @@ async function script(place: TestPlace, text: string): Promise<string> {
   const path = join(place.root, 'codex-script')
   await writeFile(path, `#!/bin/sh\n${text}\n`, { mode: 0o755 })
   return path
+}
+
+/** Doctor, on a clock of its own, with a git that says nothing before it is released. */
+async function hangingGit(place: TestPlace, { load = 0 } = {}) {
+  // Not below /tmp: where agents can write no program is looked for.
+  const bin = await mkdtemp('/var/tmp/codemachine-bin-')
+  const go = join(bin, 'go')
+  const git = execFileSync('/bin/sh', ['-c', 'command -v git'], { encoding: 'utf8' }).trim()
+  const waits = `until [ -e ${go} ]; do sleep 0.05; done`
+  await writeFile(join(bin, 'git'), `#!/bin/sh\n${waits}\nexec ${git} "$@"\n`, { mode: 0o755 })
+  const clock = new TestClock()
+  const env = { PATH: `${bin}${delimiter}${place.env.PATH}` }
+  const running = startInProcess(place, ['doctor', '--json'], { clock, env, load })
+  return {
+    clock,
+    ended: running.ended,
+    release: () => writeFile(go, ''),
+    /** Waits until it has said that, with so much of its time going by between two looks, ms. */
+    async says(words: RegExp, ms = 0) {
+      for (; !words.test(running.stderr()); await running.alive()) await clock.advance(ms)
+    },
+    async [Symbol.asyncDispose]() {
+      await writeFile(go, '')
+      await running[Symbol.asyncDispose]()
+      await rm(bin, { recursive: true })
+    },
+  }
 }
 
 /** The two pids that a script writes down, once it has. */
@@ -109,8 +141,7 @@ describe.concurrent('codemachine doctor', () => {
     ).toBe('')
     expect(await readdir(place.home)).toEqual([])
     expect(await readdir(place.codexHome)).not.toContain('sessions')
-    // Node's own, as of any program that is started with it.
-    expect(await readdir(join(place.root, 'tmp'))).toEqual(['node-compile-cache'])
+    expect(await readdir(join(place.root, 'tmp'))).toEqual([])
   })
 
   test('tells it line by line, each that is not ok with its mend, in colour where that is wanted', async () => {
@@ -262,6 +293,28 @@ describe.concurrent('codemachine doctor', () => {
     const of = (JSON.parse(stdout) as Finding[]).filter(({ check }) => check === 'codex')
     expect(problemsOf(of)).toMatchObject([{ message: expect.stringContaining('did not answer initialize') }])
     expect(await stillAlive(pidFile)).toEqual([])
+  })
+
+  test('says that git has no answer yet, and finds nothing wrong once it has one', async () => {
+    await using place = await goodPlace()
+    await using hanging = await hangingGit(place)
+    await hanging.says(/^git: no answer yet after 3 s; still waiting\.$/m)
+    await hanging.release()
+    const { exitCode, stdout } = await hanging.ended
+    expect([exitCode, problemsOf(JSON.parse(stdout))]).toEqual([0, []])
+  })
+
+  test('waits longer on a busy machine, and calls a git that hangs a problem at last', async () => {
+    await using place = await goodPlace()
+    await using hanging = await hangingGit(place, { load: 2 })
+    await hanging.says(/^git: no answer yet after 9 s; still waiting\.$/m, 500)
+    await hanging.clock.advance(3_000)
+    const { exitCode, stdout } = await hanging.ended
+    const ofGit = (JSON.parse(stdout) as Finding[]).filter(({ check }) => check === 'git')
+    expect([exitCode, ofGit]).toEqual([
+      4,
+      [expect.objectContaining({ check: 'git', message: 'There was no answer within 12 s.' })],
+    ])
   })
 
   test('ends at once when the person has enough, with what it started', async () => {

@@ -4,8 +4,9 @@ import { expect, test } from 'vitest'
 import { isAlive } from '../../src/platform/processes.ts'
 import { startCodemachine } from '../support/codemachine.ts'
 import { makeControlGroup, writableControlGroup } from '../support/control-group.ts'
+import { openRealScene } from '../support/real-scene.ts'
 import { claimDone, round } from '../support/rounds.ts'
-import { eventsOf, openScene } from '../support/scene.ts'
+import { eventsOf } from '../support/scene.ts'
 import { unless } from '../support/skipped.ts'
 
 const parent = writableControlGroup()
@@ -18,7 +19,7 @@ until [ -e "$HOME/pid" ]; do sleep 0.05; done`
 test.runIf(parent !== null)(
   `what a round started with an empty environment, in a control group of codemachine's own, is ended before done is judged${skipped}`,
   async () => {
-    await using scene = await openScene([round('echo hi > a.txt', escaping), round(claimDone)])
+    await using scene = await openRealScene([round('echo hi > a.txt', escaping), round(claimDone)])
     await using group = makeControlGroup(parent ?? '', basename(scene.place.root))
     const through = group.enter
     // What has ended, and was not asked how, has an empty command line.

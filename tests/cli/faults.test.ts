@@ -5,8 +5,9 @@ import { attempts, hold, type ItemsReply, message, type Reply, reply, shell } fr
 import { codemachine } from '../support/codemachine.ts'
 import { roundsOf, startNight } from '../support/night.ts'
 import { endProcessesOf } from '../support/processes.ts'
+import { IMPATIENT, openRealScene } from '../support/real-scene.ts'
 import { claimDone, held, round, says } from '../support/rounds.ts'
-import { eventsOf, IMPATIENT, openScene } from '../support/scene.ts'
+import { eventsOf, type OpenScene, openScene } from '../support/scene.ts'
 import { writePeer } from '../support/scripted-peer.ts'
 import { describe, test } from '../support/side-by-side.ts'
 
@@ -30,7 +31,7 @@ describe('a round that fails in a way that a fresh one may mend uses up one, and
     ['a request that is refused', status(400), 'refused'],
     ['a context that is full', failed('context_length_exceeded', 'too long'), 'context-full'],
   ])('%s', async (_what, fault, end) => {
-    await using scene = await openScene([[fault], round(claimDone)], { provider: IMPATIENT })
+    await using scene = await openScene([[fault], round(claimDone)])
     const { exitCode, events } = await startNight(scene, ['--rounds', '2', 'build X']).run.ended
     expect(roundsOf(events)).toEqual([
       [1, end, true],
@@ -45,7 +46,7 @@ describe('a server that has too much to do is given time, and the same round sta
     ['too many requests', status(429)],
     ['an error of the server', status(500)],
   ])('%s', async (_what, fault) => {
-    await using scene = await openScene([[fault], [fault], round(claimDone)], { provider: IMPATIENT })
+    await using scene = await openScene([[fault], [fault], round(claimDone)])
     const night = startNight(scene, ['--rounds', '1', 'build X'])
     expect(await night.passWait(1)).toMatchObject({ round: 1, cause: { class: 'throttle' } })
     await night.passWait(2)
@@ -62,7 +63,7 @@ describe('a server that has too much to do is given time, and the same round sta
 
 test('a server that says for how long is given as long', async () => {
   const fault = failed('rate_limit_exceeded', 'Rate limit reached. Please try again in 90s.')
-  await using scene = await openScene([[fault], round(claimDone)], { provider: IMPATIENT })
+  await using scene = await openScene([[fault], round(claimDone)])
   const night = startNight(scene, ['--rounds', '1', 'build X'])
   const { at, until } = await night.passWait()
   const [told] = eventsOf(night.run.events, 'error')
@@ -73,18 +74,17 @@ test('a server that says for how long is given as long', async () => {
 })
 
 describe('a connection that breaks costs nothing: another turn goes on in the same thread', () => {
-  test.each<[string, Reply]>([
-    ['a gateway without a server', status(502)],
-    ['a stream that breaks off in the middle', cut(3, 'reset')],
-    ['a stream that stands still', { ...reply(message('Half an'), hold(never)) }],
-  ])('%s', async (what, fault) => {
-    // Only there: a busy machine may be as slow.
-    const idle = what === 'a stream that stands still' ? { stream_idle_timeout_ms: 3000 } : {}
-    const provider = { ...IMPATIENT, ...idle }
-    await using scene = await openScene(
-      [[reply(shell('true')), attempts(fault, reply(shell(claimDone))), says('Done.')]],
-      { provider },
-    )
+  const stillStream = { ...reply(message('Half an'), hold(never)) }
+  test.each<[string, Reply, OpenScene]>([
+    ['a gateway without a server', status(502), openScene],
+    ['a stream that breaks off in the middle', cut(3, 'reset'), openScene],
+    [
+      'a stream that stands still, with the real codex',
+      stillStream,
+      rounds => openRealScene(rounds, { provider: { ...IMPATIENT, stream_idle_timeout_ms: 3000 } }),
+    ],
+  ])('%s', async (_what, fault, open) => {
+    await using scene = await open([[reply(shell('true')), attempts(fault, reply(shell(claimDone))), says('Done.')]])
     const night = startNight(scene, ['--rounds', '1', 'build X'])
     await night.run.event('error', ({ willRetry }) => !willRetry)
     await night.hurryUntil(night.run.event('turn-continued'))
@@ -96,7 +96,7 @@ describe('a connection that breaks costs nothing: another turn goes on in the sa
   })
 
   test('what codex itself gets over is only told', async () => {
-    await using scene = await openScene([[attempts(cut(1, 'reset'), reply(shell(claimDone))), says('Done.')]], {
+    await using scene = await openRealScene([[attempts(cut(1, 'reset'), reply(shell(claimDone))), says('Done.')]], {
       provider: { ...IMPATIENT, stream_max_retries: 1 },
     })
     const { exitCode, events } = await startNight(scene, ['--rounds', '1', 'build X']).run.ended
@@ -106,7 +106,7 @@ describe('a connection that breaks costs nothing: another turn goes on in the sa
 
   test('and where the thread breaks again and again, a new process, and no end to the patience', async () => {
     const broken = Array.from({ length: 5 }, () => [cut(1, 'reset')])
-    await using scene = await openScene([...broken, round(claimDone)], { provider: IMPATIENT })
+    await using scene = await openScene([...broken, round(claimDone)])
     const night = startNight(scene, ['--rounds', '1', 'build X'])
     for (let n = 1; n <= broken.length; n++) await night.passWait(n)
     const { exitCode, events } = await night.run.ended
@@ -118,7 +118,7 @@ describe('a connection that breaks costs nothing: another turn goes on in the sa
   })
 
   test('but not longer than the person allows', async () => {
-    await using scene = await openScene(Array(20).fill([cut(1, 'reset')]), { provider: IMPATIENT })
+    await using scene = await openScene(Array(20).fill([cut(1, 'reset')]))
     const night = startNight(scene, ['--max-wait', '10s', 'build X'])
     const passing = (async () => {
       for (let n = 1; ; n++) await night.passWait(n)
@@ -154,7 +154,7 @@ describe('what only a person can mend ends the session at once with exit code 4,
     ],
     ['a key that is not taken', status(401), '401 Unauthorized', 'log-in'],
   ])('%s', async (_what, fault, words, mend) => {
-    await using scene = await openScene([[fault], round(claimDone), round(claimDone)], { provider: IMPATIENT })
+    await using scene = await openScene([[fault], round(claimDone), round(claimDone)])
     const night = startNight(scene, ['--rounds', '2', 'build X'])
     await night.run.event('session-created')
     expect(await night.meanwhile('queue', 'add', 'then Y').ended).toMatchObject({ exitCode: 0 })
@@ -181,9 +181,7 @@ describe('what only a person can mend ends the session at once with exit code 4,
   })
 
   test('a server that refuses access (403) three times in a row, which may be a guard on the way the first time', async () => {
-    await using scene = await openScene([[status(403)], [status(403)], [status(403)], round(claimDone)], {
-      provider: IMPATIENT,
-    })
+    await using scene = await openScene([[status(403)], [status(403)], [status(403)], round(claimDone)])
     const night = startNight(scene, ['--rounds', '1', 'build X'])
     await night.passWait(1)
     await night.passWait(2)
@@ -207,7 +205,7 @@ describe('what only a person can mend ends the session at once with exit code 4,
   })
 
   test('a login that has run out', async () => {
-    await using scene = await openScene([])
+    await using scene = await openRealScene([])
     const peer = await writePeer(
       scene.place.root,
       `if (process.argv.includes('--version')) { console.log('codex-cli 0.169.0'); process.exit(0) }
@@ -234,7 +232,7 @@ describe('what only a person can mend ends the session at once with exit code 4,
   })
 
   test('nobody logged in', async () => {
-    await using scene = await openScene([])
+    await using scene = await openRealScene([])
     await writeFile(join(scene.place.codexHome, 'config.toml'), 'check_for_update_on_startup = false\n')
     const { exitCode, stdout } = await scene.run('build X')
     expect(exitCode).toBe(4)
@@ -243,7 +241,7 @@ describe('what only a person can mend ends the session at once with exit code 4,
   })
 
   test('a config.toml that is broken', async () => {
-    await using scene = await openScene([])
+    await using scene = await openRealScene([])
     await writeFile(join(scene.place.codexHome, 'config.toml'), 'model = "x\n[[[\n')
     const { exitCode, stdout } = await scene.run('build X')
     expect(exitCode).toBe(4)
@@ -252,7 +250,7 @@ describe('what only a person can mend ends the session at once with exit code 4,
   })
 
   test('a -c that codex does not take', async () => {
-    await using scene = await openScene([])
+    await using scene = await openRealScene([])
     const env = { RUST_BACKTRACE: '1' }
     const { exitCode, stdout } = await codemachine(scene.place, ['-c', 'model_provider="nobody"', 'build X'], { env })
     expect(exitCode).toBe(4)
@@ -273,7 +271,7 @@ describe('a required MCP server', () => {
   })
 
   test('that does not come up the first time costs no round', async () => {
-    await using scene = await openScene([round(claimDone)], required(FAILS_ONCE))
+    await using scene = await openRealScene([round(claimDone)], required(FAILS_ONCE))
     const night = startNight(scene, ['--rounds', '1', 'build X'])
     await night.passWait(1)
     const { exitCode, events } = await night.run.ended
@@ -285,7 +283,7 @@ describe('a required MCP server', () => {
   })
 
   test('that never comes up is a matter for a person, in codex’s own words', async () => {
-    await using scene = await openScene([], required('process.exit(1)'))
+    await using scene = await openRealScene([], required('process.exit(1)'))
     const night = startNight(scene, ['build X'])
     await night.passWait(1)
     await night.passWait(2)
@@ -312,7 +310,7 @@ require('node:readline').createInterface({ input: process.stdin }).on('line', li
 
 describe('a codex that dies', () => {
   test('in the middle of a round costs no round: a new one goes on', async () => {
-    await using scene = await openScene([[reply(shell('echo one > work.txt')), held(never)], round(claimDone)])
+    await using scene = await openRealScene([[reply(shell('echo one > work.txt')), held(never)], round(claimDone)])
     const night = startNight(scene, ['--rounds', '1', 'build X'])
     await night.run.event('item-completed', ({ item }) => item.kind === 'agent-message')
     endProcessesOf(scene.place)
@@ -326,7 +324,7 @@ describe('a codex that dies', () => {
   })
 
   test('three times in a row before it has done anything is a matter for a person', async () => {
-    await using scene = await openScene([])
+    await using scene = await openRealScene([])
     const peer = await writePeer(
       scene.place.root,
       `if (process.argv.includes('--version')) { console.log('codex-cli 0.169.0'); process.exit(0) }

@@ -2,10 +2,11 @@ import { closeSync, ftruncateSync, openSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { processesOf } from '../support/processes.ts'
-import { eventsOf, openScene, type Scene } from '../support/scene.ts'
+import { openRealScene, type RealScene } from '../support/real-scene.ts'
+import { eventsOf } from '../support/scene.ts'
 
 /** Files that take no room on the disk, and of which git reads 15 GiB: minutes. */
-function makeLarge({ place }: Scene): void {
+function makeLarge({ place }: RealScene): void {
   for (let n = 0; n < 8; n++) {
     const file = openSync(join(place.directory, `${n}.img`), 'w')
     ftruncateSync(file, 2_000_000_000)
@@ -14,7 +15,7 @@ function makeLarge({ place }: Scene): void {
 }
 
 test('--max-time bounds the first look at a huge work directory, and says what can be done', async () => {
-  await using scene = await openScene([])
+  await using scene = await openRealScene([])
   makeLarge(scene)
   const { exitCode, events } = await scene.run('--json', '--max-time', '2s', 'build X')
   expect(exitCode).toBe(3)
@@ -26,7 +27,7 @@ test('--max-time bounds the first look at a huge work directory, and says what c
 })
 
 test('a signal ends the first look at a huge work directory at once', async () => {
-  await using scene = await openScene([])
+  await using scene = await openRealScene([])
   makeLarge(scene)
   await using running = scene.start('--json', 'build X')
   await running.event('session-created')

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { Ended } from '../support/codemachine.ts'
 import { processesOf } from '../support/processes.ts'
+import { openRealScene } from '../support/real-scene.ts'
 import { claimDone, held, round } from '../support/rounds.ts'
 import { openScene, type Scene } from '../support/scene.ts'
 import { isLinux, problemOfMounting, unless } from '../support/skipped.ts'
@@ -173,7 +174,7 @@ describe.runIf(isLinux)(`a limit on the size of files${unless(isLinux, 'it is se
   test('is a clear stop too, and without it resume goes on', async () => {
     const gate = Promise.withResolvers<void>()
     const loud = round('for i in $(seq 2000); do echo "line $i of what is said"; done', claimDone)
-    await using scene = await openScene([[held(gate.promise), ...loud], ...Array(4).fill(round(claimDone))])
+    await using scene = await openRealScene([[held(gate.promise), ...loud], ...Array(4).fill(round(claimDone))])
     await using running = scene.start('--json', '--rounds', '5', 'build X')
     await running.event('item-completed', ({ item }) => item.kind === 'agent-message')
     execFileSync('prlimit', ['--pid', String(running.pid), '--fsize=12000:12000'])

@@ -3,12 +3,13 @@ import { join } from 'node:path'
 import { crc32, deflateSync } from 'node:zlib'
 import { expect } from 'vitest'
 import { hold, type ModelRequest, message, reply } from '../../src/demo/model/reply.ts'
+import { openRealScene } from '../support/real-scene.ts'
 import { claimDone, round, says } from '../support/rounds.ts'
-import { eventsOf, openScene } from '../support/scene.ts'
+import { eventsOf } from '../support/scene.ts'
 import { test } from '../support/side-by-side.ts'
 
 test('a picture that a goal names is sent to the model beside it, in each round', async () => {
-  await using scene = await openScene([[says('Not yet.')], round(claimDone)])
+  await using scene = await openRealScene([[says('Not yet.')], round(claimDone)])
   const { directory } = scene.place
   await writeFile(join(directory, 'my shot.png'), png())
   await writeFile(join(directory, 'large.png'), png())
@@ -31,7 +32,7 @@ test('a picture that a goal names is sent to the model beside it, in each round'
 
 test('a picture is sent to the running turn with what it is told; one that is broken ends no round', async () => {
   const gate = Promise.withResolvers<void>()
-  await using scene = await openScene([[reply(message('Working.'), hold(gate.promise)), ...round(claimDone)]])
+  await using scene = await openRealScene([[reply(message('Working.'), hold(gate.promise)), ...round(claimDone)]])
   await writeFile(join(scene.place.directory, 'shot.png'), png())
   await writeFile(join(scene.place.directory, 'broken.png'), png().subarray(0, 20))
   await using running = scene.start('--json', 'build X')

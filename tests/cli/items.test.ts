@@ -11,12 +11,13 @@ import {
   updatePlan,
   webSearch,
 } from '../../src/demo/model/reply.ts'
+import { openRealScene, type RealScene } from '../support/real-scene.ts'
 import { round, says } from '../support/rounds.ts'
-import { eventsOf, openScene, type Scene } from '../support/scene.ts'
+import { eventsOf } from '../support/scene.ts'
 import { test } from '../support/side-by-side.ts'
 
 /** The items of a session of one round, and its lines as a person sees them, without the time. */
-async function shown(scene: Scene): Promise<{ items: object[]; lines: string[] }> {
+async function shown(scene: RealScene): Promise<{ items: object[]; lines: string[] }> {
   const { events } = await scene.run('--json', '--rounds', '1', 'build X')
   expect(eventsOf(events, 'round-ended')).toMatchObject([{ outcome: { class: 'worked' } }])
   const { stdout } = await scene.run('logs')
@@ -29,7 +30,7 @@ async function shown(scene: Scene): Promise<{ items: object[]; lines: string[] }
 test('each thing that codex does is an event, and a line for a person', async () => {
   const update =
     '*** Begin Patch\n*** Add File: more.txt\n+three\n*** Update File: README.md\n@@\n-# A project\n+# The project\n*** End Patch'
-  await using scene = await openScene([
+  await using scene = await openRealScene([
     [
       reply(
         reasoning('**Looking around**\n\nand further'),
@@ -108,7 +109,9 @@ test('a tool of an MCP server is shown with its server and how it ended', async 
     })`
   const call = (tool: string) => functionCall(tool, {}, 'mcp__probe')
   const servers = `[mcp_servers.probe]\ncommand = "${process.execPath}"\nargs = ["--input-type=module", "-e", ${JSON.stringify(server)}]\n`
-  await using scene = await openScene([[reply(call('look')), reply(call('fail')), says('Seen.')]], { config: servers })
+  await using scene = await openRealScene([[reply(call('look')), reply(call('fail')), says('Seen.')]], {
+    config: servers,
+  })
   const { items, lines } = await shown(scene)
   expect(items.slice(1, 3)).toMatchObject([
     { kind: 'mcp-tool-call', server: 'probe', tool: 'look', status: 'completed' },
@@ -120,7 +123,7 @@ test('a tool of an MCP server is shown with its server and how it ended', async 
 })
 
 test('a sub-agent is shown, counts, and does not end the round when it ends', async () => {
-  await using scene = await openScene(
+  await using scene = await openRealScene(
     [
       [
         reply(functionCall('spawn_agent', { message: 'count the files' }, 'multi_agent_v1')),
@@ -147,7 +150,7 @@ test('a sub-agent is shown, counts, and does not end the round when it ends', as
 
 test('codex makes room in its context in mid-turn, and the round goes on', async () => {
   const usage = { input: 256_000, cachedInput: 0, output: 100, reasoning: 0 }
-  await using scene = await openScene([[{ ...reply(shell('echo long')), usage }, ...round('echo after')]])
+  await using scene = await openRealScene([[{ ...reply(shell('echo long')), usage }, ...round('echo after')]])
   const { items, lines } = await shown(scene)
   expect(items).toMatchObject([
     { kind: 'user-message' },
@@ -160,7 +163,7 @@ test('codex makes room in its context in mid-turn, and the round goes on', async
 })
 
 test('a command that still runs when the round ends is an item, a line and a remark of the report', async () => {
-  await using scene = await openScene([
+  await using scene = await openRealScene([
     [reply(shell('echo begun; exec sleep 300', { yieldMs: 250 })), reply(message('It goes on by itself.'))],
   ])
   const { items, lines } = await shown(scene)

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { expect } from 'vitest'
 import { openRecords } from '../../src/records/records.ts'
 import { OWN_TEMPLATES } from '../../src/templates/registry.ts'
-import { codemachine } from '../support/codemachine.ts'
+import { codemachineHere } from '../support/in-process.ts'
 import { git, makePlace, type TestPlace } from '../support/place.ts'
 import { test } from '../support/side-by-side.ts'
 
@@ -30,7 +30,7 @@ function sides({ place, top }: { place: TestPlace; top: string }) {
   return { main: of(place.directory), worktree: of(top), index, stash: git(place, 'stash', 'list') }
 }
 
-const land = (place: TestPlace, ...args: string[]) => codemachine(place, ['land', ...args])
+const land = (place: TestPlace, ...args: string[]) => codemachineHere(place, ['land', ...args])
 
 test('what was done is merged by a plain commit, and what the person is in the middle of stays as it is', async () => {
   await using made = await makeWorktree({ 'a.txt': 'a\n' })
@@ -189,7 +189,7 @@ test('while it is merged no run can begin in the checkout or in the worktree, an
   const look = `case " $* " in *" merge "*) ls ${locks} > '${seen}';; esac`
   await writeFile(join(tools, 'git'), `#!/bin/sh\n${look}\nexec '${git(place, '--exec-path')}/git' "$@"\n`)
   await chmod(join(tools, 'git'), 0o755)
-  const { exitCode, stderr } = await codemachine(place, ['land'], { env: { PATH: `${tools}:${place.env.PATH}` } })
+  const { exitCode, stderr } = await codemachineHere(place, ['land'], { env: { PATH: `${tools}:${place.env.PATH}` } })
   await rm(tools, { recursive: true })
   expect([exitCode, stderr]).toEqual([0, ''])
   const held = readFileSync(seen, 'utf8').trimEnd().split('\n')

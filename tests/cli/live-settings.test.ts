@@ -6,7 +6,6 @@ import type { Recorded } from '../../src/core/events/events.ts'
 import { agentsScript } from '../../src/demo/build.ts'
 import { reply, type ScriptStep, shell } from '../../src/demo/model/reply.ts'
 import { inTurn, makePart, openBuild, runAgent, smallBuild, UNATTENDED, WRITE_PLAN } from '../support/build-scene.ts'
-import { codemachine } from '../support/codemachine.ts'
 import { held, round, says } from '../support/rounds.ts'
 import { eventsOf, openScene, type Scene } from '../support/scene.ts'
 import { test } from '../support/side-by-side.ts'
@@ -192,7 +191,7 @@ test("an agent of the person's works by its new prompt from the next round on", 
   await mkdir(join(scene().place.home, '.config/codemachine'), { recursive: true })
   await writeFile(configOf(scene()), '[agents.security-expert]\nprompt = "se.md"\n')
   await writeFile(prompt(), 'You look once.\n')
-  const { exitCode, events } = await codemachine(scene().place, ['start', ...UNATTENDED], { boundMs: 100_000 })
+  const { exitCode, events } = await scene().run('start', ...UNATTENDED)
   expect(exitCode).toBe(0)
   expect(taken(events)).toMatchObject([
     { changes: [{ setting: 'agents.security-expert.prompt', from: expect.any(String), place: prompt() }] },

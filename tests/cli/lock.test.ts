@@ -3,6 +3,7 @@ import { hostname } from 'node:os'
 import { expect } from 'vitest'
 import { codemachine } from '../support/codemachine.ts'
 import { makePlace, type TestPlace } from '../support/place.ts'
+import { openRealScene } from '../support/real-scene.ts'
 import { claimDone, held, round } from '../support/rounds.ts'
 import { eventsOf, openScene } from '../support/scene.ts'
 import { describe, test } from '../support/side-by-side.ts'
@@ -10,7 +11,7 @@ import { recordsOf } from './journaled.ts'
 
 test('beside a run no second one starts, and everything that only looks or asks works', async () => {
   const gate = Promise.withResolvers<void>()
-  await using scene = await openScene([[held(gate.promise), ...round(claimDone)], round(claimDone)])
+  await using scene = await openRealScene([[held(gate.promise), ...round(claimDone)], round(claimDone)])
   await using running = scene.start('--json', 'build X')
   await running.event('item-completed', ({ item }) => item.kind === 'agent-message')
   await using following = scene.start('logs', '-f', '--json')

@@ -1,8 +1,7 @@
-import { readdirSync, readFileSync, statSync } from 'node:fs'
-import { appendFile, readFile, rm, writeFile } from 'node:fs/promises'
+import { readdirSync } from 'node:fs'
+import { appendFile, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect } from 'vitest'
-import { startWithKills } from '../support/kill-points.ts'
 import { claimDone, round } from '../support/rounds.ts'
 import { eventsOf, openScene, type Scene } from '../support/scene.ts'
 import { test } from '../support/side-by-side.ts'
@@ -26,40 +25,6 @@ async function longSession(scene: Scene): Promise<string> {
   await appendFile(journal, lines.join(''))
   return journal
 }
-
-async function shown(scene: Scene): Promise<string[]> {
-  const commands = [['status'], ['list'], ['report']].map(line => scene.run(...line, '--json'))
-  return (await Promise.all(commands)).map(({ stdout, stderr }) => stdout + stderr)
-}
-
-test('of a long session a snapshot is kept, whose loss, tear or absence in mid-writing changes nothing', async () => {
-  // Each does the same, for the kill may strike in any of the first ones.
-  const work = round(`if [ $(cat x.txt | wc -l) -lt 3 ]; then echo x >> x.txt; else ${claimDone}; fi`)
-  await using scene = await openScene(Array.from({ length: 12 }, () => work))
-  await longSession(scene)
-  const files = () => readdirSync(folderOf(scene)).filter(name => name.startsWith(SNAPSHOT))
-  const snapshot = join(folderOf(scene), SNAPSHOT)
-
-  const beforeItsName = { victim: 'codemachine', file: SNAPSHOT, n: 1 } as const
-  const line = ['resume', '--json', '--rounds', '9']
-  expect((await startWithKills(scene.place, line, [beforeItsName]).ended).signal).toBe('SIGKILL')
-  expect(files()).toEqual([`${SNAPSHOT}.tmp`])
-  const { exitCode, events } = await scene.run(...line)
-  expect(exitCode).toBe(0)
-  const [end] = eventsOf(events, 'session-ended')
-  expect(files()).toEqual([SNAPSHOT])
-  expect(statSync(snapshot).mode & 0o777).toBe(0o600)
-
-  const kept = readFileSync(snapshot)
-  const before = await shown(scene)
-  expect(before[0]).toContain(`"roundsUsed":${end?.rounds}`)
-  for (const broken of [kept.subarray(0, kept.length / 2), Buffer.alloc(kept.length), Buffer.from('')]) {
-    await writeFile(snapshot, broken)
-    expect(await shown(scene)).toEqual(before)
-  }
-  await rm(snapshot)
-  expect(await shown(scene)).toEqual(before)
-})
 
 test('where the journal was damaged since, whoever goes on is told so, and nothing but what stood there is lost', async () => {
   await using scene = await openScene([round('touch a'), round('touch b'), round(claimDone)])

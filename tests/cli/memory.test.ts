@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect } from 'vitest'
-import { codemachine, type Ended } from '../support/codemachine.ts'
+import type { Ended } from '../support/codemachine.ts'
 import { git } from '../support/place.ts'
 import { claimDone, folder, readMain, round, writeMemory } from '../support/rounds.ts'
 import { eventsOf, openScene, type Scene } from '../support/scene.ts'
@@ -48,7 +48,7 @@ describe('a round leaves in its memory', () => {
     scene = await openScene([...breakings.map(([, , command]) => round(command)), round(readMain.command, claimDone)])
     // None of these rounds changes the work, and that is not what this is about.
     const env = { CODEMACHINE_STALL_ROUNDS: '100' }
-    ended = await codemachine(scene.place, ['--json', '--rounds', '20', 'build X'], { env })
+    ended = await scene.command(['--json', '--rounds', '20', 'build X'], { env }).ended
   })
   afterAll(() => scene[Symbol.asyncDispose]())
 

@@ -9,8 +9,9 @@ import { takeRunLock } from '../../src/records/run-lock.ts'
 import { codemachine } from '../support/codemachine.ts'
 import { startInEmulator } from '../support/emulator.ts'
 import { makePlace, type TestPlace } from '../support/place.ts'
+import { openRealScene, type RealScene } from '../support/real-scene.ts'
 import { claimDone, round } from '../support/rounds.ts'
-import { eventsOf, openScene, type Scene } from '../support/scene.ts'
+import { eventsOf, openScene } from '../support/scene.ts'
 import { describe, test } from '../support/side-by-side.ts'
 import { recorded, sampleEvents } from '../tui/samples.ts'
 import { journalSession, recordsOf } from './journaled.ts'
@@ -112,7 +113,7 @@ describe('where nobody watches', () => {
 })
 
 /** Leaves a session in its first round, and a prompt behind it. */
-async function leaveInTheMiddle(scene: Scene): Promise<void> {
+async function leaveInTheMiddle(scene: RealScene): Promise<void> {
   await using running = scene.start('--json', 'build X')
   await running.event('item-completed', ({ item }) => item.kind === 'agent-message')
   running.process.kill('SIGKILL')
@@ -126,7 +127,7 @@ describe('in a terminal a person is asked', () => {
   const question = '(0 rounds). Go on with it? [Y/n] '
 
   test('Enter goes on with it, in the same process, and then with what waits', async () => {
-    await using scene = await openScene([inTheMiddle, round(claimDone), round(claimDone)])
+    await using scene = await openRealScene([inTheMiddle, round(claimDone), round(claimDone)])
     await leaveInTheMiddle(scene)
     await scene.run('queue', 'add', 'goal two')
     await using terminal = startInEmulator(scene.place, ['--plain'], WIDE)
@@ -142,7 +143,7 @@ describe('in a terminal a person is asked', () => {
   })
 
   test('n leaves it as it is, and what waits has its turn', async () => {
-    await using scene = await openScene([inTheMiddle, round(claimDone)])
+    await using scene = await openRealScene([inTheMiddle, round(claimDone)])
     await leaveInTheMiddle(scene)
     await scene.run('queue', 'add', 'goal two')
     await using terminal = startInEmulator(scene.place, ['--plain'], WIDE)

@@ -15,8 +15,8 @@ import {
   WRITE_PLAN,
   workOf,
 } from '../support/build-scene.ts'
-import { codemachine } from '../support/codemachine.ts'
 import { timesSlower } from '../support/cpu-time.ts'
+import { openRealScene } from '../support/real-scene.ts'
 import { says } from '../support/rounds.ts'
 import { eventsOf, openScene, type Scene } from '../support/scene.ts'
 import { test } from '../support/side-by-side.ts'
@@ -76,7 +76,7 @@ test("a build has the person's agents, the project's and one that its team build
     auditor: always(makePart('front'), says('The front is made.')),
     translator: always(says('Done.')),
   }
-  opened.scene = await openBuild(agentsScript(parts))
+  opened.scene = await openBuild(agentsScript(parts), undefined, { open: openRealScene })
   await using _ = scene()
   await write(scene(), {
     person: {
@@ -89,7 +89,7 @@ test("a build has the person's agents, the project's and one that its team build
       'docs/tr.md': 'Puts texts into German.\n',
     },
   })
-  const { exitCode, events, stderr } = await codemachine(scene().place, ['start', ...UNATTENDED], { boundMs: 100_000 })
+  const { exitCode, events, stderr } = await scene().run('start', ...UNATTENDED)
   expect([exitCode, stderr]).toEqual([0, ''])
   expect(workOf(events).toSorted()).toEqual([
     'auditor T2 completed',
@@ -112,7 +112,7 @@ test("a build has the person's agents, the project's and one that its team build
 })
 
 test('an agent of the person works by itself, and one that is disabled says where', async () => {
-  await using scene = await openScene([[says('No holes.')]])
+  await using scene = await openRealScene([[says('No holes.')]])
   const { config } = await write(scene, {
     person: {
       'config.toml': [

@@ -869,6 +869,5 @@ test('nothing from outside steers the terminal or reorders a line, whatever even
       expect(written.isWellFormed()).toBe(true)
       expect(written === '' || written.endsWith('\n')).toBe(true)
     }),
-    { numRuns: 2000 },
   )
 })

@@ -5,7 +5,8 @@ import { expect, test } from 'vitest'
 import { codemachine } from '../support/codemachine.ts'
 import { codemachineHere } from '../support/in-process.ts'
 import { makePlace, type TestPlace } from '../support/place.ts'
-import { eventsOf, openScene } from '../support/scene.ts'
+import { openRealScene } from '../support/real-scene.ts'
+import { eventsOf } from '../support/scene.ts'
 import { writePeer } from '../support/scripted-peer.ts'
 import { endSession, gate } from './verify/done-session.ts'
 
@@ -41,7 +42,7 @@ test('no command runs a codex that an agent has put into node_modules/.bin, whic
 })
 
 test('a codex in the work directory that a person names is copied before round 1, and what a round puts in its place is never run', async () => {
-  await using scene = await openScene([])
+  await using scene = await openRealScene([])
   const { place } = scene
   const planted = await plant(place, 'later')
   const named = join(place.directory, 'codex')

@@ -5,6 +5,7 @@ import { expect } from 'vitest'
 import type { Recorded } from '../../src/core/events/events.ts'
 import { reply, shell } from '../../src/demo/model/reply.ts'
 import { git } from '../support/place.ts'
+import { openRealScene } from '../support/real-scene.ts'
 import { claimDone, flagDone, folder, round, says, writeTasks } from '../support/rounds.ts'
 import { eventsOf, openScene, type Scene } from '../support/scene.ts'
 import { test } from '../support/side-by-side.ts'
@@ -83,7 +84,7 @@ test('an agent that sets the flag and does nothing else is refused, and done onl
 test('a gate runs with no more rights than the agent: a test that reaches outside the sandbox does not get there', async () => {
   // Codex lets commands write to the temporary directory, but not to this one.
   const outside = mkdtempSync('/var/tmp/codemachine-test-')
-  await using scene = await openScene([
+  await using scene = await openRealScene([
     round(`printf 'echo gone > ${outside}/escaped && exit 0; echo held back; exit 5\\n' > check.sh`),
     round(claimDone),
   ])
@@ -162,7 +163,7 @@ test('a round that empties the settings and hides files from git does not get ar
 })
 
 test('a reviewer that never agrees, and cannot write, has the last word with a person, after three reviews', async () => {
-  await using scene = await openScene([
+  await using scene = await openRealScene([
     round('echo one > one.txt'),
     round(claimDone),
     [reply(shell('cat one.txt; touch x')), says(finds('It fails on nothing.'))],
@@ -197,7 +198,7 @@ async function protectTests(directory: string): Promise<void> {
 }
 
 test('an agent that plants configuration which the gates run through gets done only from a review that has seen it', async () => {
-  await using scene = await openScene([
+  await using scene = await openRealScene([
     round('echo "script-shell=/bin/true" > .npmrc', 'echo "grep() { true; }" > tests/helper.sh'),
     round(claimDone),
     [says(finds('The shell of the tests is /bin/true.'))],

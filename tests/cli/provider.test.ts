@@ -3,13 +3,13 @@ import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect } from 'vitest'
 import { codemachine } from '../support/codemachine.ts'
+import { openRealScene } from '../support/real-scene.ts'
 import { claimDone, round } from '../support/rounds.ts'
-import { openScene } from '../support/scene.ts'
 import { describe, test } from '../support/side-by-side.ts'
 
 describe('a provider of the person’s own works, their config.toml stays as it was, and the repository’s is not loaded', () => {
   test.each(['read-only', 'workspace-write', 'danger-full-access'])('with the sandbox %s', async sandbox => {
-    await using scene = await openScene([round(claimDone)])
+    await using scene = await openRealScene([round(claimDone)])
     const { codexHome, directory } = scene.place
     await mkdir(join(directory, '.codex'))
     await writeFile(join(directory, '.codex', 'config.toml'), 'model = "other"\n')
@@ -21,7 +21,7 @@ describe('a provider of the person’s own works, their config.toml stays as it 
 })
 
 test('model, effort and -c of the command line reach codex', async () => {
-  await using scene = await openScene([round(claimDone)])
+  await using scene = await openRealScene([round(claimDone)])
   const flags = ['-m', 'gpt-5.5', '--effort', 'high', '-c', 'model_verbosity="low"']
   expect(await scene.run(...flags, 'build X')).toMatchObject({ exitCode: 0 })
   expect(scene.model.requests[0]).toMatchObject({
@@ -35,10 +35,8 @@ describe('the CODEX_HOME that is used', () => {
   test.each([
     ['that of codemachine login, once there is a login', true, {}, 'codemachine'],
     ['the person’s own while there is none', false, {}, 'own'],
-    ['the person’s own if the setting says so', true, { CODEMACHINE_CODEX_HOME: 'own' }, 'own'],
-    ['codemachine’s if the setting says so', false, { CODEMACHINE_CODEX_HOME: 'codemachine' }, 'codemachine'],
   ])('is %s', async (_which, login, env, used) => {
-    await using scene = await openScene([round(claimDone)])
+    await using scene = await openRealScene([round(claimDone)])
     const { place } = scene
     const homes = { own: place.codexHome, codemachine: join(place.home, '.codemachine', 'codex') }
     await mkdir(homes.codemachine, { recursive: true, mode: 0o700 })

@@ -3,7 +3,7 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect } from 'vitest'
 import { openSmallBuild } from '../support/build-scene.ts'
-import { codemachine, startCodemachine } from '../support/codemachine.ts'
+import { openRealScene } from '../support/real-scene.ts'
 import { claimDone, held, readMain, round } from '../support/rounds.ts'
 import { eventsOf, openScene, type Scene } from '../support/scene.ts'
 import { test } from '../support/side-by-side.ts'
@@ -59,7 +59,7 @@ test('what waits can be listed, changed and taken out, and the next start works 
 
 test('a prompt that is too long to become a session is refused when it is queued, not when its turn comes', async () => {
   await using scene = await openScene([])
-  const { exitCode, stderr } = await startCodemachine(scene.place, ['queue', 'add', '-'], {
+  const { exitCode, stderr } = await scene.command(['queue', 'add', '-'], {
     input: '漢'.repeat(600_000),
   }).ended
   expect([exitCode, stderr]).toEqual([
@@ -71,7 +71,7 @@ test('a prompt that is too long to become a session is refused when it is queued
 
 test('a codemachine that is killed keeps the queue, and resume works on it after the session', async () => {
   const never = Promise.withResolvers<void>()
-  await using scene = await openScene([[held(never.promise), ...round('true')], round(claimDone), round(claimDone)])
+  await using scene = await openRealScene([[held(never.promise), ...round('true')], round(claimDone), round(claimDone)])
   await using running = scene.start('--json', 'goal one')
   await running.event('turn-started')
   await scene.run('queue', 'add', 'goal two')
@@ -111,7 +111,7 @@ test('a session that is skipped on the way does not pass for an end of the run: 
   await using scene = await openScene([idle, idle, idle, idle, [held(new Promise<never>(() => {}))], round(claimDone)])
   for (const prompt of ['goal two', 'goal three']) await scene.run('queue', 'add', prompt)
   const options = { env: { CODEMACHINE_STALL_ROUNDS: '2' } }
-  await using running = startCodemachine(scene.place, ['--json', 'goal one'], options)
+  await using running = scene.command(['--json', 'goal one'], options)
   await running.event('turn-started', ({ session }) => session.endsWith('_2'))
   await scene.run('skip')
   const { exitCode, events } = await running.ended
@@ -124,7 +124,7 @@ test('a session that does not get on does not hold up what waits, and its exit c
   await using scene = await openScene([idle, idle, idle, idle, round(claimDone)])
   await scene.run('queue', 'add', 'goal two')
   const options = { env: { CODEMACHINE_STALL_ROUNDS: '2' } }
-  const { exitCode, events } = await startCodemachine(scene.place, ['--json', 'goal one'], options).ended
+  const { exitCode, events } = await scene.command(['--json', 'goal one'], options).ended
   expect(exitCode).toBe(5)
   expect(eventsOf(events, 'session-ended').map(({ outcome }) => outcome.kind)).toEqual(['stalled', 'done'])
 })
@@ -176,7 +176,7 @@ test.each([
 ])('a prompt with %s is not queued', async (_, words, problem) => {
   await using scene = await openScene([])
   const env = { API_TOKEN: 'hunter2hunter2' }
-  const { exitCode, stderr } = await codemachine(scene.place, ['queue', 'add', ...words], { env })
+  const { exitCode, stderr } = await scene.command(['queue', 'add', ...words], { env }).ended
   expect(exitCode).toBe(2)
   expect(stderr).toContain(problem)
   expect(stderr).not.toContain('hunter2')

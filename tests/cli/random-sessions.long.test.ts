@@ -6,15 +6,15 @@ import { message, type Reply, reply, type ScriptStep, shell } from '../../src/de
 import type { Ended } from '../support/codemachine.ts'
 import { git } from '../support/place.ts'
 import { processesOf } from '../support/processes.ts'
-import { type Random, randomFrom, seedOfRun } from '../support/random.ts'
+import { type Random, randomFrom, SEED } from '../support/random.ts'
 import { ANSWER, CLAIM, plantingAct, randomAct } from '../support/random-agent.ts'
+import { openRealScene, type RealScene } from '../support/real-scene.ts'
 import { claimDone, folder } from '../support/rounds.ts'
-import { eventsOf, openScene, type Scene } from '../support/scene.ts'
+import { eventsOf } from '../support/scene.ts'
 import { contentOf } from '../support/work-content.ts'
 
 vi.setConfig({ maxConcurrency: 3, testTimeout: 600_000 })
 
-const SEED = seedOfRun('the sessions of an agent that does things at random')
 const SESSIONS = 24
 /** What a person has git ignore from the start. */
 const IGNORED = ['kept-out']
@@ -81,23 +81,23 @@ function bounded(act: string): string {
 }
 
 /** The person comes by, and looks. */
-function look({ place }: Scene): void {
+function look({ place }: RealScene): void {
   const options = { cwd: place.directory, env: place.env, stdio: 'ignore' } as const
   for (const args of [['status'], ['-C', 'sub', 'status'], ['log', '-1', '-p']])
     spawnSync('timeout', ['-s', 'KILL', '5', 'git', ...args], options)
 }
 
 /** The gate as a person runs it. */
-function isTrue({ place }: Scene): boolean {
+function isTrue({ place }: RealScene): boolean {
   return spawnSync('timeout', ['5', 'sh', '-c', GATE], { cwd: place.directory, env: place.env }).status === 0
 }
 
 async function playSession(random: Random, told: Told): Promise<'verified' | 'not'> {
   using outside = openOutside()
-  let scene: Scene | null = null
+  let scene: RealScene | null = null
   const work = () => scene?.place.directory ?? ''
   const rounds = Array.from({ length: 8 }, () => randomRound(random, outside, told, work))
-  await using opened = await openScene(rounds)
+  await using opened = await openRealScene(rounds)
   scene = opened
   writeFileSync(join(work(), '.gitignore'), `${IGNORED.join('\n')}\n`)
   git(scene.place, 'add', '.')
@@ -117,7 +117,7 @@ async function playSession(random: Random, told: Told): Promise<'verified' | 'no
 }
 
 /** A session has come to a known end, nothing that was planted has run, and what it says is true. */
-async function expectTrue(scene: Scene, { exitCode, events, stderr }: Ended, told: Told, outside: Outside) {
+async function expectTrue(scene: RealScene, { exitCode, events, stderr }: Ended, told: Told, outside: Outside) {
   const { place } = scene
   expect(KNOWN_ENDS, stderr).toContain(exitCode)
   expect(stderr).not.toMatch(/^ +at /m)

@@ -3,7 +3,9 @@ import { appendFile, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'vitest'
-import { hold, message, reply } from '../../src/demo/model/reply.ts'
+import { hold, message, reply, shell } from '../../src/demo/model/reply.ts'
+import { cutOffHere } from '../support/cut-off-here.ts'
+import { openRealScene } from '../support/real-scene.ts'
 import { claimDone, round } from '../support/rounds.ts'
 import { eventsOf, openScene, type Scene } from '../support/scene.ts'
 import { test } from '../support/side-by-side.ts'
@@ -11,19 +13,18 @@ import { replaceFirstLine } from './journaled.ts'
 
 const never = new Promise<never>(() => {})
 
-async function killInMidRound(scene: Scene): Promise<void> {
+async function cutOffInMidRound(scene: Scene): Promise<void> {
   await using running = scene.start('--json', '--rounds', '5', 'build X')
   await running.event('round-started', ({ round }) => round === 2)
   await running.event('item-completed', ({ item }) => item.kind === 'agent-message' && item.text === 'In the middle.')
-  running.process.kill('SIGKILL')
-  await running.ended
+  await cutOffHere(scene, running)
 }
 
 const midRound = [round('touch a'), [reply(message('In the middle.'), hold(never))], round(claimDone)]
 
 test('a session whose codemachine was killed in mid-round goes on, and the next round is told of the cut', async () => {
   await using scene = await openScene(midRound)
-  await killInMidRound(scene)
+  await cutOffInMidRound(scene)
   expect((await scene.run('list')).stdout).toContain('cut off')
   const { exitCode, events } = await scene.run('resume', '--json')
   expect(exitCode).toBe(0)
@@ -39,7 +40,7 @@ test('a session whose codemachine was killed in mid-round goes on, and the next 
 
 test('a torn last line and a line of rubbish in the journal do not make it unresumable', async () => {
   await using scene = await openScene(midRound)
-  await killInMidRound(scene)
+  await cutOffInMidRound(scene)
   const [id = ''] = await readdir(join(scene.records(), 'sessions'))
   await appendFile(join(scene.records(), 'sessions', id, 'journal.ndjson'), '\n\u0000rubbish\n\n{"v":1,"at":"2026-')
   expect(await scene.run('resume', '--json')).toMatchObject({ exitCode: 0 })
@@ -49,7 +50,7 @@ test('a torn last line and a line of rubbish in the journal do not make it unres
 
 test('a session whose memory folder was deleted meanwhile gets its last good copy back', async () => {
   await using scene = await openScene(midRound)
-  await killInMidRound(scene)
+  await cutOffInMidRound(scene)
   await rm(join(scene.place.directory, '.codemachine'), { recursive: true })
   const { exitCode, events } = await scene.run('resume', '--json')
   expect(exitCode).toBe(0)
@@ -75,7 +76,7 @@ test('there is nothing to resume in a new directory, after a session that is don
 })
 
 test('what the person chose when the session began counts when it goes on: sandbox, model, effort, what codex is handed', async () => {
-  await using scene = await openScene([
+  await using scene = await openRealScene([
     [reply(message('In the middle.'), hold(never))],
     round('touch leak.txt', claimDone),
   ])
@@ -93,7 +94,7 @@ test('what the person chose when the session began counts when it goes on: sandb
     ]
     await using running = scene.start('--json', '--rounds', '2', ...args)
     await running.event('item-completed', ({ item }) => item.kind === 'agent-message')
-    running.process.kill('SIGINT')
+    running.signal('SIGINT')
     expect((await running.ended).exitCode).toBe(130)
   }
   const { exitCode, events } = await scene.run('resume', '--json')
@@ -110,7 +111,7 @@ test('a round that a signal cut off uses up none of the rounds', async () => {
   {
     await using running = scene.start('--json', '--rounds', '1', 'build X')
     await running.event('item-completed', ({ item }) => item.kind === 'agent-message')
-    running.process.kill('SIGINT')
+    running.signal('SIGINT')
     await running.ended
   }
   expect(await scene.run('resume', '--json')).toMatchObject({ exitCode: 0 })
@@ -137,7 +138,8 @@ test('the limits of a session hold when it goes on, whatever is set meanwhile; a
 })
 
 test('a limit that was reached is named with what to type to go on, twice as much of it', async () => {
-  await using scene = await openScene([round('true')])
+  const usage = { input: 20_000, cachedInput: 0, output: 100, reasoning: 0 }
+  await using scene = await openScene([[{ ...reply(shell('true')), usage }]])
   const { exitCode, stdout } = await scene.run('--max-tokens', '1k', 'build X')
   const [, more = ''] = /\nTo go on: codemachine resume \d{8}_1 --max-tokens (\d+)k\n$/.exec(stdout) ?? []
   const [session] = JSON.parse((await scene.run('list', '--json')).stdout)
@@ -149,7 +151,7 @@ test('a limit that was reached is named with what to type to go on, twice as muc
 
 test('a session that ran on another machine goes on here, with a word on it', async () => {
   await using scene = await openScene(midRound)
-  await killInMidRound(scene)
+  await cutOffInMidRound(scene)
   const [id = ''] = await readdir(join(scene.records(), 'sessions'))
   const path = join(scene.records(), 'sessions', id, 'journal.ndjson')
   const text = await readFile(path, 'utf8')
@@ -162,7 +164,7 @@ test('a session that ran on another machine goes on here, with a word on it', as
 
 test('a journal whose first line is rubbish goes on, which is said', async () => {
   await using scene = await openScene(midRound)
-  await killInMidRound(scene)
+  await cutOffInMidRound(scene)
   const [id = ''] = await readdir(join(scene.records(), 'sessions'))
   await replaceFirstLine(join(scene.records(), 'sessions', id, 'journal.ndjson'), '\0\0{"format":')
   const { exitCode, events } = await scene.run('resume', '--json')

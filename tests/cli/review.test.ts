@@ -5,15 +5,16 @@ import { expect, test } from 'vitest'
 import type { ScriptStep } from '../../src/demo/model/reply.ts'
 import { hold, message, reply, shell } from '../../src/demo/model/reply.ts'
 import { git, pipeAsObject } from '../support/place.ts'
+import { IMPATIENT, openRealScene } from '../support/real-scene.ts'
 import { held, round, says } from '../support/rounds.ts'
-import { IMPATIENT, openScene } from '../support/scene.ts'
+import { openScene } from '../support/scene.ts'
 
 const FINDING = { severity: 'major', file: 'a.txt', line: 1, problem: 'It says hell\u001b[31mo.', mend: 'Say bye.' }
 const disagrees = JSON.stringify({ verdict: 'findings', summary: 'Not yet.', findings: [FINDING] })
 const agrees = JSON.stringify({ verdict: 'agreed', summary: 'All of it is there.', findings: [] })
 
 test('what is not committed is reviewed by a goal, by a reviewer that changes nothing', async () => {
-  await using scene = await openScene([
+  await using scene = await openRealScene([
     [reply(message('Looking.'), shell('cat a.txt; touch x; git status --short; rm -f a.txt')), says(disagrees)],
     [says(`Here it is:\n\`\`\`json\n${agrees}\n\`\`\``)],
     [says('It looks fine to me.')],
@@ -68,7 +69,7 @@ test('what is not committed is reviewed by a goal, by a reviewer that changes no
 })
 
 test('the work of a session is reviewed by its goal and all that it changed, committed or not', async () => {
-  await using scene = await openScene(
+  await using scene = await openRealScene(
     [
       round('echo one > one.txt; git add .; git commit -qm One', 'echo two > two.txt'),
       [says(agrees)],
@@ -140,7 +141,7 @@ test('a review that a person breaks off says nothing and leaves nothing behind',
     asked.resolve()
     return reply(message('Looking.'), hold(release.promise))
   }
-  await using scene = await openScene([[ask]])
+  await using scene = await openRealScene([[ask]])
   await writeFile(join(scene.place.directory, 'a.txt'), 'hello\n')
   const running = scene.start('review', '--goal', 'Say bye.')
   await Promise.race([asked.promise, running.ended])

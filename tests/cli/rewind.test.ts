@@ -19,7 +19,7 @@ import { takeRunLock } from '../../src/records/run-lock.ts'
 import { OWN_TEMPLATES } from '../../src/templates/registry.ts'
 import { findRepository } from '../../src/workspace/git/git.ts'
 import { openRepositoryGuard } from '../../src/workspace/guard/repository-guard.ts'
-import { codemachine } from '../support/codemachine.ts'
+import { codemachineHere } from '../support/in-process.ts'
 import { keepSavepoint } from '../support/kept-savepoints.ts'
 import { git, makePlace, pipe, pipeAsObject, type TestPlace } from '../support/place.ts'
 import { claimDone, round } from '../support/rounds.ts'
@@ -84,19 +84,19 @@ describe('codemachine rewind', () => {
     const ended = filesOf(directory)
     await keepSavepoint(place, 1)
 
-    const dry = await codemachine(place, ['rewind', 'start', '--dry-run'])
+    const dry = await codemachineHere(place, ['rewind', 'start', '--dry-run'])
     expect(dry).toMatchObject({ exitCode: 0, stderr: '' })
     expect(dry.stdout).toContain('remove   made/by/the/agent\n')
     expect(filesOf(directory)).toEqual(ended)
-    const there = await codemachine(place, ['rewind', 'start'])
+    const there = await codemachineHere(place, ['rewind', 'start'])
     expect(there).toMatchObject({ exitCode: 0, stderr: '' })
     expect(there.stdout).toContain('Undo it with: codemachine rewind before-rewind-1\n')
     expect(filesOf(directory)).toEqual({ ...started, ignored: '0 changed' })
     expect(existsSync(at('made'))).toBe(false)
-    const back = await codemachine(place, ['rewind', 'before-rewind-1'])
+    const back = await codemachineHere(place, ['rewind', 'before-rewind-1'])
     expect(back).toMatchObject({ exitCode: 0, stderr: '' })
     expect(filesOf(directory)).toEqual(ended)
-    await codemachine(place, ['rewind', '20261121_1/start'])
+    await codemachineHere(place, ['rewind', '20261121_1/start'])
 
     expect(existsSync(join(place.root, 'ran'))).toBe(false)
     git(place, 'status')
@@ -104,7 +104,7 @@ describe('codemachine rewind', () => {
     uproot(place)
     expect(personOf(place)).toEqual(person)
     expect(statusOf(place)).toEqual(status)
-    const again = await codemachine(place, ['rewind', 'start'])
+    const again = await codemachineHere(place, ['rewind', 'start'])
     expect(again.stdout).toContain('already; nothing was changed')
   })
 
@@ -123,9 +123,9 @@ describe('codemachine rewind', () => {
     git(place, 'commit', '-q', '--amend', '-m', 'another history')
     git(place, 'reflog', 'expire', '--expire=now', '--all')
     git(place, 'gc', '-q', '--prune=now')
-    expect((await codemachine(place, ['rewind', '2'])).exitCode).toBe(0)
+    expect((await codemachineHere(place, ['rewind', '2'])).exitCode).toBe(0)
     expect([read(place, 'a'), read(place, 'deep/er/2'), read(place, 'deep/er/3')]).toEqual(['3', '2', '3'])
-    expect((await codemachine(place, ['rewind', '1'])).exitCode).toBe(0)
+    expect((await codemachineHere(place, ['rewind', '1'])).exitCode).toBe(0)
     expect([read(place, 'a'), existsSync(join(place.directory, 'deep/er/3'))]).toEqual(['2', false])
   })
 
@@ -145,23 +145,23 @@ describe('codemachine rewind', () => {
     symlinkSync(outside, join(directory, 'build'))
     write(place, 'a/precious', 'mine')
     const before = filesOf(directory)
-    const { exitCode, stderr } = await codemachine(place, ['rewind', 'start'])
+    const { exitCode, stderr } = await codemachineHere(place, ['rewind', 'start'])
     expect([exitCode, stderr]).toEqual([
       2,
       'codemachine: Nothing was changed, for a/precious is in the way, and no savepoint has it (it is ignored, larger than max_file_size, or no plain file); move it elsewhere and rewind again.\n  The same goes for build.\n',
     ])
     expect(filesOf(directory)).toEqual(before)
-    expect((await codemachine(place, ['savepoints'])).stdout).not.toContain('before-rewind')
+    expect((await codemachineHere(place, ['savepoints'])).stdout).not.toContain('before-rewind')
     rmSync(join(directory, 'a'), { recursive: true })
     rmSync(join(directory, 'build'))
-    expect((await codemachine(place, ['rewind', 'start'])).exitCode).toBe(0)
+    expect((await codemachineHere(place, ['rewind', 'start'])).exitCode).toBe(0)
     expect([read(place, 'a'), read(place, 'build/out'), readdirSync(outside)]).toEqual(['1', '1', []])
   })
 
   test('refuses while a session runs here, and a savepoint that is not there', async () => {
     await using place = await makePlace('')
     const { gitDir } = await keepSavepoint(place, 0)
-    expect(await codemachine(place, ['rewind', '7'])).toMatchObject({
+    expect(await codemachineHere(place, ['rewind', '7'])).toMatchObject({
       exitCode: 2,
       stderr:
         'codemachine: There is no savepoint "7".\n  There are: start of 20261121_1; now. codemachine savepoints lists those of older sessions, too; others may have been pruned.\n',
@@ -173,11 +173,11 @@ describe('codemachine rewind', () => {
       ['rewind', 'start'],
       ['prune', '--all'],
     ]) {
-      const { exitCode, stderr } = await codemachine(place, command)
+      const { exitCode, stderr } = await codemachineHere(place, command)
       expect(exitCode).toBe(6)
       expect(stderr).toContain('Another codemachine')
     }
-    const { exitCode, stdout } = await codemachine(place, ['diff'])
+    const { exitCode, stdout } = await codemachineHere(place, ['diff'])
     expect([exitCode, stdout]).toEqual([0, expect.stringContaining('+++ b/a\n')])
   })
 
@@ -196,7 +196,7 @@ describe('codemachine rewind', () => {
       reach: { env, sandbox: 'workspace-write' },
     })
     write(place, '.git/hooks/post-checkout', '#!/bin/sh\n')
-    const { exitCode, stderr } = await codemachine(place, ['rewind', 'start'])
+    const { exitCode, stderr } = await codemachineHere(place, ['rewind', 'start'])
     expect([exitCode, stderr]).toEqual([
       0,
       expect.stringContaining('codemachine: An earlier run was cut off in a round.'),
@@ -215,7 +215,7 @@ describe('codemachine rewind', () => {
     write(place, 'beside', '2')
     write(part, 'a', '2')
     write(part, 'deep/b', '2')
-    expect(await codemachine(part, ['rewind', 'start'])).toMatchObject({ exitCode: 0, stderr: '' })
+    expect(await codemachineHere(part, ['rewind', 'start'])).toMatchObject({ exitCode: 0, stderr: '' })
     expect([read(place, 'beside'), read(part, 'a'), existsSync(join(part.directory, 'deep'))]).toEqual([
       '2',
       '1',
@@ -227,7 +227,7 @@ describe('codemachine rewind', () => {
     await keepSavepoint(none, 0)
     write(none, 'a', '2')
     write(none, 'b', '2')
-    expect(await codemachine(none, ['rewind', 'start'])).toMatchObject({ exitCode: 0, stderr: '' })
+    expect(await codemachineHere(none, ['rewind', 'start'])).toMatchObject({ exitCode: 0, stderr: '' })
     expect([read(none, 'a'), readdirSync(none.directory).sort()]).toEqual(['1', ['a']])
   })
 
@@ -238,14 +238,14 @@ describe('codemachine rewind', () => {
     await keepSavepoint(place, 0)
     write(place, 'new', '1')
     await keepSavepoint(place, 1)
-    expect(await codemachine(place, ['rewind', 'start'])).toMatchObject({
+    expect(await codemachineHere(place, ['rewind', 'start'])).toMatchObject({
       exitCode: 0,
       stdout: expect.stringMatching(
         /^Rewound to 20261121_1\/start: 1 file removed\.\nOnly files were changed; MAIN\.md and tasks\.json in \.codemachine are as they were\.\n/,
       ),
     })
     rmSync(join(place.directory, 'many'), { recursive: true })
-    expect(await codemachine(place, ['rewind', 'start'])).toMatchObject({ exitCode: 0, stderr: '' })
+    expect(await codemachineHere(place, ['rewind', 'start'])).toMatchObject({ exitCode: 0, stderr: '' })
     expect(readdirSync(join(place.directory, 'many')).length).toBe(1001)
   })
 
@@ -264,19 +264,19 @@ describe('codemachine rewind', () => {
     write(place, '.gitignore', '*.above\n')
     const ended = filesOf(part.directory)
 
-    const there = await codemachine(part, ['rewind', 'start'])
+    const there = await codemachineHere(part, ['rewind', 'start'])
     expect([there.exitCode, there.stderr]).toEqual([0, ''])
     expect(there.stdout).toContain(
       '1 file changed, 1 file removed.\nLeft alone, as ignored when that savepoint was made: .env, localdb/db, my.above (3 files).\n',
     )
     const { made: _, ...others } = ended
     expect(filesOf(part.directory)).toEqual({ ...others, '.gitignore': '0 .env\nlocaldb/\n' })
-    expect(await codemachine(part, ['rewind', 'before-rewind-1'])).toMatchObject({ exitCode: 0, stderr: '' })
+    expect(await codemachineHere(part, ['rewind', 'before-rewind-1'])).toMatchObject({ exitCode: 0, stderr: '' })
     expect(filesOf(part.directory)).toEqual(ended)
     write(part, '.env', 'changed since')
-    await codemachine(part, ['rewind', 'start'])
+    await codemachineHere(part, ['rewind', 'start'])
     write(part, '.env', 'changed again')
-    expect((await codemachine(part, ['rewind', 'before-rewind-1'])).stderr).toContain('.env is in the way, ')
+    expect((await codemachineHere(part, ['rewind', 'before-rewind-1'])).stderr).toContain('.env is in the way, ')
   })
 
   test('is made to its end although git would wait at a file on the way, which is done without, and said', async () => {
@@ -289,12 +289,12 @@ describe('codemachine rewind', () => {
     // One that git opens when it writes into this folder, and the content of a file that no savepoint has yet.
     pipe(place, 'deep/.gitattributes')
     const object = pipeAsObject(place, 'HEAD:README.md')
-    const { exitCode, stdout, stderr } = await codemachine(place, ['rewind', 'start'])
+    const { exitCode, stdout, stderr } = await codemachineHere(place, ['rewind', 'start'])
     expect(stderr).toContain(`${object} is a pipe`)
     expect(stderr).toContain('it was renamed to deep/.gitattributes.broken-1')
     expect([exitCode, stdout]).toEqual([0, expect.stringMatching(/: 1 file changed, 1 file restored\.\n/)])
     expect([read(place, 'deep/x'), read(place, 'README.md')]).toEqual(['1', '# A project\n'])
-    await codemachine(place, ['rewind', 'before-rewind-1'])
+    await codemachineHere(place, ['rewind', 'before-rewind-1'])
     expect(read(place, 'README.md')).toBe('more')
   })
 

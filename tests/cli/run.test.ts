@@ -6,8 +6,9 @@ import { promisify } from 'node:util'
 import { expect } from 'vitest'
 import type { ScriptStep } from '../../src/demo/model/reply.ts'
 import { message, reply, shell } from '../../src/demo/model/reply.ts'
-import { BIN, codemachine } from '../support/codemachine.ts'
+import { BIN } from '../support/codemachine.ts'
 import { git } from '../support/place.ts'
+import { openRealScene } from '../support/real-scene.ts'
 import { claimDone, flagDone, readMain, round, says, writeMemory, writeTasks } from '../support/rounds.ts'
 import { eventsOf, openScene, type Scene } from '../support/scene.ts'
 import { describe, test } from '../support/side-by-side.ts'
@@ -19,7 +20,7 @@ const contextFull: ScriptStep = {
 }
 
 test('a goal is worked on in rounds, a claim in a round that changed files is refused, and the next one accepted', async () => {
-  await using scene = await openScene([
+  await using scene = await openRealScene([
     round('echo "export {}" > a.js', 'git add a.js && git commit -qm "Add a"'),
     round('echo more > b.txt', flagDone),
     round(flagDone),
@@ -54,7 +55,7 @@ describe('a done claim is refused, put back in MAIN.md, and the next round is to
     ['memory-broken', round(writeMemory('tasks.json', '{ "tasks": ['), flagDone), 'tasks.json could not be read'],
     ['round-not-completed', [reply(shell(flagDone)), contextFull], 'did not come to its end'],
   ])('%s', async (reason, claiming, missing) => {
-    await using scene = await openScene([claiming, round(readMain.command)])
+    await using scene = await openRealScene([claiming, round(readMain.command)])
     const { exitCode, events } = await scene.run('--json', '--rounds', '2', 'build X')
     expect(exitCode).toBe(3)
     expect(eventsOf(events, 'done-refused')).toMatchObject([
@@ -98,7 +99,7 @@ test('a session that has used its rounds ends with exit code 3 and says how to g
 
 test('every round is a fresh thread that is told where its memory lies, and nothing of rounds, limits or the round before', async () => {
   const secret = 'only-round-one-knows'
-  await using scene = await openScene([
+  await using scene = await openRealScene([
     [reply(message(secret), shell(`echo ${secret}-too`)), says('Done for now.')],
     round('true'),
     round('true'),
@@ -152,7 +153,7 @@ test('the records hold what codex sent in each round, without deltas, and only t
   for (const entry of readdirSync(root, { recursive: true, withFileTypes: true })) {
     const path = join(entry.parentPath, entry.name)
     // The private git directory is git's own inside a folder that nobody else may enter.
-    if (relative(root, path).startsWith('git/')) continue
+    if (relative(root, path).startsWith('git/') || entry.isSymbolicLink()) continue
     expect([relative(root, path), statSync(path).mode & 0o777]).toEqual([
       relative(root, path),
       entry.isDirectory() ? 0o700 : 0o600,
@@ -172,14 +173,14 @@ test('the person’s repository is as it was, but for what the rounds did', asyn
 
 describe('a session comes to its end in', () => {
   const worked = async (scene: Scene, cwd?: string) => {
-    const { exitCode, events } = await codemachine(scene.place, ['--json', 'build X'], cwd ? { cwd } : {})
+    const { exitCode, events } = await scene.command(['--json', 'build X'], cwd ? { cwd } : {}).ended
     expect(exitCode).toBe(0)
     expect(eventsOf(events, 'round-ended').map(({ changed }) => changed)).toEqual([['a.txt'], []])
   }
   const rounds = [round('echo hi > a.txt'), round(claimDone)]
 
   test('an empty directory that is no repository', async () => {
-    await using scene = await openScene(rounds, { git: false })
+    await using scene = await openRealScene(rounds, { git: false })
     await worked(scene)
     expect(readdirSync(scene.place.directory).sort()).toEqual(['.codemachine', 'a.txt'])
   })
@@ -218,7 +219,7 @@ test('a goal in any script, with emoji and broken bytes, is worked on as it was 
 })
 
 test('a goal that is not valid UTF-8 does not end the run', async () => {
-  await using scene = await openScene([round(claimDone)])
+  await using scene = await openRealScene([round(claimDone)])
   const script = `exec "$0" "$1" --json "$(printf 'na\\357ve \\355\\240\\275 goal')"`
   const { stdout } = await promisify(execFile)('bash', ['-c', script, process.execPath, BIN], {
     cwd: scene.place.directory,

@@ -6,13 +6,14 @@ import { expect } from 'vitest'
 import type { ScriptStep } from '../../src/demo/model/reply.ts'
 import { functionCall, reply } from '../../src/demo/model/reply.ts'
 import { git } from '../support/place.ts'
+import { openRealScene } from '../support/real-scene.ts'
 import { claimDone, round, says } from '../support/rounds.ts'
-import { eventsOf, openScene } from '../support/scene.ts'
+import { eventsOf } from '../support/scene.ts'
 import { describe, test } from '../support/side-by-side.ts'
 
 describe('a round can remove a folder by force and commit', () => {
   test.each(['workspace-write', 'danger-full-access'])('in %s', async sandbox => {
-    await using scene = await openScene([
+    await using scene = await openRealScene([
       round(
         'mkdir -p build/deep && touch build/deep/x',
         'rm -rf build',
@@ -31,7 +32,7 @@ describe('a round can remove a folder by force and commit', () => {
 })
 
 test('in read-only the work tree cannot be written, but the memory can, so that done can be claimed', async () => {
-  await using scene = await openScene([
+  await using scene = await openRealScene([
     round('echo hi > a.txt', 'echo hi > README.md', 'git commit --allow-empty -qm No', claimDone),
   ])
   expect(await scene.run('--sandbox', 'read-only', 'look at X')).toMatchObject({ exitCode: 0 })
@@ -49,7 +50,7 @@ test('nothing outside is touched, whether it is asked for plainly, as an escalat
   const run = (cmd: string, more: object = {}) => reply(functionCall('exec_command', { cmd, ...more }))
   const escalated = { sandbox_permissions: 'require_escalated' }
   const tries = [`touch ${outside}/new`, `rm -rf ${outside}`]
-  await using scene = await openScene(
+  await using scene = await openRealScene(
     [
       [
         ...tries.map(cmd => run(cmd)),
@@ -91,7 +92,7 @@ describe('a command reaches the network', () => {
     await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
     const address = server.address()
     const port = typeof address === 'object' ? address?.port : 0
-    await using scene = await openScene([round(`exec 3<>/dev/tcp/127.0.0.1/${port}`)])
+    await using scene = await openRealScene([round(`exec 3<>/dev/tcp/127.0.0.1/${port}`)])
     await scene.run('--rounds', '1', ...flags, 'build X')
     server.close()
     expect(connections).toBe(reaches ? 1 : 0)
@@ -100,7 +101,7 @@ describe('a command reaches the network', () => {
 
 test('what a project’s file may not ask for is had with the flag that it names', async () => {
   const settings = 'sandbox = "danger-full-access"\n[[gates]]\nrun = "true"\nnetwork = true\n'
-  await using scene = await openScene([round(claimDone)])
+  await using scene = await openRealScene([round(claimDone)])
   await writeFile(join(scene.place.directory, 'codemachine.toml'), settings)
   expect(await scene.run('build X')).toMatchObject({
     exitCode: 2,

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'vitest'
-import { codemachine } from '../support/codemachine.ts'
+import { codemachineHere } from '../support/in-process.ts'
 import { keepSavepoint } from '../support/kept-savepoints.ts'
 import { git, makePlace, type TestPlace } from '../support/place.ts'
 import { round } from '../support/rounds.ts'
@@ -11,7 +11,7 @@ import { test } from '../support/side-by-side.ts'
 
 test('savepoints lists what each session began with and what its rounds changed, the newest last', async () => {
   await using place = await makePlace('')
-  expect(await codemachine(place, ['savepoints'])).toMatchObject({
+  expect(await codemachineHere(place, ['savepoints'])).toMatchObject({
     exitCode: 0,
     stdout: 'There are no savepoints here.\n',
   })
@@ -21,7 +21,7 @@ test('savepoints lists what each session began with and what its rounds changed,
   await keepSavepoint(place, 0)
   write(place, 'a', 'one\ntwo\n')
   await keepSavepoint(place, 1)
-  const { stdout } = await codemachine(place, ['savepoints'])
+  const { stdout } = await codemachineHere(place, ['savepoints'])
   expect(stdout.replaceAll(/\d{4}-\d\d-\d\d \d\d:\d\d/g, 'TIME')).toBe(
     [
       '20261120_1/start  TIME  what the session began with\n',
@@ -30,28 +30,28 @@ test('savepoints lists what each session began with and what its rounds changed,
       '20261121_1/1      TIME  1 file  +2 -0\n',
     ].join(''),
   )
-  const json = JSON.parse((await codemachine(place, ['savepoints', '20261121_1', '--json'])).stdout)
+  const json = JSON.parse((await codemachineHere(place, ['savepoints', '20261121_1', '--json'])).stdout)
   expect(json).toMatchObject([
     { id: '20261121_1/start', round: 0, at: '2026-11-21T01:00:00.000Z', head: git(place, 'rev-parse', 'HEAD') },
     { id: '20261121_1/1', session: '20261121_1', round: 1, changes: { files: 1, added: 2, removed: 0 } },
   ])
-  expect((await codemachine(place, ['savepoints', '20261119_1'])).exitCode).toBe(2)
+  expect((await codemachineHere(place, ['savepoints', '20261119_1'])).exitCode).toBe(2)
 })
 
 test('diff shows what has changed since the session began, or between two rounds, and steers no terminal', async () => {
   await using place = await makePlace('')
-  const nothing = await codemachine(place, ['diff'])
+  const nothing = await codemachineHere(place, ['diff'])
   expect([nothing.exitCode, nothing.stderr]).toEqual([2, expect.stringContaining('There are no savepoints in')])
   await keepSavepoint(place, 0)
   write(place, 'evil', '\u001b[2Jtext\n')
   await keepSavepoint(place, 1)
   rmSync(join(place.directory, 'README.md'))
-  const all = await codemachine(place, ['diff'])
+  const all = await codemachineHere(place, ['diff'])
   expect(all).toMatchObject({ exitCode: 0, stderr: '' })
   expect(all.stdout).toContain('+␛[2Jtext\n')
   expect(all.stdout).toContain('deleted file mode 100644\n')
-  expect((await codemachine(place, ['diff', '1', 'start', '--stat'])).stdout).toBe('evil  +0 -1\n1 file, +0 -1\n')
-  expect(JSON.parse((await codemachine(place, ['diff', '1', '--json'])).stdout)).toEqual({
+  expect((await codemachineHere(place, ['diff', '1', 'start', '--stat'])).stdout).toBe('evil  +0 -1\n1 file, +0 -1\n')
+  expect(JSON.parse((await codemachineHere(place, ['diff', '1', '--json'])).stdout)).toEqual({
     from: '20261121_1/1',
     to: 'now',
     files: 1,
@@ -59,9 +59,11 @@ test('diff shows what has changed since the session began, or between two rounds
     removed: 1,
     paths: [{ path: 'README.md', added: 0, removed: 1 }],
   })
-  const coloured = await codemachine(place, ['diff', '1'], { env: { NO_COLOR: '', FORCE_COLOR: '1', TERM: 'xterm' } })
+  const coloured = await codemachineHere(place, ['diff', '1'], {
+    env: { NO_COLOR: '', FORCE_COLOR: '1', TERM: 'xterm' },
+  })
   expect(coloured.stdout).toContain('\u001b[31m-# A project\u001b[39m\n')
-  expect(await codemachine(place, ['diff', 'now'])).toMatchObject({
+  expect(await codemachineHere(place, ['diff', 'now'])).toMatchObject({
     exitCode: 0,
     stdout: '',
     stderr: 'Nothing differs between now and now.\n',
@@ -76,25 +78,25 @@ test('prune lets old savepoints go and frees their room, says so, and never take
   rmSync(join(place.directory, 'big'))
   await keepSavepoint(place, 1, options)
   await keepSavepoint(place, 0)
-  const dry = await codemachine(place, ['prune', '--older-than', '30d', '--dry-run'])
+  const dry = await codemachineHere(place, ['prune', '--older-than', '30d', '--dry-run'])
   expect(dry.stdout).toMatch(/^2 savepoints \(20260801_1\) would go, and about \d+ (?:bytes|KiB) be free\.\n$/)
-  const { exitCode, stdout } = await codemachine(place, ['prune'])
+  const { exitCode, stdout } = await codemachineHere(place, ['prune'])
   expect([exitCode, stdout]).toEqual([
     0,
     expect.stringMatching(/^2 savepoints \(20260801_1\) went; \d+ KiB are free\.\n$/),
   ])
-  expect(await codemachine(place, ['prune', '--larger-than', '1k'])).toMatchObject({
+  expect(await codemachineHere(place, ['prune', '--larger-than', '1k'])).toMatchObject({
     exitCode: 0,
     stdout:
       'No savepoint has to go: 1 savepoint stays. Those of the newest session always do; --all lets every one go.\n',
   })
-  expect((await codemachine(place, ['rewind', 'start'])).exitCode).toBe(0)
-  expect(await codemachine(place, ['prune', '--older-than', 'soon'])).toMatchObject({
+  expect((await codemachineHere(place, ['rewind', 'start'])).exitCode).toBe(0)
+  expect(await codemachineHere(place, ['prune', '--older-than', 'soon'])).toMatchObject({
     exitCode: 2,
     stderr: 'codemachine: --older-than is "soon"; use something like 30d or 12h.\n',
   })
-  expect((await codemachine(place, ['prune', '--all'])).stdout).toContain('1 savepoint (20261121_1) went')
-  expect((await codemachine(place, ['savepoints'])).stdout).toBe('There are no savepoints here.\n')
+  expect((await codemachineHere(place, ['prune', '--all'])).stdout).toContain('1 savepoint (20261121_1) went')
+  expect((await codemachineHere(place, ['savepoints'])).stdout).toBe('There are no savepoints here.\n')
 })
 
 test('prune keeps what the session that can be gone on with needs, also from --all, unless it is named', async () => {

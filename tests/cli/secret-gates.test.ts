@@ -3,7 +3,7 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { refuseHiddenGates } from '../../src/app/open-run.ts'
-import { codemachine } from '../support/codemachine.ts'
+import { codemachineHere } from '../support/in-process.ts'
 import { makePlace } from '../support/place.ts'
 
 const PASSWORD = 'hunter2-of-the-db'
@@ -11,13 +11,13 @@ const env = { DB_PASSWORD: PASSWORD, DB_USER: PASSWORD, SHORT_PASSWORD: 'make' }
 
 test('a gate with a secret in it is refused before anything is begun, with how to write it', async () => {
   await using place = await makePlace('')
-  const { exitCode, stderr } = await codemachine(place, ['--verify', `psql -p${PASSWORD}`, 'build X'], { env })
+  const { exitCode, stderr } = await codemachineHere(place, ['--verify', `psql -p${PASSWORD}`, 'build X'], { env })
   expect([exitCode, stderr]).toEqual([
     2,
     'codemachine: --verify: this command holds a secret (DB_PASSWORD), which is never kept; write "$DB_PASSWORD" in its place.\n',
   ])
   await writeFile(join(place.directory, 'codemachine.toml'), `[[gates]]\nrun = "make"\nprotect = ["${PASSWORD}/**"]\n`)
-  const other = await codemachine(place, ['build X'], { env })
+  const other = await codemachineHere(place, ['build X'], { env })
   expect([other.exitCode, other.stderr]).toEqual([
     2,
     'codemachine: codemachine.toml:1: this gate holds a secret (DB_PASSWORD), which is never kept; take it out.\n',

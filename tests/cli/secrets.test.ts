@@ -4,8 +4,9 @@ import { join } from 'node:path'
 import { expect } from 'vitest'
 import { applyPatch, message, reply, shell } from '../../src/demo/model/reply.ts'
 import { BIN, codemachine, startCodemachine } from '../support/codemachine.ts'
+import { openRealScene, type RealScene } from '../support/real-scene.ts'
 import { claimDone, held, round } from '../support/rounds.ts'
-import { eventsOf, openScene, type Scene } from '../support/scene.ts'
+import { eventsOf } from '../support/scene.ts'
 import { test } from '../support/side-by-side.ts'
 
 const TOKEN = 'tk_4711/with"quotes"+and=more'
@@ -26,7 +27,7 @@ function filesBelow(folder: string): string[] {
 }
 
 /** Paths below the records, and those of `extra`, that hold one of the secrets. */
-function leaksIn(scene: Scene, texts: Record<string, string>): string[] {
+function leaksIn(scene: RealScene, texts: Record<string, string>): string[] {
   const files = filesBelow(scene.records()).filter(path => lstatSync(path).isFile())
   const all = [...files.map(path => [path, readFileSync(path, 'utf8')] as const), ...Object.entries(texts)]
   const leaks = all.filter(([, text]) => secrets.some(secret => text.includes(secret))).map(([name]) => name)
@@ -52,7 +53,7 @@ function telling() {
 
 test('secrets of the environment and of the login reach neither the records nor what is printed', async () => {
   const { gate, rounds } = telling()
-  await using scene = await openScene(rounds)
+  await using scene = await openRealScene(rounds)
   const { place } = scene
   const login1 = join(place.codexHome, 'auth.json')
   await writeFile(login1, login(LOGIN))
@@ -94,7 +95,7 @@ test('secrets of the environment and of the login reach neither the records nor 
 test('a person who watches the plain lines does not see them either', async () => {
   const { gate, rounds } = telling()
   gate.resolve()
-  await using scene = await openScene(rounds)
+  await using scene = await openRealScene(rounds)
   const both = JSON.stringify({ OPENAI_API_KEY: LOGIN, renewed_key: RENEWED })
   await writeFile(join(scene.place.codexHome, 'auth.json'), both)
   const { stdout, stderr } = await codemachine(scene.place, ['--rounds', '2', `Use ${TOKEN}.`], { env })
@@ -108,7 +109,7 @@ test('what is said of codemachine itself does not hold them either', async () =>
   // The round must not end before what it leaves has got away from it.
   const away = 'until pgrep -f "^sh -c [s]leep 307" >/dev/null; do sleep 0.05; done'
   const left = round(`setsid sh -c 'sleep 307; : ${token}' >/dev/null 2>&1 </dev/null & ${away}`, claimDone)
-  await using scene = await openScene([left, round(claimDone)])
+  await using scene = await openRealScene([left, round(claimDone)])
   const args = ['--json', '--no-keep-awake', '--sandbox', 'danger-full-access', '--rounds', '2', 'Do this.']
   const { exitCode, stderr } = await codemachine(scene.place, args, debug)
   expect(exitCode).toBe(0)
@@ -118,7 +119,7 @@ test('what is said of codemachine itself does not hold them either', async () =>
 
 test('nor does a sentence about a mistake', async () => {
   const token = 'tk-4711-0123456789'
-  await using scene = await openScene([])
+  await using scene = await openRealScene([])
   const env = { MY_API_TOKEN: token }
   const { exitCode, stderr } = await codemachine(scene.place, ['--max-time', token, 'Do this.'], { env })
   expect(exitCode).toBe(2)
@@ -128,7 +129,7 @@ test('nor does a sentence about a mistake', async () => {
 
 test('whatever holds a prompt is for this user alone, though the umask would open everything', async () => {
   const { gate, rounds } = telling()
-  await using scene = await openScene(rounds)
+  await using scene = await openRealScene(rounds)
   const { place } = scene
   const bin = join(place.root, 'open-to-all.mjs')
   await writeFile(bin, `process.umask(0)\nawait import(${JSON.stringify(BIN)})\n`)
@@ -159,11 +160,20 @@ test('whatever holds a prompt is for this user alone, though the umask would ope
   expect(ours.filter(([, mode]) => mode !== 'd700' && mode !== 'f600')).toEqual([])
 })
 
-/** By path in the records, `d700` of a folder and `f600` of a file; the records' own folder and those above it too. */
-function modesIn(scene: Scene): Record<string, string> {
+/** By path in the records, `d700` of a folder and `f600` of a file; the records' own folder and those above it too. A link has no mode of its own. */
+function modesIn(scene: RealScene): Record<string, string> {
   const records = scene.records()
-  const paths = [join(records, '..', '..'), join(records, '..'), records, ...filesBelow(records)]
+  const paths = [
+    join(records, '..', '..'),
+    join(records, '..'),
+    records,
+    ...filesBelow(records).filter(each => !isLink(each)),
+  ]
   return Object.fromEntries(paths.map(path => [path.replace(records, ''), modeOf(path)]))
+}
+
+function isLink(path: string): boolean {
+  return lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() === true
 }
 
 /** `d700` of a folder, `f600` of a file; what has just gone was no more open. */

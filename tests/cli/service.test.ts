@@ -11,8 +11,9 @@ import { serviceOn } from '../../src/platform/service.ts'
 import { cliContext } from '../support/cli-context.ts'
 import { HandClock } from '../support/hand-clock.ts'
 import { killIfAlive } from '../support/kill-if-alive.ts'
+import { openRealScene, type RealScene } from '../support/real-scene.ts'
 import { claimDone, round } from '../support/rounds.ts'
-import { eventsOf, openScene, type Scene } from '../support/scene.ts'
+import { eventsOf } from '../support/scene.ts'
 import { test } from '../support/side-by-side.ts'
 import { untilInFolder } from '../support/until-in-folder.ts'
 
@@ -30,7 +31,7 @@ const never = new Promise<never>(() => {})
 const working = [reply(message('Working.'), hold(never))]
 
 /** A service manager that only writes down what it is asked; `exitCode`: how it ends. */
-async function withManager(scene: Scene, exitCode = 0) {
+async function withManager(scene: RealScene, exitCode = 0) {
   const bin = join(scene.place.root, 'manager')
   const asked = join(scene.place.root, 'asked')
   await mkdir(bin)
@@ -45,7 +46,7 @@ async function withManager(scene: Scene, exitCode = 0) {
   return { asked: () => (existsSync(asked) ? readFileSync(asked, 'utf8') : '') }
 }
 
-const unitOf = (scene: Scene) => join(scene.place.home, '.config', 'systemd', 'user', 'codemachine.service')
+const unitOf = (scene: RealScene) => join(scene.place.home, '.config', 'systemd', 'user', 'codemachine.service')
 
 /** Whether systemd finds nothing wrong with a unit; what it says. */
 async function verified(unit: string): Promise<string> {
@@ -59,7 +60,7 @@ async function verified(unit: string): Promise<string> {
 }
 
 /** The service, started by the very line of its unit, with the environment of that alone. */
-function asTheManagerDoes(scene: Scene) {
+function asTheManagerDoes(scene: RealScene) {
   const unit = readFileSync(unitOf(scene), 'utf8')
   const words = [...(/^ExecStart=(.*)$/m.exec(unit)?.[1]?.matchAll(/"((?:[^"\\]|\\.)*)"/g) ?? [])].map(
     ([, word]) => word ?? '',
@@ -123,7 +124,7 @@ test('a unit is what systemd reads, whatever stands in its paths', async () => {
 })
 
 test('install writes the unit, shows it and has it begin; status tells it; uninstall takes it away', async () => {
-  await using scene = await openScene([])
+  await using scene = await openRealScene([])
   const { asked } = await withManager(scene)
   const shown = await scene.run('service', 'install', '--dry-run')
   expect([shown.exitCode, existsSync(unitOf(scene)), asked()]).toEqual([0, false, ''])
@@ -147,7 +148,7 @@ test('install writes the unit, shows it and has it begin; status tells it; unins
 })
 
 test('where no service manager answers, that is said, with what to type once one does', async () => {
-  await using scene = await openScene([])
+  await using scene = await openRealScene([])
   await withManager(scene, 1)
   const { exitCode, stderr } = await scene.run('service', 'install')
   expect(exitCode).toBe(4)
@@ -157,7 +158,7 @@ test('where no service manager answers, that is said, with what to type once one
 })
 
 test('after a reboot the service goes on with what was cut off; ended itself, it goes on the next time', async () => {
-  await using scene = await openScene([working, working, round(claimDone)])
+  await using scene = await openRealScene([working, working, round(claimDone)])
   await withManager(scene)
   await scene.run('service', 'install')
   const { session, pid } = JSON.parse((await scene.run('--detach', '--json', 'build X')).stdout)
@@ -185,34 +186,8 @@ test('after a reboot the service goes on with what was cut off; ended itself, it
   expect(eventsOf(events, 'session-ended').map(({ outcome }) => outcome.kind)).toEqual(['interrupted', 'done'])
 })
 
-test('the service works queues off, but not what a person has ended, until they add to it', async () => {
-  await using scene = await openScene([working, round(claimDone), round(claimDone), round(claimDone)])
-  await withManager(scene)
-  await scene.run('service', 'install')
-  await using running = scene.start('--json', 'build X')
-  await running.event('item-completed', ({ item }) => item.kind === 'agent-message')
-  await scene.run('queue', 'add', 'one thing')
-  running.process.kill('SIGINT')
-  await running.ended
-  expect((await scene.run('service', 'status')).stdout).toContain('to do    nothing')
-  await scene.run('queue', 'add', 'another thing')
-  await using service = asTheManagerDoes(scene)
-  await service.until(/works off the 2 prompts that wait\n[\s\S]*ended with exit code 0/)
-  expect((await scene.run('queue', 'list')).stdout).toContain('Nothing waits')
-  expect(scene.model.requests.flatMap(({ userTexts }) => userTexts).join('\n')).not.toContain('interrupted')
-})
-
-test('what was left before the service was installed is the person’s', async () => {
-  await using scene = await openScene([working])
-  await withManager(scene)
-  const { pid } = JSON.parse((await scene.run('--detach', '--json', 'build X')).stdout)
-  await killIfAlive(pid)
-  await scene.run('service', 'install')
-  expect((await scene.run('service', 'status')).stdout).toContain('to do    nothing')
-})
-
 test('a run that fails at once is said, and tried three times at the most, a quarter of an hour apart', async () => {
-  await using scene = await openScene([])
+  await using scene = await openRealScene([])
   await scene.run('queue', 'add', 'one thing')
   const ending = new AbortController()
   const clock = new MovedClock()

@@ -3,8 +3,9 @@ import type { ScriptStep } from '../../src/demo/model/reply.ts'
 import { reply, shell } from '../../src/demo/model/reply.ts'
 import { type Ended, type RunningCodemachine, startCodemachine } from '../support/codemachine.ts'
 import { processesOf, untilRuns } from '../support/processes.ts'
-import { claimDone, held, round, says } from '../support/rounds.ts'
-import { eventsOf, openScene } from '../support/scene.ts'
+import { openRealScene } from '../support/real-scene.ts'
+import { claimDone, held, round } from '../support/rounds.ts'
+import { eventsOf } from '../support/scene.ts'
 import { writePeer } from '../support/scripted-peer.ts'
 import { describe, test } from '../support/side-by-side.ts'
 
@@ -29,7 +30,7 @@ describe('a person ends a run', () => {
   ] as const)(
     'with %s: it is journaled, nothing is left running, and resume finishes the job',
     async (signal, code) => {
-      await using scene = await openScene([endless, round(claimDone)])
+      await using scene = await openRealScene([endless, round(claimDone)])
       await using running = scene.start('--json', 'build X')
       await running.event('item-completed', isMessage)
       running.process.kill(signal)
@@ -51,7 +52,7 @@ describe('a person ends a run', () => {
   )
 
   test('by ending, if it is theirs: it does not outlive whoever holds its stdin', async () => {
-    await using scene = await openScene([endless, round(claimDone)])
+    await using scene = await openRealScene([endless, round(claimDone)])
     await scene.run('queue', 'add', 'build X')
     await using running = startCodemachine(scene.place, ['queue', 'run', '--json'], {
       env: { CODEMACHINE_OWNED: '1' },
@@ -65,22 +66,8 @@ describe('a person ends a run', () => {
     expect(processesOf(scene.place)).toEqual([])
   })
 
-  test('but not by closing a terminal that none of its streams is on, as after nohup', async () => {
-    const gate = Promise.withResolvers<void>()
-    await using scene = await openScene([[held(gate.promise), ...round(claimDone)]])
-    await using running = scene.start('--json', 'build X')
-    await running.event('turn-started')
-    running.process.kill('SIGHUP')
-    // What is answered has been done after the signal.
-    expect(await scene.run('steer', 'mind the gap')).toMatchObject({ exitCode: 0 })
-    gate.resolve()
-    const { exitCode, events } = await running.ended
-    expect(exitCode).toBe(0)
-    expect(eventsOf(events, 'session-ended')).toMatchObject([{ outcome: { kind: 'done' } }])
-  })
-
   test('while a command runs, and the command ends too', async () => {
-    await using scene = await openScene([[reply(shell('echo begun; sleep 300; echo over'))]])
+    await using scene = await openRealScene([[reply(shell('echo begun; sleep 300; echo over'))]])
     await using running = scene.start('--json', 'build X')
     await running.event('turn-started')
     await untilRuns(scene.place, 'sleep 300')
@@ -89,16 +76,10 @@ describe('a person ends a run', () => {
     expect(processesOf(scene.place)).toEqual([])
   })
 
-  test('while it waits for a server that is busy', async () => {
-    await using scene = await openScene([[{ kind: 'status', status: 429, body: { error: { message: 'slow down' } } }]])
-    await using running = scene.start('--json', 'build X')
-    await running.event('waiting')
-    running.process.kill('SIGTERM')
-    expect(await running.ended).toMatchObject({ exitCode: 143 })
-  })
-
   test('impatiently, and nothing is left: neither codex, nor its command, nor what that sent into the background', async () => {
-    await using scene = await openScene([[reply(shell('setsid sleep 304 >/dev/null 2>&1 < /dev/null & sleep 305'))]])
+    await using scene = await openRealScene([
+      [reply(shell('setsid sleep 304 >/dev/null 2>&1 < /dev/null & sleep 305'))],
+    ])
     await using running = scene.start('--json', '--sandbox', 'danger-full-access', 'build X')
     for (const command of ['sleep 304', 'sleep 305']) await untilRuns(scene.place, command)
     expect(await endImpatiently(running)).toMatchObject({ exitCode: 130 })
@@ -106,7 +87,7 @@ describe('a person ends a run', () => {
   })
 
   test('impatiently, and it does not wait for a codex that takes neither an interrupt nor a SIGTERM, and leaves none', async () => {
-    await using scene = await openScene([])
+    await using scene = await openRealScene([])
     const peer = await writePeer(
       scene.place.root,
       `if (process.argv.includes('--version')) { console.log('codex-cli 0.169.0'); process.exit(0) }
@@ -125,56 +106,14 @@ describe('a person ends a run', () => {
   })
 })
 
-test('a second codemachine in the same directory is refused with exit code 6, and leaves the first alone', async () => {
-  const gate = Promise.withResolvers<void>()
-  await using scene = await openScene([[held(gate.promise), ...round(claimDone)]])
-  await using running = scene.start('--json', 'build X')
-  await running.event('turn-started')
-  const second = await scene.run('build Y')
-  expect(second.exitCode).toBe(6)
-  expect(second.stderr).toMatch(
-    new RegExp(
-      `^codemachine: Another codemachine \\(pid ${running.pid}\\) is running here since .*\\n {2}codemachine status .*\\n$`,
-    ),
-  )
-  gate.resolve()
-  expect(await running.ended).toMatchObject({ exitCode: 0 })
-})
-
 describe('what a round leaves running', () => {
   test.each(['sleep 301 &', 'nohup sleep 301 >/dev/null 2>&1 &', 'setsid sleep 301 >/dev/null 2>&1 < /dev/null &'])(
     '%s is gone when codemachine has ended',
     async command => {
-      await using scene = await openScene([round(command, claimDone)])
+      await using scene = await openRealScene([round(command, claimDone)])
       const { exitCode } = await scene.run('--sandbox', 'danger-full-access', 'build X')
       expect(exitCode).toBe(0)
       expect(processesOf(scene.place)).toEqual([])
     },
   )
-
-  test('when codemachine is killed is ended by the next start, which says so', async () => {
-    await using scene = await openScene([
-      // Codex ends the process group of a command with it, so the shell waits until this has left the group.
-      [reply(shell('up=$(setsid sh -c "echo up; exec sleep 302 >/dev/null 2>&1 < /dev/null" &)')), ...endless],
-      round(claimDone),
-    ])
-    await using running = scene.start('--json', '--sandbox', 'danger-full-access', 'build X')
-    await running.event('item-completed', isMessage)
-    await untilRuns(scene.place, 'sleep 302')
-    running.process.kill('SIGKILL')
-    await running.ended
-    expect(processesOf(scene.place)).toContain('sleep 302')
-    const { exitCode, events } = await scene.run('resume', '--json')
-    expect(exitCode).toBe(0)
-    expect(eventsOf(events, 'warning').map(each => each.message)).toContainEqual(
-      expect.stringMatching(/^Ended what an earlier run had left running: sleep 302 \(\d+\)\.$/),
-    )
-    expect(processesOf(scene.place)).toEqual([])
-  })
-
-  test('between the rounds does not stop them', async () => {
-    await using scene = await openScene([round('sleep 303 & disown'), [says('Nothing to do.')], round(claimDone)])
-    expect(await scene.run('--rounds', '3', 'build X')).toMatchObject({ exitCode: 0 })
-    expect(processesOf(scene.place)).toEqual([])
-  })
 })

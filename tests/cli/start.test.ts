@@ -12,6 +12,7 @@ import { goalKind } from '../../src/templates/goal/goal.ts'
 import type { CliContext } from '../../src/tui/cli-context.ts'
 import { specificationFile } from '../../src/workspace/memory/plan-files.ts'
 import { startInEmulator } from '../support/emulator.ts'
+import { openRealScene } from '../support/real-scene.ts'
 import { claimDone, round } from '../support/rounds.ts'
 import { openScene } from '../support/scene.ts'
 import { sampleEvents } from '../tui/samples.ts'
@@ -228,7 +229,7 @@ test('with --yes the specification is the goal of a session, of the template tha
 })
 
 test('on a terminal a person is asked first, and then the session has the screen', async () => {
-  await using scene = await openScene([round(claimDone), round(claimDone)])
+  await using scene = await openRealScene([round(claimDone), round(claimDone)])
   await specify(scene.place, '# A game\n\nFor two.\n')
   await using terminal = startInEmulator(scene.place, ['start', '--template', 'goal'], { columns: 100, rows: 40 })
   await terminal.until('A game')
@@ -239,7 +240,7 @@ test('on a terminal a person is asked first, and then the session has the screen
 })
 
 test('on the screen /templates chooses what /start starts, once a person says that the specification is complete', async () => {
-  await using scene = await openScene([round(claimDone), round(claimDone)])
+  await using scene = await openRealScene([round(claimDone), round(claimDone)])
   await using terminal = startInEmulator(scene.place, [], { columns: 100, rows: 40 })
   const type = async (text: string) => {
     terminal.type(text)

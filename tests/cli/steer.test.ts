@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { expect } from 'vitest'
 import { hold, message, reply } from '../../src/demo/model/reply.ts'
 import { usageLimitReached } from '../../src/demo/model/scripted-model.ts'
+import { openRealScene } from '../support/real-scene.ts'
 import { claimDone, round, says } from '../support/rounds.ts'
 import { eventsOf, openScene } from '../support/scene.ts'
 import { test } from '../support/side-by-side.ts'
@@ -50,7 +51,7 @@ test('what is said while no turn takes it is told to the next round', async () =
 })
 
 test('what nobody takes is no success: a person is told to say it again', async () => {
-  await using scene = await openScene([[reply(message('Working.'), hold(new Promise<never>(() => {})))]])
+  await using scene = await openRealScene([[reply(message('Working.'), hold(new Promise<never>(() => {})))]])
   await using running = scene.start('--json', 'build X')
   await running.event('item-completed', ({ item }) => item.kind === 'agent-message')
   // The run stands still, and is answered for as it would be if it had ended meanwhile.

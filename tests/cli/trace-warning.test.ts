@@ -4,8 +4,8 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { isTraceWarning } from '../../src/app/engine-of-project.ts'
 import type { Recorded } from '../../src/core/events/events.ts'
+import { openRealScene } from '../support/real-scene.ts'
 import { claimDone, round } from '../support/rounds.ts'
-import { openScene } from '../support/scene.ts'
 import { TestClock } from '../support/test-clock.ts'
 import { untilInFolder } from '../support/until-in-folder.ts'
 
@@ -34,7 +34,7 @@ test.each([
 })
 
 test('after a command that was cut off, codex’s warning about what its sandbox left is not shown', async () => {
-  await using scene = await openScene([round('touch begun; sleep 600'), round(claimDone), round(claimDone)])
+  await using scene = await openRealScene([round('touch begun; sleep 600'), round(claimDone), round(claimDone)])
   const { directory } = scene.place
   const running = scene.startInProcess(['--json', 'build X'], { clock: new TestClock() })
   await untilInFolder(directory, 'the command', () => existsSync(join(directory, 'begun')) || null)
@@ -47,7 +47,7 @@ test('after a command that was cut off, codex’s warning about what its sandbox
 })
 
 test('a warning about a configuration of the project’s own is shown', async () => {
-  await using scene = await openScene([round(claimDone), round(claimDone)])
+  await using scene = await openRealScene([round(claimDone), round(claimDone)])
   await mkdir(join(scene.place.directory, '.codex'))
   await writeFile(join(scene.place.directory, '.codex', 'config.toml'), 'model = "other"\n')
   const running = scene.startInProcess(['--json', 'build X'], { clock: new TestClock() })

@@ -152,7 +152,7 @@ test('a work directory that cannot be written to is named, and no session begins
   await writeFile(join(place.directory, '.codemachine'), '')
   const [exitCode, said] = await refusal(place, ['x'])
   expect([exitCode, said]).toEqual([2, expect.stringMatching(/^codemachine: .*\.codemachine.*\n$/)])
-  expect((await codemachine(place, ['list', '--json'])).stdout).toBe('[]\n')
+  expect((await codemachineHere(place, ['list', '--json'])).stdout).toBe('[]\n')
 })
 
 test('records that cannot be kept are said so', async () => {
@@ -170,7 +170,7 @@ test('records that cannot be kept are said so', async () => {
 test('a goal from standard input, several lines long, is taken as it is', async () => {
   await using scene = await openScene([round(claimDone)])
   const input = 'build X\n\n- with "quotes"\n- and 🚀\n'
-  const { exitCode, events } = await codemachine(scene.place, ['--json', '-'], { input })
+  const { exitCode, events } = await scene.command(['--json', '-'], { input }).ended
   expect(exitCode).toBe(0)
   expect(eventsOf(events, 'session-created')).toMatchObject([{ goal: input.trim() }])
 })
@@ -186,14 +186,14 @@ test('-C works in another directory', async () => {
 
 test('help and version are printed with exit code 0', async () => {
   await using place = await makePlace('')
-  expect(await codemachine(place, ['--help'])).toMatchObject({
+  expect(await codemachineHere(place, ['--help'])).toMatchObject({
     exitCode: 0,
     stderr: '',
     stdout: expect.stringContaining('codemachine help options'),
   })
-  expect(await codemachine(place, ['--version'])).toMatchObject({
+  expect(await codemachineHere(place, ['--version'])).toMatchObject({
     exitCode: 0,
     stdout: expect.stringMatching(/^\d+\.\d+\.\d+\n$/),
   })
-  expect(await codemachine(place, ['queue', '--help'])).toMatchObject({ exitCode: 0, stderr: '' })
+  expect(await codemachineHere(place, ['queue', '--help'])).toMatchObject({ exitCode: 0, stderr: '' })
 })

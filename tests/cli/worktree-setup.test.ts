@@ -14,6 +14,7 @@ import { join } from 'node:path'
 import { expect } from 'vitest'
 import { codemachine, startCodemachine } from '../support/codemachine.ts'
 import { git, makePlace, type TestPlace } from '../support/place.ts'
+import { openRealScene } from '../support/real-scene.ts'
 import { claimDone, round } from '../support/rounds.ts'
 import { openScene } from '../support/scene.ts'
 import { test } from '../support/side-by-side.ts'
@@ -33,7 +34,7 @@ const logIn = (stderr: string) => stderr.match(/Its output: (\S+)/)?.[1] ?? ''
 
 test('a new worktree is set up once, in the sandbox, before its first session', async () => {
   const see = 'cat deps/ready > seen.txt'
-  await using scene = await openScene([round(see), round(claimDone), round(claimDone)], {
+  await using scene = await openRealScene([round(see), round(claimDone), round(claimDone)], {
     person: '[worktree]\nsetup = "mkdir -p deps && echo $CODEX_SANDBOX_NETWORK_DISABLED ready >> deps/ready"\n',
   })
   const { place } = scene
@@ -62,9 +63,9 @@ test('setting up reaches the network only where the session may', async () => {
   const { port } = server.address() as AddressInfo
   const ask = `mkdir -p deps; (head -c 7 < /dev/tcp/127.0.0.1/${port}) > deps/said 2>&1; true`
   const start = (name: string, ...more: string[]) =>
-    codemachine(place, ['--worktree', name, ...more, '--rounds', '1', 'look at it'], {
+    scene.command(['--worktree', name, ...more, '--rounds', '1', 'look at it'], {
       env: { ...place.env, CODEMACHINE_WORKTREE_SETUP: ask },
-    })
+    }).ended
   await start('without')
   expect(readFileSync(join(topOf(place, 'without'), 'deps/said'), 'utf8')).not.toContain('reached')
   await start('with', '--network')
@@ -77,9 +78,9 @@ test('where setting up fails no session begins, the log is named, and the next s
   const { place } = scene
   ignoreSome(place)
   const start = (setup: string) =>
-    codemachine(place, ['--worktree', 'docs', '--rounds', '1', 'look at it'], {
+    scene.command(['--worktree', 'docs', '--rounds', '1', 'look at it'], {
       env: { ...place.env, CODEMACHINE_WORKTREE_SETUP: setup },
-    })
+    }).ended
   const failed = await start('echo first; echo no such package >&2; exit 3')
   expect(failed).toMatchObject({ exitCode: 4, stdout: '' })
   expect(failed.stderr).toContain(
@@ -91,7 +92,7 @@ test('where setting up fails no session begins, the log is named, and the next s
     /^\$ echo first;.*\nfirst\nno such package\nended with exit code 3 after /,
   )
   expect(existsSync(topOf(place))).toBe(true)
-  expect((await codemachine(place, ['list'])).stdout).toContain('There are no sessions in ')
+  expect((await scene.command(['list']).ended).stdout).toContain('There are no sessions in ')
   const mended = await start('mkdir -p deps')
   expect(mended).toMatchObject({ exitCode: 0, stderr: expect.stringContaining('Sets it up first: mkdir -p deps') })
   expect(existsSync(join(topOf(place), 'deps'))).toBe(true)
@@ -119,9 +120,9 @@ test('setting up that changes files which git tracks is refused, until they are 
   await using scene = await openScene([round(claimDone)])
   const { place } = scene
   const start = (setup: string) =>
-    codemachine(place, ['--worktree', 'docs', '--rounds', '1', 'look at it'], {
+    scene.command(['--worktree', 'docs', '--rounds', '1', 'look at it'], {
       env: { ...place.env, CODEMACHINE_WORKTREE_SETUP: setup },
-    })
+    }).ended
   const said = 'files are changed that git tracks: README.md.'
   expect(await start('echo x >> README.md; echo y > new.txt')).toMatchObject({
     exitCode: 4,

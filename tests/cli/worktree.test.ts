@@ -6,8 +6,10 @@ import { expect } from 'vitest'
 import { inWorktree } from '../../src/app/start/worktree.ts'
 import { openRecords } from '../../src/records/records.ts'
 import { cliContext } from '../support/cli-context.ts'
-import { codemachine, startCodemachine } from '../support/codemachine.ts'
+import { startCodemachine } from '../support/codemachine.ts'
+import { codemachineHere } from '../support/in-process.ts'
 import { git, makePlace, type TestPlace } from '../support/place.ts'
+import { openRealScene } from '../support/real-scene.ts'
 import { claimDone, held, round } from '../support/rounds.ts'
 import { openScene } from '../support/scene.ts'
 import { test } from '../support/side-by-side.ts'
@@ -76,7 +78,7 @@ test('two runs at once each get a worktree and a branch, and the checkout of the
 
 test('a run from a folder works in the same folder of the worktree, the next one goes on there, and meanwhile nothing is landed', async () => {
   const go = Promise.withResolvers<void>()
-  await using scene = await openScene([
+  await using scene = await openRealScene([
     round('echo hi > a.txt; git add a.txt; git commit -qm "Add a"'),
     [held(go.promise), ...round(claimDone)],
     round(claimDone),
@@ -87,7 +89,7 @@ test('a run from a folder works in the same folder of the worktree, the next one
   await writeFile(join(cwd, 'x'), 'x')
   git(place, 'add', '.')
   git(place, 'commit', '-qm', 'Packages')
-  const first = await codemachine(place, ['--worktree', 'try', '--rounds', '1', '--json', 'build X'], { cwd })
+  const first = await codemachineHere(place, ['--worktree', 'try', '--rounds', '1', '--json', 'build X'], { cwd })
   expect(first).toMatchObject({ exitCode: 3 })
   const top = join(place.root, 'work.worktrees', 'try')
   expect(first.events[0]).toMatchObject({ directory: join(top, 'packages/one') })
@@ -98,7 +100,7 @@ test('a run from a folder works in the same folder of the worktree, the next one
   const refused = await scene.run('land')
   expect(refused).toMatchObject({ exitCode: 6, stdout: '' })
   expect(refused.stderr).toContain(`codemachine: codemachine (pid ${second.pid}) runs in ${top}/packages/one, `)
-  expect((await codemachine(place, ['--worktree', 'try', 'and Z'], { cwd })).exitCode).toBe(6)
+  expect((await codemachineHere(place, ['--worktree', 'try', 'and Z'], { cwd })).exitCode).toBe(6)
   go.resolve()
   expect(await second.ended).toMatchObject({
     exitCode: 0,
@@ -119,7 +121,7 @@ test('a worktree that cannot be is told in one sentence, and then nothing is mad
   git(place, 'branch', 'codemachine/taken')
   const refs = git(place, 'for-each-ref')
   const refused = async (args: string[], said: string, cwd = place.directory) => {
-    const { exitCode, stdout, stderr } = await codemachine(place, [...args, 'build', 'X'], { cwd })
+    const { exitCode, stdout, stderr } = await codemachineHere(place, [...args, 'build', 'X'], { cwd })
     expect([exitCode, stdout, stderr]).toEqual([2, '', expect.stringContaining(said)])
     expect(stderr.split('\n').length).toBeLessThan(4)
   }
@@ -161,7 +163,7 @@ test('a worktree is not gone on with where an agent has led it elsewhere', async
   const top = join(place.root, 'work.worktrees/x')
   git(place, 'worktree', 'add', '-q', '-b', 'codemachine/x', top)
   const refused = async (said: string, ...args: string[]) => {
-    expect(await codemachine(place, ['--worktree', 'x', ...args, 'build', 'X'])).toMatchObject({
+    expect(await codemachineHere(place, ['--worktree', 'x', ...args, 'build', 'X'])).toMatchObject({
       exitCode: 2,
       stderr: expect.stringContaining(said),
     })
@@ -175,7 +177,7 @@ test('a worktree is not gone on with where an agent has led it elsewhere', async
   git(place, 'init', '-q', join(place.root, 'evil'))
   await writeFile(join(top, '.git'), `gitdir: ${place.root}/evil/.git\n`)
   await refused(`${top}/.git no longer leads to ${place.directory}/.git; `)
-  expect((await codemachine(place, ['land'])).stderr).toContain(`${top}/.git no longer leads to `)
+  expect((await codemachineHere(place, ['land'])).stderr).toContain(`${top}/.git no longer leads to `)
 })
 
 test('work that is not committed is landed by the line that is said at its end', async () => {
@@ -193,7 +195,7 @@ test('work that is not committed is landed by the line that is said at its end',
   expect(said.at(-1)).toBe(
     `The work lies on the branch codemachine/x, in ${top}; 1 change of it is not committed. To merge it: codemachine land x -C ${place.directory} --commit "…"`,
   )
-  expect(await codemachine(place, ['land', 'x', '-C', place.directory, '--commit', 'Add a'])).toMatchObject({
+  expect(await codemachineHere(place, ['land', 'x', '-C', place.directory, '--commit', 'Add a'])).toMatchObject({
     exitCode: 0,
   })
   await inWorktree(
@@ -239,7 +241,7 @@ test('a run that is cut short in the middle still says where its work lies', asy
   expect(String(stderr.read())).toContain(`To merge it: codemachine land x -C ${place.directory}\n`)
 
   await rm(top, { recursive: true })
-  expect((await codemachine(place, ['--worktree', 'x', 'go on'])).stderr).toContain(
+  expect((await codemachineHere(place, ['--worktree', 'x', 'go on'])).stderr).toContain(
     `To work on it again: git worktree prune && git worktree add ${top} codemachine/x`,
   )
 })

@@ -6,7 +6,7 @@ import { type EmulatorOptions, startInEmulator } from '../support/emulator.ts'
 import { UNTOUCHED } from '../support/emulator-modes.ts'
 import { inWholeUpdates } from '../support/emulator-updates.ts'
 import { makePlace, type TestPlace } from '../support/place.ts'
-import { openScene } from '../support/scene.ts'
+import { openRealScene } from '../support/real-scene.ts'
 
 let place: TestPlace
 beforeAll(async () => {
@@ -207,7 +207,7 @@ describe('the terminal', () => {
 })
 
 it('runs the built command line where a scene takes place', async () => {
-  await using scene = await openScene([[reply(message('All is well here.'))]])
+  await using scene = await openRealScene([[reply(message('All is well here.'))]])
   await using seen = startInEmulator(scene.place, ['--rounds', '1', 'Look around.'])
   await seen.untilInAll('All is well here.')
   expect(await seen.ended).toEqual({ exitCode: 3 })

@@ -29,7 +29,7 @@ import { startTimeOf } from '../../src/platform/processes.ts'
 import { findRealCodex } from '../support/find-real-codex.ts'
 import { makePlace, type TestPlace } from '../support/place.ts'
 import { processesOf } from '../support/processes.ts'
-import { IMPATIENT } from '../support/scene.ts'
+import { IMPATIENT } from '../support/real-scene.ts'
 import { endAfterEach } from './codex/end-after-each.ts'
 
 /** What the agent of a round does: it works to its end, runs a command without an end, calls the tool `weigh`, or fails. */
@@ -219,7 +219,7 @@ export function play(
 }
 
 /** What the model says for an act; after a fault it says that all is well again. */
-function saysFor(act: Act): readonly Reply[] {
+export function saysFor(act: Act): readonly Reply[] {
   const done = reply(message('Done.'))
   switch (act) {
     case 'works':

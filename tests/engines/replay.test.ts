@@ -20,7 +20,7 @@ import {
 import { startScriptedModel, usageLimitReached } from '../../src/demo/model/scripted-model.ts'
 import { HandClock } from '../support/hand-clock.ts'
 import { makePlace, type TestPlace } from '../support/place.ts'
-import { IMPATIENT } from '../support/scene.ts'
+import { IMPATIENT } from '../support/real-scene.ts'
 import { endAfterEach } from './codex/end-after-each.ts'
 import { engineNamed, play, setupIn, THREAD, WEIGH } from './contract.ts'
 

@@ -130,7 +130,7 @@ describe.skipIf(!hasPostgres)(`a database${WITHOUT_POSTGRES}`, () => {
   afterAll(() => cluster?.[Symbol.asyncDispose]())
 
   test('that is away is said in one sentence, and is used again once it is back', async () => {
-    const url = cluster.database()
+    const url = await cluster.database()
     await using database = await open(of(url))
     await database.sql('select 1')
     await cluster.stop()
@@ -144,7 +144,7 @@ describe.skipIf(!hasPostgres)(`a database${WITHOUT_POSTGRES}`, () => {
   })
 
   test('that goes in the middle of a transaction is away, and nothing of that is there afterwards', async () => {
-    const url = cluster.database()
+    const url = await cluster.database()
     await using database = await open(of(url))
     await database.sql('create table t (n int)')
     const cut = database.transaction(async sql => {
@@ -157,7 +157,7 @@ describe.skipIf(!hasPostgres)(`a database${WITHOUT_POSTGRES}`, () => {
   })
 
   test('that is not there is named', async () => {
-    await using database = await open(of(cluster.database().replace(/\w+$/, 'night')))
+    await using database = await open(of((await cluster.database()).replace(/\w+$/, 'night')))
     const { message, exitCode } = await problemOf(database.sql('select 1'))
     expect(message).toContain('There is no such database')
     expect(message).toContain('"night"')
@@ -165,15 +165,15 @@ describe.skipIf(!hasPostgres)(`a database${WITHOUT_POSTGRES}`, () => {
   })
 
   test('that is not set up is to be set up', async () => {
-    await using database = await open(of(cluster.database()))
+    await using database = await open(of(await cluster.database()))
     const { message, hint } = await problemOf(fleetTerms(database))
     expect(message).toContain('is not made ready for a fleet')
     expect(hint).toContain('codemachine fleet setup')
   })
 
   test('lets nobody in with a wrong password, or none', async () => {
-    const url = cluster.database()
-    const { url: right, ...rest } = cluster.login('owl', '', url)
+    const url = await cluster.database()
+    const { url: right, ...rest } = await cluster.login('owl', '', url)
     await using known = await open({ url: right, ...rest })
     expect(await known.sql('select session_user as me')).toEqual([{ me: 'owl' }])
     for (const password of ['wrong', '']) {
@@ -187,10 +187,10 @@ describe.skipIf(!hasPostgres)(`a database${WITHOUT_POSTGRES}`, () => {
   })
 
   test('that can only be read says so, and may take it another time', async () => {
-    const url = cluster.database()
+    const url = await cluster.database()
     await using database = await open(of(url))
     await setUp(database, { terms: {}, teams: [] })
-    cluster.psql(url, `alter database ${url.split('/').at(-1)} set default_transaction_read_only = on`)
+    await cluster.ask(url, `alter database ${url.split('/').at(-1)} set default_transaction_read_only = on`)
     await using replica = await open(of(url))
     const problem = await problemOf(setUp(replica, { terms: { leaseSeconds: 30 }, teams: [] }))
     expect(problem.message).toContain('can only be read')
@@ -209,7 +209,7 @@ describe.skipIf(!hasPostgres)(`a database${WITHOUT_POSTGRES}`, () => {
   })
 
   test('keeps nothing of a transaction that fails, and its connection is used again', async () => {
-    await using database = await open(of(cluster.database()))
+    await using database = await open(of(await cluster.database()))
     await database.sql('create table t (n int primary key)')
     const failing = database.transaction(async sql => {
       await sql('insert into t values (1)')
@@ -227,7 +227,7 @@ describe.skipIf(!hasPostgres)(`a database${WITHOUT_POSTGRES}`, () => {
   })
 
   test('is asked beside many transactions that each ask something else, too', async () => {
-    await using database = await open(of(cluster.database()))
+    await using database = await open(of(await cluster.database()))
     const both = () =>
       database.transaction(async sql => {
         await sql('select 1')

@@ -72,7 +72,7 @@ describe.skipIf(WITHOUT_POSTGRES !== '')(`with a database${WITHOUT_POSTGRES}`, (
   const as = (url: string, user: string) => url.replace('postgres@', `${user}@`)
 
   test('setup makes a fleet, says what to grant, and changes nothing that is there when it is told again', async () => {
-    const url = cluster.database()
+    const url = await cluster.database()
     const first = await fleet('setup', '--queue', url, '--lease', '30s', '--per-repository', '2', '--team', 'shop')
     expect({ exitCode: first.exitCode, stderr: first.stderr }).toEqual({ exitCode: 0, stderr: '' })
     expect(first.stdout).toContain('The schema codemachine is made, version ')
@@ -92,28 +92,27 @@ describe.skipIf(WITHOUT_POSTGRES !== '')(`with a database${WITHOUT_POSTGRES}`, (
     // The queue that is there already goes by a lease that is changed.
     await fleet('setup', '--queue', url, '--lease', '90s')
     const beats = `select heartbeat_seconds from codemachine_queue.queue where name like 'sessions-%'`
-    expect([cluster.psql(url, beats), cluster.psql(url, 'select count(*) from codemachine.session')]).toEqual([
-      '90',
-      '1',
-    ])
+    expect([await cluster.ask(url, beats), await cluster.ask(url, 'select count(*) from codemachine.session')]).toEqual(
+      ['90', '1'],
+    )
   })
 
   test('whoever may not set it up is told which right they lack', async () => {
-    const url = cluster.database()
-    cluster.psql(url, 'create role dan login')
+    const url = await cluster.database()
+    await cluster.ask(url, 'create role dan login')
     const none = await fleet('setup', '--queue', as(url, 'dan'))
     const [database] = url.split('/').slice(-1)
     expect([none.exitCode, none.stderr]).toEqual([
       4,
       `codemachine: The login dan may make no schema in the database at 127.0.0.1:${cluster.port}/${database}.\n  Have its owner do this: grant create on database "${database}" to "dan";\n`,
     ])
-    cluster.psql(url, `grant create on database ${database} to dan`)
+    await cluster.ask(url, `grant create on database ${database} to dan`)
     const own = await fleet('setup', '--queue', as(url, 'dan'), '--team', 'new')
     expect([own.exitCode, own.stderr]).toEqual([
       4,
       expect.stringContaining('create role codemachine_team_new nologin;'),
     ])
-    cluster.psql(url, 'create role erin login')
+    await cluster.ask(url, 'create role erin login')
     const other = await fleet('setup', '--queue', as(url, 'erin'))
     expect([other.exitCode, other.stderr]).toEqual([
       4,
@@ -122,9 +121,9 @@ describe.skipIf(WITHOUT_POSTGRES !== '')(`with a database${WITHOUT_POSTGRES}`, (
   })
 
   test('a fleet of a newer codemachine is left as it is', async () => {
-    const url = cluster.database()
+    const url = await cluster.database()
     await fleet('setup', '--queue', url)
-    cluster.psql(url, 'update codemachine.version set version = 99')
+    await cluster.ask(url, 'update codemachine.version set version = 99')
     const { exitCode, stderr } = await fleet('setup', '--queue', url)
     expect([exitCode, stderr]).toEqual([2, expect.stringContaining('of version 99')])
     expect((await examine('--queue', url)).bad).toEqual([
@@ -137,12 +136,12 @@ describe.skipIf(WITHOUT_POSTGRES !== '')(`with a database${WITHOUT_POSTGRES}`, (
   })
 
   test('the doctor finds what is wrong with rights and schema', async () => {
-    const url = cluster.database()
+    const url = await cluster.database()
     expect((await examine('--queue', url)).bad).toEqual([
       expect.objectContaining({ check: 'schema', status: 'problem', mend: 'Its owner types: codemachine fleet setup' }),
     ])
     await fleet('setup', '--queue', url)
-    cluster.psql(url, 'create role fay login; create role gus login; grant codemachine_look to gus')
+    await cluster.ask(url, 'create role fay login; create role gus login; grant codemachine_look to gus')
     const fay = await examine('--queue', as(url, 'fay'))
     expect([fay.exitCode, fay.bad]).toEqual([
       4,
@@ -157,7 +156,7 @@ describe.skipIf(WITHOUT_POSTGRES !== '')(`with a database${WITHOUT_POSTGRES}`, (
     ])
     const gus = await examine('--queue', as(url, 'gus'), '--offline')
     expect([gus.exitCode, gus.of('rights')[0]?.message]).toEqual([0, 'gus is in codemachine_look, and in no team'])
-    cluster.psql(url, `alter role gus set default_transaction_read_only = on`)
+    await cluster.ask(url, `alter role gus set default_transaction_read_only = on`)
     const readOnly = await examine('--queue', as(url, 'gus'), '--offline')
     expect([readOnly.exitCode, readOnly.of('database')[0]]).toEqual([
       4,
@@ -166,7 +165,7 @@ describe.skipIf(WITHOUT_POSTGRES !== '')(`with a database${WITHOUT_POSTGRES}`, (
   })
 
   test('the doctor finds workers that are silent, drained, of another version or with a wrong clock', async () => {
-    const url = cluster.database()
+    const url = await cluster.database()
     await fleet('setup', '--queue', url)
     const none = await examine('--queue', url)
     expect([none.exitCode, none.bad]).toEqual([
@@ -174,17 +173,17 @@ describe.skipIf(WITHOUT_POSTGRES !== '')(`with a database${WITHOUT_POSTGRES}`, (
       [expect.objectContaining({ check: 'workers', message: 'No worker is there.' })],
     ])
     const worker = (name: string, { seen = '0 s', off = 0, of = version, drains = false, problem = 'null' }) =>
-      cluster.psql(
+      cluster.ask(
         url,
         `insert into codemachine.worker (name, instance, host, place, version, seen_at, clock_off_ms, slots, tags, repos, drains, problem)
          values ('${name}', gen_random_uuid(), 'box', 'box:/x', '${of}', clock_timestamp() - interval '${seen}', ${off}, 2, '{gpu}', '{}', ${drains}, ${problem})`,
       )
-    worker('good', {})
-    worker('gone', { seen: '10 min' })
-    worker('late', { off: -5_000 })
-    worker('old', { of: '0.0.1' })
-    worker('drained', { drains: true })
-    worker('full', { problem: `'the disk is full'` })
+    await worker('good', {})
+    await worker('gone', { seen: '10 min' })
+    await worker('late', { off: -5_000 })
+    await worker('old', { of: '0.0.1' })
+    await worker('drained', { drains: true })
+    await worker('full', { problem: `'the disk is full'` })
     const { of } = await examine('--queue', url)
     expect([...of('workers'), ...of('clock').slice(1)].map(({ status, message }) => [status, message])).toEqual([
       ['ok', '5: drained, full, good, late, old'],
@@ -197,9 +196,9 @@ describe.skipIf(WITHOUT_POSTGRES !== '')(`with a database${WITHOUT_POSTGRES}`, (
   })
 
   test('the doctor finds sessions that nobody will take, and remotes that cannot be reached', async () => {
-    const url = cluster.database()
+    const url = await cluster.database()
     await fleet('setup', '--queue', url)
-    cluster.psql(
+    await cluster.ask(
       url,
       `insert into codemachine.worker (name, instance, host, place, version, clock_off_ms, slots, tags, repos, templates)
        values ('good', gen_random_uuid(), 'box', 'box:/x', '${version}', 0, 2, '{}', '{}', '{goal,build}')`,
@@ -214,7 +213,7 @@ describe.skipIf(WITHOUT_POSTGRES !== '')(`with a database${WITHOUT_POSTGRES}`, (
     const http = 'http://127.0.0.1:1/x.git'
     const dead = await submit('--repo', http, 'x')
     const held = await submit('--repo', http, '--after', dead, 'x')
-    cluster.psql(
+    await cluster.ask(
       url,
       `update codemachine.session set state = 'dead', reason = 'the base is gone', ended_at = now() where id = '${dead}'`,
     )
@@ -244,7 +243,7 @@ describe.skipIf(WITHOUT_POSTGRES !== '')(`with a database${WITHOUT_POSTGRES}`, (
   })
 
   test('the doctor prints as codemachine doctor does', async () => {
-    const url = cluster.database()
+    const url = await cluster.database()
     await fleet('setup', '--queue', url)
     const { exitCode, stdout } = await fleet('doctor', '--queue', url)
     expect(exitCode).toBe(0)

@@ -33,7 +33,7 @@ describe.skipIf(!hasPostgres)(`a fleet that is set up${WITHOUT_POSTGRES}`, () =>
   async function seenBy({ url, terms }: FleetPlace, ...roles: string[]): Promise<FleetPlace> {
     logins += 1
     const may = roles.length === 0 ? '' : `in role ${roles.join(', ')}`
-    const database = await openDatabase(cluster.login(`login_${logins}`, may, url), { env: {}, most: 4 })
+    const database = await openDatabase(await cluster.login(`login_${logins}`, may, url), { env: {}, most: 4 })
     const queue = await openQueue(database, terms, () => {})
     return { url, database, terms, queue, [Symbol.asyncDispose]: () => close(queue, database) }
   }
@@ -47,7 +47,7 @@ describe.skipIf(!hasPostgres)(`a fleet that is set up${WITHOUT_POSTGRES}`, () =>
 
   describe('a second time', () => {
     test('is the same, and says that nothing was done', async () => {
-      const url = cluster.database()
+      const url = await cluster.database()
       await using database = await openDatabase(addressIn(url), { env: {}, most: 4 })
       const first = await setUp(database, { terms: { leaseSeconds: 30 }, teams: ['again'] })
       expect(first.problems).toEqual([])
@@ -60,8 +60,8 @@ describe.skipIf(!hasPostgres)(`a fleet that is set up${WITHOUT_POSTGRES}`, () =>
     })
 
     test('by a newer codemachine brings it to its version, and all that was in it is gone on with', async () => {
-      const url = cluster.database()
-      cluster.psql(url, readFileSync(new URL('../data/fleet-1.sql', import.meta.url), 'utf8'))
+      const url = await cluster.database()
+      await cluster.ask(url, readFileSync(new URL('../data/fleet-1.sql', import.meta.url), 'utf8'))
       await using database = await openDatabase(addressIn(url), { env: {}, most: 4 })
       await expect(fleetTerms(database)).rejects.toThrow(/is of version 1, and this codemachine wants 2/)
       const { done } = await setUp(database, { terms: {}, teams: [] })
@@ -103,7 +103,7 @@ describe.skipIf(!hasPostgres)(`a fleet that is set up${WITHOUT_POSTGRES}`, () =>
     })
 
     test('at the same time is one after the other', async () => {
-      const url = cluster.database()
+      const url = await cluster.database()
       const both = await Promise.all(
         [1, 2].map(async () => {
           await using database = await openDatabase(addressIn(url), { env: {}, most: 4 })
@@ -205,7 +205,7 @@ describe.skipIf(!hasPostgres)(`a fleet that is set up${WITHOUT_POSTGRES}`, () =>
 
     test('who has none of them is told whom to ask', async () => {
       await using fleet = await setUpFleet(cluster)
-      const database = await openDatabase(cluster.login('nobody_here', '', fleet.url), { env: {}, most: 2 })
+      const database = await openDatabase(await cluster.login('nobody_here', '', fleet.url), { env: {}, most: 2 })
       await using _closed = database
       await expect(fleetTerms(database)).rejects.toEqual(refused)
     })
@@ -290,9 +290,9 @@ describe.skipIf(!hasPostgres)(`whoever may make no roles${WITHOUT_POSTGRES}`, ()
   test('is told so, and uses the fleet alone', async () => {
     // Roles are of a whole cluster: here there are none.
     await using cluster = await startPostgres()
-    const url = cluster.database()
-    const address = cluster.login('owner', '', url)
-    cluster.psql(url, `grant create on database ${url.split('/').at(-1)} to owner`)
+    const url = await cluster.database()
+    const address = await cluster.login('owner', '', url)
+    await cluster.ask(url, `grant create on database ${url.split('/').at(-1)} to owner`)
     await using database = await openDatabase(address, { env: {}, most: 4 })
     const { done, problems } = await setUp(database, { terms: { leaseSeconds: 10 }, teams: ['a'] })
     expect(done.join('\n')).toMatch(/schema codemachine is made/)
@@ -307,9 +307,9 @@ describe.skipIf(!hasPostgres)(`whoever may make no roles${WITHOUT_POSTGRES}`, ()
     // Whoever owns it sees all teams.
     expect((await takeOne(fleet, taker('w'))).id).toBe(ofTeam)
     for (const role of ['codemachine_submit', 'codemachine_work', 'codemachine_look', 'codemachine_team_a'])
-      cluster.psql(url, `create role ${role} nologin`)
+      await cluster.ask(url, `create role ${role} nologin`)
     expect(await setUp(database, { terms: {}, teams: ['a'] })).toEqual({ done: [], problems: [] })
-    const looker = cluster.login('looker', 'in role codemachine_look', url)
+    const looker = await cluster.login('looker', 'in role codemachine_look', url)
     await using seen = await openDatabase(looker, { env: {}, most: 2 })
     expect(await fleetTerms(seen)).toEqual(terms)
   })

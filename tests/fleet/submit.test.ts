@@ -170,7 +170,7 @@ describe.skipIf(WITHOUT_POSTGRES !== '')(`a database takes what is submitted${WI
     const [row] = await fleet.database.sql('select * from codemachine.session where id = $1', [id])
     return row
   }
-  const count = () => Number(cluster.psql(fleet.url, 'select count(*) from codemachine.session'))
+  const count = async () => Number(await cluster.ask(fleet.url, 'select count(*) from codemachine.session'))
   const takeNext = (tags: readonly string[] = []) =>
     take(
       fleet.database,
@@ -251,7 +251,7 @@ describe.skipIf(WITHOUT_POSTGRES !== '')(`a database takes what is submitted${WI
   })
 
   test('of a file with one bad row nothing is queued, nor of one that waits for what is not there or is over', async () => {
-    const before = count()
+    const before = await count()
     const file = (after: string) =>
       writeFile(
         join(place.directory, 'night.toml'),
@@ -266,7 +266,7 @@ describe.skipIf(WITHOUT_POSTGRES !== '')(`a database takes what is submitted${WI
     })
     const dead = await submit(['--repo', REPO, '--queue', fleet.url, '--json', '--tag', 'nobody', 'x'])
     const [{ id }] = JSON.parse(dead.stdout).sessions
-    cluster.psql(fleet.url, `update codemachine.session set state = 'dead' where id = '${id}'`)
+    await cluster.ask(fleet.url, `update codemachine.session set state = 'dead' where id = '${id}'`)
     await file(id)
     expect(await submit(['--file', 'night.toml', '--queue', fleet.url])).toMatchObject({
       exitCode: 2,
@@ -274,11 +274,11 @@ describe.skipIf(WITHOUT_POSTGRES !== '')(`a database takes what is submitted${WI
         `${id} has ended without being done, so nothing that waits for it would ever begin.`,
       ),
     })
-    expect(count()).toBe(before + 1)
+    expect(await count()).toBe(before + 1)
   })
 
   test('whoever may only submit does, for the teams that they are in and no other', async () => {
-    cluster.psql(
+    await cluster.ask(
       fleet.url,
       'create role ann login; grant codemachine_submit, codemachine_team_shop to ann; create role eve login; grant codemachine_look to eve',
     )

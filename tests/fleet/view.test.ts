@@ -118,40 +118,6 @@ describe.skipIf(WITHOUT_POSTGRES !== '')(`copies of a fleet's sessions${WITHOUT_
     expect(refused.stderr).toContain('codemachine fleet retry')
   })
 
-  test('the page shows what the fleet runs by the name of its repository, steers it, and goes on while the database is away', async () => {
-    const scene = await opened()
-    const { place, post, follow } = await serveApi()
-    const problems: string[] = []
-    const open = () =>
-      openDatabase({ url: scene.fleet.url, from: 'a test', mayHoldPassword: false }, { env: {}, most: 2 })
-    await using _ = followFleet(place.context, { open, onProblem: problem => problems.push(problem) })
-    await scene.submit({})
-    const taken = await scene.take()
-    const { id } = taken
-    await scene.happens(taken, created(), started(1))
-    const cards = ({ data }: Told) => data.cards as { id: string; place: string; directory: string; standing: string }[]
-    const now = await follow('now')
-    const told = await now.until(each => cards(each).some(({ standing }) => standing === 'running'))
-    const [card] = cards(told)
-    expect(card).toMatchObject({ id, directory: 'app' })
-    const session = `sessions/${card?.place}/${id}`
-    const asking = post(`${session}/ask`, { type: 'steer', text: 'Use oak.' })
-    expect(await scene.reply({ code: 'kept', message: 'The next round is told.' })).toEqual({
-      type: 'steer',
-      text: 'Use oak.',
-    })
-    expect(await asking).toMatchObject({ status: 200, body: { code: 'kept', message: 'The next round is told.' } })
-    const stream = await follow(`${session}/stream`)
-    await stream.until(({ event }) => event === 'begin')
-    await cluster.stop()
-    await vi.waitUntil(() => problems.length > 0, within)
-    expect(problems).toEqual([expect.stringMatching(/^The sessions of the fleet are not up to date: The database at /)])
-    await cluster.start()
-    await vi.waitFor(() => scene.happens(taken, ended(1, worked), started(2)), within)
-    await stream.until(({ data }) => data.n === 4)
-    expect(problems).toHaveLength(1)
-  })
-
   test('what a worker of this machine runs is seen once: as it is, and by its copy once it does not run there any more', async () => {
     const scene = await opened()
     const { place, follow } = await serveApi()

@@ -1,9 +1,9 @@
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { connect, createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
-import { vi } from 'vitest'
+import { expect, vi } from 'vitest'
 import type { Recorded } from '../../src/core/events/events.ts'
 import type { Submission } from '../../src/fleet/jobs.ts'
 import { BIN } from '../support/codemachine.ts'
@@ -11,6 +11,7 @@ import { codemachineHere } from '../support/in-process.ts'
 import { makePlace, type TestPlace } from '../support/place.ts'
 import { type FleetPlace, type PostgresCluster, setUpFleet } from '../support/postgres.ts'
 import { endProcessesOf } from '../support/processes.ts'
+import { eventsOf } from '../support/scene.ts'
 import { writePeer } from '../support/scripted-peer.ts'
 import { WRITE_NEXT, writtenAfter } from '../support/writing-peer.ts'
 import { rowOf, submitAll } from './submissions.ts'
@@ -325,4 +326,30 @@ function startWorker(
       await ended
     },
   }
+}
+
+/** What lies on the disk of a worker of its sessions: their clones and records. */
+export function leftBy({ place }: WorkerScene, name: string): string[] {
+  const home = join(place.root, `home-${name}`)
+  return [join(home, 'fleet', 'workers', name, 'sessions'), join(home, 'state')].flatMap(folder =>
+    existsSync(folder) ? readdirSync(folder) : [],
+  )
+}
+
+/** Has a worker end by a signal, and looks that nothing of it is left. */
+export async function endOf(scene: WorkerScene, worker: RunningWorker): Promise<number | null> {
+  worker.signal('SIGTERM')
+  const code = await worker.ended
+  expect(leftBy(scene, worker.name)).toEqual([])
+  return code
+}
+
+/** What a session that was done once comes to, whatever has happened before. */
+export async function expectDoneOnce(scene: WorkerScene, id: string): Promise<Recorded[]> {
+  expect(await scene.untilIs(id, 'ended')).toMatchObject({ outcome: { kind: 'done' }, branch: `codemachine/${id}` })
+  const events = await scene.events(id)
+  const ends = eventsOf(events, 'session-ended').filter(({ outcome }) => outcome.kind === 'done')
+  expect([ends.length, events.at(-1)?.type]).toEqual([1, 'session-ended'])
+  expect(scene.result(id)).toBe(WRITTEN)
+  return events
 }

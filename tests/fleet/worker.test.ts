@@ -1,49 +1,14 @@
 import { execFileSync } from 'node:child_process'
-import { existsSync, mkdirSync, readdirSync, renameSync } from 'node:fs'
+import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe as describeInOrder, expect } from 'vitest'
-import type { Recorded } from '../../src/core/events/events.ts'
-import { PLAN } from '../support/change-work.ts'
 import { hasPostgres, type PostgresCluster, startPostgres, WITHOUT_POSTGRES } from '../support/postgres.ts'
 import { processesOf } from '../support/processes.ts'
 import { eventsOf } from '../support/scene.ts'
 import { describe, test } from '../support/side-by-side.ts'
 import { problemOfMounting, unless } from '../support/skipped.ts'
 import { rowOf } from './submissions.ts'
-import { openCut, openWorkerScene, type RunningWorker, type WorkerScene, WRITTEN } from './worker-scene.ts'
-
-const HOUR = 3_600_000
-
-/** What lies on the disk of a worker of its sessions: their clones and records. */
-function leftBy({ place }: WorkerScene, name: string): string[] {
-  const home = join(place.root, `home-${name}`)
-  return [join(home, 'fleet', 'workers', name, 'sessions'), join(home, 'state')].flatMap(folder =>
-    existsSync(folder) ? readdirSync(folder) : [],
-  )
-}
-
-/** Has a worker end by a signal, and looks that nothing of it is left. */
-async function endOf(scene: WorkerScene, worker: RunningWorker): Promise<number | null> {
-  worker.signal('SIGTERM')
-  const code = await worker.ended
-  expect(leftBy(scene, worker.name)).toEqual([])
-  return code
-}
-
-/** What a session that was done once comes to, whatever has happened before. */
-async function expectDoneOnce(scene: WorkerScene, id: string): Promise<Recorded[]> {
-  expect(await scene.untilIs(id, 'ended')).toMatchObject({ outcome: { kind: 'done' }, branch: `codemachine/${id}` })
-  const events = await scene.events(id)
-  const ends = eventsOf(events, 'session-ended').filter(({ outcome }) => outcome.kind === 'done')
-  expect([ends.length, events.at(-1)?.type]).toEqual([1, 'session-ended'])
-  expect(scene.result(id)).toBe(WRITTEN)
-  return events
-}
-
-function refsOf(repo: string): string[] {
-  const refs = execFileSync('git', ['--git-dir', repo, 'for-each-ref', '--format=%(refname)'], { encoding: 'utf8' })
-  return refs.trim().split('\n')
-}
+import { endOf, expectDoneOnce, leftBy, openWorkerScene, WRITTEN } from './worker-scene.ts'
 
 describeInOrder.skipIf(!hasPostgres)(`a worker of a fleet${WITHOUT_POSTGRES}`, () => {
   let cluster: PostgresCluster
@@ -76,45 +41,9 @@ describeInOrder.skipIf(!hasPostgres)(`a worker of a fleet${WITHOUT_POSTGRES}`, (
       await Promise.all([endOf(scene, a), endOf(scene, b)])
       expect(processesOf(scene.place)).toEqual([])
     })
-
-    test('what the frozen one has done to its end meanwhile counts nothing', async () => {
-      await using scene = await open()
-      const [id = ''] = await scene.submit({})
-      scene.hold('turn', 2)
-      await using a = scene.start('a')
-      await scene.untilAtWork('a', id, 2)
-      await scene.until('the first round is in the database', async () =>
-        (await scene.events(id)).some(({ type }) => type === 'round-ended'),
-      )
-      a.signal('SIGSTOP')
-      await using b = scene.start('b')
-      await b.said(/takes up to/)
-      await scene.loseLease(id)
-      await scene.untilAtWork('b', id, 2)
-      scene.letGo('turn')
-      await expectDoneOnce(scene, id)
-      a.signal('SIGCONT')
-      await a.said(/taken over by another worker/)
-      await Promise.all([endOf(scene, a), endOf(scene, b)])
-      const events = await expectDoneOnce(scene, id)
-      expect(eventsOf(events, 'session-moved')).toMatchObject([{ worker: 'b', epoch: 2 }])
-    })
   })
 
   describe('a session that is cancelled', () => {
-    test('while it is made ready is over at once', async () => {
-      await using scene = await open()
-      scene.hold('fetch')
-      const [id = ''] = await scene.submit({})
-      await using a = scene.start('a')
-      await scene.until('git fetches', () => existsSync(join(scene.place.root, 'control', 'fetch-begun')))
-      await scene.type('cancel', id)
-      expect(await scene.untilIs(id, 'cancelled')).toMatchObject({ events: '0', branch: null })
-      await a.said(/is left: it was cancelled/)
-      await endOf(scene, a)
-      expect(processesOf(scene.place)).toEqual([])
-    })
-
     test('while a round runs has its round ended', async () => {
       await using scene = await open()
       scene.hold('turn')
@@ -128,44 +57,9 @@ describeInOrder.skipIf(!hasPostgres)(`a worker of a fleet${WITHOUT_POSTGRES}`, (
       await endOf(scene, a)
       expect(processesOf(scene.place)).toEqual([])
     })
-
-    test('while its result is pushed has come to its end all the same', async () => {
-      await using scene = await open()
-      scene.hold('result')
-      const [id = ''] = await scene.submit({})
-      await using a = scene.start('a')
-      await scene.until('the result is pushed', () => existsSync(join(scene.place.root, 'control', 'result-begun')))
-      await scene.type('cancel', id)
-      scene.letGo('result')
-      await expectDoneOnce(scene, id)
-      await endOf(scene, a)
-    })
   })
 
   describe('that leaves', () => {
-    test('drained, gives its session back at the end of the round', async () => {
-      await using scene = await open()
-      scene.hold('turn')
-      const [id = ''] = await scene.submit({})
-      await using a = scene.start('a')
-      await scene.untilAtWork('a', id)
-      await scene.type('drain', 'a')
-      await a.said(/Drained/)
-      await scene.until(
-        'its round is to be the last',
-        async () => eventsOf(await scene.events(id), 'stop-asked').length > 0,
-      )
-      scene.letGo('turn')
-      expect(await a.ended).toBe(0)
-      expect(await rowOf(scene.fleet, id)).toMatchObject({ state: 'waiting', reason: 'a: the worker is drained' })
-      expect(leftBy(scene, 'a')).toEqual([])
-      expect(eventsOf(await scene.events(id), 'round-ended')).toMatchObject([{ round: 1, counts: true }])
-      await using b = scene.start('b', ['--once'])
-      expect(await b.ended).toBe(0)
-      const rounds = eventsOf(await expectDoneOnce(scene, id), 'round-ended')
-      expect(rounds.map(({ round, counts }) => [round, counts])).toEqual([1, 2, 3].map(round => [round, true]))
-    })
-
     test('by a signal, gives its session back at once, and the round is begun anew', async () => {
       await using scene = await open()
       scene.hold('turn')
@@ -198,56 +92,6 @@ describeInOrder.skipIf(!hasPostgres)(`a worker of a fleet${WITHOUT_POSTGRES}`, (
       expect(await rowOf(scene.fleet, id)).toMatchObject({ epoch: 2, faults: 0 })
       expect(leftBy(scene, 'a')).toEqual([])
       expect(processesOf(scene.place)).toEqual([])
-    })
-  })
-
-  describe('whose login', () => {
-    test.each(['turn', 'account'])(
-      'has its usage window used up, as its %s says, pauses; another one goes on',
-      async by => {
-        await using scene = await open()
-        const resetsAt = Math.round((Date.now() + 5 * HOUR) / 1000)
-        const limits = `{ rateLimits: { primary: { usedPercent: 100, windowDurationMins: 300, resetsAt: ${resetsAt} } } }`
-        const peer = await scene.peer(
-          by === 'account'
-            ? `on['account/rateLimits/read'] = id => send({ id, result: ${limits} })`
-            : `on['turn/start'] = id => {
-              send({ id, result: { turn: { id: TURN } } }); started()
-              say('account/rateLimits/updated', ${limits})
-              completed('failed', { message: 'You have hit your usage limit.', codexErrorInfo: 'usageLimitExceeded' })
-            }`,
-        )
-        const [id = ''] = await scene.submit({})
-        await using a = scene.start('a', [], { peer })
-        await a.said(/Nothing is taken for \d+ min: the usage limit of the login is reached until/)
-        expect(await scene.untilIs(id, 'waiting')).toMatchObject({ faults: 0 })
-        const [second = ''] = await scene.submit({})
-        await using b = scene.start('b', ['--once'])
-        expect(await b.ended).toBe(0)
-        await expectDoneOnce(scene, id)
-        expect(await rowOf(scene.fleet, second)).toMatchObject({ worker: 'b', epoch: 1 })
-        await scene.until('the database knows of it', async () => {
-          const [row] = await scene.fleet.database.sql("select login from codemachine.worker where name = 'a'")
-          return row?.login?.windows?.[0]?.usedPercent === 100 && row.login.pausedUntil !== null
-        })
-        await endOf(scene, a)
-      },
-    )
-
-    test('is missing pauses, and the session goes to another one', async () => {
-      await using scene = await open()
-      const peer = await scene.peer(
-        `on['account/read'] = id => send({ id, result: { account: null, requiresOpenaiAuth: true } })`,
-      )
-      const [id = ''] = await scene.submit({})
-      await using a = scene.start('a', [], { peer })
-      await a.said(/Nothing is taken for 10 min: /)
-      await using b = scene.start('b')
-      await expectDoneOnce(scene, id)
-      expect(await rowOf(scene.fleet, id)).toMatchObject({ worker: 'b', epoch: 2 })
-      const [row] = await scene.fleet.database.sql("select problem from codemachine.worker where name = 'a'")
-      expect(row?.problem).toMatch(/log/)
-      await Promise.all([endOf(scene, a), endOf(scene, b)])
     })
   })
 
@@ -287,75 +131,6 @@ describeInOrder.skipIf(!hasPostgres)(`a worker of a fleet${WITHOUT_POSTGRES}`, (
       const threads = scene.heard('thread').map(({ params }) => params.sandbox)
       expect(threads).not.toContain('danger-full-access')
     })
-
-    test('no template that they do not name', async () => {
-      await using scene = await open({ person: '[fleet]\ntemplates = ["build"]\n' })
-      const [id = ''] = await scene.submit({})
-      await using a = scene.start('a', ['--once'])
-      expect(await a.ended).toBe(0)
-      expect(await rowOf(scene.fleet, id)).toMatchObject({ state: 'waiting', epoch: 0, faults: 0 })
-      // As an earlier codemachine has queued it, which did not say what it wants.
-      const { sql } = scene.fleet.database
-      await sql(
-        `insert into codemachine_queue.queue select (jsonb_populate_record(q, '{"name": "sessions-1"}')).* from codemachine_queue.queue q where name = 'sessions-1/_goal'`,
-      )
-      await sql(`update codemachine_queue.job set name = 'sessions-1' where data ->> 'session' = $1`, [id])
-      await using b = scene.start('b', ['--once'])
-      expect(await b.ended).toBe(0)
-      expect(await rowOf(scene.fleet, id)).toMatchObject({
-        state: 'waiting',
-        reason: 'b does not run its template',
-        epoch: 1,
-        faults: 0,
-      })
-      expect(scene.heard('thread')).toEqual([])
-    })
-
-    test('and nothing that leads to the database', async () => {
-      await using scene = await open()
-      const [id = ''] = await scene.submit({})
-      await using a = scene.start('a', ['--once'], { env: { PGPASSWORD: 'not-a-secret', PGUSER: 'postgres' } })
-      expect(await a.ended).toBe(0)
-      await expectDoneOnce(scene, id)
-      const names = scene.heard('turn').flatMap(({ env }) => env)
-      expect(names).toContain('PATH')
-      expect(names.filter(name => /^PG|CODEMACHINE_QUEUE/.test(name))).toEqual([])
-    })
-  })
-
-  describe('with what cannot be begun:', () => {
-    test.each([
-      ['a job that cannot be read', { job: { goal: 5 } as never }, 'Its job cannot be read'],
-      ['a branch that is not there', { ref: 'nope' }, 'There is no nope in'],
-      ['an address that is an option', { repo: '--upload-pack=touch /tmp/x' }, 'is no address of a repository'],
-      ['a branch that is an option', { ref: '--exec=x' }, 'is no name of a branch'],
-    ])('%s is dead, with its reason', async (_what, change, reason) => {
-      await using scene = await open()
-      const [id = ''] = await scene.submit(change)
-      await using a = scene.start('a', 'repo' in change ? ['--repos', '**'] : [])
-      expect((await scene.untilIs(id, 'dead')).reason).toContain(reason)
-      await endOf(scene, a)
-    })
-
-    test('of an empty repository there is nothing to begin with', async () => {
-      await using scene = await open()
-      const [id = ''] = await scene.submit({ repo: scene.url(scene.repository('nothing', 'empty')) })
-      await using a = scene.start('a')
-      expect((await scene.untilIs(id, 'dead')).reason).toContain('There is no main in')
-      await endOf(scene, a)
-    })
-
-    test('a repository that is gone is tried again, and found when it is back', async () => {
-      await using scene = await open()
-      renameSync(scene.repo, `${scene.repo}.away`)
-      const [id = ''] = await scene.submit({})
-      await using a = scene.start('a')
-      await scene.until('it was tried', async () => (await rowOf(scene.fleet, id)).faults === 1)
-      expect(await rowOf(scene.fleet, id)).toMatchObject({ state: 'waiting' })
-      renameSync(`${scene.repo}.away`, scene.repo)
-      await expectDoneOnce(scene, id)
-      await endOf(scene, a)
-    })
   })
 
   test('takes what its --repos and --tags allow, and leaves the rest to others', async () => {
@@ -376,95 +151,6 @@ describeInOrder.skipIf(!hasPostgres)(`a worker of a fleet${WITHOUT_POSTGRES}`, (
     await expectDoneOnce(scene, gpu)
   })
 
-  test('with --remote pushes to that one alone, and another worker goes on from there', async () => {
-    await using scene = await open()
-    const store = scene.repository('store', 'empty')
-    const remote = ['--remote', scene.url(store)]
-    scene.hold('turn', 2)
-    const [id = ''] = await scene.submit({})
-    await using a = scene.start('a', remote)
-    await scene.untilAtWork('a', id, 2)
-    await scene.until('the first round is in the database', async () =>
-      (await scene.events(id)).some(({ type }) => type === 'round-ended'),
-    )
-    a.signal('SIGKILL')
-    await a.ended
-    await using b = scene.start('b', remote)
-    await b.said(/takes up to/)
-    await scene.loseLease(id)
-    await scene.untilAtWork('b', id, 2)
-    scene.letGo('turn')
-    expect(await scene.untilIs(id, 'ended')).toMatchObject({ epoch: 2, branch: `codemachine/${id}` })
-    expect(scene.result(id, store)).toBe(WRITTEN)
-    expect(refsOf(scene.repo)).toEqual(['refs/heads/main'])
-    expect(refsOf(store)).toEqual([`refs/codemachine/${id}/state`, `refs/heads/codemachine/${id}`])
-    await endOf(scene, b)
-  })
-
-  test('ends a session at its deadline, at the end of a round, with what there is', async () => {
-    await using scene = await open({ leaseSeconds: 10 })
-    scene.hold('turn')
-    const [late = '', id = ''] = await scene.submit({ deadline: new Date(Date.now() - HOUR) }, {})
-    await using a = scene.start('a')
-    expect((await scene.untilIs(late, 'dead')).reason).toBe('it had not begun by its deadline')
-    await scene.untilAtWork('a', id)
-    await scene.fleet.database.sql("update codemachine.session set deadline = now() - interval '1 s' where id = $1", [
-      id,
-    ])
-    const stopped = async () => (await scene.events(id)).some(({ type }) => type === 'stop-asked')
-    await scene.until('it is asked to stop', stopped)
-    scene.letGo('turn')
-    expect(await scene.untilIs(id, 'ended')).toMatchObject({
-      reason: 'its deadline was reached',
-      outcome: { kind: 'interrupted' },
-    })
-    expect(scene.result(id)).toBe('line 1\n')
-    await endOf(scene, a)
-  })
-
-  test('hands what a person says on to the round, and keeps it until there is one', async () => {
-    await using scene = await open()
-    scene.hold('turn')
-    scene.hold('fetch')
-    const [id = ''] = await scene.submit({})
-    await using a = scene.start('a')
-    await scene.until('git fetches', () => existsSync(join(scene.place.root, 'control', 'fetch-begun')))
-    const first = scene.type('steer', id, 'use the small hammer')
-    scene.letGo('fetch')
-    await scene.untilAtWork('a', id)
-    expect(await first).toMatchObject({ exitCode: 0, stderr: '' })
-    expect(await scene.type('steer', id, 'and the long nails')).toMatchObject({ exitCode: 0, stderr: '' })
-    await scene.until('both are heard', () => {
-      const all = JSON.stringify([...scene.heard('turn'), ...scene.heard('steer')].map(({ params }) => params))
-      return all.includes('small hammer') && all.includes('long nails')
-    })
-    scene.letGo('turn')
-    await expectDoneOnce(scene, id)
-    await endOf(scene, a)
-  })
-
-  test('makes the decision that a person has sent, and says what cannot be chosen', async () => {
-    await using scene = await open()
-    const plan = JSON.stringify({ ...PLAN, verification: [{ run: 'grep -q line work.txt', why: 'it is written' }] })
-    const planner = await scene.peer(`on['turn/start'] = (id, params) => {
-      send({ id, result: { turn: { id: TURN } } }); started(); hear('turn', params); message(${JSON.stringify(plan)}); completed()
-    }`)
-    const [id = ''] = await scene.submit({ job: { goal: 'Limit it.', template: 'change', gates: [], limits: {} } })
-    await using a = scene.start('a', [], { peer: planner })
-    const asked = async () => eventsOf(await scene.events(id), 'decision-asked')
-    await scene.until('it asks', async () => (await asked()).length === 1)
-    expect((await scene.type('show', id)).stdout).toContain(`codemachine fleet answer ${id} accept|change|stop\n`)
-    expect(await scene.type('answer', id, 'gladly')).toMatchObject({ exitCode: 2 })
-    expect(await scene.type('answer', id, 'change', 'no new packages')).toMatchObject({ exitCode: 0, stderr: '' })
-    await scene.until('it asks of another plan', async () => (await asked()).length === 2)
-    expect(JSON.stringify(scene.heard('turn').at(-1)?.params)).toContain('no new packages')
-    // Where it waits for a person, it is cancelled at once.
-    await scene.type('cancel', id)
-    await scene.untilIs(id, 'cancelled')
-    await endOf(scene, a)
-    expect(processesOf(scene.place)).toEqual([])
-  })
-
   test('goes on with a round while the database is away, and writes down later what has happened', async () => {
     await using own = await startPostgres()
     await using scene = await openWorkerScene(own)
@@ -483,28 +169,6 @@ describeInOrder.skipIf(!hasPostgres)(`a worker of a fleet${WITHOUT_POSTGRES}`, (
     await expectDoneOnce(scene, next)
     expect(await rowOf(scene.fleet, id)).toMatchObject({ epoch: 1 })
     await endOf(scene, a)
-  })
-
-  test('that is cut off from the database for longer than its lease has lost its session, and leaves no second result', async () => {
-    await using scene = await open()
-    await using cut = await openCut(new URL(scene.fleet.url))
-    scene.hold('turn', 2)
-    const [id = ''] = await scene.submit({})
-    await using a = scene.start('a', [], { env: { CODEMACHINE_QUEUE: cut.url } })
-    await scene.untilAtWork('a', id, 2)
-    cut.off()
-    await a.said(/What runs goes on; nothing new is begun/)
-    await using b = scene.start('b')
-    await b.said(/takes up to/)
-    await scene.loseLease(id)
-    await scene.untilAtWork('b', id)
-    scene.letGo('turn')
-    await expectDoneOnce(scene, id)
-    cut.on()
-    await a.said(/taken over by another worker/)
-    await Promise.all([endOf(scene, a), endOf(scene, b)])
-    expect(await rowOf(scene.fleet, id)).toMatchObject({ epoch: 2, worker: 'b' })
-    await expectDoneOnce(scene, id)
   })
 
   const noMount = problemOfMounting()

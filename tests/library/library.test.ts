@@ -7,8 +7,8 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import type { Metafile } from 'esbuild'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { openRealScene } from '../support/real-scene.ts'
 import { claimDone, round } from '../support/rounds.ts'
-import { openScene } from '../support/scene.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const run = promisify(execFile)
@@ -59,7 +59,7 @@ async function compiled(): Promise<string> {
 test('the program of the docs has about thirty lines, and runs a session where only the package is installed', async () => {
   expect(samples()[0]?.split('\n').length).toBeLessThan(45)
   const program = await compiled()
-  await using scene = await openScene([round('echo hello > hello.txt', claimDone), round(claimDone)])
+  await using scene = await openRealScene([round('echo hello > hello.txt', claimDone), round(claimDone)])
   const { place } = scene
   const env = { ...place.env, CODEX_BIN: join(ROOT, 'node_modules/.bin/codex') }
   const { stdout, stderr } = await run(process.execPath, [program, place.directory, 'Say hello.'], {

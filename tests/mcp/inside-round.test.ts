@@ -3,13 +3,14 @@ import { appendFileSync } from 'node:fs'
 import { expect } from 'vitest'
 import { functionCall, message, reply, shell } from '../../src/demo/model/reply.ts'
 import { findRealCodex } from '../support/find-real-codex.ts'
+import { openRealScene, type RealScene } from '../support/real-scene.ts'
 import { claimDone, held, round, says } from '../support/rounds.ts'
-import { eventsOf, openScene, type Scene } from '../support/scene.ts'
+import { eventsOf } from '../support/scene.ts'
 import { describe, test } from '../support/side-by-side.ts'
 import { openClient, serverInConfig, shellCall } from './mcp-client.ts'
 
 /** Runs codex itself, as a person has it work on one thing, and resolves with what it prints. */
-async function runCodex({ place }: Scene, prompt: string): Promise<string> {
+async function runCodex({ place }: RealScene, prompt: string): Promise<string> {
   const { path } = await findRealCodex()
   const args = ['exec', '--json', '--skip-git-repo-check', '--dangerously-bypass-approvals-and-sandbox', prompt]
   const child = spawn(path, args, { cwd: place.directory, env: place.env, stdio: ['ignore', 'pipe', 'ignore'] })
@@ -25,7 +26,7 @@ async function runCodex({ place }: Scene, prompt: string): Promise<string> {
 const call = (name: string, args: object) => reply(functionCall(name, args, 'mcp__codemachine'))
 
 test('codex itself is the client: it starts a session, waits for it and reads its report; the rounds of that see no such tool', async () => {
-  await using scene = await openScene([
+  await using scene = await openRealScene([
     [
       call('start_session', { goal: 'build X', limits: { rounds: 3 } }),
       call('wait_for', { until: ['ended'] }),
@@ -78,7 +79,7 @@ describe('an agent inside a round that starts the server is refused in one sente
   for (const [sandbox, started] of Object.entries(cases)) {
     test(`in ${sandbox}`, async () => {
       const asks = started.map(({ through }) => shellCall('queue_add', { prompt: 'Something else.' }, through))
-      await using scene = await openScene([
+      await using scene = await openRealScene([
         [...asks.map(asked => reply(shell(asked, { yieldMs: 60_000 }))), says('Asked.')],
       ])
       const { exitCode } = await scene.run('--rounds', '1', '--sandbox', sandbox, 'build X')
@@ -97,7 +98,7 @@ describe('an agent inside a round that starts the server is refused in one sente
 
 test('a process that was let go of is known by the mark of who started it', async () => {
   const gate = Promise.withResolvers<void>()
-  await using scene = await openScene([[held(gate.promise), says('Over.')]])
+  await using scene = await openRealScene([[held(gate.promise), says('Over.')]])
   await using running = scene.start('--json', '--rounds', '1', 'build X')
   await running.event('turn-started')
   await using outside = await openClient(scene.place)

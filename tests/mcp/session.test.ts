@@ -2,8 +2,9 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'vitest'
 import { functionCall, hold, message, reply } from '../../src/demo/model/reply.ts'
+import { openRealScene } from '../support/real-scene.ts'
 import { claimDone, held, round, says } from '../support/rounds.ts'
-import { eventsOf, openScene } from '../support/scene.ts'
+import { eventsOf } from '../support/scene.ts'
 import { describe, test } from '../support/side-by-side.ts'
 import { openClient, PROTOCOLS } from './mcp-client.ts'
 
@@ -12,7 +13,7 @@ const database = { question: 'Which database?', options: ['SQLite', 'Postgres'],
 describe.each(PROTOCOLS)('in the protocol of %s', protocol => {
   test('another agent starts a session, waits for its end, and reads, verifies and compares what it has done', async () => {
     const gate = Promise.withResolvers<void>()
-    await using scene = await openScene([[held(gate.promise), ...round('echo good > app.txt')], round(claimDone)])
+    await using scene = await openRealScene([[held(gate.promise), ...round('echo good > app.txt')], round(claimDone)])
     await using client = await openClient(scene.place, { protocol })
     const { tools } = await client.client.listTools()
     expect(tools.map(({ name }) => name)).toEqual([
@@ -81,7 +82,7 @@ describe.each(PROTOCOLS)('in the protocol of %s', protocol => {
 test('a question of an agent ends the wait, and its answer reaches the round; the session is steered, paused and stopped', async () => {
   const answered = Promise.withResolvers<void>()
   const over = Promise.withResolvers<void>()
-  await using scene = await openScene([
+  await using scene = await openRealScene([
     [reply(functionCall('ask_person', database)), reply(message('Working.'), hold(answered.promise)), says('Went on.')],
     [held(over.promise), says('Here again.')],
   ])
@@ -121,7 +122,7 @@ test('a question of an agent ends the wait, and its answer reaches the round; th
 })
 
 test('prompts wait in the queue, and are taken out of it; the secrets of the environment are shown nowhere', async () => {
-  await using scene = await openScene([])
+  await using scene = await openRealScene([])
   const secret = 'tok-4f9a8b7c6d5e4f3a2b1c'
   await using client = await openClient(scene.place, { env: { SHOP_API_TOKEN: secret } })
   const { value: added } = await client.call('queue_add', { prompt: `log in with ${secret}`, gates: ['npm test'] })

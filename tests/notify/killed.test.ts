@@ -3,8 +3,9 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { isAlive } from '../../src/platform/processes.ts'
 import { codemachine, type RunningCodemachine, startCodemachine } from '../support/codemachine.ts'
+import { openRealScene, type RealScene } from '../support/real-scene.ts'
 import { claimDone, held, round } from '../support/rounds.ts'
-import { eventsOf, openScene, type Scene } from '../support/scene.ts'
+import { eventsOf } from '../support/scene.ts'
 import { isLinux, isWindows, unless } from '../support/skipped.ts'
 import { untilInFolder } from '../support/until-in-folder.ts'
 
@@ -16,8 +17,13 @@ const HANGS =
   "sleep 300 & trap '' TERM; echo $CODEMACHINE_FOR_PERSON > for-person; echo $$ $! > .pids; mv .pids pids; sleep 300"
 
 /** A run whose first round has ended, whose second one is held, and whose command does not end. */
-async function tellForEver(): Promise<Scene> {
-  const scene = await openScene([round('touch a'), [held(new Promise(() => {}))], round(claimDone), round(claimDone)])
+async function tellForEver(): Promise<RealScene> {
+  const scene = await openRealScene([
+    round('touch a'),
+    [held(new Promise(() => {}))],
+    round(claimDone),
+    round(claimDone),
+  ])
   const folder = join(scene.place.home, '.config', 'codemachine')
   await mkdir(folder, { recursive: true })
   const command = JSON.stringify(['/bin/sh', '-c', HANGS])
@@ -26,7 +32,7 @@ async function tellForEver(): Promise<Scene> {
 }
 
 /** Resolves with the pids of the command, in the middle of the second round. */
-async function told({ place }: Scene, running: RunningCodemachine): Promise<number[]> {
+async function told({ place }: RealScene, running: RunningCodemachine): Promise<number[]> {
   await running.event('item-completed', ({ item }) => item.kind === 'agent-message' && item.text === 'Working.')
   const pids = () => readFile(join(place.home, 'pids'), 'utf8').catch(() => null)
   return (await untilInFolder(place.home, 'the pids of the command', pids)).split(' ').map(Number)

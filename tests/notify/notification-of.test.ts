@@ -151,7 +151,6 @@ test('whatever an agent or codex says, what is shown is one line that steers not
       expect(JSON.parse(json)).toEqual(told)
       expect(json.length).toBeLessThan(40_000)
     }),
-    { numRuns: 2000 },
   )
 })
 

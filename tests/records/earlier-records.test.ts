@@ -23,7 +23,7 @@ import { OWN_TEMPLATES } from '../../src/templates/registry.ts'
 import { keepDraft, openDraftFile, openPromptHistory } from '../../src/tui/host/drafts-and-history.ts'
 import { ScreenModel } from '../../src/tui/screen/model.ts'
 import type { StatusReport } from '../../src/words/status.ts'
-import { codemachine } from '../support/codemachine.ts'
+import { codemachineHere } from '../support/in-process.ts'
 import { makePlace, type TestPlace } from '../support/place.ts'
 import { claimDone, round, writeTasks } from '../support/rounds.ts'
 import { eventsOf, openScene } from '../support/scene.ts'
@@ -221,7 +221,7 @@ describe.each(PROJECTS)('in the work directory of version 0.1: $name', ({ name, 
   afterEach(() => place[Symbol.asyncDispose]())
 
   async function shown(...args: string[]): Promise<string> {
-    const { exitCode, stderr, stdout } = await codemachine(place, args)
+    const { exitCode, stderr, stdout } = await codemachineHere(place, args)
     expect([exitCode, stderr]).toEqual([0, ''])
     return stdout
   }
@@ -296,9 +296,9 @@ describe('what version 0.1 has written beside the journals', () => {
     const text = await readFile(join(DATA, 'cut-off', 'records', 'lock'), 'utf8')
     // Where the data was written this would be the same machine, on which that process is over.
     await writeFile(lock, text.replace(/"bootId":"[^"]+"/, '"bootId":"of another machine"'))
-    const { stdout } = await codemachine(place, ['status', '--json'])
+    const { stdout } = await codemachineHere(place, ['status', '--json'])
     expect(JSON.parse(stdout).runner).toEqual({ pid: 18631, host: 'night', since: '2026-11-22T11:45:14.353Z' })
-    expect((await codemachine(place, ['--json', 'another goal'])).exitCode).toBe(6)
+    expect((await codemachineHere(place, ['--json', 'another goal'])).exitCode).toBe(6)
   })
 
   test('is read: what was typed on screens, the oldest first', async () => {
@@ -406,7 +406,7 @@ test('a session that version 0.1 was killed in goes on to its end, and then what
   const hook = join(directory, '.git', 'hooks', 'post-commit')
   await writeFile(hook, 'planted\n')
 
-  const { exitCode, events } = await codemachine(place, ['resume', '--json', '--no-keep-awake'])
+  const { exitCode, events } = await scene.command(['resume', '--json', '--no-keep-awake']).ended
   expect(exitCode).toBe(0)
   expect(eventsOf(events, 'session-resumed')).toMatchObject([
     { session: '20261122_1', limits: { rounds: 7, timeMs: null, tokens: null } },

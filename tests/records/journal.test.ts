@@ -164,7 +164,6 @@ test('any prefix of a journal folds', async () => {
       const state = await foldJournal(recordsWith(cut), '20261120_1')
       expect(state?.goal ?? null).toBe(length >= first ? created.goal : null)
     }),
-    { numRuns: 60 },
   )
 })
 

@@ -126,7 +126,6 @@ describe('a snapshot made after any event comes, with what was journaled since, 
         const lines = linesOf(recorded([{ ...created(), template: name, asksPlan: true }, ...events]))
         await expectSame(lines, [2 + (at % (events.length + 1))])
       }),
-      { numRuns: 60 },
     )
   })
 

@@ -9,8 +9,8 @@ import { takeRunLock } from '../../src/records/run-lock.ts'
 import { makePlace, type Place } from '../cli/place.ts'
 import { BIN, codemachine } from '../support/codemachine.ts'
 import { startInEmulator } from '../support/emulator.ts'
+import { openRealScene } from '../support/real-scene.ts'
 import { round } from '../support/rounds.ts'
-import { openScene } from '../support/scene.ts'
 import { untilInFolder } from '../support/until-in-folder.ts'
 import { eventfulNight, goodNight, ID, type MadeUpNight } from './made-up-night.ts'
 
@@ -248,7 +248,7 @@ test('where several reports cannot be written, each is a sentence with its full 
 })
 
 test('after a session of the real codex its report tells its rounds, and /report shows the card on the screen', async () => {
-  await using scene = await openScene([round('echo one > one.txt; : > codemachine.toml')])
+  await using scene = await openRealScene([round('echo one > one.txt; : > codemachine.toml')])
   await scene.run('--rounds', '1', 'Make a file <b>now</b>')
   const told = await codemachine(scene.place, ['report', '--json'])
   const data = JSON.parse(told.stdout)

@@ -1,7 +1,7 @@
 import { chmod, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type Browser, chromium } from 'playwright-core'
+import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { SessionOutcome } from '../../src/core/events/outcome.ts'
 import { findBrowser, takePicture } from '../../src/platform/headless-browser.ts'
@@ -11,24 +11,24 @@ import { badgeOf } from '../../src/report/page/badge.ts'
 import { markdownHtml } from '../../src/report/page/markdown.ts'
 import { htmlOf } from '../../src/report/page/page.ts'
 import { commitPagesAt } from '../../src/workspace/git/remote.ts'
-import { codemachine } from '../support/codemachine.ts'
+import { BROWSER, hasBrowser, openBrowser, WITHOUT_BROWSER } from '../support/browser.ts'
 import { timesSlower } from '../support/cpu-time.ts'
 import { round } from '../support/rounds.ts'
 import { openScene } from '../support/scene.ts'
 import { HOSTILE, hostileNight } from './hostile-night.ts'
 import { badNight, eventfulNight, goodNight, HERE, ID, MadeUpNight } from './made-up-night.ts'
 
-const CHROMIUM = '/usr/bin/chromium'
-let browser: Browser
+let browser: Browser | undefined
 
 beforeAll(async () => {
-  browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox', '--disable-quic'] })
+  if (hasBrowser) browser = await openBrowser()
 })
 
 afterAll(() => browser?.close())
 
 /** A page as it is seen without JavaScript. */
 async function seen(html: string, width = 390) {
+  if (browser === undefined) throw new Error('There is no browser.')
   const context = await browser.newContext({ viewport: { width, height: 800 }, javaScriptEnabled: false })
   const page = await context.newPage()
   await page.setContent(html)
@@ -40,30 +40,33 @@ const BINARY = "printf '\\0\\1\\2' > picture.bin"
 const EVIL = `printf 'x\\ny\\n' > "$(printf 'evil\\033[31m\\n<b>.txt')"`
 const LONG = "head -c 300000 /dev/zero | tr '\\0' a > one-line.txt; echo 'let a = \"<script>\"' > b.js"
 
-test('the page of a session has the diff of each file, and says exactly what of 100,000 lines, a binary file or a long line it leaves out', async () => {
-  await using scene = await openScene([round(HUGE, BINARY, EVIL, LONG)])
-  const { place } = scene
-  await scene.run('--rounds', '1', 'Make files')
-  const at = (await readdir(join(place.directory, '.codemachine', 'projects')))[0] ?? ''
-  const atEnd = await readFile(join(place.directory, '.codemachine', 'projects', at, 'report.html'), 'utf8')
-  const { stdout: html } = await codemachine(place, ['report', '--output', '-'])
-  for (const each of [atEnd, html]) expect(each.length).toBeLessThan(1_000_000)
-  expect(atEnd).toContain('<details class="file">')
-  await using shown = await seen(html)
-  const { page } = shown
-  const file = (name: string) => page.locator('details.file').filter({ hasText: name })
-  const text = async (name: string) => (await file(name).textContent()) ?? ''
-  expect(await text('many lines.txt')).toContain('+100000')
-  expect(await text('many lines.txt')).toMatch(/The first 399 of 100,000 changed lines are shown here\.$/)
-  expect(await text('picture.bin')).toContain('not text, or over 4 MiB')
-  expect(await text('evil')).toMatch(/evil␛\[31m ⏎ <b>\.txt\+2.*\+x\n\+y/s)
-  expect(await text('one-line.txt')).toMatch(/a… 299,50\d more characters/)
-  expect(await text('b.js')).toContain('+let a = "<script>"')
-  // Folded: nothing of them is seen before it is asked for.
-  expect(await file('b.js').locator('pre').isVisible()).toBe(false)
-  await file('b.js').locator('summary').click()
-  expect(await file('b.js').locator('pre').isVisible()).toBe(true)
-})
+test.skipIf(!hasBrowser)(
+  `the page of a session has the diff of each file, and says exactly what of 100,000 lines, a binary file or a long line it leaves out${WITHOUT_BROWSER}`,
+  async () => {
+    await using scene = await openScene([round(HUGE, BINARY, EVIL, LONG)])
+    const { place } = scene
+    await scene.run('--rounds', '1', 'Make files')
+    const at = (await readdir(join(place.directory, '.codemachine', 'projects')))[0] ?? ''
+    const atEnd = await readFile(join(place.directory, '.codemachine', 'projects', at, 'report.html'), 'utf8')
+    const { stdout: html } = await scene.command(['report', '--output', '-']).ended
+    for (const each of [atEnd, html]) expect(each.length).toBeLessThan(1_000_000)
+    expect(atEnd).toContain('<details class="file">')
+    await using shown = await seen(html)
+    const { page } = shown
+    const file = (name: string) => page.locator('details.file').filter({ hasText: name })
+    const text = async (name: string) => (await file(name).textContent()) ?? ''
+    expect(await text('many lines.txt')).toContain('+100000')
+    expect(await text('many lines.txt')).toMatch(/The first 399 of 100,000 changed lines are shown here\.$/)
+    expect(await text('picture.bin')).toContain('not text, or over 4 MiB')
+    expect(await text('evil')).toMatch(/evil␛\[31m ⏎ <b>\.txt\+2.*\+x\n\+y/s)
+    expect(await text('one-line.txt')).toMatch(/a… 299,50\d more characters/)
+    expect(await text('b.js')).toContain('+let a = "<script>"')
+    // Folded: nothing of them is seen before it is asked for.
+    expect(await file('b.js').locator('pre').isVisible()).toBe(false)
+    await file('b.js').locator('summary').click()
+    expect(await file('b.js').locator('pre').isVisible()).toBe(true)
+  },
+)
 
 test('a file cannot pass off its own content as the diff of another file', () => {
   const text = [
@@ -84,57 +87,66 @@ test('a file cannot pass off its own content as the diff of another file', () =>
 })
 
 describe('the timeline', () => {
-  test('shows rounds, gates, waits, refused claims and questions to the second, and is drawn out without a script', async () => {
-    await using shown = await seen(htmlOf(goodNight().report(), HERE))
-    const { page } = shown
-    const drawing = page.locator('.pan svg')
-    const told = await drawing.locator('title').allTextContents()
-    expect(told).toContain('22:33:00 to 23:07:00 (34:00) round 1: worked')
-    expect(told).toContain('23:14:00 to 01:12:00 (1:58:00) wait: usage limit: You have hit your usage limit')
-    expect(told.some(each => /^22:31:\d\d to 22:32:00 \(0:41\) gate tests: failed$/.test(each))).toBe(true)
-    expect(told).toContain('23:07:00 Q1: Should the switch follow the system by default?')
-    expect(told.some(each => /^01:53:00 claim refused in round 2: /.test(each))).toBe(true)
-    const width = async () => (await drawing.boundingBox())?.width ?? 0
-    const whole = await width()
-    await page.getByText('× 16').click()
-    expect((await width()) / whole).toBeCloseTo(16, 0)
-    expect((await page.locator('section.timeline').boundingBox())?.width).toBeLessThanOrEqual(390)
-    await page.getByText('moments, to the second').last().click()
-    expect(await page.locator('.timeline table').isVisible()).toBe(true)
-  })
+  test.skipIf(!hasBrowser)(
+    `shows rounds, gates, waits, refused claims and questions to the second, and is drawn out without a script${WITHOUT_BROWSER}`,
+    async () => {
+      await using shown = await seen(htmlOf(goodNight().report(), HERE))
+      const { page } = shown
+      const drawing = page.locator('.pan svg')
+      const told = await drawing.locator('title').allTextContents()
+      expect(told).toContain('22:33:00 to 23:07:00 (34:00) round 1: worked')
+      expect(told).toContain('23:14:00 to 01:12:00 (1:58:00) wait: usage limit: You have hit your usage limit')
+      expect(told.some(each => /^22:31:\d\d to 22:32:00 \(0:41\) gate tests: failed$/.test(each))).toBe(true)
+      expect(told).toContain('23:07:00 Q1: Should the switch follow the system by default?')
+      expect(told.some(each => /^01:53:00 claim refused in round 2: /.test(each))).toBe(true)
+      const width = async () => (await drawing.boundingBox())?.width ?? 0
+      const whole = await width()
+      await page.getByText('× 16').click()
+      expect((await width()) / whole).toBeCloseTo(16, 0)
+      expect((await page.locator('section.timeline').boundingBox())?.width).toBeLessThanOrEqual(390)
+      await page.getByText('moments, to the second').last().click()
+      expect(await page.locator('.timeline table').isVisible()).toBe(true)
+    },
+  )
 
-  test('says how much it leaves out of a long session, and a week away leaves the night to be seen', async () => {
-    const night = eventfulNight()
-    night
-      .later(7 * 24 * 60)
-      .resumed()
-      .round({ minutes: 30 })
-    await using shown = await seen(htmlOf(night.report('running'), HERE), 1280)
-    const round = shown.page.locator('.pan rect.in-bar').first()
-    expect((await round.boundingBox())?.width).toBeGreaterThan(60)
-    const long = new MadeUpNight()
-    for (let n = 0; n < 300; n++) long.gate('tests', 'claim', 'passed')
-    for (let n = 0; n < 300; n++) long.round({ minutes: 3 })
-    const page = htmlOf(long.report('running'), HERE)
-    expect(page).toContain('Not drawn: 100 gate runs.')
-    expect(page).toContain('100 rounds that the report leaves out')
-  })
+  test.skipIf(!hasBrowser)(
+    `says how much it leaves out of a long session, and a week away leaves the night to be seen${WITHOUT_BROWSER}`,
+    async () => {
+      const night = eventfulNight()
+      night
+        .later(7 * 24 * 60)
+        .resumed()
+        .round({ minutes: 30 })
+      await using shown = await seen(htmlOf(night.report('running'), HERE), 1280)
+      const round = shown.page.locator('.pan rect.in-bar').first()
+      expect((await round.boundingBox())?.width).toBeGreaterThan(60)
+      const long = new MadeUpNight()
+      for (let n = 0; n < 300; n++) long.gate('tests', 'claim', 'passed')
+      for (let n = 0; n < 300; n++) long.round({ minutes: 3 })
+      const page = htmlOf(long.report('running'), HERE)
+      expect(page).toContain('Not drawn: 100 gate runs.')
+      expect(page).toContain('100 rounds that the report leaves out')
+    },
+  )
 })
 
-test('the agent’s last words are Markdown without links, images or HTML', async () => {
-  const text = `# Done\n\n- **all** of it, see [the docs](https://example.org/x)\n\n| a | b |\n| --- | --- |\n| 1 | 2 |\n\n${HOSTILE}`
-  const night = goodNight()
-  const data = { ...night.report(), lastWords: text }
-  await using shown = await seen(htmlOf(data, HERE))
-  const prose = shown.page.locator('.prose').last()
-  expect(await prose.locator('h4').first().innerText()).toBe('Done')
-  expect(await prose.locator('li strong').first().innerText()).toBe('all')
-  expect(await prose.locator('table').count()).toBeGreaterThan(0)
-  expect(await prose.locator('a, img, script, iframe, svg, [onerror]').count()).toBe(0)
-  expect(await prose.innerText()).toContain('the docs (https://example.org/x)')
-  expect(await prose.innerText()).toContain('<script>window.pwned = 1</script>')
-  expect(markdownHtml(`${'> '.repeat(5000)}x`).text).not.toContain('<blockquote>')
-})
+test.skipIf(!hasBrowser)(
+  `the agent’s last words are Markdown without links, images or HTML${WITHOUT_BROWSER}`,
+  async () => {
+    const text = `# Done\n\n- **all** of it, see [the docs](https://example.org/x)\n\n| a | b |\n| --- | --- |\n| 1 | 2 |\n\n${HOSTILE}`
+    const night = goodNight()
+    const data = { ...night.report(), lastWords: text }
+    await using shown = await seen(htmlOf(data, HERE))
+    const prose = shown.page.locator('.prose').last()
+    expect(await prose.locator('h4').first().innerText()).toBe('Done')
+    expect(await prose.locator('li strong').first().innerText()).toBe('all')
+    expect(await prose.locator('table').count()).toBeGreaterThan(0)
+    expect(await prose.locator('a, img, script, iframe, svg, [onerror]').count()).toBe(0)
+    expect(await prose.innerText()).toContain('the docs (https://example.org/x)')
+    expect(await prose.innerText()).toContain('<script>window.pwned = 1</script>')
+    expect(markdownHtml(`${'> '.repeat(5000)}x`).text).not.toContain('<blockquote>')
+  },
+)
 
 test('of a gate that passed the end of what it printed is there, folded', async () => {
   const night = new MadeUpNight().round().gate('tests', 'claim', 'passed', `${'.'.repeat(5000)}\n42 passed`)
@@ -150,7 +162,7 @@ test('commits are linked where the repository has a well-known host, and without
   await scene.run('--rounds', '1', 'Commit')
   const shownWith = async (url: string) => {
     await writeFile(git, `${before}\n[include]\n\tpath = /nowhere\n[remote "origin"]\n\turl = ${url}\n`)
-    const { stdout } = await codemachine(place, ['report', '--output', '-'])
+    const { stdout } = await scene.command(['report', '--output', '-']).ended
     expect(stdout).toContain('Take &lt;a&gt; step')
     expect(stdout).not.toContain('hunter2')
     return /<a href="([^"]*)"/.exec(stdout)?.[1]?.replace(/[0-9a-f]{40}$/, 'HASH') ?? null
@@ -201,26 +213,30 @@ test('the badge says each outcome in words, and how many tasks are done', () => 
 })
 
 describe('codemachine report --png', () => {
-  test('draws the page with a browser that is there, and names the file', async () => {
-    await using scene = await openScene([round('echo one > one.txt')])
-    const { place } = scene
-    await scene.run('--rounds', '1', 'Make a file')
-    const drawn = await codemachine(place, ['report', '--png', 'night.png'], { env: { CODEMACHINE_BROWSER: CHROMIUM } })
-    expect(drawn).toMatchObject({ exitCode: 0, stderr: '', stdout: `${join(place.directory, 'night.png')}\n` })
-    const png = await readFile(join(place.directory, 'night.png'))
-    expect(png.subarray(1, 4).toString()).toBe('PNG')
-    expect(png.readUInt32BE(16)).toBe(2560)
-    expect(png.readUInt32BE(20)).toBeGreaterThan(2000)
-    const badge = await codemachine(place, ['report', '--badge'])
-    expect(badge.stdout).toMatch(/badge\.svg\n$/)
-    expect(await readFile(badge.stdout.trim(), 'utf8')).toContain('codemachine | limit reached')
-    const none = await codemachine(place, ['report', '--png'], { env: { CODEMACHINE_BROWSER: '/nowhere' } })
-    expect(none).toMatchObject({ exitCode: 2, stdout: '' })
-    expect(none.stderr).toMatch(/CODEMACHINE_BROWSER names no program: \/nowhere\.\n.*The report is .*report\.html/)
-    const session = await codemachine(place, ['report', '--png', ID])
-    expect(session).toMatchObject({ exitCode: 2, stdout: '' })
-    expect(session.stderr).toContain(`codemachine report ${ID} --png`)
-  })
+  test.skipIf(!hasBrowser)(
+    `draws the page with a browser that is there, and names the file${WITHOUT_BROWSER}`,
+    async () => {
+      await using scene = await openScene([round('echo one > one.txt')])
+      const { place } = scene
+      await scene.run('--rounds', '1', 'Make a file')
+      const drawn = await scene.command(['report', '--png', 'night.png'], { env: { CODEMACHINE_BROWSER: BROWSER } })
+        .ended
+      expect(drawn).toMatchObject({ exitCode: 0, stderr: '', stdout: `${join(place.directory, 'night.png')}\n` })
+      const png = await readFile(join(place.directory, 'night.png'))
+      expect(png.subarray(1, 4).toString()).toBe('PNG')
+      expect(png.readUInt32BE(16)).toBe(2560)
+      expect(png.readUInt32BE(20)).toBeGreaterThan(2000)
+      const badge = await scene.command(['report', '--badge']).ended
+      expect(badge.stdout).toMatch(/badge\.svg\n$/)
+      expect(await readFile(badge.stdout.trim(), 'utf8')).toContain('codemachine | limit reached')
+      const none = await scene.command(['report', '--png'], { env: { CODEMACHINE_BROWSER: '/nowhere' } }).ended
+      expect(none).toMatchObject({ exitCode: 2, stdout: '' })
+      expect(none.stderr).toMatch(/CODEMACHINE_BROWSER names no program: \/nowhere\.\n.*The report is .*report\.html/)
+      const session = await scene.command(['report', '--png', ID]).ended
+      expect(session).toMatchObject({ exitCode: 2, stdout: '' })
+      expect(session.stderr).toContain(`codemachine report ${ID} --png`)
+    },
+  )
 
   test('ends a browser that does not answer, with all that it started, and leaves no profile', async () => {
     const root = join(tmpdir(), `picture-${process.pid}`)

@@ -152,7 +152,6 @@ describe('any night comes to an end', () => {
         fc.pre(isShort(night))
         expectBounds(await playNight(night), night)
       }),
-      { numRuns: 150 },
     )
   })
 
@@ -175,7 +174,6 @@ describe('any night comes to an end', () => {
         expect(resumed.events.at(-1)).toMatchObject({ type: 'session-ended' })
         expect([0, 3, 4, 5]).toContain(exitCodeOf(resumed.outcome))
       }),
-      { numRuns: 100 },
     )
   })
 })

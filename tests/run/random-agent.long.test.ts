@@ -13,14 +13,13 @@ import { createSessionFolder } from '../../src/workspace/memory/session-folder.t
 import { openMemory } from '../../src/workspace/memory/session-memory.ts'
 import { openSavepoints } from '../../src/workspace/savepoints/savepoint-writer.ts'
 import { playSession } from '../support/played-session.ts'
-import { type Random, randomFrom, seedOfRun } from '../support/random.ts'
+import { type Random, randomFrom, SEED } from '../support/random.ts'
 import { ANSWER, CLAIM, randomAct } from '../support/random-agent.ts'
 import { worked } from '../support/session-events.ts'
 import { contentOf } from '../support/work-content.ts'
 
 vi.setConfig({ testTimeout: 1_200_000 })
 
-const SEED = seedOfRun('the agent that does things at random')
 const ACTS = 1_000
 /** In rounds of so many acts, and sessions of so many rounds. */
 const ACTS_OF_ROUND = 3

@@ -3,7 +3,11 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { execa } from 'execa'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { thirdParty } from '../../scripts/third-party.ts'
+import { roundsScript } from '../../src/demo/model/reply.ts'
+import { type ScriptedModel, startScriptedModel } from '../../src/demo/model/scripted-model.ts'
 import { makePlace, type TestPlace } from '../support/place.ts'
+import { claimDone, round } from '../support/rounds.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 
@@ -30,6 +34,7 @@ async function npm(place: TestPlace, folder: string, ...args: string[]): Promise
 
 describe('the package', () => {
   let place: TestPlace
+  let model: ScriptedModel
   let checkout: string
   let tarball: string
   let said: string
@@ -39,14 +44,14 @@ describe('the package', () => {
   const installedProgram = (name: string, args: readonly string[]) =>
     execa(join(place.root, 'prefix/bin', name), args, {
       cwd: place.directory,
-      // The demo leaves its project there, to be looked at.
-      env: { ...place.env, TMPDIR: place.root },
+      env: place.env,
       extendEnv: false,
     })
   const ofPackage = (path: string) => readFile(join(installed, path), 'utf8')
 
   beforeAll(async () => {
-    place = await makePlace('')
+    model = await startScriptedModel({ script: roundsScript([round('touch a'), round(claimDone)]) })
+    place = await makePlace(model.codexConfig('scripted'))
     checkout = join(place.root, 'checkout')
     await mkdir(checkout)
     for (const entry of await readdir(ROOT)) {
@@ -61,7 +66,10 @@ describe('the package', () => {
     installed = join(place.root, 'prefix/lib/node_modules/codemachine')
   })
 
-  afterAll(() => place?.[Symbol.asyncDispose]())
+  afterAll(async () => {
+    await place?.[Symbol.asyncDispose]()
+    await model?.[Symbol.asyncDispose]()
+  })
 
   test('installs without a warning, and without a script of its own', async () => {
     expect(said).toMatch(/added 1 package/)
@@ -88,15 +96,20 @@ describe('the package', () => {
     expect((await program('--help')).stdout).toContain('codemachine')
     expect((await installedProgram('codex-flow', ['--version'])).stdout).toBe(version)
     expect((await installedProgram('codex-flow', ['init'])).stdout).toContain('made  .codex-flow/flow.toml')
-    const demo = await program('demo', '--fast', '--json', '--codex-bin', join(ROOT, 'node_modules/.bin/codex'))
-    expect(demo.stdout).toContain('"type":"session-ended"')
+    const codex = join(ROOT, 'node_modules/.bin/codex')
+    const session = await program('--json', '--codex-bin', codex, '--no-keep-awake', 'build X')
+    expect(session.stdout).toContain('"type":"done-accepted"')
   })
 
-  test('is not built while nobody has said who holds the copyright of a package without a licence file', async () => {
-    await writeFile(join(checkout, 'scripts/licences/without-file.json'), '{}')
-    const { exitCode, stderr } = await execa('node', ['scripts/build.ts'], { cwd: checkout, reject: false })
-    expect(exitCode).toBe(1)
-    expect(stderr).toMatch(/^@bomb\.sh\/tab@.* has no licence file.*^yoga-layout@/ms)
+  test('brings the projects that the demo plays', async () => {
+    const filesIn = async (root: string) => (await readdir(join(root, 'demo'), { recursive: true })).toSorted()
+    expect(await filesIn(installed)).toEqual(await filesIn(ROOT))
+  })
+
+  test('cannot be built while nobody has said who holds the copyright of a package without a licence file', async () => {
+    const { inputs } = JSON.parse(await readFile(join(ROOT, 'dist/metafile.json'), 'utf8'))
+    const { problems } = thirdParty({ inputs }, ROOT, { packages: {}, texts: {} })
+    expect(problems.join('\n')).toMatch(/^@bomb\.sh\/tab@.* has no licence file.*^yoga-layout@/ms)
   })
 
   test('holds the licence of every package that the sources import, and of what has no licence file', async () => {

@@ -6,7 +6,7 @@ import { type AgentPart, agentsScript } from '../../src/demo/build.ts'
 import type { ModelRequest, Script, ScriptStep } from '../../src/demo/model/reply.ts'
 import { functionCall, reply, shell } from '../../src/demo/model/reply.ts'
 import { claimDone, says } from './rounds.ts'
-import { eventsOf, openScene, type Scene, type SceneOptions } from './scene.ts'
+import { eventsOf, type OpenScene, openScene, type Scene, type SceneOptions } from './scene.ts'
 
 /** What each agent plays. */
 export type Parts = Readonly<Record<string, AgentPart>>
@@ -15,12 +15,12 @@ export type Parts = Readonly<Record<string, AgentPart>>
 export const UNATTENDED = ['--yes', '--json', '--no-keep-awake']
 
 /** Opens a scene in which the model plays a script; with a specification, if there is one to write. */
-export async function openBuild(
+export async function openBuild<S extends Scene = Scene>(
   script: Script,
   specification: string | null = SPECIFICATION,
-  options?: SceneOptions,
-): Promise<Scene> {
-  const scene = await openScene(script, options)
+  { open = openScene as OpenScene<S>, ...options }: SceneOptions & { open?: OpenScene<S> | undefined } = {},
+): Promise<S> {
+  const scene = await open(script, options)
   if (specification !== null) await writeAt(scene, '.codemachine/inputs/specifications.md', specification)
   return scene
 }
@@ -29,13 +29,16 @@ export async function openBuild(
  * Opens the scene of a build of two tasks, each for an agent of its own that makes a part. Every round does what the
  * files say is next, so that the outcome cannot depend on where it was cut off; `instead` are parts played otherwise.
  */
-export async function openSmallBuild(instead: (scene: () => Scene) => Parts = () => ({})): Promise<Scene> {
-  let opened: Scene | null = null
+export async function openSmallBuild<S extends Scene = Scene>(
+  instead: (scene: () => S) => Parts = () => ({}),
+  open?: OpenScene<S>,
+): Promise<S> {
+  let opened: S | null = null
   const scene = () => {
     if (opened === null) throw new Error('the scene is not open yet')
     return opened
   }
-  opened = await openBuild(agentsScript({ ...smallBuild(scene), ...instead(scene) }))
+  opened = await openBuild(agentsScript({ ...smallBuild(scene), ...instead(scene) }), SPECIFICATION, { open })
   return opened
 }
 

@@ -13,8 +13,9 @@ import {
 import { type ScriptedModel, startScriptedModel } from '../../src/demo/model/scripted-model.ts'
 import type { Plan } from '../../src/templates/change/plan.ts'
 import type { TaskSpec } from '../../src/templates/change/tasks.ts'
+import { openRealScene, type RealScene, type RealSceneOptions } from './real-scene.ts'
 import { says } from './rounds.ts'
-import { openScene, type Scene, type SceneOptions } from './scene.ts'
+import { openPlayedScene, type Scene, type SceneOptions } from './scene.ts'
 
 /** What a round of a change is for, as a script tells it from what the model is asked. */
 type Role = 'planner' | 'decomposer' | 'executor' | 'fixer' | 'summary'
@@ -28,9 +29,9 @@ export type ChangeScript = Partial<Record<Role, RoleScript>>
 
 /** A scene of `codemachine change`: what codex is configured with is the remote model, `[providers.local]` the local one. */
 export interface ChangeScene extends Scene {
-  /** The server of `[providers.local]`, whose model is `qwen`. */
+  /** The server of `[providers.local]`, whose model is `qwen`. Where the rounds play in this process it answers what models it has, and nothing else. */
   local: ScriptedModel
-  /** The requests of both servers that were of this role, with where they were sent, in their order at each server. */
+  /** The requests to both that were of this role, with where they were sent, in their order at each. */
   asked(role: Role): (ModelRequest & { at: 'remote' | 'local' })[]
   /** The conversations of a role: the first request of each. */
   begun(role: Role): (ModelRequest & { at: 'remote' | 'local' })[]
@@ -49,26 +50,70 @@ export interface ChangeSceneOptions extends Omit<SceneOptions, 'person'> {
   localScript?: ChangeScript
 }
 
-/** Opens one. */
+/** Of one with the real codex. */
+type RealChangeSceneOptions = ChangeSceneOptions & Omit<RealSceneOptions, 'person'>
+
+/** Opens one in this process. */
 export async function openChangeScene(script: ChangeScript, options: ChangeSceneOptions = {}): Promise<ChangeScene> {
-  const { table = '', executor = true, settings = () => '', files = {}, localScript = script, ...others } = options
-  const local = await startScriptedModel({ script: roleScript(localScript), models: ['qwen'], functionsOnly: true })
+  const played = { remote: roleScript(script), local: roleScript(options.localScript ?? script) }
+  return await withLocal(played.local, options, async others => {
+    const scene = await openPlayedScene(
+      request => (request.provider === LOCAL ? played.local(request) : played.remote(request)),
+      others,
+    )
+    const { requests } = scene.model
+    const at = (isLocal: boolean) => requests.filter(({ provider }) => (provider === LOCAL) === isLocal)
+    return { scene, remote: () => at(false), local: () => at(true) }
+  })
+}
+
+/** Opens one with the built program and the real codex. */
+export async function openRealChangeScene(
+  script: ChangeScript,
+  options: RealChangeSceneOptions = {},
+): Promise<ChangeScene & RealScene> {
+  return await withLocal(roleScript(options.localScript ?? script), options, async (others, local) => {
+    const scene = await openRealScene(roleScript(script), others)
+    return { scene, remote: () => scene.model.requests, local: () => local.requests }
+  })
+}
+
+const LOCAL = 'local'
+
+/** What a scene has been asked, and the scene. */
+interface Opened<S extends Scene> {
+  scene: S
+  remote(): readonly ModelRequest[]
+  local(): readonly ModelRequest[]
+}
+
+async function withLocal<S extends Scene, O extends ChangeSceneOptions>(
+  script: Script,
+  { table = '', executor = true, settings = () => '', files = {}, localScript: _, ...others }: O,
+  open: (
+    options: Omit<O, keyof Omit<ChangeSceneOptions, keyof SceneOptions>> & { person: string },
+    local: ScriptedModel,
+  ) => Promise<Opened<S>>,
+): Promise<ChangeScene & S> {
+  const local = await startScriptedModel({ script, models: ['qwen'], functionsOnly: true })
   const change = executor ? '[change]\nexecutor = "local"\n' : ''
   const provider = `[providers.local]\nbase_url = "${local.url}"\nmodel = "qwen"\n${table}\n`
-  const scene = await openScene(roleScript(script), {
-    ...others,
-    person: `${settings(local.url)}\n${change}${provider}`,
-  })
+  const opened = await open({ ...others, person: `${settings(local.url)}\n${change}${provider}` }, local)
+  const { scene } = opened
   for (const [path, text] of Object.entries(files)) {
     const file = join(scene.place.directory, path)
     await mkdir(dirname(file), { recursive: true })
     await writeFile(file, text)
   }
   const asked = (role: Role) => [
-    ...scene.model.requests
+    ...opened
+      .remote()
       .filter(request => roleOf(request) === role)
       .map(each => ({ ...each, at: 'remote' as const })),
-    ...local.requests.filter(request => roleOf(request) === role).map(each => ({ ...each, at: 'local' as const })),
+    ...opened
+      .local()
+      .filter(request => roleOf(request) === role)
+      .map(each => ({ ...each, at: 'local' as const })),
   ]
   return {
     ...scene,

@@ -17,25 +17,35 @@ export interface Ended {
   events: Recorded[]
 }
 
-/** A running `codemachine`, started as a person starts it. Disposing of it kills it if it still runs. */
-export interface RunningCodemachine extends AsyncDisposable {
-  pid: number
-  process: ChildProcess
-  /** Resolves with the first `--json` event that matches, one that came before this call too. */
-  event<T extends Recorded['type']>(type: T, matches?: (event: Recorded<RecordedOf<T>>) => boolean): Promise<Recorded>
+/** A command line that runs. Disposing of it ends it if it still runs. */
+export interface Running extends AsyncDisposable {
+  /** Resolves with the first `--json` event that matches, one that came before this call too; rejects if it has ended. */
+  event<T extends Recorded['type']>(type: T, matches?: (event: RecordedOf<T>) => boolean): Promise<RecordedOf<T>>
   /** Resolves a moment later; rejects if it has ended. For waiting on something that is not an event. */
   alive(): Promise<void>
+  signal(name: 'SIGINT' | 'SIGTERM' | 'SIGHUP'): void
   ended: Promise<Ended>
 }
 
-export interface StartOptions {
+/** A running `codemachine`, started as a person starts it. */
+export interface RunningCodemachine extends Running {
+  pid: number
+  process: ChildProcess
+}
+
+/** What is said of a command line beside its arguments. */
+export interface CommandOptions {
   /** What it reads from stdin. */
   input?: string
-  /** Whether its stdin stays open. */
-  holdsInput?: true
+  /** On top of the place's. */
   env?: Record<string, string>
   /** Where it is typed; the place's work directory if left out. */
   cwd?: string
+}
+
+export interface StartOptions extends CommandOptions {
+  /** Whether its stdin stays open. */
+  holdsInput?: true
   /** Another build than this one. */
   bin?: string
   /** A command with its arguments that starts it; it is started itself if left out. */
@@ -96,15 +106,17 @@ export function startCodemachine(
     pid: child.pid ?? 0,
     process: child,
     ended,
-    event(type, matches = () => true) {
-      return new Promise<Recorded>((resolve, reject) => {
+    event<T extends Recorded['type']>(type: T, matches: (event: RecordedOf<T>) => boolean = () => true) {
+      return new Promise<RecordedOf<T>>((resolve, reject) => {
         const finish = (problem: string | null) => {
           clearTimeout(bound)
           waiters.delete(check)
           if (problem !== null) reject(new Error(`${problem}\n${stdout.slice(-8000)}\n${stderr}`))
         }
         const check = () => {
-          const found = events.find(event => event.type === type && matches(event as never))
+          const found = events.find(
+            (event): event is RecordedOf<T> => event.type === type && matches(event as RecordedOf<T>),
+          )
           if (found) {
             finish(null)
             resolve(found)
@@ -122,6 +134,7 @@ export function startCodemachine(
       if (child.exitCode !== null || child.signalCode !== null)
         throw new Error(`codemachine has ended.\n${stdout}\n${stderr}`)
     },
+    signal: name => void child.kill(name),
     async [Symbol.asyncDispose]() {
       if (child.exitCode === null && child.signalCode === null) child.kill('SIGKILL')
       await ended.catch(() => {})

@@ -28,12 +28,12 @@ export interface EmulatorOptions {
   mute?: boolean
   /** What it answers when it is asked for its background; `dark` if not said. */
   background?: 'dark' | 'light'
-  /** For how long it may run, ms; 110,000 if not said. */
+  /** For how long it may run, ms; 280,000 if not said. */
   lifeMs?: number
 }
 
-/** A program in a real pseudo-terminal that is read back as a person sees it. Disposing of it ends it. */
-export interface Emulator extends AsyncDisposable {
+/** What a person sees and does at a terminal. */
+export interface Terminal {
   /** The rows that are seen, without the blanks at their ends. */
   screen(): string[]
   /** What has scrolled out of the normal screen, and that screen. */
@@ -55,6 +55,15 @@ export interface Emulator extends AsyncDisposable {
   title(): string
   /** All that the program has written. */
   bytes(): string
+}
+
+/** A program that draws in a terminal which is read back as a person sees it. Disposing of it ends it. */
+export interface Drawn extends Terminal, AsyncDisposable {
+  ended: Promise<{ exitCode: number | null }>
+}
+
+/** The same in a real pseudo-terminal. */
+export interface Emulator extends Drawn {
   /** `stty -a` as it is now, without the size. */
   stty(): Promise<string>
   /** The same as it was before the program was started. */
@@ -76,62 +85,18 @@ export interface Emulator extends AsyncDisposable {
 export function startInEmulator(place: TestPlace, args: readonly string[], options: EmulatorOptions = {}): Emulator {
   const { columns = 80, rows = 24, command = [process.execPath, BIN], cwd = place.directory } = options
   const shell = shellFor([...command, ...args], place.root)
-  const terminal = openTerminal(columns, rows)
-  const env = environment({ ...place.env, ...options.env })
+  const env = terminalEnvironment({ ...place.env, ...options.env })
   const pty = spawn(shell.program, shell.args, { name: 'xterm-256color', cwd, env, cols: columns, rows })
-  const answer = (text: string) => {
-    if (!options.mute) pty.write(text)
-  }
-  const modes = followModes(terminal, answer)
-  answerQueries(terminal, answer, options.background ?? 'dark')
-  const written: string[] = []
-  let title = ''
-  terminal.onTitleChange(changed => {
-    title = changed
+  const { terminal, xterm, write, look } = emulate(options, {
+    send: bytes => pty.write(bytes),
+    resize: (columns, rows) => pty.resize(columns, rows),
+    isOver: () => life.isOver(),
   })
-  const life = followLife(pty, shell, terminal, options.lifeMs)
-  const watchers = new Set<() => void>()
-  const look = () => {
-    for (const each of [...watchers]) each()
-  }
-  const show = inWholeUpdates(text => terminal.write(text, look))
-  pty.onData(data => {
-    written.push(data)
-    show(data)
-  })
+  const life = followLife(pty, shell, xterm, options.lifeMs)
+  pty.onData(write)
   life.ended.then(look, look)
-  const shown = () => visibleRows(terminal)
-  const waitIn = (read: () => string[]) => (what: Awaited, wait?: WaitOptions) =>
-    waitFor(what, { read, screen: shown, watchers, isOver: life.isOver }, wait)
   return {
-    screen: shown,
-    all: () => allRows(terminal),
-    cursor() {
-      const { cursorX: x, cursorY: y } = terminal.buffer.active
-      return { x, y, visible: modes().cursorVisible }
-    },
-    cellAt: (x, y) => cellAt(terminal, x, y),
-    until: waitIn(shown),
-    untilInAll: waitIn(() => allRows(terminal)),
-    press(...keys) {
-      for (const key of keys) {
-        const { kitty, applicationCursor } = modes()
-        const bytes = bytesOfKey(key, kitty % 2 === 1)
-        pty.write(applicationCursor ? inApplicationMode(bytes) : bytes)
-      }
-    },
-    type: text => pty.write(text),
-    paste(text) {
-      const typed = text.replaceAll(/\r?\n/g, '\r')
-      pty.write(modes().bracketedPaste ? `\x1b[200~${typed}\x1b[201~` : typed)
-    },
-    resize(columns, rows) {
-      terminal.resize(columns, rows)
-      pty.resize(columns, rows)
-    },
-    modes,
-    title: () => title,
-    bytes: () => written.join('').replaceAll(new RegExp(`\\x1b\\]${SHELL_OSC};[^\\x07]*\\x07`, 'g'), ''),
+    ...terminal,
     stty: () => stty(shell.tty()),
     sttyAtStart: () => withoutSize(shell.stty()),
     pid: () => pidOf(shell),
@@ -143,6 +108,88 @@ export function startInEmulator(place: TestPlace, args: readonly string[], optio
     foreground: () => pty.write('fg\n'),
     ended: life.ended,
     [Symbol.asyncDispose]: life.dispose,
+  }
+}
+
+/** What is at the other end of an emulated terminal. */
+interface Program {
+  send(bytes: string): void
+  resize(columns: number, rows: number): void
+  isOver(): boolean
+}
+
+interface Emulated {
+  terminal: Terminal
+  xterm: xterm.Terminal
+  write(data: string): void
+  /** Resolves when all that was written is drawn. */
+  drawn(): Promise<void>
+  /** To be called when the program has ended. */
+  look(): void
+}
+
+/** A terminal for what a program writes. */
+export function emulate(
+  { columns = 80, rows = 24, mute = false, background = 'dark' }: EmulatorOptions,
+  program: Program,
+): Emulated {
+  const terminal = openTerminal(columns, rows)
+  const answer = (text: string) => {
+    if (!mute) program.send(text)
+  }
+  const modes = followModes(terminal, answer)
+  answerQueries(terminal, answer, background)
+  const written: string[] = []
+  let title = ''
+  terminal.onTitleChange(changed => {
+    title = changed
+  })
+  const watchers = new Set<() => void>()
+  const look = () => {
+    for (const each of [...watchers]) each()
+  }
+  const show = inWholeUpdates(text => terminal.write(text, look))
+  const shown = () => visibleRows(terminal)
+  const waitIn = (read: () => string[]) => (what: Awaited, wait?: WaitOptions) =>
+    waitFor(what, { read, screen: shown, watchers, isOver: program.isOver }, wait)
+  return {
+    xterm: terminal,
+    look,
+    drawn: () => new Promise(resolve => terminal.write('', resolve)),
+    write(data) {
+      written.push(data)
+      show(data)
+    },
+    terminal: {
+      screen: shown,
+      all: () => allRows(terminal),
+      cursor() {
+        const { cursorX: x, cursorY: y } = terminal.buffer.active
+        return { x, y, visible: modes().cursorVisible }
+      },
+      cellAt: (x, y) => cellAt(terminal, x, y),
+      until: waitIn(shown),
+      untilInAll: waitIn(() => allRows(terminal)),
+      press(...keys) {
+        for (const key of keys) {
+          const { kitty, applicationCursor } = modes()
+          const bytes = bytesOfKey(key, kitty % 2 === 1)
+          program.send(applicationCursor ? inApplicationMode(bytes) : bytes)
+        }
+      },
+      type: text => program.send(text),
+      paste(text) {
+        const typed = text.replaceAll(/\r?\n/g, '\r')
+        program.send(modes().bracketedPaste ? `\x1b[200~${typed}\x1b[201~` : typed)
+      },
+      resize(columns, rows) {
+        terminal.resize(columns, rows)
+        program.resize(columns, rows)
+      },
+      modes,
+      title: () => title,
+      bytes: () => written.join('').replaceAll(new RegExp(`\\x1b\\]${SHELL_OSC};[^\\x07]*\\x07`, 'g'), ''),
+    },
   }
 }
 
@@ -162,7 +209,8 @@ function openTerminal(cols: number, rows: number): xterm.Terminal {
 const TELLING = /^(CI|CI_.*|CONTINUOUS_INTEGRATION|GITHUB_ACTIONS|TMUX|STY|TERM_.*|COLORTERM|COLORFGBG|FORCE_COLOR)$/
 const INSIDE = { COLORTERM: 'truecolor' }
 
-function environment(wanted: Record<string, string | undefined>): Record<string, string> {
+/** The variables of a program in such a terminal. */
+export function terminalEnvironment(wanted: Record<string, string | undefined>): Record<string, string> {
   const inherited = Object.entries(wanted).filter(([name, value]) => !TELLING.test(name) || value !== process.env[name])
   const entries = [...Object.entries(INSIDE), ...inherited]
   return Object.fromEntries(entries.filter((entry): entry is [string, string] => entry[1] !== undefined))

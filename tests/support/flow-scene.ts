@@ -34,8 +34,9 @@ export interface FlowRan {
 }
 
 /** What the person's programs find there. */
-export function worldOf({ place }: Scene) {
+export function worldOf({ place, engines }: Pick<Scene, 'place' | 'engines'>) {
   return processWorld({
+    engines,
     env: place.env,
     home: place.home,
     cwd: place.directory,

@@ -1,39 +1,34 @@
 import { PassThrough } from 'node:stream'
+import { setTimeout as delay } from 'node:timers/promises'
 import { type Clock, systemClock } from '../../src/base/clock.ts'
 import { runCommandLine, showError } from '../../src/cli/entry.ts'
+import type { EngineKinds } from '../../src/core/contracts/engine.ts'
 import type { Recorded, RecordedOf } from '../../src/core/events/events.ts'
+import { OWN_ENGINES } from '../../src/engines/registry.ts'
 import { cliContext } from './cli-context.ts'
-import type { Ended } from './codemachine.ts'
+import type { CommandOptions, Ended, Running } from './codemachine.ts'
 import type { TestPlace } from './place.ts'
 
 const BOUND_MS = 280_000
 /** What a run gets to end when its test is over. */
 const END_MS = 10_000
 
-/** A command line that runs in this process, on the clock it is given. Disposing of it ends it as SIGTERM would. */
-export interface InProcess extends AsyncDisposable {
+/** A command line that runs in this process, on the clock it is given. Disposing of it ends it as SIGTERM would; so does `signal`, as that one. */
+export interface InProcess extends Running {
   /** What `--json` has printed so far. */
   readonly events: readonly Recorded[]
   stdout(): string
   stderr(): string
-  /** Resolves with the first `--json` event that matches, one that came before this call too; rejects if it has ended. */
-  event<T extends Recorded['type']>(type: T, matches?: (event: RecordedOf<T>) => boolean): Promise<RecordedOf<T>>
-  /** What the process would do when it gets the signal for the first time. */
-  signal(name: 'SIGINT' | 'SIGTERM' | 'SIGHUP'): void
-  /** Rejects if it has not ended after 60 s of real time. */
-  ended: Promise<Ended>
 }
 
-export interface InProcessOptions {
+export interface InProcessOptions extends CommandOptions {
   clock: Clock
-  /** On top of the place's. */
-  env?: Record<string, string>
+  /** Left out: codemachine's own. */
+  engines?: EngineKinds
+  /** How many tasks wait for each core of the machine, as doctor is told; none if left out. */
+  load?: number
   /** Whether stdin, stdout and stderr say that they are a terminal; they do not if left out. */
   tty?: boolean
-  /** What it reads from stdin. */
-  input?: string
-  /** Where it is typed; the place's work directory if left out. */
-  cwd?: string
 }
 
 /**
@@ -78,7 +73,9 @@ export function startInProcess(place: TestPlace, args: readonly string[], option
 
   const env = { ...place.env, ...options.env }
   const cwd = options.cwd ?? place.directory
-  const context = cliContext(place, { env, cwd, stdin, stdout, stderr, clock: options.clock, signal: ending.signal })
+  const { clock, engines = OWN_ENGINES, load = 0 } = options
+  const { signal } = ending
+  const context = cliContext(place, { env, cwd, stdin, stdout, stderr, clock, engines, signal, load: () => load })
   const { promise, resolve, reject } = Promise.withResolvers<Ended>()
   promise.catch(() => {})
   const whatItSaid = () => `${written.stdout}\n${written.stderr}`
@@ -107,6 +104,10 @@ export function startInProcess(place: TestPlace, args: readonly string[], option
     stderr: () => written.stderr,
     ended: promise,
     signal: name => ending.abort(name),
+    async alive() {
+      await delay(20)
+      if (isOver) throw new Error(`codemachine has ended.\n${whatItSaid()}`)
+    },
     event<T extends Recorded['type']>(type: T, matches: (event: RecordedOf<T>) => boolean = () => true) {
       return new Promise<RecordedOf<T>>((resolve, reject) => {
         const look = () => {

@@ -3,6 +3,7 @@ import { rmSync } from 'node:fs'
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { fillCodexHome, fillRepository } from './prepared.ts'
 
 /** A throw-away machine: a home, a CODEX_HOME, codemachine's records and a git repository to work in. */
 export interface TestPlace extends AsyncDisposable {
@@ -19,6 +20,8 @@ export interface PlaceOptions {
   git?: boolean
   /** Name of the work directory. */
   name?: string
+  /** `new`: codex was never started there; left out: it was, if it is configured. */
+  codexHome?: 'new'
 }
 
 /** Makes one; `config` is the text of codex's config.toml. */
@@ -30,6 +33,7 @@ export async function makePlace(config: string, options: PlaceOptions = {}): Pro
     join(root, options.name ?? 'work'),
   ]
   for (const folder of [home, codexHome, directory]) await mkdir(folder)
+  if (options.codexHome !== 'new' && config !== '') fillCodexHome(codexHome)
   await writeFile(join(codexHome, 'config.toml'), config)
   const { CODEX_BIN: _bin, ...inherited } = process.env
   const env = {
@@ -46,9 +50,10 @@ export async function makePlace(config: string, options: PlaceOptions = {}): Pro
     codexHome,
     directory,
     env,
-    [Symbol.asyncDispose]: () => rm(root, { recursive: true, force: true }),
+    // What was just ended may write for a moment still.
+    [Symbol.asyncDispose]: () => rm(root, { recursive: true, force: true, maxRetries: 10, retryDelay: 50 }),
   }
-  if (options.git !== false) await makeRepository(place)
+  if (options.git !== false) fillRepository(directory)
   return place
 }
 
@@ -68,13 +73,4 @@ export function pipeAsObject(place: TestPlace, revision: string): string {
   const path = `.git/objects/${git(place, 'rev-parse', revision).replace(/^../, '$&/')}`
   pipe(place, path)
   return path
-}
-
-async function makeRepository(place: TestPlace): Promise<void> {
-  git(place, 'init', '-q', '-b', 'main')
-  git(place, 'config', 'user.name', 'A Person')
-  git(place, 'config', 'user.email', 'person@example.org')
-  await writeFile(join(place.directory, 'README.md'), '# A project\n')
-  git(place, 'add', '.')
-  git(place, 'commit', '-qm', 'Start')
 }

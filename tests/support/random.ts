@@ -19,10 +19,11 @@ export function randomFrom(seed: number): Random {
   return { below, one: of => of[below(of.length)] ?? of[0] }
 }
 
-/** The seed of this run, printed so that the run can be had again: `SEED=… npm run test:long`. */
-export function seedOfRun(what: string): number {
-  const said = Number(process.env.SEED)
-  const seed = Number.isInteger(said) && said > 0 ? said : Math.floor(Math.random() * 1_000_000)
-  process.stdout.write(`The seed of ${what}: SEED=${seed}\n`)
-  return seed
+/** The seed of this run of the tests (`seed.ts`). */
+export const SEED = Number(process.env.SEED ?? 1)
+
+/** One of every so many, as `SLICE` says (`.ci/run` plays a third of each kill matrix); all, where it says nothing. The seed says which ones. */
+export function sliceOf<T>(all: readonly T[]): T[] {
+  const every = Number(process.env.SLICE ?? 1)
+  return all.filter((_, at) => (at + SEED) % every === 0)
 }

@@ -1,24 +1,43 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Clock } from '../../src/base/clock.ts'
+import { systemClock } from '../../src/base/clock.ts'
+import type { EngineKinds } from '../../src/core/contracts/engine.ts'
 import type { Recorded, RecordedOf } from '../../src/core/events/events.ts'
-import type { UsageWindows } from '../../src/demo/model/reply.ts'
-import { roundsScript, type Script, type ScriptStep } from '../../src/demo/model/reply.ts'
-import { chatGptLogin, type ScriptedModel, startScriptedModel } from '../../src/demo/model/scripted-model.ts'
-import { codemachine, type Ended, type RunningCodemachine, startCodemachine } from './codemachine.ts'
+import {
+  type ModelRequest,
+  roundsScript,
+  type Script,
+  type ScriptStep,
+  type UsageWindows,
+} from '../../src/demo/model/reply.ts'
+import { OWN_ENGINES } from '../../src/engines/registry.ts'
+import type { CommandOptions, Ended, Running } from './codemachine.ts'
 import { type InProcess, type InProcessOptions, startInProcess } from './in-process.ts'
 import { makePlace, type PlaceOptions, type TestPlace } from './place.ts'
 import { endProcessesOf } from './processes.ts'
+import { type PlayedRequest, type ScriptedEngineOptions, scriptedEngine } from './scripted-engine.ts'
 
-/** A throw-away machine whose codex talks to a scripted model, and what a person does and finds there. */
-export interface Scene extends AsyncDisposable {
-  model: ScriptedModel
+/**
+ * A throw-away machine, what a person does there, and what they find. Where nothing else is said, the command line runs in
+ * this process and a scripted engine plays the rounds; `openRealScene` opens one with the built program and the real codex.
+ */
+export interface Scene extends Found, AsyncDisposable {
+  /** What the rounds have asked of their model. */
+  model: { readonly requests: readonly ModelRequest[] }
   place: TestPlace
+  /** On which rounds are run in this process. */
+  engines: EngineKinds
   run(...args: string[]): Promise<Ended>
-  start(...args: string[]): RunningCodemachine
-  /** The same door, in this process and on the test's clock; ended with the scene. */
-  startInProcess(args: readonly string[], options: InProcessOptions): InProcess
+  start(...args: string[]): Running
+  /** The same with what is said beside it. */
+  command(args: readonly string[], options?: CommandOptions): Running
+  /** The same in this process, on the test's clock; ended with the scene. */
+  startInProcess(args: readonly string[], options: Omit<InProcessOptions, 'engines'>): InProcess
+}
+
+/** What a person finds in a place after sessions. */
+export interface Found {
   /** The folder of the records of the work directory. */
   records(): string
   /** The text of a file of a session in the records; the first session if not said. */
@@ -32,72 +51,88 @@ export interface Scene extends AsyncDisposable {
 }
 
 export interface SceneOptions extends PlaceOptions {
-  /** Settings of the scripted provider, such as its retries. */
-  provider?: Record<string, string | number | boolean>
-  /** What a sub-agent plays. */
-  subAgent?: ScriptStep
-  /** What the account has used of its limits; codex is then logged in with ChatGPT. */
+  /** What the account has used of its limits. */
   account?: () => UsageWindows | null
-  /** More config.toml, after the provider's table. */
-  config?: string
   /** The person's own settings of codemachine, as TOML. */
   person?: string
-  /** Whose pauses are those between the pieces of what the model says. */
-  modelClock?: Clock
 }
 
-/** Fails fast where codex would try again for half a minute. */
-export const IMPATIENT = { request_max_retries: 0, stream_max_retries: 0 }
-
-/** Opens a scene in which the model plays these rounds, one conversation each, or a script. */
-export async function openScene(
+/** How tests open a scene in which the model plays these rounds, one conversation each, or a script. */
+export type OpenScene<S extends Scene = Scene, O extends SceneOptions = SceneOptions> = (
   rounds: readonly (readonly ScriptStep[])[] | Script,
+  options?: O,
+) => Promise<S>
+
+/** Opens a scene in this process: for what a command does with a session, and not for what codex does in it. Gates run in codex's sandbox, as ever. */
+export const openScene: OpenScene = async (rounds, options = {}) => {
+  const script = typeof rounds === 'function' ? rounds : roundsScript(rounds)
+  return await openPlayedScene(script, options)
+}
+
+/** A scene in this process. */
+interface PlayedScene extends Scene {
+  model: { readonly requests: readonly PlayedRequest[] }
+}
+
+/** The same with a script that may go by which provider is asked; what was asked says which, too. */
+export async function openPlayedScene(
+  script: ScriptedEngineOptions['script'],
   options: SceneOptions = {},
-): Promise<Scene> {
-  const { subAgent, account, modelClock } = options
-  const model = await startScriptedModel({
-    script: typeof rounds === 'function' ? rounds : roundsScript(rounds, subAgent ? { subAgent } : {}),
-    ...(account ? { account } : {}),
-    ...(modelClock ? { clock: modelClock } : {}),
-  })
-  const config = `${model.codexConfig('scripted', options.provider)}\n${options.config ?? ''}`
-  const place = await makePlace(config, options)
-  if (options.person !== undefined) {
-    const folder = join(place.home, '.config', 'codemachine')
-    await mkdir(folder, { recursive: true })
-    await writeFile(join(folder, 'config.toml'), options.person)
+): Promise<PlayedScene> {
+  const { account } = options
+  const { kind, requests } = scriptedEngine({ script, ...(account ? { account } : {}) })
+  const place = await makePlace('', options)
+  if (options.person !== undefined) await writePersonSettings(place, options.person)
+  return { ...sceneIn(place, new Map([...OWN_ENGINES, ['codex', kind]]), requests), model: { requests } }
+}
+
+function sceneIn(place: TestPlace, engines: EngineKinds, requests: readonly ModelRequest[]): Scene {
+  const started: InProcess[] = []
+  const begin = (args: readonly string[], options: InProcessOptions) => {
+    const run = startInProcess(place, args, { ...options, engines })
+    started.push(run)
+    return run
   }
-  if (account) await writeFile(join(place.codexHome, 'auth.json'), chatGptLogin(Date.now()), { mode: 0o600 })
-  const inProcess: InProcess[] = []
+  return {
+    model: { requests },
+    place,
+    engines,
+    run: (...args) => begin(args, { clock: systemClock }).ended,
+    start: (...args) => begin(args, { clock: systemClock }),
+    command: (args, options) => begin(args, { clock: systemClock, ...options }),
+    startInProcess: begin,
+    ...findIn(place, requests),
+    async [Symbol.asyncDispose]() {
+      await Promise.all(started.map(each => each[Symbol.asyncDispose]()))
+      endProcessesOf(place)
+      await place[Symbol.asyncDispose]()
+    },
+  }
+}
+
+/** What is found in a place. */
+export function findIn(place: TestPlace, requests: readonly ModelRequest[]): Found {
   const records = () => only(join(place.home, '.codemachine', 'state'))
   const recordedPath = (file: string, session = 1) => join(nth(join(records(), 'sessions'), session), file)
   const nth = (folder: string, n: number) => join(folder, readdirSync(folder).sort(byNumber)[n - 1] ?? `session ${n}`)
   return {
-    model,
-    place,
-    run: (...args) => codemachine(place, args),
-    start: (...args) => startCodemachine(place, args),
-    startInProcess(args, options) {
-      const started = startInProcess(place, args, options)
-      inProcess.push(started)
-      return started
-    },
     records,
     recorded: (file, session) => readFileSync(recordedPath(file, session), 'utf8'),
     hasRecorded: (file, session) => existsSync(recordedPath(file, session)),
     memory: (file, session = 1) =>
       readFileSync(join(nth(join(place.directory, '.codemachine', 'projects'), session), file), 'utf8'),
     input(round) {
-      const request = model.requests.find(({ conversation }) => conversation === round - 1)
+      const request = requests.find(({ conversation }) => conversation === round - 1)
       return request?.userTexts.at(-1) ?? ''
     },
-    async [Symbol.asyncDispose]() {
-      await Promise.all(inProcess.map(each => each[Symbol.asyncDispose]()))
-      endProcessesOf(place)
-      await place[Symbol.asyncDispose]()
-      await model[Symbol.asyncDispose]()
-    },
   }
+}
+
+/** Writes the person's own settings of codemachine, as TOML. */
+export async function writePersonSettings(place: TestPlace, text: string): Promise<void> {
+  const folder = join(place.home, '.config', 'codemachine')
+  await mkdir(folder, { recursive: true })
+  await writeFile(join(folder, 'config.toml'), text)
 }
 
 /** The events of one type, in their order. */

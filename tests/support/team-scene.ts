@@ -13,7 +13,8 @@ import {
   turnsScript,
 } from '../../src/demo/model/reply.ts'
 import { codemachine, type Ended } from './codemachine.ts'
-import { openScene, type Scene, type SceneOptions } from './scene.ts'
+import { openRealScene, type RealScene } from './real-scene.ts'
+import { type OpenScene, openScene, type Scene, type SceneOptions } from './scene.ts'
 
 /** What a round of a team is for, as a script tells it from what the model is told to be. */
 type Role = 'planner' | 'worker' | 'stepwise' | 'tester' | 'reviewer'
@@ -36,7 +37,7 @@ export interface TeamScript {
 }
 
 /** A scene of `codemachine team`: the work directory of its place is the workspace. */
-export interface TeamScene extends Scene {
+export type TeamScene<S extends Scene = Scene> = S & {
   /** The directory of the project; the first by name if not said. */
   project(n?: number): string
   /** A file of the project. */
@@ -56,8 +57,12 @@ export interface TeamScene extends Scene {
 }
 
 /** Opens one. */
-export async function openTeamScene(script: TeamScript, options: SceneOptions = {}): Promise<TeamScene> {
-  const scene = await openScene(teamScript(script), options)
+export async function openTeamScene<S extends Scene = Scene>(
+  script: TeamScript,
+  options: SceneOptions = {},
+  open: OpenScene<S> = openScene as OpenScene<S>,
+): Promise<TeamScene<S>> {
+  const scene = await open(teamScript(script), options)
   const { directory } = scene.place
   const project = (n = 1) => join(directory, 'projects', nthOf(join(directory, 'projects'), n))
   const asked = (role: Role) =>
@@ -79,6 +84,11 @@ export async function openTeamScene(script: TeamScript, options: SceneOptions = 
       codemachine(scene.place, ['secret', 'set', key, '-C', project(), ...more], { input: value }),
     findLeaks: value => leaksIn(scene, value),
   }
+}
+
+/** Opens one of the built program and the real codex. */
+export function openRealTeamScene(script: TeamScript, options: SceneOptions = {}): Promise<TeamScene<RealScene>> {
+  return openTeamScene(script, options, openRealScene)
 }
 
 /** As `TeamScene.findLeaks`, of any scene. */

@@ -7,8 +7,8 @@ import { startScriptedModel } from '../../src/demo/model/scripted-model.ts'
 import { openProject, processWorld, type Recorded } from '../../src/index.ts'
 import { ofType } from '../support/played-session.ts'
 import { processesOf } from '../support/processes.ts'
+import { openRealScene } from '../support/real-scene.ts'
 import { round } from '../support/rounds.ts'
-import { openScene } from '../support/scene.ts'
 import { type ToyOptions, withToy } from './toy.ts'
 
 /** Opens the scene's project with a world that has the toy. */
@@ -24,7 +24,7 @@ const runs = (name: string, run: string, timeoutMs = 60_000): Extract<OwnStep, {
 })
 
 test('in a work directory, with the real codex: what is written is there for a command in the sandbox, and done is proved', async () => {
-  await using scene = await openScene([round('cat plan.md > copy.md')])
+  await using scene = await openRealScene([round('cat plan.md > copy.md')])
   const { env, home, directory } = scene.place
   const toy: ToyOptions = {
     steps: [
@@ -87,7 +87,7 @@ test('with two providers in one session: an answer of one is given to the other,
     models: ['small'],
     functionsOnly: true,
   })
-  await using scene = await openScene([round('touch made')])
+  await using scene = await openRealScene([round('touch made')])
   const { env, home, directory } = scene.place
   const toy: ToyOptions = {
     steps: [

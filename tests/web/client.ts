@@ -6,7 +6,7 @@ import { Access } from '../../src/app/page/access.ts'
 import { type ApiOptions, openApi } from '../../src/web/api.ts'
 import { serveWeb, type WebOptions } from '../../src/web/server.ts'
 import { makePlace } from '../cli/place.ts'
-import type { Scene } from '../support/scene.ts'
+import type { RealScene } from '../support/real-scene.ts'
 
 /** What a device sends and is told, as the page does it. `by`: the key of another device. */
 export function clientOf(address: string, key: string) {
@@ -115,7 +115,7 @@ async function follow(url: string, init: RequestInit) {
 }
 
 /** The page of a scene, served by a process of its own, as a device that came by its link. */
-export async function openPage(scene: Scene, ...flags: string[]) {
+export async function openPage(scene: RealScene, ...flags: string[]) {
   const serving = scene.start('web', '--port', '0', '--json', ...flags)
   onTestFinished(() => serving[Symbol.asyncDispose]())
   const { promise: said, resolve } = Promise.withResolvers<{ link: string; address: string }>()

@@ -8,12 +8,13 @@ import { reply, shell } from '../../src/demo/model/reply.ts'
 import { startCodemachine } from '../support/codemachine.ts'
 import { startInEmulator } from '../support/emulator.ts'
 import { killIfAlive } from '../support/kill-if-alive.ts'
+import { openRealScene, type RealScene } from '../support/real-scene.ts'
 import { claimDone, held, round, says } from '../support/rounds.ts'
-import { eventsOf, openScene, type Scene } from '../support/scene.ts'
+import { eventsOf } from '../support/scene.ts'
 import { clientOf, openPage } from './client.ts'
 
 /** The process that serves the page of a scene, which outlives who has started it: it is ended with the test. */
-function endsWithTest(scene: Scene): void {
+function endsWithTest(scene: RealScene): void {
   onTestFinished(async () => {
     const path = join(scene.place.home, '.codemachine', 'web', 'lock')
     if (existsSync(path)) await killIfAlive(Number(/"pid":\s*(\d+)/.exec(readFileSync(path, 'utf8'))?.[1]))
@@ -22,7 +23,7 @@ function endsWithTest(scene: Scene): void {
 
 test('--web on a run has the page served by a process of its own, which a second run and /web find; web stop ends it', async () => {
   const gate = Promise.withResolvers<void>()
-  await using scene = await openScene([[held(gate.promise), ...round(claimDone)], round(claimDone)])
+  await using scene = await openRealScene([[held(gate.promise), ...round(claimDone)], round(claimDone)])
   endsWithTest(scene)
   await using running = scene.start('--json', '--web', 'build X')
   await running.event('round-started')
@@ -49,7 +50,7 @@ test('--web on a run has the page served by a process of its own, which a second
 })
 
 test('where the port of the settings is taken it is the next one, and said; with --port it is refused', async () => {
-  await using scene = await openScene([])
+  await using scene = await openRealScene([])
   const taken = createServer().listen(0, '127.0.0.1')
   await once(taken, 'listening')
   onTestFinished(() => void taken.close())
@@ -70,26 +71,10 @@ test('where the port of the settings is taken it is the next one, and said; with
   expect(await said.promise).toContain(`Port ${port} is taken; it is `)
 })
 
-test('web devices lists who can open the page, and web end takes that away while a stream is open', async () => {
-  await using scene = await openScene([])
-  const page = await openPage(scene)
-  const stream = await page.follow('now')
-  await stream.until(() => true)
-  const devices = JSON.parse((await scene.run('web', 'devices', '--json')).stdout) as { id: string; name: string }[]
-  expect(devices).toMatchObject([{ name: 'phone', right: 'steer' }])
-  expect((await scene.run('web', 'devices')).stdout).toContain('phone')
-  const [device] = devices
-  expect(await scene.run('web', 'end', device?.id ?? '')).toMatchObject({ exitCode: 0 })
-  expect((await page.get('me')).status).toBe(401)
-  // Another process has ended it: the stream ends with its next beat.
-  await stream.over
-  expect(await scene.run('web', 'end', device?.id ?? '')).toMatchObject({ exitCode: 2 })
-})
-
 test('an agent in the sandbox that reaches the page gets nothing from it, and finds nothing that opens it', async () => {
   let address = ''
   const attack = () => reply(shell(`node attack.mjs ${address}; ${KEYS_IN} "$CODEMACHINE_TEST_WEB" | wc -l`))
-  await using scene = await openScene([[attack, says('Tried.')], round(claimDone)])
+  await using scene = await openRealScene([[attack, says('Tried.')], round(claimDone)])
   await writeFile(join(scene.place.directory, 'attack.mjs'), ATTACK)
   const page = await openPage(scene)
   address = page.address
@@ -124,7 +109,7 @@ console.log(said.join(' '))
 
 test('limits gives the session that runs more, or less, and queue move changes the order', async () => {
   const gate = Promise.withResolvers<void>()
-  await using scene = await openScene([
+  await using scene = await openRealScene([
     [held(gate.promise), ...round('true')],
     round('echo 1 > a.txt'),
     round('echo 2 > a.txt'),

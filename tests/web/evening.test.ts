@@ -3,9 +3,9 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { functionCall, reply } from '../../src/demo/model/reply.ts'
+import { openRealScene } from '../support/real-scene.ts'
 import { claimDone, held, round, says } from '../support/rounds.ts'
-import { openScene } from '../support/scene.ts'
-import { clientOf, openPage } from './client.ts'
+import { openPage } from './client.ts'
 
 interface Card {
   key: string
@@ -19,7 +19,7 @@ interface Card {
 
 test('a whole evening by phone: start, answer, queue, tell, limits, stop, resume, verify', async () => {
   const [answered, told] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
-  await using scene = await openScene([
+  await using scene = await openRealScene([
     round('echo one > one.txt'),
     round(claimDone),
     [
@@ -122,23 +122,4 @@ test('a whole evening by phone: start, answer, queue, tell, limits, stop, resume
   const { body: rewound } = await page.post(`${session}/rewind`, { to: `${id}/start`, go: true })
   expect(rewound.undo).toEqual(expect.stringMatching(/\w/))
   expect(existsSync(join(scene.place.directory, 'two.txt'))).toBe(false)
-})
-
-test('the server can be killed and started again: the key of a device counts on, and a run does not notice', async () => {
-  const gate = Promise.withResolvers<void>()
-  await using scene = await openScene([[held(gate.promise), ...round(claimDone)], round(claimDone)])
-  await using running = scene.start('--json', 'build X')
-  await running.event('round-started')
-  const page = await openPage(scene)
-  const stream = await page.follow('now')
-  await stream.until(({ data }) => (data.cards as Card[])[0]?.standing === 'running')
-  page.serving.process.kill('SIGKILL')
-  await page.serving.ended
-  await stream.over
-  const again = await openPage(scene)
-  expect((await again.get('me')).body).toMatchObject({ device: { name: 'phone', right: 'steer' } })
-  const { body } = await clientOf(again.address, '').get('me')
-  expect(body).toEqual({ problem: 'This device has no key, or it was ended.' })
-  gate.resolve()
-  expect((await running.ended).exitCode).toBe(0)
 })

@@ -1,8 +1,7 @@
-import { existsSync } from 'node:fs'
 import { appendFile, mkdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core'
+import type { Browser, BrowserContext, Page } from 'playwright-core'
 import { Access } from '../../src/app/page/access.ts'
 import type { SessionEvent } from '../../src/core/events/events.ts'
 import { takeRunLock } from '../../src/records/run-lock.ts'
@@ -13,9 +12,6 @@ import { keepSavepoint } from '../support/kept-savepoints.ts'
 import type { TestPlace } from '../support/place.ts'
 import { recorded, sampleEvents } from '../tui/samples.ts'
 
-const CHROMIUM = '/usr/bin/chromium'
-/** Why no page can be opened here; null if one can. */
-export const problemOfBrowser = existsSync(CHROMIUM) ? null : `${CHROMIUM} is not there: apt-get install chromium`
 /** What every wait of these tests is bounded by, ms. */
 export const BOUND_MS = 60_000
 
@@ -24,10 +20,6 @@ export const DESK = { width: 1280, height: 900 }
 
 /** What would make elements, run or call somebody, were it not shown as text. */
 export const HOSTILE = `<img src=x onerror="alert('owned')"><script>alert('owned')</script>`
-
-export async function openBrowser(): Promise<Browser> {
-  return await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox', '--disable-quic', '--no-first-run'] })
-}
 
 /** How a person looks at the page. */
 interface Look {

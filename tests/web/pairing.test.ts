@@ -5,7 +5,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { Access } from '../../src/app/page/access.ts'
 import { Pairings } from '../../src/web/pairing.ts'
 import { startInEmulator } from '../support/emulator.ts'
-import { openScene } from '../support/scene.ts'
+import { openRealScene } from '../support/real-scene.ts'
 import { TestClock } from '../support/test-clock.ts'
 import { clientOf, openPage } from './client.ts'
 
@@ -69,7 +69,7 @@ test('ten wrong codes lock for a minute, the right one too', async () => {
 })
 
 test('web pair shows a code on the terminal, and asks there whether a device is let in', async () => {
-  await using scene = await openScene([])
+  await using scene = await openRealScene([])
   const page = await openPage(scene, '--name', 'mac.lan')
   await using terminal = startInEmulator(scene.place, ['web', 'pair', '--look'], { columns: 100 })
   await terminal.until('Open https://mac.lan/ on the new device')

@@ -59,7 +59,6 @@ test('whatever the command is, what codex has put around it is taken away, and n
     fc.property(shells, fc.constantFrom('-lc', '-c'), commandText, (shell, option, command) => {
       expect(shownCommand(join([shell, option, command]))).toBe(command)
     }),
-    { numRuns: 3000 },
   )
 })
 

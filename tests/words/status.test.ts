@@ -118,7 +118,6 @@ test('nothing from outside steers the terminal or breaks a line, whatever the se
         expect(line.isWellFormed()).toBe(true)
       }
     }),
-    { numRuns: 1000 },
   )
 })
 

@@ -400,7 +400,6 @@ test('nothing that a view says steers the terminal, breaks a line or is read as 
       expect(markdown).not.toMatch(/[^\n\P{Cc}]|[\p{Bidi_Control}\u2028]/u)
       expect(JSON.stringify(data.work).length).toBeLessThan(200_000)
     }),
-    { numRuns: 60 },
   )
 })
 

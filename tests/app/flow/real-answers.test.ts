@@ -2,6 +2,7 @@ import { expect, test } from 'vitest'
 import { openProject } from '../../../src/index.ts'
 import { at, FILE, HEAD, lay, PROMPT, run, worldOf } from '../../support/flow-scene.ts'
 import { ofType } from '../../support/played-session.ts'
+import { openRealScene } from '../../support/real-scene.ts'
 import { says } from '../../support/rounds.ts'
 import { openScene } from '../../support/scene.ts'
 
@@ -99,7 +100,7 @@ test('with --continue-on-error the others run, and it still ends with 4', async 
 })
 
 test('a step of the engine mock is replayed in a real run, too, and then nothing is done', async () => {
-  await using scene = await openScene([[says('After it.')]])
+  await using scene = await openRealScene([[says('After it.')]])
   const file = `${HEAD}
 [workflow]
   [[workflow.steps]]

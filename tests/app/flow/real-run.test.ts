@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { at, FILE, type FlowRan, HEAD, lay, PROMPT, resume, run } from '../../support/flow-scene.ts'
 import { ofType } from '../../support/played-session.ts'
+import { openRealScene } from '../../support/real-scene.ts'
 import { round, says } from '../../support/rounds.ts'
 import { openScene } from '../../support/scene.ts'
 
@@ -37,7 +38,7 @@ topic = { run = "printf trees; echo not this >&2" }
 `
 
 test('with the real codex, three steps feed each other into files, and the session is done', async () => {
-  await using scene = await openScene([
+  await using scene = await openRealScene([
     [...round('echo made > made.txt').slice(0, -1), says('Trees are tall.')],
     [says('It is good.')],
   ])
@@ -81,7 +82,7 @@ const TWO = `${HEAD}
 `
 
 test('a step that fails ends the run with 4 and what codex said; resume tries it once more with what was read at first, and says what differs now', async () => {
-  await using scene = await openScene([
+  await using scene = await openRealScene([
     [says('First.')],
     [{ kind: 'status', status: 400, body: { error: { message: 'This is no prompt.', code: 'invalid_prompt' } } }],
     [says('Second.')],
@@ -151,7 +152,7 @@ test('with --from conditions of a changed workflow look at what no condition ask
 })
 
 test('a step with arguments runs as codex exec with these', async () => {
-  await using scene = await openScene([[says('Thought hard.')]])
+  await using scene = await openRealScene([[says('Thought hard.')]])
   const file = `name = "write"
 [engines.codex]
 args = ["-c", "model_reasoning_effort=high"]
@@ -206,7 +207,7 @@ ${more}
 })
 
 test('a program that the file names and the person does not is refused, with its place', async () => {
-  await using scene = await openScene([])
+  await using scene = await openRealScene([])
   const file = `${TWO}[vars]\nran = { run = "touch ran" }\n[engines.codex]\nbin = "./codex"\n`
   await lay(scene, { [FILE]: file.replace('Go on from:', '{{ran}} Go on from:'), ...PROMPT })
   await expect(run(scene)).rejects.toMatchObject({

@@ -11,8 +11,8 @@ import { flowOptionsOf } from '../../../src/flow/plan.ts'
 import { processWorld } from '../../../src/index.ts'
 import { plainView } from '../../../src/tui/plain-view.ts'
 import { ofType } from '../../support/played-session.ts'
+import { openRealScene, type RealScene } from '../../support/real-scene.ts'
 import { folder, round, says } from '../../support/rounds.ts'
-import { openScene, type Scene } from '../../support/scene.ts'
 
 const FILE = '.codex-flow/workflows/write.workflow.toml'
 const FLOW = `name = "write"
@@ -45,7 +45,7 @@ topic = { run = "printf trees" }
 `
 
 /** Lays down a workflow, and its prompt. */
-async function lay({ place }: Scene, flow: string): Promise<void> {
+async function lay({ place }: RealScene, flow: string): Promise<void> {
   for (const [path, text] of Object.entries({ [FILE]: flow, '.codex-flow/prompts/writer.md': 'You write.\n' })) {
     await mkdir(dirname(join(place.directory, path)), { recursive: true })
     await writeFile(join(place.directory, path), text)
@@ -75,7 +75,7 @@ function observer(): Seen & { observer: RunObserver } {
   return Object.assign(seen, { observer: { view, canAsk: false } })
 }
 
-function worldOf({ place }: Scene, env: Record<string, string> = {}) {
+function worldOf({ place }: RealScene, env: Record<string, string> = {}) {
   return processWorld({
     env: { ...place.env, ...env },
     home: place.home,
@@ -86,7 +86,7 @@ function worldOf({ place }: Scene, env: Record<string, string> = {}) {
 
 const GIVEN = new Map([['who', 'a child']])
 
-async function real(scene: Scene): Promise<Seen> {
+async function real(scene: RealScene): Promise<Seen> {
   const seen = observer()
   const wanted = {
     file: FILE,
@@ -103,7 +103,7 @@ async function real(scene: Scene): Promise<Seen> {
 }
 
 /** Where no program can be found. */
-async function mock(scene: Scene): Promise<Seen> {
+async function mock(scene: RealScene): Promise<Seen> {
   const seen = observer()
   const world = worldOf(scene, { PATH: '', CODEX_BIN: '' })
   const { directory } = scene.place
@@ -138,7 +138,7 @@ function roundLines({ lines }: Seen, title: string): string[] {
 }
 
 test('a workflow that ran with the real codex is replayed with the same lines where there is no codex any more', async () => {
-  await using scene = await openScene([
+  await using scene = await openRealScene([
     [
       reply(
         reasoning('I look around.'),
@@ -220,7 +220,7 @@ topic = "trees"
 `
 
 test('a step of codex exec, one of many rounds and one that was replayed already are replayed with all that was in them', async () => {
-  await using scene = await openScene([
+  await using scene = await openRealScene([
     round('echo thought'),
     round(`${tasks}; ${claim}`),
     round('touch fixed'),

@@ -15,7 +15,9 @@ test('a session that goes on from another is told the chain before it, and what 
     ...Array.from({ length: 4 }, () => round(claimDone)),
   ])
   const { directory, env, home } = scene.place
-  await using project = await openProject(processWorld({ env, home, cwd: directory }), { keepAwake: false })
+  await using project = await openProject(processWorld({ engines: scene.engines, env, home, cwd: directory }), {
+    keepAwake: false,
+  })
   const run = async (goal: string, follows?: string) => {
     const events: Recorded[] = []
     const { id } = await project.run(goal, {

@@ -15,8 +15,8 @@ import { type RunLock, takeRunLock } from '../../../src/records/run-lock.ts'
 import { renewSnapshot } from '../../../src/report/write.ts'
 import { OWN_TEMPLATES } from '../../../src/templates/registry.ts'
 import { makePlace, type Place } from '../../cli/place.ts'
+import { openRealScene, type RealScene } from '../../support/real-scene.ts'
 import { claimDone, round } from '../../support/rounds.ts'
-import { openScene, type Scene } from '../../support/scene.ts'
 import { test } from '../../support/side-by-side.ts'
 import { stopsMidway } from '../../support/stops-midway.ts'
 import { untilInFolder } from '../../support/until-in-folder.ts'
@@ -251,7 +251,7 @@ test('a run that goes away without an end leaves its session gone', async () => 
 /** A command of the scripted model that prints until the file `go` is there, beside the work directory; codex tells nothing of its first words. */
 const untilGo = 'until [ -e ../go ]; do echo ticking; sleep 0.1; done; echo over-now'
 
-async function recordsOf({ place }: Scene) {
+async function recordsOf({ place }: RealScene) {
   return await openRecords({ ...place, platform: process.platform, templates: OWN_TEMPLATES })
 }
 
@@ -260,7 +260,7 @@ test('two people watch a run of another process, come and go, and go on with its
   const spoken = { ...reply(message('This is said at a calm pace. '.repeat(5), { chunkSize: 10 })), deltaMs: 1 }
   const step = { ...spoken, items: [...spoken.items, shell(untilGo, { yieldMs: 30_000 })] }
   const rounds = [[step, ...round(claimDone)], round(claimDone)]
-  await using scene = await openScene(rounds, { modelClock: stopsMidway(6, heard.promise) })
+  await using scene = await openRealScene(rounds, { modelClock: stopsMidway(6, heard.promise) })
   await using running = scene.start('--json', 'build X')
   const { session: id } = await running.event('turn-started')
   const records = await recordsOf(scene)
@@ -293,7 +293,7 @@ test('two people watch a run of another process, come and go, and go on with its
 })
 
 test('whoever watches a run that is killed is told so, and finds it cut off afterwards', async () => {
-  await using scene = await openScene([[reply(shell(untilGo, { yieldMs: 30_000 }))]])
+  await using scene = await openRealScene([[reply(shell(untilGo, { yieldMs: 30_000 }))]])
   await using running = scene.start('--json', 'build X')
   const { session: id } = await running.event('turn-started')
   const records = await recordsOf(scene)

@@ -4,6 +4,7 @@ import { expect, test } from 'vitest'
 import { openSmallBuild, planOf, UNATTENDED } from '../../support/build-scene.ts'
 import { codemachineHere } from '../../support/in-process.ts'
 import { type KillPoint, startWithKills } from '../../support/kill-points.ts'
+import { openRealScene } from '../../support/real-scene.ts'
 import { eventsOf, type Scene } from '../../support/scene.ts'
 
 const PLANNED: KillPoint = { victim: 'codemachine', event: 'plan-ready', when: 'after', n: 1 }
@@ -25,7 +26,7 @@ function pauseAsBefore(scene: Scene): string {
 }
 
 test('the plan of a build waits for a person, through a kill, and is answered once, from any terminal', async () => {
-  await using scene = await openSmallBuild()
+  await using scene = await openSmallBuild(undefined, openRealScene)
   const { place } = scene
   const killed = await startWithKills(place, ['start', ...UNATTENDED], [PLANNED]).ended
   expect(killed.signal).toBe('SIGKILL')

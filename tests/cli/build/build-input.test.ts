@@ -19,6 +19,7 @@ import {
   writeAt,
 } from '../../support/build-scene.ts'
 import { BIN } from '../../support/codemachine.ts'
+import { openRealScene } from '../../support/real-scene.ts'
 import { says } from '../../support/rounds.ts'
 import { eventsOf } from '../../support/scene.ts'
 import { test } from '../../support/side-by-side.ts'
@@ -72,7 +73,7 @@ test('what a person writes into the plan while it is carried out is taken over; 
   )
   edited.resolve()
   await build.event('tasks-judged')
-  build.process.kill('SIGKILL')
+  build.signal('SIGTERM')
   const { events } = await build.ended
   expect(verdictsOf(events).toSorted()).toEqual(['T1 changed', 'T1 refused', 'T2 put-back', 'T3 added'])
   expect(planOf(scene).map(({ id, done }) => [id, done])).toEqual([
@@ -84,15 +85,18 @@ test('what a person writes into the plan while it is carried out is taken over; 
 
 test('an agent asks for another one on the command line, in the sandbox; never for itself', async () => {
   const ask = (agent: string, task: string) => reply(shell(`"${process.execPath}" "${BIN}" --agent ${agent} "${task}"`))
-  await using scene = await openSmallBuild(() => ({
-    'master-mind': always(ask('backend-dev', 'T1: make the back'), reply(shell(WRITE_PLAN)), says('That was all.')),
-    'backend-dev': always(
-      ask('backend-dev', 'T1: you do it'),
-      request => reply(message(request.lastOutputs.join('')), shell('true')),
-      makePart('back'),
-      says('The back is made.'),
-    ),
-  }))
+  await using scene = await openSmallBuild(
+    () => ({
+      'master-mind': always(ask('backend-dev', 'T1: make the back'), reply(shell(WRITE_PLAN)), says('That was all.')),
+      'backend-dev': always(
+        ask('backend-dev', 'T1: you do it'),
+        request => reply(message(request.lastOutputs.join('')), shell('true')),
+        makePart('back'),
+        says('The back is made.'),
+      ),
+    }),
+    openRealScene,
+  )
   await using build = scene.start('start', ...UNATTENDED)
   await build.event('tasks-judged')
   build.process.kill('SIGKILL')
@@ -114,7 +118,7 @@ test('a memory file that is a link is not written through', async () => {
   symlinkSync(outside, join(scene.place.directory, '.codemachine/memory/.backend-memory.md'))
   await using build = scene.start('start', ...UNATTENDED)
   await build.event('tasks-judged')
-  build.process.kill('SIGKILL')
+  build.signal('SIGTERM')
   const { events } = await build.ended
   expect(await readFile(outside, 'utf8')).toBe('mine')
   expect(eventsOf(events, 'warning').map(({ message }) => message)).toContainEqual(

@@ -2,11 +2,12 @@ import { expect, test } from 'vitest'
 import { openSmallBuild, planOf, readAt, UNATTENDED } from '../../support/build-scene.ts'
 import { type KillPoint, killsIn, startWithKills } from '../../support/kill-points.ts'
 import { processesOf } from '../../support/processes.ts'
+import { openRealScene } from '../../support/real-scene.ts'
 import { eventsOf } from '../../support/scene.ts'
 
 /** Plays a small build, in which the SIGKILL strikes at these points, one after the other, and resumes it to its end. */
 async function survive(points: readonly KillPoint[]): Promise<void> {
-  await using scene = await openSmallBuild()
+  await using scene = await openSmallBuild(undefined, openRealScene)
   const { place } = scene
   let ended = await startWithKills(place, ['start', ...UNATTENDED], points).ended
   while (ended.signal === 'SIGKILL')
@@ -32,21 +33,6 @@ async function survive(points: readonly KillPoint[]): Promise<void> {
   expect(verdicts.map(({ task, verdict }) => `${task} ${verdict}`).toSorted()).toEqual(['T1 done', 'T2 done'])
   expect(processesOf(place)).toEqual([])
 }
-
-test('a build comes to its end when SIGKILL ends codemachine and all of its codexes at every phase', async () => {
-  await survive([
-    // Team building.
-    { victim: 'both', event: 'turn-started', when: 'after', n: 1 },
-    { victim: 'codemachine', event: 'plan-ready', when: 'before', n: 1 },
-    { victim: 'both', event: 'agent-started', when: 'after', n: 2 },
-    { victim: 'both', event: 'agent-ended', when: 'after', n: 1 },
-    { victim: 'codemachine', event: 'tasks-judged', when: 'before', n: 1 },
-    // The summary.
-    { victim: 'both', event: 'turn-started', when: 'after', n: 1 },
-    // The last look.
-    { victim: 'both', event: 'turn-started', when: 'after', n: 2 },
-  ])
-})
 
 test('a build goes on by itself when its codexes are killed', async () => {
   await survive([

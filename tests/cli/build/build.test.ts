@@ -7,10 +7,14 @@ import { mostAtOnce, openBuild, planOf, readAt, UNATTENDED, verdictsOf, workOf }
 import { codemachine } from '../../support/codemachine.ts'
 import { git } from '../../support/place.ts'
 import { processesOf } from '../../support/processes.ts'
+import { openRealScene } from '../../support/real-scene.ts'
 import { eventsOf } from '../../support/scene.ts'
 
 test('a team of agents builds a small program in the sandbox, tries again what falls short, and leaves to a person what it cannot do', async () => {
-  await using scene = await openBuild(buildScript('instant', { impossibleTask: true }), null, { git: false })
+  await using scene = await openBuild(buildScript('instant', { impossibleTask: true }), null, {
+    open: openRealScene,
+    git: false,
+  })
   const { place } = scene
   await createBuildRepository(place.directory, place.env)
   const args = ['start', ...UNATTENDED, '--verify', 'node --test']

@@ -38,9 +38,8 @@ test('without a repository, in an empty directory, a change is made too, and wha
     },
     { git: false },
   )
-  const { exitCode, events, stderr } = await codemachineHere(scene.place, ['change', '--auto', '--json', '-'], {
-    input: 'write the limit\nand a check of it\n',
-  })
+  const input = 'write the limit\nand a check of it\n'
+  const { exitCode, events, stderr } = await scene.command(['change', '--auto', '--json', '-'], { input }).ended
   expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
   expect(eventsOf(events, 'session-created')).toMatchObject([{ goal: 'write the limit\nand a check of it' }])
   // Nobody has seen the commands that its plan names.

@@ -7,6 +7,7 @@ import {
   type ChangeScript,
   cuts,
   openChangeScene,
+  openRealChangeScene,
   outputs,
   PROJECT,
   THREE_TASKS,
@@ -92,7 +93,7 @@ test('a check that never passes is mended as often as is said; the other tasks g
 })
 
 test('where a limit of tokens ends it, the summary has the lines of each task that has changed files', async () => {
-  await using scene = await openChangeScene(WRONG, { files: PROJECT })
+  await using scene = await openRealChangeScene(WRONG, { files: PROJECT })
   const { exitCode, events } = await scene.run(
     ...['change', '--auto', '--json', '--max-tokens', '40000', 'Write down the limit'],
   )

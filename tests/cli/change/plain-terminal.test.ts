@@ -1,7 +1,7 @@
 import { PassThrough } from 'node:stream'
 import { afterAll, expect, test } from 'vitest'
 import { runCommandLine } from '../../../src/cli/entry.ts'
-import { type ChangeScene, openChangeScene, PROJECT, plans, TWO_TASKS } from '../../support/change-scene.ts'
+import { type ChangeScene, openRealChangeScene, PROJECT, plans, TWO_TASKS } from '../../support/change-scene.ts'
 import { cliContext } from '../../support/cli-context.ts'
 
 const BOUND_MS = 120_000
@@ -43,7 +43,7 @@ function sitAt({ place }: ChangeScene, args: readonly string[]) {
 }
 
 test('a person at a plain terminal has the plan changed in a line, sees the other one, and accepts it in another', async () => {
-  await using scene = await openChangeScene(
+  await using scene = await openRealChangeScene(
     {
       ...TWO_TASKS,
       planner: [[plans({ description: 'Write 5 into limit.txt.' })], [plans()]],

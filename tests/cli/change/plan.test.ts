@@ -11,6 +11,7 @@ import { openProject, processWorld, type RecordedOf } from '../../../src/index.t
 import { cliContext } from '../../support/cli-context.ts'
 import { codemachineHere } from '../../support/in-process.ts'
 import { makePlace, type TestPlace } from '../../support/place.ts'
+import { openRealScene } from '../../support/real-scene.ts'
 import { openScene } from '../../support/scene.ts'
 import { type ToyState, withToy } from '../../toy-template/toy.ts'
 
@@ -55,7 +56,7 @@ function planning(): TemplateKinds {
 
 /** A session that waits with the first version of its plan, and what a person types about it. */
 async function openWaiting() {
-  const scene = await openScene([])
+  const scene = await openRealScene([])
   const { place } = scene
   const templates = planning()
   await mkdir(join(place.directory, '.codemachine'), { recursive: true })

@@ -6,7 +6,7 @@ import { type ModelRequest, reply, shell } from '../../../src/demo/model/reply.t
 import {
   type ChangeScene,
   type ChangeScript,
-  openChangeScene,
+  openRealChangeScene,
   outputs,
   PROJECT,
   THREE_TASKS,
@@ -61,7 +61,7 @@ export const inState = (state: string, when: 'before' | 'torn' | 'after' = 'afte
  * expects that it comes to the end to which it comes undisturbed. `manual`: a person accepts its plan, as often as they are asked.
  */
 export async function surviveChange(points: readonly KillPoint[], { manual = false } = {}): Promise<void> {
-  await using scene = await openChangeScene(SCRIPT, { files: PROJECT })
+  await using scene = await openRealChangeScene(SCRIPT, { files: PROJECT })
   const start = async (...args: string[]): Promise<Ended> => {
     const line = [...args, '--json', '--no-keep-awake']
     await using run = startWithKills(scene.place, line, points)

@@ -6,7 +6,7 @@ import { reply, shell } from '../../../src/demo/model/reply.ts'
 import {
   type ChangeScene,
   cuts,
-  openChangeScene,
+  openRealChangeScene,
   outputs,
   PROJECT,
   plans,
@@ -32,7 +32,7 @@ test('a change is planned by the remote model, carried out by the local one, pro
     executor: [[tries, outputs({ limit: 'It is 10.' })], writes('10')],
     summary: [[tries, says('The limit is 10 now.')]],
   }
-  await using scene = await openChangeScene(script, { files: PROJECT })
+  await using scene = await openRealChangeScene(script, { files: PROJECT })
   const typed = ['change', '--auto', '--verify', 'sh check.sh', '--json', 'write', 'the', 'limit']
   const { exitCode, events, stderr } = await scene.run(...typed)
   expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })

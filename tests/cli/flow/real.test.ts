@@ -4,8 +4,9 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, expect } from 'vitest'
 import { codemachine } from '../../support/codemachine.ts'
+import { openRealScene } from '../../support/real-scene.ts'
 import { says } from '../../support/rounds.ts'
-import { eventsOf, openScene } from '../../support/scene.ts'
+import { eventsOf } from '../../support/scene.ts'
 import { test } from '../../support/side-by-side.ts'
 
 const bin = fileURLToPath(new URL('../../../dist/codex-flow.js', import.meta.url))
@@ -34,7 +35,7 @@ afterAll(() => atEnd.disposeAsync())
 
 /** A project with that workflow, and a codex whose model says these things. */
 async function project(...said: string[]) {
-  const scene = atEnd.use(await openScene(said.map(text => [says(text)])))
+  const scene = atEnd.use(await openRealScene(said.map(text => [says(text)])))
   const { directory } = scene.place
   await mkdir(join(directory, 'sub'))
   await writeFile(join(directory, 'notes.workflow.toml'), FLOW)

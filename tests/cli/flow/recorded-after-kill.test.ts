@@ -1,8 +1,8 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { openRealScene } from '../../support/real-scene.ts'
 import { held, says } from '../../support/rounds.ts'
-import { openScene } from '../../support/scene.ts'
 
 const FLOW = `name = "two"
 [agents.writer]
@@ -20,7 +20,7 @@ prompt = "writer.md"
 
 test('a run that is killed in a step and goes on leaves whole recordings, which are replayed', async () => {
   const never = Promise.withResolvers<void>()
-  await using scene = await openScene([[says('One.')], [held(never.promise)], [says('Two.')]])
+  await using scene = await openRealScene([[says('One.')], [held(never.promise)], [says('Two.')]])
   const { directory } = scene.place
   const debug = (name: string) => readFile(join(directory, '.codex-flow/runtime/debug', name), 'utf8')
   await mkdir(join(directory, 'sub'))

@@ -1,5 +1,6 @@
 import { beforeAll, describe, expect, test, vi } from 'vitest'
 import { describePoint } from '../../support/kill-points.ts'
+import { sliceOf } from '../../support/random.ts'
 import { eventsOf } from '../../support/scene.ts'
 import { codexChains } from './points.ts'
 import { survive, undisturbedTree } from './survive.ts'
@@ -15,7 +16,7 @@ beforeAll(async () => {
 const chains = codexChains.map(points => [points.map(describePoint).join('; then '), points] as const)
 
 describe.concurrent('codemachine goes on by itself when SIGKILL ends', () => {
-  test.each(chains)('%s', async (_, points) => {
+  test.each(sliceOf(chains))('%s', async (_, points) => {
     const isBusy = points.some(point => 'event' in point && point.event === 'waiting')
     const { events } = await survive(points, tree, isBusy ? { turnout: busyOnce() } : {})
     expect(eventsOf(events, 'session-resumed')).toEqual([])

@@ -1,15 +1,21 @@
 import { cpSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, vi } from 'vitest'
+import { roundsScript } from '../../../src/demo/model/reply.ts'
+import { OWN_ENGINES } from '../../../src/engines/registry.ts'
+import type { Ended } from '../../support/codemachine.ts'
+import { codemachineHere } from '../../support/in-process.ts'
 import { startWithKills } from '../../support/kill-points.ts'
 import { processesOf } from '../../support/processes.ts'
 import { isOnReach } from '../../support/reach.ts'
-import { eventsOf, type Scene } from '../../support/scene.ts'
-import { openWork, treeOf } from './work.ts'
+import type { RealScene } from '../../support/real-scene.ts'
+import { eventsOf } from '../../support/scene.ts'
+import { scriptedEngine } from '../../support/scripted-engine.ts'
+import { openWork, treeOf, workIn, writeByShell } from './work.ts'
 
 /** A session that was cut off in its third round, of which nothing is left but what lies on the disk. */
 export interface CutOff {
-  scene: Scene
+  scene: RealScene
   /** What lay on the disk. */
   kept: string
   tree: string
@@ -95,9 +101,18 @@ export function memoryFile({ scene }: CutOff, name: string): string {
   return join(projects, readdirSync(projects)[0] ?? '', name)
 }
 
+/** Goes on with the session in this process. */
+export async function resume({ scene }: CutOff): Promise<Ended> {
+  const { place } = scene
+  const { kind } = scriptedEngine({ script: roundsScript(workIn(usual => usual(place.directory), writeByShell)) })
+  const engines = new Map([...OWN_ENGINES, ['codex', kind] as const])
+  return await codemachineHere(place, ['resume', '--json', '--no-keep-awake'], { engines })
+}
+
 /** Resumes, and expects that the session then is done, and as it was to be. Answers its warnings. */
-export async function expectDone({ scene, tree }: CutOff): Promise<string[]> {
-  const { exitCode, stderr, events } = await scene.run('resume', '--json', '--no-keep-awake')
+export async function expectDone(cut: CutOff): Promise<string[]> {
+  const { scene, tree } = cut
+  const { exitCode, stderr, events } = await resume(cut)
   expect([exitCode, stderr]).toEqual([0, ''])
   expect(treeOf(scene.place)).toBe(tree)
   expect(processesOf(scene.place)).toEqual([])
@@ -108,8 +123,8 @@ export async function expectDone({ scene, tree }: CutOff): Promise<string[]> {
 }
 
 /** Resumes, and expects one sentence with a hint at the most. */
-export async function expectSentence({ scene }: CutOff, exitCode: number, sentence: RegExp): Promise<void> {
-  const ended = await scene.run('resume', '--json', '--no-keep-awake')
+export async function expectSentence(cut: CutOff, exitCode: number, sentence: RegExp): Promise<void> {
+  const ended = await resume(cut)
   expect(ended).toMatchObject({ exitCode, stdout: '' })
   expect(ended.stderr).toMatch(sentence)
   expect(ended.stderr).toMatch(/^codemachine: [^\n]+\.\n( {2}[^\n]+\n)?$/)

@@ -4,8 +4,9 @@ import { expect, test, vi } from 'vitest'
 import { message, reply, shell } from '../../../src/demo/model/reply.ts'
 import { startWithKills } from '../../support/kill-points.ts'
 import { processesOf } from '../../support/processes.ts'
+import { openRealScene } from '../../support/real-scene.ts'
 import { claimDone, round } from '../../support/rounds.ts'
-import { eventsOf, openScene } from '../../support/scene.ts'
+import { eventsOf } from '../../support/scene.ts'
 
 vi.setConfig({ maxConcurrency: 4 })
 
@@ -16,12 +17,11 @@ const LISTEN = 'wc -c < heard > first; sleep 0.3; wc -c < heard > second'
 
 test.concurrent.each([
   ['in the foreground', WRITER],
-  ['in the background', `(${WRITER}) & sleep 305`],
   ['in a session of its own', `setsid sh -c '${WRITER}' >/dev/null 2>&1 < /dev/null & sleep 305`],
 ])(
   'what a round runs %s does not write into the round that follows when codex alone was killed',
   async (_, command) => {
-    await using scene = await openScene([
+    await using scene = await openRealScene([
       // After its end was looked for what it left, which is not done again for some seconds.
       round('true'),
       [reply(shell(command, { yieldMs: 300 })), reply(message('It runs.'), shell('sleep 306'))],

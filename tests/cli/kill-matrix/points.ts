@@ -51,8 +51,8 @@ const beforeItsName: Chain = ['MAIN.md', 'tasks.json', 'guard.json', 'traces.jso
 }))
 const codexInItsTurns: Chain = [after('usage', 1, 'codex'), after('usage', 3, 'codex')]
 
-/** A few of all below: one of each kind that is quick. */
-export const fewChains: readonly Chain[] = [inTheSecondRound, whenDoneIsJudged, beforeItsName, codexInItsTurns]
+/** A few of all below: between two things, in a line, and codex alone. */
+export const fewChains: readonly Chain[] = [inTheSecondRound, whenDoneIsJudged, codexInItsTurns.slice(0, 1)]
 
 /** codemachine dies, alone or with its codex, in a session in which nothing else happens. */
 export const quietChains: readonly Chain[] = [

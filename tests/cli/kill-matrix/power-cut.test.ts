@@ -1,6 +1,6 @@
 import { appendFileSync, statSync, writeFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
-import { damage, expectDone, expectSentence, keepCutOffs, memoryFile, sessionFile } from './cut-off.ts'
+import { damage, expectDone, expectSentence, keepCutOffs, memoryFile, resume, sessionFile } from './cut-off.ts'
 
 // What else lies on the disk: power-cut-files.long.test.ts
 const withCutOff = keepCutOffs()
@@ -50,7 +50,7 @@ describe.concurrent('after a power cut the journal', () => {
     await withCutOff(async cut => {
       writeFileSync(memoryFile(cut, 'MAIN.md'), '')
       writeFileSync(sessionFile(cut, 'last-good/MAIN.md'), '')
-      const { exitCode, stderr } = await cut.scene.run('resume', '--json', '--no-keep-awake')
+      const { exitCode, stderr } = await resume(cut)
       expect([exitCode, stderr]).toEqual([
         4,
         expect.stringMatching(

@@ -5,14 +5,14 @@ import { openQueue } from '../../../src/records/queue.ts'
 import { openSmallBuild, UNATTENDED } from '../../support/build-scene.ts'
 import { describePoint, type KillPoint, killsIn, startWithKills } from '../../support/kill-points.ts'
 import { processesOf } from '../../support/processes.ts'
-import { randomFrom, seedOfRun } from '../../support/random.ts'
-import { eventsOf, type Scene } from '../../support/scene.ts'
+import { randomFrom, SEED } from '../../support/random.ts'
+import { openRealScene, type RealScene } from '../../support/real-scene.ts'
+import { eventsOf } from '../../support/scene.ts'
 import { eventsOfSession, expectKept, expectToGoOn, isUnderWay } from './survive.ts'
 import { openWork, treeOf } from './work.ts'
 
 vi.setConfig({ maxConcurrency: 4, testTimeout: 600_000 })
 
-const SEED = seedOfRun('the random kills')
 /** Sessions of each kind, beside each other; each is killed so often: 200 kills. */
 const SESSIONS = 10
 const KILLS = 10
@@ -21,7 +21,7 @@ const MOMENTS = { session: 130, rewind: 12 }
 const GATED = ['--json', '--no-keep-awake', '--verify', 'test -e parts/2.txt']
 
 interface Night {
-  scene: Scene
+  scene: RealScene
   /** What is killed again and again; the place counts what was. */
   run(...args: string[]): Promise<boolean>
   /** What has been done to it, for whoever looks for what went wrong. */
@@ -30,7 +30,7 @@ interface Night {
 }
 
 /** Runs commands of which each is killed at a random moment, until all kills are made. */
-function openNight(scene: Scene, seed: number): Night {
+function openNight(scene: RealScene, seed: number): Night {
   const random = randomFrom(seed)
   const story: string[] = []
   return {
@@ -76,7 +76,7 @@ async function workThrough({ scene, run }: Night, begin: readonly string[]): Pro
   }
 }
 
-async function stateOf(scene: Scene): Promise<{ sessions: readonly string[]; waits: number }> {
+async function stateOf(scene: RealScene): Promise<{ sessions: readonly string[]; waits: number }> {
   try {
     const sessions = readdirSync(join(scene.records(), 'sessions')).sort()
     const queue = openQueue(join(scene.records(), 'queue'))
@@ -89,7 +89,7 @@ async function stateOf(scene: Scene): Promise<{ sessions: readonly string[]; wai
 }
 
 /** Plays a night with its seed; what fails is told with what was done before, and how to play it again. */
-async function play(scene: Scene, seed: number, work: (night: Night) => Promise<void>): Promise<void> {
+async function play(scene: RealScene, seed: number, work: (night: Night) => Promise<void>): Promise<void> {
   const night = openNight(scene, seed)
   try {
     await work(night)
@@ -102,7 +102,7 @@ async function play(scene: Scene, seed: number, work: (night: Night) => Promise<
 }
 
 /** Each round that has ended has its savepoint, or the journal says why not; and all that are journaled can be had. */
-async function expectSavepoints(scene: Scene, sessions: readonly string[]): Promise<void> {
+async function expectSavepoints(scene: RealScene, sessions: readonly string[]): Promise<void> {
   const { stdout } = await scene.run('savepoints', '--json')
   const there = (JSON.parse(stdout) as { id: string; tree: string }[]).map(({ id, tree }) => [id, tree] as const)
   for (const session of sessions) {
@@ -121,7 +121,7 @@ beforeAll(async () => {
   await using goal = await openWork()
   const start = treeOf(goal.place)
   expect(await goal.run('--no-keep-awake', 'build X')).toMatchObject({ exitCode: 0, stderr: '' })
-  await using build = await openSmallBuild()
+  await using build = await openSmallBuild(undefined, openRealScene)
   expect(await build.run('start', ...UNATTENDED)).toMatchObject({ exitCode: 0, stderr: '' })
   trees = { goal: treeOf(goal.place), build: treeOf(build.place), start }
 })
@@ -151,7 +151,7 @@ describe.concurrent('killed at random moments, a session comes to the tree of an
   })
 
   test.each(seeds)('a build (%i)', async seed => {
-    await using scene = await openSmallBuild()
+    await using scene = await openSmallBuild(undefined, openRealScene)
     await play(scene, seed, async night => {
       await workThrough(night, ['start', ...UNATTENDED])
       expect(treeOf(scene.place)).toBe(trees.build)

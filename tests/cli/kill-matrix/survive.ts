@@ -5,13 +5,14 @@ import type { Recorded } from '../../../src/core/events/events.ts'
 import type { Ended } from '../../support/codemachine.ts'
 import { type KillPoint, killsIn, startWithKills } from '../../support/kill-points.ts'
 import { processesOf } from '../../support/processes.ts'
-import { eventsOf, type Scene, type SceneOptions } from '../../support/scene.ts'
+import type { RealScene, RealSceneOptions } from '../../support/real-scene.ts'
+import { eventsOf } from '../../support/scene.ts'
 import { openWork, type Turnout, treeOf } from './work.ts'
 
 export interface SurviveOptions {
   /** What the model does otherwise than in `openWork`. */
   turnout?: Turnout
-  scene?: SceneOptions
+  scene?: RealSceneOptions
   env?: Readonly<Record<string, string>>
   /** Before the goal, when the session is started. */
   args?: readonly string[]
@@ -71,7 +72,7 @@ export async function survive(
 }
 
 /** Every byte of the journal is there still, where it was, and what is new stands on lines of its own. Answers it. */
-export function expectToGoOn(before: Buffer, scene: Scene): Buffer {
+export function expectToGoOn(before: Buffer, scene: RealScene): Buffer {
   const now = journalOf(scene)
   expect(now.subarray(0, before.length).equals(before)).toBe(true)
   const isTorn = before.length > 0 && before.at(-1) !== NEWLINE
@@ -82,7 +83,7 @@ export function expectToGoOn(before: Buffer, scene: Scene): Buffer {
 const NEWLINE = 0x0a
 
 /** Of the newest session if not said; empty if there is none yet. */
-function journalOf(scene: Scene, session?: string): Buffer {
+function journalOf(scene: RealScene, session?: string): Buffer {
   const state = join(scene.place.home, '.codemachine', 'state')
   const [place = 'none'] = existsSync(state) ? readdirSync(state) : []
   const folder = join(state, place, 'sessions')
@@ -98,7 +99,7 @@ export function isUnderWay(journal: Buffer): boolean {
 }
 
 /** What was journaled of a session; of the newest one if not said. */
-export function eventsOfSession(scene: Scene, session?: string): Recorded[] {
+export function eventsOfSession(scene: RealScene, session?: string): Recorded[] {
   return eventsIn(journalOf(scene, session))
 }
 
@@ -179,7 +180,7 @@ function tokensOf(events: readonly Recorded[]): number {
   return [...threads.values()].reduce((sum, tokens) => sum + tokens, 0)
 }
 
-function expectTidy(scene: Scene): void {
+function expectTidy(scene: RealScene): void {
   const { place } = scene
   expect(processesOf(place)).toEqual([])
   expect(readdirSync(place.directory).sort()).toEqual(['.codemachine', '.git', 'README.md', 'parts'])

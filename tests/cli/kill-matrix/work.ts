@@ -14,32 +14,44 @@ import {
   webSearch,
 } from '../../../src/demo/model/reply.ts'
 import type { TestPlace } from '../../support/place.ts'
+import { openRealScene, type RealScene, type RealSceneOptions } from '../../support/real-scene.ts'
 import { folder } from '../../support/rounds.ts'
-import { openScene, type Scene, type SceneOptions } from '../../support/scene.ts'
 
 /** What a scene's model does differently at a step of every round; null: nothing. */
-export type Turnout = (scene: Scene, request: ModelRequest) => Reply | null | Promise<Reply | null>
+export type Turnout = (scene: RealScene, request: ModelRequest) => Reply | null | Promise<Reply | null>
 
 /**
  * A scene in which every round plays the same, and does what the files say is next: so the outcome cannot depend on
  * where a round was cut off, or how often. Two parts have to be made, one a round; then all is ticked off, and done is
  * claimed. Three rounds if nothing happens: the claim of the second is refused, since it has changed files.
  */
-export async function openWork(turnout: Turnout = () => null, options: SceneOptions = {}): Promise<Scene> {
-  let scene: Scene | null = null
+export async function openWork(turnout: Turnout = () => null, options: RealSceneOptions = {}): Promise<RealScene> {
+  let scene: RealScene | null = null
+  const rounds = workIn(async (usual, request) => {
+    const otherwise = scene && (await turnout(scene, request))
+    return otherwise ?? usual(scene?.place.directory ?? '')
+  })
+  scene = await openRealScene(rounds, options)
+  return scene
+}
+
+/** The rounds of such a scene; `play` answers at each step with what it usually answers in a work directory, or otherwise. `write`: how a file is written. */
+export function workIn(
+  play: (usual: (directory: string) => Reply, request: ModelRequest) => Reply | Promise<Reply>,
+  write: typeof writeByPatch = writeByPatch,
+): ScriptStep[][] {
   const step =
     (usual: (directory: string) => Reply): ScriptStep =>
-    async request =>
-      (scene && (await turnout(scene, request))) ?? usual(scene?.place.directory ?? '')
+    request =>
+      play(usual, request)
   const look = [reasoning('I look at what there is.'), message('I look.'), webSearch('parts'), plan]
   const round = [
     step(() => ({ ...reply(...look), headers: someUsage })),
-    step(directory => reply(draft(directory))),
+    step(directory => reply(draft(directory, write))),
     step(() => reply(shell(NEXT_PART))),
     step(() => reply(message('That was one step.', { phase: 'final_answer' }))),
   ]
-  scene = await openScene(Array<ScriptStep[]>(MOST_ROUNDS).fill(round), options)
-  return scene
+  return Array<ScriptStep[]>(MOST_ROUNDS).fill(round)
 }
 
 /** The git tree of the work directory; `.codemachine` ignores itself. */
@@ -68,10 +80,19 @@ const plan = updatePlan([
 
 const someUsage = usageHeaders({ primary: { usedPercent: 10, windowMinutes: 300, resetsAt: 4_102_444_800 } })
 
-/** The patch of the next part's draft; when there is none to make, a command that does nothing. */
-function draft(directory: string): ReturnType<typeof shell> {
+/** What writes the next part's draft; when there is none to make, a command that does nothing. */
+function draft(directory: string, write: typeof writeByPatch): ReturnType<typeof shell> {
   const next = PARTS.find(part => !isMade(directory, part))
-  return next === undefined ? shell('true') : patch(addFile(`parts/${next}.md`, `Draft of part ${next}.\n`))
+  return next === undefined ? shell('true') : write(`parts/${next}.md`, `Draft of part ${next}.\n`)
+}
+
+function writeByPatch(path: string, text: string): ReturnType<typeof shell> {
+  return patch(addFile(path, text))
+}
+
+/** For an engine without patches. */
+export function writeByShell(path: string, text: string): ReturnType<typeof shell> {
+  return shell(`mkdir -p parts; printf '%s' '${text}' > ${path}`)
 }
 
 /** Each file is whole or not there, wherever the script is cut off. */

@@ -1,14 +1,15 @@
 import { expect } from 'vitest'
 import { attempts, reply, shell } from '../../../src/demo/model/reply.ts'
 import { roundsOf, startNight } from '../../support/night.ts'
+import { openRealScene } from '../../support/real-scene.ts'
 import { claimDone, held, round, says } from '../../support/rounds.ts'
-import { eventsOf, openScene } from '../../support/scene.ts'
+import { eventsOf } from '../../support/scene.ts'
 import { test } from '../../support/side-by-side.ts'
 
 const never = new Promise<never>(() => {})
 
 test('a network that goes away in the middle of a round and comes back costs nothing but the time', async () => {
-  await using scene = await openScene([
+  await using scene = await openRealScene([
     [reply(shell('true')), attempts(held(never), reply(shell(claimDone))), says('Done.')],
   ])
   const night = startNight(scene, ['--rounds', '1', 'build X'])
@@ -25,7 +26,7 @@ test('a network that goes away in the middle of a round and comes back costs not
 })
 
 test('a network that is not there is waited for in waits with an end, no longer than the person allows, and uses up no round', async () => {
-  await using scene = await openScene([round()], { provider: { base_url: 'http://model.invalid/v1' } })
+  await using scene = await openRealScene([round()], { provider: { base_url: 'http://model.invalid/v1' } })
   const { run, meanwhile } = startNight(scene, ['--max-wait', '10s', 'build X'])
   const gone = await run.event('error', ({ waitsForNetwork }) => waitsForNetwork)
   expect(gone).toMatchObject({ round: 1, willRetry: true })

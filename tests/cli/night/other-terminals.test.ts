@@ -1,7 +1,8 @@
 import { expect } from 'vitest'
 import { roundsOf, startNight } from '../../support/night.ts'
+import { IMPATIENT, openRealScene } from '../../support/real-scene.ts'
 import { claimDone, folder, held, round, says, writeTasks } from '../../support/rounds.ts'
-import { eventsOf, IMPATIENT, openScene } from '../../support/scene.ts'
+import { eventsOf, openScene } from '../../support/scene.ts'
 import { describe, test } from '../../support/side-by-side.ts'
 
 const claimInFirst = claimDone.replaceAll('tail', 'head')
@@ -39,7 +40,7 @@ describe('from another terminal', () => {
   })
 
   test('stop ends a wait', async () => {
-    await using scene = await openScene([[busy]], { provider: IMPATIENT })
+    await using scene = await openRealScene([[busy]], { provider: IMPATIENT })
     const night = startNight(scene, ['build X'])
     await night.run.event('waiting')
     await night.meanwhile('stop').ended

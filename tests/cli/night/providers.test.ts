@@ -7,8 +7,9 @@ import { reply, roundsScript, type ScriptStep, shell } from '../../../src/demo/m
 import { type ScriptedModel, startScriptedModel, status } from '../../../src/demo/model/scripted-model.ts'
 import { codemachineHere } from '../../support/in-process.ts'
 import { roundsOf, startNight } from '../../support/night.ts'
+import { openRealScene } from '../../support/real-scene.ts'
 import { claimDone, round, says } from '../../support/rounds.ts'
-import { eventsOf, openScene, type Scene } from '../../support/scene.ts'
+import { eventsOf, type Scene } from '../../support/scene.ts'
 import { describe, test } from '../../support/side-by-side.ts'
 
 const KEY = 'local-key-0123456789'
@@ -21,7 +22,7 @@ async function openProviderScene(
 ): Promise<Scene & { local: ScriptedModel }> {
   const local = await startScriptedModel({ script: roundsScript(rounds), models: ['qwen'], functionsOnly: true })
   const person = `[providers.local]\nbase_url = "${local.url}"\nmodel = "qwen"\n${table}\n`
-  const scene = await openScene(remote, { person })
+  const scene = await openRealScene(remote, { person })
   return {
     ...scene,
     local,
@@ -186,7 +187,7 @@ test('a provider that dies in the middle of a round is waited for, and the same 
 })
 
 test('a provider that cannot be asked, behind a proxy, is waited for no longer than --max-wait', async () => {
-  await using scene = await openScene([], {
+  await using scene = await openRealScene([], {
     person: '[providers.local]\nbase_url = "http://model.invalid/v1"\nmodel = "qwen"\n',
   })
   const env = { HTTP_PROXY: 'http://127.0.0.1:9', CODEMACHINE_SILENCE_MINUTES: '300' }
@@ -220,7 +221,7 @@ test('a review is done by the model of the provider, whatever model is set for r
 test('the limits of the account hold up no round of another provider', async () => {
   const resetsAt = Math.floor(Date.now() / 1000) + 3600
   const local = await startScriptedModel({ script: roundsScript([round(claimDone)]), models: ['qwen'] })
-  await using scene = await openScene([], {
+  await using scene = await openRealScene([], {
     account: () => ({ primary: { usedPercent: 100, windowMinutes: 300, resetsAt } }),
     person: `[providers.local]\nbase_url = "${local.url}"\nmodel = "qwen"\n`,
   })
@@ -230,7 +231,7 @@ test('the limits of the account hold up no round of another provider', async () 
 })
 
 test('a provider without a model is refused before anything starts', async () => {
-  await using scene = await openScene([])
+  await using scene = await openRealScene([])
   const { exitCode, stderr } = await startNight(scene, ['--provider', 'ollama', 'build X']).run.ended
   expect(exitCode).toBe(2)
   expect(stderr).toContain(

@@ -5,8 +5,9 @@ import type { ScriptStep } from '../../../src/demo/model/reply.ts'
 import { reply, shell } from '../../../src/demo/model/reply.ts'
 import { roundsOf, startNight } from '../../support/night.ts'
 import { processesOf, untilRuns } from '../../support/processes.ts'
+import { openRealScene } from '../../support/real-scene.ts'
 import { claimDone, held, round, says } from '../../support/rounds.ts'
-import { eventsOf, openScene, type Scene } from '../../support/scene.ts'
+import { eventsOf, type Scene } from '../../support/scene.ts'
 import { writePeer } from '../../support/scripted-peer.ts'
 import { describe, test } from '../../support/side-by-side.ts'
 import { untilInFolder } from '../../support/until-in-folder.ts'
@@ -38,7 +39,7 @@ const runs = (scene: Scene, command: string) => processesOf(scene.place).include
 describe('a round that hangs', () => {
   test('before it has done anything, for want of an answer, is ended and costs nothing', async () => {
     const { step, asked } = hangs()
-    await using scene = await openScene([[step], round(claimDone)])
+    await using scene = await openRealScene([[step], round(claimDone)])
     const night = startNight(scene, ['--rounds', '1', 'build X'])
     await night.run.event('turn-started')
     await asked
@@ -61,7 +62,7 @@ describe('a round that hangs', () => {
 
   test('after it has worked uses up a round, and the next one is told', async () => {
     const { step, asked } = hangs()
-    await using scene = await openScene([[reply(shell('echo one > work.txt')), step], round(claimDone)])
+    await using scene = await openRealScene([[reply(shell('echo one > work.txt')), step], round(claimDone)])
     const night = startNight(scene, ['--rounds', '2', 'build X'], { env: { CODEMACHINE_SILENCE_MINUTES: '0.5' } })
     await night.run.event('item-completed', ({ item }) => item.kind === 'command')
     await asked
@@ -77,7 +78,7 @@ describe('a round that hangs', () => {
   })
 
   test('for a command that does not come to its end is ended with the command, which the next round is told by its name', async () => {
-    await using scene = await openScene([[slow('sleep 4321')], round(claimDone)])
+    await using scene = await openRealScene([[slow('sleep 4321')], round(claimDone)])
     const night = startNight(scene, ['--rounds', '2', 'build X'])
     await commandBegun(scene, (await night.run.event('turn-started')).session)
     await untilRuns(scene.place, 'sleep 4321')
@@ -95,7 +96,7 @@ describe('a round that hangs', () => {
   })
 
   test('and takes neither an interrupt nor the end of its input is killed', async () => {
-    await using scene = await openScene([])
+    await using scene = await openRealScene([])
     const peer = await writePeer(
       scene.place.root,
       `import { execSync } from 'node:child_process'
@@ -126,7 +127,7 @@ describe('a round that hangs', () => {
 })
 
 test('a command that takes half an hour is no silence', async () => {
-  await using scene = await openScene([
+  await using scene = await openRealScene([
     [slow('while [ ! -e .go ]; do sleep 0.1; done'), says('So far.')],
     round(claimDone),
   ])
@@ -142,7 +143,7 @@ test('a command that takes half an hour is no silence', async () => {
 
 test('a machine that slept in the middle of a round finds the round where it was', async () => {
   const morning = Promise.withResolvers<void>()
-  await using scene = await openScene([[held(morning.promise), ...round(claimDone)]])
+  await using scene = await openRealScene([[held(morning.promise), ...round(claimDone)]])
   const night = startNight(scene, ['--rounds', '1', 'build X'])
   await night.run.event('item-completed', ({ item }) => item.kind === 'agent-message')
   await night.nothingAsked()
@@ -159,7 +160,7 @@ test('a machine that slept in the middle of a round finds the round where it was
 })
 
 test('a machine that slept through a wait does not wait the longer for it', async () => {
-  await using scene = await openScene([
+  await using scene = await openRealScene([
     [
       {
         kind: 'status',

@@ -3,8 +3,9 @@ import { hold, message, type Reply, reply, shell, usageHeaders } from '../../../
 import { formatMoment } from '../../../src/words/numbers.ts'
 import { wordsForHint } from '../../../src/words/outcome.ts'
 import { roundsOf, startNight } from '../../support/night.ts'
+import { IMPATIENT, openRealScene } from '../../support/real-scene.ts'
 import { claimDone, round, says } from '../../support/rounds.ts'
-import { eventsOf, IMPATIENT, openScene } from '../../support/scene.ts'
+import { eventsOf, openScene } from '../../support/scene.ts'
 import { describe, test } from '../../support/side-by-side.ts'
 import { TestClock } from '../../support/test-clock.ts'
 
@@ -29,7 +30,7 @@ describe('a usage limit at night', () => {
   test('is waited out until the moment that codex gave, and the same round starts again', async () => {
     const clock = new TestClock()
     const resetsAt = inHours(clock, 5)
-    await using scene = await openScene([[limitReached(resetsAt)], round(claimDone)], { provider: IMPATIENT })
+    await using scene = await openRealScene([[limitReached(resetsAt)], round(claimDone)], { provider: IMPATIENT })
     const night = startNight(scene, ['--rounds', '1', 'build X'], { clock })
     const waiting = await night.run.event('waiting')
     expect(Date.parse(waiting.until) - resetsAt * 1000).toBeGreaterThan(0)
@@ -52,21 +53,10 @@ describe('a usage limit at night', () => {
     expect(exitCode).toBe(0)
   })
 
-  test('is waited out by what codex says in words, where that is all there is', async () => {
-    const clock = new TestClock()
-    const resetsAt = inHours(clock, 3)
-    await using scene = await openScene([[limitReached(resetsAt, false)], round(claimDone)], { provider: IMPATIENT })
-    const night = startNight(scene, ['--rounds', '1', 'build X'], { clock })
-    const waiting = await night.passWait()
-    expect(Date.parse(waiting.until) - resetsAt * 1000).toBeGreaterThan(-SPREAD_MS)
-    expect(Date.parse(waiting.until) - resetsAt * 1000).toBeLessThan(2 * SPREAD_MS)
-    expect(await night.run.ended).toMatchObject({ exitCode: 0 })
-  })
-
   test('ends the session where a person does not want to wait as long, and says until when it would be', async () => {
     const clock = new TestClock()
     const resetsAt = inHours(clock, 5)
-    await using scene = await openScene([[limitReached(resetsAt)], round(claimDone)], { provider: IMPATIENT })
+    await using scene = await openRealScene([[limitReached(resetsAt)], round(claimDone)], { provider: IMPATIENT })
     const night = startNight(scene, ['--max-wait', '1h', 'build X'], { clock })
     await night.run.event('session-created')
     await night.meanwhile('queue', 'add', 'then Y').ended
@@ -82,7 +72,9 @@ describe('a usage limit at night', () => {
 
   test('is not waited for any longer once a person says retry from another terminal', async () => {
     const clock = new TestClock()
-    await using scene = await openScene([[limitReached(inHours(clock, 5))], round(claimDone)], { provider: IMPATIENT })
+    await using scene = await openRealScene([[limitReached(inHours(clock, 5))], round(claimDone)], {
+      provider: IMPATIENT,
+    })
     const night = startNight(scene, ['--rounds', '1', 'build X'], { clock })
     await night.run.event('waiting')
     expect(await night.meanwhile('retry').ended).toMatchObject({ exitCode: 0, stderr: '' })
@@ -90,31 +82,6 @@ describe('a usage limit at night', () => {
     expect(eventsOf(events, 'wait-ended')).toMatchObject([{ reason: 'retry' }])
     expect(roundsOf(events).at(-1)).toEqual([1, 'worked', true])
     expect(exitCode).toBe(0)
-  })
-
-  test('is still waited out after Ctrl+C and resume, until the same moment', async () => {
-    const clock = new TestClock()
-    await using scene = await openScene([[limitReached(inHours(clock, 5))], round(claimDone)], { provider: IMPATIENT })
-    const night = startNight(scene, ['--rounds', '1', 'build X'], { clock })
-    const { until } = await night.run.event('waiting')
-    await clock.advance(HOUR)
-    night.run.signal('SIGINT')
-    const { exitCode, events } = await night.run.ended
-    expect(exitCode).toBe(130)
-    expect(eventsOf(events, 'wait-ended')).toMatchObject([{ reason: 'stopped' }])
-    expect((await night.meanwhile('status').ended).stdout).toMatch(/waits +until .* from now \(usage limit: /)
-
-    const resumed = startNight(scene, ['resume'], { clock })
-    await resumed.run.event('session-resumed')
-    await clock.nextWait(30_000)
-    await resumed.nothingAsked()
-    await clock.advance(3.9 * HOUR)
-    expect(eventsOf(resumed.run.events, 'round-started')).toEqual([])
-    await clock.advance(0.2 * HOUR)
-    const end = await resumed.run.ended
-    expect(Date.parse(eventsOf(end.events, 'round-started')[0]?.at ?? '')).toBeGreaterThanOrEqual(Date.parse(until))
-    expect(eventsOf(end.events, 'wait-ended')).toMatchObject([{ reason: 'over' }])
-    expect(end.exitCode).toBe(0)
   })
 
   test('that has been reached before the first round is waited out before it', async () => {
@@ -189,28 +156,4 @@ test('status and report say how many more rounds the usage window has room for, 
   expect((await night.meanwhile('report', '--md').ended).stdout).toContain(`- Ahead: ${words}\n`)
   const { session } = JSON.parse((await night.meanwhile('status', '--json').ended).stdout)
   expect(session.forecast).toEqual({ rounds: 3, until: new Date(resetsAt * 1000).toISOString() })
-})
-
-test('a run that was killed while it waited goes on waiting', async () => {
-  const clock = new TestClock()
-  await using scene = await openScene([[limitReached(inHours(clock, 5))], round(claimDone)], { provider: IMPATIENT })
-  const killed = scene.start('--json', '--rounds', '1', 'build X')
-  const waiting = await killed.event('waiting')
-  killed.process.kill('SIGKILL')
-  await killed.ended
-  const night = startNight(scene, ['resume'], { clock })
-  await night.run.event('session-resumed')
-  await clock.nextWait(30_000)
-  await night.nothingAsked()
-  await clock.advance(4.9 * HOUR)
-  expect(eventsOf(night.run.events, 'round-started')).toEqual([])
-  await clock.advance(0.2 * HOUR)
-  const { exitCode, events } = await night.run.ended
-  expect(waiting.type === 'waiting' && waiting.until <= (eventsOf(events, 'round-started')[0]?.at ?? '')).toBe(true)
-  // The wait that was journaled goes on; no other one is begun.
-  expect([eventsOf(events, 'waiting'), eventsOf(events, 'wait-ended').map(({ reason }) => reason)]).toEqual([
-    [],
-    ['over'],
-  ])
-  expect(exitCode).toBe(0)
 })

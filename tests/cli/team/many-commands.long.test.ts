@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { functionCall, reply } from '../../../src/demo/model/reply.ts'
 import { cpuMsOf, timesSlower } from '../../support/cpu-time.ts'
-import { openTeamScene, plans, works } from '../../support/team-scene.ts'
+import { openRealTeamScene, plans, works } from '../../support/team-scene.ts'
 
 const COMMANDS = 500
 /** The most of codemachine's own time that a command may add, ms. */
@@ -19,7 +19,10 @@ test('five hundred commands in a step: each adds little time, and what codemachi
         .map(n => functionCall('run_shell', { command: `seq 3000; echo number ${n}` })),
     ),
   )
-  await using scene = await openTeamScene({ planner: [[plans('Run them.')]], worker: { 1: [[...replies, works()]] } })
+  await using scene = await openRealTeamScene({
+    planner: [[plans('Run them.')]],
+    worker: { 1: [[...replies, works()]] },
+  })
   await using run = scene.start('team', 'Many commands.', '--yes', '--json', '--no-keep-awake')
   const measureAt = async (n: number) => {
     await run.event('shell-ran', ({ command }) => command.endsWith(`number ${n}`))

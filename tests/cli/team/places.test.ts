@@ -2,7 +2,6 @@ import { execFileSync } from 'node:child_process'
 import { mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect } from 'vitest'
-import { codemachine, startCodemachine } from '../../support/codemachine.ts'
 import { git } from '../../support/place.ts'
 import { eventsOf } from '../../support/scene.ts'
 import { test } from '../../support/side-by-side.ts'
@@ -19,7 +18,7 @@ function jsonIn(folder: string): unknown[] {
 test('two teams of the same goal run side by side, each in a project of its own, with one log', async () => {
   await using scene = await openTeamScene(GREETING)
   const { directory } = scene.place
-  const ended = await Promise.all([1, 2].map(() => codemachine(scene.place, ['team', 'A greeting', ...FLAGS])))
+  const ended = await Promise.all([1, 2].map(() => scene.command(['team', 'A greeting', ...FLAGS]).ended))
   expect(ended.map(({ exitCode }) => exitCode)).toEqual([0, 0])
   const projects = [scene.project(1), scene.project(2)]
   for (const project of projects) expect(readdirSync(project)).toContain('start.sh')
@@ -69,7 +68,7 @@ test('a project that is deleted in the middle ends the session in a sentence, an
     planner: [[plans('Wait.')]],
     worker: { 1: [runs('sleep 3; echo late > late.txt')] },
   })
-  await using run = startCodemachine(scene.place, ['team', 'A greeting', ...FLAGS])
+  await using run = scene.command(['team', 'A greeting', ...FLAGS])
   await run.event('round-started', ({ part }) => part === 'work')
   const project = scene.project()
   rmSync(project, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 })

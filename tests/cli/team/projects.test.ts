@@ -3,14 +3,13 @@ import { mkdir, symlink, writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { expect, test } from 'vitest'
 import { takeRunLock } from '../../../src/records/run-lock.ts'
-import { codemachine } from '../../support/codemachine.ts'
 import { codemachineHere } from '../../support/in-process.ts'
 import { askHuman, GREETING, openTeamScene, plans, reviews, runs, works } from '../../support/team-scene.ts'
 
 test('the projects of a workspace are listed with what came of them, shown whole, and removed as a person says', async () => {
   await using scene = await openTeamScene(GREETING)
   const { place } = scene
-  const team = await codemachine(place, ['team', '--yes', '--no-keep-awake', 'greet somebody'])
+  const team = await scene.command(['team', '--yes', '--no-keep-awake', 'greet somebody']).ended
   expect({ exitCode: team.exitCode, stderr: team.stderr }).toEqual({ exitCode: 0, stderr: '' })
   expect(team.stdout).not.toContain('--follow-up')
   const here = (args: readonly string[], options = {}) => codemachineHere(place, ['team', ...args], options)
@@ -78,7 +77,7 @@ test('the projects of a workspace are listed with what came of them, shown whole
 test('a project whose records were removed, and whose secrets stay, stands in the way of no other', async () => {
   await using scene = await openTeamScene({ planner: [[plans('Write greet.sh.')]] })
   const { place } = scene
-  expect((await codemachine(place, ['team', 'plan', '--no-keep-awake', 'greet somebody'])).exitCode).toBe(0)
+  expect((await scene.command(['team', 'plan', '--no-keep-awake', 'greet somebody']).ended).exitCode).toBe(0)
   const path = scene.project()
   expect(await scene.setSecret('SERVICE_API_KEY', 'sk-live-0123456789abcdef')).toMatchObject({ exitCode: 0 })
   const here = (args: readonly string[], input = '') => codemachineHere(place, args, input ? { tty: true, input } : {})
@@ -98,7 +97,7 @@ test('a project whose records were removed, and whose secrets stay, stands in th
 test('what is kept of a project is removed later by its name, though its directory is gone; while a session runs in it nothing is', async () => {
   await using scene = await openTeamScene({ planner: [[plans('Write greet.sh.')]] })
   const { place } = scene
-  expect((await codemachine(place, ['team', 'plan', '--no-keep-awake', 'greet somebody'])).exitCode).toBe(0)
+  expect((await scene.command(['team', 'plan', '--no-keep-awake', 'greet somebody']).ended).exitCode).toBe(0)
   const path = scene.project()
   const name = basename(path)
   expect(await scene.setSecret('SERVICE_API_KEY', 'sk-live-0123456789abcdef')).toMatchObject({ exitCode: 0 })
@@ -132,7 +131,7 @@ test('a step that an interruption has broken off is shown as that, and not as on
   await run.event('round-started', ({ part }) => part === 'work')
   const show = async () => (await scene.run('team', 'show', scene.project())).stdout
   expect(await show()).toContain('▸ 1 Wait. (at work)')
-  process.kill(run.pid, 'SIGTERM')
+  run.signal('SIGTERM')
   expect((await run.ended).exitCode).toBe(143)
   expect(await show()).toContain('· 1 Wait. (broken off)')
 })
@@ -144,7 +143,7 @@ test('the planner alone has its JSON on stdout and nothing else, and so has the 
     reviewer: [[reviews(issue)]],
   })
   const { place } = scene
-  const plan = await codemachine(place, ['team', 'plan', '--no-keep-awake', 'greet somebody'])
+  const plan = await scene.command(['team', 'plan', '--no-keep-awake', 'greet somebody']).ended
   expect(plan.exitCode).toBe(0)
   expect(JSON.parse(plan.stdout)).toEqual({
     goal: 'The goal, restated.',
@@ -158,7 +157,7 @@ test('the planner alone has its JSON on stdout and nothing else, and so has the 
   const api = join(place.directory, 'api')
   await mkdir(api)
   await writeFile(join(api, 'README.md'), 'An API.\n')
-  const review = await codemachine(place, ['team', 'review', '--project', 'api', '--no-keep-awake', '--json'])
+  const review = await scene.command(['team', 'review', '--project', 'api', '--no-keep-awake', '--json']).ended
   expect(JSON.parse(review.stdout)).toEqual({
     overall_assessment: 'Something is wrong.',
     issues: [{ type: 'bug', ...issue }],
@@ -184,7 +183,7 @@ test('a project that waits for a secret is listed with the line to type: first t
     reviewer: [[reviews()]],
   })
   const { place } = scene
-  expect((await codemachine(place, ['team', '--yes', '--no-keep-awake', 'ask a service'])).exitCode).toBe(4)
+  expect((await scene.command(['team', '--yes', '--no-keep-awake', 'ask a service']).ended).exitCode).toBe(4)
   const list = async () => (await codemachineHere(place, ['team', 'list'])).stdout
   const at = `-C ${scene.project()}`
   expect(await list()).toContain(`\n    it needs: codemachine secret set SERVICE_API_KEY ${at}\n`)
@@ -196,7 +195,7 @@ test('a project that waits for a secret is listed with the line to type: first t
     exitCode: 2,
     stderr: `codemachine: There is no session in ${place.directory} that could be gone on with.\n  What teams have made in projects/, and how to go on with it: codemachine team list\n`,
   })
-  const review = await codemachine(place, ['team', 'review', '--project', scene.project(), '--no-keep-awake'])
+  const review = await scene.command(['team', 'review', '--project', scene.project(), '--no-keep-awake']).ended
   expect(review.exitCode, review.stderr).toBe(0)
   expect(scene.begun('reviewer').at(-1)?.userTexts.join('\n')).toContain('"thoughts": "It waits."')
 })

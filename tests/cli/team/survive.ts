@@ -7,7 +7,7 @@ import { eventsOf } from '../../support/scene.ts'
 import {
   askHuman,
   GREETING,
-  openTeamScene,
+  openRealTeamScene,
   reviews,
   runShell,
   runs,
@@ -48,7 +48,7 @@ export async function surviveTeam(points: readonly KillPoint[]): Promise<void> {
     ...SCRIPT,
     reviewer: [[reviews({ description: 'It does not say good day.', severity: 'high' as const })]],
   }
-  await using scene = await openTeamScene({
+  await using scene = await openRealTeamScene({
     ...script,
     reviewer: [
       [

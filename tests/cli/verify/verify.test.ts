@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path'
 import { expect, it } from 'vitest'
 import type { Records } from '../../../src/records/records.ts'
 import { takeRunLock } from '../../../src/records/run-lock.ts'
-import { codemachine } from '../../support/codemachine.ts'
+import { codemachineHere } from '../../support/in-process.ts'
 import { git, makePlace, pipeAsObject, type TestPlace } from '../../support/place.ts'
 import { processesOf } from '../../support/processes.ts'
 import { test } from '../../support/side-by-side.ts'
@@ -358,11 +358,11 @@ test('Ctrl+C ends it in the middle, and leaves nothing', async () => {
 test('the command line knows it, and refuses a session that is not done in one sentence', async () => {
   await using place = await makePlace('')
   await endSession(place, [])
-  const told = await codemachine(place, ['verify'])
+  const told = await codemachineHere(place, ['verify'])
   expect(told.stderr).toBe('')
   expect(told.stdout).toMatch(/^cannot tell: the session was done without gates/)
   expect(told.exitCode).toBe(4)
-  const refused = await codemachine(place, ['verify', '20200101_1'])
+  const refused = await codemachineHere(place, ['verify', '20200101_1'])
   expect(refused.stderr).toContain('There is no session "20200101_1"')
   expect(refused.exitCode).toBe(2)
 })

@@ -23,7 +23,7 @@ import {
 } from '../../../src/demo/model/scripted-model.ts'
 import { ExecJson } from '../../../src/engines/codex/exec/exec-json.ts'
 import { makePlace, type TestPlace } from '../../support/place.ts'
-import { IMPATIENT } from '../../support/scene.ts'
+import { IMPATIENT } from '../../support/real-scene.ts'
 import { engineNamed, play, setupIn, THREAD, WEIGH } from '../contract.ts'
 import { endAfterEach } from './end-after-each.ts'
 

@@ -7,7 +7,7 @@ import { message, reply, roundsScript, type ScriptStep, shell } from '../../../s
 import { failsWith, startScriptedModel } from '../../../src/demo/model/scripted-model.ts'
 import { writeLossyCodex } from '../../support/lossy-codex.ts'
 import { makePlace } from '../../support/place.ts'
-import { IMPATIENT } from '../../support/scene.ts'
+import { IMPATIENT } from '../../support/real-scene.ts'
 import { writePeer } from '../../support/scripted-peer.ts'
 import { TestClock } from '../../support/test-clock.ts'
 import { endAfterEach } from './end-after-each.ts'

@@ -564,7 +564,6 @@ describe('whatever a model writes', () => {
         expect(why === null || (why !== '' && /[.]$/.test(why))).toBe(true)
         expect(weakness(run, made)).toBe(why)
       }),
-      { numRuns: 400 },
     )
   })
 
@@ -593,7 +592,6 @@ describe('whatever a model writes', () => {
         // `cd a && …` may fail for want of the folder; that says nothing about the work either.
         expect(weakness(line, []), line).toMatch(/^proves nothing/)
       }),
-      { numRuns: 500 },
     )
   })
 

@@ -70,7 +70,6 @@ describe('the file of a plan', () => {
         expect(readPlanText(`\uFEFF${text}`)).toEqual({ ok: true, value: plan })
         expect(readPlanText(planMarkdown(plan))).toEqual({ ok: true, value: plan })
       }),
-      { numRuns: 300 },
     )
   })
 
@@ -200,7 +199,6 @@ describe('a plan that a person edited', () => {
         if (read.ok) expect(readPlanText(planText(headOf(read.value)))).toEqual(read)
         else expect(read.problem).not.toBe('')
       }),
-      { numRuns: 300 },
     )
   })
 })

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { emptyState } from '../../../src/core/state/state.ts'
 import { planRound } from '../../../src/templates/team/rounds.ts'
+import { PROPERTY_RUNS } from '../../support/properties.ts'
 import { type Random, randomFrom } from '../../support/random.ts'
 import { SESSION } from '../../support/session-events.ts'
 import {
@@ -15,7 +16,7 @@ import {
 } from '../../support/team-session.ts'
 import { atWork, step } from '../../support/team-work.ts'
 
-const SEEDS = Array.from({ length: 300 }, (_, seed) => seed + 1)
+const SEEDS = Array.from({ length: PROPERTY_RUNS }, (_, seed) => seed + 1)
 const HUGE = 'Wörter. '.repeat(5_000)
 
 /** A team to which anything may happen. */

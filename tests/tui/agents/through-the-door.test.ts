@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { hold, message, reply, shell } from '../../../src/demo/model/reply.ts'
 import { always, openSmallBuild, runAgent } from '../../support/build-scene.ts'
-import { startInEmulator } from '../../support/emulator.ts'
+import { drawHere } from '../../support/drawn-here.ts'
 import { says } from '../../support/rounds.ts'
 
 test('in a build a person looks into one agent, sees it speak, tells it something, stops it, and comes back', async () => {
@@ -24,7 +24,7 @@ test('in a build a person looks into one agent, sees it speak, tells it somethin
     ),
     'frontend-dev': always(reply(message('I am the front.'), hold(never.promise))),
   }))
-  await using terminal = startInEmulator(scene.place, ['start', '--yes', '--no-keep-awake'], { columns: 80, rows: 24 })
+  await using terminal = drawHere(scene, ['start', '--yes', '--no-keep-awake'], { columns: 80, rows: 24 })
   await terminal.until(/^● backend-dev /m)
   terminal.type('/agents')
   await terminal.until('› /agents')

@@ -50,6 +50,5 @@ test('whatever it is, it fits into the columns and rows', () => {
         expect(lines.length).toBeLessThanOrEqual(rows)
       },
     ),
-    { numRuns: 300 },
   )
 })

@@ -147,7 +147,6 @@ describe('whatever is written', () => {
           expectFitting(draw(text, columns, theme), columns)
         },
       ),
-      { numRuns: 300 },
     )
   })
 

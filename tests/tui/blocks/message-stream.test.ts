@@ -55,7 +55,6 @@ test('nothing is printed twice and no character is lost, wherever the pieces end
       const { stream, printed } = streamed(text, cuts)
       expect(stream.end(text)).toEqual({ markdown: text.slice(printed.length), isRepeat: false })
     }),
-    { numRuns: 500 },
   )
 })
 
@@ -65,7 +64,6 @@ test('what is printed early are whole blocks: the rest does not change them', ()
       const { printed } = streamed(text, cuts)
       expect(finishedLength(text)).toBeGreaterThanOrEqual(printed.length)
     }),
-    { numRuns: 500 },
   )
 })
 

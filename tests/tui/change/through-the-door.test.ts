@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { message, reply } from '../../../src/demo/model/reply.ts'
-import { act, cuts, openChangeScene, outputs, PROJECT, plans, verify } from '../../support/change-scene.ts'
+import { act, cuts, openRealChangeScene, outputs, PROJECT, plans, verify } from '../../support/change-scene.ts'
 import { startInEmulator } from '../../support/emulator.ts'
 
 const FILES = Array.from({ length: 12 }, (_, i) => ({
@@ -9,7 +9,7 @@ const FILES = Array.from({ length: 12 }, (_, i) => ({
 }))
 
 test('a change is begun on a small screen with /change; its plan is scrolled, changed, seen again with its diff, and accepted; /follow is offered', async () => {
-  await using scene = await openChangeScene(
+  await using scene = await openRealChangeScene(
     {
       planner: (_, nth) => [
         plans({ files: FILES, risks: nth === 0 ? ['A proxy \x1b[2J shares one.'] : ['None any more.'] }),

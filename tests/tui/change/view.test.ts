@@ -256,6 +256,5 @@ test('whatever a model calls its tasks, the screen stays whole', () => {
         400,
       )
     }),
-    { numRuns: 100 },
   )
 })

@@ -79,7 +79,6 @@ test('the caret is in the cell of its character, whatever the text is made of, a
         else expect(shown).toBe(buffer.chips.has(under) ? '[' : under)
       },
     ),
-    { numRuns: 150 },
   )
 })
 

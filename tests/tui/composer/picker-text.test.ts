@@ -140,7 +140,6 @@ describe.each([
         expect(lines.length).toBeLessThanOrEqual(area.maxRows)
         expectFitting(lines, columns)
       }),
-      { numRuns: 60 },
     )
   })
 })

@@ -188,6 +188,5 @@ test('no line is wider than the terminal or steers it, whatever the texts are an
         }
       },
     ),
-    { numRuns: 500 },
   )
 })

@@ -3,25 +3,31 @@ import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect } from 'vitest'
 import { type Emulator, startInEmulator } from '../../support/emulator.ts'
+import { openRealScene, type RealScene } from '../../support/real-scene.ts'
 import { claimDone, held, round } from '../../support/rounds.ts'
-import { eventsOf, openScene, type Scene } from '../../support/scene.ts'
-import { test } from '../../support/side-by-side.ts'
+import { eventsOf } from '../../support/scene.ts'
+import { describe, test } from '../../support/side-by-side.ts'
+import { unless } from '../../support/skipped.ts'
 import { untilInFolder } from '../../support/until-in-folder.ts'
 
+const isRoot = process.getuid?.() === 0
 const never = new Promise<never>(() => {})
 
 /** A run that works without a terminal; answers its session. */
-async function detached(scene: Scene): Promise<string> {
+async function detached(scene: RealScene): Promise<string> {
   const { stdout, stderr } = await scene.run('--detach', '--json', 'build X')
   expect(stderr).toBe('')
   return JSON.parse(stdout).session
 }
 
-const attach = (scene: Scene, ...args: string[]) =>
+const attach = (scene: RealScene, ...args: string[]) =>
   startInEmulator(scene.place, ['attach', ...args], { columns: 100, rows: 30 })
 
 /** Programs of these names where agents can write, which say in `trace` that somebody ran them. */
-async function plantPrograms({ place }: Scene, names: readonly string[]): Promise<{ folder: string; trace: string }> {
+async function plantPrograms(
+  { place }: RealScene,
+  names: readonly string[],
+): Promise<{ folder: string; trace: string }> {
   const folder = join(place.directory, 'node_modules', '.bin')
   const trace = join(place.root, 'trace')
   await mkdir(folder, { recursive: true })
@@ -39,7 +45,7 @@ async function leave(terminal: Emulator): Promise<void> {
 
 test('attach is the screen with its keys; Ctrl+C twice asks: it is left running, or stopped', async () => {
   const gate = Promise.withResolvers<void>()
-  await using scene = await openScene([[held(gate.promise), held(never)], [held(never)]])
+  await using scene = await openRealScene([[held(gate.promise), held(never)], [held(never)]])
   const id = await detached(scene)
   await using one = attach(scene)
   await using two = attach(scene, id)
@@ -65,7 +71,7 @@ test('attach is the screen with its keys; Ctrl+C twice asks: it is left running,
 
 test('a terminal that is closed leaves what it is attached to running', async () => {
   const gate = Promise.withResolvers<void>()
-  await using scene = await openScene([[held(gate.promise), ...round(claimDone)]])
+  await using scene = await openRealScene([[held(gate.promise), ...round(claimDone)]])
   const id = await detached(scene)
   await using terminal = attach(scene)
   await terminal.until('Working.')
@@ -78,7 +84,7 @@ test('a terminal that is closed leaves what it is attached to running', async ()
 
 test('who is attached when the session ends sees how, and the screen closes', async () => {
   const gate = Promise.withResolvers<void>()
-  await using scene = await openScene([[held(gate.promise), ...round(claimDone)]])
+  await using scene = await openRealScene([[held(gate.promise), ...round(claimDone)]])
   await detached(scene)
   await using terminal = attach(scene)
   await terminal.until('Working.')
@@ -88,7 +94,7 @@ test('who is attached when the session ends sees how, and the screen closes', as
 })
 
 test('from another directory the sessions of this machine are listed, and one is chosen', async () => {
-  await using scene = await openScene([[held(never)]])
+  await using scene = await openRealScene([[held(never)]])
   const elsewhere = join(scene.place.root, 'elsewhere')
   await mkdir(elsewhere)
   const open = (...args: string[]) =>
@@ -109,7 +115,7 @@ test('from another directory the sessions of this machine are listed, and one is
 })
 
 test('what cannot be attached to is refused in a sentence: nothing, what has ended, what runs on another machine', async () => {
-  await using scene = await openScene([round(claimDone)])
+  await using scene = await openRealScene([round(claimDone)])
   const refused = async (...args: string[]) => {
     await using terminal = startInEmulator(scene.place, ['attach', ...args], { columns: 300 })
     const { exitCode } = await terminal.ended
@@ -144,7 +150,7 @@ test('what cannot be attached to is refused in a sentence: nothing, what has end
 
 test('/detach gives the terminal back to the shell in the middle of a round, which goes on', async () => {
   const gate = Promise.withResolvers<void>()
-  await using scene = await openScene([[held(gate.promise), ...round('echo one > one.txt')], round(claimDone)])
+  await using scene = await openRealScene([[held(gate.promise), ...round('echo one > one.txt')], round(claimDone)])
   const planted = await plantPrograms(scene, ['sed', 'cut', 'ps', 'sleep'])
   const env = { PATH: `${planted.folder}:${process.env.PATH}` }
   await using terminal = startInEmulator(scene.place, ['build X'], { columns: 100, rows: 24, env })
@@ -172,22 +178,25 @@ test('/detach gives the terminal back to the shell in the middle of a round, whi
   expect(await untilInFolder(scene.records(), 'the end in run.log', isPrinted)).not.toContain('\u001b')
 })
 
-test('/detach where no shell waits says so, and the run goes on when the terminal is closed', async () => {
-  const gate = Promise.withResolvers<void>()
-  await using scene = await openScene([[held(gate.promise), ...round(claimDone)]])
-  const command = [
-    'setsid',
-    '--ctty',
-    '--wait',
-    process.execPath,
-    ...[new URL('../../../dist/bin.js', import.meta.url).pathname],
-  ]
-  await using terminal = startInEmulator(scene.place, ['build X'], { columns: 100, rows: 24, command })
-  await terminal.until('Working.')
-  terminal.type('/detach\r')
-  await terminal.untilInAll('No shell waits here that could have the terminal back.')
-  terminal.hangUp()
-  gate.resolve()
-  const { events } = await scene.run('logs', '-f', '--json')
-  expect(eventsOf(events, 'session-ended')).toMatchObject([{ outcome: { kind: 'done' } }])
+const asRoot = isRoot ? test : test.skip
+describe(`/detach where no shell waits${unless(isRoot, 'only root can take a terminal from a session')}`, () => {
+  asRoot('says so, and the run goes on when the terminal is closed', async () => {
+    const gate = Promise.withResolvers<void>()
+    await using scene = await openRealScene([[held(gate.promise), ...round(claimDone)]])
+    const command = [
+      'setsid',
+      '--ctty',
+      '--wait',
+      process.execPath,
+      ...[new URL('../../../dist/bin.js', import.meta.url).pathname],
+    ]
+    await using terminal = startInEmulator(scene.place, ['build X'], { columns: 100, rows: 24, command })
+    await terminal.until('Working.')
+    terminal.type('/detach\r')
+    await terminal.untilInAll('No shell waits here that could have the terminal back.')
+    terminal.hangUp()
+    gate.resolve()
+    const { events } = await scene.run('logs', '-f', '--json')
+    expect(eventsOf(events, 'session-ended')).toMatchObject([{ outcome: { kind: 'done' } }])
+  })
 })

@@ -3,9 +3,11 @@ import { join } from 'node:path'
 import { expect } from 'vitest'
 import { hold, message, reply, shell } from '../../../src/demo/model/reply.ts'
 import { BIN } from '../../support/codemachine.ts'
+import { drawHere } from '../../support/drawn-here.ts'
 import { startInEmulator } from '../../support/emulator.ts'
 import { keepSavepoint } from '../../support/kept-savepoints.ts'
 import { makePlace, type TestPlace } from '../../support/place.ts'
+import { openRealScene } from '../../support/real-scene.ts'
 import { openScene } from '../../support/scene.ts'
 import { test } from '../../support/side-by-side.ts'
 import { gate, leavesAsFound, started } from './manners.ts'
@@ -62,7 +64,7 @@ test('/diff shows what changed since the start, in a round or since a savepoint;
       reply(message('Over.')),
     ],
   ])
-  await using seen = startInEmulator(scene.place, ['--rounds', '2', 'Write two files'], { rows: 30 })
+  await using seen = drawHere(scene, ['--rounds', '2', 'Write two files'], { rows: 30 })
   await seen.until('I wait.')
   await command('/diff 1')
   await seen.until(/Changes \+1 −0 · .*\/start → .*\/1 · 1 file\n.*\n› one\.txt +new +\+1/)
@@ -107,7 +109,7 @@ test('/diff shows what changed since the start, in a round or since a savepoint;
 })
 
 test('/diff on the start screen opens what the newest session changed, and a file in the editor', async () => {
-  await using scene = await openScene([])
+  await using scene = await openRealScene([])
   await fill(scene.place)
   const editor = join(scene.place.home, 'editor.sh')
   writeFileSync(editor, '#!/bin/sh\necho "const one = 111" > "$1"\n', { mode: 0o755 })

@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest'
 import { message, reply, shell } from '../../../src/demo/model/reply.ts'
 import { KEY_ACTIONS, type KeyAction, type KeyActionId } from '../../../src/settings/keys.ts'
-import { type Emulator, startInEmulator } from '../../support/emulator.ts'
+import { drawHere } from '../../support/drawn-here.ts'
+import type { Drawn } from '../../support/emulator.ts'
 import type { Key } from '../../support/emulator-keys.ts'
 import { held } from '../../support/rounds.ts'
 import { openScene } from '../../support/scene.ts'
@@ -63,7 +64,7 @@ test.each([
     [held(never)],
     [held(never)],
   ])
-  await using terminal = startInEmulator(scene.place, ['build X'], { columns, rows })
+  await using terminal = drawHere(scene, ['build X'], { columns, rows })
   await terminal.untilInAll('looked')
   await terminal.until('Working.')
   const tried: string[] = []
@@ -94,7 +95,7 @@ function triedWith(when: 'empty' | 'text'): readonly KeyAction[] {
   )
 }
 
-async function tryKey(terminal: Emulator, { id, chords }: KeyAction, when: 'empty' | 'text'): Promise<void> {
+async function tryKey(terminal: Drawn, { id, chords }: KeyAction, when: 'empty' | 'text'): Promise<void> {
   const effect = (when === 'empty' ? WITHOUT : WITH)[id as KeyActionId]
   if (effect === undefined) throw new Error(`${id} ${when} has no row here: say what is seen.`)
   if (when === 'text') await writeDraft(terminal)
@@ -115,7 +116,7 @@ function keyOf(chord: string): Key {
   return name === '?' ? { text: '?' } : (name as Key)
 }
 
-async function seen(terminal: Emulator, what: string | RegExp, of: string): Promise<void> {
+async function seen(terminal: Drawn, what: string | RegExp, of: string): Promise<void> {
   try {
     await terminal.until(what)
   } catch (error) {
@@ -128,16 +129,16 @@ function isSeen(rows: readonly string[], what: string | RegExp): boolean {
   return typeof what === 'string' ? screen.includes(what) : what.test(screen)
 }
 
-async function writeDraft(terminal: Emulator): Promise<void> {
+async function writeDraft(terminal: Drawn): Promise<void> {
   terminal.type(DRAFT)
   await terminal.until(`› ${DRAFT}`)
 }
 
-async function fieldIs(terminal: Emulator, text: string, of: string): Promise<void> {
+async function fieldIs(terminal: Drawn, text: string, of: string): Promise<void> {
   await seen(terminal, text === '' ? /^›$/m : `› ${text}`, of)
 }
 
-async function clear(terminal: Emulator, of: string): Promise<void> {
+async function clear(terminal: Drawn, of: string): Promise<void> {
   // It may have several lines by now.
   terminal.press('ctrl+c')
   await seen(terminal, /^›$/m, `${of} cleared`)

@@ -1,13 +1,15 @@
 import { expect } from 'vitest'
 import { hold, message, reply, roundsScript, shell } from '../../../src/demo/model/reply.ts'
 import { openBuild } from '../../support/build-scene.ts'
+import { drawHere } from '../../support/drawn-here.ts'
 import { startInEmulator } from '../../support/emulator.ts'
+import { openRealScene } from '../../support/real-scene.ts'
 import { openScene } from '../../support/scene.ts'
 import { test } from '../../support/side-by-side.ts'
 import { gate, leavesAsFound, rowsWith, started } from './manners.ts'
 
 test('commands print what was asked, and the composer is there again', async () => {
-  await using scene = await openScene([])
+  await using scene = await openRealScene([])
   await using seen = startInEmulator(scene.place, [], { rows: 40 })
   await started(seen)
   const answers: [string, string | RegExp][] = [
@@ -49,7 +51,7 @@ test('the title of the window says what goes on, and is given back', async () =>
   await using scene = await openScene([
     [reply(message('I wait.'), hold(opened), shell('true')), reply(message('Over.'))],
   ])
-  await using seen = startInEmulator(scene.place, ['--rounds', '1'])
+  await using seen = drawHere(scene, ['--rounds', '1'])
   await started(seen)
   await seen.until(() => seen.title() === 'codemachine')
   seen.type('Name it\r')
@@ -66,7 +68,7 @@ test('while a session runs, /start has the specification wait as the next one', 
   const { opened, open } = gate()
   const waits = [reply(message('I wait.'), hold(opened), shell('true')), reply(message('Over.'))]
   await using scene = await openBuild(roundsScript([waits]))
-  await using seen = startInEmulator(scene.place, ['--rounds', '1', 'goal one'], { rows: 40 })
+  await using seen = drawHere(scene, ['--rounds', '1', 'goal one'], { rows: 40 })
   await seen.until('I wait.')
   seen.type('/start goal')
   await seen.until('› /start goal')

@@ -4,14 +4,16 @@ import { expect } from 'vitest'
 import { hold, message, reply, shell } from '../../../src/demo/model/reply.ts'
 import { type Emulator, startInEmulator } from '../../support/emulator.ts'
 import { killIfAlive } from '../../support/kill-if-alive.ts'
-import { openScene, type Scene } from '../../support/scene.ts'
+import { openRealScene, type RealScene } from '../../support/real-scene.ts'
 import { describe, test } from '../../support/side-by-side.ts'
 import { appServersOf, gate, leavesAsFound, personSettings, rowsWith, started } from './manners.ts'
 
 /** A session that works until the scene is over. */
-async function working(env: Record<string, string> = {}): Promise<AsyncDisposable & { scene: Scene; seen: Emulator }> {
+async function working(
+  env: Record<string, string> = {},
+): Promise<AsyncDisposable & { scene: RealScene; seen: Emulator }> {
   const { opened, open } = gate()
-  const scene = await openScene([
+  const scene = await openRealScene([
     [reply(message('I am at it.'), hold(opened), shell('true'))],
     [reply(message('Again.'))],
   ])
@@ -37,7 +39,6 @@ function leavesNoFrame(seen: Emulator): void {
 describe('leaving the start screen', () => {
   test.each<[string, (seen: Emulator) => Promise<void> | void]>([
     ['/exit', seen => seen.type('/exit\r')],
-    ['Ctrl+D', seen => seen.press('ctrl+d')],
     [
       'Ctrl+C twice',
       async seen => {
@@ -47,7 +48,7 @@ describe('leaving the start screen', () => {
       },
     ],
   ])('%s leaves the terminal as it was', async (_, leave) => {
-    await using scene = await openScene([])
+    await using scene = await openRealScene([])
     await using seen = startInEmulator(scene.place, [])
     await started(seen)
     expect(seen.modes().bracketedPaste).toBe(true)
@@ -64,15 +65,6 @@ describe('leaving a session', () => {
       130,
       async seen => {
         seen.type('/exit\r')
-        await seen.until('Leave now')
-        seen.press('enter')
-      },
-    ],
-    [
-      'Ctrl+D and Enter',
-      130,
-      async seen => {
-        seen.press('ctrl+d')
         await seen.until('Leave now')
         seen.press('enter')
       },
@@ -133,7 +125,7 @@ describe('leaving a session', () => {
 })
 
 test('settings that cannot be read end it with a sentence, before anything is drawn', async () => {
-  await using scene = await openScene([])
+  await using scene = await openRealScene([])
   await personSettings(scene.place, '[screen]\ntheme = "loud"\n')
   await using seen = startInEmulator(scene.place, [])
   expect(await leavesAsFound(seen)).toBe(2)
@@ -192,7 +184,7 @@ test('Ctrl+Z gives the shell its terminal, and fg brings the screen back', async
 })
 
 test('an editor gets the terminal and gives back a text; one that fails leaves the draft as it was', async () => {
-  await using scene = await openScene([])
+  await using scene = await openRealScene([])
   const { directory, root } = scene.place
   const editor = join(root, 'editor')
   const write = async (body: string) => {

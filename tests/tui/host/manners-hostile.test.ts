@@ -3,7 +3,9 @@ import { join } from 'node:path'
 import { expect } from 'vitest'
 import { hold, message, reply, shell } from '../../../src/demo/model/reply.ts'
 import { cpuMsOf } from '../../support/cpu-time.ts'
-import { type Emulator, startInEmulator } from '../../support/emulator.ts'
+import { drawHere } from '../../support/drawn-here.ts'
+import { type Drawn, startInEmulator } from '../../support/emulator.ts'
+import { openRealScene } from '../../support/real-scene.ts'
 import { writeTasks } from '../../support/rounds.ts'
 import { openScene } from '../../support/scene.ts'
 import { test } from '../../support/side-by-side.ts'
@@ -13,7 +15,7 @@ import { gate, leavesAsFound, rowsWith, started, wipesIn } from './manners.ts'
 const ATTACK =
   '\x1b]0;owned\x07\x1b]52;c;b3duZWQ=\x07\x1b[2J\x1b[3J\x1b[1;1Howned\x1b[?1000h\x1b[?1049h\x9b2J\u202egnp.exe\u2066\x07'
 
-function isUnharmed(seen: Emulator): void {
+function isUnharmed(seen: Drawn): void {
   expect(seen.title()).not.toMatch(/^owned/)
   expect(seen.modes()).toMatchObject({ alternateScreen: false, mouse: 'none' })
   expect(wipesIn(seen)).toEqual([])
@@ -35,7 +37,7 @@ test('what a model, a command, a task, a file name and a paste try with the term
     ],
   ])
   await writeFile(join(scene.place.directory, `five${ATTACK.replaceAll('/', '')}`), '')
-  await using seen = startInEmulator(scene.place, ['--rounds', '1'])
+  await using seen = drawHere(scene, ['--rounds', '1'])
   await started(seen)
   seen.paste(`Goal ${ATTACK}`)
   await seen.until('Goal')
@@ -61,7 +63,7 @@ test('what a model, a command, a task, a file name and a paste try with the term
 test('a line of five megabytes, a message of sixty thousand characters and a quick stream do not hold up typing', async () => {
   const { opened, open } = gate()
   const long = 'a long message that goes on and on, '.repeat(1_700)
-  await using scene = await openScene([
+  await using scene = await openRealScene([
     [
       reply(shell(`head -c 5000000 /dev/zero | tr '\\0' x; echo`)),
       reply(message(`${long}the-end.`, { chunkSize: 200 }), shell('true')),

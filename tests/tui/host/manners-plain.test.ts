@@ -2,7 +2,7 @@ import { expect } from 'vitest'
 import { message, reply, shell } from '../../../src/demo/model/reply.ts'
 import { BIN } from '../../support/codemachine.ts'
 import { startInEmulator } from '../../support/emulator.ts'
-import { openScene } from '../../support/scene.ts'
+import { openRealScene } from '../../support/real-scene.ts'
 import { describe, test } from '../../support/side-by-side.ts'
 import { leavesAsFound, personSettings, rowsWith, started } from './manners.ts'
 
@@ -16,7 +16,7 @@ describe('without a terminal that can be drawn on there are plain lines', () => 
     ['a closed stdin', ['sh', '-c', `'${process.execPath}' '${BIN}' "$@" <&-`, 'sh']],
     ['no terminal to write to', ['sh', '-c', `'${process.execPath}' '${BIN}' "$@" | cat`, 'sh']],
   ])('%s', async (_, command) => {
-    await using scene = await openScene(ROUNDS)
+    await using scene = await openRealScene(ROUNDS)
     await using seen = startInEmulator(scene.place, ['--rounds', '1', 'Say it'], { command })
     await leavesAsFound(seen)
     const all = seen.all().join('\n')
@@ -27,7 +27,7 @@ describe('without a terminal that can be drawn on there are plain lines', () => 
 })
 
 test('a terminal that answers no query is drawn on and takes keys like any other', async () => {
-  await using scene = await openScene(ROUNDS)
+  await using scene = await openRealScene(ROUNDS)
   await using seen = startInEmulator(scene.place, ['--rounds', '1'], { mute: true })
   await started(seen)
   seen.type('Say it')
@@ -43,10 +43,9 @@ test('a terminal that answers no query is drawn on and takes keys like any other
 describe('colours', () => {
   test.each<[string, Record<string, string | undefined>, string, RegExp | null]>([
     ['NO_COLOR is heeded', { NO_COLOR: '1' }, '', null],
-    ['a dark background', { NO_COLOR: undefined }, '', /\d/],
     ['a light one', { NO_COLOR: undefined }, '[screen]\ntheme = "light"\n', /\d/],
   ])('%s', async (_, env, settings, colours) => {
-    await using scene = await openScene(ROUNDS)
+    await using scene = await openRealScene(ROUNDS)
     await personSettings(scene.place, settings)
     await using seen = startInEmulator(scene.place, ['--rounds', '1', 'Say it'], { env })
     await seen.ended
@@ -62,7 +61,7 @@ test.each<[string, Record<string, string>, string]>([
   ['the setting', {}, '[screen]\nreader = true\n'],
   ["Ink's variable", { INK_SCREEN_READER: 'true' }, ''],
 ])('for a screen reader, by %s, there are words without drawing, and each is said once', async (_, env, settings) => {
-  await using scene = await openScene(ROUNDS)
+  await using scene = await openRealScene(ROUNDS)
   await personSettings(scene.place, settings)
   await using seen = startInEmulator(scene.place, ['--rounds', '1'], { env })
   await seen.until('Type what to work on')
@@ -83,7 +82,7 @@ test.each<[string, Record<string, string>, string]>([
 })
 
 test('with reduced motion a message comes whole', async () => {
-  await using scene = await openScene([[reply(message('Words that come as one. '.repeat(8)))]])
+  await using scene = await openRealScene([[reply(message('Words that come as one. '.repeat(8)))]])
   await personSettings(scene.place, '[screen]\nmotion = "reduced"\n')
   await using seen = startInEmulator(scene.place, ['--rounds', '1', 'Say it'])
   await seen.ended

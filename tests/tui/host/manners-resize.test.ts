@@ -1,7 +1,7 @@
 import xterm from '@xterm/headless'
 import { expect } from 'vitest'
 import { hold, message, reply, shell } from '../../../src/demo/model/reply.ts'
-import { startInEmulator } from '../../support/emulator.ts'
+import { drawHere } from '../../support/drawn-here.ts'
 import { visibleRows } from '../../support/emulator-screen.ts'
 import { openScene } from '../../support/scene.ts'
 import { test } from '../../support/side-by-side.ts'
@@ -27,7 +27,7 @@ test('a window that changes its size while a message streams in leaves no debris
   ])
   await using scene = await openScene([[reply(...parts, shell('true')), reply(message('The last words.'))]])
   // The emulator is the terminal of this editor.
-  await using seen = startInEmulator(scene.place, ['--rounds', '1', 'Resize it'], { env: { TERM_PROGRAM: 'vscode' } })
+  await using seen = drawHere(scene, ['--rounds', '1', 'Resize it'], { env: { TERM_PROGRAM: 'vscode' } })
   for (const [n, [columns, rows]] of SIZES.entries()) {
     await seen.untilInAll(`Paragraph ${n}.2`)
     await seen.until(/And a half\n(?:.*\n)*(?:Resize it|round 1 of 1) · .*\n(?:.*\n)?› *\n.*Ctrl\+C /)
@@ -67,7 +67,7 @@ test('what is printed leaves the frame in the same step: nothing is there twice 
       reply(message('Over.')),
     ],
   ])
-  await using seen = startInEmulator(scene.place, ['--rounds', '1', 'Show it'])
+  await using seen = drawHere(scene, ['--rounds', '1', 'Show it'])
   await seen.ended
   const updates = seen.bytes().split('\x1b[?2026l')
   expect(updates.length).toBeGreaterThan(10)
@@ -83,7 +83,7 @@ test('when a command has ended, no row is left empty below the keys, and its out
   const { opened, open } = gate()
   const fails = shell('for n in $(seq 1 30); do echo line $n; done; sleep 2; exit 1')
   await using scene = await openScene([[reply(fails), reply(message('Seen.'), hold(opened), shell('true'))]])
-  await using seen = startInEmulator(scene.place, ['--rounds', '1', 'Fail'], { columns: 80, rows: 24 })
+  await using seen = drawHere(scene, ['--rounds', '1', 'Fail'], { columns: 80, rows: 24 })
   await seen.until(/line 30\n(?:.*\n)*Fail · /)
   await seen.until(/✘ exit 1/)
   await seen.until('Seen.')

@@ -1,7 +1,7 @@
 import { expect } from 'vitest'
 import { hold, message, reasoning, reply, shell } from '../../../src/demo/model/reply.ts'
 import { widthOf } from '../../../src/words/cells.ts'
-import { startInEmulator } from '../../support/emulator.ts'
+import { drawHere } from '../../support/drawn-here.ts'
 import { openScene } from '../../support/scene.ts'
 import { test } from '../../support/side-by-side.ts'
 import { gate, leavesAsFound, rowsWith, started, wipesIn } from './manners.ts'
@@ -22,7 +22,7 @@ test.each([
       reply(message('Over.')),
     ]
     await using scene = await openScene([rounds])
-    await using seen = startInEmulator(scene.place, ['--rounds', '1'], { columns, rows })
+    await using seen = drawHere(scene, ['--rounds', '1'], { columns, rows })
     const fits = (what: string) => {
       const screen = seen.screen()
       expect(Math.max(...screen.map(widthOf)), what).toBeLessThanOrEqual(columns)

@@ -1,13 +1,15 @@
 import { expect } from 'vitest'
 import { message, reply } from '../../../src/demo/model/reply.ts'
 import { cpuMsOf, timesSlower } from '../../support/cpu-time.ts'
+import { drawHere } from '../../support/drawn-here.ts'
 import { startInEmulator } from '../../support/emulator.ts'
+import { openRealScene } from '../../support/real-scene.ts'
 import { openScene } from '../../support/scene.ts'
 import { test } from '../../support/side-by-side.ts'
 import { leavesAsFound, rowsWith, started } from './manners.ts'
 
 test('ten thousand pasted lines are a chip at once, and the model gets them whole', async () => {
-  await using scene = await openScene([[reply(message('Read.'))]])
+  await using scene = await openRealScene([[reply(message('Read.'))]])
   await using seen = startInEmulator(scene.place, ['--rounds', '1'])
   await started(seen)
   const lines = Array.from({ length: 10_000 }, (_, n) => `${n}: été 漢字 👩‍👩‍👧 \t and so on`)
@@ -33,7 +35,7 @@ test.each([
   ['pasted', (text: string) => `\x1b[200~${text}\x1b[201~`],
 ])('wide, joined and combined characters that are %s take their cells, and go as a whole', async (_, wrap) => {
   await using scene = await openScene([])
-  await using seen = startInEmulator(scene.place, [])
+  await using seen = drawHere(scene, [])
   await started(seen)
   const written = [
     ['漢', 2],

@@ -2,22 +2,22 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect } from 'vitest'
-import type { Emulator } from '../../support/emulator.ts'
+import type { Drawn, Emulator } from '../../support/emulator.ts'
 import { UNTOUCHED } from '../../support/emulator-modes.ts'
 import type { TestPlace } from '../../support/place.ts'
 
 /** Ends within the bound of a test, with the terminal as it was found. Answers the exit code. */
-export async function leavesAsFound(seen: Emulator): Promise<number | null> {
+export async function leavesAsFound(seen: Drawn | Emulator): Promise<number | null> {
   const { exitCode } = await seen.ended
   expect(seen.modes()).toEqual(UNTOUCHED)
-  expect(await seen.stty()).toBe(seen.sttyAtStart())
+  if ('stty' in seen) expect(await seen.stty()).toBe(seen.sttyAtStart())
   expect(seen.title()).toBe('')
   expect(seen.cursor().x, 'the prompt of the shell begins in the first column').toBe(0)
   return exitCode
 }
 
 /** The start screen is there and takes keys. */
-export async function started(seen: Emulator): Promise<void> {
+export async function started(seen: Drawn): Promise<void> {
   await seen.until(/Login .*\n(?:.*\n)*› ?\n.*\/ commands/)
 }
 
@@ -27,7 +27,7 @@ export function rowsWith(rows: readonly string[], text: string | RegExp): string
 }
 
 /** What would wipe the screen or the scrollback, as far as it was written. */
-export function wipesIn(seen: Emulator): string[] {
+export function wipesIn(seen: Drawn): string[] {
   const bytes = seen.bytes()
   return ['\x1b[2J', '\x1b[3J', '\x1bc'].filter(wipe => bytes.includes(wipe))
 }

@@ -1,14 +1,14 @@
 import { expect, test } from 'vitest'
 import { reply, shell } from '../../../src/demo/model/reply.ts'
 import { startInEmulator } from '../../support/emulator.ts'
+import { openRealScene } from '../../support/real-scene.ts'
 import { claimDone, held, round } from '../../support/rounds.ts'
-import { openScene } from '../../support/scene.ts'
 
 const never = new Promise<never>(() => {})
 
 test('a screen reader is read agents, sessions and changes as sentences, where others get tables that fill the terminal', async () => {
   const paints = reply(shell('echo red > door.txt'))
-  await using scene = await openScene([round(claimDone), [paints, held(never)]])
+  await using scene = await openRealScene([round(claimDone), [paints, held(never)]])
   await scene.run('--plain', '--no-keep-awake', 'paint the door')
   const env = { INK_SCREEN_READER: 'true' }
   await using terminal = startInEmulator(scene.place, ['oil the hinges'], { columns: 160, rows: 30, env })

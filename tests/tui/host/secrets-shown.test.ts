@@ -4,8 +4,8 @@ import { expect, test } from 'vitest'
 import { reply, shell } from '../../../src/demo/model/reply.ts'
 import { codemachine } from '../../support/codemachine.ts'
 import { type Emulator, startInEmulator } from '../../support/emulator.ts'
+import { openRealScene } from '../../support/real-scene.ts'
 import { claimDone, folder, held, round, writeTasks } from '../../support/rounds.ts'
-import { openScene } from '../../support/scene.ts'
 
 const TOKEN = 'tk_4711_abcDEF_zyx9876_Q'
 const SHOWN = '[secret MY_API_TOKEN]'
@@ -27,7 +27,7 @@ test('a secret in the prompt, in a title or in the name of a task is shown in no
     round(`sed -i 's/"done": false/"done": true/' ${folder}/tasks.json`, claimDone),
     round(claimDone),
   ]
-  await using scene = await openScene(rounds)
+  await using scene = await openRealScene(rounds)
   const { place } = scene
   const line = async () => (await codemachine(place, ['status', '--line'], { env: { MY_API_TOKEN: '' } })).stdout
   const size = { columns: 120, rows: 30, env }
@@ -58,7 +58,7 @@ test('a secret that a command prints in two halves is shown as one, while it is 
   const end = Promise.withResolvers<void>()
   const printing = (file: string) => `until [ -s ${file} ]; do sleep 0.05; done; cat ${file}`
   const halves = reply(shell(['one', 'two', 'three'].map(printing).join('; ')))
-  await using scene = await openScene([[halves, held(end.promise)], round(claimDone), round(claimDone)])
+  await using scene = await openRealScene([[halves, held(end.promise)], round(claimDone), round(claimDone)])
   const print = (file: string, text: string) => writeFile(join(scene.place.directory, file), text)
   await using terminal = startInEmulator(scene.place, ['build X'], { columns: 120, rows: 30, env })
   await terminal.until('running until [ -s one ]')

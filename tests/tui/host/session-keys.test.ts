@@ -2,8 +2,10 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { hold, message, reply, shell } from '../../../src/demo/model/reply.ts'
+import { drawHere } from '../../support/drawn-here.ts'
 import { startInEmulator } from '../../support/emulator.ts'
 import { UNTOUCHED } from '../../support/emulator-modes.ts'
+import { openRealScene } from '../../support/real-scene.ts'
 import { claimDone, held, round, says } from '../../support/rounds.ts'
 import { openScene } from '../../support/scene.ts'
 import { expectOnceEach, times } from '../../support/screen-scene.ts'
@@ -15,7 +17,7 @@ const GOES_ON = 'Interrupted. How does it go on?'
 test('Enter queues, Alt+Up takes back, and what is queued becomes the next session by itself', async () => {
   const gate = Promise.withResolvers<void>()
   await using scene = await openScene([[held(gate.promise), ...round(claimDone)], round(claimDone), round(claimDone)])
-  await using terminal = startInEmulator(scene.place, ['build X'], { columns: 100, rows: 30 })
+  await using terminal = drawHere(scene, ['build X'], { columns: 100, rows: 30 })
   await terminal.until('Working.')
   terminal.type('write the docs')
   await terminal.until('› write the docs')
@@ -40,7 +42,7 @@ test('Enter queues, Alt+Up takes back, and what is queued becomes the next sessi
 test('Tab tells the running turn, and it is shown that a person did', async () => {
   const gate = Promise.withResolvers<void>()
   await using scene = await openScene([[held(gate.promise), ...round(claimDone)], round(claimDone)])
-  await using terminal = startInEmulator(scene.place, ['build X'], { columns: 100, rows: 30 })
+  await using terminal = drawHere(scene, ['build X'], { columns: 100, rows: 30 })
   await terminal.until('Working.')
   terminal.type('leave the API alone')
   await terminal.until('› leave the API alone')
@@ -55,7 +57,7 @@ test('Tab tells the running turn, and it is shown that a person did', async () =
 
 test('Esc interrupts the round, and the person goes on, tells it something, skips to the next, or stops; what ends it is asked twice', async () => {
   await using scene = await openScene([[held(never)], [held(never)], [held(never)], [held(never)]])
-  await using terminal = startInEmulator(scene.place, ['build X'], { columns: 100, rows: 30 })
+  await using terminal = drawHere(scene, ['build X'], { columns: 100, rows: 30 })
   const rounds = () => new Set(scene.model.requests.map(({ conversation }) => conversation)).size
   const interrupt = async (round: number) => {
     await terminal.until(() => rounds() === round)
@@ -105,7 +107,7 @@ test('the pager shows the whole log while the work goes on, and comes back with 
     round(claimDone),
     round(claimDone),
   ])
-  await using terminal = startInEmulator(scene.place, ['build X'], { columns: 100, rows: 24 })
+  await using terminal = drawHere(scene, ['build X'], { columns: 100, rows: 24 })
   await terminal.until('Now.')
   terminal.press('ctrl+e')
   await terminal.until('The log of ')
@@ -139,7 +141,7 @@ test('the pager shows the whole log while the work goes on, and comes back with 
 
 test('what is being typed outlives the round and a kill of codemachine, and what was sent is in the history', async () => {
   const gate = Promise.withResolvers<void>()
-  await using scene = await openScene([[held(gate.promise), says('That is all.')], [held(never)], [held(never)]])
+  await using scene = await openRealScene([[held(gate.promise), says('That is all.')], [held(never)], [held(never)]])
   {
     await using terminal = startInEmulator(scene.place, ['build X'], { columns: 100, rows: 24 })
     await terminal.until('Working.')
@@ -178,7 +180,7 @@ test('what is being typed outlives the round and a kill of codemachine, and what
 test('a run that ends while its log is read comes back from the pager with all that was to be said', async () => {
   const gate = Promise.withResolvers<void>()
   await using scene = await openScene([[held(gate.promise), ...round('echo one > one.txt')]])
-  await using terminal = startInEmulator(scene.place, ['--rounds', '1', 'build X'], { columns: 100, rows: 24 })
+  await using terminal = drawHere(scene, ['--rounds', '1', 'build X'], { columns: 100, rows: 24 })
   await terminal.until('Working.')
   terminal.press('ctrl+e')
   await terminal.until('The log of ')
@@ -189,7 +191,7 @@ test('a run that ends while its log is read comes back from the pager with all t
 })
 
 test('a run that is asked to end by a signal shows its end and how to go on', async () => {
-  await using scene = await openScene([[held(never)]])
+  await using scene = await openRealScene([[held(never)]])
   await using terminal = startInEmulator(scene.place, ['build X'], { columns: 100, rows: 24 })
   await terminal.until('Working.')
   await terminal.kill('SIGTERM')

@@ -2,7 +2,9 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { reply, shell } from '../../../src/demo/model/reply.ts'
-import { type Emulator, startInEmulator } from '../../support/emulator.ts'
+import { drawHere } from '../../support/drawn-here.ts'
+import { type Drawn, startInEmulator } from '../../support/emulator.ts'
+import { openRealScene } from '../../support/real-scene.ts'
 import { claimDone, held, round, writeMemory, writeTasks } from '../../support/rounds.ts'
 import { openScene, type Scene } from '../../support/scene.ts'
 import { expectOnceEach } from '../../support/screen-scene.ts'
@@ -12,7 +14,7 @@ const MODIFY = 'Do you want to modify the plan?'
 const START = 'The plan was changed as shown above. Start?'
 
 /** Ctrl+C in the first round, and words about the plan that are not sent. */
-async function writeOfThePlan(terminal: Emulator): Promise<void> {
+async function writeOfThePlan(terminal: Drawn): Promise<void> {
   await terminal.until('Working.')
   terminal.press('ctrl+c')
   await terminal.until(MODIFY)
@@ -28,7 +30,7 @@ test('Ctrl+C asks what is to be different; the change is shown, modified again, 
     round(claimDone),
     round(claimDone),
   ])
-  await using terminal = startInEmulator(scene.place, ['build X'], { columns: 100, rows: 30 })
+  await using terminal = drawHere(scene, ['build X'], { columns: 100, rows: 30 })
   await terminal.until('Working.')
   terminal.press('ctrl+c')
   await terminal.until(MODIFY)
@@ -67,7 +69,7 @@ test('what the change did is shown by tasks, whatever the formatting; the old pl
     round(writeMemory('tasks.json', compact)),
     round(writeTasks([{ id: 'T9', name: 'Something else', done: false }])),
   ])
-  await using terminal = startInEmulator(scene.place, ['build X'], { columns: 100, rows: 30 })
+  await using terminal = drawHere(scene, ['build X'], { columns: 100, rows: 30 })
   const replan = async (words: string) => {
     terminal.type(words)
     await terminal.until(`› ${words}`)
@@ -112,7 +114,7 @@ function tasksFile({ place }: Scene): string {
 }
 
 test('Ctrl+C twice leaves, says how to go on, and resume goes on to the end', async () => {
-  await using scene = await openScene([[held(never)], round(claimDone), round(claimDone)])
+  await using scene = await openRealScene([[held(never)], round(claimDone), round(claimDone)])
   {
     await using terminal = startInEmulator(scene.place, ['build X'])
     await terminal.until('Working.')
@@ -133,7 +135,7 @@ test('Ctrl+C twice leaves, says how to go on, and resume goes on to the end', as
 test('where the screen ends with the session, what is being written about the plan does not reach the shell', async () => {
   const gate = Promise.withResolvers<void>()
   await using scene = await openScene([[held(gate.promise), ...round(claimDone)], round(claimDone)])
-  await using terminal = startInEmulator(scene.place, ['build X'], { columns: 100, rows: 30 })
+  await using terminal = drawHere(scene, ['build X'], { columns: 100, rows: 30 })
   await writeOfThePlan(terminal)
   gate.resolve()
   await terminal.until('This was not sent: let it sing')
@@ -145,7 +147,7 @@ test('where the screen ends with the session, what is being written about the pl
 test('what was being written about the plan when the session ended by itself stands in the composer then', async () => {
   const gate = Promise.withResolvers<void>()
   await using scene = await openScene([[held(gate.promise), ...round(claimDone)], round(claimDone)])
-  await using terminal = startInEmulator(scene.place, [], { columns: 100, rows: 30 })
+  await using terminal = drawHere(scene, [], { columns: 100, rows: 30 })
   await terminal.until('Type what to work on')
   terminal.type('build X')
   await terminal.until('› build X')

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { functionCall, hold, message, reply, shell } from '../../../src/demo/model/reply.ts'
-import { startInEmulator } from '../../support/emulator.ts'
+import { drawHere } from '../../support/drawn-here.ts'
 import { claimDone, round, says } from '../../support/rounds.ts'
 import { openScene } from '../../support/scene.ts'
 import { expectOnceEach } from '../../support/screen-scene.ts'
@@ -22,9 +22,9 @@ test('a question is answered where one sits: Tab and a digit, and the agent at w
     ],
     round(claimDone),
   ])
-  await using terminal = startInEmulator(scene.place, ['build a shop'], { columns: 100, rows: 30 })
+  await using terminal = drawHere(scene, ['build a shop'], { columns: 100, rows: 30 })
   await terminal.until('Working.')
-  await using watching = startInEmulator(scene.place, ['watch'], { columns: 80, rows: 24 })
+  await using watching = drawHere(scene, ['watch'], { columns: 80, rows: 24 })
   await Promise.all([terminal.until(LINE_OF_TWO), watching.until(LINE_OF_TWO)])
   // In the field a digit is a digit.
   terminal.type('2 more tests, please')
@@ -59,7 +59,7 @@ test('an answer that another terminal gives takes the question from the line; wh
     round(claimDone),
     round(claimDone),
   ])
-  await using terminal = startInEmulator(scene.place, ['build a shop'], { columns: 80, rows: 24 })
+  await using terminal = drawHere(scene, ['build a shop'], { columns: 80, rows: 24 })
   await terminal.until(LINE)
   terminal.press('tab')
   await terminal.until('Until you answer')

@@ -1,6 +1,8 @@
 import { expect, test } from 'vitest'
 import { applyPatch, hold, message, reply, shell, updatePlan } from '../../../src/demo/model/reply.ts'
+import { drawHere } from '../../support/drawn-here.ts'
 import { startInEmulator } from '../../support/emulator.ts'
+import { openRealScene } from '../../support/real-scene.ts'
 import { claimDone, folder, round, says, writeTasks } from '../../support/rounds.ts'
 import { openScene } from '../../support/scene.ts'
 import { expectOnceEach } from '../../support/screen-scene.ts'
@@ -67,7 +69,7 @@ test('a whole session is seen as it happens, stays in the scrollback once, and l
     round(tasks(4), 'echo two >> hello.js', `sed -i '/Piece 2/d' ${folder}/MAIN.md`, claimDone),
     round(claimDone),
   ]
-  await using scene = await openScene(rounds, { modelClock: stopsMidway(10, writes.promise) })
+  await using scene = await openRealScene(rounds, { modelClock: stopsMidway(10, writes.promise) })
   await using terminal = startInEmulator(scene.place, ['build X'], { columns: 100, rows: 40 })
   await terminal.until(/build X · round 1 of 10 · \d:\d\d\n\S writing · /)
   writes.resolve()
@@ -109,7 +111,7 @@ test('a whole session is seen as it happens, stays in the scrollback once, and l
 
 test('at a limit the card says which, below it stands how to go on, and the exit code is that of the limit', async () => {
   await using scene = await openScene([round('echo one > one.txt')])
-  await using terminal = startInEmulator(scene.place, ['--rounds', '1', 'build X'], { columns: 40, rows: 10 })
+  await using terminal = drawHere(scene, ['--rounds', '1', 'build X'], { columns: 40, rows: 10 })
   expect(await terminal.ended).toEqual({ exitCode: 3 })
   expect(terminal.all().join('\n')).toMatch(/╰─+╯\n\nproof {4}[\s\S]*\nTo go on: codemachine resume\s+\d{8}_1\s/)
 })

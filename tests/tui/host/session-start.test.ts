@@ -1,5 +1,7 @@
 import { expect, test } from 'vitest'
-import { type Emulator, startInEmulator } from '../../support/emulator.ts'
+import { drawHere } from '../../support/drawn-here.ts'
+import { startInEmulator, type Terminal } from '../../support/emulator.ts'
+import { openRealScene } from '../../support/real-scene.ts'
 import { claimDone, held, round } from '../../support/rounds.ts'
 import { openScene, type Scene } from '../../support/scene.ts'
 import { expectOnceEach } from '../../support/screen-scene.ts'
@@ -9,8 +11,8 @@ const START = 'Enter starts it'
 /** As terminals send it that tell keys from pasted text. */
 const ENTER = '\x1b[13u'
 const EMPTY = 'Type what to work on'
-const start = (scene: Scene) => startInEmulator(scene.place, [], { columns: 100, rows: 40 })
-const type = async (terminal: Emulator, text: string) => {
+const start = (scene: Scene) => drawHere(scene, [], { columns: 100, rows: 40 })
+const type = async (terminal: Terminal, text: string) => {
   terminal.type(text)
   await terminal.until(`› ${text}`)
   terminal.press('enter')
@@ -57,11 +59,11 @@ test('what is sent before the first goal has begun waits as the next session', a
 })
 
 test('a session that was cut off is offered at the start, and gone on with', async () => {
-  await using scene = await openScene([[held(never)], round(claimDone), round(claimDone)])
+  await using scene = await openRealScene([[held(never)], round(claimDone), round(claimDone)])
   const running = scene.start('--json', 'build X')
   await running.event('item-completed', ({ item }) => item.kind === 'agent-message')
   await running[Symbol.asyncDispose]()
-  await using terminal = start(scene)
+  await using terminal = startInEmulator(scene.place, [], { columns: 100, rows: 40 })
   await terminal.until('How do you want to begin?')
   await terminal.until(/Go on with: build X +.*cut off/)
   terminal.press('enter')

@@ -1,13 +1,13 @@
 import { expect, test } from 'vitest'
 import { hold, message, reply, shell } from '../../../src/demo/model/reply.ts'
 import { type Emulator, startInEmulator } from '../../support/emulator.ts'
-import { claimDone, held, round } from '../../support/rounds.ts'
-import { openScene, type Scene } from '../../support/scene.ts'
-import { expectOnceEach, times } from '../../support/screen-scene.ts'
+import { openRealScene, type RealScene } from '../../support/real-scene.ts'
+import { held, round } from '../../support/rounds.ts'
+import { expectOnceEach } from '../../support/screen-scene.ts'
 import { stopsMidway } from '../../support/stops-midway.ts'
 
 const never = new Promise<never>(() => {})
-const watch = (scene: Scene, rows = 30) => startInEmulator(scene.place, ['watch'], { columns: 100, rows })
+const watch = (scene: RealScene, rows = 30) => startInEmulator(scene.place, ['watch'], { columns: 100, rows })
 const type = async (terminal: Emulator, text: string, key: 'enter' | 'tab') => {
   terminal.type(text)
   await terminal.until(`› ${text}`)
@@ -31,7 +31,7 @@ test('who watches a run without a terminal sees its words grow, and steers, queu
     [held(never)],
     [held(never)],
   ]
-  await using scene = await openScene(rounds, { modelClock: stopsMidway(12, seen.promise) })
+  await using scene = await openRealScene(rounds, { modelClock: stopsMidway(12, seen.promise) })
   await using running = scene.start('--json', 'build X')
   await running.event('item-completed', ({ item }) => item.kind === 'command')
   await using terminal = watch(scene)
@@ -68,38 +68,4 @@ test('who watches a run without a terminal sees its words grow, and steers, queu
   expect((await running.ended).exitCode).toBe(130)
   expectOnceEach(terminal, ['Begun before', '_1 ended ─', '_2 ended ─'])
   expect(scene.model.requests.flatMap(({ userTexts }) => userTexts).join('\n')).toContain('mind the gap')
-})
-
-test('two watch a run that has a screen of its own; one who detaches leaves it as it is', async () => {
-  const gate = Promise.withResolvers<void>()
-  await using scene = await openScene([
-    [held(gate.promise), ...round('echo one > one.txt')],
-    round(claimDone),
-    round(claimDone),
-  ])
-  await using terminal = startInEmulator(scene.place, ['build X'], { columns: 100, rows: 24 })
-  await terminal.until('Working.')
-  await using one = watch(scene, 24)
-  await using two = watch(scene, 24)
-  await Promise.all([one.untilInAll('Working.'), two.untilInAll('Working.')])
-  one.press('ctrl+c')
-  await one.until(/Ctrl\+C again leaves|modify the plan/)
-  one.press('ctrl+c')
-  expect(await one.ended).toEqual({ exitCode: 0 })
-  expect(await one.stty()).toBe(one.sttyAtStart())
-  gate.resolve()
-  expect(await Promise.all([terminal.ended, two.ended])).toEqual([{ exitCode: 0 }, { exitCode: 0 }])
-  for (const each of [terminal, two]) expectOnceEach(each, ['_1 ───', 'Working.', '── round 2  ', '_1 ended ─'])
-  expect(times(one, '_1 ended ─')).toBe(0)
-})
-
-test('who watches a run that is killed is told so, and what to do', async () => {
-  await using scene = await openScene([[held(never)]])
-  await using running = scene.start('--json', 'build X')
-  await running.event('turn-started')
-  await using terminal = watch(scene)
-  await terminal.until('Working.')
-  running.process.kill('SIGKILL')
-  expect(await terminal.ended).toEqual({ exitCode: 0 })
-  expectOnceEach(terminal, ['Working.', 'it was cut off. codemachine resume goes on with it'])
 })

@@ -1,12 +1,14 @@
 import { expect, test } from 'vitest'
+import { drawHere } from '../../support/drawn-here.ts'
 import { startInEmulator } from '../../support/emulator.ts'
+import { openRealScene } from '../../support/real-scene.ts'
 import { claimDone, held, round } from '../../support/rounds.ts'
 import { openScene } from '../../support/scene.ts'
 
 const never = new Promise<never>(() => {})
 
 test('codemachine sessions is a table in a terminal: one is found, its report read, another gone on with; piped it is list', async () => {
-  await using scene = await openScene([round(claimDone), [held(never)], round(claimDone)])
+  await using scene = await openRealScene([round(claimDone), [held(never)], round(claimDone)])
   await scene.run('--json', '--no-keep-awake', 'paint the door')
   const running = scene.start('--json', '--no-keep-awake', 'oil the hinges')
   await running.event('item-completed', ({ item }) => item.kind === 'agent-message')
@@ -45,13 +47,13 @@ test('codemachine sessions is a table in a terminal: one is found, its report re
 
 test('/sessions on the screen of a running session shows it as running, and refuses to go on with another one', async () => {
   await using scene = await openScene([[held(never)], [held(never)]])
-  await using first = startInEmulator(scene.place, ['paint the door'], { columns: 110, rows: 24 })
+  await using first = drawHere(scene, ['paint the door'], { columns: 110, rows: 24 })
   await first.until('Working.')
   first.press('ctrl+c')
   await first.until('Do you want to modify the plan?')
   first.press('ctrl+c')
   await first.ended
-  await using terminal = startInEmulator(scene.place, ['oil the hinges'], { columns: 110, rows: 24 })
+  await using terminal = drawHere(scene, ['oil the hinges'], { columns: 110, rows: 24 })
   await terminal.until('Working.')
   terminal.type('/sessions')
   await terminal.until('› /sessions')

@@ -21,7 +21,7 @@ beforeEach(() => {
 afterEach(() => rmSync(base, { recursive: true, force: true }))
 
 describe('a fingerprint that is taken by what is known of the last one', () => {
-  it.each([1, 2, 3, 4, 408])('is the one that git alone takes, whatever is done there (%i)', async seed => {
+  it.each([1, 408])('is the one that git alone takes, whatever is done there (%i)', async seed => {
     await compareWithGit(seed, 15)
   })
 

@@ -232,6 +232,5 @@ it('any text at all is a MAIN.md or a problem with a sentence', () => {
         else if (main.value.finiteIncantatem) expect(withoutClaim(candidate).ok).toBe(true)
       }
     }),
-    { numRuns: 500 },
   )
 })

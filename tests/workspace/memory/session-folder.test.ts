@@ -193,7 +193,6 @@ describe('whatever the goal contains', () => {
         expect(main.shortTitle).not.toMatch(/[\r\n]/)
         expect([...new Intl.Segmenter().segment(main.shortTitle ?? '')].length).toBeLessThanOrEqual(60)
       }),
-      { numRuns: 60 },
     )
   })
 

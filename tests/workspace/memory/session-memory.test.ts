@@ -449,7 +449,6 @@ describe('a file caught half-written or mangled', () => {
         }
         expect(await memory.read()).toEqual({ ...said, problems: [] })
       }),
-      { numRuns: 150 },
     )
   })
 

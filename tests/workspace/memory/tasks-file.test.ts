@@ -123,7 +123,6 @@ describe('a tasks.json', () => {
           }
         },
       ),
-      { numRuns: 500 },
     )
   })
 

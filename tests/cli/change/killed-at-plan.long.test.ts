@@ -3,16 +3,6 @@ import { inState, surviveChange } from './survive.ts'
 
 // All states: killed.long.test.ts
 
-test('a change that is killed in some of its states, and resumed, comes to the same end', async () => {
-  await surviveChange([
-    inState('GENERATING_PLAN'),
-    inState('EXECUTING_TASKS.action'),
-    inState('EXECUTING_TASKS.fixing', 'torn'),
-    { victim: 'codemachine', event: 'done-accepted', when: 'after', n: 1 },
-    inState('GENERATING_SUMMARY'),
-  ])
-})
-
 test('a change that is killed while its plan waits, and once it is accepted, asks again or goes on', async () => {
   const manual = { manual: true }
   await surviveChange(

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { message, reply } from '../../../src/demo/model/reply.ts'
 import { startInEmulator } from '../../support/emulator.ts'
-import { askHuman, openTeamScene, plans, runShell, works } from '../../support/team-scene.ts'
+import { askHuman, openRealTeamScene, plans, runShell, works } from '../../support/team-scene.ts'
 
 const MAIL = 'mk_7Hq2.vN8x-Lw41'
 const STRIPE = '/sk_live_4eC39HqLyjWDarjtT1zdp7dc'
@@ -12,7 +12,7 @@ const asksFor = (key: string, question: string) => [
 ]
 
 test('a team is begun with /team and its plan accepted; of secrets that are typed there and from a screen that watches nothing is seen or kept; the start screen comes back', async () => {
-  await using scene = await openTeamScene({
+  await using scene = await openRealTeamScene({
     planner: [[plans('Send mail.', 'Charge a card.')]],
     worker: { 1: asksFor('MAIL_KEY', 'Which key of the mailer?'), 2: asksFor('STRIPE_KEY', 'Which key of Stripe?') },
   })

@@ -5,8 +5,9 @@ import type { Recorded } from '../../../src/core/events/events.ts'
 import { message, reply, type Script, shell, turnsScript } from '../../../src/demo/model/reply.ts'
 import { at, FILE, HEAD, lay, PROMPT } from '../../support/flow-scene.ts'
 import { type KillPoint, killsIn, startWithKills } from '../../support/kill-points.ts'
+import { openRealScene } from '../../support/real-scene.ts'
 import { folder } from '../../support/rounds.ts'
-import { eventsOf, openScene } from '../../support/scene.ts'
+import { eventsOf } from '../../support/scene.ts'
 import { test } from '../../support/side-by-side.ts'
 
 const WORKFLOW = `${HEAD}
@@ -75,7 +76,7 @@ const POINTS: readonly KillPoint[] = [
 
 test('killed in each step of a workflow and resumed, it comes to the same end, and no finished step is run again', async () => {
   let directory = ''
-  await using scene = await openScene(modelOf(() => existsSync(join(directory, 'fixed'))))
+  await using scene = await openRealScene(modelOf(() => existsSync(join(directory, 'fixed'))))
   directory = scene.place.directory
   await lay(scene, { [FILE]: WORKFLOW, ...PROMPT, 'LOG.md': 'Before.\n' })
   let last: { exitCode: number | null; stderr: string } = { exitCode: null, stderr: '' }

@@ -1,0 +1,97 @@
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect } from 'vitest'
+import { reply, type ScriptStep, shell } from '../../../src/demo/model/reply.ts'
+import {
+  type ChangeScene,
+  type ChangeScript,
+  openRealChangeScene,
+  outputs,
+  PROJECT,
+  THREE_TASKS,
+  writes,
+} from '../../support/change-scene.ts'
+import { codemachineHere } from '../../support/in-process.ts'
+import { startNight } from '../../support/night.ts'
+import { eventsOf } from '../../support/scene.ts'
+import { describe, test } from '../../support/side-by-side.ts'
+
+/** A change whose first task goes so; the second writes the limit, after what else the model plays in it. */
+const playing = (first: ScriptStep[], second: ScriptStep[] = []): ChangeScript => ({
+  ...THREE_TASKS,
+  executor: [
+    [...first, outputs({ limit: 'It is 10.' })],
+    [...second, ...writes('10')],
+  ],
+})
+
+/** The local server dies in this step, the first time that it comes to it. */
+function dies(scene: () => ChangeScene): ScriptStep {
+  let isDead = false
+  return async () => {
+    if (!isDead) await scene().local.goAway()
+    isDead = true
+    return reply(shell('true'))
+  }
+}
+
+const start = (scene: ChangeScene) => startNight(scene, ['change', '--auto', 'write the limit'])
+
+const limit = ({ place }: ChangeScene) => readFile(join(place.directory, 'limit.txt'), 'utf8')
+
+/** Who did the tasks that a model does. */
+async function whoDid({ place }: ChangeScene): Promise<unknown[]> {
+  const { stdout } = await codemachineHere(place, ['status', '--json'])
+  const { tasks } = JSON.parse(stdout).session.work
+  return tasks.slice(0, 2).map(({ who }: { who: unknown }) => who)
+}
+
+describe('a local server that is away before a task, and dies in the next one', () => {
+  test('is done without with when_away = "remote", and each task says who did it', async () => {
+    const back: ScriptStep = async () => {
+      await scene.local.comeBack()
+      return reply(shell('true'))
+    }
+    await using scene: ChangeScene = await openRealChangeScene(playing([back]), {
+      files: PROJECT,
+      table: 'when_away = "remote"',
+      // The second task is the first that begins there.
+      localScript: { executor: [[dies(() => scene)]] },
+    })
+    await scene.local.goAway()
+    const { run, hurryUntil } = start(scene)
+    const { exitCode, events } = await hurryUntil(run.ended)
+    expect([exitCode, await limit(scene)]).toEqual([0, '10\n'])
+    expect(eventsOf(events, 'warning').map(({ message }) => message)).toContainEqual(
+      expect.stringContaining("Codex's default model works in its place, as when_away of local says."),
+    )
+    expect(scene.begun('executor').map(({ at }) => at)).toEqual(['remote', 'remote', 'local'])
+    expect(await whoDid(scene)).toEqual([expect.stringContaining('scripted'), expect.stringContaining('scripted')])
+  })
+
+  test('ends the session each time with when_away = "stop", which goes on once it is back', async () => {
+    await using scene: ChangeScene = await openRealChangeScene(playing([], [dies(() => scene)]), {
+      files: PROJECT,
+      table: 'when_away = "stop"',
+    })
+    await scene.local.goAway()
+    let { run, hurryUntil } = start(scene)
+    const resume = async () => {
+      const { exitCode, events } = await hurryUntil(run.ended)
+      expect(exitCode).toBe(4)
+      expect(eventsOf(events, 'session-ended')).toMatchObject([
+        { outcome: { kind: 'needs-person', hint: { do: 'mend-provider', provider: 'local' } } },
+      ])
+      await scene.local.comeBack()
+      ;({ run, hurryUntil } = startNight(scene, ['resume']))
+    }
+    await resume()
+    expect(scene.begun('executor')).toEqual([])
+    await resume()
+    const { exitCode, events } = await hurryUntil(run.ended)
+    expect([exitCode, await limit(scene)]).toEqual([0, '10\n'])
+    expect(eventsOf(events, 'session-ended')).toMatchObject([{ outcome: { kind: 'done' } }])
+    expect(scene.begun('planner')).toHaveLength(1)
+    expect(scene.begun('decomposer')).toHaveLength(1)
+  })
+})

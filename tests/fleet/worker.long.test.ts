@@ -1,0 +1,208 @@
+import { execFileSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe as describeInOrder, expect } from 'vitest'
+import { hasPostgres, type PostgresCluster, startPostgres, WITHOUT_POSTGRES } from '../support/postgres.ts'
+import { eventsOf } from '../support/scene.ts'
+import { describe, test } from '../support/side-by-side.ts'
+import { rowOf } from './submissions.ts'
+import { endOf, expectDoneOnce, leftBy, openCut, openWorkerScene, WRITTEN } from './worker-scene.ts'
+
+const HOUR = 3_600_000
+
+function refsOf(repo: string): string[] {
+  const refs = execFileSync('git', ['--git-dir', repo, 'for-each-ref', '--format=%(refname)'], { encoding: 'utf8' })
+  return refs.trim().split('\n')
+}
+
+describeInOrder.skipIf(!hasPostgres)(`a worker of a fleet${WITHOUT_POSTGRES}`, () => {
+  let cluster: PostgresCluster
+  beforeAll(async () => {
+    cluster = await startPostgres()
+  })
+  afterAll(() => cluster?.[Symbol.asyncDispose]())
+
+  const open = (options?: Parameters<typeof openWorkerScene>[1]) => openWorkerScene(cluster, options)
+
+  describe('of two that believe to own a session', () => {
+    test('what the frozen one has done to its end meanwhile counts nothing', async () => {
+      await using scene = await open()
+      const [id = ''] = await scene.submit({})
+      scene.hold('turn', 2)
+      await using a = scene.start('a')
+      await scene.untilAtWork('a', id, 2)
+      await scene.until('the first round is in the database', async () =>
+        (await scene.events(id)).some(({ type }) => type === 'round-ended'),
+      )
+      a.signal('SIGSTOP')
+      await using b = scene.start('b')
+      await b.said(/takes up to/)
+      await scene.loseLease(id)
+      await scene.untilAtWork('b', id, 2)
+      scene.letGo('turn')
+      await expectDoneOnce(scene, id)
+      a.signal('SIGCONT')
+      await a.said(/taken over by another worker/)
+      await Promise.all([endOf(scene, a), endOf(scene, b)])
+      const events = await expectDoneOnce(scene, id)
+      expect(eventsOf(events, 'session-moved')).toMatchObject([{ worker: 'b', epoch: 2 }])
+    })
+  })
+
+  describe('a session that is cancelled', () => {
+    test('while its result is pushed has come to its end all the same', async () => {
+      await using scene = await open()
+      scene.hold('result')
+      const [id = ''] = await scene.submit({})
+      await using a = scene.start('a')
+      await scene.until('the result is pushed', () => existsSync(join(scene.place.root, 'control', 'result-begun')))
+      await scene.type('cancel', id)
+      scene.letGo('result')
+      await expectDoneOnce(scene, id)
+      await endOf(scene, a)
+    })
+  })
+
+  describe('that leaves', () => {
+    test('drained, gives its session back at the end of the round', async () => {
+      await using scene = await open()
+      scene.hold('turn')
+      const [id = ''] = await scene.submit({})
+      await using a = scene.start('a')
+      await scene.untilAtWork('a', id)
+      await scene.type('drain', 'a')
+      await a.said(/Drained/)
+      await scene.until(
+        'its round is to be the last',
+        async () => eventsOf(await scene.events(id), 'stop-asked').length > 0,
+      )
+      scene.letGo('turn')
+      expect(await a.ended).toBe(0)
+      expect(await rowOf(scene.fleet, id)).toMatchObject({ state: 'waiting', reason: 'a: the worker is drained' })
+      expect(leftBy(scene, 'a')).toEqual([])
+      expect(eventsOf(await scene.events(id), 'round-ended')).toMatchObject([{ round: 1, counts: true }])
+      await using b = scene.start('b', ['--once'])
+      expect(await b.ended).toBe(0)
+      const rounds = eventsOf(await expectDoneOnce(scene, id), 'round-ended')
+      expect(rounds.map(({ round, counts }) => [round, counts])).toEqual([1, 2, 3].map(round => [round, true]))
+    })
+  })
+
+  describe('whose login', () => {
+    test.each(['turn', 'account'])(
+      'has its usage window used up, as its %s says, pauses; another one goes on',
+      async by => {
+        await using scene = await open()
+        const resetsAt = Math.round((Date.now() + 5 * HOUR) / 1000)
+        const limits = `{ rateLimits: { primary: { usedPercent: 100, windowDurationMins: 300, resetsAt: ${resetsAt} } } }`
+        const peer = await scene.peer(
+          by === 'account'
+            ? `on['account/rateLimits/read'] = id => send({ id, result: ${limits} })`
+            : `on['turn/start'] = id => {
+              send({ id, result: { turn: { id: TURN } } }); started()
+              say('account/rateLimits/updated', ${limits})
+              completed('failed', { message: 'You have hit your usage limit.', codexErrorInfo: 'usageLimitExceeded' })
+            }`,
+        )
+        const [id = ''] = await scene.submit({})
+        await using a = scene.start('a', [], { peer })
+        await a.said(/Nothing is taken for \d+ min: the usage limit of the login is reached until/)
+        expect(await scene.untilIs(id, 'waiting')).toMatchObject({ faults: 0 })
+        const [second = ''] = await scene.submit({})
+        await using b = scene.start('b', ['--once'])
+        expect(await b.ended).toBe(0)
+        await expectDoneOnce(scene, id)
+        expect(await rowOf(scene.fleet, second)).toMatchObject({ worker: 'b', epoch: 1 })
+        await scene.until('the database knows of it', async () => {
+          const [row] = await scene.fleet.database.sql("select login from codemachine.worker where name = 'a'")
+          return row?.login?.windows?.[0]?.usedPercent === 100 && row.login.pausedUntil !== null
+        })
+        await endOf(scene, a)
+      },
+    )
+
+    test('is missing pauses, and the session goes to another one', async () => {
+      await using scene = await open()
+      const peer = await scene.peer(
+        `on['account/read'] = id => send({ id, result: { account: null, requiresOpenaiAuth: true } })`,
+      )
+      const [id = ''] = await scene.submit({})
+      await using a = scene.start('a', [], { peer })
+      await a.said(/Nothing is taken for 10 min: /)
+      await using b = scene.start('b')
+      await expectDoneOnce(scene, id)
+      expect(await rowOf(scene.fleet, id)).toMatchObject({ worker: 'b', epoch: 2 })
+      const [row] = await scene.fleet.database.sql("select problem from codemachine.worker where name = 'a'")
+      expect(row?.problem).toMatch(/log/)
+      await Promise.all([endOf(scene, a), endOf(scene, b)])
+    })
+  })
+
+  test('with --remote pushes to that one alone, and another worker goes on from there', async () => {
+    await using scene = await open()
+    const store = scene.repository('store', 'empty')
+    const remote = ['--remote', scene.url(store)]
+    scene.hold('turn', 2)
+    const [id = ''] = await scene.submit({})
+    await using a = scene.start('a', remote)
+    await scene.untilAtWork('a', id, 2)
+    await scene.until('the first round is in the database', async () =>
+      (await scene.events(id)).some(({ type }) => type === 'round-ended'),
+    )
+    a.signal('SIGKILL')
+    await a.ended
+    await using b = scene.start('b', remote)
+    await b.said(/takes up to/)
+    await scene.loseLease(id)
+    await scene.untilAtWork('b', id, 2)
+    scene.letGo('turn')
+    expect(await scene.untilIs(id, 'ended')).toMatchObject({ epoch: 2, branch: `codemachine/${id}` })
+    expect(scene.result(id, store)).toBe(WRITTEN)
+    expect(refsOf(scene.repo)).toEqual(['refs/heads/main'])
+    expect(refsOf(store)).toEqual([`refs/codemachine/${id}/state`, `refs/heads/codemachine/${id}`])
+    await endOf(scene, b)
+  })
+
+  test('ends a session at its deadline, at the end of a round, with what there is', async () => {
+    await using scene = await open({ leaseSeconds: 10 })
+    scene.hold('turn')
+    const [late = '', id = ''] = await scene.submit({ deadline: new Date(Date.now() - HOUR) }, {})
+    await using a = scene.start('a')
+    expect((await scene.untilIs(late, 'dead')).reason).toBe('it had not begun by its deadline')
+    await scene.untilAtWork('a', id)
+    await scene.fleet.database.sql("update codemachine.session set deadline = now() - interval '1 s' where id = $1", [
+      id,
+    ])
+    const stopped = async () => (await scene.events(id)).some(({ type }) => type === 'stop-asked')
+    await scene.until('it is asked to stop', stopped)
+    scene.letGo('turn')
+    expect(await scene.untilIs(id, 'ended')).toMatchObject({
+      reason: 'its deadline was reached',
+      outcome: { kind: 'interrupted' },
+    })
+    expect(scene.result(id)).toBe('line 1\n')
+    await endOf(scene, a)
+  })
+
+  test('that is cut off from the database for longer than its lease has lost its session, and leaves no second result', async () => {
+    await using scene = await open()
+    await using cut = await openCut(new URL(scene.fleet.url))
+    scene.hold('turn', 2)
+    const [id = ''] = await scene.submit({})
+    await using a = scene.start('a', [], { env: { CODEMACHINE_QUEUE: cut.url } })
+    await scene.untilAtWork('a', id, 2)
+    cut.off()
+    await a.said(/What runs goes on; nothing new is begun/)
+    await using b = scene.start('b')
+    await b.said(/takes up to/)
+    await scene.loseLease(id)
+    await scene.untilAtWork('b', id)
+    scene.letGo('turn')
+    await expectDoneOnce(scene, id)
+    cut.on()
+    await a.said(/taken over by another worker/)
+    await Promise.all([endOf(scene, a), endOf(scene, b)])
+    expect(await rowOf(scene.fleet, id)).toMatchObject({ epoch: 2, worker: 'b' })
+    await expectDoneOnce(scene, id)
+  })
+})
