@@ -17,7 +17,7 @@ import {
 } from '../engines/codex/find-codex.ts'
 import { askOfferedModels, type OfferedModels, withOfferedModels } from '../engines/codex/models.ts'
 import { type AgentProfile, type UpdatedProfiles, updateProfiles } from '../engines/codex/profiles.ts'
-import { shieldEnvironment } from '../engines/codex/sandbox.ts'
+import { shieldEnvironment, withoutLsbRelease } from '../engines/codex/sandbox.ts'
 import type { SandboxCommandsOptions } from '../engines/codex/sandbox-commands.ts'
 import { openControlGroup } from '../platform/control-group.ts'
 import { type EndOptions, endLeftovers, endUnfinishedSandboxes } from '../platform/end-processes.ts'
@@ -123,7 +123,7 @@ interface CodexSaid {
 /** With what codex is run for a work directory. */
 export async function codexOptionsOf(
   { pid, platform, clock, ownsProcess }: World,
-  { key, root }: Records,
+  { key, root, folder }: Records,
   { binary, home, redactor }: ChosenCodex,
   { settings, overrides, onDebug, onWarning }: CodexSaid,
 ): Promise<Omit<SandboxCommandsOptions, 'directory' | 'sandbox' | 'binary'> & { binary: CodexBinary }> {
@@ -135,6 +135,7 @@ export async function codexOptionsOf(
     binary,
     overrides,
     env: home.env,
+    firstOnPath: await withoutLsbRelease(folder, platform),
     key,
     owner: { pid, startTime: await startTimeOf(pid, platform) },
     // In a sandbox nothing outlives its round.
@@ -241,11 +242,12 @@ async function modelsAtHand(
   overrides: readonly string[],
 ): Promise<OfferedModels> {
   const choice = { mode: 'workspace-write', network: false, writable: [] } as const
+  const firstOnPath = await withoutLsbRelease(folder, platform)
   return await askOfferedModels(
     {
       path: binary.path,
       args: overrides.flatMap(pair => ['-c', pair]),
-      env: shieldEnvironment(home.env, directory, choice).env,
+      env: shieldEnvironment(home.env, directory, choice, firstOnPath).env,
       directory: folder,
       clock,
       platform,

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
-import { join } from 'node:path'
+import { delimiter, join } from 'node:path'
 import { expect } from 'vitest'
 import type { ScriptStep } from '../../src/demo/model/reply.ts'
 import { functionCall, reply } from '../../src/demo/model/reply.ts'
@@ -76,6 +76,23 @@ test('nothing outside is touched, whether it is asked for plainly, as an escalat
   expect(eventsOf(events, 'round-ended')).toMatchObject([{ outcome: { class: 'worked' } }])
   expect(scene.model.requests.filter(({ isSubAgent }) => isSubAgent)).toHaveLength(5)
   expect([existsSync(join(outside, 'kept')), existsSync(join(outside, 'new'))]).toEqual([true, false])
+})
+
+test('codex never asks lsb_release, and commands of agents and gates find the person’s own on their PATH', async () => {
+  // Not below /tmp: where agents can write codex finds no program anyway.
+  const outside = await mkdtemp('/var/tmp/codemachine-bin-')
+  await using _ = { [Symbol.asyncDispose]: () => rm(outside, { recursive: true }) }
+  const asked = join(outside, 'asked')
+  // In the sandbox the file cannot be written.
+  const program = `#!/bin/sh\necho asked >> ${asked} || echo 'in the sandbox'\n`
+  await writeFile(join(outside, 'lsb_release'), program, { mode: 0o755 })
+  await using scene = await openRealScene([round('true', 'lsb_release; echo "$PATH" > path.txt'), round(claimDone)])
+  const PATH = [outside, scene.place.env.PATH].join(delimiter)
+  // Codex puts a folder of its own before it.
+  const gate = 'lsb_release | grep -q sandbox && [[ $PATH = *":$WANTED" ]] && [ "$PATH" = "$(cat path.txt)" ]'
+  const run = scene.command(['--json', '--verify', gate, 'build X'], { env: { PATH, WANTED: PATH } })
+  expect((await run.ended).events.at(-1)).toMatchObject({ outcome: { kind: 'done', verified: true } })
+  expect(existsSync(asked)).toBe(false)
 })
 
 describe('a command reaches the network', () => {

@@ -84,6 +84,8 @@ export interface EngineSetup {
   overrides: readonly string[]
   /** Those that a thread may name, beside what codex is configured with; left out: none. */
   providers?: ProvidersByName
+  /** A folder that codex itself searches first for programs, and commands do not; left out or null: none. */
+  firstOnPath?: string | null
   /** Key of the records, and this process: by what is left running of it is found. */
   key: string
   owner: { pid: number; startTime: string | null }

@@ -213,6 +213,8 @@ export interface CodexOptions {
   directory: string
   /** That of the rounds. */
   sandbox: SandboxChoice
+  /** A folder that app-servers search first for programs, and commands do not; left out or null: none. */
+  firstOnPath?: string | null
   /** Key of the records, and this process: what the marks of app-servers say. */
   key: string
   owner: ProcessIdentity

@@ -29,7 +29,7 @@ export class CodexEngine implements Engine {
   constructor(options: CodexEngineOptions) {
     this.#options = options
     this.#capabilities = capabilitiesOf(options.binary.version)
-    this.#shielded = shieldEnvironment(options.env, options.directory, options.sandbox)
+    this.#shielded = shieldEnvironment(options.env, options.directory, options.sandbox, options.firstOnPath)
     this.#servers = new AppServers({ ...options, env: this.#shielded.env, work: 'round' })
     this.version = options.binary.version
   }

@@ -20,6 +20,8 @@ import { memberOf, openRpc, RequestFailure, type Rpc } from './wire.ts'
 interface CommandOptions
   extends Pick<CodexOptions, 'directory' | 'codemachineVersion' | 'clock' | 'requestMs' | 'log'>,
     Pick<SandboxCommand, 'timeoutMs' | 'signal'> {
+  /** The native codex. */
+  binary: string
   /** Program and arguments. */
   command: readonly string[]
   /** Its rights: a policy, or the name of a permission profile. */
@@ -92,7 +94,7 @@ async function prepare(rpc: Rpc, options: CommandOptions): Promise<CommandExecPa
     command: [...command],
     cwd: directory,
     ...rights,
-    env: { ...commandVariables(forCommands, policy), ...env },
+    env: { ...commandVariables(forCommands, policy, options.binary), ...env },
     processId: 'command',
     streamStdoutStderr: true,
     // What is over codex's bound is thrown away, and it is the end that tells how it went.
@@ -181,7 +183,8 @@ class OneAtATime implements SandboxCommands {
 
   constructor(options: SandboxCommandsOptions) {
     this.#options = options
-    this.#shielded = shieldEnvironment(options.env, options.agentsDirectory ?? options.directory, options.sandbox)
+    const { env, directory, agentsDirectory = directory, sandbox, firstOnPath } = options
+    this.#shielded = shieldEnvironment(env, agentsDirectory, sandbox, firstOnPath)
     this.#servers = new AppServers({ ...options, env: this.#shielded.env, work: 'command' })
   }
 
@@ -216,6 +219,7 @@ class OneAtATime implements SandboxCommands {
     this.#servers.works(server)
     const end = await runCommand(server, {
       ...this.#options,
+      binary: binary.path,
       command: shellLine(run, platform, onStdout === undefined ? 'as-one' : 'apart'),
       rights:
         profile === null

@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { access, mkdir, readlink, symlink } from 'node:fs/promises'
+import { delimiter, dirname, join } from 'node:path'
 import type { AskForApproval, SandboxPolicy, ThreadStartParams, TurnStartParams } from '../../../protocol/codex.ts'
 import { unreachable } from '../../base/errors.ts'
 import type { SandboxChoice, SandboxMode } from '../../core/contracts/sandbox.ts'
@@ -242,11 +243,14 @@ export interface ShieldedEnvironment {
  * turn starts, a sub-agent's too; git then runs the filters of a config that an agent may have written a second before,
  * and the program itself is the first `git` on the PATH. So codex finds no repository (no permission profile keeps an
  * agent from planting one: docs/codex.md), and no program where an agent can write.
+ *
+ * @param firstOnPath a folder that codex searches first for programs, and commands do not; null: none
  */
 export function shieldEnvironment(
   env: Readonly<NodeJS.ProcessEnv>,
   directory: string,
   { mode, writable }: SandboxChoice,
+  firstOnPath: string | null = null,
 ): ShieldedEnvironment {
   if (mode === 'danger-full-access') return { env, forCommands: {} }
   const shielded: NodeJS.ProcessEnv = { ...env, GIT_DIR: NO_REPOSITORY }
@@ -255,11 +259,39 @@ export function shieldEnvironment(
   const path = env[name]
   if (path !== undefined) {
     const outside = searchPathOutside(path, writableByAgents(directory, env, writable))
-    shielded[name] = outside
-    if (outside !== path) forCommands[name] = path
+    const whole = firstOnPath === null ? outside : `${firstOnPath}${delimiter}${outside}`
+    shielded[name] = whole
+    if (whole !== path) forCommands[name] = path
   }
   return { env: shielded, forCommands }
 }
+
+/**
+ * A folder in which `lsb_release` fails, for the front of an app-server's PATH; it is made if it is missing. Codex asks
+ * `lsb_release` twice at each start, a script of twelve programs on Debian and Ubuntu; what it sends about the system is the same
+ * (docs/codex.md). Null on other platforms, without /etc/os-release, and where the folder cannot be made.
+ *
+ * @param records the folder of the records, where agents cannot write
+ */
+export async function withoutLsbRelease(records: string, platform: NodeJS.Platform): Promise<string | null> {
+  if (platform !== 'linux') return null
+  const folder = join(records, 'codex-path')
+  const link = join(folder, 'lsb_release')
+  try {
+    await access(OS_RELEASE)
+    if ((await readlink(link).catch(() => null)) === FAILS) return folder
+    await mkdir(folder, { recursive: true, mode: 0o700 })
+    await symlink(FAILS, link)
+    return folder
+  } catch {
+    return null
+  }
+}
+
+/** Where codex reads the name of the system if no `lsb_release` answers. */
+const OS_RELEASE = '/etc/os-release'
+/** A program that fails and starts nothing. */
+const FAILS = '/bin/false'
 
 /**
  * The settings of `thread/start` by which commands get `forCommands`.
@@ -279,17 +311,23 @@ export function commandSettings(forCommands: ShieldedEnvironment['forCommands'],
 
 /**
  * The variables by which a command of `command/exec` gets `forCommands`; null: it does not see that one. Codex itself has
- * done there what the policy says.
+ * done there what the policy says. Only the PATH of a round gets codex's own folder by itself, so here it is put first.
  *
  * @param policy as for `commandSettings`
+ * @param binary the native codex
  */
 export function commandVariables(
   forCommands: ShieldedEnvironment['forCommands'],
   policy: unknown,
+  binary: string,
 ): Record<string, string | null> {
   const { set } = readPolicy(policy)
   const { hidden, given } = otherwise(forCommands, policy)
   const unset = hidden.filter(name => !Object.hasOwn(set, name))
+  const own = join(dirname(dirname(binary)), 'codex-path')
+  for (const name of Object.keys(given)) {
+    if (name.toUpperCase() === 'PATH' && existsSync(own)) given[name] = `${own}${delimiter}${given[name]}`
+  }
   return { ...Object.fromEntries(unset.map(name => [name, null])), ...given }
 }
 

@@ -47,7 +47,7 @@ export class ExecEngine implements Engine {
     this.#options = options
     this.#capabilities = capabilitiesOf(options.binary.version)
     this.version = options.binary.version
-    this.#shielded = shieldEnvironment(options.env, options.directory, options.sandbox)
+    this.#shielded = shieldEnvironment(options.env, options.directory, options.sandbox, options.firstOnPath)
     // What the person hands to codex comes last among the arguments, where it wins.
     this.#servers = new AppServers({ ...options, overrides: [], env: this.#shielded.env, work: 'round' })
   }

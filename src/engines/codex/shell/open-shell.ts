@@ -31,8 +31,8 @@ class CodexShell implements Shell {
   #door: Door | null = null
 
   constructor(options: ShellOptions) {
-    const { env, directory, agentsDirectory = directory, sandbox } = options
-    const shielded = shieldEnvironment(env, agentsDirectory, sandbox)
+    const { env, directory, agentsDirectory = directory, sandbox, firstOnPath } = options
+    const shielded = shieldEnvironment(env, agentsDirectory, sandbox, firstOnPath)
     // At the level `trace` codex writes each request into its log, and what a command alone is to have is in one.
     const { RUST_LOG, ...quiet } = shielded.env
     const servers = new AppServers({ ...options, env: quiet, work: 'command' })
@@ -179,7 +179,7 @@ class Door {
       await shakeHands(this.#rpc, options)
       if (Object.keys(forCommands).length === 0) return { variables: {} }
       const ask = (method: string, params: object) => this.#rpc.request(method, params, requestMs)
-      return { variables: commandVariables(forCommands, await readShellPolicy(ask, directory)) }
+      return { variables: commandVariables(forCommands, await readShellPolicy(ask, directory), options.binary.path) }
     } catch (error) {
       if (!(error instanceof RequestFailure)) throw error
       this.#close()
