@@ -6,10 +6,11 @@ import { runCodemachine, runCommand } from './run-command.ts'
 
 const CLIENT = fileURLToPath(new URL('bare-client.mjs', import.meta.url))
 
-/** What codemachine says to an app-server in a place: its arguments, `GIT_DIR`, and the params of what it asks. */
+/** What codemachine says to an app-server in a place: its arguments, `GIT_DIR` and `PATH`, and the params of what it asks. */
 interface Said {
   args: readonly string[]
   gitDir: string
+  path: string
   initialize: object
   thread: object
   turn: object
@@ -17,8 +18,11 @@ interface Said {
 
 /** Plays rounds in its own place with the least that can drive codex, saying what codemachine says in another. */
 export interface Floor {
-  /** From its start to its end, ms. */
-  run(rounds: number): Promise<number>
+  /**
+   * From its start to its end, ms.
+   * @param asks whether codex finds the `lsb_release` of the machine, which codemachine keeps from it
+   */
+  run(rounds: number, asks?: boolean): Promise<number>
 }
 
 /**
@@ -34,9 +38,9 @@ export async function openFloor(codex: string, recorded: TestPlace, place: TestP
   const orders = join(place.root, 'orders.json')
   const { directory } = place
   return {
-    async run(rounds) {
+    async run(rounds, asks = false) {
       await writeFile(orders, JSON.stringify({ codex, args, directory, rounds, initialize, thread, turn }))
-      const env = { ...place.env, GIT_DIR: gitDir }
+      const env = { ...place.env, GIT_DIR: gitDir, ...(asks ? {} : { PATH: said.path }) }
       return (await runCommand(process.execPath, [CLIENT, orders], 0, { cwd: directory, env })).wallMs
     },
   }
@@ -58,7 +62,7 @@ async function record(codex: string, place: TestPlace, goal: string): Promise<Sa
     return params
   }
   return {
-    ...(JSON.parse(start) as Pick<Said, 'args' | 'gitDir'>),
+    ...(JSON.parse(start) as Pick<Said, 'args' | 'gitDir' | 'path'>),
     initialize: paramsOf('initialize'),
     thread: paramsOf('thread/start'),
     turn: paramsOf('turn/start'),
@@ -72,7 +76,7 @@ import { appendFileSync } from 'node:fs'
 const codex = ${JSON.stringify(codex)}, args = process.argv.slice(2)
 if (args.includes('--version')) process.exit(spawnSync(codex, args, { stdio: 'inherit' }).status)
 const write = text => appendFileSync(${JSON.stringify(record)}, text)
-write(JSON.stringify({ args, gitDir: process.env.GIT_DIR }) + '\\n')
+write(JSON.stringify({ args, gitDir: process.env.GIT_DIR, path: process.env.PATH }) + '\\n')
 const child = spawn(codex, args, { stdio: ['pipe', 'inherit', 'inherit'] })
 process.stdin.on('data', chunk => {
   write(chunk)
