@@ -1,54 +1,9 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import type { Recorded } from '../../src/core/events/events.ts'
-import { reply, type ScriptStep, shell } from '../../src/demo/model/reply.ts'
-import { openProject, processWorld } from '../../src/index.ts'
-import { openRecords } from '../../src/records/records.ts'
-import { openSecrets } from '../../src/records/secrets.ts'
-import { errandTemplate } from '../support/errand-template.ts'
-import { openRealScene, type RealScene } from '../support/real-scene.ts'
-import { eventsOf } from '../support/scene.ts'
+import { openRealScene } from '../support/real-scene.ts'
 import { askHuman, leaksIn, runShell, works } from '../support/team-scene.ts'
-
-const VALUE = 'sk-live-Zx81/+ab~49 Qq-2026'
-
-async function secretsOf({ place }: RealScene) {
-  const world = { env: place.env, home: place.home, platform: process.platform }
-  const records = await openRecords({ ...processWorld({ ...world, cwd: place.directory }), directory: place.directory })
-  const store = openSecrets(records.secrets)
-  const give = (key: string, value: string, check: string | null = null) =>
-    store.set({ key, value, check }, new Date(0))
-  return { records, store, give }
-}
-
-/** Runs the errands of a scene to their end. */
-async function runErrands(
-  scene: RealScene,
-  options: Parameters<typeof errandTemplate>[0],
-  onEvent: (event: Recorded, ask: (key: string) => void) => void = () => {},
-) {
-  const { place } = scene
-  const world = processWorld({ env: place.env, home: place.home, cwd: place.directory })
-  await using project = await openProject(world, { keepAwake: false, templates: [errandTemplate(options)] })
-  const events: Recorded[] = []
-  const { outcome } = await project.run('Run errands.', {
-    template: 'errand',
-    onEvent(event) {
-      events.push(event)
-      onEvent(event, key => void project.ask({ type: 'secret', key }))
-    },
-  })
-  const of = <T extends Recorded['type']>(type: T) => eventsOf(events, type)
-  return { outcome, events, of }
-}
-
-const own = (line: string): ScriptStep => reply(shell(line, { login: false }))
-
-/** What codex's own shell printed, command by command. */
-function printedBy(events: readonly Recorded[]): string[] {
-  return eventsOf(events, 'item-completed').flatMap(({ item }) => (item.kind === 'command' ? [item.output] : []))
-}
+import { own, printedBy, runErrands, secretsOf, VALUE } from './shell-scene.ts'
 
 test('an agent that asks for a secret ends its turn; once it is given, from elsewhere, and confirmed, the next one has it', async () => {
   await using scene = await openRealScene([

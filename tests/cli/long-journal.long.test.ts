@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs'
-import { appendFile, readFile, rm, writeFile } from 'node:fs/promises'
+import { rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect } from 'vitest'
 import { startWithKills } from '../support/kill-points.ts'
@@ -7,26 +7,7 @@ import { openRealScene } from '../support/real-scene.ts'
 import { claimDone, round } from '../support/rounds.ts'
 import { eventsOf, type Scene } from '../support/scene.ts'
 import { test } from '../support/side-by-side.ts'
-
-const SNAPSHOT = 'journal.ndjson.snapshot'
-
-const folderOf = (scene: Scene) => {
-  const sessions = join(scene.records(), 'sessions')
-  return join(sessions, readdirSync(sessions)[0] ?? '')
-}
-
-/** Ends a session at its limit of one round, and lets its journal grow by 3 MB of what says nothing. */
-async function longSession(scene: Scene): Promise<string> {
-  expect((await scene.run('--rounds', '1', 'build X')).exitCode).toBe(3)
-  const journal = join(folderOf(scene), 'journal.ndjson')
-  const [, first = ''] = (await readFile(journal, 'utf8')).split('\n')
-  const { v, at, session } = JSON.parse(first)
-  const line = (n: number) =>
-    JSON.stringify({ v, at, session, type: 'warning', round: 1, message: `${n} ${'.'.repeat(1000)}` })
-  const lines = Array.from({ length: 3000 }, (_, n) => `${line(n)}\n`)
-  await appendFile(journal, lines.join(''))
-  return journal
-}
+import { folderOf, longSession, SNAPSHOT } from './long-session.ts'
 
 async function shown(scene: Scene): Promise<string[]> {
   const commands = [['status'], ['list'], ['report']].map(line => scene.run(...line, '--json'))

@@ -1,21 +1,21 @@
-import { execFileSync, spawn } from 'node:child_process'
+import { execFileSync } from 'node:child_process'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'vitest'
 import { runService } from '../../src/app/service/service.ts'
 import { UserError } from '../../src/base/errors.ts'
-import { hold, message, reply } from '../../src/demo/model/reply.ts'
 import { serviceOn } from '../../src/platform/service.ts'
 import { cliContext } from '../support/cli-context.ts'
 import { HandClock } from '../support/hand-clock.ts'
 import { killIfAlive } from '../support/kill-if-alive.ts'
-import { openRealScene, type RealScene } from '../support/real-scene.ts'
+import { openRealScene } from '../support/real-scene.ts'
 import { claimDone, round } from '../support/rounds.ts'
 import { eventsOf } from '../support/scene.ts'
 import { test } from '../support/side-by-side.ts'
 import { untilInFolder } from '../support/until-in-folder.ts'
+import { asTheManagerDoes, unitOf, withManager, working } from './service-scene.ts'
 
 /** A clock whose waits end when a test says so, and that is moved on by hand. */
 class MovedClock extends HandClock {
@@ -27,27 +27,6 @@ class MovedClock extends HandClock {
 }
 
 const LOOK_MS = 15_000
-const never = new Promise<never>(() => {})
-const working = [reply(message('Working.'), hold(never))]
-
-/** A service manager that only writes down what it is asked; `exitCode`: how it ends. */
-async function withManager(scene: RealScene, exitCode = 0) {
-  const bin = join(scene.place.root, 'manager')
-  const asked = join(scene.place.root, 'asked')
-  await mkdir(bin)
-  await writeFile(
-    join(bin, 'systemctl'),
-    `#!/bin/sh\necho "$*" >> '${asked}'\n[ ${exitCode} = 0 ] || echo No bus >&2\nexit ${exitCode}\n`,
-    {
-      mode: 0o755,
-    },
-  )
-  scene.place.env.PATH = `${bin}:${scene.place.env.PATH}`
-  return { asked: () => (existsSync(asked) ? readFileSync(asked, 'utf8') : '') }
-}
-
-const unitOf = (scene: RealScene) => join(scene.place.home, '.config', 'systemd', 'user', 'codemachine.service')
-
 /** Whether systemd finds nothing wrong with a unit; what it says. */
 async function verified(unit: string): Promise<string> {
   const runtime = await mkdtemp(join(tmpdir(), 'systemd-'))
@@ -56,48 +35,6 @@ async function verified(unit: string): Promise<string> {
     return execFileSync('systemd-analyze', ['--user', 'verify', unit], { env, stdio: 'pipe', encoding: 'utf8' })
   } finally {
     await rm(runtime, { recursive: true })
-  }
-}
-
-/** The service, started by the very line of its unit, with the environment of that alone. */
-function asTheManagerDoes(scene: RealScene) {
-  const unit = readFileSync(unitOf(scene), 'utf8')
-  const words = [...(/^ExecStart=(.*)$/m.exec(unit)?.[1]?.matchAll(/"((?:[^"\\]|\\.)*)"/g) ?? [])].map(
-    ([, word]) => word ?? '',
-  )
-  const variables = [...unit.matchAll(/^Environment="([^=]+)=(.*)"$/gm)].map(([, name, value]) => [name, value])
-  const env = { ...Object.fromEntries(variables), HOME: scene.place.home }
-  const [program = '', ...args] = words
-  const child = spawn(program, args, { cwd: scene.place.home, env, stdio: ['ignore', 'pipe', 'inherit'] })
-  let said = ''
-  const waiting = new Set<() => void>()
-  child.stdout.setEncoding('utf8').on('data', (text: string) => {
-    said += text
-    for (const look of waiting) look()
-  })
-  const ended = new Promise<number | null>(resolve => child.once('exit', resolve))
-  return {
-    said: () => said,
-    until: (what: RegExp) =>
-      new Promise<void>((resolve, reject) => {
-        const bound = setTimeout(() => reject(new Error(`Not said within 60 s: ${what}\n${said}`)), 60_000)
-        const look = () => {
-          if (!what.test(said)) return
-          clearTimeout(bound)
-          waiting.delete(look)
-          resolve()
-        }
-        waiting.add(look)
-        look()
-      }),
-    async [Symbol.asyncDispose]() {
-      child.kill('SIGTERM')
-      await ended
-    },
-    end: async () => {
-      child.kill('SIGTERM')
-      return await ended
-    },
   }
 }
 

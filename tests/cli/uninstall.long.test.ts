@@ -2,24 +2,8 @@ import { existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from '
 import { join } from 'node:path'
 import { expect } from 'vitest'
 import { git } from '../support/place.ts'
-import { claimDone, round } from '../support/rounds.ts'
-import { openScene, type Scene } from '../support/scene.ts'
 import { test } from '../support/side-by-side.ts'
-
-/** A machine on which codemachine was used: a session, settings, a unit, a worktree with work that is not landed and one without. */
-async function used(): Promise<Scene> {
-  const scene = await openScene([round(claimDone), round(claimDone), round('echo new > new.txt', claimDone)])
-  await scene.run('build X')
-  await scene.run('build Y', '--worktree', 'empty')
-  await scene.run('build Z', '--worktree', 'full')
-  const { home } = scene.place
-  for (const folder of ['codemachine', 'systemd/user']) mkdirSync(join(home, '.config', folder), { recursive: true })
-  writeFileSync(join(home, '.config', 'codemachine', 'config.toml'), 'rounds = 3\n')
-  writeFileSync(join(home, '.config', 'systemd', 'user', 'codemachine.service'), '[Unit]\n')
-  return scene
-}
-
-const worktree = ({ place }: Scene, name: string) => join(`${place.directory}.worktrees`, name)
+import { used, worktree } from './used-machine.ts'
 
 test('uninstall --dry-run names all that is left, by its kind, and removes nothing', async () => {
   await using scene = await used()

@@ -1,26 +1,11 @@
-import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'vitest'
 import { startInEmulator } from '../support/emulator.ts'
 import { openRealScene } from '../support/real-scene.ts'
-import { claimDone, held, round } from '../support/rounds.ts'
-import { openScene, type Scene } from '../support/scene.ts'
+import { held } from '../support/rounds.ts'
 import { test } from '../support/side-by-side.ts'
-
-/** A machine on which codemachine was used: a session, settings, a unit, a worktree with work that is not landed and one without. */
-async function used(): Promise<Scene> {
-  const scene = await openScene([round(claimDone), round(claimDone), round('echo new > new.txt', claimDone)])
-  await scene.run('build X')
-  await scene.run('build Y', '--worktree', 'empty')
-  await scene.run('build Z', '--worktree', 'full')
-  const { home } = scene.place
-  for (const folder of ['codemachine', 'systemd/user']) mkdirSync(join(home, '.config', folder), { recursive: true })
-  writeFileSync(join(home, '.config', 'codemachine', 'config.toml'), 'rounds = 3\n')
-  writeFileSync(join(home, '.config', 'systemd', 'user', 'codemachine.service'), '[Unit]\n')
-  return scene
-}
-
-const worktree = ({ place }: Scene, name: string) => join(`${place.directory}.worktrees`, name)
+import { used, worktree } from './used-machine.ts'
 
 test('uninstall asks for each kind, and removes what is agreed to; without a terminal it wants --yes', async () => {
   await using scene = await used()

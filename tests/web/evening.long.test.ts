@@ -2,16 +2,7 @@ import { expect, test } from 'vitest'
 import { openRealScene } from '../support/real-scene.ts'
 import { claimDone, held, round } from '../support/rounds.ts'
 import { clientOf, openPage } from './client.ts'
-
-interface Card {
-  key: string
-  id: string
-  place: string
-  standing: string
-  questions: readonly { question: string }[]
-  queued: number
-  outcome: { kind: string } | null
-}
+import type { Card } from './evening-scene.ts'
 
 test('the server can be killed and started again: the key of a device counts on, and a run does not notice', async () => {
   const gate = Promise.withResolvers<void>()

@@ -6,16 +6,7 @@ import { functionCall, reply } from '../../src/demo/model/reply.ts'
 import { openRealScene } from '../support/real-scene.ts'
 import { claimDone, held, round, says } from '../support/rounds.ts'
 import { openPage } from './client.ts'
-
-interface Card {
-  key: string
-  id: string
-  place: string
-  standing: string
-  questions: readonly { question: string }[]
-  queued: number
-  outcome: { kind: string } | null
-}
+import type { Card } from './evening-scene.ts'
 
 test('a whole evening by phone: start, answer, queue, tell, limits, stop, resume, verify', async () => {
   const [answered, told] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]

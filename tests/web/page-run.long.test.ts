@@ -1,36 +1,13 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Browser, Page } from 'playwright-core'
+import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { message, reply, shell, updatePlan } from '../../src/demo/model/reply.ts'
 import { hasBrowser, openBrowser, WITHOUT_BROWSER } from '../support/browser.ts'
-import type { RunningCodemachine } from '../support/codemachine.ts'
-import { openRealScene, type RealScene } from '../support/real-scene.ts'
+import { openRealScene } from '../support/real-scene.ts'
 import { claimDone, held, round } from '../support/rounds.ts'
 import { eventsOf } from '../support/scene.ts'
-import { BOUND_MS, PHONE } from './page-scene.ts'
-
-/** Serves the page as a person does, and opens the link that is printed. */
-async function openPage(
-  scene: Pick<RealScene, 'start'>,
-  browser: Browser,
-): Promise<{ page: Page; web: RunningCodemachine }> {
-  const web = scene.start('web', '--port', '0', '--json')
-  const link = await new Promise<string>((resolve, reject) => {
-    let said = ''
-    web.process.stdout?.on('data', (text: Buffer) => {
-      said += String(text)
-      const found = /"link":"([^"]+)"/.exec(said)?.[1]
-      if (found !== undefined) resolve(found)
-    })
-    void web.ended.then(({ stderr }) => reject(new Error(stderr)))
-  })
-  const context = await browser.newContext({ viewport: PHONE, reducedMotion: 'reduce' })
-  context.setDefaultTimeout(BOUND_MS)
-  const page = await context.newPage()
-  await page.goto(link)
-  return { page, web }
-}
+import { openPage } from './page-run-scene.ts'
 
 describe.skipIf(!hasBrowser)(`a session on the page${WITHOUT_BROWSER}`, () => {
   let browser: Browser

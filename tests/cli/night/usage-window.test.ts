@@ -8,23 +8,7 @@ import { claimDone, round, says } from '../../support/rounds.ts'
 import { eventsOf, openScene } from '../../support/scene.ts'
 import { describe, test } from '../../support/side-by-side.ts'
 import { TestClock } from '../../support/test-clock.ts'
-
-const HOUR = 3_600_000
-/** What a wait may take longer than the window: a little grace, and a spread. */
-const SPREAD_MS = 60_000
-
-/** Unix time, s, on the clock of the test. */
-const inHours = (clock: TestClock, hours: number) => Math.round((clock.now() + hours * HOUR) / 1000)
-
-/** The answer of a server whose usage window is full. */
-function limitReached(resetsAt: number, headers = true): Reply {
-  return {
-    kind: 'status',
-    status: 429,
-    body: { error: { type: 'usage_limit_reached', message: 'limit', resets_at: resetsAt } },
-    ...(headers ? { headers: usageHeaders({ primary: { usedPercent: 100, windowMinutes: 300, resetsAt } }) } : {}),
-  }
-}
+import { HOUR, inHours, limitReached, SPREAD_MS } from './window-night.ts'
 
 describe('a usage limit at night', () => {
   test('is waited out until the moment that codex gave, and the same round starts again', async () => {

@@ -4,22 +4,8 @@ import { expect } from 'vitest'
 import { reply, shell } from '../../../src/demo/model/reply.ts'
 import { eventsOf } from '../../support/scene.ts'
 import { describe, test } from '../../support/side-by-side.ts'
-import {
-  askHuman,
-  openRealTeamScene,
-  plans,
-  runShell,
-  type TeamScene,
-  type TeamScript,
-  works,
-} from '../../support/team-scene.ts'
-
-const KEY = 'SERVICE_API_KEY'
-const VALUE = 'sk-live+4711/"quoted" ä€-end'
-const GOAL = 'Ask the service.'
-
-const team = (scene: TeamScene, ...more: string[]) =>
-  scene.run('team', GOAL, '--yes', '--json', '--no-keep-awake', ...more)
+import { askHuman, openRealTeamScene, plans, runShell, type TeamScript, works } from '../../support/team-scene.ts'
+import { KEY, team, VALUE } from './leak-search.ts'
 
 /** Each way in which a command hands a value on, by name. `$V` is the value. */
 const WAYS: Readonly<Record<string, string>> = {

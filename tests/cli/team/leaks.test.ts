@@ -3,22 +3,8 @@ import { join } from 'node:path'
 import { expect } from 'vitest'
 import { reply, shell } from '../../../src/demo/model/reply.ts'
 import { describe, test } from '../../support/side-by-side.ts'
-import {
-  askHuman,
-  commands,
-  openRealTeamScene,
-  plans,
-  runShell,
-  type TeamScene,
-  works,
-} from '../../support/team-scene.ts'
-
-const KEY = 'SERVICE_API_KEY'
-const VALUE = 'sk-live+4711/"quoted" ä€-end'
-const GOAL = 'Ask the service.'
-
-const team = (scene: TeamScene, ...more: string[]) =>
-  scene.run('team', GOAL, '--yes', '--json', '--no-keep-awake', ...more)
+import { askHuman, commands, openRealTeamScene, plans, runShell, works } from '../../support/team-scene.ts'
+import { KEY, team, VALUE } from './leak-search.ts'
 
 describe('a secret that a command hands on stands nowhere', () => {
   test('the search of this test finds each form', async () => {
