@@ -31,27 +31,19 @@ interface ScratchOptions {
 /** Files written to the scratch folder: the work directory in it and its fingerprint; or why it failed, a sentence. */
 export type CheckoutResult = { directory: string; tree: string } | { problem: string }
 
-/**
- * Creates a temporary folder to check out commits in, through the private git directory: no checkout, worktree, hook or
- * filter of the person's repository is involved. Disposing removes the folder. The caller holds the run lock.
- */
+/** Opens the checkouts of a scratch folder. The caller holds the run lock. */
 export async function openScratchCheckouts(options: ScratchOptions): Promise<ScratchCheckouts> {
-  const temporary = await realpath(tmpdir())
-  const name = `codemachine-verify-${options.key}-`
-  // Folders that a killed run has left.
-  const left = (await readdir(temporary)).filter(each => each.startsWith(name))
-  for (const each of left) await removeFolder(join(temporary, each))
   const carried = await carriedChanges(options.git, options)
-  return new ScratchCheckouts(options, carried, await mkdtemp(join(temporary, name)))
+  return new ScratchCheckouts(options, carried, await openScratchFolder(options))
 }
 
 /** Checks out one state after another in the same folder; each replaces the one before. */
 export class ScratchCheckouts implements AsyncDisposable {
   readonly #options: ScratchOptions
   readonly #carried: CarriedChanges
-  readonly #folder: string
+  readonly #folder: ScratchFolder
 
-  constructor(options: ScratchOptions, carried: CarriedChanges, folder: string) {
+  constructor(options: ScratchOptions, carried: CarriedChanges, folder: ScratchFolder) {
     this.#options = options
     this.#carried = carried
     this.#folder = folder
@@ -72,18 +64,60 @@ export class ScratchCheckouts implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await removeFolder(this.#folder)
+    await this.#folder[Symbol.asyncDispose]()
   }
 
   async #lay(commit: string, changes: readonly TreeEntry[]): Promise<CheckoutResult> {
-    const { git } = this.#options
+    const { prefix } = this.#options.git
+    return await this.#folder.lay(setting => fillIndex(setting, prefix, commit, changes))
+  }
+}
+
+/**
+ * Creates a temporary folder to check out files in, through the private git directory: no checkout, worktree, hook or
+ * filter of the person's repository is involved. Disposing removes the folder.
+ * @param options.key identifies the folders of earlier runs that were killed; they are removed first
+ */
+async function openScratchFolder({ git, key }: Pick<ScratchOptions, 'git' | 'key'>): Promise<ScratchFolder> {
+  const temporary = await realpath(tmpdir())
+  await removeScratchLeft(key)
+  return new ScratchFolder(git, await mkdtemp(join(temporary, nameFor(key))))
+}
+
+/** Removes the folders that a killed run has left. The caller holds the run lock. */
+async function removeScratchLeft(key: string): Promise<void> {
+  const temporary = await realpath(tmpdir())
+  const left = (await readdir(temporary)).filter(each => each.startsWith(nameFor(key)))
+  for (const each of left) await removeFolder(join(temporary, each))
+}
+
+function nameFor(key: string): string {
+  return `codemachine-verify-${key}-`
+}
+
+/** Checks out one set of files after another; each replaces the one before. */
+class ScratchFolder implements AsyncDisposable {
+  readonly #git: PrivateGit
+  readonly #folder: string
+
+  constructor(git: PrivateGit, folder: string) {
+    this.#git = git
+    this.#folder = folder
+  }
+
+  /**
+   * Checks out what `fill` puts into the index, with links to the ignored dependencies of the work directory.
+   * @param fill resolves with the tree of the work directory in it
+   */
+  async lay(fill: (setting: GitSetting) => Promise<string>): Promise<CheckoutResult> {
+    const git = this.#git
     const top = join(this.#folder, 'files')
     await removeFolder(top)
     await mkdir(top)
     const setting = this.#settingAt(top)
     try {
       return await writeToPrivateGit(git.gitDir, async () => {
-        const tree = await fillIndex(setting, git.prefix, commit, changes)
+        const tree = await fill(setting)
         await runGitOrThrow(setting, [...UNSPLIT_INDEX, 'checkout-index', '--all', '--force', '--quiet'])
         const obstacle = await findObstacle(top, git.prefix)
         if (obstacle !== null && obstacle.kind !== 'missing') return { problem: `${git.prefix} is no folder there` }
@@ -98,9 +132,13 @@ export class ScratchCheckouts implements AsyncDisposable {
     }
   }
 
+  async [Symbol.asyncDispose](): Promise<void> {
+    await removeFolder(this.#folder)
+  }
+
   #settingAt(top: string): GitSetting {
     const variables = { GIT_WORK_TREE: top, GIT_INDEX_FILE: join(this.#folder, 'index') }
-    return { ...withVariables(this.#options.git.setting, variables), directory: top }
+    return { ...withVariables(this.#git.setting, variables), directory: top }
   }
 }
 
