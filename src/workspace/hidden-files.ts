@@ -1,7 +1,7 @@
 import { lstat, readdir } from 'node:fs/promises'
 import { systemErrorCode } from '../base/errors.ts'
 import { isTestRunnerConfig } from '../core/rules/gate-files.ts'
-import { fromLatin1, pathBytes, runGitOrThrow, splitAtNul, toLatin1 } from './git/git.ts'
+import { fromLatin1, pathArguments, pathBytes, runGitOrThrow, splitAtNul, toLatin1 } from './git/git.ts'
 import type { PrivateGit } from './git/private-git.ts'
 import { isBelow, type ProtectedGlobs } from './protected-files.ts'
 
@@ -59,7 +59,7 @@ export async function findHiddenFiles({ git, globs, never, onTooMany }: HiddenFi
 
 /** Lists ignored paths. A folder that is ignored as a whole is one entry that ends in `/`. */
 async function listIgnored({ setting }: PrivateGit, bases: readonly string[]): Promise<string[]> {
-  const within = bases.includes('') ? [] : ['--', ...bases]
+  const within = bases.includes('') ? [] : ['--', ...pathArguments(bases.map(fromLatin1))]
   const args = ['ls-files', '-o', '-i', '--directory', '-z', '--exclude-standard', ...within]
   return splitAtNul(await runGitOrThrow(setting, args))
 }

@@ -4,7 +4,7 @@ import { open, readdir, readlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import picomatch from 'picomatch'
 import { isGateConfiguration, isLockFile, isTestByName, isTestRunnerConfig } from '../core/rules/gate-files.ts'
-import { fromLatin1, GitError, runGitOrThrow, toLatin1 } from './git/git.ts'
+import { fromLatin1, GitError, pathArguments, runGitOrThrow } from './git/git.ts'
 import type { PrivateGit } from './git/private-git.ts'
 import { addedLines, type ChangedFile, changedFiles, treeFiles } from './git/trees.ts'
 
@@ -313,7 +313,7 @@ function mayMatch({ covers, bases }: ProtectedGlobs, path: string): boolean {
 
 async function filesBelow({ setting, prefix }: PrivateGit, bases: readonly string[]): Promise<string[]> {
   const folders = bases.map(base => `${prefix}${base}`.replace(/\/$/, '')).filter(base => base !== '')
-  const within = folders.length < bases.length ? [] : ['--', ...folders.map(toLatin1)]
+  const within = folders.length < bases.length ? [] : ['--', ...pathArguments(folders)]
   const listed: string[] = []
   for (const which of [
     ['-c', '-o', '--exclude-standard'],

@@ -185,6 +185,11 @@ export function toLatin1(text: string): string {
   return Buffer.from(text, 'utf8').toString('latin1')
 }
 
+/** Paths as arguments of git, which are no latin1: each as it is, composed, and decomposed as other systems name files. */
+export function pathArguments(paths: readonly string[]): string[] {
+  return [...new Set(paths.flatMap(path => [path, path.normalize('NFC'), path.normalize('NFD')]))]
+}
+
 /** The entries of a list of git's in which each is followed by a NUL. */
 export function splitAtNul(list: string): string[] {
   const entries = list.split('\0')
