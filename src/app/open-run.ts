@@ -18,7 +18,11 @@ import type { Gate } from '../core/events/outcome.ts'
 import type { ModelPrice } from '../core/rules/cost.ts'
 import { capabilitiesOf } from '../engines/codex/find-codex.ts'
 import { networkLimit } from '../engines/codex/round-feed.ts'
-import { openSandboxCommands, type SandboxCommands } from '../engines/codex/sandbox-commands.ts'
+import {
+  openSandboxCommands,
+  type SandboxCommands,
+  type SandboxCommandsOptions,
+} from '../engines/codex/sandbox-commands.ts'
 import { openShell } from '../engines/codex/shell/open-shell.ts'
 import type { Bell } from '../notify/channels.ts'
 import { type Notifier, openNotifier, sendTest } from '../notify/notifier.ts'
@@ -43,6 +47,7 @@ import { restoreAfterCrash } from '../workspace/guard/repository-guard.ts'
 import { memoryRoot } from '../workspace/memory/memory-paths.ts'
 import { openSandboxTraces, type SandboxTraces } from '../workspace/sandbox-traces.ts'
 import { openSavepoints, type SavepointWriter } from '../workspace/savepoints/savepoint-writer.ts'
+import { removeScratchLeft } from '../workspace/scratch-checkout.ts'
 import {
   type AgentsAtStart,
   agentsAtStart,
@@ -91,6 +96,8 @@ export interface Run extends AsyncDisposable {
   prices: readonly ModelPrice[]
   /** What runs in the sandbox of the rounds without being one. */
   commands: SandboxCommands
+  /** With what they are opened. */
+  commandOptions: SandboxCommandsOptions
   /** Opens what runs the commands of agents with secrets; nothing is started before the first one. */
   openShell(): Shell
   /** Those of the project. */
@@ -190,6 +197,7 @@ export async function openRun(
     providers,
     prices: loaded.prices,
     commands,
+    commandOptions: codexOptions,
     openShell: () => openShell(codexOptions),
     secrets: openSessionSecrets(records, codex),
     agents,
@@ -383,6 +391,7 @@ export async function holdWorkDirectory(
   )
   opened.use(await holdFiles(world, records, lock.holder))
   for (const remark of await endWhatWasLeft(world, records)) onRemark(remark)
+  await removeScratchLeft(records.key)
   // Behind the app-servers that were still there: only now all of their sandboxes have lost them.
   if (lock.wasStale) await endSandboxesLeft(world, records)
   for (const remark of describeRestored(await restoreAfterCrash(records.guard))) onRemark(remark)

@@ -221,6 +221,7 @@ function untold(event: Exclude<Recorded, { type: Told }>): null {
     case 'settings-changed':
     case 'protected-changed':
     case 'gate-configuration':
+    case 'counter-proof':
     case 'gate-started':
     case 'gate-ended':
     case 'question-asked':

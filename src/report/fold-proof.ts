@@ -1,6 +1,7 @@
 import { clipEnd } from '../base/text.ts'
 import type { Recorded, RecordedOf } from '../core/events/events.ts'
 import { type Gate, hasPassed, type SessionOutcome } from '../core/events/outcome.ts'
+import { wordsForDoubts } from '../core/rules/counter-proof.ts'
 import { type Finding, findingKey } from '../core/rules/review.ts'
 import type { Claim } from '../core/state/state.ts'
 import { FirstAndLast, type KeptList } from './fold-rounds.ts'
@@ -29,6 +30,7 @@ interface KeptProof {
   settingsChangedIn: number | null
   whyNothing: string | null
   configuration: ReportProof['configuration']
+  counterProofs: ReportProof['counterProofs']
 }
 
 /** Collects from a session's events what its report says of gates, reviews, and protected files. */
@@ -45,6 +47,7 @@ export class ProofSoFar {
   #settingsChangedIn: number | null
   #whyNothing: string | null
   #configuration: ReportProof['configuration']
+  #counterProofs: ReportProof['counterProofs']
 
   /** @param kept what it goes on from; left out: nothing */
   constructor(kept?: KeptProof) {
@@ -60,6 +63,7 @@ export class ProofSoFar {
     this.#settingsChangedIn = kept?.settingsChangedIn ?? null
     this.#whyNothing = kept?.whyNothing ?? null
     this.#configuration = kept?.configuration ?? { files: [], count: 0 }
+    this.#counterProofs = kept?.counterProofs ?? []
   }
 
   /** All that it has collected, as data. */
@@ -77,6 +81,7 @@ export class ProofSoFar {
       settingsChangedIn: this.#settingsChangedIn,
       whyNothing: this.#whyNothing,
       configuration: this.#configuration,
+      counterProofs: this.#counterProofs,
     }
   }
 
@@ -113,6 +118,12 @@ export class ProofSoFar {
           count: event.count,
         }
         break
+      case 'counter-proof':
+        this.#counterProofs = [
+          ...this.#counterProofs.filter(({ gate }) => gate !== clipEnd(event.gate, NAME_CHARS)),
+          shortCounterProof(event),
+        ].slice(-MOST_GATES)
+        break
       case 'protected-changed':
         this.#changeProtected(event)
         break
@@ -144,6 +155,7 @@ export class ProofSoFar {
       settingsChangedIn: this.#settingsChangedIn,
       whyNothing: claim.state === 'accepted' ? this.#whyNothing : null,
       configuration: this.#configuration,
+      counterProofs: this.#counterProofs,
       protectedFiles: [...this.#protected.values()],
       protectedCount: Math.max(this.#protectedCount, this.#protected.size),
     }
@@ -234,6 +246,22 @@ export class ProofSoFar {
     this.#protectedCount = Math.max(this.#protectedCount, count)
   }
 }
+
+function shortCounterProof(proof: RecordedOf<'counter-proof'>): ReportProof['counterProofs'][number] {
+  const { gate, result, problem, made, madeCount, isSmallest } = proof
+  return {
+    gate: clipEnd(gate, NAME_CHARS),
+    result,
+    problem: problem === null ? null : clipEnd(problem, TEXT_CHARS),
+    made: made.slice(0, MOST_FILES).map(path => clipEnd(path, NAME_CHARS)),
+    madeCount,
+    isSmallest,
+    doubts: wordsForDoubts(proof, MOST_NAMED).map(text => clipEnd(text, TEXT_CHARS)),
+  }
+}
+
+/** Of the files of one doubt. */
+const MOST_NAMED = 5
 
 function unknownGate(name: string): ReportGate {
   return {

@@ -2,6 +2,7 @@ import type { BoardRow, CardFact, ReportSection } from '../core/contracts/view.t
 import type { TokenCounts, TreeChanges } from '../core/events/events.ts'
 import type { GateResult, GateTime, RoundClass, SessionLimits, SessionOutcome } from '../core/events/outcome.ts'
 import type { Cost } from '../core/rules/cost.ts'
+import type { CounterProof } from '../core/rules/counter-proof.ts'
 import type { Finding } from '../core/rules/review.ts'
 import type { SessionStatus } from '../core/state/state.ts'
 
@@ -99,6 +100,10 @@ export interface ReportProof {
   whyNothing: string | null
   /** Configuration that gates run through and that is not what the session began with; at most 50 of `count`. */
   configuration: { files: readonly { path: string; how: 'added' | 'changed' | 'deleted' }[]; count: number }
+  /** What came of running each required gate without the work, the last time. `doubts`: why a review had to agree, a sentence each. */
+  counterProofs: readonly (Pick<CounterProof, 'gate' | 'result' | 'problem' | 'made' | 'madeCount' | 'isSmallest'> & {
+    doubts: readonly string[]
+  })[]
   protectedFiles: readonly { path: string; how: 'changed' | 'deleted' | 'skipped'; round: number }[]
   protectedCount: number
 }

@@ -68,7 +68,7 @@ export function reviewInWords(review: ReportReview): ProofLine {
 
 /** What weakens the proof: files that gates or rounds changed, changed settings, gates that protect nothing. */
 export function notesOnProof({ proof }: Pick<ReportData, 'proof'>): ProofLine[] {
-  const { gates, protectedCount, settingsChangedIn, whyNothing, configuration } = proof
+  const { gates, protectedCount, settingsChangedIn, whyNothing, configuration, counterProofs } = proof
   const changedByGates = gates.flatMap(({ name, changed, changedCount }) => {
     const words = wordsForChangedByGate({ changed, changedCount })
     return words === null ? [] : [{ text: `gate ${shortName(name)}: ${words}`, tone: 'warning' as const }]
@@ -99,6 +99,7 @@ export function notesOnProof({ proof }: Pick<ReportData, 'proof'>): ProofLine[] 
             tone: 'warning' as const,
           },
         ]),
+    ...counterProofs.flatMap(wordsForCounterProof),
     ...(settingsChangedIn === null
       ? []
       : [
@@ -108,6 +109,22 @@ export function notesOnProof({ proof }: Pick<ReportData, 'proof'>): ProofLine[] 
           },
         ]),
     ...(gates.length === 0 || proof.protected ? [] : [{ text: UNPROTECTED, tone: 'quiet' as const }]),
+  ]
+}
+
+/** What made a gate pass, and the doubts that a review had to agree to; none where nothing was found out. */
+function wordsForCounterProof(proof: ReportData['proof']['counterProofs'][number]): ProofLine[] {
+  const { gate, result, problem, made, madeCount, isSmallest, doubts } = proof
+  if (doubts.length > 0) return doubts.map(text => ({ text, tone: 'warning' }))
+  const of = `gate ${shortName(gate)}`
+  if (result === 'not-tried') return [{ text: `${of} is not counter-proved: ${problem ?? ''}`, tone: 'quiet' }]
+  if (result !== 'stands') return []
+  const shown = withRest(made.slice(0, MOST_NAMED), madeCount).join(', ')
+  return [
+    {
+      text: `${of} fails without the work; what made it pass${isSmallest ? '' : ' is among'}: ${shown}`,
+      tone: 'quiet',
+    },
   ]
 }
 

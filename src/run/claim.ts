@@ -79,7 +79,7 @@ export class ClaimProof {
     // A person wants another plan meanwhile.
     if (log.state.claim.state !== 'nominated') return { tree, end: null }
     const step = nextProof(log.state, { tree, isProtectedChanged, ran, pass, from, strayed })
-    const takesTime = step.kind === 'gate' || step.kind === 'review'
+    const takesTime = step.kind === 'gate' || step.kind === 'counter-proof' || step.kind === 'review'
     // A person who wants it to stop after the round still learns the verdict on that round, where no gate or review is needed.
     if (takesTime && asked.endedBy !== null) return { tree, end: this.#interrupted }
     if (takesTime && asked.isPaused) return { tree: null, end: await this.#options.hold() }
@@ -91,6 +91,9 @@ export class ClaimProof {
       }
       case 'again':
         this.#passing = { ...this.#begun(tree), pass: 2, from: tree, ran: new Set() }
+        return { tree, end: null }
+      case 'counter-proof':
+        await proof.counterProve(step.gate, tree)
         return { tree, end: null }
       case 'review':
         return { tree: null, end: await this.#options.review(step.causes, tree) }

@@ -1,8 +1,10 @@
 import { lastLines } from '../base/text.ts'
 import type { ThreadSpec } from '../core/contracts/template.ts'
 import type { EventOf } from '../core/events/events.ts'
-import type { Gate, GateResult, GateTime } from '../core/events/outcome.ts'
+import { type Gate, type GateResult, type GateTime, hasPassed } from '../core/events/outcome.ts'
+import type { CounterProof, CounterSearch, WorkChange } from '../core/rules/counter-proof.ts'
 import { networkRefused, PROJECT_FILE } from '../core/rules/notices.ts'
+import { testCountOf } from '../core/rules/test-counts.ts'
 import { markFlaky } from '../core/state/fold-claim.ts'
 import { agreedBefore, inScope, withoutScope } from '../core/state/scope.ts'
 import type { EndedRound, SessionState } from '../core/state/state.ts'
@@ -10,6 +12,17 @@ import { GitStopped } from '../workspace/git/git.ts'
 import { type BoundedLook, emitRestored, type RepositoryGuard, type WorkTree } from './claim.ts'
 import type { PersonAsked } from './person.ts'
 import type { SessionLog } from './session-log.ts'
+
+/** What the counter-proof of a gate is made with. */
+export interface ToCounterProve extends Pick<CounterSearch<WorkChange>, 'failedBefore' | 'mostMs'> {
+  /** The tree that the work began with; null if it is not kept. */
+  start: string | null
+  /** The tree that was claimed. */
+  tree: string
+  /** How many tests it says it ran now, and the most that it ran earlier; null: it did not say. */
+  tests: { now: number | null; most: number | null }
+  signal: AbortSignal
+}
 
 /** On what a gate is run. */
 interface ProofPlace {
@@ -26,8 +39,8 @@ type RanGate = GateResult & { treeAfter: string }
 
 /** The effects that proving a claim needs: running gates, keeping savepoints, comparing trees, preparing a review. */
 export interface ProofEnvironment {
-  /** Runs a gate on this work tree, in the sandbox of the rounds. Every end of the gate is a result; never rejects for one. */
-  runGate(gate: Gate, on: ProofPlace & { when: GateTime }): Promise<RanGate>
+  /** Runs a gate on this work tree, in the sandbox of the rounds. `start`: the tree that the work began with, null if not kept. Every end of the gate is a result; never rejects for one. */
+  runGate(gate: Gate, on: ProofPlace & { when: GateTime; start: string | null }): Promise<RanGate>
   /** Runs a command of the template as a gate is run, once; never rejects for how it ends. `output`: up to 16,000 characters. */
   runCommand(
     command: Pick<Gate, 'name' | 'run' | 'timeoutMs' | 'network'> & { readOnly?: true },
@@ -56,6 +69,11 @@ export interface ProofEnvironment {
     after: string,
     programs: string | null,
   ): Promise<Pick<EventOf<'gate-configuration'>, 'files' | 'count' | 'digest'>>
+  /**
+   * Runs a gate that passes on a tree without the work, in a checkout of its own. Never rejects for how the gate ends; null
+   * if it was broken off.
+   */
+  counterProof(gate: Gate, of: ToCounterProve): Promise<CounterProof | null>
   /** A hash of the programs that scripts in the work directory find first. */
   programs(): Promise<string>
   /** The thread and the input of a review of this tree. */
@@ -96,6 +114,22 @@ function protects({ gates }: Pick<SessionState, 'gates'>): boolean {
 /** Whether one does, or may come that does. */
 function mayProtect({ gates, kind }: Pick<SessionState, 'gates' | 'kind'>): boolean {
   return protects({ gates }) || kind?.addsGates === true
+}
+
+/** So long the search for what made a gate pass may go on in any case, ms. */
+const LEAST_SEARCH_MS = 20_000
+
+/** The tree that the work of a session, or of the scope that it is in, began with; null if it is not kept. */
+function startOf({ scope, savepoint }: SessionState): string | null {
+  return scope?.tree ?? savepoint?.start ?? null
+}
+
+/** Whether a gate has failed in this session; null: it has not run before this claim. */
+function hasFailedEarlier({ before, gateFailures, scope }: SessionState, name: string): boolean | null {
+  const first = before.find(({ gate }) => gate === name)
+  if (gateFailures.some(({ gate }) => gate === name)) return true
+  if (first === undefined) return scope === null ? false : null
+  return !hasPassed(first.status)
 }
 
 /** Keeps savepoints and runs gates, before the first round and after each one. */
@@ -218,7 +252,10 @@ export class Proof {
       const of = inScope(side)
       this.#log.emit({ type: 'gate-started', round, when, gate: gate.name, ...of })
       const timeoutMs = Math.min(gate.timeoutMs, mostGateMs(), leftMs)
-      const { treeAfter, ...ran } = await means.runGate({ ...gate, timeoutMs }, { when, workTree, tree: after, signal })
+      const { treeAfter, ...ran } = await means.runGate(
+        { ...gate, timeoutMs },
+        { when, workTree, tree: after, start: startOf(side), signal },
+      )
       const result = markFlaky(ran, gate, side.gateFailures)
       after = treeAfter
       this.#log.emit({ type: 'gate-ended', round, when, ...result, treeAfter, ...of })
@@ -227,6 +264,34 @@ export class Proof {
     }
     emitRestored(this.#log, await guard.check())
     return { tree: after, isComplete: isComplete && !signal.aborted }
+  }
+
+  /** Runs a required gate that has passed for the claim without the work; false if a person broke in. */
+  async counterProve(gate: Gate, tree: string): Promise<boolean> {
+    const { asked, mostGateMs } = this.#options
+    const { state } = this.#log
+    const round = state.last?.round ?? 0
+    const result =
+      state.claim.state === 'nominated' ? state.claim.results.find(each => each.gate === gate.name) : undefined
+    this.#breakingOff = new AbortController()
+    this.#log.emit({ type: 'gate-started', round, when: 'counter-proof', gate: gate.name, ...inScope(state) })
+    const proof = await this.#means.counterProof(
+      { ...gate, timeoutMs: Math.min(gate.timeoutMs, mostGateMs()) },
+      {
+        start: startOf(state),
+        tree,
+        failedBefore: hasFailedEarlier(state, gate.name),
+        tests: {
+          now: result?.tests ?? null,
+          most: state.testCounts.find(each => each.gate === gate.name)?.most ?? null,
+        },
+        mostMs: Math.max(2 * (result?.durationMs ?? 0), LEAST_SEARCH_MS),
+        signal: AbortSignal.any([asked.ending, this.#breakingOff.signal]),
+      },
+    )
+    if (proof === null) return false
+    this.#log.emit({ type: 'counter-proof', round, ...proof, ...inScope(state) })
+    return true
   }
 
   /** Whether files that gates protect differ from what the session began with; true where that is not known. */
@@ -409,6 +474,8 @@ export interface GateOptions {
   mostCharacters?: number
   /** Whether a failed gate is run once more, to find out if it is flaky; true if left out. */
   isAgainOnFailure?: boolean
+  /** Whether the work has changed what the gate runs through; asked of one that passed the second time. Left out: it has not. */
+  isOwnChanged?: () => Promise<boolean>
   /** Whether it may write nothing at all; left out: what the rounds may. */
   readOnly?: true | undefined
   /** Absolute paths that it may neither read nor make; left out: none. */
@@ -416,31 +483,39 @@ export interface GateOptions {
 }
 
 /**
- * Runs a gate, and once more if it fails and has left the files as they were: one that passes then is flaky. Looks what
- * it has changed of the files that it checks. However it comes out is a value.
+ * Runs a gate, and once more if it fails and has left the files as they were: one that passes then is flaky. Where the work has
+ * changed what it runs through, it has to pass three times in a row. Looks what it has changed of the files that it checks.
+ * However it comes out is a value.
  */
 export async function runGate(gate: Gate, options: GateOptions): Promise<RanGate> {
   const { workTree, redact, isAgainOnFailure = true, mostCharacters = OUTPUT_CHARACTERS } = options
   const before = options.tree ?? (await workTree.take())
   const first = await play(gate, options)
   let after = await workTree.take()
-  let second: GateRun | null = null
-  if (isAgainOnFailure && statusOf(first) === 'failed' && after === before) {
-    second = await play(gate, options)
+  const again: GateRun[] = []
+  const runAgain = async () => {
+    again.push(await play(gate, options))
     after = await workTree.take()
+    return isPassed(again.at(-1))
+  }
+  if (isAgainOnFailure && statusOf(first) === 'failed' && after === before) {
+    const mustRepeat = (await runAgain()) && ((await options.isOwnChanged?.()) ?? false)
+    for (let left = MORE_PASSES; mustRepeat && left > 0 && isPassed(again.at(-1)); left--) await runAgain()
   }
   const { paths, count } = await workTree.changed(before, after)
+  const tests = testCountOf(first.output)
   return {
     gate: gate.name,
-    status: statusOfBoth(first, second),
+    status: statusOfAll(first, again.at(-1) ?? null),
     exitCode: first.kind === 'exited' ? first.exitCode : null,
-    durationMs: first.durationMs + (second?.durationMs ?? 0),
+    durationMs: again.reduce((sum, { durationMs }) => sum + durationMs, first.durationMs),
     output: lastLines(redact(first.output), mostCharacters),
     problem: problemOf(first, gate, options),
     tree: before,
     treeAfter: after,
     changed: paths.slice(0, CHANGED_PATHS),
     changedCount: count,
+    ...(tests === null ? {} : { tests }),
   }
 }
 
@@ -461,9 +536,16 @@ function problemOf(run: GateRun, { network }: Gate, { redact }: GateOptions): st
   return networkRefused(run.output)
 }
 
-/** A second run that neither passed nor was cut short by us changes nothing of a gate that has failed. */
-function statusOfBoth(first: GateRun, second: GateRun | null): GateResult['status'] {
-  const status = second === null ? null : statusOf(second)
+/** How often a gate whose own files the work has changed has to pass once more after it has failed and passed. */
+const MORE_PASSES = 2
+
+function isPassed(run: GateRun | undefined): boolean {
+  return run !== undefined && statusOf(run) === 'passed'
+}
+
+/** A last run that neither passed nor was cut short by us changes nothing of a gate that has failed. */
+function statusOfAll(first: GateRun, last: GateRun | null): GateResult['status'] {
+  const status = last === null ? null : statusOf(last)
   if (status === 'passed') return 'flaky'
   return status === 'broken-off' ? status : statusOf(first)
 }

@@ -5,6 +5,7 @@ import { clipEnd, clipStart, fillPlaceholders } from '../base/text.ts'
 import type { TemplateSetup } from '../core/contracts/template.ts'
 import type { EventOf } from '../core/events/events.ts'
 import type { GateResult } from '../core/events/outcome.ts'
+import { type CounterProof, wordsForDoubts } from '../core/rules/counter-proof.ts'
 import { describeGate, type Notice } from '../core/rules/notices.ts'
 import type { Finding } from '../core/rules/review.ts'
 
@@ -20,6 +21,8 @@ export interface ReviewMatter {
   protectedFiles: EventOf<'protected-changed'>['files']
   /** Configuration that gates run through and that is not what it was; left out: none. */
   configuration?: EventOf<'gate-configuration'>['files']
+  /** What came of running the gates without the work; left out: they were not. */
+  counterProofs?: readonly CounterProof[]
   /** What the review before this one found; none: it is the first. */
   earlier: readonly Finding[]
   /** Unified diff (`diff --git …`) from what the session began with to what is reviewed; null: that is not known any more. */
@@ -45,8 +48,19 @@ const MOST = { goal: 250_000, said: 60_000, gates: 100_000, protectedFiles: 60_0
  * cut to its share, those that gates protect last, and what is not shown is named. Pure.
  */
 export function reviewInput(matter: ReviewMatter): string {
-  const { goal, said = [], gates, protectedFiles, configuration = [], earlier, diff, isCut = false } = matter
+  const {
+    goal,
+    said = [],
+    gates,
+    protectedFiles,
+    configuration = [],
+    counterProofs = [],
+    earlier,
+    diff,
+    isCut = false,
+  } = matter
   const mark = createHash('sha256').update(JSON.stringify(matter)).digest('hex').slice(0, 16)
+  const doubts = counterProofs.flatMap(proof => wordsForDoubts(proof, 50))
   const fenced = (text: string) => `[begin ${mark}]\n${text.trimEnd()}\n[end ${mark}]`
   const { shown, missing } = fitDiff(
     diff ?? '',
@@ -68,6 +82,9 @@ export function reviewInput(matter: ReviewMatter): string {
     configuration.length === 0
       ? null
       : `The checks run through these files, or find them first, and they are new or not what they were. Judge each of these by itself, read what git ignores (node_modules/.bin) yourself, and do not agree if one makes a check pass that would fail without it:\n${fenced(clipEnd(configuration.map(({ path, how }) => `- ${clipEnd(path, 1_000)} (${how})`).join('\n'), MOST.protectedFiles))}`,
+    doubts.length === 0
+      ? null
+      : `The checks were run again without the work. What came of it leaves these doubts. Look at each, and do not agree unless the work itself is what makes the check pass:\n${fenced(clipEnd(doubts.map(each => `- ${each}`).join('\n'), MOST.protectedFiles))}`,
     earlier.length === 0
       ? null
       : `This is what the review before this one found. Look whether it is mended:\n${fenced(clipEnd(earlier.map(wordsForFinding).join('\n'), MOST.earlier))}`,

@@ -51,6 +51,7 @@ import {
   describeAccepted,
   describeClaim,
   describeConfiguration,
+  describeCounterProof,
   describeGate,
   describeGatesAdded,
   describeProtected,
@@ -179,6 +180,7 @@ const DESCRIBERS: { readonly [T in Recorded['type']]: Describer<RecordedOf<T>> |
     ),
   'protected-changed': describeProtected,
   'gate-configuration': describeConfiguration,
+  'counter-proof': describeCounterProof,
 
   'plan-refused': describeRefusedPlan,
   'plan-ready': describePlanReady,

@@ -1,6 +1,7 @@
 import { unreachable } from '../base/errors.ts'
 import type { RecordedOf, RefusalReason } from '../core/events/events.ts'
 import type { Gate, GateResult, GateStatus, GateTime } from '../core/events/outcome.ts'
+import { wordsForDoubts } from '../core/rules/counter-proof.ts'
 import { type Finding, findingKey, type ReviewAnswer, type ReviewTerms } from '../core/rules/review.ts'
 import { type Claim, partOf, type SessionState } from '../core/state/state.ts'
 import {
@@ -47,6 +48,32 @@ export function describeConfiguration({ round, files, count }: RecordedOf<'gate-
   const what = `${formatCount(count, 'file')} that gates run through ${count === 1 ? 'is' : 'are'} new or not what the session began with`
   return describe([`${what}: done needs a review that agrees`, ...withRest(shown, count)].join('\n'), 'warning')
 }
+
+/** What a person is told of a gate that was run without the work. */
+export function describeCounterProof(proof: RecordedOf<'counter-proof'>): Description | null {
+  const { result, gate, made, madeCount, isSmallest, problem, doubts } = proof
+  if (doubts.length > 0) {
+    const lines = wordsForDoubts(proof, MOST_FILES).map(line)
+    return describe(
+      [`gate ${gateName(gate)} leaves doubts: done needs a review that agrees`, ...lines].join('\n'),
+      'warning',
+    )
+  }
+  switch (result) {
+    case 'stands':
+      return describe(
+        `gate ${gateName(gate)} fails without the work; ${isSmallest ? 'what made it pass' : 'what made it pass is among'}: ${withRest(made.slice(0, MOST_MADE).map(name), madeCount).join(', ')}`,
+        'good',
+      )
+    case 'not-tried':
+      return describe(`gate ${gateName(gate)} is not counter-proved: ${line(problem ?? '')}`, 'quiet')
+    case 'passed-before':
+    case 'blind':
+      return null
+  }
+}
+
+const MOST_MADE = 5
 
 /** What a person is told of a question that is kept for them. */
 export function describeQuestion(
@@ -277,6 +304,8 @@ export function wordsForGateTime(when: GateTime, round: number, isAdded = false)
       return `after round ${round}`
     case 'tasks':
       return `for the tasks of round ${round}`
+    case 'counter-proof':
+      return 'without the work'
     case 'limit':
       return 'at the limit'
     case 'claim':
@@ -295,6 +324,7 @@ const CAUSES: Readonly<Record<string, string>> = {
   asked: 'a review is wanted before done',
   protected: 'protected files are not what they were',
   configuration: 'configuration that gates run through is not what it was',
+  'counter-proof': 'a gate leaves doubts without the work',
 }
 
 /** How a finding is meant, by its severity. */

@@ -78,14 +78,14 @@ export class ScratchCheckouts implements AsyncDisposable {
  * filter of the person's repository is involved. Disposing removes the folder.
  * @param options.key identifies the folders of earlier runs that were killed; they are removed first
  */
-async function openScratchFolder({ git, key }: Pick<ScratchOptions, 'git' | 'key'>): Promise<ScratchFolder> {
+export async function openScratchFolder({ git, key }: Pick<ScratchOptions, 'git' | 'key'>): Promise<ScratchFolder> {
   const temporary = await realpath(tmpdir())
   await removeScratchLeft(key)
   return new ScratchFolder(git, await mkdtemp(join(temporary, nameFor(key))))
 }
 
 /** Removes the folders that a killed run has left. The caller holds the run lock. */
-async function removeScratchLeft(key: string): Promise<void> {
+export async function removeScratchLeft(key: string): Promise<void> {
   const temporary = await realpath(tmpdir())
   const left = (await readdir(temporary)).filter(each => each.startsWith(nameFor(key)))
   for (const each of left) await removeFolder(join(temporary, each))
@@ -96,7 +96,7 @@ function nameFor(key: string): string {
 }
 
 /** Checks out one set of files after another; each replaces the one before. */
-class ScratchFolder implements AsyncDisposable {
+export class ScratchFolder implements AsyncDisposable {
   readonly #git: PrivateGit
   readonly #folder: string
 

@@ -125,6 +125,7 @@ describe('each event is a line', () => {
     savepoint: '',
     'settings-changed':
       'warning: Round 1 changed codemachine.toml; lower limits count from the next round on, the rest from the next run.\n',
+    'counter-proof': 'gate tests fails without the work; what made it pass: src/parse.ts\n',
     'gate-configuration': `2 files that gates run through are new or not what the session began with: done needs a review that agrees
           .npmrc: new
           Makefile: changed
@@ -236,6 +237,18 @@ describe('each event is a line', () => {
             src/a.ts: an unused import
 `,
     'gate-started in a scope': expected['gate-started'],
+    'counter-proof in a scope':
+      `gate tests leaves doubts: done needs a review that agrees
+          The check ` +
+      '`tests`' +
+      ` failed earlier, and now passes with the work taken out: what makes it pass is tests/test_0.py.
+          The check ` +
+      '`tests`' +
+      ` ran tests, and does not say how many; earlier in the session it ran 12 tests.
+`,
+    'gate not counter-proved': 'gate tests is not counter-proved: it fails in a checkout of its own\n',
+    'gate that passed before': '',
+    'gate with tests': 'gate tests: passed, 4.2 s\n',
     'gate-ended in a scope': expected['gate-ended'],
     'review-started in a scope': expected['review-started'],
     'review-ended in a scope': expected['review-ended'],

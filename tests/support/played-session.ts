@@ -21,6 +21,7 @@ import {
 } from '../../src/core/contracts/template.ts'
 import type { EventOf, LiveEvent, Recorded, RecordedOf, SessionEvent } from '../../src/core/events/events.ts'
 import type { Gate, GateResult, RoundOutcome, SessionOutcome } from '../../src/core/events/outcome.ts'
+import type { CounterProof } from '../../src/core/rules/counter-proof.ts'
 import { fold } from '../../src/core/state/fold.ts'
 import { emptyState } from '../../src/core/state/state.ts'
 import { openOutputs } from '../../src/records/outputs.ts'
@@ -151,6 +152,8 @@ export interface PlayOptions {
   protectedChanged?: (before: string, after: string) => readonly string[]
   /** The configuration that gates run through and that differs between two trees. */
   configuration?: (before: string, after: string) => readonly string[]
+  /** What came of running a gate that passes without the work, where it is not `not-tried`. */
+  counterProof?: (gate: string) => Partial<CounterProof>
   folder: string
 }
 
@@ -408,9 +411,23 @@ function playedMeans(options: PlayOptions): ProofEnvironment {
       const digest = files.length === 0 ? null : files.join(' ')
       return { files: files.map(path => ({ path, how: 'added' })), count: files.length, digest }
     },
+    counterProof: async ({ name }, { tree }) => ({ ...NOT_TRIED, gate: name, tree, ...options.counterProof?.(name) }),
     programs: async () => 'programs',
     reviewer: async () => ({ thread: REVIEWER, input: 'Review it.' }),
   }
+}
+
+const NOT_TRIED: Omit<CounterProof, 'gate' | 'tree'> = {
+  result: 'not-tried',
+  problem: null,
+  made: [],
+  madeCount: 0,
+  isSmallest: false,
+  through: [],
+  unread: [],
+  doubts: [],
+  runs: 0,
+  durationMs: 1,
 }
 
 const PASSED = { status: 'passed', exitCode: 0, durationMs: 1, output: '', problem: null } as const

@@ -8,12 +8,14 @@ import { type ProofEnvironment, protectedSince, runGate } from '../../run/gates.
 import { reachesNetwork } from '../../settings/gates.ts'
 import { reviewInput } from '../../templates/round-input.ts'
 import { writeFileInside } from '../../workspace/files/inside-directory.ts'
+import { isGateChanged } from '../../workspace/gate-paths.ts'
 import { isFullyCommitted } from '../../workspace/git/commits.ts'
 import { readHead } from '../../workspace/git/git.ts'
 import { changedFiles } from '../../workspace/git/trees.ts'
 import { gateConfiguration, hashOfPrograms, protectedChanges } from '../../workspace/protected-files.ts'
 import type { Run } from '../open-run.ts'
 import type { World } from '../world.ts'
+import { counterProofOf } from './counter-proof.ts'
 import { reviewThread } from './review.ts'
 
 /** The most of a diff that is handed over to be cut to what a reviewer can be told, bytes. */
@@ -43,10 +45,12 @@ export function proofEnvironment({ clock }: World, run: Run, closed: () => reado
   const onGates = () => ({ door: commands, redact: (text: string) => redactor.text(text), unreadable: closed() })
   return {
     // Whether it is flaky matters where it decides.
-    runGate: (gate, { when, ...place }) => {
+    runGate: (gate, { when, start, ...place }) => {
       // The rounds may have been given less since a scope was entered.
       const network = gate.network && reachesNetwork(settings)
-      return runGate({ ...gate, network }, { ...onGates(), ...place, isAgainOnFailure: when === 'claim' })
+      const isOwnChanged = async () =>
+        start === null || (await fingerprints.mending(git => isGateChanged(git, { start, tree: place.tree, gate })))
+      return runGate({ ...gate, network }, { ...onGates(), ...place, isAgainOnFailure: when === 'claim', isOwnChanged })
     },
     runCommand: ({ readOnly, ...command }, place) =>
       runGate(
@@ -65,6 +69,14 @@ export function proofEnvironment({ clock }: World, run: Run, closed: () => reado
       const both = { before: programs, after: await hashOfPrograms(directory) }
       return await fingerprints.mending(git => gateConfiguration({ gates, before, after, git, programs: both }))
     },
+    counterProof: (gate, of) =>
+      counterProofOf({ ...gate, network: gate.network && reachesNetwork(settings) }, of, {
+        ...run,
+        key: records.key,
+        commands: run.commandOptions,
+        redact: text => redactor.text(text),
+        unreadable: closed(),
+      }),
     programs: () => hashOfPrograms(directory),
     async lost(before, after) {
       const files = await fingerprints.mending(git => changedFiles(git, before, after))
@@ -82,6 +94,7 @@ export function proofEnvironment({ clock }: World, run: Run, closed: () => reado
           gates: state.claim.state === 'nominated' ? state.claim.results : [],
           protectedFiles: files,
           configuration: state.gateConfiguration?.files ?? [],
+          counterProofs: state.counterProofs.filter(proof => proof.tree === tree),
           earlier: state.reviews.last?.findings ?? [],
           diff: diff?.text ?? null,
           isCut: diff?.isCut ?? false,

@@ -325,7 +325,7 @@ async function runAgain(
 }
 
 /** What a gate does to files that are thrown away does not matter. */
-const UNSEEN: WorkTree = {
+export const UNSEEN: WorkTree = {
   take: async () => '',
   changed: async () => ({ paths: [], count: 0 }),
 }

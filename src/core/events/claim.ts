@@ -37,7 +37,7 @@ export const claimEvent = variant('type', {
     round: about(number, 'the one that ended last; `0`: none has'),
     when: about(
       gateTime,
-      '`before`: before round 1; `after-round`; `tasks`: tasks of a build are said to be done; `claim`: done was claimed; `limit`: a limit ends the session',
+      '`before`: before round 1; `after-round`; `tasks`: tasks of a build are said to be done; `claim`: done was claimed; `counter-proof`: without the work, in a checkout of its own; `limit`: a limit ends the session',
     ),
     gate: about(text, 'its name'),
     scope: optional(ofScope),
@@ -48,6 +48,41 @@ export const claimEvent = variant('type', {
     ...gateResult,
     gate: about(text, 'as in `gate-started`'),
     treeAfter: about(optional(text), 'fingerprint of the work tree that it left; left out: not known'),
+    scope: optional(ofScope),
+  },
+  'counter-proof': {
+    round: about(number, 'the one whose claim is looked at'),
+    gate: about(text, 'its name'),
+    tree: about(text, 'fingerprint of the work tree that was claimed'),
+    result: about(
+      oneOf('stands', 'blind', 'passed-before', 'not-tried'),
+      '`stands`: the gate fails without the work; `blind`: it passes without the work; `passed-before`: it passed before the work, so nothing follows; `not-tried`: see `problem`',
+    ),
+    problem: about(nullOr(text), 'why it was not tried; `null` if it was'),
+    made: about(
+      listOf(text),
+      'the smallest set of changed files found that makes the gate pass, laid on the files of the start; at most 50 paths',
+    ),
+    madeCount: about(number, 'how many in all'),
+    isSmallest: about(flag, '`false`: the bound of runs or time was reached first'),
+    through: about(
+      listOf(text),
+      'those of `made` that the gate runs through; of `passed-before`, the changed files that it reads. At most 50 paths',
+    ),
+    unread: about(
+      listOf(text),
+      'files that the gate read when it failed and does not read now that it passes; at most 50 paths',
+    ),
+    tests: about(
+      optional(fields({ now: nullOr(number), most: nullOr(number) })),
+      'how many tests the gate says it ran, and the most that it ran earlier in the session; `null`: it did not say. Left out: it never said',
+    ),
+    doubts: about(
+      listOf(oneOf('blind', 'runs-through', 'unread', 'reads-changed', 'fewer-tests', 'no-tests')),
+      'why done needs a review that agrees; none: it needs none for this gate. `blind`: see `result`; `runs-through`: it does not pass without changed files that it runs through; `unread`: see `unread`; `reads-changed`: it passed before the work, and reads changed files; `fewer-tests`: than earlier in the session; `no-tests`: it ran none',
+    ),
+    runs: about(number, 'how often the gate was run for this'),
+    durationMs: number,
     scope: optional(ofScope),
   },
   'done-nominated': {
@@ -74,8 +109,8 @@ export const claimEvent = variant('type', {
       'its number in the session, from 1. One that gave no answer is made again with the same number',
     ),
     causes: about(
-      checkedAs(listOf(text), listOf(oneOf('asked', 'protected', 'configuration'))),
-      'why: `asked` (a person wants one before done), `protected` (files that gates protect are not what they were), `configuration` (nor is configuration that gates run through)',
+      checkedAs(listOf(text), listOf(oneOf('asked', 'protected', 'configuration', 'counter-proof'))),
+      'why: `asked` (a person wants one before done), `protected` (files that gates protect are not what they were), `configuration` (nor is configuration that gates run through), `counter-proof` (it left doubts about a gate)',
     ),
     provider: about(optional(text), 'as in `round-started`'),
     model: asAskedFor,

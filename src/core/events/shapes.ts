@@ -172,7 +172,7 @@ export const gate = fields({
 /** Of what part of the session a gate, a review or a claim is. */
 export const ofScope = about(text, 'the [scope](#scope-entered) that it is of; left out: it is of the session itself')
 
-export const gateTime = oneOf('before', 'after-round', 'tasks', 'claim', 'limit')
+export const gateTime = oneOf('before', 'after-round', 'tasks', 'claim', 'counter-proof', 'limit')
 
 export const gateStatus = oneOf('passed', 'flaky', 'failed', 'timed-out', 'not-started', 'broken-off')
 
@@ -190,6 +190,7 @@ export const gateResult = {
   tree: about(text, 'fingerprint of the work tree on which it ran'),
   changed: about(listOf(text), "what it changed in that tree itself, at most 50 paths; not taken for the agent's work"),
   changedCount: about(number, 'how many'),
+  tests: about(optional(number), 'how many tests it says it ran, without skipped ones; left out: it does not say'),
 }
 
 export const gateResultSchema = fields(gateResult)

@@ -38,6 +38,19 @@ const gateSchema = v.object({
   wasFlaky: v.optional(v.boolean()),
   /** What it changed itself when it ran for the claim, at most 50 paths; left out by an older version. */
   changed: v.optional(v.array(text)),
+  /** What came of running it without the work, as in the event `counter-proof`; null if it was not, left out by an older version. */
+  counterProof: v.optional(
+    v.nullable(
+      v.object({
+        result: text,
+        problem: v.nullable(text),
+        made: v.array(text),
+        madeCount: count,
+        isSmallest: v.boolean(),
+        doubts: v.array(text),
+      }),
+    ),
+  ),
 })
 
 const certificateSchema = v.object({
@@ -120,6 +133,7 @@ export function certificateOf(state: SessionState, facts: CertificateFacts): Cer
         before: state.before.find(({ gate }) => gate === name)?.status ?? null,
         wasFlaky: state.flakyGates.includes(name),
         changed: [...(result?.changed ?? [])],
+        counterProof: counterProofOf(state, name, claim.tree),
       }
     }),
     review: reviewOf(state, claim.tree),
@@ -130,6 +144,13 @@ export function certificateOf(state: SessionState, facts: CertificateFacts): Cer
     timeMs: ended.durationMs,
     versions: facts.versions,
   }
+}
+
+function counterProofOf({ counterProofs }: SessionState, gate: string, tree: string): CertifiedGate['counterProof'] {
+  const proof = counterProofs.find(each => each.gate === gate && each.tree === tree)
+  if (proof === undefined) return null
+  const { result, problem, made, madeCount, isSmallest, doubts } = proof
+  return { result, problem, made: [...made], madeCount, isSmallest, doubts: [...doubts] }
 }
 
 function reviewOf({ reviews }: SessionState, tree: string): Certificate['review'] {

@@ -2,6 +2,7 @@ import { claimsDone, type MemorySnapshot } from '../contracts/memory.ts'
 import type { EventOf, RefusalReason } from '../events/events.ts'
 import { blocksDone, type GateResult, hasPassed, type SessionOutcome } from '../events/outcome.ts'
 import type { EndedRound, SessionState } from '../state/state.ts'
+import type { CounterProof } from './counter-proof.ts'
 import { describeGate } from './notices.ts'
 import { type Finding, findingKey, type ReviewCause } from './review.ts'
 
@@ -96,6 +97,7 @@ function some(entries: readonly string[]): string {
 export type ProofStep =
   | { kind: 'gate'; gate: SessionState['gates'][number] }
   | { kind: 'again' }
+  | { kind: 'counter-proof'; gate: SessionState['gates'][number] }
   | { kind: 'review'; causes: readonly ReviewCause[] }
   | { kind: 'refuse'; reason: RefusalReason; detail: string }
   | { kind: 'accept'; verified: boolean }
@@ -121,8 +123,9 @@ export interface ProofNow {
 
 /**
  * What comes next in the proof of the claim that has been made (docs/design.md, "When is a session done", part 5):
- * every gate, all once more if they left another tree, for each has to pass on what is accepted; then a review if a
- * person wants one, or a file that gates protect or run through is not what it was. Pure.
+ * every gate, all once more if they left another tree, for each has to pass on what is accepted; the counter-proof of each that is
+ * required; then a review if a
+ * person wants one, a file that gates protect or run through is not what it was, or a counter-proof left doubts. Pure.
  */
 export function nextProof(state: SessionState, now: ProofNow): ProofStep {
   const { gates, reviews, review, notices } = state
@@ -140,14 +143,24 @@ export function nextProof(state: SessionState, now: ProofNow): ProofStep {
   if (notices.some(({ from }) => from === 'person'))
     return { kind: 'refuse', reason: 'person-said-more', detail: SAID_MORE }
 
+  const uncountered = gates.find(({ name, required }) => required && counterProofOf(state, name, now.tree) === null)
+  if (uncountered !== undefined) return { kind: 'counter-proof', gate: uncountered }
+
   const configuration = state.gateConfiguration?.digest ?? null
+  const isDoubted = gates.some(({ name }) => (counterProofOf(state, name, now.tree)?.doubts.length ?? 0) > 0)
   const causes: ReviewCause[] = [
     ...(reviews.agreedTo === now.tree ? [] : causesOfTree(review !== null, now.isProtectedChanged)),
     // What has been agreed to once is not asked again, whatever else changes.
     ...(configuration === null || reviews.agreedConfiguration === configuration ? [] : ['configuration' as const]),
+    ...(!isDoubted || reviews.agreedTo === now.tree ? [] : ['counter-proof' as const]),
   ]
   if (causes.length > 0) return afterReviews(state, now.tree, causes)
   return { kind: 'accept', verified: gates.some(({ required }) => required) }
+}
+
+/** What the counter-proof of a gate on this tree came to; null if there is none yet. */
+function counterProofOf({ counterProofs }: SessionState, name: string, tree: string): CounterProof | null {
+  return counterProofs.find(proof => proof.gate === name && proof.tree === tree) ?? null
 }
 
 /** Why a tree has to be reviewed to which no review has agreed. */

@@ -38,6 +38,81 @@ export function globsLookedAt(gates: readonly { protect: readonly string[] }[], 
   return globs.length === 0 && !addsGates ? [] : [...globs, ...TOP_CONFIGURATION]
 }
 
+/**
+ * Whether a gate may run through this file by its place and name, be it changed or new: a test, a fixture or snapshot of
+ * tests, settings of a tool, a manifest that names scripts. Pure.
+ */
+export function isGateMatter(path: string): boolean {
+  return (
+    isGateConfiguration(path) ||
+    isLockFile(path) ||
+    isTestByName(path) ||
+    TEST_FOLDER.test(path) ||
+    TOOL_SETTINGS.test(nameOf(path))
+  )
+}
+
+const TEST_FOLDER =
+  /(?:^|\/)(?:tests?|specs?|e2e|testing|test[-_]?(?:data|utils?|helpers?)|fixtures?|__(?:tests|mocks|snapshots|fixtures)__)\//i
+const TOOL_SETTINGS =
+  /^(?:package\.json|deno\.jsonc?|pyproject\.toml|setup\.py|cargo\.toml|build\.rs|go\.(?:mod|work)|pom\.xml|(?:build|settings)\.gradle(?:\.kts)?|gradle\.properties|composer\.json|gemfile|mix\.exs|[jt]sconfig[\w.-]*\.json|.+\.config\.\w+|\.\w+rc(?:\.\w+)?|\.env(?:\.\w+)?)$/i
+
+/**
+ * The names by which the command of a gate finds something without a path: the programs that it runs, the targets of
+ * `make`, the test runners of `-m`. A file or folder of such a name at the top may be found in the place of what is meant.
+ * @param run a line for a shell
+ */
+export function namesFoundBy(run: string): string[] {
+  const names = commandsOf(run).flatMap(words => {
+    const start = words.findIndex((word, at) => !isBeforeProgram(word, at))
+    const [program = '', ...rest] = start === -1 ? [] : words.slice(start)
+    const targets = MAKERS.has(nameOf(program)) ? rest.filter(word => !/^-|=/.test(word)) : []
+    const [, module = ''] = /(?:^| )-m ([\w-]+)/.exec(rest.join(' ')) ?? []
+    return [program, ...targets, RUNNER_MODULE.test(module) ? module : '']
+  })
+  return [...new Set(names.filter(name => /^[\w-]+$/.test(name)))]
+}
+
+const RUNNER_MODULE =
+  /^(?:unittest|pytest|nose2?|doctest|tox|nox|coverage|trial|mypy|pyright|pylint|flake8|ruff|black)$/
+
+/**
+ * The files that the command of a gate executes by their path: `./run-tests`, `bash scripts/test.sh`, `. ./env.sh`,
+ * `node check.js`.
+ * @param run a line for a shell
+ */
+export function executedBy(run: string): string[] {
+  const files = commandsOf(run).flatMap(words => {
+    const start = words.findIndex((word, at) => !(isBeforeProgram(word, at) && !SHELLS.has(word)))
+    const [program = '', ...rest] = start === -1 ? [] : words.slice(start)
+    const first = rest.find(word => !word.startsWith('-'))
+    return [program.includes('/') ? program : '', INTERPRETERS.test(nameOf(program)) ? (first ?? '') : '']
+  })
+  return [...new Set(files.map(path => path.replace(/^(?:\.\/+)+/, '')).filter(path => PLAIN_PATH.test(path)))]
+}
+
+/**
+ * The files that a script or makefile takes into its own text, as written: `. ./env.sh`, `source lib/check.sh`,
+ * `include config.mk`. Of `$(dirname "$0")/lib.sh` and the like, what follows the variable.
+ */
+export function includedBy(text: string): string[] {
+  const files = [...text.matchAll(INCLUDES)].flatMap(([, list = '']) => list.trim().split(/\s+/))
+  const plain = files.map(path =>
+    path
+      .replaceAll(/['"]/g, '')
+      .replace(/^(?:\$\(.*\)|\$\{[^}]*\}|\$\w+)\/+/, '')
+      .replace(/^(?:\.\/+)+/, ''),
+  )
+  return [...new Set(plain.filter(path => PLAIN_PATH.test(path)))].slice(0, MOST_INCLUDED)
+}
+
+const INCLUDES = /^[\t ]*(?:@?\.|source|-?include|sinclude|!include)[\t ]+([^#;&|\n]{1,1000})/gm
+const MOST_INCLUDED = 200
+
+const SHELLS = new Set(['sh', 'bash', 'dash', 'zsh'])
+const INTERPRETERS =
+  /^(?:\.|source|sh|bash|dash|zsh|ksh|fish|pwsh|node|deno|bun|tsx|ts-node|python[\d.]*|ruby|perl|php|lua|Rscript)$/
+
 /** Whether a file is what an install writes when it changes what is installed. */
 export function isLockFile(path: string): boolean {
   return /^(?:package-lock\.json|npm-shrinkwrap\.json|yarn\.lock|pnpm-lock\.yaml|bun\.lockb?)$/.test(nameOf(path))
@@ -57,16 +132,20 @@ const TEST_NAME =
  * @param run a line for a shell
  */
 export function ownFilesOf(run: string): string[] {
-  const commands = run.split(/&&|\|\||[;|&()]/).map(command => command.replaceAll(/['"]/g, '').trim().split(/\s+/))
   let folder = ''
   const files: string[] = []
-  for (const words of commands) {
+  for (const words of commandsOf(run)) {
     const [program, target = ''] = words
     // What a `cd` of another line of its own, or in brackets, leads to is not followed back.
     if (program === 'cd') folder = `${folder}${target.replace(/\/*$/, '/')}`
     else files.push(...filesOfCommand(words, folder))
   }
   return [...new Set(files)]
+}
+
+/** The words of each command of a line, without quotes. */
+function commandsOf(run: string): string[][] {
+  return run.split(/&&|\|\||[;|&()\n]/).map(command => command.replaceAll(/['"]/g, '').trim().split(/\s+/))
 }
 
 /** @param directory where the command runs: empty, or ending in a slash */

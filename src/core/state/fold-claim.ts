@@ -22,6 +22,11 @@ export const CLAIM_FOLDS: FoldsOf<ClaimEvent> = {
   }),
   'gate-ended': (state, event) =>
     endGate({ ...state, checking: null, taskPlan: planAfterGate(state.taskPlan, event) }, event),
+  'counter-proof': (state, { type: _, round: __, scope: ___, ...proof }) => ({
+    ...state,
+    checking: null,
+    counterProofs: [...state.counterProofs.filter(({ gate }) => gate !== proof.gate), proof],
+  }),
   'done-nominated': (state, event) => ({
     ...state,
     ...(event.step === undefined ? {} : { step: null, steps: event.step }),
@@ -101,6 +106,7 @@ function endGate(state: SessionState, event: EventOf<'gate-ended'>): SessionStat
     gateRuns: withRun(state.gateRuns, event),
     gateFailures: gateFailuresAfter(state.gateFailures, event, state.gates),
     flakyGates: result.status === 'flaky' ? withName(state.flakyGates, result.gate) : state.flakyGates,
+    testCounts: testCountsAfter(state.testCounts, result),
   }
   switch (when) {
     case 'before': {
@@ -109,6 +115,7 @@ function endGate(state: SessionState, event: EventOf<'gate-ended'>): SessionStat
         ? withNotice({ ...ran, before }, gateNotice(when, result, state.hasChangedFiles))
         : { ...ran, before }
     }
+    case 'counter-proof':
     case 'tasks':
     case 'after-round':
     case 'limit':
@@ -117,6 +124,12 @@ function endGate(state: SessionState, event: EventOf<'gate-ended'>): SessionStat
       if (state.claim.state !== 'nominated') return ran
       return { ...ran, claim: afterGate(state.claim, result, treeAfter) }
   }
+}
+
+function testCountsAfter(counts: SessionState['testCounts'], { gate, tests }: GateResult): SessionState['testCounts'] {
+  const known = counts.find(each => each.gate === gate)
+  if (tests === undefined || (known !== undefined && known.most >= tests)) return counts
+  return [...counts.filter(each => each.gate !== gate), { gate, most: tests }]
 }
 
 const MOST_FLAKY = 100

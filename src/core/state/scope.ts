@@ -14,6 +14,8 @@ const SET_ASIDE = [
   'gateRuns',
   'gateFailures',
   'flakyGates',
+  'testCounts',
+  'counterProofs',
   'reviews',
   'gateConfiguration',
   'protectedChanged',
@@ -32,6 +34,8 @@ const AT_ENTRY = {
   gateRuns: [],
   gateFailures: [],
   flakyGates: [],
+  testCounts: [],
+  counterProofs: [],
   reviews: NO_REVIEWS,
   gateConfiguration: null,
   protectedChanged: [],
@@ -171,6 +175,7 @@ function scopeOf(event: SessionEvent): string | null | undefined {
     case 'gate-configuration':
       return event.scope ?? null
     case 'gate-started':
+    case 'counter-proof':
     case 'done-nominated':
     case 'review-started':
     case 'review-ended':

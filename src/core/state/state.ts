@@ -13,6 +13,7 @@ import type {
 } from '../events/outcome.ts'
 import type { RefusedAnswers } from '../rules/answer.ts'
 import { addTokens, type Cost, type ModelPrice, NO_COST } from '../rules/cost.ts'
+import type { CounterProof } from '../rules/counter-proof.ts'
 import type { DecidedChoice, HoldEnd, OpenDecision } from '../rules/decision.ts'
 import { NO_TRENDS, type UsageTrends } from '../rules/forecast.ts'
 import type { Notice } from '../rules/notices.ts'
@@ -160,6 +161,10 @@ export interface SessionState {
   /** The trees on which gates have failed, and the names of gates that were flaky at any time. */
   gateFailures: readonly GateFailure[]
   flakyGates: readonly string[]
+  /** The most tests that each gate says it has run at once. */
+  testCounts: readonly { gate: string; most: number }[]
+  /** The last counter-proof of each gate. */
+  counterProofs: readonly CounterProof[]
   checking: Checking | null
   /** The step that codemachine carries out just now, and how many have been; `since`: Unix time, ms; `mostMs`: how long a command may take. */
   step: { number: number; kind: string; name: string; since: number; mostMs?: number } | null
@@ -296,6 +301,8 @@ const NOTHING_YET = {
   workState: null,
   replansAsked: 0,
   addedGates: [],
+  testCounts: [],
+  counterProofs: [],
 }
 
 /** A session before its first event. */

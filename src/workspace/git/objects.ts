@@ -162,26 +162,41 @@ export async function carriedChanges(
   }
 }
 
-/** Deletions first, as a folder may take the place of a submodule. */
 async function uncommitted(git: PrivateGit, from: string, tree: string): Promise<TreeEntry[]> {
-  const { setting, prefix } = git
+  const { setting } = git
   const known = await runGit(setting, ['rev-parse', '--verify', '--quiet', treeRevision(git, from)])
   const before = known.ok
     ? known.stdout.trim()
     : (await runGitOrThrow(setting, ['hash-object', '-t', 'tree', '--stdin'], '')).trim()
+  return await entriesBetween(git, before, tree)
+}
+
+/** A file as one tree has it, and whether the other has none of this path. */
+export interface ChangedEntry extends TreeEntry {
+  isNew: boolean
+}
+
+/**
+ * What makes one tree of a work directory the other, without files of which the content was not read. Deletions first, as
+ * a folder may take the place of a submodule. Throws a `GitError` if a tree is gone.
+ */
+export async function entriesBetween(git: PrivateGit, before: string, tree: string): Promise<ChangedEntry[]> {
+  const { setting, prefix } = git
   const args = ['diff-tree', '-r', '-z', '--raw', '--no-renames', '--end-of-options', before, tree]
-  const entries: TreeEntry[] = []
+  const entries: ChangedEntry[] = []
   for (const record of parseDiffRecords(await runGitOrThrow(setting, args))) {
     // An unread file has no content to check out.
-    if (record.kind === 'file' && record.mode !== SUBMODULE)
-      entries.push({ mode: record.mode, hash: record.hash, path: toLatin1(prefix) + record.path })
+    if (record.kind === 'file' && record.mode !== SUBMODULE) {
+      const { mode, hash, isNew } = record
+      entries.push({ mode, hash, isNew, path: toLatin1(prefix) + record.path })
+    }
   }
   return entries.sort((a, b) => Number(b.mode === ABSENT) - Number(a.mode === ABSENT))
 }
 
 type DiffRecord =
   | { kind: 'commit'; commit: string }
-  | { kind: 'file'; path: string; mode: string; hash: string; isSubmodule: boolean }
+  | { kind: 'file'; path: string; mode: string; hash: string; isNew: boolean; isSubmodule: boolean }
 
 /**
  * Parses `diff-tree -z --raw`: `:<mode> <mode> <hash> <hash> <status>`, then the path; a commit is a field of its own.
@@ -198,7 +213,14 @@ function* parseDiffRecords(output: string): Generator<DiffRecord> {
     const [before = '', mode = '', , hash = ''] = field.slice(1).split(' ')
     index += 1
     const path = fields[index] ?? ''
-    yield { kind: 'file', path, mode, hash, isSubmodule: before === SUBMODULE || mode === SUBMODULE }
+    yield {
+      kind: 'file',
+      path,
+      mode,
+      hash,
+      isNew: before === ABSENT,
+      isSubmodule: before === SUBMODULE || mode === SUBMODULE,
+    }
   }
 }
 

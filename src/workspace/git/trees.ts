@@ -82,7 +82,8 @@ function isRegular(mode: string): boolean {
   return mode.startsWith('100')
 }
 
-async function readBlobs(git: PrivateGit, hashes: readonly string[]): Promise<Map<string, string>> {
+/** By hash, the content of blobs up to 1 MiB, in latin1; up to 64 MiB in all. */
+export async function readBlobs(git: PrivateGit, hashes: readonly string[]): Promise<Map<string, string>> {
   const setting = withoutIndex(git)
   const texts = new Map<string, string>()
   for (const some of await inPortions(setting, hashes)) {

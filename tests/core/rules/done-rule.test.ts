@@ -169,6 +169,8 @@ describe('the proof of a claim', () => {
   const review = { model: null, effort: null } as unknown as NonNullable<SessionState['review']>
   const gates = [{ name: 'tests', run: 'x', required: true, protect: [] }] as unknown as SessionState['gates']
   const ran = new Set(['tests'])
+  const proved = (tree: string, doubts: readonly string[] = []) =>
+    [{ gate: 'tests', tree, doubts }] as unknown as SessionState['counterProofs']
   const finding = { severity: 'major', file: null, line: null, problem: 'It fails.', mend: 'Mend it.' } as const
   type Answer = NonNullable<SessionState['reviews']['last']>
   const reviews = (change: Partial<SessionState['reviews']>, last: Partial<Answer> | null = {}) => {
@@ -181,7 +183,10 @@ describe('the proof of a claim', () => {
     const of = { ran, tree: 'bbb' }
     expect(proof({ gates })).toMatchObject({ kind: 'gate', gate: { name: 'tests' } })
     expect(proof({ gates }, of)).toEqual({ kind: 'again' })
-    expect(proof({ gates }, { ...of, pass: 2 })).toEqual({ kind: 'accept', verified: true })
+    expect(proof({ gates, counterProofs: proved('bbb') }, { ...of, pass: 2 })).toEqual({
+      kind: 'accept',
+      verified: true,
+    })
     const strayed = (n: number) => proof({}, { ...of, pass: 2, strayed: Array.from({ length: n }, (_, i) => `f${i}`) })
     expect(strayed(3)).toMatchObject({
       kind: 'refuse',
@@ -191,6 +196,22 @@ describe('the proof of a claim', () => {
     expect(strayed(3)).toMatchObject({ detail: expect.not.stringContaining('more') })
     expect(strayed(30)).toMatchObject({ detail: expect.stringMatching(/; and \d+ more/) })
     expect(proof({}, { pass: 2, strayed: ['a'] })).toEqual({ kind: 'accept', verified: false })
+  })
+
+  test('runs each required gate without the work once it has passed, on each tree anew', () => {
+    expect(proof({ gates }, { ran })).toMatchObject({ kind: 'counter-proof', gate: { name: 'tests' } })
+    expect(proof({ gates, counterProofs: proved('older') }, { ran })).toMatchObject({ kind: 'counter-proof' })
+    expect(proof({ gates, counterProofs: proved('aaa') }, { ran })).toEqual({ kind: 'accept', verified: true })
+    const onlyReported = gates.map(gate => ({ ...gate, required: false }))
+    expect(proof({ gates: onlyReported }, { ran })).toEqual({ kind: 'accept', verified: false })
+  })
+
+  test('a gate that leaves doubts needs a review that agrees to this very tree', () => {
+    const counterProofs = proved('aaa', ['blind'])
+    expect(proof({ gates, counterProofs }, { ran })).toEqual({ kind: 'review', causes: ['counter-proof'] })
+    const agreed = (tree: string) => ({ ...reviews({ agreedTo: tree }, null), review: null })
+    expect(proof({ gates, counterProofs, ...agreed('older') }, { ran })).toMatchObject({ kind: 'review' })
+    expect(proof({ gates, counterProofs, ...agreed('aaa') }, { ran })).toEqual({ kind: 'accept', verified: true })
   })
 
   test('says of a gate that failed whether it was like that before', () => {

@@ -1,0 +1,112 @@
+import type { Gate } from '../../core/events/outcome.ts'
+import { hasPassed } from '../../core/events/outcome.ts'
+import { type CounterProof, type CounterRun, counterProve, doubtsOfTests } from '../../core/rules/counter-proof.ts'
+import { openSandboxCommands, type SandboxCommandsOptions } from '../../engines/codex/sandbox-commands.ts'
+import { runGate, type ToCounterProve } from '../../run/gates.ts'
+import { type CounterCheckout, type LaidChange, openCounterCheckout } from '../../workspace/counter-checkout.ts'
+import type { Fingerprints } from '../../workspace/fingerprint.ts'
+import { type ReadTrace, traceReads } from '../../workspace/read-trace.ts'
+import { UNSEEN } from './verify.ts'
+
+interface CounterProofMeans {
+  fingerprints: Fingerprints
+  /** By which a scratch folder is known again. */
+  key: string
+  /** As gates of the rounds are run; where is said for each run. */
+  commands: SandboxCommandsOptions
+  redact(text: string): string
+  /** Absolute paths that it may neither read nor make. */
+  unreadable: readonly string[]
+}
+
+/**
+ * Runs a gate that passes for a claim without the work, in a checkout of its own outside of the work directory, with the
+ * rights of the rounds there; null if it was broken off.
+ */
+export async function counterProofOf(
+  gate: Gate,
+  of: ToCounterProve,
+  means: CounterProofMeans,
+): Promise<CounterProof | null> {
+  const { start, tree, tests, signal } = of
+  const { fingerprints, key, commands } = means
+  const from = performance.now()
+  const proof = (found: Awaited<ReturnType<typeof counterProve>>): CounterProof => ({
+    gate: gate.name,
+    tree,
+    ...found,
+    doubts: [...found.doubts, ...doubtsOfTests(tests)],
+    ...(tests.now === null && tests.most === null ? {} : { tests }),
+    durationMs: Math.round(performance.now() - from),
+  })
+  const notTried = (problem: string) => proof({ ...NOT_TRIED, problem })
+  if (start === null) return notTried('what the work began with is not kept')
+  if (start === tree) return notTried('no file differs from what the work began with')
+  if (commands.sandbox.mode === 'danger-full-access')
+    return notTried('without a sandbox, it could write to the work directory')
+  const opened = await fingerprints.mending(git => openCounterCheckout({ git, key, start, tree, gate }), signal)
+  if ('problem' in opened) return notTried(opened.problem)
+  await using checkout = opened
+  const found = await counterProve({
+    ...of,
+    changes: checkout.changes,
+    run: changes => runOn(checkout, changes, { gate, means, signal }),
+  })
+  return signal.aborted ? null : proof(found)
+}
+
+const NOT_TRIED = {
+  result: 'not-tried',
+  made: [],
+  madeCount: 0,
+  isSmallest: false,
+  through: [],
+  unread: [],
+  doubts: [],
+  runs: 0,
+} as const
+
+interface RunOptions {
+  gate: Gate
+  means: CounterProofMeans
+  signal: AbortSignal
+}
+
+async function runOn(
+  checkout: CounterCheckout,
+  changes: readonly LaidChange[],
+  { gate, means, signal }: RunOptions,
+): Promise<CounterRun> {
+  if (signal.aborted) return unknown('it was broken off')
+  const laid = await checkout.lay(changes)
+  if ('problem' in laid) return unknown(laid.problem)
+  const { commands, redact, unreadable } = means
+  const { directory } = laid
+  const trace = commands.sandbox.mode === 'workspace-write' ? await traceReads(directory) : null
+  await using door = openSandboxCommands({
+    ...commands,
+    directory,
+    agentsDirectory: commands.directory,
+    // Of the person's repository nothing can be written there.
+    sandbox: { ...commands.sandbox, writable: [] },
+  })
+  const { status, problem, durationMs } = await runGate(gate, {
+    door,
+    workTree: UNSEEN,
+    signal,
+    redact,
+    unreadable,
+    isAgainOnFailure: false,
+  })
+  if (status === 'broken-off' || status === 'not-started') return unknown(problem ?? 'it was broken off')
+  return { status: hasPassed(status) ? 'passed' : 'failed', problem: null, durationMs, read: await readBy(trace) }
+}
+
+function unknown(problem: string): CounterRun {
+  return { status: 'unknown', problem, durationMs: 0, read: null }
+}
+
+/** A gate that read nothing at all may have run where access times are not kept. */
+async function readBy(trace: ReadTrace | null): Promise<ReadonlySet<string> | null> {
+  return (await trace?.read()) ?? null
+}

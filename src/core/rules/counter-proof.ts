@@ -1,0 +1,250 @@
+import { unreachable } from '../../base/errors.ts'
+import type { EventOf } from '../events/events.ts'
+
+/** What came of running a gate without the work: `counter-proof` of the journal, without the round and the scope. */
+export type CounterProof = Omit<EventOf<'counter-proof'>, 'type' | 'round' | 'scope'>
+
+/** Why a passed gate needs a review that agrees to it. */
+type Doubt = CounterProof['doubts'][number]
+
+/** A file that the work has changed. */
+export interface WorkChange {
+  /** Relative to the work directory. */
+  path: string
+  /** Whether the gate may run through it: a test, settings, a script of its line. Everything else is work. */
+  isRunThrough: boolean
+}
+
+/** How the gate came out on one set of files. `unknown`: it could not be run; `problem` says why, a sentence part. */
+export interface CounterRun {
+  status: 'passed' | 'failed' | 'unknown'
+  problem: string | null
+  durationMs: number
+  /** The files below the work directory that it read; null if that is not known. */
+  read: ReadonlySet<string> | null
+}
+
+/** The files to look at, and how to run the gate on some of them. */
+export interface CounterSearch<Change extends WorkChange> {
+  changes: readonly Change[]
+  /** Whether the gate has failed earlier in the session; null: nobody has run it. */
+  failedBefore: boolean | null
+  /** How long the search for the smallest set may go on, ms. */
+  mostMs: number
+  /** Runs the gate on the files of the start, with these changes laid on them. */
+  run(changes: readonly Change[]): Promise<CounterRun>
+}
+
+type Found = Pick<
+  CounterProof,
+  'result' | 'problem' | 'made' | 'madeCount' | 'isSmallest' | 'through' | 'unread' | 'doubts' | 'runs'
+>
+
+/** The most runs that the counter-proof of one gate takes. */
+const MOST_RUNS = 8
+const MOST_PATHS = 50
+
+/**
+ * Finds out whether a gate that passes now fails without the work, and the smallest set of changed files that makes it pass.
+ *
+ * 1. The files of the start, with all changes that the gate may run through: it has to fail. If it passes, it is blind.
+ * 2. The files of the start, with the work alone: if it passes, no changed test or setting is what makes it pass.
+ * 3. By halves, within `MOST_RUNS` and `mostMs`, the smallest set that makes it pass.
+ *
+ * A gate that passed before the work shows nothing of that; of it, the changed files that it reads are found.
+ */
+export async function counterProve<Change extends WorkChange>(search: CounterSearch<Change>): Promise<Found> {
+  const { changes, failedBefore } = search
+  const runs = new Runs(search)
+  if (changes.length === 0) return notTried('no file differs from what the work began with', runs)
+  if (failedBefore === false) return await readsChanged(runs, search)
+  const through = changes.filter(({ isRunThrough }) => isRunThrough)
+  if (failedBefore === null) {
+    const start = await runs.on([])
+    if (start.status === 'unknown') return notTried(start.problem, runs)
+    if (start.status === 'passed') return await readsChanged(runs, search)
+  }
+  const without = await runs.on(through)
+  if (without.status === 'unknown') return notTried(without.problem, runs)
+  if (without.status === 'passed') return found('blind', await smallest(through, runs), [], runs)
+  const work = changes.filter(({ isRunThrough }) => !isRunThrough)
+  const alone = await runs.on(work)
+  if (alone.status === 'passed')
+    return found('stands', await smallest(work, runs), unread(without, alone, search), runs)
+  const whole = await runs.on(changes)
+  if (whole.status !== 'passed') return notTried(whole.problem ?? FAILS_THERE, runs)
+  return found('stands', await smallest(changes, runs), unread(without, whole, search), runs)
+}
+
+const FAILS_THERE = 'it fails in a checkout of its own, even on the files that were claimed'
+
+/** The changed files that a gate reads which passed before the work. */
+async function readsChanged<Change extends WorkChange>(
+  runs: Runs<Change>,
+  { changes }: CounterSearch<Change>,
+): Promise<Found> {
+  const whole = await runs.on(changes)
+  if (whole.status !== 'passed') return notTried(whole.problem ?? FAILS_THERE, runs)
+  const { read } = whole
+  const through = read === null ? [] : changes.map(({ path }) => path).filter(path => read.has(path))
+  return {
+    ...NOTHING_MADE,
+    result: 'passed-before',
+    problem: null,
+    through: through.slice(0, MOST_PATHS),
+    doubts: through.length > 0 ? ['reads-changed'] : [],
+    runs: runs.count,
+  }
+}
+
+const NOTHING_MADE = { made: [], madeCount: 0, isSmallest: false, through: [], unread: [], doubts: [] } as const
+
+function notTried(problem: string | null, { count }: { count: number }): Found {
+  return { ...NOTHING_MADE, result: 'not-tried', problem, runs: count }
+}
+
+interface Smallest {
+  made: readonly WorkChange[]
+  isSmallest: boolean
+}
+
+function found(
+  result: 'stands' | 'blind',
+  { made, isSmallest }: Smallest,
+  unreadNow: readonly string[],
+  runs: { count: number },
+): Found {
+  const through = made.filter(({ isRunThrough }) => isRunThrough).map(({ path }) => path)
+  const doubts: Doubt[] = []
+  if (result === 'blind') doubts.push('blind')
+  else if (through.length > 0) doubts.push('runs-through')
+  if (unreadNow.length > 0) doubts.push('unread')
+  return {
+    result,
+    problem: null,
+    made: made.slice(0, MOST_PATHS).map(({ path }) => path),
+    madeCount: made.length,
+    isSmallest,
+    through: through.slice(0, MOST_PATHS),
+    unread: unreadNow.slice(0, MOST_PATHS),
+    doubts,
+    runs: runs.count,
+  }
+}
+
+/**
+ * The files that the gate read when it failed, and does not read now that it passes, though they are there as they were: what
+ * it checked then, it does not look at any more.
+ */
+function unread<Change extends WorkChange>(
+  failed: CounterRun,
+  passed: CounterRun,
+  { changes }: CounterSearch<Change>,
+): string[] {
+  const { read } = passed
+  if (failed.read === null || read === null) return []
+  const changed = new Set(changes.map(({ path }) => path))
+  return [...failed.read].filter(path => !read.has(path) && !changed.has(path)).sort()
+}
+
+/** A smallest set among changes with which the gate is known to pass: no half, and no rest without one part, is enough. */
+async function smallest<Change extends WorkChange>(passing: readonly Change[], runs: Runs<Change>): Promise<Smallest> {
+  let made = passing
+  let parts = 2
+  while (made.length > 1) {
+    const split = inParts(made, parts)
+    const tries = parts === 2 ? split : [...split, ...split.map(part => made.filter(each => !part.includes(each)))]
+    let smaller: readonly Change[] | null = null
+    for (const some of tries) {
+      if (!runs.mayGoOn) return { made, isSmallest: false }
+      if ((await runs.on(some)).status !== 'passed') continue
+      smaller = some
+      break
+    }
+    if (smaller !== null) {
+      parts = 2
+      made = smaller
+    } else if (parts >= made.length) break
+    else parts = Math.min(parts * 2, made.length)
+  }
+  return { made, isSmallest: true }
+}
+
+function inParts<T>(list: readonly T[], parts: number): T[][] {
+  const size = Math.ceil(list.length / parts)
+  return Array.from({ length: Math.ceil(list.length / size) }, (_, at) => list.slice(at * size, (at + 1) * size))
+}
+
+/** The runs so far: none is made twice. */
+class Runs<Change extends WorkChange> {
+  readonly #search: CounterSearch<Change>
+  readonly #known = new Map<string, CounterRun>()
+  #spentMs = 0
+  count = 0
+
+  constructor(search: CounterSearch<Change>) {
+    this.#search = search
+  }
+
+  /** Whether there is room for one more run. */
+  get mayGoOn(): boolean {
+    return this.count < MOST_RUNS && this.#spentMs < this.#search.mostMs
+  }
+
+  async on(changes: readonly Change[]): Promise<CounterRun> {
+    const key = JSON.stringify(changes.map(({ path }) => path).sort())
+    const known = this.#known.get(key)
+    if (known !== undefined) return known
+    this.count += 1
+    const run = await this.#search.run(changes)
+    this.#spentMs += run.durationMs
+    this.#known.set(key, run)
+    return run
+  }
+}
+
+/** Why a gate that passes needs a review, by how many tests it says it ran: fewer than earlier in the session, or none. */
+export function doubtsOfTests({ now, most }: NonNullable<CounterProof['tests']>): Doubt[] {
+  if (now === 0) return ['no-tests']
+  return most !== null && (now === null || now < most) ? ['fewer-tests'] : []
+}
+
+/**
+ * What of this makes a review necessary: one sentence for each doubt. Paths are as agents wrote them.
+ * @param most how many paths are named of each list
+ */
+export function wordsForDoubts(
+  { gate, doubts, made, madeCount, through, unread: left, tests }: CounterProof,
+  most: number,
+): string[] {
+  return doubts.map(doubt => {
+    switch (doubt) {
+      case 'blind':
+        return madeCount === 0
+          ? `The check \`${gate}\` failed earlier, and now passes with all changed files taken out: what makes it pass is not in these files, but in what git ignores or on this machine.`
+          : `The check \`${gate}\` failed earlier, and now passes with the work taken out: what makes it pass is ${listed(made, madeCount, most)}.`
+      case 'runs-through':
+        return `The check \`${gate}\` does not pass without these files, which it runs through: ${listed(through, through.length, most)}.`
+      case 'unread':
+        return `The check \`${gate}\` read these files when it failed, and does not read them now that it passes: ${listed(left, left.length, most)}.`
+      case 'reads-changed':
+        return `The check \`${gate}\` passed before the work, so it does not show that the work is done, and the work changed files that it reads: ${listed(through, through.length, most)}.`
+      case 'fewer-tests':
+        return `The check \`${gate}\` ran ${wordsForTests(tests?.now ?? null)}; earlier in the session it ran ${wordsForTests(tests?.most ?? null)}.`
+      case 'no-tests':
+        return `The check \`${gate}\` passes, and ran no test.`
+      default:
+        return unreachable(doubt)
+    }
+  })
+}
+
+function wordsForTests(count: number | null): string {
+  return count === null ? 'tests, and does not say how many' : `${count} test${count === 1 ? '' : 's'}`
+}
+
+function listed(paths: readonly string[], count: number, most: number): string {
+  const shown = paths.slice(0, most)
+  const more = count - shown.length
+  return more > 0 ? `${shown.join(', ')} and ${more} more` : shown.join(', ')
+}

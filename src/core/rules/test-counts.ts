@@ -1,0 +1,103 @@
+/**
+ * How many tests a test runner says it has run, by the last lines that usual runners print: pytest, unittest, Jest, Vitest,
+ * Mocha, node --test, TAP, Go, Cargo, Maven, Gradle, RSpec, PHPUnit, dotnet, ExUnit, Bats. Skipped tests do not count.
+ * Null if it says nothing that is known. Pure.
+ * @param output plain text; the last 16,000 characters are looked at
+ */
+export function testCountOf(output: string): number | null {
+  const lines = output
+    .slice(-MOST_CHARACTERS)
+    .split('\n')
+    .slice(-MOST_LINES)
+    .map(line => line.slice(0, LONGEST_LINE))
+  const counts = RUNNERS.flatMap(runner => runner(lines) ?? [])
+  return counts.length === 0 ? null : Math.max(...counts)
+}
+
+const MOST_CHARACTERS = 16_000
+const MOST_LINES = 2_000
+const LONGEST_LINE = 500
+
+type Runner = (lines: readonly string[]) => number | null
+
+const RUNNERS: readonly Runner[] = [
+  // 5 passed, 1 failed, 2 skipped in 0.12s · no tests ran in 0.01s
+  summed(/^=* ?(?:\d+ [a-z]+,? ?)+in [\d.]+ ?s/, /(\d+) (?:passed|failed|errors?|xpassed)\b/g),
+  fixed(/^=* ?no tests ran\b/, 0),
+  // Ran 5 tests in 0.001s
+  added(/^Ran (\d+) tests? in /),
+  // Tests:       1 failed, 2 skipped, 5 passed, 8 total
+  summed(/^\s*Tests:? +.*\d/, /(\d+) (?:passed|failed)\b/g),
+  fixed(/^No test(?: file|)s found\b/i, 0),
+  // 5 passing (12ms) / 1 failing
+  summed(/^\s*\d+ (?:passing|failing)\b/, /(\d+) (?:passing|failing)\b/g),
+  nodeTests,
+  tapPlan,
+  // --- PASS: TestA (0.00s)
+  counted(/^\s*--- (?:PASS|FAIL): /),
+  // test result: ok. 5 passed; 0 failed; 0 ignored
+  summed(/^test result: /, /(\d+) (?:passed|failed);/g),
+  // Tests run: 5, Failures: 0, Errors: 0, Skipped: 1
+  mavenTests,
+  // 5 tests completed, 1 failed
+  added(/^(\d+) tests? completed\b/),
+  // 5 examples, 0 failures
+  added(/^(\d+) examples?, \d+ failures?\b/),
+  // OK (5 tests, 9 assertions) · Tests: 5, Assertions: 9, Failures: 1.
+  added(/^OK \((\d+) tests?, /),
+  added(/^Tests: (\d+), Assertions: /),
+  // Passed!  - Failed: 0, Passed: 5, Skipped: 0
+  summed(/^\s*(?:Passed|Failed)!\s+- /, /(?:Failed|Passed):\s*(\d+)/g),
+  // 5 tests, 0 failures
+  added(/^(?:\d+ doctests?, )?(\d+) tests?, \d+ failures?\b/),
+]
+
+function fixed(line: RegExp, count: number): Runner {
+  return lines => (lines.some(each => line.test(each)) ? count : null)
+}
+
+/** The sum of what its last-line pattern names, over all lines that fit. */
+function summed(line: RegExp, part: RegExp): Runner {
+  return lines => {
+    const fitting = lines.filter(each => line.test(each))
+    const numbers = fitting.flatMap(each => [...each.matchAll(part)].map(([, number]) => Number(number)))
+    return fitting.length === 0 ? null : sumOf(numbers)
+  }
+}
+
+function added(line: RegExp): Runner {
+  return lines => {
+    const numbers = lines.flatMap(each => line.exec(each)?.[1] ?? []).map(Number)
+    return numbers.length === 0 ? null : sumOf(numbers)
+  }
+}
+
+function counted(line: RegExp): Runner {
+  return lines => lines.filter(each => line.test(each)).length || null
+}
+
+/** `# tests 5` with `# skipped 1`, as node prints it, with the sign of its reporter. */
+function nodeTests(lines: readonly string[]): number | null {
+  const of = (word: string) =>
+    sumOf(lines.flatMap(each => new RegExp(`^(?:#|ℹ) ${word} (\\d+)$`).exec(each)?.[1] ?? []).map(Number))
+  return lines.some(each => /^(?:#|ℹ) tests \d+$/.test(each)) ? Math.max(0, of('tests') - of('skipped')) : null
+}
+
+/** `ok 1 - …` and `not ok 2 - …` under a plan at the left. */
+function tapPlan(lines: readonly string[]): number | null {
+  if (!lines.some(each => /^1\.\.\d+/.test(each))) return null
+  return lines.filter(each => /^(?:not )?ok\b/.test(each) && !/# *skip/i.test(each)).length
+}
+
+/** The sum at the end of Maven's output has no class behind it. */
+function mavenTests(lines: readonly string[]): number | null {
+  const sums = lines.flatMap(each => {
+    const [, run, skipped] = /Tests run: (\d+), Failures: \d+, Errors: \d+, Skipped: (\d+)\s*$/.exec(each) ?? []
+    return run === undefined ? [] : [Number(run) - Number(skipped)]
+  })
+  return sums.at(-1) ?? null
+}
+
+function sumOf(numbers: readonly number[]): number {
+  return numbers.reduce((sum, each) => sum + each, 0)
+}

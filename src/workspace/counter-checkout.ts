@@ -1,0 +1,96 @@
+import type { Gate } from '../core/events/outcome.ts'
+import type { WorkChange } from '../core/rules/counter-proof.ts'
+import { gatePathsOf } from './gate-paths.ts'
+import { fromLatin1, GitError, runGitOrThrow, toLatin1, UNSPLIT_INDEX } from './git/git.ts'
+import { entriesBetween, type TreeEntry } from './git/objects.ts'
+import type { PrivateGit } from './git/private-git.ts'
+import { type CheckoutResult, openScratchFolder, type ScratchFolder } from './scratch-checkout.ts'
+
+/** A changed file, with what the work left of it. */
+export interface LaidChange extends WorkChange {
+  entry: TreeEntry
+}
+
+interface CounterCheckoutOptions {
+  git: PrivateGit
+  /** As of `openScratchFolder`. */
+  key: string
+  /** The tree that the work began with, and the one that it came to. */
+  start: string
+  tree: string
+  gate: Pick<Gate, 'run' | 'protect'>
+}
+
+/** The most files, and bytes, that are checked out. */
+const MOST_FILES = 50_000
+const MOST_BYTES = 2 * 1024 * 1024 * 1024
+
+/**
+ * Opens a folder outside of the work directory, in which the files that the work began with are laid out, with some of its
+ * changes or all. A problem is a part of a sentence: it is too large, or the files of then are gone.
+ */
+export async function openCounterCheckout(
+  options: CounterCheckoutOptions,
+): Promise<CounterCheckout | { problem: string }> {
+  const { git, start, tree, gate } = options
+  try {
+    for (const each of [start, tree]) {
+      const { files, bytes } = await sizeOf(git, each)
+      if (files > MOST_FILES || bytes > MOST_BYTES)
+        return { problem: `a checkout of its own is too large (${files} files, ${Math.ceil(bytes / 1024 / 1024)} MB)` }
+    }
+    const isRunThrough = await gatePathsOf(git, start, gate)
+    const prefix = toLatin1(git.prefix)
+    const changes = (await entriesBetween(git, start, tree)).map((entry): LaidChange => {
+      const path = fromLatin1(entry.path.slice(prefix.length))
+      return { path, entry, isRunThrough: isRunThrough(path, entry.isNew) }
+    })
+    return new CounterCheckout(git, start, changes, await openScratchFolder(options))
+  } catch (error) {
+    if (error instanceof GitError) return { problem: `the files of then cannot be read (${error.reason})` }
+    throw error
+  }
+}
+
+/** Lays out the files of the start with some changes; each replaces the one before. Disposing removes the folder. */
+export class CounterCheckout implements AsyncDisposable {
+  readonly #git: PrivateGit
+  readonly #start: string
+  readonly #folder: ScratchFolder
+  /** All changes of the work. */
+  readonly changes: readonly LaidChange[]
+
+  constructor(git: PrivateGit, start: string, changes: readonly LaidChange[], folder: ScratchFolder) {
+    this.#git = git
+    this.#start = start
+    this.changes = changes
+    this.#folder = folder
+  }
+
+  async lay(changes: readonly LaidChange[]): Promise<CheckoutResult> {
+    const { prefix } = this.#git
+    return await this.#folder.lay(async setting => {
+      await runGitOrThrow(setting, [...UNSPLIT_INDEX, 'read-tree', '--empty'])
+      const below = prefix === '' ? [] : [`--prefix=${prefix}`]
+      await runGitOrThrow(setting, [...UNSPLIT_INDEX, 'read-tree', ...below, this.#start])
+      const input = changes.map(({ entry: { mode, hash, path } }) => `${mode} ${hash}\t${path}\0`).join('')
+      await runGitOrThrow(setting, [...UNSPLIT_INDEX, 'update-index', '-z', '--index-info'], input)
+      return this.#start
+    })
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#folder[Symbol.asyncDispose]()
+  }
+}
+
+async function sizeOf(git: PrivateGit, tree: string): Promise<{ files: number; bytes: number }> {
+  const listed = await runGitOrThrow(git.setting, ['ls-tree', '-r', '-l', '-z', '--full-tree', tree])
+  let files = 0
+  let bytes = 0
+  for (const [, size] of listed.matchAll(/(?:^|\0)\d{6} \w+ [0-9a-f]+ +(\d+|-)\t/g)) {
+    files += 1
+    bytes += size === '-' ? 0 : Number(size)
+  }
+  return { files, bytes }
+}

@@ -1,0 +1,122 @@
+import { posix } from 'node:path'
+import type { Gate } from '../core/events/outcome.ts'
+import { executedBy, includedBy, isGateMatter, namesFoundBy, ownFilesOf } from '../core/rules/gate-files.ts'
+import { fromLatin1, runGitOrThrow, toLatin1 } from './git/git.ts'
+import { entriesBetween } from './git/objects.ts'
+import type { PrivateGit } from './git/private-git.ts'
+import { readBlobs } from './git/trees.ts'
+import { protectedGlobs } from './protected-files.ts'
+
+/** Whether a gate may run through a changed file, relative to the work directory. `isNew`: the work has added it. */
+type RunsThrough = (path: string, isNew: boolean) => boolean
+
+/**
+ * What a gate may run through, rather than the work that it checks: what it protects, tests, settings, what its line executes
+ * and was there before the work, what that includes, and what is found in the place of what its line names. A file that a
+ * link leads to counts as the link does.
+ * @param start the tree that the work began with
+ */
+export async function gatePathsOf(
+  git: PrivateGit,
+  start: string,
+  gate: Pick<Gate, 'run' | 'protect'>,
+): Promise<RunsThrough> {
+  const { run, protect } = gate
+  const { covers } = protectedGlobs(protect)
+  const names = new Set(namesFoundBy(run))
+  const entries = await entriesOf(git, start)
+  const executed = new Set(executedBy(run))
+  const included = await followIncludes(git, entries, [...executed, ...ownFilesOf(run)])
+  const aliases = await aliasesOf(git, entries)
+  const counts = (path: string, isNew: boolean) => {
+    const [top = ''] = path.split('/')
+    const isNamed = names.has(top) || names.has(top.replace(/\.\w+$/, ''))
+    return (
+      isNamed || covers(path.normalize()) || isGateMatter(path) || included.has(path) || (executed.has(path) && !isNew)
+    )
+  }
+  return (path, isNew) => [path, ...aliases(path)].some(each => counts(each, isNew))
+}
+
+/** Whether the work, from one tree to the other, has changed what a gate may run through. */
+export async function isGateChanged(
+  git: PrivateGit,
+  { start, tree, gate }: { start: string; tree: string; gate: Pick<Gate, 'run' | 'protect'> },
+): Promise<boolean> {
+  const isRunThrough = await gatePathsOf(git, start, gate)
+  const prefix = toLatin1(git.prefix)
+  const changes = await entriesBetween(git, start, tree)
+  return changes.some(({ path, isNew }) => isRunThrough(fromLatin1(path.slice(prefix.length)), isNew))
+}
+
+interface Entry {
+  path: string
+  hash: string
+  isLink: boolean
+}
+
+async function entriesOf(git: PrivateGit, tree: string): Promise<ReadonlyMap<string, Entry>> {
+  const listed = await runGitOrThrow(git.setting, ['ls-tree', '-r', '-z', '--full-tree', tree])
+  const entries = [...listed.matchAll(/(\d{6}) blob ([0-9a-f]+)\t([^\0]*)\0/g)].map(
+    ([, mode, hash = '', name = '']) => {
+      const path = fromLatin1(name)
+      return [path, { path, hash, isLink: mode === '120000' }] as const
+    },
+  )
+  return new Map(entries)
+}
+
+const MOST_FOLLOWED = 200
+const MOST_LINKS = 1_000
+
+/** What scripts and makefiles include, followed to the end; of what is not there, its name counts. */
+async function followIncludes(
+  git: PrivateGit,
+  entries: ReadonlyMap<string, Entry>,
+  from: readonly string[],
+): Promise<ReadonlySet<string>> {
+  const included = new Set<string>()
+  const seen = new Set<string>()
+  let next = [...from]
+  while (next.length > 0 && seen.size < MOST_FOLLOWED) {
+    const files = next.flatMap(path => (seen.has(path) ? [] : (entries.get(path) ?? []))).slice(0, MOST_FOLLOWED)
+    for (const path of next) seen.add(path)
+    const texts = await readBlobs(
+      git,
+      files.map(({ hash }) => hash),
+    )
+    next = files.flatMap(({ path, hash }) => {
+      const folder = posix.dirname(path)
+      // It is looked for beside the file, and where the gate runs.
+      return includedBy(texts.get(hash) ?? '').flatMap(name => [name, posix.join(folder, name)])
+    })
+    for (const path of next) included.add(path)
+  }
+  return included
+}
+
+/** By a path, the paths under which links of the tree lead to it. */
+async function aliasesOf(git: PrivateGit, entries: ReadonlyMap<string, Entry>): Promise<(path: string) => string[]> {
+  const links = [...entries.values()].filter(({ isLink }) => isLink).slice(0, MOST_LINKS)
+  if (links.length === 0) return () => []
+  const texts = await readBlobs(
+    git,
+    links.map(({ hash }) => hash),
+  )
+  const pairs = links.map(({ path, hash }) => ({
+    link: path,
+    target: posix.normalize(posix.join(posix.dirname(path), fromLatin1(texts.get(hash) ?? ''))),
+  }))
+  return path => {
+    const known = new Set([path])
+    for (const each of known) {
+      for (const { link, target } of pairs) {
+        if (each === target) known.add(link)
+        else if (each.startsWith(`${target}/`)) known.add(`${link}${each.slice(target.length)}`)
+      }
+      if (known.size > MOST_LINKS) break
+    }
+    known.delete(path)
+    return [...known]
+  }
+}
