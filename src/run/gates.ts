@@ -124,12 +124,11 @@ function startOf({ scope, savepoint }: SessionState): string | null {
   return scope?.tree ?? savepoint?.start ?? null
 }
 
-/** Whether a gate has failed in this session; null: it has not run before this claim. */
-function hasFailedEarlier({ before, gateFailures, scope }: SessionState, name: string): boolean | null {
-  const first = before.find(({ gate }) => gate === name)
+/** Whether a gate has failed in this session; null: it has not come to an end before this claim. */
+function hasFailedEarlier({ before, gateFailures }: SessionState, name: string): boolean | null {
   if (gateFailures.some(({ gate }) => gate === name)) return true
-  if (first === undefined) return scope === null ? false : null
-  return !hasPassed(first.status)
+  const first = before.find(({ gate }) => gate === name)
+  return first === undefined || first.status === 'not-started' ? null : !hasPassed(first.status)
 }
 
 /** Keeps savepoints and runs gates, before the first round and after each one. */

@@ -18,8 +18,8 @@ export async function traceReads(folder: string): Promise<ReadTrace | null> {
   if (files === null) return null
   try {
     for (const path of files) {
-      const { mtime } = await lstat(join(folder, path))
-      await lutimes(join(folder, path), LONG_AGO, mtime)
+      const { mtimeMs } = await lstat(join(folder, path))
+      await lutimes(join(folder, path), LONG_AGO, mtimeMs / 1000)
     }
   } catch {
     return null

@@ -36,7 +36,7 @@ async function run(
   gate: Partial<Gate>,
   options: Partial<GateOptions> = {},
 ): Promise<{ result: Awaited<ReturnType<typeof runGate>>; runs: number }> {
-  const { commands } = after.use(await openCommands(place))
+  const { commands } = options.door === undefined ? after.use(await openCommands(place)) : { commands: options.door }
   let runs = 0
   const door = {
     run: (command: Parameters<typeof commands.run>[0]) => {
@@ -153,4 +153,34 @@ test('a gate that fails for want of the network is told as such', async () => {
     status: 'failed',
     problem: null,
   })
+})
+
+/** A door at which the gate fails and passes in this order. */
+const doorOf = (codes: readonly number[]) => {
+  let at = 0
+  return {
+    run: async () => ({ kind: 'exited', exitCode: codes[at++] ?? 0, output: '', durationMs: 1 }) as const,
+    runs: () => at,
+  }
+}
+
+test.each([
+  ['fails, passes, and its own files are as they were', [1, 0], false, 'flaky', 2],
+  ['fails, and passes three times in a row', [1, 0, 0, 0], true, 'flaky', 4],
+  ['passes once more, and fails', [1, 0, 1], true, 'failed', 3],
+  ['passes twice more, and fails', [1, 0, 0, 1], true, 'failed', 4],
+  ['fails twice', [1, 1], true, 'failed', 2],
+  ['passes', [0], true, 'passed', 1],
+] as const)('a gate that %s', async (_, codes, isChanged, status, runs) => {
+  const door = doorOf(codes)
+  const { result } = await run({}, { door, isOwnChanged: async () => isChanged })
+  expect(result).toMatchObject({ status, durationMs: runs })
+  expect(door.runs()).toBe(runs)
+})
+
+test('a gate says how many tests it ran, also where it failed', async () => {
+  const door = {
+    run: async () => ({ kind: 'exited', exitCode: 1, output: '1 failed, 2 passed in 3s', durationMs: 1 }) as const,
+  }
+  expect((await run({}, { door, isAgainOnFailure: false })).result.tests).toBe(3)
 })

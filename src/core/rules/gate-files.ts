@@ -96,17 +96,19 @@ export function executedBy(run: string): string[] {
  * `include config.mk`. Of `$(dirname "$0")/lib.sh` and the like, what follows the variable.
  */
 export function includedBy(text: string): string[] {
-  const files = [...text.matchAll(INCLUDES)].flatMap(([, list = '']) => list.trim().split(/\s+/))
+  const files = [...text.replace(HERE, '').matchAll(INCLUDES)].flatMap(([, list = '']) => list.trim().split(/\s+/))
   const plain = files.map(path =>
     path
       .replaceAll(/['"]/g, '')
-      .replace(/^(?:\$\(.*\)|\$\{[^}]*\}|\$\w+)\/+/, '')
+      .replace(/^(?:\$\{[^}]*\}|\$\w+)\/+/, '')
       .replace(/^(?:\.\/+)+/, ''),
   )
   return [...new Set(plain.filter(path => PLAIN_PATH.test(path)))].slice(0, MOST_INCLUDED)
 }
 
-const INCLUDES = /^[\t ]*(?:@?\.|source|-?include|sinclude|!include)[\t ]+([^#;&|\n]{1,1000})/gm
+const INCLUDES = /(?:^|[;&|{(])[\t ]*(?:@?\.|source|-?include|sinclude)[\t ]+([^#;&|\n]{1,1000})/gm
+/** `$(dirname "$0")/` and the like. */
+const HERE = /\$\([^()\n]{0,200}\)\/+/g
 const MOST_INCLUDED = 200
 
 const SHELLS = new Set(['sh', 'bash', 'dash', 'zsh'])

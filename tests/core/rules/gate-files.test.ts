@@ -1,9 +1,13 @@
 import { expect, test } from 'vitest'
 import {
+  executedBy,
   globsLookedAt,
+  includedBy,
   isGateConfiguration,
+  isGateMatter,
   isLockFile,
   isTestByName,
+  namesFoundBy,
   ownFilesOf,
   TOP_CONFIGURATION,
 } from '../../../src/core/rules/gate-files.ts'
@@ -133,3 +137,72 @@ test('an install is known by its lock file', () => {
   expect(locks.filter(path => !isLockFile(path))).toEqual([])
   expect(['my-yarn.lock', 'yarn.lock.old', 'yarn.lock/a', 'package.json'].filter(isLockFile)).toEqual([])
 })
+
+test.each([
+  ['./run-tests', ['run-tests']],
+  ['bash scripts/test.sh --all', ['scripts/test.sh']],
+  ['cd app && sh -e check.sh', ['check.sh']],
+  ['. ./env.sh; source lib/x.sh', ['env.sh', 'lib/x.sh']],
+  ['CI=1 timeout 60 bash ci/all.sh', ['ci/all.sh']],
+  ['node check.js | grep -q ok', ['check.js']],
+  ['python3 tests/run.py', ['tests/run.py']],
+  ['make test && npm test && pytest tests/a.py', []],
+  ['test -f one.txt', []],
+  ['bash /usr/bin/check; bash ~/check; sh ../check', []],
+  ['sh -c "./inner"', ['inner']],
+])('the line %j executes %j', (run, files) => {
+  expect(executedBy(run)).toEqual(files)
+})
+
+test.each([
+  ['. ./env.sh\n  source "lib/a b.sh"', ['env.sh', 'lib/a', 'b.sh']],
+  ['. "$(dirname "$0")/lib/check.sh"', ['lib/check.sh']],
+  ['source ${BASE}/x.sh; . $HERE/y.sh', ['x.sh', 'y.sh']],
+  [
+    'include config.mk other.mk # both\n-include local.env\nsinclude more.mk',
+    ['config.mk', 'other.mk', 'local.env', 'more.mk'],
+  ],
+  ['echo . a; bash b.sh; # source c.sh', []],
+  ['. /etc/profile', []],
+])('the text %j includes %j', (text, files) => {
+  expect(includedBy(text)).toEqual(files)
+})
+
+test('a text without end is looked through in no time to speak of', () => {
+  expect(includedBy(`source ${'a '.repeat(1_000_000)}`).length).toBeLessThan(300)
+  expect(includedBy(`${'. '.repeat(1_000_000)}`).length).toBeLessThan(300)
+})
+
+test.each([
+  ['make -j2 test lint CC=gcc', ['make', 'test', 'lint']],
+  ['python3 -m unittest discover', ['python3', 'unittest']],
+  ['python -m mypackage', ['python']],
+  ['npm test', ['npm']],
+  ['./run-tests', []],
+])('the line %j finds %j without a path', (run, names) => {
+  expect(namesFoundBy(run)).toEqual(names)
+})
+
+test.each([
+  'tests/x.py',
+  'src/__tests__/helper.ts',
+  'src/a.test.ts',
+  'spec/fixtures/x.json',
+  'package.json',
+  'pyproject.toml',
+  'tsconfig.build.json',
+  '.babelrc',
+  'babel.config.js',
+  'Makefile',
+  'yarn.lock',
+  '.env.test',
+])('a gate may run through %s by its place or name', path => {
+  expect(isGateMatter(path)).toBe(true)
+})
+
+test.each(['src/a.ts', 'calc.py', 'docs/testing.md', 'latest/x.ts', 'contest.py', 'one.txt', 'src/attests/a.ts'])(
+  '%s is work',
+  path => {
+    expect(isGateMatter(path)).toBe(false)
+  },
+)
