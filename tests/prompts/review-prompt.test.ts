@@ -62,6 +62,17 @@ describe('what a reviewer is told', () => {
     expect(input).toContain((matter.diff ?? '').trim())
   })
 
+  test('holds each doubt that a gate left without the work', () => {
+    const proof = { result: 'blind', problem: null, isSmallest: true, unread: [], runs: 1, durationMs: 1 } as const
+    const made = ['tests/a.test.ts']
+    const doubts = ['blind'] as const
+    const counterProofs = [{ ...proof, gate: 'npm test', tree: 't', made, madeCount: 1, through: made, doubts }]
+    const input = reviewInput({ ...matter, counterProofs })
+    expect(input).toContain('- The check `npm test` failed earlier, and now passes with the work taken out')
+    expect(input).toContain('do not agree unless the work itself is what makes the check pass')
+    expect(reviewInput(matter)).not.toContain('without the work')
+  })
+
   test('holds what the person said later, and that a diff goes on', () => {
     const input = reviewInput({ ...matter, said: ['Use tabs.', 'No, spaces.\nTwo.'], isCut: true })
     expect(input).toContain('- Use tabs.\n- No, spaces.\n  Two.\n')

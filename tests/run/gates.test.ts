@@ -539,6 +539,21 @@ describe('a review', () => {
     expect(outcome).toEqual({ kind: 'done', verified: true })
   })
 
+  test('is made of a gate that leaves doubts without the work, and done is not believed before it agrees', async () => {
+    const doubted = { begun: { gates: [gate('tests')] }, counterProof: () => ({ result: 'blind', doubts: ['blind'] }) } as const
+    const { outcome, events } = await claiming([works, agrees], doubted)
+    expect(ofType(events, 'review-started').map(({ causes }) => causes)).toEqual([['counter-proof']])
+    expect(outcome).toEqual({ kind: 'done', verified: true })
+    expect(ofType(events, 'counter-proof')).toHaveLength(1)
+  })
+
+  test('is not made of a gate that leaves none', async () => {
+    const { outcome, events } = await claiming([works], { begun: { gates: [gate('tests')] } })
+    expect(ofType(events, 'review-started')).toEqual([])
+    expect(ofType(events, 'counter-proof').map(({ gate }) => gate)).toEqual(['tests'])
+    expect(outcome).toEqual({ kind: 'done', verified: true })
+  })
+
   test('is made of configuration that differs in a session that goes on in which nobody has looked at it before', async () => {
     const cut = await playSession([works], { limits: { rounds: 1 }, begun: { gates: [gate('tests')] }, folder })
     const files: string[] = []
