@@ -4,9 +4,9 @@ import { stripVTControlCharacters } from 'node:util'
 import { systemErrorCode, UserError } from '../base/errors.ts'
 import { clipEnd, truncate } from '../base/text.ts'
 import { readTextFile, renameAsBroken, whatIsThere, writeFileInside } from '../workspace/files/inside-directory.ts'
+import { makeMemoryFolder } from '../workspace/memory/memory-folder.ts'
 import { memoryRoot, planPaths, projectFolders } from '../workspace/memory/memory-paths.ts'
 import { specificationFile } from '../workspace/memory/plan-files.ts'
-import { makeMemoryFolder } from '../workspace/memory/session-memory.ts'
 
 /**
  * Path of an agent's memory file, relative to the work directory: `.codemachine/memory/.frontend-memory.md` for

@@ -11,8 +11,8 @@ import {
   whatIsThere,
   writeFileInside,
 } from '../workspace/files/inside-directory.ts'
+import { makeMemoryFolder } from '../workspace/memory/memory-folder.ts'
 import { memoryRoot } from '../workspace/memory/memory-paths.ts'
-import { makeMemoryFolder } from '../workspace/memory/session-memory.ts'
 
 /*
  * The inbox of a running session: a folder in the work directory, where agents can write even without a network. A

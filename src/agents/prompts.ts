@@ -5,7 +5,7 @@ import { loadPrompt, packageFile } from '../base/package.ts'
 import { fillPlaceholders } from '../base/text.ts'
 import type { Agent, AgentPrompt, AgentRoster } from '../core/contracts/agent.ts'
 import { findObstacle, readTextFile, whatIsThere, writeFileInside } from '../workspace/files/inside-directory.ts'
-import { makeMemoryFolderOrRefuse } from '../workspace/memory/session-memory.ts'
+import { makeMemoryFolderOrRefuse } from '../workspace/memory/memory-folder.ts'
 import { agentOfPrompt, findEnabledAgent, LEADING_AGENT_NAMES, MAIN_AGENT_NAMES, problemOfName } from './agent.ts'
 import { agentMemoryFile, promptPaths } from './agent-memory.ts'
 

@@ -10,8 +10,8 @@ import { readTextFile, writeFileInside } from '../workspace/files/inside-directo
 import { findGit, findRepository, hardenedEnvironment, runGit, toLatin1 } from '../workspace/git/git.ts'
 import { readPersonExcludes } from '../workspace/git/private-git.ts'
 import { foldersBelow } from '../workspace/guard/nested-repositories.ts'
+import { makeMemoryFolder } from '../workspace/memory/memory-folder.ts'
 import { memoryRoot } from '../workspace/memory/memory-paths.ts'
-import { makeMemoryFolder } from '../workspace/memory/session-memory.ts'
 import type { World } from './world.ts'
 
 /** A codemachine that runs in another directory, or in the same one with other records. */

@@ -6,7 +6,7 @@ import { type FlowStep, memoryFileOf, recordingFilesOf } from '../../flow/plan.t
 import { type RecordingHeader, readOwnLine } from '../../flow/recording.ts'
 import { succeeds } from '../../platform/files.ts'
 import { makeFolderInside, whatIsThere, writeFileInside } from '../../workspace/files/inside-directory.ts'
-import { writeIfMissing } from '../../workspace/memory/session-memory.ts'
+import { writeIfMissing } from '../../workspace/memory/memory-folder.ts'
 
 /** What a run writes for people, relative to the work directory; the records are what counts. */
 const RUNTIME = '.codex-flow/runtime'

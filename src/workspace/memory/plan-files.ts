@@ -6,8 +6,8 @@ import { loadPrompt } from '../../base/package.ts'
 import { clipEnd } from '../../base/text.ts'
 import { renameIfThere, succeeds } from '../../platform/files.ts'
 import { findObstacle, readTextFile, writeFileInside } from '../files/inside-directory.ts'
+import { makeMemoryFolderOrRefuse, writeIfMissing, writingInside } from './memory-folder.ts'
 import { memoryRoot, planPaths, projectFolders } from './memory-paths.ts'
-import { makeMemoryFolderOrRefuse, writeIfMissing, writingInside } from './session-memory.ts'
 import { type Corrections, describeDuplicateId, describeIssue } from './tasks-file.ts'
 
 /** Path of the specification, relative to the work directory. */

@@ -6,9 +6,9 @@ import { problemOfPromptSize } from '../../base/text.ts'
 import { writeWholeFile } from '../../platform/files.ts'
 import { findObstacle, writeFileInside } from '../files/inside-directory.ts'
 import { newMainFile } from './main-file.ts'
+import { makeMemoryFolderOrRefuse, writingInside } from './memory-folder.ts'
 import { memoryRoot, type SessionFolder, type SessionPlace, sessionFolder } from './memory-paths.ts'
 import { archiveEarlierPlan } from './plan-files.ts'
-import { makeMemoryFolderOrRefuse, writingInside } from './session-memory.ts'
 
 /**
  * Creates the memory of a new session: `.codemachine/` with its `.gitignore`, `kb/`, and the session's `MAIN.md` and
