@@ -197,8 +197,9 @@ export class MemoryAtHand {
     return memory
   }
 
-  #tell(memory: MemorySnapshot): void {
-    for (const problem of memory.problems) this.#log.emit({ type: 'memory-broken', problem })
+  #tell({ problems, warning }: MemorySnapshot): void {
+    for (const problem of problems) this.#log.emit({ type: 'memory-broken', problem })
+    if (warning !== undefined) this.#log.emit({ type: 'warning', round: null, message: warning })
   }
 }
 

@@ -75,3 +75,17 @@ describe('a round leaves in its memory', () => {
     expect(git(scene.place, 'status', '--porcelain')).toBe('')
   })
 })
+
+test('an agent that deletes the rules by which git ignores the memory has none of it committed by the next round', async () => {
+  await using scene = await openScene([
+    round('rm .codemachine/.gitignore; echo 1 > a.txt'),
+    round('git add -A; git -c user.name=a -c user.email=a@b.c commit -qm all'),
+    round(claimDone),
+  ])
+  const ended = await scene.run('--json', '--rounds', '5', 'build X')
+  expect(ended.exitCode, ended.stderr).toBe(0)
+  expect(git(scene.place, 'ls-files')).toBe('README.md\na.txt')
+  expect(eventsOf(ended.events, 'warning').map(({ message }) => message)).toContainEqual(
+    expect.stringContaining('.codemachine/.gitignore was gone'),
+  )
+})

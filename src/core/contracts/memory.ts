@@ -46,6 +46,8 @@ export interface MemorySnapshot {
   tasks: readonly Task[]
   /** Files that were broken at this reading; `main` and `tasks` are then the last good ones. */
   problems: readonly MemoryProblem[]
+  /** What a person should know of how git was kept from the memory, one sentence; left out: it was. */
+  warning?: string
   /**
    * A hash (hex) of MAIN.md, tasks.json and kb/ as this reading left them, a done claim included. The same hash after
    * two rounds: the second has added nothing that a later one could read.

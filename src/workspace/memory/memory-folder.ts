@@ -1,7 +1,15 @@
 import { rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { diskFull, isNoRoom, systemErrorCode, UserError } from '../../base/errors.ts'
-import { makeFolderInside, type Obstacle, whatIsThere } from '../files/inside-directory.ts'
+import { diskFull, isNoRoom, messageOf, systemErrorCode, UserError } from '../../base/errors.ts'
+import {
+  fileState,
+  makeFolderInside,
+  type Obstacle,
+  readTextFile,
+  renameAsBroken,
+  whatIsThere,
+  writeFileInside,
+} from '../files/inside-directory.ts'
 import { memoryRoot } from './memory-paths.ts'
 
 /**
@@ -12,7 +20,7 @@ import { memoryRoot } from './memory-paths.ts'
 export async function makeMemoryFolder(root: string, folder: string): Promise<Obstacle | null> {
   const obstacle = await makeFolderInside(root, folder)
   if (obstacle !== null) return obstacle
-  await writeIfMissing(join(root, memoryRoot, '.gitignore'), '*\n')
+  await writeIfMissing(join(root, RULES_FILE), ALL)
   return null
 }
 
@@ -59,3 +67,51 @@ export async function writingInside<T>(
     throw new UserError(sentence(code), { exitCode, cause: error })
   }
 }
+
+/**
+ * The `.gitignore` of `.codemachine`, watched: an agent that removes or changes it would have the next `git add -A` commit
+ * the memory.
+ */
+export class IgnoreRules {
+  readonly #root: string
+  /** As it stood when it was first looked at: a person may have written it. */
+  #rules: string | null = null
+  #seen: string | null = null
+
+  /** `root` is the work directory's real path. */
+  constructor(root: string) {
+    this.#root = root
+  }
+
+  /** Puts it back if it is gone, or is another one. Returns what was wrong, one sentence; `null` if nothing was. */
+  async keep(): Promise<string | null> {
+    const path = join(this.#root, RULES_FILE)
+    const state = await fileState(path)
+    if (state !== null && state.key === this.#seen) return null
+    const found = await readTextFile(path, MOST_RULES_BYTES)
+    if (found.kind === 'text') this.#rules ??= found.text
+    const isKept = found.kind === 'text' && found.text === this.#rules
+    const problem = isKept ? null : await this.#putBack(found.kind)
+    this.#seen = (await fileState(path))?.key ?? null
+    return problem
+  }
+
+  async #putBack(found: 'text' | 'gone' | 'broken'): Promise<string> {
+    const was = { text: 'was changed', gone: 'was gone', broken: 'was no file of text' }[found]
+    try {
+      const aside = found === 'broken' ? await renameAsBroken(this.#root, RULES_FILE) : null
+      await writeFileInside(this.#root, RULES_FILE, this.#rules ?? ALL)
+      const kept = aside === null ? '' : ` What was in its place is now ${aside}.`
+      return `${RULES_FILE} ${was}, so git could commit the memory; it has been put back.${kept} ${MEND}`
+    } catch (error) {
+      if (isNoRoom(error)) throw diskFull(join(this.#root, RULES_FILE), error)
+      if (!(error instanceof UserError) && systemErrorCode(error) === null) throw error
+      return `${RULES_FILE} ${was}, so git can commit the memory, and it cannot be put back: ${messageOf(error)}. ${MEND}`
+    }
+  }
+}
+
+const RULES_FILE = join(memoryRoot, '.gitignore')
+const ALL = '*\n'
+const MOST_RULES_BYTES = 1024 * 1024
+const MEND = `If a commit has it already, git rm -r --cached ${memoryRoot} takes it out of the next one.`

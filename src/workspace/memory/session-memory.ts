@@ -37,7 +37,7 @@ import {
   writeFileInside,
 } from '../files/inside-directory.ts'
 import { parseMainFile, withDone, withoutClaim } from './main-file.ts'
-import { makeMemoryFolder, writingInside } from './memory-folder.ts'
+import { IgnoreRules, makeMemoryFolder, writingInside } from './memory-folder.ts'
 import { memoryRoot } from './memory-paths.ts'
 import { applyTaskMarks, parseTasksFile } from './tasks-file.ts'
 
@@ -113,12 +113,14 @@ class SessionMemory {
   readonly #root: string
   readonly #main: FileInFolder<MainFile>
   readonly #tasks: FileInFolder<readonly Task[]>
+  readonly #ignored: IgnoreRules
   /** Found by `withdrawClaim` or `markTasks` and not yet returned by `read`. */
   #problems: MemoryProblem[] = []
 
   constructor(root: string, folders: { folder: string; tasksFolder: string }, lastGood: string, clock: Clock) {
     const { folder, tasksFolder } = folders
     this.#root = root
+    this.#ignored = new IgnoreRules(root)
     this.#main = { folder, file: new MemoryFile(mainKind, { root, folder, lastGood, clock }) }
     this.#tasks = {
       folder: tasksFolder,
@@ -128,13 +130,15 @@ class SessionMemory {
 
   async read(): Promise<MemorySnapshot> {
     await this.#refresh()
+    const warning = await this.#ignored.keep()
     const problems = this.#problems
     this.#problems = []
     const kb = join(this.#root, memoryRoot, 'kb')
     const [main, tasks] = [this.#main.file, this.#tasks.file]
     const texts = { main: main.text, tasks: tasks.text }
     const fingerprint = memoryFingerprint([texts.main, texts.tasks], kb)
-    return { main: main.value, tasks: tasks.value, problems, fingerprint, texts }
+    const warned = warning === null ? {} : { warning }
+    return { main: main.value, tasks: tasks.value, problems, ...warned, fingerprint, texts }
   }
 
   async withdrawClaim(): Promise<void> {
