@@ -199,7 +199,7 @@ export async function openRun(
     commands,
     commandOptions: codexOptions,
     openShell: () => openShell(codexOptions),
-    secrets: openSessionSecrets(records, codex),
+    secrets: openSessionSecrets(records, { ...codex, writable }),
     agents,
     askForModels: once(() => atStart(true)),
     savepoints,

@@ -1,5 +1,5 @@
 import { mkdir, readdir, rm } from 'node:fs/promises'
-import { basename, join } from 'node:path'
+import { basename, isAbsolute, join, normalize } from 'node:path'
 import * as v from 'valibot'
 import { messageOf, systemErrorCode, UserError, writing } from '../base/errors.ts'
 import { problemOfKey, problemOfValue, type StoredSecret } from '../core/contracts/secrets.ts'
@@ -32,9 +32,11 @@ export interface SecretStore {
    * bounded: none if their list is missing or broken.
    */
   hidden(): readonly string[]
+  /** The same of files that lie elsewhere, in the git directory of a work tree, say: absolute paths. */
+  hiddenOutside(): readonly string[]
   /**
-   * Hides more files; those that are hidden stay so, but for what is gone where there would be too many. A `UserError` if there
-   * are too many all the same, of which as many as can be are hidden.
+   * Hides more files, relative to the work directory or absolute; those that are hidden stay so, but for what is gone where there
+   * would be too many. A `UserError` if there are too many all the same, of which as many as can be are hidden.
    * @param isThere whether a file is there; left out: all are
    */
   hide(files: readonly string[], isThere?: (path: string) => boolean): Promise<void>
@@ -42,7 +44,13 @@ export interface SecretStore {
 
 /** Opens the secrets in this folder (`Records.secrets`), which need not be there: it is made when something is stored. */
 export function openSecrets(folder: string): SecretStore {
-  let last: { bytes: Buffer | null; files: readonly string[] } = { bytes: null, files: [] }
+  let last: { bytes: Buffer | null; paths: readonly string[] } = { bytes: null, paths: [] }
+  const all = (): readonly string[] => {
+    const bytes = readBoundedNow(join(folder, HIDDEN_FILE), MOST_HIDDEN_BYTES)
+    if (bytes === null) return []
+    if (last.bytes === null || !bytes.equals(last.bytes)) last = { bytes, paths: hiddenIn(bytes) }
+    return last.paths
+  }
   const store: SecretStore = {
     async get(key) {
       refuseKey(key)
@@ -77,18 +85,16 @@ export function openSecrets(folder: string): SecretStore {
       await rm(fileOf(folder, key), { force: true, recursive: true })
       return true
     },
-    hidden() {
-      const bytes = readBoundedNow(join(folder, HIDDEN_FILE), MOST_HIDDEN_BYTES)
-      if (bytes === null) return []
-      if (last.bytes === null || !bytes.equals(last.bytes)) last = { bytes, files: hiddenIn(bytes) }
-      return last.files
-    },
-    async hide(files, isThere = () => true) {
-      const known = [...new Set([...store.hidden(), ...files.filter(isRelative)])]
-      const all = known.length > MOST_HIDDEN ? known.filter(isThere) : known
-      const kept = all.slice(0, MOST_HIDDEN)
-      if (kept.join('\0') !== store.hidden().join('\0')) await write(folder, HIDDEN_FILE, { v: 1, files: kept })
-      if (all.length === kept.length) return
+    hidden: () => all().filter(isRelative),
+    hiddenOutside: () => all().filter(isAbsolutePath),
+    async hide(paths, isThere = () => true) {
+      const known = [...new Set([...all(), ...paths.filter(path => isRelative(path) || isAbsolutePath(path))])]
+      const wanted = known.length > MOST_HIDDEN ? known.filter(isThere) : known
+      const kept = wanted.slice(0, MOST_HIDDEN)
+      const [files, outside] = [kept.filter(isRelative), kept.filter(isAbsolutePath)]
+      if (kept.join('\0') !== all().join('\0'))
+        await write(folder, HIDDEN_FILE, { v: 1, files, ...(outside.length === 0 ? {} : { outside }) })
+      if (wanted.length === kept.length) return
       throw new UserError(
         `More than ${MOST_HIDDEN} files hold a secret, and not all of them can be denied to agents.`,
         { hint: 'Remove those that the last command has made before the session goes on.' },
@@ -115,7 +121,12 @@ const secretSchema = v.object({
   check: v.nullable(v.string('use a text or null')),
   at: v.string('use a time'),
 })
-const hiddenSchema = v.object({ v: v.literal(1), files: v.array(v.string()) })
+const hiddenSchema = v.object({
+  v: v.literal(1),
+  files: v.array(v.string()),
+  /** Left out: none, or written by an earlier version. */
+  outside: v.optional(v.array(v.string()), []),
+})
 
 function fileOf(folder: string, key: string): string {
   return join(folder, `${key}.json`)
@@ -162,11 +173,17 @@ async function readSecret(path: string, key: string): Promise<v.InferOutput<type
 
 function hiddenIn(bytes: Buffer): string[] {
   const parsed = v.safeParse(hiddenSchema, jsonOf(bytes.toString('utf8')))
-  return parsed.success ? parsed.output.files.filter(isRelative).slice(0, MOST_HIDDEN) : []
+  if (!parsed.success) return []
+  const { files, outside } = parsed.output
+  return [...files.filter(isRelative), ...outside.filter(isAbsolutePath)].slice(0, MOST_HIDDEN)
 }
 
 function isRelative(path: string): boolean {
   return path !== '' && !path.startsWith('/') && !path.includes('\0') && !path.split('/').includes('..')
+}
+
+function isAbsolutePath(path: string): boolean {
+  return isAbsolute(path) && normalize(path) === path && !path.includes('\0')
 }
 
 function jsonOf(text: string): unknown {

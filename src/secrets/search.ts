@@ -1,12 +1,15 @@
 import { constants, type Dirent, lstatSync, readlinkSync } from 'node:fs'
 import { type FileHandle, open, readdir, rename, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
+import { pipeline } from 'node:stream/promises'
 import { setImmediate } from 'node:timers/promises'
+import { createUnzip } from 'node:zlib'
 import { systemErrorCode } from '../base/errors.ts'
 import { codesOf, type FormSearch, formSearchOf, type KnownForm } from '../base/form-search.ts'
 import type { Secret } from '../base/redactor.ts'
 import { knownForms, solidForms, solidOf } from '../base/secret-forms.ts'
 import { isShortSecret } from '../core/contracts/secrets.ts'
+import { BadPack, looksLikePack, objectsInPack } from './git-pack.ts'
 
 /** What a search may cost. */
 export interface SearchLimits {
@@ -33,7 +36,8 @@ export interface SearchResult {
  * over lines too, in their content and in their names. What agents would see of one without reading is taken away: what has it in
  * its name gets another name, and a link that has it in its target is removed; both are among the files of the answer. Only
  * not of one that reads like a word, which stands in names that have nothing to do with it. Ignored files are searched as well;
- * links are not followed, and what is no plain file is passed over. Not seen: what is compressed, such as archives and the objects of git, which are left out.
+ * links are not followed, and what is no plain file is passed over. What git keeps is unpacked (objects, packs and bundles), and so is
+ * what is compressed as gzip does; not seen is what lies in other archives.
  * Secrets of less than 8 characters are not looked for.
  * @param since ms, wall clock; by the time at which the inode changed, which no program can set
  */
@@ -143,9 +147,8 @@ class Search {
       if (this.#files % AT_ONCE === 0) await setImmediate()
       const path = await this.#withoutName(folder, entry)
       if (path === null) continue
-      if (entry.isDirectory()) {
-        if (!/(?:^|\/)\.git\/(?:.*\/)?objects$/.test(path)) await this.folder(path)
-      } else if (entry.isFile()) await this.#file(path)
+      if (entry.isDirectory()) await this.folder(path)
+      else if (entry.isFile()) await this.#file(path)
     }
   }
 
@@ -208,24 +211,51 @@ class Search {
       )
       const isNamed = holdsSecret(this.#searches, Buffer.from(path))
       if (this.found.at(-1) === path) return
-      if (isNamed || ((await file.stat()).isFile() && (await this.#content(file)))) this.found.push(path)
+      if (isNamed || ((await file.stat()).isFile() && (await this.#content(path, file)))) this.found.push(path)
     } catch (error) {
-      this.#passedOver(path, error)
+      if (error instanceof BadPack)
+        this.problem = `${JSON.stringify(path)} cannot be searched for secrets: ${error.message}.`
+      else this.#passedOver(path, error)
     }
   }
 
-  async #content(file: FileHandle): Promise<boolean> {
-    let kept = 0
-    while (!this.#isOver()) {
-      const { bytesRead } = await file.read(this.#buffer, kept, CHUNK_BYTES, null)
-      if (bytesRead === 0) return false
-      this.#bytes -= bytesRead
-      const end = kept + bytesRead
-      if (holdsSecret(this.#searches, this.#buffer.subarray(0, end))) return true
-      kept = Math.min(end, this.#overlap)
-      this.#buffer.copyWithin(0, end - kept, end)
+  async #content(path: string, file: FileHandle): Promise<boolean> {
+    const beginning = Buffer.alloc(BEGINNING_BYTES)
+    const { bytesRead } = await file.read(beginning, 0, BEGINNING_BYTES, 0)
+    const first = beginning.subarray(0, bytesRead)
+    if (await this.#holds(chunksOf(file))) return true
+    if (looksLikePack(first)) return await this.#packHolds(path, file)
+    return looksDeflated(first) && (await this.#holds(unpacked(file)))
+  }
+
+  async #packHolds(path: string, file: FileHandle): Promise<boolean> {
+    for await (const object of objectsInPack(file, SHA256_NAME.test(path) ? 32 : 20)) {
+      this.#bytes -= object.length
+      if (this.#isOver()) return false
+      if (holdsSecret(this.#searches, object)) return true
+      if (this.#files % AT_ONCE === 0) await setImmediate()
     }
     return false
+  }
+
+  /** Each chunk is read before the next one is asked for. */
+  async #holds(chunks: AsyncIterable<Buffer>): Promise<boolean> {
+    let [kept, end] = [0, 0]
+    for await (const chunk of chunks) {
+      for (let from = 0; from < chunk.length; ) {
+        const taken = chunk.copy(this.#buffer, end, from)
+        from += taken
+        end += taken
+        this.#bytes -= taken
+        if (end < this.#buffer.length) continue
+        if (this.#isOver()) return false
+        if (holdsSecret(this.#searches, this.#buffer)) return true
+        kept = this.#overlap
+        this.#buffer.copyWithin(0, end - kept, end)
+        end = kept
+      }
+    }
+    return end > kept && !this.#isOver() && holdsSecret(this.#searches, this.#buffer.subarray(0, end))
   }
 
   /** What has gone meanwhile, or is a link by now, holds nothing. */
@@ -236,5 +266,47 @@ class Search {
     const isGone = ['ENOENT', 'ENOTDIR', 'ELOOP', 'ENXIO'].includes(code) && !path.includes('\ufffd')
     if (isGone) return
     this.problem = `${JSON.stringify(path)} cannot be searched for secrets (${code}).`
+  }
+}
+
+/** Those of a pack: its version, and how many objects it has; of a bundle the first line. */
+const BEGINNING_BYTES = 16
+/** A pack of a repository with SHA-256 is called by such an id. */
+const SHA256_NAME = /[0-9a-f]{64}\.pack$/
+
+/** The bytes of a file from its beginning; each chunk is overwritten by the next. */
+async function* chunksOf(file: FileHandle): AsyncGenerator<Buffer> {
+  const chunk = Buffer.allocUnsafe(READ_BYTES)
+  for (let at = 0; ; ) {
+    const { bytesRead } = await file.read(chunk, 0, READ_BYTES, at)
+    if (bytesRead === 0) return
+    at += bytesRead
+    yield chunk.subarray(0, bytesRead)
+  }
+}
+
+const READ_BYTES = 64 * 1024
+
+/** Whether a file begins as what gzip or zlib have compressed; git keeps its objects so. */
+function looksDeflated(beginning: Buffer): boolean {
+  const [first = 0, second = 0] = beginning
+  return (first === 0x1f && second === 0x8b) || ((first & 0x8f) === 8 && (first * 256 + second) % 31 === 0)
+}
+
+/** What is compressed in a file, as far as it can be unpacked. */
+async function* unpacked(file: FileHandle): AsyncGenerator<Buffer> {
+  const unzip = createUnzip({ chunkSize: READ_BYTES })
+  const copies = async function* () {
+    for await (const chunk of chunksOf(file)) yield Buffer.from(chunk)
+  }
+  // What fails there fails here, too.
+  const feeding = pipeline(copies, unzip).catch(() => {})
+  try {
+    for await (const chunk of unzip) yield chunk
+  } catch (error) {
+    if (!/^Z_/.test(systemErrorCode(error) ?? '')) throw error
+  } finally {
+    unzip.destroy()
+    await feeding
   }
 }

@@ -83,6 +83,13 @@ describe('the secrets of a project', () => {
 })
 
 describe('files that hold a secret', () => {
+  test('outside of the work directory are remembered apart, and no savepoint is asked to leave them out', async () => {
+    const secrets = openSecrets(folder)
+    await secrets.hide(['a', '/repo/.git/objects/ab/cd', '/repo/../etc/passwd', '../up', '/repo//x'])
+    await secrets.hide(['b'])
+    expect([secrets.hidden(), secrets.hiddenOutside()]).toEqual([['a', 'b'], ['/repo/.git/objects/ab/cd']])
+  })
+
   test('are remembered, also by those who have looked before', async () => {
     const [one, other] = [openSecrets(folder), openSecrets(folder)]
     expect(other.hidden()).toEqual([])

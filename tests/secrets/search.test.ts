@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { chmod, mkdir, mkdtemp, readdir, realpath, rm, stat, symlink, utimes, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { gzipSync } from 'node:zlib'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { SEARCH_LIMITS, searchFiles } from '../../src/secrets/search.ts'
 import { cpuMs, timesSlower } from '../support/cpu-time.ts'
@@ -36,9 +37,11 @@ test('files with a secret are found whatever its form, also ignored ones, and in
   await write('json.json', JSON.stringify({ url: `?k=${encodeURIComponent(VALUE)}` }))
   await write('nothing.txt', VALUE.slice(0, -1))
   await write('.git/objects/ab/cd', VALUE)
+  await write('zipped', gzipSync(`key ${VALUE}`))
   const found = await search(0, { secrets: [...secrets, { name: 'ASCII', value: '0123-ascii-only' }] })
   expect([...found.files].sort()).toEqual([
     '.git/config',
+    '.git/objects/ab/cd',
     'deep/er/encoded',
     'found.log',
     'image.png',
@@ -47,6 +50,7 @@ test('files with a secret are found whatever its form, also ignored ones, and in
     'plain.txt',
     'windows-ü.txt',
     'windows.txt',
+    'zipped',
   ])
   expect(found.problem).toBeNull()
 })

@@ -228,7 +228,7 @@ async function carryOut(work: Work): Promise<AloneEnd> {
       platform,
       atOnce: work.settings.agents.atOnce,
     },
-    closed: closedPaths(records, openSessionSecrets(records, codex)),
+    closed: closedPaths(records, openSessionSecrets(records, { ...codex, writable: [] })),
     shell: null,
     policy: policyOf({ ...work.settings, maxWait: waitOf(work) }),
     takeSettings: async () => {},

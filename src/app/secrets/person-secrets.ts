@@ -146,7 +146,8 @@ export async function checkSecret(
   const repository = await findRepository(records.directory)
   const warnings: string[] = []
   const said = { settings, overrides: options.config ?? [], onWarning: (each: string) => void warnings.push(each) }
-  const secrets = openSessionSecrets(records, codex)
+  const writable = writableGit(records.directory, repository)
+  const secrets = openSessionSecrets(records, { ...codex, writable })
   const unreadable = secrets.unreadable()
   // A session that runs has laid them itself, and removes them.
   const isRunning = (await readRunner(records.lock, world.platform)) !== null
@@ -158,7 +159,7 @@ export async function checkSecret(
     sandbox: {
       mode: settings.sandbox,
       network: settings.network,
-      writable: writableGit(records.directory, repository),
+      writable,
     },
   })
   const since = world.clock.now()

@@ -1,5 +1,5 @@
 import { existsSync, lstatSync, readdirSync, realpathSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import { systemErrorCode } from '../../base/errors.ts'
 import type { SessionSecrets } from '../../core/contracts/secrets.ts'
 import { isWithin } from '../../platform/files.ts'
@@ -8,29 +8,40 @@ import { openSecrets } from '../../records/secrets.ts'
 import { searchFiles } from '../../secrets/search.ts'
 import type { LearningRedactor } from '../../secrets/secrets.ts'
 
-/** Opens the secrets of the project for a session that works in it. `binary`: the codex that its commands are run by. */
+/**
+ * Opens the secrets of the project for a session that works in it. `binary`: the codex that its commands are run by; `writable`:
+ * absolute paths of folders in which they may write, beside the work directory.
+ */
 export function openSessionSecrets(
   { root, folder, directory, secrets }: Pick<Records, 'root' | 'folder' | 'directory' | 'secrets'>,
-  { binary, redactor }: { binary: { path: string }; redactor: LearningRedactor },
+  { binary, redactor, writable }: { binary: { path: string }; redactor: LearningRedactor; writable: readonly string[] },
 ): SessionSecrets {
   const store = openSecrets(secrets)
   // Codex has to be able to start, and its commands to work.
   const copies = join(folder, 'bin')
   const needed = [isWithin(copies, binary.path) ? copies : dirname(binary.path), directory]
+  const around = [directory, ...writable]
+  const outside = writable.filter(path => !around.some(other => other !== path && isWithin(other, path)))
   return {
     get: key => store.get(key),
     unreadable: () => {
       const hidden = store.hidden().flatMap(path => placeOf(directory, path))
-      const paths = [...environmentFiles(directory), ...closedIn(join(root, 'state'), needed), ...hidden]
+      const elsewhere = store.hiddenOutside().filter(isThere).flatMap(withoutLinks)
+      const paths = [...environmentFiles(directory), ...closedIn(join(root, 'state'), needed), ...hidden, ...elsewhere]
       return [...new Set(paths.map(asPattern))]
     },
     async search(since, wanted, signal) {
-      const known = new Set(store.hidden())
-      const now = () => performance.now()
-      const found = await searchFiles(directory, { since, secrets: wanted, signal, now })
-      return { ...found, files: found.files.filter(path => !known.has(path)) }
+      const known = new Set([...store.hidden(), ...store.hiddenOutside()])
+      const options = { since, secrets: wanted, signal, now: () => performance.now() }
+      const found = [await searchFiles(directory, options)]
+      for (const folder of outside) {
+        const { files, problem } = await searchFiles(folder, options)
+        found.push({ files: files.map(path => join(folder, path)), problem })
+      }
+      const files = [...new Set(found.flatMap(({ files }) => files))].filter(path => !known.has(path))
+      return { files, problem: found.find(({ problem }) => problem !== null)?.problem ?? null }
     },
-    hide: files => store.hide(files, path => isThere(join(directory, path))),
+    hide: files => store.hide(files, path => isThere(resolve(directory, path))),
     refresh: () => redactor.refresh(),
   }
 }
@@ -96,9 +107,13 @@ function asPattern(path: string): string {
   return /[*?[\p{Cc}]/u.test(path) ? path.replace(/[*?[\]{}\\\p{Cc}]/gu, '?') : path
 }
 
-/** A file of the work directory whose folder is there, and lies in it; codex would make a file in the folder's place. */
+/**
+ * A file of the work directory whose folder is there, and lies in it; codex would make a file in the folder's place. Nor is
+ * one of git's that is gone denied: the empty file that is laid for it would be a broken object.
+ */
 function placeOf(directory: string, path: string): string[] {
   try {
+    if (/(?:^|\/)\.git\//.test(path) && !isThere(join(directory, path))) return []
     const folder = realpathSync(dirname(join(directory, path)))
     return isWithin(directory, folder) ? withoutLinks(join(folder, path.slice(path.lastIndexOf('/') + 1))) : []
   } catch (error) {

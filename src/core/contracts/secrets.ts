@@ -12,14 +12,14 @@ export interface SessionSecrets {
   /**
    * Searches the files of the work directory that were made or changed since for the values of secrets and their forms.
    * @param since ms, wall clock
-   * @returns paths relative to the work directory, with `/`, of files that are not hidden yet; `problem`: one sentence if not all could be searched
+   * @returns paths relative to the work directory, with `/`, of files that are not hidden yet; of a git directory that lies elsewhere absolute ones; `problem`: one sentence if not all could be searched
    */
   search(
     since: number,
     secrets: readonly Secret[],
     signal: AbortSignal,
   ): Promise<{ files: readonly string[]; problem: string | null }>
-  /** These files (relative, with `/`) are unreadable from now on, and left out of savepoints and diffs. Kept in the records. */
+  /** These files (as `search` names them) are unreadable from now on, and left out of savepoints and diffs. Kept in the records. */
   hide(files: readonly string[]): Promise<void>
   /** What was stored a moment ago is known to the redactor from here on. */
   refresh(): void
@@ -31,6 +31,11 @@ export interface StoredSecret {
   value: string
   /** The command that says whether the secret is right, by its exit code; null if a person named none. */
   check: string | null
+}
+
+/** Whether a file, as `search` names it, keeps objects of git: commits, and the files in them. */
+export function keepsGitObjects(path: string): boolean {
+  return /(?:^|\/)objects\/(?:[0-9a-f]{2}\/[0-9a-f]{38,62}|pack\/[^/]+)$/.test(path)
 }
 
 /** The most characters of a secret's name. */

@@ -2,7 +2,13 @@ import type { Clock } from '../../base/clock.ts'
 import { UserError } from '../../base/errors.ts'
 import { type Redactor, redactorOf, type Secret } from '../../base/redactor.ts'
 import type { ToolAnswer } from '../../core/contracts/engine.ts'
-import { isShortSecret, problemOfKey, type SessionSecrets, type StoredSecret } from '../../core/contracts/secrets.ts'
+import {
+  isShortSecret,
+  keepsGitObjects,
+  problemOfKey,
+  type SessionSecrets,
+  type StoredSecret,
+} from '../../core/contracts/secrets.ts'
 import {
   ASK_HUMAN,
   askHumanTool,
@@ -155,6 +161,8 @@ export class SessionShell {
       ...(leaked.length === 0 ? {} : { leaked: [...leaked] }),
     }
     this.#options.log.emit(ran)
+    const committed = leaked.filter(keepsGitObjects)
+    if (committed.length > 0) this.#warn(wordsForCommitted(committed, used))
     const same = JSON.stringify([command, status, exitCode, shown.stdout, shown.stderr])
     return { text: wordsForModel(ran), success: true, same, leaked }
   }
@@ -375,6 +383,7 @@ function wordsForModel(ran: EventOf<'shell-ran'>): string {
       : [
           `A secret was found in ${named(leaked)}, which no command can read any more. Do not write secrets into files.`,
         ]),
+    ...(leaked.some(keepsGitObjects) ? [IN_HISTORY] : []),
   ]
   return [
     `COMMAND: ${command}`,
@@ -400,6 +409,15 @@ function wordsForAsked(key: string): string {
 function wordsForLeak(files: readonly string[], key: string): string {
   return `The check of ${key} has left that secret in ${named(files)}. Agents cannot read it any more, and no savepoint has it.`
 }
+
+/** What a person is told at once: nothing that codemachine does takes it out of their repository. */
+function wordsForCommitted(files: readonly string[], used: readonly StoredSecret[]): string {
+  const keys = used.map(({ key }) => key).join(' or ')
+  return `A command has put the secret ${keys} into the git repository (${named(files)}). Agents cannot read these objects any more. Take it out of the history before you push, or give the service another key.`
+}
+
+const IN_HISTORY =
+  'It is in the git repository now: git fails where it has to read that commit or file. Do not commit secrets, do not try to repair the history, and say in your answer what has happened.'
 
 function named(files: readonly string[]): string {
   const more = files.length - MOST_NAMED

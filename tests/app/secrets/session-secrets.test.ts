@@ -1,13 +1,15 @@
 import { chmod, mkdir, rm, symlink, writeFile } from 'node:fs/promises'
 import { dirname, join, relative } from 'node:path'
+import { deflateSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { checkSecret, setSecret } from '../../../src/app/secrets/person-secrets.ts'
 import { openSessionSecrets } from '../../../src/app/secrets/session-secrets.ts'
+import { keepsGitObjects } from '../../../src/core/contracts/secrets.ts'
 import { openRecords, type Records } from '../../../src/records/records.ts'
 import { openRedactor } from '../../../src/secrets/secrets.ts'
 import { cliContext } from '../../support/cli-context.ts'
 import { cpuMs } from '../../support/cpu-time.ts'
-import { makePlace, type TestPlace } from '../../support/place.ts'
+import { git, makePlace, type TestPlace } from '../../support/place.ts'
 
 const KEY = 'SERVICE_API_KEY'
 const VALUE = 'sk-live-0123456789abcdef'
@@ -20,9 +22,9 @@ beforeAll(async () => {
 })
 afterAll(() => place[Symbol.asyncDispose]())
 
-const open = (binary = '/usr/bin/codex', of = records) => {
+const open = (binary = '/usr/bin/codex', of = records, writable: string[] = []) => {
   const redactor = openRedactor({ env: {}, codexHome: null, project: of.secrets, clock: cliContext(place).clock })
-  return { redactor, secrets: openSessionSecrets(of, { binary: { path: binary }, redactor }) }
+  return { redactor, secrets: openSessionSecrets(of, { binary: { path: binary }, redactor, writable }) }
 }
 const write = async (path: string, content = '') => {
   await mkdir(dirname(join(place.directory, path)), { recursive: true })
@@ -143,12 +145,38 @@ test('a secret that is stored is known at once, and found in the files that have
   expect(await search()).toEqual({ files: [], problem: null })
 })
 
+test('the git directory of a work tree is searched where it lies, and only objects that are there are denied', async () => {
+  const gitDir = join(place.root, 'shared.git')
+  const object = join(gitDir, 'objects', 'ab', 'c'.repeat(38))
+  await mkdir(dirname(object), { recursive: true })
+  await writeFile(object, deflateSync(`blob 24\0${VALUE}`))
+  const own = '.git/objects/cd/'.padEnd(54, 'e')
+  await write(own, deflateSync(`blob 24\0${VALUE}`))
+  const { secrets } = open('/usr/bin/codex', records, [join(gitDir, 'worktrees', 'one'), gitDir])
+  const search = () => secrets.search(0, [{ name: KEY, value: VALUE }], new AbortController().signal)
+  const { files, problem } = await search()
+  expect([files.filter(keepsGitObjects).sort(), problem]).toEqual([[own, object].sort(), null])
+  await secrets.hide(files)
+  expect(await search()).toEqual({ files: [], problem: null })
+  // As another session of the project sees it.
+  const denied = () => open().secrets.unreadable()
+  expect(denied()).toEqual(expect.arrayContaining([object, join(place.directory, own)]))
+  await rm(object)
+  await rm(join(place.directory, own))
+  expect(denied().filter(path => path.includes('objects'))).toEqual([])
+})
+
 test('a command in the sandbox can neither read nor make what is denied', async () => {
   await write('seen.txt', 'seen')
   await write('hidden.txt', VALUE)
   await write('api/.env', VALUE)
-  await open().secrets.hide(['hidden.txt'])
+  git(place, 'add', 'hidden.txt')
+  const object = git(place, 'rev-parse', ':hidden.txt')
+  git(place, 'rm', '-q', '--cached', 'hidden.txt')
+  await open().secrets.hide(['hidden.txt', `.git/objects/${object.slice(0, 2)}/${object.slice(2)}`])
   const check = [
+    `! git cat-file -p ${object}`,
+    'git log -1 --format=%H',
     `test "$${KEY}" = ${VALUE}`,
     'cat seen.txt',
     'touch made.txt',

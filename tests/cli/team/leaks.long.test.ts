@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'vitest'
+import { keepsGitObjects } from '../../../src/core/contracts/secrets.ts'
 import { reply, shell } from '../../../src/demo/model/reply.ts'
 import { eventsOf } from '../../support/scene.ts'
 import { describe, test } from '../../support/side-by-side.ts'
@@ -26,6 +27,9 @@ const WAYS: Readonly<Record<string, string>> = {
   'after much else': 'seq 20000; echo "$V"; seq 2000',
   'at the cut': 'head -c 3000 /dev/zero | tr "\\0" x; for n in $(seq 900); do echo "$V"; done',
 }
+
+const COMMITS = 'git init -q 2>/dev/null; git config user.name a; git config user.email a@b.c;'
+const COMMITTED = 'git add f; git commit -qm x; git rm -q f; git commit -qm y'
 
 const asked = (...lines: readonly string[]): TeamScript => ({
   planner: [[plans('Ask the service.')]],
@@ -69,12 +73,17 @@ describe('a secret that a command hands on stands nowhere', () => {
         1: [
           [askHuman(KEY), works({ done: false })],
           [runShell(`printf 'key=%s\\n' "$${KEY}" | tee config.ini > '[id].ini'`, KEY), works()],
+          [runShell(`${COMMITS} printf 'key=%s\\n' "$${KEY}" > f; ${COMMITTED}`, KEY), works()],
           [works()],
         ],
         2: [
           [
-            reply(shell('cat *.ini; cp config.ini copy.ini; git add -A; git stash list', { login: false })),
-            runShell('cat *.ini; base64 config.ini'),
+            reply(
+              shell('cat *.ini; cp config.ini copy.ini; git log -p; git gc; git add -A; git stash list', {
+                login: false,
+              }),
+            ),
+            runShell('cat *.ini; base64 config.ini; git log -p --all; git bundle create all.bundle --all'),
             works(),
           ],
         ],
@@ -88,7 +97,13 @@ describe('a secret that a command hands on stands nowhere', () => {
     })
     expect(ended.stdout).toContain('config.ini')
     expect(existsSync(join(scene.project(), 'config.ini'))).toBe(true)
-    const written = ['config.ini', '[id].ini'].map(name => join(scene.project(), name))
+    expect(ended.stdout).toContain(
+      'A command has put the secret SERVICE_API_KEY into the git repository (.git/objects/',
+    )
+    // The object stays in the repository: nobody but a person takes it out of a history.
+    const objects = eventsOf(ended.events, 'shell-ran').flatMap(({ leaked = [] }) => leaked.filter(keepsGitObjects))
+    expect(objects).toHaveLength(1)
+    const written = ['config.ini', '[id].ini', ...objects].map(name => join(scene.project(), name))
     const leaks = scene.findLeaks(VALUE).filter(place => !written.some(path => place.startsWith(path)))
     expect(leaks).toEqual([])
   })

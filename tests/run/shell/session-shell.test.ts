@@ -146,6 +146,20 @@ test('a file in which a command has left a secret is closed to agents, and named
   expect(withoutSecrets(thread, means.secrets.unreadable()).unreadable).toEqual(['debug.log'])
 })
 
+test('a secret that a command has committed is said to the person at once, and the agent is told to leave the history', async () => {
+  const object = `.git/objects/ab/${'c'.repeat(38)}`
+  const means = printing('', { leaks: () => [object, 'debug.log'] })
+  const { run, ofType } = open(means)
+  const { text, leaked } = await run('git commit -am key', ['SHOP_KEY'])
+  expect(leaked).toEqual([object, 'debug.log'])
+  expect(text).toMatch(/NOTE: It is in the git repository now: .+ Do not commit secrets/)
+  expect(ofType('warning')).toMatchObject([
+    {
+      message: `A command has put the secret SHOP_KEY into the git repository (${object}). Agents cannot read these objects any more. Take it out of the history before you push, or give the service another key.`,
+    },
+  ])
+})
+
 test('what the session knows to be secret is taken out of the command and of what it printed, though it was not given', async () => {
   const redactor = redactorOf([{ name: 'OTHER', value: 'other-0815-value', isEncoded: true }])
   const means = printing('other-0815-value')
