@@ -198,7 +198,7 @@ export async function openRun(
     prices: loaded.prices,
     commands,
     commandOptions: codexOptions,
-    openShell: () => openShell(codexOptions),
+    openShell: () => openShell({ ...codexOptions, temporary: records.temporary }),
     secrets: openSessionSecrets(records, { ...codex, writable }),
     agents,
     askForModels: once(() => atStart(true)),

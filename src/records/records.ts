@@ -43,6 +43,8 @@ export interface Records {
   guard: string
   /** Which folders that codex's sandbox leaves were not there before the running session. */
   traces: string
+  /** The folder of the temporary files of commands with secrets. There from the beginning, so that each thread is denied it. */
+  temporary: string
   /** The folder of the project's secrets (`secrets.ts`); made when there is a first one. */
   secrets: string
   /** The folder of one session. */
@@ -72,7 +74,7 @@ export async function openRecords(places: RecordsPlaces): Promise<Records> {
   const root = await openRecordsRoot(places)
   const records = recordsIn(root, directory, places.templates)
   const isNew = !(await isDirectory(records.folder))
-  const folders = ['queue', 'control', 'git', 'sessions', 'answers'].map(name => join(records.folder, name))
+  const folders = ['queue', 'control', 'git', 'sessions', 'answers', 'tmp'].map(name => join(records.folder, name))
   for (const each of [join(root, 'state'), records.folder, ...folders]) await makePrivate(each, places.platform)
   // Without it the lock and the journals say so.
   if (isNew) await writeFile(records.directoryFile, `${directory}\n`, { mode: 0o600 }).catch(() => {})
@@ -139,6 +141,7 @@ function recordsIn(root: string, directory: string, templates: TemplateKinds, ke
     git: inFolder('git'),
     guard: inFolder('guard.json'),
     traces: inFolder('traces.json'),
+    temporary: inFolder('tmp'),
     secrets: inFolder('secrets'),
     sessionFolder: id => join(folder, 'sessions', id),
     journal: id => join(folder, 'sessions', id, 'journal.ndjson'),

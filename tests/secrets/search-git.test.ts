@@ -46,7 +46,7 @@ describe('a secret that git has kept is found in what keeps it, though the file 
     ['in the name of a file', 'mkdir d; touch "d/$NAME"; git add d; git commit -qm x; rm -r d .git/index', null],
     ['in a tag', 'git tag -a v1 -m "with $KEY"', 'v1'],
     ['hashed in', 'printf "%s" "$KEY" | git hash-object -w --stdin >/dev/null', null],
-  ])('%s', async (what, script, object) => {
+  ])('%s: it is found in the object that keeps it', async (what, script, object) => {
     begin()
     const value = what === 'in the name of a file' ? NAME : VALUE
     const before = sh('find .git/objects -type f')

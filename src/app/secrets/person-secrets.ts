@@ -156,6 +156,7 @@ export async function checkSecret(
   await using shell = openShell({
     ...(await codexOptionsOf(world, records, codex, said)),
     directory: records.directory,
+    temporary: records.temporary,
     sandbox: {
       mode: settings.sandbox,
       network: settings.network,

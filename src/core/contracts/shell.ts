@@ -27,7 +27,10 @@ export type ShellEnd = (
   | { kind: 'not-started'; problem: string }
 ) & { durationMs: number; stdout: string; stderr: string }
 
-/** Runs commands in the sandbox of the rounds, any number side by side. Disposing of it breaks them off. */
+/**
+ * Runs commands in the sandbox of the rounds, any number side by side. One with variables of its own gets a temporary folder of
+ * its own (`TMPDIR`, `TMP`, `TEMP`), which is removed after it, and writes no other one. Disposing of it breaks them off.
+ */
 export interface Shell extends AsyncDisposable {
   /** Resolves when nothing is left of the command that can be found. Never rejects for what it or codex does. */
   run(command: ShellCommand): Promise<ShellEnd>
@@ -54,7 +57,7 @@ export interface WantedSecret {
 export const runShellTool: HostTool = {
   name: RUN_SHELL,
   description:
-    'Runs a line with bash in the project, in the same sandbox as your own shell, and answers with RETURN CODE, STDOUT and STDERR (the last 16,000 characters of each). Use it for what needs a secret: name the secrets, and the command has them as variables of these names. Use your own shell for everything else. A secret that is printed is taken out of the answer. At most 10 minutes; whatever it leaves running is ended.',
+    'Runs a line with bash in the project, in the same sandbox as your own shell, and answers with RETURN CODE, STDOUT and STDERR (the last 16,000 characters of each). Use it for what needs a secret: name the secrets, and the command has them as variables of these names. Use your own shell for everything else. A secret that is printed is taken out of the answer. A command with secrets writes temporary files into $TMPDIR, which is removed after it, and not into /tmp. At most 10 minutes; whatever it leaves running is ended.',
   inputSchema: {
     type: 'object',
     properties: {

@@ -213,7 +213,7 @@ class OneAtATime implements SandboxCommands {
     if (signal.aborted) return { kind: 'broken-off', durationMs: 0, output: '' }
     const { sandbox, platform, directory, binary } = this.#options
     const choice = { ...sandbox, network: sandbox.network && network && !readOnly }
-    const profile = hidingProfile(unreadable, directory, choice, capabilitiesOf(binary.version), readOnly)
+    const profile = hidingProfile(unreadable, directory, choice, capabilitiesOf(binary.version), { readOnly })
     const output = new CommandOutput()
     const { server, mark } = this.#servers.start(undefined, profile?.overrides)
     this.#servers.works(server)

@@ -99,21 +99,31 @@ export interface HidingProfile {
   overrides: readonly string[]
 }
 
+/** What commands under a profile may do beside what rounds may. */
+interface HidingOptions {
+  /** Whether they may write nothing at all; left out: what the rounds may. */
+  readOnly?: boolean | undefined
+  /** A folder that they may write to in the place of the usual temporary ones; null, or left out: those. */
+  temporary?: string | null
+}
+
 /**
  * The profile of commands with the rights of the rounds that may neither read nor make these paths: absolute ones, no
- * globs; `readOnly`: that may write nothing at all. Null where that is not enforced (`hidesFiles`), or no path of them could be read or made.
+ * globs. Null where that is not enforced (`hidesFiles`), or where the rights of the rounds are all that is wanted: no path of them
+ * could be read or made, and the temporary folders are the usual ones.
  */
 export function hidingProfile(
   unreadable: readonly string[],
   directory: string,
   choice: SandboxChoice,
   capabilities: CodexCapabilities,
-  readOnly = false,
+  { readOnly = false, temporary = null }: HidingOptions = {},
 ): HidingProfile | null {
   if (!hidesFiles(choice, capabilities)) return null
-  const profile = readOnly ? READS_ALL : profileOfAll(directory, choice)
+  const profile = readOnly ? READS_ALL : profileOfAll(directory, choice, temporary)
   const hiding = withoutReading(profile, [...new Set(unreadable)].sort())
-  if (Object.keys(hiding.filesystem).length === Object.keys(profile.filesystem).length) return null
+  const hidesNone = Object.keys(hiding.filesystem).length === Object.keys(profile.filesystem).length
+  if (hidesNone && temporary === null) return null
   const overrides = [`permissions=${tomlInline({ [HIDING]: hiding })}`, `default_permissions="${HIDING}"`]
   return { name: HIDING, overrides }
 }
@@ -147,10 +157,18 @@ function profileOfFolders(directory: string, folders: readonly string[], { netwo
   return { filesystem, network: { enabled: network } }
 }
 
-/** The profile that lets a thread write what the sandbox `workspace-write` does. */
-function profileOfAll(directory: string, { network, writable }: SandboxChoice): Profile {
+/**
+ * The profile that lets a thread write what the sandbox `workspace-write` does.
+ * @param temporary in the place of the usual temporary folders; null: those
+ */
+function profileOfAll(
+  directory: string,
+  { network, writable }: SandboxChoice,
+  temporary: string | null = null,
+): Profile {
   const own = Object.fromEntries([directory, ...writable].map(path => [path, 'write']))
-  const filesystem = { ':root': 'read', ':tmpdir': 'write', ':slash_tmp': 'write', ...own }
+  const usual = { ':tmpdir': 'write', ':slash_tmp': 'write' }
+  const filesystem = { ':root': 'read', ...(temporary === null ? usual : { [temporary]: 'write' }), ...own }
   return { filesystem, network: { enabled: network } }
 }
 
@@ -173,18 +191,25 @@ const READING = 'codemachine-reading'
 /** Name of the permission profile that leaves a read-only agent its memory. */
 const MEMORY_ONLY = 'codemachine-memory'
 
-/** The sandbox of a command that codemachine runs through codex: that of the rounds, without network unless wanted. */
-export function commandPolicy({ mode, network, writable }: SandboxChoice, wantsNetwork: boolean): SandboxPolicy {
+/**
+ * The sandbox of a command that codemachine runs through codex: that of the rounds, without network unless wanted.
+ * @param temporary in the place of the usual temporary folders; null: those
+ */
+export function commandPolicy(
+  { mode, network, writable }: SandboxChoice,
+  wantsNetwork: boolean,
+  temporary: string | null = null,
+): SandboxPolicy {
   switch (mode) {
     case 'read-only':
       return { type: 'readOnly', networkAccess: false }
     case 'workspace-write':
       return {
         type: 'workspaceWrite',
-        writableRoots: [...writable],
+        writableRoots: [...writable, ...(temporary === null ? [] : [temporary])],
         networkAccess: network && wantsNetwork,
-        excludeTmpdirEnvVar: false,
-        excludeSlashTmp: false,
+        excludeTmpdirEnvVar: temporary !== null,
+        excludeSlashTmp: temporary !== null,
       }
     case 'danger-full-access':
       return { type: 'dangerFullAccess' }

@@ -26,7 +26,7 @@ const open = (binary = '/usr/bin/codex', of = records, writable: string[] = []) 
   const redactor = openRedactor({ env: {}, codexHome: null, project: of.secrets, clock: cliContext(place).clock })
   return { redactor, secrets: openSessionSecrets(of, { binary: { path: binary }, redactor, writable }) }
 }
-const write = async (path: string, content = '') => {
+const write = async (path: string, content: string | Buffer = '') => {
   await mkdir(dirname(join(place.directory, path)), { recursive: true })
   await writeFile(join(place.directory, path), content)
 }

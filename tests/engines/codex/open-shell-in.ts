@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { join } from 'node:path'
 import { type Clock, systemClock } from '../../../src/base/clock.ts'
 import type { SandboxChoice } from '../../../src/core/contracts/sandbox.ts'
 import type { Shell, ShellCommand, ShellEnd } from '../../../src/core/contracts/shell.ts'
@@ -42,6 +43,7 @@ export async function openShellIn(
     overrides: [],
     env: { ...place.env, ...options.env },
     directory: place.directory,
+    temporary: join(place.root, 'temporary'),
     sandbox: { mode, network, writable },
     key,
     controlGroup: null,
@@ -68,7 +70,9 @@ export async function openShellIn(
       }),
     servers: async () => {
       const found = await findMarked(MARK_VARIABLE, value => parseMark(value)?.key === key, process.platform)
-      return found.filter(({ command }) => command.includes('app-server')).map(({ pid }) => pid)
+      // Of a long line of arguments the end is cut off.
+      const isServer = (command: string) => command.includes('app-server') || /^\S+ -c permissions=/.test(command)
+      return found.filter(({ command }) => isServer(command)).map(({ pid }) => pid)
     },
     timeIsUp: time.resolve,
     [Symbol.asyncDispose]: () => shell[Symbol.asyncDispose](),

@@ -20,6 +20,7 @@ afterAll(async () => {
 
 const open = async (options?: Parameters<typeof openShellIn>[1]) => after.use(await openShellIn(place, options))
 const inPlace = (name: string) => join(place.directory, name)
+const inTemporary = (name: string) => join(place.root, 'temporary', name)
 
 /** Resolves once a command has made this file in the work directory, and removes it. */
 async function made(name: string): Promise<void> {
@@ -84,6 +85,43 @@ test('what is not to be read can neither be read, nor moved, nor made; another l
   expect(await run('cat .env', { unreadable: [] })).toMatchObject({ exitCode: 0, stdout: 'HIDDEN\n' })
   await run('true')
   expect(await servers()).toHaveLength(1)
+})
+
+test('what a command with a variable of its own writes lies where it was given a folder, which is gone after it', async () => {
+  const { run, servers } = await open()
+  const outside = ['/tmp', '/var/tmp', '$HOME', '/dev/shm'].map(folder => `${folder}/left-4711`)
+  const tries = outside.map(path => `echo "$KEY" > "${path}"`).join('; ')
+  const writes =
+    'echo "$KEY" > "$TMPDIR/one"; f=$(mktemp); cat "$TMPDIR/one" > "$f"; cat <<< heredoc; echo "$KEY" > inside'
+  const { stdout, stderr } = await run(
+    `${writes}; ls "$TMPDIR"; echo "$TMPDIR"; [ "$TMP$TEMP" = "$TMPDIR$TMPDIR" ]; ${tries}`,
+    {
+      env: { KEY: 'only-for-this-one' },
+    },
+  )
+  const [heredoc, one, made, folder = ''] = stdout.trim().split('\n')
+  expect([heredoc, made, one]).toEqual(['heredoc', expect.stringMatching(/^tmp\./), 'one'])
+  expect(folder.startsWith(`${inTemporary(String(process.pid))}-`)).toBe(true)
+  expect(stderr.match(/Read-only file system|No such file/g)?.length).toBeGreaterThanOrEqual(3)
+  expect(await readFile(inPlace('inside'), 'utf8')).toBe('only-for-this-one\n')
+  // As another agent would look for it.
+  const looks = `cat ${outside.join(' ')} ${folder}/*; find ${inTemporary('')} -type f; true`
+  expect(await run(looks, { unreadable: [inTemporary('')] })).toMatchObject({ stdout: '' })
+  const other = await run('echo "$TMPDIR"; echo x > "$TMPDIR/x"', { env: { KEY: 'of another' } })
+  expect(other).toMatchObject({ exitCode: 0, stdout: expect.not.stringContaining(folder) })
+  expect(await servers()).toHaveLength(2)
+})
+
+test('the temporary folders of a shell are gone when it is closed, and so are those that a killed one has left', async () => {
+  const left = inTemporary('999999999-abcdef')
+  await mkdir(join(left, 't-one'), { recursive: true })
+  await writeFile(join(left, 't-one', 'file'), 'only-for-this-one')
+  const { run, shell } = await open()
+  await run('mkdir -p "$TMPDIR/deep/er"; chmod 500 "$TMPDIR/deep"; echo x > "$TMPDIR/x"', { env: { KEY: 'value' } })
+  await shell[Symbol.asyncDispose]()
+  const names = readdirSync(inTemporary(''))
+  expect(names.filter(name => name.startsWith('999999999'))).toEqual([])
+  if (process.getuid?.() === 0) expect(names.filter(name => name.startsWith(`${process.pid}-`))).toEqual([])
 })
 
 test('a command that still runs while another list counts ends as it would have', async () => {
@@ -174,13 +212,14 @@ test('an app-server that dies while a command runs is said, and the next command
 
 test('a command with a variable ends when its time is up, also where codex does not take the variable any more', async () => {
   const { run, servers, timeIsUp } = await open()
-  await run('true')
+  const env = { TOKEN: 'only-for-this-one-4711=' }
+  expect(await run('true', { env })).toMatchObject({ exitCode: 0 })
   const [server = Number.NaN] = await servers()
   process.kill(server, 'SIGSTOP')
-  const ended = run('sleep 1008', { env: { TOKEN: 'only-for-this-one-4711=' } })
+  const ended = run('sleep 1008', { env })
   timeIsUp()
   expect(await ended).toMatchObject({ kind: 'timed-out' })
-  expect(await run('echo again', { timeoutMs: 50_000 })).toMatchObject({ stdout: 'again\n' })
+  expect(await run('echo again', { env, timeoutMs: 50_000 })).toMatchObject({ stdout: 'again\n' })
 })
 
 test('a codex that dies before it is asked to run a command is started once more, and then it is said', async () => {

@@ -1,5 +1,6 @@
 import { stripVTControlCharacters } from 'node:util'
 import type { CommandExecParams } from '../../../../protocol/codex.ts'
+import { messageOf, systemErrorCode } from '../../../base/errors.ts'
 import { clipEnd } from '../../../base/text.ts'
 import type { Shell, ShellCommand, ShellEnd } from '../../../core/contracts/shell.ts'
 import { MARK_VARIABLE } from '../../../platform/end-processes.ts'
@@ -10,12 +11,18 @@ import { commandPolicy, commandVariables, type HidingProfile, hidingProfile, shi
 import { exitCodeIn, OUTPUT, refusalOf, type SandboxCommandsOptions, takeOutput } from '../sandbox-commands.ts'
 import { readShellPolicy, shakeHands } from '../thread-start.ts'
 import { openRpc, RequestFailure, type Rpc, stringMember } from '../wire.ts'
+import { TemporaryFolders } from './temporary-folders.ts'
 
 export interface ShellOptions extends SandboxCommandsOptions {
   binary: { path: string; version: string }
+  /** Where commands with secrets have their temporary folders: absolute, and out of reach of agents. */
+  temporary: string
 }
 
-/** Opens the shell of a session: one app-server, started with the first command, that runs all of them. */
+/**
+ * Opens the shell of a session: one app-server, started with the first command, that runs all of them, and one for those with
+ * variables of their own, which write their temporary files where no agent can read.
+ */
 export function openShell(options: ShellOptions): Shell {
   return new CodexShell(options)
 }
@@ -28,7 +35,9 @@ class CodexShell implements Shell {
   readonly #setup: DoorSetup
   readonly #running = new Set<Promise<unknown>>()
   readonly #closed = new AbortController()
-  #door: Door | null = null
+  readonly #temporary: TemporaryFolders
+  /** By the temporary folder of their commands; null: the usual one. */
+  readonly #doors = new Map<string | null, Door>()
 
   constructor(options: ShellOptions) {
     const { env, directory, agentsDirectory = directory, sandbox, firstOnPath } = options
@@ -38,6 +47,8 @@ class CodexShell implements Shell {
     const servers = new AppServers({ ...options, env: quiet, work: 'command' })
     const forCommands = { ...shielded.forCommands, ...(RUST_LOG === undefined ? {} : { RUST_LOG }) }
     this.#options = options
+    const { owner, platform, log } = options
+    this.#temporary = new TemporaryFolders({ root: options.temporary, pid: owner.pid, platform, log })
     const hasNamespaces = options.platform === 'linux' && capabilitiesOf(options.binary.version).deniesReading
     this.#setup = { options, servers, forCommands, endsAll: hasNamespaces && sandbox.mode !== 'danger-full-access' }
   }
@@ -57,32 +68,57 @@ class CodexShell implements Shell {
     this.#closed.abort()
     await Promise.allSettled(this.#running)
     await this.#setup.servers.close()
+    await this.#temporary[Symbol.asyncDispose]()
   }
 
   async #run(command: ShellCommand): Promise<ShellEnd> {
+    const { platform, sandbox } = this.#options
+    if (isEmpty(command.env)) return await this.#runIn(null, command)
+    if (platform === 'win32') return notStarted('A command cannot be given a secret on Windows.')
+    // It writes nowhere.
+    if (sandbox.mode === 'read-only') return await this.#runIn(null, command)
+    try {
+      const { path, within, leave } = await this.#temporary.make()
+      try {
+        const env = { ...command.env, TMPDIR: path, TMP: path, TEMP: path }
+        return await this.#runIn(within, { ...command, env })
+      } finally {
+        leave()
+      }
+    } catch (error) {
+      if (systemErrorCode(error) === null) throw error
+      return notStarted(`There is no temporary folder for it: ${messageOf(error)}.`)
+    }
+  }
+
+  async #runIn(temporary: string | null, command: ShellCommand): Promise<ShellEnd> {
     const nothing = { durationMs: 0, stdout: '', stderr: '' }
     let problem = ''
-    if (this.#options.platform === 'win32' && !isEmpty(command.env))
-      return { kind: 'not-started', problem: 'A command cannot be given a secret on Windows.', ...nothing }
     for (let tries = 0; tries < 2; tries++) {
       if (command.signal.aborted) return { kind: 'broken-off', ...nothing }
-      const end = await this.#doorFor(command.unreadable).run(command)
+      const end = await this.#doorFor(command.unreadable, temporary).run(command)
       if ('kind' in end) return end
       problem = end.problem
     }
-    return command.signal.aborted ? { kind: 'broken-off', ...nothing } : { kind: 'not-started', problem, ...nothing }
+    return command.signal.aborted ? { kind: 'broken-off', ...nothing } : notStarted(problem)
   }
 
   /** The one that denies these paths. Another ends when what runs in it has ended. */
-  #doorFor(unreadable: readonly string[]): Door {
+  #doorFor(unreadable: readonly string[], temporary: string | null): Door {
     const { directory, sandbox, binary } = this.#options
-    const profile = hidingProfile(unreadable, directory, sandbox, capabilitiesOf(binary.version))
-    const door = this.#door
-    if (door !== null && !door.isGone && String(door.profile?.overrides) === String(profile?.overrides)) return door
+    const profile = hidingProfile(unreadable, directory, sandbox, capabilitiesOf(binary.version), { temporary })
+    const door = this.#doors.get(temporary)
+    if (door !== undefined && !door.isGone && String(door.profile?.overrides) === String(profile?.overrides))
+      return door
     door?.retire()
-    this.#door = new Door(this.#setup, profile)
-    return this.#door
+    const other = new Door(this.#setup, profile, temporary)
+    this.#doors.set(temporary, other)
+    return other
   }
+}
+
+function notStarted(problem: string): ShellEnd {
+  return { kind: 'not-started', problem, durationMs: 0, stdout: '', stderr: '' }
 }
 
 interface DoorSetup {
@@ -103,6 +139,7 @@ interface Ready {
 class Door {
   /** What denies reading; null: nothing does. */
   readonly profile: HidingProfile | null
+  readonly #temporary: string | null
   readonly #setup: DoorSetup
   readonly #server: AppServer
   readonly #rpc: Rpc
@@ -113,9 +150,10 @@ class Door {
   #isGone = false
   #isRetired = false
 
-  constructor(setup: DoorSetup, profile: HidingProfile | null) {
+  constructor(setup: DoorSetup, profile: HidingProfile | null, temporary: string | null) {
     const { clock, log } = setup.options
     this.profile = profile
+    this.#temporary = temporary
     this.#setup = setup
     this.#server = setup.servers.start(undefined, profile?.overrides).server
     this.#rpc = openRpc(this.#server.stdout, this.#server.stdin, clock, {
@@ -198,7 +236,7 @@ class Door {
       command: isEmpty(env) ? line : readingVariables(line),
       cwd: directory,
       ...(this.profile === null
-        ? { sandboxPolicy: commandPolicy(sandbox, true) }
+        ? { sandboxPolicy: commandPolicy(sandbox, true, this.#temporary) }
         : { permissionProfile: this.profile.name }),
       env: variables,
       processId,
