@@ -183,3 +183,55 @@ export function parseDuration(text: string): number | null {
 }
 
 const DURATION = /^(?:\d+(?:\.\d+)?\s*(?:weeks?|w|days?|d|hours?|hrs?|h|minutes?|mins?|m|seconds?|secs?|s)\s*)+$/
+
+/**
+ * UTF-8 with each character whole that was cut by what stands between lines and columns: `fold -b`, `cut -b` and `split` cut between bytes.
+ * What stood within such a character stands behind it. The same bytes if nothing was cut.
+ */
+export function wholeCharacters(bytes: Buffer): Buffer {
+  let mended: Buffer | null = null
+  for (let at = 0; at < bytes.length; at++) {
+    if ((bytes[at] as number) < 0xc2) continue
+    const places = placesOfCharacter(bytes, at)
+    const last = places.at(-1) ?? at
+    if (last - at >= places.length) {
+      mended ??= Buffer.from(bytes)
+      let to = at
+      for (const place of places) mended[to++] = bytes[place] as number
+      for (let from = at; from < last; from++) if (!places.includes(from)) mended[to++] = bytes[from] as number
+    }
+    at = last
+  }
+  return mended ?? bytes
+}
+
+/** Where the bytes of the character stand that begins there, which is none of ASCII; only the first, if it is not whole. */
+function placesOfCharacter(bytes: Buffer, at: number): number[] {
+  const first = bytes[at] as number
+  const length = first >= 0xf5 ? 1 : first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2
+  const places = [at]
+  for (let next = at + 1; places.length < length; next++) {
+    const gap = gapAt(bytes, next)
+    next += gap
+    const byte = bytes[next] ?? 0
+    if (gap > MOST_GAP || byte < 0x80 || byte > 0xbf) return [at]
+    places.push(next)
+  }
+  return places
+}
+
+const MOST_GAP = 64
+
+/** How many bytes of white space stand there, with the sign of a diff behind a line end. */
+function gapAt(bytes: Buffer, at: number): number {
+  let end = at
+  while (end - at <= MOST_GAP && isBlank(bytes[end])) {
+    const isSigned = bytes[end] === 0x0a && (bytes[end + 1] === 0x2b || bytes[end + 1] === 0x2d)
+    end += isSigned ? 2 : 1
+  }
+  return end - at
+}
+
+function isBlank(byte: number | undefined): boolean {
+  return byte === 0x20 || (byte !== undefined && byte >= 0x09 && byte <= 0x0d)
+}

@@ -198,7 +198,11 @@ export class Tail {
   }
 
   text(): string {
-    return Buffer.concat(this.#chunks).subarray(-this.#limit).toString('utf8')
+    return this.bytes().toString('utf8')
+  }
+
+  bytes(): Buffer {
+    return Buffer.concat(this.#chunks).subarray(-this.#limit)
   }
 }
 

@@ -199,6 +199,13 @@ test('of a command that prints without end the last characters are kept, in plai
   expect(stderr.endsWith('29999\n30000\n')).toBe(true)
 })
 
+test('what a command prints has its characters whole, also where it was cut between their bytes', async () => {
+  const { run } = await open()
+  const lines = 'printf "aü€😀" | fold -b -w 2; printf "aü€😀" >&2'
+  const { stdout, stderr } = await run(lines)
+  expect([stdout.replaceAll('\n', ''), stderr]).toEqual(['aü€😀', 'aü€😀'])
+})
+
 test('an app-server that dies while a command runs is said, and the next command has another', async () => {
   const { run, servers } = await open()
   const first = run('touch begun; sleep 1007')

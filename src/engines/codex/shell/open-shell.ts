@@ -1,7 +1,7 @@
 import { stripVTControlCharacters } from 'node:util'
 import type { CommandExecParams } from '../../../../protocol/codex.ts'
 import { messageOf, systemErrorCode } from '../../../base/errors.ts'
-import { clipEnd } from '../../../base/text.ts'
+import { clipEnd, wholeCharacters } from '../../../base/text.ts'
 import type { Shell, ShellCommand, ShellEnd } from '../../../core/contracts/shell.ts'
 import { MARK_VARIABLE } from '../../../platform/end-processes.ts'
 import { shellLine } from '../../../platform/run-process.ts'
@@ -396,7 +396,9 @@ class StreamEnd {
    */
   text(): string {
     const isCut = this.#length > this.#bytes
-    const text = stripVTControlCharacters(this.#tail.text().toWellFormed()).replace(CONTROL, '')
+    // A secret that was cut within a character would not be found.
+    const written = wholeCharacters(this.#tail.bytes()).toString('utf8')
+    const text = stripVTControlCharacters(written).replace(CONTROL, '')
     if (isCut && text.length < this.#most) return ''
     return text.slice(-this.#most).toWellFormed()
   }
