@@ -26,7 +26,7 @@ export function textOf(codes: Uint16Array): string {
 }
 
 /** A form that stands in a text. */
-interface FoundForm {
+export interface FoundForm {
   at: number
   /** Behind it. With what stands beside it and holds bits of it. */
   end: number

@@ -1,5 +1,6 @@
 import { codesOf, type FormSearch, formSearchOf } from './form-search.ts'
 import { knownForms, solidForms, solidOf } from './secret-forms.ts'
+import { partSearchOf } from './secret-parts.ts'
 
 /** A value that must not be shown or stored. `[secret NAME]` takes its place. */
 export interface Secret {
@@ -16,8 +17,8 @@ export interface Secret {
  * Replaces secrets in what is stored or shown. Finds a value as it is, JSON-escaped (once or twice), percent-encoded, and
  * by each of its longer lines; also where it is cut in pieces by what steers a terminal, such as colours. With `isEncoded` also
  * in base64 wherever it stands in what is encoded (standard and URL-safe; with the characters that hold a part of it), in hex digits of either case (alone, and with `:`,
- * `-`, `%` or `\x` between them), as a list of numbers, and all that wrapped over lines, grouped or indented. Does not find a
- * part of a value, nor what is compressed, encrypted, reversed, quoted piece by piece, or printed beside offsets as `xxd` does:
+ * `-`, `%` or `\x` between them), as a list of numbers, and all that wrapped over lines, grouped or indented, and
+ * long parts of it (`partSearchOf`). Does not find a short part of a value, nor what is compressed, encrypted, reversed, quoted piece by piece, or printed beside offsets as `xxd` does:
  * redact before a text is cut at a length limit, and hold back what `cutUnfinished` says of one that comes in pieces.
  */
 export interface Redactor {
@@ -39,11 +40,15 @@ export function redactorOf(secrets: readonly Secret[]): Redactor {
   if (forms.size === 0) return nothingSecret
   const solid = solidForms(knownForms(secrets.filter(({ isEncoded }) => isEncoded)))
   const [search, solidSearch] = [formSearchOf(forms), formSearchOf(solid)]
+  const [parts, solidParts] = [partSearchOf(secrets, false), partSearchOf(secrets, true)]
+  const shortest = Math.min(search.shortest, solidSearch.shortest, parts?.shortest ?? search.shortest)
   const text = (text: string) => {
-    if (text.length < Math.min(search.shortest, solidSearch.shortest)) return text
-    const once = replaced(text, asItIs(text), search)
-    const twice = STEERS.test(once) ? replaced(once, withoutSteering(once), search) : once
-    return solid.size === 0 ? twice : replacedAcrossLines(twice, solidSearch)
+    if (text.length < shortest) return text
+    const whole = replacedWithin(text, search)
+    const across = solid.size === 0 ? whole : replacedAcrossLines(whole, solidSearch)
+    // What is left of a secret: of one that stands there whole nothing is.
+    const within = parts === null ? across : replacedWithin(across, parts)
+    return solidParts === null ? within : replacedAcrossLines(within, solidParts)
   }
   return {
     text,
@@ -148,8 +153,13 @@ function withoutGaps(before: Reduced, cutBy: 'lines' | 'diff'): Reduced {
   return { codes, length, placeOf: index => before.placeOf(places[index] ?? 0) }
 }
 
+function replacedWithin(text: string, search: Pick<FormSearch, 'open'>): string {
+  const once = replaced(text, asItIs(text), search)
+  return STEERS.test(once) ? replaced(once, withoutSteering(once), search) : once
+}
+
 /** Secrets are looked for in what is left of a text; what was left out within one goes with it. */
-function replaced(text: string, { codes, length, placeOf }: Reduced, search: FormSearch): string {
+function replaced(text: string, { codes, length, placeOf }: Reduced, search: Pick<FormSearch, 'open'>): string {
   let shown = ''
   let from = 0
   const next = search.open(codes, length)
@@ -163,7 +173,7 @@ function replaced(text: string, { codes, length, placeOf }: Reduced, search: For
 /** A sign at the beginning of a line, as in a diff. */
 const SIGNED = /\n[+-]|\\n[+-]/
 
-function replacedAcrossLines(text: string, search: FormSearch): string {
+function replacedAcrossLines(text: string, search: Pick<FormSearch, 'open'>): string {
   if (!GAP.test(text)) return text
   const across = (text: string, cutBy: 'lines' | 'diff', reduced: (text: string) => Reduced) => {
     const plain = reduced(text)

@@ -15,7 +15,9 @@ export function knownForms(secrets: readonly Secret[]): Map<string, KnownForm> {
     const plain = [whole, whole.replaceAll('\r\n', '\n'), ...linesOf(value)]
       .flatMap(writtenForms)
       .filter(form => form !== '')
-    const encoded = isEncoded ? [...escapedForms(whole), ...quotedForms(whole), ...encodedForms(whole)] : []
+    const encoded = isEncoded
+      ? [...escapedForms(whole), ...quotedForms(whole), ...encodedForms(whole), ...recodedForms(whole)]
+      : []
     const add = (form: string, known: KnownForm) => {
       if (!forms.has(form)) forms.set(form, known)
     }
@@ -111,6 +113,14 @@ function quotedForms(value: string): string[] {
       ...[octal, hex, (each: string) => `'$'${octal(each)}''`].map(bytes => form.replace(other, bytes)),
     ])
     .flatMap(form => [form, inJson(form)])
+}
+
+/** What is left of other characters than ASCII where one program takes the bytes of another for those of another code. */
+function recodedForms(value: string): string[] {
+  if (/^\p{ASCII}*$/u.test(value)) return []
+  const other = /\P{ASCII}/gu
+  const lost = ['\ufffd', '?', ''].map(each => value.replace(other, each))
+  return [...lost, Buffer.from(value, 'utf8').toString('latin1'), value.normalize('NFC'), value.normalize('NFD')]
 }
 
 function encodedForms(value: string): string[] {

@@ -377,14 +377,14 @@ describe('a secret that is looked for encoded', () => {
 })
 
 describe('a secret that repeats itself', () => {
-  test('costs little where a text has nearly all of it, again and again', () => {
+  test('costs little where a text has nearly all of it, again and again: what is there of it is taken out', () => {
     const before = cpuMs()
     for (const unit of ['a', 'ab', 'aaab'.repeat(4096)]) {
       const value = unit.repeat((64 * 1024) / unit.length)
       const { text, unfinished } = redactorOf([{ name: 'LONG', value, isEncoded: true }])
       const near = `${value.slice(0, -1)}#`.repeat(2)
       const encoded = Buffer.from(near).toString('base64')
-      expect([text(near) === near, text(encoded) === encoded]).toEqual([true, true])
+      expect([text(near), text(encoded) === encoded]).toEqual(['[secret LONG]#[secret LONG]#', true])
       expect(text(`#${value}#`)).toBe('#[secret LONG]#')
       expect(unfinished(near)).toBe(0)
       expect(unfinished(`#${value.slice(0, -1)}`)).toBe(value.length - 1)

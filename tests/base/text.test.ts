@@ -20,7 +20,13 @@ describe('characters that were cut between their bytes', () => {
   })
 
   test('are left as they are where nothing cuts them, or where they are none', () => {
-    for (const some of [bytes, Buffer.from([0xc3, 0x0a, 0x61]), Buffer.from([0xff, 0xfe, 0xc3]), Buffer.from([0xe2, 0x82]), Buffer.alloc(0)])
+    for (const some of [
+      bytes,
+      Buffer.from([0xc3, 0x0a, 0x61]),
+      Buffer.from([0xff, 0xfe, 0xc3]),
+      Buffer.from([0xe2, 0x82]),
+      Buffer.alloc(0),
+    ])
       expect(wholeCharacters(some)).toBe(some)
     const far = Buffer.concat([Buffer.from([0xc3]), Buffer.alloc(500, 0x20), Buffer.from([0xbc])])
     expect(wholeCharacters(far)).toBe(far)
