@@ -4,7 +4,8 @@ import { join } from 'node:path'
 import { isNoRoom, UserError } from '../../base/errors.ts'
 import { pathExists } from '../../platform/files.ts'
 import { runProcess } from '../../platform/run-process.ts'
-import { findGit, type GitSetting, withoutGitVariables } from '../../workspace/git/git.ts'
+import { findGit } from '../../workspace/git/find-git.ts'
+import { type GitSetting, withoutGitVariables } from '../../workspace/git/git.ts'
 import { type Carried, messageOf, readCarried } from '../../workspace/savepoints/carried.ts'
 
 /** Where the clones of a worker are. */

@@ -1,8 +1,8 @@
 import { copyFile, readdir, realpath, rm, stat, utimes } from 'node:fs/promises'
 import { delimiter, dirname, join, resolve, sep } from 'node:path'
 import { diskFull, isNoRoom, UserError, writing } from '../../base/errors.ts'
-import { lacksRoom, writableByAgents } from '../../platform/files.ts'
-import { findProgram, type ProcessOptions, type ProcessResult, runProcess } from '../../platform/run-process.ts'
+import { lacksRoom } from '../../platform/files.ts'
+import { type ProcessOptions, type ProcessResult, runProcess } from '../../platform/run-process.ts'
 import { readTextFile } from '../files/inside-directory.ts'
 import {
   type BlockingFile,
@@ -240,25 +240,6 @@ export function hardenedEnvironment(env: NodeJS.ProcessEnv, emptyFile: string): 
 /** The environment without `GIT_*` variables, which a hook or another tool that started codemachine may have set. */
 export function withoutGitVariables(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   return Object.fromEntries(Object.entries(env).filter(([name]) => !name.toUpperCase().startsWith('GIT_')))
-}
-
-/**
- * Finds git on the PATH and returns its absolute path. Folders where agents that work in `workTree` can write are
- * skipped: a program called `git` there (npx puts `node_modules/.bin` on the PATH) would run outside of the sandbox.
- * Throws a `UserError` if none is left.
- */
-export async function findGit(env: NodeJS.ProcessEnv, workTree: string): Promise<string> {
-  const repository = await findRepository(workTree)
-  const where = writableByAgents(workTree, env, repository ? [repository.gitDir, repository.commonDir] : [])
-  const platform = delimiter === ';' ? 'win32' : 'linux'
-  const { path, passedOver } = await findProgram('git', { env, platform, where })
-  if (path !== null) return path
-  throw new UserError(
-    'git was not found on the PATH; install git (https://git-scm.com), or put its folder on the PATH.',
-    passedOver.length === 0
-      ? {}
-      : { hint: `This does not count, as the agent can write there: ${passedOver.join(', ')}. Have git elsewhere.` },
-  )
 }
 
 const OUTPUT_BYTES = 256 * 1024 * 1024

@@ -5,10 +5,10 @@ import { join, relative, resolve, sep } from 'node:path'
 import { systemErrorCode } from '../../base/errors.ts'
 import { pathExists, writeWholeFile } from '../../platform/files.ts'
 import { readRegularFile, readTextFile } from '../files/inside-directory.ts'
+import { findGit } from './find-git.ts'
 import {
   borrowedObjectsEnvironment,
   copyIndex,
-  findGit,
   fromLatin1,
   GitError,
   type GitResult,

@@ -3,8 +3,8 @@ import { basename, dirname, join, relative } from 'node:path'
 import { messageOf, UserError } from '../../base/errors.ts'
 import { pathExists } from '../../platform/files.ts'
 import { runWithExeca } from '../../platform/run-process.ts'
+import { findGit } from '../git/find-git.ts'
 import {
-  findGit,
   findRepository,
   fromLatin1,
   type GitResult,

@@ -2,7 +2,8 @@ import { execFileSync } from 'node:child_process'
 import { chmod, mkdir, mkdtemp, realpath, rm, symlink, writeFile } from 'node:fs/promises'
 import { delimiter, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { findGit, runGitOrThrow } from '../../../src/workspace/git/git.ts'
+import { findGit } from '../../../src/workspace/git/find-git.ts'
+import { runGitOrThrow } from '../../../src/workspace/git/git.ts'
 import { isWindows, unless } from '../../support/skipped.ts'
 
 let base: string
