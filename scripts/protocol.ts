@@ -78,7 +78,7 @@ const OPAQUE = ['ResponseItem', 'McpElicitationSchema']
 export async function generateProtocol(): Promise<{ version: string; text: string }> {
   // Without an environment nothing but the copy in node_modules is found, which package-lock.json pins.
   const { platform, arch } = process
-  const where = { workDirectory: [], gitDirectories: [], temporary: [] }
+  const where = { workDirectory: [], gitDirectories: [], elsewhere: [], temporary: [] }
   const copies = { folder: '', makes: false }
   const codex = await findCodex({ flag: null, env: {}, platform, arch, packageRoot: PACKAGE_ROOT, where, copies })
   const directory = await mkdtemp(join(tmpdir(), 'codemachine-protocol-'))

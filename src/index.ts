@@ -1,6 +1,7 @@
 import { homedir } from 'node:os'
 // It reads the environment of the process while it is loaded, so only the doors may import it.
 import { xdgConfig } from 'xdg-basedir'
+import { ownEnvironment } from './app/environment/own-environment.ts'
 import type { OpenOptions, Project } from './app/library.ts'
 import { OpenProject } from './app/open-project.ts'
 import { configHomeOf, type World } from './app/world.ts'
@@ -49,5 +50,6 @@ export function processWorld(changes: Partial<World> = {}): World {
  * and prints nothing. Rejects with a `UserError` if there is no such directory.
  */
 export async function openProject(world: World = processWorld(), options: OpenOptions = {}): Promise<Project> {
-  return await OpenProject.open(world, options)
+  const { env } = await ownEnvironment(world)
+  return await OpenProject.open({ ...world, env }, options)
 }

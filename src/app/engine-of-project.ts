@@ -27,10 +27,12 @@ import type { Records } from '../records/records.ts'
 import { type LearningRedactor, openRedactor } from '../secrets/secrets.ts'
 import type { LoadedSettings } from '../settings/load.ts'
 import type { Settings } from '../settings/schema.ts'
-import { findRepository, type PersonRepository } from '../workspace/git/git.ts'
+import { writableIn } from '../workspace/git/find-git.ts'
+import type { PersonRepository } from '../workspace/git/git.ts'
 import type { PrivateGit } from '../workspace/git/private-git.ts'
 import type { RestoreReport } from '../workspace/guard/repository-guard.ts'
 import { unmatchedGlobs } from '../workspace/protected-files.ts'
+import { agentFolders } from './environment/agent-folders.ts'
 import { runsNow } from './hold-files.ts'
 import type { World } from './world.ts'
 
@@ -46,13 +48,13 @@ export interface ChosenCodex {
  * name, null for what `CODEX_BIN` does. `makesCopy`: for what opens the records.
  */
 export async function codexFor(
-  { env, platform, arch, cwd }: Pick<World, 'env' | 'platform' | 'arch' | 'cwd'>,
+  world: Pick<World, 'env' | 'home' | 'platform' | 'templates' | 'arch' | 'cwd'>,
   { folder, directory }: Pick<Records, 'folder' | 'directory'>,
   flag: string | null,
   { makesCopy }: { makesCopy: boolean },
 ): Promise<CodexBinary> {
-  const repository = await findRepository(directory)
-  const where = writableByAgents(directory, env, repository ? [repository.gitDir, repository.commonDir] : [])
+  const { env, platform, arch, cwd } = world
+  const where = await writableIn(directory, env, await agentFolders(world))
   const copies = { folder: join(folder, 'bin'), makes: makesCopy }
   const remembered = join(folder, 'codex.json')
   return await findCodex({ flag, env, platform, arch, directory: cwd, packageRoot, where, copies, remembered })

@@ -5,12 +5,13 @@ import { type CodexBinary, chooseCodexHome, isFile } from '../engines/codex/find
 import { askUsualModel } from '../engines/codex/models.ts'
 import { shieldEnvironment } from '../engines/codex/sandbox.ts'
 import { type AskOptions, askAppServer } from '../engines/codex/thread-start.ts'
-import { pathExists, writableByAgents } from '../platform/files.ts'
-import { pathVariable, runWithExeca, searchPathOutside } from '../platform/run-process.ts'
+import { pathExists } from '../platform/files.ts'
+import { runWithExeca, withSearchPathOutside } from '../platform/run-process.ts'
 import type { runInTerminal, TerminalEnd } from '../platform/terminal.ts'
 import { recordsAround } from '../records/records.ts'
 import type { Settings } from '../settings/schema.ts'
 import type { HomeOfRounds, LoginOfRounds, LoginState } from '../words/login.ts'
+import { writableIn } from '../workspace/git/find-git.ts'
 import { codexFor, namedCodex, profilesWithoutStart } from './engine-of-project.ts'
 import { settingsOf } from './open-run.ts'
 import type { World } from './world.ts'
@@ -77,7 +78,6 @@ async function runLogin(
   { way, key, inTerminal }: Login,
 ): Promise<TerminalEnd | 'too late'> {
   const { env, clock, signal } = world
-  const variable = pathVariable(env)
   const [late, over] = [new AbortController(), new AbortController()]
   void clock.wait(LOGIN_MS, over.signal).then(() => {
     if (!over.signal.aborted) late.abort('SIGTERM')
@@ -86,8 +86,7 @@ async function runLogin(
     const end = await inTerminal(codex.path, ['login', ...FLAGS[way]], {
       directory: home,
       env: {
-        ...env,
-        [variable]: searchPathOutside(env[variable] ?? '', writableByAgents(directory, env, [])),
+        ...withSearchPathOutside(env, await writableIn(directory, env)),
         CODEX_HOME: home,
       },
       input: key === null ? null : `${key}\n`,
@@ -356,7 +355,7 @@ export async function logOut({ world, codex, ...place }: LoginPlace): Promise<bo
   const wasIn = await pathExists(loginFile(home))
   const { exitCode, stdout, stderr, failure } = await runWithExeca(codex.path, ['logout'], {
     directory: home,
-    env: { ...world.env, CODEX_HOME: home },
+    env: { ...withSearchPathOutside(world.env, await writableIn(place.directory, world.env)), CODEX_HOME: home },
     encoding: 'utf8',
     outputLimit: MOST_BYTES,
     timeoutMs: LOGOUT_MS,

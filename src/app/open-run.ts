@@ -28,7 +28,7 @@ import type { Bell } from '../notify/channels.ts'
 import { type Notifier, openNotifier, sendTest } from '../notify/notifier.ts'
 import { forPerson } from '../platform/control-group.ts'
 import { MARK_VARIABLE, makeMark } from '../platform/end-processes.ts'
-import { type WritableByAgents, writableByAgents } from '../platform/files.ts'
+import type { WritableByAgents } from '../platform/files.ts'
 import { type KeptAwake, keepAwake } from '../platform/keep-awake.ts'
 import { type ProcessIdentity, startTimeOf } from '../platform/processes.ts'
 import { outputFiles } from '../platform/run-process.ts'
@@ -42,6 +42,7 @@ import { loadSettings, type SettingSources } from '../settings/load.ts'
 import type { Settings } from '../settings/schema.ts'
 import { USUAL_TEMPLATE } from '../templates/registry.ts'
 import { type FingerprintOptions, type Fingerprints, openFingerprints } from '../workspace/fingerprint.ts'
+import { writableIn } from '../workspace/git/find-git.ts'
 import { findRepository, type PersonRepository } from '../workspace/git/git.ts'
 import { restoreAfterCrash } from '../workspace/guard/repository-guard.ts'
 import { memoryRoot } from '../workspace/memory/memory-paths.ts'
@@ -61,6 +62,7 @@ import {
   remarksOnSandbox,
   writableGit,
 } from './engine-of-project.ts'
+import { agentFolders } from './environment/agent-folders.ts'
 import { holdFiles } from './hold-files.ts'
 import type { RunOptions } from './library.ts'
 import { runOverridesOf } from './resume-terms.ts'
@@ -183,7 +185,7 @@ export async function openRun(
     ...(await remarksOnReach(world, records, codex.binary)),
     ...remarksOnSandbox(settings, capabilities, codexOptions),
   )
-  const where = writableByAgents(records.directory, env, repository ? [repository.gitDir, repository.commonDir] : [])
+  const where = await writableIn(records.directory, env, await agentFolders(world))
   const notifier = openNotices(world, settings, listeners, { where, key: records.key, owner }, remarks, opened)
   const held = opened.move()
   return {
@@ -351,8 +353,7 @@ function openNotices(
 export async function sendSamples(world: World, wanted: string, bell: Bell | null): ReturnType<typeof sendTest> {
   const { directory } = await openRecords({ ...world, directory: wanted })
   const { settings } = await settingsOf(world, directory, {})
-  const repository = await findRepository(directory)
-  const where = writableByAgents(directory, world.env, repository ? [repository.gitDir, repository.commonDir] : [])
+  const where = await writableIn(directory, world.env, await agentFolders(world))
   return await sendTest(settings.notify, { ...world, bell, where, host: hostname(), directory })
 }
 

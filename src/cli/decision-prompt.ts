@@ -6,12 +6,12 @@ import { MOST_VALUE_BYTES, problemOfValue } from '../core/contracts/secrets.ts'
 import type { Recorded, View } from '../core/events/events.ts'
 import { answerIn, type DecisionAnswer, GIVE_SECRET, type OpenDecision } from '../core/rules/decision.ts'
 import type { SessionState } from '../core/state/state.ts'
-import { writableByAgents } from '../platform/files.ts'
 import { openRecords } from '../records/records.ts'
 import type { CliContext } from '../tui/cli-context.ts'
 import type { HiddenText, TakenBack } from '../tui/terminal/hidden-field.ts'
 import { choicesInWords, decidedMeanwhile, keptEdit, wordsForDecisionEnd } from '../words/decision.ts'
 import { safeText } from '../words/safe-text.ts'
+import { writableIn } from '../workspace/git/find-git.ts'
 import { wantsColour } from './flags.ts'
 
 /**
@@ -256,7 +256,7 @@ export async function editOnTerminal(context: CliContext, directory: string, fil
     import('../workspace/files/inside-directory.ts'),
   ])
   const records = await openRecords({ ...context, directory })
-  const where = writableByAgents(records.directory, env, [])
+  const where = await writableIn(records.directory, env)
   try {
     return await editFileInside(records.directory, file, async text => {
       const run = host.withoutInterrupt.bind(host)

@@ -92,17 +92,22 @@ export function warnOn({ stderr }: Pick<CliContext, 'stderr'>): (warning: string
   return warning => void stderr.write(`codemachine: ${oneLine(warning, 2_000)}\n`)
 }
 
-/** Opens a page of ours in the person's browser; where there is no desktop, or it fails, says so on stderr. */
+/** Opens a page of a directory in the person's browser; where there is no desktop, or it fails, says so on stderr. */
 export async function openInBrowser(
-  { env, platform, stderr }: Pick<CliContext, 'env' | 'platform' | 'stderr'>,
+  context: Pick<CliContext, 'env' | 'home' | 'platform' | 'templates' | 'stderr'>,
   path: string,
+  directory: string,
 ) {
+  const { env, platform, stderr } = context
   const { hasDesktop, openPage } = await import('../platform/browser.ts')
   if (!hasDesktop(env, platform)) {
     stderr.write('There is no desktop here to open it on; it is the file above.\n')
     return
   }
-  const problem = await openPage(path, { env, platform })
+  const { agentFolders } = await import('../app/environment/agent-folders.ts')
+  const { writableIn } = await import('../workspace/git/find-git.ts')
+  const where = await writableIn(directory, env, await agentFolders(context))
+  const problem = await openPage(path, { env, platform, where })
   if (problem !== null) stderr.write(`codemachine: it could not be opened (${problem}); it is the file above.\n`)
 }
 

@@ -74,7 +74,7 @@ export function buildProgram(
       const { agent } = await import('./commands/agent.ts')
       const { agent: name, stream = false, path: paths = [] } = flags
       return ended(
-        await agent(await withTemplates(context), { agent: name, task: words.join(' '), stream, paths, flags }),
+        await agent(await commandContext(context), { agent: name, task: words.join(' '), stream, paths, flags }),
       )
     }
     const [alone] = [...(flags.stream ? ['--stream'] : []), ...(flags.path ? ['--path'] : [])]
@@ -82,10 +82,10 @@ export function buildProgram(
     refuseMistypedCommand(words, program)
     if (startsRunner(context, flags)) {
       const { detach } = await import('./commands/runner/detach.ts')
-      return ended(await detach(await withTemplates(context), flags))
+      return ended(await detach(await commandContext(context), flags))
     }
     const { run } = await withSmallHeap(context, () => import('./commands/run.ts'))
-    ended(await run(await withTemplates(context), words.length === 0 ? null : words.join(' '), flags))
+    ended(await run(await commandContext(context), words.length === 0 ? null : words.join(' '), flags))
   })
   const does = doesIn(context, ended)
   for (const add of [addStart, addChange, addTeam, addSecret, addResume, addLooking, addRunning, addProof, addAgents])
@@ -165,7 +165,7 @@ function bareProgram(context: BareContext): Command {
       const isRun = command.options.some(each => each.attributeName() === 'detach')
       if (!isRun || command.opts<RunFlags>().web !== true || context.own.detached !== null) return
       const { sayPage } = await import('./commands/runner/web.ts')
-      await sayPage(await withTemplates(context))
+      await sayPage(await commandContext(context))
     })
 }
 
@@ -175,9 +175,9 @@ function doesIn(bare: BareContext, ended: (exitCode: number) => void): Does {
       const flags = typed.at(-2) as RunFlags | undefined
       if (startsRunner(bare, flags)) {
         const { detach } = await import('./commands/runner/detach.ts')
-        return ended(await detach(await withTemplates(bare), flags, (typed.at(-1) as Command).name()))
+        return ended(await detach(await commandContext(bare), flags, (typed.at(-1) as Command).name()))
       }
-      const [command, context] = await Promise.all([load(bare), withTemplates(bare)])
+      const [command, context] = await Promise.all([load(bare), commandContext(bare)])
       // The last that was typed is the command itself.
       ended(await command(context, ...(typed.slice(0, -1) as never[])))
     }
@@ -188,11 +188,33 @@ function startsRunner({ own }: BareContext, flags: RunFlags | undefined): flags 
   return flags?.detach === true && own.detached === null
 }
 
-/** With the templates of codemachine itself where none are given: what they do is loaded once a command has been read. */
-async function withTemplates(context: BareContext): Promise<CliContext> {
-  const templates = context.templates ?? (await import('../templates/registry.ts')).OWN_TEMPLATES
+/**
+ * What a command is given: the environment of our own programs, and the templates of codemachine itself where none are given.
+ * Both are made once a command has been read.
+ */
+function commandContext(context: BareContext): Promise<CliContext> {
+  const made = contexts.get(context) ?? makeContext(context)
+  contexts.set(context, made)
+  return made
+}
+
+/** The server of the page and the command itself are given the same one. */
+const contexts = new WeakMap<BareContext, Promise<CliContext>>()
+
+async function makeContext(context: BareContext): Promise<CliContext> {
+  const [{ OWN_TEMPLATES }, { ownEnvironment }] = await Promise.all([
+    import('../templates/registry.ts'),
+    import('../app/environment/own-environment.ts'),
+  ])
+  const { home, platform, program, templates = OWN_TEMPLATES } = context
+  const { env, dropped } = await ownEnvironment({ env: context.env, home, platform, templates })
+  if (dropped.length > 0) {
+    const set = `which the calling git command set: git finds the repository by the directory.`
+    context.stderr.write(`${program}: Ignored ${dropped.join(', ')}, ${set}\n`)
+  }
   // Not by what it has: a stream is opened when it is asked for.
-  return Object.defineProperties({ templates } as CliContext, Object.getOwnPropertyDescriptors(context))
+  const { env: _, ...rest } = Object.getOwnPropertyDescriptors(context)
+  return Object.defineProperties({ templates, env } as CliContext, rest)
 }
 
 /** What the parser says of a mistake; without the value of an option that there is not, for it may be a key. */

@@ -82,7 +82,7 @@ async function run(
   path: string,
   args: readonly string[],
   input: string,
-  { clock, env, home, where }: CommandOptions,
+  { clock, env, home, where, platform }: CommandOptions,
   signal: AbortSignal,
 ): Promise<{ kind: string; how: string } | null> {
   const { execa } = await import('execa')
@@ -90,7 +90,7 @@ async function run(
     ...EXECA_OPTIONS,
     ...OWN_GROUP,
     cwd: home,
-    env: withSearchPathOutside(env, where),
+    env: withSearchPathOutside(env, where, platform),
     // The command need not read its stdin.
     input,
     stdout: 'ignore',

@@ -1,19 +1,27 @@
 import { messageOf } from '../base/errors.ts'
 import { forPerson } from './control-group.ts'
-import { EXECA_OPTIONS, runWithExeca } from './run-process.ts'
+import {
+  EXECA_OPTIONS,
+  findProgram,
+  type ProgramFound,
+  type ProgramSearch,
+  runWithExeca,
+  systemProgram,
+  withSearchPathOutside,
+} from './run-process.ts'
 
 /**
  * Opens a local page in the person's browser, and does not wait for it. Null if the program that opens it was started;
- * otherwise why not.
+ * otherwise why not. No program is taken from where agents can write, nor does one find others there.
  */
-export async function openPage(
-  path: string,
-  { env, platform }: { env: NodeJS.ProcessEnv; platform: NodeJS.Platform },
-): Promise<string | null> {
+export async function openPage(path: string, search: ProgramSearch): Promise<string | null> {
+  const { name, page } = await openerOf(path, search)
+  const { path: program, passedOver } = await systemOrFound(name, search)
+  if (program === null) return notFound(name, passedOver)
+  const env = forPerson(withSearchPathOutside(search.env, search.where, search.platform))
   const { execa } = await import('execa')
-  const { program, page } = await openerOf(path, env, platform)
   // Detached: a browser that it starts lives on when this process has ended.
-  const child = execa(program, [page], { ...EXECA_OPTIONS, env: forPerson(env), detached: true, stdio: 'ignore' })
+  const child = execa(program, [page], { ...EXECA_OPTIONS, env, detached: true, stdio: 'ignore' })
   const { promise: started, resolve } = Promise.withResolvers<null>()
   child.nodeChildProcess.once('spawn', () => resolve(null)).unref()
   // Some openers end only with the browser, and that of Windows with exit code 1 when all is well.
@@ -24,23 +32,33 @@ export async function openPage(
 }
 
 /** The program that opens a page, and the page as it knows it. WSL: that of Windows, where it can be reached. */
-async function openerOf(
-  path: string,
-  env: NodeJS.ProcessEnv,
-  platform: NodeJS.Platform,
-): Promise<{ program: string; page: string }> {
-  if (platform === 'darwin') return { program: 'open', page: path }
-  if (platform === 'win32') return { program: EXPLORER, page: path }
-  const page = env.WSL_DISTRO_NAME === undefined ? null : await windowsPath(path, env)
-  return page === null ? { program: 'xdg-open', page: path } : { program: EXPLORER, page }
+async function openerOf(path: string, search: ProgramSearch): Promise<{ name: string; page: string }> {
+  if (search.platform === 'darwin') return { name: 'open', page: path }
+  if (search.platform === 'win32') return { name: EXPLORER, page: path }
+  const page = search.env.WSL_DISTRO_NAME === undefined ? null : await windowsPath(path, search)
+  return page === null ? { name: 'xdg-open', page: path } : { name: EXPLORER, page }
 }
 
 const EXPLORER = 'explorer.exe'
 
+async function systemOrFound(name: string, search: ProgramSearch): Promise<ProgramFound> {
+  return search.platform === 'win32'
+    ? { path: systemProgram(EXPLORER, search.env), passedOver: [] }
+    : await findProgram(name, search)
+}
+
+function notFound(name: string, passedOver: readonly string[]): string {
+  return passedOver.length === 0
+    ? `${name} was not found on the PATH`
+    : `${name} was found only where an agent can write, and is not used: ${passedOver.join(', ')}`
+}
+
 /** A path in WSL as Windows knows it; null where it cannot be had. Never run on a real one yet. */
-async function windowsPath(path: string, env: NodeJS.ProcessEnv): Promise<string | null> {
-  const { exitCode, stdout } = await runWithExeca('wslpath', ['-w', path], {
-    env,
+async function windowsPath(path: string, search: ProgramSearch): Promise<string | null> {
+  const { path: wslpath } = await findProgram('wslpath', search)
+  if (wslpath === null) return null
+  const { exitCode, stdout } = await runWithExeca(wslpath, ['-w', path], {
+    env: withSearchPathOutside(search.env, search.where, search.platform),
     encoding: 'utf8',
     outputLimit: 64 * 1024,
     timeoutMs: 5_000,

@@ -11,7 +11,7 @@ import {
   watch,
 } from 'node:fs'
 import { type FileHandle, link, lstat, open, realpath, rename, rm, stat } from 'node:fs/promises'
-import { basename, dirname, isAbsolute, join, relative, resolve, sep } from 'node:path'
+import { basename, dirname, isAbsolute, join, type PlatformPath, posix, relative, resolve, sep, win32 } from 'node:path'
 import type { Clock } from '../base/clock.ts'
 import { isNoRoom, messageOf, systemErrorCode, UserError } from '../base/errors.ts'
 
@@ -200,6 +200,11 @@ export async function pathExists(path: string): Promise<boolean> {
   }
 }
 
+/** How paths, and lists of them, are written on a platform. */
+export function pathsOf(platform: NodeJS.Platform): PlatformPath {
+  return platform === 'win32' ? win32 : posix
+}
+
 /** Whether a path is a folder itself or lies in it, by name. Both absolute and normalized. */
 export function isWithin(folder: string, path: string): boolean {
   return path === folder || path.startsWith(folder.endsWith(sep) ? folder : folder + sep)
@@ -236,18 +241,25 @@ export interface WritableByAgents {
   workDirectory: readonly string[]
   /** Of the repository around it. */
   gitDirectories: readonly string[]
+  /** Where other sessions have worked, and where their work may have been landed. */
+  elsewhere: readonly string[]
   temporary: readonly string[]
 }
 
-/** Where agents that work in `directory` can write. */
+/** No folder at all. */
+export const NOWHERE: WritableByAgents = { workDirectory: [], gitDirectories: [], elsewhere: [], temporary: [] }
+
+/** Where agents that work in `directory` can write; `elsewhere`: folders in which agents have written before. */
 export function writableByAgents(
   directory: string,
   env: Readonly<NodeJS.ProcessEnv>,
   gitDirectories: readonly string[],
+  elsewhere: readonly string[] = [],
 ): WritableByAgents {
   return {
     workDirectory: bothNames([directory]),
     gitDirectories: bothNames(gitDirectories),
+    elsewhere: bothNames(elsewhere),
     temporary: bothNames(['/tmp', ...(env.TMPDIR ? [env.TMPDIR] : [])]),
   }
 }
@@ -262,7 +274,8 @@ export function liesIn(path: string, folders: readonly string[]): boolean {
   return bothNames([path]).some(name => folders.some(folder => isWithin(folder, name)))
 }
 
-function bothNames(paths: readonly string[]): string[] {
+/** Each of these absolute paths, and its real path. */
+export function bothNames(paths: readonly string[]): string[] {
   return [...new Set(paths.flatMap(path => [path, realPathOf(path)]))]
 }
 

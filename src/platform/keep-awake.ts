@@ -35,7 +35,7 @@ export async function keepAwake(options: KeepAwakeOptions): Promise<KeptAwake> {
   if (program === null) return nothing(`codemachine knows no way to keep a machine awake on ${options.platform}.`)
   const { path, passedOver } = await findProgram(program.name, options)
   if (path === null) return nothing(notFound(program, passedOver))
-  const running = startAwakeProgram(path, program, withSearchPathOutside(options.env, options.where))
+  const running = startAwakeProgram(path, program, withSearchPathOutside(options.env, options.where, options.platform))
   const problem = await problemOf(running, program, options)
   if (problem !== null) {
     await running.end(options)

@@ -1,11 +1,12 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { access, constants, readlink, stat } from 'node:fs/promises'
-import { delimiter, isAbsolute, join } from 'node:path'
-import { kill } from 'node:process'
+import { devNull } from 'node:os'
+import { isAbsolute, join } from 'node:path'
+import { platform as hostPlatform, kill } from 'node:process'
 import type { Readable } from 'node:stream'
 import type { Result } from 'execa'
 import { messageOf, systemErrorCode } from '../base/errors.ts'
-import { isWritableByAgents, type WritableByAgents } from './files.ts'
+import { isWritableByAgents, NOWHERE, pathsOf, type WritableByAgents } from './files.ts'
 
 /** How a program ended, and its output. */
 export interface ProcessResult {
@@ -209,13 +210,27 @@ export interface ProgramFound {
 export async function findProgram(name: string, { env, platform, where }: ProgramSearch): Promise<ProgramFound> {
   const file = platform === 'win32' && !name.includes('.') ? `${name}.exe` : name
   const passedOver: string[] = []
-  for (const folder of (env[pathVariable(env)] ?? '').split(delimiter)) {
+  for (const { folder, isOwn } of searchedFolders(env, platform)) {
     const path = join(folder, file)
-    if (!isAbsolute(folder) || !(await isProgram(path))) continue
-    if (!isWritableByAgents(path, where)) return { path, passedOver }
+    if (!pathsOf(platform).isAbsolute(folder) || !(await isProgram(path))) continue
+    if (isOwn && !isWritableByAgents(path, where)) return { path, passedOver }
     passedOver.push(path)
   }
   return { path: null, passedOver }
+}
+
+/**
+ * The absolute path of a program of Windows itself. By its bare name it would be taken from the directory in which it is
+ * started, where agents can write. Never run on a real one yet.
+ */
+export function systemProgram(
+  name: 'cmd.exe' | 'explorer.exe' | 'powershell.exe' | 'taskkill.exe',
+  env: Readonly<NodeJS.ProcessEnv>,
+): string {
+  const variable = Object.keys(env).find(each => each.toUpperCase() === 'SYSTEMROOT')
+  const root = (variable && env[variable]) || 'C:\\Windows'
+  const folder = { 'explorer.exe': [], 'powershell.exe': ['System32', 'WindowsPowerShell', 'v1.0'] }[name as string]
+  return pathsOf('win32').join(root, ...(folder ?? ['System32']), name)
 }
 
 /** True if the path is an executable file. */
@@ -234,20 +249,80 @@ export function pathVariable(env: Readonly<NodeJS.ProcessEnv>): string {
 }
 
 /**
+ * Holds the PATH as the person has it, where the environment is one of our own programs: its PATH is without the folders in
+ * which agents have worked.
+ */
+const PERSON_PATH = 'CODEMACHINE_PERSON_PATH'
+
+/** The PATH as the person has it, which commands of agents get; undefined: none. */
+export function personPath(env: Readonly<NodeJS.ProcessEnv>): string | undefined {
+  return env[PERSON_PATH] ?? env[pathVariable(env)]
+}
+
+/** The folders of the person's PATH, in their order; `isOwn`: whether our own programs have it on theirs. */
+export function searchedFolders(
+  env: Readonly<NodeJS.ProcessEnv>,
+  platform: NodeJS.Platform,
+): { folder: string; isOwn: boolean }[] {
+  const { delimiter, isAbsolute } = pathsOf(platform)
+  const own = new Set((env[pathVariable(env)] ?? '').split(delimiter))
+  const all = (personPath(env) ?? '').split(delimiter)
+  // A relative one is on no PATH of ours: who looks there says from where.
+  return all.map(folder => ({ folder, isOwn: own.has(folder) || !isAbsolute(folder) }))
+}
+
+/** The environment of our own programs: its PATH has none of these folders. `personPath` has the whole one. */
+export function withOwnPath(
+  env: Readonly<NodeJS.ProcessEnv>,
+  folders: readonly string[],
+  platform: NodeJS.Platform,
+): NodeJS.ProcessEnv {
+  const { [PERSON_PATH]: _, ...rest } = env
+  const name = pathVariable(env)
+  const path = inheritedPath(env, platform)
+  if (path === undefined) return rest
+  const outside = searchPathOutside(path, { ...NOWHERE, elsewhere: folders }, platform)
+  return outside === path ? { ...rest, [name]: path } : { ...rest, [name]: outside, [PERSON_PATH]: path }
+}
+
+/** The environment of what is not ours: the PATH of the person, and no word of it. */
+export function withPersonPath(env: Readonly<NodeJS.ProcessEnv>): NodeJS.ProcessEnv {
+  const { [PERSON_PATH]: path, ...rest } = env
+  return path === undefined ? rest : { ...rest, [pathVariable(env)]: path }
+}
+
+/** That of a codemachine which has started this one, unless somebody has set another PATH in between. */
+function inheritedPath(env: Readonly<NodeJS.ProcessEnv>, platform: NodeJS.Platform): string | undefined {
+  const { delimiter } = pathsOf(platform)
+  const path = env[pathVariable(env)]
+  const whole = env[PERSON_PATH]
+  if (path === undefined || whole === undefined) return path
+  const folders = new Set([...whole.split(delimiter), devNull])
+  return path.split(delimiter).every(folder => folders.has(folder)) ? whole : path
+}
+
+/**
  * A PATH without its relative folders, and without those in which an agent can write. Never empty: an empty PATH means
  * the current directory.
  */
-export function searchPathOutside(path: string, where: WritableByAgents): string {
+export function searchPathOutside(
+  path: string,
+  where: WritableByAgents,
+  platform: NodeJS.Platform = hostPlatform,
+): string {
+  const { delimiter, isAbsolute } = pathsOf(platform)
   const open = path.split(delimiter).filter(entry => isAbsolute(entry) && !isWritableByAgents(entry, where))
-  return open.length === 0 ? NOWHERE : open.join(delimiter)
+  return open.length === 0 ? devNull : open.join(delimiter)
 }
 
-const NOWHERE = '/dev/null'
-
 /** An environment with such a PATH: for a program that starts others, which must not be an agent's either. */
-export function withSearchPathOutside(env: Readonly<NodeJS.ProcessEnv>, where: WritableByAgents): NodeJS.ProcessEnv {
+export function withSearchPathOutside(
+  env: Readonly<NodeJS.ProcessEnv>,
+  where: WritableByAgents,
+  platform: NodeJS.Platform = hostPlatform,
+): NodeJS.ProcessEnv {
   const name = pathVariable(env)
-  return { ...env, [name]: searchPathOutside(env[name] ?? '', where) }
+  return { ...env, [name]: searchPathOutside(env[name] ?? '', where, platform) }
 }
 
 /**

@@ -63,7 +63,12 @@ async function runEditor(
   { env, platform, where }: EditTextOptions,
 ): Promise<TerminalEnd> {
   const stdio = 'inherit' as const
-  const options = { ...EXECA_OPTIONS, cwd: directory, env: forPerson(withSearchPathOutside(env, where)), stdio }
+  const options = {
+    ...EXECA_OPTIONS,
+    cwd: directory,
+    env: forPerson(withSearchPathOutside(env, where, platform)),
+    stdio,
+  }
   const { execa } = await import('execa')
   return endOf(
     platform === 'win32'

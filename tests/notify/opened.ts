@@ -4,11 +4,11 @@ import { join } from 'node:path'
 import type { Recorded } from '../../src/core/events/events.ts'
 import type { ChannelOptions } from '../../src/notify/channels.ts'
 import { type Notifier, type NotifySettings, openNotifier } from '../../src/notify/notifier.ts'
+import { NOWHERE } from '../../src/platform/files.ts'
 import { HandClock } from '../support/hand-clock.ts'
 import { state } from './samples.ts'
 
 /** Temporary directories are no agent's here. */
-export const NOWHERE = { workDirectory: [], gitDirectories: [], temporary: [] }
 
 const SETTINGS: NotifySettings = {
   command: null,

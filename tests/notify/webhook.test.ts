@@ -8,7 +8,8 @@ import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
 import { version } from '../../src/base/package.ts'
 import { sendTest } from '../../src/notify/notifier.ts'
-import { NOWHERE, openForTest } from './opened.ts'
+import { NOWHERE } from '../../src/platform/files.ts'
+import { openForTest } from './opened.ts'
 import { ended, needsPerson } from './samples.ts'
 
 interface Received {

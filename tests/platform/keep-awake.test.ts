@@ -5,14 +5,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import type { Clock } from '../../src/base/clock.ts'
-import { writableByAgents } from '../../src/platform/files.ts'
+import { NOWHERE, writableByAgents } from '../../src/platform/files.ts'
 import { type KeepAwakeOptions, keepAwake } from '../../src/platform/keep-awake.ts'
 import { isAlive } from '../../src/platform/processes.ts'
 import { killIfAlive } from '../support/kill-if-alive.ts'
 import { isLinux, unless } from '../support/skipped.ts'
 import { TestClock } from '../support/test-clock.ts'
 
-const NOWHERE = { workDirectory: [], gitDirectories: [], temporary: [] }
 /** No wait is ever over by itself. */
 const STANDS_STILL: Clock = {
   now: () => 0,
@@ -36,9 +35,11 @@ afterEach(async () => {
 })
 
 function keep(platform: NodeJS.Platform, more: Partial<KeepAwakeOptions> = {}) {
-  const env = { PATH: `${folder}:/usr/bin:/bin` }
+  const env = { PATH: pathOn(platform) }
   return keepAwake({ platform, env, pid: process.pid, clock: new TestClock(), where: NOWHERE, ...more })
 }
+
+const pathOn = (platform: string) => [folder, '/usr/bin', '/bin'].join(platform === 'win32' ? ';' : ':')
 
 /** A stand-in for a program of the system: notes its arguments and pid, then goes on with `script`. */
 async function standIn(name: string, script: string): Promise<void> {
@@ -183,7 +184,7 @@ runOnLinux('on macOS it is caffeinate, which says nothing and is told whose end 
 })
 
 runOnLinux('on Windows it is a line of PowerShell, which says that it holds and reads until we end', async () => {
-  await standIn('powershell.exe', `echo held; exec cat >/dev/null`)
+  await standIn('powershell.exe', `echo held; exec /bin/cat >/dev/null`)
   const awake = await keep('win32')
   expect(awake).toMatchObject({ by: 'powershell.exe', problem: null })
   const args = await readFile(join(folder, 'args'), 'utf8')
@@ -203,7 +204,7 @@ test.runIf(isLinux).each([
   ['linux', 'systemd-inhibit', INHIBIT],
   ['linux', 'systemd-inhibit', 'echo held; exec sh -c "cat >/dev/null"'],
   ['darwin', 'caffeinate', `exec tail --pid="$3" -f /dev/null`],
-  ['win32', 'powershell.exe', `echo held; exec cat >/dev/null`],
+  ['win32', 'powershell.exe', `echo held; exec /bin/cat >/dev/null`],
 ] as const)(`on %s a codemachine that is killed leaves no %s behind (%#)${skipped}`, async (platform, name, script) => {
   await standIn(name, script)
   const owner = await startOwner(platform)
@@ -239,7 +240,7 @@ async function startOwner(platform: string, then = 'setTimeout(() => {}, 60_000)
      ${then}`,
   )
   const owner = spawn(process.execPath, [script], {
-    env: { PATH: `${folder}:/usr/bin:/bin` },
+    env: { PATH: pathOn(platform) },
     stdio: ['ignore', 'pipe', 'inherit'],
   })
   if (owner.pid !== undefined) started.push(owner.pid)

@@ -31,7 +31,7 @@ async function edit(text: string, env: Record<string, string>, lent = { times: 0
     env: { PATH: process.env.PATH ?? '', ...env },
     platform: process.platform,
     temporary,
-    where: { workDirectory: [join(folder, 'work')], gitDirectories: [], temporary: [] },
+    where: { workDirectory: [join(folder, 'work')], gitDirectories: [], elsewhere: [], temporary: [] },
     run: async edit => {
       lent.times += 1
       return await edit()

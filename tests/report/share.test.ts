@@ -266,7 +266,7 @@ describe('codemachine report --png', () => {
       await mkdir(join(root, each, '..'), { recursive: true })
       await writeFile(join(root, each), '', { mode: 0o755 })
     }
-    const where = { workDirectory: [], gitDirectories: [], temporary: [] }
+    const where = { workDirectory: [], gitDirectories: [], elsewhere: [], temporary: [] }
     const search = { env: { PATH: join(root, 'bin') }, home: join(root, 'home'), where }
     const found = async (more: Partial<Parameters<typeof findBrowser>[0]>) =>
       (await findBrowser({ platform: 'linux', ...search, ...more })).path

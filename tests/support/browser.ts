@@ -8,7 +8,7 @@ const found = await findBrowser({
   env: { ...process.env, [BROWSER_VARIABLE]: CHROMIUM },
   platform: process.platform,
   home: homedir(),
-  where: { workDirectory: [], gitDirectories: [], temporary: [] },
+  where: { workDirectory: [], gitDirectories: [], elsewhere: [], temporary: [] },
 })
 const WHY =
   found.wrong === null ? 'there is no Chromium, Chrome or Edge; CHROMIUM names one' : `CHROMIUM is ${CHROMIUM}`

@@ -4,7 +4,7 @@ import { type CodexBinary, findCodex } from '../../src/engines/codex/find-codex.
 /** The codex that codemachine is developed with, wherever the checkout lies and whatever is on PATH. */
 export async function findRealCodex(): Promise<CodexBinary> {
   const { platform, arch } = process
-  const where = { workDirectory: [], gitDirectories: [], temporary: [] }
+  const where = { workDirectory: [], gitDirectories: [], elsewhere: [], temporary: [] }
   const copies = { folder: '/nowhere', makes: false }
   return await findCodex({ flag: null, env: { PATH: '' }, platform, arch, packageRoot, where, copies })
 }

@@ -6,7 +6,7 @@ import { isKnown, sessionStatusOf, sharesPlan } from '../../core/state/state.ts'
 import { type CodexBinary, chooseCodexHome } from '../../engines/codex/find-codex.ts'
 import { shieldEnvironment } from '../../engines/codex/sandbox.ts'
 import { inHome, pathExists } from '../../platform/files.ts'
-import { runWithExeca } from '../../platform/run-process.ts'
+import { runWithExeca, withSearchPathOutside } from '../../platform/run-process.ts'
 import { isReplayedSession } from '../../records/journal.ts'
 import { openQueue } from '../../records/queue.ts'
 import { openRecords, type Records } from '../../records/records.ts'
@@ -15,7 +15,7 @@ import type { LoadedSettings } from '../../settings/load.ts'
 import type { Settings } from '../../settings/schema.ts'
 import type { LoginState } from '../../words/login.ts'
 import { describeOutcome } from '../../words/outcome.ts'
-import { findGit } from '../../workspace/git/find-git.ts'
+import { findGit, writableIn } from '../../workspace/git/find-git.ts'
 import { findRepository, readHead } from '../../workspace/git/git.ts'
 import { memoryRoot } from '../../workspace/memory/memory-paths.ts'
 import { makeProjectFolders } from '../../workspace/memory/plan-files.ts'
@@ -195,7 +195,7 @@ const MOST_SHOWN = 5
 
 /** The codex that a session would use, of the settings; a `UserError` if there is none. */
 export async function codexInUse(
-  world: Pick<World, 'env' | 'platform' | 'arch' | 'cwd'>,
+  world: Pick<World, 'env' | 'home' | 'platform' | 'templates' | 'arch' | 'cwd'>,
   records: Pick<Records, 'folder' | 'directory'>,
   { codexBin }: Pick<Settings, 'codexBin'>,
 ): Promise<CodexBinary> {
@@ -207,7 +207,7 @@ const LIST_BYTES = 256 * 1024
 
 /** What codex itself prints of the MCP servers that rounds use, empty if nothing; `isFine`: whether it could. */
 export async function listServers(
-  world: Pick<World, 'env' | 'home' | 'platform' | 'arch' | 'cwd'>,
+  world: Pick<World, 'env' | 'home' | 'platform' | 'templates' | 'arch' | 'cwd'>,
   records: Pick<Records, 'root' | 'folder' | 'directory'>,
   settings: Settings,
 ): Promise<{ text: string; isFine: boolean }> {
@@ -217,7 +217,7 @@ export async function listServers(
   const codexHome = await chooseCodexHome({ setting: settings.codexHome, env, home, codemachineHome: root })
   const { stdout, stderr, exitCode } = await runWithExeca(codex.path, ['mcp', 'list'], {
     directory: root,
-    env: { ...env, ...codexHome.env },
+    env: withSearchPathOutside(codexHome.env, await writableIn(records.directory, env)),
     encoding: 'utf8',
     outputLimit: LIST_BYTES,
     timeoutMs: LIST_MS,

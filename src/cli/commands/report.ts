@@ -1,11 +1,12 @@
 import { dirname, extname, join, resolve } from 'node:path'
+import { agentFolders } from '../../app/environment/agent-folders.ts'
 import { findSessionAround } from '../../app/find.ts'
 import { OpenProject } from '../../app/open-project.ts'
 import { lookForPage, reportCard } from '../../app/reports.ts'
 import { areSavepointsGone } from '../../app/savepoints.ts'
 import { placesOf } from '../../app/world.ts'
 import { Interrupted, messageOf, systemErrorCode, UserError } from '../../base/errors.ts'
-import { pathExists, writableByAgents, writeWholeFile } from '../../platform/files.ts'
+import { pathExists, writeWholeFile } from '../../platform/files.ts'
 import { openRecords, type Records } from '../../records/records.ts'
 import { type CommandContext, commandsHere } from '../../report/commands.ts'
 import { markdownOf } from '../../report/markdown.ts'
@@ -13,6 +14,7 @@ import type { ReportData } from '../../report/report-data.ts'
 import { badgeOf, jsonOf, pageOf, pagePath, type SharedFile, writePage } from '../../report/write.ts'
 import type { CliContext } from '../../tui/cli-context.ts'
 import { paintTone } from '../../tui/plain-view.ts'
+import { writableIn } from '../../workspace/git/find-git.ts'
 import { directoryOf, type LookFlags, wantsColour } from '../flags.ts'
 import { openInBrowser, sayWorktree, warnOn } from '../output.ts'
 
@@ -86,7 +88,7 @@ async function putPage(made: Made, output: string | null, open: boolean): Promis
   const path = output === null ? await putInPlace(made, page, 'report.html', open) : resolve(context.cwd, output)
   if (output !== null) await put(made, output, page)
   context.stdout.write(`${path}\n`)
-  if (open) await openInBrowser(context, path)
+  if (open) await openInBrowser(context, path, made.records.directory)
 }
 
 /**
@@ -147,7 +149,7 @@ async function putPicture(made: Made, file: string | true): Promise<void> {
   const page = await drawPage(made)
   const hint = `The report is ${await putInPlace(made, page, 'report.html', false)}`
   const { BROWSER_VARIABLE, findBrowser, takePicture } = await import('../../platform/headless-browser.ts')
-  const where = writableByAgents(records.directory, env, [])
+  const where = await writableIn(records.directory, env, await agentFolders(context))
   const { path, wrong } = await findBrowser({ env, platform, home, where })
   const none = `There is no Chromium, Chrome or Edge to draw the picture with; install one, or name it in ${BROWSER_VARIABLE}.`
   if (path === null) throw new UserError(wrong === null ? none : `${wrong}.`, { hint })

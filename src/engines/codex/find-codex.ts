@@ -13,7 +13,13 @@ import {
   type WritableByAgents,
   writeWholeFile,
 } from '../../platform/files.ts'
-import { isProgram, type ProcessResult, pathVariable, runProcess } from '../../platform/run-process.ts'
+import {
+  isProgram,
+  type ProcessResult,
+  runProcess,
+  searchedFolders,
+  withSearchPathOutside,
+} from '../../platform/run-process.ts'
 import { copiedCodex } from './binary/copied-codex.ts'
 
 /** The codex that runs the rounds. */
@@ -113,7 +119,7 @@ function passedOverInWords(files: readonly string[]): string {
 
 /** Whether an agent can have written it in a round, and not only somebody who may write in the temporary directory. */
 function isInWork(path: string, { where }: CodexSearch): boolean {
-  return liesIn(path, [...where.workDirectory, ...where.gitDirectories])
+  return liesIn(path, [...where.workDirectory, ...where.gitDirectories, ...where.elsewhere])
 }
 
 /** Those that do not lead to the same program: a checkout's own node_modules may be on PATH, and be used, too. */
@@ -143,14 +149,13 @@ async function fileOnPath(
 ): Promise<{ file: string | null; passedOver: string[] }> {
   const windows = platform === 'win32'
   const names = windows && !/\.\w+$/.test(name) ? [`${name}.exe`, `${name}.cmd`] : [name]
-  // Windows also spells it "Path".
-  const variable = windows ? pathVariable(env) : 'PATH'
-  const folders = (env[variable] ?? '').split(windows ? ';' : ':').filter(folder => folder !== '')
   const passedOver: string[] = []
-  for (const file of folders.flatMap(folder => names.map(each => resolve(directory ?? '', folder, each)))) {
-    if (!(await (windows ? isFile(file) : isProgram(file)))) continue
-    if (!isWritableByAgents(file, where)) return { file, passedOver }
-    passedOver.push(file)
+  for (const { folder, isOwn } of searchedFolders(env, platform)) {
+    for (const file of folder === '' ? [] : names.map(each => resolve(directory ?? '', folder, each))) {
+      if (!(await (windows ? isFile(file) : isProgram(file)))) continue
+      if (isOwn && !isWritableByAgents(file, where)) return { file, passedOver }
+      passedOver.push(file)
+    }
   }
   return { file: null, passedOver }
 }
@@ -185,7 +190,7 @@ async function versionOf(path: string, namedBy: string, search: CodexSearch): Pr
   // By its looks before it is asked: what is put in its place meanwhile has others.
   const stamp = stampOf(program)
   const known = remembered === undefined || stamp === null ? null : await recall(remembered, { program, stamp })
-  const version = known ?? (await askedVersion(path, namedBy, search.env))
+  const version = known ?? (await askedVersion(path, namedBy, search))
   if (isOlderCodex(version, OLDEST_CODEX)) {
     throw new UserError(
       `${namedBy} ${path}, which is codex ${version}, and codemachine needs ${OLDEST_CODEX} or newer.`,
@@ -230,10 +235,15 @@ async function isNative(program: string): Promise<boolean> {
   return /^(?:\x7fELF|MZ|[\xce\xcf]\xfa\xed\xfe|\xca\xfe\xba\xbe)/.test(await headOf(program))
 }
 
-async function askedVersion(path: string, namedBy: string, env: Readonly<NodeJS.ProcessEnv>): Promise<string> {
+async function askedVersion(
+  path: string,
+  namedBy: string,
+  { env, where, platform }: Pick<CodexSearch, 'env' | 'where' | 'platform'>,
+): Promise<string> {
   const result = await runProcess(path, ['--version'], {
     // Codex lays its aliases down in its home at every start; below a file there is none, and this start leaves no trace.
-    env: { ...env, CODEX_HOME: join(path, 'none') },
+    // A launcher looks for node on the PATH.
+    env: { ...withSearchPathOutside(env, where, platform), CODEX_HOME: join(path, 'none') },
     encoding: 'utf8',
     timeoutMs: VERSION_MS,
     outputLimit: 65_536,

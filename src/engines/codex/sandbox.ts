@@ -6,7 +6,7 @@ import { unreachable } from '../../base/errors.ts'
 import type { SandboxChoice, SandboxMode } from '../../core/contracts/sandbox.ts'
 import type { ThreadSpec } from '../../core/contracts/template.ts'
 import { pathInside, writableByAgents } from '../../platform/files.ts'
-import { pathVariable, searchPathOutside } from '../../platform/run-process.ts'
+import { pathVariable, personPath, searchPathOutside, withPersonPath } from '../../platform/run-process.ts'
 import { tomlInline } from '../../platform/toml.ts'
 import type { CodexCapabilities } from './find-codex.ts'
 import { memberOf } from './wire.ts'
@@ -277,16 +277,17 @@ export function shieldEnvironment(
   { mode, writable }: SandboxChoice,
   firstOnPath: string | null = null,
 ): ShieldedEnvironment {
-  if (mode === 'danger-full-access') return { env, forCommands: {} }
-  const shielded: NodeJS.ProcessEnv = { ...env, GIT_DIR: NO_REPOSITORY }
-  const forCommands: Record<string, string | null> = { GIT_DIR: env.GIT_DIR ?? null }
+  if (mode === 'danger-full-access') return { env: withPersonPath(env), forCommands: {} }
+  const shielded: NodeJS.ProcessEnv = { ...withPersonPath(env), GIT_DIR: NO_REPOSITORY }
+  const forCommands: Record<string, string | null> = { GIT_DIR: null }
   const name = pathVariable(env)
   const path = env[name]
   if (path !== undefined) {
     const outside = searchPathOutside(path, writableByAgents(directory, env, writable))
     const whole = firstOnPath === null ? outside : `${firstOnPath}${delimiter}${outside}`
     shielded[name] = whole
-    if (whole !== path) forCommands[name] = path
+    const persons = personPath(env)
+    if (persons !== undefined && whole !== persons) forCommands[name] = persons
   }
   return { env: shielded, forCommands }
 }

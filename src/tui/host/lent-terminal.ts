@@ -1,7 +1,7 @@
-import { writableByAgents } from '../../platform/files.ts'
 import { type EditedText, editText, suspendSelf, type TerminalEnd } from '../../platform/terminal.ts'
 import type { Records } from '../../records/records.ts'
 import { editFileInside } from '../../workspace/files/inside-directory.ts'
+import { writableIn } from '../../workspace/git/find-git.ts'
 import type { CliContext } from '../cli-context.ts'
 import type { Screen } from '../screen/screen.tsx'
 
@@ -34,7 +34,7 @@ export async function lendToEditor(
     })
     return end
   }
-  const where = writableByAgents(directory, env, [])
+  const where = await writableIn(directory, env)
   const edited = await editText({ text, env, platform, temporary: folder, where, run: lent })
   if (edited.kind === 'failed') lender.warn(edited.message)
   return edited

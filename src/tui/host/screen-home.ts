@@ -10,11 +10,11 @@ import { Interrupted, unreachable } from '../../base/errors.ts'
 import type { AgentTables } from '../../core/contracts/agent.ts'
 import type { Reply } from '../../core/contracts/reply.ts'
 import type { EndedBy } from '../../core/events/outcome.ts'
-import { writableByAgents } from '../../platform/files.ts'
 import { withSearchPathOutside } from '../../platform/run-process.ts'
 import { openRecords, type Records } from '../../records/records.ts'
 import { readRunner } from '../../records/run-lock.ts'
 import type { LoadedSettings } from '../../settings/load.ts'
+import { writableIn } from '../../workspace/git/find-git.ts'
 import type { CliContext, Display } from '../cli-context.ts'
 import type { PickerOption } from '../composer/picker.ts'
 import { RunLog } from '../plain-view.ts'
@@ -171,7 +171,7 @@ export class ScreenHome implements AsyncDisposable {
       lines: linesForLetGo(state.id, this.#log.path),
       withoutShell: WITHOUT_SHELL,
       log: this.#log.path,
-      env: withSearchPathOutside(env, writableByAgents(this.records.directory, env, [])),
+      env: withSearchPathOutside(env, await writableIn(this.records.directory, env)),
     })
   }
 

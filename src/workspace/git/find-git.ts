@@ -1,8 +1,9 @@
-import { delimiter } from 'node:path'
+import { readdir } from 'node:fs/promises'
+import { basename, delimiter, dirname, join, resolve } from 'node:path'
 import { UserError } from '../../base/errors.ts'
-import { writableByAgents } from '../../platform/files.ts'
+import { type WritableByAgents, writableByAgents } from '../../platform/files.ts'
 import { findProgram } from '../../platform/run-process.ts'
-import { findRepository } from './git.ts'
+import { findRepository, type PersonRepository, readLine } from './git.ts'
 
 /**
  * Finds git on the PATH and returns its absolute path. Folders where agents that work in `workTree` can write are
@@ -10,8 +11,7 @@ import { findRepository } from './git.ts'
  * Throws a `UserError` if none is left.
  */
 export async function findGit(env: NodeJS.ProcessEnv, workTree: string): Promise<string> {
-  const repository = await findRepository(workTree)
-  const where = writableByAgents(workTree, env, repository ? [repository.gitDir, repository.commonDir] : [])
+  const where = await writableIn(workTree, env)
   const platform = delimiter === ';' ? 'win32' : 'linux'
   const { path, passedOver } = await findProgram('git', { env, platform, where })
   if (path !== null) return path
@@ -22,3 +22,43 @@ export async function findGit(env: NodeJS.ProcessEnv, workTree: string): Promise
       : { hint: `This does not count, as the agent can write there: ${passedOver.join(', ')}. Have git elsewhere.` },
   )
 }
+
+/**
+ * Where agents that work in a directory can write, or what they write can come to lie: in all work trees of the repository
+ * around it, for what they commit is landed there.
+ * @param elsewhere as for `writableByAgents`
+ */
+export async function writableIn(
+  directory: string,
+  env: Readonly<NodeJS.ProcessEnv>,
+  elsewhere: readonly string[] = [],
+): Promise<WritableByAgents> {
+  const repository = await findRepository(directory)
+  if (repository === null) return writableByAgents(directory, env, [], elsewhere)
+  const { gitDir, commonDir } = repository
+  return writableByAgents(directory, env, [gitDir, commonDir], [...elsewhere, ...(await workTreesOf(repository))])
+}
+
+/**
+ * The tops of the work trees of a repository, without running git; at most 1,000 linked ones. Agents can write where these are
+ * listed, so one counts only if its `.git` leads back to the repository.
+ */
+export async function workTreesOf({
+  root,
+  commonDir,
+}: Pick<PersonRepository, 'root' | 'commonDir'>): Promise<string[]> {
+  const main = basename(commonDir) === '.git' ? [dirname(commonDir)] : []
+  const folder = join(commonDir, 'worktrees')
+  const names = (await readdir(folder).catch(() => [])).slice(0, MOST_WORK_TREES)
+  const linked = await Promise.all(
+    names.map(async name => {
+      const pointer = await readLine(join(folder, name, 'gitdir'))
+      const top = pointer === null ? null : dirname(resolve(folder, name, pointer))
+      const found = top === null ? null : await findRepository(top).catch(() => null)
+      return found?.commonDir === commonDir && found.gitDir !== commonDir ? [found.root] : []
+    }),
+  )
+  return [...new Set([root, ...main, ...linked.flat()])]
+}
+
+const MOST_WORK_TREES = 1000

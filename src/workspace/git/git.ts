@@ -334,7 +334,8 @@ async function readPackedRef(commonDir: string, ref: string): Promise<string | n
   return isHash(hash) ? hash : null
 }
 
-async function readLine(path: string): Promise<string | null> {
+/** The first line of a small file such as a reference; null if there is none. */
+export async function readLine(path: string): Promise<string | null> {
   const file = await readTextFile(path, LINE_BYTES)
   if (file.kind !== 'text') return null
   const line = file.text.trimEnd()

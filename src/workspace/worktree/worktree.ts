@@ -2,8 +2,8 @@ import { mkdir, realpath, rmdir } from 'node:fs/promises'
 import { basename, dirname, join, relative } from 'node:path'
 import { messageOf, UserError } from '../../base/errors.ts'
 import { pathExists } from '../../platform/files.ts'
-import { runWithExeca } from '../../platform/run-process.ts'
-import { findGit } from '../git/find-git.ts'
+import { runWithExeca, withSearchPathOutside } from '../../platform/run-process.ts'
+import { findGit, writableIn } from '../git/find-git.ts'
 import {
   findRepository,
   fromLatin1,
@@ -312,12 +312,14 @@ const KEPT_VARIABLES = /^GIT_(?:CONFIG_GLOBAL|CONFIG_SYSTEM|CONFIG_NOSYSTEM|(?:A
 
 async function personGit(top: string, env: NodeJS.ProcessEnv): Promise<GitSetting> {
   const kept = Object.entries(env).filter(([name]) => KEPT_VARIABLES.test(name))
+  const where = await writableIn(top, env)
   return {
     program: await findGit(env, top),
     directory: top,
     run: runWithExeca,
     env: {
-      ...withoutGitVariables(env),
+      // With its owner's configuration git starts filters, such as git-lfs, by their names.
+      ...withoutGitVariables(withSearchPathOutside(env, where)),
       ...Object.fromEntries(kept),
       GIT_TERMINAL_PROMPT: '0',
       // Commands that only read must not write the index.

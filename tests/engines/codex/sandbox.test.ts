@@ -101,14 +101,6 @@ describe('the environment of commands is what the person has settled', () => {
     ])
     expect(played.outputs).toEqual([`${expected}\n`, `${expected}\n`])
   })
-
-  test('a GIT_DIR of the person reaches the commands', async () => {
-    await using played = await play({ env: () => ({ GIT_DIR: '/of/the/person' }) }, () => [
-      reply(shell('echo $GIT_DIR')),
-      says('Done.'),
-    ])
-    expect(played.outputs).toEqual(['/of/the/person\n'])
-  })
 })
 
 test('where there is no repository an agent makes one and commits, patches by heredoc, and config.toml stays as it is', async () => {

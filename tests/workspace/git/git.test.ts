@@ -60,7 +60,27 @@ describe.skipIf(isWindows)(
       git('-C', 'main', 'worktree', 'add', '-q', work)
       const planted = await plant(join(base, 'main/.git/worktrees/bin'))
       expect(await find([planted])).toBe(join(base, 'bin/git'))
-      expect(await find([await plant(join(base, 'main/bin'))])).toBe(join(base, 'main/bin/git'))
+    })
+
+    test('in another work tree of the repository, where it may have been landed, wherever that is', async () => {
+      await rm(work, { recursive: true })
+      git('init', '-q', 'main')
+      git('-C', 'main', 'commit', '-qm', 'x', '--allow-empty')
+      for (const [name, options] of [
+        [work, []],
+        ['second', ['-c', 'worktree.useRelativePaths=true']],
+      ] as const)
+        git('-C', 'main', ...options, 'worktree', 'add', '-q', join(base, name.replace(base, '')))
+      const planted = [await plant(join(base, 'main/bin')), await plant(join(base, 'second/bin'))]
+      expect(await find(planted)).toBe(join(base, 'bin/git'))
+    })
+
+    test('and a work tree that an agent has only listed hides no git', async () => {
+      git('init', '-q', work)
+      const listed = join(work, '.git/worktrees/made-up')
+      await mkdir(listed, { recursive: true })
+      await writeFile(join(listed, 'gitdir'), `${join(base, 'usr/.git')}\n`)
+      expect(await find([await plant(join(base, 'usr/bin'))])).toBe(join(base, 'usr/bin/git'))
     })
 
     test('and if there is no other, a person is told which one does not count', async () => {

@@ -8,7 +8,7 @@ import { startRunner } from '../../../app/start/detached.ts'
 import { placesOf } from '../../../app/world.ts'
 import { Interrupted, UserError } from '../../../base/errors.ts'
 import { readBoundedText, writeWholeFile } from '../../../platform/files.ts'
-import { runProcess } from '../../../platform/run-process.ts'
+import { runProcess, withPersonPath } from '../../../platform/run-process.ts'
 import { type Service, serviceOn } from '../../../platform/service.ts'
 import { openRecordsRoot } from '../../../records/records.ts'
 import { readRunner } from '../../../records/run-lock.ts'
@@ -151,7 +151,8 @@ export async function serviceRun(context: CliContext, { web = false }: { web?: b
 const WEB = '--web'
 
 function serviceHere({ platform, home, configHome, env, own }: CliContext, root: string, servesPage = false): Service {
-  const kept = KEPT_VARIABLES.flatMap(name => (env[name] ? [[name, env[name]]] : []))
+  const persons = withPersonPath(env)
+  const kept = KEPT_VARIABLES.flatMap(name => (persons[name] ? [[name, persons[name]]] : []))
   const service = serviceOn(platform, {
     home,
     configHome,

@@ -1,4 +1,5 @@
 import { readFile } from 'node:fs/promises'
+import { agentFolders } from '../../../app/environment/agent-folders.ts'
 import { settingsOf } from '../../../app/open-run.ts'
 import type { Right } from '../../../app/page/access.ts'
 import {
@@ -21,6 +22,7 @@ import { takeRunLock } from '../../../records/run-lock.ts'
 import type { CliContext } from '../../../tui/cli-context.ts'
 import { formatMoment } from '../../../words/numbers.ts'
 import { oneLine } from '../../../words/safe-text.ts'
+import { writableIn } from '../../../workspace/git/find-git.ts'
 
 /** Flags of `codemachine web`. */
 export interface WebFlags {
@@ -135,7 +137,9 @@ async function show(context: CliContext, served: ServedPage, link: string, { jso
   if (json) stdout.write(`${JSON.stringify({ link, address: served.address, names: served.names })}\n`)
   else stdout.write(`Open this once, within an hour:\n  ${link}\n`)
   if (!open) return
-  const problem = await openPage(link, context)
+  const { env, platform, cwd } = context
+  const where = await writableIn(cwd, env, await agentFolders(context))
+  const problem = await openPage(link, { env, platform, where })
   if (problem !== null) stderr.write(`codemachine: No browser could be opened: ${oneLine(problem, 300)}\n`)
 }
 
