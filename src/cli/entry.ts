@@ -9,6 +9,7 @@ import { configHomeOf, DETACHED_VARIABLE, OWNED_VARIABLE, redactorOfEnvironment 
 import { systemClock } from '../base/clock.ts'
 import { describeError, UserError } from '../base/errors.ts'
 import { OWN_ENGINES } from '../engines/registry.ts'
+import { NO_CURRENT_DIRECTORY } from '../platform/run-process.ts'
 import type { CliContext } from '../tui/cli-context.ts'
 import { hasGlyphs, inAscii, writeInAscii } from '../tui/terminal/ascii.ts'
 import { type BareContext, buildFlowProgram, buildProgram } from './program.ts'
@@ -180,8 +181,10 @@ function refuseNowhere({ stderr, env }: NodeJS.Process, program: CliContext['pro
   process.exitCode = showError(new UserError(gone), { stderr, env, program })
 }
 
-/** Null: that directory has been removed. */
+/** Null: that directory has been removed. From now on Windows takes no program from there by its bare name. */
 function whereTyped(process: NodeJS.Process): string | null {
+  const [name, value] = NO_CURRENT_DIRECTORY
+  if (process.platform === 'win32') process.env[name] ??= value
   try {
     return process.cwd()
   } catch {

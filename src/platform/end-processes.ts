@@ -14,6 +14,7 @@ import {
   readStat,
   startTimeOf,
 } from './processes.ts'
+import { systemProgram } from './run-process.ts'
 
 /** How processes are ended that were left running. */
 export interface EndOptions {
@@ -98,7 +99,9 @@ export async function endTree(pid: number, signal: NodeJS.Signals, platform: Nod
   if (!Number.isInteger(pid) || pid <= 1) throw new RangeError(`No process group has the pid ${pid}.`)
   if (platform !== 'win32') return send(-pid, signal)
   return new Promise(resolve => {
-    execFile('taskkill', ['/PID', String(pid), '/T', '/F'], { timeout: 5000 }, error => resolve(error === null))
+    execFile(systemProgram('taskkill.exe'), ['/PID', String(pid), '/T', '/F'], { timeout: 5000 }, error =>
+      resolve(error === null),
+    )
   })
 }
 

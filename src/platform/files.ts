@@ -12,6 +12,8 @@ import {
 } from 'node:fs'
 import { type FileHandle, link, lstat, open, realpath, rename, rm, stat } from 'node:fs/promises'
 import { basename, dirname, isAbsolute, join, type PlatformPath, posix, relative, resolve, sep, win32 } from 'node:path'
+import { platform as hostPlatform } from 'node:process'
+import { setTimeout as delay } from 'node:timers/promises'
 import type { Clock } from '../base/clock.ts'
 import { isNoRoom, messageOf, systemErrorCode, UserError } from '../base/errors.ts'
 
@@ -24,12 +26,42 @@ export async function writeWholeFile(path: string, content: string | Buffer): Pr
   const temporary = `${path}.${randomUUID()}.tmp`
   try {
     await writeNew(temporary, content)
-    await rename(temporary, path)
+    await replaceFile(temporary, path)
   } catch (error) {
     await rm(temporary, { force: true }).catch(() => undefined)
     throw error
   }
 }
+
+/** How a file is renamed; `wait`: resolves after so many ms. */
+export interface ReplaceOptions {
+  platform: NodeJS.Platform
+  rename(from: string, to: string): Promise<void>
+  wait(ms: number): Promise<unknown>
+}
+
+/**
+ * Puts a file that is written whole in the place of another. Windows refuses that while somebody reads the other one: there it is
+ * tried again, for about a second. Never run on a real one yet.
+ */
+export async function replaceFile(
+  from: string,
+  to: string,
+  { platform, rename: give, wait }: ReplaceOptions = { platform: hostPlatform, rename, wait: delay },
+): Promise<void> {
+  for (const pause of platform === 'win32' ? PAUSES_MS : []) {
+    try {
+      return await give(from, to)
+    } catch (error) {
+      if (!REFUSED_WHILE_READ.has(systemErrorCode(error) ?? '')) throw error
+      await wait(pause)
+    }
+  }
+  await give(from, to)
+}
+
+const PAUSES_MS = [5, 10, 20, 40, 80, 160, 320, 400]
+const REFUSED_WHILE_READ: ReadonlySet<string> = new Set(['EPERM', 'EACCES', 'EBUSY'])
 
 async function writeNew(path: string, content: string | Buffer): Promise<void> {
   await using file = await open(path, 'wx', 0o600)
@@ -205,9 +237,20 @@ export function pathsOf(platform: NodeJS.Platform): PlatformPath {
   return platform === 'win32' ? win32 : posix
 }
 
-/** Whether a path is a folder itself or lies in it, by name. Both absolute and normalized. */
-export function isWithin(folder: string, path: string): boolean {
-  return path === folder || path.startsWith(folder.endsWith(sep) ? folder : folder + sep)
+/**
+ * Whether a path is a folder itself or lies in it, by name. Both absolute and normalized. On macOS and Windows names count as the
+ * same whatever their case and normal form, as most file systems there have it.
+ */
+export function isWithin(folder: string, path: string, platform: NodeJS.Platform = hostPlatform): boolean {
+  const { sep } = pathsOf(platform)
+  const [above, below] = [folded(folder, platform), folded(path, platform)]
+  return below === above || below.startsWith(above.endsWith(sep) ? above : above + sep)
+}
+
+function folded(path: string, platform: NodeJS.Platform): string {
+  if (platform === 'win32') return path.replaceAll('/', '\\').toLowerCase()
+  // Decomposed after it is lowered, too: some capitals are only then the same.
+  return platform === 'darwin' ? path.normalize('NFD').toLowerCase().normalize('NFD') : path
 }
 
 /** A path as people write it, with `~` for their home directory. Both absolute and normalized. */
@@ -260,18 +303,18 @@ export function writableByAgents(
     workDirectory: bothNames([directory]),
     gitDirectories: bothNames(gitDirectories),
     elsewhere: bothNames(elsewhere),
-    temporary: bothNames(['/tmp', ...(env.TMPDIR ? [env.TMPDIR] : [])]),
+    temporary: bothNames(['/tmp', ...[env.TMPDIR, env.TEMP, env.TMP].flatMap(each => each || [])]),
   }
 }
 
 /** Whether a path lies, by name or by real path, in one of these folders. Absolute; it need not be there. */
-export function isWritableByAgents(path: string, where: WritableByAgents): boolean {
-  return liesIn(path, Object.values(where).flat())
+export function isWritableByAgents(path: string, where: WritableByAgents, platform = hostPlatform): boolean {
+  return liesIn(path, Object.values(where).flat(), platform)
 }
 
 /** As `isWritableByAgents`, for some of the folders. */
-export function liesIn(path: string, folders: readonly string[]): boolean {
-  return bothNames([path]).some(name => folders.some(folder => isWithin(folder, name)))
+export function liesIn(path: string, folders: readonly string[], platform = hostPlatform): boolean {
+  return bothNames([path]).some(name => folders.some(folder => isWithin(folder, name, platform)))
 }
 
 /** Each of these absolute paths, and its real path. */
@@ -282,7 +325,8 @@ export function bothNames(paths: readonly string[]): string[] {
 /** Of a folder that is not there yet too: then that of what is there, with the rest of the name. */
 function realPathOf(path: string): string {
   try {
-    return realpathSync(path)
+    // Node's own keeps a name as it was written, whatever case it has on the disk.
+    return realpathSync.native(path)
   } catch {
     return dirname(path) === path ? path : join(realPathOf(dirname(path)), basename(path))
   }

@@ -1,6 +1,7 @@
 import { execFile } from 'node:child_process'
 import { close, open, read } from 'node:fs'
 import { readlink } from 'node:fs/promises'
+import { connect, createServer } from 'node:net'
 import { availableParallelism, loadavg } from 'node:os'
 import { kill } from 'node:process'
 import { promisify } from 'node:util'
@@ -29,20 +30,21 @@ export async function startTimeOf(pid: number, platform: NodeJS.Platform): Promi
       return null
     default: {
       // Never run on a real macOS yet. `lstart` is written in the reader's language and time zone unless told.
-      const started = Date.parse(`${await ps(pid, 'lstart=')} UTC`)
-      return Number.isNaN(started) ? null : new Date(started).toISOString()
+      return (await lookWithPs(pid))?.startTime ?? null
     }
   }
 }
 
-/** Whether a process with this pid lives; a zombie does not (where that can be told, on Linux). */
+/** Whether a process with this pid lives; a zombie does not (Windows has none). */
 export async function isAlive(pid: number, platform: NodeJS.Platform): Promise<boolean> {
   if (platform === 'linux') return (await readStat(pid)) !== null
   try {
-    return kill(pid, 0)
+    kill(pid, 0)
   } catch (error) {
-    return systemErrorCode(error) === 'EPERM'
+    if (systemErrorCode(error) !== 'EPERM') return false
   }
+  // Where `ps` cannot be asked, what can be sent a signal lives.
+  return platform === 'win32' || (await lookWithPs(pid))?.isZombie !== true
 }
 
 /** Whether this very process still lives: same pid, and same start time where both are known. */
@@ -75,6 +77,20 @@ export async function bootId(platform: NodeJS.Platform): Promise<string | null> 
   }
 }
 
+/** What `ps -o stat=,lstart=` prints of a process: when it was started, ISO 8601; null for a zombie, as it lives no more. */
+export function readPs(line: string): { isZombie: boolean; startTime: string | null } | null {
+  const [, state = '', at] = /^\s*(\S+)\s+(.+?)\s*$/.exec(line) ?? []
+  if (at === undefined) return null
+  const isZombie = state.startsWith('Z')
+  const started = Date.parse(`${at} UTC`)
+  return { isZombie, startTime: isZombie || Number.isNaN(started) ? null : new Date(started).toISOString() }
+}
+
+async function lookWithPs(pid: number): Promise<ReturnType<typeof readPs>> {
+  const line = await ps(pid, 'stat=,lstart=')
+  return line === null ? null : readPs(line)
+}
+
 async function parentOf(pid: number, platform: NodeJS.Platform, proc: string): Promise<number> {
   switch (platform) {
     case 'linux':
@@ -85,6 +101,38 @@ async function parentOf(pid: number, platform: NodeJS.Platform, proc: string): P
       return Number(await ps(pid, 'ppid='))
   }
 }
+
+/**
+ * Where a process on Windows says that it lives, by a text that no other has: a named pipe, which ends with the process. A pid alone
+ * is given to others there, and start times are not known. Null elsewhere. Never run on a real one yet.
+ */
+export function lifeSign(text: string, platform: NodeJS.Platform): string | null {
+  return platform === 'win32' ? `\\\\.\\pipe\\codemachine-${text}` : null
+}
+
+/** Answers at a pipe or socket until it is disposed, or the process ends; null if it cannot be opened. Keeps no process alive. */
+export async function answerAt(address: string): Promise<AsyncDisposable | null> {
+  const server = createServer(socket => socket.destroy())
+  const { promise, resolve } = Promise.withResolvers<boolean>()
+  server.on('error', () => resolve(false)).listen(address, () => resolve(true))
+  server.unref()
+  if (!(await promise)) return null
+  return { [Symbol.asyncDispose]: () => new Promise(closed => void server.close(() => closed())) }
+}
+
+/** Whether anybody answers there. One that is too busy for it does. */
+export async function isAnswered(address: string): Promise<boolean> {
+  const { promise, resolve } = Promise.withResolvers<boolean>()
+  const socket = connect(address, () => resolve(true))
+  socket.setTimeout(ANSWER_MS, () => resolve(true))
+  socket.on('error', error => resolve(!NOBODY.has(systemErrorCode(error) ?? '')))
+  const answers = await promise
+  socket.destroy()
+  return answers
+}
+
+const ANSWER_MS = 2000
+const NOBODY: ReadonlySet<string> = new Set(['ENOENT', 'ECONNREFUSED'])
 
 /** Where proc(5) is mounted. */
 const PROC = '/proc'

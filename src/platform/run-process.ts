@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { access, constants, readlink, stat } from 'node:fs/promises'
 import { devNull } from 'node:os'
 import { isAbsolute, join } from 'node:path'
-import { platform as hostPlatform, kill } from 'node:process'
+import { env as hostEnvironment, platform as hostPlatform, kill } from 'node:process'
 import type { Readable } from 'node:stream'
 import type { Result } from 'execa'
 import { messageOf, systemErrorCode } from '../base/errors.ts'
@@ -213,7 +213,7 @@ export async function findProgram(name: string, { env, platform, where }: Progra
   for (const { folder, isOwn } of searchedFolders(env, platform)) {
     const path = join(folder, file)
     if (!pathsOf(platform).isAbsolute(folder) || !(await isProgram(path))) continue
-    if (isOwn && !isWritableByAgents(path, where)) return { path, passedOver }
+    if (isOwn && !isWritableByAgents(path, where, platform)) return { path, passedOver }
     passedOver.push(path)
   }
   return { path: null, passedOver }
@@ -224,14 +224,18 @@ export async function findProgram(name: string, { env, platform, where }: Progra
  * started, where agents can write. Never run on a real one yet.
  */
 export function systemProgram(
-  name: 'cmd.exe' | 'explorer.exe' | 'powershell.exe' | 'taskkill.exe',
-  env: Readonly<NodeJS.ProcessEnv>,
+  name: keyof typeof SYSTEM_FOLDERS,
+  env: Readonly<NodeJS.ProcessEnv> = hostEnvironment,
 ): string {
   const variable = Object.keys(env).find(each => each.toUpperCase() === 'SYSTEMROOT')
-  const root = (variable && env[variable]) || 'C:\\Windows'
-  const folder = { 'explorer.exe': [], 'powershell.exe': ['System32', 'WindowsPowerShell', 'v1.0'] }[name as string]
-  return pathsOf('win32').join(root, ...(folder ?? ['System32']), name)
+  return pathsOf('win32').join((variable && env[variable]) || 'C:\\Windows', ...SYSTEM_FOLDERS[name], name)
 }
+
+const SYSTEM_FOLDERS = {
+  'cmd.exe': ['System32'],
+  'explorer.exe': [],
+  'taskkill.exe': ['System32'],
+} as const
 
 /** True if the path is an executable file. */
 export async function isProgram(path: string): Promise<boolean> {
@@ -271,6 +275,12 @@ export function searchedFolders(
   return all.map(folder => ({ folder, isOwn: own.has(folder) || !isAbsolute(folder) }))
 }
 
+/**
+ * Keeps Windows from taking a program that is started by its bare name from the current directory; anything else it does not
+ * change. Set where codemachine starts, and not by a person: their commands find what lies beside them.
+ */
+export const NO_CURRENT_DIRECTORY = ['NoDefaultCurrentDirectoryInExePath', 'codemachine'] as const
+
 /** The environment of our own programs: its PATH has none of these folders. `personPath` has the whole one. */
 export function withOwnPath(
   env: Readonly<NodeJS.ProcessEnv>,
@@ -285,9 +295,11 @@ export function withOwnPath(
   return outside === path ? { ...rest, [name]: path } : { ...rest, [name]: outside, [PERSON_PATH]: path }
 }
 
-/** The environment of what is not ours: the PATH of the person, and no word of it. */
+/** The environment of what is not ours: the PATH of the person, and none of our variables about it. */
 export function withPersonPath(env: Readonly<NodeJS.ProcessEnv>): NodeJS.ProcessEnv {
-  const { [PERSON_PATH]: path, ...rest } = env
+  const { [PERSON_PATH]: path, ...rest }: NodeJS.ProcessEnv = env
+  const [name, value] = NO_CURRENT_DIRECTORY
+  if (rest[name] === value) delete rest[name]
   return path === undefined ? rest : { ...rest, [pathVariable(env)]: path }
 }
 
@@ -311,7 +323,7 @@ export function searchPathOutside(
   platform: NodeJS.Platform = hostPlatform,
 ): string {
   const { delimiter, isAbsolute } = pathsOf(platform)
-  const open = path.split(delimiter).filter(entry => isAbsolute(entry) && !isWritableByAgents(entry, where))
+  const open = path.split(delimiter).filter(entry => isAbsolute(entry) && !isWritableByAgents(entry, where, platform))
   return open.length === 0 ? devNull : open.join(delimiter)
 }
 
@@ -325,17 +337,43 @@ export function withSearchPathOutside(
   return { ...env, [name]: searchPathOutside(env[name] ?? '', where, platform) }
 }
 
+/** What runs a line: the program and its arguments, and variables that it has beside those of the command. */
+export interface ShellLine {
+  command: string[]
+  env: Readonly<Record<string, string>>
+}
+
 /**
- * Program and arguments that run a line as a person would type it, with both streams in one, unless they are wanted apart, so that they keep their
+ * Runs a line as a person would type it, with both streams in one, unless they are wanted apart, so that they keep their
  * order. No login shell: its profile would put the system's PATH in the place of the person's, which agents' commands
  * have. Windows: `cmd.exe`; never run on a real one yet.
  */
-export function shellLine(line: string, platform: NodeJS.Platform, streams: 'as-one' | 'apart' = 'as-one'): string[] {
+export function shellLine(
+  line: string,
+  platform: NodeJS.Platform,
+  streams: 'as-one' | 'apart' = 'as-one',
+  env?: Readonly<NodeJS.ProcessEnv>,
+): ShellLine {
   const both = streams === 'as-one' ? ' 2>&1' : ''
-  if (platform === 'win32') return ['cmd.exe', '/d', '/s', '/c', `(${line})${both}`]
+  if (platform === 'win32') return windowsLine(`(${line})${both}`, systemProgram('cmd.exe', env))
   const script = `if [ -x /bin/bash ]; then exec /bin/bash -c "$1"${both}; else exec /bin/sh -c "$1"${both}; fi`
-  return ['/bin/sh', '-c', script, 'sh', line]
+  return { command: ['/bin/sh', '-c', script, 'sh', line], env: {} }
 }
+
+/**
+ * Whoever starts a program on Windows puts a backslash before each quote of an argument, which `cmd.exe` does not take away. So
+ * the line goes by a variable, and the argument has no quote: a first `cmd.exe` puts in the variable, in which every character
+ * that it would read is escaped, and starts a second one, which reads the line as it was typed, its variables too.
+ */
+function windowsLine(line: string, cmd: string): ShellLine {
+  const escaped = `"${line}"`.replaceAll(/[\^"&|<>()!]/g, '^$&')
+  return {
+    command: [cmd, '/d', '/v:off', '/c', `%${LINE_VARIABLE}%`],
+    env: { [LINE_VARIABLE]: `${cmd} /d /v:off /s /c ${escaped}` },
+  }
+}
+
+const LINE_VARIABLE = 'CODEMACHINE_LINE'
 
 /**
  * The files that stdout and stderr of this process are redirected to, absolute paths. Linux only; elsewhere always empty.

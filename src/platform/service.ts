@@ -13,6 +13,8 @@ export interface ServicePlaces {
   log: string
   /** The number of the user. */
   uid: number
+  /** Whether it is begun over SSH: launchd has no session of the screen then. */
+  isRemote: boolean
 }
 
 /** A service of the person's own service manager, which starts with their session and is started again if it fails. */
@@ -20,6 +22,8 @@ export interface Service {
   /** Its file; absolute. */
   path: string
   text: string
+  /** What is asked of the manager before it takes it up; that it fails is no news. */
+  before: readonly (readonly string[])[]
   /** The commands that have the manager take it up, and let it go, each with its arguments. */
   begin: readonly (readonly string[])[]
   end: readonly (readonly string[])[]
@@ -67,6 +71,7 @@ TimeoutStopSec=90
 [Install]
 WantedBy=default.target
 `,
+    before: [],
     begin: [systemctl('daemon-reload'), systemctl('enable', unit), systemctl('restart', unit)],
     end: [systemctl('disable', '--now', unit)],
     look: systemctl('is-active', '--quiet', unit),
@@ -80,7 +85,9 @@ function quoted(word: string): string {
 }
 
 function launchAgent(places: ServicePlaces): Service {
-  const { home, command, env, log, uid } = places
+  const { home, command, env, log, uid, isRemote } = places
+  // That of the screen is there only while the person is logged in at it; that of the user from any login on.
+  const domain = `${isRemote ? 'user' : 'gui'}/${uid}`
   const path = SERVICE_FILES.launchd(places)
   const string = (text: string) => `<string>${inXml(text)}</string>`
   const variables = Object.entries(env).map(([name, value]) => `    <key>${inXml(name)}</key>${string(value)}\n`)
@@ -98,7 +105,7 @@ ${command.map(word => `    ${string(word)}\n`).join('')}  </array>
   <dict>
 ${variables.join('')}  </dict>
   <key>WorkingDirectory</key>${string(home)}
-  <key>RunAtLoad</key><true/>
+${isRemote ? REMOTE : ''}  <key>RunAtLoad</key><true/>
   <key>KeepAlive</key><dict><key>SuccessfulExit</key><false/></dict>
   <key>ThrottleInterval</key><integer>30</integer>
   <key>ExitTimeOut</key><integer>90</integer>
@@ -107,11 +114,21 @@ ${variables.join('')}  </dict>
 </dict>
 </plist>
 `,
-    begin: [['launchctl', 'bootstrap', `gui/${uid}`, path]],
-    end: [['launchctl', 'bootout', `gui/${uid}/${NAME}`]],
-    look: ['launchctl', 'print', `gui/${uid}/${NAME}`],
+    // What is loaded already is not loaded again, but goes on with the text of before.
+    before: ['gui', 'user'].map(each => ['launchctl', 'bootout', `${each}/${uid}/${NAME}`]),
+    begin: [['launchctl', 'bootstrap', domain, path]],
+    end: [['launchctl', 'bootout', `${domain}/${NAME}`]],
+    look: ['launchctl', 'print', `${domain}/${NAME}`],
     logs: `tail -f ${log}`,
   }
+}
+
+/** Has launchd load it in a session without a screen. */
+const REMOTE = '  <key>LimitLoadToSessionType</key><string>Background</string>\n'
+
+/** Whether the text of a service was written over SSH. */
+export function isRemoteService(text: string): boolean {
+  return text.includes(REMOTE)
 }
 
 function inXml(text: string): string {

@@ -9,7 +9,7 @@ import type { Clock } from '../base/clock.ts'
 import { messageOf, systemErrorCode } from '../base/errors.ts'
 import { forPerson } from './control-group.ts'
 import { readBoundedText, type WritableByAgents } from './files.ts'
-import { EXECA_OPTIONS, withSearchPathOutside } from './run-process.ts'
+import { EXECA_OPTIONS, systemProgram, withSearchPathOutside } from './run-process.ts'
 
 export interface EditTextOptions {
   text: string
@@ -72,7 +72,7 @@ async function runEditor(
   const { execa } = await import('execa')
   return endOf(
     platform === 'win32'
-      ? await execa(`${editor} "${path}"`, { ...options, shell: true })
+      ? await execa(`${editor} "${path}"`, { ...options, shell: systemProgram('cmd.exe', env) })
       : await execa('/bin/sh', ['-c', `${editor} "$@"`, editor, path], options),
   )
 }

@@ -3,9 +3,17 @@ import { rm } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import { basename, dirname } from 'node:path'
 import * as v from 'valibot'
-import { UserError, writing } from '../base/errors.ts'
+import { Cleanup, UserError, writing } from '../base/errors.ts'
 import { readBoundedText, stageFile } from '../platform/files.ts'
-import { bootId, isStillRunning, pidNamespace, startTimeOf } from '../platform/processes.ts'
+import {
+  answerAt,
+  bootId,
+  isAnswered,
+  isStillRunning,
+  lifeSign,
+  pidNamespace,
+  startTimeOf,
+} from '../platform/processes.ts'
 
 /** Who runs in a work directory. Disposing it lets the next one in. */
 export interface RunLock extends AsyncDisposable {
@@ -28,6 +36,8 @@ const holderSchema = v.object({
   nonce: v.string(),
   /** The real path of the work directory; a lock of an earlier version does not say. */
   directory: v.optional(v.string()),
+  /** Whether it answers at the `lifeSign` of the nonce; left out: not on Windows, or by an earlier version. */
+  answers: v.optional(v.boolean()),
 })
 
 /** What a lock file says of the process that took it. */
@@ -63,6 +73,11 @@ export interface LockOptions {
  * of processes that try at once exactly one gets it.
  */
 export async function takeRunLock(path: string, options: LockOptions): Promise<RunLock> {
+  const nonce = randomUUID()
+  const sign = lifeSign(nonce, options.platform)
+  await using opened = new Cleanup()
+  const answering = sign === null ? null : await answerAt(sign)
+  if (answering !== null) opened.use(answering)
   const holder: LockHolder = {
     pid: options.pid,
     startTime: await startTimeOf(options.pid, options.platform),
@@ -70,10 +85,17 @@ export async function takeRunLock(path: string, options: LockOptions): Promise<R
     bootId: await bootId(options.platform),
     pidNamespace: await pidNamespace(options.platform),
     at: options.now.toISOString(),
-    nonce: randomUUID(),
+    nonce,
+    ...(answering === null ? {} : { answers: true }),
     ...(options.directory === undefined ? {} : { directory: options.directory }),
   }
-  return take(path, holder, options.platform, options.hint)
+  const lock = await take(path, holder, options.platform, options.hint)
+  const held = opened.move()
+  const release = async () => {
+    await lock[Symbol.asyncDispose]()
+    await held[Symbol.asyncDispose]()
+  }
+  return { ...lock, [Symbol.asyncDispose]: release }
 }
 
 /**
@@ -164,7 +186,13 @@ async function stateOf(holder: LockHolder, platform: NodeJS.Platform): Promise<'
   const sameMachine = boot !== null && boot === holder.bootId && (await seesPidsOf(holder, platform))
   if (!sameMachine && holder.host !== hostname()) return 'elsewhere'
   if (boot !== holder.bootId) return 'stale'
-  return (await isStillRunning(holder, platform)) ? 'held' : 'stale'
+  return (await isStillRunning(holder, platform)) && (await stillAnswers(holder, platform)) ? 'held' : 'stale'
+}
+
+/** Where its pid may be another's by now, and nothing but this tells. */
+async function stillAnswers({ nonce, answers }: LockHolder, platform: NodeJS.Platform): Promise<boolean> {
+  const sign = answers === true ? lifeSign(nonce, platform) : null
+  return sign === null || (await isAnswered(sign))
 }
 
 /** A lock of an earlier version does not say. */

@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto'
-import { type FileHandle, open, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { type FileHandle, open, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { isDeepStrictEqual } from 'node:util'
 import { codeId } from '../base/package.ts'
 import type { SessionState } from '../core/state/state.ts'
+import { replaceFile } from '../platform/files.ts'
 import type { JournalRead } from './journal.ts'
 import type { Records } from './records.ts'
 
@@ -122,7 +123,7 @@ export async function writeSnapshot(
   const temporary = temporaryPath(path)
   // It need not outlive a power cut: one that is torn is known by its hash.
   await writeFile(temporary, `${first}\n${content}`, { mode: 0o600 })
-  await rename(temporary, snapshotPath(path))
+  await replaceFile(temporary, snapshotPath(path))
   return true
 }
 

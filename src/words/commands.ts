@@ -144,8 +144,12 @@ export function wordsForNothingLeft(name: LimitName, limit: number, waiting: num
   return `What waits in the queue (${waiting}) is not begun: the run has used up its ${limitAsTyped(name, limit)}, which is for all of its sessions.`
 }
 
-/** A word as a shell has to be given it. */
-export function shellWord(text: string): string {
+// A page in a browser has no platform: what it shows is for a shell of Unix.
+const HOST: NodeJS.Platform = globalThis.process?.platform ?? 'linux'
+
+/** A word as the shell of a platform has to be given it; of Windows `cmd.exe` and PowerShell. */
+export function shellWord(text: string, platform: NodeJS.Platform = HOST): string {
+  if (platform === 'win32') return /^[\w.\\/:-]+$/.test(text) ? text : `"${text.replaceAll('"', '""')}"`
   return /^[\w./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`
 }
 

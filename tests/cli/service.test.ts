@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { expect } from 'vitest'
 import { runService } from '../../src/app/service/service.ts'
 import { UserError } from '../../src/base/errors.ts'
-import { serviceOn } from '../../src/platform/service.ts'
+import { isRemoteService, serviceOn } from '../../src/platform/service.ts'
 import { cliContext } from '../support/cli-context.ts'
 import { HandClock } from '../support/hand-clock.ts'
 import { killIfAlive } from '../support/kill-if-alive.ts'
@@ -44,7 +44,15 @@ test('a unit is what systemd reads, whatever stands in its paths', async () => {
     const program = join(root, 'a b')
     await writeFile(program, '#!/bin/sh\n', { mode: 0o755 })
     const command = [program, '/two "words" $c %d \\']
-    const places = { home: root, configHome: root, command, env: { PATH: '/x y:/%z"' }, log: '/l', uid: 1 }
+    const places = {
+      home: root,
+      configHome: root,
+      command,
+      env: { PATH: '/x y:/%z"' },
+      log: '/l',
+      uid: 501,
+      isRemote: false,
+    }
     const unit = join(root, 'codemachine.service')
     const { text } = serviceOn('linux', places) ?? { text: '' }
     await writeFile(unit, text)
@@ -54,6 +62,15 @@ test('a unit is what systemd reads, whatever stands in its paths', async () => {
     const agent = serviceOn('darwin', { ...places, command: ['/a & <b>'] })
     expect(agent?.path).toBe(join(root, 'Library', 'LaunchAgents', 'codemachine.plist'))
     expect(agent?.text).toContain('<string>/a &amp; &lt;b&gt;</string>')
+    const letGo = ['gui', 'user'].map(domain => ['launchctl', 'bootout', `${domain}/501/codemachine`])
+    expect(agent?.before).toEqual(letGo)
+    expect(agent?.end).toEqual(letGo.slice(0, 1))
+    expect(agent?.begin).toEqual([['launchctl', 'bootstrap', 'gui/501', agent?.path]])
+    expect(isRemoteService(agent?.text ?? '')).toBe(false)
+    const remote = serviceOn('darwin', { ...places, isRemote: true })
+    expect(remote?.begin).toEqual([['launchctl', 'bootstrap', 'user/501', agent?.path]])
+    expect([remote?.before, remote?.end]).toEqual([letGo, letGo.slice(1)])
+    expect(isRemoteService(remote?.text ?? '')).toBe(true)
     expect(serviceOn('win32', places)).toBeNull()
   } finally {
     await rm(root, { recursive: true })

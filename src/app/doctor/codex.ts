@@ -17,6 +17,7 @@ import { shakeHands } from '../../engines/codex/thread-start.ts'
 import { openRpc, RequestFailure, type Rpc } from '../../engines/codex/wire.ts'
 import { endTree } from '../../platform/end-processes.ts'
 import { pathExists } from '../../platform/files.ts'
+import { systemProgram } from '../../platform/run-process.ts'
 import { recordsAround } from '../../records/records.ts'
 import type { Settings } from '../../settings/schema.ts'
 import type { Finding } from '../../words/doctor.ts'
@@ -126,7 +127,7 @@ async function trySandbox(
   const answer = await execute({
     command:
       world.platform === 'win32'
-        ? ['cmd.exe', '/d', '/c', 'echo in>written & echo out>..\\outside\\written']
+        ? [systemProgram('cmd.exe', world.env), '/d', '/c', 'echo in>written & echo out>..\\outside\\written']
         : ['/bin/sh', '-c', 'echo in > written; echo out > ../outside/written'],
     cwd: inside,
     timeoutMs: COMMAND_MS,

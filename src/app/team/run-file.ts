@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import { constants, createReadStream } from 'node:fs'
-import { type FileHandle, mkdir, open, rename, rm } from 'node:fs/promises'
+import { type FileHandle, mkdir, open, rm } from 'node:fs/promises'
 import { dirname, isAbsolute, join } from 'node:path'
 import { systemErrorCode, UserError } from '../../base/errors.ts'
+import { replaceFile } from '../../platform/files.ts'
 import { findObstacle, whatIsThere } from '../../workspace/files/inside-directory.ts'
 
 /** A command of a step, as the file of a run has it; `returncode`: null if it did not end by itself. */
@@ -84,7 +85,7 @@ export class RunHistory implements AsyncDisposable {
     const temporary = join(workspace, folder, `.${randomUUID()}.tmp`)
     try {
       await this.#writeInto(temporary, run)
-      await rename(temporary, join(workspace, path))
+      await replaceFile(temporary, join(workspace, path))
     } catch (error) {
       await rm(temporary, { force: true }).catch(() => undefined)
       throw error

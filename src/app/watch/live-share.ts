@@ -1,4 +1,4 @@
-import { rename, rm, writeFile } from 'node:fs/promises'
+import { rm, writeFile } from 'node:fs/promises'
 import * as v from 'valibot'
 import type { Clock } from '../../base/clock.ts'
 import { cutUnfinished, type Redactor } from '../../base/redactor.ts'
@@ -7,6 +7,7 @@ import type { LiveEvent, Recorded, View } from '../../core/events/events.ts'
 import type { Item } from '../../core/events/items.ts'
 import { LiveBoard, type LiveItem, liveKey } from '../../core/events/live-board.ts'
 import type { SessionState } from '../../core/state/state.ts'
+import { replaceFile } from '../../platform/files.ts'
 import { isStillRunning, type ProcessIdentity } from '../../platform/processes.ts'
 import type { Audience } from '../../run/options.ts'
 import { readTextFile } from '../../workspace/files/inside-directory.ts'
@@ -247,7 +248,7 @@ export interface LiveSnapshot {
 export async function writeLiveSnapshot(path: string, snapshot: LiveSnapshot): Promise<void> {
   const temporary = `${path}.tmp`
   await writeFile(temporary, JSON.stringify(snapshot), { mode: 0o600 })
-  await rename(temporary, path)
+  await replaceFile(temporary, path)
 }
 
 /** Takes it away, if there is one. */

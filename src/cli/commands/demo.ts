@@ -130,5 +130,5 @@ const FIRST_GOAL = 'find the most important thing that no test covers, and test 
 function typedAs({ own, program }: CliContext): string {
   const [node = '', ...rest] = own.command
   const script = rest.at(-1) ?? ''
-  return basename(script) === program ? program : [node, ...rest].map(shellWord).join(' ')
+  return basename(script) === program ? program : [node, ...rest].map(word => shellWord(word)).join(' ')
 }

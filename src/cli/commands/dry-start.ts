@@ -63,7 +63,7 @@ function sections({ rounds, agents }: DryRun): string[] {
       ),
     ),
     ...agents.map(({ from, command, ...with_ }) =>
-      section(`${described(with_)}: ${WHOSE[from]}`, command.map(shellWord).join(' ')),
+      section(`${described(with_)}: ${WHOSE[from]}`, command.map(word => shellWord(word)).join(' ')),
     ),
   ]
 }

@@ -217,15 +217,16 @@ class OneAtATime implements SandboxCommands {
     const output = new CommandOutput()
     const { server, mark } = this.#servers.start(undefined, profile?.overrides)
     this.#servers.works(server)
+    const line = shellLine(run, platform, onStdout === undefined ? 'as-one' : 'apart', this.#options.env)
     const end = await runCommand(server, {
       ...this.#options,
       binary: binary.path,
-      command: shellLine(run, platform, onStdout === undefined ? 'as-one' : 'apart'),
+      command: line.command,
       rights:
         profile === null
           ? { sandboxPolicy: commandPolicy(readOnly ? { ...sandbox, mode: 'read-only' } : sandbox, network) }
           : { permissionProfile: profile.name },
-      env: { [MARK_VARIABLE]: mark },
+      env: { [MARK_VARIABLE]: mark, ...line.env },
       forCommands: this.#shielded.forCommands,
       timeoutMs,
       signal,

@@ -6,7 +6,13 @@ import { unreachable } from '../../base/errors.ts'
 import type { SandboxChoice, SandboxMode } from '../../core/contracts/sandbox.ts'
 import type { ThreadSpec } from '../../core/contracts/template.ts'
 import { pathInside, writableByAgents } from '../../platform/files.ts'
-import { pathVariable, personPath, searchPathOutside, withPersonPath } from '../../platform/run-process.ts'
+import {
+  NO_CURRENT_DIRECTORY,
+  pathVariable,
+  personPath,
+  searchPathOutside,
+  withPersonPath,
+} from '../../platform/run-process.ts'
 import { tomlInline } from '../../platform/toml.ts'
 import type { CodexCapabilities } from './find-codex.ts'
 import { memberOf } from './wire.ts'
@@ -280,6 +286,11 @@ export function shieldEnvironment(
   if (mode === 'danger-full-access') return { env: withPersonPath(env), forCommands: {} }
   const shielded: NodeJS.ProcessEnv = { ...withPersonPath(env), GIT_DIR: NO_REPOSITORY }
   const forCommands: Record<string, string | null> = { GIT_DIR: null }
+  const [noCurrent, ours] = NO_CURRENT_DIRECTORY
+  if (env[noCurrent] === ours) {
+    shielded[noCurrent] = ours
+    forCommands[noCurrent] = null
+  }
   const name = pathVariable(env)
   const path = env[name]
   if (path !== undefined) {

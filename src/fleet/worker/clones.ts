@@ -397,6 +397,8 @@ export class Clones {
       'maintenance.auto=false',
       '-c',
       'gc.auto=0',
+      '-c',
+      'core.longpaths=true',
       ...args,
     ]
     return runProcess(this.#program, all, {

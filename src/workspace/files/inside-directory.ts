@@ -3,7 +3,7 @@ import type { BigIntStats } from 'node:fs'
 import { constants, type FileHandle, lstat, mkdir, open, realpath, rename, unlink } from 'node:fs/promises'
 import { dirname, join, parse, sep } from 'node:path'
 import { systemErrorCode, UserError } from '../../base/errors.ts'
-import { pathInside } from '../../platform/files.ts'
+import { pathInside, replaceFile } from '../../platform/files.ts'
 
 /*
  * Safe reading and writing in a work directory, where an agent may have put a link in place of any folder or file.
@@ -76,7 +76,7 @@ export async function writeFileInside(
   try {
     await writeNew(temporary, content, mode)
     if ((await realpath(temporary)) !== temporary) throw notAFolder(join(root, folder))
-    await rename(temporary, join(root, file))
+    await replaceFile(temporary, join(root, file))
   } catch (error) {
     await unlink(temporary).catch(() => {})
     throw error

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import { constants, copyFile, link, lstat, open, realpath, rename, rmdir, unlink } from 'node:fs/promises'
 import { dirname, join, normalize } from 'node:path'
 import { diskFull, isNoRoom, systemErrorCode, writing } from '../../base/errors.ts'
-import { isWithin } from '../../platform/files.ts'
+import { isWithin, replaceFile } from '../../platform/files.ts'
 import { findObstacle, makeFolderInside, readRegularFile, whatIsThere } from './inside-directory.ts'
 
 /**
@@ -285,8 +285,8 @@ async function replaceAll(root: string, staged: readonly StagedWrite[]): Promise
 
 /** One that is made keeps its other name until all are, which says by whom it was made. */
 async function give(temporary: string, path: string, kind: StagedWrite['kind']): Promise<void> {
-  if (kind === 'new') await link(temporary, path).catch(() => rename(temporary, path))
-  else await rename(temporary, path)
+  if (kind === 'new') await link(temporary, path).catch(() => replaceFile(temporary, path))
+  else await replaceFile(temporary, path)
 }
 
 /** Not every file system has links. */
@@ -296,7 +296,7 @@ async function keep(path: string, backup: string): Promise<void> {
 
 async function putBack(root: string, { path, backup, kind, sha256 }: StagedWrite): Promise<void> {
   const file = join(root, path)
-  if (kind === 'changed') await rename(join(root, backup), file)
+  if (kind === 'changed') await replaceFile(join(root, backup), file)
   else if (kind === 'new' && (await hashOf(file)) === sha256) await unlink(file)
 }
 

@@ -1,5 +1,6 @@
 import { readdir } from 'node:fs/promises'
-import { basename, delimiter, dirname, join, resolve } from 'node:path'
+import { basename, dirname, join, resolve } from 'node:path'
+import { platform } from 'node:process'
 import { UserError } from '../../base/errors.ts'
 import { type WritableByAgents, writableByAgents } from '../../platform/files.ts'
 import { findProgram } from '../../platform/run-process.ts'
@@ -12,7 +13,6 @@ import { findRepository, type PersonRepository, readLine } from './git.ts'
  */
 export async function findGit(env: NodeJS.ProcessEnv, workTree: string): Promise<string> {
   const where = await writableIn(workTree, env)
-  const platform = delimiter === ';' ? 'win32' : 'linux'
   const { path, passedOver } = await findProgram('git', { env, platform, where })
   if (path !== null) return path
   throw new UserError(

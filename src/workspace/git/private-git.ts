@@ -282,7 +282,8 @@ async function writeConfig(gitDir: string): Promise<void> {
 \tattributesFile = ${empty}
 \texcludesFile = ${empty}
 \tautocrlf = false
-\tsplitIndex = false${sep === '/' ? ALLOW_NTFS_NAMES : ''}
+\tsplitIndex = false
+\tlongpaths = true${sep === '/' ? ALLOW_NTFS_NAMES : ''}
 [index]
 \tversion = 2
 [gc]

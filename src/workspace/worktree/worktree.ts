@@ -302,6 +302,8 @@ const NO_HOOKS_OR_PROMPTS = [
   'core.hooksPath=/dev/null',
   'core.fsmonitor=false',
   'core.editor=:',
+  // Beyond 260 characters on Windows; git knows it nowhere else.
+  'core.longpaths=true',
   'commit.gpgSign=false',
   'gc.auto=0',
   'maintenance.auto=false',

@@ -9,7 +9,7 @@ import { placesOf } from '../../../app/world.ts'
 import { Interrupted, UserError } from '../../../base/errors.ts'
 import { readBoundedText, writeWholeFile } from '../../../platform/files.ts'
 import { runProcess, withPersonPath } from '../../../platform/run-process.ts'
-import { type Service, serviceOn } from '../../../platform/service.ts'
+import { isRemoteService, type Service, serviceOn } from '../../../platform/service.ts'
 import { openRecordsRoot } from '../../../records/records.ts'
 import { readRunner } from '../../../records/run-lock.ts'
 import type { CliContext } from '../../../tui/cli-context.ts'
@@ -20,6 +20,9 @@ import { oneLine } from '../../../words/safe-text.ts'
 /** The variables that the service is given: where things are. Keys are not written into a file. */
 const KEPT_VARIABLES = ['PATH', 'CODEMACHINE_HOME', 'CODEX_HOME', 'CODEX_BIN', 'XDG_CONFIG_HOME']
 const MANAGER_MS = 30_000
+/** How often a service that was just let go is taken up, and how long between two tries, ms. */
+const MOST_TRIES = 5
+const TRY_AGAIN_MS = 1_000
 const MOST_FILE_BYTES = 64 * 1024
 
 /** `codemachine service install`: writes the service of the person's service manager, and has it begin. */
@@ -45,8 +48,14 @@ export async function serviceInstall(
     stdout.write('Nothing is written.\n')
     return 0
   }
+  for (const command of service.before) await asked(context, command)
   for (const command of service.begin) {
-    const problem = await asked(context, command)
+    let problem = await asked(context, command)
+    // What was let go just before ends in its own time.
+    for (let tries = 1; problem !== null && tries < (service.before.length > 0 ? MOST_TRIES : 1); tries++) {
+      await clock.wait(TRY_AGAIN_MS, context.signal)
+      problem = await asked(context, command)
+    }
     if (problem === null) continue
     stderr.write(
       `codemachine: It is written, but does not run: ${problem}\n  Once a service manager runs: ${service.begin.map(typed).join(' && ')}\n  Until then: codemachine service run\n`,
@@ -64,8 +73,7 @@ export async function serviceInstall(
 export async function serviceUninstall(context: CliContext): Promise<number> {
   const { stdout, stderr } = context
   const root = await openRecordsRoot(placesOf(context, context.cwd))
-  const service = serviceHere(context, root)
-  const isThere = (await readBoundedText(service.path, MOST_FILE_BYTES)) !== 'missing'
+  const { service, isThere } = await installedHere(context, root)
   for (const problem of isThere ? await endService(context) : []) stderr.write(`codemachine: ${problem}\n`)
   await rm(service.path, { force: true })
   await rm(join(root, 'service.json'), { force: true })
@@ -75,7 +83,8 @@ export async function serviceUninstall(context: CliContext): Promise<number> {
 
 /** Has the service manager end the service, if there is one; what it could not do, sentences. */
 export async function endService(context: CliContext): Promise<string[]> {
-  const { end } = serviceHere(context, await openRecordsRoot(placesOf(context, context.cwd)))
+  const { service } = await installedHere(context, await openRecordsRoot(placesOf(context, context.cwd)))
+  const { end } = service
   const problems: string[] = []
   for (const command of end) {
     const problem = await asked(context, command)
@@ -88,12 +97,8 @@ export async function endService(context: CliContext): Promise<string[]> {
 export async function serviceStatus(context: CliContext, { json = false }: { json?: boolean }): Promise<number> {
   const { stdout, platform } = context
   const root = await openRecordsRoot(placesOf(context, context.cwd))
-  const { path } = serviceHere(context, root)
-  const file = await readBoundedText(path, MOST_FILE_BYTES)
-  const servesPage = typeof file === 'object' && 'text' in file && file.text.includes(WEB)
-  const service = serviceHere(context, root, servesPage)
-  const isInstalled = file !== 'missing'
-  const isCurrent = typeof file === 'object' && 'text' in file && file.text === service.text
+  const { service, isThere: isInstalled, servesPage, isCurrent } = await installedHere(context, root)
+  const { path } = service
   const runner = await readRunner(serviceLock(root), platform)
   const due = await dueHere(context, root)
   if (json) {
@@ -150,7 +155,22 @@ export async function serviceRun(context: CliContext, { web = false }: { web?: b
 /** What the service is called with where it keeps the page served. */
 const WEB = '--web'
 
-function serviceHere({ platform, home, configHome, env, own }: CliContext, root: string, servesPage = false): Service {
+/** The service as it was installed, if one was; `isCurrent`: whether this codemachine would write the same. */
+async function installedHere(context: CliContext, root: string) {
+  const { path } = serviceHere(context, root)
+  const file = await readBoundedText(path, MOST_FILE_BYTES)
+  const text = typeof file === 'object' && 'text' in file ? file.text : null
+  const servesPage = text?.includes(WEB) ?? false
+  const service = serviceHere(context, root, servesPage, text === null ? undefined : isRemoteService(text))
+  return { service, isThere: file !== 'missing', servesPage, isCurrent: text === service.text }
+}
+
+function serviceHere(
+  { platform, home, configHome, env, own }: CliContext,
+  root: string,
+  servesPage = false,
+  isRemote = Boolean(env.SSH_CONNECTION),
+): Service {
   const persons = withPersonPath(env)
   const kept = KEPT_VARIABLES.flatMap(name => (persons[name] ? [[name, persons[name]]] : []))
   const service = serviceOn(platform, {
@@ -160,6 +180,7 @@ function serviceHere({ platform, home, configHome, env, own }: CliContext, root:
     env: Object.fromEntries(kept),
     log: join(root, 'service.log'),
     uid: userInfo().uid,
+    isRemote,
   })
   if (service !== null) return service
   throw new UserError(
@@ -188,7 +209,7 @@ async function asked({ env }: CliContext, [program = '', ...args]: readonly stri
 }
 
 function typed(command: readonly string[]): string {
-  return command.map(shellWord).join(' ')
+  return command.map(word => shellWord(word)).join(' ')
 }
 
 function inWords({ records: { directory }, what }: Due): string {

@@ -230,15 +230,15 @@ class Door {
     { run, env }: ShellCommand,
     variables: Record<string, string | null>,
   ): CommandExecParams {
-    const { directory, sandbox, platform } = this.#setup.options
-    const line = shellLine(run, platform, 'apart')
+    const { directory, sandbox, platform, env: own } = this.#setup.options
+    const line = shellLine(run, platform, 'apart', own)
     return {
-      command: isEmpty(env) ? line : readingVariables(line),
+      command: isEmpty(env) ? line.command : readingVariables(line.command),
       cwd: directory,
       ...(this.profile === null
         ? { sandboxPolicy: commandPolicy(sandbox, true, this.#temporary) }
         : { permissionProfile: this.profile.name }),
-      env: variables,
+      env: { ...variables, ...line.env },
       processId,
       ...(isEmpty(env) ? {} : { streamStdin: true }),
       streamStdoutStderr: true,

@@ -1,0 +1,160 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { isWithin, NOWHERE, replaceFile, writableByAgents } from '../../src/platform/files.ts'
+import { answerAt, isAlive, isAnswered, lifeSign, readPs, startTimeOf } from '../../src/platform/processes.ts'
+import {
+  searchedFolders,
+  searchPathOutside,
+  shellLine,
+  systemProgram,
+  withOwnPath,
+  withPersonPath,
+} from '../../src/platform/run-process.ts'
+import { shellWord } from '../../src/words/commands.ts'
+
+describe('whether a path lies in a folder goes by the names of the platform', () => {
+  test.each([
+    ['win32', 'C:\\Users\\me\\Work', 'c:\\users\\ME\\work\\bin', true],
+    ['win32', 'C:\\Users\\me\\Work', 'C:/Users/me/Work/bin', true],
+    ['win32', 'C:\\', 'C:\\Users', true],
+    ['win32', 'C:\\work', 'C:\\workshop', false],
+
+    ['darwin', '/Users/me/Möwe', '/users/me/mo\u0308we/bin', true],
+    ['darwin', '/work', '/workshop', false],
+    ['linux', '/home/me/Work', '/home/me/work/bin', false],
+    ['linux', '/home/me/m\u00f6', '/home/me/mo\u0308/bin', false],
+    ['linux', '/home/a\\b', '/home/a\\b/bin', true],
+  ] as const)('on %s, %s and %s: %s', (platform, folder, path, expected) => {
+    expect(isWithin(folder, path, platform)).toBe(expected)
+  })
+})
+
+test('agents can write in each temporary directory that the environment names', () => {
+  const { temporary } = writableByAgents('/work', { TMPDIR: '/a', TEMP: '/b', TMP: '' }, [])
+  expect(temporary).toEqual(expect.arrayContaining(['/tmp', '/a', '/b']))
+  expect(temporary).not.toContain('')
+})
+
+describe('on Windows', () => {
+  test('its own programs are started by their absolute paths, so that none of the work directory is taken for one', () => {
+    const env = { systemroot: 'D:\\Windows' }
+    expect(systemProgram('taskkill.exe', env)).toBe('D:\\Windows\\System32\\taskkill.exe')
+    expect(systemProgram('explorer.exe', env)).toBe('D:\\Windows\\explorer.exe')
+    expect(systemProgram('cmd.exe', {})).toBe('C:\\Windows\\System32\\cmd.exe')
+  })
+
+  test('a PATH is cut at semicolons, and a folder in which agents worked taken out of it', () => {
+    const Path = 'C:\\Work\\node_modules\\.bin;C:\\Program Files\\Git\\cmd;tools'
+    const env = withOwnPath({ Path }, ['c:\\work'], 'win32')
+    expect(env.Path).toBe('C:\\Program Files\\Git\\cmd')
+    expect(searchedFolders(env, 'win32')).toEqual([
+      { folder: 'C:\\Work\\node_modules\\.bin', isOwn: false },
+      { folder: 'C:\\Program Files\\Git\\cmd', isOwn: true },
+      { folder: 'tools', isOwn: true },
+    ])
+    expect(withPersonPath(env)).toEqual({ Path })
+    expect(searchPathOutside('tools', NOWHERE, 'win32')).not.toContain('tools')
+  })
+
+  test('programs are not taken from the current directory, but commands of a person and of agents are as they know it', () => {
+    const name = 'NoDefaultCurrentDirectoryInExePath'
+    expect(withPersonPath({ [name]: 'codemachine', A: '1' })).toEqual({ A: '1' })
+    expect(withPersonPath({ [name]: '1' })).toEqual({ [name]: '1' })
+  })
+
+  test.each([
+    ['npm test', 'as-one'],
+    ['npm run "my test" && echo "a & b" | find "a"', 'as-one'],
+    ['node -e "console.log(\'%PATH%\', 1 ^ 2)" > out.txt', 'apart'],
+    ['echo !x! (1) <in "unclosed', 'apart'],
+  ] as const)('the line of a gate reaches cmd.exe as it was typed: %s', (line, streams) => {
+    const { command, env } = shellLine(line, 'win32', streams, {})
+    const cmd = 'C:\\Windows\\System32\\cmd.exe'
+    // No argument has a quote or a space, so nothing is put around it or before it.
+    expect(command.filter(each => /["\s]/.test(each))).toEqual([])
+    const [, name = ''] = /^%(\w+)%$/.exec(command.at(-1) ?? '') ?? []
+    const inner = afterFirstRead(env[name] ?? '')
+    const head = `${cmd} /d /v:off /s /c "`
+    expect(inner.slice(0, head.length)).toBe(head)
+    expect(inner.slice(head.length)).toBe(`(${line})${streams === 'as-one' ? ' 2>&1' : ''}"`)
+  })
+
+  test('a file that somebody reads is replaced once they have, within about a second', async () => {
+    const refusing = (times: number, code: string) => {
+      let [tries, waited] = [0, 0]
+      const rename = async () => {
+        tries += 1
+        if (tries <= times) throw Object.assign(new Error(code), { code })
+      }
+      const wait = async (ms: number) => {
+        waited += ms
+      }
+      const replaced = (platform: NodeJS.Platform) =>
+        replaceFile('a.tmp', 'a', { platform, rename, wait }).then(
+          () => ({ tries, waited }),
+          (error: Error) => ({ tries, waited, error: error.message }),
+        )
+      return replaced
+    }
+    expect(await refusing(3, 'EPERM')('win32')).toEqual({ tries: 4, waited: 35 })
+    const never = await refusing(100, 'EBUSY')('win32')
+    expect(never).toMatchObject({ error: 'EBUSY' })
+    expect(never.waited).toBeGreaterThan(900)
+    expect(await refusing(1, 'ENOSPC')('win32')).toEqual({ tries: 1, waited: 0, error: 'ENOSPC' })
+    expect(await refusing(1, 'EPERM')('linux')).toEqual({ tries: 1, waited: 0, error: 'EPERM' })
+  })
+
+  test('a path in a hint is quoted for cmd.exe and PowerShell', () => {
+    expect(shellWord('C:\\Users\\me\\work', 'win32')).toBe('C:\\Users\\me\\work')
+    expect(shellWord("C:\\it's mine", 'win32')).toBe(`"C:\\it's mine"`)
+    expect(shellWord('', 'win32')).toBe('""')
+    expect(shellWord("it's mine", 'linux')).toBe(`'it'\\''s mine'`)
+  })
+
+  test('a process says that it lives at a pipe of its own', () => {
+    expect(lifeSign('1-2', 'win32')).toBe('\\\\.\\pipe\\codemachine-1-2')
+    expect(lifeSign('1-2', 'linux')).toBeNull()
+  })
+})
+
+test('who answers at a socket is known to live, until it lets go of it', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'answers-'))
+  try {
+    const address = join(folder, 'sign')
+    expect(await isAnswered(address)).toBe(false)
+    const answering = await answerAt(address)
+    expect(await isAnswered(address)).toBe(true)
+    expect(await answerAt(address)).toBeNull()
+    await answering?.[Symbol.asyncDispose]()
+    expect(await isAnswered(address)).toBe(false)
+  } finally {
+    await rm(folder, { recursive: true })
+  }
+})
+
+describe('on macOS', () => {
+  test('what ps says of a process is when it was started, and nothing of a zombie', () => {
+    expect(readPs('Ss   Sun Nov 29 00:56:27 2026')).toEqual({ isZombie: false, startTime: '2026-11-29T00:56:27.000Z' })
+    expect(readPs(' Z+   Sun Nov  1 00:56:27 2026 ')).toEqual({ isZombie: true, startTime: null })
+    expect(readPs('')).toBeNull()
+  })
+
+  test.skipIf(process.platform === 'win32')('a process that lives is known by its start, as ps has it', async () => {
+    expect(await isAlive(process.pid, 'darwin')).toBe(true)
+    expect(await startTimeOf(process.pid, 'darwin')).toMatch(/^\d{4}-\d\d-\d\dT/)
+  })
+})
+
+/** What the first cmd.exe makes of a text: a caret takes what the next character means to it, and a quote would begin a text. */
+function afterFirstRead(text: string): string {
+  let read = ''
+  for (let at = 0; at < text.length; at++) {
+    const char = text[at] ?? ''
+    if (char === '^') read += text[++at] ?? ''
+    else if (/["&|<>()]/.test(char)) throw new Error(`The first one reads ${char} itself, at ${at} of ${text}`)
+    else read += char
+  }
+  return read
+}
