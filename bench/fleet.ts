@@ -58,9 +58,9 @@ async function ofQueue(cluster: PostgresCluster): Promise<Figure[]> {
   const { database, queue } = place
   const many = Array.from({ length: SUBMITTED }, (_, at) => submission(at))
   const since = performance.now()
-  await submit(database, queue, many)
+  await submit(database, many)
   const submitMs = performance.now() - since
-  for (let waiting = SUBMITTED; waiting < WAITING; waiting += SUBMITTED) await submit(database, queue, many)
+  for (let waiting = SUBMITTED; waiting < WAITING; waiting += SUBMITTED) await submit(database, many)
   await database.sql('analyze')
   const times: number[] = []
   const taker = { name: 'w', instance: crypto.randomUUID(), tags: [], templates: [] }
@@ -83,7 +83,6 @@ async function ofEvents(cluster: PostgresCluster): Promise<Figure[]> {
   const { database, queue } = place
   await submit(
     database,
-    queue,
     Array.from({ length: WRITERS }, (_, at) => submission(at)),
   )
   const taker = { name: 'w', instance: crypto.randomUUID(), tags: [], templates: [] }
@@ -179,11 +178,11 @@ function makeRepository({ root, env }: TestPlace): string {
 }
 
 /** How long one took, ms: from when it was submitted, from when it was taken, and a round of it. */
-async function runInFleet({ database, queue }: FleetPlace, repo: string) {
+async function runInFleet({ database }: FleetPlace, repo: string) {
   // At no fixed moment of the worker's looks.
   await delay(Math.random() * 2_000)
   const since = performance.now()
-  const [id] = await submit(database, queue, [submission(0, repo)])
+  const [id] = await submit(database, [submission(0, repo)])
   for (;;) {
     const [row] = await database.sql<{ state: string; ms: number }>(
       'select state, extract(epoch from ended_at - taken_at)::float8 * 1000 as ms from codemachine.session where id = $1',

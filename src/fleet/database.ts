@@ -255,12 +255,6 @@ function asUserError(error: unknown, place: string): unknown {
         cause: error,
       })
     case '42501':
-      if (/row-level security/.test(why ?? ''))
-        return new UserError('You are in no team of that name, so nothing can be submitted for it.', {
-          hint: 'Whoever owns the fleet types: grant codemachine_team_<team> to <your login>;',
-          exitCode: 4,
-          cause: error,
-        })
       return new UserError(`The database at ${place} does not allow you that: ${why}.`, {
         hint: 'codemachine fleet setup says which rights each role has.',
         exitCode: 4,

@@ -14,15 +14,6 @@ export interface Claim {
   session: string
 }
 
-/** What the sessions of a lane have in common: whose they are, and what they want of a worker. */
-export interface Lane {
-  /** Empty: everybody's. */
-  team: string
-  tags: readonly string[]
-  /** Null: the usual one. */
-  template: string | null
-}
-
 /** What a worker has, and runs. */
 export interface Able {
   tags: readonly string[]
@@ -35,8 +26,8 @@ export interface Able {
  * job first, as `take` does.
  */
 export interface FleetQueue extends AsyncDisposable {
-  /** Adds sessions, all of one lane. */
-  add(sql: Sql, lane: Lane, waiting: readonly Waiting[]): Promise<void>
+  /** Adds sessions that wait, each to the lane of what it wants. `notBefore` null: as each says. */
+  add(sql: Sql, sessions: readonly string[], notBefore: Date | null): Promise<void>
   /** The next session that such a worker may have, of a team of its login; null: none waits. */
   take(sql: Sql, able: Able, options: TakeOptions): Promise<Claim | null>
   /** Says that whoever has it lives; false: it is somebody else's by now. */
@@ -45,19 +36,10 @@ export interface FleetQueue extends AsyncDisposable {
   settle(sql: Sql, claim: Claim): Promise<void>
   /** Lets go of a session that a worker has, or had, which is known to be gone. */
   release(sql: Sql, session: string): Promise<void>
-  /** Takes a session out that waits. */
-  remove(sql: Sql, session: string): Promise<void>
   /** Has those wait again whose workers have said nothing for the lease, and lets go of what is long over. */
   supervise(): Promise<void>
   /** Sessions of the login's teams that were tried too often; they are taken out of the queue. */
   dead(sql: Sql): Promise<{ session: string; why: string }[]>
-}
-
-export interface Waiting {
-  session: string
-  priority: number
-  notBefore: Date | null
-  group: string
 }
 
 export interface TakeOptions {
@@ -66,26 +48,9 @@ export interface TakeOptions {
   without: readonly string[]
 }
 
-/** A job that was tried so often is not tried again: something in it ends its workers. */
-const MOST_TRIES = 20
-const DAY_SECONDS = 24 * 60 * 60
-/** How long one may wait. */
-const KEPT_SECONDS = 10 * 365 * DAY_SECONDS
-
-/** The sessions of one repository and team, of which only so many run at once. */
+/** The sessions of one repository and team, of which only so many run at once; as the function `enqueue` of the database has it. */
 export function groupOf(team: string, repo: string): string {
   return createHash('sha256').update(`${team}\n${repo}`).digest('hex').slice(0, 24)
-}
-
-/**
- * The name of a lane: `sessions-1/_goal/gpu/linux`, of a team `sessions-1.shop/_goal/gpu/linux`. Its number is the version of the jobs in
- * it, and what begins with `_` is their template.
- */
-export function laneOf({ team, tags, template }: Lane): string {
-  const wants = [`_${template ?? USUAL_TEMPLATE}`, ...[...new Set(tags)].toSorted()]
-  // Whoever may submit could have written any other text into the database, and pg-boss takes no other name.
-  const names = wants.map(each => each.replace(/[^\w.-]/g, '-').slice(0, 100))
-  return [`sessions-${JOB_VERSION}${ofTeam(team)}`, ...names].join('/')
 }
 
 /** Whether a worker runs a template; null: the usual one. */
@@ -93,22 +58,17 @@ export function runsTemplate({ templates }: Pick<Able, 'templates'>, template: s
   return templates.length === 0 || templates.includes(template ?? USUAL_TEMPLATE)
 }
 
-function ofTeam(team: string): string {
-  return team === '' ? '' : `.${team}`
-}
-
 /**
- * The lane of that name, and its template, undefined if it has those of any: it was made by an earlier codemachine. Null: it is none, or
- * has jobs of a newer version, which are left to newer workers.
+ * The lane of that name, such as `sessions-1/_goal/gpu/linux`, of a team `sessions-1.shop/_goal`. Its number is the version of the jobs in
+ * it, and what begins with `_` is their template, undefined if it has those of any: it was made by an earlier codemachine. Null: it is
+ * none, or has jobs of a newer version, which are left to newer workers.
  */
-function laneNamed(name: string): { team: string; tags: readonly string[]; template: string | undefined } | null {
+function laneNamed(name: string): { tags: readonly string[]; template: string | undefined } | null {
   const [head = '', ...wants] = name.split('/')
-  const [, version, team = ''] = /^sessions-(\d+)(?:\.(\w+))?$/.exec(head) ?? []
+  const [, version] = /^sessions-(\d+)(?:\.\w+)?$/.exec(head) ?? []
   if (!(Number(version) <= JOB_VERSION)) return null
   const [first, ...rest] = wants
-  return first?.startsWith('_')
-    ? { team, tags: rest, template: first.slice(1) }
-    : { team, tags: wants, template: undefined }
+  return first?.startsWith('_') ? { tags: rest, template: first.slice(1) } : { tags: wants, template: undefined }
 }
 
 /**
@@ -135,29 +95,18 @@ export async function openQueue(
   })
   boss.on('error', error => onProblem(error.message))
   await boss.start()
-  return new BossQueue(boss, leaseSeconds)
+  return new BossQueue(boss)
 }
 
 class BossQueue implements FleetQueue {
   readonly #boss: PgBoss
-  readonly #leaseSeconds: number
-  readonly #made = new Set<string>()
 
-  constructor(boss: PgBoss, leaseSeconds: number) {
+  constructor(boss: PgBoss) {
     this.#boss = boss
-    this.#leaseSeconds = leaseSeconds
   }
 
-  async add(sql: Sql, of: Lane, waiting: readonly Waiting[]): Promise<void> {
-    const lane = laneOf(of)
-    await this.#make(lane, deadOf(of.team))
-    const jobs = waiting.map(({ session, priority, notBefore, group }) => ({
-      data: { session },
-      priority,
-      group: { id: group },
-      ...(notBefore === null ? {} : { startAfter: notBefore }),
-    }))
-    await this.#boss.insert(lane, jobs, { db: bossOver(sql) })
+  async add(sql: Sql, sessions: readonly string[], notBefore: Date | null): Promise<void> {
+    if (sessions.length > 0) await sql(`select ${SCHEMA}.enqueue($1, $2)`, [sessions, notBefore])
   }
 
   async take(sql: Sql, able: Able, { perRepository, without }: TakeOptions): Promise<Claim | null> {
@@ -197,12 +146,10 @@ class BossQueue implements FleetQueue {
     ])
   }
 
-  async remove(sql: Sql, session: string): Promise<void> {
-    await deleteJobs(sql, session, 'retry')
-  }
-
   async release(sql: Sql, session: string): Promise<void> {
-    await deleteJobs(sql, session, 'active')
+    await sql(`delete from ${QUEUE_SCHEMA}.job where name like 'sessions-%' and data @> $1 and state <= 'active'`, [
+      JSON.stringify({ session }),
+    ])
   }
 
   async supervise(): Promise<void> {
@@ -210,12 +157,9 @@ class BossQueue implements FleetQueue {
   }
 
   async dead(sql: Sql): Promise<{ session: string; why: string }[]> {
-    const queues = await sql<{ name: string }>(`select name from ${QUEUE_SCHEMA}.queue`)
-    const names = new Map(queues.map(({ name }) => [name, laneNamed(name)?.team]))
-    const teams = await mine(sql, new Set([...names.values()].flatMap(team => team ?? [])))
+    const queues = await sql<{ name: string }>(`select name from ${QUEUE_SCHEMA}.queue where name ~ '^dead(\\.|$)'`)
     const dead: { session: string; why: string }[] = []
-    for (const name of [...teams].map(deadOf).filter(each => names.has(each)))
-      dead.push(...(await this.#deadIn(sql, name)))
+    for (const { name } of queues) dead.push(...(await this.#deadIn(sql, name)))
     return dead
   }
 
@@ -227,48 +171,16 @@ class BossQueue implements FleetQueue {
     if (ids.length > 0) await this.#boss.complete(name, ids, null, { db })
     return jobs.map(({ data, sourceRetryCount }) => ({
       session: data.session,
-      why: `its workers were lost ${(sourceRetryCount ?? MOST_TRIES) + 1} times`,
+      why: `its workers were lost ${(sourceRetryCount ?? 0) + 1} times`,
     }))
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#boss.stop({ close: false, graceful: false })
   }
-
-  async #make(lane: string, dead: string): Promise<void> {
-    if (this.#made.has(lane)) return
-    const there = await this.#boss.getQueue(lane)
-    if (there === null) {
-      const keeps = { retentionSeconds: KEPT_SECONDS, deleteAfterSeconds: DAY_SECONDS }
-      if ((await this.#boss.getQueue(dead)) === null) await this.#boss.createQueue(dead, keeps)
-      await this.#boss.createQueue(lane, {
-        ...keeps,
-        deadLetter: dead,
-        retryLimit: MOST_TRIES,
-        retryDelay: 0,
-        expireInSeconds: DAY_SECONDS,
-        heartbeatSeconds: this.#leaseSeconds,
-        warningQueueSize: 1_000_000,
-      })
-    }
-    this.#made.add(lane)
-  }
 }
 
-/** Where those of a team go that were tried too often. */
-function deadOf(team: string): string {
-  return `dead${ofTeam(team)}`
-}
-
-/** Takes a session out of the lane that it is in, whichever that is, if it has come so far there, or less. */
-async function deleteJobs(sql: Sql, session: string, most: 'retry' | 'active'): Promise<void> {
-  await sql(`delete from ${QUEUE_SCHEMA}.job where name like 'sessions-%' and data @> $1 and state <= $2`, [
-    JSON.stringify({ session }),
-    most,
-  ])
-}
-
-/** The lanes in which something waits that such a worker may have; where it is to look first comes first. */
+/** The lanes in which something waits that such a worker may have, of the teams of its login; where it is to look first comes first. */
 async function lanesFor(sql: Sql, { tags, templates }: Able): Promise<string[]> {
   const lanes = await sql<{ name: string; priority: number; at: Date }>(
     `select q.name, first.priority, first.created_on as at from ${QUEUE_SCHEMA}.queue q,
@@ -282,24 +194,12 @@ async function lanesFor(sql: Sql, { tags, templates }: Able): Promise<string[]> 
     const isRun = lane.template === undefined || runsTemplate({ templates }, lane.template)
     return isRun ? [{ ...row, ...lane }] : []
   })
-  const teams = await mine(sql, new Set(all.map(({ team }) => team)))
   return (
     all
-      .filter(({ team }) => teams.has(team))
       // What few workers can do comes first: those that want nothing can be done by all.
       .toSorted((a, b) => b.tags.length - a.tags.length || b.priority - a.priority || a.at.getTime() - b.at.getTime())
       .map(({ name }) => name)
   )
-}
-
-/** Of these teams those whose sessions the login sees. */
-async function mine(sql: Sql, teams: ReadonlySet<string>): Promise<ReadonlySet<string>> {
-  if ([...teams].every(team => team === '')) return teams
-  const rows = await sql<{ team: string }>(
-    `select team from unnest($1::text[]) as team where ${SCHEMA}.is_mine(team) or not row_security_active('${SCHEMA}.session')`,
-    [[...teams]],
-  )
-  return new Set(rows.map(({ team }) => team))
 }
 
 /** The groups of which as many are at work as may be: pg-boss itself counts those of one lane alone. */

@@ -1,5 +1,7 @@
 import { UserError } from '../base/errors.ts'
 import { type Database, packagePgBoss, type Sql } from './database.ts'
+import { FUNCTIONS_3 } from './functions.ts'
+import { GRANTS } from './rights.ts'
 
 /** Where our own tables are, and those of pg-boss. */
 export const SCHEMA = 'codemachine'
@@ -153,6 +155,7 @@ end $$;
 alter table ${SCHEMA}.worker add column templates text[] not null default '{}';
 alter table ${SCHEMA}.session drop column queue;
 `,
+  FUNCTIONS_3,
 ]
 
 /** What setting up has done, a sentence each. */
@@ -244,33 +247,6 @@ async function makeRoles(sql: Sql, teams: readonly string[], { done, problems }:
   }
   for (const statement of GRANTS) await sql(statement)
 }
-
-const TABLES = ['session', 'event', 'ask', 'worker', 'term', 'version'] as const
-const OF_TEAM = ['session', 'event', 'ask'] as const
-
-const GRANTS: readonly string[] = [
-  `grant usage on schema ${SCHEMA}, ${QUEUE_SCHEMA} to codemachine_submit, codemachine_work, codemachine_look`,
-  ...TABLES.map(
-    table => `grant select on ${SCHEMA}.${table} to codemachine_submit, codemachine_work, codemachine_look`,
-  ),
-  `grant usage on sequence ${SCHEMA}.session_number to codemachine_submit`,
-  `grant insert, update, delete on ${SCHEMA}.session to codemachine_submit, codemachine_work`,
-  `grant insert on ${SCHEMA}.ask to codemachine_submit, codemachine_work`,
-  `grant update on ${SCHEMA}.ask to codemachine_work`,
-  `grant insert, delete on ${SCHEMA}.event to codemachine_work`,
-  `grant insert, update, delete on ${SCHEMA}.worker to codemachine_work`,
-  `grant update (drains) on ${SCHEMA}.worker to codemachine_submit`,
-  `grant select on all tables in schema ${QUEUE_SCHEMA} to codemachine_submit, codemachine_work, codemachine_look`,
-  `grant insert, update, delete on all tables in schema ${QUEUE_SCHEMA} to codemachine_submit, codemachine_work`,
-  `grant execute on all functions in schema ${QUEUE_SCHEMA} to codemachine_submit, codemachine_work, codemachine_look`,
-  ...OF_TEAM.flatMap(table => [
-    `alter table ${SCHEMA}.${table} enable row level security`,
-    `drop policy if exists of_team on ${SCHEMA}.${table}`,
-    table === 'session'
-      ? `create policy of_team on ${SCHEMA}.session using (${SCHEMA}.is_mine(team))`
-      : `create policy of_team on ${SCHEMA}.${table} using (exists (select from ${SCHEMA}.session s where s.id = session))`,
-  ]),
-]
 
 /** The oldest PostgreSQL, as `server_version_num` has it. */
 const OLDEST = 130_000

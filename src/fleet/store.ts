@@ -1,7 +1,8 @@
 import { systemErrorCode, UserError } from '../base/errors.ts'
+import { oneLine } from '../words/safe-text.ts'
 import { type Database, type Sql, SUPERSEDED } from './database.ts'
 import { JOB_VERSION, type Submission } from './jobs.ts'
-import { type Able, type Claim, type FleetQueue, groupOf, laneOf, type TakeOptions, type Waiting } from './queue.ts'
+import type { Able, Claim, FleetQueue, TakeOptions } from './queue.ts'
 import { SCHEMA } from './schema.ts'
 
 /** Where a session of the fleet stands. `held`: it waits for another one; `dead`: it is not tried again by itself. */
@@ -36,112 +37,48 @@ export interface Taker extends Able {
   instance: string
 }
 
-const ROWS = 1_000
 /** The column `template` of a session. */
 export const TEMPLATE = `job ->> 'template' as template`
 
 /** Submits sessions, all or none, and answers their ids in the same order. A `UserError` for one that could never begin. */
-export async function submit(
-  database: Database,
-  queue: FleetQueue,
-  submissions: readonly Submission[],
-): Promise<string[]> {
-  return await database.transaction(async sql => {
-    await refuseUselessAfter(sql, submissions)
-    const ids = await newIds(sql, submissions.length)
-    const named = submissions.map(each => ({ ...each, after: idOf(each.after, ids) }))
-    for (let at = 0; at < named.length; at += ROWS)
-      await insert(sql, queue, named.slice(at, at + ROWS), ids.slice(at, at + ROWS))
-    return ids
-  })
-}
-
-/** A session as it is submitted, with the id of that which it waits for. */
-type Named = Omit<Submission, 'after'> & { after: string | null }
-
-async function newIds(sql: Sql, count: number): Promise<string[]> {
-  const rows = await sql<{ id: string }>(
-    `select to_char(now() at time zone 'utc', 'YYYYMMDD') || '_' || nextval('${SCHEMA}.session_number') as id
-     from generate_series(1, $1)`,
-    [count],
-  )
-  return rows.map(({ id }) => id)
-}
-
-function idOf(after: Submission['after'], ids: readonly string[]): string | null {
-  if (typeof after !== 'number') return after
-  const id = ids[after]
-  if (id === undefined) throw new Error(`There is no session ${after} in what is submitted.`)
-  return id
-}
-
-async function insert(
-  sql: Sql,
-  queue: FleetQueue,
-  submissions: readonly Named[],
-  ids: readonly string[],
-): Promise<void> {
-  const rows = submissions.map(({ job, notBefore, ...rest }, at) => ({
+export async function submit({ sql }: Database, submissions: readonly Submission[]): Promise<string[]> {
+  const sessions = submissions.map(({ notBefore, after, ...rest }) => ({
     ...rest,
-    id: ids[at],
-    job,
-    goal: job.goal,
     not_before: notBefore,
+    ...(typeof after === 'number' ? { after_at: after } : { after }),
   }))
-  const made = await sql<{ id: string; state: FleetState }>(
-    `insert into ${SCHEMA}.session (id, team, repo, ref, job, job_version, goal, priority, tags, not_before, deadline, after, state)
-     select r.id, r.team, r.repo, r.ref, r.job, ${JOB_VERSION}, r.goal, r.priority, r.tags, r.not_before, r.deadline, r.after,
-       case when r.after is null or exists (select from ${SCHEMA}.session b where b.id = r.after and b.state = 'ended' and b.outcome ->> 'kind' = 'done')
-         then 'waiting' else 'held' end
-     from jsonb_to_recordset($1::jsonb) as r (id text, team text, repo text, ref text, job jsonb, goal text, priority int, tags text[],
-         not_before timestamptz, deadline timestamptz, after text)
-     returning id, state`,
-    [jsonb(rows)],
-  )
-  const waiting = new Set(made.flatMap(({ id, state }) => (state === 'waiting' ? [id] : [])))
-  const lanes = Map.groupBy(
-    submissions.flatMap((submission, at) => {
-      const id = ids[at] ?? ''
-      return waiting.has(id) ? [{ submission, id }] : []
-    }),
-    ({ submission: { job, ...rest } }) => laneOf({ ...rest, template: job.template }),
-  )
-  for (const each of lanes.values()) {
-    const added = each.map(({ submission, id }) => waitingOf(id, submission))
-    const [first] = each
-    if (first !== undefined) await queue.add(sql, { ...first.submission, ...first.submission.job }, added)
+  try {
+    const rows = await sql<{ id: string }>(`select id from ${SCHEMA}.submit($1, $2) as id`, [
+      jsonb(sessions),
+      JOB_VERSION,
+    ])
+    return rows.map(({ id }) => id)
+  } catch (error) {
+    throw asRefusal(error)
   }
 }
 
-/**
- * Refuses to have a session wait for one that is not there, or that has ended in another way than it would have to. Those that are
- * named stay as they are until this transaction is over: one that ends meanwhile lets go of what waits for it, and would not see it.
- */
-async function refuseUselessAfter(sql: Sql, submissions: readonly Submission[]): Promise<void> {
-  const named = [...new Set(submissions.flatMap(({ after }) => (typeof after === 'string' ? [after] : [])))]
-  if (named.length === 0) return
-  const known = await sql<{ id: string; is_over: boolean }>(
-    `select id, state in ('dead', 'cancelled') or (state = 'ended' and outcome ->> 'kind' is distinct from 'done') as is_over
-     from ${SCHEMA}.session where id = any($1) order by id for share`,
-    [named],
-  )
-  const unknown = named.find(id => !known.some(row => row.id === id))
-  if (unknown !== undefined)
-    throw new UserError(`There is no session ${unknown} in the fleet that another one could wait for.`, {
-      hint: 'codemachine fleet list shows those that there are.',
-    })
-  const over = known.find(({ is_over }) => is_over)
-  if (over !== undefined)
-    throw new UserError(`${over.id} has ended without being done, so nothing that waits for it would ever begin.`, {
-      hint: `Have it tried again first: codemachine fleet retry ${over.id}`,
-    })
-}
-
-function waitingOf(
-  session: string,
-  { team, repo, priority, notBefore }: Pick<Submission, 'team' | 'repo' | 'priority' | 'notBefore'>,
-): Waiting {
-  return { session, priority, notBefore, group: groupOf(team, repo) }
+/** What the function `submit` refuses, said to a person. */
+function asRefusal(error: unknown): unknown {
+  const { detail = '' } = error as { detail?: string }
+  switch (systemErrorCode(error)) {
+    case 'CM003':
+      return new UserError('You are in no team of that name, so nothing can be submitted for it.', {
+        hint: 'Whoever owns the fleet types: grant codemachine_team_<team> to <your login>;',
+        exitCode: 4,
+        cause: error,
+      })
+    case 'CM004':
+      return new UserError(`There is no session ${oneLine(detail, 60)} in the fleet that another one could wait for.`, {
+        hint: 'codemachine fleet list shows those that there are.',
+      })
+    case 'CM005':
+      return new UserError(`${detail} has ended without being done, so nothing that waits for it would ever begin.`, {
+        hint: `Have it tried again first: codemachine fleet retry ${detail}`,
+      })
+    default:
+      return error
+  }
 }
 
 /** Takes the next session for a worker, and raises its epoch; null: none waits. */
@@ -277,7 +214,7 @@ export async function giveBack(
        returning id, state, case when $4 > 0 then now() + make_interval(secs => least(${LONGEST_DELAY}, ${FIRST_DELAY} * 2 ^ (faults - 1))) end as again`,
       [id, epoch, whole(reason), Number(isFault)],
     )
-    if (row?.state === 'waiting') await queue.add(sql, taken, [waitingOf(id, { ...taken, notBefore: row.again })])
+    if (row?.state === 'waiting') await queue.add(sql, [id], row.again)
   })
 }
 
@@ -295,13 +232,13 @@ export async function takeBack(
     await database
       .transaction(async sql => {
         await queue.release(sql, id)
-        const [row] = await owned<Pick<SessionRow, 'id' | 'team' | 'repo' | 'priority' | 'tags' | 'template'>>(
+        await owned(
           sql,
           `update ${SCHEMA}.session set state = 'waiting', worker = null, instance = null, reason = $4
-           where id = $1 and worker = $2 and instance <> $3 and state = 'running' returning id, team, repo, priority, tags, ${TEMPLATE}`,
+           where id = $1 and worker = $2 and instance <> $3 and state = 'running' returning id`,
           [id, name, instance, `${name}: the worker was killed`],
         )
-        if (row !== undefined) await queue.add(sql, row, [waitingOf(id, { ...row, notBefore: null })])
+        await queue.add(sql, [id], null)
       })
       .catch(error => {
         // Its lease was over, and another worker was sooner.
@@ -355,13 +292,17 @@ async function endAsks(sql: Sql, session: string): Promise<void> {
 }
 
 async function release(sql: Sql, queue: FleetQueue, before: string): Promise<void> {
-  const rows = await sql<Omit<SessionRow, 'events'> & { not_before: Date | null }>(
+  const rows = await sql<{ id: string }>(
     `update ${SCHEMA}.session s set state = 'waiting' where after = $1 and state = 'held'
        and exists (select from ${SCHEMA}.session b where b.id = $1 and b.state = 'ended' and b.outcome ->> 'kind' = 'done')
-     returning id, team, repo, priority, tags, ${TEMPLATE}, not_before`,
+     returning id`,
     [before],
   )
-  for (const row of rows) await queue.add(sql, row, [waitingOf(row.id, { ...row, notBefore: row.not_before })])
+  await queue.add(
+    sql,
+    rows.map(({ id }) => id),
+    null,
+  )
 }
 
 /** Carries out what ends the work at a session, in a transaction. Told again because the answer was lost, it does nothing more. */

@@ -3,14 +3,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Ask } from '../app/library.ts'
 import type { Clock } from '../base/clock.ts'
-import { messageOf, UserError } from '../base/errors.ts'
+import { messageOf, systemErrorCode, UserError } from '../base/errors.ts'
 import { REPLY_CODES, type Reply } from '../core/contracts/reply.ts'
 import { describeOutcome } from '../words/outcome.ts'
 import { oneLine } from '../words/safe-text.ts'
 import type { Database } from './database.ts'
-import type { Fleet } from './fleet.ts'
 import { type FleetSession, findFleetSession, sessionOf } from './look.ts'
-import { groupOf } from './queue.ts'
 import { problemOfRepo } from './repos.ts'
 import { SCHEMA } from './schema.ts'
 import { type FleetState, jsonb } from './store.ts'
@@ -27,18 +25,11 @@ export interface Told {
  * Cancels a session: one that waits at once, one that runs when its worker hears of it. A `UserError` where it has ended.
  * @param wanted its id, or what a person types for it
  */
-export async function cancelSession({ database, queue }: Fleet, wanted: string): Promise<Told> {
-  const { id } = await findFleetSession(database.sql, wanted)
-  const [row] = await database.sql<{ state: FleetState; worker: string | null }>(
-    `update ${SCHEMA}.session set cancel_asked = true,
-       state = case when state = 'running' then state else 'cancelled' end,
-       reason = case when state = 'running' then reason end,
-       ended_at = case when state = 'running' then ended_at else now() end
-     where id = $1 and state in ('held', 'waiting', 'running') returning state, worker`,
-    [id],
-  )
+export async function cancelSession({ sql }: Database, wanted: string): Promise<Told> {
+  const { id } = await findFleetSession(sql, wanted)
+  const [row] = await sql<{ state: FleetState; worker: string | null }>(`select * from ${SCHEMA}.cancel($1)`, [id])
   if (row === undefined) {
-    const { state } = await sessionOf(database.sql, id)
+    const { state } = await sessionOf(sql, id)
     throw new UserError(`${id} is not waiting or running: it ${howItStands(state)}.`)
   }
   const { state, worker } = row
@@ -49,7 +40,7 @@ export async function cancelSession({ database, queue }: Fleet, wanted: string):
       message: `${id} is cancelled when ${worker ?? 'its worker'} hears of it, within seconds.`,
     }
   // Whoever takes it meanwhile finds it cancelled; so this needs no part in what was done above.
-  await queue.remove(database.sql, id)
+  await sql(`select ${SCHEMA}.dequeue($1)`, [id])
   return { session: id, state, message: `${id} is cancelled.` }
 }
 
@@ -59,29 +50,20 @@ function howItStands(state: FleetState): string {
 }
 
 /** Has a session wait again under its own id; a `UserError` where there is nothing to go on with. */
-export async function retrySession({ database, queue }: Fleet, wanted: string): Promise<Told> {
-  const session = await findFleetSession(database.sql, wanted)
+export async function retrySession({ sql }: Database, wanted: string): Promise<Told> {
+  const session = await findFleetSession(sql, wanted)
   refuseRetry(session)
-  const { id, team, repo, priority } = session
-  return await database.transaction(async sql => {
-    // First, as whoever takes one does: what is left of it in the queue would have it run twice.
-    await queue.remove(sql, id)
-    const [row] = await sql<{ state: FleetState; after: string | null }>(
-      `update ${SCHEMA}.session s set reason = null, faults = 0, cancel_asked = false, ended_at = null, outcome = null, report = null,
-         certificate = null, not_before = null, deadline = case when deadline > now() then deadline end,
-         state = case when events > 0 or after is null or exists (
-             select from ${SCHEMA}.session b where b.id = s.after and b.state = 'ended' and b.outcome ->> 'kind' = 'done')
-           then 'waiting' else 'held' end
-       where id = $1 and state in ('dead', 'cancelled', 'ended') returning state, after`,
-      [id],
-    )
-    if (row === undefined) throw new UserError(`${id} waits again already.`)
-    if (row.state === 'held')
-      return { session: id, state: row.state, message: `${id} waits until ${row.after} is done.` }
-    await queue.add(sql, session, [{ session: id, priority, notBefore: null, group: groupOf(team, repo) }])
-    return { session: id, state: row.state, message: `${id} waits for a worker again.` }
+  const { id, after } = session
+  const [row] = await sql<{ state: FleetState }>(`select ${SCHEMA}.retry($1) as state`, [id]).catch(error => {
+    throw systemErrorCode(error) === NOT_AGAIN ? new UserError(`${id} waits again already.`) : error
   })
+  const state = row?.state ?? 'waiting'
+  const message = state === 'held' ? `${id} waits until ${after} is done.` : `${id} waits for a worker again.`
+  return { session: id, state, message }
 }
+
+/** What the function `retry` raises where there is nothing to try again: somebody was sooner. */
+const NOT_AGAIN = 'CM007'
 
 function refuseRetry({ id, state, outcome }: FleetSession): void {
   if (state === 'running' || state === 'waiting' || state === 'held')
@@ -188,10 +170,7 @@ export async function pruneSessions(
   { olderSeconds, remote, branches, dryRun }: PruneOptions,
 ): Promise<Pruned> {
   const rows = await sql<{ id: string; repo: string; hasRefs: boolean }>(
-    `select id, repo, events > 0 or epoch > 0 as "hasRefs" from ${SCHEMA}.session s
-     where state in ('ended', 'cancelled', 'dead') and ended_at < now() - make_interval(secs => $1)
-       and not exists (select from ${SCHEMA}.session h where h.after = s.id and h.state = 'held')
-     order by ended_at limit 100000`,
+    `select id, repo, has_refs as "hasRefs" from ${SCHEMA}.prunable($1) limit 100000`,
     [olderSeconds],
   )
   const pruned: Pruned = { sessions: [], refs: [], problems: [] }
@@ -203,8 +182,7 @@ export async function pruneSessions(
       pruned.refs.push(...taken.refs)
       pruned.problems.push(...taken.problems)
       const ids = own.map(({ id }) => id).filter(id => !taken.stays.has(id))
-      if (!dryRun)
-        await sql(`delete from ${SCHEMA}.session where id = any($1) and state in ('ended', 'cancelled', 'dead')`, [ids])
+      if (!dryRun) await sql(`select ${SCHEMA}.prune($1)`, [ids])
       pruned.sessions.push(...ids)
     }
   } finally {

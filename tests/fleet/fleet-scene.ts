@@ -46,7 +46,6 @@ export async function openFleetScene(cluster: PostgresCluster): Promise<FleetSce
     submit: (...changes) =>
       submit(
         fleet.database,
-        fleet.queue,
         changes.map(change => ({ ...USUAL, ...change })),
       ),
     take: async (worker = 'w1', tags = []) => {

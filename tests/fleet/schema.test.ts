@@ -4,6 +4,7 @@ import { type Database, openDatabase } from '../../src/fleet/database.ts'
 import { type FleetQueue, openQueue } from '../../src/fleet/queue.ts'
 import { fleetTerms, setUp } from '../../src/fleet/schema.ts'
 import { append, beat, finish, giveBack, submit, takeBack } from '../../src/fleet/store.ts'
+import { cancelSession, retrySession } from '../../src/fleet/tell.ts'
 import {
   addressIn,
   type FleetPlace,
@@ -63,9 +64,9 @@ describe.skipIf(!hasPostgres)(`a fleet that is set up${WITHOUT_POSTGRES}`, () =>
       const url = await cluster.database()
       await cluster.ask(url, readFileSync(new URL('../data/fleet-1.sql', import.meta.url), 'utf8'))
       await using database = await openDatabase(addressIn(url), { env: {}, most: 4 })
-      await expect(fleetTerms(database)).rejects.toThrow(/is of version 1, and this codemachine wants 2/)
+      await expect(fleetTerms(database)).rejects.toThrow(/is of version 1, and this codemachine wants 3/)
       const { done } = await setUp(database, { terms: {}, teams: [] })
-      expect(done).toContain('The schema codemachine is brought from version 1 to 2.')
+      expect(done).toContain('The schema codemachine is brought from version 1 to 3.')
       const terms = await fleetTerms(database)
       const queue = await openQueue(database, terms, () => {})
       await using fleet = { url, database, terms, queue, [Symbol.asyncDispose]: () => queue[Symbol.asyncDispose]() }
@@ -134,7 +135,7 @@ describe.skipIf(!hasPostgres)(`a fleet that is set up${WITHOUT_POSTGRES}`, () =>
       expect(await fleetTerms(looker.database)).toEqual(fleet.terms)
       expect(await rowOf(looker, id)).toMatchObject({ id, state: 'running' })
       expect(await count(looker.database, 'event')).toBe(1)
-      await expect(submit(looker.database, looker.queue, [submission()])).rejects.toEqual(refused)
+      await expect(submit(looker.database, [submission()])).rejects.toEqual(refused)
       await expect(append(looker.database, taken, 2, ['b'], null)).rejects.toEqual(refused)
       await expect(finish(looker.database, looker.queue, taken, DONE)).rejects.toEqual(refused)
       await expect(takeFor(looker, taker('v'))).rejects.toEqual(refused)
@@ -154,18 +155,20 @@ describe.skipIf(!hasPostgres)(`a fleet that is set up${WITHOUT_POSTGRES}`, () =>
     test('who submits has sessions run, and drains workers, and writes no events', async () => {
       await using fleet = await setUpFleet(cluster)
       await using submitter = await seenBy(fleet, 'codemachine_submit')
-      const { database, queue } = submitter
-      const [first = ''] = await submit(database, queue, [submission({ tags: ['a-new-lane'] })])
-      const [second = ''] = await submit(database, queue, [submission({ after: first, tags: ['a-new-lane'] })])
+      const { database } = submitter
+      const [first = ''] = await submit(database, [submission({ tags: ['a-new-lane'] })])
+      const [second = ''] = await submit(database, [submission({ after: first, tags: ['a-new-lane'] })])
       const w = taker('w', ['a-new-lane'])
       const taken = await takeOne(fleet, w)
       expect(taken.id).toBe(first)
-      await database.sql('update codemachine.session set cancel_asked = true where id = $1', [second])
+      expect(await cancelSession(database, second)).toMatchObject({ state: 'cancelled' })
       await database.sql('insert into codemachine.ask (session, ask) values ($1, $2)', [first, '{"ask": "stop"}'])
       await database.sql('update codemachine.worker set drains = true')
-      const [third = ''] = await submit(database, queue, [submission({ tags: ['a-new-lane'] })])
-      await queue.remove(database.sql, third)
+      const [third = ''] = await submit(database, [submission({ tags: ['a-new-lane'] })])
+      await cancelSession(database, third)
       expect(await takeFor(fleet, w)).toBeNull()
+      expect(await retrySession(database, third)).toMatchObject({ state: 'waiting' })
+      expect((await takeOne(fleet, w)).id).toBe(third)
       await expect(append(database, taken, 1, ['forged'], null)).rejects.toEqual(refused)
       for (const statement of [
         `insert into codemachine.event (session, number, epoch, line) values ('${first}', 1, 1, 'forged')`,
@@ -176,6 +179,74 @@ describe.skipIf(!hasPostgres)(`a fleet that is set up${WITHOUT_POSTGRES}`, () =>
       ])
         await expect(database.sql(statement), statement).rejects.toEqual(refused)
       expect(await count(fleet.database, 'event')).toBe(0)
+    })
+
+    test('who submits changes by hand only what is asked and which workers drain, and who looks nothing', async () => {
+      await using fleet = await setUpFleet(cluster)
+      // As an earlier codemachine gave it.
+      for (const earlier of [
+        'grant insert, update, delete on codemachine.session to codemachine_submit, codemachine_work',
+        'grant insert, delete on codemachine.event to codemachine_work',
+        'grant insert, update, delete on all tables in schema codemachine_queue to codemachine_submit',
+      ])
+        await fleet.database.sql(earlier)
+      await setUp(fleet.database, { terms: {}, teams: [] })
+      const mayWrite = (role: string) =>
+        fleet.database.sql(
+          `select distinct c.relname || coalesce('.' || a.attname, '') || ' ' || may as right from pg_class c
+             join pg_namespace n on n.oid = c.relnamespace cross join unnest('{insert,update,delete,truncate}'::text[]) as may
+             left join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and may in ('insert', 'update')
+           where n.nspname like 'codemachine%' and c.relkind in ('r', 'p') and case when may in ('insert', 'update')
+             then has_column_privilege('${role}', c.oid, a.attnum, may) else has_table_privilege('${role}', c.oid, may) end order by 1`,
+        )
+      const rights = async (role: string) => (await mayWrite(role)).map(({ right }) => right)
+      expect(await rights('codemachine_look')).toEqual([])
+      expect(await rights('codemachine_submit')).toEqual([
+        'ask.ask insert',
+        'ask.session insert',
+        'worker.drains update',
+      ])
+      const ofWorker = await rights('codemachine_work')
+      expect(ofWorker).toContain('session.outcome update')
+      for (const column of ['created_by', 'team', 'job', 'goal', 'repo', 'cancel_asked'])
+        expect(ofWorker).not.toContain(`session.${column} update`)
+      expect(
+        ofWorker.filter(right => /^(session|event|ask|term) ?.* (insert|delete|truncate)/.test(String(right))),
+      ).toEqual([])
+    })
+
+    test('what is done stays as its worker has left it, and who submits takes out nothing but what it submitted', async () => {
+      await using fleet = await setUpFleet(cluster)
+      await using submitter = await seenBy(fleet, 'codemachine_submit')
+      const { database } = submitter
+      const [own = ''] = await submit(database, [submission()])
+      const [other = ''] = await submitAll(fleet, {})
+      for (const id of [own, other]) {
+        const end = { ...DONE, report: 'a report', certificate: { of: id } }
+        await finish(fleet.database, fleet.queue, await takeOne(fleet, taker('w')), end)
+      }
+      const before = [await rowOf(fleet, own), await rowOf(fleet, other)]
+      expect(before[0]?.created_by).toMatch(/^login_/)
+      await expect(retrySession(database, own)).rejects.toThrow(/has come to its end/)
+      await expect(database.sql('select codemachine.retry($1)', [own])).rejects.toMatchObject({ code: 'CM007' })
+      await database.sql('select codemachine.cancel($1), codemachine.dequeue($1)', [own])
+      expect([await rowOf(fleet, own), await rowOf(fleet, other)]).toEqual(before)
+      await database.sql('select codemachine.prune($1)', [[own, other]])
+      expect(await fleet.database.sql('select id from codemachine.session')).toEqual([{ id: other }])
+      await using worker = await seenBy(fleet, 'codemachine_work')
+      await worker.database.sql('select codemachine.prune($1)', [[other]])
+      expect(await count(fleet.database, 'session')).toBe(0)
+    })
+
+    test.each([
+      ['a priority beyond the others', { priority: 1_001 }],
+      ['a tag that is none', { tags: ['GPU; drop'] }],
+      ['a time that never comes', { notBefore: 'infinity' as never }],
+      ['a deadline without end', { deadline: '-infinity' as never }],
+    ])('nobody submits %s', async (_what, wrong) => {
+      await using fleet = await setUpFleet(cluster)
+      await expect(submitAll(fleet, {}, wrong)).rejects.toMatchObject({ code: 'CM006' })
+      expect(await count(fleet.database, 'session')).toBe(0)
     })
 
     test('who works takes, appends, gives back, ends, and takes over from who is lost', async () => {
@@ -241,24 +312,47 @@ describe.skipIf(!hasPostgres)(`a fleet that is set up${WITHOUT_POSTGRES}`, () =>
       expect(await count(other.database, 'ask')).toBe(1)
     })
 
+    test('nor by tables and functions of its own in the place of those of the database', async () => {
+      const { fleet, b } = await openTeams()
+      await using _fleet = fleet
+      await using member = await seenBy(fleet, 'codemachine_submit', 'codemachine_work', 'codemachine_team_a')
+      const seen = await member.database.transaction(async sql => {
+        await sql(`create temp view pg_roles as select 'codemachine_team_b'::name as rolname, r.oid from pg_catalog.pg_roles r
+          where r.rolname = session_user`)
+        await sql(`create function pg_temp.pg_has_role(name, oid, text) returns boolean language sql as 'select true'`)
+        await sql('set local search_path = pg_temp, pg_catalog')
+        await sql('select codemachine.cancel($1), codemachine.prune(array[$1])', [b])
+        return await sql('select id from codemachine.session where id = $1', [b])
+      })
+      expect(seen).toEqual([])
+      expect(await rowOf(fleet, b)).toMatchObject({ cancel_asked: false })
+    })
+
     test('nor changes, waits for, asks or submits anything there', async () => {
       const { fleet, b, taken } = await openTeams()
       await using _fleet = fleet
       const roles = ['codemachine_submit', 'codemachine_work', 'codemachine_team_a']
       await using member = await seenBy(fleet, ...roles)
-      const { database, queue } = member
-      await database.sql('update codemachine.session set cancel_asked = true where id = $1', [b])
-      await database.sql('delete from codemachine.session where id = $1', [b])
-      await database.sql('delete from codemachine.event where session = $1', [b])
+      const { database } = member
+      for (const change of [cancelSession, retrySession])
+        await expect(change(database, b)).rejects.toThrow(/There is no session/)
+      for (const call of ['cancel($1)', 'dequeue($1)', `enqueue(array[$1], null)`, 'prune(array[$1])'])
+        await database.sql(`select codemachine.${call}`, [b])
+      for (const call of ['retry($1)', `append($1, 1, 2, '{forged}', null)`])
+        await expect(database.sql(`select codemachine.${call}`, [b]), call).rejects.toThrow(b)
+      await database.sql(`update codemachine.session set state = 'dead' where id = $1`, [b])
+      await database.sql(`delete from codemachine_queue.job where data ->> 'session' = $1`, [b])
+      await database.sql(`delete from codemachine_queue.job_common where data ->> 'session' = $1`, [b])
+      expect(await database.sql(`select name from codemachine_queue.queue where name like '%.b%'`)).toEqual([])
       expect(await rowOf(fleet, b)).toMatchObject({ cancel_asked: false, events: '1', state: 'running' })
       expect(await count(fleet.database, 'event')).toBe(1)
-      await expect(submit(database, queue, [submission({ team: 'b' })])).rejects.toEqual(refused)
-      await expect(submit(database, queue, [submission({ team: 'a', after: b })])).rejects.toThrow(/no session/)
+      await expect(submit(database, [submission({ team: 'b' })])).rejects.toEqual(refused)
+      await expect(submit(database, [submission({ team: 'a', after: b })])).rejects.toThrow(/no session/)
       await expect(append(database, taken, 2, ['forged'], null)).rejects.toThrow(/taken over/)
       const ask = `insert into codemachine.ask (session, ask) values ('${b}', '{}')`
       await expect(database.sql(ask)).rejects.toEqual(refused)
       await expect(database.sql(`update codemachine.session set team = 'b' where team = 'a'`)).rejects.toEqual(refused)
-      expect(await submit(database, queue, [submission({ team: 'a' })])).toHaveLength(1)
+      expect(await submit(database, [submission({ team: 'a' })])).toHaveLength(1)
     })
 
     test('a worker takes those of its teams, and leaves the others where they are', async () => {

@@ -67,7 +67,7 @@ describe.skipIf(!hasPostgres)(`sessions of a fleet${WITHOUT_POSTGRES}`, () => {
     test('a goal with a NUL or half a character comes out without', async () => {
       await using fleet = await open()
       const job = { ...submission().job, goal: 'build \0 \ud83d!' }
-      const [id = ''] = await submit(fleet.database, fleet.queue, [submission({ job })])
+      const [id = ''] = await submit(fleet.database, [submission({ job })])
       expect(await rowOf(fleet, id)).toMatchObject({
         goal: 'build \ufffd \ufffd!',
         job: { goal: 'build \ufffd \ufffd!' },
@@ -460,7 +460,7 @@ describe.skipIf(!hasPostgres)(`sessions of a fleet${WITHOUT_POSTGRES}`, () => {
       const isWaiting = `select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`
       let ending: Promise<void> | null = null
       const [second = ''] = await database.transaction(async sql => {
-        const ids = await submit({ ...database, transaction: work => work(sql) }, queue, [submission({ after: first })])
+        const ids = await submit({ ...database, sql }, [submission({ after: first })])
         let isOver = false
         ending = finish(database, queue, taken, DONE).finally(() => {
           isOver = true

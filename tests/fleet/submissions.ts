@@ -20,8 +20,8 @@ export function submission(more: Partial<Submission> = {}): Submission {
 }
 
 /** Submits sessions, and answers their ids. */
-export function submitAll({ database, queue }: FleetPlace, ...of: Partial<Submission>[]): Promise<string[]> {
-  return submit(database, queue, of.map(submission))
+export function submitAll({ database }: FleetPlace, ...of: Partial<Submission>[]): Promise<string[]> {
+  return submit(database, of.map(submission))
 }
 
 /** A worker of that name, in a process of its own. */

@@ -110,7 +110,6 @@ class FleetNight implements AsyncDisposable {
     const trees = new Map(repos.map(({ path, tree }) => [path, tree]))
     const ids = await submit(
       this.#fleet.database,
-      this.#fleet.queue,
       Array.from({ length: sessions + real }, (_, at) => ({
         repo: repos[at % repositories]?.path ?? '',
         ref: 'main',

@@ -3,10 +3,11 @@ import * as v from 'valibot'
 import { secretInBy } from '../../../app/flow/prepare.ts'
 import { redactorOfEnvironment } from '../../../app/world.ts'
 import { UserError } from '../../../base/errors.ts'
-import { openFleet } from '../../../fleet/fleet.ts'
+import { fleetDatabase } from '../../../fleet/fleet.ts'
 import { MOST_GATES } from '../../../fleet/jobs.ts'
 import { MOST_NIGHT_BYTES, type NightRow, readNight } from '../../../fleet/night.ts'
 import { problemOfRepo } from '../../../fleet/repos.ts'
+import { fleetTerms } from '../../../fleet/schema.ts'
 import { submit as submitAll } from '../../../fleet/store.ts'
 import {
   MOST_TAGS,
@@ -26,7 +27,7 @@ import { oneLine, titleLine } from '../../../words/safe-text.ts'
 import { findGit } from '../../../workspace/git/find-git.ts'
 import { findRepository, runGit, withoutGitVariables } from '../../../workspace/git/git.ts'
 import { type RunFlags, readBytes, readText, wantsColour } from '../../flags.ts'
-import { inColumns, warnOn } from '../../output.ts'
+import { inColumns } from '../../output.ts'
 import type { FleetFlags } from '../../program/fleet.ts'
 import { runOptionsOf } from '../../run-options.ts'
 import { tagsOf } from './worker.ts'
@@ -65,10 +66,10 @@ export async function submit(context: CliContext, words: readonly string[], flag
   }
   const rows = flags.file === undefined ? await typedRow(context, words, flags, checks) : await rowsOfFile()
   if (flags.dryRun) return await showDryRun(context, rows, flags)
-  await using fleet = await openFleet(context, flags.queue, { onProblem: warnOn(context) })
+  await using database = await fleetDatabase(context, flags.queue)
+  await fleetTerms(database)
   const ids = await submitAll(
-    fleet.database,
-    fleet.queue,
+    database,
     rows.map(({ submission }) => submission),
   )
   if (flags.json) context.stdout.write(`${JSON.stringify({ sessions: ids.map((id, at) => nameAnd(rows[at], id)) })}\n`)

@@ -2,7 +2,7 @@ import type { Ask } from '../../../app/library.ts'
 import { UserError } from '../../../base/errors.ts'
 import { parseDuration } from '../../../base/text.ts'
 import { isTaken } from '../../../core/contracts/reply.ts'
-import { fleetDatabase, openFleet } from '../../../fleet/fleet.ts'
+import { fleetDatabase } from '../../../fleet/fleet.ts'
 import { findFleetSession } from '../../../fleet/look.ts'
 import { problemOfRepo } from '../../../fleet/repos.ts'
 import { fleetTerms } from '../../../fleet/schema.ts'
@@ -35,9 +35,10 @@ async function changeEach(
   { queue, json }: TellFlags,
   change: typeof cancelSession,
 ): Promise<number> {
-  await using fleet = await openFleet(context, queue, { onProblem: warnOn(context) })
+  await using database = await fleetDatabase(context, queue)
+  await fleetTerms(database)
   for (const id of ids) {
-    const told = await change(fleet, id)
+    const told = await change(database, id)
     context.stdout.write(json ? `${JSON.stringify(told)}\n` : `${told.message}\n`)
   }
   return 0
