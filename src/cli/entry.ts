@@ -12,6 +12,7 @@ import { OWN_ENGINES } from '../engines/registry.ts'
 import { NO_CURRENT_DIRECTORY } from '../platform/run-process.ts'
 import type { CliContext } from '../tui/cli-context.ts'
 import { hasGlyphs, inAscii, writeInAscii } from '../tui/terminal/ascii.ts'
+import { safeText } from '../words/safe-text.ts'
 import { type BareContext, buildFlowProgram, buildProgram } from './program.ts'
 
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
@@ -241,6 +242,7 @@ export function showError(
   { stderr, env, program }: Pick<CliContext, 'stderr' | 'env' | 'program'>,
 ): number {
   const { text, exitCode } = describeError(error, program)
-  if (text !== '') stderr.write(redactorOfEnvironment({ env }).text(text))
+  // A sentence may hold what came from outside: a path, a name out of a database, what a server said.
+  if (text !== '') stderr.write(safeText(redactorOfEnvironment({ env }).text(text)))
   return exitCode
 }

@@ -320,7 +320,7 @@ async function withoutWorker({ sql }: Database, workers: readonly SeenWorker[]):
         return warning(
           'queue',
           `No worker${wants} that is there and takes ${oneLine(repo, 200)} runs the template ${named}, ${waits}`,
-          `Add it to fleet.templates in the settings of a worker's machine, and begin that worker again.`,
+          `Add it to fleet.templates in the settings of a worker's machine, or update codemachine there, and begin that worker again.`,
         )
       const begin = tags.length === 0 ? '' : ` --tags ${tags.join(',')}`
       return warning(

@@ -2,6 +2,10 @@ import * as v from 'valibot'
 import { matching, some } from '../app/find.ts'
 import { UserError } from '../base/errors.ts'
 import type { SessionOutcome } from '../core/events/outcome.ts'
+import { checkOf } from '../core/events/schema.ts'
+import { sessionOutcome } from '../core/events/shapes.ts'
+import { isSessionId } from '../records/records.ts'
+import { describeOutcome } from '../words/outcome.ts'
 import { oneLine } from '../words/safe-text.ts'
 import type { Sql } from './database.ts'
 import type { ForecastSession, ForecastWorker } from './forecast.ts'
@@ -46,15 +50,64 @@ export interface FleetSession {
   /** Rounds so far, with the one that runs, and the most that it may take; null: not known. */
   rounds: number | null
   mostRounds: number | null
-  outcome: SessionOutcome | null
+  /** As its worker has written it, which may be a newer one: `knownOutcome` reads it. */
+  outcome: unknown
   branch: string | null
+}
+
+const isOutcome = checkOf(sessionOutcome)
+
+/** How a session has ended; null: it has not, or in a way that this codemachine does not know. What a person can do about it is left out. */
+export function knownOutcome({ outcome }: Pick<FleetSession, 'outcome'>): SessionOutcome | null {
+  if (!isOutcome(outcome)) return null
+  const known = outcome as SessionOutcome
+  return known.kind === 'needs-person' ? { ...known, hint: null } : known
+}
+
+/** How a session has ended, in a word or two: `done, verified`; `unknown: postponed`. Null: it has not. */
+export function wordsForFleetOutcome(session: Pick<FleetSession, 'outcome'>): string | null {
+  if (session.outcome == null) return null
+  const known = knownOutcome(session)
+  if (known !== null) return describeOutcome(known).short
+  const { kind = '' } = { ...(session.outcome as { kind?: unknown }) }
+  return `unknown: ${oneLine(String(kind), 40)}`
 }
 
 const COLUMNS = (goal: string) => `id, team, repo, ref, base, state, ${goal} as goal, ${TEMPLATE},
   priority, tags, created_at as "createdAt", created_by as "createdBy", not_before as "notBefore", deadline, after, reason, epoch, worker,
-  taken_at as "takenAt", seen_at as "seenAt", ended_at as "endedAt", cancel_asked as "cancelAsked", events::int as events,
-  (progress ->> 'round')::int as rounds, (progress ->> 'rounds')::int as "mostRounds", outcome, branch`
+  taken_at as "takenAt", seen_at as "seenAt", ended_at as "endedAt", cancel_asked as "cancelAsked", events, progress, outcome, branch`
 const SHORT_GOAL = 'left(goal, 2000)'
+
+/** A row as the database has it, where any of these was written by another version, or by hand. */
+interface SessionRow extends Omit<FleetSession, 'events' | 'rounds' | 'mostRounds'> {
+  events: string
+  progress: unknown
+}
+
+function sessionOfRow({ events, progress, ...row }: SessionRow): FleetSession {
+  const { round, rounds } = { round: null, rounds: null, ...(progress as object | null) }
+  return {
+    ...row,
+    // What is no moment of ours, such as `infinity`, comes as a number.
+    createdAt: momentOf(row.createdAt) ?? new Date(0),
+    notBefore: momentOf(row.notBefore),
+    deadline: momentOf(row.deadline),
+    takenAt: momentOf(row.takenAt),
+    seenAt: momentOf(row.seenAt),
+    endedAt: momentOf(row.endedAt),
+    events: Number(events),
+    rounds: countOf(round),
+    mostRounds: countOf(rounds),
+  }
+}
+
+function momentOf(value: unknown): Date | null {
+  return value instanceof Date && !Number.isNaN(value.getTime()) ? value : null
+}
+
+function countOf(value: unknown): number | null {
+  return Number.isSafeInteger(value) ? Number(value) : null
+}
 /** Of two that were submitted at once the one with the higher number is the newer one. */
 const NEWEST_FIRST = `created_at desc, length(id) desc, id desc`
 
@@ -70,20 +123,21 @@ export interface Wanted {
 
 /** Sessions of the fleet, the newest first. */
 export async function listSessions(sql: Sql, { states, repo, most }: Wanted): Promise<FleetSession[]> {
-  return await sql<FleetSession>(
+  const rows = await sql<SessionRow>(
     `select ${COLUMNS(SHORT_GOAL)} from ${SCHEMA}.session
      where (cardinality($1::text[]) = 0 or state = any($1)) and ($2::text is null or position($2 in repo) > 0)
      order by ${NEWEST_FIRST} limit $3`,
     [states, repo, most],
   )
+  return rows.map(sessionOfRow)
 }
 
-/** Those that can be followed: they have begun, and have not ended for longer than `days`. Those that run come first, then the newest. */
+/** Those that can be followed: they have an id of ours, have begun, and have not ended for longer than `days`. Those that run come first, then the newest. */
 export async function sessionsToFollow(
   sql: Sql,
   { days, most }: { days: number; most: number },
 ): Promise<FleetSession[]> {
-  return await sql<FleetSession>(
+  const rows = await sql<SessionRow>(
     `select * from (
        select ${COLUMNS(SHORT_GOAL)} from ${SCHEMA}.session where state in ('running', 'waiting') and events > 0
        union all
@@ -91,6 +145,7 @@ export async function sessionsToFollow(
      ) as each order by state = 'running' desc, "createdAt" desc, length(id) desc, id desc limit $2`,
     [days, most],
   )
+  return rows.map(sessionOfRow).filter(({ id }) => isSessionId(id))
 }
 
 /** The session that a person means, by its id, its counter or a part of the id; a `UserError` if it is none, or not one. */
@@ -118,9 +173,9 @@ export async function findFleetSession(sql: Sql, wanted: string): Promise<FleetS
 
 /** A session by its whole id, with its whole goal; a `UserError` if there is none any more. */
 export async function sessionOf(sql: Sql, id: string): Promise<FleetSession> {
-  const [row] = await sql<FleetSession>(`select ${COLUMNS('session.goal')} from ${SCHEMA}.session where id = $1`, [id])
+  const [row] = await sql<SessionRow>(`select ${COLUMNS('session.goal')} from ${SCHEMA}.session where id = $1`, [id])
   if (row === undefined) throw new UserError(`There is no session ${oneLine(id, 60)} in the fleet any more.`)
-  return row
+  return sessionOfRow(row)
 }
 
 /** What a session has left at its end: its report as Markdown, and its certificate. */

@@ -8,7 +8,7 @@ import { REPLY_CODES, type Reply } from '../core/contracts/reply.ts'
 import { describeOutcome } from '../words/outcome.ts'
 import { oneLine } from '../words/safe-text.ts'
 import type { Database } from './database.ts'
-import { type FleetSession, findFleetSession, sessionOf } from './look.ts'
+import { type FleetSession, findFleetSession, knownOutcome, sessionOf, wordsForFleetOutcome } from './look.ts'
 import { problemOfRepo } from './repos.ts'
 import { SCHEMA } from './schema.ts'
 import { type FleetState, jsonb } from './store.ts'
@@ -65,10 +65,19 @@ export async function retrySession({ sql }: Database, wanted: string): Promise<T
 /** What the function `retry` raises where there is nothing to try again: somebody was sooner. */
 const NOT_AGAIN = 'CM007'
 
-function refuseRetry({ id, state, outcome }: FleetSession): void {
+function refuseRetry(session: FleetSession): void {
+  const { id, state } = session
+  const outcome = knownOutcome(session)
   if (state === 'running' || state === 'waiting' || state === 'held')
     throw new UserError(`${id} ${state === 'running' ? 'runs' : 'waits'} already, so there is nothing to retry.`)
-  if (state !== 'ended' || outcome === null) return
+  if (state !== 'ended' || session.outcome == null) return
+  if (outcome === null)
+    throw new UserError(
+      `${id} has ended in a way that this codemachine does not know (${wordsForFleetOutcome(session)}).`,
+      {
+        hint: 'Update codemachine to try it again.',
+      },
+    )
   if (['done', 'answered', 'replayed', 'planned'].includes(outcome.kind))
     throw new UserError(`${id} has come to its end (${describeOutcome(outcome).short}); submit a new session for more.`)
   if (outcome.kind === 'limit')

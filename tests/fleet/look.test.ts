@@ -50,6 +50,57 @@ describe.skipIf(WITHOUT_POSTGRES !== '')(`looking at a fleet, and telling it${WI
     })
   })
 
+  test.each([
+    ['an outcome of a newer worker', `outcome = '{"kind":"postponed\\u001b[2J","until":7}'`, 'unknown: postponed␛[2J'],
+    ['an outcome that is no object', `outcome = '"so"'`, 'unknown: '],
+    ['a reason to stop that is new', `outcome = '{"kind":"limit","limit":"patience"}'`, 'unknown: limit'],
+    ['a hint that is new', `outcome = '{"kind":"needs-person","reason":"r","hint":{"do":"dance"}}'`, 'needs a person'],
+    ['rounds that are no number', `progress = '{"round":"many","rounds":1.5}'`, 'done, unverified'],
+    ['more events than a number counts', 'events = 9007199254740991', 'done, unverified'],
+    ['times without end', `not_before = 'infinity', deadline = 'infinity', taken_at = '-infinity'`, 'done, unverified'],
+  ])('%s keeps nobody from seeing the others', async (_what, change, shown) => {
+    const scene = await opened()
+    const [id = '', other = ''] = await scene.submit({}, {})
+    const taken = await scene.take()
+    await scene.end(taken)
+    await scene.fleet.database.sql(`update ${SCHEMA}.session set ${change} where id = $1`, [id])
+    const { exitCode, stdout } = await scene.type('list')
+    expect(exitCode).toBe(0)
+    const line = (of: string) => stdout.split('\n').find(each => each.startsWith(of)) ?? ''
+    expect(line(id)).toContain(shown)
+    expect(line(other)).toContain('waiting')
+    expect(await json(scene, 'list')).toMatchObject([{ id: other }, { id }])
+    if (shown.startsWith('unknown')) expect((await scene.type('retry', id)).stderr).toContain('Update codemachine')
+    expect((await scene.type('status')).exitCode).toBe(0)
+  })
+
+  test('what the database says reaches no terminal as a command of it', async () => {
+    const scene = await opened()
+    const [id = '', other = ''] = await scene.submit({}, {})
+    await scene.end(await scene.take(), { report: '# Done\u001b]0;mine\u0007' })
+    await scene.end(await scene.take(), { state: 'dead', outcome: null, reason: 'so \u001b[2J\nit is' })
+    const bad = '20200101_9\u001b[31m'
+    await scene.fleet.database.sql(
+      `update ${SCHEMA}.session set id = $2, repo = $2, branch = $2, created_by = $2, goal = $2, worker = $2, after = $2 where id = $1`,
+      [other, bad],
+    )
+    await scene.worker(`w\u001b[1m`)
+    for (const words of [
+      ['list'],
+      ['status'],
+      ['show', id],
+      ['report', id],
+      ['drain', 'x'],
+      ['doctor', '--offline'],
+      ['prune', '--older', '0s', '--dry-run'],
+      ['retry', '9'],
+    ]) {
+      const { stdout, stderr } = await scene.type(...words)
+      const all = stdout + stderr
+      expect(all.replace(/[^\n\P{Cc}]/gu, '!'), words.join(' ')).toBe(all)
+    }
+  })
+
   test('everything of one session is shown, by its counter, too; one that is not there is said', async () => {
     const scene = await opened()
     const [id = ''] = await scene.submit({ tags: ['gpu'], priority: 7, notBefore: new Date(Date.now() - 1000) })

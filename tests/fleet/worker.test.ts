@@ -151,6 +151,25 @@ describeInOrder.skipIf(!hasPostgres)(`a worker of a fleet${WITHOUT_POSTGRES}`, (
     await expectDoneOnce(scene, gpu)
   })
 
+  test('with no other right than to work goes on where others have mistyped a branch, a repository or a template', async () => {
+    await using scene = await open()
+    const bad = { ref: 'nope', priority: 9 }
+    const gone = { repo: `${scene.url()}.gone`, priority: 8 }
+    const strange = { job: { goal: 'Write.', template: 'sorcery', gates: [], limits: {} }, priority: 9 }
+    const [, , third = '', away = '', unknown = '', good = ''] = await scene.submit(bad, bad, bad, gone, strange, {})
+    const { url } = await cluster.login('night', 'in role codemachine_work', scene.fleet.url)
+    await using a = scene.start('a', ['--slots', '1'], { env: { CODEMACHINE_QUEUE: url } })
+    await expectDoneOnce(scene, good)
+    await a.said(/Nothing of ssh:.*\.gone is taken for 10 min/)
+    expect(await rowOf(scene.fleet, third)).toMatchObject({ state: 'dead' })
+    expect(await rowOf(scene.fleet, away)).toMatchObject({ state: 'waiting', faults: 3 })
+    expect(await rowOf(scene.fleet, unknown)).toMatchObject({ state: 'waiting', epoch: 0 })
+    expect(a.text).not.toMatch(/Nothing is taken/)
+    const [next = ''] = await scene.submit({})
+    await expectDoneOnce(scene, next)
+    await endOf(scene, a)
+  })
+
   test('goes on with a round while the database is away, and writes down later what has happened', async () => {
     await using own = await startPostgres()
     await using scene = await openWorkerScene(own)

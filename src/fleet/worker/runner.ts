@@ -120,6 +120,12 @@ export function hindranceOf(outcome: SessionOutcome | null): string | null {
   return OF_PLACE.has(outcome.hint.do) ? outcome.reason : null
 }
 
+/** Whether a hindrance may come of what a job says itself: a model or an effort that codex does not take. Another worker may have it. */
+export function asksForIt({ model, effort }: FleetJob, outcome: SessionOutcome | null): boolean {
+  const isConfiguration = outcome?.kind === 'needs-person' && outcome.hint?.do === 'mend-codex-configuration'
+  return isConfiguration && (model !== undefined || effort !== undefined)
+}
+
 const OF_PLACE: ReadonlySet<OutcomeHint['do']> = new Set([
   'check-codex',
   'add-credit',

@@ -23,7 +23,7 @@ import { problemOfRef, problemOfRepo } from '../repos.ts'
 import { append, type FleetEnd, finish, giveBack, linesOf, Superseded, setBase, type Taken } from '../store.ts'
 import { carrySession, type Packed, settleSession } from './carry.ts'
 import { branchOf, type Clones, FullDisk, Hopeless, RemoteError } from './clones.ts'
-import { giveRights, hindranceOf, type Rights, type Runner, startRunner } from './runner.ts'
+import { asksForIt, giveRights, hindranceOf, type Rights, type Runner, startRunner } from './runner.ts'
 import { hasEnded, progressOf, Sender, stateOf, waitsForLogin } from './sender.ts'
 
 /** What a worker's sessions share. */
@@ -53,10 +53,12 @@ type Leaving = 'superseded' | 'cancelled' | 'stopped' | 'full' | 'window' | 'dra
 
 /** What became of a session here, for the worker. */
 export interface Came {
-  /** What hindered it; null: nothing did. */
+  /** What hindered it here; null: nothing did, or what did is the session's own. */
   problem: string | null
-  /** Whether the hindrance is of this worker, so that the next session would meet it, too. */
-  isOfWorker: boolean
+  /**
+   * Whom it would meet again: every session on this `worker`, those of this `repository`, or, as far as is known, `any`.
+   */
+  isOf: 'worker' | 'repository' | 'any'
 }
 
 /** A session that runs here. */
@@ -168,7 +170,6 @@ class SessionHere implements RunningHere {
     const { taken } = this
     const isLeft = this.#leaving !== null && (this.#left.signal.aborted || this.#gone.signal.aborted)
     const reason = isLeft ? REASONS[this.#leaving ?? 'stopped'] : messageOf(error)
-    const isOfWorker = !isLeft && (error instanceof PlaceProblem || error instanceof FullDisk)
     say(isLeft ? `${taken.id} is left: ${reason}.` : `${taken.id}: ${reason}`)
     const again = { reason, isFault: !isLeft && !(error instanceof FullDisk) }
     try {
@@ -181,7 +182,14 @@ class SessionHere implements RunningHere {
       // It is found once the lease is over.
       say(`${taken.id}: ${messageOf(problem)}`)
     }
-    return isLeft ? NOTHING : { problem: reason, isOfWorker }
+    // With what is hopeless no worker would come further: however many of them come, that says nothing of this one.
+    return isLeft || error instanceof Hopeless ? NOTHING : { problem: reason, isOf: this.#whoseIs(error) }
+  }
+
+  #whoseIs(error: unknown): Came['isOf'] {
+    if (error instanceof PlaceProblem || error instanceof FullDisk) return 'worker'
+    // Where a worker pushes to a remote of its own, that one may be meant.
+    return error instanceof RemoteError && this.#place.remote === null ? 'repository' : 'any'
   }
 
   async #work(): Promise<Came> {
@@ -385,13 +393,14 @@ class SessionHere implements RunningHere {
       say(`${id} is cancelled.`)
       return NOTHING
     }
-    const hindrance = hindranceOf(outcome)
+    const { job, hindrance } = { job: readJob(taken.job), hindrance: hindranceOf(outcome) }
     if (this.#isToBeGivenBack(outcome) || hindrance !== null) {
       const reason = hindrance ?? REASONS[this.#leaving ?? 'stopped']
       const again = { reason: `${name}: ${reason}`, isFault: hindrance !== null }
       await this.#persist(() => giveBack(database, queue, taken, again))
       say(`${id} is given back: ${reason}.`)
-      return hindrance === null ? NOTHING : { problem: hindrance, isOfWorker: true }
+      const isOwn = job !== null && asksForIt(job, outcome)
+      return hindrance === null || isOwn ? NOTHING : { problem: hindrance, isOf: 'worker' }
     }
     if (outcome === null) throw new Error('its runner ended, and it did not')
     const branch = await this.#persist(() => this.#publish(records), PUBLISH_MS)
@@ -455,7 +464,7 @@ class SessionHere implements RunningHere {
 
 /** Nothing was done: what was asked is for the next moment, or for the next worker. */
 const NOT_YET: ReadonlySet<ReplyCode> = new Set(['no-session', 'not-taken', 'run-ended', 'not-heard', 'ending'])
-const NOTHING: Came = { problem: null, isOfWorker: false }
+const NOTHING: Came = { problem: null, isOf: 'any' }
 
 /** Why it is not gone on with, clauses. */
 const REASONS: Readonly<Record<Leaving, string>> = {

@@ -17,7 +17,7 @@ import { type Fleet, whenThere } from '../fleet.ts'
 import { type FleetQueue, groupOf, runsTemplate } from '../queue.ts'
 import { takesRepo } from '../repos.ts'
 import { type FleetTerms, SCHEMA } from '../schema.ts'
-import { beat, giveBack, jsonb, reposAtWork, take, takeBack } from '../store.ts'
+import { beat, giveBack, jsonb, reposAtWork, type Taken, take, takeBack } from '../store.ts'
 import { Clones } from './clones.ts'
 import type { Rights } from './runner.ts'
 import { waitsForLogin } from './sender.ts'
@@ -59,7 +59,7 @@ const LEAVE_MS = 60_000
 /** How long nothing is taken where the worker's own place hinders sessions, ms; a full disk is looked at that often. */
 const PAUSE_MS = 10 * 60_000
 const DISK_PAUSE_MS = 60_000
-/** So many sessions in a row that could not be begun are no chance. */
+/** So many sessions in a row that could not be begun, here or of one repository, are no chance. */
 const MOST_PROBLEMS = 3
 /** How long it is remembered which repositories are for others, ms. */
 const OTHERS_MS = 10_000
@@ -114,6 +114,8 @@ class Worker {
   /** Until when it takes nothing, by the monotonic clock, and why. */
   #paused: { until: number; why: string } | null = null
   #problemsInARow = 0
+  /** Repositories that did not let it in, by their groups: how often in a row, and until when nothing of them is taken. */
+  readonly #refusing = new Map<string, { times: number; until: number }>()
   /** Whether it takes a repository; and groups of those that it does not, until when that is looked at again. */
   readonly #takes: (repo: string) => boolean
   #others: { groups: readonly string[]; until: number } = { groups: [], until: 0 }
@@ -123,12 +125,17 @@ class Worker {
   #superviseAt = 0
   #woken = new AbortController()
 
+  /** The names of those that it runs: no prompt begins a session of the others, or this codemachine does not know them. */
+  readonly #templates: readonly string[]
+
   constructor(world: World, parts: WorkerParts) {
     const { database, queue, clones, options } = parts
     const { name, remote, own, rights, args, say } = options
     this.#world = world
     this.#parts = parts
     this.#takes = takesRepo(options.repos)
+    const all = [...world.templates.values()].flatMap(kind => (kind.hasOwnCommand || kind.isCall ? [] : [kind.name]))
+    this.#templates = all.filter(each => rights.templates.length === 0 || rights.templates.includes(each))
     const onLogin = (event: RecordedOf<'limits' | 'waiting'>) => this.#hearOfLogin(event)
     this.#place = { world, database, queue, clones, name, remote, own, rights, args, onLogin, say }
   }
@@ -281,7 +288,7 @@ class Worker {
     const { database, queue, options, terms } = this.#parts
     if (await this.#isPaused()) return false
     while (!this.#drains && !this.#world.signal.aborted && this.#running.size < options.slots) {
-      const { templates } = options.rights
+      const templates = this.#templates
       const taker = { name: options.name, instance: this.#instance, tags: options.tags, templates }
       const without = await this.#notTaken()
       const taken = await take(database, queue, taker, { perRepository: terms.perRepository, without })
@@ -296,16 +303,32 @@ class Worker {
       options.say(`${taken.id} is taken (epoch ${taken.epoch}).`)
       const running = runHere(this.#place, taken)
       this.#running.set(taken.id, running)
-      void running.done.then(came => this.#hasCome(taken.id, came))
+      void running.done.then(came => this.#hasCome(taken, came))
     }
     return false
   }
 
-  #hasCome(id: string, { problem, isOfWorker }: Came): void {
+  #hasCome({ id, team, repo }: Taken, { problem, isOf }: Came): void {
     this.#running.delete(id)
-    this.#problemsInARow = problem === null ? 0 : this.#problemsInARow + 1
-    if (problem !== null && (isOfWorker || this.#problemsInARow >= MOST_PROBLEMS)) this.#pause(PAUSE_MS, problem)
+    if (problem !== null && isOf === 'repository') this.#refuses(team, repo, problem)
+    else {
+      this.#refusing.delete(groupOf(team, repo))
+      this.#problemsInARow = problem === null ? 0 : this.#problemsInARow + 1
+      if (problem !== null && (isOf === 'worker' || this.#problemsInARow >= MOST_PROBLEMS))
+        this.#pause(PAUSE_MS, problem)
+    }
     this.#woken.abort()
+  }
+
+  /** After some times in a row nothing of a repository is taken for a while: others go on, and other workers may be let in. */
+  #refuses(team: string, repo: string, problem: string): void {
+    const group = groupOf(team, repo)
+    const { times } = this.#refusing.get(group) ?? { times: 0 }
+    const isEnough = times + 1 >= MOST_PROBLEMS
+    const until = isEnough ? this.#world.clock.monotonic() + PAUSE_MS : 0
+    if (isEnough)
+      this.#parts.options.say(`Nothing of ${repo} is taken for ${Math.ceil(PAUSE_MS / 60_000)} min: ${problem}`)
+    this.#refusing.set(group, { times: isEnough ? 0 : times + 1, until })
   }
 
   /** Takes nothing for so long, ms. */
@@ -353,11 +376,15 @@ class Worker {
   /** Groups of repositories that wait and are not for this worker; what has come lately may be missing. */
   async #notTaken(): Promise<readonly string[]> {
     const now = this.#world.clock.monotonic()
-    if (now < this.#others.until) return this.#others.groups
+    const refusing = [...this.#refusing].flatMap(([group, { until }]) => (now < until ? [group] : []))
+    if (now < this.#others.until) return [...this.#others.groups, ...refusing]
     const repos = await reposAtWork(this.#parts.database)
     const groups = repos.filter(({ repo }) => !this.#takes(repo)).map(({ team, repo }) => groupOf(team, repo))
     this.#others = { groups, until: now + OTHERS_MS }
-    return groups
+    // One that nobody wants any more is forgotten.
+    const atWork = new Set(repos.map(({ team, repo }) => groupOf(team, repo)))
+    for (const group of this.#refusing.keys()) if (!atWork.has(group)) this.#refusing.delete(group)
+    return [...groups, ...refusing]
   }
 
   /** Gives everything back, at once. */
@@ -394,7 +421,7 @@ class Worker {
         options.tags,
         options.repos,
         terms.leaseSeconds,
-        options.rights.templates,
+        this.#templates,
       ],
     )
     if (row !== undefined) return

@@ -12,6 +12,7 @@ import {
   leftBySession,
   listSessions,
   listWorkers,
+  wordsForFleetOutcome,
 } from '../../../fleet/look.ts'
 import { fleetTerms } from '../../../fleet/schema.ts'
 import { FleetCopies, followCopy } from '../../../fleet/view.ts'
@@ -19,7 +20,6 @@ import { askWhoRuns } from '../../../records/run-lock.ts'
 import type { CliContext } from '../../../tui/cli-context.ts'
 import { SHELL_HINTS, type StateHints } from '../../../words/names.ts'
 import { formatCount, formatDayAndTime, formatMoment, formatNumber, formatSpan } from '../../../words/numbers.ts'
-import { describeOutcome } from '../../../words/outcome.ts'
 import { oneLine, safeText, titleLine } from '../../../words/safe-text.ts'
 import { type SessionReport, stateInWords } from '../../../words/status.ts'
 import { inColumns, warnOn } from '../../output.ts'
@@ -76,7 +76,8 @@ export async function fleetStatus(
     ...workerLines(workers, facts.now),
     ...forecastLines(forecast, facts),
     ...dead.map(
-      ({ id, reason }, at) => `${at === 0 ? 'dead     ' : '         '}  ${id}  ${said(reason ?? 'nothing says why')}`,
+      ({ id, reason }, at) =>
+        `${at === 0 ? 'dead     ' : '         '}  ${said(id)}  ${said(reason ?? 'nothing says why')}`,
     ),
   ]
   stdout.write(lines.map(line => `${line}\n`).join(''))
@@ -130,7 +131,7 @@ function forecastLines(
     `forecast   by ${formatMoment(by, now)} ${done.length} of ${formatNumber(sessions.length + beyond)} have ended (each takes ${formatSpan(usual.medianMs)}, the median of ${formatCount(usual.of, 'session')})`,
     ...late.slice(0, MOST_NAMED).map(({ id, at, why }) => {
       const when = at === null ? 'it is not begun by then' : `it ends about ${formatMoment(at, now)}`
-      return label(`  not ${id}: ${why === null ? when : said(why)}`)
+      return label(`  not ${said(id)}: ${why === null ? when : said(why)}`)
     }),
     ...(more > 0 ? [label(`  nor ${formatNumber(more)} more`)] : []),
   ]
@@ -178,7 +179,7 @@ export async function fleetList(
     )
   else {
     const rows = sessions.map(session => [
-      session.id,
+      said(session.id),
       formatDayAndTime(session.createdAt.getTime()),
       stateOf(session, context.clock.now()),
       repositoryOf(session),
@@ -195,10 +196,11 @@ export async function fleetList(
   return 0
 }
 
-function stateOf({ state, outcome, rounds, cancelAsked, notBefore }: FleetSession, now: number): string {
+function stateOf(session: FleetSession, now: number): string {
+  const { state, rounds, cancelAsked, notBefore } = session
   if (state === 'running')
     return cancelAsked ? 'is being cancelled' : rounds === null || rounds === 0 ? 'running' : `round ${rounds}`
-  if (state === 'ended' && outcome !== null) return describeOutcome(outcome).short
+  if (state === 'ended') return wordsForFleetOutcome(session) ?? state
   return state === 'waiting' && notBefore !== null && notBefore.getTime() > now ? 'waits for its time' : state
 }
 
@@ -254,7 +256,7 @@ export async function fleetShow(context: CliContext, wanted: string, { queue, js
     taken: moment(session.takenAt),
     ended: moment(session.endedAt),
     reason: session.reason,
-    outcome: session.outcome && describeOutcome(session.outcome).short,
+    outcome: wordsForFleetOutcome(session),
     branch: session.branch,
     proof: certificate === null ? null : `a certificate; codemachine fleet show ${id} --json has it`,
   }
@@ -320,7 +322,7 @@ export async function fleetReport(
   const written =
     isMarkdown && flags.output === undefined ? (await leftBySession(database.sql, session.id)).report : null
   if (written !== null) {
-    context.stdout.write(written)
+    context.stdout.write(safeText(written))
     return 0
   }
   refuseUnbegun(session)

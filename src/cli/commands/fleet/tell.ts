@@ -9,7 +9,7 @@ import { fleetTerms } from '../../../fleet/schema.ts'
 import { askSession, cancelSession, drainWorker, pruneSessions, retrySession } from '../../../fleet/tell.ts'
 import type { CliContext } from '../../../tui/cli-context.ts'
 import { formatCount } from '../../../words/numbers.ts'
-import { oneLine } from '../../../words/safe-text.ts'
+import { oneLine, safeText } from '../../../words/safe-text.ts'
 import { readText } from '../../flags.ts'
 import { warnOn } from '../../output.ts'
 import type { FleetFlags } from '../../program/fleet.ts'
@@ -39,7 +39,7 @@ async function changeEach(
   await fleetTerms(database)
   for (const id of ids) {
     const told = await change(database, id)
-    context.stdout.write(json ? `${JSON.stringify(told)}\n` : `${told.message}\n`)
+    context.stdout.write(json ? `${JSON.stringify(told)}\n` : `${safeText(told.message)}\n`)
   }
   return 0
 }
@@ -122,7 +122,7 @@ export async function fleetPrune(context: CliContext, flags: PruneFlags): Promis
   else {
     const taken = `${formatCount(sessions.length, 'session')} and ${formatCount(refs.length, 'reference')}`
     stdout.write(dryRun ? `${taken} would go.\n` : `${taken} are gone.\n`)
-    if (dryRun) for (const id of sessions) stdout.write(`  ${id}\n`)
+    if (dryRun) for (const id of sessions) stdout.write(`  ${oneLine(id, 60)}\n`)
     for (const each of problems) warnOn(context)(each)
   }
   return problems.length === 0 ? 0 : 4
