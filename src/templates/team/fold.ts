@@ -14,7 +14,7 @@ import {
   TEST_ANSWER,
 } from './answers.ts'
 import type { ProjectFiles, StepWork, TeamOptions, TeamWork, ToldCommand, WantedKey } from './work.ts'
-import { phaseOf } from './work.ts'
+import { failedTests, phaseOf } from './work.ts'
 
 /** The decisions of a team beside that of its plan, and what can be chosen. */
 export const DECISIONS = { network: 'network', secret: 'secret', secretNetwork: 'secret-network' } as const
@@ -25,6 +25,8 @@ export const FILES_LOOK = 'project-files'
 export const INFO_FILE = 'PROJECT_INFO.json'
 /** The note that says which steps will fail without the network. */
 export const NETWORK_NOTE = 'network'
+/** The note after which what was tested and did not pass becomes a step. */
+export const TESTS_NOTE = 'tests-failed'
 
 /** How often a step is tried, and begun again because a file with a secret was found, before it has failed. */
 const MOST_TRIES = 2
@@ -124,6 +126,7 @@ export function foldTeam(own: TeamWork, event: SessionEvent, session: SessionSta
     case 'looked':
       return event.what === FILES_LOOK ? { ...own, found: (event.result ?? { files: [] }) as ProjectFiles } : own
     case 'noted':
+      if (event.name === TESTS_NOTE) return repairedTests(own)
       return event.name === NETWORK_NOTE ? { ...own, isNetworkTold: true } : own
     case 'wrote':
       return { ...own, isWritten: true, writeProblem: event.problem }
@@ -217,6 +220,8 @@ function resumed(own: TeamWork, event: EventOf<'session-resumed'>, { ended }: Se
     }
   })
   const hasHigh = own.review?.issues.some(({ severity }) => severity === 'high') ?? false
+  // Who goes on has seen what did not pass, too.
+  const isOpen = hasHigh || (ended.outcome.kind === 'needs-person' && failedTests(own).length > 0)
   const isMore = again.some(({ status }, at) => status !== own.steps[at]?.status)
   return {
     ...own,
@@ -228,10 +233,11 @@ function resumed(own: TeamWork, event: EventOf<'session-resumed'>, { ended }: Se
     network: hasNetwork ? own.network : own.network === 'allow' ? null : own.network,
     isNetworkTold: false,
     mends: 0,
-    repairs: isMore || hasHigh ? 0 : own.repairs,
+    repairs: isMore || isOpen ? 0 : own.repairs,
+    testRepairs: isMore || isOpen ? 0 : (own.testRepairs ?? 0),
     secretsMeetNetwork,
     // Who goes on may have mended what a review has found.
-    ...(isMore || hasHigh ? testedAnew(own) : {}),
+    ...(isMore || isOpen ? testedAnew(own) : {}),
     isWritten: false,
     writeProblem: null,
   }
@@ -407,6 +413,16 @@ function reviewed(own: TeamWork, value: unknown): TeamWork {
     .slice(0, room)
     .map(({ type, description }) => `Mend what the review has found (${type}): ${description}`)
   return { ...withMore(next, steps), repairs: own.repairs + 1 }
+}
+
+/** What was run to test it and did not pass becomes a step. */
+function repairedTests(own: TeamWork): TeamWork {
+  const failed = failedTests(own).map(({ for: purpose, command, ran }) => {
+    const how = ran?.status === 'failed' ? `exit code ${ran.exitCode ?? 'unknown'}` : ran?.status
+    return `- \`${truncate(command, TOLD_CHARACTERS)}\` (${truncate(purpose, TOLD_CHARACTERS)}): ${how}`
+  })
+  const description = `The project does not pass its own test. Have these commands pass, or see to it that the project is tested in another way:\n${failed.join('\n')}`
+  return { ...withMore(own, [description]), testRepairs: (own.testRepairs ?? 0) + 1 }
 }
 
 /** With steps that mend something, after which it is tested and reviewed again. */

@@ -5,6 +5,7 @@ import type { OutcomeHint, SessionOutcome } from '../../core/events/outcome.ts'
 import { type Decision, GIVE_SECRET } from '../../core/rules/decision.ts'
 import { PLAN_CHOICES, PLAN_DECISION } from '../../core/state/plan.ts'
 import type { SessionState } from '../../core/state/state.ts'
+import { MOST_ALL_STEPS } from './answers.ts'
 import {
   CHOICES,
   currentStep,
@@ -15,10 +16,11 @@ import {
   NETWORK_NOTE,
   pendingTest,
   refusesSecrets,
+  TESTS_NOTE,
 } from './fold.ts'
 import { projectInfo } from './project-info.ts'
 import { planRound, reviewRound, type TeamParts, testRound, workRound } from './rounds.ts'
-import { phaseOf, type StepWork, type TeamReview, type TeamWork, workOf } from './work.ts'
+import { failedTests, type HowToTest, phaseOf, type StepWork, type TeamReview, type TeamWork, workOf } from './work.ts'
 
 /** How long a command may take by which a step or the project is tested, ms. */
 const COMMAND_MS = 10 * 60_000
@@ -34,7 +36,7 @@ export function nextOfTeam(session: SessionState, parts: TeamParts): Step {
     case 'testing':
       return testing(own, session, parts)
     case 'reviewing':
-      return reviewRound(own, session, parts)
+      return repairOfTests(own) ?? reviewRound(own, session, parts)
     case 'ending':
       return ending(own, session)
   }
@@ -212,6 +214,22 @@ function testing(own: TeamWork, session: SessionState, parts: TeamParts): Step {
   return command('test', pendingTest(own) ?? '', own)
 }
 
+/** The note after which what did not pass is mended; null: all has, or it was tried as often as it may be. */
+function repairOfTests(own: TeamWork): Step | null {
+  const { options, steps, testRepairs = 0 } = own
+  const failed = failedTests(own)
+  const isWhole = options.mode === 'all' || options.mode === 'plan'
+  const isOver = testRepairs >= options.repair || steps.length >= MOST_ALL_STEPS
+  if (!isWhole || failed.length === 0 || isOver) return null
+  return { kind: 'note', name: TESTS_NOTE, text: `${wordsForTests(failed)} It is mended, and tested again.` }
+}
+
+function wordsForTests(failed: readonly HowToTest[]): string {
+  const named = failed.slice(0, 3).map(({ command }) => inlineCode(truncate(command.replace(/\s+/g, ' '), MOST_NAME)))
+  const more = failed.length > named.length ? ` and ${failed.length - named.length} more` : ''
+  return `${failed.length === 1 ? 'A command that tests it did' : `${failed.length} commands that test it did`} not pass: ${named.join(', ')}${more}.`
+}
+
 /** The most of a line in the name of its step, in characters. */
 const MOST_NAME = 80
 
@@ -258,6 +276,11 @@ function outcomeOfLack(own: TeamWork, { directory, claim }: SessionState): Sessi
   if (unfinished !== null) {
     const { which, hint } = unfinished
     return needs(`${which.length === 1 ? 'Step' : 'Steps'} ${which.join(', ')} of ${steps.length} failed.`, hint)
+  }
+  const failed = own.options.mode === 'work' ? [] : failedTests(own)
+  if (failed.length > 0) {
+    const text = `See how they ended (codemachine report${where}) and change what stands in the way; codemachine resume${where} tests it again.`
+    return needs(wordsForTests(failed), { do: 'say', text })
   }
   const high = highIssues(own)
   if (high.length > 0) {

@@ -15,13 +15,14 @@ export function projectInfo(session: Pick<SessionState, 'directory' | 'work'>): 
     plan: own.plan,
     review: own.review,
     how_to_test: waysToTest(own, directory),
-    steps: own.steps.map(({ id, description, kind, status, thoughts, missing, commands, files }) => ({
+    steps: own.steps.map(({ id, description, kind, status, thoughts, missing, checks, commands, files }) => ({
       id,
       description,
       kind,
       status: WORDS_FOR_STATUS[status],
       thoughts,
       missing: status === 'done' ? null : missing,
+      checks: checks.length,
       commands,
       files,
     })),

@@ -2,7 +2,7 @@ import { inlineCode } from '../../base/markdown.ts'
 import { clipEnd, truncate } from '../../base/text.ts'
 import type { ReportSection } from '../../core/contracts/view.ts'
 import { type MissingSecret, WORDS_FOR_STATUS, waysToTest, whatIsMissing } from './project-info.ts'
-import type { StepWork, TeamReview, TeamWork } from './work.ts'
+import { type StepWork, type TeamReview, type TeamWork, uncheckedSteps } from './work.ts'
 
 /** The most of a text in the report, and of what is listed. */
 const MOST_TEXT = 400
@@ -28,6 +28,7 @@ export function teamReport(own: TeamWork, directory: string): ReportSection {
       : [`The goal, as the planner understood it: ${plain(clipEnd(plan.goal, MOST_GOAL), MOST_GOAL)}`]),
     listed('What is missing', missingLines(own, directory), MOST_OF.missing),
     listed('How to test it', testLines(own, directory), MOST_OF.tests),
+    ...uncheckedLine(own),
     ...(review === null
       ? []
       : [
@@ -108,6 +109,15 @@ function testLines(own: TeamWork, directory: string): string[] {
   })
 }
 
+/** Which steps nothing but the word of their worker says to be done. */
+function uncheckedLine(own: TeamWork): string[] {
+  const ids = uncheckedSteps(own).map(({ id }) => id)
+  if (ids.length === 0) return []
+  const which = `${stepsOf(ids.slice(0, MOST_LISTED))}${ids.length > MOST_LISTED ? ', …' : ''}`
+  const why = `${ids.length === 1 ? 'Its worker has named no command that shows that it is' : 'Their workers have named no command that shows that they are'} done.`
+  return [`Not checked: ${which}. ${why}`]
+}
+
 function issueLines({ issues }: TeamReview): string[] {
   return SEVERITIES.flatMap(severity =>
     issues
@@ -121,10 +131,11 @@ function stepRow(step: StepWork): string[] {
   const key = status === 'needs-secret' && waitsFor !== null ? `: ${waitsFor.key}` : ''
   const came = (status === 'done' ? thoughts : (missing ?? thoughts)) ?? ''
   const facts = factsOf(step)
+  const isUnchecked = status === 'done' && step.checks.length === 0
   return [
     String(id),
     `${kind === 'repair' ? 'repair: ' : ''}${plain(description, MOST_LINE)}`,
-    `${WORDS_FOR_STATUS[status]}${key}`,
+    `${WORDS_FOR_STATUS[status]}${isUnchecked ? ', not checked' : key}`,
     `${plain(came, MOST_LINE - facts.length)} ${facts}`.trim(),
   ]
 }
@@ -180,6 +191,7 @@ export function teamData(own: TeamWork, directory: string): Record<string, unkno
       secret: step.status === 'needs-secret' ? (step.waitsFor?.key ?? null) : null,
       thoughts: text(step.thoughts),
       missing: text(step.missing),
+      checks: step.checks.length,
       commands: step.commands,
       files: pathsWithin(step.files, share),
     })),

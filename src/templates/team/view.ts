@@ -7,7 +7,7 @@ import { PLAN_ANSWER } from './answers.ts'
 import { currentStep, DECISIONS } from './fold.ts'
 import { waysToTest, whatIsMissing } from './project-info.ts'
 import { teamData, teamReport } from './report.ts'
-import { phaseOf, type StepWork, type TeamReview, type TeamWork } from './work.ts'
+import { phaseOf, type StepWork, type TeamReview, type TeamWork, uncheckedSteps } from './work.ts'
 
 /** How a team is told: its steps with what came of each, what is done now, and what it waits for. */
 export const teamView: TemplateView<TeamWork> = {
@@ -108,7 +108,9 @@ function statusOf(own: TeamWork, session: SessionState): string | null {
     if (decision.id === DECISIONS.secretNetwork) return 'asks about secrets and the network'
   }
   const done = doneOf(own, ended !== null)
-  return done === null ? null : [done, ...lacksOf(own)].join(', ')
+  const unchecked = ended === null ? 0 : uncheckedSteps(own).length
+  const notChecked = unchecked === 0 ? [] : [`${unchecked} not checked`]
+  return done === null ? null : [done, ...notChecked, ...lacksOf(own)].join(', ')
 }
 
 function doneOf({ steps, plan, review, options, isReviewed }: TeamWork, hasEnded: boolean): string | null {
@@ -208,7 +210,8 @@ function cardOf(own: TeamWork, session: SessionState): CardFact[] {
 }
 
 function cardRow(step: StepWork, session: SessionState) {
-  const facts = factsOf(step)
+  const isUnchecked = uncheckedSteps({ steps: [step] }).length > 0
+  const facts = isUnchecked ? ['not checked'] : factsOf(step)
   return {
     mark: markOf(step, session),
     text: `${step.id}  ${nameOf(step)}${facts.length === 0 ? '' : ` (${facts.join('; ')})`}`,

@@ -160,6 +160,8 @@ export interface TeamWork {
   repairs: number
   /** How often a claim that was refused has become a step. */
   mends: number
+  /** How often commands of the test that failed have become steps; left out: never. */
+  testRepairs?: number
   /** Whether PROJECT_INFO.json says how it stands now. */
   isWritten: boolean
   /** Why it could not be written, a sentence; null: it was, or is to be. */
@@ -202,6 +204,16 @@ function isToBeDone({ status, waitsFor, needs }: StepWork, steps: readonly StepW
 
 function isTested({ howToTest }: TeamWork): boolean {
   return howToTest?.every(({ ran, why }) => ran !== null || why !== null) ?? false
+}
+
+/** The ways to test it that were run here and did not pass. */
+export function failedTests({ howToTest }: Pick<TeamWork, 'howToTest'>): readonly HowToTest[] {
+  return (howToTest ?? []).filter(({ ran }) => ran !== null && ran.status !== 'passed')
+}
+
+/** The steps that are done because their worker says so: it has named no command that shows it. */
+export function uncheckedSteps({ steps }: Pick<TeamWork, 'steps'>): readonly StepWork[] {
+  return steps.filter(({ status, checks }) => status === 'done' && checks.length === 0)
 }
 
 /** The work of a session of this template. */

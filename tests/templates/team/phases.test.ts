@@ -68,6 +68,41 @@ test('it is planned, done step by step, tested and reviewed, and what came of it
   ])
 })
 
+describe('a command of how to test it that fails', () => {
+  const TESTED = { commands: [{ for: 'its tests', command: 'npm test', ends_by_itself: true, needs_network: false }] }
+  const fails = { status: 'failed', output: 'not ok 1' } as const
+
+  test('becomes a step, and is run again after it', async () => {
+    const { play, outcome } = await playTeam({
+      options: AUTO,
+      test: () => TESTED,
+      command: (_, n) => (n === 1 ? fails : {}),
+    })
+    expect(outcome).toEqual(DONE)
+    expect(play.statuses).toEqual(['1 done', '2 done'])
+    expect(play.inputs('work')[1]).toContain('- `npm test` (its tests): exit code 1')
+    expect(wordsOf(play.steps).filter(word => word === 'run npm test')).toHaveLength(2)
+  })
+
+  test.each([0, 1, 2] as const)('stands in the way of done after %i repairs, until it passes', async repair => {
+    let isMended = false
+    const play = await TeamPlay.begin({
+      options: { ...AUTO, repair },
+      test: () => TESTED,
+      command: () => (isMended ? {} : fails),
+    })
+    const outcome = await play.run()
+    expect(outcome).toMatchObject({
+      kind: 'needs-person',
+      reason: 'A command that tests it did not pass: `npm test`.',
+      hint: { text: expect.stringContaining('tests it again') },
+    })
+    expect(play.work.steps).toHaveLength(1 + repair)
+    isMended = true
+    expect(await play.resume()).toEqual(DONE)
+  })
+})
+
 test('a worker is told the goal, its step, and what the steps before it came to', async () => {
   const { play } = await playTeam({
     options: AUTO,

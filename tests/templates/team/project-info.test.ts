@@ -47,6 +47,7 @@ describe('PROJECT_INFO.json', () => {
           status: 'done',
           thoughts: 'It is there.',
           missing: null,
+          checks: 0,
           commands: 0,
           files: ['app.py'],
         },

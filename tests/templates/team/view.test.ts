@@ -50,12 +50,18 @@ describe('a team says where it is', () => {
     ['the network is asked about', work, deciding('network'), 'asks about the network'],
     ['all is done', atWork([step(1, { status: 'done' })]), {}, '1 of 1 step done'],
     ['it was tested', atWork([step(1, { status: 'done' })], { howToTest: [PASSED] }), {}, '1 of 1 step done'],
-    ['it was stopped in a step', work, { ended: ENDED }, '1 of 3 steps done'],
+    ['it was stopped in a step', work, { ended: ENDED }, '1 of 3 steps done, 1 not checked'],
     [
       'it ended for a secret',
       atWork([step(1, { status: 'done' }), waiting(2, 'API_KEY')]),
       { ended: ENDED, ...deciding('secret', { key: 'API_KEY' }) },
-      '1 of 2 steps done, needs API_KEY',
+      '1 of 2 steps done, 1 not checked, needs API_KEY',
+    ],
+    [
+      'each step has passed its checks',
+      atWork([step(1, { status: 'done', checks: ['npm test'], passed: 1 })]),
+      { ended: ENDED },
+      '1 of 1 step done',
     ],
     ['it was stopped before it had a plan', teamWith(), { ended: ENDED }, 'no plan'],
     ['a project was reviewed', teamWith({ review: REVIEW, isReviewed: true }, { mode: 'review' }), {}, 'reviewed'],
@@ -142,7 +148,7 @@ describe('what came of it', () => {
         label: 'steps',
         text: '',
         rows: [
-          { mark: 'done', text: '1  Do 1.' },
+          { mark: 'done', text: '1  Do 1. (not checked)' },
           { mark: 'parked', text: '2  Ask the `service` (needs the secret API_KEY)' },
           { mark: 'to-do', text: '3  Do 3.' },
           { mark: 'failed', text: '4  Do 4. (failed; No network.)' },
@@ -180,6 +186,8 @@ describe('what came of it', () => {
       `- the tests: \`cd ${PROJECT} && npm test\` (ran here: exit 0, 3 s)`,
       `- starts it: \`cd ${PROJECT} && ./start.sh\` (not run here: needs the network)`,
       '',
+      'Not checked: step 1. Its worker has named no command that shows that it is done.',
+      '',
       'The review: It says hello.',
       '',
       'Issues:',
@@ -190,7 +198,7 @@ describe('what came of it', () => {
       '- Name the port.',
     ])
     expect(section?.table?.rows).toEqual([
-      ['1', 'Do 1.', 'done', 'The server is there. (3 commands; app.py, a, b, c, and 1 more)'],
+      ['1', 'Do 1.', 'done, not checked', 'The server is there. (3 commands; app.py, a, b, c, and 1 more)'],
       ['2', "Ask the 'service' - forged item", 'needs a secret: API_KEY', ''],
       ['3', 'Do 3.', 'to do', ''],
       ['4', 'Do 4.', 'failed', 'No network.'],
