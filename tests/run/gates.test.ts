@@ -540,8 +540,10 @@ describe('a review', () => {
   })
 
   test('is made of a gate that leaves doubts without the work, and done is not believed before it agrees', async () => {
-    const doubted = { begun: { gates: [gate('tests')] }, counterProof: () => ({ result: 'blind', doubts: ['blind'] }) } as const
-    const { outcome, events } = await claiming([works, agrees], doubted)
+    const { outcome, events } = await claiming([works, agrees], {
+      begun: { gates: [gate('tests')] },
+      counterProof: () => ({ result: 'blind', doubts: ['blind'] }),
+    })
     expect(ofType(events, 'review-started').map(({ causes }) => causes)).toEqual([['counter-proof']])
     expect(outcome).toEqual({ kind: 'done', verified: true })
     expect(ofType(events, 'counter-proof')).toHaveLength(1)
