@@ -27,8 +27,10 @@ import type { Records } from '../records/records.ts'
 import { type LearningRedactor, openRedactor } from '../secrets/secrets.ts'
 import type { LoadedSettings } from '../settings/load.ts'
 import type { Settings } from '../settings/schema.ts'
+import { formatCount } from '../words/numbers.ts'
+import type { KilledWrite } from '../workspace/files/write-all.ts'
 import { writableIn } from '../workspace/git/find-git.ts'
-import type { PersonRepository } from '../workspace/git/git.ts'
+import { findRepository, type PersonRepository } from '../workspace/git/git.ts'
 import type { PrivateGit } from '../workspace/git/private-git.ts'
 import type { RestoreReport } from '../workspace/guard/repository-guard.ts'
 import { unmatchedGlobs } from '../workspace/protected-files.ts'
@@ -370,6 +372,16 @@ export function describeRestored(found: RestoreReport | null): string[] {
     `An earlier run was cut off in a round. This was not as it had been, and was put back: ${what}.${kept}`,
     ...problems,
   ]
+}
+
+/** A sentence for a set of files of which a kill had left a part. */
+export function describeKilledWrite(found: KilledWrite | null): string[] {
+  if (found === null) return []
+  const { end, paths } = found
+  const [first = '', ...others] = paths
+  const files = others.length === 0 ? first : `${formatCount(paths.length, 'file')} (${first}, …)`
+  const now = end === 'written' ? 'All of it is written.' : 'What was there before is back.'
+  return [`An earlier run was cut off while it wrote ${files}. ${now}`]
 }
 
 /** What agents can write and the run relies on. */

@@ -41,6 +41,7 @@ import type { LoadedGates } from '../settings/gates.ts'
 import { loadSettings, type SettingSources } from '../settings/load.ts'
 import type { Settings } from '../settings/schema.ts'
 import { USUAL_TEMPLATE } from '../templates/registry.ts'
+import { finishKilledWrite } from '../workspace/files/write-all.ts'
 import { type FingerprintOptions, type Fingerprints, openFingerprints } from '../workspace/fingerprint.ts'
 import { writableIn } from '../workspace/git/find-git.ts'
 import { findRepository, type PersonRepository } from '../workspace/git/git.ts'
@@ -54,6 +55,7 @@ import {
   agentsAtStart,
   chooseCodex,
   codexOptionsOf,
+  describeKilledWrite,
   describeRestored,
   endSandboxesLeft,
   endWhatWasLeft,
@@ -396,6 +398,7 @@ export async function holdWorkDirectory(
   // Behind the app-servers that were still there: only now all of their sandboxes have lost them.
   if (lock.wasStale) await endSandboxesLeft(world, records)
   for (const remark of describeRestored(await restoreAfterCrash(records.guard))) onRemark(remark)
+  for (const remark of describeKilledWrite(await finishKilledWrite(directory, records.writing))) onRemark(remark)
   const repository = await findRepository(directory)
   const held = opened.move()
   return { repository, [Symbol.asyncDispose]: () => held[Symbol.asyncDispose]() }

@@ -39,6 +39,8 @@ export interface Records {
   /** What the running session does just now, while somebody watches. */
   live: string
   git: string
+  /** Which set of files is being written in the work directory just now, all or none. */
+  writing: string
   /** What the repository's config and hooks were like before the running session. */
   guard: string
   /** Which folders that codex's sandbox leaves were not there before the running session. */
@@ -139,6 +141,7 @@ function recordsIn(root: string, directory: string, templates: TemplateKinds, ke
     draft: inFolder('draft.json'),
     live: inFolder('live.json'),
     git: inFolder('git'),
+    writing: inFolder('writing.json'),
     guard: inFolder('guard.json'),
     traces: inFolder('traces.json'),
     temporary: inFolder('tmp'),

@@ -25,6 +25,7 @@ export interface OwnStepsOptions
     | 'agents'
     | 'clock'
     | 'recordsRoot'
+    | 'writing'
     | 'redactor'
   > {
   claim: ClaimProof
@@ -294,7 +295,7 @@ export class OwnSteps {
   async #write(step: number, { files }: Extract<OwnStep, { kind: 'write' }>): Promise<null> {
     const { log, agents, recordsRoot } = this.#options
     const all = await this.#textsOf(files)
-    const options = { key: `${log.state.id} ${step}`, closed: recordsRoot }
+    const options = { key: `${log.state.id} ${step}`, closed: recordsRoot, note: this.#options.writing }
     const wrote = 'problem' in all ? all : await writeAllInside(agents.directory, all.files, options)
     if ('problem' in wrote) log.emit({ type: 'wrote', step, files: [], problem: wrote.problem })
     else log.emit({ type: 'wrote', step, files: wrote.files, problem: null })

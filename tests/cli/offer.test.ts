@@ -1,4 +1,5 @@
-import { readdir, readFile, utimes } from 'node:fs/promises'
+import { createHash } from 'node:crypto'
+import { link, readdir, readFile, utimes, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect } from 'vitest'
 import { findUnfinished } from '../../src/app/resume.ts'
@@ -110,6 +111,31 @@ describe('where nobody watches', () => {
     expect(eventsOf(events, 'session-created')).toMatchObject([{ goal: 'goal two' }])
     expect(await journalOf(scene.place, '20261120_1')).toBe(before)
   })
+})
+
+test('of a set of files that a killed run has written half, nothing is left when the next goal begins, and it is said', async () => {
+  await using scene = await openScene([round(claimDone)])
+  const records = await recordsOf(scene.place)
+  const beside = (path: string) => createHash('sha256').update(`20261120_1 3 ${path}`).digest('hex').slice(0, 24)
+  const inside = (path: string) => join(scene.place.directory, path)
+  const files = ['notes.md', 'made.md', 'left.md'].map(path => ({
+    path,
+    sha256: createHash('sha256').update('ours').digest('hex'),
+  }))
+  await writeFile(records.writing, JSON.stringify({ key: '20261120_1 3', files, folders: [] }))
+  await writeFile(inside('notes.md'), 'ours')
+  await writeFile(inside(`.${beside('notes.md')}.old.tmp`), 'theirs')
+  await writeFile(inside('made.md'), 'ours')
+  await link(inside('made.md'), inside(`.${beside('made.md')}.new.tmp`))
+  await writeFile(inside(`.${beside('left.md')}.new.tmp`), 'ours')
+  const { exitCode, events } = await scene.run('--json', 'build X')
+  expect(exitCode).toBe(0)
+  expect(eventsOf(events, 'warning').map(({ message }) => message)).toContain(
+    'An earlier run was cut off while it wrote 3 files (notes.md, …). What was there before is back.',
+  )
+  expect(await readFile(inside('notes.md'), 'utf8')).toBe('theirs')
+  const names = await readdir(scene.place.directory)
+  expect(names.filter(name => name.endsWith('.tmp') || name === 'made.md')).toEqual([])
 })
 
 /** Leaves a session in its first round, and a prompt behind it. */

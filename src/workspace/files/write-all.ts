@@ -1,9 +1,10 @@
 import { isUtf8 } from 'node:buffer'
 import { createHash } from 'node:crypto'
-import { constants, copyFile, link, lstat, open, realpath, rename, rmdir, unlink } from 'node:fs/promises'
+import { constants, copyFile, link, lstat, open, realpath, rename, rm, rmdir, unlink } from 'node:fs/promises'
 import { dirname, join, normalize } from 'node:path'
+import * as v from 'valibot'
 import { diskFull, isNoRoom, systemErrorCode, writing } from '../../base/errors.ts'
-import { isWithin, replaceFile } from '../../platform/files.ts'
+import { isWithin, pathExists, readBoundedText, replaceFile, writeWholeFile } from '../../platform/files.ts'
 import { findObstacle, makeFolderInside, readRegularFile, whatIsThere } from './inside-directory.ts'
 
 /**
@@ -28,19 +29,23 @@ export interface WriteAllOptions {
   key: string
   /** A folder that nothing is written in, wherever it lies. */
   closed: string
+  /** A file of the records that names the set while it is written, for `finishKilledWrite`; left out: nobody looks for it. */
+  note?: string | undefined
 }
 
 /** At most so many files, of so many bytes together (and as many again that they stand behind), with so many characters in a path. */
 const MOST_FILES = 500
 const MOST_BYTES = 16 * 1024 * 1024
 const MOST_PATH = 1_000
+/** Of as many paths, each character written as an escape. */
+const MOST_NOTE_BYTES = 8 * 1024 * 1024
 
 /**
  * Writes files below `root`, the real path of a work directory: all of them, or none and why, a sentence. Never through a
  * link, never into `.git`, `.codemachine` or `.codex-flow/runtime`. One that has its content already is left alone; another keeps its mode; one that
  * is to be added to, and is neither as it was looked at nor as it would be then, is a problem. If
- * the process is killed between two files, doing it again ends it, or takes back what was written where that is refused
- * by then. Throws a `UserError` that names the file where there is no room on the disk for it.
+ * the process is killed between two files, `finishKilledWrite` or doing it again ends it, or takes back what was written.
+ * Throws a `UserError` that names the file where there is no room on the disk for it.
  */
 export async function writeAllInside(
   root: string,
@@ -51,19 +56,122 @@ export async function writeAllInside(
   if (problem) return { problem }
   const staged: StagedWrite[] = []
   const made: string[] = []
+  const { key } = options
+  const note = noteOf(root, options)
   try {
-    for (const file of files) await undoKilled(root, await unlessRefused(wholeOf(root, file), file.path), options)
-    for (const file of files) staged.push(await stage(root, await wholeOf(root, file), options, made))
+    for (const file of files) await undoKilled(root, await unlessRefused(wholeOf(root, file), file.path), key)
+    const all: WholeFile[] = []
+    for (const file of files) all.push(await wholeOf(root, file))
+    await note.begin(all)
+    for (const file of all) staged.push(await stage(root, file, key, made))
     await replaceAll(root, staged)
+    await note.written()
+    for (const { temporary, backup } of staged) await removeTraces(root, temporary, backup)
+    await note.end()
     return { files: staged.map(({ path, bytes, sha256 }) => ({ path, bytes: bytes.length, sha256 })) }
   } catch (error) {
     for (const { temporary } of staged) await unlink(join(root, temporary)).catch(() => {})
     for (const folder of made.reverse()) await rmdir(join(root, folder)).catch(() => {})
+    await note.end().catch(() => {})
     if (error instanceof Refusal) return { problem: error.message }
     if (isNoRoom(error)) throw diskFull(root, error)
     if (systemErrorCode(error) === null) throw error
     return { problem: `the files cannot be written (${systemErrorCode(error)}).` }
   }
+}
+
+/** What a killed process has left of a set of files: all of them were written, or those that were are as before again. */
+export interface KilledWrite {
+  end: 'written' | 'taken back'
+  paths: readonly string[]
+}
+
+/**
+ * Ends what a killed `writeAllInside` has left half, by its note, before anything else is done in the work directory; null if it
+ * left nothing. A file that somebody has changed since stays as it is.
+ */
+export async function finishKilledWrite(root: string, note: string): Promise<KilledWrite | null> {
+  const written = await readNote(writtenNote(note))
+  const begun = written ?? (await readNote(note))
+  if (begun === null) return null
+  const { key, files, folders } = begun
+  const isWhole = written !== null || (await isAllWritten(root, files))
+  for (const file of files) await (isWhole ? clearUp(root, file.path, key) : undoKilled(root, file, key))
+  if (!isWhole) for (const folder of folders.toReversed()) await removeEmptyFolder(root, folder)
+  await noteOf(root, { key, note, closed: '' }).end()
+  return { end: isWhole ? 'written' : 'taken back', paths: files.map(({ path }) => path) }
+}
+
+/** The files of a set that is being written, and the folders that were not there, those above first. */
+const noteSchema = v.object({
+  key: v.string(),
+  files: v.array(v.object({ path: v.pipe(v.string(), v.check(isPlainPath)), sha256: v.string() })),
+  folders: v.array(v.pipe(v.string(), v.check(isPlainPath))),
+})
+
+/** Once all files have their names, so that only what lay beside them is left to be removed. */
+function writtenNote(note: string): string {
+  return `${note}.written`
+}
+
+/** The note of a set: that it is being written, that all files have their names, that nothing is left to be done. */
+interface Note {
+  begin(all: readonly WholeFile[]): Promise<void>
+  written(): Promise<void>
+  end(): Promise<void>
+}
+
+const NO_NOTE: Note = { begin: async () => {}, written: async () => {}, end: async () => {} }
+
+function noteOf(root: string, { key, note }: WriteAllOptions): Note {
+  if (note === undefined) return NO_NOTE
+  return {
+    async begin(all) {
+      const files = all.map(({ path, bytes }) => ({ path, sha256: sha256Of(bytes) }))
+      const text = JSON.stringify({ key, files, folders: await missingFolders(root, all) })
+      await writing(note, () => writeWholeFile(note, text))
+    },
+    written: () => rename(note, writtenNote(note)),
+    async end() {
+      for (const each of [note, writtenNote(note)]) await rm(each, { force: true })
+    },
+  }
+}
+
+/** The folders that are made for these files, those above first. */
+async function missingFolders(root: string, all: readonly WholeFile[]): Promise<string[]> {
+  const folders = new Set<string>()
+  for (const { path } of all)
+    for (let above = dirname(path); above !== '.' && !(await pathExists(join(root, above))); above = dirname(above))
+      folders.add(above)
+  return [...folders].sort()
+}
+
+/** Null if there is none. One that is no note says nothing. */
+async function readNote(path: string): Promise<v.InferOutput<typeof noteSchema> | null> {
+  const read = await readBoundedText(path, MOST_NOTE_BYTES)
+  if (read === 'missing' || 'problem' in read) return null
+  const parsed = v.safeParse(v.pipe(v.string(), v.parseJson(), noteSchema), read.text)
+  return parsed.success ? parsed.output : null
+}
+
+async function isAllWritten(root: string, files: readonly NotedFile[]): Promise<boolean> {
+  for (const { path, sha256 } of files) if ((await hashOf(join(root, normalize(path)))) !== sha256) return false
+  return true
+}
+
+async function clearUp(root: string, path: string, key: string): Promise<void> {
+  const { folder, temporary, backup } = placesOf(path, key)
+  if ((await findObstacle(root, folder)) === null) await removeTraces(root, temporary, backup)
+}
+
+async function removeEmptyFolder(root: string, folder: string): Promise<void> {
+  if ((await findObstacle(root, folder)) === null) await rmdir(join(root, folder)).catch(() => {})
+}
+
+/** It, or a link that somebody has put there. */
+async function removeTraces(root: string, ...paths: readonly string[]): Promise<void> {
+  for (const each of paths) await unlink(join(root, each)).catch(() => {})
 }
 
 /** Why files cannot be written, a sentence. */
@@ -73,6 +181,12 @@ class Refusal extends Error {}
 interface WholeFile {
   path: string
   bytes: Buffer
+}
+
+/** The same by its hash; null: not known. */
+interface NotedFile {
+  path: string
+  sha256: string | null
 }
 
 interface StagedWrite {
@@ -144,7 +258,7 @@ function closedProblem(root: string, path: string, { closed }: WriteAllOptions):
 }
 
 /** Where a file, and what is kept beside it meanwhile, lie below the root. */
-function placesOf(given: string, { key }: WriteAllOptions) {
+function placesOf(given: string, key: string) {
   const path = normalize(given)
   const folder = dirname(path)
   const name = createHash('sha256').update(`${key} ${given}`).digest('hex').slice(0, 24)
@@ -180,30 +294,25 @@ async function readText(root: string, path: string, most: number): Promise<Buffe
 }
 
 /** What was found out of a file; only its path if it is refused. */
-async function unlessRefused(file: Promise<WholeFile>, path: string): Promise<{ path: string; bytes: Buffer | null }> {
+async function unlessRefused(file: Promise<WholeFile>, path: string): Promise<NotedFile> {
   try {
-    return await file
+    return { path, sha256: sha256Of((await file).bytes) }
   } catch (error) {
-    if (error instanceof Refusal) return { path, bytes: null }
+    if (error instanceof Refusal) return { path, sha256: null }
     throw error
   }
 }
 
 /** Takes back what a killed one has written, and clears up: it left the old content beside a file that it replaced, and the new beside one that it made. */
-async function undoKilled(
-  root: string,
-  { path: given, bytes }: { path: string; bytes: Buffer | null },
-  options: WriteAllOptions,
-): Promise<void> {
-  const { path, folder, temporary, backup } = placesOf(given, options)
+async function undoKilled(root: string, { path: given, sha256 }: NotedFile, key: string): Promise<void> {
+  const { path, folder, temporary, backup } = placesOf(given, key)
   if ((await findObstacle(root, folder)) !== null) return
   const [file, old] = [join(root, path), join(root, backup)]
-  if (bytes !== null && (await hasContent(file, bytes))) {
+  if (sha256 !== null && (await hashOf(file)) === sha256) {
     if (await isFile(old)) await rename(old, file)
-    else if (await hasContent(join(root, temporary), bytes)) await unlink(file)
+    else if ((await hashOf(join(root, temporary))) === sha256) await unlink(file)
   }
-  // It, or a link that somebody has put there.
-  for (const each of [temporary, backup]) await unlink(join(root, each)).catch(() => {})
+  await removeTraces(root, temporary, backup)
 }
 
 async function isFile(path: string): Promise<boolean> {
@@ -215,11 +324,11 @@ async function isFile(path: string): Promise<boolean> {
 async function stage(
   root: string,
   { path: given, bytes }: WholeFile,
-  options: WriteAllOptions,
+  key: string,
   made: string[],
 ): Promise<StagedWrite> {
   const sha256 = sha256Of(bytes)
-  const { path, folder, temporary, backup } = placesOf(given, options)
+  const { path, folder, temporary, backup } = placesOf(given, key)
   const blocked = await findObstacle(root, folder)
   if (blocked !== null && blocked.kind !== 'missing') throw new Refusal(`${blocked.path} ${whatIsThere(blocked)}.`)
   const obstacle = await makeFolderInside(root, folder, { mode: 0o777, onMade: each => made.push(each) })
@@ -279,8 +388,6 @@ async function replaceAll(root: string, staged: readonly StagedWrite[]): Promise
     for (const write of done.reverse()) await putBack(root, write)
     throw error
   }
-  for (const { kind, temporary, backup } of done)
-    await unlink(join(root, kind === 'changed' ? backup : temporary)).catch(() => {})
 }
 
 /** One that is made keeps its other name until all are, which says by whom it was made. */
@@ -301,7 +408,7 @@ async function putBack(root: string, { path, backup, kind, sha256 }: StagedWrite
 }
 
 async function hashOf(path: string): Promise<string | null> {
-  const read = await readRegularFile(path, MOST_BYTES)
+  const read = await readRegularFile(path, 2 * MOST_BYTES)
   return read.kind === 'bytes' ? sha256Of(read.bytes) : null
 }
 

@@ -4,7 +4,7 @@ import { chmod, link, mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writ
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { type FileToWrite, writeAllInside } from '../../../src/workspace/files/write-all.ts'
+import { type FileToWrite, finishKilledWrite, writeAllInside } from '../../../src/workspace/files/write-all.ts'
 import { isLinux, unless } from '../../support/skipped.ts'
 
 const onLinux = unless(isLinux, 'it limits the size of files as Linux does')
@@ -215,6 +215,105 @@ test('killed between two files and done again, all are written and nothing is le
   expect(await write(files)).toMatchObject({ files: [{ path: 'a.txt' }, { path: 'b.txt' }, { path: 'c.txt' }] })
   expect(await Promise.all(['a.txt', 'b.txt', 'c.txt'].map(read))).toEqual(['ours', 'ours', 'ours'])
   expect(await tree()).toEqual(['a.txt', 'b.txt', 'c.txt'])
+})
+
+describe('a set that was killed anywhere is whole or as before, also where nobody writes it again', () => {
+  const files = ['a.txt', 'deep/er/b.txt', 'c.txt', 'd.txt'].map(path => ({ path, text: 'ours' }))
+
+  interface Ended {
+    end: string | null
+    /** What lies in the root once that was ended, with its text. */
+    left: Record<string, string | null>
+    notes: string[]
+  }
+
+  /**
+   * Writes the set again and again in one process, each time up to one more change of a name, behind which nothing more is done;
+   * then has it ended. @param between done before that, a statement
+   */
+  function endedAtEach(between = ''): Ended[] {
+    const module = new URL('../../../src/workspace/files/write-all.ts', import.meta.url).href
+    const code = `
+      import fs from 'node:fs/promises'
+      import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+      import { syncBuiltinESMExports } from 'node:module'
+      let left = Infinity
+      let reached = () => {}
+      for (const name of ['link', 'rename', 'unlink', 'mkdir']) {
+        const call = fs[name]
+        fs[name] = (...of) => (left-- > 0 ? call(...of) : (reached(), new Promise(() => {})))
+      }
+      syncBuiltinESMExports()
+      const { finishKilledWrite, writeAllInside } = await import(${JSON.stringify(module)})
+      const [root, elsewhere, files] = ${JSON.stringify([root, elsewhere, files])}
+      const note = elsewhere + '/writing.json'
+      const ended = []
+      for (let nth = 0, isOver = false; !isOver; nth += 1) {
+        for (const name of readdirSync(root)) rmSync(root + '/' + name, { recursive: true })
+        for (const name of ['a.txt', 'd.txt']) writeFileSync(root + '/' + name, 'theirs')
+        left = nth
+        const killed = new Promise(resolve => (reached = resolve))
+        const writing = writeAllInside(root, files, { key: '20261120_1 1', closed: '/closed', note })
+        isOver = await Promise.race([writing.then(() => true), killed.then(() => false)])
+        left = Infinity
+        ${between}
+        const finished = await finishKilledWrite(root, note)
+        const paths = readdirSync(root, { recursive: true }).sort()
+        const text = path => (statSync(root + '/' + path).isFile() ? readFileSync(root + '/' + path, 'utf8') : null)
+        ended.push({ end: finished?.end ?? null, left: Object.fromEntries(paths.map(path => [path, text(path)])), notes: readdirSync(elsewhere) })
+      }
+      process.stdout.write(JSON.stringify(ended))`
+    const { stdout, stderr } = spawnSync(process.execPath, ['--input-type=module', '-e', code], { encoding: 'utf8' })
+    expect(stderr).toBe('')
+    return JSON.parse(stdout)
+  }
+
+  const before = { 'a.txt': 'theirs', 'd.txt': 'theirs' }
+  const after = {
+    'a.txt': 'ours',
+    'c.txt': 'ours',
+    'd.txt': 'ours',
+    deep: null,
+    'deep/er': null,
+    'deep/er/b.txt': 'ours',
+  }
+
+  test('before each change of a name', () => {
+    const ended = endedAtEach()
+    for (const { end, left, notes } of ended.slice(0, -1)) {
+      expect(left).toEqual(end === 'written' ? after : before)
+      expect(notes.filter(name => !name.endsWith('.tmp'))).toEqual([])
+    }
+    expect(ended.at(-1)).toEqual({ end: null, left: after, notes: expect.anything() })
+    expect(new Set(ended.map(({ end }) => end))).toEqual(new Set([null, 'taken back', 'written']))
+  })
+
+  test('and what somebody has written since stays', () => {
+    const ended = endedAtEach(`if (existsSync(root + '/deep/er')) writeFileSync(root + '/deep/er/b.txt', 'mine since')`)
+    const withMine = ended.filter(({ left }) => 'deep/er/b.txt' in left)
+    expect(withMine.length).toBeGreaterThan(5)
+    for (const { end, left } of withMine.slice(0, -1)) {
+      const others = end === 'written' ? after : { ...before, deep: null, 'deep/er': null }
+      expect(left).toEqual({ ...others, 'deep/er/b.txt': 'mine since' })
+    }
+  })
+
+  test('a note that names what lies elsewhere, or is no note, changes nothing', async () => {
+    const note = join(elsewhere, 'writing.json')
+    const outside = await mkdtemp(join(tmpdir(), 'codemachine-outside-'))
+    await writeFile(join(outside, 'theirs'), 'theirs')
+    await symlink(outside, join(root, 'linked'))
+    const sha256 = createHash('sha256').update('theirs').digest('hex')
+    const named = (...paths: string[]) =>
+      JSON.stringify({ key: 'k', files: paths.map(path => ({ path, sha256 })), folders: paths })
+    for (const text of ['{', named('../theirs'), named('linked/theirs'), named('linked/theirs', 'x')]) {
+      await writeFile(note, text)
+      await finishKilledWrite(root, note)
+      expect(await readFile(join(outside, 'theirs'), 'utf8')).toBe('theirs')
+      expect(await readdir(root)).toEqual(['linked'])
+    }
+    await rm(outside, { recursive: true })
+  })
 })
 
 describe('what is added to a file', () => {
