@@ -13,6 +13,8 @@ import { claimDone, flagDone, readMain, round, says, writeMemory, writeTasks } f
 import { eventsOf, openScene, type Scene } from '../support/scene.ts'
 import { describe, test } from '../support/side-by-side.ts'
 
+const TOKENS_OF_A_WINDOW = 258_400
+
 const contextFull: ScriptStep = {
   kind: 'status',
   status: 400,
@@ -64,6 +66,8 @@ describe('a done claim is refused, put back in MAIN.md, and the next round is to
     expect(scene.model.requests.at(-1)?.lastOutputs[0]).toContain('finite_incantatem: false')
     expect(scene.input(2)).toContain(`claim was refused: `)
     expect(scene.input(2)).toContain(missing)
+    // Of a full context codex names the whole window as used.
+    expect(eventsOf(events, 'session-ended')[0]?.tokens).toBeLessThan(TOKENS_OF_A_WINDOW)
   })
 })
 

@@ -38,7 +38,7 @@ function priceOf(prices: readonly ModelPrice[], model: string | null | undefined
   return prices.find(each => each.model === model) ?? null
 }
 
-const NO_TOKENS: TokenCounts = { input: 0, cachedInput: 0, output: 0, reasoning: 0, total: 0 }
+export const NO_TOKENS: TokenCounts = { input: 0, cachedInput: 0, output: 0, reasoning: 0, total: 0 }
 
 /** The tokens of one thread as reported now, and as they were before; undefined: it is the first report. */
 export interface ThreadUsage {
@@ -51,16 +51,9 @@ export interface ThreadUsage {
 /** The cost after one more report of a thread: what was used since the one before, at the price of the model now. Pure. */
 export function costAfter(cost: Cost, usage: ThreadUsage, prices: readonly ModelPrice[]): Cost {
   const { total, before = NO_TOKENS, model } = usage
-  const more = (key: keyof TokenCounts) => Math.max(0, total[key] - before[key])
+  const used = tokensSince(total, before)
   const price = priceOf(prices, model)
-  if (price === null) return { ...cost, unpriced: cost.unpriced + more('total') }
-  const used: TokenCounts = {
-    input: more('input'),
-    cachedInput: more('cachedInput'),
-    output: more('output'),
-    reasoning: more('reasoning'),
-    total: more('total'),
-  }
+  if (price === null) return { ...cost, unpriced: cost.unpriced + used.total }
   return { ...cost, amount: cost.amount + costOf(used, price) }
 }
 
@@ -70,6 +63,34 @@ export function problemOfModel(prices: readonly ModelPrice[], model: string | nu
     return 'Codex does not say which model it works with, so --max-cost cannot be kept; name one with --model.'
   if (priceOf(prices, model) !== null) return null
   return `The model ${model} has no price, so --max-cost cannot be kept; write [prices."${model}"] with in, cached and out per million tokens into your config.toml.`
+}
+
+/**
+ * Whether a report only says that the context of its thread is full: codex then names the whole window as the total, without any
+ * input or output, and nobody has used that. Pure.
+ */
+export function isFullWindow({ total, contextWindow }: { total: TokenCounts; contextWindow: number | null }): boolean {
+  return contextWindow !== null && total.total === contextWindow && total.input === 0 && total.output === 0
+}
+
+/** What a thread has used as of one more report: a full context adds nothing. Pure. */
+export function usedSoFar(
+  report: { total: TokenCounts; contextWindow: number | null },
+  before: TokenCounts = NO_TOKENS,
+): TokenCounts {
+  return isFullWindow(report) ? before : report.total
+}
+
+/** What was used since. Pure. */
+export function tokensSince(now: TokenCounts, before: TokenCounts): TokenCounts {
+  const more = (key: keyof TokenCounts) => Math.max(0, now[key] - before[key])
+  return {
+    input: more('input'),
+    cachedInput: more('cachedInput'),
+    output: more('output'),
+    reasoning: more('reasoning'),
+    total: more('total'),
+  }
 }
 
 /** The tokens of two threads together. Pure. */

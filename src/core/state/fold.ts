@@ -12,7 +12,7 @@ import type {
   StepEvent,
 } from '../events/events.ts'
 import { type Item, isCutOff, isWork } from '../events/items.ts'
-import { costAfter } from '../rules/cost.ts'
+import { costAfter, usedSoFar } from '../rules/cost.ts'
 import { trendsAfterLimits, trendsAfterRound } from '../rules/forecast.ts'
 import { memoryNotice, protectedNotice, replannedNotice, restoredNotice, stuckNotice } from '../rules/notices.ts'
 import {
@@ -385,20 +385,20 @@ const ROUND_FOLDS: FoldsOf<Exclude<RoundEvent, AnswerEvent>> = {
   'item-completed': (state, event) =>
     isCutOff(event.item) ? state : online(workOn(state, event.item, event.instance === undefined)),
   'plan-updated': (state, event) => ({ ...state, plan: event.steps }),
-  usage: (state, event) =>
-    online({
+  usage: (state, event) => {
+    const before = state.threadTokens[event.thread]
+    // Earlier versions journaled a full context as used.
+    const total = usedSoFar(event, before)
+    return online({
       ...state,
-      cost: costAfter(
-        state.cost,
-        { total: event.total, before: state.threadTokens[event.thread], model: event.model },
-        state.prices,
-      ),
-      threadTokens: { ...state.threadTokens, [event.thread]: event.total },
+      cost: costAfter(state.cost, { total, before, model: event.model }, state.prices),
+      threadTokens: { ...state.threadTokens, [event.thread]: total },
       agents: withThread(state.agents, event),
       ...(event.thread === state.running?.thread
         ? { contextWindow: event.contextWindow, contextTokens: event.last.total }
         : {}),
-    }),
+    })
+  },
   limits: (state, event) => ({
     ...state,
     primaryWindow: event.primary,

@@ -4,7 +4,7 @@ import { truncate } from '../../base/text.ts'
 import type { EngineEvent, ModelInUse, RoundRun } from '../../core/contracts/engine.ts'
 import { LONGEST_WAIT_MS } from './app-server.ts'
 import type { Answered } from './tools.ts'
-import { translate, waitsForNetwork } from './translate.ts'
+import { translate, UsedTokens, waitsForNetwork } from './translate.ts'
 import { isCut } from './translate-item.ts'
 
 /**
@@ -18,6 +18,8 @@ export class RoundFeed {
   readonly #log: (message: string) => void
   readonly #seenUnknown = new Set<string>()
   readonly #notices = new RetryNotices()
+  /** Of each thread. */
+  readonly #tokens = new Map<string, UsedTokens>()
   #held: (() => void)[] = []
   #run: RoundRun | null = null
   #state: 'held' | 'open' | 'closed' = 'held'
@@ -69,7 +71,7 @@ export class RoundFeed {
     const translation = translate(message, run.round, inUse)
     switch (translation.kind) {
       case 'event':
-        if (this.#isTold(translation.event)) run.onEvent(translation.event)
+        if (this.#isTold(translation.event)) run.onEvent(this.#counted(translation.event))
         break
       case 'live':
         run.onLive(translation.event)
@@ -93,6 +95,13 @@ export class RoundFeed {
 
   #event(of: (round: number) => EngineEvent): void {
     this.whenOpen(() => this.#run?.onEvent(of(this.#run.round)))
+  }
+
+  #counted(event: EngineEvent): EngineEvent {
+    if (event.type !== 'usage') return event
+    const tokens = this.#tokens.get(event.thread) ?? new UsedTokens()
+    this.#tokens.set(event.thread, tokens)
+    return tokens.count(event)
   }
 
   #isTold(event: EngineEvent): boolean {

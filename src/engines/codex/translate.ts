@@ -3,6 +3,7 @@ import { clipEnd } from '../../base/text.ts'
 import type { EngineEvent, ModelInUse, UsageLimits } from '../../core/contracts/engine.ts'
 import type { LiveEvent, TokenCounts } from '../../core/events/events.ts'
 import type { UsageWindow } from '../../core/events/outcome.ts'
+import { addTokens, isFullWindow, NO_TOKENS, tokensSince } from '../../core/rules/cost.ts'
 import { boundedOrNull, boundedText, translateItem } from './translate-item.ts'
 import { memberOf, numberMember } from './wire.ts'
 
@@ -179,6 +180,26 @@ function counts(tokens: ThreadTokenUsage['total']): TokenCounts {
     output: tokens.outputTokens,
     reasoning: tokens.reasoningOutputTokens,
     total: tokens.totalTokens,
+  }
+}
+
+/** What codex counts of one thread, as what that has used: after a full context it counts on from the whole window. */
+export class UsedTokens {
+  /** What was used before codex last said that the context is full, and what it counts on from since. */
+  #before = NO_TOKENS
+  #from = NO_TOKENS
+  #used = NO_TOKENS
+
+  /** The same report with what was used so far. Of a full context the last answer has filled the whole window. */
+  count<R extends { total: TokenCounts; last: TokenCounts; contextWindow: number | null }>(report: R): R {
+    const { total, contextWindow } = report
+    if (isFullWindow(report)) {
+      this.#before = this.#used
+      this.#from = total
+      return { ...report, total: this.#used, last: { ...NO_TOKENS, total: contextWindow ?? 0 } }
+    }
+    this.#used = addTokens(this.#before, tokensSince(total, this.#from))
+    return { ...report, total: this.#used }
   }
 }
 

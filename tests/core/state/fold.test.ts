@@ -38,6 +38,14 @@ test('tokens are counted once per thread, from absolute totals, sub-agents inclu
   expect(state.contextTokens).toBe(7)
 })
 
+test('a full context, of earlier versions too, uses no tokens, and fills the window', () => {
+  const none = { input: 0, cachedInput: 0, output: 0, reasoning: 0 }
+  const window = { ...none, total: 258_400 }
+  const full = { ...usage(1, 'A', 0), total: window, last: window }
+  const state = foldAll([created(), started(1), turn(1, 'A'), usage(1, 'A', 120), full, ended(1, worked)])
+  expect([sessionTokens(state), state.contextTokens]).toEqual([120, 258_400])
+})
+
 test("a sub-agent's context does not pass for that of the round", () => {
   const state = foldAll([created(), started(1), turn(1, 'A'), usage(1, 'A', 100), usage(1, 'sub', 9000)])
   expect(state.contextTokens).toBe(100)

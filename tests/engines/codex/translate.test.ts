@@ -1,5 +1,8 @@
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import type { ServerNotification, ServerRequest } from '../../../protocol/codex.ts'
+import { systemClock } from '../../../src/base/clock.ts'
+import type { EngineEvent } from '../../../src/core/contracts/engine.ts'
+import { RoundFeed } from '../../../src/engines/codex/round-feed.ts'
 import { answerRequest } from '../../../src/engines/codex/tools.ts'
 import { translate } from '../../../src/engines/codex/translate.ts'
 
@@ -104,6 +107,64 @@ test('codex waiting for the network is told from other retries, and from giving 
   const waits = (message: string, willRetry: boolean) =>
     eventOf('error', { error: { message, additionalDetails: null }, willRetry }).waitsForNetwork
   expect([waits(away, true), waits(away, false), waits('Reconnecting... 1/5', true)]).toEqual([true, false, false])
+})
+
+describe('the tokens of a thread', () => {
+  const tokens = (input: number, output: number, total = input + output) => ({
+    totalTokens: total,
+    inputTokens: input,
+    cachedInputTokens: 0,
+    outputTokens: output,
+    reasoningOutputTokens: 0,
+  })
+  type Counts = ReturnType<typeof tokens>
+  const counted = (reports: readonly [string, Counts][]) => {
+    const told: EngineEvent[] = []
+    const feed = new RoundFeed({ clock: systemClock, log: () => {} })
+    feed.open({ round: 1, input: '', onEvent: event => told.push(event), onLive: () => {}, onRecord: () => {} })
+    for (const [threadId, total] of reports) {
+      const tokenUsage = { total, last: total, modelContextWindow: 258_400 }
+      feed.notification(
+        { method: 'thread/tokenUsage/updated', params: { threadId, turnId: 't', tokenUsage } } as ServerNotification,
+        {},
+      )
+    }
+    return told.map(event => (event.type === 'usage' ? [event.thread, event.total.total, event.last.total] : []))
+  }
+  const full = tokens(0, 0, 258_400)
+
+  test('a context that is full has used nothing by that, and what comes after it counts on', () => {
+    const after = tokens(30, 5, 258_435)
+    expect(
+      counted([
+        ['a', tokens(100, 20)],
+        ['a', full],
+        ['a', after],
+        ['a', full],
+        ['b', full],
+        ['a', tokens(7, 0, 258_407)],
+      ]),
+    ).toEqual([
+      ['a', 120, 120],
+      ['a', 120, 258_400],
+      ['a', 155, 258_435],
+      ['a', 155, 258_400],
+      ['b', 0, 258_400],
+      ['a', 162, 258_407],
+    ])
+  })
+
+  test('a thread that has really used as many counts as that, and so does one of which the provider tells no more than a total', () => {
+    expect(
+      counted([
+        ['a', tokens(258_000, 400)],
+        ['b', tokens(0, 0, 500)],
+      ]),
+    ).toEqual([
+      ['a', 258_400, 258_400],
+      ['b', 500, 500],
+    ])
+  })
 })
 
 test('of the usage limits that codex reports its own are told, and those of single models are not', () => {

@@ -84,9 +84,12 @@ export class ExecJson {
         return this.#itemEnded(message.params.item)
       case 'turn/plan/updated':
         return this.#planUpdated(message.params.plan, message.params.explanation ?? null)
-      case 'thread/tokenUsage/updated':
-        this.#usage = usageOf(message.params.tokenUsage.total)
+      case 'thread/tokenUsage/updated': {
+        const { total } = message.params.tokenUsage
+        // Of a full context codex tells no more than its size.
+        if (total.inputTokens + total.outputTokens > 0 || this.#usage === null) this.#usage = usageOf(total)
         return []
+      }
       case 'error': {
         const { error, willRetry } = message.params
         return [{ type: 'error', ...errorOf(error), will_retry: willRetry }]
