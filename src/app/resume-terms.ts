@@ -184,7 +184,7 @@ export function limitsAtResume(state: SessionState, options: LimitOptions, setti
     ...costAtResume(state, options, settings),
   }
   // All that it lacks is its end.
-  if (state.claim.state === 'accepted' && state.ended === null) return limits
+  if (state.claim.state === 'accepted') return limits
   const used = usedBy(state)
   const reached = limitReached(limits, used)
   switch (reached) {

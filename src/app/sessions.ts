@@ -4,11 +4,12 @@ import { join } from 'node:path'
 import { writeAgentsConfig } from '../agents/prompts.ts'
 import { UserError } from '../base/errors.ts'
 import { version } from '../base/package.ts'
+import type { Memory } from '../core/contracts/memory.ts'
 import type { PromptTerms } from '../core/contracts/queue.ts'
 import type { Reply } from '../core/contracts/reply.ts'
-import { inEffect } from '../core/contracts/template.ts'
+import { inEffect, type Template } from '../core/contracts/template.ts'
 import type { RunOverrides, View } from '../core/events/events.ts'
-import type { Gate, SessionLimits, SessionOutcome } from '../core/events/outcome.ts'
+import { exitCodeOf, type Gate, type SessionLimits, type SessionOutcome } from '../core/events/outcome.ts'
 import { FOLLOWS, nextOutput, type Output, type OutputKind } from '../core/rules/outputs.ts'
 import type { ReviewTerms } from '../core/rules/review.ts'
 import { type RunAllowance, usedBy, usedUp, withUsed } from '../core/rules/run-limits.ts'
@@ -345,6 +346,7 @@ export class Sessions implements AsyncDisposable {
       policy: policyOf(this.#run.live.settings),
       takeSettings: taking => this.#takeSettings(taking),
       recordsRoot: records.root,
+      writing: records.writing,
       roundsDirectory,
       onRecord: (round, line) => this.#record?.(id, round, line),
       outputs: openOutputs(records.sessionFolder(id)),
@@ -358,14 +360,7 @@ export class Sessions implements AsyncDisposable {
       canAsk: this.#canAsk,
       audience: this.#watchers,
       asked: this.#asked,
-      beforeEnd: async ended => {
-        const unkept = await inEffect(ended.template, 'beforeEnd', () => team.template.beforeEnd?.(ended))
-        const unmarked = ended.ended?.outcome.kind === 'done' ? await files.memory.markDone() : null
-        const uncertified = await certify(this.#run, ended, place.folder, this.#world)
-        const left = await this.#whatIsLeft(ended)
-        for (const message of [unkept, unmarked, uncertified, left])
-          if (message) log.emit({ type: 'warning', round: null, message })
-      },
+      beforeEnd: ended => this.#beforeEnd(ended, { log, place, memory: files.memory, template: team.template }),
     })
     await using _inbox = await serveAgents(records, runner, { clock, remarks })
     // The inbox is there by now, where agents write, too. Several app-servers run commands there.
@@ -382,6 +377,22 @@ export class Sessions implements AsyncDisposable {
     } finally {
       this.#current = null
     }
+  }
+
+  /** As of `RunnerOptions`. */
+  async #beforeEnd(
+    wanted: SessionState,
+    { log, place, memory, template }: { log: SessionLog; place: SessionFolder; memory: Memory; template: Template },
+  ): Promise<SessionOutcome | null> {
+    // Before any file says that it is done.
+    const { refused, problem } = await certify(this.#run, wanted, place.folder, this.#world)
+    const ended = refused === null ? wanted : endedAs(wanted, refused)
+    const unkept = await inEffect(ended.template, 'beforeEnd', () => template.beforeEnd?.(ended))
+    const unmarked = ended.ended?.outcome.kind === 'done' ? await memory.markDone() : null
+    const left = await this.#whatIsLeft(ended)
+    for (const message of [unkept, unmarked, problem, left])
+      if (message) log.emit({ type: 'warning', round: null, message })
+    return refused
   }
 
   #maxUsage(): { maxUsage?: number } {
@@ -415,6 +426,11 @@ export class Sessions implements AsyncDisposable {
       // What cannot be journaled ends the session with the next event.
       .catch(() => {})
   }
+}
+
+/** The session if it ends so, and not as it was to. */
+function endedAs(state: SessionState, outcome: SessionOutcome): SessionState {
+  return { ...state, ended: state.ended && { ...state.ended, outcome, exitCode: exitCodeOf(outcome) } }
 }
 
 /** The limits that a person has named for a session, now or before: files do not change these. */

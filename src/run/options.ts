@@ -4,6 +4,7 @@ import type { Engines } from '../core/contracts/engine.ts'
 import type { FolderFiles, Memory, ScopeFiles } from '../core/contracts/memory.ts'
 import type { Providers } from '../core/contracts/provider.ts'
 import type { Template } from '../core/contracts/template.ts'
+import type { SessionOutcome } from '../core/events/outcome.ts'
 import type { SessionState } from '../core/state/state.ts'
 import type { Outputs } from '../records/outputs.ts'
 import type { PlanBefore } from '../records/plan-before.ts'
@@ -76,6 +77,8 @@ export interface RunnerOptions {
   takeSettings(log: SessionLog): Promise<void>
   /** The records of codemachine, where no step writes. */
   recordsRoot: string
+  /** Where a set of files is noted while it is written; left out: nowhere. */
+  writing?: string
   /** Where `001.ndjson`, … go. */
   roundsDirectory: string
   /** Told each line that goes into the record of a round of its own, not of a review or an agent. Left out: nobody is. */
@@ -98,6 +101,9 @@ export interface RunnerOptions {
   audience: Audience
   /** What a person asks of the session meanwhile. */
   asked: PersonAsked
-  /** Called once, with the session as it will have ended, before that is journaled. */
-  beforeEnd(ended: SessionState): Promise<void>
+  /**
+   * Called once, with the session as it will have ended, before that is journaled. Resolves with how it ends instead, such as a
+   * session whose certificate cannot be written; null: as it was to.
+   */
+  beforeEnd(ended: SessionState): Promise<SessionOutcome | null>
 }

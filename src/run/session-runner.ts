@@ -8,7 +8,7 @@ import {
   type Step,
   type ThreadSpec,
 } from '../core/contracts/template.ts'
-import type { SessionEvent } from '../core/events/events.ts'
+import type { EventOf, SessionEvent } from '../core/events/events.ts'
 import {
   exitCodeOf,
   isFinished,
@@ -463,7 +463,7 @@ export class SessionRunner {
     await this.#proof.finish()
     this.#tellRemarks()
     const { state } = this.#log
-    const end: SessionEvent = {
+    const end: EventOf<'session-ended'> = {
       type: 'session-ended',
       outcome,
       exitCode: exitCodeOf(outcome),
@@ -472,10 +472,10 @@ export class SessionRunner {
       ...(state.prices.length === 0 ? {} : { cost: state.cost.amount }),
       durationMs: Math.round(this.#budget.elapsedMs),
     }
-    await this.#options.beforeEnd(this.#log.stateAfter(end))
+    const instead = await this.#options.beforeEnd(this.#log.stateAfter(end))
     this.#stage = 'over'
-    this.#log.emit(end)
-    return came
+    this.#log.emit(instead == null ? end : { ...end, outcome: instead, exitCode: exitCodeOf(instead) })
+    return instead ?? came
   }
 }
 

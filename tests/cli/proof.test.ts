@@ -1,4 +1,4 @@
-import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect } from 'vitest'
@@ -248,3 +248,26 @@ test('an agent that deletes a test is flagged, and done waits for a review that 
   expect(eventsOf(events, 'review-started').map(({ causes }) => causes)).toEqual([['protected']])
   expect(stdout).toContain('tests/a.test.sh')
 })
+
+test('a session whose certificate cannot be written is not done, and resume ends it as done, without a round, once it can', async () => {
+  const blocked = '$HOME/.codemachine/state/*/sessions/*'
+  await using scene = await openScene([round(`for each in ${blocked}; do mkdir "$each/done.json"; done`, claimDone)])
+  const first = await scene.run('--rounds', '1', '--verify', 'true', 'build X')
+  expect(first.exitCode).toBe(4)
+  expect(first.stdout).toContain('The work was accepted, but its certificate')
+  expect(first.stdout).toContain('done.json could not be written: EISDIR.')
+  expect(first.stdout).not.toContain('ended: done')
+  expect(scene.memory('MAIN.md')).not.toContain('status: done')
+  expect(JSON.parse(scene.recorded('report.json')).outcome.kind).toBe('needs-person')
+  expect((await scene.run('verify')).exitCode).not.toBe(0)
+  rmSync(join(scene.records(), 'sessions', only(join(scene.records(), 'sessions')), 'done.json'), { recursive: true })
+  const again = await scene.run('resume')
+  expect([again.exitCode, again.stderr]).toEqual([0, ''])
+  expect(scene.model.requests.map(({ conversation }) => conversation)).not.toContain(1)
+  expect(JSON.parse(scene.recorded('done.json'))).toMatchObject({ verified: true, rounds: 1 })
+})
+
+function only(folder: string): string {
+  const [name = ''] = readdirSync(folder)
+  return name
+}

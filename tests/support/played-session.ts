@@ -312,7 +312,7 @@ export async function playSession(plays: readonly Play[], options: PlayOptions):
     canAsk: options.canAsk ?? true,
     audience: options.audience ?? new Watchers(false, { clock, platform: process.platform }),
     asked,
-    beforeEnd: async () => {},
+    beforeEnd: async () => null,
   })
   playing = { runner, asked, clock, events: ran.events, cooled: () => ran.cooled }
   options.onBegin?.(playing)

@@ -244,7 +244,7 @@ async function carryOut(work: Work): Promise<AloneEnd> {
     canAsk: false,
     audience: new Watchers(false, world),
     asked: new PersonAsked(world.signal),
-    beforeEnd: async () => {},
+    beforeEnd: async () => null,
   })
   const outcome = await runner.run()
   switch (outcome.kind) {

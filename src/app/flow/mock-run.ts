@@ -255,6 +255,7 @@ async function runToEnd(work: Work, log: SessionLog, memory: MemoryFiles, opened
     asked,
     beforeEnd: async () => {
       for (const message of await memory.written()) log.emit({ type: 'warning', round: null, message })
+      return null
     },
   })
   const current: RunningSession = { id, runner, asked, waiting: async () => 0, limit: null }

@@ -1,6 +1,7 @@
 import { join, relative } from 'node:path'
-import { messageOf, UserError } from '../../base/errors.ts'
+import { isDiskFull, messageOf, systemErrorCode, UserError } from '../../base/errors.ts'
 import { version } from '../../base/package.ts'
+import type { SessionOutcome } from '../../core/events/outcome.ts'
 import { certificateOf, certificateText } from '../../core/rules/certificate.ts'
 import type { SessionState } from '../../core/state/state.ts'
 import { writeWholeFile } from '../../platform/files.ts'
@@ -104,35 +105,71 @@ export function proofEnvironment({ clock }: World, run: Run, closed: () => reado
   }
 }
 
+/** What became of a certificate. */
+interface Certified {
+  /** How the session ends instead of as done; null: as it was to. */
+  refused: SessionOutcome | null
+  /** What else went wrong, a sentence; null if nothing did. */
+  problem: string | null
+}
+
 /**
  * Writes `done.json` of a session that has come to its end as done: into the records, which count, and as a copy beside
- * its memory, in `folder`. Answers what went wrong, a sentence; null if nothing did.
+ * its memory, in `folder`. A session whose certificate is not in the records is not done: nothing could verify it.
  */
 export async function certify(
-  { records, repository, fingerprints, engines }: Run,
+  run: Run,
   ended: SessionState,
   folder: string,
-  { node, platform }: Pick<World, 'node' | 'platform'>,
-): Promise<string | null> {
-  const { claim, savepoint } = ended
-  if (claim.state !== 'accepted') return null
+  platform: Pick<World, 'node' | 'platform'>,
+): Promise<Certified> {
+  if (ended.claim.state !== 'accepted' || ended.ended?.outcome.kind !== 'done') return NOTHING_TO_CERTIFY
+  const { directory, sessionFolder } = run.records
+  const path = join(sessionFolder(ended.id), 'done.json')
+  let text: string
   try {
-    const head = repository === null ? null : await readHead(repository)
-    const commit = head?.commit ?? null
-    const text = certificateText(
-      certificateOf(ended, {
-        head,
-        headHoldsAll:
-          commit === null ? null : await fingerprints.mending(git => isFullyCommitted(git, commit, claim.tree)),
-        savepoint: savepoint?.tree === claim.tree ? savepoint.commit : null,
-        notLookedAt: await fingerprints.leftOut(),
-        versions: { codemachine: version, codex: engines.of({}).version, node, platform },
-      }),
-    )
-    await writeWholeFile(join(records.sessionFolder(ended.id), 'done.json'), text)
-    await writeFileInside(records.directory, relative(records.directory, join(folder, 'done.json')), text)
-    return null
+    text = await certificateOfRun(run, ended, ended.claim.tree, platform)
+    await writeWholeFile(path, text)
   } catch (error) {
-    return `done.json could not be written: ${messageOf(error)}`
+    return { refused: uncertified(path, error), problem: null }
+  }
+  try {
+    await writeFileInside(directory, relative(directory, join(folder, 'done.json')), text)
+    return NOTHING_TO_CERTIFY
+  } catch (error) {
+    return { refused: null, problem: `The copy of done.json could not be written: ${messageOf(error)}` }
   }
 }
+
+const NOTHING_TO_CERTIFY: Certified = { refused: null, problem: null }
+
+async function certificateOfRun(
+  { repository, fingerprints, engines }: Run,
+  ended: SessionState,
+  tree: string,
+  { node, platform }: Pick<World, 'node' | 'platform'>,
+): Promise<string> {
+  const { savepoint } = ended
+  const head = repository === null ? null : await readHead(repository)
+  const commit = head?.commit ?? null
+  return certificateText(
+    certificateOf(ended, {
+      head,
+      headHoldsAll: commit === null ? null : await fingerprints.mending(git => isFullyCommitted(git, commit, tree)),
+      savepoint: savepoint?.tree === tree ? savepoint.commit : null,
+      notLookedAt: await fingerprints.leftOut(),
+      versions: { codemachine: version, codex: engines.of({}).version, node, platform },
+    }),
+  )
+}
+
+/** How a session ends that would be done, but for its certificate. */
+function uncertified(path: string, error: unknown): SessionOutcome {
+  const why = isDiskFull(error) ? 'the disk is full' : (systemErrorCode(error) ?? messageOf(error).replace(/\.$/, ''))
+  const reason = `The work was accepted, but its certificate ${path} could not be written: ${why}.`
+  const hint = isDiskFull(error) ? ({ do: 'free-disk-space' } as const) : ({ do: 'say', text: MEND_RECORDS } as const)
+  return { kind: 'needs-person', reason, hint }
+}
+
+const MEND_RECORDS =
+  'Make that file writable. Then codemachine resume checks once more, without a round, and ends as done.'

@@ -223,8 +223,8 @@ function claimedTree(claim: Claim): string | null {
 /** The claim that a session goes on with, to be proved from the beginning: what holds may have changed meanwhile. */
 export function claimAtResume({ claim, ended }: SessionState): Claim {
   const tree = claimedTree(claim)
-  // It is gone by, unless the session was cut off while it was looked at.
-  if (ended !== null || tree === null) return { state: 'none' }
+  // It is gone by, unless the session was cut off while it was looked at, or ended without its certificate.
+  if (tree === null || (ended !== null && claim.state !== 'accepted')) return { state: 'none' }
   const by = claim.state === 'nominated' || claim.state === 'accepted' ? claim.by : []
   return { state: 'nominated', by, tree, results: [] }
 }
