@@ -141,6 +141,29 @@ async function syncDirectory(directory: string): Promise<void> {
   }
 }
 
+/** What is at a path in the place of a regular file. `what`: `a pipe`. */
+export class NotAFile extends Error {
+  override readonly name = 'NotAFile'
+  readonly what: string
+
+  constructor(path: string, what: string) {
+    super(`${path} is ${what}, and no file.`)
+    this.what = what
+  }
+}
+
+/** Opens a regular file for reading. Throws `NotAFile` for anything else, which is never waited for: a pipe, a device, a folder. */
+export async function openRegularFile(path: string): Promise<FileHandle> {
+  // Without O_NONBLOCK (absent on Windows) the opening of a named pipe waits for its other end.
+  const file = await open(path, constants.O_RDONLY | NON_BLOCK)
+  const stat = await file.stat()
+  if (stat.isFile()) return file
+  await file.close()
+  throw new NotAFile(path, stat.isDirectory() ? 'a directory' : stat.isFIFO() ? 'a pipe' : 'a device')
+}
+
+const NON_BLOCK = constants.O_NONBLOCK ?? 0
+
 /** The text of a file, or why there is none: `problem` goes on after the file's name, as in `is a directory`. */
 export type BoundedText = { text: string } | { problem: string } | 'missing'
 
@@ -150,16 +173,15 @@ export type BoundedText = { text: string } | { problem: string } | 'missing'
  */
 export async function readBoundedText(path: string, maxBytes: number): Promise<BoundedText> {
   try {
-    // Without O_NONBLOCK (absent on Windows) the opening of a named pipe waits for its other end.
-    await using file = await open(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0))
+    await using file = await openRegularFile(path)
     const stat = await file.stat()
-    if (stat.isDirectory()) return { problem: 'is a directory; a file is expected' }
-    if (!stat.isFile()) return { problem: 'is not a regular file' }
     if (stat.size > maxBytes) return { problem: `is longer than ${maxBytes} bytes` }
     // A file that grows while it is read counts as what it was when it was opened.
     const bytes = await readFirst(file, stat.size)
     return { text: new TextDecoder('utf-8', { fatal: true }).decode(bytes) }
   } catch (error) {
+    if (error instanceof NotAFile)
+      return { problem: error.what === 'a directory' ? 'is a directory; a file is expected' : 'is not a regular file' }
     const code = systemErrorCode(error)
     if (code === 'ENOENT') return 'missing'
     if (code === 'ERR_ENCODING_INVALID_ENCODED_DATA') return { problem: 'is not UTF-8 text; save it as UTF-8' }
@@ -198,8 +220,8 @@ export function stampOf(path: string): string | null {
 export function readBoundedNow(path: string, maxBytes: number): Buffer | null {
   let fd: number | null = null
   try {
-    // Without O_NONBLOCK (absent on Windows) the opening of a named pipe waits for its other end.
-    fd = openSync(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0))
+    // As of `openRegularFile`.
+    fd = openSync(path, constants.O_RDONLY | NON_BLOCK)
     const stat = fstatSync(fd)
     if (!stat.isFile() || stat.size > maxBytes) return null
     const bytes = Buffer.alloc(stat.size)

@@ -1,5 +1,5 @@
 import { closeSync, fdatasync, fstatSync, ftruncateSync, openSync, readSync, writeSync } from 'node:fs'
-import { type FileHandle, open, stat } from 'node:fs/promises'
+import { type FileHandle, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { promisify } from 'node:util'
 import type { Clock } from '../base/clock.ts'
@@ -9,7 +9,7 @@ import { isEvent, upgradeEvent } from '../core/events/checks.ts'
 import type { Recorded } from '../core/events/events.ts'
 import { fold } from '../core/state/fold.ts'
 import { emptyState, type SessionState } from '../core/state/state.ts'
-import { FolderChanges } from '../platform/files.ts'
+import { FolderChanges, NotAFile, openRegularFile } from '../platform/files.ts'
 import type { Records } from './records.ts'
 import { readSnapshot, type SnapshotCheck } from './snapshot.ts'
 
@@ -92,7 +92,7 @@ function lastByte(fd: number, size: number): number | undefined {
 /**
  * The events of a journal in their order, read in pieces of bounded size. Blank, torn and rubbish lines are passed over;
  * so are events of a type that this version does not know. A file that is not there gives none; a `UserError` if it is
- * of a newer format, or cannot be read.
+ * of a newer or foreign format, no regular file, or cannot be read.
  * @param chunkBytes how long these pieces are
  */
 export async function* readJournal(path: string, chunkBytes = CHUNK_BYTES): AsyncGenerator<Recorded> {
@@ -108,7 +108,7 @@ export async function* readJournal(path: string, chunkBytes = CHUNK_BYTES): Asyn
 
 /** The bytes of a file from a place on, at most so many at a time. A stream would bring all of Node's streams with it, which a look does without. */
 async function* chunksOf(path: string, start: number, mostBytes: number): AsyncGenerator<Buffer> {
-  await using file = await open(path)
+  await using file = await openRegularFile(path)
   for (let position = start; ; ) {
     // Whoever gets a piece keeps it.
     const { bytesRead, buffer } = await file.read({ buffer: Buffer.allocUnsafe(mostBytes), position })
@@ -190,7 +190,7 @@ async function sizeOf(path: string): Promise<number> {
   }
 }
 
-/** Cuts the bytes of a journal into its events. Throws a `UserError` at the first line of a newer format. */
+/** Cuts the bytes of a journal into its events. Throws a `UserError` at the first line of a newer or foreign format. */
 export class JournalLines {
   readonly #splitter: LineSplitter
   #ready: Recorded[] = []
@@ -210,7 +210,7 @@ export class JournalLines {
     this.#isLastRubbish = from.isLastRubbish
     this.#first = from.bytes === 0
     this.#splitter = new LineSplitter(line => {
-      if (this.#first) refuseNewer(path, line)
+      if (this.#first) refuseForeign(path, line)
       this.#first = false
       // To look for a word in a line takes a tenth of the time that it takes to parse it.
       if (!line.includes(named)) return
@@ -309,18 +309,24 @@ export async function lockOfSession(
   return (await isCallSession(records, id)) ? records.callLock(id) : records.lock
 }
 
-function refuseNewer(path: string, firstLine: string): void {
+/** Refuses what another program, or a newer version, has written. A first line that names no format is one that was torn. */
+function refuseForeign(path: string, firstLine: string): void {
   const header = parse(firstLine)
-  if (!isObject(header) || header.format !== FORMAT) return
-  if (typeof header.v !== 'number' || header.v <= VERSION) return
-  throw new UserError(`${path} was written by a newer codemachine (journal format ${header.v}); use that one.`)
+  if (!isObject(header) || !('format' in header)) return
+  const { format, v = VERSION } = header
+  if (format === FORMAT && v === VERSION) return
+  if (format === FORMAT && typeof v === 'number' && v > VERSION)
+    throw new UserError(`${path} was written by a newer codemachine (journal format ${v}); use that one.`)
+  const named = `${JSON.stringify(format).slice(0, 60)}${format === FORMAT ? `, version ${JSON.stringify(v).slice(0, 20)}` : ''}`
+  throw new UserError(`${path} is no journal of codemachine (its format is ${named}); put the journal back in its place.`)
 }
 
 function unreadable(path: string, cause: unknown): unknown {
+  if (cause instanceof NotAFile)
+    return new UserError(`${path} cannot be read: it is ${cause.what}; put the journal back in its place.`, { cause })
   const code = systemErrorCode(cause)
   if (code === null) return cause
-  const why = code === 'EISDIR' ? 'it is a directory; put the journal back in its place' : `${code}; make it readable`
-  return new UserError(`${path} cannot be read: ${why}.`, { cause })
+  return new UserError(`${path} cannot be read: ${code}; make it readable.`, { cause })
 }
 
 function parse(line: string): unknown {
@@ -409,10 +415,10 @@ export class GrowingJournal implements AsyncDisposable {
 
 async function openIfThere(path: string): Promise<FileHandle | null> {
   try {
-    return await open(path)
+    return await openRegularFile(path)
   } catch (error) {
     if (systemErrorCode(error) === 'ENOENT') return null
-    throw error
+    throw unreadable(path, error)
   }
 }
 

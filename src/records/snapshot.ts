@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto'
-import { type FileHandle, open, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { type FileHandle, rm, writeFile } from 'node:fs/promises'
 import { isDeepStrictEqual } from 'node:util'
 import { codeId } from '../base/package.ts'
 import type { SessionState } from '../core/state/state.ts'
-import { replaceFile } from '../platform/files.ts'
+import { openRegularFile, replaceFile } from '../platform/files.ts'
 import type { JournalRead } from './journal.ts'
 import type { Records } from './records.ts'
 
@@ -70,7 +70,7 @@ export async function readSnapshot(place: Place, id: string, check: SnapshotChec
     const { head, state, earlier, report } = kept
     const kind = place.templates.get(head.template)
     if (head.code !== codeId || kind?.hasPlainState !== true) return null
-    await using journal = await open(path)
+    await using journal = await openRegularFile(path)
     if ((await journal.stat()).size < head.read.bytes) return null
     const { blocks, read } = head
     if (!isDeepStrictEqual(await endsOf(journal, read.bytes), head.ends)) return null
@@ -109,7 +109,7 @@ export async function writeSnapshot(
   if (!texts.every(({ value, text }) => text.length < MOST_CHARS && isDeepStrictEqual(JSON.parse(text), value)))
     return false
   const path = place.journal(id)
-  await using journal = await open(path)
+  await using journal = await openRegularFile(path)
   const head: Head = {
     code: codeId,
     template: kind.name,
@@ -122,7 +122,8 @@ export async function writeSnapshot(
   const first = JSON.stringify({ format: FORMAT, v: VERSION, sha256: sha256(content) })
   const temporary = temporaryPath(path)
   // It need not outlive a power cut: one that is torn is known by its hash.
-  await writeFile(temporary, `${first}\n${content}`, { mode: 0o600 })
+  await rm(temporary, { force: true })
+  await writeFile(temporary, `${first}\n${content}`, { mode: 0o600, flag: 'wx' })
   await replaceFile(temporary, snapshotPath(path))
   return true
 }
@@ -150,9 +151,9 @@ interface Kept {
 }
 
 async function readKept(path: string): Promise<Kept | null> {
-  const found = await stat(path).catch(() => null)
-  if (found === null || !found.isFile() || found.size > MOST_BYTES) return null
-  const bytes = await readFile(path)
+  await using file = await openRegularFile(path)
+  if ((await file.stat()).size > MOST_BYTES) return null
+  const bytes = await file.readFile()
   const end = bytes.indexOf('\n')
   const { format, v, sha256: hash } = JSON.parse(bytes.subarray(0, end).toString())
   const content = bytes.subarray(end + 1)

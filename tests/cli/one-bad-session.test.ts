@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process'
 import { mkdir, rm } from 'node:fs/promises'
 import { expect } from 'vitest'
 import { codemachineHere } from '../support/in-process.ts'
@@ -23,8 +24,23 @@ async function directory(place: TestPlace): Promise<string> {
   return `codemachine: ${path} cannot be read: it is a directory; put the journal back in its place.\n`
 }
 
+async function pipe(place: TestPlace): Promise<string> {
+  const path = await journalSession(place, '20261121_1', [])
+  await rm(path)
+  execFileSync('mkfifo', [path])
+  return `codemachine: ${path} cannot be read: it is a pipe; put the journal back in its place.\n`
+}
+
+async function foreign(place: TestPlace): Promise<string> {
+  const path = await journalSession(place, '20261121_1', [created, ended])
+  await replaceFirstLine(path, '{"format":"other-journal","v":1}')
+  return `codemachine: ${path} is no journal of codemachine (its format is "other-journal"); put the journal back in its place.\n`
+}
+
 describe.each([
   ['a journal of a newer format', newer],
+  ['a journal of a foreign format', foreign],
+  ['a pipe in the place of a journal', pipe],
   ['a directory in the place of a journal', directory],
 ])('%s among good ones is named, and the rest is shown', (_what, spoil) => {
   test.each([
@@ -45,7 +61,7 @@ describe.each([
     expect(stdout).not.toContain('20261121_1')
   })
 
-  test.each([[['logs']], [['logs', '-f']]])('%j of the bad one says why not', async args => {
+  test.each([[['logs']], [['logs', '-f']], [['report']], [['resume']]])('%j of the bad one says why not', async args => {
     await using place = await makePlace('')
     await journalSession(place, '20261120_1', [created, ended])
     const said = await spoil(place)

@@ -4,11 +4,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { systemClock } from '../../src/base/clock.ts'
 import type { Recorded } from '../../src/core/events/events.ts'
 import type { Item } from '../../src/core/events/items.ts'
 import type { SessionOutcome } from '../../src/core/events/outcome.ts'
 import { emptyState } from '../../src/core/state/state.ts'
-import { foldJournal, openJournal, problemOfJournal, readJournal, readSessions } from '../../src/records/journal.ts'
+import { followJournal, foldJournal, lastEvents, openJournal, problemOfJournal, readJournal, readSessions } from '../../src/records/journal.ts'
 import { plainView } from '../../src/tui/plain-view.ts'
 import { relayTemplate } from '../support/relay-template.ts'
 import { fold, recordsWith } from '../support/session-events.ts'
@@ -116,7 +117,22 @@ test('a journal of a newer format is not read at all, whatever it holds', async 
   expect(await problemOfJournal(path)).toBe(said)
 })
 
-test.each(['rubbish', '{"format":"another","v":7}', '{"format":"codemachine-journal"}', ''])(
+test.each([
+  ['{"format":"another","v":7}', '"another"'],
+  ['{"format":"codemachine-snapshot","v":1,"sha256":""}', '"codemachine-snapshot"'],
+  ['{"format":["codemachine-journal"],"v":1}', '["codemachine-journal"]'],
+  ['{"format":"codemachine-journal","v":"1"}', '"codemachine-journal", version "1"'],
+])('one of a foreign format is not read as ours: %s', async (line, format) => {
+  const path = await write('foreign', [created])
+  const text = await readFile(path, 'utf8')
+  await writeFile(path, text.replace(/^.*\n/, `${line}\n`))
+  const said = `${path} is no journal of codemachine (its format is ${format}); put the journal back in its place.`
+  expect(await problemOfJournal(path)).toBe(said)
+  await expect(Array.fromAsync(readJournal(path))).rejects.toMatchObject({ name: 'UserError', message: said })
+  await rm(path)
+})
+
+test.each(['rubbish', '{"v":1}', '{"format":"codemachine-journal"}', ''])(
   'a first line that names no format costs nothing: %j',
   async line => {
     const path = await write('first line', [created])
@@ -133,6 +149,21 @@ test('a journal that cannot be read is said so in a sentence', async () => {
   expect(await problemOfJournal(directory)).toBe(
     `${directory} cannot be read: it is a directory; put the journal back in its place.`,
   )
+  const pipe = join(folder, 'a pipe')
+  execFileSync('mkfifo', [pipe])
+  const device = join(folder, 'device')
+  await symlink('/dev/zero', device)
+  for (const [path, what] of [
+    [pipe, 'a pipe'],
+    [device, 'a device'],
+  ] as const) {
+    const said = `${path} cannot be read: it is ${what}; put the journal back in its place.`
+    expect(await problemOfJournal(path)).toBe(said)
+    await expect(lastEvents(path, 10)).rejects.toMatchObject({ name: 'UserError', message: said })
+    const { signal } = new AbortController()
+    const following = followJournal(path, { clock: systemClock, signal, isOver: async () => true })
+    await expect(Array.fromAsync(following)).rejects.toMatchObject({ name: 'UserError', message: said })
+  }
   const loop = join(folder, 'loop')
   await symlink(loop, loop)
   expect(await problemOfJournal(loop)).toBe(`${loop} cannot be read: ELOOP; make it readable.`)

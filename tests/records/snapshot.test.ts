@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process'
 import { globSync } from 'node:fs'
 import { appendFile, mkdtemp, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -186,6 +187,12 @@ describe('a snapshot that cannot be believed changes nothing, and neither does o
 
   test.each(['', '\0\0\0', '{}', '[]\n[]', 'null\nnull'])('that holds %j', async content => {
     await writeFile(snapshotPath(path), content)
+    await expectIgnored()
+  })
+
+  test('that is a pipe, and so is the one that is being written', async () => {
+    await rm(snapshotPath(path))
+    for (const each of [snapshotPath(path), `${snapshotPath(path)}.tmp`]) execFileSync('mkfifo', [each])
     await expectIgnored()
   })
 
