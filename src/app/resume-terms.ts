@@ -16,13 +16,16 @@ import {
   type RunAllowance,
   usedBy,
 } from '../core/rules/run-limits.ts'
+import { hasChangedProof, withoutScope } from '../core/state/scope.ts'
 import type { SessionState } from '../core/state/state.ts'
+import type { Records } from '../records/records.ts'
 import type { RunnerPolicy } from '../run/options.ts'
 import { reachesNetwork, withVerified } from '../settings/gates.ts'
 import type { SettingSources } from '../settings/load.ts'
 import type { Settings } from '../settings/schema.ts'
 import { costAsTyped, countAsTyped, durationAsTyped, limitAsTyped } from '../words/commands.ts'
 import { formatCost, formatSpan, formatTokens } from '../words/numbers.ts'
+import { newestAtWork, readableState } from './find.ts'
 import type { RunOptions } from './library.ts'
 import type { Run } from './open-run.ts'
 
@@ -345,3 +348,20 @@ export function policyOf(settings: PolicySettings): RunnerPolicy {
 }
 
 type PolicySettings = Pick<Settings, 'graceMinutes' | 'maxWait' | 'decideAfter' | 'maxUsage' | 'stallRounds'>
+
+/**
+ * The tree that the files which gates protect are compared with in a session that begins now, if that is an older one
+ * than it begins with: the session before it changed some, and was not done, so nobody has agreed to that.
+ */
+export async function protectFrom(records: Pick<Records, 'sessions' | 'journal' | 'templates'>): Promise<string | null> {
+  const newest = await newestAtWork(records)
+  if (newest === null) return null
+  // What cannot be read is said by those who list it.
+  const newestState = await readableState(records, newest)
+  if (newestState === null || newestState.ended?.outcome.kind === 'done') return null
+  const state = withoutScope(newestState)
+  // What a scope changed of what its own gates protect was agreed to as little.
+  const hasChanged = hasChangedProof(newestState) || hasChangedProof(state) || state.givenUp.length > 0
+  if (state.protectFrom !== null || !hasChanged) return state.protectFrom
+  return state.savepoint?.start ?? null
+}

@@ -13,7 +13,6 @@ import { exitCodeOf, type Gate, type SessionLimits, type SessionOutcome } from '
 import { FOLLOWS, nextOutput, type Output, type OutputKind } from '../core/rules/outputs.ts'
 import type { ReviewTerms } from '../core/rules/review.ts'
 import { type RunAllowance, usedBy, usedUp, withUsed } from '../core/rules/run-limits.ts'
-import { hasChangedProof, withoutScope } from '../core/state/scope.ts'
 import { emptyState, type SessionState } from '../core/state/state.ts'
 import { type HeldFolder, holdFolder, lacksRoom, pathExists } from '../platform/files.ts'
 import { startTimeOf } from '../platform/processes.ts'
@@ -42,13 +41,13 @@ import type { RunningSession } from './agents/steer.ts'
 import { optionsAtBegin } from './change/options.ts'
 import { handleCommand } from './commands.ts'
 import { isAboutSandbox, isTraceWarning } from './engine-of-project.ts'
-import { newestAtWork, newestBuild, readableState } from './find.ts'
+import { newestBuild } from './find.ts'
 import type { FollowedSession } from './follow/followed-session.ts'
 import type { EndedSession } from './library.ts'
 import { type Run, refuseSecretGates, warmFor } from './open-run.ts'
 import { certify, proofEnvironment } from './proof/proof.ts'
 import { openSessionFiles } from './proof/session-files.ts'
-import { optionsOf, policyOf, refuseUnpriced, reviewIn, termsAtStart } from './resume-terms.ts'
+import { optionsOf, policyOf, protectFrom, refuseUnpriced, reviewIn, termsAtStart } from './resume-terms.ts'
 import { closedPaths } from './secrets/session-secrets.ts'
 import { templateNamed } from './start/templates.ts'
 import { TemplateFactory } from './template-factory.ts'
@@ -479,21 +478,4 @@ async function keepFollowed(records: Records, log: SessionLog, text: string): Pr
   const n = nextOutput(outputs)
   const output = await openOutputs(records.sessionFolder(id)).keep({ n, name: FOLLOWS, kind: 'md', text })
   log.emit({ type: 'output-kept', round: 0, output })
-}
-
-/**
- * The tree that the files which gates protect are compared with in a session that begins now, if that is an older one
- * than it begins with: the session before it changed some, and was not done, so nobody has agreed to that.
- */
-async function protectFrom(records: Pick<Records, 'sessions' | 'journal' | 'templates'>): Promise<string | null> {
-  const newest = await newestAtWork(records)
-  if (newest === null) return null
-  // What cannot be read is said by those who list it.
-  const newestState = await readableState(records, newest)
-  if (newestState === null || newestState.ended?.outcome.kind === 'done') return null
-  const state = withoutScope(newestState)
-  // What a scope changed of what its own gates protect was agreed to as little.
-  const hasChanged = hasChangedProof(newestState) || hasChangedProof(state) || state.givenUp.length > 0
-  if (state.protectFrom !== null || !hasChanged) return state.protectFrom
-  return state.savepoint?.start ?? null
 }
