@@ -318,6 +318,32 @@ function refusalOfVersion({ version }: DecisionAnswer, session: RunningSession):
   return refused('other-version', message)
 }
 
+/** The beginning of a session. What is asked in its first moment waits until the session can take it. */
+export class Beginning {
+  #begun: PromiseWithResolvers<void> | null = Promise.withResolvers<void>()
+
+  /** A session is about to begin. */
+  expect(): void {
+    this.#begun ??= Promise.withResolvers<void>()
+  }
+
+  /** It has begun. */
+  end(): void {
+    this.#begun?.resolve()
+    this.#begun = null
+  }
+
+  /** Resolves at once if none is beginning, else when it has begun; with the signal, or after 8 s, in any case. */
+  async wait(clock: World['clock'], signal: AbortSignal): Promise<void> {
+    if (this.#begun === null) return
+    const over = new AbortController()
+    await Promise.race([this.#begun.promise, clock.wait(BEGIN_MS, AbortSignal.any([over.signal, signal]))])
+    over.abort()
+  }
+}
+
+/** Shorter than `REPLY_MS`, so that whoever asks is answered. */
+const BEGIN_MS = 8_000
 /** How long a run in another process may take to answer, ms. */
 const REPLY_MS = 10_000
 

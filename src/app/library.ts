@@ -32,6 +32,17 @@ export interface Project extends AsyncDisposable {
    */
   ask(ask: Ask): Promise<Reply | null>
   /**
+   * What agents have asked, the oldest first: in the session so named, or with null in the newest 20. What is answered is left out,
+   * unless `all` is true.
+   */
+  questions(session?: string | null, options?: { all?: boolean }): Promise<Question[]>
+  /**
+   * Answers a question by its id (`20261120_1/Q1`, or `Q1` for that of the newest session that has one): the session that has
+   * asked is told while it runs; else the answer becomes a prompt that waits. `answer`: a text, or the number of an option. A
+   * `UserError` if there is no such question or option, or it is answered and `again` is not true.
+   */
+  answer(question: string, answer: string, options?: { again?: boolean }): Promise<AnsweredQuestion>
+  /**
    * Follows a session that any process runs, from its first event on: the one so named, or with null the newest. Ends when
    * it is over and nobody goes on from there, when `signal` is aborted, or when the project is disposed of.
    */
@@ -140,6 +151,32 @@ export type Ask =
   | { type: 'secret'; key: string }
   /** `session`, `decision`, `version` of the plan: which is meant; left out: the one that is asked for. */
   | { type: 'decide'; choice: string; text?: string; session?: string; decision?: string; version?: number }
+
+/** A question that an agent has noted for a person, and goes on with its `assumption` until that is answered. */
+export interface Question {
+  /** `20261120_1/Q1`. */
+  id: string
+  session: string
+  round: number
+  /** When it was asked; ISO 8601 in UTC. */
+  at: string
+  text: string
+  /** Those that can be chosen from; empty: any text is an answer. */
+  options: readonly string[]
+  assumption: string
+  /** `at`: ISO 8601 in UTC; null: nobody has answered. */
+  answer: { text: string; at: string } | null
+}
+
+/** What became of an answer. */
+export interface AnsweredQuestion {
+  /** The same in sentences, for a person. */
+  message: string
+  /** Which round is told: the one that runs, or the next one; null: none, for its session does not run. */
+  told: 'round' | 'next-round' | null
+  /** Id of the prompt that it became; null: none. */
+  queued: string | null
+}
 
 /** The prompts that wait, in order. Other processes may change them at any time. */
 export interface ProjectQueue {

@@ -8,11 +8,13 @@ import { openQueue } from '../records/queue.ts'
 import { openRecords, type Records } from '../records/records.ts'
 import type { ReportData } from '../report/report-data.ts'
 import type {
+  AnsweredQuestion,
   Ask,
   EndedSession,
   OpenOptions,
   Project,
   ProjectQueue,
+  Question,
   RunEventsOptions,
   RunGoalOptions,
   RunOptions,
@@ -84,6 +86,41 @@ export class OpenProject implements Project {
     if ('text' in ask && ask.text !== undefined) checked(ask.text)
     const { askRun } = await import('./commands.ts')
     return await askRun(this.#world, this.records, ask)
+  }
+
+  async questions(session: string | null = null, { all = false }: { all?: boolean } = {}): Promise<Question[]> {
+    const [{ findSession, newestSessions, questionsOrNone }, { questionId }] = await Promise.all([
+      import('./find.ts'),
+      import('../records/answers.ts'),
+    ])
+    const { records } = this
+    const ids = session === null ? await newestSessions(records, NEWEST) : [await findSession(records, session)]
+    const asked = await Promise.all(ids.map(id => questionsOrNone(records, id, () => {})))
+    const listed = asked.flat().filter(({ answer }) => all || answer === null)
+    return listed.map(({ question, agent: _, answer, ...each }) => ({
+      ...each,
+      id: questionId({ session: each.session, question }),
+      answer: answer && { text: answer.answer, at: answer.at },
+    }))
+  }
+
+  async answer(
+    question: string,
+    answer: string,
+    { again = false }: { again?: boolean } = {},
+  ): Promise<AnsweredQuestion> {
+    const [{ findQuestion }, { chosenAnswer, giveAnswer }, { questionId, readAnswer }] = await Promise.all([
+      import('./find.ts'),
+      import('./watch/questions.ts'),
+      import('../records/answers.ts'),
+    ])
+    const { records } = this
+    const asked = await findQuestion(records, question, () => {})
+    const id = questionId(asked)
+    const text = chosenAnswer(checked(answer).trim(), asked, id)
+    const message = await giveAnswer(this.#world, { records, worktree: null, asked, id }, { answer: text, again })
+    const kept = await readAnswer(records, asked.session, asked.question)
+    return { message, told: kept?.told ?? null, queued: kept?.queued ?? null }
   }
 
   async *watch(session: string | null = null, options: { signal?: AbortSignal } = {}): AsyncGenerator<WatchUpdate> {
@@ -206,6 +243,8 @@ export class OpenProject implements Project {
   }
 }
 
+/** How many of the newest sessions are looked into for questions where none is named. */
+const NEWEST = 20
 const SIGNALS: readonly EndedBy[] = ['SIGINT', 'SIGTERM', 'SIGHUP']
 
 /** A program aborts with whatever it likes; a session is ended by a signal. */

@@ -353,7 +353,9 @@ type PolicySettings = Pick<Settings, 'graceMinutes' | 'maxWait' | 'decideAfter' 
  * The tree that the files which gates protect are compared with in a session that begins now, if that is an older one
  * than it begins with: the session before it changed some, and was not done, so nobody has agreed to that.
  */
-export async function protectFrom(records: Pick<Records, 'sessions' | 'journal' | 'templates'>): Promise<string | null> {
+export async function protectFrom(
+  records: Pick<Records, 'sessions' | 'journal' | 'templates'>,
+): Promise<string | null> {
   const newest = await newestAtWork(records)
   if (newest === null) return null
   // What cannot be read is said by those who list it.

@@ -23,6 +23,7 @@ import { openOutputs } from '../records/outputs.ts'
 import { openPlanBefore } from '../records/plan-before.ts'
 import { openQueue } from '../records/queue.ts'
 import type { Records } from '../records/records.ts'
+import { lockedSince } from '../records/run-lock.ts'
 import { SnapshotWriter } from '../report/snapshot-writer.ts'
 import type { WorkTree } from '../run/claim.ts'
 import { PersonAsked } from '../run/person.ts'
@@ -39,7 +40,7 @@ import { createSessionFolder } from '../workspace/memory/session-folder.ts'
 import { serveAgents } from './agents/agent-inbox.ts'
 import type { RunningSession } from './agents/steer.ts'
 import { optionsAtBegin } from './change/options.ts'
-import { handleCommand } from './commands.ts'
+import { Beginning, handleCommand } from './commands.ts'
 import { isAboutSandbox, isTraceWarning } from './engine-of-project.ts'
 import { newestBuild } from './find.ts'
 import type { FollowedSession } from './follow/followed-session.ts'
@@ -90,6 +91,8 @@ export class Sessions implements AsyncDisposable {
   readonly #watchers: Watchers
   #commands: AsyncDisposable | null = null
   readonly #templates: TemplateFactory
+  readonly #beginning = new Beginning()
+  readonly #closing = new AbortController()
   #current: RunningSession | null = null
   #allowance: RunAllowance | null
 
@@ -138,15 +141,17 @@ export class Sessions implements AsyncDisposable {
     const sessions = new Sessions(world, run, observer, live, allowance)
     await makeProjectFolders(run.records.directory)
     await writeAgentsConfig(run.records.directory, run.agents)
-    sessions.#commands = await watchCommands(run.records.control, command => sessions.ask(command), world.clock)
+    const since = await lockedSince(run.records, world.platform)
+    sessions.#commands = await watchCommands(run.records.control, command => sessions.ask(command), world.clock, since)
     return sessions
   }
 
-  /** Asks the session that runs for something, and answers with what came of it. */
-  ask(command: Command): Promise<Reply> {
+  /** Asks the session that runs, or that is just beginning, for something, and answers with what came of it. */
+  async ask(command: Command): Promise<Reply> {
     if (command.type === 'watch') this.#live.watched()
+    else await this.#beginning.wait(this.#world.clock, this.#closing.signal)
     if (command.type === 'secret') this.#run.secrets.refresh()
-    return handleCommand(command, this.#current, watcher => this.#watchers.watched(watcher))
+    return await handleCommand(command, this.#current, watcher => this.#watchers.watched(watcher))
   }
 
   /** As of `Reachable`. */
@@ -155,6 +160,7 @@ export class Sessions implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    this.#closing.abort()
     await this.#commands?.[Symbol.asyncDispose]()
     await this.#live[Symbol.asyncDispose]()
   }
@@ -164,6 +170,7 @@ export class Sessions implements AsyncDisposable {
    * @param onCreated called once the session is on the disk
    */
   async runNew(prompt: NewSession, onCreated: () => Promise<void>): Promise<EndedSession> {
+    this.#beginning.expect()
     const { records, settings, repository, redactor } = this.#run
     const { template = USUAL_TEMPLATE, asksPlan = false, terms, kept: texts = [], outputs = [] } = prompt
     const kind = templateNamed(records.templates, template, prompt.by)
@@ -236,6 +243,7 @@ export class Sessions implements AsyncDisposable {
     gates: readonly Gate[],
     review: ReviewTerms | null,
   ): Promise<EndedSession> {
+    this.#beginning.expect()
     if (state.kind !== null) await refuseUnpriced(this.#run, state.kind, limits)
     const { directory, sessionFolder: records } = this.#run.records
     const memory = state.kind?.memory ?? 'session'
@@ -366,6 +374,7 @@ export class Sessions implements AsyncDisposable {
     if (log.state.taskPlan !== null || shell !== null) await traces.keep()
     const waiting = async () => (await openQueue(records.queue).list()).prompts.length
     this.#current = { id, runner, asked: this.#asked, waiting, limit: wanted => this.#run.live.ask(wanted) }
+    this.#beginning.end()
     try {
       const running = runner.run()
       // Beside the first look at the files, which it does not hold up so.

@@ -43,7 +43,7 @@ export async function sendCommand(
 
 /**
  * Hands every command that is sent from now on to `handle`, one after the other in the order they were sent. Older
- * ones were meant for a run that has ended, and are answered so. Files that hold no command are renamed to `<name>.broken`.
+ * ones were meant for a run that has ended, and are answered so, but for those sent after `since` (Unix time, ms): when this run began. Files that hold no command are renamed to `<name>.broken`.
  * Disposing it resolves when the command in hand is answered, and those that wait are told that the run has ended.
  * A file operation that fails costs that command its answer, never the run: whoever asked is told so by the timeout.
  */
@@ -51,8 +51,9 @@ export async function watchCommands(
   directory: string,
   handle: (command: Command) => Promise<Reply>,
   clock: Clock,
+  since = Number.POSITIVE_INFINITY,
 ): Promise<AsyncDisposable> {
-  await answerOld(directory, clock)
+  await answerOld(directory, clock, since)
   const changes = watchChanges(directory, clock)
   let stopped = false
   const handleAll = async () => {
@@ -101,8 +102,10 @@ async function handleOne(directory: string, name: string, handle: (command: Comm
   }
 }
 
-async function answerOld(directory: string, clock: Clock): Promise<void> {
+async function answerOld(directory: string, clock: Clock, since = Number.POSITIVE_INFINITY): Promise<void> {
   for (const name of await commandNames(directory).catch(() => [])) {
+    // Its name begins with when it was sent.
+    if (Number.parseInt(name, 10) >= since) continue
     const path = join(directory, name)
     await succeeds(answer(path, { code: 'run-ended', message: 'The run that it was for has ended.' }))
     await succeeds(removeIfThere(path))

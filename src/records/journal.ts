@@ -318,7 +318,9 @@ function refuseForeign(path: string, firstLine: string): void {
   if (format === FORMAT && typeof v === 'number' && v > VERSION)
     throw new UserError(`${path} was written by a newer codemachine (journal format ${v}); use that one.`)
   const named = `${JSON.stringify(format).slice(0, 60)}${format === FORMAT ? `, version ${JSON.stringify(v).slice(0, 20)}` : ''}`
-  throw new UserError(`${path} is no journal of codemachine (its format is ${named}); put the journal back in its place.`)
+  throw new UserError(
+    `${path} is no journal of codemachine (its format is ${named}); put the journal back in its place.`,
+  )
 }
 
 function unreadable(path: string, cause: unknown): unknown {

@@ -118,6 +118,12 @@ export async function readRunLock(path: string, platform: NodeJS.Platform): Prom
   return { state: await stateOf(holder, platform), holder }
 }
 
+/** When the run that works in these records took its lock; Unix time, ms. Infinity if it has none. */
+export async function lockedSince({ lock }: { lock: string }, platform: NodeJS.Platform): Promise<number> {
+  const found = await readRunLock(lock, platform)
+  return 'holder' in found ? Date.parse(found.holder.at) : Number.POSITIVE_INFINITY
+}
+
 /** Who runs in the work directory now; null if nobody. One on another machine counts: it cannot be asked. */
 export async function readRunner(path: string, platform: NodeJS.Platform): Promise<LockHolder | null> {
   const runner = await askWhoRuns(path, platform, () => {})

@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { functionCall, reply } from '../../src/demo/model/reply.ts'
 import type { Project, Recorded, RunOptions, WatchUpdate, World } from '../../src/index.ts'
 import { openProject, processWorld, UserError } from '../../src/index.ts'
 import { processesOf } from '../support/processes.ts'
@@ -81,6 +82,42 @@ test('a second run in the directory is refused while the first is at work, which
   await watching
   const kinds = watched.map(update => (update.kind === 'event' ? update.event.type : update.kind))
   expect(kinds).toEqual(expect.arrayContaining(['session-created', 'attached', 'session-ended']))
+})
+
+test('a program answers what agents ask, while the session runs and after it', async () => {
+  const { promise, resolve: go } = Promise.withResolvers<void>()
+  const asks = (question: string, options: string[] = []) =>
+    reply(functionCall('ask_person', { question, options, assumption: 'the first' }))
+  const rounds = [
+    [asks('Which database?', ['SQLite', 'Postgres']), asks('What name?'), held(promise), ...round(claimDone)],
+  ]
+  await using scene = await openScene([...rounds, round(claimDone)])
+  await using project = await openIn(scene)
+  expect(await project.questions()).toEqual([])
+  const { promise: atWork, resolve: isAtWork } = Promise.withResolvers<void>()
+  const events: Recorded[] = []
+  const running = project.run('build a shop', {
+    onEvent(event) {
+      events.push(event)
+      if (event.type === 'item-completed' && event.item.kind === 'agent-message') isAtWork()
+    },
+  })
+  await atWork
+  const [first, second] = await project.questions()
+  expect(first).toMatchObject({ id: expect.stringMatching(/_1\/Q1$/), options: ['SQLite', 'Postgres'], answer: null })
+  expect(await failure(project.answer('Q1', '7'))).toBeInstanceOf(UserError)
+  expect(await project.answer(first?.id ?? '', '2')).toMatchObject({ told: 'round', queued: null })
+  expect(await failure(project.answer('Q1', 'neither'))).toBeInstanceOf(UserError)
+  go()
+  await running
+  expect(events.find(event => event.type === 'steered')).toMatchObject({ answers: 'Q1', delivered: true })
+  expect(await project.answer(second?.id ?? '', 'shop')).toMatchObject({ told: null, queued: '000001' })
+  expect((await project.queue.list()).prompts).toMatchObject([{ prompt: expect.stringContaining('shop') }])
+  expect(await project.questions()).toEqual([])
+  expect(await project.questions(null, { all: true })).toMatchObject([
+    { answer: { text: 'Postgres' } },
+    { answer: { text: 'shop' } },
+  ])
 })
 
 test('a signal ends a session so that it can be gone on with, whatever it was aborted with', async () => {

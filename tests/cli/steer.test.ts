@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import { readdir, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect } from 'vitest'
@@ -23,6 +24,19 @@ test('what a person says from another terminal reaches the running turn', async 
   const { events } = await running.ended
   expect(eventsOf(events, 'steered')).toMatchObject([{ text: 'leave the API 🚀 as it is', delivered: true, round: 1 }])
   expect(scene.model.requests[1]?.userTexts.at(-1)).toBe('leave the API 🚀 as it is')
+})
+
+test('what is said in the first moment after a start is kept, and told', async () => {
+  await using scene = await openScene([round(claimDone), round(claimDone), round(claimDone)])
+  await scene.run('queue', 'list')
+  await using running = scene.start('--json', '--rounds', '3', 'build X')
+  await untilInFolder(scene.records(), 'the lock', () => existsSync(join(scene.records(), 'lock')) || null)
+  const { exitCode, stderr } = await scene.run('steer', 'mind the gap')
+  expect([exitCode, stderr]).toEqual([0, ''])
+  const { events } = await running.ended
+  expect(eventsOf(events, 'steered')).toMatchObject([{ text: 'mind the gap' }])
+  const told = scene.model.requests.flatMap(({ userTexts }) => userTexts)
+  expect(told.filter(text => text.includes('mind the gap'))).not.toEqual([])
 })
 
 test('with no run there is nothing to steer, and the queue is named instead', async () => {

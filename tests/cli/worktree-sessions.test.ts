@@ -2,6 +2,7 @@ import { mkdirSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:
 import { join } from 'node:path'
 import { expect } from 'vitest'
 import type { SessionEvent } from '../../src/core/events/events.ts'
+import { functionCall, hold, message, reply } from '../../src/demo/model/reply.ts'
 import { openJournal } from '../../src/records/journal.ts'
 import { openQueue } from '../../src/records/queue.ts'
 import { openRecords, type Records } from '../../src/records/records.ts'
@@ -10,7 +11,7 @@ import { cliContext } from '../support/cli-context.ts'
 import { codemachineHere } from '../support/in-process.ts'
 import { git, makePlace, type TestPlace } from '../support/place.ts'
 import { claimDone, round } from '../support/rounds.ts'
-import { openScene } from '../support/scene.ts'
+import { eventsOf, openScene } from '../support/scene.ts'
 import { test } from '../support/side-by-side.ts'
 import { recorded, sampleEvents } from '../tui/samples.ts'
 
@@ -313,4 +314,49 @@ test('where no session has run on this machine, list --all says so', async () =>
   await using place = await makePlace('', { git: false })
   expect(await typed(place, 'list', '--all')).toMatch(/^There are no sessions yet\./)
   expect(await typed(place, 'list', '--all', '--json')).toBe('[]\n')
+})
+
+test('what is said to a session in the checkout reaches the only one that runs in its worktrees', async () => {
+  const gate = Promise.withResolvers<void>()
+  const question = functionCall('ask_person', { question: 'Which database?', assumption: 'SQLite' })
+  await using scene = await openScene([
+    [reply(question), reply(message('Working.'), hold(gate.promise)), ...round(claimDone)],
+    round(claimDone),
+  ])
+  const none = await scene.run('steer', 'mind the gap')
+  expect([none.exitCode, none.stderr]).toEqual([2, expect.stringContaining('No codemachine runs in ')])
+  await using running = scene.start('--json', '--rounds', '1', '--worktree=docs', 'build X')
+  await running.event('item-completed', ({ item }) => item.kind === 'agent-message')
+  // An older session of the checkout has a question of that name, too.
+  await journal(scene.place, scene.place.directory, '20261119_1', [created, asked('Which colour?'), ...ended])
+  const steered = await scene.run('steer', 'mind the gap')
+  expect([steered.stderr, steered.stdout]).toEqual([
+    '',
+    'In the worktree docs: The agent of round 1 reads it with its next step.\n',
+  ])
+  const answer = await scene.run('questions', 'answer', 'Q1', 'Postgres')
+  expect([answer.stderr, answer.stdout]).toEqual(['', expect.stringMatching(/^Answered docs:\d{8}_1\/Q1: Postgres\n/)])
+  expect((await scene.run('limits', '--rounds', '3')).stdout).toMatch(/^In the worktree docs: .* may take 3 rounds/)
+  expect((await scene.run('stop')).stdout).toMatch(/^In the worktree docs: .* stops when round 1 has ended/)
+  gate.resolve()
+  const { events } = await running.ended
+  expect(eventsOf(events, 'steered').map(({ answers = null, delivered }) => [answers, delivered])).toEqual([
+    [null, true],
+    ['Q1', true],
+  ])
+  expect(eventsOf(events, 'stop-asked')).toHaveLength(1)
+})
+
+test('where sessions run in several worktrees, the one that is meant has to be named', async () => {
+  await using place = await makePlace('')
+  const { top, made } = await night(place)
+  const runs = async (name: string) =>
+    await takeRunLock(made[name]?.lock ?? '', { ...cliContext(place), now: new Date(0) })
+  await using _api = await runs('api')
+  await using _docs = await runs('docs')
+  for (const args of [['stop'], ['steer', 'x'], ['decide', 'accept'], ['pause']])
+    expect(await codemachineHere(place, args)).toMatchObject({
+      exitCode: 2,
+      stderr: `codemachine: Sessions run in 2 worktrees of ${place.directory}; name one with -C.\n  -C ${top('api')}\n  -C ${top('docs')}\n`,
+    })
 })

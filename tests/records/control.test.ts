@@ -279,3 +279,27 @@ test('a version without codes reads of a reply what it decides by', () => {
   expect(written('kept')).toEqual({ code: 'kept', delivered: false, kept: true, message })
   expect(written('ending')).toEqual({ code: 'ending', delivered: false, message })
 })
+
+test('a command that was sent between the start of a run and its first look is handled, and one of before is answered as old', async () => {
+  const early = send('too early')
+  await untilSent()
+  const since = clock.now() + 1
+  while (clock.now() <= since) await Promise.resolve()
+  const kept = send('in the first moment')
+  await untilInFolder(directory, 'both', async () =>
+    (await readdir(directory)).filter(isSent).length === 2 ? true : null,
+  )
+  const handled: string[] = []
+  await using _watching = await watchCommands(
+    directory,
+    async command => {
+      handled.push(textOf(command))
+      return { code: 'done', message: 'heard' }
+    },
+    clock,
+    since,
+  )
+  expect(await early).toMatchObject({ code: 'run-ended' })
+  expect(await kept).toMatchObject({ code: 'done' })
+  expect(handled).toEqual(['in the first moment'])
+})

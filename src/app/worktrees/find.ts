@@ -138,6 +138,24 @@ export async function placeInFront(
   return first.place
 }
 
+/**
+ * Where what a person asks of a session that runs is meant for: the directory, or the only worktree of its checkout in which a
+ * session runs while none does in the directory. A `UserError` if several do.
+ */
+export async function placeAtWork(
+  records: Records,
+  { platform, onProblem }: { platform: NodeJS.Platform; onProblem: (problem: string) => void },
+): Promise<SessionsPlace> {
+  const running: SessionsPlace[] = []
+  for (const place of await worktreePlaces(records, onProblem))
+    if ((await readRunner(place.records.lock, platform)) !== null) running.push(place)
+  const [only] = running
+  if (running.length <= 1) return only ?? { worktree: null, records }
+  throw new UserError(`Sessions run in ${running.length} worktrees of ${records.directory}; name one with -C.`, {
+    hint: running.map(({ records: { directory } }) => `-C ${directory}`).join('\n  '),
+  })
+}
+
 /** As `findQuestion`, of several places: `docs:20261120_1/Q1`, `docs:Q1`, or `Q1` where only one has it. */
 export async function findQuestionAmong(
   places: readonly SessionsPlace[],
@@ -161,9 +179,22 @@ export async function findQuestionAmong(
       refusal ??= error
     }
   }
-  const [only] = found
-  if (only === undefined) throw refusal
-  if (found.length === 1) return only
+  if (found.length === 0) throw refusal
+  const [only, ...others] = await likeliest(found, options)
+  if (only !== undefined && others.length === 0) return only
   const names = found.map(place => `${typedAs(place, place.asked.session)}/${place.asked.question}`)
   throw ambiguous(`"${oneLine(typed, 60)}" may mean ${found.length} questions`, some(names))
+}
+
+/** Of questions of one name those that are open, and of these those whose session runs, if there are any. */
+async function likeliest<T extends SessionsPlace & { asked: AskedQuestion }>(
+  found: readonly T[],
+  { platform }: { platform: NodeJS.Platform },
+): Promise<readonly T[]> {
+  const open = found.filter(({ asked }) => asked.answer === null)
+  const all = open.length === 0 ? found : open
+  if (all.length === 1) return all
+  const runs = await Promise.all(all.map(async ({ records }) => (await readRunner(records.lock, platform)) !== null))
+  const running = all.filter((_, i) => runs[i])
+  return running.length === 0 ? all : running
 }

@@ -3,6 +3,7 @@ import { OpenProject } from '../../app/open-project.ts'
 import { UserError } from '../../base/errors.ts'
 import type { QueuedPrompt } from '../../core/contracts/queue.ts'
 import { isTaken } from '../../core/contracts/reply.ts'
+import { askWhoRuns } from '../../records/run-lock.ts'
 import type { CliContext } from '../../tui/cli-context.ts'
 import { termsInWords } from '../../words/commands.ts'
 import { oneLine, titleLine } from '../../words/safe-text.ts'
@@ -20,7 +21,7 @@ export async function askRunning(
   { agent, ...flags }: DirectoryFlags & { now?: true; go?: true; agent?: string },
 ): Promise<number> {
   const typed = text === undefined ? '' : await readText(context, words.join(' '))
-  await using project = await openHere(context, flags)
+  const { project, inPlace } = await openRunning(context, flags)
   const said = { text: typed, now: flags.now ?? false, go: flags.go ?? false }
   const answer = await project.ask(ask(agent === undefined ? said : { ...said, agent }))
   if (answer === null) {
@@ -28,8 +29,9 @@ export async function askRunning(
       hint: withoutRun,
     })
   }
-  if (!isTaken(answer)) throw new UserError(answer.message, { hint: agent === undefined ? refused : WHAT_IT_DOES })
-  context.stdout.write(`${answer.message}\n`)
+  if (!isTaken(answer))
+    throw new UserError(inPlace(answer.message), { hint: agent === undefined ? refused : WHAT_IT_DOES })
+  context.stdout.write(`${inPlace(answer.message)}\n`)
   return 0
 }
 
@@ -42,16 +44,38 @@ export async function changeLimits(
   const wanted = Object.entries({ rounds, timeMs, tokens, cost }).filter(([, value]) => value !== undefined)
   if (wanted.length === 0)
     throw new UserError('Say what it may take: --rounds, --max-time, --max-tokens or --max-cost.')
-  await using project = await openHere(context, flags)
+  const { project, inPlace } = await openRunning(context, flags)
   const answer = await project.ask({ type: 'limits', ...Object.fromEntries(wanted) })
   if (answer === null) {
     throw new UserError(`No codemachine runs in ${project.directory}, so there are no limits to change.`, {
       hint: 'A session that has ended goes on with more: codemachine resume --rounds 20',
     })
   }
-  if (!isTaken(answer)) throw new UserError(answer.message, { hint: WHAT_IT_DOES })
-  context.stdout.write(`${answer.message}\n`)
+  if (!isTaken(answer)) throw new UserError(inPlace(answer.message), { hint: WHAT_IT_DOES })
+  context.stdout.write(`${inPlace(answer.message)}\n`)
   return 0
+}
+
+/**
+ * Opens the project whose session is meant: that of the directory, or of the worktree of its checkout in which one runs while none
+ * does in the directory. `inPlace`: a sentence for the person, which says where if it is a worktree.
+ */
+export async function openRunning(
+  context: CliContext,
+  flags: DirectoryFlags,
+): Promise<{ project: OpenProject; inPlace(sentence: string): string }> {
+  const own = await openHere(context, flags)
+  const { platform, stderr } = context
+  const as = { project: own, inPlace: (sentence: string) => sentence }
+  const { checkoutWithWorktrees } = await import('../../app/find.ts')
+  if ((await askWhoRuns(own.records.lock, platform, () => {})) !== null) return as
+  if ((await checkoutWithWorktrees(own.directory)) === null) return as
+  const { placeAtWork } = await import('../../app/worktrees/find.ts')
+  const onProblem = (problem: string) => void stderr.write(`codemachine: ${problem}\n`)
+  const { worktree, records } = await placeAtWork(own.records, { platform, onProblem })
+  if (worktree === null) return as
+  const project = await OpenProject.open(context, { directory: records.directory })
+  return { project, inPlace: sentence => `In the worktree ${worktree}: ${sentence}` }
 }
 
 const WHAT_IT_DOES = 'What it is doing: codemachine status'

@@ -1,5 +1,4 @@
 import { findSession, newestSessions } from '../../app/find.ts'
-import { OpenProject } from '../../app/open-project.ts'
 import { UserError } from '../../base/errors.ts'
 import { isTaken } from '../../core/contracts/reply.ts'
 import type { OpenDecision } from '../../core/rules/decision.ts'
@@ -16,7 +15,8 @@ import { oneLine } from '../../words/safe-text.ts'
 import { decisionReport } from '../../words/status.ts'
 import { plansOf } from '../../words/work.ts'
 import { editOnTerminal, givesSecret, markdownOn, problemOfSecretAnswer } from '../decision-prompt.ts'
-import { directoryOf, type LookFlags, readText } from '../flags.ts'
+import { type LookFlags, readText } from '../flags.ts'
+import { openRunning } from './ask.ts'
 
 const TITLE_CHARS = 200
 
@@ -27,7 +27,7 @@ const TITLE_CHARS = 200
  */
 export async function decide(context: CliContext, words: readonly string[], flags: LookFlags): Promise<number> {
   const { stdout, stderr } = context
-  await using project = await OpenProject.open(context, { directory: directoryOf(context, flags) })
+  const { project, inPlace } = await openRunning(context, flags)
   const { records } = project
   const say = (problem: string) => void stderr.write(`codemachine: ${problem}\n`)
   const [first = '', ...others] = words
@@ -48,7 +48,7 @@ export async function decide(context: CliContext, words: readonly string[], flag
   const about = (problem: UserError) => withEdited(problem, edited)
   if (reply === null) throw about(await nobodyAsks(records, session, flags))
   if (!isTaken(reply)) throw about(new UserError(reply.message, { hint: 'What is asked: codemachine decide' }))
-  stdout.write(flags.json ? `${JSON.stringify(reply)}\n` : `${reply.message}\n`)
+  stdout.write(flags.json ? `${JSON.stringify(reply)}\n` : `${inPlace(reply.message)}\n`)
   return 0
 }
 

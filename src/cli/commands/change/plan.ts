@@ -1,5 +1,4 @@
 import { findSession, newestSessions, readableState } from '../../../app/find.ts'
-import { OpenProject } from '../../../app/open-project.ts'
 import { UserError } from '../../../base/errors.ts'
 import { isTaken } from '../../../core/contracts/reply.ts'
 import type { ShownPlan } from '../../../core/contracts/view.ts'
@@ -13,7 +12,8 @@ import { wordsForVersion } from '../../../words/plan.ts'
 import { oneLine, safeText } from '../../../words/safe-text.ts'
 import { plansOf } from '../../../words/work.ts'
 import { diffOn, markdownOn } from '../../decision-prompt.ts'
-import { directoryOf, type LookFlags, readText } from '../../flags.ts'
+import { type LookFlags, readText } from '../../flags.ts'
+import { openRunning } from '../ask.ts'
 import { type Asked, editFirst, readAsked, versionOf as versionEdited, withEdited } from '../decide.ts'
 
 /** What may be said of `codemachine plan`. */
@@ -43,7 +43,7 @@ export async function plan(context: CliContext, words: readonly string[], flags:
   const { action, wanted, said } = readWords(words)
   refuseFlags(action, flags)
   const version = action === 'show' || flags.version === undefined ? null : versionIn(flags.version)
-  await using project = await OpenProject.open(context, { directory: directoryOf(context, flags) })
+  const { project, inPlace } = await openRunning(context, flags)
   const { records } = project
   const session = wanted === null ? null : await findSession(records, wanted, say(context))
   if (action === 'show') return await show(context, records, session, flags)
@@ -63,7 +63,7 @@ export async function plan(context: CliContext, words: readonly string[], flags:
   if (reply === null) throw about(await nobodyWaits(context, records, session, flags))
   if (reply.code === 'not-asked') throw about(await notWaiting(context, records, session, reply.message))
   if (!isTaken(reply)) throw about(new UserError(reply.message, { hint: `What waits: codemachine plan${at(flags)}` }))
-  context.stdout.write(flags.json ? `${JSON.stringify(reply)}\n` : `${reply.message}\n`)
+  context.stdout.write(flags.json ? `${JSON.stringify(reply)}\n` : `${inPlace(reply.message)}\n`)
   return 0
 }
 
