@@ -132,6 +132,8 @@ export interface Run extends AsyncDisposable {
   notifier: View
   /** What a person should know, a sentence each; the next session takes them. */
   remarks: string[]
+  /** The command lines of what rounds had left running and was ended; the session takes them. */
+  endedCommands: string[]
 }
 
 /**
@@ -165,7 +167,9 @@ export async function openRun(
   const traces = opened.use(await openSandboxTraces(sharedFolders(records.directory, writable), records.traces))
   const capabilities = capabilitiesOf(codex.binary.version)
   const overrides = options.config ?? []
-  const said = { settings, overrides, onDebug: listeners.onDebug, onWarning: remark }
+  const endedCommands: string[] = []
+  const onEnded = (commands: readonly string[]) => void endedCommands.push(...commands)
+  const said = { settings, overrides, onDebug: listeners.onDebug, onWarning: remark, onEnded }
   const codexOptions = {
     ...(await codexOptionsOf(world, records, codex, said)),
     directory: records.directory,
@@ -216,6 +220,7 @@ export async function openRun(
     keepAwake: once(() => (settings.keepAwake ? holdAwake(world, where, held) : null)),
     notifier,
     remarks,
+    endedCommands,
     [Symbol.asyncDispose]: () => held[Symbol.asyncDispose](),
   }
 }

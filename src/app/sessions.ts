@@ -364,6 +364,7 @@ export class Sessions implements AsyncDisposable {
       isUsual: warning =>
         isTraceWarning(warning, traces.isTrace) || (this.#world.isDemo === true && isAboutSandbox(warning)),
       takeRemarks: () => remarks.splice(0),
+      takeEnded: () => this.#run.endedCommands.splice(0),
       canAsk: this.#canAsk,
       audience: this.#watchers,
       asked: this.#asked,

@@ -251,7 +251,8 @@ export class ReportFold {
         this.#notes.add({ at: event.at, name: clipName(event.name), text: clip(event.text) })
         break
       case 'warning':
-        if (event.round === null) for (const message of [event.message, ...(event.more ?? [])]) this.#remark(message)
+        if (event.round === null || event.ended !== undefined)
+          for (const message of [event.message, ...(event.more ?? [])]) this.#remark(message)
         break
       case 'settings-taken':
         this.#remark(describeTaken(event.changes))

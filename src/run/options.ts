@@ -96,6 +96,8 @@ export interface RunnerOptions {
   isUsual(warning: string): boolean
   /** What was noticed meanwhile and a person should know, a sentence each; every one is given once. */
   takeRemarks(): readonly string[]
+  /** The command lines of what rounds had left running and was ended since the last call; left out: nothing is. */
+  takeEnded?(): readonly string[]
   /** Whether somebody is there who can be asked to decide; else a default is taken at once. */
   canAsk: boolean
   audience: Audience

@@ -65,7 +65,9 @@ export class Rounds {
     const outcome = outcomeNow()
     // What a round left running that did not come to its end must not write while the files are looked at; nor, where
     // there is a plan, when they have been: a change of it between two rounds is a person's.
-    if (outcome.class !== 'worked' || this.#options.log.state.taskPlan !== null) await engines.settle()
+    // Without a sandbox a command may outlive its round: it is ended before the next one is told of it.
+    const { taskPlan, sandbox } = this.#options.log.state
+    if (outcome.class !== 'worked' || taskPlan !== null || sandbox === FULL_ACCESS) await engines.settle()
 
     await this.#synced
     if (outcome.class === 'worked' && kind === 'round') await answers.take(spec, round, message, isStale)
@@ -80,6 +82,7 @@ export class Rounds {
     const played = { round, outcomeNow, counts, startedAt, treeBefore }
     const { tree, memory } = await recordRound(played, this.#options)
     this.#syncSoon()
+    this.#tellEnded(round)
     this.#options.tellRemarks()
     this.#options.atHand.leave(memory)
     const { last } = this.#options.log.state
@@ -90,6 +93,14 @@ export class Rounds {
       return { outcome: ended, isShown, tree: await this.#goOn(spec, ended, tree) }
     else return { outcome: ended, isShown, tree: await this.#judge(memory, ended, tree) }
     return { outcome: ended, isShown, tree }
+  }
+
+  /** Journals what the round had left running and was ended. */
+  #tellEnded(round: number): void {
+    const ended = this.#options.takeEnded?.() ?? []
+    if (ended.length === 0) return
+    const message = `Round ${round} had left this running, which was ended with it: ${ended.join('; ')}`
+    this.#options.log.emit({ type: 'warning', round, message, ended: [...ended] })
   }
 
   /** Journals that a round begins. */
@@ -157,6 +168,8 @@ export class Rounds {
     this.#synced.catch(() => {})
   }
 }
+
+const FULL_ACCESS = 'danger-full-access'
 
 /** The memory files between two rounds: as the last round left them, or read again. */
 export class MemoryAtHand {

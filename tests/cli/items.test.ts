@@ -17,9 +17,9 @@ import { eventsOf } from '../support/scene.ts'
 import { test } from '../support/side-by-side.ts'
 
 /** The items of a session of one round, and its lines as a person sees them, without the time. */
-async function shown(scene: RealScene): Promise<{ items: object[]; lines: string[] }> {
-  const { events } = await scene.run('--json', '--rounds', '1', 'build X')
-  expect(eventsOf(events, 'round-ended')).toMatchObject([{ outcome: { class: 'worked' } }])
+async function shown(scene: RealScene, rounds = 1): Promise<{ items: object[]; lines: string[] }> {
+  const { events } = await scene.run('--json', '--rounds', String(rounds), 'build X')
+  expect(eventsOf(events, 'round-ended')).toMatchObject(Array(rounds).fill({ outcome: { class: 'worked' } }))
   const { stdout } = await scene.run('logs')
   return {
     items: eventsOf(events, 'item-completed').map(({ item }) => item),
@@ -162,12 +162,16 @@ test('codex makes room in its context in mid-turn, and the round goes on', async
   expect(lines).toContain('codex compacted its context')
 })
 
-test('a command that still runs when the round ends is an item, a line and a remark of the report', async () => {
+test('a command that still runs when the round ends is an item, a line and a remark of the report, and the next round is told', async () => {
   await using scene = await openRealScene([
     [reply(shell('echo begun; exec sleep 300', { yieldMs: 250 })), reply(message('It goes on by itself.'))],
+    round('true'),
   ])
-  const { items, lines } = await shown(scene)
-  expect(items.at(-1)).toMatchObject({
+  const { items, lines } = await shown(scene, 2)
+  const told =
+    'The last round ended while this command still ran, and the command was ended with it: `echo begun; exec sleep 300`.'
+  expect(scene.input(2)).toContain(told)
+  expect(items.find(item => 'cutOffMs' in item)).toMatchObject({
     kind: 'command',
     status: 'running',
     exitCode: null,
@@ -179,4 +183,15 @@ test('a command that still runs when the round ends is an item, a line and a rem
     expect.stringMatching(/^\$ echo begun; exec sleep 300 {2}→ still running after .+, ended with the round$/),
   )
   expect(scene.memory('report.md')).toContain('Round 1 ended while this ran: echo begun; exec sleep 300')
+})
+
+test('what a round has left running without a sandbox is ended with it, and the next round and the report say so', async () => {
+  const leaves = `setsid sh -c 'sleep 307' > /dev/null 2>&1 < /dev/null & echo left`
+  await using scene = await openRealScene([round(leaves), round('true')])
+  const { events } = await scene.run('--json', '--sandbox', 'danger-full-access', '--rounds', '2', 'build X')
+  expect(eventsOf(events, 'warning').filter(({ ended }) => ended !== undefined)).toMatchObject([
+    { round: 1, ended: expect.arrayContaining([expect.stringContaining('sleep 307')]) },
+  ])
+  expect(scene.input(2)).toMatch(/The last round had left this running, and it was ended after the round: `.*sleep 307/)
+  expect(scene.memory('report.md')).toMatch(/Round 1 had left this running, which was ended with it: .*sleep 307/)
 })

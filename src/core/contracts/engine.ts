@@ -107,6 +107,8 @@ export interface EngineSetup {
   log(message: string): void
   /** Told a sentence that a person should know; left out: it is logged. */
   onWarning?: ((sentence: string) => void) | undefined
+  /** Told the command lines of what a round had left running and was ended; left out: it is logged. */
+  onEnded?: ((commands: readonly string[]) => void) | undefined
 }
 
 /** What finds and ends processes that agents have started and that nothing in their environment tells of. */

@@ -73,7 +73,7 @@ export function isFullWindow({ total, contextWindow }: { total: TokenCounts; con
   return contextWindow !== null && total.total === contextWindow && total.input === 0 && total.output === 0
 }
 
-/** What a thread has used as of one more report: a full context adds nothing. Pure. */
+/** What a thread has used as of one more report: a full context, which earlier versions journaled as used, adds nothing. Pure. */
 export function usedSoFar(
   report: { total: TokenCounts; contextWindow: number | null },
   before: TokenCounts = NO_TOKENS,

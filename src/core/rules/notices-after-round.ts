@@ -1,7 +1,16 @@
 import type { EventOf } from '../events/events.ts'
+import type { Item } from '../events/items.ts'
 import type { RoundClass } from '../events/outcome.ts'
 import { partOf, type SessionState } from '../state/state.ts'
-import { cutOffNotice, interruptedNotice, type Notice, outcomeNotice, personNotice } from './notices.ts'
+import {
+  commandCutOffNotice,
+  cutOffNotice,
+  interruptedNotice,
+  leftRunningNotice,
+  type Notice,
+  outcomeNotice,
+  personNotice,
+} from './notices.ts'
 
 type RoundEnded = EventOf<'round-ended'>
 
@@ -31,6 +40,23 @@ export function withNotice(state: SessionState, notice: Notice): SessionState {
   return state.notices.some(({ text }) => text === notice.text)
     ? state
     : { ...state, notices: [...state.notices, notice] }
+}
+
+/** The session when a command ends with its round: the next round is told, of the first ten. Not after a round that only looks. Pure. */
+export function withCommandCutOff(state: SessionState, item: Item): SessionState {
+  const { running, kind } = state
+  if (item.kind !== 'command' || running === null || partOf(kind, running.part).free) return state
+  const notice = commandCutOffNotice(item.command)
+  const lead = notice.text.slice(0, notice.text.indexOf('`'))
+  const isMuch = state.notices.filter(({ text }) => text.startsWith(lead)).length >= MOST_CUT_OFF
+  return isMuch ? state : withNotice(state, notice)
+}
+
+const MOST_CUT_OFF = 10
+
+/** The session after a warning: of what was ended that the round had left running, the next round is told. Pure. */
+export function withEndedCommands(state: SessionState, { ended }: EventOf<'warning'>): SessionState {
+  return ended === undefined ? state : withNotice(state, leftRunningNotice(ended))
 }
 
 /**

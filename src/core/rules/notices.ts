@@ -1,4 +1,5 @@
 import { unreachable } from '../../base/errors.ts'
+import { truncate } from '../../base/text.ts'
 import type { EventOf } from '../events/events.ts'
 import type { GateResult, GateTime, RoundOutcome } from '../events/outcome.ts'
 
@@ -31,6 +32,28 @@ type NoticeSource = 'person' | 'gate' | 'codemachine'
 export function cutOffNotice(): Notice {
   return own('The work was cut off before it came to a stop. Look at its state before you go on.')
 }
+
+/** What the round after one is told that ended while a command of it ran. `command`: as the agent gave it. */
+export function commandCutOffNotice(command: string): Notice {
+  return own(
+    `The last round ended while this command still ran, and the command was ended with it: ${shortCommand(command)}. What it was to write may be missing. See what it has done, run it again if it is needed, and wait for its end before you end your turn.`,
+  )
+}
+
+/** What the round after one is told that had left something running. `commands`: their command lines. */
+export function leftRunningNotice(commands: readonly string[]): Notice {
+  return own(
+    `The last round had left this running, and it was ended after the round: ${commands.map(shortCommand).join('; ')}. Nothing that a round starts outlives it; start it again if you need it.`,
+  )
+}
+
+/** Without the shell that codex puts around it. */
+function shortCommand(command: string): string {
+  const inner = /^\S*sh -l?c (['"])([\s\S]*)\1$/.exec(command)?.[2] ?? command
+  return `\`${truncate(inner.replace(/\s+/g, ' ').trim(), COMMAND_CHARACTERS)}\``
+}
+
+const COMMAND_CHARACTERS = 200
 
 /** What the round after one that a person interrupted is told. */
 export function interruptedNotice(): Notice {

@@ -19,6 +19,8 @@ import {
   appendRequest,
   noticesAfterCutOff,
   noticesAfterRound,
+  withCommandCutOff,
+  withEndedCommands,
   withNotice,
   withSteering,
 } from '../rules/notices-after-round.ts'
@@ -383,15 +385,15 @@ const ROUND_FOLDS: FoldsOf<Exclude<RoundEvent, AnswerEvent>> = {
       effortInUse: event.effort === undefined ? state.effortInUse : event.effort,
     }),
   'item-completed': (state, event) =>
-    isCutOff(event.item) ? state : online(workOn(state, event.item, event.instance === undefined)),
+    isCutOff(event.item)
+      ? withCommandCutOff(state, event.item)
+      : online(workOn(state, event.item, event.instance === undefined)),
   'plan-updated': (state, event) => ({ ...state, plan: event.steps }),
   usage: (state, event) => {
-    const before = state.threadTokens[event.thread]
-    // Earlier versions journaled a full context as used.
-    const total = usedSoFar(event, before)
+    const total = usedSoFar(event, state.threadTokens[event.thread])
     return online({
       ...state,
-      cost: costAfter(state.cost, { total, before, model: event.model }, state.prices),
+      cost: costAfter(state.cost, { total, before: state.threadTokens[event.thread], model: event.model }, state.prices),
       threadTokens: { ...state.threadTokens, [event.thread]: total },
       agents: withThread(state.agents, event),
       ...(event.thread === state.running?.thread
@@ -418,7 +420,7 @@ const ROUND_FOLDS: FoldsOf<Exclude<RoundEvent, AnswerEvent>> = {
     const isCopy = event.agent !== undefined && event.answers !== undefined
     return isCopy ? state : withSteering(withPersonSaid(state, event.text), event)
   },
-  warning: state => state,
+  warning: withEndedCommands,
   error: (state, event, at) => (event.waitsForNetwork ? { ...state, offlineSince: state.offlineSince ?? at } : state),
   'turn-continued': state => state,
   'winding-down': (state, event) => ({ ...state, windingDown: event.limit }),

@@ -234,6 +234,8 @@ export interface CodexOptions {
   log(message: string): void
   /** Told a sentence that a person should know; left out: it is logged. */
   onWarning?: ((sentence: string) => void) | undefined
+  /** As of `EngineSetup`. */
+  onEnded?: ((commands: readonly string[]) => void) | undefined
 }
 
 export interface AppServersOptions
@@ -250,6 +252,7 @@ export interface AppServersOptions
     | 'endMs'
     | 'log'
     | 'onWarning'
+    | 'onEnded'
   > {
   /** What they run with, but for the mark. */
   env: NodeJS.ProcessEnv
@@ -257,6 +260,8 @@ export interface AppServersOptions
   work: string
 }
 
+/** What is codex's own: itself, its sandbox and the shells in which its commands run; and what has ended meanwhile. */
+const OF_CODEX = /^$|^\S*(?:codex|bwrap)\S*(?: |$)/
 /** How many processes a warning names. */
 const MOST_NAMED = 5
 
@@ -385,7 +390,9 @@ export class AppServers {
   }
 
   #tellOf({ ended, left }: Awaited<ReturnType<StrayFinder['endStrays']>>): void {
-    const { work, log, onWarning = log } = this.#options
+    const { work, log, onWarning = log, onEnded } = this.#options
+    const commands = ended.map(({ command }) => command).filter(command => !OF_CODEX.test(command))
+    if (work === 'round' && commands.length > 0) onEnded?.([...new Set(commands)].slice(0, MOST_NAMED))
     for (const { pid, command } of ended) log(`Ended what a ${work} left running: ${command} (${pid}).`)
     const named = left.slice(0, MOST_NAMED).map(({ pid, command }) => `${command} (${pid})`)
     const more = left.length > named.length ? ` and ${left.length - named.length} more` : ''

@@ -20,6 +20,7 @@ import {
   usage,
   worked,
 } from '../../support/session-events.ts'
+import { sampleEvents } from '../../tui/samples.ts'
 
 test('tokens are counted once per thread, from absolute totals, sub-agents included', () => {
   const state = foldAll([
@@ -345,4 +346,36 @@ test('the model in use is what codex said last, and is kept where a version of c
   const rerouted: SessionEvent = { type: 'model-rerouted', round: 1, from: 'gpt-6', to: 'gpt-6-mini', reason: 'busy' }
   expect(foldAll([...known, rerouted])).toMatchObject({ modelInUse: 'gpt-6-mini', effortInUse: 'high' })
   expect(foldAll([...known, says('gpt-5', null)])).toMatchObject({ modelInUse: 'gpt-5', effortInUse: null })
+})
+
+test('of commands that end with their round the next one is told, ten at the most, but not those of one that does not work', () => {
+  const command = (n: number) => ({
+    kind: 'command' as const,
+    id: `c${n}`,
+    command: `make part${n}\n  and more`,
+    cwd: '/',
+    output: '',
+    exitCode: null,
+    durationMs: null,
+    status: 'running' as const,
+    cutOffMs: 5,
+  })
+  const cutOff = (n: number): SessionEvent => ({ type: 'item-completed', round: 1, item: command(n) })
+  const many = Array.from({ length: 12 }, (_, n) => cutOff(n))
+  const state = foldAll([created(), started(1), turn(1, 'A'), ...many, cutOff(0), ended(1, worked)])
+  expect(state.notices).toHaveLength(10)
+  expect(state.notices[0]?.text).toContain(
+    'was ended with it: `make part0 and more`. What it was to write may be missing.',
+  )
+  const after = foldAll([
+    created(),
+    started(1),
+    turn(1, 'A'),
+    cutOff(1),
+    ended(1, worked),
+    started(2),
+    ended(2, worked),
+  ])
+  expect(after.notices).toEqual([])
+  expect(foldAll([created(), { ...sampleEvents['review-started'] }, cutOff(1)]).notices).toEqual([])
 })
