@@ -1,7 +1,7 @@
 import { lstat, opendir, realpath } from 'node:fs/promises'
 import { join } from 'node:path'
 import { systemErrorCode, UserError, unreachable } from '../base/errors.ts'
-import { loadPrompt, packageFile } from '../base/package.ts'
+import { loadPrompt, ownCommandLine, packageFile } from '../base/package.ts'
 import { fillPlaceholders } from '../base/text.ts'
 import type { Agent, AgentPrompt, AgentRoster } from '../core/contracts/agent.ts'
 import { findObstacle, readTextFile, whatIsThere, writeFileInside } from '../workspace/files/inside-directory.ts'
@@ -111,7 +111,7 @@ export function fillPrompt(
     .filter(each => each.enabled)
     .map(({ name, description }) => `- \`${name}\`: ${description}`)
     .join('\n')
-  return fillPlaceholders(prompt, { directory, main, agents, ...promptPaths }).trimEnd()
+  return fillPlaceholders(prompt, { directory, main, agents, door: ownCommandLine(), ...promptPaths }).trimEnd()
 }
 
 /** A file in a project's prompt folder that belongs to no enabled agent. */

@@ -1,5 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { execPath } from 'node:process'
 import packageJson from '../../package.json' with { type: 'json' }
 
 /**
@@ -11,6 +12,13 @@ export const packageRoot = /* @__PURE__ */ findPackageRoot()
 /** The absolute path of a file of our own package, given from its root (`settings.js`). */
 export function packageFile(path: string): string {
   return join(packageRoot, path)
+}
+
+/** How a shell starts this codemachine whatever its PATH is: the absolute paths of Node and of the program, in double quotes. */
+export function ownCommandLine(): string {
+  return [execPath, packageFile(join('dist', 'bin.js'))]
+    .map(path => `"${path.replaceAll(/["$`]/g, special => `\\${special}`)}"`)
+    .join(' ')
 }
 
 /** The text of `prompts/<name>.md` of our own package. */

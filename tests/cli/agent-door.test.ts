@@ -2,9 +2,11 @@ import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, test, vi } from 'vitest'
 import type { AgentRequest } from '../../src/agents/inbox.ts'
+import { fillPrompt } from '../../src/agents/prompts.ts'
 import type { RunRequest } from '../../src/app/agents/agent-inbox.ts'
 import { serveInbox } from '../../src/app/agents/agent-inbox.ts'
 import { systemClock } from '../../src/base/clock.ts'
+import { loadPrompt } from '../../src/base/package.ts'
 import type { EngineEvent } from '../../src/core/contracts/engine.ts'
 import { message, reply, roundsScript, shell } from '../../src/demo/model/reply.ts'
 import { startScriptedModel } from '../../src/demo/model/scripted-model.ts'
@@ -261,4 +263,21 @@ test('an agent asks the session from inside codex’s sandbox, without a network
       thread: expect.stringMatching(/^[\da-f-]{36}$/),
     }),
   ])
+})
+
+test('the first command of a round finds the door by the path that the prompt names, under a profile that takes 2 s and sets PATH', async () => {
+  const prompt = fillPrompt(loadPrompt('templates/build'), { directory: '/', main: 'MAIN.md', team: [] })
+  const named = /use its absolute path: `(.+?) --agent frontend-dev/.exec(prompt)?.[1] ?? ''
+  expect(named).toContain(BIN)
+  const line = `codemachine --agent frontend-dev "T1: no"; echo "by name $?"; ${named} --agent frontend-dev "T1: a page"; echo "exit code $?"`
+  const script = roundsScript([[reply(shell(line, { yieldMs: 30_000 })), reply(message('Done.'))]])
+  const model = atEnd.use(await startScriptedModel({ script }))
+  const where = atEnd.use(await makePlace(model.codexConfig('scripted')))
+  for (const name of ['.profile', '.bash_profile'])
+    await writeFile(join(where.home, name), 'sleep 2\nexport PATH=/usr/bin:/bin\n')
+  const { asked, records } = await session(async () => ({ text: 'Done.', success: true }), where)
+  const [said] = await playRound(where, records)
+  expect(said).toContain('by name 127')
+  expect(said).toContain('exit code 0')
+  expect(asked).toMatchObject([{ agent: 'frontend-dev', task: 'T1: a page' }])
 })
