@@ -7,7 +7,7 @@ import type { Provider, Providers } from '../core/contracts/provider.ts'
 import type { Gate } from '../core/events/outcome.ts'
 import { ownFilesOf } from '../core/rules/gate-files.ts'
 import type { ReviewTerms } from '../core/rules/review.ts'
-import { askProvider } from '../engines/ask-provider.ts'
+import { askPatiently } from '../engines/ask-provider.ts'
 import {
   type CodexBinary,
   type CodexCapabilities,
@@ -94,7 +94,7 @@ export function providersOf(
   { settings, sources, providers: byName }: Pick<LoadedSettings, 'settings' | 'sources' | 'providers'>,
 ): ProvidersOfRun {
   const usual = settings.provider
-  const ask: Providers['ask'] = (provider, model, signal) => askProvider(provider, model, { env, clock, signal })
+  const ask: Providers['ask'] = (provider, model, signal) => askPatiently(provider, model, { env, clock, signal })
   const isSaid = ['flag', 'environment'].includes(sources.model.layer)
   const remoteModel = isSaid ? null : settings.model
   const named = byName.get(usual)

@@ -24,10 +24,41 @@ export async function askProvider(
   model: string | null,
   options: AskProviderOptions,
 ): Promise<ProviderProblem | null> {
+  return (await askOnce(provider, model, options)).problem
+}
+
+/**
+ * The same, but that a provider which may only be busy is not called away at once: one that takes the question and does not answer
+ * in time, or answers that it cannot now, is asked three times within 30 s. A model on one's own machine answers nothing else while
+ * it works.
+ */
+export async function askPatiently(
+  provider: Provider,
+  model: string | null,
+  options: AskProviderOptions,
+): Promise<ProviderProblem | null> {
+  for (let tries = 1; ; tries += 1) {
+    const { problem, mayBeBusy } = await askOnce(provider, model, options)
+    if (problem === null || !mayBeBusy || tries === MOST_TRIES) return problem
+    await options.clock.wait(BETWEEN_MS, options.signal)
+    if (options.signal.aborted) return null
+  }
+}
+
+const MOST_TRIES = 3
+/** With three answers that are waited for, 30 s. */
+const BETWEEN_MS = 10_500
+
+async function askOnce(
+  provider: Provider,
+  model: string | null,
+  options: AskProviderOptions,
+): Promise<{ problem: ProviderProblem | null; mayBeBusy: boolean }> {
   const { env } = options
+  const known = (problem: ProviderProblem | null) => ({ problem, mayBeBusy: false })
   const key = keyOf(provider, env)
-  if (key !== null && 'problem' in key) return { kind: 'no-key', message: key.problem }
-  if (!canBeAsked(provider, env)) return null
+  if (key !== null && 'problem' in key) return known({ kind: 'no-key', message: key.problem })
+  if (!canBeAsked(provider, env)) return known(null)
   const answer = await askForModels(provider, key, { ...options, withinMs: ANSWER_MS }, async response => {
     const problem = problemOfStatus(provider, response.status)
     if (problem !== null || response.status !== 200) {
@@ -36,8 +67,9 @@ export async function askProvider(
     }
     return model === null ? null : problemOfModel(provider, model, modelsIn(await readBounded(response)))
   })
-  if ('read' in answer) return answer.read
-  return answer.why === null ? null : away(provider, answer.why)
+  if ('read' in answer) return { problem: answer.read, mayBeBusy: answer.read?.kind === 'away' }
+  if (answer.why === null) return known(null)
+  return { problem: away(provider, answer.why), mayBeBusy: answer.isLate }
 }
 
 /**
@@ -58,13 +90,16 @@ export async function modelsOffered(
   return 'read' in answer ? answer.read : null
 }
 
-/** `GET <base_url>/models`, within that time. `why`: why there was no answer; null: `signal` ended the question. */
+/**
+ * `GET <base_url>/models`, within that time. `why`: why there was no answer; null: `signal` ended the question. `isLate`: it took
+ * the question, or the way there is slow.
+ */
 async function askForModels<T>(
   { baseUrl }: Provider,
   key: { value: string } | null,
   { clock, signal, withinMs }: AskProviderOptions & { withinMs: number },
   read: (response: Response) => Promise<T>,
-): Promise<{ read: T } | { why: string | null }> {
+): Promise<{ read: T } | { why: string | null; isLate: boolean }> {
   const over = new AbortController()
   const late = new AbortController()
   const bound = clock.wait(withinMs, over.signal).then(() => late.abort())
@@ -80,8 +115,9 @@ async function askForModels<T>(
     })
     return { read: await read(response) }
   } catch (error) {
-    if (signal.aborted) return { why: null }
-    return { why: late.signal.aborted ? `no answer within ${withinMs / 1000} s` : reasonOf(error) }
+    const isLate = late.signal.aborted
+    if (signal.aborted) return { why: null, isLate }
+    return { why: isLate ? `no answer within ${withinMs / 1000} s` : reasonOf(error), isLate }
   } finally {
     over.abort()
     await bound

@@ -64,6 +64,8 @@ type NotificationFacts =
       /** ISO 8601 in UTC. */
       until: string
     }
+  /** The session goes on without its provider: what it works on goes to codex's default model. */
+  | { event: 'needs-person'; about: 'remote'; provider: string; reason: string }
   /** A task of a build has failed too often; the rest goes on. */
   | { event: 'needs-person'; about: 'task'; task: string; name: string; reason: string; round: number }
   | {
@@ -159,12 +161,22 @@ function factsOf(event: Recorded, state: SessionState): NotificationFacts | null
       return decisionAsked(event, state)
     case 'task-judged':
       return taskParked(event)
+    case 'warning':
+      return goesRemote(event)
     default:
       return untold(event)
   }
 }
 
-type Told = 'session-ended' | 'waiting' | 'stuck' | 'round-ended' | 'hold-until' | 'decision-asked' | 'task-judged'
+type Told =
+  | 'session-ended'
+  | 'waiting'
+  | 'stuck'
+  | 'round-ended'
+  | 'hold-until'
+  | 'decision-asked'
+  | 'task-judged'
+  | 'warning'
 
 /** Of these a person is told, if at all, when the session ends or waits. */
 function untold(event: Exclude<Recorded, { type: Told }>): null {
@@ -186,7 +198,6 @@ function untold(event: Exclude<Recorded, { type: Told }>): null {
     case 'answer-refused':
     case 'output-kept':
     case 'steered':
-    case 'warning':
     case 'error':
     case 'turn-continued':
     case 'winding-down':
@@ -278,6 +289,12 @@ function taskParked({ verdict, round, task, name, detail }: RecordedOf<'task-jud
   if (verdict !== 'parked') return null
   const reason = clip(detail ?? '')
   return { event: 'needs-person', about: 'task', task: clip(task), name: clip(name), reason, round }
+}
+
+/** Of a warning a person is told by itself where the code goes elsewhere. */
+function goesRemote({ remote, message }: RecordedOf<'warning'>): NotificationFacts | null {
+  if (remote === undefined) return null
+  return { event: 'needs-person', about: 'remote', provider: clip(remote), reason: clip(message) }
 }
 
 /** A decision that is asked while the person may be away; null where nobody is asked, and for a plan that they just had changed. */
@@ -412,6 +429,11 @@ function inWordsAbout(
       return {
         title: `task ${plainLine(facts.task, NAME_CHARS)} is parked`,
         message: `${plainLine(facts.name, NAME_CHARS)}: ${plainLine(facts.reason, REASON_CHARS)} The rest goes on without it.`,
+      }
+    case 'remote':
+      return {
+        title: `${plainLine(facts.provider, NAME_CHARS)} is away, and the code goes to a remote model`,
+        message: `${plainLine(facts.reason, REASON_CHARS)} To end that: \`codemachine stop --now\`. With when_away = "wait" it is waited for instead.`,
       }
     default:
       return unreachable(facts)

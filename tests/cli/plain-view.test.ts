@@ -215,6 +215,7 @@ describe('each event is a line', () => {
   })
 
   const inOtherShapes: Record<keyof typeof moreSamples, string> = {
+    'what a round had left running': 'warning: The disk is nearly full.\n',
     'several warnings': '2 warnings: codemachine status says them in full, codemachine doctor what to do\n',
     'goes on by itself': 'nobody has said how it goes on: going on by itself\n',
     'goes on by a changed plan': 'a person wants the plan changed, and goes on by it: Do the docs first.\n',

@@ -1,10 +1,10 @@
 import { once } from 'node:events'
 import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { type Clock, systemClock } from '../../src/base/clock.ts'
 import type { Provider } from '../../src/core/contracts/provider.ts'
-import { askProvider, canBeAsked } from '../../src/engines/ask-provider.ts'
+import { askPatiently, askProvider, canBeAsked } from '../../src/engines/ask-provider.ts'
 import { HandClock } from '../support/hand-clock.ts'
 
 const at = (baseUrl: string): Provider => ({
@@ -147,4 +147,60 @@ test('a provider that takes a connection and says nothing is away after 3 s; who
   const ending = new AbortController()
   const left = asking(() => ending.abort(), { signal: ending.signal })
   expect(await left).toBeNull()
+})
+
+describe('asked patiently, a provider', () => {
+  /** What becomes of one that answers so, one request after the other. `over`: has it wait no longer, once it was asked so often. */
+  async function patiently(clock: HandClock, ...answers: RequestListener[]) {
+    const asked = Array.from({ length: 4 }, () => Promise.withResolvers<void>())
+    let times = 0
+    const server = createServer((request, response) => {
+      ;(answers[times] ?? answers.at(-1))?.(request, response)
+      asked[times++]?.resolve()
+    })
+    await once(server.listen(0, '127.0.0.1'), 'listening')
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`
+    const { signal } = new AbortController()
+    const problem = askPatiently(at(url), 'qwen', { env: {}, clock, signal }).finally(() => {
+      server.closeAllConnections()
+      server.close()
+    })
+    const silent = async (n: number) => {
+      await asked[n - 1]?.promise
+      await clock.over(3000)
+    }
+    return { problem, silent, url, times: () => times }
+  }
+
+  test('that is silent, or too busy, and then answers is not away', async () => {
+    const clock = new HandClock()
+    const { problem, silent, times } = await patiently(clock, () => {}, saying(503), having('qwen'))
+    await silent(1)
+    await clock.over(10_500)
+    await clock.over(10_500)
+    expect([await problem, times()]).toEqual([null, 3])
+  })
+
+  test('that does not answer three times within 30 s is away', async () => {
+    const clock = new HandClock()
+    const { problem, silent, times } = await patiently(clock, () => {})
+    await silent(1)
+    await clock.over(10_500)
+    await silent(2)
+    await clock.over(10_500)
+    await silent(3)
+    const said = { kind: 'away', message: expect.stringContaining('no answer within 3 s') }
+    expect([await problem, times()]).toEqual([said, 3])
+  })
+
+  test('that does not have the model, or is not there at all, is told of at once', async () => {
+    const clock = new HandClock()
+    const { problem, url, times } = await patiently(clock, having('other'))
+    expect([await problem, times()]).toEqual([{ kind: 'no-model', message: expect.anything() }, 1])
+    const { signal } = new AbortController()
+    expect(await askPatiently(at(url), 'qwen', { env: {}, clock, signal })).toMatchObject({
+      kind: 'away',
+      message: expect.stringContaining('ECONNREFUSED'),
+    })
+  })
 })

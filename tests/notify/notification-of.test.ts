@@ -105,6 +105,17 @@ test('so is a session that is stuck or paused, and the end of a round', () => {
       how,
     })
   }
+  const reason = "The provider local does not answer. Codex's default model works in its place."
+  expect(notificationOf({ ...stuck, type: 'warning', round: null, message: reason, remote: 'local' }, state)).toEqual({
+    ...head,
+    event: 'needs-person',
+    about: 'remote',
+    title: 'codemachine in parser: local is away, and the code goes to a remote model',
+    message: expect.stringContaining(`${reason} To end that: \`codemachine stop --now\`.`),
+    provider: 'local',
+    reason,
+  })
+  expect(notificationOf({ ...stuck, type: 'warning', round: null, message: reason }, state)).toBeNull()
   expect(notificationOf(stuck, state)).toEqual({
     ...head,
     event: 'stuck',

@@ -735,6 +735,7 @@ export const moreSamples = {
     tokens: null,
   },
   'several warnings': { ...sampleEvents.warning, more: ['Nothing keeps it awake.'] },
+  'what a round had left running': { ...sampleEvents.warning, ended: ['sleep 307'], remote: 'local' },
   'task done': { ...sampleEvents['task-judged'], verdict: 'done', detail: null },
   'task failed': { ...sampleEvents['task-judged'], verdict: 'failed', detail: 'Nothing was written.' },
   'task open again': { ...sampleEvents['task-judged'], verdict: 'reopened', detail: null },

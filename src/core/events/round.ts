@@ -161,6 +161,10 @@ export const roundEvent = variant('type', {
     round: about(unchecked(nullOr(number)), '`null`: not of one round'),
     message: text,
     more: about(optional(listOf(text)), 'further warnings of the start; left out: none'),
+    remote: about(
+      optional(text),
+      "name of the provider that cannot be used: by its `when_away` what the session works on goes to codex's default model from now on, of which a person is notified. Left out: it is about something else",
+    ),
     ended: about(
       optional(listOf(text)),
       'commands that the round had left running, detached, and that were ended after it; the next round is told. Left out: it is about something else',

@@ -23,6 +23,7 @@ export class CodexEngine implements Engine {
   readonly #idle = new Set<AppServer>()
   /** Started before its thread is known. */
   #warm: Connection | null = null
+  readonly #rounds = new Set<CodexRound>()
   /** Whether the next app-server is asked for the login: the first, and one after a login that failed. */
   #checkLogin = true
 
@@ -47,7 +48,7 @@ export class CodexEngine implements Engine {
     if (checkLogin) this.#checkLogin = false
     const connection = this.#takeWarm() ?? this.#start()
     const { server } = connection
-    return new CodexRound({
+    const round: CodexRound = new CodexRound({
       ...this.#options,
       connection,
       thread,
@@ -55,13 +56,18 @@ export class CodexEngine implements Engine {
       sandbox: threadTerms(thread, directory, sandbox, this.#capabilities),
       forCommands: this.#shielded.forCommands,
       checkLogin,
+      isServedElsewhere: () =>
+        [...this.#rounds].some(other => other !== round && other.thread.provider === name && other.isServed(SERVED_MS)),
       onRun: () => this.#servers.works(server),
       onIdle: outcome => {
+        this.#rounds.delete(round)
         this.#checkLogin ||= provider === null && outcome.class === 'auth'
         if (this.#servers.isRunning(server)) this.#idle.add(server)
         void server.close()
       },
     })
+    this.#rounds.add(round)
+    return round
   }
 
   warm(): void {
@@ -99,3 +105,6 @@ export class CodexEngine implements Engine {
     return warm !== null && this.#servers.isRunning(warm.server) ? warm : null
   }
 }
+
+/** A model that works on another round of ours has sent something within so many ms. */
+const SERVED_MS = 60_000

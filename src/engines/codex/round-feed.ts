@@ -203,6 +203,11 @@ export class Activity {
     return this.#networkAwaySince
   }
 
+  /** Whether anything of a turn came within the last so many ms, and codex does not wait for the network. */
+  isServed(now: number, withinMs: number): boolean {
+    return this.#networkAwaySince === null && now - this.#heardAt <= withinMs
+  }
+
   /** The part of `limitMs` that codex may wait for the network now. */
   networkMs(limitMs: number): number {
     return this.#hasWorked ? limitMs : Math.min(limitMs, NETWORK_AT_START_MS)

@@ -4,7 +4,7 @@ import type { EngineSetup, ModelInUse, PreparedRound, RoundRun, UsageLimits } fr
 import type { Provider } from '../../core/contracts/provider.ts'
 import type { ThreadSpec } from '../../core/contracts/template.ts'
 import type { RoundOutcome } from '../../core/events/outcome.ts'
-import { askProvider, canBeAsked } from '../ask-provider.ts'
+import { askPatiently, canBeAsked } from '../ask-provider.ts'
 import type { AppServerExit, CodexOptions } from './app-server.ts'
 import {
   type CodexError,
@@ -37,6 +37,8 @@ export interface CodexRoundOptions
   forCommands: ShieldedEnvironment['forCommands']
   /** Ask codex for its login before the thread is started. */
   checkLogin: boolean
+  /** Whether its provider has sent something to another round of this engine a moment ago, so that it may only be busy with that; left out: no. */
+  isServedElsewhere?(): boolean
   /** Called before the first turn begins. */
   onRun(): void
   /** Called once, when no turn runs or will run: the process may be closed. */
@@ -114,6 +116,12 @@ export class CodexRound implements PreparedRound {
 
   get isOver(): boolean {
     return this.#over !== null
+  }
+
+  /** Whether its provider has sent something to its turn, which runs, within the last so many ms. */
+  isServed(withinMs: number): boolean {
+    const { clock } = this.#options
+    return this.#turn !== null && this.#over === null && this.#activity.isServed(clock.monotonic(), withinMs)
   }
 
   async limits(): Promise<UsageLimits | null> {
@@ -236,13 +244,13 @@ export class CodexRound implements PreparedRound {
     void this.#endLongWait(turn, said)
   }
 
-  /** If the provider does not answer either, the turn ends. */
+  /** If the provider does not answer either, the turn ends; not while it is busy with another round of ours. */
   async #askForProvider(turn: Turn, provider: Provider): Promise<void> {
-    if (this.#isAsking) return
+    if (this.#isAsking || this.#options.isServedElsewhere?.()) return
     this.#isAsking = true
-    const problem = await askProvider(provider, null, { ...this.#options, signal: this.#ending.signal })
+    const problem = await askPatiently(provider, null, { ...this.#options, signal: this.#ending.signal })
     this.#isAsking = false
-    if (problem === null || this.#over || this.#turn !== turn) return
+    if (problem === null || this.#over || this.#turn !== turn || this.#options.isServedElsewhere?.()) return
     const outcome = { class: problem.kind === 'away' ? 'network' : 'config', message: problem.message } as const
     await this.#giveUp(turn, outcome, this.#options.endMs)
   }

@@ -139,7 +139,7 @@ export class RoundProviders {
     this.#told.add(name)
     const { log } = this.#options
     const message = `${why} Codex's default model works in its place, as when_away of ${name} says.`
-    log.emit({ type: 'warning', round: null, message })
+    log.emit({ type: 'warning', round: null, message, remote: name })
   }
 }
 

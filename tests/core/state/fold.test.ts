@@ -353,7 +353,7 @@ test('of commands that end with their round the next one is told, ten at the mos
     kind: 'command' as const,
     id: `c${n}`,
     command: `make part${n}\n  and more`,
-    cwd: '/',
+    directory: '/',
     output: '',
     exitCode: null,
     durationMs: null,
