@@ -34,6 +34,7 @@ import { findRepository, type PersonRepository } from '../workspace/git/git.ts'
 import type { PrivateGit } from '../workspace/git/private-git.ts'
 import type { RestoreReport } from '../workspace/guard/repository-guard.ts'
 import { unmatchedGlobs } from '../workspace/protected-files.ts'
+import type { NotedRewind } from '../workspace/savepoints/rewind.ts'
 import { agentFolders } from './environment/agent-folders.ts'
 import { runsNow } from './hold-files.ts'
 import type { World } from './world.ts'
@@ -385,6 +386,15 @@ export function describeKilledWrite(found: KilledWrite | null): string[] {
   const files = others.length === 0 ? first : `${formatCount(paths.length, 'file')} (${first}, …)`
   const now = end === 'written' ? 'All of it is written.' : 'What was there before is back.'
   return [`An earlier run was cut off while it wrote ${files}. ${now}`]
+}
+
+/** A sentence for a rewind that a kill had cut off. */
+export function describeKilledRewind(found: NotedRewind | null): string[] {
+  if (found === null) return []
+  const { to, undo } = found
+  return [
+    `A rewind to ${to} was cut off, so some files may be as before it. To finish it: codemachine rewind ${to}. To undo it: codemachine rewind ${undo}`,
+  ]
 }
 
 /** What agents can write and the run relies on. */

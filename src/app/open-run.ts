@@ -48,6 +48,7 @@ import { findRepository, type PersonRepository } from '../workspace/git/git.ts'
 import { restoreAfterCrash } from '../workspace/guard/repository-guard.ts'
 import { memoryRoot } from '../workspace/memory/memory-paths.ts'
 import { openSandboxTraces, type SandboxTraces } from '../workspace/sandbox-traces.ts'
+import { takeKilledRewind } from '../workspace/savepoints/rewind.ts'
 import { openSavepoints, type SavepointWriter } from '../workspace/savepoints/savepoint-writer.ts'
 import { removeScratchLeft } from '../workspace/scratch-checkout.ts'
 import {
@@ -55,6 +56,7 @@ import {
   agentsAtStart,
   chooseCodex,
   codexOptionsOf,
+  describeKilledRewind,
   describeKilledWrite,
   describeRestored,
   endSandboxesLeft,
@@ -404,6 +406,7 @@ export async function holdWorkDirectory(
   if (lock.wasStale) await endSandboxesLeft(world, records)
   for (const remark of describeRestored(await restoreAfterCrash(records.guard))) onRemark(remark)
   for (const remark of describeKilledWrite(await finishKilledWrite(directory, records.writing))) onRemark(remark)
+  for (const remark of describeKilledRewind(await takeKilledRewind(records.rewinding))) onRemark(remark)
   const repository = await findRepository(directory)
   const held = opened.move()
   return { repository, [Symbol.asyncDispose]: () => held[Symbol.asyncDispose]() }

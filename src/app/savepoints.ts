@@ -5,7 +5,13 @@ import type { ReportData } from '../report/report-data.ts'
 import { formatCount } from '../words/numbers.ts'
 import { type Fingerprints, openFingerprintsReadOnly } from '../workspace/fingerprint.ts'
 import { followIgnoreRules } from '../workspace/ignored/session-rules.ts'
-import { applyRewind, filesNotRestored, planRewind, type RewindPlan } from '../workspace/savepoints/rewind.ts'
+import {
+  applyRewind,
+  filesNotRestored,
+  planRewind,
+  type RewindPlan,
+  whileNoted,
+} from '../workspace/savepoints/rewind.ts'
 import { printablePath } from '../workspace/savepoints/rewind-obstacles.ts'
 import type { NamedState } from '../workspace/savepoints/savepoint-store.ts'
 import { openSavepoints, type SavepointWriter } from '../workspace/savepoints/savepoint-writer.ts'
@@ -114,7 +120,7 @@ export async function planRewindTo(
  */
 export async function carryOutRewind(
   { savepoints, fingerprints }: OpenSavepoints,
-  { directory }: Records,
+  { directory, rewinding }: Records,
   { target, now, plan }: PlannedRewind,
   at: number,
 ): Promise<string> {
@@ -122,7 +128,9 @@ export async function carryOutRewind(
   const undo = `Not every file may be as at ${target.name} now; codemachine rewind ${id} brings back what was there.`
   try {
     // Done again from its beginning where git would wait at a file of a folder into which it writes.
-    await fingerprints.mending(() => applyRewind(fingerprints, directory, plan))
+    await whileNoted(rewinding, { to: target.name, undo: id }, () =>
+      fingerprints.mending(() => applyRewind(fingerprints, directory, plan)),
+    )
   } catch (error) {
     if (!(error instanceof UserError)) throw error
     throw new UserError(error.message, { hint: undo, exitCode: error.exitCode, cause: error })

@@ -41,6 +41,8 @@ export interface Records {
   git: string
   /** Which set of files is being written in the work directory just now, all or none. */
   writing: string
+  /** The rewind that is being carried out just now. */
+  rewinding: string
   /** What the repository's config and hooks were like before the running session. */
   guard: string
   /** Which folders that codex's sandbox leaves were not there before the running session. */
@@ -142,6 +144,7 @@ function recordsIn(root: string, directory: string, templates: TemplateKinds, ke
     live: inFolder('live.json'),
     git: inFolder('git'),
     writing: inFolder('writing.json'),
+    rewinding: inFolder('rewinding.json'),
     guard: inFolder('guard.json'),
     traces: inFolder('traces.json'),
     temporary: inFolder('tmp'),

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { existsSync } from 'node:fs'
 import { link, readdir, readFile, utimes, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect } from 'vitest'
@@ -128,11 +129,17 @@ test('of a set of files that a killed run has written half, nothing is left when
   await writeFile(inside('made.md'), 'ours')
   await link(inside('made.md'), inside(`.${beside('made.md')}.new.tmp`))
   await writeFile(inside(`.${beside('left.md')}.new.tmp`), 'ours')
+  await writeFile(records.rewinding, JSON.stringify({ to: '20261120_1.2', undo: 'R1' }))
   const { exitCode, events } = await scene.run('--json', 'build X')
   expect(exitCode).toBe(0)
-  expect(eventsOf(events, 'warning').map(({ message }) => message)).toContain(
+  const said = eventsOf(events, 'warning').map(({ message }) => message)
+  expect(said).toContain(
     'An earlier run was cut off while it wrote 3 files (notes.md, …). What was there before is back.',
   )
+  expect(said).toContainEqual(
+    expect.stringMatching(/^A rewind to 20261120_1\.2 was cut off.*undo it: codemachine rewind R1$/),
+  )
+  expect(existsSync(records.rewinding)).toBe(false)
   expect(await readFile(inside('notes.md'), 'utf8')).toBe('theirs')
   const names = await readdir(scene.place.directory)
   expect(names.filter(name => name.endsWith('.tmp') || name === 'made.md')).toEqual([])

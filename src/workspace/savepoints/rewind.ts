@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import { copyFile, lstat, mkdir, readdir, rm, rmdir, unlink } from 'node:fs/promises'
 import { join, sep } from 'node:path'
-import { diskFull, isNoRoom, messageOf, systemErrorCode, UserError } from '../../base/errors.ts'
-import { succeeds } from '../../platform/files.ts'
+import * as v from 'valibot'
+import { diskFull, isNoRoom, messageOf, systemErrorCode, UserError, writing } from '../../base/errors.ts'
+import { readBoundedText, succeeds, writeWholeFile } from '../../platform/files.ts'
 import type { Fingerprints } from '../fingerprint.ts'
 import { GitError, type GitSetting, pathBytes, runGit, runGitOrThrow, toLatin1, UNSPLIT_INDEX } from '../git/git.ts'
 import { type PrivateGit, withOwnObjectsOnly, withoutIndex } from '../git/private-git.ts'
@@ -113,6 +114,34 @@ export async function applyRewind(
     if (isNoRoom(error)) throw diskFull(directory, error)
     throw error instanceof GitError || systemErrorCode(error) !== null ? new UserError(messageOf(error)) : error
   }
+}
+
+/** A rewind that is being carried out, by the names of savepoints: where to, and what brings back what was there before. */
+export interface NotedRewind {
+  to: string
+  undo: string
+}
+
+const notedRewind = v.object({ to: v.string(), undo: v.string() })
+const MOST_NOTE_BYTES = 64 * 1024
+
+/** Carries out a rewind, which a file of the records names meanwhile: a kill leaves that, for `takeKilledRewind`. */
+export async function whileNoted<T>(note: string, about: NotedRewind, rewind: () => Promise<T>): Promise<T> {
+  await writing(note, () => writeWholeFile(note, JSON.stringify(about)))
+  try {
+    return await rewind()
+  } finally {
+    await rm(note, { force: true })
+  }
+}
+
+/** The rewind that a kill has cut off, which is forgotten by that; null if none was. */
+export async function takeKilledRewind(note: string): Promise<NotedRewind | null> {
+  const read = await readBoundedText(note, MOST_NOTE_BYTES)
+  if (read === 'missing') return null
+  await rm(note, { force: true, recursive: true })
+  const parsed = 'text' in read ? v.safeParse(v.pipe(v.string(), v.parseJson(), notedRewind), read.text) : null
+  return parsed?.success ? parsed.output : null
 }
 
 /** The planned paths (latin1) that still differ from `target` in the tree `after`, taken after the rewind. */

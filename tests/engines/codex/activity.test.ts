@@ -108,3 +108,10 @@ test('a long command of many lines is named on one short line, without the shell
   expect(said({ command: 'x', commandActions: [{ type: 'unknown', command: 'npm ci' }] })).toBe(`\`npm ci\` ${running}`)
   expect(said({ command: 'y'.repeat(500) })).toBe(`\`${'y'.repeat(79)}…\` ${running}`)
 })
+
+test('a round is served by its provider for as long as something comes, and not while codex waits for the network', () => {
+  const isServed = (activity: Activity, minute: number) => activity.isServed(minute * MINUTE, MINUTE)
+  const working = after([2, other('item/agentMessage/delta')])
+  expect([isServed(working, 2.9), isServed(working, 3.1)]).toEqual([true, false])
+  expect(isServed(after([2, away]), 2)).toBe(false)
+})
