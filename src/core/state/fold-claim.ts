@@ -1,10 +1,10 @@
-import type { ClaimEvent, EventOf } from '../events/events.ts'
+import type { ClaimEvent, EventOf, FileEvent } from '../events/events.ts'
 import { type Gate, type GateResult, hasPassed } from '../events/outcome.ts'
-import { gateNotice, refusalNotice } from '../rules/notices.ts'
+import { gateNotice, memoryNotice, protectedNotice, refusalNotice, restoredNotice } from '../rules/notices.ts'
 import { withNotice } from '../rules/notices-after-round.ts'
 import { findingKey, type Reviews } from '../rules/review.ts'
 import { stallAfterRefusal } from '../rules/stall.ts'
-import { planAfterGate } from './fold-plan.ts'
+import { planAfterBrokenMemory, planAfterGate } from './fold-plan.ts'
 import {
   type Claim,
   type FoldsOf,
@@ -50,6 +50,31 @@ export const CLAIM_FOLDS: FoldsOf<ClaimEvent> = {
     state.scope === null && event.scope === undefined ? { ...state, claim: accepted(state.claim, event) } : state,
 }
 
+/** The state after one more event of the files. Pure. */
+export const FILE_FOLDS: FoldsOf<FileEvent> = {
+  'memory-broken': (state, event) =>
+    withNotice({ ...state, taskPlan: planAfterBrokenMemory(state.taskPlan, event) }, memoryNotice(event.problem)),
+  'repository-restored': (state, event) => withNotice(state, restoredNotice(event.paths)),
+  savepoint: (state, event) => ({
+    ...state,
+    savepoint: savepointAfter(state, event),
+    unkept: unkeptAfter(state.unkept, event),
+  }),
+  'settings-changed': state => state,
+  'gate-configuration': (state, { files, count, digest, programs }) => ({
+    ...state,
+    gateConfiguration: { files, count, digest, programs: programs ?? state.gateConfiguration?.programs ?? null },
+  }),
+  'protected-changed': (state, event) =>
+    withNotice({ ...state, protectedChanged: protectedChangedAfter(state, event.files) }, protectedNotice(event.files)),
+}
+
+/** A savepoint has what the rounds before it left, too; not what one left that was tried again under its number since. */
+function unkeptAfter(unkept: SessionState['unkept'], { round, tree }: EventOf<'savepoint'>): SessionState['unkept'] {
+  const kept = unkept.findLastIndex(each => each.round === round && each.tree === tree)
+  return kept === -1 ? unkept.filter(each => each.round > round) : unkept.slice(kept + 1)
+}
+
 function refuse(state: SessionState, event: EventOf<'done-refused'>): SessionState {
   const refused: SessionState = {
     ...state,
@@ -78,7 +103,7 @@ function samenessOf({ reason, detail }: EventOf<'done-refused'>, claim: SessionS
 // What the state keeps of the proof of a claim: savepoints, gates, reviews. Pure, as the fold that it is a part of.
 
 /** The first one says what the session began with, unless a round has changed that already. */
-export function savepointAfter(
+function savepointAfter(
   { savepoint, last }: SessionState,
   { round, commit, tree }: EventOf<'savepoint'>,
 ): SessionState['savepoint'] {
@@ -89,7 +114,7 @@ export function savepointAfter(
 const MOST_PROTECTED = 50
 
 /** The protected files that rounds have changed, after one more. */
-export function protectedChangedAfter(
+function protectedChangedAfter(
   { protectedChanged }: SessionState,
   files: EventOf<'protected-changed'>['files'],
 ): readonly string[] {

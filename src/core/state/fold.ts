@@ -3,7 +3,6 @@ import { inTemplate, type TemplateKinds } from '../contracts/template.ts'
 import { questionKey } from '../contracts/tools.ts'
 import type {
   EventOf,
-  FileEvent,
   LifecycleEvent,
   Recorded,
   RoundEvent,
@@ -14,7 +13,7 @@ import type {
 import { type Item, isCutOff, isWork } from '../events/items.ts'
 import { costAfter, usedSoFar } from '../rules/cost.ts'
 import { trendsAfterLimits, trendsAfterRound } from '../rules/forecast.ts'
-import { memoryNotice, protectedNotice, replannedNotice, restoredNotice, stuckNotice } from '../rules/notices.ts'
+import { replannedNotice, stuckNotice } from '../rules/notices.ts'
 import {
   appendRequest,
   noticesAfterCutOff,
@@ -29,9 +28,8 @@ import { NO_STALL, stallAfterRound } from '../rules/stall.ts'
 import {
   CLAIM_FOLDS,
   claimAtResume,
-  protectedChangedAfter,
+  FILE_FOLDS,
   reviewsAtResume,
-  savepointAfter,
   withoutAccepted,
   withPersonSaid,
 } from './fold-claim.ts'
@@ -39,7 +37,6 @@ import {
   ANSWER_FOLDS,
   type AnswerEvent,
   PLAN_FOLDS,
-  planAfterBrokenMemory,
   planAfterRound,
   planAfterUnpause,
   planAtCut,
@@ -135,25 +132,6 @@ function withKept(state: SessionState, output: Output | undefined): SessionState
 
 function endStep(state: SessionState, { step }: { step: number }, at: number): SessionState {
   return { ...state, step: null, steps: step, heldSince: state.pausedAt === null ? null : at }
-}
-
-/** The state after one more event of the files. Pure. */
-const FILE_FOLDS: FoldsOf<FileEvent> = {
-  'memory-broken': (state, event) =>
-    withNotice({ ...state, taskPlan: planAfterBrokenMemory(state.taskPlan, event) }, memoryNotice(event.problem)),
-  'repository-restored': (state, event) => withNotice(state, restoredNotice(event.paths)),
-  savepoint: (state, event) => ({
-    ...state,
-    savepoint: savepointAfter(state, event),
-    unkept: unkeptAfter(state.unkept, event),
-  }),
-  'settings-changed': state => state,
-  'gate-configuration': (state, { files, count, digest, programs }) => ({
-    ...state,
-    gateConfiguration: { files, count, digest, programs: programs ?? state.gateConfiguration?.programs ?? null },
-  }),
-  'protected-changed': (state, event) =>
-    withNotice({ ...state, protectedChanged: protectedChangedAfter(state, event.files) }, protectedNotice(event.files)),
 }
 
 /** Another login's windows are others: what was waited for is not waited for there. */
@@ -464,12 +442,6 @@ function workOn(state: SessionState, item: Item, isOwn: boolean): SessionState {
 
 /** The savepoint of a round is there before that of the next one is begun. */
 const MOST_UNKEPT = 2
-
-/** A savepoint has what the rounds before it left, too; not what one left that was tried again under its number since. */
-function unkeptAfter(unkept: SessionState['unkept'], { round, tree }: EventOf<'savepoint'>): SessionState['unkept'] {
-  const kept = unkept.findLastIndex(each => each.round === round && each.tree === tree)
-  return kept === -1 ? unkept.filter(each => each.round > round) : unkept.slice(kept + 1)
-}
 
 function endRound(state: SessionState, event: EventOf<'round-ended'>, at: number): SessionState {
   const { running, claim } = state

@@ -1,15 +1,3 @@
-import { createHash, type Hash } from 'node:crypto'
-import {
-  closeSync,
-  constants,
-  fstatSync,
-  lstatSync,
-  openSync,
-  readdirSync,
-  readlinkSync,
-  readSync,
-  type Stats,
-} from 'node:fs'
 import { realpath } from 'node:fs/promises'
 import { dirname, join, relative } from 'node:path'
 import { type Clock, systemClock } from '../../base/clock.ts'
@@ -37,6 +25,7 @@ import {
   writeFileInside,
 } from '../files/inside-directory.ts'
 import { parseMainFile, withDone, withoutClaim } from './main-file.ts'
+import { memoryFingerprint } from './memory-fingerprint.ts'
 import { IgnoreRules, makeMemoryFolder, writingInside } from './memory-folder.ts'
 import { memoryRoot } from './memory-paths.ts'
 import { applyTaskMarks, parseTasksFile } from './tasks-file.ts'
@@ -375,71 +364,3 @@ class MemoryFile<T> {
 }
 
 const COARSEST_STAMP_MS = 100
-
-/**
- * A hash (hex) of a session's memory: the texts of its own files, and the untrusted folder `kb` (absolute path).
- * Follows no links. The first 1,000 files, up to 16 MiB in all, are hashed by content; further files by name, size and
- * time of change; nothing after 20,000 entries. Synchronous, because a usual folder takes a millisecond or two this
- * way.
- */
-export function memoryFingerprint(texts: readonly string[], kb: string): string {
-  const look: HashProgress = { hash: createHash('sha256'), files: 0, bytes: 0, entries: 0 }
-  for (const text of texts) addToHash(look.hash, 'text', text)
-  hashPath(kb, '', look, 0)
-  return look.hash.digest('hex')
-}
-
-/** The hash so far, and how much has gone into it. */
-interface HashProgress {
-  hash: Hash
-  files: number
-  bytes: number
-  entries: number
-}
-
-function hashPath(path: string, name: string, look: HashProgress, depth: number): void {
-  if (look.entries >= MOST_ENTRIES) return
-  look.entries += 1
-  try {
-    const stat = lstatSync(path)
-    addToHash(look.hash, ...hashedParts(path, name, stat, look))
-    if (!stat.isDirectory() || depth >= MOST_LEVELS) return
-    for (const child of readdirSync(path).sort()) hashPath(join(path, child), `${name}/${child}`, look, depth + 1)
-  } catch (error) {
-    const code = systemErrorCode(error)
-    if (code === null) throw error
-    addToHash(look.hash, code, name)
-  }
-}
-
-function hashedParts(path: string, name: string, stat: Stats, look: HashProgress): (string | Buffer)[] {
-  if (stat.isSymbolicLink()) return ['link', name, readlinkSync(path)]
-  if (stat.isFile()) return hashedContent(path, name, look)
-  return [stat.isDirectory() ? 'folder' : 'other', name]
-}
-
-function hashedContent(path: string, name: string, look: HashProgress): (string | Buffer)[] {
-  // Since the stat it may have become a link, or a pipe, where a plain open would block for ever.
-  const fd = openSync(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0) | (constants.O_NOFOLLOW ?? 0))
-  try {
-    const { size, mtimeMs } = fstatSync(fd)
-    look.files += 1
-    const isTooMuch = look.files > MOST_FILES || look.bytes + size > MOST_BYTES
-    if (isTooMuch) return ['stamp', name, `${size} ${mtimeMs}`]
-    look.bytes += size
-    const bytes = Buffer.allocUnsafe(size)
-    return ['file', name, bytes.subarray(0, readSync(fd, bytes, 0, size, 0))]
-  } finally {
-    closeSync(fd)
-  }
-}
-
-/** Hashes each part with its length, so that different lists of parts never hash alike. */
-function addToHash(hash: Hash, ...parts: readonly (string | Buffer)[]): void {
-  for (const part of parts) hash.update(`${Buffer.byteLength(part)}:`).update(part)
-}
-
-const MOST_FILES = 1000
-const MOST_BYTES = 16 * 1024 * 1024
-const MOST_ENTRIES = 20_000
-const MOST_LEVELS = 16

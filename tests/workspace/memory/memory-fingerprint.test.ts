@@ -4,9 +4,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import type { Memory } from '../../../src/core/contracts/memory.ts'
+import { memoryFingerprint } from '../../../src/workspace/memory/memory-fingerprint.ts'
 import type { SessionFolder } from '../../../src/workspace/memory/memory-paths.ts'
 import { createSessionFolder } from '../../../src/workspace/memory/session-folder.ts'
-import { memoryFingerprint, openMemory } from '../../../src/workspace/memory/session-memory.ts'
+import { openMemory } from '../../../src/workspace/memory/session-memory.ts'
 
 let home: string
 let place: SessionFolder
