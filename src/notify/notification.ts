@@ -227,6 +227,7 @@ function untold(event: Exclude<Recorded, { type: Told }>): null {
     case 'secret-set':
     case 'secret-confirmed':
     case 'memory-broken':
+    case 'goal-restored':
     case 'repository-restored':
     case 'savepoint':
     case 'settings-changed':

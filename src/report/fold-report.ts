@@ -269,6 +269,9 @@ export class ReportFold {
       case 'memory-broken':
         this.#remark(`${event.problem.file} could not be used: ${event.problem.problem}`)
         break
+      case 'goal-restored':
+        this.#remark(wordsForGoal(event))
+        break
       case 'repository-restored':
         this.#remark(
           `Round ${event.round} changed the repository's own settings, and they were put back: ${event.paths.slice(0, 10).join(', ')}`,
@@ -289,6 +292,12 @@ export class ReportFold {
     if (this.#remarked.size < MOST_REMARKS) this.#remarked.add(remark)
     this.#remarks.add(remark)
   }
+}
+
+function wordsForGoal({ round, file, how, found, restored }: RecordedOf<'goal-restored'>): string {
+  const what = file === 'MAIN.md' ? 'the goal in MAIN.md' : clipName(file)
+  const back = restored ? 'it was put back' : 'it could not be put back'
+  return `After round ${round} ${what} was found ${how}, and ${back}.${found === null ? '' : ` What stood there: ${found}`}`
 }
 
 function tasksOf({ done, total, left = [] }: NonNullable<RecordedOf<'round-ended'>['tasks']>): ReportData['tasks'] {

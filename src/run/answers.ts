@@ -1,7 +1,7 @@
 import { createContext, runInContext } from 'node:vm'
 import type { Redactor } from '../base/redactor.ts'
 import { clipEnd } from '../base/text.ts'
-import type { Parsed } from '../core/contracts/memory.ts'
+import type { FolderFiles, Parsed } from '../core/contracts/memory.ts'
 import { type InputPart, inTemplate, type RoundSpec, type Template } from '../core/contracts/template.ts'
 import type { SessionOutcome } from '../core/events/outcome.ts'
 import {
@@ -12,6 +12,7 @@ import {
   refusedAnswerNote,
 } from '../core/rules/answer.ts'
 import { nextOutput, type Output, type OutputKind, withMaterials } from '../core/rules/outputs.ts'
+import { fileOfWords, needsFile, personsWordsOf, wordsInInput } from '../core/state/persons-words.ts'
 import type { SessionState } from '../core/state/state.ts'
 import type { Outputs } from '../records/outputs.ts'
 import type { SessionLog } from './session-log.ts'
@@ -21,6 +22,7 @@ export interface AnswersOptions {
   outputs: Outputs
   redactor: Redactor
   template: Pick<Template, 'answerProblem'>
+  folder: Pick<FolderFiles, 'writeGoal'> | null
 }
 
 /** How an answer is judged that fits its schema. */
@@ -43,18 +45,41 @@ export class Answers {
   readonly #options: AnswersOptions
   /** Those of the outputs that the next round is given, by their files. */
   #atHand = new Map<string, string>()
+  /** The file that has all words of the person, as it was written for the next round; `path` null: it could not be. */
+  #wordsFile: { text: string; path: string | null } | null = null
 
   constructor(options: AnswersOptions) {
     this.#options = options
   }
 
-  /** Whether all is read that a round is given to work with. */
-  hasFetched(round: RoundSpec): boolean {
-    return outputsFor(round).every(({ file }) => this.#atHand.has(file))
+  /** Whether all is there that a round is given to work with. */
+  isReadyFor(round: RoundSpec): boolean {
+    if (!outputsFor(round).every(({ file }) => this.#atHand.has(file))) return false
+    return !this.#needsFile(round) || this.#wordsFile?.text === this.#fileText
   }
 
-  /** Reads what a round is given to work with. */
-  async fetch(round: Pick<RoundSpec, 'input' | 'materials'>): Promise<void> {
+  /** Makes ready what a round is given to work with. */
+  async makeReady(round: RoundSpec): Promise<void> {
+    await this.#fetch(round)
+    if (!this.#needsFile(round)) return
+    const text = this.#fileText
+    this.#wordsFile = { text, path: (await this.#options.folder?.writeGoal(text)) ?? null }
+  }
+
+  /** Has the file of the words written anew for the next round: others may have changed it. */
+  forgetFile(): void {
+    this.#wordsFile = null
+  }
+
+  #needsFile(round: RoundSpec): boolean {
+    return needsFile(personsWordsOf(this.#options.log.state), round)
+  }
+
+  get #fileText(): string {
+    return fileOfWords(personsWordsOf(this.#options.log.state))
+  }
+
+  async #fetch(round: Pick<RoundSpec, 'input' | 'materials'>): Promise<void> {
     for (const output of outputsFor(round)) {
       if (!this.#atHand.has(output.file)) this.#atHand.set(output.file, await this.#options.outputs.read(output))
     }
@@ -65,19 +90,28 @@ export class Answers {
     return await this.#options.outputs.whole(output)
   }
 
-  /** The input of a round, cut to what a turn takes: with why the answer before it was refused, and with what it is given to work with. */
-  inputOf({ input, answer, materials = [], materialsMost }: RoundSpec): string {
-    const refusal = answer && refusedAnswer(this.#options.log.state, answer.name)
+  /**
+   * The input of a round, cut to what a turn takes: the words of the person, what the template asks for (`asked`), with why the
+   * answer before it was refused, and what it is given to work with.
+   */
+  inputOf(round: RoundSpec): { input: string; asked: string } {
+    const { answer, materials = [], materialsMost } = round
+    const { state } = this.#options.log
+    const refusal = answer && refusedAnswer(state, answer.name)
     const note = answer && refusal ? `\n\n${refusedAnswerNote(refusal.problem, answer)}` : ''
-    const asked = `${this.#textOf(input, MOST_INPUT_CHARACTERS - note.length)}${note}`
+    const told = wordsInInput(personsWordsOf(state), this.#wordsFile?.path ?? null, round)
+    const words = told === '' ? '' : `${told}\n\n`
+    const asked = `${this.#textOf(round.input, MOST_INPUT_CHARACTERS - words.length - note.length)}${note}`
     const given = materials.map(({ name, output }) => ({ name, text: this.#atHand.get(output.file) ?? '' }))
     this.#atHand = new Map()
-    return withMaterials(asked, given, { most: MOST_INPUT_CHARACTERS, together: materialsMost })
+    this.#wordsFile = null
+    const input = withMaterials(`${words}${asked}`, given, { most: MOST_INPUT_CHARACTERS, together: materialsMost })
+    return { input, asked }
   }
 
   /** The text that a template gives in parts, as the input of a round, cut to `most` characters. */
   async textOf(input: RoundSpec['input'], most: number): Promise<string> {
-    await this.fetch({ input })
+    await this.#fetch({ input })
     return this.#textOf(input, most)
   }
 

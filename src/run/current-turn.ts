@@ -68,11 +68,11 @@ export class CurrentTurn {
     ])
   }
 
-  /** Plays the turn of a round, as its template wants it. */
+  /** Plays the turn of a round, as its template wants it; `asked`: what of its input is that of the template. */
   async round(
     prepared: PreparedRound,
     round: number,
-    input: string,
+    { input, asked: wanted }: { input: string; asked: string },
     { answer, timeoutMs, stepwise, beside }: Pick<RoundSpec, 'answer' | 'timeoutMs' | 'stepwise' | 'beside'>,
   ): Promise<EndedTurn> {
     this.#current = prepared
@@ -87,7 +87,7 @@ export class CurrentTurn {
       nextInput: stepwise && this.#stepwise(stepwise, prepared.thread),
       onRecord: (line: string) => this.#options.onRecord?.(round, line),
     }
-    const images = await this.#imagesOf(beside === undefined ? input : `${beside}\n${input}`, round)
+    const images = await this.#imagesOf(beside === undefined ? wanted : `${beside}\n${wanted}`, round)
     const ended = await playRound(prepared, { round, input, ...images, ...asked }, terms)
     this.#current = null
     return this.#afterLeak(ended)

@@ -52,11 +52,11 @@ export class Rounds {
     const prepared = this.#options.ahead.take(spec.thread)
     const { thread } = prepared
     const engine = engines.of(thread)
-    const input = answers.inputOf(spec)
+    const { input, asked } = answers.inputOf(spec)
     const startedAt = clock.monotonic()
     this.#begin({ kind, round: spec }, { round, thread, input, treeBefore })
     const { state: begun } = this.#options.log
-    const { outcome: came, message } = await this.#options.turns.round(prepared, round, input, spec)
+    const { outcome: came, message } = await this.#options.turns.round(prepared, round, { input, asked }, spec)
     const isStale = () =>
       begun.kind?.replansItself === true && this.#options.log.state.replansAsked !== begun.replansAsked
     // A person wanted another plan before its end was journaled: nothing of it counts.
@@ -210,8 +210,10 @@ export class MemoryAtHand {
     return memory
   }
 
-  #tell({ problems, warning }: MemorySnapshot): void {
+  #tell({ problems, warning, goalChange }: MemorySnapshot): void {
     for (const problem of problems) this.#log.emit({ type: 'memory-broken', problem })
+    const round = this.#log.state.last?.round ?? 0
+    if (goalChange !== undefined) this.#log.emit({ type: 'goal-restored', round, ...goalChange })
     if (warning !== undefined) this.#log.emit({ type: 'warning', round: null, message: warning })
   }
 }

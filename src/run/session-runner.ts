@@ -293,8 +293,8 @@ export class SessionRunner {
   async #roundWithMaterials(step: RoundStep, tree: string, memory: MemorySnapshot): Promise<SessionOutcome | null> {
     const scope = this.#scopes.toEnter(step)
     if (scope !== null) return await this.#enterScope(scope)
-    if (this.#answers.hasFetched(step.round)) return await this.#tryRound(step, tree, memory)
-    await this.#answers.fetch(step.round)
+    if (this.#answers.isReadyFor(step.round)) return await this.#tryRound(step, tree, memory)
+    await this.#answers.makeReady(step.round)
     this.#tree = tree
     return null
   }
@@ -346,12 +346,9 @@ export class SessionRunner {
     if (thread.provider === undefined) this.#isFirst = false
     if (isReplan) this.planChange.begin(memory)
     this.#planCheck.beforeRound(memory)
-    const {
-      outcome,
-      isShown,
-      tree: after,
-    } = await this.#rounds.play({ ...step, round: { ...step.round, thread } }, tree)
-    this.#tree = after
+    const played = await this.#rounds.play({ ...step, round: { ...step.round, thread } }, tree)
+    const { outcome, isShown } = played
+    this.#tree = played.tree
     const isOver = isReplan && this.#log.state.replan === null
     // How the turn of a recording once ended calls for nothing now.
     if (asked.ending.aborted || isOver || isShown) return null
@@ -408,6 +405,7 @@ export class SessionRunner {
     this.#ahead.discard()
     this.#tree = null
     this.#memory.forget()
+    this.#answers.forgetFile()
   }
 
   /**

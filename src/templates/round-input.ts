@@ -8,6 +8,7 @@ import type { GateResult } from '../core/events/outcome.ts'
 import { type CounterProof, wordsForDoubts } from '../core/rules/counter-proof.ts'
 import { describeGate, type Notice } from '../core/rules/notices.ts'
 import type { Finding } from '../core/rules/review.ts'
+import { MOST_WORDS_CHARACTERS } from '../core/state/persons-words.ts'
 
 /** What a review is made of. */
 export interface ReviewMatter {
@@ -195,8 +196,8 @@ function pathOf(text: string): string {
 
 const MOST_OF_HEAD = 20_000
 
-/** The most of what is told in one turn: codex takes 1,048,576 characters, and fails a turn with more. */
-const MOST_CHARACTERS = 1_048_000
+/** The most of what is told in one turn: codex takes 1,048,576 characters, and fails a turn with more. Before it stand the words of the person. */
+const MOST_CHARACTERS = 1_048_000 - MOST_WORDS_CHARACTERS
 
 /** What a round is asked for, with what it has to know first. */
 export function withNotices(input: string, notices: readonly Notice[]): string {

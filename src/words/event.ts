@@ -171,6 +171,7 @@ const DESCRIBERS: { readonly [T in Recorded['type']]: Describer<RecordedOf<T>> |
   'secret-confirmed': describeConfirmed,
 
   'memory-broken': describeBrokenMemory,
+  'goal-restored': describeGoal,
   'repository-restored': describeRestoration,
   savepoint: null,
   'settings-changed': ({ round }) =>
@@ -258,6 +259,13 @@ function describeBrokenMemory({ problem }: RecordedOf<'memory-broken'>): Descrip
   const kept = problem.setAside === null ? '' : ` What it held was kept as ${name(problem.setAside)}.`
   const restored = problem.restored ? ' The last good version has been put back.' : ''
   return describe(`${name(problem.file)} could not be used: ${text(problem.problem)}${kept}${restored}`, 'warning')
+}
+
+function describeGoal({ file, how, setAside, restored }: RecordedOf<'goal-restored'>): Description {
+  const what = file === 'MAIN.md' ? 'the goal in MAIN.md' : name(file)
+  const kept = setAside === null ? '' : ` What stood there is kept as ${name(setAside)}.`
+  const back = restored ? `${what} was ${how} and is put back` : `warning: ${what} was ${how} and could not be put back`
+  return describe(`${back}: it holds your own words.${kept}`, 'warning')
 }
 
 function describeRestoration({ paths, setAside }: RecordedOf<'repository-restored'>): Description {

@@ -120,6 +120,7 @@ describe('each event is a line', () => {
     stuck: 'no progress in 3 rounds: the next round is asked for another way\n',
     'memory-broken':
       'tasks.json could not be used: line 3 is not JSON. What it held was kept as tasks.json.broken-1. The last good version has been put back.\n',
+    'goal-restored': 'the goal in MAIN.md was changed and is put back: it holds your own words.\n',
     'repository-restored':
       "put back what the round changed in the repository's own settings: .git/config, .git/hooks/pre-commit (kept as /records/set-aside/1)\n",
     savepoint: '',

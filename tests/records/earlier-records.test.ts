@@ -66,9 +66,9 @@ function asThen(session: SessionState): object {
   const { step, steps, follows, kept, providerInUse, providerTokens, run, usageTrends, maxUsage, ...newer } = later
   const { scope, givenUp, hasChangedFiles, toldNothingDone, gateConfiguration, heldMs, holdEnd, prices, ...last } =
     newer
-  const { cost, unkept, workState, replansAsked, addedGates, ...then } = last
+  const { cost, unkept, workState, replansAsked, addedGates, goalRestored, ...then } = last
   expect(addedGates).toEqual([])
-  expect(workState).toBeNull()
+  expect([workState, goalRestored]).toEqual([null, false])
   expect(replansAsked).toBeGreaterThanOrEqual(0)
   const { problem, agreedConfiguration, ...reviews } = then.reviews
   expect([gateConfiguration, agreedConfiguration]).toEqual([null, null])

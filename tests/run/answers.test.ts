@@ -71,7 +71,7 @@ const output = (file: string) => readFile(join(folder, 'outputs', file), 'utf8')
 const stateOf = (events: readonly Recorded[]) => events.reduce(fold, emptyState('20261120_1'))
 
 test('an answer is kept whole, and given to a later round between marked lines; its last message is kept too', async () => {
-  const { outcome, events, inputs } = await run([says('Here: {"word": "tree"}'), says('A tree is tall.')])
+  const { outcome, events, inputs, wholeInputs } = await run([says('Here: {"word": "tree"}'), says('A tree is tall.')])
   expect(outcome).toEqual(END)
   const [given] = ofType(events, 'answer-given')
   expect(given).toMatchObject({
@@ -90,7 +90,7 @@ test('an answer is kept whole, and given to a later round between marked lines; 
   expect(inputs[1]).toMatch(
     /^Explain it\.\n\nMaterial to work with: "the word"\. .*\n\[begin (\w+)\]\n\{\n {2}"word": "tree"\n\}\n\[end \1\]$/,
   )
-  expect(ofType(events, 'round-started')[1]?.input).toBe(inputs[1])
+  expect(ofType(events, 'round-started')[1]?.input).toBe(wholeInputs[1])
   expect(stateOf(events)).toMatchObject({ refusedAnswers: {}, outputs: [given?.output, { n: 2 }] })
 })
 

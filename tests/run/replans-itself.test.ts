@@ -5,6 +5,7 @@ import { fold } from '../../src/core/state/fold.ts'
 import { emptyState, type SessionState } from '../../src/core/state/state.ts'
 import type { SessionRunner } from '../../src/run/session-runner.ts'
 import { OWN_TEMPLATES } from '../../src/templates/registry.ts'
+import { askedIn } from '../support/asked.ts'
 import { type Cue, forEver, runSession, untilBrokenOff } from '../support/breaking-in.ts'
 import { ofType, type Play, type PlayOptions } from '../support/played-session.ts'
 import { SESSION, worked } from '../support/session-events.ts'
@@ -39,7 +40,8 @@ const play = async (
 const stateOf = (events: readonly Recorded[]) =>
   events.reduce((state, event) => fold(state, event, templates), emptyState(SESSION))
 const workOf = (events: readonly Recorded[]) => stateOf(events).work as WeaveWork
-const inputs = (events: readonly Recorded[]) => ofType(events, 'round-started').map(({ input }) => input.split('\n')[0])
+const inputs = (events: readonly Recorded[]) =>
+  ofType(events, 'round-started').map(({ input }) => askedIn(input).split('\n')[0])
 const DONE = { kind: 'done', verified: false }
 
 /** That nothing of what was at work when the plan was to be another came to anything but its end. */

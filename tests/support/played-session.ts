@@ -38,6 +38,7 @@ import { goalKind } from '../../src/templates/goal/goal.ts'
 import { OWN_TEMPLATES } from '../../src/templates/registry.ts'
 import { sessionFolder } from '../../src/workspace/memory/memory-paths.ts'
 import { openScopedMemory } from '../../src/workspace/memory/scope-memory.ts'
+import { askedIn } from './asked.ts'
 import { eventsOf } from './scene.ts'
 import { created, FIRST_AT, resumed, SESSION, worked } from './session-events.ts'
 import { VirtualClock } from './virtual-clock.ts'
@@ -166,7 +167,10 @@ export interface Ran {
   discarded: number
   /** How often what had been started before its thread was known was given up. */
   cooled: number
+  /** What each round was asked for: its input without the words of the person that it begins with. */
   inputs: string[]
+  /** The whole inputs. */
+  wholeInputs: string[]
   efforts: (string | null)[]
   /** How long the session took, ms. */
   tookMs: number
@@ -200,6 +204,7 @@ export async function playSession(plays: readonly Play[], options: PlayOptions):
     discarded: 0,
     cooled: 0,
     inputs: [],
+    wholeInputs: [],
     efforts: [],
   }
   const engine: Engine = {
@@ -356,11 +361,13 @@ function folderFiles(directory: string): FolderFiles {
   const { folder } = openScopedMemory({
     place,
     directory,
+    goal: '',
     scope: () => null,
     head: async () => ({ commit: null, branch: null }),
     redact: text => text,
   })
   return {
+    ...folder,
     async write(file, text) {
       const wrote = await folder.write(file === 'tasks.json' ? 'tasks.json.txt' : file, text)
       if (file === 'tasks.json' && !('problem' in wrote))
@@ -437,7 +444,7 @@ const REVIEWER: ThreadSpec = { agent: 'reviewer', developerInstructions: 'Do it.
 function playedRound(
   spec: ThreadSpec,
   plays: readonly Play[],
-  ran: { inputs: string[]; efforts: (string | null)[]; discarded: number },
+  ran: { inputs: string[]; wholeInputs: string[]; efforts: (string | null)[]; discarded: number },
   clock: Clock,
   options: PlayOptions,
 ): PreparedRound {
@@ -458,7 +465,8 @@ function playedRound(
     limits: async () => (await options.usageOnceAsked?.()) ?? options.usage ?? null,
     async run(of) {
       run = of
-      ran.inputs.push(of.input)
+      ran.wholeInputs.push(of.input)
+      ran.inputs.push(askedIn(of.input))
       ran.efforts.push(spec.effort)
       return await play(plays[Math.min(ran.inputs.length, plays.length) - 1] ?? (() => worked), of)
     },

@@ -178,6 +178,15 @@ export const sampleEvents: { [T in SessionEvent['type']]: EventOf<T> } = {
     type: 'memory-broken',
     problem: { file: 'tasks.json', problem: 'line 3 is not JSON.', setAside: 'tasks.json.broken-1', restored: true },
   },
+  'goal-restored': {
+    type: 'goal-restored',
+    round: 1,
+    file: 'MAIN.md',
+    how: 'changed',
+    found: 'Make the half of it.',
+    setAside: null,
+    restored: true,
+  },
   'repository-restored': {
     type: 'repository-restored',
     round: 1,

@@ -35,7 +35,8 @@ export function openSessionFiles(
   const { memory, scopes, folder } = openScopedMemory({
     place,
     directory: records.directory,
-    scope: () => log.state.scope?.name ?? null,
+    goal: log.state.goal,
+    scope: () => log.state.scope,
     head: async () => (repository ? await readHead(repository) : { commit: null, branch: null }),
     redact: text => redactor.text(text),
   })

@@ -3,6 +3,9 @@ import type { EventOf } from '../events/events.ts'
 /** A memory file that could not be used, and what became of it. */
 export type MemoryProblem = EventOf<'memory-broken'>['problem']
 
+/** The words of the person that were found changed, and what became of them. */
+export type GoalChange = Omit<EventOf<'goal-restored'>, 'type' | 'round'>
+
 /** The front matter and open work of a `MAIN.md`. */
 export interface MainFile {
   status: string
@@ -48,6 +51,8 @@ export interface MemorySnapshot {
   problems: readonly MemoryProblem[]
   /** What a person should know of how git was kept from the memory, one sentence; left out: it was. */
   warning?: string
+  /** The goal in `MAIN.md` was found changed at this reading, and is back in `texts`; left out: it was not. */
+  goalChange?: GoalChange
   /**
    * A hash (hex) of MAIN.md, tasks.json and kb/ as this reading left them, a done claim included. The same hash after
    * two rounds: the second has added nothing that a later one could read.
@@ -59,8 +64,8 @@ export interface MemorySnapshot {
 /** The memory of one session, read and mended between its rounds. */
 export interface Memory {
   /**
-   * What the files say now. Sets aside what is broken and puts the last good copy back, so call it only while no agent
-   * is writing. Throws a `UserError` only if a file is broken and no good copy of it was ever seen, or the disk is full.
+   * What the files say now. Sets aside what is broken and puts the last good copy back, and the goal in `MAIN.md` where it is
+   * another one, so call it only while no agent is writing. Throws a `UserError` only if a file is broken and no good copy of it was ever seen, or the disk is full.
    */
   read(): Promise<MemorySnapshot>
   /**
@@ -106,6 +111,11 @@ export interface FolderFiles {
    * where there is no room on the disk.
    */
   write(file: string, text: string): Promise<{ bytes: number; sha256: string } | { problem: string }>
+  /**
+   * Writes the words of the person for agents to read, as a file beside `MAIN.md`, in the place of whatever an agent has put
+   * there. Resolves with its path, relative to the work directory, with `/`; null if it cannot be written.
+   */
+  writeGoal(text: string): Promise<string | null>
 }
 
 /** The memory of a session that has no memory files. */

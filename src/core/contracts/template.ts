@@ -58,8 +58,13 @@ export interface HostTool {
 
 export interface RoundSpec {
   thread: ThreadSpec
-  /** The user input of the turn; of parts: they stand one behind the other, with nothing between them. */
+  /**
+   * The user input of the turn; of parts: they stand one behind the other, with nothing between them. The runner puts before it
+   * the goal in the words of the person (in a scope that of the scope), and what they have said later.
+   */
   input: string | readonly InputPart[]
+  /** Whether the input itself has the goal, or what stands in its place, so that the runner puts only what they said later before it; left out: it has not. */
+  tellsGoal?: true
   /** A text that it works on and that its input leaves out: pictures that it names are sent too. Left out: those of the input alone. */
   beside?: string
   /** What it is for: a word of the template's `parts`; left out: the template has but one kind of round. */

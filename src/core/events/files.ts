@@ -24,6 +24,20 @@ export const fileEvent = variant('type', {
       restored: about(flag, 'whether the last good copy was put back'),
     }),
   },
+  'goal-restored': {
+    round: about(number, 'the one that ended last; `0`: none has'),
+    file: about(
+      text,
+      '`MAIN.md`, of which it is the section `# Goal`; or the path of a file of the person, such as `.codemachine/inputs/specifications.md`',
+    ),
+    how: about(oneOf('changed', 'removed'), 'what had become of the words of the person'),
+    found: about(
+      nullOr(text),
+      'what stood in their place, at most 2,000 characters; `null`: nothing that can be shown',
+    ),
+    setAside: about(nullOr(text), 'where the whole of that is kept, relative to the work directory; `null`: nowhere'),
+    restored: about(flag, 'whether they were put back'),
+  },
   'repository-restored': {
     round: unchecked(number),
     paths: about(listOf(text), "files of the repository's own settings"),

@@ -17,7 +17,7 @@ type Nominators = EventOf<'done-nominated'>['by']
 
 /** What tells whether a session has come to anything. */
 export type WorkSoFar = Pick<SessionState, 'savepoint' | 'hasChangedFiles' | 'toldNothingDone'> &
-  Partial<Pick<SessionState, 'scope'>>
+  Partial<Pick<SessionState, 'scope' | 'goalRestored'>>
 
 /** Judges the done claim that the memory files make after `round`, if they make one. Pure. */
 export function judgeDone(memory: MemorySnapshot, round: EndedRound, work: WorkSoFar): Verdict {
@@ -32,6 +32,7 @@ export function judgeDone(memory: MemorySnapshot, round: EndedRound, work: WorkS
     const files = memory.problems.map(problem => problem.file).join(' and ')
     return refused('memory-broken', `${files} could not be read. Write it anew and look again.`)
   }
+  if (work.goalRestored === true) return refused('goal-changed', GOAL_CHANGED)
   const left = memory.tasks.filter(task => !task.done)
   if (left.length > 0) {
     return refused(
@@ -68,6 +69,8 @@ function isNothingDone(
   return tasks.length === 0 && (!hasChangedFiles || treeAfter === start)
 }
 
+const GOAL_CHANGED =
+  'the words of the person were changed, and have been put back. Read the goal again, sentence by sentence, plan what is missing of it, and claim it only when all that it asks for is there.'
 const NOTHING_DONE =
   'nothing has been done: tasks.json has no task, and no file has changed since the work on this goal began. Read the goal again, sentence by sentence, plan what it asks for, and do it. If it asks for nothing that is not there already, look at that by running something, and say in MAIN.md why nothing is needed, under the heading ## Why nothing is needed, before you claim it again.'
 const NO_REASON =

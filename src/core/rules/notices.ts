@@ -94,6 +94,17 @@ export function memoryNotice(problem: EventOf<'memory-broken'>['problem']): Noti
   return own(`${problem.file} could not be used: ${problem.problem}${kept}${restored} Bring it up to date first.`)
 }
 
+/** What a round is told that comes after one which changed the words of the person. */
+export function goalNotice({ file, how, restored }: EventOf<'goal-restored'>): Notice {
+  const what =
+    file === 'MAIN.md'
+      ? `The goal in MAIN.md was ${how}${restored ? ', and has been put back' : ''}`
+      : `${file} was ${how}${restored ? ', and has been put back' : ''}`
+  return own(
+    `${what}: it holds the person's own words, which nobody but them changes. Work towards all that they ask for, and look whether what was planned since then leaves out a part of it.`,
+  )
+}
+
 /** What a round is told that comes after one which touched what a gate is made of. */
 export function protectedNotice(files: EventOf<'protected-changed'>['files']): Notice {
   const list = files.map(({ path, how }) =>

@@ -115,7 +115,7 @@ function lineOf(name: string): string {
 }
 
 /** A word that none of the texts contains. It changes with them, so that nobody can know it before. */
-function markFor(texts: readonly string[]): string {
+export function markFor(texts: readonly string[]): string {
   for (let salt = 0; ; salt++) {
     const mark = texts.reduce(hash, salt).toString(36).padStart(11, '0')
     if (!texts.some(text => text.includes(mark))) return mark

@@ -1,6 +1,13 @@
 import type { ClaimEvent, EventOf, FileEvent } from '../events/events.ts'
 import { type Gate, type GateResult, hasPassed } from '../events/outcome.ts'
-import { gateNotice, memoryNotice, protectedNotice, refusalNotice, restoredNotice } from '../rules/notices.ts'
+import {
+  gateNotice,
+  goalNotice,
+  memoryNotice,
+  protectedNotice,
+  refusalNotice,
+  restoredNotice,
+} from '../rules/notices.ts'
 import { withNotice } from '../rules/notices-after-round.ts'
 import { findingKey, type Reviews } from '../rules/review.ts'
 import { stallAfterRefusal } from '../rules/stall.ts'
@@ -54,6 +61,7 @@ export const CLAIM_FOLDS: FoldsOf<ClaimEvent> = {
 export const FILE_FOLDS: FoldsOf<FileEvent> = {
   'memory-broken': (state, event) =>
     withNotice({ ...state, taskPlan: planAfterBrokenMemory(state.taskPlan, event) }, memoryNotice(event.problem)),
+  'goal-restored': (state, event) => withNotice({ ...state, goalRestored: true }, goalNotice(event)),
   'repository-restored': (state, event) => withNotice(state, restoredNotice(event.paths)),
   savepoint: (state, event) => ({
     ...state,
@@ -264,15 +272,27 @@ function withoutAgreement(reviews: Reviews): Reviews {
   return { ...reviews, agreedTo: null, agreedConfiguration: null, of: null }
 }
 
-const MOST_SAID = 20
+const MOST_SAID = 100
+const MOST_SAID_CHARACTERS = 250_000
 
 /** The session after a person has said more of the goal: no review has seen that. */
 export function withPersonSaid(state: SessionState, text: string): SessionState {
   return {
     ...state,
-    personSaid: [...state.personSaid, text].slice(-MOST_SAID),
+    personSaid: lastSaid([...state.personSaid, text]),
     reviews: withoutAgreement(state.reviews),
   }
+}
+
+/** The last texts that there is room for: at least one. */
+function lastSaid(said: readonly string[]): readonly string[] {
+  let [room, first] = [MOST_SAID_CHARACTERS, Math.max(0, said.length - 1)]
+  for (let at = first; at >= 0 && said.length - at <= MOST_SAID; at--) {
+    room -= said[at]?.length ?? 0
+    if (room < 0) break
+    first = at
+  }
+  return said.slice(first)
 }
 
 /** A failed run of a gate: which command, on which tree. Of a flaky gate, the run that failed. */

@@ -291,10 +291,18 @@ function replansItself(state: SessionState, text: string, at: number): SessionSt
 
 function replanned(state: SessionState, { files, putBack }: EventOf<'replanned'>): SessionState {
   // What was asked while the old plan was put back is still to be made.
-  const next = { ...state, replan: putBack === true ? state.replan : null, failures: NO_FAILURES }
+  const isBack = putBack === true
+  const next = {
+    ...(isBack ? withPersonSaid(state, TAKEN_BACK) : state),
+    replan: isBack ? state.replan : null,
+    failures: NO_FAILURES,
+  }
   // A person has looked at it.
   return files.length === 0 ? next : withNotice({ ...next, stall: NO_STALL }, replannedNotice())
 }
+
+/** What a person has said who has had the plan put back. */
+const TAKEN_BACK = 'The last change of the plan is taken back.'
 
 /** The session when a person is asked to decide. */
 function askedToDecide(state: SessionState, event: EventOf<'decision-asked'>, at: number): SessionState {
@@ -350,6 +358,7 @@ const ROUND_FOLDS: FoldsOf<Exclude<RoundEvent, AnswerEvent>> = {
     replayed: state.replayed || event.replayed === true,
     unknownPart: state.unknownPart ?? unknownPartOf(state, event.part ?? null),
     claim: event.keepsClaim === true && state.claim.state === 'accepted' ? state.claim : { state: 'none' },
+    goalRestored: false,
     checking: null,
     step: null,
     plan: [],

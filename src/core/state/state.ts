@@ -197,8 +197,10 @@ export interface SessionState {
   /** How many questions were noted, and their keys (`questionKey`). */
   questions: number
   asked: readonly string[]
-  /** The last 20 texts of a person after the goal: what rounds were steered with, changes of plan. */
+  /** The last texts of a person after the goal: what rounds were steered with, changes of plan; at most 100, and 250,000 characters. */
   personSaid: readonly string[]
+  /** Whether the words by which rounds go were found changed since the last round began, and were put back. */
+  goalRestored: boolean
   /** The notices for the next round; those that a round was told are dropped once it has counted. */
   notices: readonly Notice[]
   plan: readonly PlanStep[]
@@ -290,6 +292,7 @@ export function isKnown({ kind, unknownPart }: Pick<SessionState, 'kind' | 'unkn
 
 const NEVER_HELD = { pausedAt: null, heldSince: null, heldMs: 0, holdEnd: null } as const
 const NOTHING_SPENT = { prices: [], cost: NO_COST, usageTrends: NO_TRENDS, maxUsage: null }
+const NOTHING_SAID = { questions: 0, asked: [], personSaid: [], goalRestored: false, notices: [] }
 const NO_REPLAY = { replayed: false, replays: false }
 const NOTHING_YET = {
   scope: null,
@@ -358,10 +361,7 @@ export function emptyState(id: string): SessionState {
     protectFrom: null,
     savepoint: null,
     unkept: [],
-    questions: 0,
-    asked: [],
-    personSaid: [],
-    notices: [],
+    ...NOTHING_SAID,
     plan: [],
     tokensBefore: 0,
     providerTokens: {},

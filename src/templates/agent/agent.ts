@@ -39,7 +39,7 @@ export function nextOfCall(thread: ThreadSpec, input: string): Pick<Template, 'n
       const { last } = session
       // One that a limit broke off is not tried again: before a round the runner finds that it is reached.
       const isDue = last === null || !last.counts || last.outcome.class === 'interrupted'
-      if (isDue) return { kind: 'round', round: { thread, input, part: 'task' } }
+      if (isDue) return { kind: 'round', round: { thread, input, part: 'task', tellsGoal: true } }
       return { kind: 'end', outcome: outcomeOf(last, session) }
     },
     ahead: ({ last }) => (last === null ? thread : null),

@@ -192,7 +192,7 @@ function nextOfPlan(
   const work = workOf(session)
   const lastLook = () => {
     const input = withNotices(`${LOOK}\n\n${clipEnd(session.goal, MOST_GOAL)}`, notices)
-    return { kind: 'round', round: { thread: threads.lastLook, input, part: 'last-look' } } as const
+    return { kind: 'round', round: { thread: threads.lastLook, input, part: 'last-look', tellsGoal: true } } as const
   }
   if (last !== null && isOver(last) && !plan.judged) return { kind: 'check', check: 'tasks' }
   if (last?.part === 'last-look' && isOver(last) && claim.state === 'refused' && isAllDone(plan, work))

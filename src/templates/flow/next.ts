@@ -180,7 +180,10 @@ function roundOf(
     ...materials(own),
     ...(step.timeoutMs === null ? {} : { timeoutMs: step.timeoutMs }),
     ...(work.schema === null ? {} : { answer: { name: nameOfTry(step.id, own.steps[own.at]), schema: work.schema } }),
-    ...(isLong ? { scope: scopeOf(step, isEmpty(rendered) ? [step.description ?? DO_IT] : rendered) } : {}),
+    // What a workflow asks for is what stands in its step, and no more.
+    ...(isLong
+      ? { scope: scopeOf(step, isEmpty(rendered) ? [step.description ?? DO_IT] : rendered) }
+      : { tellsGoal: true }),
   }
   return { kind: 'round', round }
 }

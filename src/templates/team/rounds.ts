@@ -101,7 +101,10 @@ function round(
   { thread, answer, ...more }: Pick<RoundSpec, 'thread' | 'stepwise'> & Required<Pick<RoundSpec, 'answer'>>,
   session: SessionState,
 ): RoundStep {
-  return { kind: 'round', round: { part, input: joined([input, saidByPerson(session)]), thread, answer, ...more } }
+  return {
+    kind: 'round',
+    round: { part, input: joined([input, saidByPerson(session)]), tellsGoal: true, thread, answer, ...more },
+  }
 }
 
 function lineOf({ id, description, status, thoughts, missing, files }: StepWork): string {

@@ -3,6 +3,7 @@ import matter from 'gray-matter'
 import { messageOf } from '../../base/errors.ts'
 import { clipEnd, fillPlaceholders } from '../../base/text.ts'
 import { claimsDone, type MainFile, type Parsed } from '../../core/contracts/memory.ts'
+import { fenced, goalIn, isSameText, putGoalBack, writableGoal } from './goal-section.ts'
 import { MOST_CHARACTERS } from './tasks-file.ts'
 
 /** Parses a `MAIN.md`. A done claim that `withoutClaim` could not remove is a problem, not a claim. */
@@ -74,6 +75,25 @@ export function withDone(text: string): Parsed<string> {
   if (after.ok && isDeepStrictEqual(after.value.data, { ...data, status: 'done' })) return { ok: true, value: edited }
   return { ok: false, problem: 'its status is not plain; write status: in-progress on a line of its own.' }
 }
+
+/** What is done about the goal in a `MAIN.md` that agents write: the text with it put back; null if it stands there. */
+export function withGoal(text: string, goal: string): ReturnType<typeof putGoalBack> {
+  const front = readFrontMatter(text)
+  return front.ok ? putGoalBack(text, text.length - front.value.body.length, goal) : null
+}
+
+/**
+ * The goal as a person typed it, out of a copy of `MAIN.md` that nobody else has written; else as the journal has it.
+ * @param journaled the goal with `[secret NAME]` in the place of each secret
+ */
+export function typedGoal(copy: string, journaled: string): string {
+  const front = readFrontMatter(copy)
+  const typed = front.ok ? goalIn(copy, copy.length - front.value.body.length) : null
+  return typed !== null && isSameText(typed, journaled, SECRET) ? typed : writableGoal(journaled)
+}
+
+/** What the redactor puts in the place of a secret. */
+const SECRET = /\[secret [^\]\n]{1,200}\]/
 
 const anyStatus =
   /^((?:status|"status"|'status')[ \t]*:[ \t]+)(?:"[^"\r\n]*"|'[^'\r\n]*'|[^\s"'#][^\r\n#]*?)(?=[ \t]*(?:#|\r?$))/m
@@ -327,7 +347,7 @@ export function newMainFile(
   session: { goal: string; git: { commit: string | null; branch: string | null } },
   redact: (text: string) => string,
 ): string {
-  const goal = session.goal.replaceAll('\0', '\uFFFD').toWellFormed()
+  const goal = writableGoal(session.goal)
   return fillPlaceholders(template, {
     goal: fenced(goal),
     short_title: yamlString(shortTitle(redact(goal))),
@@ -353,10 +373,3 @@ function yamlString(text: string | null): string {
 
 // Also what turns the direction of a text round. Joiners stay, as they hold characters together.
 const unprintable = /[\p{Cc}\p{Cs}\p{Cn}\p{Zl}\p{Zp}\uFEFF\u202A-\u202E\u2066-\u2069]+/gu
-
-function fenced(text: string): string {
-  const fences = text.match(/^[ \t]*`{3,}/gm) ?? []
-  const longest = fences.reduce((length, fence) => Math.max(length, fence.trim().length), 2)
-  const fence = '`'.repeat(longest + 1)
-  return `${fence}text\n${text}${text.endsWith('\n') ? '' : '\n'}${fence}`
-}

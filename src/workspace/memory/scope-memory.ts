@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { realpath } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
+import { dirname, join, sep } from 'node:path'
 import { diskFull, isNoRoom, systemErrorCode, UserError, writing } from '../../base/errors.ts'
 import { loadPrompt } from '../../base/package.ts'
 import { problemOfPromptSize } from '../../base/text.ts'
@@ -19,15 +19,17 @@ import { isPlainPath } from '../files/write-all.ts'
 import { newMainFile } from './main-file.ts'
 import { type SessionFolder, scopeFolder } from './memory-paths.ts'
 import { NO_TASKS, writeLastGood } from './session-folder.ts'
-import { openMemory } from './session-memory.ts'
+import { type OwnMemory, openMemory } from './session-memory.ts'
 
 export interface ScopedMemoryOptions {
   /** Where the memory of the session lies. */
   place: SessionFolder
   /** The work directory. */
   directory: string
-  /** The scope that the session is in just now; null: it is in none. */
-  scope(): string | null
+  /** Its goal, as the journal has it. */
+  goal: string
+  /** The scope that the session is in just now, with its goal as the journal has it; null: it is in none. */
+  scope(): { name: string; goal: string } | null
   /** The commit and the branch that a new `MAIN.md` names. */
   head(): Promise<{ commit: string | null; branch: string | null }>
   /** Takes the secrets out of a text. */
@@ -40,18 +42,20 @@ export function openScopedMemory(options: ScopedMemoryOptions): {
   scopes: ScopeFiles
   folder: FolderFiles
 } {
-  const { place, directory, scope } = options
-  const own = openMemory({ ...place, directory })
-  const opened = new Map<string, Memory>()
-  const ofScope = (name: string): Memory => {
+  const { place, directory, goal, scope } = options
+  const own = openMemory({ ...place, directory, goal })
+  const opened = new Map<string, { goal: string; memory: OwnMemory }>()
+  const ofScope = (name: string, goal: string): OwnMemory => {
+    const known = opened.get(name)
+    if (known?.goal === goal) return known.memory
     const { folder, lastGood } = scopeFolder(place, name)
-    const memory = opened.get(name) ?? openMemory({ folder, directory, lastGood })
-    opened.set(name, memory)
+    const memory = openMemory({ folder, directory, lastGood, goal })
+    opened.set(name, { goal, memory })
     return memory
   }
   const present = (): Memory => {
-    const name = scope()
-    return name === null ? own : ofScope(name)
+    const now = scope()
+    return now === null ? own : ofScope(now.name, now.goal)
   }
   return {
     memory: {
@@ -65,8 +69,10 @@ export function openScopedMemory(options: ScopedMemoryOptions): {
       async make({ name, goal }) {
         const isThere = await hasFiles(name, options)
         if (!isThere) await keepFirstCopies(name, goal, options)
-        const memory = ofScope(name)
+        const memory = ofScope(name, goal)
         await memory.withdrawClaim()
+        // One that is entered again may have another goal.
+        await memory.takeGoal()
         // What is missing is put there; that it was missing is nothing to be told.
         if (!isThere) await memory.read()
       },
@@ -85,13 +91,23 @@ export function openScopedMemory(options: ScopedMemoryOptions): {
         if (wrong !== null) return { problem: wrong }
         return { bytes: bytes.length, sha256: createHash('sha256').update(bytes).digest('hex') }
       },
+      async writeGoal(text) {
+        const now = scope()
+        const { folder } = now === null ? place : scopeFolder(place, now.name)
+        const path = join(relativeInside(directory, folder), GOAL)
+        const isWritten = await writeInPlace(await realpath(directory), path, Buffer.from(text))
+        return isWritten ? path.split(sep).join('/') : null
+      },
     },
   }
 }
 
+/** Beside a `MAIN.md`: the words of the person, where the input of a round has no room for them. */
+const GOAL = 'GOAL.md'
+
 const TASKS = 'tasks.json'
 /** What codemachine itself writes there, in whatever letters. */
-const OWN_FILES: ReadonlySet<string> = new Set(['main.md', TASKS, 'report.md', 'report.html', 'done.json'])
+const OWN_FILES: ReadonlySet<string> = new Set(['main.md', 'goal.md', TASKS, 'report.md', 'report.html', 'done.json'])
 /** Where the memory of scopes lies. */
 const SCOPES = 'steps'
 
@@ -101,7 +117,7 @@ function problemOfFile(file: string, { folder, tasks }: SessionFolder): string |
   if (!isPlainPath(file)) return `${name} is no path of a file in the folder of a session, such as "plan/v1.md".`
   if (file === TASKS && tasks === join(folder, TASKS)) return null
   const [first = '', ...others] = file.toLowerCase().split('/')
-  if (OWN_FILES.has(first) || first === SCOPES || others.includes('main.md'))
+  if (OWN_FILES.has(first) || first === SCOPES || others.includes('main.md') || others.includes('goal.md'))
     return `${name} is a file of codemachine's own, which no template keeps.`
   return null
 }
@@ -123,6 +139,25 @@ async function writeForPeople(root: string, path: string, bytes: Buffer): Promis
     return `${path} cannot be written (${code}).`
   }
 }
+
+/** Writes a file as a whole, and sets aside what is in its way; false if that cannot be done. */
+async function writeInPlace(root: string, path: string, bytes: Buffer): Promise<boolean> {
+  try {
+    for (let tries = 0; tries < MOST_OBSTACLES; tries++) {
+      const obstacle = await makeFolderInside(root, dirname(path))
+      if (obstacle !== null) await renameAsBroken(root, obstacle.path)
+      else if ((await readRegularFile(join(root, path), bytes.length)).kind !== 'broken') break
+      else await renameAsBroken(root, path)
+    }
+  } catch (error) {
+    if (systemErrorCode(error) === null) throw error
+    return false
+  }
+  return (await writeForPeople(root, path, bytes)) === null
+}
+
+/** More than there are folders on the way to a memory file. */
+const MOST_OBSTACLES = 10
 
 /** Whether a scope has memory files: good copies of them, and a folder for them. */
 async function hasFiles(name: string, { place, directory }: ScopedMemoryOptions): Promise<boolean> {

@@ -2,8 +2,10 @@ import { realpath } from 'node:fs/promises'
 import { dirname, join, relative } from 'node:path'
 import { type Clock, systemClock } from '../../base/clock.ts'
 import { diskFull, isNoRoom, systemErrorCode, UserError, writing } from '../../base/errors.ts'
+import { clipEnd } from '../../base/text.ts'
 import {
   claimsDone,
+  type GoalChange,
   type MainFile,
   type Memory,
   type MemoryProblem,
@@ -24,7 +26,7 @@ import {
   renameAsBroken,
   writeFileInside,
 } from '../files/inside-directory.ts'
-import { parseMainFile, withDone, withoutClaim } from './main-file.ts'
+import { parseMainFile, typedGoal, withDone, withGoal, withoutClaim } from './main-file.ts'
 import { memoryFingerprint } from './memory-fingerprint.ts'
 import { IgnoreRules, makeMemoryFolder, writingInside } from './memory-folder.ts'
 import { memoryRoot } from './memory-paths.ts'
@@ -52,11 +54,15 @@ interface MemoryOptions {
   directory: string
   /** Folder of the last good copies, in the records. */
   lastGood: string
+  /** The goal as the journal has it, which `MAIN.md` has to hold; left out: nobody looks. */
+  goal?: string
   clock?: Clock
 }
 
-/** The memory of a session, of which codemachine also writes `tasks.json` as a whole. */
-interface OwnMemory extends Memory {
+/** The memory of a session, of which codemachine also writes `tasks.json` as a whole, and puts the goal into `MAIN.md`. */
+export interface OwnMemory extends Memory {
+  /** Has `MAIN.md` hold the goal with which it was opened; that it was another one before is nothing to be told. */
+  takeGoal(): Promise<void>
   /** Resolves with why the text is no `tasks.json`, a sentence; null if it was written, and is the last good one. */
   writeTasks(text: string): Promise<string | null>
 }
@@ -67,12 +73,7 @@ export function openMemory(options: MemoryOptions): OwnMemory {
   const tasksFolder = options.tasks === undefined ? folder : dirname(relativeInside(options.directory, options.tasks))
   let memory: SessionMemory | null = null
   const opened = async (): Promise<SessionMemory> => {
-    memory ??= new SessionMemory(
-      await realpath(options.directory),
-      { folder, tasksFolder },
-      options.lastGood,
-      options.clock ?? systemClock,
-    )
+    memory ??= new SessionMemory(await realpath(options.directory), { folder, tasksFolder }, options)
     return memory
   }
   // Two reads at once would both rename a broken file.
@@ -88,6 +89,7 @@ export function openMemory(options: MemoryOptions): OwnMemory {
     markDone: () => inTurn(memory => memory.markDone()),
     markTasks: marks => inTurn(memory => memory.markTasks(marks)),
     replaceTexts: texts => inTurn(memory => memory.replaceTexts(texts)),
+    takeGoal: () => inTurn(memory => memory.takeGoal()),
     writeTasks: text => inTurn(memory => memory.writeTasks(text)),
   }
 }
@@ -106,11 +108,15 @@ class SessionMemory {
   /** Found by `withdrawClaim` or `markTasks` and not yet returned by `read`. */
   #problems: MemoryProblem[] = []
 
-  constructor(root: string, folders: { folder: string; tasksFolder: string }, lastGood: string, clock: Clock) {
-    const { folder, tasksFolder } = folders
+  constructor(
+    root: string,
+    { folder, tasksFolder }: { folder: string; tasksFolder: string },
+    { lastGood, goal, clock = systemClock }: Pick<MemoryOptions, 'lastGood' | 'goal' | 'clock'>,
+  ) {
     this.#root = root
     this.#ignored = new IgnoreRules(root)
-    this.#main = { folder, file: new MemoryFile(mainKind, { root, folder, lastGood, clock }) }
+    const kind = goal === undefined ? mainKind : { ...mainKind, mend: keepsGoal(goal) }
+    this.#main = { folder, file: new MemoryFile(kind, { root, folder, lastGood, clock }) }
     this.#tasks = {
       folder: tasksFolder,
       file: new MemoryFile(tasksKind, { root, folder: tasksFolder, lastGood, clock }),
@@ -121,13 +127,15 @@ class SessionMemory {
     await this.#refresh()
     const warning = await this.#ignored.keep()
     const problems = this.#problems
+    const mended = this.#main.file.takeMended()
     this.#problems = []
     const kb = join(this.#root, memoryRoot, 'kb')
     const [main, tasks] = [this.#main.file, this.#tasks.file]
     const texts = { main: main.text, tasks: tasks.text }
     const fingerprint = memoryFingerprint([texts.main, texts.tasks], kb)
     const warned = warning === null ? {} : { warning }
-    return { main: main.value, tasks: tasks.value, problems, ...warned, fingerprint, texts }
+    const goalChange = mended === null ? {} : { goalChange: goalChangeOf(mended) }
+    return { main: main.value, tasks: tasks.value, problems, ...warned, ...goalChange, fingerprint, texts }
   }
 
   async withdrawClaim(): Promise<void> {
@@ -170,6 +178,11 @@ class SessionMemory {
       await this.#main.file.replace(before)
       throw error
     }
+  }
+
+  async takeGoal(): Promise<void> {
+    await this.#refresh()
+    this.#main.file.takeMended()
   }
 
   async writeTasks(text: string): Promise<string | null> {
@@ -218,6 +231,14 @@ class SessionMemory {
   }
 }
 
+/** The most that is told of what stood in the place of the goal, in characters. */
+const MOST_FOUND = 2_000
+
+function goalChangeOf({ how, found }: Mended): GoalChange {
+  const shown = found === null ? null : clipEnd(found, MOST_FOUND)
+  return { file: mainKind.name, how, found: shown, setAside: null, restored: true }
+}
+
 const WHAT_WAS_THERE = {
   missing: 'was gone',
   link: 'was a link',
@@ -230,6 +251,20 @@ interface MemoryFileKind<T> {
   limit: number
   parse(text: string): Parsed<T>
   accept(text: string): Parsed<T>
+  /** What others wrote as it has to be; null: it is that. `copy`: the last good text. */
+  mend?(text: string, copy: string): Mended | null
+}
+
+/** A text that was put right, and what was wrong with it. */
+type Mended = NonNullable<ReturnType<typeof withGoal>>
+
+/** Keeps the goal in a `MAIN.md`; `journaled`: as the journal has it. */
+function keepsGoal(journaled: string): (text: string, copy: string) => Mended | null {
+  let goal: string | null = null
+  return (text, copy) => {
+    goal ??= typedGoal(copy, journaled)
+    return withGoal(text, goal)
+  }
 }
 
 /** What was wrong with a folder or file that is restored, and the path to which the obstacle was renamed, if any. */
@@ -250,6 +285,7 @@ class MemoryFile<T> {
   /** The last valid content, of this process or an earlier one; `null` if there was none. */
   #good: { text: string; value: T } | null = null
   #state: FileState | null = null
+  #mended: Mended | null = null
 
   /** `root` is the work directory's real path, `folder` the session's folder in it; `lastGood` lies in the records. */
   constructor(kind: MemoryFileKind<T>, place: { root: string; folder: string; lastGood: string; clock: Clock }) {
@@ -293,10 +329,19 @@ class MemoryFile<T> {
     if (now.text !== this.#good?.text) {
       const parsed = this.#kind.accept(now.text)
       if (!parsed.ok) return this.#replaceBroken(parsed.problem)
+      const mended = this.#good === null ? null : (this.#kind.mend?.(now.text, this.#good.text) ?? null)
+      if (mended !== null) return await this.#replaceMended(mended, now.state)
       await this.#keep(now.text, parsed.value)
     }
     this.#state = now.state
     return null
+  }
+
+  /** What was put right at a reading, and not taken yet. */
+  takeMended(): Mended | null {
+    const mended = this.#mended
+    this.#mended = null
+    return mended
   }
 
   /** Writes another valid text; the file keeps its mode. Throws a `UserError` if it cannot be written. */
@@ -321,8 +366,19 @@ class MemoryFile<T> {
   async #keptCopy(): Promise<{ text: string; value: T } | null> {
     const copy = await readTextFile(this.#copy, this.#kind.limit)
     if (copy.kind !== 'text') return null
-    const parsed = this.#kind.parse(copy.text)
-    return parsed.ok ? { text: copy.text, value: parsed.value } : null
+    const text = this.#kind.mend?.(copy.text, copy.text)?.text ?? copy.text
+    const parsed = this.#kind.parse(text)
+    return parsed.ok ? { text, value: parsed.value } : null
+  }
+
+  async #replaceMended(mended: Mended, state: FileState): Promise<MemoryProblem | null> {
+    this.#mended ??= mended
+    if (Buffer.byteLength(mended.text) > this.#kind.limit) {
+      return await this.#replaceBroken(`it is larger than ${this.#kind.limit / 1024 / 1024} MiB; keep it short.`)
+    }
+    this.#state = state
+    await this.replace(mended.text)
+    return null
   }
 
   async #keep(text: string, value: T): Promise<void> {

@@ -33,6 +33,7 @@ const sessions: Record<keyof typeof eventfulChains, () => SurviveOptions> = {
   meddling: () => ({ turnout: meddling }),
   unsettling: () => ({ turnout: unsettling }),
   breaking: () => ({ turnout: meddling }),
+  narrowing: () => ({ turnout: meddling }),
   lingering: () => ({ turnout: lingering() }),
   idle: () => ({ turnout: idle, env: { CODEMACHINE_STALL_ROUNDS: '2' } }),
   steered: () => ({ turnout: asked({ type: 'steer', text: 'Mind the draught.' }) }),

@@ -25,11 +25,15 @@ export const forceful: Turnout = ({ place }, { step }) =>
 
 const PLANT_HOOK = 'echo "exit 1" > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit'
 
-/** The round of the first part leaves a broken memory file, and a hook in the repository. */
+/** The round of the first part leaves a broken memory file, a goal that is gone, and a hook in the repository. */
 export const meddling: Turnout = ({ place }, { step }) => {
   const { first, command } = nextPart(place.directory)
   if (step !== 2 || !first) return null
-  return reply(shell(`${command}\n${PLANT_HOOK}\nprintf '{"tasks": [' > ${folder}/tasks.json`))
+  return reply(
+    shell(
+      `${command}\n${PLANT_HOOK}\nprintf '{"tasks": [' > ${folder}/tasks.json; sed -i 's/^# Goal$/# Aim/' ${folder}/MAIN.md`,
+    ),
+  )
 }
 
 /** The round of the first part changes the project's settings, and a later one takes that back. */

@@ -193,9 +193,15 @@ describe('a review', () => {
   })
 })
 
-test('of what a person said the last 20 texts are kept', () => {
-  const said = Array.from({ length: 25 }, (_, i): SessionEvent => ({ ...sampleEvents.steered, text: `${i}` }))
-  expect(foldAll([begun, ...said]).personSaid).toEqual(said.slice(5).map(event => 'text' in event && event.text))
+test('of what a person said the last 100 texts are kept, and at most 250,000 characters', () => {
+  const all = (...texts: string[]) =>
+    foldAll([begun, ...texts.map((text): SessionEvent => ({ ...sampleEvents.steered, text }))]).personSaid
+  const said = Array.from({ length: 105 }, (_, i) => `${i}`)
+  expect(all(...said)).toEqual(said.slice(5))
+  const long = 'x'.repeat(100_000)
+  expect(all('first', long, long, 'last')).toEqual(['first', long, long, 'last'])
+  expect(all('first', long, long, long, 'last')).toEqual([long, long, 'last'])
+  expect(all('first', 'x'.repeat(300_000))).toEqual(['x'.repeat(300_000)])
 })
 
 test('a round that changed nothing leaves the session without changed files', () => {

@@ -29,7 +29,7 @@ const next = (session: SessionState) =>
   call.next(session, { main: MAIN, tasks: [], problems: [], fingerprint: '', texts: { main: '', tasks: '' } })
 const MAIN = { status: '', finiteIncantatem: false, shortTitle: null, open: [] }
 
-const ROUND = { kind: 'round', round: { thread: THREAD, input: 'User Request:\nDo it', part: 'task' } }
+const ROUND = { kind: 'round', round: { thread: THREAD, input: 'User Request:\nDo it', part: 'task', tellsGoal: true } }
 
 describe('a call of an agent', () => {
   test('is one round, which makes no claim', () => {

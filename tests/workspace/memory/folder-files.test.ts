@@ -26,7 +26,14 @@ async function open(memory: 'session' | 'project-plan' = 'session') {
   await createSessionFolder({ ...place, goal: 'Weave it.', git, redact: text => text })
   const head = async () => git
   const paths = sessionFolder(place)
-  const opened = openScopedMemory({ place: paths, directory, scope: () => null, head, redact: text => text })
+  const opened = openScopedMemory({
+    goal: 'Weave it.',
+    place: paths,
+    directory,
+    scope: () => null,
+    head,
+    redact: text => text,
+  })
   await opened.memory.read()
   return { ...opened, paths }
 }

@@ -10,7 +10,7 @@ import { isWindows, unless } from '../../support/skipped.ts'
 let home: string
 let directory: string
 let place: SessionFolder
-let scope: string | null
+let scope: { name: string; goal: string } | null
 beforeEach(async () => {
   home = await realpath(await mkdtemp(join(tmpdir(), 'scope-memory-')))
   directory = join(home, 'work')
@@ -31,6 +31,7 @@ const open = () =>
   openScopedMemory({
     place,
     directory,
+    goal: 'The whole.',
     scope: () => scope,
     head: async () => ({ commit: '1234567e8', branch: 'main' }),
     redact: text => text.replaceAll('hunter2', '[secret T]'),
@@ -49,7 +50,7 @@ test('a scope has memory files of its own, which are read and written while the 
   expect(JSON.parse(await readFile(at('tasks.json'), 'utf8'))).toEqual({ tasks: [] })
   await claim(at('MAIN.md'))
   expect((await memory.read()).main).toMatchObject({ shortTitle: 'The whole.', finiteIncantatem: false })
-  scope = 'fix'
+  scope = fix
   const { main, problems } = await memory.read()
   expect([main.finiteIncantatem, problems]).toEqual([true, []])
   await claim(place.main)
@@ -68,7 +69,7 @@ test('one that is entered again goes on with its files, which claim nothing', as
   await writeFile(at('tasks.json'), '{"tasks":[{"id":"T1","name":"x","done":false}]}')
   const { memory, scopes } = open()
   await scopes.make({ ...fix, goal: 'Another goal.' })
-  scope = 'fix'
+  scope = fix
   const { main, tasks, texts } = await memory.read()
   expect([main.finiteIncantatem, tasks.length]).toEqual([false, 1])
   expect(texts.main).toContain('Fix it.')
@@ -79,7 +80,7 @@ test('one whose making was cut off is made whole, and nobody is told that files 
   await rm(join(place.folder, 'steps'), { recursive: true })
   const { memory, scopes } = open()
   await scopes.make(fix)
-  scope = 'fix'
+  scope = fix
   expect(await memory.read()).toMatchObject({ problems: [], main: { shortTitle: 'Fix it.' } })
   const { lastGood } = scopeFolder(place, 'fix')
   await rm(join(lastGood, 'tasks.json'))
@@ -104,7 +105,7 @@ test.each<[string, () => Promise<unknown>, string]>([
   await plant()
   const { memory, scopes } = open()
   await scopes.make(fix)
-  scope = 'fix'
+  scope = fix
   const { main, texts, problems } = await memory.read()
   expect([main.finiteIncantatem, problems]).toEqual([false, []])
   expect(texts.main).toContain('Fix it.')

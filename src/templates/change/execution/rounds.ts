@@ -3,6 +3,7 @@ import { clipEnd } from '../../../base/text.ts'
 import type { RoundSpec, RoundStep, ThreadSpec } from '../../../core/contracts/template.ts'
 import { type JsonSchema, refusedAnswer } from '../../../core/rules/answer.ts'
 import type { Output } from '../../../core/rules/outputs.ts'
+import { personsWordsOf, wordsInInput } from '../../../core/state/persons-words.ts'
 import type { SessionState } from '../../../core/state/state.ts'
 import { fitNotices } from '../../round-input.ts'
 import type { ChangeParts, ChangeRole, Responsible } from '../machine.ts'
@@ -36,6 +37,8 @@ function roundStep(own: ChangeWork, asked: RoundAsked): RoundStep {
       thread,
       part,
       input,
+      // What a task goes by is the plan that was accepted.
+      tellsGoal: true,
       ...(materials.length === 0 ? {} : { materials }),
       ...(room === null ? {} : { materialsMost: room }),
       ...(answer === undefined ? {} : { answer }),
@@ -142,7 +145,7 @@ export function taskRound(own: ChangeWork, session: SessionState, parts: ChangeP
   const isAction = spec.type === 'ACTION'
   const input = taskInput(own, record, session)
   const materials = inputsOf(own, record)
-  const fit = fitOf(own, { role: isAction ? 'executor' : 'gatherer', input, materials, parts })
+  const fit = fitOf(own, session, { role: isAction ? 'executor' : 'gatherer', input, materials, parts })
   const by = own.execution.byPlanner === null ? fit.by : 'planner'
   const step = roundStep(own, {
     part: isAction ? 'act' : 'gather',
@@ -242,6 +245,9 @@ const MOST_FULL = 0.75
 /** Inputs that have less than this, or than all of it, say too little. */
 const LEAST_INPUT_CHARACTERS = 2_000
 
+/** Long enough for the path of the file that has what a person said where the input has no room for it. */
+const ANY_FILE = '.'.repeat(100)
+
 /** Who can be asked this, and the room that is left for what a task is given. */
 interface Fit {
   by: Responsible
@@ -252,12 +258,14 @@ interface Fit {
 
 function fitOf(
   { options: { executor } }: ChangeWork,
+  session: SessionState,
   asked: { role: ChangeRole; input: string; materials: readonly Material[]; parts: ChangeParts },
 ): Fit {
   const window = executor?.contextWindow ?? null
   if (window === null) return { by: 'executor', room: null, why: null }
   const { developerInstructions } = asked.parts.thread(asked.role, 'executor')
-  const told = developerInstructions.length + asked.input.length
+  const said = wordsInInput(personsWordsOf(session), ANY_FILE, { tellsGoal: true })
+  const told = developerInstructions.length + said.length + asked.input.length
   const room = Math.floor((window * MOST_FULL - CODEX_TOKENS) * TOKEN_CHARACTERS) - told
   const need = asked.materials.reduce((sum, { output }) => sum + output.bytes, 0)
   if (room >= need) return { by: 'executor', room, why: null }
@@ -285,7 +293,7 @@ export function fixRound(own: ChangeWork, session: SessionState, parts: ChangePa
     remark(own),
     notices(session),
   ])
-  const fit = fitOf(own, { role: 'fixer', input, materials: [], parts })
+  const fit = fitOf(own, session, { role: 'fixer', input, materials: [], parts })
   const by = fixing.by === 'planner' ? 'planner' : fit.by
   const thread = parts.thread('fixer', by)
   const room = by === 'planner' ? null : fit.room

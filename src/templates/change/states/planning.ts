@@ -212,6 +212,7 @@ export function planRound(own: ChangeWork, session: SessionState, parts: ChangeP
   const round: RoundSpec = {
     thread: plannerOf(parts),
     part: 'plan',
+    tellsGoal: true,
     input: withNotices(planInput(own), session.notices),
     answer: {
       ...PLAN_ANSWER,
