@@ -1,7 +1,7 @@
 import type { Clock } from '../base/clock.ts'
 import type { Redactor } from '../base/redactor.ts'
 import type { Engines } from '../core/contracts/engine.ts'
-import type { FolderFiles, Memory, ScopeFiles } from '../core/contracts/memory.ts'
+import type { FolderFiles, Memory, PersonsFiles, ScopeFiles } from '../core/contracts/memory.ts'
 import type { Providers } from '../core/contracts/provider.ts'
 import type { Template } from '../core/contracts/template.ts'
 import type { SessionOutcome } from '../core/events/outcome.ts'
@@ -60,6 +60,8 @@ export interface RunnerOptions {
   scopes: ScopeFiles | null
   /** What it keeps for people in its folder in the work directory; null for a session that has none. */
   folder: FolderFiles | null
+  /** The files of the person that its rounds may not change; left out: nobody looks. */
+  personsFiles?: PersonsFiles
   workTree: WorkTree
   /** Whether the disk of the work directory is full. */
   lacksRoom(): Promise<boolean>

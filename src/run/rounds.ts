@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Clock } from '../base/clock.ts'
 import type { Engines, PreparedRound } from '../core/contracts/engine.ts'
-import type { Memory, MemorySnapshot } from '../core/contracts/memory.ts'
+import type { Memory, MemorySnapshot, PersonsFiles } from '../core/contracts/memory.ts'
 import { inEffect, inTemplate, type RoundStep, type Template, type ThreadSpec } from '../core/contracts/template.ts'
 import { countsAsRound, type RoundOutcome } from '../core/events/outcome.ts'
 import { higherEffort } from '../core/rules/stall.ts'
@@ -54,6 +54,9 @@ export class Rounds {
     const engine = engines.of(thread)
     const { input, asked } = answers.inputOf(spec)
     const startedAt = clock.monotonic()
+    const { template, log, personsFiles } = this.#options
+    const files = inTemplate(log.state.template, 'personsFiles', () => template.personsFiles?.(log.state) ?? [])
+    personsFiles?.before(files)
     this.#begin({ kind, round: spec }, { round, thread, input, treeBefore })
     const { state: begun } = this.#options.log
     const { outcome: came, message } = await this.#options.turns.round(prepared, round, { input, asked }, spec)
@@ -93,6 +96,11 @@ export class Rounds {
       return { outcome: ended, isShown, tree: await this.#goOn(spec, ended, tree) }
     else return { outcome: ended, isShown, tree: await this.#judge(memory, ended, tree) }
     return { outcome: ended, isShown, tree }
+  }
+
+  /** Puts back what a round has changed of the person's files that was cut off with codemachine. */
+  async restoreFiles(): Promise<void> {
+    await restorePersonsFiles(this.#options)
   }
 
   /** Journals what the round had left running and was ended. */
@@ -235,12 +243,23 @@ interface RecordRoundOptions {
   workTree: WorkTree
   guard: RepositoryGuard
   memory: Memory
+  personsFiles?: PersonsFiles
+}
+
+/** Puts back what was changed of the person's files, and journals it. */
+async function restorePersonsFiles({
+  log,
+  personsFiles,
+}: Pick<RecordRoundOptions, 'log' | 'personsFiles'>): Promise<void> {
+  const changes = (await personsFiles?.after()) ?? []
+  const round = log.state.last?.round ?? 0
+  for (const change of changes) log.emit({ type: 'goal-restored', round, ...change })
 }
 
 /** Looks at what a round has left, and journals its end. Answers the files as they are now. */
 async function recordRound(
   { round, outcomeNow, counts, startedAt, treeBefore }: PlayedRound,
-  { log, clock, workTree, guard, memory }: RecordRoundOptions,
+  { log, clock, workTree, guard, memory, personsFiles }: RecordRoundOptions,
 ): Promise<{ tree: string; memory: MemorySnapshot }> {
   // First, for a repository in the work tree may be one of its folders.
   const restored = await guard.check()
@@ -261,6 +280,7 @@ async function recordRound(
     ...countTasks(left),
   })
   emitRestored(log, restored)
+  await restorePersonsFiles({ log, ...(personsFiles && { personsFiles }) })
   return { tree, memory: left }
 }
 

@@ -279,6 +279,7 @@ export class SessionRunner {
   /** What was waited for when the session was left is waited for first. */
   async #begin(): Promise<void> {
     await this.#proof.keepLate()
+    await this.#rounds.restoreFiles()
     const { waiting } = this.#log.state
     // From the session before it.
     if (this.#options.asked.isPaused) this.#log.emit({ type: 'paused' })

@@ -1,4 +1,5 @@
-import type { FolderFiles, Memory, ScopeFiles } from '../../core/contracts/memory.ts'
+import { join } from 'node:path'
+import type { FolderFiles, Memory, PersonsFiles, ScopeFiles } from '../../core/contracts/memory.ts'
 import { globsLookedAt } from '../../core/rules/gate-files.ts'
 import { gatesOfAll, withoutScope } from '../../core/state/scope.ts'
 import type { SessionState } from '../../core/state/state.ts'
@@ -7,6 +8,7 @@ import type { SessionLog } from '../../run/session-log.ts'
 import { readHead } from '../../workspace/git/git.ts'
 import { lookBySessionRules } from '../../workspace/ignored/session-rules.ts'
 import type { SessionFolder } from '../../workspace/memory/memory-paths.ts'
+import { openPersonsFiles } from '../../workspace/memory/persons-files.ts'
 import { openScopedMemory } from '../../workspace/memory/scope-memory.ts'
 import { remarksOnProof } from '../engine-of-project.ts'
 import type { Run } from '../open-run.ts'
@@ -16,6 +18,7 @@ export interface SessionFiles {
   memory: Memory
   scopes: ScopeFiles
   folder: FolderFiles
+  personsFiles: PersonsFiles
   workTree: WorkTree
 }
 
@@ -57,6 +60,11 @@ export function openSessionFiles(
   return {
     memory,
     folder,
+    personsFiles: openPersonsFiles({
+      directory: records.directory,
+      folder: place.folder,
+      copies: join(place.lastGood, 'persons'),
+    }),
     scopes: {
       ...scopes,
       async make(scope) {

@@ -118,6 +118,17 @@ export interface FolderFiles {
   writeGoal(text: string): Promise<string | null>
 }
 
+/** The files of the person in the work directory that no round may change, such as a specification. */
+export interface PersonsFiles {
+  /** Notes what these files hold, just before a round; paths relative to the work directory. Those that are not there are left out. */
+  before(paths: readonly string[]): void
+  /**
+   * Puts back what is not as it was noted, also by a process that was killed since, and keeps what stood there. Resolves with
+   * what was changed. Call it only while no agent is writing.
+   */
+  after(): Promise<readonly GoalChange[]>
+}
+
 /** The memory of a session that has no memory files. */
 export const NO_MEMORY: Memory = {
   read: async () => ({

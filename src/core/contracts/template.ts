@@ -416,6 +416,11 @@ export interface Template {
    */
   answerProblem?(round: RoundSpec, value: unknown, session: SessionState): AnswerProblem | null
   /**
+   * The files of the person that none of its rounds may change, relative to the work directory, at most ten of up to 1 MiB: what
+   * one makes of them is kept beside, they are put back, and a claim of that round is refused. Pure. Left out: there are none.
+   */
+  personsFiles?(session: SessionState): readonly string[]
+  /**
    * Why no command of an agent may have a secret now, a sentence for the agent; null: they may. Asked for each command and
    * each question for a secret. Pure. Left out: they may.
    */

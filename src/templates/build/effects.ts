@@ -15,7 +15,7 @@ import { clipEnd, fillPlaceholders } from '../../base/text.ts'
 import type { Agent } from '../../core/contracts/agent.ts'
 import type { Template, TemplateSetup, ThreadSpec } from '../../core/contracts/template.ts'
 import { askPersonTool, runAgentTool } from '../../core/contracts/tools.ts'
-import { checkPlanFiles, writePlanSummary } from '../../workspace/memory/plan-files.ts'
+import { checkPlanFiles, specificationFile, writePlanSummary } from '../../workspace/memory/plan-files.ts'
 import { replanInstructions } from '../round-input.ts'
 import { type BuildPart, nextOfBuild, summaryOfEnd, workOf } from './build.ts'
 
@@ -67,6 +67,7 @@ export async function openBuild(setup: TemplateSetup): Promise<Template> {
       threads.masterMind = await masterMind()
       return checked
     },
+    personsFiles: () => [specificationFile],
     promptOf: agent => prompts.promptOf(agent),
     ownAgents: () => prompts.agents(),
   }

@@ -50,6 +50,11 @@ export async function openChange(setup: TemplateSetup): Promise<Template> {
     threads: roles.map(role => ({ part: ROLES[role].part, thread: usual.thread(role, 'planner') })),
     looks: looksOf(setup, folder),
     answerProblem,
+    // Before it is accepted, a person may be at it in an editor.
+    personsFiles: session => {
+      const { planning } = workOf(session)
+      return planning.accepted === null ? [] : [`${folder}/${fileOf(planning.accepted)}`]
+    },
     beforeEnd: async session => await writeSummary(setup, folder, session),
     ...nextOfChange(partsOf),
   }

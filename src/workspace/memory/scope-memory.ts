@@ -140,8 +140,8 @@ async function writeForPeople(root: string, path: string, bytes: Buffer): Promis
   }
 }
 
-/** Writes a file as a whole, and sets aside what is in its way; false if that cannot be done. */
-async function writeInPlace(root: string, path: string, bytes: Buffer): Promise<boolean> {
+/** Writes a file below `root` as a whole, and sets aside what is in its way; false if that cannot be done. */
+export async function writeInPlace(root: string, path: string, bytes: Buffer): Promise<boolean> {
   try {
     for (let tries = 0; tries < MOST_OBSTACLES; tries++) {
       const obstacle = await makeFolderInside(root, dirname(path))

@@ -1,0 +1,143 @@
+import {
+  closeSync,
+  constants,
+  existsSync,
+  fstatSync,
+  lstatSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  readSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
+import { realpath } from 'node:fs/promises'
+import { dirname, join, parse } from 'node:path'
+import { systemErrorCode, UserError } from '../../base/errors.ts'
+import { clipEnd } from '../../base/text.ts'
+import type { GoalChange, PersonsFiles } from '../../core/contracts/memory.ts'
+import {
+  findObstacle,
+  readRegularFile,
+  relativeInside,
+  renameAsBroken,
+  writeFileInside,
+} from '../files/inside-directory.ts'
+import { isSameText } from './goal-section.ts'
+import { writeInPlace } from './scope-memory.ts'
+
+interface PersonsFilesOptions {
+  /** The work directory. */
+  directory: string
+  /** The session's folder in it, where what a round has made of such a file is kept. */
+  folder: string
+  /** A folder of the records, where copies lie while a round runs. */
+  copies: string
+}
+
+/** A larger file is left out: it is none that a person writes. */
+const MOST_BYTES = 1024 * 1024
+const MOST_FILES = 10
+/** The most that is told of what a file has become, in characters. */
+const MOST_FOUND = 2_000
+
+/**
+ * Opens the files of the person that no round may change. As long as a round runs the records hold copies; so what one has
+ * changed that was cut off is put back, too, and a change by the person meanwhile with it: both are kept.
+ */
+export function openPersonsFiles({ directory, folder, copies }: PersonsFilesOptions): PersonsFiles {
+  const index = join(copies, 'index.json')
+  return {
+    // At once, as nothing may be waited for just before a round. One or two files of some KiB take less than a millisecond.
+    before(paths) {
+      const root = paths.length === 0 ? '' : realpathSync(directory)
+      const held = paths.slice(0, MOST_FILES).flatMap(path => {
+        const bytes = readAtOnce(root, path)
+        return bytes === null ? [] : [{ path, bytes }]
+      })
+      if (held.length === 0) return
+      mkdirSync(copies, { recursive: true, mode: 0o700 })
+      for (const [nth, { bytes }] of held.entries()) writeFileSync(join(copies, `${nth}`), bytes, { mode: 0o600 })
+      writeFileSync(`${index}.new`, JSON.stringify(held.map(({ path }) => path)), { mode: 0o600 })
+      renameSync(`${index}.new`, index)
+    },
+    async after() {
+      if (!existsSync(index)) return []
+      const root = await realpath(directory)
+      const paths: readonly string[] = JSON.parse(readFileSync(index, 'utf8'))
+      const changes: GoalChange[] = []
+      for (const [nth, path] of paths.entries()) {
+        const change = await putBack(
+          root,
+          path,
+          readFileSync(join(copies, `${nth}`)),
+          relativeInside(directory, folder),
+        )
+        if (change !== null) changes.push(change)
+      }
+      rmSync(copies, { recursive: true, force: true })
+      return changes
+    },
+  }
+}
+
+/** The content of a file that a person can have written; null: it is none, or nothing is there. */
+function readAtOnce(root: string, path: string): Buffer | null {
+  const file = join(root, path)
+  try {
+    if (!lstatSync(file).isFile() || realpathSync(dirname(file)) !== dirname(file)) return null
+    // Since then it may have become a link, or a pipe at which a plain open would wait for ever.
+    const fd = openSync(file, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0) | (constants.O_NOFOLLOW ?? 0))
+    try {
+      const stat = fstatSync(fd)
+      if (!stat.isFile() || stat.size > MOST_BYTES) return null
+      const bytes = Buffer.alloc(stat.size)
+      return bytes.subarray(0, readSync(fd, bytes, 0, stat.size, 0))
+    } finally {
+      closeSync(fd)
+    }
+  } catch (error) {
+    if (systemErrorCode(error) === null) throw error
+    return null
+  }
+}
+
+/** Has a file hold what it held before; null if it does. */
+async function putBack(root: string, path: string, before: Buffer, folder: string): Promise<GoalChange | null> {
+  const isBehindLink = (await findObstacle(root, dirname(path))) !== null
+  const now = isBehindLink ? ({ kind: 'gone' } as const) : await readRegularFile(join(root, path), MOST_BYTES)
+  if (now.kind === 'bytes' && isSame(now.bytes, before)) return null
+  const how = now.kind === 'gone' ? 'removed' : 'changed'
+  const found = now.kind === 'bytes' ? clipEnd(now.bytes.toString().replaceAll('\0', '\uFFFD'), MOST_FOUND) : null
+  try {
+    const setAside =
+      now.kind === 'bytes'
+        ? await keepBeside(root, folder, path, now.bytes)
+        : now.kind === 'gone'
+          ? null
+          : await renameAsBroken(root, path)
+    const restored = await writeInPlace(root, path, before)
+    return { file: path, how, found, setAside, restored }
+  } catch (error) {
+    if (systemErrorCode(error) === null && !(error instanceof UserError)) throw error
+    return { file: path, how, found, setAside: null, restored: false }
+  }
+}
+
+function isSame(now: Buffer, before: Buffer): boolean {
+  return now.equals(before) || isSameText(now.toString(), before.toString())
+}
+
+/** Keeps what a file has become in the session's folder, which no agent is told to read; resolves with its path. */
+async function keepBeside(root: string, folder: string, path: string, bytes: Buffer): Promise<string | null> {
+  if ((await findObstacle(root, folder)) !== null) return null
+  const { name, ext } = parse(path)
+  let nth = 1
+  while (lstatSync(join(root, folder, `${name}.changed-${nth}${ext}`), { throwIfNoEntry: false }) !== undefined)
+    nth += 1
+  const kept = join(folder, `${name}.changed-${nth}${ext}`)
+  await writeFileInside(root, kept, bytes)
+  return kept
+}
