@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { diskFull, isNoRoom, messageOf, systemErrorCode, UserError } from '../../base/errors.ts'
 import {
   fileState,
+  findObstacle,
   makeFolderInside,
   type Obstacle,
   readTextFile,
@@ -91,6 +92,8 @@ export class IgnoreRules {
     const found = await readTextFile(path, MOST_RULES_BYTES)
     if (found.kind === 'text') this.#rules ??= found.text
     const isKept = found.kind === 'text' && found.text === this.#rules
+    // Without the folder git has nothing to commit.
+    if (!isKept && !(await isFolderInside(this.#root, memoryRoot))) return null
     const problem = isKept ? null : await this.#putBack(found.kind)
     this.#seen = (await fileState(path))?.key ?? null
     return problem
@@ -109,6 +112,16 @@ export class IgnoreRules {
       return `${RULES_FILE} ${was}, so git can commit the memory, and it cannot be put back: ${messageOf(error)}. ${MEND}`
     }
   }
+}
+
+function isFolderInside(root: string, folder: string): Promise<boolean> {
+  return findObstacle(root, folder).then(
+    obstacle => obstacle === null,
+    (error: unknown) => {
+      if (systemErrorCode(error) === null) throw error
+      return false
+    },
+  )
 }
 
 const RULES_FILE = join(memoryRoot, '.gitignore')

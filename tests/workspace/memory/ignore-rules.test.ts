@@ -1,8 +1,11 @@
-import { mkdir, mkdtemp, readFile, realpath, rm, symlink, writeFile } from 'node:fs/promises'
+import { chmod, mkdir, mkdtemp, readFile, realpath, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { IgnoreRules, makeMemoryFolder } from '../../../src/workspace/memory/memory-folder.ts'
+import { unless } from '../../support/skipped.ts'
+
+const isRoot = process.getuid?.() === 0
 
 let root: string
 let path: string
@@ -59,8 +62,25 @@ test('rules that are gone before anybody has looked are made again, and said', a
   expect(await readFile(path, 'utf8')).toBe('*\n')
 })
 
-test('rules that cannot be put back are said, with what is in the way', async () => {
+test('without the folder of the memory there is nothing that git could commit, and nothing is said', async () => {
+  const rules = new IgnoreRules(root)
+  expect(await rules.keep()).toBeNull()
   await rm(join(root, '.codemachine'), { recursive: true })
+  expect(await rules.keep()).toBeNull()
   await symlink(tmpdir(), join(root, '.codemachine'))
-  expect(await new IgnoreRules(root).keep()).toMatch(/cannot be put back: .+\.codemachine is not a real folder/)
+  expect(await rules.keep()).toBeNull()
+  await rm(root, { recursive: true })
+  await writeFile(root, '')
+  expect(await rules.keep()).toBeNull()
+})
+
+test(`rules that cannot be put back are said, with what is in the way${unless(!isRoot, 'root can write everywhere')}`, async ({
+  skip,
+}) => {
+  skip(isRoot)
+  const rules = new IgnoreRules(root)
+  await removed()
+  await chmod(join(root, '.codemachine'), 0o500)
+  expect(await rules.keep()).toMatch(/ was gone, so git can commit the memory, and it cannot be put back: .*EACCES/)
+  await chmod(join(root, '.codemachine'), 0o700)
 })
