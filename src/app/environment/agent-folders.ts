@@ -1,4 +1,5 @@
 import { dirname } from 'node:path'
+import { systemErrorCode, UserError } from '../../base/errors.ts'
 import { allRecords, type Records } from '../../records/records.ts'
 import { workTreesOf } from '../../workspace/git/find-git.ts'
 import { findRepository, type PersonRepository } from '../../workspace/git/git.ts'
@@ -13,7 +14,8 @@ export async function agentFolders(
   world: Pick<World, 'env' | 'home' | 'platform' | 'templates'>,
 ): Promise<readonly string[]> {
   const directories = new Set<string>()
-  const left = await allRecords(world)
+  // Where they cannot be read, the command itself says so.
+  const left = await allRecords(world).catch(unlessBug)
   const readNext = async () => {
     for (let records = left.pop(); records !== undefined; records = left.pop()) {
       const directory = await workedIn(records, world.platform)
@@ -32,12 +34,18 @@ export async function agentFolders(
   return [...new Set([...directories, ...tops.flat()])]
 }
 
+function unlessBug(error: unknown): [] {
+  if (error instanceof UserError || systemErrorCode(error) !== null) return []
+  throw error
+}
+
 const CONCURRENT_READS = 16
 
 /** Null: no session has begun there, or nothing says where it is. */
 async function workedIn(records: Omit<Records, 'directory'>, platform: NodeJS.Platform): Promise<string | null> {
-  const ids = await records.sessions()
-  return ids.length === 0 ? null : await directoryOfRecords(records, ids, platform)
+  // Where that cannot be read, one may have.
+  const ids = await records.sessions().catch(() => null)
+  return ids?.length === 0 ? null : await directoryOfRecords(records, ids ?? [], platform)
 }
 
 /** The checkout whose worktree a directory is in, by the name that codemachine gives: the worktree may be removed, or its `.git` forged. */
