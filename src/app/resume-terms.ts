@@ -187,7 +187,8 @@ export function limitsAtResume(state: SessionState, options: LimitOptions, setti
     ...costAtResume(state, options, settings),
   }
   // All that it lacks is its end.
-  if (state.claim.state === 'accepted') return limits
+  const isEndWanted = state.ended === null || state.ended.outcome.kind === 'needs-person'
+  if (state.claim.state === 'accepted' && isEndWanted) return limits
   const used = usedBy(state)
   const reached = limitReached(limits, used)
   switch (reached) {

@@ -256,8 +256,9 @@ function claimedTree(claim: Claim): string | null {
 /** The claim that a session goes on with, to be proved from the beginning: what holds may have changed meanwhile. */
 export function claimAtResume({ claim, ended }: SessionState): Claim {
   const tree = claimedTree(claim)
-  // It is gone by, unless the session was cut off while it was looked at, or ended without its certificate.
-  if (tree === null || (ended !== null && claim.state !== 'accepted')) return { state: 'none' }
+  // It is gone by, unless the session was cut off while it was looked at, or its certificate could not be written.
+  const lacksCertificate = claim.state === 'accepted' && ended?.outcome.kind === 'needs-person'
+  if (tree === null || (ended !== null && !lacksCertificate)) return { state: 'none' }
   const by = claim.state === 'nominated' || claim.state === 'accepted' ? claim.by : []
   return { state: 'nominated', by, tree, results: [] }
 }
