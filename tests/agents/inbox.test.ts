@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
-import { mkdir, mkdtemp, readdir, readFile, realpath, rm, symlink, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readdir, readFile, realpath, rm, stat, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
@@ -158,6 +158,19 @@ describe('in a folder where agents can write', () => {
     expect(Buffer.byteLength(text)).toBeLessThanOrEqual(1024 * 1024)
     expect(reader.isCut).toBe(true)
     expect(await readFile(join(root, 'outside', inboxFiles.taken(ID)), 'utf8')).toBe('of the person')
+  })
+
+  test('what is streamed in many pieces is no longer than a mebibyte on the disk', async () => {
+    await folder.make()
+    const file = join(folder.path, inboxFiles.stream(ID))
+    const writer = new StreamWriter(folder, ID)
+    for (let n = 1; n <= 5; n++) {
+      writer.push('x'.repeat(300_000))
+      const written = Math.min(n * 300_000, 1024 * 1024)
+      await expect.poll(async () => (await stat(file).catch(() => null))?.size, { interval: 5 }).toBe(written)
+    }
+    await writer[Symbol.asyncDispose]()
+    expect((await stat(file)).size).toBe(1024 * 1024)
   })
 
   test('a pipe in place of the stream is nothing to wait for', async () => {

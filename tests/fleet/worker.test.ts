@@ -192,15 +192,23 @@ describeInOrder.skipIf(!hasPostgres)(`a worker of a fleet${WITHOUT_POSTGRES}`, (
 
   const noMount = problemOfMounting()
   const onMount = noMount === null ? test : test.skip
-  onMount(`takes nothing while its disk is full, and says so${unless(noMount === null, noMount ?? '')}`, async () => {
+  const why = unless(noMount === null, noMount ?? '')
+  onMount(`takes nothing while its disk is full, says so, and gives back first what came last${why}`, async () => {
     await using scene = await open()
     const home = join(scene.place.root, 'home-a')
     mkdirSync(home)
-    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=64m', 'tmpfs', home])
+    // Nothing of it is taken before it is written.
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=4g', 'tmpfs', home])
     try {
-      const [id = ''] = await scene.submit({})
-      await using a = scene.start('a')
+      scene.hold('turn')
+      const [first = '', last = '', id = ''] = await scene.submit({}, {}, {})
+      await using a = scene.start('a', ['--slots', '2'])
+      await scene.untilAtWork('a', first)
+      await scene.untilAtWork('a', last)
+      execFileSync('mount', ['-o', 'remount,size=64m', home])
       await a.said(/Nothing is taken for 1 min: the disk is full/)
+      await a.said(/ is (?:left|given back): the disk of the worker is full/)
+      expect(/(\S+) is (?:left|given back): the disk/.exec(a.text)?.[1]).toBe(last)
       await scene.until('the database knows', async () => {
         const [row] = await scene.fleet.database.sql("select problem from codemachine.worker where name = 'a'")
         return row?.problem === 'the disk is full'
@@ -208,7 +216,7 @@ describeInOrder.skipIf(!hasPostgres)(`a worker of a fleet${WITHOUT_POSTGRES}`, (
       expect(await rowOf(scene.fleet, id)).toMatchObject({ state: 'waiting', epoch: 0 })
       await endOf(scene, a)
     } finally {
-      execFileSync('umount', [home])
+      execFileSync('umount', ['--lazy', home])
     }
   })
 })

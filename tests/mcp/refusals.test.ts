@@ -71,6 +71,11 @@ test('only the directories that a person has named are used, those below them, a
   expect((await two.call('status')).problem).toBe('Say which directory: more than one is named for this server.')
   expect((await two.call('status', { directory: other })).problem).toBeNull()
   expect((await two.call('status', { directory: place.directory })).problem).toContain('is not named')
+  // Of a worktree only the folder that is named of the checkout.
+  for (const folder of ['below', 'beside']) mkdirSync(join(worktree, folder))
+  expect((await two.call('status', { directory: join(worktree, 'below') })).problem).toBeNull()
+  for (const directory of [worktree, join(worktree, 'beside')])
+    expect((await two.call('status', { directory })).problem).toContain('is not named')
 })
 
 test('a person names the directories in their settings; a file of a project has no say', async () => {

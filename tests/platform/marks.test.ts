@@ -219,6 +219,8 @@ describe.runIf(isLinux)(`with real processes${unless(isLinux, 'they are looked f
     let pid = 0
     const { ended, left } = await endWhatIs(() => [++pid])
     expect([ended.length, left]).toEqual([6, [process(7)]])
+    // One that is there each time has not been ended.
+    expect(await endWhatIs(() => [1])).toEqual({ ended: [], left: [process(1)] })
   })
 
   test('a signal never goes to a process that has got the pid since', async () => {

@@ -78,6 +78,12 @@ describe('prompts that wait', () => {
     expect(await readdir(directory)).toEqual([1, 2, 3, 4, 5].map(number => `00000${number}.gone`))
   })
 
+  test('get another number than the one whose session is just beginning', async () => {
+    await queue.claim((await queue.add('begins', at)).id)
+    expect((await queue.add('next', at)).id).toBe('000002')
+    expect([await queue.claimed(), await prompts()]).toEqual([['000001'], [['000002', 'next']]])
+  })
+
   test('keep no more than a hundred numbers that were taken out', async () => {
     for (let number = 1; number <= 105; number++) await queue.remove((await queue.add('x', at)).id)
     expect(await readdir(directory)).toHaveLength(102)

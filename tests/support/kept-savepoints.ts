@@ -8,7 +8,7 @@ import type { TestPlace } from './place.ts'
 
 /** Keeps the files of a place as they are as the savepoint of a round, as a session does, without one. */
 export async function keepSavepoint(
-  place: TestPlace,
+  place: Pick<TestPlace, 'directory' | 'home' | 'env'>,
   round: number,
   { session = '20261121_1', at = Date.parse('2026-11-21T01:00:00Z') } = {},
 ): Promise<{ gitDir: string; tree: string }> {

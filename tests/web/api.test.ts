@@ -2,6 +2,7 @@ import { appendFile, mkdir, readdir, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { takeRunLock } from '../../src/records/run-lock.ts'
+import { keepSavepoint } from '../support/kept-savepoints.ts'
 import { recorded, sampleEvents } from '../tui/samples.ts'
 import { send, serveApi, type Told } from './client.ts'
 
@@ -119,6 +120,31 @@ test('who looks at a specification makes nothing in the directory, and reads no 
     'inputs',
     join('inputs', 'specifications.md'),
   ])
+})
+
+test('what a session has changed is shown without the secrets of the project, in names and lines', async () => {
+  const { place, post, get, follow } = await serveApi()
+  const { directory, records, context } = place
+  context.env.PATH = process.env.PATH
+  const id = '20261120_1'
+  await place.journal(id, [created, started, ended])
+  const now = await follow('now')
+  await now.until(({ data }) => (data.cards as unknown[]).length === 1)
+  const session = `sessions/${records.key}/${id}`
+  const secret = { key: 'PAY_KEY', value: 'sk-live-4711-4711-4711' }
+  expect(await post(`${session}/secret`, secret)).toMatchObject({ status: 200 })
+  const at = { directory, home: context.home, env: context.env as Record<string, string> }
+  await writeFile(join(directory, 'shop.txt'), 'pays\n')
+  await keepSavepoint(at, 0, { session: id })
+  await writeFile(join(directory, 'shop.txt'), `pays\nwith ${secret.value}\n`)
+  await writeFile(join(directory, `${secret.value}.txt`), 'named so\n')
+  await keepSavepoint(at, 1, { session: id })
+  const { status, body } = await get(`${session}/changes`)
+  expect([status, JSON.stringify(body)]).toEqual([200, expect.stringContaining('shop.txt')])
+  expect(JSON.stringify(body)).not.toContain('4711')
+  expect((await get(`${session}/changes/file?path=shop.txt`)).body).toMatchObject({
+    lines: expect.arrayContaining([expect.objectContaining({ kind: 'added', text: 'with [secret PAY_KEY]' })]),
+  })
 })
 
 test('a secret is taken from this machine, or from a page that was opened by https, and from no other one', async () => {

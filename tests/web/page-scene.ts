@@ -9,7 +9,6 @@ import { type Api, openApi } from '../../src/web/api.ts'
 import { serveWeb, type WebServer } from '../../src/web/server.ts'
 import { makePlace, type Place } from '../cli/place.ts'
 import { keepSavepoint } from '../support/kept-savepoints.ts'
-import type { TestPlace } from '../support/place.ts'
 import { recorded, sampleEvents } from '../tui/samples.ts'
 
 /** What every wait of these tests is bounded by, ms. */
@@ -182,8 +181,8 @@ export class PageScene implements AsyncDisposable {
   /** Keeps the files of the directory as they are as the savepoint of a round; 0: what it began with. */
   async keep(session: string, round: number): Promise<void> {
     const { directory, context } = this.place
-    const place = { directory, home: context.home, env: { ...process.env, ...context.env } } as unknown as TestPlace
-    await keepSavepoint(place, round, { session })
+    const env = { ...process.env, ...context.env } as Record<string, string>
+    await keepSavepoint({ directory, home: context.home, env }, round, { session })
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

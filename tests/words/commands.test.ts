@@ -1,7 +1,8 @@
+import { execFileSync } from 'node:child_process'
 import { expect, test } from 'vitest'
 import { parseDuration } from '../../src/base/text.ts'
 import { parseCount } from '../../src/settings/schema.ts'
-import { countAsTyped, durationAsTyped } from '../../src/words/commands.ts'
+import { countAsTyped, durationAsTyped, shellWord } from '../../src/words/commands.ts'
 
 test.each([
   [8 * 3_600_000, '8h'],
@@ -22,4 +23,10 @@ test.each([
 ])('%d is typed as %s, which a flag takes', (count, typed) => {
   expect(countAsTyped(count)).toBe(typed)
   expect(parseCount(typed)).toBe(count)
+})
+
+test('a word of a command that is shown is that word for a shell, whatever stands in it', () => {
+  const words = ['plain/path-1.md', "Ann's and Bob's", "''", '$HOME `id` "x" \\', 'two\nlines', '', '*', '-x', '~']
+  const typed = `printf '%s\\0' ${words.map(shellWord).join(' ')}`
+  expect(execFileSync('sh', ['-c', typed], { encoding: 'utf8' }).split('\0')).toEqual([...words, ''])
 })

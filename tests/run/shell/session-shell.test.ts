@@ -133,6 +133,14 @@ test('the output of a command with a secret that is too short to be found is kep
   expect(ofType('shell-ran')).toMatchObject([{ stdout: '', stderr: '', withheld: true }])
 })
 
+test('it is kept back whole, too, where the command has another secret beside it that could be found', async () => {
+  const secrets = { SHOP_KEY: VALUE, PIN: 'four' }
+  const { run, ofType } = open(scriptedShell({ secrets, run: () => ({ stdout: `four and ${VALUE}` }) }))
+  const { text } = await run('charge', ['SHOP_KEY', 'PIN'])
+  expect(text).not.toMatch(/STDOUT:\n.*four/)
+  expect(ofType('shell-ran')).toMatchObject([{ stdout: '', stderr: '', withheld: true, printed: ['SHOP_KEY'] }])
+})
+
 test('a file in which a command has left a secret is closed to agents, and named by what is told of the command', async () => {
   const means = printing('', { leaks: () => ['debug.log'] })
   const { run, ofType } = open(means)

@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import type { Ask } from '../../../src/app/library.ts'
 import type { Reply } from '../../../src/core/contracts/reply.ts'
@@ -319,6 +320,15 @@ test('Ctrl+C again, soon after one that closed a question, leaves, and does not 
   void model.choose({ title: 'Which session?', options: [{ id: 'one', label: 'One' }] })
   await press(ctrl('c'))
   expect(calls).toEqual(['leave', 'leave'])
+})
+
+test('a question in the place of an open one answers that as withdrawn, and what was written there is kept', async () => {
+  const { press, model, title } = sit()
+  const first = model.choose({ title: 'Which model?', options: [], freeText: 'Its name' })
+  await press(text('gpt'))
+  const second = model.choose({ title: 'Which session?', options: [{ id: 'one', label: 'One' }] })
+  expect(await Promise.race([first, second, nextTurn('no answer')])).toEqual({ kind: 'withdrawn' })
+  expect([title(), model.composer.text]).toEqual(['Which session?', 'gpt'])
 })
 
 const changed = { files: [{ file: 'tasks.json', diff: '' }] } as const

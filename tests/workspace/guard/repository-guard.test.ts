@@ -76,6 +76,7 @@ describe('a repository that was there before', () => {
     write('.git/hooks/post-commit', 'evil', 0o755)
     write('.git/hooks/deep/er', 'evil')
     unlinkSync(join(work, '.git/hooks/pre-push.sample'))
+    const mode = statSync(join(work, '.git/hooks/commit-msg.sample')).mode & 0o777
     chmodSync(join(work, '.git/hooks/commit-msg.sample'), 0o600)
     expect((await guard.check())?.restored).toEqual([
       '.git/hooks/commit-msg.sample',
@@ -86,6 +87,7 @@ describe('a repository that was there before', () => {
     ])
     expect(read('.git/hooks/pre-commit')).toBe('#!/bin/sh\nexit 0\n')
     expect(statSync(join(work, '.git/hooks/pre-commit')).mode & 0o777).toBe(0o755)
+    expect(statSync(join(work, '.git/hooks/commit-msg.sample')).mode & 0o777).toBe(mode)
     expect(existsSync(join(work, '.git/hooks/post-commit'))).toBe(false)
     expect(existsSync(join(work, '.git/hooks/pre-push.sample'))).toBe(true)
     expect(readFileSync(join(aside, '001/.git/hooks/pre-commit'), 'utf8')).toBe('evil')
