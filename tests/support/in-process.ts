@@ -5,6 +5,7 @@ import { runCommandLine, showError } from '../../src/cli/entry.ts'
 import type { EngineKinds } from '../../src/core/contracts/engine.ts'
 import type { Recorded, RecordedOf } from '../../src/core/events/events.ts'
 import { OWN_ENGINES } from '../../src/engines/registry.ts'
+import type { CliContext } from '../../src/tui/cli-context.ts'
 import { cliContext } from './cli-context.ts'
 import type { CommandOptions, Ended, Running } from './codemachine.ts'
 import type { TestPlace } from './place.ts'
@@ -29,6 +30,8 @@ export interface InProcessOptions extends CommandOptions {
   load?: number
   /** Whether stdin, stdout and stderr say that they are a terminal; they do not if left out. */
   tty?: boolean
+  /** Which of the programs of the package; `codemachine` if left out. */
+  program?: CliContext['program']
 }
 
 /**
@@ -73,9 +76,10 @@ export function startInProcess(place: TestPlace, args: readonly string[], option
 
   const env = { ...place.env, ...options.env }
   const cwd = options.cwd ?? place.directory
-  const { clock, engines = OWN_ENGINES, load = 0 } = options
+  const { clock, engines = OWN_ENGINES, load = 0, program = 'codemachine' } = options
   const { signal } = ending
-  const context = cliContext(place, { env, cwd, stdin, stdout, stderr, clock, engines, signal, load: () => load })
+  const asked = { program, env, cwd, stdin, stdout, stderr, clock, engines, signal, load: () => load }
+  const context = cliContext(place, asked)
   const { promise, resolve, reject } = Promise.withResolvers<Ended>()
   promise.catch(() => {})
   const whatItSaid = () => `${written.stdout}\n${written.stderr}`

@@ -24,7 +24,22 @@ export interface PlaceOptions {
   codexHome?: 'new'
 }
 
-/** Makes one; `config` is the text of codex's config.toml. */
+/** The config.toml of a codex that asks no model: it looks for nothing on the network, which takes a fifth of the start of a gate. */
+const QUIET_CODEX = `check_for_update_on_startup = false
+
+[features]
+plugins = false
+apps = false
+remote_plugin = false
+
+[analytics]
+enabled = false
+
+[feedback]
+enabled = false
+`
+
+/** Makes one; `config` is the text of codex's config.toml; empty: that of a codex that asks no model. */
 export async function makePlace(config: string, options: PlaceOptions = {}): Promise<TestPlace> {
   const root = await mkdtemp(join(tmpdir(), 'codemachine-test-'))
   const [home, codexHome, directory] = [
@@ -34,7 +49,7 @@ export async function makePlace(config: string, options: PlaceOptions = {}): Pro
   ]
   for (const folder of [home, codexHome, directory]) await mkdir(folder)
   if (options.codexHome !== 'new' && config !== '') fillCodexHome(codexHome)
-  await writeFile(join(codexHome, 'config.toml'), config)
+  await writeFile(join(codexHome, 'config.toml'), config === '' ? QUIET_CODEX : config)
   const { CODEX_BIN: _bin, ...inherited } = process.env
   const env = {
     ...(inherited as Record<string, string>),

@@ -3,7 +3,8 @@ import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, expect } from 'vitest'
-import { codemachine, type Ended, startCodemachine } from '../../support/codemachine.ts'
+import { type Ended, startCodemachine } from '../../support/codemachine.ts'
+import { codemachineHere } from '../../support/in-process.ts'
 import { git, makePlace, type TestPlace } from '../../support/place.ts'
 import { describe, test } from '../../support/side-by-side.ts'
 
@@ -15,15 +16,18 @@ const COMMIT = '.codex-flow/workflows/commit.workflow.toml'
 const atEnd = new AsyncDisposableStack()
 afterAll(() => atEnd.disposeAsync())
 
-/** A repository without a commit, on a machine without codex and git, with the workflow of `init` in it. */
+/**
+ * A repository without a commit, on a machine without codex and git, with the workflow of `init` in it. Commands are typed in this
+ * process; `start` is the built program.
+ */
 async function initialized() {
   const place = atEnd.use(await makePlace('', { git: false }))
   git(place, 'init', '-q')
   const programs = join(place.root, 'bin')
   await mkdir(programs)
-  const options = { bin, env: { PATH: programs } }
-  const codexFlow = (...args: string[]) => codemachine(place, args, options)
-  const start = (...args: string[]) => startCodemachine(place, args, options)
+  const env = { PATH: programs }
+  const codexFlow = (...args: string[]) => codemachineHere(place, args, { program: 'codex-flow', env })
+  const start = (...args: string[]) => startCodemachine(place, args, { bin, env })
   const prints = async (...args: string[]) => stdoutOf(await codexFlow(...args))
   const made = await prints('init')
   return { place, codexFlow, prints, start, made }
@@ -62,7 +66,8 @@ test('init lays the workflow down at the top of the repository, or where it is t
   const { place } = await initialized()
   const sub = join(place.directory, 'a/b')
   await mkdir(sub, { recursive: true })
-  const inSub = async (...args: string[]) => stdoutOf(await codemachine(place, args, { bin, cwd: sub }))
+  const inSub = async (...args: string[]) =>
+    stdoutOf(await codemachineHere(place, args, { program: 'codex-flow', cwd: sub }))
   expect(await inSub('init')).toContain('kept  ../../.codex-flow/flow.toml\n')
   expect(await inSub('init', '--dir', '.')).toContain('made  .codex-flow/flow.toml\n')
   expect((await inSub('list')).split('\n').map(line => line.split(' ')[0])).toEqual([
@@ -87,9 +92,11 @@ test('the commands of the README work in an empty repository, without an account
   const readme = await readFile(README, 'utf8')
   const commands = [...readme.matchAll(/^codex-flow (.+?) +#/gm)].map(([, words = '']) => words.split(' '))
   expect(commands.map(([command]) => command)).toEqual(['init', 'run', 'run'])
-  const { place, codexFlow } = await initialized()
-  const [, replay = [], dry = []] = commands
-  const { exitCode, stdout, stderr } = await codexFlow(...replay)
+  const { place, start } = await initialized()
+  await rm(join(place.directory, '.codex-flow'), { recursive: true })
+  const [init = [], replay = [], dry = []] = commands
+  expect(await start(...init).ended).toMatchObject({ exitCode: 0, stderr: '' })
+  const { exitCode, stdout, stderr } = await start(...replay).ended
   expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
   const lines = stdout.trimEnd().split('\n')
   const forReal = `For real: codex-flow run ${COMMIT} --no-mock`
@@ -98,7 +105,7 @@ test('the commands of the README work in an empty repository, without an account
   expect(stdout).toContain('Step 1/1: commit-message')
   expect(stdout).toContain('| codex exec --model gpt-5')
   expect(stdout).toContain('A greeting without a name')
-  const printed = await codexFlow(...dry)
+  const printed = await start(...dry).ended
   expect(printed).toMatchObject({ exitCode: 0, stderr: '' })
   expect(printed.stdout).toContain('Write a commit message in the usual form for this diff:')
   expect(existsSync(join(place.directory, 'COMMIT_MESSAGE.md'))).toBe(false)
@@ -205,10 +212,10 @@ describe('workflows are looked at', () => {
 
   test('where there are none it is said how to make one', async () => {
     await using place = await makePlace('')
-    const listed = await codemachine(place, ['list'], { bin })
+    const listed = await codemachineHere(place, ['list'], { program: 'codex-flow' })
     expect(listed).toMatchObject({ exitCode: 0, stderr: '' })
     expect(listed.stdout).toMatch(/^There are no workflows in .+ yet\.\n {2}To make a first one: codex-flow init\n$/)
-    const { exitCode, stderr } = await codemachine(place, ['flow', 'validate'])
+    const { exitCode, stderr } = await codemachineHere(place, ['flow', 'validate'])
     expect(exitCode).toBe(2)
     expect(stderr).toMatch(/^codemachine: There are no .+\.\n {2}To make a first one: codemachine flow init\n$/)
   })
