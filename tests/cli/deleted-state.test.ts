@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { openRealScene } from '../support/real-scene.ts'
 import { claimDone, round } from '../support/rounds.ts'
+import { openScene } from '../support/scene.ts'
 
 test('a private git that is deleted while a session runs is made anew, and savepoints go on in it, which is said once', async () => {
   await using scene = await openRealScene([
@@ -24,7 +25,7 @@ test('a private git that is deleted while a session runs is made anew, and savep
 })
 
 test('records that are deleted while a session runs end it for a person, in one sentence', async () => {
-  await using scene = await openRealScene([round('echo b > b; rm -rf "$HOME"/.codemachine/state/*')])
+  await using scene = await openScene([round('echo b > b; rm -rf "$HOME"/.codemachine/state/*')])
   const { exitCode, stderr } = await scene.run('--plain', '--yolo', '--rounds', '3', 'build X')
   expect(stderr).toMatch(
     /^codemachine: The records of the session are gone: \/.* was deleted while it ran\. Its work is in the work directory, as it is\.\n {2}Begin a new session there; .*\n$/,

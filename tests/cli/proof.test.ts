@@ -198,7 +198,7 @@ async function protectTests(directory: string): Promise<void> {
 }
 
 test('an agent that plants configuration which the gates run through gets done only from a review that has seen it', async () => {
-  await using scene = await openRealScene([
+  await using scene = await openScene([
     round('echo "script-shell=/bin/true" > .npmrc', 'echo "grep() { true; }" > tests/helper.sh'),
     round(claimDone),
     [says(finds('The shell of the tests is /bin/true.'))],

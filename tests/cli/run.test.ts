@@ -10,7 +10,7 @@ import { BIN } from '../support/codemachine.ts'
 import { git } from '../support/place.ts'
 import { openRealScene } from '../support/real-scene.ts'
 import { claimDone, flagDone, readMain, round, says, writeMemory, writeTasks } from '../support/rounds.ts'
-import { eventsOf, openScene, type Scene } from '../support/scene.ts'
+import { eventsOf, type OpenScene, openScene, type Scene } from '../support/scene.ts'
 import { describe, test } from '../support/side-by-side.ts'
 
 const TOKENS_OF_A_WINDOW = 258_400
@@ -42,11 +42,12 @@ test('a goal is worked on in rounds, a claim in a round that changed files is re
 
 describe('a done claim is refused, put back in MAIN.md, and the next round is told what is missing', () => {
   const unfinished = { id: 'T2', name: 'Write the docs', done: false }
-  test.each<[string, ScriptStep[], string]>([
+  test.each<[string, ScriptStep[], string, OpenScene?]>([
     [
       'tasks-left',
       round(writeTasks([{ id: 'T1', name: 'Build', done: true }, unfinished]), flagDone),
       'T2 Write the docs',
+      openRealScene,
     ],
     [
       'progress-left',
@@ -56,8 +57,8 @@ describe('a done claim is refused, put back in MAIN.md, and the next round is to
     ['tree-changed', round('touch forgotten.txt', flagDone), 'forgotten.txt'],
     ['memory-broken', round(writeMemory('tasks.json', '{ "tasks": ['), flagDone), 'tasks.json could not be read'],
     ['round-not-completed', [reply(shell(flagDone)), contextFull], 'did not come to its end'],
-  ])('%s', async (reason, claiming, missing) => {
-    await using scene = await openRealScene([claiming, round(readMain.command)])
+  ])('%s', async (reason, claiming, missing, open = openScene) => {
+    await using scene = await open([claiming, round(readMain.command)])
     const { exitCode, events } = await scene.run('--json', '--rounds', '2', 'build X')
     expect(exitCode).toBe(3)
     expect(eventsOf(events, 'done-refused')).toMatchObject([

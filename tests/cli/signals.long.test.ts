@@ -81,3 +81,14 @@ describe('what a round leaves running', () => {
     expect(processesOf(scene.place)).toEqual([])
   })
 })
+
+describe('what a round leaves running', () => {
+  test.each(['sleep 301 &', 'nohup sleep 301 >/dev/null 2>&1 &'])(
+    '%s is gone when codemachine has ended',
+    async command => {
+      await using scene = await openRealScene([round(command, claimDone)])
+      expect((await scene.run('--sandbox', 'danger-full-access', 'build X')).exitCode).toBe(0)
+      expect(processesOf(scene.place)).toEqual([])
+    },
+  )
+})

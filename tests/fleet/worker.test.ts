@@ -170,26 +170,6 @@ describeInOrder.skipIf(!hasPostgres)(`a worker of a fleet${WITHOUT_POSTGRES}`, (
     await endOf(scene, a)
   })
 
-  test('goes on with a round while the database is away, and writes down later what has happened', async () => {
-    await using own = await startPostgres()
-    await using scene = await openWorkerScene(own)
-    scene.hold('turn')
-    const [id = '', next = ''] = await scene.submit({}, {})
-    await using a = scene.start('a', ['--slots', '1'])
-    await scene.untilAtWork('a', id)
-    await own.stop()
-    await a.said(/cannot be reached: .* What runs goes on; nothing new is begun/)
-    scene.letGo('turn')
-    await scene.until('all rounds were played', () => scene.heard('turn').length === 3)
-    await own.start()
-    await a.said(/is there again/)
-    const events = await expectDoneOnce(scene, id)
-    expect(eventsOf(events, 'round-ended').map(({ round }) => round)).toEqual([1, 2, 3])
-    await expectDoneOnce(scene, next)
-    expect(await rowOf(scene.fleet, id)).toMatchObject({ epoch: 1 })
-    await endOf(scene, a)
-  })
-
   const noMount = problemOfMounting()
   const onMount = noMount === null ? test : test.skip
   const why = unless(noMount === null, noMount ?? '')

@@ -5,7 +5,7 @@ import { roundsScript, type ScriptStep } from '../../src/demo/model/reply.ts'
 import { chatGptLogin, type ScriptedModel, startScriptedModel } from '../../src/demo/model/scripted-model.ts'
 import { OWN_ENGINES } from '../../src/engines/registry.ts'
 import { codemachine, type RunningCodemachine, type StartOptions, startCodemachine } from './codemachine.ts'
-import { type InProcess, startInProcess } from './in-process.ts'
+import { codemachineHere, type InProcess, startInProcess } from './in-process.ts'
 import { makePlace } from './place.ts'
 import { endProcessesOf } from './processes.ts'
 import { findIn, type OpenScene, type Scene, type SceneOptions, writePersonSettings } from './scene.ts'
@@ -28,6 +28,13 @@ export interface RealSceneOptions extends SceneOptions {
   modelClock?: Clock
 }
 
+/** Commands that show or change what lies in the records: they say the same in the test's process. */
+const OF_RECORDS: ReadonlySet<string> = new Set(['list', 'status', 'logs', 'report', 'savepoints', 'limits'])
+
+function beginsNoSession([command = '', what]: readonly string[]): boolean {
+  return OF_RECORDS.has(command) || (command === 'queue' && what !== undefined && what !== 'run')
+}
+
 /** Fails fast where codex would try again for half a minute. */
 export const IMPATIENT = { request_max_retries: 0, stream_max_retries: 0 }
 
@@ -48,7 +55,7 @@ export const openRealScene: OpenScene<RealScene, RealSceneOptions> = async (roun
     model,
     place,
     engines: OWN_ENGINES,
-    run: (...args) => codemachine(place, args),
+    run: (...args) => (beginsNoSession(args) ? codemachineHere(place, args) : codemachine(place, args)),
     start: (...args) => startCodemachine(place, args),
     command: (args, more) => startCodemachine(place, args, more),
     startInProcess(args, options) {

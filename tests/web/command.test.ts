@@ -10,7 +10,7 @@ import { startInEmulator } from '../support/emulator.ts'
 import { killIfAlive } from '../support/kill-if-alive.ts'
 import { openRealScene, type RealScene } from '../support/real-scene.ts'
 import { claimDone, held, round, says } from '../support/rounds.ts'
-import { eventsOf } from '../support/scene.ts'
+import { eventsOf, openScene } from '../support/scene.ts'
 import { clientOf, openPage } from './client.ts'
 
 /** The process that serves the page of a scene, which outlives who has started it: it is ended with the test. */
@@ -109,7 +109,7 @@ console.log(said.join(' '))
 
 test('limits gives the session that runs more, or less, and queue move changes the order', async () => {
   const gate = Promise.withResolvers<void>()
-  await using scene = await openRealScene([
+  await using scene = await openScene([
     [held(gate.promise), ...round('true')],
     round('echo 1 > a.txt'),
     round('echo 2 > a.txt'),

@@ -40,7 +40,7 @@ describe('a usage limit at night', () => {
   test('ends the session where a person does not want to wait as long, and says until when it would be', async () => {
     const clock = new TestClock()
     const resetsAt = inHours(clock, 5)
-    await using scene = await openRealScene([[limitReached(resetsAt)], round(claimDone)], { provider: IMPATIENT })
+    await using scene = await openScene([[limitReached(resetsAt)], round(claimDone)])
     const night = startNight(scene, ['--max-wait', '1h', 'build X'], { clock })
     await night.run.event('session-created')
     await night.meanwhile('queue', 'add', 'then Y').ended
@@ -56,9 +56,7 @@ describe('a usage limit at night', () => {
 
   test('is not waited for any longer once a person says retry from another terminal', async () => {
     const clock = new TestClock()
-    await using scene = await openRealScene([[limitReached(inHours(clock, 5))], round(claimDone)], {
-      provider: IMPATIENT,
-    })
+    await using scene = await openScene([[limitReached(inHours(clock, 5))], round(claimDone)])
     const night = startNight(scene, ['--rounds', '1', 'build X'], { clock })
     await night.run.event('waiting')
     expect(await night.meanwhile('retry').ended).toMatchObject({ exitCode: 0, stderr: '' })
