@@ -27,6 +27,6 @@ test.each([
 
 test('a word of a command that is shown is that word for a shell, whatever stands in it', () => {
   const words = ['plain/path-1.md', "Ann's and Bob's", "''", '$HOME `id` "x" \\', 'two\nlines', '', '*', '-x', '~']
-  const typed = `printf '%s\\0' ${words.map(shellWord).join(' ')}`
+  const typed = `printf '%s\\0' ${words.map(text => shellWord(text)).join(' ')}`
   expect(execFileSync('sh', ['-c', typed], { encoding: 'utf8' }).split('\0')).toEqual([...words, ''])
 })
