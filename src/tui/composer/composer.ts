@@ -45,6 +45,8 @@ export class Composer {
   /** The word that no popup is opened for: its popup was closed, or it was not typed. */
   #dismissed: string | null = null
   #asked: { query: string } | null = null
+  /** What was refused, as long as nobody has edited it. */
+  #refused: TextBuffer | null = null
 
   /** @param options `searchFiles`: the paths that match the text behind `@`, best first; when it rejects, none */
   constructor({ searchFiles, keymap }: { searchFiles(query: string): Promise<readonly string[]>; keymap: Keymap }) {
@@ -85,6 +87,17 @@ export class Composer {
   putAside(): void {
     this.#aside = [...this.#aside, this.text].slice(-MOST_ASIDE)
     this.clear()
+  }
+
+  /** Whether the text was refused, and has not been edited since. */
+  get isRefused(): boolean {
+    return this.#refused === this.#state.buffer
+  }
+
+  /** Replaces the text by one that was refused. */
+  setRefused(text: string): void {
+    this.setText(text)
+    this.#refused = this.#state.buffer
   }
 
   /** Replaces the text, with the caret at its end. */
@@ -213,7 +226,8 @@ export class Composer {
     const text = expanded(buffer)
     if (text.trim() === '') return null
     const command = this.commandIn(buffer)
-    if (command?.kind !== 'unknown-command') {
+    if (command?.kind === 'unknown-command') this.#refused = buffer
+    else {
       // What was sent is in the history itself.
       this.#aside = this.#aside.filter(each => each !== text)
       this.clear()

@@ -191,7 +191,7 @@ export class ScreenHome implements AsyncDisposable {
 
   /** What is typed too late to be begun, while the screen is left, stands in the composer for the next time. */
   #begin(goal: string): void {
-    if (this.#choice === null) this.person.screen.model.addText(goal)
+    if (this.#choice === null) this.person.screen.model.giveBack(goal)
     else this.#choose({ kind: 'run', goal })
   }
 
@@ -435,7 +435,7 @@ async function workFromStart(context: CliContext, options: RunOptions, work: Scr
     if (home.isLeft) return exitCode
     // What could not even begin is not lost.
     const typed = typedFor(choice)
-    if (typed !== null && !home.person.hasShown) home.person.screen.model.addText(typed)
+    if (typed !== null && !home.person.hasShown) home.person.screen.model.giveBack(typed)
   }
 }
 

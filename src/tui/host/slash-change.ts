@@ -34,7 +34,7 @@ export async function followSlash(place: SlashPlace, rest: string): Promise<void
   if (!isRequest(place, 'follow', rest)) return
   const follows = await newestChange(place.records)
   if (follows === null) {
-    place.person.screen.model.addText(rest.trim())
+    place.person.screen.model.giveBack(rest.trim())
     return place.person.screen.notice('There is no change here yet to go on from; /change begins one', 'warning')
   }
   await beginOrQueue(place, '/follow', { request: rest.trim(), follows })

@@ -143,7 +143,7 @@ async function answerWith({ model, host }: QuestionContext, asked: AskedQuestion
     const became = await host.answer(asked, answer)
     model.notice(`Answered ${question}: ${oneLine(answer, 200)}. ${became}`, 'good', 'whole')
   } catch (error) {
-    if (isWords) model.addText(answer)
+    if (isWords) model.giveBack(answer)
     if (!(error instanceof UserError)) throw error
     model.notice(error.message, 'warning', 'whole')
   }
@@ -163,7 +163,7 @@ export async function answerCommand(context: QuestionContext, typed: string): Pr
   else if (meant.kind === 'open') await askQuestion(context, meant.asked)
   else if (meant.kind === 'answer') await answerWith(context, meant.asked, meant.answer)
   else {
-    model.addText(`/answer ${typed}`.trimEnd())
+    model.giveBack(`/answer ${typed}`.trimEnd())
     model.notice(meant.problem, 'warning', 'whole')
   }
 }

@@ -8,7 +8,7 @@ import { expanded } from '../composer/buffer.ts'
 import type { ComposerIntent } from '../composer/composer.ts'
 import { chordOf, type Key } from '../composer/keys.ts'
 import { type Picker, pickerKey, pickerPaste } from '../composer/picker.ts'
-import { isEmpty } from '../composer/text.ts'
+import { isEmpty, previousBoundary } from '../composer/text.ts'
 import { openAsked } from './asked.ts'
 import { type QuestionContext, sendWritten } from './dialogs.ts'
 import { askAboutPlan, askAfterInterrupt, askToLeave } from './how-it-goes-on.ts'
@@ -23,6 +23,8 @@ export class Controls {
   #armedUntil = 0
   #lastChord = ''
   #isInterrupting = false
+  /** What was typed while the screen did not show the field. */
+  #unseen = ''
 
   constructor(options: ControlsOptions) {
     this.#options = options
@@ -48,18 +50,60 @@ export class Controls {
     if (question?.hidden !== undefined) model.typeHidden(typing => typing.takeText(text))
     else if (dialog !== null) model.changeDialog(pickerPaste(dialog, text))
     else {
+      const isAnew = this.#isRefusedGone(text)
       model.composer.paste(text)
       model.dropNotice()
+      if (isAnew) model.notice(PUT_ASIDE, 'plain')
     }
+  }
+
+  /**
+   * A key that was pressed while the screen did not show the field: what it types waits for `fieldSeen`, and nothing else is
+   * done. Ctrl+C counts as ever, and so does what is typed into a hidden field.
+   */
+  unseenKey(key: Key): void {
+    const chord = chordOf(key)
+    if (chord === 'ctrl+c' || this.#options.model.question?.hidden !== undefined) this.key(key)
+    else if (chord === '') this.#unseen += key.input
+    else if (chord === 'return' || LINE_ENDS.has(chord)) this.#unseen += '\n'
+    else if (chord === 'backspace')
+      this.#unseen = this.#unseen.slice(0, previousBoundary(this.#unseen, this.#unseen.length))
+    else if (chord === 'ctrl+u') this.#unseen = ''
+  }
+
+  /** A paste at such a time. */
+  unseenPaste(text: string): void {
+    if (this.#options.model.question?.hidden !== undefined) this.paste(text)
+    else this.#unseen += text
+  }
+
+  /** The screen shows the field now: what was typed before stands in it, but for a digit or a letter, which were meant for something else. */
+  fieldSeen(): void {
+    const { model } = this.#options
+    const typed = this.#unseen.trim()
+    this.#unseen = ''
+    if (!saysSomething(typed) || model.question?.hidden !== undefined) return
+    model.addText(typed)
+    model.notice(TYPED_UNSEEN, 'plain')
   }
 
   /** A key of the field; one that changes its text makes room for the keys of that text. */
   #fieldKey(key: Key): void {
     const { model } = this.#options
+    const isAnew = chordOf(key) === '' && this.#isRefusedGone(key.input)
     const before = model.composer.snapshot().buffer.text.lines
     const intent = model.composer.key(key)
     if (model.composer.snapshot().buffer.text.lines !== before) model.dropNotice()
+    if (isAnew) model.notice(PUT_ASIDE, 'plain')
     this.#intent(intent)
+  }
+
+  /** Puts aside what was refused, where something else is typed now; false where nothing was. */
+  #isRefusedGone(typed: string): boolean {
+    const { composer } = this.#options.model
+    if (typed === '' || !composer.isRefused || composer.snapshot().search !== null) return false
+    composer.putAside()
+    return true
   }
 
   /** Closes a question that the typed text does not answer; the text goes to the composer. */
@@ -113,7 +157,10 @@ export class Controls {
     if (command.kind === 'command') model.answer({ kind: 'withdrawn' })
     // `/tmp is full` is about a path; a single word is a mistyped command, to be corrected in the composer.
     else if (/\s/.test(expanded(written).trim())) return false
-    else model.dismiss('withdrawn')
+    else {
+      model.answer({ kind: 'withdrawn' })
+      model.giveBack(expanded(written))
+    }
     this.#intent(command)
     return true
   }
@@ -239,6 +286,11 @@ export class Controls {
 
   #submit(text: string): void {
     const { model, host } = this.#options
+    if (!saysSomething(text)) {
+      model.giveBack(text)
+      model.notice(`"${text.trim()}" is no goal; say in words what is to be done`, 'warning')
+      return
+    }
     host.remember(text)
     if (model.showsSession) this.#start(this.#enqueue(text))
     else host.begin(text)
@@ -260,7 +312,7 @@ export class Controls {
     try {
       model.notice(await host.enqueue(text), 'good')
     } catch (error) {
-      model.addText(text)
+      model.giveBack(text)
       throw error
     }
   }
@@ -268,7 +320,7 @@ export class Controls {
   async #steer(text: string): Promise<void> {
     const { model } = this.#options
     if (model.isRunning) return void (await sendWritten(this.#options, { type: 'steer', text }))
-    model.composer.setText(text)
+    model.giveBack(text)
     model.notice('No agent is at work; Enter starts a session', 'warning')
   }
 
@@ -288,6 +340,14 @@ export class Controls {
   #start(action: Promise<unknown>): void {
     action.catch(this.#options.onFailure)
   }
+}
+
+const PUT_ASIDE = 'What was refused is put aside; ↑ brings it back'
+const TYPED_UNSEEN = 'You typed this before the field was shown; Enter sends it'
+
+/** Whether a text can be a goal: a digit or a letter alone was meant for a question that was open, or is yet to open. */
+function saysSomething(text: string): boolean {
+  return (text.match(/\p{L}/gu)?.length ?? 0) > 1
 }
 
 /** The keys of a hidden field, as a terminal sends them. */

@@ -327,7 +327,7 @@ export async function sendWritten(
   try {
     wasTaken = await askAndNotify(context, ask)
   } finally {
-    if (!wasTaken) model.addText(typed)
+    if (!wasTaken) model.giveBack(typed)
   }
   return wasTaken
 }

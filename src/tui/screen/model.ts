@@ -149,6 +149,13 @@ export class ScreenModel {
     composer.setText(composer.text.trim() === '' ? text : `${composer.text}\n\n${text}`)
   }
 
+  /** Puts a text back that was not taken, where it can be edited; alone in the field, it gives way to what is typed anew. */
+  giveBack(text: string): void {
+    const { composer } = this
+    if (composer.text.trim() === '') composer.setRefused(text)
+    else this.addText(text)
+  }
+
   /** Replaces the state of the open question's answer. */
   changeDialog(picker: Picker): void {
     const before = this.#dialog?.picker.selected

@@ -47,6 +47,8 @@ export class Screen {
   #isLent = false
   /** The action that the terminal was lent to is over, and Ink takes it back. */
   #isComingBack = false
+  /** Whether the person sees the field that keys go to: until then they type blindly. */
+  #isFieldSeen = false
   /** The message of the last error of drawing; null if there was none. */
   #drawingProblem: string | null = null
   #lending: Promise<void> = Promise.resolve()
@@ -68,11 +70,15 @@ export class Screen {
       <App
         painter={this.#painter}
         onKeys={keys => {
-          for (const key of keys) this.#controls.key(key)
+          for (const key of keys) {
+            if (this.#isFieldSeen) this.#controls.key(key)
+            else this.#controls.unseenKey(key)
+          }
           this.#draw()
         }}
         onPaste={text => {
-          this.#controls.paste(text)
+          if (this.#isFieldSeen) this.#controls.paste(text)
+          else this.#controls.unseenPaste(text)
           this.#draw()
         }}
         onMounted={this.#onMounted}
@@ -88,6 +94,7 @@ export class Screen {
     })
     // Ink queries the terminal before it does this itself, and the reply would be echoed onto the screen.
     this.#keys.keepRaw()
+    this.output.veil()
     this.#ink = render(app, {
       stdout: output as unknown as NodeJS.WriteStream,
       stdin: this.#keys.stdin,
@@ -157,25 +164,33 @@ export class Screen {
     if (this.#mounted === null || this.#isLent || this.#closed.signal.aborted) return
     this.#painter.flush()
     this.#isLent = true
+    this.#isFieldSeen = false
+    this.output.unveil()
     this.output.frameGone()
     begun()
-    const lending = this.#mounted.suspend(async () => {
-      try {
-        await action()
-      } finally {
-        this.#isComingBack = true
-      }
-    })
+    const lending = this.#suspended(this.#mounted, action)
     this.#lending = lending.catch(() => {})
+    await lending
+  }
+
+  async #suspended({ suspend }: Mounted, action: () => Promise<void>): Promise<void> {
     try {
-      await lending
+      await suspend(async () => {
+        try {
+          await action()
+        } finally {
+          this.#isComingBack = true
+          this.output.veil()
+        }
+      })
     } finally {
       this.#isLent = false
-      this.#isComingBack = false
       this.#keys.letGo()
       this.#painter.expectFrame()
       this.output.frameDrawn()
       this.#draw()
+      await this.#showField()
+      this.#isComingBack = false
     }
   }
 
@@ -236,6 +251,7 @@ export class Screen {
     this.#mounted = mounted
     this.#painter.printBy(mounted.write)
     this.changed()
+    this.#showField().catch(this.#options.onFailure)
     loadGrammars().catch(this.#options.onFailure)
   }
 
@@ -257,6 +273,7 @@ export class Screen {
   async #end(): Promise<void> {
     this.#closed.abort()
     this.#wake.abort()
+    this.output.unveil()
     this.model.dismiss('withdrawn')
     // A lent terminal is given back first, or lines printed meanwhile would be lost.
     await this.#lending
@@ -291,6 +308,15 @@ export class Screen {
     this.#painter.paint(now)
     this.#restorer.setTitle(this.model.title(now))
     return isMoving
+  }
+
+  /** Shows what was drawn behind the veil, once all has been read that was typed until then: within one turn of the event loop. */
+  async #showField(): Promise<void> {
+    for (let turn = 0; turn < 2; turn += 1) await new Promise<void>(resolve => setImmediate(resolve))
+    if (this.#isLent || this.#closed.signal.aborted) return
+    this.output.unveil()
+    this.#isFieldSeen = true
+    this.#controls.fieldSeen()
   }
 
   #redraw(): void {

@@ -33,6 +33,7 @@ export class TerminalOutput extends EventEmitter implements NodeJS.WritableStrea
   #isClosed = false
   #draining: PromiseWithResolvers<void> | null = null
   #held: { text: string; written: Written[] } | null = null
+  #isVeiled = false
 
   constructor(options: TerminalOutputOptions) {
     super()
@@ -103,8 +104,21 @@ export class TerminalOutput extends EventEmitter implements NodeJS.WritableStrea
     this.#held ??= { text: '', written: [] }
   }
 
-  /** Writes what `hold` has kept back. */
+  /** Holds all writes back until `unveil`, whatever is drawn meanwhile. */
+  veil(): void {
+    this.hold()
+    this.#isVeiled = true
+  }
+
+  /** Writes what was held back, and ends that. */
+  unveil(): void {
+    this.#isVeiled = false
+    this.release()
+  }
+
+  /** Writes what `hold` has kept back, unless it is behind a veil. */
   release(): void {
+    if (this.#isVeiled) return
     const held = this.#held
     this.#held = null
     if (held === null) return
@@ -133,7 +147,9 @@ export class TerminalOutput extends EventEmitter implements NodeJS.WritableStrea
     this.#bytes += Buffer.byteLength(text)
     if (this.#held) {
       this.#held.text += text
-      if (written) this.#held.written.push(written)
+      // Ink takes the terminal back only once that is written.
+      if (written && this.#isVeiled) queueMicrotask(written)
+      else if (written) this.#held.written.push(written)
       return true
     }
     return this.#stream.write(text, () => written?.())

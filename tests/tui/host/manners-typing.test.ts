@@ -69,3 +69,36 @@ test.each([
   }
   expect(x).toBe(2)
 })
+
+test('what is typed before the screen is up waits in the field, and a digit goes nowhere; nothing begins', async () => {
+  await using scene = await openScene([])
+  await using seen = drawHere(scene, [])
+  seen.type('2\r')
+  await started(seen)
+  expect(seen.screen().find(row => row.startsWith('›'))).toBe('›')
+  await using early = drawHere(scene, [])
+  early.type('build X\r')
+  await early.until('› build X')
+  await early.until('Enter sends it')
+  expect(scene.hasRecorded('journal.ndjson')).toBe(false)
+  for (const each of [seen, early]) each.press('ctrl+c', 'ctrl+c', 'ctrl+c')
+})
+
+test('what is typed upon a refused command takes its place', async () => {
+  await using scene = await openScene([])
+  await using seen = drawHere(scene, [])
+  await started(seen)
+  seen.type('/logout\r')
+  await seen.until('There is no /logout')
+  seen.type('/version')
+  await seen.until(/^› \/version/m)
+  seen.press('enter')
+  await seen.until(/codemachine \d.*codex \d/)
+  seen.press('up')
+  await seen.until(/^› \/logout/m)
+  expect(scene.hasRecorded('journal.ndjson')).toBe(false)
+  seen.press('ctrl+c')
+  await seen.until('Cleared')
+  seen.press('ctrl+d')
+  await seen.ended
+})

@@ -99,6 +99,7 @@ function sit(
       for (let turn = 0; turn < 20; turn += 1) await Promise.resolve()
     },
     paste: (pasted: string) => controls.paste(pasted),
+    controls,
     happens: (...more: SessionEvent[]) => {
       model.showsSession = true
       for (const event of more) {
@@ -361,6 +362,85 @@ test('a command that is mistyped in a question is not sent, and can be mended in
   expect(model.currentNotice?.text).toBe('There is no /stpo; did you mean /stop?')
   await press(ctrl('u'), ...typed('/stop'), named('return'))
   expect(calls).toEqual(['/stop'])
+})
+
+test.each([['/help'], ['fix the tests']])('%s, typed upon a refused command, stands alone', async next => {
+  const { press, model, calls } = sit()
+  model.composer.setCommands(['help'].map(name => ({ name, description: '', note: null })))
+  await press(...typed('/logout'), named('return'))
+  expect([model.composer.text, calls]).toEqual(['/logout', []])
+  await press(...typed(next))
+  expect(model.composer.text).toBe(next)
+  await press(named('return'))
+  expect(calls).toEqual([next.startsWith('/') ? next : `begin ${next}`])
+  await press(named('up'))
+  expect(model.composer.text).toBe('/logout')
+})
+
+test('a refused command that is edited stays, and so does a text that was typed before what was refused came back', async () => {
+  const { press, model, calls } = sit()
+  await press(
+    ...typed('/stpo'),
+    named('return'),
+    named('backspace'),
+    named('backspace'),
+    ...typed('op'),
+    named('return'),
+  )
+  expect(calls).toEqual(['/stop'])
+  await press(...typed('one goal'))
+  model.giveBack('another goal')
+  await press(...typed(' more'))
+  expect(model.composer.text).toBe('one goal\n\nanother goal more')
+})
+
+test.each([
+  ['a goal that is pasted', 'mend the build'],
+  ['a command that is pasted', '/stop'],
+])('%s takes the place of what was refused', async (_, pasted) => {
+  const { paste, model } = sit()
+  model.giveBack('build Y')
+  paste(pasted)
+  expect(model.composer.text).toBe(pasted)
+})
+
+test.each([['1'], ['y'], [' 2 '], ['42']])('%j was meant for a question, and is no goal', async said => {
+  const { press, model, calls, happens } = sit()
+  await press(...typed(said), named('return'))
+  expect([calls, model.composer.text, model.currentNotice?.text]).toEqual([
+    [],
+    said,
+    expect.stringContaining('is no goal'),
+  ])
+  happens(created(), started(1))
+  await press(named('return'))
+  expect(model.currentNotice?.text).toContain('is no goal')
+})
+
+test.each([
+  ['a digit for a question', [text('1'), named('return')], ''],
+  ['a letter', [text('y')], ''],
+  ['a goal', [...typed('build X'), named('return')], 'build X'],
+  ['a text that was corrected', [...typed('buidl'), named('backspace'), named('backspace'), ...typed('ld')], 'build'],
+  ['two lines', [...typed('build X'), named('return'), ...typed('then Y'), named('return')], 'build X\nthen Y'],
+] as const)('%s that was typed before the field was shown begins nothing', async (_, keys, stands) => {
+  const { controls, press, model, calls } = sit()
+  for (const key of keys) controls.unseenKey(key)
+  controls.fieldSeen()
+  expect([calls, model.composer.text]).toEqual([[], stands])
+  await press(...typed('!'))
+  expect(model.composer.text).toBe(`${stands}!`)
+})
+
+test('what is typed into a hidden field before it is shown reaches no other field', async () => {
+  const { controls, model } = sit()
+  const hidden = { mostBytes: 1024, problemOf: () => null }
+  void model.choose({ title: 'The value', options: [], freeText: 'KEY', hidden })
+  for (const key of typed('secret')) controls.unseenKey(key)
+  controls.unseenPaste('more')
+  model.answer({ kind: 'closed' })
+  controls.fieldSeen()
+  expect(model.composer.text).toBe('')
 })
 
 test.each([['/etc/x is wrong'], ['/tmp is full']])(
