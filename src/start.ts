@@ -13,9 +13,7 @@ export async function start(process: NodeJS.Process, program: 'codemachine' | 'c
       `${program} needs Node ${OLDEST.join('.')} or newer, and this is Node ${process.versions.node}; install a newer one from https://nodejs.org.\n`,
     )
     process.exitCode = 2
-  } else if (process.argv.length === 3 && (process.argv[2] === '--version' || process.argv[2] === '-V')) {
-    writeAtOnce(process, `${version}\n`)
-  } else {
+  } else if (!isVersionWritten(process)) {
     process.getBuiltinModule('node:module').enableCompileCache()
     // A separate file, so that nothing of it is read before the check above.
     const entry = './entry.js'
@@ -24,11 +22,17 @@ export async function start(process: NodeJS.Process, program: 'codemachine' | 'c
   }
 }
 
-/** Without `process.stdout`, which brings all of Node's streams with it, where the terminal or pipe takes it so. */
-function writeAtOnce(process: NodeJS.Process, text: string): void {
+/**
+ * Whether the version alone was asked for, and is written: without `process.stdout`, which brings all of Node's streams with
+ * it. What a terminal, pipe or file does not take so is written, or told of, as any output is.
+ */
+function isVersionWritten(process: NodeJS.Process): boolean {
+  const [, , typed, ...more] = process.argv
+  if (more.length > 0 || (typed !== '--version' && typed !== '-V')) return false
   try {
-    process.getBuiltinModule('node:fs').writeSync(1, text)
+    process.getBuiltinModule('node:fs').writeSync(1, `${version}\n`)
+    return true
   } catch {
-    process.stdout.write(text)
+    return false
   }
 }

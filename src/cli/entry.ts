@@ -7,7 +7,7 @@ import type { ServedPage } from '../app/page/served.ts'
 import type { BegunDetached } from '../app/start/detached.ts'
 import { configHomeOf, DETACHED_VARIABLE, OWNED_VARIABLE, redactorOfEnvironment } from '../app/world.ts'
 import { systemClock } from '../base/clock.ts'
-import { describeError, UserError } from '../base/errors.ts'
+import { describeError, isReaderGone, outputLost, UserError } from '../base/errors.ts'
 import { OWN_ENGINES } from '../engines/registry.ts'
 import { NO_CURRENT_DIRECTORY } from '../platform/run-process.ts'
 import type { CliContext } from '../tui/cli-context.ts'
@@ -79,7 +79,13 @@ export async function main(process: NodeJS.Process, program: CliContext['program
     },
     own: ownProcess(process),
   }
-  const context: BareContext = Object.assign(terminalOf(process), surroundings)
+  let lost: UserError | null = null
+  const onLost = (error: unknown) => {
+    if (lost !== null) return
+    lost = outputLost(error)
+    showError(lost, context)
+  }
+  const context: BareContext = Object.assign(terminalOf(process, onLost), surroundings)
   const fail = (error: unknown) => {
     tellOfEnd()
     const exitCode = showError(error, context)
@@ -90,7 +96,11 @@ export async function main(process: NodeJS.Process, program: CliContext['program
     fail(error)
     ending.abort('SIGTERM')
   })
-  process.on('exit', tellOfEnd)
+  process.on('exit', () => {
+    tellOfEnd()
+    // Whatever a command came to: who reads its output must not take it for whole.
+    if (lost !== null) process.exitCode ||= lost.exitCode
+  })
   try {
     const exitCode = await runCommandLine(context, process.argv.slice(2))
     process.exitCode ??= exitCode
@@ -127,14 +137,17 @@ const NO_TERMINAL = 80
 /**
  * The streams of a process, and the way of a help to stdout. Each stream is opened when it is asked for: it brings its
  * part of Node's library with it, without which a help does.
+ * @param onLost told why what was written to stdout did not arrive
  */
-function terminalOf(process: NodeJS.Process): Terminal {
+function terminalOf(process: NodeJS.Process, onLost: (error: unknown) => void): Terminal {
   const opened = new Set<'stdin' | 'stdout' | 'stderr'>()
   const open = <Name extends 'stdin' | 'stdout' | 'stderr'>(name: Name): NodeJS.Process[Name] => {
     const stream = process[name]
     // A reader that has gone away (`| head`, a closed terminal) ends the printing, not the work.
     if (!opened.has(name)) {
-      stream.on('error', () => {})
+      stream.on('error', error => {
+        if (name === 'stdout' && !isReaderGone(error, stream)) onLost(error)
+      })
       if (name !== 'stdin') writeInAscii(process[name], process)
     }
     opened.add(name)
@@ -215,7 +228,7 @@ export async function runCommandLine(context: BareContext, args: readonly string
   }
   // What completes is told of every command.
   const program = args[0] === 'complete' ? build(context, ended) : build(context, ended, args)
-  await addCompletions(program, args)
+  await addCompletions(program, context, args)
   try {
     await program.parseAsync([...args], { from: 'user' })
     return exitCode
@@ -226,10 +239,17 @@ export async function runCommandLine(context: BareContext, args: readonly string
 }
 
 /** The library that completes brings its own command; without it, the command is only listed. */
-async function addCompletions(program: Command, args: readonly string[]): Promise<void> {
+async function addCompletions(
+  program: Command,
+  context: Pick<BareContext, 'stdout'>,
+  args: readonly string[],
+): Promise<void> {
   const what = 'print the completions for zsh, bash, fish or powershell'
-  if (args[0] === 'complete') (await import('@bomb.sh/tab/commander')).default(program)
-  else program.command('complete [shell]').description(what)
+  if (args[0] === 'complete') {
+    // It prints with the console, past this stream: opened, it tells what does not arrive.
+    void context.stdout
+    ;(await import('@bomb.sh/tab/commander')).default(program)
+  } else program.command('complete [shell]').description(what)
   program.commands.at(-1)?.addHelpText('after', `\nExample:\n  source <(${program.name()} complete zsh)\n`)
 }
 

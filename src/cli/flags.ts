@@ -156,8 +156,17 @@ export async function readText(context: CliContext, typed: string): Promise<stri
 /** All of standard input. Throws `Interrupted` if the program is asked to end while it reads. */
 export async function readAll(context: Pick<CliContext, 'stdin' | 'signal'>): Promise<string> {
   const read = await readBytes(context, MOST_BYTES)
-  if (read !== null) return read.toString('utf8')
+  if (read !== null) return textOfInput(read)
   throw new UserError('Standard input has more than 8 MiB; put the text into a file and name that file.')
+}
+
+/** What standard input holds as text. A `UserError` if it is no UTF-8, of which UTF-16 without its mark has zeros between the letters. */
+export function textOfInput(bytes: Buffer): string {
+  try {
+    const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+    if (!text.includes('\0')) return text
+  } catch {}
+  throw new UserError('Standard input is not UTF-8 text; save it as UTF-8, and give it again.')
 }
 
 /** All of standard input; null if it has more bytes than these. Throws `Interrupted` if the program is asked to end while it reads. */

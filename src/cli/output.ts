@@ -2,7 +2,7 @@ import { statSync } from 'node:fs'
 import type { Writable } from 'node:stream'
 import type { SessionsPlace } from '../app/find.ts'
 import type { RunObserver } from '../app/work-through.ts'
-import { Interrupted, messageOf } from '../base/errors.ts'
+import { Interrupted, isReaderGone, messageOf } from '../base/errors.ts'
 import type { View } from '../core/events/events.ts'
 import type { CliContext, Display } from '../tui/cli-context.ts'
 import { paintTone, plainView } from '../tui/plain-view.ts'
@@ -212,8 +212,9 @@ function displayOn(context: CliContext, flags: RunFlags): Display {
     prompt?.endLine()
     stdout.write(text)
   }
-  stdout.once('error', () => {
-    stderr.write('Nobody reads the output any more. The work goes on; codemachine logs -f follows it.\n')
+  stdout.once('error', error => {
+    const why = isReaderGone(error, stdout) ? 'Nobody reads the output any more. ' : ''
+    stderr.write(`${why}The work goes on; codemachine logs -f follows it.\n`)
   })
   const lines = flags.json ? jsonView(write) : plainView(write, { colour: wantsColour(context), asks: prompt !== null })
   const view = detached === null ? lines : bothViews(announcing(context, detached.log), lines)

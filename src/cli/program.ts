@@ -355,9 +355,21 @@ function sayInSentences(command: Command): void {
       const [, unknown] = UNKNOWN.exec(text) ?? []
       if (argument !== undefined) write(`error: ${sentenceOf(command, argument)}\n`)
       else if (unknown !== undefined) write(`error: ${sentenceOfUnknown(command, unknown)}\n`)
-      else write(text)
+      else write(`${text}${isUnknownOption(text) ? hintOfDash(command) : ''}`)
     },
   })
+}
+
+function isUnknownOption(text: string): boolean {
+  return text.startsWith("error: unknown option '")
+}
+
+/** Where a command takes a text: how it is given one that begins with a dash. */
+function hintOfDash(command: Command): string {
+  if (!command.registeredArguments.some(({ description }) => description.includes('- reads it from standard input')))
+    return ''
+  const typed = typedName(command)
+  return `  A text that begins with a dash goes behind --: ${typed} -- "- …"; or into standard input: ${typed} -\n`
 }
 
 function sentenceOf(command: Command, argument: Argument): string {

@@ -1,6 +1,6 @@
 import type { Readable, Writable } from 'node:stream'
 import { ProtocolError, ProtocolErrorCode, Server, type ServerContext } from '@modelcontextprotocol/server'
-import { StdioServerTransport, serveStdio } from '@modelcontextprotocol/server/stdio'
+import { serveStdio } from '@modelcontextprotocol/server/stdio'
 import { insideRound } from '../app/agents/inside-round.ts'
 import { Verifications } from '../app/proof/verifications.ts'
 import type { StartingWorld } from '../app/start/detached.ts'
@@ -9,6 +9,7 @@ import { Interrupted, messageOf, UserError } from '../base/errors.ts'
 import { version } from '../base/package.ts'
 import type { Redactor } from '../base/redactor.ts'
 import { oneLine } from '../words/safe-text.ts'
+import { ClientLines } from './client-lines.ts'
 import { type FleetShown, NamedPlaces } from './places.ts'
 import { listResources, listTemplates, readResource } from './resources.ts'
 import { type Call, type Desk, describeTool, type Tool } from './tool.ts'
@@ -35,9 +36,14 @@ export interface McpOptions {
 const INSTRUCTIONS =
   'codemachine works on a goal for hours, round after round, and proves what it has done. Begin with start_session, which answers at once; follow it with wait_for; report and verify say what came of it. It works in the named directories alone.'
 
+/** How long what was asked is answered once stdin has ended, ms; what takes longer is broken off. */
+const ANSWERS_MS = 5_000
+/** How long the answer to what was broken off may take, ms. */
+const LAST_ANSWERS_MS = 1_000
+
 /**
- * Serves other agents over MCP, in every version of it, on these streams: until the world's signal aborts or stdin ends. What a
- * call had begun has ended then; sessions go on.
+ * Serves other agents over MCP, in every version of it, on these streams: until the world's signal aborts or stdin ends. What
+ * was asked is answered, and what a call had begun has ended then; sessions go on.
  */
 export async function serveMcp(options: McpOptions): Promise<void> {
   const { world, dirs, allowsWrite, fleet, stdin, stdout, onProblem } = options
@@ -56,7 +62,8 @@ export async function serveMcp(options: McpOptions): Promise<void> {
   ]
   const desk: Desk = { world, places, verifications }
   const closed = Promise.withResolvers<void>()
-  const transport = new StdioServerTransport(stdin, stdout)
+  const inputOver = Promise.withResolvers<void>()
+  const transport = new ClientLines(stdin, stdout)
   const served = serveStdio(
     () => {
       const server = serverOf(desk, { tools, signal, running })
@@ -66,13 +73,15 @@ export async function serveMcp(options: McpOptions): Promise<void> {
     },
     { transport, onerror: error => onProblem(messageOf(error)) },
   )
-  for (const end of ['end', 'close'] as const) stdin.once(end, () => closed.resolve())
+  for (const end of ['end', 'close'] as const) stdin.once(end, () => inputOver.resolve())
+  void inputOver.promise.then(() => transport.answered(world.clock, ANSWERS_MS, signal)).then(closed.resolve)
   world.signal.addEventListener('abort', () => closed.resolve(), { once: true })
   if (world.signal.aborted) closed.resolve()
   await closed.promise
   over.abort()
-  await served.close()
   await Promise.allSettled(running)
+  await transport.answered(world.clock, LAST_ANSWERS_MS, new AbortController().signal)
+  await served.close()
   // What still listens to it would keep the process.
   stdin.destroy()
 }

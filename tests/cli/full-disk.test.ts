@@ -1,9 +1,21 @@
-import { execFileSync } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statfsSync, writeFileSync } from 'node:fs'
+import { once } from 'node:events'
+import {
+  closeSync,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statfsSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import type { Ended } from '../support/codemachine.ts'
+import { BIN, type Ended } from '../support/codemachine.ts'
+import { makePlace } from '../support/place.ts'
 import { processesOf } from '../support/processes.ts'
 import { openRealScene } from '../support/real-scene.ts'
 import { claimDone, held, round } from '../support/rounds.ts'
@@ -190,3 +202,31 @@ async function goOn(scene: Scene, goal: string): Promise<Ended> {
   const resumed = await scene.run('resume')
   return resumed.exitCode === 2 ? await scene.run('--rounds', '4', goal) : resumed
 }
+
+const FULL = '/dev/full'
+
+test
+  .skipIf(!existsSync(FULL))
+  .each([
+    [['--version']],
+    [['--help']],
+    [['list', '--help']],
+    [['list', '--json']],
+    [['queue', 'list']],
+    [['complete', 'zsh']],
+    [['mcp']],
+  ])('what %j cannot write is said, and is no success (only where there is /dev/full)', async args => {
+  await using place = await makePlace('')
+  const { directory, env } = place
+  const full = openSync(FULL, 'w')
+  const child = spawn(process.execPath, [BIN, ...args], { cwd: directory, env, stdio: ['pipe', full, 'pipe'] })
+  let said = ''
+  child.stderr?.setEncoding('utf8').on('data', text => {
+    said += text
+  })
+  child.stdin?.end('{"jsonrpc":"2.0","id":1,"method":"ping"}\n')
+  const [exitCode] = await once(child, 'close')
+  closeSync(full)
+  expect(said).toMatch(/^codemachine: The output cannot be written, and is not whole: ENOSPC.*\n {2}Free some space/m)
+  expect(exitCode).toBe(4)
+})

@@ -30,6 +30,23 @@ describe('what was typed wrong is said in a sentence, with exit code 2, before a
     ['an empty goal', [''], empty],
     ['a goal of blanks', [' \n\t '], empty],
     ['an empty goal from stdin', ['-'], empty, { input: '\n' }],
+    [
+      'a goal that begins with a dash',
+      ['- mend it'],
+      /^codemachine: unknown option '- mend it'\n {2}.*codemachine -- "- …".* codemachine -\n$/,
+    ],
+    [
+      'a prompt that begins with a dash',
+      ['queue', 'add', '- mend it'],
+      /^codemachine: unknown option.*\n {2}.*codemachine queue add -- "- …"/,
+    ],
+    ['an option of a command that takes no text', ['list', '-x'], "codemachine: unknown option '-x'\n"],
+    ...['\uFEFFmend it', 'mend it'].map<[string, string[], string, StartOptions]>(text => [
+      `a goal in UTF-16 ${text === 'mend it' ? 'without' : 'with'} its mark`,
+      ['-'],
+      'codemachine: Standard input is not UTF-8 text; save it as UTF-8, and give it again.\n',
+      { input: Buffer.from(text, 'utf16le') },
+    ]),
     ['no goal at all', [], /^codemachine: There is no goal, and nothing waits in the queue\.\n {2}.*codemachine -/],
     ['no rounds', ['--rounds', '0', 'x'], 'codemachine: --rounds is "0"; use a whole number from 1 to 100000.\n'],
     [

@@ -36,7 +36,7 @@ export interface RunningCodemachine extends Running {
 /** What is said of a command line beside its arguments. */
 export interface CommandOptions {
   /** What it reads from stdin. */
-  input?: string
+  input?: string | Buffer
   /** On top of the place's. */
   env?: Record<string, string>
   /** Where it is typed; the place's work directory if left out. */

@@ -1,3 +1,4 @@
+import { stat, writeFile } from 'node:fs/promises'
 import { dirname, extname, join, resolve } from 'node:path'
 import { agentFolders } from '../../app/environment/agent-folders.ts'
 import { findSessionAround } from '../../app/find.ts'
@@ -168,11 +169,18 @@ async function put({ context }: Made, output: string | null, text: string | Buff
     return
   }
   const path = resolve(context.cwd, output)
-  await writeWholeFile(path, text).catch((error: unknown) => {
+  await writeTo(path, text).catch((error: unknown) => {
     const code = systemErrorCode(error)
     const why = code === 'ENOENT' ? 'its folder is not there' : (code ?? messageOf(error))
     throw new UserError(`The report cannot be written to ${path}: ${why}; name another file.`, { cause: error })
   })
+}
+
+/** A device or a pipe, such as /dev/stdout, is written to; a file gives way to a whole one. */
+async function writeTo(path: string, text: string | Buffer): Promise<void> {
+  const found = await stat(path).catch(() => null)
+  if (found === null || found.isFile()) await writeWholeFile(path, text)
+  else await writeFile(path, text)
 }
 
 function whereItLies(records: Records, { session }: ReportData) {

@@ -26,8 +26,8 @@ import { formatCount } from '../../../words/numbers.ts'
 import { oneLine, titleLine } from '../../../words/safe-text.ts'
 import { findGit } from '../../../workspace/git/find-git.ts'
 import { findRepository, runGit, withoutGitVariables } from '../../../workspace/git/git.ts'
-import { type RunFlags, readBytes, readText, wantsColour } from '../../flags.ts'
-import { inColumns } from '../../output.ts'
+import { type RunFlags, readBytes, readText, textOfInput, wantsColour } from '../../flags.ts'
+import { inColumns, warnOn } from '../../output.ts'
 import type { FleetFlags } from '../../program/fleet.ts'
 import { runOptionsOf } from '../../run-options.ts'
 import { tagsOf } from './worker.ts'
@@ -98,7 +98,7 @@ async function readFile(context: CliContext, typed: string, checks: WishChecks):
     const bytes = await readBytes(context, MOST_NIGHT_BYTES)
     if (bytes === null) throw new UserError('Standard input has more than 8 MiB; use several files.')
     const path = resolve(context.cwd, 'night.toml')
-    return await readNight(bytes.toString('utf8'), { file: 'standard input', path, checks })
+    return await readNight(textOfInput(bytes), { file: 'standard input', path, checks })
   }
   const path = resolve(context.cwd, typed)
   const read = await readBoundedText(path, MOST_NIGHT_BYTES)
