@@ -9,7 +9,7 @@ export function addWeb(program: Command, does: Does): void {
   web
     .description('a page of all your sessions for a browser, on this machine or a phone: watch, answer, tell, stop')
     .option('--port <number>', 'the port (the setting port), or the next one that is free where it is not named here')
-    .option('--host <address>', 'an address of this machine; another than loopback wants --cert and --key', '127.0.0.1')
+    .option('--host <address>', 'an address of this machine; another than loopback wants --cert and --key (127.0.0.1)')
     .addOption(
       new Option('--name <name>', 'another name that a proxy on this machine reaches it by; may be repeated').argParser(
         eachTyped,

@@ -27,7 +27,8 @@ import { writableIn } from '../../../workspace/git/find-git.ts'
 /** Flags of `codemachine web`. */
 export interface WebFlags {
   port?: string
-  host: string
+  /** Left out: loopback. */
+  host?: string
   name?: string[]
   cert?: string
   key?: string
@@ -38,6 +39,7 @@ export interface WebFlags {
   untilIdle?: true
 }
 
+const LOOPBACK = '127.0.0.1'
 const MOST_PEM = 1024 * 1024
 const MOST_SAID = 100
 
@@ -45,8 +47,10 @@ const MOST_SAID = 100
 export async function web(context: CliContext, flags: WebFlags): Promise<number> {
   const place = await placeOfPage(context)
   const right: Right = flags.look ? 'look' : 'steer'
+  const port = portOf(flags.port)
   const running = await servedPage(context, place)
   if (running !== null) {
+    refuseOther(running, flags, port)
     if (!flags.json) context.stdout.write('The page is served already.\n')
     await show(context, running, await linkToPage(place.access, running, right), flags)
     return 0
@@ -102,7 +106,7 @@ export async function servePage(
     page: packageFile('dist/web'),
     api: api.routes,
     takeReport: api.takeReport,
-    host: flags.host,
+    host: flags.host ?? LOOPBACK,
     port: wanted,
     // Whoever opens it by a name is led to one port, whatever serves there.
     isExact: typed !== null || names.length > 0,
@@ -150,7 +154,7 @@ export async function webLink(
 ): Promise<number> {
   const { access, served } = await pageThatIsServed(context)
   const link = await linkToPage(access, served, look ? 'look' : 'steer')
-  await show(context, served, link, json ? { host: '', json } : { host: '' })
+  await show(context, served, link, json ? { json } : {})
   if (!qr || json) return 0
   const { linesOfQr } = await import('../../../tui/blocks/qr.ts')
   context.stdout.write(`${linesOfQr(link).join('\n')}\n`)
@@ -175,7 +179,7 @@ export async function keepPageServed(context: CliContext, say: (line: string) =>
   while (!signal.aborted) {
     try {
       if ((await servedPage(context, await placeOfPage(context))) === null)
-        await servePage(context, { host: '127.0.0.1' }, async ({ address }) => say(`The page is served: ${address}`))
+        await servePage(context, {}, async ({ address }) => say(`The page is served: ${address}`))
     } catch (error) {
       if (!(error instanceof UserError)) throw error
       if (error.message !== said) say(`The page is not served: ${error.message}`)
@@ -244,6 +248,27 @@ async function pageThatIsServed(context: CliContext) {
   const served = await servedPage(context, place)
   if (served === null) throw new UserError('The page is not served.', { hint: 'codemachine web serves it.' })
   return { ...place, served }
+}
+
+/**
+ * Refuses what was said of how the page is to be served, where one is served already in another way.
+ * @param port as typed; null: none was
+ */
+function refuseOther(running: ServedPage, { host, name = [], cert, key }: WebFlags, port: number | null): void {
+  const { protocol, hostname } = new URL(running.address)
+  const isTls = protocol === 'https:'
+  const isLocal = (each: string) => /^(?:localhost|127\.0\.0\.1|::1)$/.test(each)
+  const served = hostname.replace(/^\[|\]$/g, '')
+  const other = [
+    ...(port === null || port === 0 || String(port) === portIn(running) ? [] : [`--port ${port}`]),
+    ...(host === undefined || host === served || (isLocal(host) && isLocal(served)) ? [] : [`--host ${oneLine(host, 100)}`]),
+    ...name.filter(each => !running.names.includes(each)).map(each => `--name ${oneLine(each, 100)}`),
+    ...((cert !== undefined || key !== undefined) && !isTls ? ['--cert and --key'] : []),
+  ]
+  if (other.length === 0) return
+  throw new UserError(`The page is served already, at ${addressOfPage(running)}, and not with ${other.join(', ')}.`, {
+    hint: 'To serve it so: codemachine web stop, then this again. A link to it as it is: codemachine web link',
+  })
 }
 
 function portIn({ address }: ServedPage): string {
