@@ -1,3 +1,4 @@
+import { endWithFailures } from '../base/failure-lines.ts'
 import { clipEnd } from '../base/text.ts'
 import type { Recorded, RecordedOf } from '../core/events/events.ts'
 import { type Gate, hasPassed, type SessionOutcome } from '../core/events/outcome.ts'
@@ -205,7 +206,7 @@ export class ProofSoFar {
     const facts = { status, exitCode, durationMs, problem }
     const paths = [...new Set([...gate.changed, ...changed.map(path => clipEnd(path, NAME_CHARS))])]
     const most = status === 'passed' ? PASSED_OUTPUT_CHARS : OUTPUT_CHARS
-    const output = result.output.slice(-most).toWellFormed()
+    const output = endWithFailures(result.output, most)
     this.#gates.set(name, {
       ...gate,
       ...(when === 'before' ? { before: facts } : { last: { ...facts, when, round, output } }),

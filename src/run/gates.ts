@@ -1,4 +1,4 @@
-import { lastLines } from '../base/text.ts'
+import { endWithFailures } from '../base/failure-lines.ts'
 import type { ThreadSpec } from '../core/contracts/template.ts'
 import type { EventOf } from '../core/events/events.ts'
 import { type Gate, type GateResult, type GateTime, hasPassed } from '../core/events/outcome.ts'
@@ -456,7 +456,7 @@ type GateRun = (
   | { kind: 'broken-off' }
   | { kind: 'not-started'; problem: string }
 ) & {
-  /** The last lines of what it printed. */
+  /** The last lines of what it printed, below those before that name a failure. */
   output: string
   durationMs: number
 }
@@ -508,7 +508,7 @@ export async function runGate(gate: Gate, options: GateOptions): Promise<RanGate
     status: statusOfAll(first, again.at(-1) ?? null),
     exitCode: first.kind === 'exited' ? first.exitCode : null,
     durationMs: again.reduce((sum, { durationMs }) => sum + durationMs, first.durationMs),
-    output: lastLines(redact(first.output), mostCharacters),
+    output: endWithFailures(redact(first.output), mostCharacters),
     problem: problemOf(first, gate, options),
     tree: before,
     treeAfter: after,

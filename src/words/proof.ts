@@ -1,4 +1,5 @@
 import { unreachable } from '../base/errors.ts'
+import { namesFailure } from '../base/failure-lines.ts'
 import type { RecordedOf, RefusalReason } from '../core/events/events.ts'
 import type { Gate, GateResult, GateStatus, GateTime } from '../core/events/outcome.ts'
 import { wordsForDoubts } from '../core/rules/counter-proof.ts'
@@ -160,6 +161,8 @@ function line(value: string): string {
 type GateEnded = RecordedOf<'gate-ended'>
 
 const OUTPUT_LINES = 10
+/** Of the lines before those, as many as name a failure. */
+const FAILURE_LINES = 5
 const LINE_CHARS = 300
 
 /** What a person is told of a gate that has run, part by part. */
@@ -226,6 +229,11 @@ export function lastLinesShown(output: string): string[] {
   const lines = safeOutput(output).filter(line => line !== '')
   const left = lines.length - OUTPUT_LINES
   return [
+    ...lines
+      .slice(0, Math.max(0, left))
+      .filter(namesFailure)
+      .slice(0, FAILURE_LINES)
+      .map(line => oneLine(line, LINE_CHARS)),
     ...(left > 0 ? [`… ${formatCount(left, 'line')} before`] : []),
     ...lines.slice(-OUTPUT_LINES).map(line => oneLine(line, LINE_CHARS)),
   ].map(line => `  ${line}`)

@@ -1,6 +1,7 @@
 import { stripVTControlCharacters } from 'node:util'
 import type { ThreadItem } from '../../../protocol/codex.ts'
-import { clipEnd, clipStart, lastLines } from '../../base/text.ts'
+import { endWithFailures, namesFailure } from '../../base/failure-lines.ts'
+import { clipEnd, clipStart, LineSplitter } from '../../base/text.ts'
 import { countChangedLines, type Item, type ItemFileChange, type ItemStatus } from '../../core/events/items.ts'
 import { Tail } from './app-server.ts'
 import { stringMember } from './wire.ts'
@@ -144,18 +145,36 @@ function translateChange({ path, kind }: CodexChange, diff: string): ItemFileCha
 /** Of the bytes as they came: what steers a terminal is still in them. */
 const KEPT_BYTES = 64 * 1024
 
-/** The last of what a command prints, however much that is. */
+/** Lines that name a failure, of all that a command prints. */
+const MOST_FAILURES = 40
+const MOST_LINE_BYTES = 16 * 1024
+
+/** The last of what a command prints, however much that is, and what names a failure before it. */
 export class CommandOutput {
   readonly #tail = new Tail(KEPT_BYTES)
+  readonly #failures: string[] = []
+  readonly #lines = new LineSplitter(line => this.#note(line), MOST_LINE_BYTES)
 
   push(bytes: Buffer): void {
     this.#tail.push(bytes)
+    this.#lines.push(bytes)
   }
 
-  /** Its last lines, at most `limit` characters, as plain text: without colours, and of a line that was written over what stands there last. */
+  /**
+   * Its last lines, and above them the first ones that name a failure, at most `limit` characters, as plain text: without
+   * colours, and of a line that was written over what stands there last.
+   */
   text(limit: number): string {
-    const lines = stripVTControlCharacters(this.#tail.text().toWellFormed()).split(/\r*\n/)
-    return lastLines(lines.map(plainLine).join('\n').trimEnd(), limit)
+    const lines = stripVTControlCharacters(this.#tail.text().toWellFormed()).split(/\r*\n/).map(plainLine)
+    const kept = new Set(lines)
+    const earlier = this.#failures.filter(line => !kept.has(line))
+    return endWithFailures(lines.join('\n').trimEnd(), limit, earlier)
+  }
+
+  #note(line: string): void {
+    if (this.#failures.length >= MOST_FAILURES) return
+    const plain = plainLine(stripVTControlCharacters(line))
+    if (namesFailure(plain)) this.#failures.push(plain)
   }
 }
 

@@ -1,0 +1,59 @@
+import { lastLines } from './text.ts'
+
+/** How test runners, compilers and shells name what has failed, each at its place in a line. */
+const NAMES_FAILURE = [
+  /\bFAIL(?:ED|URES?|S)?\b/,
+  /\b(?:fail(?:ed|ing|ures?)|errors?)\b(?=[:;,]|\s*$)/i,
+  /\bfailed\b/i,
+  /\b[1-9]\d* (?:fail(?:ed|ing|ures?)|errors?)\b/i,
+  /\berror(?:\[\w+\]|\s[A-Z]+\d+)?:/i,
+  /\b[A-Z]\w*(?:Error|Exception)\b/,
+  /^\s*not ok\b/,
+  /^\s*(?:✗|✘|×|✖|●|\d+\))\s/,
+  /\bpanicked at\b|^Traceback\b|^E\s{2,}\S/,
+  /^\s*(?:expected|received|actual)\b.*[:=]/i,
+]
+/** A row of a table (of coverage, of times) and a sum of nothing name no failure, whatever is in them. */
+const NAMES_NONE = /\|.*\||\b0 (?:fail|error)|\bno (?:fail|error)/i
+
+const MOST_LINE = 300
+
+/** Whether a line of a program's output names something that has failed. */
+export function namesFailure(line: string): boolean {
+  const start = line.slice(0, MOST_LINE)
+  return !NAMES_NONE.test(start) && NAMES_FAILURE.some(pattern => pattern.test(start))
+}
+
+/**
+ * The end of an output, at most `limit` characters, whole lines: its last lines, and above them those of the rest that name a
+ * failure, the first ones, with at most half of the room. `earlier`: such lines of what came before the output.
+ */
+export function endWithFailures(text: string, limit: number, earlier: readonly string[] = []): string {
+  const end = lastLines(text, limit)
+  if (end.length === text.length && earlier.length === 0) return end
+  const rest = text.slice(0, text.length - end.length)
+  const named = namedIn([...earlier, ...rest.split('\n')], limit / 2)
+  if (named.length === 0) return end
+  const above = [...named, LEFT_OUT].map(line => `${line}\n`).join('')
+  const room = limit - above.length
+  // Of what is cut now nothing is lost that names a failure.
+  const cut = text.slice(text.length - end.length, text.length - lastLines(text, room).length)
+  const again = namedIn([...earlier, ...rest.split('\n'), ...cut.split('\n')], limit / 2)
+  const head = [...again, LEFT_OUT].map(line => `${line}\n`).join('')
+  return head + lastLines(text, Math.max(0, limit - head.length))
+}
+
+const LEFT_OUT = '[…]'
+
+function namedIn(lines: readonly string[], limit: number): string[] {
+  const named: string[] = []
+  let left = limit - LEFT_OUT.length - 1
+  for (const line of lines) {
+    if (!namesFailure(line)) continue
+    const shown = line.slice(0, MOST_LINE).toWellFormed()
+    left -= shown.length + 1
+    if (left < 0) break
+    named.push(shown)
+  }
+  return named
+}
