@@ -17,6 +17,11 @@ export function clipStart(text: string, limit: number): string {
   return `[${text.length - limit} characters before …]\n${text.slice(-limit).toWellFormed()}`
 }
 
+/** A text whose last line has an end; an empty one has no line. */
+export function withLineEnd(text: string): string {
+  return text === '' || text.endsWith('\n') ? text : `${text}\n`
+}
+
 /** The last lines of a text that have at most `limit` characters together; of a line that is longer its last words. */
 export function lastLines(text: string, limit: number): string {
   if (text.length <= limit) return text

@@ -3,8 +3,9 @@ import { constants, type FileHandle, lstat, open, realpath } from 'node:fs/promi
 import { join } from 'node:path'
 import { Interrupted, systemErrorCode } from '../base/errors.ts'
 import { LineSplitter } from '../base/text.ts'
+import { oneLine } from '../words/safe-text.ts'
 import { findObstacle, whatIsThere } from '../workspace/files/inside-directory.ts'
-import { type FlowStep, recordingFilesOf } from './plan.ts'
+import { type FlowPlan, type FlowStep, recordingFilesOf } from './plan.ts'
 import { type RecordedResult, type RecordingHeader, readOwnLine } from './recording.ts'
 
 /** Where recordings lie, relative to the work directory. */
@@ -38,15 +39,19 @@ export type FoundRecording =
 
 /** The largest recording that is read, bytes. */
 const MOST_BYTES = 64 * 1024 * 1024
+/** Characters of a file's name that a recording has. */
+const MOST_NAMED = 200
 /** The longest line in it, bytes. */
 const MOST_LINE_BYTES = 16 * 1024 * 1024
 
 /**
- * Looks for the recording of a step below `root`, the real path of the work directory, and reads it once. Agents can write
+ * Looks for the recording of a step of a workflow below `root`, the real path of the work directory, and reads it once; of
+ * one that names its workflow that has to be this one. Agents can write
  * there: never through a link, bounded, and nothing in it is believed but as text. Throws `Interrupted` with the signal.
  */
 export async function findRecording(
   root: string,
+  { file, name }: Pick<FlowPlan, 'file' | 'name'>,
   step: Pick<FlowStep, 'index' | 'stem' | 'work'>,
   signal: AbortSignal,
 ): Promise<FoundRecording> {
@@ -55,9 +60,14 @@ export async function findRecording(
     const opened = await openInside(root, path)
     if (opened === 'missing') continue
     if ('problem' in opened) return { kind: 'broken', path, ...opened }
-    await using file = opened.file
-    const read = await readRecording(file, path, signal)
-    return 'problem' in read ? { kind: 'broken', path, ...read } : { kind: 'recording', recording: read }
+    await using recorded = opened.file
+    const read = await readRecording(recorded, path, signal)
+    if ('problem' in read) return { kind: 'broken', path, ...read }
+    const { workflow } = read.header
+    if (workflow === undefined || (workflow.file === file && workflow.name === name))
+      return { kind: 'recording', recording: read }
+    const other = `the workflow ${JSON.stringify(workflow.name)} of ${oneLine(workflow.file, MOST_NAMED)}`
+    return { kind: 'broken', path, problem: `was recorded by another one, ${other}; run this one for real (--no-mock)` }
   }
   return { kind: 'missing', looked }
 }

@@ -10,6 +10,8 @@ import type { FrozenValue, StepPart, TemplatePart } from './plan.ts'
 export interface RecordingHeader extends RecordedResult {
   /** Id of the step. */
   step?: string | undefined
+  /** The workflow that recorded it, by its file (relative to the work directory) and its name. */
+  workflow?: { file: string; name: string } | undefined
   /** `inputHash` of what it was given; left out: not known, and then nothing is compared. */
   input_sha256?: string | undefined
   /** Texts of the variables that it uses and that came of a command (`{ run = … }`), as they were then. */
@@ -55,6 +57,7 @@ const result = {
 const ownLine = v.object({ type: v.pipe(v.string(), v.startsWith(OWN_LINES)), v: v.number() })
 const header = v.object({
   step: v.optional(v.string()),
+  workflow: v.optional(v.object({ file: v.string(), name: v.string() })),
   input_sha256: v.optional(v.string()),
   values: v.optional(v.record(v.string(), v.string())),
   session: v.optional(v.string()),

@@ -1,5 +1,5 @@
 import { TemplateError, unreachable } from '../base/errors.ts'
-import { clipEnd, lastLines, truncate } from '../base/text.ts'
+import { clipEnd, lastLines, truncate, withLineEnd } from '../base/text.ts'
 import { type OwnStep, type StepFile, templateError } from '../core/contracts/template.ts'
 import type { SessionOutcome } from '../core/events/outcome.ts'
 import type { Output, OutputKind } from '../core/rules/outputs.ts'
@@ -312,7 +312,9 @@ export class OwnSteps {
         const { output } = file as Extract<StepFile, { output: unknown }>
         return { problem: `what was to be written to ${path} is not kept any more (${output.file}).` }
       }
-      all.push({ path, text, ...(append === undefined ? {} : { behind: append.behind }) })
+      // What an agent or a command has said ends as it was said; a text file ends with a line.
+      const whole = 'text' in file ? text : withLineEnd(text)
+      all.push({ path, text: whole, ...(append === undefined ? {} : { behind: append.behind }) })
     }
     return { files: all }
   }

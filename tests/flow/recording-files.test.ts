@@ -31,13 +31,25 @@ beforeEach(async () => {
 afterEach(() => rm(root, { recursive: true }))
 
 const put = (path: string, lines: readonly string[]) => writeFile(join(root, path), `${lines.join('\n')}\n`)
-const find = () => findRecording(root, STEP, new AbortController().signal)
+const FLOW = { file: '.codex-flow/workflows/commit.workflow.toml', name: 'commit' }
+const find = () => findRecording(root, FLOW, STEP, new AbortController().signal)
 
 async function recording() {
   const found = await find()
   if (found.kind !== 'recording') throw new Error(JSON.stringify(found))
   return found.recording
 }
+
+test.each([
+  ['of the same name in another file', { ...FLOW, file: '.codex-flow/flow.toml' }],
+  ['of another name in the same file', { ...FLOW, name: 'review' }],
+])('the recording of a workflow %s is refused, and named', async (_, workflow) => {
+  await put(USUAL, [firstLine({ step: 'commit-message', workflow: FLOW }), ...TURN])
+  expect((await recording()).header.workflow).toEqual(FLOW)
+  await put(USUAL, [firstLine({ step: 'commit-message', workflow }), ...TURN])
+  const problem = `was recorded by another one, the workflow "${workflow.name}" of ${workflow.file}; run this one for real (--no-mock)`
+  expect(await find()).toEqual({ kind: 'broken', path: USUAL, problem })
+})
 
 test('a recording is found under the name of the step, else under that of its agent', async () => {
   expect(await find()).toEqual({ kind: 'missing', looked: [USUAL, OF_AGENT] })

@@ -2,13 +2,12 @@ import { opendir } from 'node:fs/promises'
 import { dirname, join, relative, resolve, sep } from 'node:path'
 import { systemErrorCode, UserError } from '../../base/errors.ts'
 import { refusedArgument } from '../../engines/codex/exec/given-arguments.ts'
-import { type FileWorkflow, readFlowFile, workflowNamed } from '../../flow/file.ts'
-import { freeze } from '../../flow/freeze.ts'
+import { readFlowFile } from '../../flow/file.ts'
 import type { FlowPlan, Mistake } from '../../flow/plan.ts'
 import { FLOW_FOLDER } from '../../flow/prompts.ts'
 import type { GivenValues, SecretIn } from '../../flow/variables.ts'
 import { realWorkDirectory } from '../../platform/files.ts'
-import { flowRootOf, readFlowSource } from './prepare.ts'
+import { flowRootOf, frozenWorkflows, readFlowSource } from './prepare.ts'
 
 /** A workflow file, and what is wrong with it. */
 export interface LookedFlow {
@@ -38,39 +37,16 @@ export interface FlowLook {
 /** Looks for mistakes in a workflow file and all that it names. Runs nothing. A `UserError` where it has no such workflow. */
 export async function lookAtFlow(file: string, look: FlowLook): Promise<LookedFlow> {
   const { directory, workflow, given, secretIn, signal } = look
-  const unread = { file, mock: null, plans: [], missing: [] }
   const root = await flowRootOf(directory)
   const source = await readFlowSource(resolve(directory, file), file).catch((error: unknown) => {
     if (error instanceof UserError) return error
     throw error
   })
-  if (source instanceof UserError) return { ...unread, mistakes: [mistakeOf(file, source)] }
+  if (source instanceof UserError)
+    return { file, mock: null, plans: [], missing: [], mistakes: [mistakeOf(file, source)] }
   const read = readFlowFile(source.text, file, { refusedArgument })
-  const isWrong = 'mistakes' in read
-  const known = isWrong ? read.sound : read.file
-  const mistakes: Mistake[] = isWrong ? [...read.mistakes] : []
-  if (known === null) return { ...unread, mistakes }
-  const isWanted = ({ name }: FileWorkflow) => workflow === null || name === workflow
-  // Where something is wrong already, the workflow itself may be missing for it.
-  const wanted = isWrong || workflow === null ? known.workflows.filter(isWanted) : [workflowNamed(known, workflow)]
-  const plans: FlowPlan[] = []
-  const missing: Mistake[] = []
-  for (const each of wanted) {
-    const frozen = await freeze(known, each, { root, source, given, runValue: null, secretIn, signal })
-    if ('mistakes' in frozen) mistakes.push(...frozen.mistakes)
-    else {
-      plans.push(frozen.plan)
-      missing.push(...frozen.missing)
-    }
-  }
-  if (isWrong) return { ...unread, mistakes: inOrder(mistakes) }
-  return { file, mock: known.mock, plans, mistakes: inOrder(mistakes), missing: inOrder(missing) }
-}
-
-/** Without those that several workflows of a file have in common. */
-function inOrder(mistakes: readonly Mistake[]): Mistake[] {
-  const distinct = new Map(mistakes.map(each => [JSON.stringify(each), each]))
-  return [...distinct.values()].sort((a, b) => a.line - b.line || a.column - b.column)
+  const found = await frozenWorkflows(read, workflow, { root, source, given, runValue: null, secretIn, signal })
+  return { file, mock: 'mistakes' in read ? null : read.file.mock, ...found }
 }
 
 function mistakeOf(file: string, { message }: UserError): Mistake {

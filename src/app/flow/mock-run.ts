@@ -121,7 +121,7 @@ async function madeScript(
   redactor: Redactor,
 ): Promise<MadeScript> {
   const found = new Map<string, FoundRecording>()
-  for (const step of plan.steps) found.set(step.id, await findRecording(directory, step, signal))
+  for (const step of plan.steps) found.set(step.id, await findRecording(directory, plan, step, signal))
   const { from, writes, verbose } = options
   const redact = (text: string) => redactor.text(text)
   const made = scriptOf(plan, { from, writes, verbose, found, placeOf: fileOf, redact })

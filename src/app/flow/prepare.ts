@@ -6,7 +6,7 @@ import type { Redactor } from '../../base/redactor.ts'
 import type { SessionState } from '../../core/state/state.ts'
 import { refusedArgument } from '../../engines/codex/exec/given-arguments.ts'
 import { type FlowFile, readFlowFile, workflowNamed } from '../../flow/file.ts'
-import { freeze, type RunValue } from '../../flow/freeze.ts'
+import { type FreezeOptions, freeze, type RunValue } from '../../flow/freeze.ts'
 import { type FlowPlan, type Mistake, PLAN_NAME } from '../../flow/plan.ts'
 import { changedSources, FLOW_FOLDER } from '../../flow/prompts.ts'
 import type { GivenValues, SecretIn } from '../../flow/variables.ts'
@@ -90,12 +90,56 @@ export async function preparedPlan({
 }: WantedFlow & FlowChecks): Promise<PreparedFlow> {
   const [root, source] = await Promise.all([flowRootOf(directory), readFlowSource(resolve(directory, typed), typed)])
   const read = readFlowFile(source.text, typed, { refusedArgument })
-  if ('mistakes' in read) throw mistakesIn(read.mistakes)
+  // As many as a look at the file finds, so that nobody mends them one by one.
+  const all = async (own: readonly Mistake[]) => {
+    const { mistakes } = await frozenWorkflows(read, workflow, { root, source, given, ...more, runValue: null })
+    return mistakesIn(inOrder([...own, ...mistakes]))
+  }
+  if ('mistakes' in read) throw await all(read.mistakes)
   check(read.file)
   const frozen = await freeze(read.file, workflowNamed(read.file, workflow), { root, source, given, ...more })
-  if ('mistakes' in frozen) throw mistakesIn(frozen.mistakes)
+  if ('mistakes' in frozen) throw await all(frozen.mistakes)
   if (frozen.missing.length > 0) throw mistakesIn(frozen.missing)
   return { plan: frozen.plan, notes: frozen.notes, root, file: read.file }
+}
+
+/**
+ * The workflows of a file that was read, as they would run, and all of their mistakes, in the order of the file. `workflow`:
+ * the one that is meant; null: each. A `UserError` where there is no such workflow.
+ */
+export async function frozenWorkflows(
+  read: ReturnType<typeof readFlowFile>,
+  workflow: string | null,
+  options: FreezeOptions,
+): Promise<{ plans: readonly FlowPlan[]; mistakes: readonly Mistake[]; missing: readonly Mistake[] }> {
+  const isWrong = 'mistakes' in read
+  const known = isWrong ? read.sound : read.file
+  const mistakes: Mistake[] = isWrong ? [...read.mistakes] : []
+  if (known === null) return { plans: [], mistakes, missing: [] }
+  // Where something is wrong already, the workflow itself may be missing for it.
+  const wanted =
+    isWrong || workflow === null
+      ? known.workflows.filter(({ name }) => workflow === null || name === workflow)
+      : [workflowNamed(known, workflow)]
+  const plans: FlowPlan[] = []
+  const missing: Mistake[] = []
+  for (const each of wanted) {
+    const frozen = await freeze(known, each, options)
+    if ('mistakes' in frozen) mistakes.push(...frozen.mistakes)
+    else {
+      plans.push(frozen.plan)
+      missing.push(...frozen.missing)
+    }
+  }
+  return isWrong
+    ? { plans: [], mistakes: inOrder(mistakes), missing: [] }
+    : { plans, mistakes: inOrder(mistakes), missing: inOrder(missing) }
+}
+
+/** Without those that several workflows of a file have in common. */
+function inOrder(mistakes: readonly Mistake[]): Mistake[] {
+  const distinct = new Map(mistakes.map(each => [JSON.stringify(each), each]))
+  return [...distinct.values()].sort((a, b) => a.line - b.line || a.column - b.column)
 }
 
 /** The bytes of a workflow file, as text and hashed; a `UserError` if it cannot be read, or is no text. */

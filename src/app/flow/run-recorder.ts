@@ -273,6 +273,7 @@ class RecordedRun {
       work.kind === 'agent' ? renderParts(work.input, { values, came: await this.#cameOf(parts, progress) }) : null
     return {
       step: id,
+      ...(this.#plan === null ? {} : { workflow: { file: this.#plan.file, name: this.#plan.name } }),
       ...(work.kind === 'agent' && input !== null
         ? { input_sha256: inputHash(redact(work.prompt.text), redact(input)) }
         : {}),

@@ -261,13 +261,13 @@ const RECORDING_BYTES = 16 * 1024 * 1024
 /** The recordings of steps that are replayed though the others are not, by the names that the template looks for. */
 async function recordingsFor(
   root: string,
-  { steps }: FlowPlan,
+  plan: FlowPlan,
   signal: AbortSignal,
 ): Promise<NonNullable<NewSession['kept']>> {
   const kept: { name: string; text: string }[] = []
-  for (const step of steps) {
+  for (const step of plan.steps) {
     if (step.work.kind !== 'agent' || step.work.engine !== 'mock') continue
-    const found = await findRecording(root, step, signal)
+    const found = await findRecording(root, plan, step, signal)
     if (found.kind !== 'recording') throw new UserError(noRecording(step, found))
     kept.push({ name: `recording-${step.index}.jsonl`, text: await textOf(root, step, found.recording) })
   }

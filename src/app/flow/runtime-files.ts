@@ -2,6 +2,7 @@ import { constants, type Dirent } from 'node:fs'
 import { type FileHandle, lstat, open, readdir, realpath, rename, rmdir, unlink } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { isNoRoom, messageOf, systemErrorCode, UserError } from '../../base/errors.ts'
+import { withLineEnd } from '../../base/text.ts'
 import { type FlowStep, memoryFileOf, recordingFilesOf } from '../../flow/plan.ts'
 import { type RecordingHeader, readOwnLine } from '../../flow/recording.ts'
 import { succeeds } from '../../platform/files.ts'
@@ -144,7 +145,7 @@ export async function writeMemory(
   const path = join(RUNTIME, 'memory', memoryFileOf(step))
   const write = async () => {
     await makeRuntimeFolder(root, dirname(path))
-    await writeFileInside(root, path, text.endsWith('\n') ? text : `${text}\n`)
+    await writeFileInside(root, path, withLineEnd(text))
   }
   await attempt(path, write, onProblem)
 }

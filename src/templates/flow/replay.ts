@@ -1,3 +1,4 @@
+import { withLineEnd } from '../../base/text.ts'
 import type { OwnStep, Step, Template, ThreadSpec } from '../../core/contracts/template.ts'
 import type { MockScript, MockStep } from '../../flow/mock-script.ts'
 import type { FlowPlan, FlowStep } from '../../flow/plan.ts'
@@ -75,7 +76,12 @@ function roundOf(
   }
 }
 
-function writeOf(step: FlowStep, { path, text, append }: NonNullable<MockStep['write']>, { now }: FlowWork): Step {
+function writeOf(
+  step: FlowStep,
+  { path, text: said, append }: NonNullable<MockStep['write']>,
+  { now }: FlowWork,
+): Step {
+  const text = withLineEnd(said)
   if (!append) return { kind: 'write', files: [{ path, text }] }
   if (now.behind === null) return { kind: 'look', what: lookOf(step) }
   return { kind: 'write', files: [{ path, text, append: { behind: now.behind === 'gone' ? null : now.behind } }] }

@@ -9,7 +9,7 @@ import { findObstacle, makeFolderInside, readRegularFile, whatIsThere } from './
 
 /**
  * A text file to be written; `path`: relative to the work directory, with `/` between its parts. `behind`: the text is added
- * at the end of the file that was this one when somebody looked at it (null: there was none); left out: the text is all of it.
+ * at the end of the file that was this one when somebody looked at it (null: there was none), on a line of its own; left out: the text is all of it.
  */
 export interface FileToWrite {
   path: string
@@ -265,6 +265,8 @@ function placesOf(given: string, key: string) {
   return { path, folder, temporary: join(folder, `.${name}.new.tmp`), backup: join(folder, `.${name}.old.tmp`) }
 }
 
+const LINE_END = 0x0a
+
 /** The whole content of a file that is to be written. Refuses one that is added to where it is another by now. */
 async function wholeOf(root: string, { path, text, behind }: FileToWrite): Promise<WholeFile> {
   const added = Buffer.from(text)
@@ -272,10 +274,13 @@ async function wholeOf(root: string, { path, text, behind }: FileToWrite): Promi
   const now = await readText(root, normalize(path), MOST_BYTES + added.length)
   if (now === null && behind === null) return { path, bytes: added }
   if (now === null) throw new Refusal(`${path} is not there any more.`)
+  const before = behind?.bytes ?? 0
+  // What is added begins a line of its own.
+  const isMidLine = added.length > 0 && before > 0 && now.length >= before && now[before - 1] !== LINE_END
+  const more = isMidLine ? Buffer.concat([Buffer.of(LINE_END), added]) : added
   const isBehind = (bytes: Buffer) => bytes.length === (behind?.bytes ?? 0) && sha256Of(bytes) === behind?.sha256
-  if (isBehind(now)) return { path, bytes: Buffer.concat([now, added]) }
-  const start = behind?.bytes ?? 0
-  const isAdded = now.subarray(start).equals(added) && (behind === null || isBehind(now.subarray(0, start)))
+  if (isBehind(now)) return { path, bytes: Buffer.concat([now, more]) }
+  const isAdded = now.subarray(before).equals(more) && (behind === null || isBehind(now.subarray(0, before)))
   if (isAdded) return { path, bytes: now }
   throw new Refusal(`${path} ${behind === null ? 'is there by now' : 'was changed since it was looked at'}.`)
 }

@@ -220,8 +220,8 @@ test('with --write the output files are written', async () => {
     stepOf(2, 'b', { output: { kind: 'file', path: 'LOG.md', append: true } }),
   )
   expect((await run(place, plan, { writes: true })).outcome).toEqual({ kind: 'replayed' })
-  expect(await readFile(join(place.directory, 'OUT.md'), 'utf8')).toBe('feat: a')
-  expect(await readFile(join(place.directory, 'LOG.md'), 'utf8')).toBe('Before.\nfeat: b')
+  expect(await readFile(join(place.directory, 'OUT.md'), 'utf8')).toBe('feat: a\n')
+  expect(await readFile(join(place.directory, 'LOG.md'), 'utf8')).toBe('Before.\nfeat: b\n')
 })
 
 test('while somebody runs here a mock run is refused', async () => {

@@ -71,7 +71,7 @@ test('a person who looks at an output from another terminal has it done again, a
     ['approve-1', 'Short.'],
   ])
   expect(scene.input(2)).toContain('Shorter, please.')
-  expect(await at(scene, 'TEXT.md')).toBe('Short.')
+  expect(await at(scene, 'TEXT.md')).toBe('Short.\n')
 })
 
 test('with --continue-on-error the others run, and it still ends with 4', async () => {

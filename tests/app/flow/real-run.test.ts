@@ -46,9 +46,9 @@ test('with the real codex, three steps feed each other into files, and the sessi
   const { exitCode, events } = await run(scene, { given: new Map([['who', '{{topic}}']]) })
   expect(ofType(events, 'session-ended')).toMatchObject([{ outcome: { kind: 'done', verified: false } }])
   expect(exitCode).toBe(0)
-  expect(await at(scene, 'out/DRAFT.md')).toBe('Trees are tall.')
+  expect(await at(scene, 'out/DRAFT.md')).toBe('Trees are tall.\n')
   expect((await at(scene, 'COUNT.txt')).trim()).toBe('3')
-  expect(await at(scene, 'LOG.md')).toBe('Before.\nIt is good.')
+  expect(await at(scene, 'LOG.md')).toBe('Before.\nIt is good.\n')
   expect(scene.input(1)).toBe('Write about trees for {{topic}}.')
   expect(scene.input(2)).toMatch(/^It has 3 words: Trees are tall\./)
   const [first] = scene.model.requests
@@ -174,7 +174,7 @@ prompt = "prompts/writer.md"
   expect(exitCode).toBe(0)
   expect(ofType(events, 'round-started')).toMatchObject([{ engine: 'exec' }])
   expect(scene.model.requests[0]).toMatchObject({ effort: 'high' })
-  expect(await at(scene, 'T.md')).toBe('Thought hard.')
+  expect(await at(scene, 'T.md')).toBe('Thought hard.\n')
 })
 
 test('a failing command, what verifies a step, and the gates of the session: what does not pass ends it with 4', async () => {

@@ -51,7 +51,7 @@ test('a step of the engine codemachine is worked on until its claim is proved by
     'Step 2/3: fix: done, FIXED.md',
     'Step 3/3: after: done',
   ])
-  expect(await at(scene, 'FIXED.md')).toBe('The door is mended.')
+  expect(await at(scene, 'FIXED.md')).toBe('The door is mended.\n')
   expect(scene.memory('steps/fix/MAIN.md')).toContain('Carry out: Mend the door.')
   const told = scene.model.requests.find(({ conversation }) => conversation === 1)?.developerTexts.join('\n')
   expect(told).toContain('You write {{plainly}}.')

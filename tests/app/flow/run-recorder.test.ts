@@ -94,7 +94,7 @@ async function record(
 
 async function replayOf(plan: FlowPlan): Promise<MadeScript> {
   const found = new Map<string, FoundRecording>()
-  for (const step of plan.steps) found.set(step.id, await findRecording(root, step, new AbortController().signal))
+  for (const step of plan.steps) found.set(step.id, await findRecording(root, plan, step, new AbortController().signal))
   const made = scriptOf(plan, {
     from: null,
     writes: false,
@@ -127,6 +127,7 @@ test('each step of a real run leaves its recording, its log and its last message
     type: 'codemachine.recording',
     v: 1,
     step: 'look',
+    workflow: { file: plan.file, name: plan.name },
     input_sha256: expect.stringMatching(/^[0-9a-f]{64}$/),
     session: SESSION,
     values: { diff: '+a' },

@@ -84,8 +84,30 @@ test('init with templates of the person names a workflow of theirs', async () =>
   await mkdir(join(place.directory, 'mine/workflows'), { recursive: true })
   await writeFile(join(place.directory, 'mine/workflows/notes.workflow.toml'), '# mine\n')
   expect(await prints('init', '--dir', 'mine', '--templates-dir', 'mine')).toContain(
-    '\n  codex-flow run mine/.codex-flow/workflows/notes.workflow.toml\n',
+    '\n  codex-flow validate mine/.codex-flow/workflows/notes.workflow.toml\n',
   )
+  const file = '.codex-flow/workflows/notes.workflow.toml'
+  const whole = [
+    'name = "notes"',
+    '[agents.writer]',
+    'prompt = "prompts/write.md"',
+    '[workflow]',
+    '[[workflow.steps]]',
+    'agent = "writer"',
+    'description = "notes"',
+    '[workflow.steps.input]',
+    'template = "About {{topic}}"',
+  ]
+  for (const folder of ['prompts', 'workflows'])
+    await mkdir(join(place.directory, 'own', folder), { recursive: true })
+  await writeFile(join(place.directory, 'own/prompts/write.md'), 'Write.\n')
+  await writeFile(join(place.directory, 'own/workflows/notes.workflow.toml'), `${whole.join('\n')}\n`)
+  const said = await prints('init', '--templates-dir', 'own', '--force')
+  expect(said).toContain('It cannot be replayed yet: 1 step of it has no recording.')
+  expect(said).toContain(`\n  codex-flow run ${file} --var 'topic=…' --no-mock\n`)
+  await mkdir(join(place.directory, '.codex-flow/runtime/debug'), { recursive: true })
+  await writeFile(join(place.directory, '.codex-flow/runtime/debug/1-notes.json'), '{"type":"turn.started"}\n')
+  expect(await prints('init', '--templates-dir', 'own')).toContain(`\n  codex-flow run ${file} --var 'topic=…'\n`)
 })
 
 test('the commands of the README work in an empty repository, without an account, codex or git', async () => {

@@ -51,7 +51,7 @@ test('a workflow whose file says so runs for real: typed in a folder, with a val
   const { exitCode, stdout, stderr } = await codexFlow(args, options)
   expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
   expect(scene.input(1)).toBe('Write about trees.')
-  expect(await readFile(join(directory, 'DRAFT.md'), 'utf8')).toBe('Trees are tall.')
+  expect(await readFile(join(directory, 'DRAFT.md'), 'utf8')).toBe('Trees are tall.\n')
   expect(stdout).toContain('Step 1/2: Draft')
   expect(stdout).toContain('Step 2/2: count')
   expect(stdout).not.toMatch(/no model is asked/i)

@@ -46,8 +46,8 @@ test('the steps feed each other, and what they come to stands in their files', a
   expect(inputs[1]).toMatch(
     /^Review: Trees are \{\{tall\}\}\.\nWords: 3 DRAFT\.md\n\nMaterial to work with: "Step 1\/3: draft"/,
   )
-  expect(await at('DRAFT.md')).toBe('Trees are {{tall}}.')
-  expect(await at('COUNT.txt')).toBe('3 DRAFT.md')
+  expect(await at('DRAFT.md')).toBe('Trees are {{tall}}.\n')
+  expect(await at('COUNT.txt')).toBe('3 DRAFT.md\n')
   expect(await at('LOG.md')).toBe('Before.\nIt is good.\n')
   expect(marks(events)).toEqual(['done', 'done', 'done'])
   expect(notes(events)).toEqual([
@@ -256,7 +256,7 @@ test('a person looks at the output first: has it done again, and then goes on wi
   expect(outcome).toEqual(DONE)
   expect(ofType(events, 'decision-asked').map(({ body }) => body)).toEqual(['Long.', 'Short.'])
   expect(inputs[1]).toContain('Shorter.')
-  expect(await at('A.md')).toBe('Short.')
+  expect(await at('A.md')).toBe('Short.\n')
   const stopped = await playFlow(plan, [saying('Long.')], {
     folder,
     onEvent: (event, { runner }) => event.type === 'decision-asked' && runner.decide('stop', null),
@@ -383,7 +383,7 @@ test('a step that is worked on until it is done, killed after any event, comes t
     expect(resumed.outcome, after).toEqual(DONE)
     expect(ofType(resumed.events, 'round-started').length, after).toBe(3 - done)
     expect(ofType([...journal, ...resumed.events], 'scope-left'), after).toHaveLength(1)
-    expect(await at('FIX.md'), after).toBe('Mended.')
+    expect(await at('FIX.md'), after).toBe('Mended.\n')
   }
 })
 

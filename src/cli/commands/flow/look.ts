@@ -6,11 +6,12 @@ import { redactorOfEnvironment } from '../../../app/world.ts'
 import { UserError } from '../../../base/errors.ts'
 import { initFlow } from '../../../flow/init.ts'
 import { dryRunOf } from '../../../flow/mock-script.ts'
-import { type AgentWork, commandLineOf, type FlowStep } from '../../../flow/plan.ts'
+import { type AgentWork, commandLineOf, type FlowPlan, type FlowStep } from '../../../flow/plan.ts'
+import { findRecording } from '../../../flow/recording-files.ts'
 import { type GivenValues, readValues, type SecretIn } from '../../../flow/variables.ts'
 import { recordsAround } from '../../../records/records.ts'
 import type { CliContext } from '../../../tui/cli-context.ts'
-import { shellWord } from '../../../words/commands.ts'
+import { here, shellWord } from '../../../words/commands.ts'
 import { formatCount, formatSpan } from '../../../words/numbers.ts'
 import { oneLine, safeText } from '../../../words/safe-text.ts'
 import { directoryOf, type LookFlags, readAll } from '../../flags.ts'
@@ -24,22 +25,52 @@ const WHAT_BECAME = { made: 'made', kept: 'kept', replaced: 'replaced' } as cons
 /** `flow init`: makes a first workflow, and says what to type next. */
 export async function flowInit(context: CliContext, flags: FlowInitFlags): Promise<number> {
   const { dir, templatesDir, force = false, ...place } = flags
-  const here = directoryOf(context, place)
-  const directory = dir === undefined ? await flowRootOf(here) : resolve(here, dir)
-  const templates = templatesDir === undefined ? null : resolve(here, templatesDir)
+  const from = directoryOf(context, place)
+  const directory = dir === undefined ? await flowRootOf(from) : resolve(from, dir)
+  const templates = templatesDir === undefined ? null : resolve(from, templatesDir)
   const files = await initFlow({ directory, templates, force })
   const shown = (path: string) => relative(context.cwd, resolve(directory, path))
   const paths = files.map(({ path }) => path)
   const first = paths.find(path => path === SAMPLE) ?? paths.find(path => IS_WORKFLOW.test(path)) ?? SAMPLE
-  const command = `${programOf(context)} run ${shellWord(shown(first))}`
-  context.stdout.write(`${inColumns(files.map(({ path, state }) => [WHAT_BECAME[state], shown(path)])).join('\n')}
-
-To see what it does, without a model and without an account:
-  ${command}
-To run it for real, with codex:
-  ${command} --no-mock
-`)
+  const laid = inColumns(files.map(({ path, state }) => [WHAT_BECAME[state], shown(path)])).join('\n')
+  context.stdout.write(`${laid}\n\n${(await whatNext(context, directory, first)).join('\n')}\n`)
   return 0
+}
+
+/** What a person can type with a workflow that was laid down, each line as it works now. */
+async function whatNext(context: CliContext, directory: string, path: string): Promise<string[]> {
+  const place = { cd: directory }
+  const { plans, mock, mistakes, missing } = await lookAtFlow(path, {
+    ...(await lookOf(context, place)),
+    workflow: null,
+    given: new Map(),
+  })
+  const [plan] = plans
+  const isElsewhere = (await flowRootOf(context.cwd)) !== (await flowRootOf(directory))
+  const file = isElsewhere ? path : relative(context.cwd, resolve(directory, path))
+  const where = isElsewhere ? here(directory) : ''
+  if (plan === undefined || mistakes.length > 0)
+    return ['To see what has to be mended in it:', `  ${programOf(context)} validate ${shellWord(file)}${where}`]
+  const names = missing.flatMap(({ problem }) => /^\{\{(.+?)\}\} has no value/.exec(problem)?.[1] ?? [])
+  const values = names.map(name => ` --var ${shellWord(`${name}=…`)}`).join('')
+  const command = `${programOf(context)} run ${shellWord(file)}${values}${where}`
+  const unrecorded = await stepsWithoutRecording(directory, plan, context.signal)
+  const replay =
+    unrecorded.length === 0
+      ? [
+          'To see what it does, without a model and without an account:',
+          `  ${command}${mock === false ? ' --mock' : ''}`,
+        ]
+      : [
+          `It cannot be replayed yet: ${formatCount(unrecorded.length, 'step')} of it ${unrecorded.length === 1 ? 'has' : 'have'} no recording.`,
+        ]
+  return [...replay, 'To run it for real, with codex:', `  ${command} --no-mock`]
+}
+
+async function stepsWithoutRecording(directory: string, plan: FlowPlan, signal: AbortSignal): Promise<FlowStep[]> {
+  const root = await flowRootOf(directory)
+  const found = await Promise.all(plan.steps.map(async step => await findRecording(root, plan, step, signal)))
+  return plan.steps.filter((_, at) => found[at]?.kind !== 'recording')
 }
 
 /** `flow list`: the workflow files of the project, and what is in them. */
