@@ -15,6 +15,7 @@ import {
 import { printablePath } from '../workspace/savepoints/rewind-obstacles.ts'
 import type { NamedState } from '../workspace/savepoints/savepoint-store.ts'
 import { openSavepoints, type SavepointWriter } from '../workspace/savepoints/savepoint-writer.ts'
+import { readableState } from './find.ts'
 import { fingerprintOptions, openWorkDirectory, WAIT_FOR_ITS_END } from './open-run.ts'
 import type { World } from './world.ts'
 
@@ -108,9 +109,22 @@ export async function planRewindTo(
     target: target.tree,
     ignoredBy: fingerprints.ignoredBy,
     hidden: fingerprints.hidden,
+    ended: await lastEnd(savepoints, records),
     ...(only === undefined ? {} : { only }),
   })
   return { target, now, plan }
+}
+
+/** When the session of the newest savepoint ended, and the commits of all sessions' savepoints; null: it has not, or that is not known. */
+async function lastEnd(
+  savepoints: SavepointWriter,
+  records: Records,
+): Promise<{ at: number; commits: readonly string[] } | null> {
+  const all = await savepoints.list()
+  const session = await savepoints.newestSession(all)
+  const state = session === null ? null : await readableState(records, session, 'ends')
+  if (state === null || state.ended === null) return null
+  return { at: state.updatedAt, commits: all.flatMap(each => (each.session === null ? [] : [each.commit])) }
 }
 
 /**
@@ -165,10 +179,16 @@ export async function areSavepointsGone(
   }
 }
 
-/** Why not everything is gone that the savepoint does not have, a line; empty where it is. */
-export function keptByRewind({ keep }: RewindPlan): string {
-  if (keep.length === 0) return ''
-  return `Left alone, as ignored when that savepoint was made: ${somePaths(keep)} (${formatCount(keep.length, 'file')}).\n`
+/** Why not everything is gone that the savepoint does not have, a line for each reason; empty where it is. */
+export function keptByRewind({ keep, made }: RewindPlan): string {
+  return [
+    leftAlone('as ignored when that savepoint was made', keep),
+    leftAlone('as made after the last session had ended', made),
+  ].join('')
+}
+
+function leftAlone(why: string, paths: readonly string[]): string {
+  return paths.length === 0 ? '' : `Left alone, ${why}: ${somePaths(paths)} (${formatCount(paths.length, 'file')}).\n`
 }
 
 /** How many files a rewind changes, restores and removes. */

@@ -357,6 +357,9 @@ interface KeptChanges {
   notLookedAt: ReportChanges['notLookedAt']
   savepoints: number
   isWhole: boolean
+  /** Left out: none, or by an earlier version. */
+  ran?: readonly string[]
+  wrote?: readonly string[]
 }
 
 /** Collects the changed files: by the savepoints, or, if none holds the session's start, by what the rounds reported. */
@@ -365,6 +368,9 @@ export class ChangesSoFar {
   readonly #seen: Set<string>
   readonly #touched: Set<string>
   readonly #byGates: Set<string>
+  /** What commands of steps have changed since the last savepoint, and what steps have written, which may have been like that. */
+  readonly #ran: Set<string>
+  readonly #wrote: Set<string>
   #start: ReportChanges['start']
   #now: ReportChanges['now']
   #changes: TreeChanges | null
@@ -379,6 +385,8 @@ export class ChangesSoFar {
     this.#seen = new Set(kept?.seen)
     this.#touched = new Set(kept?.touched)
     this.#byGates = new Set(kept?.byGates)
+    this.#ran = new Set(kept?.ran)
+    this.#wrote = new Set(kept?.wrote)
     this.#start = kept?.start ?? null
     this.#now = kept?.now ?? null
     this.#changes = kept?.changes ?? null
@@ -400,6 +408,8 @@ export class ChangesSoFar {
       notLookedAt: this.#notLookedAt,
       savepoints: this.#savepoints,
       isWhole: this.#isWhole,
+      ran: [...this.#ran],
+      wrote: [...this.#wrote],
     }
   }
 
@@ -407,15 +417,24 @@ export class ChangesSoFar {
     if (event.type === 'savepoint') this.#addSavepoint(event)
     if (event.type === 'gate-ended') addPaths(this.#byGates, event.changed)
     if (event.type === 'round-ended') addPaths(this.#touched, event.changed)
+    if (event.type === 'command-ran') this.#addCommand(event)
+    if (event.type === 'wrote')
+      addPaths(
+        this.#wrote,
+        event.files.map(({ path }) => path),
+      )
   }
 
   /** @param state the session after the last event */
-  result({ unkept }: Pick<SessionState, 'unkept'>): ReportChanges {
+  result({ unkept, ended }: Pick<SessionState, 'unkept' | 'ended'>): ReportChanges {
     const changes = this.#isWhole ? this.#changes : null
+    // Once it has ended, what was written and is in no savepoint was like that before.
+    const bySteps = new Set([...this.#ran, ...(ended === null ? this.#wrote : [])]).size
     const left = unkept.filter(({ files }) => files > 0)
     return {
       from: changes === null ? 'rounds' : 'savepoints',
       unkept: changes === null ? [] : left.map(({ round, files }) => ({ round, files })),
+      ...(changes === null || bySteps === 0 ? {} : { unkeptSteps: bySteps }),
       ...(changes ?? touchedOnly(this.#touched)),
       start: this.#isWhole ? this.#start : null,
       now: this.#now,
@@ -426,12 +445,20 @@ export class ChangesSoFar {
     }
   }
 
+  #addCommand({ changed, treeAfter }: RecordedOf<'command-ran'>): void {
+    addPaths(this.#touched, changed)
+    if (treeAfter === this.#now?.tree) this.#ran.clear()
+    else addPaths(this.#ran, changed)
+  }
+
   #isByGate(path: string): boolean {
     return this.#byGates.has(path) && !this.#touched.has(path)
   }
 
   #addSavepoint({ round, commit, tree, head, changes, commits, notLookedAt }: RecordedOf<'savepoint'>): void {
     this.#savepoints += 1
+    this.#ran.clear()
+    this.#wrote.clear()
     if (this.#start === null && round > 0) this.#isWhole = false
     this.#start ??= { tree, commit, head }
     this.#now = { tree, commit, head, round }

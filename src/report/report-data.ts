@@ -171,6 +171,8 @@ export interface ReportChanges extends TreeChanges {
    * two. Empty where `from` is not `savepoints`.
    */
   unkept: readonly { round: number; files: number }[]
+  /** How many files steps have changed that no savepoint has yet; left out: none. */
+  unkeptSteps?: number
   /** What lay in the work directory and the last savepoint does not hold, at most 50 paths: a folder ends in `/`. */
   notLookedAt: { paths: readonly string[]; count: number }
   /** On the person's branch, the oldest first. */

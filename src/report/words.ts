@@ -190,14 +190,21 @@ function sizeOf({ from, added, removed, commits }: ReportData['changes']): strin
   return commits.count === 0 ? lines : [...lines, formatCount(commits.count, 'commit')]
 }
 
-/** Which rounds left something that no savepoint has, and who makes it: `what round 3 left (2 files) is in no savepoint yet`; null if none. */
+/** Which rounds or steps left something that no savepoint has, and who makes it: `what round 3 left (2 files) is in no savepoint yet`; null if none. */
 function unkeptInWords({ changes, outcome, standing }: ReportData): string | null {
-  const { unkept } = changes
+  const { unkept, unkeptSteps = 0 } = changes
   const last = unkept.at(-1)
-  if (last === undefined) return null
   const rounds = [...new Set(unkept.map(({ round }) => round))]
-  const files = [...unkept.slice(0, -1).map(each => String(each.files)), formatCount(last.files, 'file')].join(' and ')
-  const which = `what round${rounds.length === 1 ? '' : 's'} ${rounds.join(' and ')} left (${files}) is in no savepoint`
+  const lefts = [
+    ...(last === undefined
+      ? []
+      : [
+          `round${rounds.length === 1 ? '' : 's'} ${rounds.join(' and ')} left (${[...unkept.slice(0, -1).map(each => String(each.files)), formatCount(last.files, 'file')].join(' and ')})`,
+        ]),
+    ...(unkeptSteps === 0 ? [] : [`steps changed (${formatCount(unkeptSteps, 'file')})`]),
+  ]
+  if (lefts.length === 0) return null
+  const which = `what ${lefts.join(' and ')} is in no savepoint`
   if (outcome !== null) return which
   return standing === 'running' ? `${which} yet` : `${which} yet: codemachine resume makes it`
 }
@@ -220,9 +227,9 @@ export function notKeptInWords(data: ReportData): string | null {
 }
 
 /** What is said in the place of the changed files where none is known. */
-export function noPathsInWords({ from, unkept }: ReportData['changes']): string {
+export function noPathsInWords({ from, unkept, unkeptSteps = 0 }: ReportData['changes']): string {
   if (from === 'none') return 'Nobody has looked at what was changed.'
-  const of = unkept.length === 0 ? 'No file' : 'In the last savepoint no file'
+  const of = unkept.length + unkeptSteps === 0 ? 'No file' : 'In the last savepoint no file'
   return `${of} is different from what it was.`
 }
 

@@ -1,3 +1,4 @@
+import { isDiskFull } from '../base/errors.ts'
 import { endWithFailures } from '../base/failure-lines.ts'
 import type { ThreadSpec } from '../core/contracts/template.ts'
 import type { EventOf } from '../core/events/events.ts'
@@ -93,6 +94,8 @@ export interface ProofOptions {
   mostGateMs(): number
 }
 
+const END_UNKEPT =
+  'What the session has left since its last savepoint is in none: git failed, or there was no time for it.'
 const LAST_UNKEPT = 'What the last rounds left is in no savepoint: git failed twice, see the warnings before.'
 const unkeptSentence = (round: number) =>
   `Round ${round} has no savepoint: it was not made when the round had ended, and git cannot make it any more.`
@@ -346,13 +349,23 @@ export class Proof {
     this.#breakingOff.abort()
   }
 
-  /** Resolves when the last savepoint is kept; one that failed is tried once more, from files that are read again. */
+  /**
+   * Resolves when all that the session has left is in a savepoint: what steps and gates have left since the last one, too. One that
+   * failed is tried once more, from files that are read again.
+   */
   async finish(): Promise<void> {
     await this.#saving
-    const { last } = this.#log.state
-    if (!this.#isLastUnkept || last === null) return
-    const isKept = await unlessStopped(async () => await this.#save(last.round, await this.#options.workTree.take()))
-    if (!isKept) this.#log.emit({ type: 'warning', round: last.round, message: LAST_UNKEPT })
+    const { last, savepoint, replayed, steps, gateRuns } = withoutScope(this.#log.state)
+    const isLate = savepoint !== null && !replayed && (steps > 0 || gateRuns.length > 0)
+    if (this.#options.means === null || (!this.#isLastUnkept && !isLate)) return
+    const round = last?.round ?? 0
+    const isKept = await unlessStopped(async () => {
+      const tree = await this.#options.workTree.take()
+      return (tree === savepoint?.tree && !this.#isLastUnkept) || (await this.#save(round, tree))
+    }).catch(unlessFull)
+    if (isKept) return
+    const message = this.#isLastUnkept ? LAST_UNKEPT : END_UNKEPT
+    this.#log.emit({ type: 'warning', round: last === null ? null : round, message })
   }
 
   /** The gates that have not run yet before round 1, or since the template has added them. */
@@ -435,6 +448,12 @@ async function unlessStopped<T>(action: () => Promise<T>): Promise<T | null> {
     if (error instanceof GitStopped) return null
     throw error
   }
+}
+
+/** Where there is no room for it, the session ends all the same. */
+function unlessFull(error: unknown): null {
+  if (isDiskFull(error)) return null
+  throw error
 }
 
 /** Runs shell lines in the sandbox of the rounds. */

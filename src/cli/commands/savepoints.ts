@@ -147,7 +147,7 @@ export async function rewind(
   const planned = await planRewindTo(open, records, to)
   const { plan, target } = planned
   if (plan.write.length + plan.remove.length === 0) {
-    stdout.write(`The files are as at ${target.name} already; nothing was changed.\n`)
+    stdout.write(`The files are as at ${target.name} already; nothing was changed.\n${keptByRewind(plan)}`)
     return 0
   }
   if (flags.dryRun) {
@@ -158,11 +158,24 @@ export async function rewind(
   const [memory, git] = ['MAIN.md and tasks.json in .codemachine', 'your branch, index and stash']
   const untouched = open.fingerprints.git.repository === null ? memory : `${git}, and ${memory}`
   stdout.write(
-    `Rewound to ${target.name}: ${sumOfRewind(plan)}.\n${keptByRewind(plan)}` +
+    `Rewound to ${target.name}: ${sumOfRewind(plan)}.\n${removedBy(plan, id)}${keptByRewind(plan)}` +
       `Only files were changed; ${untouched} are as they were.\n` +
       `Undo it with: codemachine rewind ${id}\n`,
   )
   return 0
+}
+
+/** What is gone, by name, and where all of it is kept. */
+function removedBy({ remove }: RewindPlan, undo: string): string {
+  const shown = remove.slice(0, mostRemoved).map(path => `removed  ${nameOf(path)}\n`)
+  const left = remove.length - shown.length
+  return `${shown.join('')}${left > 0 ? `… and ${formatCount(left, 'more file')}: codemachine diff ${undo} --stat\n` : ''}`
+}
+
+const mostRemoved = 20
+
+function nameOf(path: string): string {
+  return oneLine(Buffer.from(path, 'latin1').toString('utf8'), 200)
 }
 
 function listOf({ write, remove }: RewindPlan): string {
@@ -170,9 +183,7 @@ function listOf({ write, remove }: RewindPlan): string {
     ...write.map(({ path, isKnown }) => ({ path, what: isKnown ? 'change ' : 'restore' })),
     ...remove.map(path => ({ path, what: 'remove ' })),
   ]
-  const shown = all.slice(0, mostListed).map(({ path, what }) => {
-    return `${what}  ${oneLine(Buffer.from(path, 'latin1').toString('utf8'), 200)}\n`
-  })
+  const shown = all.slice(0, mostListed).map(({ path, what }) => `${what}  ${nameOf(path)}\n`)
   const left = all.length - shown.length
   return `${shown.join('')}${left > 0 ? `… and ${formatCount(left, 'more file')}\n` : ''}`
 }

@@ -46,7 +46,7 @@ export const fileEvent = variant('type', {
   savepoint: {
     round: about(
       number,
-      'the round after which it was made; `0`: what the session began with. A round that is tried again under its number is kept again, and the later savepoint counts',
+      'the round after which it was made; `0`: what the session began with. A round that is tried again under its number is kept again, and the later savepoint counts; so is, at the end of the session, what steps and gates have left since',
     ),
     commit: about(text, 'git hashes in the private git directory'),
     tree: about(text, 'git hashes in the private git directory'),

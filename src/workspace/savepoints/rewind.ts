@@ -17,7 +17,12 @@ export interface RewindPlan {
   remove: readonly string[]
   /** Files that the savepoint does not have and that stay: they were ignored when it was made. */
   keep: readonly string[]
+  /** Files that the savepoint does not have and that stay: they were made when no session was at work any more. */
+  made: readonly string[]
 }
+
+/** The files to write and to remove. */
+type RewindFiles = Pick<RewindPlan, 'write' | 'remove'>
 
 /** A file or link as the savepoint has it. */
 interface RewindEntry {
@@ -41,6 +46,8 @@ interface RewindTrees {
   hidden?: readonly string[]
   /** Files to which it is limited, with what lies above or below them in their way; left out: to none. */
   only?: readonly string[]
+  /** When the last session ended (Unix time, ms), and the commits of the savepoints; null or left out: it has not ended. */
+  ended?: { at: number; commits: readonly string[] } | null
 }
 
 /**
@@ -51,10 +58,12 @@ interface RewindTrees {
 export async function planRewind(
   git: PrivateGit,
   directory: string,
-  { now, target, ignoredBy = null, hidden = [], only }: RewindTrees,
+  { now, target, ignoredBy = null, hidden = [], only, ended = null }: RewindTrees,
 ): Promise<RewindPlan> {
   const all = without(hidden, await diffTrees(withOwnObjectsOnly(git), now, target))
-  const plan = await keepIgnored(git, { target, ignoredBy }, only === undefined ? all : within(only, all))
+  const wanted = only === undefined ? all : within(only, all)
+  const kept = { ...wanted, ...(await keepIgnored(git, { target, ignoredBy }, wanted)), made: [] }
+  const plan = ended === null || only !== undefined ? kept : await keepMade(git, directory, kept, ended)
   await refuseBroken(git, plan)
   const inTheWay = await findRewindObstacles(directory, plan, git.objectFormat)
   const [first] = inTheWay
@@ -67,12 +76,12 @@ export async function planRewind(
   )
 }
 
-function without(hidden: readonly string[], { write, remove }: Omit<RewindPlan, 'keep'>): Omit<RewindPlan, 'keep'> {
+function without(hidden: readonly string[], { write, remove }: RewindFiles): RewindFiles {
   const left = new Set(hidden)
   return { write: write.filter(({ path }) => !left.has(path)), remove: remove.filter(path => !left.has(path)) }
 }
 
-function within(only: readonly string[], { write, remove }: Omit<RewindPlan, 'keep'>): Omit<RewindPlan, 'keep'> {
+function within(only: readonly string[], { write, remove }: RewindFiles): RewindFiles {
   const isMeant = (path: string) =>
     only.some(one => path === one || path.startsWith(`${one}/`) || one.startsWith(`${path}/`))
   return { write: write.filter(({ path }) => isMeant(path)), remove: remove.filter(isMeant) }
@@ -81,18 +90,60 @@ function within(only: readonly string[], { write, remove }: Omit<RewindPlan, 'ke
 async function keepIgnored(
   git: PrivateGit,
   { target, ignoredBy = null }: Omit<RewindTrees, 'now'>,
-  { write, remove }: Omit<RewindPlan, 'keep'>,
-): Promise<RewindPlan> {
+  { remove }: RewindFiles,
+): Promise<Pick<RewindPlan, 'remove' | 'keep'>> {
   try {
     const ignored = await ignoredIn(git, { target, ignoredBy }, remove)
     const [kept, gone] = [remove.filter(path => ignored.has(path)), remove.filter(path => !ignored.has(path))]
-    return { write, remove: gone, keep: kept }
+    return { remove: gone, keep: kept }
   } catch (error) {
     if (!(error instanceof GitError)) throw error
     throw new UserError(`Nothing was changed, for what was ignored then cannot be found out: ${error.message}`, {
       cause: error,
     })
   }
+}
+
+/** What came to be after the last session's end, and was in no savepoint, is nobody's but the person's; unless it is in the way. */
+async function keepMade(
+  git: PrivateGit,
+  directory: string,
+  plan: RewindPlan,
+  { at, commits }: NonNullable<RewindTrees['ended']>,
+): Promise<RewindPlan> {
+  const written = new Set(plan.write.map(({ path }) => path))
+  const aboveWritten = new Set([...written].flatMap(foldersOf))
+  const isFree = (path: string) => !aboveWritten.has(path) && !foldersOf(path).some(folder => written.has(folder))
+  const young: string[] = []
+  for (const path of plan.remove) {
+    const found = await lstat(pathBytes(directory, path)).catch(unlessGone)
+    // The time of a change is the system's own: no program sets it.
+    if (found !== undefined && found.ctimeMs > at && isFree(path)) young.push(path)
+  }
+  const known = await everIn(git, commits, young)
+  const made = young.filter(path => !known.has(path))
+  const stays = new Set(made)
+  return { ...plan, remove: plan.remove.filter(path => !stays.has(path)), made }
+}
+
+/** The folders that a path lies in, from the top down. */
+function foldersOf(path: string): string[] {
+  const parts = path.split('/').slice(0, -1)
+  return parts.map((_, index) => parts.slice(0, index + 1).join('/'))
+}
+
+/** Of these paths those that a commit, or one before it, has had. */
+async function everIn(git: PrivateGit, commits: readonly string[], paths: readonly string[]): Promise<Set<string>> {
+  // A line end ends a path here; one with it is taken for one that was never there.
+  const wanted = paths.filter(path => !path.includes('\n'))
+  if (wanted.length === 0 || commits.length === 0) return new Set()
+  const own = withOwnObjectsOnly(git)
+  const setting = { ...own, env: { ...own.env, GIT_LITERAL_PATHSPECS: '0' } }
+  const args = ['log', '--format=', '--name-only', '-z', '--no-renames', '--diff-filter=A', '--stdin']
+  const asked = [...commits, '--', ...wanted.map(path => `:(top,literal)${path}`)]
+  const result = await runGit(setting, args, asked.map(line => `${line}\n`).join(''))
+  if (!result.ok) throw brokenSavepoint(new GitError(args, result))
+  return new Set(result.stdout.split('\0').map(path => path.replace(/^\n+/, '')))
 }
 
 /**
@@ -156,7 +207,7 @@ export async function filesNotRestored(
   return [...left.write.map(({ path }) => path), ...left.remove].filter(path => planned.has(path))
 }
 
-async function diffTrees(setting: GitSetting, now: string, target: string): Promise<Omit<RewindPlan, 'keep'>> {
+async function diffTrees(setting: GitSetting, now: string, target: string): Promise<RewindFiles> {
   const args = ['diff-tree', '-r', '-z', '--raw', '--no-renames', '--no-abbrev', now, target]
   const result = await runGit(setting, args)
   if (!result.ok) throw brokenSavepoint(new GitError(args, result))
