@@ -69,10 +69,32 @@ test('one that is entered again goes on with its files, which claim nothing', as
   await writeFile(at('tasks.json'), '{"tasks":[{"id":"T1","name":"x","done":false}]}')
   const { memory, scopes } = open()
   await scopes.make({ ...fix, goal: 'Another goal.' })
-  scope = fix
+  scope = { name: 'fix', goal: 'Another goal.' }
   const { main, tasks, texts } = await memory.read()
   expect([main.finiteIncantatem, tasks.length]).toEqual([false, 1])
-  expect(texts.main).toContain('Fix it.')
+  expect(texts.main).toContain('# Goal\n\n```text\nAnother goal.\n```\n')
+})
+
+test('the goal of a scope is put back as that of a session is, each in its own file; that of the next try is nothing to be told', async () => {
+  const { memory, scopes } = open()
+  await scopes.make({ ...fix, goal: 'Fix both with hunter2.' })
+  scope = { name: 'fix', goal: 'Fix both with [secret T].' }
+  expect((await memory.read()).goalChange).toBe(undefined)
+  await writeFile(
+    at('MAIN.md'),
+    (await readFile(at('MAIN.md'), 'utf8')).replace('Fix both with hunter2.\n`', 'Fix one.\n`'),
+  )
+  await writeFile(place.main, (await readFile(place.main, 'utf8')).replace('The whole.\n`', 'The half.\n`'))
+  expect(await memory.read()).toMatchObject({
+    goalChange: { how: 'changed', found: expect.stringContaining('Fix one.') },
+  })
+  expect(await readFile(at('MAIN.md'), 'utf8')).toContain('```text\nFix both with hunter2.\n```')
+  scope = null
+  expect(await memory.read()).toMatchObject({ goalChange: { found: expect.stringContaining('The half.') } })
+  await scopes.make({ ...fix, goal: 'Fix all.' })
+  scope = { name: 'fix', goal: 'Fix all.' }
+  const { goalChange, texts } = await memory.read()
+  expect([goalChange, texts.main.includes('```text\nFix all.\n```')]).toEqual([undefined, true])
 })
 
 test('one whose making was cut off is made whole, and nobody is told that files were missing', async () => {
