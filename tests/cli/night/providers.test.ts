@@ -9,7 +9,7 @@ import { codemachineHere } from '../../support/in-process.ts'
 import { roundsOf, startNight } from '../../support/night.ts'
 import { openRealScene } from '../../support/real-scene.ts'
 import { claimDone, round, says } from '../../support/rounds.ts'
-import { eventsOf, type Scene } from '../../support/scene.ts'
+import { eventsOf, openPlayedScene, openScene, type Scene } from '../../support/scene.ts'
 import { describe, test } from '../../support/side-by-side.ts'
 
 const KEY = 'local-key-0123456789'
@@ -26,6 +26,27 @@ async function openProviderScene(
   return {
     ...scene,
     local,
+    async [Symbol.asyncDispose]() {
+      await scene[Symbol.asyncDispose]()
+      await local[Symbol.asyncDispose]()
+    },
+  }
+}
+
+/** The same with rounds that are played in this process: "local" is asked only whether it is there, and what models it has. */
+async function openPlayedProviderScene(
+  rounds: readonly (readonly ScriptStep[])[],
+  { table = '', remote = [] }: { table?: string; remote?: readonly (readonly ScriptStep[])[] } = {},
+): Promise<Scene & { local: ScriptedModel; asked(): string[] }> {
+  const local = await startScriptedModel({ script: roundsScript([]), models: ['qwen'] })
+  const person = `[providers.local]\nbase_url = "${local.url}"\nmodel = "qwen"\n${table}\n`
+  const scripts = { local: roundsScript(rounds), codex: roundsScript(remote) }
+  const scene = await openPlayedScene(each => scripts[each.provider === 'local' ? 'local' : 'codex'](each), { person })
+  return {
+    ...scene,
+    local,
+    /** The provider and the model of each round. */
+    asked: () => [...new Set(scene.model.requests.map(({ provider, model }) => `${provider} ${model}`))],
     async [Symbol.asyncDispose]() {
       await scene[Symbol.asyncDispose]()
       await local[Symbol.asyncDispose]()
@@ -73,7 +94,7 @@ test('a session on a provider asks it alone, with its key, which is kept nowhere
 
 describe('a provider that is away at the start', () => {
   test('is waited for, and the session goes on as soon as it answers', async () => {
-    await using scene = await openProviderScene([round(claimDone)])
+    await using scene = await openPlayedProviderScene([round(claimDone)])
     await scene.local.goAway()
     const { run, clock, hurryUntil } = start(scene, '--max-wait', '3h')
     const waiting = await run.event('waiting')
@@ -87,11 +108,11 @@ describe('a provider that is away at the start', () => {
     const { exitCode, events } = await hurryUntil(run.ended)
     expect(exitCode).toBe(0)
     expect(eventsOf(events, 'waiting')).toHaveLength(1)
-    expect(scene.model.requests).toEqual([])
+    expect(scene.asked()).toEqual(['local qwen'])
   })
 
   test('is waited for no longer than --max-wait', async () => {
-    await using scene = await openProviderScene([])
+    await using scene = await openPlayedProviderScene([])
     await scene.local.goAway()
     const { run, clock, hurryUntil } = start(scene, '--max-wait', '2h')
     const waiting = await run.event('waiting')
@@ -104,7 +125,7 @@ describe('a provider that is away at the start', () => {
   })
 
   test('ends the session with when_away = "stop", and the session goes on without it when a person says so', async () => {
-    await using scene = await openProviderScene([], { table: 'when_away = "stop"', remote: [round(claimDone)] })
+    await using scene = await openPlayedProviderScene([], { table: 'when_away = "stop"', remote: [round(claimDone)] })
     await scene.local.goAway()
     const { exitCode, events } = await start(scene).run.ended
     expect(exitCode).toBe(4)
@@ -114,11 +135,11 @@ describe('a provider that is away at the start', () => {
     ])
     const again = startNight(scene, ['resume', '--provider', 'codex'])
     expect((await again.run.ended).exitCode).toBe(0)
-    expect(scene.model.requests[0]).toMatchObject({ model: 'scripted' })
+    expect(scene.asked()).toEqual(['codex scripted'])
   })
 
   test('is done without with when_away = "remote", which is said', async () => {
-    await using scene = await openProviderScene([], { table: 'when_away = "remote"', remote: [round(claimDone)] })
+    await using scene = await openPlayedProviderScene([], { table: 'when_away = "remote"', remote: [round(claimDone)] })
     await scene.local.goAway()
     const { exitCode, events } = await start(scene).run.ended
     expect(exitCode).toBe(0)
@@ -126,7 +147,7 @@ describe('a provider that is away at the start', () => {
     expect(said.map(({ message }) => message)).toEqual([
       `The provider local does not answer at ${scene.local.url} (ECONNREFUSED). Codex's default model works in its place, as when_away of local says.`,
     ])
-    expect(scene.model.requests[0]).toMatchObject({ model: 'scripted' })
+    expect(scene.asked()).toEqual(['codex scripted'])
   })
 })
 
@@ -140,14 +161,14 @@ describe('a provider that cannot be used needs a person, in one sentence', () =>
   }
 
   test('for a model that it does not have', async () => {
-    await using scene = await openProviderScene([])
+    await using scene = await openPlayedProviderScene([])
     expect(await reasonOf(scene, '--model', 'other')).toBe(
       'The provider local does not have the model other; it has qwen.',
     )
   })
 
   test('for the variable of its key', async () => {
-    await using scene = await openProviderScene([], { table: 'key_env = "NOT_SET_ANYWHERE"' })
+    await using scene = await openPlayedProviderScene([], { table: 'key_env = "NOT_SET_ANYWHERE"' })
     expect(await reasonOf(scene)).toBe(
       'The provider local needs the environment variable NOT_SET_ANYWHERE, which is not set.',
     )
@@ -231,7 +252,7 @@ test('the limits of the account hold up no round of another provider', async () 
 })
 
 test('a provider without a model is refused before anything starts', async () => {
-  await using scene = await openRealScene([])
+  await using scene = await openScene([])
   const { exitCode, stderr } = await startNight(scene, ['--provider', 'ollama', 'build X']).run.ended
   expect(exitCode).toBe(2)
   expect(stderr).toContain(
