@@ -57,6 +57,7 @@ async function rateOf(peer: string, directory: string): Promise<number> {
     signalTree: (pid, signal) => void process.kill(pid, signal),
   })
   const round = new CodexRound({
+    trySandbox: async () => null,
     connection: connect(server, { clock: systemClock, codemachineVersion: '0', requestMs: 60_000 }),
     thread,
     provider: null,

@@ -346,7 +346,8 @@ export interface ShellLine {
 /**
  * Runs a line as a person would type it, with both streams in one, unless they are wanted apart, so that they keep their
  * order. No login shell: its profile would put the system's PATH in the place of the person's, which agents' commands
- * have. Windows: `cmd.exe`; never run on a real one yet.
+ * have. The first byte that it prints says that its shell was started (`StartMark`). Windows: `cmd.exe`, without that; never
+ * run on a real one yet.
  */
 export function shellLine(
   line: string,
@@ -356,9 +357,32 @@ export function shellLine(
 ): ShellLine {
   const both = streams === 'as-one' ? ' 2>&1' : ''
   if (platform === 'win32') return windowsLine(`(${line})${both}`, systemProgram('cmd.exe', env))
-  const script = `if [ -x /bin/bash ]; then exec /bin/bash -c "$1"${both}; else exec /bin/sh -c "$1"${both}; fi`
+  const script = `printf '\\006'; if [ -x /bin/bash ]; then exec /bin/bash -c "$1"${both}; else exec /bin/sh -c "$1"${both}; fi`
   return { command: ['/bin/sh', '-c', script, 'sh', line], env: {} }
 }
+
+/** Knows by what a `shellLine` prints whether its shell was started: what a sandbox says of its own failure is no exit code of a command. */
+export class StartMark {
+  #isStarted: boolean
+
+  constructor(platform: NodeJS.Platform) {
+    this.#isStarted = platform === 'win32'
+  }
+
+  get isStarted(): boolean {
+    return this.#isStarted
+  }
+
+  /** What is printed to stdout, without the mark. */
+  take(stdout: Buffer): Buffer {
+    if (this.#isStarted || stdout[0] !== STARTED) return stdout
+    this.#isStarted = true
+    return stdout.subarray(1)
+  }
+}
+
+/** What the script prints first. */
+const STARTED = 0o6
 
 /**
  * Whoever starts a program on Windows puts a backslash before each quote of an argument, which `cmd.exe` does not take away. So

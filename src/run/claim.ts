@@ -11,6 +11,7 @@ import { inScope } from '../core/state/scope.ts'
 import type { Proof } from './gates.ts'
 import type { RunnerPolicy } from './options.ts'
 import type { PersonAsked } from './person.ts'
+import { endOfSandbox } from './retry-policy.ts'
 import type { Scopes } from './scope/scopes.ts'
 import type { SessionLog } from './session-log.ts'
 
@@ -87,7 +88,7 @@ export class ClaimProof {
       case 'gate': {
         const after = await proof.run([step.gate], 'claim', tree)
         if (after.isComplete) this.#passing = { ...this.#begun(tree), ran: new Set([...ran, step.gate.name]) }
-        return { tree: after.tree, end: null }
+        return { tree: after.tree, end: await this.#endWithoutSandbox(step.gate.name) }
       }
       case 'again':
         this.#passing = { ...this.#begun(tree), pass: 2, from: tree, ran: new Set() }
@@ -106,6 +107,13 @@ export class ClaimProof {
       default:
         return unreachable(step)
     }
+  }
+
+  /** The end of the session, if its sandbox was why a gate was not started; what is claimed is proved when it goes on. */
+  async #endWithoutSandbox(name: string): Promise<SessionOutcome | null> {
+    const { log, engines, asked } = this.#options
+    const ran = log.state.gateRuns.find(({ gate }) => gate === name)
+    return ran?.status === 'not-started' ? endOfSandbox(await engines.trySandbox(asked.stopping)) : null
   }
 
   /** That of a scope ends the scope, and not the session. */

@@ -488,6 +488,8 @@ export interface GateOptions {
   signal: AbortSignal
   /** Replaces secrets in what the gate printed. */
   redact(text: string): string
+  /** What to say of one that did not pass, by its output: a sentence, null if nothing; left out: nothing. */
+  explain?(output: string): string | null
   /** The most that is kept of what it printed, characters; 4,000 if left out. */
   mostCharacters?: number
   /** Whether a failed gate is run once more, to find out if it is flaky; true if left out. */
@@ -548,10 +550,10 @@ function play(
   return door.run({ run, network, timeoutMs, signal, readOnly, unreadable })
 }
 
-function problemOf(run: GateRun, { network }: Gate, { redact }: GateOptions): string | null {
+function problemOf(run: GateRun, { network }: Gate, { redact, explain }: GateOptions): string | null {
   if (run.kind === 'not-started') return redact(run.problem)
-  if (network || run.kind === 'broken-off' || statusOf(run) === 'passed') return null
-  return networkRefused(run.output)
+  if (run.kind === 'broken-off' || statusOf(run) === 'passed') return null
+  return explain?.(run.output) ?? (network ? null : networkRefused(run.output))
 }
 
 /** How often a gate whose own files the work has changed has to pass once more after it has failed and passed. */

@@ -1,7 +1,14 @@
 import type { Clock } from '../base/clock.ts'
+import type { SandboxProblem } from '../core/contracts/engine.ts'
 import type { ThreadSpec } from '../core/contracts/template.ts'
 import type { EventOf } from '../core/events/events.ts'
-import { limitReached, type RoundOutcome, renewalOf, type WaitReason } from '../core/events/outcome.ts'
+import {
+  limitReached,
+  type RoundOutcome,
+  renewalOf,
+  type SessionOutcome,
+  type WaitReason,
+} from '../core/events/outcome.ts'
 import {
   type AfterRound,
   type AfterRoundOptions,
@@ -10,7 +17,7 @@ import {
   waitAtMost,
 } from '../core/rules/after-round.ts'
 import { sessionTokens } from '../core/state/state.ts'
-import type { RunnerPolicy } from './options.ts'
+import type { RunnerOptions, RunnerPolicy } from './options.ts'
 import type { PersonAsked } from './person.ts'
 import type { ProviderLook } from './providers/round-providers.ts'
 import type { SessionLog } from './session-log.ts'
@@ -184,4 +191,22 @@ export class Budget {
       cost: state.cost.amount,
     })
   }
+}
+
+/** The end of a session before its first round, where the sandbox starts nothing; null if it can begin. */
+export async function refusedBySandbox({
+  template,
+  engines,
+  asked,
+}: Pick<RunnerOptions, 'template' | 'engines' | 'asked'>): Promise<SessionOutcome | null> {
+  // A recording needs no sandbox; where there are no agents, each command says by itself that it could not be run.
+  const hasAgents = template.threads.some(({ thread }) => engines.of(thread).replays !== true)
+  if (asked.endedBy !== null || !hasAgents) return null
+  return endOfSandbox(await engines.trySandbox(asked.stopping))
+}
+
+/** The end of a session in whose sandbox nothing can be started; null if it can go on. */
+export function endOfSandbox(found: SandboxProblem | null): SessionOutcome | null {
+  if (found === null) return null
+  return { kind: 'needs-person', reason: found.problem, hint: { do: 'mend-sandbox', mend: found.mend } }
 }

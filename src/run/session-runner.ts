@@ -30,7 +30,7 @@ import type { RunnerOptions } from './options.ts'
 import { PlanChange } from './plan/plan-change.ts'
 import { PlanCheck } from './plan/plan-check.ts'
 import { RoundProviders } from './providers/round-providers.ts'
-import { Budget, RetryPolicy } from './retry-policy.ts'
+import { Budget, RetryPolicy, refusedBySandbox } from './retry-policy.ts'
 import { MemoryAtHand, Rounds, ThreadAhead } from './rounds.ts'
 import { Scopes } from './scope/scopes.ts'
 import type { SessionLog } from './session-log.ts'
@@ -136,7 +136,8 @@ export class SessionRunner {
   async run(): Promise<SessionOutcome> {
     try {
       this.#tellRemarks(this.#unhidden())
-      const outcome = await this.#workThrough().then(this.#unlessFull, this.#unlessStopped)
+      const worked = refusedBySandbox(this.#options).then(refusal => refusal ?? this.#workThrough())
+      const outcome = await worked.then(this.#unlessFull, this.#unlessStopped)
       // Where anything was replayed, nothing was brought to its end.
       return await this.#end(this.#log.state.replayed && isFinished(outcome) ? { kind: 'replayed' } : outcome)
     } finally {
@@ -451,12 +452,11 @@ export class SessionRunner {
   }
 
   async #end(came: SessionOutcome): Promise<SessionOutcome> {
-    const { engines } = this.#options
     // What a person does about it ends with going on, which a call never does.
     const outcome = came.kind === 'needs-person' && isCall(this.#log.state) ? { ...came, hint: null } : came
     this.#stage = 'ending'
     this.#ahead.discard()
-    await engines.settle()
+    await this.#options.engines.settle()
     if (outcome.kind === 'limit') await this.#proof.atLimit()
     emitRestored(this.#log, await this.#options.guard.check())
     await this.#proof.finish()

@@ -121,6 +121,8 @@ export function wordsForHint(hint: OutcomeHint): string {
     case 'mend-access':
     case 'mend-codex-configuration':
       return `${MENDS[hint.do]}; ${THEN_RESUME}`
+    case 'mend-sandbox':
+      return `${hint.mend.replace(/\.$/, '')}; ${THEN_RESUME}`
     case 'log-in':
       return `Log in with \`codemachine login\`; ${THEN_RESUME}`
     case 'mend-provider':
@@ -193,6 +195,8 @@ function remedyOfCall(hint: OutcomeHint): string | null {
     case 'mend-access':
     case 'mend-codex-configuration':
       return MENDS[hint.do]
+    case 'mend-sandbox':
+      return hint.mend.replace(/\.$/, '')
     case 'mend-provider':
       return mendProvider(hint)
     default:

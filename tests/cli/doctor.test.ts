@@ -1,6 +1,6 @@
 import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { delimiter, dirname, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { judgeSpace } from '../../src/app/doctor/checks.ts'
@@ -257,6 +257,21 @@ describe.concurrent('codemachine doctor', () => {
     ])
     const { of } = await examine(place, ['--codex-bin', peer], { CODEMACHINE_SANDBOX: 'danger-full-access' })
     expect(of('sandbox')).toMatchObject([{ status: 'ok' }])
+  })
+
+  test('tries the sandbox in the work directory itself, and names what is in its way there', async () => {
+    await using place = await goodPlace()
+    await symlink('nowhere', join(place.directory, '.agents'))
+    const { exitCode, findings } = await examine(place)
+    expect(exitCode).toBe(4)
+    expect(problemsOf(findings)).toEqual([
+      {
+        check: 'sandbox',
+        status: 'problem',
+        message: `Codex's sandbox starts no command here: .agents in ${place.directory} is a link, which it cannot protect.`,
+        mend: `Remove it, or put what it leads to in its place (${join(place.directory, 'nowhere')}).`,
+      },
+    ])
   })
 
   test('takes a sandbox for a sandbox in a work directory that holds all others too', async () => {

@@ -42,6 +42,17 @@ test('in read-only the work tree cannot be written, but the memory can, so that 
   expect(git(scene.place, 'status', '--porcelain')).toBe('')
 })
 
+test('a gate writes where the person lets the commands of codex write, and verify does, too', async () => {
+  const cache = await mkdtemp('/var/tmp/codemachine-cache-')
+  await using _ = { [Symbol.asyncDispose]: () => rm(cache, { recursive: true }) }
+  await using scene = await openRealScene([round(`touch ${cache}/round`, claimDone)])
+  const roots = `sandbox_workspace_write.writable_roots=["${cache}"]`
+  const gate = `test -e ${cache}/round && touch ${cache}/gate .git/gate`
+  expect(await scene.run('-c', roots, '--verify', gate, 'build X')).toMatchObject({ exitCode: 0 })
+  expect(existsSync(join(cache, 'gate'))).toBe(true)
+  expect(await scene.run('verify')).toMatchObject({ exitCode: 0 })
+})
+
 test('nothing outside is touched, whether it is asked for plainly, as an escalation, or by a sub-agent', async () => {
   // Not below /tmp: the sandbox leaves that writable.
   const outside = await mkdtemp('/var/tmp/codemachine-outside-')

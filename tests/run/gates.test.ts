@@ -74,6 +74,23 @@ describe('gates', () => {
     expect(typesOf(events).slice(0, 3)).toEqual(['session-created', 'savepoint', 'gate-started'])
   })
 
+  test('and rounds do not begin where the sandbox starts nothing, nor where it starts nothing any more', async () => {
+    const found = { problem: '.agents is a link.', mend: 'Remove it.' }
+    const ends = { kind: 'needs-person', reason: found.problem, hint: { do: 'mend-sandbox', mend: found.mend } }
+    const begun = { gates: [gate('tests')] }
+    const first = await claiming([works], { begun, sandbox: () => found })
+    expect(first.outcome).toEqual(ends)
+    expect(typesOf(first.events)).toEqual(['session-created', 'session-ended'])
+    let tried = 0
+    const later = await claiming([works], {
+      begun,
+      sandbox: () => (tried++ === 0 ? null : found),
+      gate: (_, runs) => (runs > 1 ? { status: 'not-started', exitCode: null, problem: found.problem } : {}),
+    })
+    expect(later.outcome).toEqual(ends)
+    expect(ofType(later.events, 'done-refused')).toEqual([])
+  })
+
   test('refuse done, and the next round is told the exit code and what was printed, of all that fail', async () => {
     const { events, inputs, outcome } = await claiming([works], {
       begun: { gates: [gate('tests'), gate('build'), gate('lint', { required: false })] },

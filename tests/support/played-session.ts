@@ -8,6 +8,7 @@ import {
   Engines,
   type PreparedRound,
   type RoundRun,
+  type SandboxProblem,
   type UsageLimits,
 } from '../../src/core/contracts/engine.ts'
 import type { FolderFiles, MemorySnapshot, MemoryTexts, TaskMark } from '../../src/core/contracts/memory.ts'
@@ -70,6 +71,8 @@ interface Playing {
 type CommandCame = Partial<Awaited<ReturnType<ProofEnvironment['runCommand']>>>
 
 export interface PlayOptions {
+  /** Why the sandbox of its engine starts nothing; left out: it does. */
+  sandbox?: () => SandboxProblem | null
   /** Whether the disk of the work directory is full; left out: it is not. */
   lacksRoom?: boolean
   limits?: Parameters<typeof created>[0]
@@ -217,6 +220,7 @@ export async function playSession(plays: readonly Play[], options: PlayOptions):
       return playedRound(spec, plays, ran, clock, options)
     },
     cool: () => void ran.cooled++,
+    ...(options.sandbox && { trySandbox: async () => options.sandbox?.() ?? null }),
     settle: async () => await options.settle?.(clock),
     close: async () => {},
   }

@@ -30,6 +30,10 @@ const WORDS: { [K in OutcomeHint['do']]: [Extract<OutcomeHint, { do: K }>, strin
     { do: 'mend-codex-configuration' },
     'Mend the codex configuration (`codemachine doctor` looks at it); then codemachine resume goes on.',
   ],
+  'mend-sandbox': [
+    { do: 'mend-sandbox', mend: 'Remove the link.' },
+    'Remove the link; then codemachine resume goes on.',
+  ],
   'mend-provider': [
     { do: 'mend-provider', provider: 'local' },
     'Mend that (`codemachine doctor` asks local), and codemachine resume goes on; codemachine resume --provider codex goes on without it.',

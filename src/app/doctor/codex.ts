@@ -2,6 +2,7 @@ import { mkdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { messageOf } from '../../base/errors.ts'
 import { version } from '../../base/package.ts'
+import type { SandboxProblem } from '../../core/contracts/engine.ts'
 import { type AppServer, describeExit, startAppServer } from '../../engines/codex/app-server.ts'
 import {
   type CodexBinary,
@@ -12,8 +13,9 @@ import {
   isOlderCodex,
   NEWEST_MEASURED_CODEX,
 } from '../../engines/codex/find-codex.ts'
+import { mendOfSandbox, type SandboxPlace, trySandbox } from '../../engines/codex/sandbox/try-sandbox.ts'
 import { sandboxTerms } from '../../engines/codex/sandbox.ts'
-import { shakeHands } from '../../engines/codex/thread-start.ts'
+import { readCommandConfig, shakeHands } from '../../engines/codex/thread-start.ts'
 import { openRpc, RequestFailure, type Rpc } from '../../engines/codex/wire.ts'
 import { endTree } from '../../platform/end-processes.ts'
 import { pathExists } from '../../platform/files.ts'
@@ -21,6 +23,7 @@ import { systemProgram } from '../../platform/run-process.ts'
 import { recordsAround } from '../../records/records.ts'
 import type { Settings } from '../../settings/schema.ts'
 import type { Finding } from '../../words/doctor.ts'
+import { openSandboxTraces } from '../../workspace/sandbox-traces.ts'
 import { codexFor, isAboutSandbox } from '../engine-of-project.ts'
 import { accountName } from '../login.ts'
 import { type Checked, type CheckRun, ok, problem, recordsRoot, type SettingsInUse, warning } from './checks.ts'
@@ -36,6 +39,8 @@ export interface CodexAnswers {
   accountRead: Answer
   /** A command in its sandbox that wrote where it may, and tried to write where it may not. */
   sandbox: Answer & { wroteInside: boolean; wroteOutside: boolean }
+  /** Why its sandbox starts nothing in the work directory; null: it does, or nobody knows. */
+  here: SandboxProblem | null
 }
 
 interface AskOptions {
@@ -43,6 +48,8 @@ interface AskOptions {
   env: NodeJS.ProcessEnv
   /** What `thread/start` is sent. */
   threadStart: object
+  /** Where its sandbox is tried, and with what rights; null: nowhere. */
+  place: SandboxPlace | null
   /** When all answers have to be there, by the monotonic clock. */
   deadline: number
 }
@@ -90,14 +97,16 @@ export async function askCodex(run: CheckRun, options: AskOptions): Promise<Code
 
 async function converse(
   run: CheckRun,
-  { threadStart, deadline }: AskOptions,
+  { threadStart, place, deadline }: AskOptions,
   server: AppServer,
   rpc: Rpc,
   warnings: ReadonlySet<string>,
 ): Promise<CodexAnswers | { failure: string }> {
   const { clock } = run.world
+  const request = (method: string, params: object) =>
+    rpc.request(method, params, Math.max(0, Math.round(deadline - clock.monotonic())))
   const ask = (method: string, params: object): Promise<Answer> =>
-    rpc.request(method, params, Math.max(0, Math.round(deadline - clock.monotonic()))).then(
+    request(method, params).then(
       result => ({ result }),
       (error: unknown) => ({ failure: messageOf(error) }),
     )
@@ -110,15 +119,35 @@ async function converse(
   const [thread, account, sandbox] = await Promise.all([
     ask('thread/start', threadStart),
     ask('account/read', {}),
-    trySandbox(run, params => ask('command/exec', params)),
+    tryBounds(run, params => ask('command/exec', params)),
   ])
-  return { warnings: [...warnings], threadStart: thread, accountRead: account, sandbox }
+  const here = place === null || !sandbox.wroteInside ? null : await trySandboxHere(run, place, request)
+  return { warnings: [...warnings], threadStart: thread, accountRead: account, sandbox, here }
+}
+
+/** In the work directory itself: what lies there may keep a sandbox from being made. Leaves nothing there. */
+async function trySandboxHere(
+  { temporary }: CheckRun,
+  place: SandboxPlace,
+  request: (method: string, params: object) => Promise<unknown>,
+): Promise<SandboxProblem | null> {
+  const { directory, sandbox } = place
+  await using _traces = await openSandboxTraces([directory, ...sandbox.writable], join(temporary, 'traces'))
+  try {
+    const { roots } = await readCommandConfig(request, directory)
+    // The app-server was started elsewhere, so that this has to be named.
+    const choice = { ...sandbox, writable: [directory, ...sandbox.writable], roots }
+    return await trySandbox(params => request('command/exec', params), { ...place, sandbox: choice })
+  } catch (error) {
+    if (error instanceof RequestFailure) return null
+    throw error
+  }
 }
 
 const INITIALIZE_MS = 5_000
 
 /** Whether a file was written is looked up on the disk: it is the sandbox that is being asked about. */
-async function trySandbox(
+async function tryBounds(
   { temporary, world }: CheckRun,
   execute: (params: object) => Promise<Answer>,
 ): Promise<CodexAnswers['sandbox']> {
@@ -203,7 +232,7 @@ function loginFinding(answer: CodexAnswers['accountRead'], { codex, home, settin
   return unknown('it answered nothing that is known')
 }
 
-function sandboxFindings({ warnings, sandbox }: CodexAnswers, { settings, platform }: Asked): Finding[] {
+function sandboxFindings({ warnings, sandbox, here }: CodexAnswers, { settings, platform }: Asked): Finding[] {
   if (settings.sandbox === 'danger-full-access') {
     return [ok('sandbox', 'none is used: the setting sandbox is "danger-full-access"')]
   }
@@ -211,6 +240,7 @@ function sandboxFindings({ warnings, sandbox }: CodexAnswers, { settings, platfo
     .filter(isAboutSandbox)
     .map(text => warning('sandbox', text, "Install bubblewrap with the system's package manager, such as apt or dnf."))
   const { wroteInside, wroteOutside } = sandbox
+  if (here !== null && !wroteOutside) return [...told, problem('sandbox', here.problem, here.mend)]
   if (wroteInside && !wroteOutside) {
     return [...told, ok('sandbox', 'a command can write in its directory, and not beside it')]
   }
@@ -219,19 +249,13 @@ function sandboxFindings({ warnings, sandbox }: CodexAnswers, { settings, platfo
     return [...told, problem('sandbox', "codex's sandbox does not hold: a command wrote beside its directory.", mend)]
   }
   const message = `No command runs in codex's sandbox: ${failureOf(sandbox)}`
-  return [...told, problem('sandbox', message, sandboxMend(platform))]
+  return [...told, problem('sandbox', message, mendOfSandbox(platform))]
 }
 
 function failureOf(sandbox: CodexAnswers['sandbox']): string {
   if ('failure' in sandbox) return sandbox.failure
   const { exitCode, stderr } = Object(sandbox.result)
   return typeof stderr === 'string' && stderr.trim() !== '' ? stderr.trim() : `it ended with exit code ${exitCode}`
-}
-
-function sandboxMend(platform: NodeJS.Platform): string {
-  const inContainer = 'in a container or machine that is a sandbox itself, use --sandbox danger-full-access.'
-  if (platform !== 'linux') return `See codex's own pages on its sandbox for this system; ${inContainer}`
-  return `Install bubblewrap and let users make user namespaces (sysctl kernel.apparmor_restrict_unprivileged_userns=0 on Ubuntu); ${inContainer}`
 }
 
 const UPDATE = 'Update codex: npm install --global @openai/codex@latest'

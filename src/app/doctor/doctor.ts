@@ -2,7 +2,11 @@ import type { SandboxChoice } from '../../core/contracts/sandbox.ts'
 import { capabilitiesOf } from '../../engines/codex/find-codex.ts'
 import { sandboxTerms, shieldEnvironment } from '../../engines/codex/sandbox.ts'
 import { threadStartParams } from '../../engines/codex/thread-start.ts'
+import { recordsAround } from '../../records/records.ts'
+import { readRunner } from '../../records/run-lock.ts'
 import type { Finding } from '../../words/doctor.ts'
+import { findRepository } from '../../workspace/git/git.ts'
+import { writableGit } from '../engine-of-project.ts'
 import type { World } from '../world.ts'
 import {
   type CheckRun,
@@ -65,6 +69,12 @@ export async function* examine(
   if (providers !== null) yield await providers
 }
 
+async function isAtWork(world: World, directory: string): Promise<boolean> {
+  const around = await recordsAround({ ...world, directory })
+  const runners = await Promise.all(around.map(({ lock }) => readRunner(lock, world.platform)))
+  return runners.some(each => each !== null)
+}
+
 /** Each goes by the one before it, so the first problem is the last. */
 async function checkCodex(
   run: CheckRun,
@@ -80,7 +90,8 @@ async function checkCodex(
 
   const { settings } = inUse
   const { model, effort, sandbox, network } = settings
-  const choice: SandboxChoice = { mode: sandbox, network, writable: [] }
+  const writable = writableGit(directory, await findRepository(directory))
+  const choice: SandboxChoice = { mode: sandbox, network, writable }
   const terms = sandboxTerms(directory, choice, capabilitiesOf(binary.value.version))
   const thread = threadStartParams(directory, { agent: 'doctor', developerInstructions: '', model, effort }, terms)
   const question = askCodex(run, {
@@ -88,6 +99,8 @@ async function checkCodex(
     env: shieldEnvironment(home.value.env, directory, choice).env,
     // Of such a thread codex keeps nothing.
     threadStart: { ...thread, ephemeral: true },
+    // Of two sandboxes that are made at once in a directory one may fail: no session is disturbed for this.
+    place: (await isAtWork(run.world, directory)) ? null : { directory, sandbox: choice, platform: run.world.platform },
     deadline,
   })
   const answers = await run.waitFor('codex', ASK_MS, question)

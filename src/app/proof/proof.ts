@@ -3,6 +3,7 @@ import { isDiskFull, messageOf, systemErrorCode, UserError } from '../../base/er
 import { version } from '../../base/package.ts'
 import type { SessionOutcome } from '../../core/events/outcome.ts'
 import { certificateOf, certificateText } from '../../core/rules/certificate.ts'
+import { readOnlyHome } from '../../core/rules/notices.ts'
 import type { SessionState } from '../../core/state/state.ts'
 import { writeWholeFile } from '../../platform/files.ts'
 import { type ProofEnvironment, protectedSince, runGate } from '../../run/gates.ts'
@@ -29,7 +30,7 @@ const COMMAND_CHARACTERS = 16_000
  * With what the claims of a run's sessions are proved.
  * @param closed absolute paths that no command may read or make, as of now
  */
-export function proofEnvironment({ clock }: World, run: Run, closed: () => readonly string[]): ProofEnvironment {
+export function proofEnvironment({ clock, home }: World, run: Run, closed: () => readonly string[]): ProofEnvironment {
   const { commands, fingerprints, savepoints, redactor, settings, records } = run
   const changedProtected: ProofEnvironment['changedProtected'] = (gates, before, after) =>
     fingerprints.mending(git => protectedChanges({ gates, before, after, git }))
@@ -43,7 +44,12 @@ export function proofEnvironment({ clock }: World, run: Run, closed: () => reado
     }
   }
   const { directory } = records
-  const onGates = () => ({ door: commands, redact: (text: string) => redactor.text(text), unreadable: closed() })
+  const onGates = () => ({
+    door: commands,
+    redact: (text: string) => redactor.text(text),
+    explain: (output: string) => readOnlyHome(output, { home, directory }),
+    unreadable: closed(),
+  })
   return {
     // Whether it is flaky matters where it decides.
     runGate: (gate, { when, start, ...place }) => {

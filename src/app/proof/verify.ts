@@ -9,6 +9,7 @@ import {
   parseCertificate,
 } from '../../core/rules/certificate.ts'
 import { globsLookedAt } from '../../core/rules/gate-files.ts'
+import { readOnlyHome } from '../../core/rules/notices.ts'
 import type { SessionState } from '../../core/state/state.ts'
 import { openSandboxCommands, type SandboxCommandsOptions } from '../../engines/codex/sandbox-commands.ts'
 import { pathExists, readBoundedText } from '../../platform/files.ts'
@@ -134,6 +135,7 @@ async function verifyLocked(
       writable: writableGit(records.directory, repository),
     },
     directory: records.directory,
+    home: world.home,
     workTree: fingerprints,
     signal: world.signal,
   }
@@ -144,7 +146,11 @@ async function verifyLocked(
   const notStarted = gates.find(({ status }) => status === 'not-started')
   const failing = gates.filter(gate => !passes(gate))
   if (failing.length === 0) return judged({ kind: 'still-true' }, gates)
-  if (notStarted) return judged(cannotTell(`${notStarted.gate.name} could not be run`), gates)
+  if (notStarted)
+    return judged(
+      cannotTell([`${notStarted.gate.name} could not be run`, notStarted.problem ?? []].flat().join(': ')),
+      gates,
+    )
   const verdict = await findBreak({
     certificate,
     failing,
@@ -292,6 +298,8 @@ interface GatesAgain {
   /** Of the session that is verified. */
   sandbox: SandboxChoice
   directory: string
+  /** The person's. */
+  home: string
   /** Null: files that were laid out elsewhere. */
   workTree: WorkTree | null
   redactor: Redactor
@@ -305,7 +313,7 @@ async function runInScratch(again: GatesAgain, gate: CertifiedGate, directory: s
 
 /** Runs a gate of a certificate again; in the work directory one that fails once more on the same files. An `Interrupted` if the program has to end. */
 async function runAgain(
-  { commands, directory, sandbox, workTree, redactor, signal }: GatesAgain,
+  { commands, directory, home, sandbox, workTree, redactor, signal }: GatesAgain,
   gate: CertifiedGate,
 ): Promise<GateRun> {
   if (signal.aborted) throw new Interrupted(signal.reason)
@@ -317,6 +325,7 @@ async function runAgain(
       workTree: workTree ?? UNSEEN,
       signal,
       redact: text => redactor.text(text),
+      explain: output => readOnlyHome(output, { home, directory }),
       isAgainOnFailure: workTree !== null,
     },
   )

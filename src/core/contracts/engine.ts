@@ -24,6 +24,12 @@ export type EngineEvent = Extract<
   }
 >
 
+/** Why a sandbox starts nothing, a sentence, and what a person can do about it, another one. */
+export interface SandboxProblem {
+  problem: string
+  mend: string
+}
+
 /** What runs rounds: the real codex, a recording of it, or what a program brings. */
 export interface Engine {
   readonly name: string
@@ -42,6 +48,11 @@ export interface Engine {
   warm?(): void
   /** Ends what `warm` has started, if no round has taken it. */
   cool?(): void
+  /**
+   * Tries whether its sandbox starts anything in the work directory; null: it does, or that could not be found out. Never
+   * rejects. Left out: it has no sandbox of its own.
+   */
+  trySandbox?(signal: AbortSignal): Promise<SandboxProblem | null>
   /**
    * Resolves when nothing runs any more that rounds which have ended had started, as far as it can be found; never
    * rejects. What is prepared, and a turn that runs, are left alone.
@@ -158,6 +169,11 @@ export class Engines {
   /** As `Engine.warm`, of the engine of a thread that names none. */
   warm(): void {
     this.of({}).warm?.()
+  }
+
+  /** As `Engine.trySandbox`, of the engine of a thread that names none. */
+  async trySandbox(signal: AbortSignal): Promise<SandboxProblem | null> {
+    return (await this.of({}).trySandbox?.(signal)) ?? null
   }
 
   /** As `Engine.cool`, of all. */

@@ -12,4 +12,6 @@ export interface SandboxChoice {
   network: boolean
   /** Directories beside the work directory that stay writable: the repository's git directories. Absolute. */
   writable: readonly string[]
+  /** Folders of the person's that stay writable, too, as their configuration of codex says. Absolute; left out: none. */
+  roots?: readonly string[]
 }

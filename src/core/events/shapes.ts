@@ -77,6 +77,8 @@ export const outcomeHint = variant('do', {
   'log-in': {},
   'mend-access': {},
   'mend-codex-configuration': {},
+  /** `mend`: a sentence for a person. */
+  'mend-sandbox': { mend: text },
   'mend-provider': { provider: text },
   'mend-cause': { since: moment },
   resume: { session: text, at: moment },

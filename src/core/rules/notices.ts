@@ -218,6 +218,24 @@ function own(text: string): Notice {
 /** The project's own settings: a change of it by a round counts from the next run on. */
 export const PROJECT_FILE = 'codemachine.toml'
 
+/**
+ * What to say of a command that the sandbox kept from writing below the person's home, where caches of tools are: a sentence
+ * with the folder. Null if its output does not say so. @param home absolute; `directory`: the work directory, which may lie in it
+ */
+export function readOnlyHome(output: string, { home, directory }: { home: string; directory: string }): string | null {
+  if (!/read-only file system|\bEROFS\b/i.test(output)) return null
+  const below = `${home.replace(/\/+$/, '')}/`
+  for (let at = output.indexOf(below); at !== -1; at = output.indexOf(below, at + below.length)) {
+    const [name = ''] = /^[^/\s'"`:;,()<>|]+/.exec(output.slice(at + below.length, at + below.length + MOST_NAME)) ?? []
+    const isInside = `${directory}/`.startsWith(`${below}${name}/`)
+    if (name !== '' && !isInside)
+      return `It may not write to ${below}${name}: the sandbox lets rounds and gates write to the work directory alone, unless codex's config.toml, or -c, names more: sandbox_workspace_write.writable_roots = ["${below}${name}"]. The folder has to be there.`
+  }
+  return null
+}
+
+const MOST_NAME = 255
+
 /** How programs say that the system refused them a socket, or that they found no host. */
 const REFUSED =
   /\bE(?:PERM|NETUNREACH|NOTFOUND|AI_AGAIN)\b|operation not permitted|network is unreachable|could not resolve host|name resolution/i

@@ -254,8 +254,6 @@ export interface AppServersOptions
     | 'onWarning'
     | 'onEnded'
   > {
-  /** What they run with, but for the mark. */
-  env: NodeJS.ProcessEnv
   /** What each is for, as it is logged: `round`. */
   work: string
 }
@@ -289,10 +287,15 @@ export class AppServers {
   /**
    * Starts one, or another codex (`AppServerOptions.command`); its owner closes it. What it leaves running is ended soon
    * after it.
+   * @param env what it runs with, but for the mark
    * @param more `key=value` pairs that count before the person's
    */
-  start(command?: readonly string[], more: readonly string[] = []): { server: AppServer; mark: string } {
-    const { binary, overrides, env, directory, platform, clock, endMs, log } = this.#options
+  start(
+    env: NodeJS.ProcessEnv,
+    command?: readonly string[],
+    more: readonly string[] = [],
+  ): { server: AppServer; mark: string } {
+    const { binary, overrides, directory, platform, clock, endMs, log } = this.#options
     const mark = this.mark()
     const server = startAppServer({
       path: binary.path,

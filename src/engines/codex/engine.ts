@@ -1,15 +1,26 @@
-import { type Engine, type EngineSetup, type PreparedRound, unusableRound } from '../../core/contracts/engine.ts'
+import {
+  type Engine,
+  type EngineSetup,
+  type PreparedRound,
+  type SandboxProblem,
+  unusableRound,
+} from '../../core/contracts/engine.ts'
 import { CODEX_PROVIDER, type ProvidersByName } from '../../core/contracts/provider.ts'
 import type { ThreadSpec } from '../../core/contracts/template.ts'
-import { type AppServer, AppServers } from './app-server.ts'
+import type { AppServer } from './app-server.ts'
 import { type CodexCapabilities, capabilitiesOf } from './find-codex.ts'
 import { CodexRound } from './round.ts'
-import { hidesFiles, type ShieldedEnvironment, shieldEnvironment, threadTerms } from './sandbox.ts'
-import { type Connection, connect } from './thread-start.ts'
+import { Rights } from './sandbox/rights.ts'
+import { trySandbox } from './sandbox/try-sandbox.ts'
+import { hidesFiles, threadTerms } from './sandbox.ts'
+import { type Connection, connect, readCommandConfig } from './thread-start.ts'
+import { RequestFailure, type Rpc } from './wire.ts'
 
 export type CodexEngineOptions = EngineSetup
 
 const NO_PROVIDERS: ProvidersByName = new Map()
+/** How often an app-server is started to find out with what rights it has to be. */
+const MOST_TRIES = 3
 
 /** Runs rounds on the real codex: one app-server a round, started ahead where that is asked for. */
 export class CodexEngine implements Engine {
@@ -17,8 +28,7 @@ export class CodexEngine implements Engine {
   readonly version: string
   readonly #options: CodexEngineOptions
   readonly #capabilities: CodexCapabilities
-  readonly #shielded: ShieldedEnvironment
-  readonly #servers: AppServers
+  readonly #rights: Rights
   /** Those whose round has ended. */
   readonly #idle = new Set<AppServer>()
   /** Started before its thread is known. */
@@ -30,13 +40,13 @@ export class CodexEngine implements Engine {
   constructor(options: CodexEngineOptions) {
     this.#options = options
     this.#capabilities = capabilitiesOf(options.binary.version)
-    this.#shielded = shieldEnvironment(options.env, options.directory, options.sandbox, options.firstOnPath)
-    this.#servers = new AppServers({ ...options, env: this.#shielded.env, work: 'round' })
+    this.#rights = new Rights({ ...options, work: 'round' })
     this.version = options.binary.version
   }
 
   prepare(thread: ThreadSpec): PreparedRound {
-    const { providers = NO_PROVIDERS, directory, sandbox } = this.#options
+    const { providers = NO_PROVIDERS, directory } = this.#options
+    const { servers, sandbox, shielded } = this.#rights
     const { provider: name = CODEX_PROVIDER } = thread
     const provider = name === CODEX_PROVIDER ? null : providers.get(name)
     if (provider === undefined) {
@@ -54,15 +64,16 @@ export class CodexEngine implements Engine {
       thread,
       provider,
       sandbox: threadTerms(thread, directory, sandbox, this.#capabilities),
-      forCommands: this.#shielded.forCommands,
+      forCommands: shielded.forCommands,
+      trySandbox: rpc => this.#tryOn(rpc, thread),
       checkLogin,
       isServedElsewhere: () =>
         [...this.#rounds].some(other => other !== round && other.thread.provider === name && other.isServed(SERVED_MS)),
-      onRun: () => this.#servers.works(server),
+      onRun: () => servers.works(server),
       onIdle: outcome => {
         this.#rounds.delete(round)
         this.#checkLogin ||= provider === null && outcome.class === 'auth'
-        if (this.#servers.isRunning(server)) this.#idle.add(server)
+        if (servers.isRunning(server)) this.#idle.add(server)
         void server.close()
       },
     })
@@ -79,21 +90,62 @@ export class CodexEngine implements Engine {
     this.#warm = null
   }
 
+  async trySandbox(signal: AbortSignal): Promise<SandboxProblem | null> {
+    const wasWarm = this.#warm !== null
+    try {
+      return await this.#tryWarm(signal)
+    } catch (error) {
+      // Whatever is wrong with codex, its round says.
+      if (!(error instanceof RequestFailure)) throw error
+      return null
+    } finally {
+      if (!wasWarm) this.cool()
+    }
+  }
+
   get hidesFiles(): boolean {
     return hidesFiles(this.#options.sandbox, this.#capabilities)
   }
 
   async settle(): Promise<void> {
     await Promise.all([...this.#idle].map(server => server.close()))
-    await this.#servers.sweep()
+    await this.#rights.servers.sweep()
   }
 
   async close(): Promise<void> {
-    await this.#servers.close()
+    await this.#rights.servers.close()
+  }
+
+  /** On the app-server that waits for the next round; that gets the rights which the person has configured. */
+  async #tryWarm(signal: AbortSignal): Promise<SandboxProblem | null> {
+    const { directory, requestMs } = this.#options
+    for (let tries = 0; tries < MOST_TRIES; tries++) {
+      this.warm()
+      const warm = this.#warm
+      if (warm === null || signal.aborted) return null
+      signal.addEventListener('abort', () => void warm.server.close(), { once: true })
+      await warm.hands
+      const config = await readCommandConfig((method, params) => warm.rpc.request(method, params, requestMs), directory)
+      if (!this.#rights.learn(config)) return await this.#tryOn(warm.rpc, {})
+      if (this.#warm === warm) this.cool()
+    }
+    return null
+  }
+
+  async #tryOn(rpc: Rpc, { noShell, readOnly = noShell }: Partial<ThreadSpec>): Promise<SandboxProblem | null> {
+    const { directory, platform, requestMs } = this.#options
+    const { sandbox } = this.#rights
+    if (sandbox.mode === 'danger-full-access') return null
+    const rights = readOnly ? { ...sandbox, mode: 'read-only' as const } : sandbox
+    return await trySandbox(params => rpc.request('command/exec', params, requestMs), {
+      directory,
+      platform,
+      sandbox: rights,
+    })
   }
 
   #start(): Connection {
-    const { server } = this.#servers.start()
+    const { server } = this.#rights.start()
     void server.exit.then(() => this.#idle.delete(server))
     return connect(server, this.#options)
   }
@@ -102,7 +154,7 @@ export class CodexEngine implements Engine {
   #takeWarm(): Connection | null {
     const warm = this.#warm
     this.#warm = null
-    return warm !== null && this.#servers.isRunning(warm.server) ? warm : null
+    return warm !== null && this.#rights.servers.isRunning(warm.server) ? warm : null
   }
 }
 

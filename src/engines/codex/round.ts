@@ -1,6 +1,13 @@
 import type { ServerNotification, ServerRequest } from '../../../protocol/codex.ts'
 import { messageOf } from '../../base/errors.ts'
-import type { EngineSetup, ModelInUse, PreparedRound, RoundRun, UsageLimits } from '../../core/contracts/engine.ts'
+import type {
+  EngineSetup,
+  ModelInUse,
+  PreparedRound,
+  RoundRun,
+  SandboxProblem,
+  UsageLimits,
+} from '../../core/contracts/engine.ts'
 import type { Provider } from '../../core/contracts/provider.ts'
 import type { ThreadSpec } from '../../core/contracts/template.ts'
 import type { RoundOutcome } from '../../core/events/outcome.ts'
@@ -16,6 +23,7 @@ import {
   withRetryAt,
 } from './classify.ts'
 import { Activity, NetworkWaits, RoundFeed, type SilenceLimits, watchForSilence } from './round-feed.ts'
+import { Attempts, withoutSandbox } from './sandbox/try-sandbox.ts'
 import type { SandboxTerms, ShieldedEnvironment } from './sandbox.ts'
 import { type Connection, startThread, threadStartParams, turnStartParams, userInput } from './thread-start.ts'
 import { answerRequest, questionsInItem, questionsInRequest, RoundTools } from './tools.ts'
@@ -35,6 +43,8 @@ export interface CodexRoundOptions
   sandbox: SandboxTerms
   /** Variables that commands have otherwise than the app-server (`shieldEnvironment`). */
   forCommands: ShieldedEnvironment['forCommands']
+  /** Why its sandbox starts nothing, on its app-server; null: it does. Throws a `RequestFailure`. */
+  trySandbox(rpc: Rpc): Promise<SandboxProblem | null>
   /** Ask codex for its login before the thread is started. */
   checkLogin: boolean
   /** Whether its provider has sent something to another round of this engine a moment ago, so that it may only be busy with that; left out: no. */
@@ -72,6 +82,7 @@ export class CodexRound implements PreparedRound {
   readonly #feed: RoundFeed
   readonly #activity: Activity
   readonly #tools: RoundTools
+  readonly #attempts = new Attempts({ saysRequests: true })
   /** Ids of turns that have ended: what still comes of them is not of the one that runs. */
   readonly #endedTurns = new Set<string>()
   #run: RoundRun | null = null
@@ -286,6 +297,7 @@ export class CodexRound implements PreparedRound {
     const thread = threadOf(message)
     const ours = thread === null || thread === this.#threadId
     if (!ours && message.method !== 'thread/tokenUsage/updated') return
+    if (ours) this.#attempts.note(message)
     switch (message.method) {
       case 'turn/started':
         if (this.#endedTurns.has(message.params.turn.id)) return
@@ -313,7 +325,16 @@ export class CodexRound implements PreparedRound {
     const turn = this.#turn
     if (turn === null || this.#endedTurns.has(id) || (turn.id ?? id) !== id) return
     this.#endedTurns.add(id)
-    this.#endTurn(turn, turnOutcome(status, error))
+    const outcome = turnOutcome(status, error)
+    if (outcome.class === 'worked' && !this.thread.noShell && this.#attempts.areInVain)
+      void this.#endAfterTrying(turn, outcome)
+    else this.#endTurn(turn, outcome)
+  }
+
+  /** A turn of which nothing could be started did not work, whatever the agent made of it. */
+  async #endAfterTrying(turn: Turn, outcome: RoundOutcome): Promise<void> {
+    const found = await this.#options.trySandbox(this.#rpc).catch(() => null)
+    if (!this.#over) this.#endTurn(turn, withoutSandbox(found, outcome))
   }
 
   /** An idle thread has no turn that runs: where the end of ours is not told, it is read back. */

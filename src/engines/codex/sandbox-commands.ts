@@ -2,17 +2,20 @@ import type { CommandExecParams } from '../../../protocol/codex.ts'
 import { messageOf } from '../../base/errors.ts'
 import { clipEnd } from '../../base/text.ts'
 import { MARK_VARIABLE } from '../../platform/end-processes.ts'
-import { shellLine } from '../../platform/run-process.ts'
-import { type AppServer, AppServers, type CodexOptions, describeExit, LONGEST_WAIT_MS } from './app-server.ts'
+import { StartMark, shellLine } from '../../platform/run-process.ts'
+import { type AppServer, type CodexOptions, describeExit, LONGEST_WAIT_MS } from './app-server.ts'
 import { capabilitiesOf } from './find-codex.ts'
+import { Rights } from './sandbox/rights.ts'
+import { describeProblem } from './sandbox/try-sandbox.ts'
 import {
+  type CommandConfig,
   commandPolicy,
   commandVariables,
   hidingProfile,
+  NO_CONFIG,
   type ShieldedEnvironment,
-  shieldEnvironment,
 } from './sandbox.ts'
-import { type AskCodex, readShellPolicy, shakeHands } from './thread-start.ts'
+import { type AskCodex, readCommandConfig, shakeHands } from './thread-start.ts'
 import { CommandOutput } from './translate-item.ts'
 import { memberOf, openRpc, RequestFailure, type Rpc } from './wire.ts'
 
@@ -30,6 +33,8 @@ interface CommandOptions
   env: Readonly<Record<string, string>>
   /** Variables that it has otherwise than the app-server. */
   forCommands: ShieldedEnvironment['forCommands']
+  /** Told what the person has configured; true if the app-server has other rights, so that nothing is run. */
+  onConfig(config: CommandConfig): boolean
   onOutput(bytes: Buffer, isStdout: boolean): void
 }
 
@@ -43,9 +48,10 @@ type RanCommand = (
 
 /**
  * Runs one command in codex's own sandbox, on an app-server that has just been started, and closes that: closing it ends
- * what the command has started, but for what has left its session and is found by the mark. However it ends is a value.
+ * what the command has started, but for what has left its session and is found by the mark. However it ends is a value;
+ * `AGAIN`: nothing was run, as the app-server has other rights.
  */
-async function runCommand(server: AppServer, options: CommandOptions): Promise<RanCommand> {
+async function runCommand(server: AppServer, options: CommandOptions): Promise<RanCommand | typeof AGAIN> {
   const { clock, signal, timeoutMs } = options
   const rpc = openRpc(server.stdout, server.stdin, clock, {
     onNotification: (method, params) => {
@@ -64,6 +70,7 @@ async function runCommand(server: AppServer, options: CommandOptions): Promise<R
   const spent = () => ({ durationMs: startedAt === null ? 0 : Math.round(clock.monotonic() - startedAt) })
   try {
     const params = await prepare(rpc, options)
+    if (params === AGAIN) return params
     startedAt = clock.monotonic()
     // A time-out of codex's own could not be told from a command that ends with its exit code, 124.
     const exitCode = exitCodeIn(await rpc.request('command/exec', params, Math.min(timeoutMs, LONGEST_WAIT_MS)))
@@ -80,21 +87,25 @@ async function runCommand(server: AppServer, options: CommandOptions): Promise<R
   }
 }
 
+const AGAIN = Symbol('again')
+
 /** The notification of what a command prints. */
 export const OUTPUT = 'command/exec/outputDelta'
 /** The most of codex's own words that is repeated, in characters. */
 const WORDS = 500
 
-async function prepare(rpc: Rpc, options: CommandOptions): Promise<CommandExecParams> {
+async function prepare(rpc: Rpc, options: CommandOptions): Promise<CommandExecParams | typeof AGAIN> {
   const { command, directory, rights, env, forCommands, requestMs } = options
   await shakeHands(rpc, options)
   const ask: AskCodex = (method, params) => rpc.request(method, params, requestMs)
-  const policy = Object.keys(forCommands).length === 0 ? null : await readShellPolicy(ask, directory)
+  const isOpen = Object.keys(forCommands).length === 0
+  const config = isOpen ? NO_CONFIG : await readCommandConfig(ask, directory)
+  if (options.onConfig(config)) return AGAIN
   return {
     command: [...command],
     cwd: directory,
     ...rights,
-    env: { ...commandVariables(forCommands, policy, options.binary), ...env },
+    env: { ...commandVariables(forCommands, config.policy, options.binary), ...env },
     processId: 'command',
     streamStdoutStderr: true,
     // What is over codex's bound is thrown away, and it is the end that tells how it went.
@@ -172,20 +183,19 @@ export function openSandboxCommands(options: SandboxCommandsOptions): SandboxCom
 }
 
 const OUTPUT_CHARACTERS = 16_000
+/** How often a command is asked for of which nothing has run: once for other rights, once for a sandbox that could not be made. */
+const MOST_TRIES = 3
 
 class OneAtATime implements SandboxCommands {
   readonly #options: SandboxCommandsOptions
-  readonly #shielded: ShieldedEnvironment
-  readonly #servers: AppServers
+  readonly #rights: Rights
   readonly #closed = new AbortController()
   /** Two at once in one directory fail in the sandbox now and then. */
   #last: Promise<unknown> = Promise.resolve()
 
   constructor(options: SandboxCommandsOptions) {
     this.#options = options
-    const { env, directory, agentsDirectory = directory, sandbox, firstOnPath } = options
-    this.#shielded = shieldEnvironment(env, agentsDirectory, sandbox, firstOnPath)
-    this.#servers = new AppServers({ ...options, env: this.#shielded.env, work: 'command' })
+    this.#rights = new Rights({ ...options, work: 'command' })
   }
 
   run(command: SandboxCommand): Promise<CommandEnd> {
@@ -197,26 +207,30 @@ class OneAtATime implements SandboxCommands {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closed.abort()
     await this.#last
-    await this.#servers.close()
+    await this.#rights.servers.close()
   }
 
-  async #run({
-    run,
-    network,
-    readOnly,
-    unreadable = [],
-    timeoutMs,
-    onStdout,
-    ...command
-  }: SandboxCommand): Promise<CommandEnd> {
+  async #run(command: SandboxCommand): Promise<CommandEnd> {
     const signal = AbortSignal.any([command.signal, this.#closed.signal])
-    if (signal.aborted) return { kind: 'broken-off', durationMs: 0, output: '' }
-    const { sandbox, platform, directory, binary } = this.#options
+    for (let tries = 1; ; tries++) {
+      if (signal.aborted) return { kind: 'broken-off', durationMs: 0, output: '' }
+      const end = await this.#tryRun({ ...command, signal }, tries < MOST_TRIES)
+      await this.#rights.servers.sweep()
+      if (end !== AGAIN) return end
+    }
+  }
+
+  /** @param mayTryAgain whether nothing was run (`AGAIN`) may be its end */
+  async #tryRun(command: SandboxCommand, mayTryAgain: boolean): Promise<CommandEnd | typeof AGAIN> {
+    const { run, network, readOnly, unreadable = [], timeoutMs, signal, onStdout } = command
+    const { platform, directory, binary } = this.#options
+    const { sandbox, shielded, servers } = this.#rights
     const choice = { ...sandbox, network: sandbox.network && network && !readOnly }
     const profile = hidingProfile(unreadable, directory, choice, capabilitiesOf(binary.version), { readOnly })
     const output = new CommandOutput()
-    const { server, mark } = this.#servers.start(undefined, profile?.overrides)
-    this.#servers.works(server)
+    const started = new StartMark(platform)
+    const { server, mark } = this.#rights.start(undefined, profile?.overrides)
+    servers.works(server)
     const line = shellLine(run, platform, onStdout === undefined ? 'as-one' : 'apart', this.#options.env)
     const end = await runCommand(server, {
       ...this.#options,
@@ -227,15 +241,21 @@ class OneAtATime implements SandboxCommands {
           ? { sandboxPolicy: commandPolicy(readOnly ? { ...sandbox, mode: 'read-only' } : sandbox, network) }
           : { permissionProfile: profile.name },
       env: { [MARK_VARIABLE]: mark, ...line.env },
-      forCommands: this.#shielded.forCommands,
+      forCommands: shielded.forCommands,
       timeoutMs,
       signal,
+      onConfig: config => mayTryAgain && this.#rights.learn(config),
       onOutput(bytes, isStdout) {
-        output.push(bytes)
-        if (isStdout) onStdout?.(bytes)
+        const printed = isStdout ? started.take(bytes) : bytes
+        output.push(printed)
+        if (isStdout) onStdout?.(printed)
       },
     })
-    await this.#servers.sweep()
-    return { ...end, output: output.text(OUTPUT_CHARACTERS) }
+    const text = output.text(OUTPUT_CHARACTERS)
+    if (end !== AGAIN && (end.kind !== 'exited' || started.isStarted)) return { ...end, output: text }
+    // Another sandbox that was made in the same moment may be why.
+    if (end === AGAIN || mayTryAgain) return AGAIN
+    const { problem, mend } = await describeProblem(text, { directory, sandbox, platform })
+    return { kind: 'not-started', problem: `${problem} ${mend}`, durationMs: end.durationMs, output: '' }
   }
 }

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 import { access, mkdir, readlink, symlink } from 'node:fs/promises'
-import { delimiter, dirname, join } from 'node:path'
+import { delimiter, dirname, isAbsolute, join } from 'node:path'
 import type { AskForApproval, SandboxPolicy, ThreadStartParams, TurnStartParams } from '../../../protocol/codex.ts'
 import { unreachable } from '../../base/errors.ts'
 import type { SandboxChoice, SandboxMode } from '../../core/contracts/sandbox.ts'
@@ -157,8 +157,9 @@ const GLOB = /[*?[{]/
 const READS_ALL: Profile = { filesystem: { ':root': 'read' }, network: { enabled: false } }
 
 /** The profile of a thread that may write in these folders only. */
-function profileOfFolders(directory: string, folders: readonly string[], { network }: SandboxChoice): Profile {
-  const own = Object.fromEntries(folders.map(folder => [join(directory, folder), 'write']))
+function profileOfFolders(directory: string, folders: readonly string[], { network, roots }: SandboxChoice): Profile {
+  const writable = [...folders.map(folder => join(directory, folder)), ...(roots ?? [])]
+  const own = Object.fromEntries(writable.map(path => [path, 'write']))
   const filesystem = { ':root': 'read', ':tmpdir': 'write', ':slash_tmp': 'write', [directory]: 'read', ...own }
   return { filesystem, network: { enabled: network } }
 }
@@ -167,15 +168,16 @@ function profileOfFolders(directory: string, folders: readonly string[], { netwo
  * The profile that lets a thread write what the sandbox `workspace-write` does.
  * @param temporary in the place of the usual temporary folders; null: those
  */
-function profileOfAll(
-  directory: string,
-  { network, writable }: SandboxChoice,
-  temporary: string | null = null,
-): Profile {
-  const own = Object.fromEntries([directory, ...writable].map(path => [path, 'write']))
+function profileOfAll(directory: string, choice: SandboxChoice, temporary: string | null = null): Profile {
+  const own = Object.fromEntries([directory, ...besidesDirectory(choice)].map(path => [path, 'write']))
   const usual = { ':tmpdir': 'write', ':slash_tmp': 'write' }
   const filesystem = { ':root': 'read', ...(temporary === null ? usual : { [temporary]: 'write' }), ...own }
-  return { filesystem, network: { enabled: network } }
+  return { filesystem, network: { enabled: choice.network } }
+}
+
+/** What is writable beside the work directory. */
+export function besidesDirectory({ writable, roots = [] }: SandboxChoice): string[] {
+  return [...new Set([...writable, ...roots])]
 }
 
 /** What a permission profile lets commands do; `filesystem`: by absolute path or glob, the more specific one counts. */
@@ -202,25 +204,25 @@ const MEMORY_ONLY = 'codemachine-memory'
  * @param temporary in the place of the usual temporary folders; null: those
  */
 export function commandPolicy(
-  { mode, network, writable }: SandboxChoice,
+  choice: SandboxChoice,
   wantsNetwork: boolean,
   temporary: string | null = null,
 ): SandboxPolicy {
-  switch (mode) {
+  switch (choice.mode) {
     case 'read-only':
       return { type: 'readOnly', networkAccess: false }
     case 'workspace-write':
       return {
         type: 'workspaceWrite',
-        writableRoots: [...writable, ...(temporary === null ? [] : [temporary])],
-        networkAccess: network && wantsNetwork,
+        writableRoots: [...besidesDirectory(choice), ...(temporary === null ? [] : [temporary])],
+        networkAccess: choice.network && wantsNetwork,
         excludeTmpdirEnvVar: temporary !== null,
         excludeSlashTmp: temporary !== null,
       }
     case 'danger-full-access':
       return { type: 'dangerFullAccess' }
     default:
-      return unreachable(mode)
+      return unreachable(choice.mode)
   }
 }
 
@@ -280,10 +282,10 @@ export interface ShieldedEnvironment {
 export function shieldEnvironment(
   env: Readonly<NodeJS.ProcessEnv>,
   directory: string,
-  { mode, writable }: SandboxChoice,
+  choice: SandboxChoice,
   firstOnPath: string | null = null,
 ): ShieldedEnvironment {
-  if (mode === 'danger-full-access') return { env: withPersonPath(env), forCommands: {} }
+  if (choice.mode === 'danger-full-access') return { env: withPersonPath(env), forCommands: {} }
   const shielded: NodeJS.ProcessEnv = { ...withPersonPath(env), GIT_DIR: NO_REPOSITORY }
   const forCommands: Record<string, string | null> = { GIT_DIR: null }
   const [noCurrent, ours] = NO_CURRENT_DIRECTORY
@@ -294,7 +296,7 @@ export function shieldEnvironment(
   const name = pathVariable(env)
   const path = env[name]
   if (path !== undefined) {
-    const outside = searchPathOutside(path, writableByAgents(directory, env, writable))
+    const outside = searchPathOutside(path, writableByAgents(directory, env, besidesDirectory(choice)))
     const whole = firstOnPath === null ? outside : `${firstOnPath}${delimiter}${outside}`
     shielded[name] = whole
     const persons = personPath(env)
@@ -333,7 +335,7 @@ const FAILS = '/bin/false'
 /**
  * The settings of `thread/start` by which commands get `forCommands`.
  *
- * @param policy the `shell_environment_policy` in force (`policyIn`): what it says itself stands
+ * @param policy the `shell_environment_policy` in force (`CommandConfig`): what it says itself stands
  */
 export function commandSettings(forCommands: ShieldedEnvironment['forCommands'], policy: unknown): Config {
   const { exclude, filters } = readPolicy(policy)
@@ -368,9 +370,25 @@ export function commandVariables(
   return { ...Object.fromEntries(unset.map(name => [name, null])), ...given }
 }
 
-/** The `shell_environment_policy` in a response to `config/read`; null if there is none. */
-export function policyIn(answer: unknown): unknown {
-  return memberOf(memberOf(answer, 'config'), POLICY)
+/** What the person's configuration of codex says of all commands. */
+export interface CommandConfig {
+  /** `shell_environment_policy`; null if there is none. */
+  policy: unknown
+  /** `sandbox_workspace_write.writable_roots`: absolute paths. */
+  roots: readonly string[]
+}
+
+/** What is said where codex says nothing. */
+export const NO_CONFIG: CommandConfig = { policy: null, roots: [] }
+
+/** The same in a response to `config/read`. */
+export function commandConfigIn(answer: unknown): CommandConfig {
+  const config = memberOf(answer, 'config')
+  const roots = memberOf(memberOf(config, 'sandbox_workspace_write'), 'writable_roots')
+  return {
+    policy: memberOf(config, POLICY) ?? null,
+    roots: Array.isArray(roots) ? roots.filter(each => typeof each === 'string' && isAbsolute(each)) : [],
+  }
 }
 
 type Config = NonNullable<ThreadStartParams['config']>

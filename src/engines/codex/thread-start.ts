@@ -14,7 +14,14 @@ import {
   describeExit,
   startAppServer,
 } from './app-server.ts'
-import { commandSettings, policyIn, type SandboxTerms, type ShieldedEnvironment } from './sandbox.ts'
+import {
+  type CommandConfig,
+  commandConfigIn,
+  commandSettings,
+  NO_CONFIG,
+  type SandboxTerms,
+  type ShieldedEnvironment,
+} from './sandbox.ts'
 import { dynamicTools } from './tools.ts'
 import { memberOf, openRpc, RequestFailure, type Rpc, type RpcHandlers } from './wire.ts'
 
@@ -104,16 +111,17 @@ export async function shakeHands(
 async function requestThread(rpc: Rpc, { params, forCommands, requestMs }: StartThreadOptions): Promise<unknown> {
   if (Object.keys(forCommands).length === 0) return await rpc.request('thread/start', params, requestMs)
   const ask: AskCodex = (method, asked) => rpc.request(method, asked, requestMs)
-  const commands = commandSettings(forCommands, await readShellPolicy(ask, params.cwd))
+  const { policy } = await readCommandConfig(ask, params.cwd)
+  const commands = commandSettings(forCommands, policy)
   return await rpc.request('thread/start', { ...params, config: { ...params.config, ...commands } }, requestMs)
 }
 
-/** The person's own `shell_environment_policy`; null if codex refuses to say, as it then does to start the thread. Throws a `RequestFailure`. */
-export async function readShellPolicy(ask: AskCodex, cwd: ThreadStartParams['cwd']): Promise<unknown> {
+/** What the person has configured for commands; nothing if codex refuses to say, as it then does to start a thread. Throws a `RequestFailure`. */
+export async function readCommandConfig(ask: AskCodex, cwd: ThreadStartParams['cwd']): Promise<CommandConfig> {
   try {
-    return policyIn(await ask('config/read', { cwd }))
+    return commandConfigIn(await ask('config/read', { cwd }))
   } catch (error) {
-    if (error instanceof RequestFailure && error.cause === 'answered') return null
+    if (error instanceof RequestFailure && error.cause === 'answered') return NO_CONFIG
     throw error
   }
 }

@@ -132,6 +132,7 @@ const OF_PLACE: ReadonlySet<OutcomeHint['do']> = new Set([
   'log-in',
   'mend-access',
   'mend-codex-configuration',
+  'mend-sandbox',
   'mend-provider',
   'free-disk-space',
   // The wait for this login's window would be longer than the session may wait.

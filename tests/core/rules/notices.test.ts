@@ -7,6 +7,7 @@ import {
   networkRefused,
   outcomeNotice,
   protectedNotice,
+  readOnlyHome,
   restoredNotice,
   stuckNotice,
   taskNotice,
@@ -109,6 +110,30 @@ test('rounds that got nowhere are told what was said, and what is asked of them'
   expect(first).toContain('choose another way')
   const second = stuckNotice({ ...stuck, why: 'same-refusal', remedy: 'more-effort' }, []).text
   expect(second).toMatch(/^The same claim has been refused 3 times, for the same reason\. Another way was asked for/)
+})
+
+test.each([
+  ['go: could not create module cache: mkdir /home/me/go: read-only file system', 'go'],
+  [
+    'error: failed to create directory `/home/me/.cargo/registry`\n\nCaused by:\n  Read-only file system (os error 30)',
+    '.cargo',
+  ],
+  ['java.io.FileNotFoundException: /home/me/.gradle/x.lck (Read-only file system)', '.gradle'],
+  ["npm error EROFS: read-only file system, mkdir '/home/me/.npm/_cacache'", '.npm'],
+  ['in /home/me/src/app: open /home/me/.cache/go-build/1: Read-only file system', '.cache'],
+])('a command that may not write below the home of the person is told what lets it: %s', (output, name) => {
+  const said = readOnlyHome(output, { home: '/home/me', directory: '/home/me/src/app' })
+  expect(said).toContain(`sandbox_workspace_write.writable_roots = ["/home/me/${name}"]`)
+})
+
+test('and one that may not write elsewhere, or prints a path alone, is not', () => {
+  const place = { home: '/home/me', directory: '/home/me/src/app' }
+  for (const output of [
+    '/usr/lib/x: Read-only file system',
+    '/home/me/.cargo: No such file',
+    '/home/me/src/app/.git/x: Read-only file system',
+  ])
+    expect(readOnlyHome(output, place)).toBe(null)
 })
 
 test('a command that wanted the network is told how to get it', () => {

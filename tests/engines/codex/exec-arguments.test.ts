@@ -102,7 +102,7 @@ test('a turn of exec is told what a thread of an app-server is told, and what th
       'developer_instructions="Say \\"hi\\"."',
       'model="m"',
       'model_reasoning_effort="low"',
-      'sandbox_workspace_write={"network_access" = false, "writable_roots" = ["/git"]}',
+      'sandbox_workspace_write={"network_access" = false}',
       'shell_environment_policy.exclude=["GIT_DIR"]',
       '--output-schema',
       '/tmp/schema.json',
@@ -112,10 +112,20 @@ test('a turn of exec is told what a thread of an app-server is told, and what th
   expect(command.slice(-3)).toEqual(['-C', '/work', '-'])
 })
 
+test('folders that the person makes writable with -c are so beside those of git, and not in their place', () => {
+  const overrides = ['sandbox_workspace_write.writable_roots=["/cache"]']
+  const { command } = execCommand({ ...turnIn({ roots: ['/cache'] }), overrides })
+  const last = command.findLast(each => each.startsWith('sandbox_workspace_write.writable_roots='))
+  expect(last).toBe('sandbox_workspace_write.writable_roots=["/git", "/cache"]')
+})
+
 test('a thread that may write in some folders only has a permission profile in the place of a sandbox', () => {
   const { command } = execCommand(turnIn({}, { writable: ['src'] }))
   expect(command).not.toContain('--sandbox')
   expect(command).toContain('default_permissions="codemachine-folders"')
+  expect(execCommand(turnIn({ roots: ['/cache'] }, { writable: ['src'] })).command.join()).toContain(
+    '"/cache" = "write"',
+  )
   expect(command.find(each => each.startsWith('permissions='))).toContain('"/work/src" = "write"')
 })
 

@@ -29,10 +29,9 @@ test.runIf(isLinux)(
       endMs: 200,
       log: () => {},
       onWarning: sentence => warnings.push(sentence),
-      env: process.env,
       work: 'round',
     })
-    const { server, mark } = servers.start(['-'])
+    const { server, mark } = servers.start(process.env, ['-'])
     const { [MARK_VARIABLE]: _, ...plain } = process.env
     const respawns = spawn('/bin/sh', ['-c', RESPAWNS], {
       env: { ...plain, MARK: mark },

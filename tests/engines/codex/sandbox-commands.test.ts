@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs'
-import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readdir, rm, symlink, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { delimiter, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -105,6 +105,36 @@ describe('a command writes where the rounds may', () => {
     expect(output).toContain('Read-only file system\n1')
     expect(await readdir(outside)).toEqual([])
   })
+})
+
+test.each([
+  ['as the rounds', {}],
+  ['and is kept from reading', { unreadable: ['/etc/hostname'] }],
+])("a command writes where the person's configuration of codex lets commands write, %s", async (_, more) => {
+  await using other = await makePlace(`[sandbox_workspace_write]\nwritable_roots = ["${outside}", "/var/tmp/none"]\n`)
+  const { commands } = await open({ writable: [join(other.directory, '.git')] }, other)
+  const asked = { network: false, timeoutMs: 60_000, signal: new AbortController().signal, ...more }
+  const { output } = await commands.run({ run: `touch ${outside}/file .git/file && echo both`, ...asked })
+  expect(output).toBe('both')
+  await rm(join(outside, 'file'))
+  // What may write nothing may not write there.
+  expect((await commands.run({ run: `touch ${outside}/file || echo none`, readOnly: true, ...asked })).output).toMatch(
+    /none$/,
+  )
+})
+
+test('a command that the sandbox does not start is no command that fails: what is in the way is named', async () => {
+  await using other = await makePlace('')
+  await symlink('nowhere', join(other.directory, '.agents'))
+  const { run } = await open({}, other)
+  expect(await run('true')).toEqual({
+    kind: 'not-started',
+    problem: `Codex's sandbox starts no command here: .agents in ${other.directory} is a link, which it cannot protect. Remove it, or put what it leads to in its place (${join(other.directory, 'nowhere')}).`,
+    durationMs: expect.any(Number),
+    output: '',
+  })
+  await rm(join(other.directory, '.agents'))
+  expect(await run('exit 1')).toMatchObject({ kind: 'exited', exitCode: 1 })
 })
 
 describe('a command reaches the network only where it and the rounds may', () => {

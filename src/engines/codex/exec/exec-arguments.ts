@@ -40,7 +40,7 @@ export function execCommand(request: ExecTurn): { command: readonly string[]; pr
     ...(modelProvider == null ? {} : { model_provider: modelProvider }),
     ...trust(directory, request.capabilities),
   }
-  const sandbox = permissions == null ? sandboxArguments(request.terms) : { flags: [], settings: {} }
+  const sandbox = permissions == null ? sandboxArguments(request.terms) : { flags: [], settings: {}, last: [] }
   const pairs = Object.entries({ ...settings, ...sandbox.settings }).map(
     ([key, value]) => `${key}=${tomlInline(value)}`,
   )
@@ -48,7 +48,7 @@ export function execCommand(request: ExecTurn): { command: readonly string[]; pr
   const instructions = `developer_instructions=${tomlString(developerInstructions)}`
   const asPairs = (given: readonly string[]) => given.flatMap(pair => ['-c', pair])
   // What comes later wins: the thread's own over codemachine's, the person's over both.
-  const around = [...asPairs(pairs), ...withoutOwn(args), ...asPairs(overrides)]
+  const around = [...asPairs(pairs), ...withoutOwn(args), ...asPairs(overrides), ...sandbox.last]
   const fits = fitsAsArgument(instructions, around, platform)
   const command = [
     'exec',
@@ -65,22 +65,28 @@ export function execCommand(request: ExecTurn): { command: readonly string[]; pr
   return { command, prompt: fits ? input : `${developerInstructions}\n\n${input}` }
 }
 
-/** The sandbox of the turn. */
-function sandboxArguments({ turn }: SandboxTerms): { flags: readonly string[]; settings: object } {
+/** The sandbox of the turn. `last`: what comes behind the person's own pairs. */
+function sandboxArguments({ turn }: SandboxTerms): {
+  flags: readonly string[]
+  settings: object
+  last: readonly string[]
+} {
   const policy = turn.sandboxPolicy
   switch (policy?.type) {
     case 'workspaceWrite': {
-      const { networkAccess, writableRoots } = policy
-      const settings = { network_access: networkAccess, writable_roots: writableRoots }
-      return { flags: ['--sandbox', 'workspace-write'], settings: { sandbox_workspace_write: settings } }
+      const settings = { sandbox_workspace_write: { network_access: policy.networkAccess } }
+      // Those of the person's own are among them.
+      const roots = `sandbox_workspace_write.writable_roots=${tomlInline(policy.writableRoots)}`
+      return { flags: ['--sandbox', 'workspace-write'], settings, last: ['-c', roots] }
     }
     case 'dangerFullAccess':
       return {
         flags: ['--sandbox', 'danger-full-access', '--dangerously-bypass-approvals-and-sandbox'],
         settings: {},
+        last: [],
       }
     default:
-      return { flags: ['--sandbox', 'read-only'], settings: {} }
+      return { flags: ['--sandbox', 'read-only'], settings: {}, last: [] }
   }
 }
 

@@ -9,18 +9,21 @@ import {
   type EngineSetup,
   type PreparedRound,
   type RoundRun,
+  type SandboxProblem,
   unusableRound,
 } from '../../../core/contracts/engine.ts'
 import { CODEX_PROVIDER } from '../../../core/contracts/provider.ts'
 import type { ThreadSpec } from '../../../core/contracts/template.ts'
 import type { RoundOutcome } from '../../../core/events/outcome.ts'
 import { endTree } from '../../../platform/end-processes.ts'
-import { type AppServer, type AppServerExit, AppServers } from '../app-server.ts'
+import type { AppServer, AppServerExit } from '../app-server.ts'
 import { exitOutcome, INTERRUPTED, turnOutcome, withRetryAt } from '../classify.ts'
 import { type CodexCapabilities, capabilitiesOf } from '../find-codex.ts'
 import { Activity, NetworkWaits, RoundFeed, watchForSilence } from '../round-feed.ts'
-import { hidesFiles, type SandboxTerms, type ShieldedEnvironment, shieldEnvironment, threadTerms } from '../sandbox.ts'
-import { type AskedCodex, askAppServer, readShellPolicy } from '../thread-start.ts'
+import { Rights } from '../sandbox/rights.ts'
+import { Attempts, trySandbox, withoutSandbox } from '../sandbox/try-sandbox.ts'
+import { type CommandConfig, hidesFiles, NO_CONFIG, threadTerms } from '../sandbox.ts'
+import { type AskCodex, type AskedCodex, askAppServer, readCommandConfig } from '../thread-start.ts'
 import { waitsForNetwork } from '../translate.ts'
 import { parseObject } from '../wire.ts'
 import { execCommand } from './exec-arguments.ts'
@@ -36,24 +39,21 @@ export class ExecEngine implements Engine {
   readonly version: string
   readonly #options: EngineSetup
   readonly #capabilities: CodexCapabilities
-  readonly #shielded: ShieldedEnvironment
-  readonly #servers: AppServers
+  readonly #rights: Rights
   readonly #closing = new AbortController()
   /** Those that were begun, or may be. */
   readonly #rounds = new Set<ExecRound>()
-  #shellPolicy: Promise<AskedCodex<unknown>> | null = null
+  #config: Promise<AskedCodex<CommandConfig>> | null = null
 
   constructor(options: EngineSetup) {
     this.#options = options
     this.#capabilities = capabilitiesOf(options.binary.version)
     this.version = options.binary.version
-    this.#shielded = shieldEnvironment(options.env, options.directory, options.sandbox, options.firstOnPath)
     // What the person hands to codex comes last among the arguments, where it wins.
-    this.#servers = new AppServers({ ...options, overrides: [], env: this.#shielded.env, work: 'round' })
+    this.#rights = new Rights({ ...options, overrides: [], work: 'round' })
   }
 
   prepare(thread: ThreadSpec): PreparedRound {
-    const { directory, sandbox } = this.#options
     // It would ask what codex is configured with, to which the person has not agreed.
     if (thread.provider !== undefined && thread.provider !== CODEX_PROVIDER) return unusableRound(thread, NO_PROVIDER)
     const refused = refusedArgument(thread.args ?? [])
@@ -61,15 +61,10 @@ export class ExecEngine implements Engine {
     const round = new ExecRound({
       ...this.#options,
       thread,
-      terms: threadTerms(thread, directory, sandbox, this.#capabilities),
+      rights: this.#rights,
       capabilities: this.#capabilities,
-      forCommands: this.#shielded.forCommands,
-      shellPolicy: () => this.#askForShellPolicy(),
-      start: command => {
-        const { server } = this.#servers.start(command)
-        this.#servers.works(server)
-        return server
-      },
+      askForConfig: () => this.#askForConfig(),
+      trySandbox: () => this.#trySandbox(),
       onOver: () => this.#rounds.delete(round),
     })
     this.#rounds.add(round)
@@ -82,30 +77,43 @@ export class ExecEngine implements Engine {
 
   async settle(): Promise<void> {
     await Promise.all([...this.#rounds].map(round => round.ending))
-    await this.#servers.sweep()
+    await this.#rights.servers.sweep()
   }
 
   async close(): Promise<void> {
     this.#closing.abort()
     for (const round of this.#rounds) round.discard()
-    await this.#shellPolicy
+    await this.#config
     await this.settle()
-    await this.#servers.close()
+    await this.#rights.servers.close()
   }
 
-  /** The person's own policy, which decides how commands are kept from a variable; asked for until codex has said it once. */
-  async #askForShellPolicy(): Promise<AskedCodex<unknown>> {
-    if (Object.keys(this.#shielded.forCommands).length === 0) return { answer: null }
+  /** What the person has configured for commands; asked for until codex has said it once. */
+  async #askForConfig(): Promise<AskedCodex<CommandConfig>> {
+    if (Object.keys(this.#rights.shielded.forCommands).length === 0) return { answer: NO_CONFIG }
+    this.#config ??= this.#ask(ask => readCommandConfig(ask, this.#options.directory)).then(asked => {
+      if ('why' in asked) this.#config = null
+      else this.#rights.learn(asked.answer)
+      return asked
+    })
+    return await this.#config
+  }
+
+  async #trySandbox(): Promise<SandboxProblem | null> {
+    const { directory, platform } = this.#options
+    const { sandbox } = this.#rights
+    if (sandbox.mode === 'danger-full-access') return null
+    const asked = await this.#ask(ask =>
+      trySandbox(params => ask('command/exec', params), { directory, platform, sandbox }),
+    )
+    return 'why' in asked ? null : asked.answer
+  }
+
+  async #ask<T>(converse: (ask: AskCodex) => Promise<T>): Promise<AskedCodex<T>> {
     const { binary, overrides, directory, clock, platform } = this.#options
     const args = overrides.flatMap(pair => ['-c', pair])
-    const options = { path: binary.path, args, env: this.#shielded.env, directory, clock, platform }
-    this.#shellPolicy ??= askAppServer(options, this.#closing.signal, ask => readShellPolicy(ask, directory)).then(
-      asked => {
-        if ('why' in asked) this.#shellPolicy = null
-        return asked
-      },
-    )
-    return await this.#shellPolicy
+    const options = { path: binary.path, args, env: this.#rights.shielded.env, directory, clock, platform }
+    return await askAppServer(options, this.#closing.signal, converse)
   }
 }
 
@@ -120,12 +128,12 @@ function unusableArgument(name: string): RoundOutcome {
 
 interface ExecRoundOptions extends EngineSetup {
   thread: ThreadSpec
+  rights: Rights
   capabilities: CodexCapabilities
-  terms: SandboxTerms
-  forCommands: ShieldedEnvironment['forCommands']
-  shellPolicy(): Promise<AskedCodex<unknown>>
-  /** Starts `codex exec` with these arguments. */
-  start(command: readonly string[]): AppServer
+  /** What the person has configured; the rights have it by then. */
+  askForConfig(): Promise<AskedCodex<CommandConfig>>
+  /** Why its sandbox starts nothing; null: it does, or that is not known. */
+  trySandbox(): Promise<SandboxProblem | null>
   /** Called once, when nothing of it runs or will run. */
   onOver(): void
 }
@@ -146,6 +154,7 @@ class ExecRound implements PreparedRound {
   readonly #activity: Activity
   readonly #networkWaits: NetworkWaits
   readonly #lines: ExecLines
+  readonly #attempts = new Attempts({ saysRequests: false })
   /** Aborted when it is over. */
   readonly #leaving = new AbortController()
   readonly #over = Promise.withResolvers<void>()
@@ -210,19 +219,22 @@ class ExecRound implements PreparedRound {
   }
 
   async #play(input: string, schema: { path: string } | null): Promise<RoundOutcome> {
-    const asked = await this.#options.shellPolicy()
+    const asked = await this.#options.askForConfig()
     // It was to end while that was asked.
     if (this.#cause) return this.#cause
     // Without the person's policy ours would take its place, and show commands what is kept from them.
     if ('why' in asked) return asked.exit ? exitOutcome(asked.exit, true) : { class: 'crashed', message: asked.why }
-    const { clock, log } = this.#options
+    const { clock, log, rights, directory, capabilities } = this.#options
     const { command, prompt } = execCommand({
       ...this.#options,
+      terms: threadTerms(this.thread, directory, rights.sandbox, capabilities),
+      forCommands: rights.shielded.forCommands,
       input,
-      shellPolicy: asked.answer,
+      shellPolicy: asked.answer.policy,
       schema: schema?.path ?? null,
     })
-    const server = this.#options.start(command)
+    const { server } = rights.start(command)
+    rights.servers.works(server)
     this.#server = server
     const lines = new LineSplitter(
       line => this.#line(line),
@@ -241,7 +253,9 @@ class ExecRound implements PreparedRound {
     const exit = await server.exit
     watch.stop()
     lines.end()
-    return this.#outcome(exit)
+    const outcome = this.#outcome(exit)
+    if (outcome.class !== 'worked' || this.thread.noShell || !this.#attempts.areInVain) return outcome
+    return withoutSandbox(await this.#options.trySandbox(), outcome)
   }
 
   #outcome(exit: AppServerExit): RoundOutcome {
@@ -268,6 +282,7 @@ class ExecRound implements PreparedRound {
     try {
       this.#activity.note(message, clock.monotonic())
       if (message.method === 'thread/started') this.#hasThread = true
+      this.#attempts.note(message)
       if (message.method === 'turn/completed') {
         const { status, error } = message.params.turn
         this.#said = withRetryAt(turnOutcome(status, error), clock.now())

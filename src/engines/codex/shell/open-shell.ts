@@ -2,14 +2,17 @@ import { stripVTControlCharacters } from 'node:util'
 import type { CommandExecParams } from '../../../../protocol/codex.ts'
 import { messageOf, systemErrorCode } from '../../../base/errors.ts'
 import { clipEnd, wholeCharacters } from '../../../base/text.ts'
+import type { SandboxChoice } from '../../../core/contracts/sandbox.ts'
 import type { Shell, ShellCommand, ShellEnd } from '../../../core/contracts/shell.ts'
 import { MARK_VARIABLE } from '../../../platform/end-processes.ts'
-import { shellLine } from '../../../platform/run-process.ts'
-import { type AppServer, AppServers, describeExit, LONGEST_WAIT_MS, Tail } from '../app-server.ts'
+import { StartMark, shellLine } from '../../../platform/run-process.ts'
+import { type AppServer, describeExit, LONGEST_WAIT_MS, Tail } from '../app-server.ts'
 import { capabilitiesOf } from '../find-codex.ts'
-import { commandPolicy, commandVariables, type HidingProfile, hidingProfile, shieldEnvironment } from '../sandbox.ts'
+import { Rights } from '../sandbox/rights.ts'
+import { describeProblem, type SandboxPlace } from '../sandbox/try-sandbox.ts'
+import { commandPolicy, commandVariables, type HidingProfile, hidingProfile } from '../sandbox.ts'
 import { exitCodeIn, OUTPUT, refusalOf, type SandboxCommandsOptions, takeOutput } from '../sandbox-commands.ts'
-import { readShellPolicy, shakeHands } from '../thread-start.ts'
+import { readCommandConfig, shakeHands } from '../thread-start.ts'
 import { openRpc, RequestFailure, type Rpc, stringMember } from '../wire.ts'
 import { TemporaryFolders } from './temporary-folders.ts'
 
@@ -27,8 +30,8 @@ export function openShell(options: ShellOptions): Shell {
   return new CodexShell(options)
 }
 
-/** A command that nothing came of, for codex had gone before it could be asked to run it. */
-type NotAsked = { problem: string }
+/** A command that nothing came of: codex had gone before it could be asked to run it, had other rights, or could not start it. */
+type NotAsked = { problem: string; hasOtherRights?: true }
 
 class CodexShell implements Shell {
   readonly #options: ShellOptions
@@ -40,17 +43,12 @@ class CodexShell implements Shell {
   readonly #doors = new Map<string | null, Door>()
 
   constructor(options: ShellOptions) {
-    const { env, directory, agentsDirectory = directory, sandbox, firstOnPath } = options
-    const shielded = shieldEnvironment(env, agentsDirectory, sandbox, firstOnPath)
-    // At the level `trace` codex writes each request into its log, and what a command alone is to have is in one.
-    const { RUST_LOG, ...quiet } = shielded.env
-    const servers = new AppServers({ ...options, env: quiet, work: 'command' })
-    const forCommands = { ...shielded.forCommands, ...(RUST_LOG === undefined ? {} : { RUST_LOG }) }
+    const rights = new Rights({ ...options, work: 'command' })
     this.#options = options
     const { owner, platform, log } = options
     this.#temporary = new TemporaryFolders({ root: options.temporary, pid: owner.pid, platform, log })
     const hasNamespaces = options.platform === 'linux' && capabilitiesOf(options.binary.version).deniesReading
-    this.#setup = { options, servers, forCommands, endsAll: hasNamespaces && sandbox.mode !== 'danger-full-access' }
+    this.#setup = { options, rights, endsAll: hasNamespaces && options.sandbox.mode !== 'danger-full-access' }
   }
 
   async run(command: ShellCommand): Promise<ShellEnd> {
@@ -67,7 +65,7 @@ class CodexShell implements Shell {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closed.abort()
     await Promise.allSettled(this.#running)
-    await this.#setup.servers.close()
+    await this.#setup.rights.servers.close()
     await this.#temporary[Symbol.asyncDispose]()
   }
 
@@ -94,18 +92,21 @@ class CodexShell implements Shell {
   async #runIn(temporary: string | null, command: ShellCommand): Promise<ShellEnd> {
     const nothing = { durationMs: 0, stdout: '', stderr: '' }
     let problem = ''
-    for (let tries = 0; tries < 2; tries++) {
+    for (let [tries, changes] = [0, 0]; tries < 2 && changes < 2; ) {
       if (command.signal.aborted) return { kind: 'broken-off', ...nothing }
       const end = await this.#doorFor(command.unreadable, temporary).run(command)
       if ('kind' in end) return end
       problem = end.problem
+      if (end.hasOtherRights) changes++
+      else tries++
     }
     return command.signal.aborted ? { kind: 'broken-off', ...nothing } : notStarted(problem)
   }
 
   /** The one that denies these paths. Another ends when what runs in it has ended. */
   #doorFor(unreadable: readonly string[], temporary: string | null): Door {
-    const { directory, sandbox, binary } = this.#options
+    const { directory, binary } = this.#options
+    const { sandbox } = this.#setup.rights
     const profile = hidingProfile(unreadable, directory, sandbox, capabilitiesOf(binary.version), { temporary })
     const door = this.#doors.get(temporary)
     if (door !== undefined && !door.isGone && String(door.profile?.overrides) === String(profile?.overrides))
@@ -123,9 +124,7 @@ function notStarted(problem: string): ShellEnd {
 
 interface DoorSetup {
   options: ShellOptions
-  servers: AppServers
-  /** Variables that commands have otherwise than the app-server. */
-  forCommands: ReturnType<typeof shieldEnvironment>['forCommands']
+  rights: Rights
   /** Whether the sandbox ends all that a command has started: each has a namespace of its own. */
   endsAll: boolean
 }
@@ -141,6 +140,10 @@ class Door {
   readonly profile: HidingProfile | null
   readonly #temporary: string | null
   readonly #setup: DoorSetup
+  /** As it was started with them. */
+  readonly #sandbox: SandboxChoice
+  /** Variables that commands have otherwise than the app-server. */
+  readonly #forCommands: Readonly<Record<string, string | null>>
   readonly #server: AppServer
   readonly #rpc: Rpc
   readonly #ready: Promise<Ready | NotAsked>
@@ -152,10 +155,15 @@ class Door {
 
   constructor(setup: DoorSetup, profile: HidingProfile | null, temporary: string | null) {
     const { clock, log } = setup.options
+    const { servers, sandbox, shielded } = setup.rights
+    // At the level `trace` codex writes each request into its log, and what a command alone is to have is in one.
+    const { RUST_LOG, ...quiet } = shielded.env
     this.profile = profile
     this.#temporary = temporary
     this.#setup = setup
-    this.#server = setup.servers.start(undefined, profile?.overrides).server
+    this.#sandbox = sandbox
+    this.#forCommands = { ...shielded.forCommands, ...(RUST_LOG === undefined ? {} : { RUST_LOG }) }
+    this.#server = servers.start(quiet, undefined, profile?.overrides).server
     this.#rpc = openRpc(this.#server.stdout, this.#server.stdin, clock, {
       onNotification: (method, params) => {
         if (method === OUTPUT) this.#sinks.get(stringMember(params, 'processId') ?? '')?.(params)
@@ -184,10 +192,13 @@ class Door {
 
   async run(command: ShellCommand): Promise<ShellEnd | NotAsked> {
     const { clock, controlGroup } = this.#setup.options
-    const { servers } = this.#setup
+    const { servers } = this.#setup.rights
     const id = `command-${this.#began++}`
     const [stdout, stderr] = [new StreamEnd(command.mostCharacters), new StreamEnd(command.mostCharacters)]
-    this.#sinks.set(id, params => takeOutput(params, (bytes, isStdout) => (isStdout ? stdout : stderr).push(bytes)))
+    const started = new StartMark(this.#setup.options.platform)
+    this.#sinks.set(id, params =>
+      takeOutput(params, (bytes, isStdout) => (isStdout ? stdout.push(started.take(bytes)) : stderr.push(bytes))),
+    )
     const over = controlGroup?.works()
     const mark = servers.mark()
     try {
@@ -199,6 +210,10 @@ class Door {
       const params = this.#paramsOf(id, command, { ...ready.variables, [MARK_VARIABLE]: mark })
       const end = await this.#await(params, command, mark)
       const durationMs = Math.round(clock.monotonic() - began)
+      if (end.kind === 'exited' && !started.isStarted) {
+        const { problem, mend } = await describeProblem(stderr.text(), this.#place)
+        return { problem: `${problem} ${mend}` }
+      }
       return { ...end, durationMs, stdout: stdout.text(), stderr: stderr.text() }
     } finally {
       over?.()
@@ -210,14 +225,24 @@ class Door {
     }
   }
 
+  get #place(): SandboxPlace {
+    const { directory, platform } = this.#setup.options
+    return { directory, platform, sandbox: this.#sandbox }
+  }
+
   async #start(): Promise<Ready | NotAsked> {
-    const { options, forCommands } = this.#setup
+    const { options, rights } = this.#setup
     const { directory, requestMs } = options
     try {
       await shakeHands(this.#rpc, options)
-      if (Object.keys(forCommands).length === 0) return { variables: {} }
+      if (Object.keys(this.#forCommands).length === 0) return { variables: {} }
       const ask = (method: string, params: object) => this.#rpc.request(method, params, requestMs)
-      return { variables: commandVariables(forCommands, await readShellPolicy(ask, directory), options.binary.path) }
+      const config = await readCommandConfig(ask, directory)
+      if (rights.learn(config)) {
+        this.#close()
+        return { problem: 'The configuration of codex has changed.', hasOtherRights: true }
+      }
+      return { variables: commandVariables(this.#forCommands, config.policy, options.binary.path) }
     } catch (error) {
       if (!(error instanceof RequestFailure)) throw error
       this.#close()
@@ -230,13 +255,13 @@ class Door {
     { run, env }: ShellCommand,
     variables: Record<string, string | null>,
   ): CommandExecParams {
-    const { directory, sandbox, platform, env: own } = this.#setup.options
+    const { directory, platform, env: own } = this.#setup.options
     const line = shellLine(run, platform, 'apart', own)
     return {
       command: isEmpty(env) ? line.command : readingVariables(line.command),
       cwd: directory,
       ...(this.profile === null
-        ? { sandboxPolicy: commandPolicy(sandbox, true, this.#temporary) }
+        ? { sandboxPolicy: commandPolicy(this.#sandbox, true, this.#temporary) }
         : { permissionProfile: this.profile.name }),
       env: { ...variables, ...line.env },
       processId,
@@ -300,7 +325,7 @@ class Door {
 
   /** Has codex end one command; where it does not, the app-server is ended, with all that runs in it. */
   async #terminate(processId: unknown, answer: Promise<unknown>, mark: string): Promise<void> {
-    const { options, servers } = this.#setup
+    const { options, rights } = this.#setup
     const { clock, endMs, requestMs } = options
     this.#rpc.request('command/exec/terminate', { processId }, requestMs).catch(() => {})
     const settled = new AbortController()
@@ -308,8 +333,8 @@ class Door {
     await clock.wait(endMs, settled.signal)
     if (settled.signal.aborted) return
     // Codex waits for what has left the session of a command and holds its output.
-    servers.hasEnded(mark)
-    await servers.sweep()
+    rights.servers.hasEnded(mark)
+    await rights.servers.sweep()
     await clock.wait(endMs, settled.signal)
     if (settled.signal.aborted) return
     this.#close()
