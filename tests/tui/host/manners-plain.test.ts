@@ -1,28 +1,18 @@
 import { expect } from 'vitest'
-import { message, reply, shell } from '../../../src/demo/model/reply.ts'
+import { message, reply } from '../../../src/demo/model/reply.ts'
 import { BIN } from '../../support/codemachine.ts'
 import { startInEmulator } from '../../support/emulator.ts'
 import { openRealScene } from '../../support/real-scene.ts'
 import { describe, test } from '../../support/side-by-side.ts'
 import { leavesAsFound, personSettings, rowsWith, started } from './manners.ts'
-
-const ROUNDS = [[reply(message('A **word** and `code`.'), shell('seq 1 5')), reply(message('Over.'))]]
-const BOXES = /[─│╭╮╰╯›❯✔▸]/
+import { hearsWordsOnce, ROUNDS, seesPlainLines } from './plain-lines.ts'
 
 describe('without a terminal that can be drawn on there are plain lines', () => {
   test.each<[string, string[]]>([
     ['a dumb terminal', ['env', 'TERM=dumb', process.execPath, BIN]],
     ['no terminal to read from', ['sh', '-c', `'${process.execPath}' '${BIN}' "$@" </dev/null`, 'sh']],
-    ['a closed stdin', ['sh', '-c', `'${process.execPath}' '${BIN}' "$@" <&-`, 'sh']],
-    ['no terminal to write to', ['sh', '-c', `'${process.execPath}' '${BIN}' "$@" | cat`, 'sh']],
   ])('%s', async (_, command) => {
-    await using scene = await openRealScene(ROUNDS)
-    await using seen = startInEmulator(scene.place, ['--rounds', '1', 'Say it'], { command })
-    await leavesAsFound(seen)
-    const all = seen.all().join('\n')
-    expect(all).toContain('Over.')
-    expect(all).not.toMatch(BOXES)
-    expect(seen.bytes()).not.toContain('\x1b[')
+    await seesPlainLines(command)
   })
 })
 
@@ -57,28 +47,8 @@ describe('colours', () => {
   })
 })
 
-test.each<[string, Record<string, string>, string]>([
-  ['the setting', {}, '[screen]\nreader = true\n'],
-  ["Ink's variable", { INK_SCREEN_READER: 'true' }, ''],
-])('for a screen reader, by %s, there are words without drawing, and each is said once', async (_, env, settings) => {
-  await using scene = await openRealScene(ROUNDS)
-  await personSettings(scene.place, settings)
-  await using seen = startInEmulator(scene.place, ['--rounds', '1'], { env })
-  await seen.until('Type what to work on')
-  seen.press('ctrl+c')
-  await seen.until('Ctrl+C again leaves')
-  seen.type('Say it')
-  await seen.until('> Say it')
-  seen.press('enter')
-  await seen.untilInAll('To go on: codemachine resume')
-  const all = seen.all()
-  expect(all.join('\n')).not.toMatch(BOXES)
-  expect(rowsWith(all, 'Over.')).toHaveLength(1)
-  expect(rowsWith(all, 'A word and `code`.')).toHaveLength(1)
-  expect(seen.bytes().split('Over.')).toHaveLength(2)
-  expect(seen.bytes()).not.toMatch(/\d:\d\d ·/)
-  seen.press('ctrl+d')
-  await leavesAsFound(seen)
+test('for a screen reader, by the setting, there are words without drawing, and each is said once', async () => {
+  await hearsWordsOnce({}, '[screen]\nreader = true\n')
 })
 
 test('with reduced motion a message comes whole', async () => {
