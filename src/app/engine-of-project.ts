@@ -123,8 +123,8 @@ interface CodexSaid {
   onDebug?: ((line: string) => void) | undefined
   /** Told a sentence that a person should know, without secrets: what was left running and cannot be ended. */
   onWarning(sentence: string): void
-  /** As of `EngineSetup`, without secrets. */
-  onEnded?(commands: readonly string[]): void
+  /** Gets the command lines of what rounds had left running and was ended, without secrets. */
+  endedCommands?: string[]
 }
 
 /** With what codex is run for a work directory. */
@@ -132,7 +132,7 @@ export async function codexOptionsOf(
   { pid, platform, clock, ownsProcess }: World,
   { key, root, folder }: Records,
   { binary, home, redactor }: ChosenCodex,
-  { settings, overrides, onDebug, onWarning, onEnded }: CodexSaid,
+  { settings, overrides, onDebug, onWarning, endedCommands }: CodexSaid,
 ): Promise<Omit<SandboxCommandsOptions, 'directory' | 'sandbox' | 'binary'> & { binary: CodexBinary }> {
   const endMs = settings.endSeconds * 1000
   const otherRuns = async () => (await runsNow(root, platform)).map(run => run.pid).filter(run => run !== pid)
@@ -156,7 +156,7 @@ export async function codexOptionsOf(
       if (settings.logging.level === 'debug') onDebug?.(redactor.text(message))
     },
     onWarning: sentence => onWarning(redactor.text(sentence)),
-    onEnded: commands => onEnded?.(commands.map(command => redactor.text(command))),
+    onEnded: commands => void endedCommands?.push(...commands.map(command => redactor.text(command))),
   }
 }
 

@@ -155,8 +155,7 @@ export async function openRun(
   const { sources, lasting, gates, gateRefusal } = loaded
   const codex = await chooseCodex(world, records, loaded)
   const { settings, providers, provider } = providersOf(world, loaded)
-  const { redactor } = codex
-  refuseSecretGates(loaded, { redactor, env })
+  refuseSecretGates(loaded, { redactor: codex.redactor, env })
   const remarks: string[] = []
   const remark = (text: string) => void remarks.push(text)
   const { repository } = opened.use(await holdWorkDirectory(world, records, remark))
@@ -167,11 +166,9 @@ export async function openRun(
   opened.defer(() => lookedAt)
   const writable = writableGit(records.directory, repository)
   const traces = opened.use(await openSandboxTraces(sharedFolders(records.directory, writable), records.traces))
-  const capabilities = capabilitiesOf(codex.binary.version)
   const overrides = options.config ?? []
   const endedCommands: string[] = []
-  const onEnded = (commands: readonly string[]) => void endedCommands.push(...commands)
-  const said = { settings, overrides, onDebug: listeners.onDebug, onWarning: remark, onEnded }
+  const said = { settings, overrides, onDebug: listeners.onDebug, onWarning: remark, endedCommands }
   const codexOptions = {
     ...(await codexOptionsOf(world, records, codex, said)),
     directory: records.directory,
@@ -191,7 +188,7 @@ export async function openRun(
   const savepoints = opened.use(openSavepoints(fingerprints, { onWarning: remark }))
   remarks.push(
     ...(await remarksOnReach(world, records, codex.binary)),
-    ...remarksOnSandbox(settings, capabilities, codexOptions),
+    ...remarksOnSandbox(settings, capabilitiesOf(codex.binary.version), codexOptions),
   )
   const where = await writableIn(records.directory, env, await agentFolders(world))
   const notifier = openNotices(world, settings, listeners, { where, key: records.key, owner }, remarks, opened)
@@ -218,7 +215,7 @@ export async function openRun(
     gateRefusal,
     overrides,
     said: runOverridesOf(settings, sources, options.verify ?? []),
-    redactor,
+    redactor: codex.redactor,
     keepAwake: once(() => (settings.keepAwake ? holdAwake(world, where, held) : null)),
     notifier,
     remarks,

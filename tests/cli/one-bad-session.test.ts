@@ -61,16 +61,19 @@ describe.each([
     expect(stdout).not.toContain('20261121_1')
   })
 
-  test.each([[['logs']], [['logs', '-f']], [['report']], [['resume']]])('%j of the bad one says why not', async args => {
-    await using place = await makePlace('')
-    await journalSession(place, '20261120_1', [created, ended])
-    const said = await spoil(place)
-    expect(await codemachineHere(place, [...args, '20261121_1'])).toMatchObject({
-      exitCode: 2,
-      stdout: '',
-      stderr: said,
-    })
-  })
+  test.each([[['logs']], [['logs', '-f']], [['report']], [['resume']]])(
+    '%j of the bad one says why not',
+    async args => {
+      await using place = await makePlace('')
+      await journalSession(place, '20261120_1', [created, ended])
+      const said = await spoil(place)
+      expect(await codemachineHere(place, [...args, '20261121_1'])).toMatchObject({
+        exitCode: 2,
+        stdout: '',
+        stderr: said,
+      })
+    },
+  )
 
   test('what waits is worked on, and the session is told of', async () => {
     await using scene = await openScene([round(claimDone)])

@@ -9,7 +9,15 @@ import type { Recorded } from '../../src/core/events/events.ts'
 import type { Item } from '../../src/core/events/items.ts'
 import type { SessionOutcome } from '../../src/core/events/outcome.ts'
 import { emptyState } from '../../src/core/state/state.ts'
-import { followJournal, foldJournal, lastEvents, openJournal, problemOfJournal, readJournal, readSessions } from '../../src/records/journal.ts'
+import {
+  foldJournal,
+  followJournal,
+  lastEvents,
+  openJournal,
+  problemOfJournal,
+  readJournal,
+  readSessions,
+} from '../../src/records/journal.ts'
 import { plainView } from '../../src/tui/plain-view.ts'
 import { relayTemplate } from '../support/relay-template.ts'
 import { fold, recordsWith } from '../support/session-events.ts'

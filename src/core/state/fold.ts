@@ -377,15 +377,17 @@ const ROUND_FOLDS: FoldsOf<Exclude<RoundEvent, AnswerEvent>> = {
       : online(workOn(state, event.item, event.instance === undefined)),
   'plan-updated': (state, event) => ({ ...state, plan: event.steps }),
   usage: (state, event) => {
-    const total = usedSoFar(event, state.threadTokens[event.thread])
+    const before = state.threadTokens[event.thread]
+    const total = usedSoFar(event, before)
     return online({
       ...state,
-      cost: costAfter(state.cost, { total, before: state.threadTokens[event.thread], model: event.model }, state.prices),
+      cost: costAfter(state.cost, { total, before, model: event.model }, state.prices),
       threadTokens: { ...state.threadTokens, [event.thread]: total },
       agents: withThread(state.agents, event),
-      ...(event.thread === state.running?.thread
-        ? { contextWindow: event.contextWindow, contextTokens: event.last.total }
-        : {}),
+      ...(event.thread === state.running?.thread && {
+        contextWindow: event.contextWindow,
+        contextTokens: event.last.total,
+      }),
     })
   },
   limits: (state, event) => ({
