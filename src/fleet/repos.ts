@@ -1,6 +1,6 @@
 import { isAbsolute } from 'node:path'
-import picomatch from 'picomatch'
 import { redactorOfEnvironment } from '../app/world.ts'
+import { compileGlob } from '../base/glob.ts'
 
 const MOST_CHARS = 2_000
 const NO_ADDRESS = 'is no address of a repository: use https://…, ssh://… or git@host:path'
@@ -44,10 +44,10 @@ export function problemOfRef(ref: string): string | null {
 export function takesRepo(patterns: readonly string[]): (repo: string) => boolean {
   const all = patterns.map(pattern => ({
     isPath: isLocal(pattern),
-    matches: picomatch(pattern, { dot: true, bash: true }),
+    glob: compileGlob(pattern, { crossesParts: true, tooHard: false }),
   }))
   return repo =>
     patterns.length === 0
       ? !isLocal(repo)
-      : all.some(({ isPath, matches }) => isPath === isLocal(repo) && matches(repo))
+      : all.some(({ isPath, glob }) => isPath === isLocal(repo) && glob.matches(repo))
 }

@@ -1,5 +1,5 @@
-import picomatch from 'picomatch'
 import * as v from 'valibot'
+import { isBalanced } from '../base/glob.ts'
 import { parseBytes, parseDuration } from '../base/text.ts'
 import { SANDBOX_MODES } from '../core/contracts/sandbox.ts'
 
@@ -109,7 +109,12 @@ export const trueOrFalse = v.pipe(v.boolean(), v.description('true or false'))
 
 /** One line that is not blank, of at most `most` characters. */
 export const line = (description: string, most = 10_000) =>
-  v.pipe(v.string(), v.maxLength(most), v.regex(/^\P{Cc}*[^\s\p{Cc}]\P{Cc}*$/u), v.description(description))
+  v.pipe(v.string(), v.maxLength(most), v.check(isOneLine), v.description(description))
+
+/** Two looks, each of which takes time that grows with the length alone: in one pattern a long text would take for ever. */
+function isOneLine(text: string): boolean {
+  return /\S/.test(text) && !/\p{Cc}/u.test(text)
+}
 
 /** A line for a shell. */
 export const command = line('a command on one line, such as "npm test"', 4000)
@@ -117,7 +122,11 @@ export const command = line('a command on one line, such as "npm test"', 4000)
 /** Names of files with `*`, relative to the work directory. One that could name no file in there would protect nothing. */
 export const globs = v.pipe(
   v.array(
-    v.pipe(line('', 500), v.regex(/^(?![!/]|\.\/|[a-z]:)(?!.*(?:^|\/)\.\.(?:\/|$))[^\\]*[^\\/]$/i), v.check(canBeRead)),
+    v.pipe(
+      line('', 500),
+      v.regex(/^(?![!/]|\.\/|[a-z]:)(?!.*(?:^|\/)\.\.(?:\/|$))[^\\]*[^\\/]$/i),
+      v.check(isBalanced),
+    ),
   ),
   v.maxLength(200),
   v.description(
@@ -178,7 +187,10 @@ export const variableName = v.pipe(
   v.description('the name of an environment variable, such as "LOCAL_KEY", and never the key itself'),
 )
 
-const argument = v.pipe(v.string(), v.regex(/^[^\0]*[^\s\0][^\0]*$/))
+const argument = v.pipe(
+  v.string(),
+  v.check(text => /\S/.test(text) && !text.includes('\0')),
+)
 
 /** A program and its arguments. Not by a relative path: that would lie in the work directory, where agents write. */
 const commandLine = v.pipe(
@@ -201,16 +213,6 @@ export const webAddress = v.pipe(
 /** The same, or null for none. */
 function orNull<const S extends v.GenericSchema>(schema: S) {
   return v.pipe(v.nullable(schema), v.metadata(v.getMetadata(schema)), v.description(v.getDescription(schema) ?? ''))
-}
-
-/** A bracket that is never closed is most likely a slip. */
-function canBeRead(glob: string): boolean {
-  try {
-    picomatch.makeRe(glob, { strictBrackets: true })
-    return true
-  } catch {
-    return false
-  }
 }
 
 function quoted(names: readonly string[]): string {

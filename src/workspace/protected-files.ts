@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { constants } from 'node:fs'
 import { open, readdir, readlink } from 'node:fs/promises'
 import { join } from 'node:path'
-import picomatch from 'picomatch'
+import { baseOf, compileGlob } from '../base/glob.ts'
 import { isGateConfiguration, isLockFile, isTestByName, isTestRunnerConfig } from '../core/rules/gate-files.ts'
 import { fromLatin1, GitError, pathArguments, runGitOrThrow } from './git/git.ts'
 import type { PrivateGit } from './git/private-git.ts'
@@ -21,20 +21,18 @@ export interface ProtectedGlobs {
 /** Compiles globs relative to the work directory. A plain name protects a file, or a folder with everything in it. */
 export function protectedGlobs(globs: readonly string[]): ProtectedGlobs {
   const composed = globs.map(glob => glob.normalize())
-  const matchers = composed.map(compileGlob)
-  const bases = new Set(
-    composed.map(glob => picomatch.scan(glob)).map(({ base, isGlob, input }) => (isGlob ? base : input)),
-  )
+  const matchers = composed.map(matcherOf)
+  const bases = new Set(composed.map(glob => (isPlain(glob) ? glob : baseOf(glob))))
   return {
     covers: path => matchers.some(matches => matches(path)),
-    names: new Set(composed.filter(glob => !picomatch.scan(glob).isGlob)),
+    names: new Set(composed.filter(isPlain)),
     bases: [...bases].filter(base => ![...bases].some(other => other !== base && isBelow(base, other))),
   }
 }
 
 /** Whether a glob may match more than test files, such as a plain name or a test runner's configuration. */
 export function coversMoreThanTests(glob: string): boolean {
-  return !picomatch.scan(glob).isGlob || !/\*[._-](?:test|spec)s?\.(?:\w+|\{[\w,]+\})$/.test(glob)
+  return isPlain(glob) || !/\*[._-](?:test|spec)s?\.(?:\w+|\{[\w,]+\})$/.test(glob)
 }
 
 /** Whether a path lies below a folder; every path lies below ''. */
@@ -42,18 +40,20 @@ export function isBelow(path: string, folder: string): boolean {
   return folder === '' || path.startsWith(`${folder}/`)
 }
 
-function compileGlob(glob: string): (path: string) => boolean {
-  const isMatch = picomatch(endsInName(glob) ? [glob, `${glob}/**`] : glob, MATCH_OPTIONS)
+function matcherOf(glob: string): (path: string) => boolean {
+  // One whose last part has no wildcard may name a folder.
+  const endsInName = isPlain(glob.slice(glob.lastIndexOf('/') + 1))
+  const { matches } = compileGlob(endsInName ? `${glob}/**` : glob, TOO_HARD)
   // A file name may contain characters that are special in a glob.
-  return path => path === glob || path.startsWith(`${glob}/`) || isMatch(path)
+  return path => path === glob || path.startsWith(`${glob}/`) || matches(path)
 }
 
-/** Whether a glob may name a folder: its last part has no wildcard. */
-function endsInName(glob: string): boolean {
-  return !picomatch.scan(glob.slice(glob.lastIndexOf('/') + 1)).isGlob
+function isPlain(glob: string): boolean {
+  return compileGlob(glob, TOO_HARD).isPlain
 }
 
-const MATCH_OPTIONS = { dot: true, nonegate: true, windows: false }
+/** Of what cannot be told in time nobody can say that it is not protected. */
+const TOO_HARD = { tooHard: true }
 
 /** A gate and the globs that it protects, as `protectedGlobs` reads them. */
 export interface ProtectingGate {

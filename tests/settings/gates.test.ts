@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { gatesAtResume, reviewAtResume } from '../../src/app/resume-terms.ts'
 import type { Layer } from '../../src/settings/entries.ts'
+import { cpuMs } from '../support/cpu-time.ts'
 import { openSettings } from './settings-places.ts'
 
 const MINUTE = 60_000
@@ -270,4 +271,12 @@ describe('a session that goes on', () => {
     expect(review('project', true, true)).toEqual(weak)
     expect(review('person', true, false, 'person')).toEqual(weak)
   })
+})
+
+test('a long text that ends with what no line has takes no time', async () => {
+  await using settings = await openSettings()
+  await settings.project(`[[gates]]\nrun = "${'x'.repeat(99_000)}\\u0001"\n`)
+  const before = cpuMs()
+  expect(await settings.sentence()).toContain('gates.run is "xxx')
+  expect(cpuMs() - before).toBeLessThan(2_000)
 })

@@ -182,6 +182,17 @@ test('every gate that protects a file is named, by globs, names of folders and f
   })
 })
 
+test('a glob of a project that other matchers would never come to the end of protects what it names', async () => {
+  const name = 'a'.repeat(80)
+  write(`${name}b`, '1')
+  write(name, '1')
+  const found = await lines(protecting('*a*a*a*a*a*a*a*a*b', `${'*a'.repeat(240)}c`), () => {
+    write(`${name}b`, '2')
+    write(name, '2')
+  })
+  expect(found).toEqual([`changed ${name}b`])
+})
+
 test('of many files 50 are named and all are counted; a tree in a repository is no other', async () => {
   execFileSync('git', ['init', '-q'], { cwd: work, env })
   for (let n = 0; n < 60; n++) write(`tests/${n}.ts`, `${n}`)

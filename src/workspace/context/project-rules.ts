@@ -2,6 +2,7 @@ import type { Dirent } from 'node:fs'
 import { opendir } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { systemErrorCode } from '../../base/errors.ts'
+import { compileGlob } from '../../base/glob.ts'
 import { codeBlock } from '../../base/markdown.ts'
 import { findObstacle } from '../files/inside-directory.ts'
 import { readFrontMatter } from '../memory/main-file.ts'
@@ -166,70 +167,10 @@ function splitOutsideBraces(text: string): string[] {
 
 const MOST_GLOBS = 50
 const MOST_GLOB = 300
-const MOST_ALTERNATIVES = 16
 
-/**
- * Tells which paths match a glob of a rule; one without a slash matches names in any folder. `parts`: how many of its own it
- * compares with those of a path. In time that grows with the product of their lengths, whatever a project's file says: the
- * regular expression that picomatch makes of `*a*a*a*a*a*a*a*a*b` needs more than 20 s for a name of 60 letters.
- */
+/** Tells which paths match a glob of a rule; one without a slash matches names in any folder. `parts`: how many it has. */
 export function matcherOf(glob: string): { parts: number; matches(path: string): boolean } {
-  const patterns = alternativesOf(glob).map(each => {
-    const plain = each.replace(/^\.?\//, '').replace(/\/$/, '/**')
-    return plain.includes('/') ? plain.split('/') : ['**', plain]
-  })
-  return {
-    parts: patterns.reduce((sum, pattern) => sum + pattern.length, 0),
-    matches(path) {
-      const parts = path.split('/')
-      return patterns.some(pattern => matchesAll(pattern, parts, BY_PARTS))
-    },
-  }
-}
-
-/** `*.{ts,tsx}` as two globs. */
-function alternativesOf(glob: string): string[] {
-  let globs = [glob]
-  for (;;) {
-    const next = globs.flatMap(each => {
-      const [whole, inner = ''] = /\{([^{}]*)\}/.exec(each) ?? []
-      return whole === undefined ? [each] : inner.split(',').map(word => each.replace(whole, () => word))
-    })
-    if (next.length > MOST_ALTERNATIVES) return globs
-    if (next.every(each => !/\{[^{}]*\}/.test(each))) return next
-    globs = next
-  }
-}
-
-/** Whether a pattern fits all items, in their order: a star any number of them, anything else one. */
-function matchesAll<T>(
-  pattern: ArrayLike<T>,
-  items: ArrayLike<T>,
-  { star, fits }: { star: T; fits(wanted: T, item: T): boolean },
-): boolean {
-  let [at, behindStar, from] = [0, -1, 0]
-  for (let index = 0; index < items.length; ) {
-    const [wanted, item] = [pattern[at], items[index]]
-    if (wanted === star) {
-      at += 1
-      behindStar = at
-      from = index
-    } else if (wanted !== undefined && item !== undefined && fits(wanted, item)) {
-      at += 1
-      index += 1
-    } else if (behindStar !== -1) {
-      // It takes one more. What stars before this one take need never be looked at again.
-      at = behindStar
-      from += 1
-      index = from
-    } else return false
-  }
-  while (pattern[at] === star) at += 1
-  return at === pattern.length
-}
-
-const BY_CHARACTERS = { star: '*', fits: (wanted: string, character: string) => wanted === '?' || wanted === character }
-const BY_PARTS = {
-  star: '**',
-  fits: (wanted: string, name: string) => matchesAll<string>(wanted, name, BY_CHARACTERS),
+  const plain = glob.replace(/^\.?\//, '').replace(/\/$/, '/**')
+  const { matches } = compileGlob(plain.includes('/') ? plain : `**/${plain}`, { tooHard: false })
+  return { parts: plain.split('/').length, matches }
 }

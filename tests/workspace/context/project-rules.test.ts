@@ -1,7 +1,5 @@
 import { symlinkSync } from 'node:fs'
 import { join } from 'node:path'
-import fc from 'fast-check'
-import picomatch from 'picomatch'
 import { expect, test } from 'vitest'
 import { matcherOf, readProjectRules } from '../../../src/workspace/context/project-rules.ts'
 import { cpuMs } from '../../support/cpu-time.ts'
@@ -87,23 +85,6 @@ test('a long file of rules is shortened, and a binary or huge one left out', asy
     'The rules in .cursorrules were left out: it is no text.',
     'The rules in .github/copilot-instructions.md were left out: it is larger than 1 MiB.',
   ])
-})
-
-test('globs match as those of other tools do', () => {
-  // Of a dot at the end of a name the library thinks otherwise.
-  const name = fc.stringMatching(/^[abc]{1,4}$/)
-  const path = fc.array(name, { minLength: 1, maxLength: 4 }).map(parts => parts.join('/'))
-  const part = fc.oneof(
-    fc.constant('**'),
-    fc.stringMatching(/^(?:[abc]|\*|\?){1,4}$/).filter(each => !/\*\*/.test(each)),
-  )
-  const last = part.filter(each => each !== '**')
-  const glob = fc.tuple(fc.array(part, { minLength: 1, maxLength: 3 }), last).map(parts => parts.flat().join('/'))
-  fc.assert(
-    fc.property(glob, path, (pattern, file) => {
-      expect(matcherOf(pattern).matches(file)).toBe(picomatch(pattern, { dot: true })(file))
-    }),
-  )
 })
 
 test('no glob takes long, whatever a project writes', () => {

@@ -1,0 +1,386 @@
+/** What a glob matches. */
+export interface Glob {
+  /** Whether it is a plain name: nothing in it stands for something else. */
+  readonly isPlain: boolean
+  /** Whether it matches the whole of a path, whose parts are separated by `/`. */
+  matches(path: string): boolean
+}
+
+export interface GlobOptions {
+  /** Whether `*` matches `/`, too, as in an address; left out: no. */
+  crossesParts?: boolean
+  /** The answer where finding it out would take too long: see `MOST_NODES`. */
+  tooHard: boolean
+}
+
+/**
+ * Compiles a glob: `*` any characters of a part of a path, `**` any parts, `?` one character, `[a-z]` and `[!a-z]` one of them,
+ * `{a,b}` one of these, `{1..9}` one between them, `@(a|b)`, `?(…)`, `*(…)`, `+(…)` and `!(…)` as in bash. Hidden names count,
+ * `.` and `..` match nothing. What is in brackets stands for itself as well: `[id].tsx`. What is never closed does, too.
+ *
+ * Whatever it says, a path takes time that grows with its length alone: no expression is tried in several ways, but what may
+ * follow is kept as one (derivatives of a regular expression, each made once).
+ */
+export function compileGlob(glob: string, { crossesParts = false, tooHard }: GlobOptions): Glob {
+  const start = () => new Parser(glob, new Expressions(), crossesParts).parse()
+  let parsed: ReturnType<typeof start> | null = null
+  return {
+    get isPlain() {
+      parsed ??= start()
+      return parsed.isPlain
+    },
+    matches(path) {
+      if (DOTS.test(path)) return path === glob
+      parsed ??= start()
+      let now: Node = parsed.node
+      for (const char of path) {
+        const next = now.after(char)
+        if (next === null) return tooHard
+        if (next === parsed.nothing) return false
+        now = next
+      }
+      return now.isNullable
+    },
+  }
+}
+
+/** Whether each bracket, brace and parenthesis of a glob is closed: one that is not is most likely a slip. */
+export function isBalanced(glob: string): boolean {
+  const open: string[] = []
+  for (const char of glob) {
+    if (open.at(-1) === ']' && char !== ']') continue
+    const closing = CLOSINGS.get(char)
+    if (closing !== undefined) open.push(closing)
+    else if ((char === ']' || char === '}' || char === ')') && open.pop() !== char) return false
+  }
+  return open.length === 0
+}
+
+/** The folder below which all lies that a glob matches; empty: anywhere. Of a plain name, the name itself. */
+export function baseOf(glob: string): string {
+  const parts = glob.split('/')
+  const first = parts.findIndex(part => /[*?[\]{}()]/.test(part))
+  return (first === -1 ? parts : parts.slice(0, first)).join('/')
+}
+
+const DOTS = /(?:^|\/)\.{1,2}(?:\/|$)/
+const CLOSINGS: ReadonlyMap<string, string> = new Map([
+  ['[', ']'],
+  ['{', '}'],
+  ['(', ')'],
+])
+
+/** How many expressions a glob may come to in all: a path that needs more is not looked at to its end. Usual globs need some dozens. */
+const MOST_NODES = 5_000
+/** How many numbers `{1..9}` may stand for. */
+const MOST_NUMBERS = 100
+
+/** An expression: what may come from some place of a glob on. */
+interface Node {
+  readonly id: number
+  /** Whether nothing need come any more. */
+  readonly isNullable: boolean
+  /** What may come after this character; null if that would be too much to find out. */
+  after(char: string): Node | null
+}
+
+/** Makes expressions, each of them once, so that they are compared by what they are. */
+class Expressions {
+  readonly #known = new Map<string, Node>()
+  /** What nothing matches. */
+  readonly nothing: Node = this.#make('nothing', false, () => this.nothing)
+  /** What only an empty text matches. */
+  readonly empty: Node = this.#make('empty', true, () => this.nothing)
+
+  /** One character. @param name by which two of them are the same */
+  char(name: string, fits: (char: string) => boolean): Node {
+    return this.#make(`char ${name}`, false, char => (fits(char) ? this.empty : this.nothing))
+  }
+
+  chain(first: Node, second: Node): Node {
+    if (first === this.nothing || second === this.nothing) return this.nothing
+    if (first === this.empty) return second
+    if (second === this.empty) return first
+    return this.#make(`${first.id} chain ${second.id}`, first.isNullable && second.isNullable, char => {
+      const after = first.after(char)
+      const rest = after && this.chain(after, second)
+      if (rest === null || !first.isNullable) return rest
+      const skipped = second.after(char)
+      return skipped && this.any([rest, skipped])
+    })
+  }
+
+  any(nodes: readonly Node[]): Node {
+    const all = new Map<number, Node>()
+    for (const node of nodes) for (const each of this.#parts.get(node) ?? [node]) all.set(each.id, each)
+    all.delete(this.nothing.id)
+    const parts = [...all.values()].sort((a, b) => a.id - b.id)
+    const [only = this.nothing] = parts
+    if (parts.length <= 1) return only
+    const made = this.#make(
+      `any ${parts.map(({ id }) => id).join()}`,
+      parts.some(each => each.isNullable),
+      char => this.#each(parts, char, after => this.any(after)),
+    )
+    this.#parts.set(made, parts)
+    return made
+  }
+
+  repeat(node: Node): Node {
+    if (node === this.nothing || node === this.empty) return this.empty
+    const made: Node = this.#make(`repeat ${node.id}`, true, char => {
+      const after = node.after(char)
+      return after && this.chain(after, made)
+    })
+    return made
+  }
+
+  /** What the first matches, and the second does not. */
+  but(node: Node, not: Node): Node {
+    if (node === this.nothing) return this.nothing
+    return this.#make(`${node.id} but ${not.id}`, node.isNullable && !not.isNullable, char =>
+      this.#each([node, not], char, ([after = this.nothing, notAfter = this.nothing]) => this.but(after, notAfter)),
+    )
+  }
+
+  readonly #parts = new Map<Node, readonly Node[]>()
+
+  #each(nodes: readonly Node[], char: string, make: (after: readonly Node[]) => Node): Node | null {
+    const after: Node[] = []
+    for (const node of nodes) {
+      const next = node.after(char)
+      if (next === null) return null
+      after.push(next)
+    }
+    return make(after)
+  }
+
+  #make(name: string, isNullable: boolean, derive: (char: string) => Node | null): Node {
+    const known = this.#known.get(name)
+    if (known !== undefined) return known
+    const memo = new Map<string, Node>()
+    const node: Node = {
+      id: this.#known.size,
+      isNullable,
+      after: char => {
+        const seen = memo.get(char)
+        if (seen !== undefined) return seen
+        if (this.#known.size > MOST_NODES) return null
+        const next = derive(char)
+        if (next !== null) memo.set(char, next)
+        return next
+      },
+    }
+    this.#known.set(name, node)
+    return node
+  }
+}
+
+/** Reads a glob from its beginning to its end. */
+class Parser {
+  readonly #text: readonly string[]
+  readonly #make: Expressions
+  readonly #crossesParts: boolean
+  #at = 0
+  #isPlain = true
+
+  constructor(glob: string, make: Expressions, crossesParts: boolean) {
+    this.#text = [...glob]
+    this.#make = make
+    this.#crossesParts = crossesParts
+  }
+
+  parse(): { node: Node; nothing: Node; isPlain: boolean } {
+    const node = this.#sequence(this.#text.length)
+    return { node, nothing: this.#make.nothing, isPlain: this.#isPlain }
+  }
+
+  /** What stands before `end`. */
+  #sequence(end: number): Node {
+    const nodes: Node[] = []
+    while (this.#at < end) nodes.push(this.#next(end))
+    // From the end on, so that what is left is the same whatever has come.
+    return nodes.reduceRight((rest, node) => this.#make.chain(node, rest), this.#make.empty)
+  }
+
+  #next(end: number): Node {
+    const [char = '', following] = [this.#text[this.#at], this.#text[this.#at + 1]]
+    if (following === '(' && '@?*+!'.includes(char)) {
+      const group = this.#group(this.#at + 1, end)
+      if (group !== null) return this.#counted(char, group)
+    }
+    switch (char) {
+      case '*':
+        return this.#stars(end)
+      case '?':
+        return this.#special(1, this.#inPart)
+      case '[':
+        return this.#class(end)
+      case '{':
+        return this.#braces(end)
+      case '(':
+        return this.#group(this.#at, end) ?? this.#literal()
+      case '/':
+        return this.#slash(end)
+      default:
+        return this.#literal()
+    }
+  }
+
+  #literal(): Node {
+    const char = this.#text[this.#at++] ?? ''
+    return this.#exactly(char)
+  }
+
+  #exactly(char: string): Node {
+    return this.#make.char(`is ${char}`, other => other === char)
+  }
+
+  #special(length: number, node: Node): Node {
+    this.#isPlain = false
+    this.#at += length
+    return node
+  }
+
+  get #inPart(): Node {
+    return this.#make.char('in part', char => char !== '/')
+  }
+
+  get #anything(): Node {
+    return this.#make.repeat(this.#make.char('any', () => true))
+  }
+
+  /** Any characters of a part; at least one where it is the whole part. */
+  #stars(end: number): Node {
+    const from = this.#at
+    let to = from
+    while (to < end && this.#text[to] === '*') to++
+    if (this.#crossesParts) return this.#special(to - from, this.#anything)
+    const isWhole = this.#isEdge(from - 1) && this.#isEdge(to)
+    const characters = this.#make.repeat(this.#inPart)
+    if (!isWhole) return this.#special(to - from, characters)
+    const part = this.#make.chain(this.#inPart, characters)
+    if (to - from < 2) return this.#special(1, part)
+    if (this.#text[to] === '/' && to < end)
+      return this.#special(to - from + 1, this.#make.repeat(this.#make.chain(part, this.#exactly('/'))))
+    return this.#special(to - from, this.#anything)
+  }
+
+  /** `a/**` matches `a`, too; `*` and `/**` no name at the top, for what it is about is what lies in folders. */
+  #slash(end: number): Node {
+    let to = this.#at + 1
+    while (to < end && this.#text[to] === '*') to++
+    const isAfterStar = this.#text[this.#at - 1] === '*' && this.#isEdge(this.#at - 2)
+    const isRest = to - this.#at > 2 && to === end && this.#isEdge(to) && !isAfterStar && !this.#crossesParts
+    if (!isRest) return this.#literal()
+    return this.#special(
+      to - this.#at,
+      this.#make.any([this.#make.empty, this.#make.chain(this.#exactly('/'), this.#anything)]),
+    )
+  }
+
+  /** Whether a part begins or ends here: at a slash, an end, or one of an alternative. */
+  #isEdge(at: number): boolean {
+    const char = this.#text[at]
+    return char === undefined || '/{},()|'.includes(char)
+  }
+
+  /** One character of these, or the brackets as they are written. */
+  #class(end: number): Node {
+    const from = this.#at
+    const isNegated = '!^'.includes(this.#text[from + 1] ?? ' ')
+    const first = from + (isNegated ? 2 : 1)
+    const close = this.#text.indexOf(']', first + 1)
+    if (close === -1 || close >= end) return this.#literal()
+    const inside = this.#text.slice(first, close)
+    const ranges: [string, string][] = []
+    for (let at = 0; at < inside.length; at++) {
+      const [low = '', dash, high] = inside.slice(at, at + 3)
+      const isRange = dash === '-' && high !== undefined
+      ranges.push([low, isRange ? high : low])
+      if (isRange) at += 2
+    }
+    const isIn = (char: string) => ranges.some(([low, high]) => low <= char && char <= high)
+    const written = this.#text.slice(from, close + 1)
+    const one = this.#make.char(written.join(''), char => char !== '/' && isIn(char) !== isNegated)
+    return this.#special(written.length, this.#make.any([one, this.#written(written)]))
+  }
+
+  #written(chars: readonly string[]): Node {
+    return chars.reduceRight((rest, char) => this.#make.chain(this.#exactly(char), rest), this.#make.empty)
+  }
+
+  #braces(end: number): Node {
+    const close = this.#closing(this.#at, end)
+    if (close === null) return this.#literal()
+    const numbers = this.#between(this.#text.slice(this.#at + 1, close).join(''))
+    if (numbers !== null) return this.#special(close - this.#at + 1, this.#make.any(numbers))
+    const cuts = this.#cuts(this.#at, close, ',')
+    return cuts.length === 0 ? this.#literal() : this.#alternatives([...cuts, close])
+  }
+
+  /** `1..9` and `a..c`, each of them; null if it is no such thing. */
+  #between(text: string): Node[] | null {
+    const [, first, last] = /^(-?\d{1,9}|[A-Za-z])\.\.(-?\d{1,9}|[A-Za-z])$/.exec(text) ?? []
+    if (first === undefined || last === undefined) return null
+    const isNumber = /\d/.test(first)
+    if (isNumber !== /\d/.test(last)) return null
+    const [a, b] = isNumber ? [Number(first), Number(last)] : [first.charCodeAt(0), last.charCodeAt(0)]
+    const [low, high] = [Math.min(a, b), Math.max(a, b)]
+    if (high - low >= MOST_NUMBERS) return null
+    return Array.from({ length: high - low + 1 }, (_, n) => {
+      const text = isNumber ? String(low + n) : String.fromCharCode(low + n)
+      return this.#written([...text])
+    })
+  }
+
+  /** `(a|b)`; null if it is not closed. */
+  #group(open: number, end: number): Node | null {
+    const close = this.#closing(open, end)
+    if (close === null) return null
+    this.#at = open
+    return this.#alternatives([...this.#cuts(open, close, '|'), close])
+  }
+
+  /** What stands between these places, the first of which is one behind `#at`. */
+  #alternatives(ends: readonly number[]): Node {
+    const nodes = ends.map(end => {
+      this.#at++
+      const node = this.#sequence(end)
+      this.#at = end
+      return node
+    })
+    return this.#special(1, this.#make.any(nodes))
+  }
+
+  #counted(how: string, group: Node): Node {
+    if (how === '?') return this.#make.any([this.#make.empty, group])
+    if (how === '*') return this.#make.repeat(group)
+    if (how === '+') return this.#make.chain(group, this.#make.repeat(group))
+    return how === '!' ? this.#make.but(this.#make.repeat(this.#inPart), group) : group
+  }
+
+  /** Where the bracket at this place is closed; null if it is not before `end`. */
+  #closing(open: number, end: number): number | null {
+    const stack: string[] = []
+    for (let at = open; at < end; at++) {
+      const char = this.#text[at] ?? ''
+      const closing = char === '[' ? undefined : CLOSINGS.get(char)
+      if (closing !== undefined) stack.push(closing)
+      else if (char === stack.at(-1)) stack.pop()
+      if (stack.length === 0) return at
+    }
+    return null
+  }
+
+  /** Where a separator stands between two places, outside of what is in brackets there. */
+  #cuts(open: number, close: number, separator: string): number[] {
+    const found: number[] = []
+    for (let at = open + 1; at < close; at++) {
+      const char = this.#text[at] ?? ''
+      if (char === separator) found.push(at)
+      else if (char === '{' || char === '(') at = this.#closing(at, close) ?? at
+    }
+    return found
+  }
+}
