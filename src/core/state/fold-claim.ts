@@ -119,15 +119,6 @@ function savepointAfter(
   return { round, commit, tree, start }
 }
 
-/** A savepoint has what the rounds before it left, too; not what one left that was tried again under its number since. */
-export function unkeptAfter(
-  unkept: SessionState['unkept'],
-  { round, tree }: EventOf<'savepoint'>,
-): SessionState['unkept'] {
-  const kept = unkept.findLastIndex(each => each.round === round && each.tree === tree)
-  return kept === -1 ? unkept.filter(each => each.round > round) : unkept.slice(kept + 1)
-}
-
 const MOST_PROTECTED = 50
 
 /** The protected files that rounds have changed, after one more. */
