@@ -98,8 +98,7 @@ test('init with templates of the person names a workflow of theirs', async () =>
     '[workflow.steps.input]',
     'template = "About {{topic}}"',
   ]
-  for (const folder of ['prompts', 'workflows'])
-    await mkdir(join(place.directory, 'own', folder), { recursive: true })
+  for (const folder of ['prompts', 'workflows']) await mkdir(join(place.directory, 'own', folder), { recursive: true })
   await writeFile(join(place.directory, 'own/prompts/write.md'), 'Write.\n')
   await writeFile(join(place.directory, 'own/workflows/notes.workflow.toml'), `${whole.join('\n')}\n`)
   const said = await prints('init', '--templates-dir', 'own', '--force')

@@ -58,7 +58,12 @@ describe.skipIf(isWindows)(`which codex runs the rounds${unless(!isWindows, 'the
   function search(options: Partial<CodexSearch> = {}) {
     const common = { flag: null, platform: 'linux', arch: 'x64', directory: root } as const
     const packageRoot = join(root, 'codemachine')
-    const where = { workDirectory: [join(root, 'work')], gitDirectories: [], elsewhere: [], temporary: [join(root, 'tmp')] }
+    const where = {
+      workDirectory: [join(root, 'work')],
+      gitDirectories: [],
+      elsewhere: [],
+      temporary: [join(root, 'tmp')],
+    }
     const copies = { folder: join(root, 'records/bin'), makes: true }
     return findCodex({ ...common, env: { PATH: join(root, 'bin') }, packageRoot, where, copies, ...options })
   }

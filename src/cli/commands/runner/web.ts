@@ -261,7 +261,9 @@ function refuseOther(running: ServedPage, { host, name = [], cert, key }: WebFla
   const served = hostname.replace(/^\[|\]$/g, '')
   const other = [
     ...(port === null || port === 0 || String(port) === portIn(running) ? [] : [`--port ${port}`]),
-    ...(host === undefined || host === served || (isLocal(host) && isLocal(served)) ? [] : [`--host ${oneLine(host, 100)}`]),
+    ...(host === undefined || host === served || (isLocal(host) && isLocal(served))
+      ? []
+      : [`--host ${oneLine(host, 100)}`]),
     ...name.filter(each => !running.names.includes(each)).map(each => `--name ${oneLine(each, 100)}`),
     ...((cert !== undefined || key !== undefined) && !isTls ? ['--cert and --key'] : []),
   ]
