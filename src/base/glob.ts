@@ -182,6 +182,8 @@ class Parser {
   readonly #make: Expressions
   readonly #crossesParts: boolean
   #at = 0
+  /** In how many brackets. */
+  #depth = 0
   #isPlain = true
 
   constructor(glob: string, make: Expressions, crossesParts: boolean) {
@@ -256,7 +258,7 @@ class Parser {
     let to = from
     while (to < end && this.#text[to] === '*') to++
     if (this.#crossesParts) return this.#special(to - from, this.#anything)
-    const isWhole = this.#isEdge(from - 1) && this.#isEdge(to)
+    const isWhole = this.#beginsPart(from) && this.#endsPart(to)
     const characters = this.#make.repeat(this.#inPart)
     if (!isWhole) return this.#special(to - from, characters)
     const part = this.#make.chain(this.#inPart, characters)
@@ -266,23 +268,26 @@ class Parser {
     return this.#special(to - from, this.#anything)
   }
 
-  /** `a/**` matches `a`, too; `*` and `/**` no name at the top, for what it is about is what lies in folders. */
+  /** `a/**` matches `a`, too; behind a star it does not: that is about what lies in folders. */
   #slash(end: number): Node {
-    let to = this.#at + 1
-    while (to < end && this.#text[to] === '*') to++
-    const isAfterStar = this.#text[this.#at - 1] === '*' && this.#isEdge(this.#at - 2)
-    const isRest = to - this.#at > 2 && to === end && this.#isEdge(to) && !isAfterStar && !this.#crossesParts
-    if (!isRest) return this.#literal()
-    return this.#special(
-      to - this.#at,
-      this.#make.any([this.#make.empty, this.#make.chain(this.#exactly('/'), this.#anything)]),
-    )
+    let to = this.#at
+    while (to < end && this.#text[to] === '/' && this.#text[to + 1] === '*' && this.#text[to + 2] === '*') {
+      for (to++; to < end && this.#text[to] === '*'; ) to++
+    }
+    const isRest = to > this.#at && to === end && this.#endsPart(to)
+    if (!isRest || this.#text[this.#at - 1] === '*' || this.#crossesParts) return this.#literal()
+    const below = this.#make.chain(this.#exactly('/'), this.#anything)
+    return this.#special(to - this.#at, this.#make.any([this.#make.empty, below]))
   }
 
-  /** Whether a part begins or ends here: at a slash, an end, or one of an alternative. */
-  #isEdge(at: number): boolean {
+  #beginsPart(at: number): boolean {
+    const before = this.#text[at - 1]
+    return before === undefined || before === '/' || (this.#depth > 0 && '{(,|'.includes(before))
+  }
+
+  #endsPart(at: number): boolean {
     const char = this.#text[at]
-    return char === undefined || '/{},()|'.includes(char)
+    return char === undefined || char === '/' || (this.#depth > 0 && '}),|'.includes(char))
   }
 
   /** One character of these, or the brackets as they are written. */
@@ -344,12 +349,14 @@ class Parser {
 
   /** What stands between these places, the first of which is one behind `#at`. */
   #alternatives(ends: readonly number[]): Node {
+    this.#depth++
     const nodes = ends.map(end => {
       this.#at++
       const node = this.#sequence(end)
       this.#at = end
       return node
     })
+    this.#depth--
     return this.#special(1, this.#make.any(nodes))
   }
 

@@ -157,6 +157,7 @@ test.each([
 test.each([
   ['. ./env.sh\n  source "lib/a b.sh"', ['env.sh', 'lib/a', 'b.sh']],
   ['. "$(dirname "$0")/lib/check.sh"', ['lib/check.sh']],
+  // biome-ignore lint/suspicious/noTemplateCurlyInString: a variable of the shell
   ['source ${BASE}/x.sh; . $HERE/y.sh', ['x.sh', 'y.sh']],
   [
     'include config.mk other.mk # both\n-include local.env\nsinclude more.mk',
