@@ -3,7 +3,7 @@ import { readFile, rm, writeFile } from 'node:fs/promises'
 // The metafile has the slashes of imports on every system.
 import { basename, dirname, join } from 'node:path/posix'
 import { build, type Metafile, type Plugin } from 'esbuild'
-import { parseSync, type StaticExportEntry } from 'oxc-parser'
+import { parseSync } from 'oxc-parser'
 
 type Output = Metafile['outputs'][string]
 
@@ -30,7 +30,7 @@ export async function joinChunks(
   const groupOf = new Map(groups.flatMap(group => group.chunks.map(chunk => [chunk, group] as const)))
   const sources = new Map<string, string>()
   for (const file of Object.keys(outputs).filter(each => each.endsWith('.js')))
-    sources.set(file, withImportsOf(groupOf, file, await readFile(file, 'utf8')))
+    sources.set(file, withImportsOf(groupOf, file, withoutHandedOn(file, await readFile(file, 'utf8'))))
   for (const [file, source] of sources) if (!groupOf.has(file)) await writeFile(file, source)
   for (const group of groups) {
     await writeTogether(group, sources)
@@ -89,12 +89,26 @@ function fileOf(chunks: readonly string[]): string {
   return join(dirname(chunks[0] ?? ''), `chunk-${hash.slice(0, 8).toUpperCase()}.js`)
 }
 
+/** The source with what it hands on of another file (`export {a} from './b.js'`) imported first, and then exported. */
+function withoutHandedOn(file: string, source: string): string {
+  let text = source
+  for (const { start, end, entries } of parseSync(file, source).module.staticExports.toReversed()) {
+    const from = entries[0]?.moduleRequest?.value
+    if (from === undefined || !source.startsWith('export', start)) continue
+    const pairs = entries.map(({ importName, exportName }, at) => {
+      if (importName.kind !== 'Name') throw new Error(`${file} hands on all that ${from} exports.`)
+      return { wanted: importName.name, given: exportName.name, own: `handedOn${start}_${at}` }
+    })
+    const imported = pairs.map(({ wanted, own }) => `${wanted} as ${own}`)
+    const exported = pairs.map(({ own, given }) => `${own} as ${given}`)
+    text = `${text.slice(0, start)}import{${imported}}from${JSON.stringify(from)};export{${exported}};${text.slice(end)}`
+  }
+  return text
+}
+
 /** The source of a file of the bundle that imports from other groups than its own what is in them. */
 function withImportsOf(groupOf: ReadonlyMap<string, Together>, file: string, source: string): string {
-  const { staticImports, staticExports } = parseSync(file, source).module
-  const isFrom = (entry: StaticExportEntry) => entry.moduleRequest !== null
-  if (staticExports.some(({ start, entries }) => entries.some(isFrom) && source.startsWith('export', start)))
-    throw new Error(`${file} exports from another file without importing it.`)
+  const { staticImports } = parseSync(file, source).module
   let text = source
   for (const { start, end, entries, moduleRequest } of staticImports.toReversed()) {
     const chunk = join(dirname(file), moduleRequest.value)

@@ -17,6 +17,10 @@ const STAND_INS: Readonly<Record<string, string>> = {
 export interface GenericSchema<Input = unknown, Output = Input> {
     readonly '~types'?: { readonly input: Input; readonly output: Output } | undefined;
 }
+/** Of a field that may be left out. */
+export interface ExactOptionalSchema<S extends GenericSchema, Default> extends GenericSchema<InferOutput<S>> {
+    readonly default?: Default;
+}
 export type InferOutput<S extends GenericSchema> = NonNullable<S['~types']>['output'];
 `,
   'core/events/schema.d.ts': `import type { GenericSchema } from '../../valibot.ts';
@@ -35,7 +39,8 @@ export async function writeDeclarations(folder: string): Promise<void> {
     const seen = new Set(['index.d.ts'])
     for (const path of seen) {
       const declared = STAND_INS[path] ?? (await readFile(join(made, 'src', path), 'utf8'))
-      const text = declared.replaceAll(/from 'valibot'/g, `from '${relative(dirname(path), 'valibot.ts')}'`)
+      const valibot = relative(dirname(path), 'valibot.ts')
+      const text = declared.replaceAll(/(from |import\()(['"])valibot\2/g, `$1$2${valibot}$2`)
       for (const [, , , specifier = ''] of text.matchAll(SPECIFIER)) {
         if (specifier.startsWith('.')) seen.add(join(dirname(path), specifier).replace(/\.[jt]s$/, '.d.ts'))
         else if (!specifier.startsWith('node:')) throw new Error(`${path} needs ${specifier}, which is not shipped.`)
