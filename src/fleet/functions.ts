@@ -7,10 +7,7 @@
  * CM005 that one is over and not done, CM006 a value that no session has, CM007 there is nothing to try again. The detail is the
  * session, or the team.
  */
-export const FUNCTIONS_3 = functions()
-
-function functions(): string {
-  return `
+export const FUNCTIONS_3 = `
 create function codemachine.my_teams() returns text[] language sql stable set search_path = pg_catalog, pg_temp as $$
   select array_append(coalesce(array_agg(substr(rolname::text, length('codemachine_team_') + 1)), '{}'), '')
   from pg_roles where starts_with(rolname::text, 'codemachine_team_') and pg_has_role(session_user, oid, 'member')
@@ -192,7 +189,6 @@ begin
   return s.events + added;
 end $$;
 `
-}
 
 /**
  * Adds jobs to the queue, as pg-boss 12.35 adds them.

@@ -241,7 +241,7 @@ describe('codemachine rewind', () => {
     expect(await codemachineHere(place, ['rewind', 'start'])).toMatchObject({
       exitCode: 0,
       stdout: expect.stringMatching(
-        /^Rewound to 20261121_1\/start: 1 file removed\.\nOnly files were changed; MAIN\.md and tasks\.json in \.codemachine are as they were\.\n/,
+        /^Rewound to 20261121_1\/start: 1 file removed\.\nremoved {2}new\nOnly files were changed; MAIN\.md and tasks\.json in \.codemachine are as they were\.\n/,
       ),
     })
     rmSync(join(place.directory, 'many'), { recursive: true })
@@ -267,7 +267,7 @@ describe('codemachine rewind', () => {
     const there = await codemachineHere(part, ['rewind', 'start'])
     expect([there.exitCode, there.stderr]).toEqual([0, ''])
     expect(there.stdout).toContain(
-      '1 file changed, 1 file removed.\nLeft alone, as ignored when that savepoint was made: .env, localdb/db, my.above (3 files).\n',
+      '1 file changed, 1 file removed.\nremoved  made\nLeft alone, as ignored when that savepoint was made: .env, localdb/db, my.above (3 files).\n',
     )
     const { made: _, ...others } = ended
     expect(filesOf(part.directory)).toEqual({ ...others, '.gitignore': '0 .env\nlocaldb/\n' })

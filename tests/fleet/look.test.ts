@@ -58,7 +58,7 @@ describe.skipIf(WITHOUT_POSTGRES !== '')(`looking at a fleet, and telling it${WI
     ['rounds that are no number', `progress = '{"round":"many","rounds":1.5}'`, 'done, unverified'],
     ['more events than a number counts', 'events = 9007199254740991', 'done, unverified'],
     ['times without end', `not_before = 'infinity', deadline = 'infinity', taken_at = '-infinity'`, 'done, unverified'],
-  ])('%s keeps nobody from seeing the others', async (_what, change, shown) => {
+  ])('one session keeps nobody from seeing the others, with %s', async (_what, change, shown) => {
     const scene = await opened()
     const [id = '', other = ''] = await scene.submit({}, {})
     const taken = await scene.take()

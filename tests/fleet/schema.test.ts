@@ -222,7 +222,8 @@ describe.skipIf(!hasPostgres)(`a fleet that is set up${WITHOUT_POSTGRES}`, () =>
       const [own = ''] = await submit(database, [submission()])
       const [other = ''] = await submitAll(fleet, {})
       for (const id of [own, other]) {
-        const end = { ...DONE, report: 'a report', certificate: { of: id } }
+        const outcome = { kind: 'done', verified: true }
+        const end = { ...DONE, outcome, report: 'a report', certificate: { of: id } }
         await finish(fleet.database, fleet.queue, await takeOne(fleet, taker('w')), end)
       }
       const before = [await rowOf(fleet, own), await rowOf(fleet, other)]

@@ -14,7 +14,7 @@ import {
   TEST_ANSWER,
 } from './answers.ts'
 import type { ProjectFiles, StepWork, TeamOptions, TeamWork, ToldCommand, WantedKey } from './work.ts'
-import { failedTests, phaseOf } from './work.ts'
+import { failedTests, TESTS_NOTE, wordsForFailedTests } from './work.ts'
 
 /** The decisions of a team beside that of its plan, and what can be chosen. */
 export const DECISIONS = { network: 'network', secret: 'secret', secretNetwork: 'secret-network' } as const
@@ -25,8 +25,6 @@ export const FILES_LOOK = 'project-files'
 export const INFO_FILE = 'PROJECT_INFO.json'
 /** The note that says which steps will fail without the network. */
 export const NETWORK_NOTE = 'network'
-/** The note after which what was tested and did not pass becomes a step. */
-export const TESTS_NOTE = 'tests-failed'
 
 /** How often a step is tried, and begun again because a file with a secret was found, before it has failed. */
 const MOST_TRIES = 2
@@ -417,12 +415,7 @@ function reviewed(own: TeamWork, value: unknown): TeamWork {
 
 /** What was run to test it and did not pass becomes a step. */
 function repairedTests(own: TeamWork): TeamWork {
-  const failed = failedTests(own).map(({ for: purpose, command, ran }) => {
-    const how = ran?.status === 'failed' ? `exit code ${ran.exitCode ?? 'unknown'}` : ran?.status
-    return `- \`${truncate(command, TOLD_CHARACTERS)}\` (${truncate(purpose, TOLD_CHARACTERS)}): ${how}`
-  })
-  const description = `The project does not pass its own test. Have these commands pass, or see to it that the project is tested in another way:\n${failed.join('\n')}`
-  return { ...withMore(own, [description]), testRepairs: (own.testRepairs ?? 0) + 1 }
+  return { ...withMore(own, [wordsForFailedTests(own)]), testRepairs: (own.testRepairs ?? 0) + 1 }
 }
 
 /** With steps that mend something, after which it is tested and reviewed again. */
@@ -503,9 +496,3 @@ function withWanted(own: TeamWork, text: string): TeamWork {
 const MOST_WANTED = 60_000
 /** How often a person may have it planned again. */
 export const MOST_REPLANS = 20
-
-/** Whether a command of the test is to be run now. */
-export function pendingTest(own: TeamWork): string | null {
-  if (phaseOf(own) !== 'testing') return null
-  return own.howToTest?.find(({ ran, why }) => ran === null && why === null)?.command ?? null
-}

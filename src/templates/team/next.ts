@@ -14,13 +14,21 @@ import {
   INFO_FILE,
   MOST_REPLANS,
   NETWORK_NOTE,
-  pendingTest,
   refusesSecrets,
-  TESTS_NOTE,
 } from './fold.ts'
 import { projectInfo } from './project-info.ts'
 import { planRound, reviewRound, type TeamParts, testRound, workRound } from './rounds.ts'
-import { failedTests, type HowToTest, phaseOf, type StepWork, type TeamReview, type TeamWork, workOf } from './work.ts'
+import {
+  failedTests,
+  type HowToTest,
+  pendingTest,
+  phaseOf,
+  type StepWork,
+  TESTS_NOTE,
+  type TeamReview,
+  type TeamWork,
+  workOf,
+} from './work.ts'
 
 /** How long a command may take by which a step or the project is tested, ms. */
 const COMMAND_MS = 10 * 60_000

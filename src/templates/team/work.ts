@@ -1,3 +1,4 @@
+import { truncate } from '../../base/text.ts'
 import type { EventOf } from '../../core/events/events.ts'
 import type { SessionState } from '../../core/state/state.ts'
 
@@ -211,9 +212,29 @@ export function failedTests({ howToTest }: Pick<TeamWork, 'howToTest'>): readonl
   return (howToTest ?? []).filter(({ ran }) => ran !== null && ran.status !== 'passed')
 }
 
+/** The note after which the ways to test it that did not pass become a step. */
+export const TESTS_NOTE = 'tests-failed'
+
+/** The step that mends them. */
+export function wordsForFailedTests(own: Pick<TeamWork, 'howToTest'>): string {
+  const failed = failedTests(own).map(({ for: purpose, command, ran }) => {
+    const how = ran?.status === 'failed' ? `exit code ${ran.exitCode ?? 'unknown'}` : ran?.status
+    return `- \`${truncate(command, MOST_TOLD)}\` (${truncate(purpose, MOST_TOLD)}): ${how}`
+  })
+  return `The project does not pass its own test. Have these commands pass, or see to it that the project is tested in another way:\n${failed.join('\n')}`
+}
+
+const MOST_TOLD = 400
+
 /** The steps that are done because their worker says so: it has named no command that shows it. */
 export function uncheckedSteps({ steps }: Pick<TeamWork, 'steps'>): readonly StepWork[] {
   return steps.filter(({ status, checks }) => status === 'done' && checks.length === 0)
+}
+
+/** Whether a command of the test is to be run now. */
+export function pendingTest(own: TeamWork): string | null {
+  if (phaseOf(own) !== 'testing') return null
+  return own.howToTest?.find(({ ran, why }) => ran === null && why === null)?.command ?? null
 }
 
 /** The work of a session of this template. */
