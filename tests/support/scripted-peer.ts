@@ -18,6 +18,7 @@ const on = {
   'account/read': id => send({ id, result: { account: null, requiresOpenaiAuth: false } }),
   'config/read': id => send({ id, result: { config: {} } }),
   'account/rateLimits/read': id => send({ id, error: { code: -32600, message: 'chatgpt authentication required to read rate limits' } }),
+  'command/exec': id => send({ id, result: { exitCode: 0, stdout: '', stderr: '' } }),
   'thread/start': id => send({ id, result: { thread: { id: THREAD } } }),
   'turn/start': id => { send({ id, result: { turn: { id: TURN } } }); started(); message('hello'); completed() },
   'turn/interrupt': id => { send({ id, result: {} }); completed('interrupted') },

@@ -13,7 +13,7 @@ import { CodexRound } from './round.ts'
 import { Rights } from './sandbox/rights.ts'
 import { trySandbox } from './sandbox/try-sandbox.ts'
 import { hidesFiles, threadTerms } from './sandbox.ts'
-import { type Connection, connect, readCommandConfig } from './thread-start.ts'
+import { type AskCodex, type Connection, connect, readCommandConfig } from './thread-start.ts'
 import { RequestFailure, type Rpc } from './wire.ts'
 
 export type CodexEngineOptions = EngineSetup
@@ -21,6 +21,8 @@ export type CodexEngineOptions = EngineSetup
 const NO_PROVIDERS: ProvidersByName = new Map()
 /** How often an app-server is started to find out with what rights it has to be. */
 const MOST_TRIES = 3
+/** The longest that its sandbox is waited for, ms; usually it takes 100. */
+const TRY_MS = 15_000
 
 /** Runs rounds on the real codex: one app-server a round, started ahead where that is asked for. */
 export class CodexEngine implements Engine {
@@ -118,26 +120,38 @@ export class CodexEngine implements Engine {
 
   /** On the app-server that waits for the next round; that gets the rights which the person has configured. */
   async #tryWarm(signal: AbortSignal): Promise<SandboxProblem | null> {
-    const { directory, requestMs } = this.#options
+    const { directory } = this.#options
+    const requestMs = this.#tryMs
     for (let tries = 0; tries < MOST_TRIES; tries++) {
       this.warm()
       const warm = this.#warm
       if (warm === null || signal.aborted) return null
-      signal.addEventListener('abort', () => void warm.server.close(), { once: true })
-      await warm.hands
-      const config = await readCommandConfig((method, params) => warm.rpc.request(method, params, requestMs), directory)
-      if (!this.#rights.learn(config)) return await this.#tryOn(warm.rpc, {})
+      const leave = () => void warm.server.close()
+      signal.addEventListener('abort', leave, { once: true })
+      try {
+        await warm.hands
+        const ask: AskCodex = (method, params) => warm.rpc.request(method, params, requestMs)
+        if (!this.#rights.learn(await readCommandConfig(ask, directory))) return await this.#tryOn(warm.rpc, {})
+      } finally {
+        // From now on a person who ends the session ends its round.
+        signal.removeEventListener('abort', leave)
+      }
       if (this.#warm === warm) this.cool()
     }
     return null
   }
 
+  /** A codex that does not answer is not waited for twice: its round says so. */
+  get #tryMs(): number {
+    return Math.min(this.#options.requestMs, TRY_MS)
+  }
+
   async #tryOn(rpc: Rpc, { noShell, readOnly = noShell }: Partial<ThreadSpec>): Promise<SandboxProblem | null> {
-    const { directory, platform, requestMs } = this.#options
+    const { directory, platform } = this.#options
     const { sandbox } = this.#rights
     if (sandbox.mode === 'danger-full-access') return null
     const rights = readOnly ? { ...sandbox, mode: 'read-only' as const } : sandbox
-    return await trySandbox(params => rpc.request('command/exec', params, requestMs), {
+    return await trySandbox(params => rpc.request('command/exec', params, this.#tryMs), {
       directory,
       platform,
       sandbox: rights,

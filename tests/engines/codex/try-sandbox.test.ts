@@ -6,6 +6,7 @@ import { reply, roundsScript, shell } from '../../../src/demo/model/reply.ts'
 import { startScriptedModel } from '../../../src/demo/model/scripted-model.ts'
 import { makePlace, type PlaceOptions } from '../../support/place.ts'
 import { says } from '../../support/rounds.ts'
+import { writePeer } from '../../support/scripted-peer.ts'
 import { unless } from '../../support/skipped.ts'
 import { engineNamed, play, setupIn, THREAD } from '../contract.ts'
 import { endAfterEach } from './end-after-each.ts'
@@ -31,6 +32,18 @@ test('a sandbox that starts commands is found to, on the app-server of the next 
   const { engine, play } = await opened(model.codexConfig('scripted'))
   engine.warm()
   expect(await engine.trySandbox(signal)).toBe(null)
+  expect(await play().outcome).toEqual({ class: 'worked', message: null })
+})
+
+test('a codex that does not say is left to its round, which a person who stops the session later does not end', async () => {
+  const place = atEnd.use(await makePlace(''))
+  const path = await writePeer(place.root, "on['command/exec'] = () => {}")
+  const { engine, play } = await openEngine({ path, directory: place.directory, requestMs: 300 })
+  atEnd.defer(() => engine.close())
+  engine.warm()
+  const stop = new AbortController()
+  expect(await engine.trySandbox(stop.signal)).toBe(null)
+  stop.abort()
   expect(await play().outcome).toEqual({ class: 'worked', message: null })
 })
 

@@ -54,7 +54,7 @@ async function tryOnce(execute: Execute, { directory, sandbox, platform }: Sandb
 }
 
 /** What codex gives it, ms: the machine may be busy. */
-const COMMAND_MS = 30_000
+const COMMAND_MS = 10_000
 const NOTHING = "Codex's sandbox starts no command here"
 /** Codex's exit code of a command that has used up its time. */
 const TIMED_OUT = 124
