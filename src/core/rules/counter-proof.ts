@@ -1,4 +1,3 @@
-import { unreachable } from '../../base/errors.ts'
 import type { EventOf } from '../events/events.ts'
 
 /** What came of running a gate without the work: `counter-proof` of the journal, without the round and the scope. */
@@ -233,8 +232,9 @@ export function wordsForDoubts(
         return `The check \`${gate}\` ran ${wordsForTests(tests?.now ?? null)}; earlier in the session it ran ${wordsForTests(tests?.most ?? null)}.`
       case 'no-tests':
         return `The check \`${gate}\` passes, and ran no test.`
+      // Of another version.
       default:
-        return unreachable(doubt)
+        return `The check \`${gate}\` leaves the doubt ${doubt}.`
     }
   })
 }

@@ -23,8 +23,9 @@ export class Controls {
   #armedUntil = 0
   #lastChord = ''
   #isInterrupting = false
-  /** What was typed while the screen did not show the field. */
+  /** What was typed, and other keys that were pressed, while the screen did not show the field. */
   #unseen = ''
+  #unseenKeys: Key[] = []
 
   constructor(options: ControlsOptions) {
     this.#options = options
@@ -58,8 +59,8 @@ export class Controls {
   }
 
   /**
-   * A key that was pressed while the screen did not show the field: what it types waits for `fieldSeen`, and nothing else is
-   * done. Ctrl+C counts as ever, and so does what is typed into a hidden field.
+   * A key that was pressed while the screen did not show the field waits for `fieldSeen`; what it types is not sent then. Ctrl+C
+   * counts as ever, and so does what is typed into a hidden field.
    */
   unseenKey(key: Key): void {
     const chord = chordOf(key)
@@ -69,6 +70,8 @@ export class Controls {
     else if (chord === 'backspace')
       this.#unseen = this.#unseen.slice(0, previousBoundary(this.#unseen, this.#unseen.length))
     else if (chord === 'ctrl+u') this.#unseen = ''
+    // Esc was meant for what has just closed.
+    else if (chord !== 'escape') this.#unseenKeys.push(key)
   }
 
   /** A paste at such a time. */
@@ -80,11 +83,14 @@ export class Controls {
   /** The screen shows the field now: what was typed before stands in it, but for a digit or a letter, which were meant for something else. */
   fieldSeen(): void {
     const { model } = this.#options
-    const typed = this.#unseen.trim()
+    const [typed, keys] = [this.#unseen.trim(), this.#unseenKeys]
     this.#unseen = ''
-    if (!saysSomething(typed) || model.question?.hidden !== undefined) return
-    model.addText(typed)
-    model.notice(TYPED_UNSEEN, 'plain')
+    this.#unseenKeys = []
+    if (saysSomething(typed) && model.question?.hidden === undefined) {
+      model.addText(typed)
+      model.notice(TYPED_UNSEEN, 'plain')
+    }
+    for (const key of keys) this.key(key)
   }
 
   /** A key of the field; one that changes its text makes room for the keys of that text. */

@@ -277,6 +277,7 @@ export class Screen {
     this.model.dismiss('withdrawn')
     // A lent terminal is given back first, or lines printed meanwhile would be lost.
     await this.#lending
+    this.output.unveil()
     this.#painter.flush()
     // A pending frame would be drawn while Ink unmounts, and stay.
     if (!this.output.isFull) await this.#ink.waitUntilRenderFlush().catch(() => {})
@@ -313,10 +314,12 @@ export class Screen {
   /** Shows what was drawn behind the veil, once all has been read that was typed until then: within one turn of the event loop. */
   async #showField(): Promise<void> {
     for (let turn = 0; turn < 2; turn += 1) await new Promise<void>(resolve => setImmediate(resolve))
-    if (this.#isLent || this.#closed.signal.aborted) return
+    if (this.#isLent) return
     this.output.unveil()
+    if (this.#closed.signal.aborted) return
     this.#isFieldSeen = true
     this.#controls.fieldSeen()
+    this.#draw()
   }
 
   #redraw(): void {
