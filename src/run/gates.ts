@@ -15,7 +15,7 @@ import type { PersonAsked } from './person.ts'
 import type { SessionLog } from './session-log.ts'
 
 /** What the counter-proof of a gate is made with. */
-export interface ToCounterProve extends Pick<CounterSearch<WorkChange>, 'failedBefore' | 'mostMs'> {
+export interface ToCounterProve extends Pick<CounterSearch<WorkChange>, 'failedBefore' | 'ofGates' | 'mostMs'> {
   /** The tree that the work began with; null if it is not kept. */
   start: string | null
   /** The tree that was claimed. */
@@ -283,6 +283,7 @@ export class Proof {
         start: startOf(state),
         tree,
         failedBefore: hasFailedEarlier(state, gate.name),
+        ofGates: withoutScope(state).before.flatMap(({ changed }) => changed),
         tests: {
           now: result?.tests ?? null,
           most: state.testCounts.find(each => each.gate === gate.name)?.most ?? null,

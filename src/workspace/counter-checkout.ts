@@ -39,11 +39,11 @@ export async function openCounterCheckout(
       if (files > MOST_FILES || bytes > MOST_BYTES)
         return { problem: `a checkout of its own is too large (${files} files, ${Math.ceil(bytes / 1024 / 1024)} MB)` }
     }
-    const isRunThrough = await gatePathsOf(git, start, gate)
+    const kindOf = await gatePathsOf(git, start, gate)
     const prefix = toLatin1(git.prefix)
     const changes = (await entriesBetween(git, start, tree)).map((entry): LaidChange => {
       const path = fromLatin1(entry.path.slice(prefix.length))
-      return { path, entry, isRunThrough: isRunThrough(path, entry.isNew) }
+      return { path, entry, ...kindOf(path, entry.isNew) }
     })
     return new CounterCheckout(git, start, changes, await openScratchFolder(options))
   } catch (error) {

@@ -1,14 +1,26 @@
 import { posix } from 'node:path'
 import type { Gate } from '../core/events/outcome.ts'
-import { executedBy, includedBy, isGateMatter, namesFoundBy, ownFilesOf } from '../core/rules/gate-files.ts'
+import type { WorkChange } from '../core/rules/counter-proof.ts'
+import {
+  executedBy,
+  includedBy,
+  isGateConfiguration,
+  isGateMatter,
+  isTestByName,
+  namesFoundBy,
+  ownFilesOf,
+} from '../core/rules/gate-files.ts'
 import { fromLatin1, runGitOrThrow, toLatin1 } from './git/git.ts'
 import { entriesBetween } from './git/objects.ts'
 import type { PrivateGit } from './git/private-git.ts'
 import { readBlobs } from './git/trees.ts'
 import { protectedGlobs } from './protected-files.ts'
 
-/** Whether a gate may run through a changed file, relative to the work directory. `isNew`: the work has added it. */
-type RunsThrough = (path: string, isNew: boolean) => boolean
+/** How a gate may run through a changed file. `isNoAddition`: as in `WorkChange`. */
+type PathKind = Pick<WorkChange, 'isRunThrough' | 'isNoAddition'>
+
+/** Tells it of a path relative to the work directory. `isNew`: the work has added it. */
+type KindOf = (path: string, isNew: boolean) => PathKind
 
 /**
  * What a gate may run through, rather than the work that it checks: what it protects, tests, settings, what its line executes
@@ -20,7 +32,7 @@ export async function gatePathsOf(
   git: PrivateGit,
   start: string,
   gate: Pick<Gate, 'run' | 'protect'>,
-): Promise<RunsThrough> {
+): Promise<KindOf> {
   const { run, protect } = gate
   const { covers } = protectedGlobs(protect)
   const names = new Set(namesFoundBy(run))
@@ -28,14 +40,22 @@ export async function gatePathsOf(
   const executed = new Set(executedBy(run))
   const included = await followIncludes(git, entries, [...executed, ...ownFilesOf(run)])
   const aliases = await aliasesOf(git, entries)
-  const counts = (path: string, isNew: boolean) => {
+  const kindOf = (path: string, isNew: boolean): PathKind => {
     const [top = ''] = path.split('/')
+    const isProtected = covers(path.normalize())
+    // A program that the line names, and that was not there, is what the work was to bring.
+    if (executed.has(path) && !isProtected) return { isRunThrough: !isNew, isNoAddition: !isNew }
     const isNamed = names.has(top) || names.has(top.replace(/\.\w+$/, ''))
-    return (
-      isNamed || covers(path.normalize()) || isGateMatter(path) || included.has(path) || (executed.has(path) && !isNew)
-    )
+    const isOfGate = isNamed || included.has(path) || isGateConfiguration(path) || (isProtected && !isTestByName(path))
+    return { isRunThrough: isOfGate || isProtected || isGateMatter(path), isNoAddition: !isNew || isOfGate }
   }
-  return (path, isNew) => [path, ...aliases(path)].some(each => counts(each, isNew))
+  return (path, isNew) => {
+    const kinds = [path, ...aliases(path)].map(each => kindOf(each, isNew))
+    return {
+      isRunThrough: kinds.some(({ isRunThrough }) => isRunThrough),
+      isNoAddition: kinds.some(({ isNoAddition }) => isNoAddition),
+    }
+  }
 }
 
 /** Whether the work, from one tree to the other, has changed what a gate may run through. */
@@ -43,10 +63,10 @@ export async function isGateChanged(
   git: PrivateGit,
   { start, tree, gate }: { start: string; tree: string; gate: Pick<Gate, 'run' | 'protect'> },
 ): Promise<boolean> {
-  const isRunThrough = await gatePathsOf(git, start, gate)
+  const kindOf = await gatePathsOf(git, start, gate)
   const prefix = toLatin1(git.prefix)
   const changes = await entriesBetween(git, start, tree)
-  return changes.some(({ path, isNew }) => isRunThrough(fromLatin1(path.slice(prefix.length)), isNew))
+  return changes.some(({ path, isNew }) => kindOf(fromLatin1(path.slice(prefix.length)), isNew).isRunThrough)
 }
 
 interface Entry {

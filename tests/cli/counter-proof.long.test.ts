@@ -152,6 +152,22 @@ const WORKS: readonly Work[] = [
     doubts: ['reads-changed'],
   },
   {
+    name: 'a test that ends the runner of a gate that passed before',
+    ...PYTHON,
+    files: { ...PYTHON.files, 'calc.py': 'def add(a, b):\n    return a + b\n' },
+    does: `${ENDS_RUNNER} > tests/test_0.py`,
+    made: [],
+    doubts: ['unread', 'fewer-tests'],
+  },
+  {
+    name: 'a new test of a gate that passed before',
+    ...PYTHON,
+    files: { ...PYTHON.files, 'calc.py': 'def add(a, b):\n    return a + b\n' },
+    does: `${NEW_TEST}; echo 'x = 1' > more.py`,
+    made: [],
+    doubts: [],
+  },
+  {
     name: 'what a gate that passed before does not read',
     files: { ...RIGHT_CALC, 'scripts/test.sh': CHECK },
     gate: 'bash scripts/test.sh',

@@ -41,7 +41,7 @@ beforeAll(async () => {
 afterAll(() => rmSync(base, { recursive: true }))
 
 const counts = async (run: string, protect: readonly string[], path: string, isNew = false) =>
-  (await gatePathsOf(fingerprints.git, start, { run, protect }))(path, isNew)
+  (await gatePathsOf(fingerprints.git, start, { run, protect }))(path, isNew).isRunThrough
 
 test.each([
   ['bash ci/test.sh', [], 'ci/test.sh', true],
@@ -67,6 +67,8 @@ test.each([
 
 test('a program of the line that the work has added is work', async () => {
   expect(await counts('bash greet.sh', [], 'greet.sh', true)).toBe(false)
+  expect(await counts('sh src/test.sh', [], 'src/test.sh', true)).toBe(false)
+  expect(await counts('sh src/test.sh', [], 'src/test.sh')).toBe(true)
   expect(await counts('bash greet.sh', ['greet.sh'], 'greet.sh', true)).toBe(true)
 })
 
@@ -79,4 +81,18 @@ test('whether the work has changed what a gate runs through is told by the files
   write('ci/lib.sh', 'true')
   expect(await changed('bash ci/test.sh')).toBe(true)
   expect(await changed('true')).toBe(false)
+})
+
+test.each([
+  ['tests/b.test.ts', ['tests/**'], false],
+  ['src/new.ts', ['tests/**'], false],
+  ['package.json', [], false],
+  ['tests/helper.sh', ['tests/**'], true],
+  ['conftest.py', [], true],
+  ['.npmrc', [], true],
+  ['local.env', [], true],
+] as const)('that %s was added with %j protected changes the gate itself: %s', async (path, protect, is) => {
+  const kindOf = await gatePathsOf(fingerprints.git, start, { run: 'make test', protect })
+  expect(kindOf(path, true).isNoAddition).toBe(is)
+  expect(kindOf(path, false).isNoAddition).toBe(true)
 })

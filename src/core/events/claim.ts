@@ -70,10 +70,7 @@ export const claimEvent = variant('type', {
       listOf(text),
       'those of `made` that the gate runs through; of `passed-before`, the changed files that it reads. At most 50 paths',
     ),
-    unread: about(
-      listOf(text),
-      'files that the gate read when it failed and does not read now that it passes; at most 50 paths',
-    ),
+    unread: about(listOf(text), 'files that the gate read before the work and does not read now; at most 50 paths'),
     tests: about(
       optional(fields({ now: nullOr(number), most: nullOr(number) })),
       'how many tests the gate says it ran, and the most that it ran earlier in the session; `null`: it did not say. Left out: it never said',

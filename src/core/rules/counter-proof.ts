@@ -12,6 +12,8 @@ export interface WorkChange {
   path: string
   /** Whether the gate may run through it: a test, settings, a script of its line. Everything else is work. */
   isRunThrough: boolean
+  /** Of a file that the work has added: whether it can only be there for the gate, such as its settings; true of every other. */
+  isNoAddition: boolean
 }
 
 /** How the gate came out on one set of files. `unknown`: it could not be run; `problem` says why, a sentence part. */
@@ -28,6 +30,8 @@ export interface CounterSearch<Change extends WorkChange> {
   changes: readonly Change[]
   /** Whether the gate has failed earlier in the session; null: nobody has run it. */
   failedBefore: boolean | null
+  /** Files that gates have changed by themselves before the work: they are nobody's work. */
+  ofGates: readonly string[]
   /** How long the search for the smallest set may go on, ms. */
   mostMs: number
   /** Runs the gate on the files of the start, with these changes laid on them. */
@@ -77,21 +81,29 @@ export async function counterProve<Change extends WorkChange>(search: CounterSea
 
 const FAILS_THERE = 'it fails in a checkout of its own, even on the files that were claimed'
 
-/** The changed files that a gate reads which passed before the work. */
+/**
+ * The changed files that a gate reads which passed before the work. New tests and new work are no change of it; but what it read
+ * before, and what is there as it was, it has to read still.
+ */
 async function readsChanged<Change extends WorkChange>(
   runs: Runs<Change>,
-  { changes }: CounterSearch<Change>,
+  search: CounterSearch<Change>,
 ): Promise<Found> {
+  const { changes, ofGates } = search
   const whole = await runs.on(changes)
   if (whole.status !== 'passed') return notTried(whole.problem ?? FAILS_THERE, runs)
   const { read } = whole
-  const through = read === null ? [] : changes.map(({ path }) => path).filter(path => read.has(path))
+  const counting = changes.filter(({ path, isNoAddition }) => isNoAddition && !ofGates.includes(path))
+  const through = read === null ? [] : counting.map(({ path }) => path).filter(path => read.has(path))
+  const left = through.length > 0 || read === null ? [] : unread(await runs.on([]), whole, search)
+  const doubts: Doubt[] = through.length > 0 ? ['reads-changed'] : left.length > 0 ? ['unread'] : []
   return {
     ...NOTHING_MADE,
     result: 'passed-before',
     problem: null,
     through: through.slice(0, MOST_PATHS),
-    doubts: through.length > 0 ? ['reads-changed'] : [],
+    unread: left.slice(0, MOST_PATHS),
+    doubts,
     runs: runs.count,
   }
 }
@@ -225,7 +237,7 @@ export function wordsForDoubts(
       case 'runs-through':
         return `The check \`${gate}\` does not pass without these files, which it runs through: ${listed(through, through.length, most)}.`
       case 'unread':
-        return `The check \`${gate}\` read these files when it failed, and does not read them now that it passes: ${listed(left, left.length, most)}.`
+        return `The check \`${gate}\` read these files before the work, and does not read them now: ${listed(left, left.length, most)}.`
       case 'reads-changed':
         return `The check \`${gate}\` passed before the work, so it does not show that the work is done, and the work changed files that it reads: ${listed(through, through.length, most)}.`
       case 'fewer-tests':

@@ -17,8 +17,8 @@ interface Played {
   durationMs?: number
 }
 
-const work = (path: string): WorkChange => ({ path, isRunThrough: false })
-const through = (path: string): WorkChange => ({ path, isRunThrough: true })
+const work = (path: string): WorkChange => ({ path, isRunThrough: false, isNoAddition: true })
+const through = (path: string): WorkChange => ({ path, isRunThrough: true, isNoAddition: true })
 
 async function prove(
   changes: readonly WorkChange[],
@@ -29,6 +29,7 @@ async function prove(
   const found = await counterProve({
     changes,
     failedBefore: true,
+    ofGates: [],
     mostMs: 1000,
     async run(some): Promise<CounterRun> {
       const paths = new Set(some.map(({ path }) => path))
@@ -116,7 +117,7 @@ describe('a gate that failed before the work', () => {
     const kinds = fc.array(fc.boolean(), { minLength: 10, maxLength: 10 })
     await fc.assert(
       fc.asyncProperty(paths, paths, kinds, async (changed, needed, kind) => {
-        const changes = changed.map((path, at) => ({ path, isRunThrough: kind[at] ?? false }))
+        const changes = changed.map((path, at) => ({ path, isRunThrough: kind[at] ?? false, isNoAddition: true }))
         const passes = (on: ReadonlySet<string>) => needed.every(path => on.has(path))
         const found = await prove(changes, { passes })
         expect(new Set(found.ran).size).toBe(found.ran.length)
@@ -141,8 +142,26 @@ test('of a gate that passed before the work, changed files that it reads need a 
     doubts: ['reads-changed'],
     runs: 1,
   })
+  expect(await prove(changes, played, { ...before, ofGates: ['lib/check.sh'] })).toMatchObject({ doubts: [] })
   expect(await prove([work('docs/x.md')], played, before)).toMatchObject({ result: 'passed-before', doubts: [] })
   expect(await prove(changes, { passes: () => true }, before)).toMatchObject({ result: 'passed-before', doubts: [] })
+})
+
+test('of a gate that passed before the work, new work and new tests are no change, but what it read it has to read still', async () => {
+  const added = [{ path: 'tests/test_0.py', isRunThrough: true, isNoAddition: false }]
+  const before = { failedBefore: false }
+  const reads = (on: ReadonlySet<string>) => [
+    'tests/test_0.py',
+    ...(on.size > 0 ? [] : ['calc.py', 'tests/test_calc.py']),
+  ]
+  expect(await prove(added, { passes: () => true, reads }, before)).toMatchObject({
+    result: 'passed-before',
+    unread: ['calc.py', 'tests/test_calc.py'],
+    doubts: ['unread'],
+    runs: 2,
+  })
+  const all = () => ['calc.py', 'tests/test_0.py', 'tests/test_calc.py']
+  expect(await prove(added, { passes: () => true, reads: all }, before)).toMatchObject({ doubts: [] })
 })
 
 test('a gate that nobody has run before runs on the files of the start first', async () => {
@@ -184,7 +203,7 @@ test('each doubt is a sentence that names the files, of many some', () => {
   ).toEqual([
     'The check `tests` failed earlier, and now passes with the work taken out: what makes it pass is a, b and 68 more.',
     'The check `tests` does not pass without these files, which it runs through: t.',
-    'The check `tests` read these files when it failed, and does not read them now that it passes: u, v.',
+    'The check `tests` read these files before the work, and does not read them now: u, v.',
     'The check `tests` passed before the work, so it does not show that the work is done, and the work changed files that it reads: t.',
     'The check `tests` ran 1 test; earlier in the session it ran 12 tests.',
     'The check `tests` passes, and ran no test.',
