@@ -157,9 +157,17 @@ export function toneOfGate(gate: ReportGate): Tone {
   return last.status === 'flaky' || !required ? 'warning' : 'bad'
 }
 
-/** Why no gate has run, a sentence without its end; null if there is one. `work`: what was not checked. */
-export function noGateInWords({ proof, changes }: Pick<ReportData, 'proof' | 'changes'>, work: string): string | null {
+/** Why no gate of the session has run, a sentence without its end; null if there is one. `work`: what was not checked. */
+export function noGateInWords(
+  { proof, changes, gateRuns }: Pick<ReportData, 'proof' | 'changes' | 'gateRuns'>,
+  work: string,
+): string | null {
   if (proof.gates.length > 0) return null
+  // Those of its parts, such as a step of a workflow that is worked on until it is done.
+  const ofParts = [...new Set(gateRuns.entries.map(({ gate }) => shortName(gate)))]
+  if (ofParts.length > 0) {
+    return `no gates are configured for the whole; its steps were checked by ${withRest(ofParts.slice(0, MOST_NAMED), ofParts.length).join(', ')}`
+  }
   return changes.from === 'none'
     ? 'nothing of it is proved'
     : `no gates are configured: no command was run that proves ${work}`

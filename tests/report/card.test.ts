@@ -49,6 +49,15 @@ describe.each([40, 80, 120])('on a terminal of %i columns', columns => {
   })
 })
 
+test('where only parts of a session have gates, the card says which checked them', () => {
+  const data = goodNight().report()
+  const ofParts = { ...data, proof: { ...data.proof, gates: [] } }
+  const text = card(ofParts, 100).join(' ').replaceAll(/\s+/g, ' ')
+  expect(text).toContain('no gates are configured for the whole; its steps were checked by tests, build')
+  const none = { ...ofParts, gateRuns: { ...data.gateRuns, entries: [] } }
+  expect(card(none, 100).join(' ')).toContain('no command was run that proves it')
+})
+
 test('the card of a good night says how it ended, with what proof, what changed, what it took, and what to type', () => {
   expect(card(goodNight().report(), 100)).toEqual([
     `${ID}  done — verified by 2 gates, reviewed; flaky: tests`,

@@ -44,7 +44,8 @@ export async function teamList(context: CliContext, flags: LookFlags): Promise<n
 
 function rowOf(team: ListedTeam): string[] {
   const { name, createdAt, steps, goal } = team
-  const done = steps.all === 0 ? 'no steps' : `${steps.done} of ${steps.all} steps`
+  const none = team.outcome !== null && isFinished(team.outcome) ? '' : 'no steps yet'
+  const done = steps.all === 0 ? none : `${steps.done} of ${steps.all} steps`
   return [name, formatDayAndTime(Date.parse(createdAt)), howItStands(team), done, titleLine(goal, GOAL_CHARS)]
 }
 
