@@ -132,7 +132,8 @@ test('queue run works off what waits, also detached; with nothing there it says 
   expect(begun).toMatchObject({ directory: scene.place.directory, log: join(scene.records(), 'run.log') })
   await ended(scene, begun.session)
   await ended(scene, begun.session.replace(/1$/, '2'))
-  expect((await scene.run('queue', 'list')).stdout).toContain('Nothing waits')
+  const list = async () => (await scene.run('queue', 'list')).stdout
+  await expect.poll(list, { timeout: 60_000 }).toContain('Nothing waits')
 })
 
 test('a goal from standard input is handed on whole', async () => {

@@ -73,7 +73,8 @@ test('a codemachine that is killed keeps the queue, and resume works on it after
   const never = Promise.withResolvers<void>()
   await using scene = await openRealScene([[held(never.promise), ...round('true')], round(claimDone), round(claimDone)])
   await using running = scene.start('--json', 'goal one')
-  await running.event('turn-started')
+  // Killed before that, it would leave the round's conversation to the next one.
+  await expect.poll(() => scene.model.requests.length, { timeout: 60_000 }).toBeGreaterThan(0)
   await scene.run('queue', 'add', 'goal two')
   running.process.kill('SIGKILL')
   await running.ended
