@@ -16,7 +16,14 @@ const NAMES_FAILURE = [
 /** A row of a table (of coverage, of times) and a sum of nothing name no failure, whatever is in them. */
 const NAMES_NONE = /\|.*\||\b0 (?:fail|error)|\bno (?:fail|error)/i
 
+const MAY_NAME = /fail|error|exception|not ok|panicked|traceback|expected|received|actual|[✗✘×✖●]|\d\)\s|^E\s{2}/im
+
 const MOST_LINE = 300
+
+/** Whether any line of a text may name a failure; quick, and true for some that name none. */
+export function mayNameFailure(text: string): boolean {
+  return MAY_NAME.test(text)
+}
 
 /** Whether a line of a program's output names something that has failed. */
 export function namesFailure(line: string): boolean {

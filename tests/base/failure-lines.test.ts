@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { endWithFailures, namesFailure } from '../../src/base/failure-lines.ts'
+import { endWithFailures, mayNameFailure, namesFailure } from '../../src/base/failure-lines.ts'
 
 test.each([
   ['vitest', ' FAIL  tests/a.test.ts > adds two numbers'],
@@ -16,6 +16,7 @@ test.each([
   ['a sum', 'Tests:       1 failed, 41 passed, 42 total'],
 ])('%s names a failure: %s', (_, line) => {
   expect(namesFailure(line)).toBe(true)
+  expect(mayNameFailure(`before\n${line}\nafter`)).toBe(true)
 })
 
 test.each([

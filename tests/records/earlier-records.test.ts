@@ -66,7 +66,8 @@ function asThen(session: SessionState): object {
   const { step, steps, follows, kept, providerInUse, providerTokens, run, usageTrends, maxUsage, ...newer } = later
   const { scope, givenUp, hasChangedFiles, toldNothingDone, gateConfiguration, heldMs, holdEnd, prices, ...last } =
     newer
-  const { cost, unkept, workState, replansAsked, addedGates, goalRestored, ...then } = last
+  const { cost, unkept, workState, replansAsked, addedGates, goalRestored, counterProofs, testCounts, ...then } = last
+  expect([counterProofs, testCounts]).toEqual([[], []])
   expect(addedGates).toEqual([])
   expect([workState, goalRestored]).toEqual([null, false])
   expect(replansAsked).toBeGreaterThanOrEqual(0)
@@ -124,14 +125,14 @@ function reportThen(report: ReportData): unknown {
     return row
   })
   expect([work.status, work.board, work.section?.text ?? null]).toEqual([null, null, report.build?.summary ?? null])
-  const { whyNothing, configuration, ...whole } = rest.proof
+  const { whyNothing, configuration, counterProofs, ...whole } = rest.proof
   // Of a gate that passed nothing was told of what it printed.
   const gates = whole.gates.map(({ last, ...gate }) => ({
     ...gate,
     last: last?.status === 'passed' ? { ...last, output: '' } : last,
   }))
   const proof = { ...whole, gates }
-  expect([whyNothing, configuration.count]).toEqual([null, 0])
+  expect([whyNothing, configuration.count, counterProofs]).toEqual([null, 0, []])
   const series = rest.series.map(({ isFree, ...point }) => {
     expect(typeof isFree).toBe('boolean')
     return point

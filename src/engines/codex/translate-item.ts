@@ -1,7 +1,8 @@
+import { StringDecoder } from 'node:string_decoder'
 import { stripVTControlCharacters } from 'node:util'
 import type { ThreadItem } from '../../../protocol/codex.ts'
-import { endWithFailures, namesFailure } from '../../base/failure-lines.ts'
-import { clipEnd, clipStart, LineSplitter } from '../../base/text.ts'
+import { endWithFailures, mayNameFailure, namesFailure } from '../../base/failure-lines.ts'
+import { clipEnd, clipStart } from '../../base/text.ts'
 import { countChangedLines, type Item, type ItemFileChange, type ItemStatus } from '../../core/events/items.ts'
 import { Tail } from './app-server.ts'
 import { stringMember } from './wire.ts'
@@ -147,17 +148,22 @@ const KEPT_BYTES = 64 * 1024
 
 /** Lines that name a failure, of all that a command prints. */
 const MOST_FAILURES = 40
-const MOST_LINE_BYTES = 16 * 1024
+/** So many lines are looked at, and so much of one whose end has not come, in characters. */
+const MOST_LOOKED_AT = 100_000
+const MOST_BEGUN = 16 * 1024
 
 /** The last of what a command prints, however much that is, and what names a failure before it. */
 export class CommandOutput {
   readonly #tail = new Tail(KEPT_BYTES)
   readonly #failures: string[] = []
-  readonly #lines = new LineSplitter(line => this.#note(line), MOST_LINE_BYTES)
+  readonly #decoder = new StringDecoder('utf8')
+  /** The beginning of a line of which the end has not come yet. */
+  #begun = ''
+  #looked = 0
 
   push(bytes: Buffer): void {
     this.#tail.push(bytes)
-    this.#lines.push(bytes)
+    if (this.#failures.length < MOST_FAILURES && this.#looked < MOST_LOOKED_AT) this.#look(bytes)
   }
 
   /**
@@ -171,8 +177,18 @@ export class CommandOutput {
     return endWithFailures(lines.join('\n').trimEnd(), limit, earlier)
   }
 
+  /** Looks line by line only at what may name a failure at all: a program may print millions. */
+  #look(bytes: Buffer): void {
+    const text = this.#begun + this.#decoder.write(bytes)
+    const end = text.lastIndexOf('\n') + 1
+    this.#begun = text.slice(end, end + MOST_BEGUN)
+    if (!mayNameFailure(text.slice(0, end))) return
+    for (const line of text.slice(0, end).split('\n')) this.#note(line)
+  }
+
   #note(line: string): void {
-    if (this.#failures.length >= MOST_FAILURES) return
+    this.#looked += 1
+    if (this.#failures.length >= MOST_FAILURES || this.#looked >= MOST_LOOKED_AT) return
     const plain = plainLine(stripVTControlCharacters(line))
     if (namesFailure(plain)) this.#failures.push(plain)
   }

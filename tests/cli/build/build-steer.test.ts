@@ -182,6 +182,9 @@ test('on the screen an agent is chosen, told something, and ended; a name that i
   await seen.until(`› ${mistyped}`)
   seen.press('enter')
   await seen.untilInAll('did you mean "backend-dev"?')
+  // It is edited, where it would give way to what is typed anew.
+  seen.press('left')
+  seen.press('right')
   seen.type(' please')
   await seen.until(`› ${mistyped} please`)
   seen.press('ctrl+u')
