@@ -3,9 +3,10 @@ import { readRoster } from '../agents/roster.ts'
 import { UserError } from '../base/errors.ts'
 import { packageRoot, version } from '../base/package.ts'
 import type { Agent, AgentRoster, AgentTables } from '../core/contracts/agent.ts'
+import { type EngineSetup, Engines } from '../core/contracts/engine.ts'
 import type { Provider, Providers } from '../core/contracts/provider.ts'
 import type { Gate } from '../core/events/outcome.ts'
-import { ownFilesOf } from '../core/rules/gate-files.ts'
+import { ownFilesOf } from '../core/rules/proof/gate-files.ts'
 import type { ReviewTerms } from '../core/rules/review.ts'
 import { askPatiently } from '../engines/ask-provider.ts'
 import {
@@ -17,6 +18,7 @@ import {
 } from '../engines/codex/find-codex.ts'
 import { askOfferedModels, type OfferedModels, withOfferedModels } from '../engines/codex/models.ts'
 import { type AgentProfile, type UpdatedProfiles, updateProfiles } from '../engines/codex/profiles.ts'
+import { networkLimit } from '../engines/codex/round-feed.ts'
 import { shieldEnvironment, withoutLsbRelease } from '../engines/codex/sandbox.ts'
 import type { SandboxCommandsOptions } from '../engines/codex/sandbox-commands.ts'
 import { openControlGroup } from '../platform/control-group.ts'
@@ -474,4 +476,19 @@ export async function remarksOnProof(
 /** Whether codex warns of what its sandbox lacks on this machine, and makes do with. */
 export function isAboutSandbox(warning: string): boolean {
   return /bubblewrap|bwrap|sandbox prerequisites/i.test(warning)
+}
+
+/** How long a round may be silent, run a command, and be without a network, ms. */
+export function timesOf(settings: Settings): Pick<EngineSetup, 'silenceMs' | 'commandMs' | 'networkMs'> {
+  return {
+    silenceMs: settings.silenceMinutes * 60_000,
+    commandMs: settings.commandMinutes * 60_000,
+    networkMs: networkLimit(settings.maxWait),
+  }
+}
+
+/** The engines of a run: all kinds that there are. */
+export async function openEngines({ engines }: Pick<World, 'engines'>, setup: EngineSetup): Promise<Engines> {
+  const opened = await Promise.all([...engines].map(async ([name, kind]) => [name, await kind.open(setup)] as const))
+  return new Engines(Object.fromEntries(opened))
 }

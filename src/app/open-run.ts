@@ -8,7 +8,7 @@ import { Cleanup, UserError } from '../base/errors.ts'
 import { packageFile } from '../base/package.ts'
 import type { Redactor } from '../base/redactor.ts'
 import type { AgentRoster } from '../core/contracts/agent.ts'
-import { type EngineSetup, Engines } from '../core/contracts/engine.ts'
+import type { Engines } from '../core/contracts/engine.ts'
 import type { Providers } from '../core/contracts/provider.ts'
 import type { SessionSecrets } from '../core/contracts/secrets.ts'
 import type { Shell } from '../core/contracts/shell.ts'
@@ -17,7 +17,6 @@ import type { RunOverrides, View } from '../core/events/events.ts'
 import type { Gate } from '../core/events/outcome.ts'
 import type { ModelPrice } from '../core/rules/cost.ts'
 import { capabilitiesOf } from '../engines/codex/find-codex.ts'
-import { networkLimit } from '../engines/codex/round-feed.ts'
 import {
   openSandboxCommands,
   type SandboxCommands,
@@ -61,9 +60,11 @@ import {
   describeRestored,
   endSandboxesLeft,
   endWhatWasLeft,
+  openEngines,
   providersOf,
   remarksOnReach,
   remarksOnSandbox,
+  timesOf,
   writableGit,
 } from './engine-of-project.ts'
 import { agentFolders } from './environment/agent-folders.ts'
@@ -159,9 +160,8 @@ export async function openRun(
   const remarks: string[] = []
   const remark = (text: string) => void remarks.push(text)
   const { repository } = opened.use(await holdWorkDirectory(world, records, remark))
-  const known = { maxFileSize: loaded.settings.maxFileSize }
   // It waits for git while the rest is made. What fails is thrown where it is waited for.
-  const looking = fingerprintOptions(world, records, remark, known).then(openFingerprints)
+  const looking = fingerprintOptions(world, records, remark, loaded.settings).then(openFingerprints)
   const lookedAt = looking.catch(() => {})
   opened.defer(() => lookedAt)
   const writable = writableGit(records.directory, repository)
@@ -236,21 +236,6 @@ function once<T>(make: () => T): () => T {
 /** Has codex come up for a session of this template, unless it may have steps enough before its first round. */
 export function warmFor(engines: Engines, kind: TemplateKind | undefined): void {
   if (kind?.hasOwnCommand !== true) engines.warm()
-}
-
-/** How long a round may be silent, run a command, and be without a network, ms. */
-function timesOf(settings: Settings): Pick<EngineSetup, 'silenceMs' | 'commandMs' | 'networkMs'> {
-  return {
-    silenceMs: settings.silenceMinutes * 60_000,
-    commandMs: settings.commandMinutes * 60_000,
-    networkMs: networkLimit(settings.maxWait),
-  }
-}
-
-/** The engines of a run: all kinds that there are. */
-async function openEngines({ engines }: Pick<World, 'engines'>, setup: EngineSetup): Promise<Engines> {
-  const opened = await Promise.all([...engines].map(async ([name, kind]) => [name, await kind.open(setup)] as const))
-  return new Engines(Object.fromEntries(opened))
 }
 
 /** The folders in which commands of more than one agent may write at once. */

@@ -7,12 +7,13 @@ import type { ServedPage } from '../app/page/served.ts'
 import type { BegunDetached } from '../app/start/detached.ts'
 import { configHomeOf, DETACHED_VARIABLE, OWNED_VARIABLE, redactorOfEnvironment } from '../app/world.ts'
 import { systemClock } from '../base/clock.ts'
-import { describeError, isReaderGone, outputLost, UserError } from '../base/errors.ts'
+import { describeError, outputLost, UserError } from '../base/errors.ts'
 import { OWN_ENGINES } from '../engines/registry.ts'
 import { NO_CURRENT_DIRECTORY } from '../platform/run-process.ts'
 import type { CliContext } from '../tui/cli-context.ts'
 import { hasGlyphs, inAscii, writeInAscii } from '../tui/terminal/ascii.ts'
 import { safeText } from '../words/safe-text.ts'
+import { isReaderGone } from './output.ts'
 import { type BareContext, buildFlowProgram, buildProgram } from './program.ts'
 
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
@@ -54,29 +55,16 @@ export async function main(process: NodeJS.Process, program: CliContext['program
     clock: systemClock,
     engines: OWN_ENGINES,
     signal: ending.signal,
-    host: {
-      signals: process,
-      writeNow: text => writeAsFarAsPossible(process.stdout.fd, text),
-      rawModeOff: () => void (process.stdin.isTTY && process.stdin.setRawMode(false)),
-      beforeCrash: listener => {
-        crashListeners.add(listener)
-        return () => crashListeners.delete(listener)
+    host: hostOf(process, {
+      crashListeners,
+      lend: by => {
+        lent += by
       },
-      withoutInterrupt: async action => {
-        lent += 1
-        try {
-          return await action()
-        } finally {
-          lent -= 1
-        }
-      },
-      endNow: () => endNow(130),
-      letGo: async farewell => {
+      letGo: () => {
         isLetGo = true
-        const { letGoOfTerminal } = await import('../platform/terminal.ts')
-        await letGoOfTerminal({ ...farewell, self: process, clock: systemClock })
       },
-    },
+      endNow,
+    }),
     own: ownProcess(process),
   }
   let lost: UserError | null = null
@@ -106,6 +94,36 @@ export async function main(process: NodeJS.Process, program: CliContext['program
     process.exitCode ??= exitCode
   } catch (error) {
     fail(error)
+  }
+}
+
+/** What the terminal's program may do to this process. */
+function hostOf(
+  process: NodeJS.Process,
+  own: { crashListeners: Set<() => void>; lend(by: 1 | -1): void; letGo(): void; endNow(exitCode: number): void },
+): BareContext['host'] {
+  return {
+    signals: process,
+    writeNow: text => writeAsFarAsPossible(process.stdout.fd, text),
+    rawModeOff: () => void (process.stdin.isTTY && process.stdin.setRawMode(false)),
+    beforeCrash: listener => {
+      own.crashListeners.add(listener)
+      return () => own.crashListeners.delete(listener)
+    },
+    withoutInterrupt: async action => {
+      own.lend(1)
+      try {
+        return await action()
+      } finally {
+        own.lend(-1)
+      }
+    },
+    endNow: () => own.endNow(130),
+    letGo: async farewell => {
+      own.letGo()
+      const { letGoOfTerminal } = await import('../platform/terminal.ts')
+      await letGoOfTerminal({ ...farewell, self: process, clock: systemClock })
+    },
   }
 }
 

@@ -2,7 +2,7 @@ import { statSync } from 'node:fs'
 import type { Writable } from 'node:stream'
 import type { SessionsPlace } from '../app/find.ts'
 import type { RunObserver } from '../app/work-through.ts'
-import { Interrupted, isReaderGone, messageOf } from '../base/errors.ts'
+import { Interrupted, messageOf, systemErrorCode } from '../base/errors.ts'
 import type { View } from '../core/events/events.ts'
 import type { CliContext, Display } from '../tui/cli-context.ts'
 import { paintTone, plainView } from '../tui/plain-view.ts'
@@ -252,3 +252,11 @@ export function observerOn(context: CliContext, flags: RunFlags, resumable = tru
     },
   }
 }
+
+/** Whether the error of an output says only that nobody reads it any more, as behind `| head` or a closed terminal. */
+export function isReaderGone(error: unknown, { isTTY }: { isTTY?: boolean | undefined }): boolean {
+  const code = systemErrorCode(error) ?? ''
+  return READER_GONE.has(code) || (isTTY === true && code === 'EIO')
+}
+
+const READER_GONE: ReadonlySet<string> = new Set(['EPIPE', 'ECONNRESET', 'EOF', 'ERR_STREAM_DESTROYED'])

@@ -3,7 +3,6 @@ import { constants, type FileHandle, lstat, open, realpath } from 'node:fs/promi
 import { join } from 'node:path'
 import { Interrupted, systemErrorCode } from '../base/errors.ts'
 import { LineSplitter } from '../base/text.ts'
-import { oneLine } from '../words/safe-text.ts'
 import { findObstacle, whatIsThere } from '../workspace/files/inside-directory.ts'
 import { type FlowPlan, type FlowStep, recordingFilesOf } from './plan.ts'
 import { type RecordedResult, type RecordingHeader, readOwnLine } from './recording.ts'
@@ -66,7 +65,7 @@ export async function findRecording(
     const { workflow } = read.header
     if (workflow === undefined || (workflow.file === file && workflow.name === name))
       return { kind: 'recording', recording: read }
-    const other = `the workflow ${JSON.stringify(workflow.name)} of ${oneLine(workflow.file, MOST_NAMED)}`
+    const other = `the workflow ${JSON.stringify(workflow.name)} of ${workflow.file.replaceAll(/[\p{C}\p{Zl}\p{Zp}]/gu, '?').slice(0, MOST_NAMED)}`
     return { kind: 'broken', path, problem: `was recorded by another one, ${other}; run this one for real (--no-mock)` }
   }
   return { kind: 'missing', looked }

@@ -2,7 +2,7 @@ import { endWithFailures } from '../base/failure-lines.ts'
 import { clipEnd } from '../base/text.ts'
 import type { Recorded, RecordedOf } from '../core/events/events.ts'
 import { type Gate, hasPassed, type SessionOutcome } from '../core/events/outcome.ts'
-import { wordsForDoubts } from '../core/rules/counter-proof.ts'
+import { wordsForDoubts } from '../core/rules/proof/counter-proof.ts'
 import { type Finding, findingKey } from '../core/rules/review.ts'
 import type { Claim } from '../core/state/state.ts'
 import { FirstAndLast, type KeptList } from './fold-rounds.ts'
@@ -206,7 +206,8 @@ export class ProofSoFar {
     const facts = { status, exitCode, durationMs, problem }
     const paths = [...new Set([...gate.changed, ...changed.map(path => clipEnd(path, NAME_CHARS))])]
     const most = status === 'passed' ? PASSED_OUTPUT_CHARS : OUTPUT_CHARS
-    const output = endWithFailures(result.output, most)
+    const output =
+      status === 'passed' ? result.output.slice(-most).toWellFormed() : endWithFailures(result.output, most)
     this.#gates.set(name, {
       ...gate,
       ...(when === 'before' ? { before: facts } : { last: { ...facts, when, round, output } }),

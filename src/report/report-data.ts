@@ -2,7 +2,7 @@ import type { BoardRow, CardFact, ReportSection } from '../core/contracts/view.t
 import type { TokenCounts, TreeChanges } from '../core/events/events.ts'
 import type { GateResult, GateTime, RoundClass, SessionLimits, SessionOutcome } from '../core/events/outcome.ts'
 import type { Cost } from '../core/rules/cost.ts'
-import type { CounterProof } from '../core/rules/counter-proof.ts'
+import type { CounterProof } from '../core/rules/proof/counter-proof.ts'
 import type { Finding } from '../core/rules/review.ts'
 import type { SessionStatus } from '../core/state/state.ts'
 

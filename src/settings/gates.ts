@@ -2,7 +2,7 @@ import * as v from 'valibot'
 import { UserError } from '../base/errors.ts'
 import { nearestName } from '../base/text.ts'
 import type { Gate } from '../core/events/outcome.ts'
-import { ownFilesOf } from '../core/rules/gate-files.ts'
+import { ownFilesOf } from '../core/rules/proof/gate-files.ts'
 import { GATES, type Layer, shortened, type WrittenGate } from './entries.ts'
 import { command, globs, line, type Settings, shortDuration, trueOrFalse } from './schema.ts'
 

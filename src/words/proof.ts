@@ -2,7 +2,7 @@ import { unreachable } from '../base/errors.ts'
 import { namesFailure } from '../base/failure-lines.ts'
 import type { RecordedOf, RefusalReason } from '../core/events/events.ts'
 import type { Gate, GateResult, GateStatus, GateTime } from '../core/events/outcome.ts'
-import { wordsForDoubts } from '../core/rules/counter-proof.ts'
+import { wordsForDoubts } from '../core/rules/proof/counter-proof.ts'
 import { type Finding, findingKey, type ReviewAnswer, type ReviewTerms } from '../core/rules/review.ts'
 import { type Claim, partOf, type SessionState } from '../core/state/state.ts'
 import {

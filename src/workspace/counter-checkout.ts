@@ -1,5 +1,5 @@
 import type { Gate } from '../core/events/outcome.ts'
-import type { WorkChange } from '../core/rules/counter-proof.ts'
+import type { WorkChange } from '../core/rules/proof/counter-proof.ts'
 import { gatePathsOf } from './gate-paths.ts'
 import { fromLatin1, GitError, runGitOrThrow, toLatin1, UNSPLIT_INDEX } from './git/git.ts'
 import { entriesBetween, type TreeEntry } from './git/objects.ts'

@@ -1,6 +1,6 @@
 import { posix } from 'node:path'
 import type { Gate } from '../core/events/outcome.ts'
-import type { WorkChange } from '../core/rules/counter-proof.ts'
+import type { WorkChange } from '../core/rules/proof/counter-proof.ts'
 import {
   executedBy,
   includedBy,
@@ -9,7 +9,7 @@ import {
   isTestByName,
   namesFoundBy,
   ownFilesOf,
-} from '../core/rules/gate-files.ts'
+} from '../core/rules/proof/gate-files.ts'
 import { fromLatin1, runGitOrThrow, toLatin1 } from './git/git.ts'
 import { entriesBetween } from './git/objects.ts'
 import type { PrivateGit } from './git/private-git.ts'

@@ -1,6 +1,6 @@
 import { lstat, readdir } from 'node:fs/promises'
 import { systemErrorCode } from '../base/errors.ts'
-import { isTestRunnerConfig } from '../core/rules/gate-files.ts'
+import { isTestRunnerConfig } from '../core/rules/proof/gate-files.ts'
 import { fromLatin1, pathArguments, pathBytes, runGitOrThrow, splitAtNul, toLatin1 } from './git/git.ts'
 import type { PrivateGit } from './git/private-git.ts'
 import { isBelow, type ProtectedGlobs } from './protected-files.ts'

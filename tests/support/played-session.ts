@@ -22,7 +22,7 @@ import {
 } from '../../src/core/contracts/template.ts'
 import type { EventOf, LiveEvent, Recorded, RecordedOf, SessionEvent } from '../../src/core/events/events.ts'
 import type { Gate, GateResult, RoundOutcome, SessionOutcome } from '../../src/core/events/outcome.ts'
-import type { CounterProof } from '../../src/core/rules/counter-proof.ts'
+import type { CounterProof } from '../../src/core/rules/proof/counter-proof.ts'
 import { fold } from '../../src/core/state/fold.ts'
 import { emptyState } from '../../src/core/state/state.ts'
 import { openOutputs } from '../../src/records/outputs.ts'

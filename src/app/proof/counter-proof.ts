@@ -1,8 +1,14 @@
 import type { Gate } from '../../core/events/outcome.ts'
 import { hasPassed } from '../../core/events/outcome.ts'
-import { type CounterProof, type CounterRun, counterProve, doubtsOfTests } from '../../core/rules/counter-proof.ts'
+import {
+  type CounterProof,
+  type CounterRun,
+  counterProve,
+  doubtsOfTests,
+} from '../../core/rules/proof/counter-proof.ts'
 import { openSandboxCommands, type SandboxCommandsOptions } from '../../engines/codex/sandbox-commands.ts'
-import { runGate, type ToCounterProve } from '../../run/gates.ts'
+import { runGate } from '../../run/gate/run-gate.ts'
+import type { ToCounterProve } from '../../run/gates.ts'
 import { type CounterCheckout, type LaidChange, openCounterCheckout } from '../../workspace/counter-checkout.ts'
 import type { Fingerprints } from '../../workspace/fingerprint.ts'
 import { type ReadTrace, traceReads } from '../../workspace/read-trace.ts'

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import type { FolderFiles, Memory, PersonsFiles, ScopeFiles } from '../../core/contracts/memory.ts'
-import { globsLookedAt } from '../../core/rules/gate-files.ts'
+import { globsLookedAt } from '../../core/rules/proof/gate-files.ts'
 import { gatesOfAll, withoutScope } from '../../core/state/scope.ts'
 import type { SessionState } from '../../core/state/state.ts'
 import type { WorkTree } from '../../run/claim.ts'

@@ -8,15 +8,15 @@ import {
   type CertifiedGate,
   parseCertificate,
 } from '../../core/rules/certificate.ts'
-import { globsLookedAt } from '../../core/rules/gate-files.ts'
 import { readOnlyHome } from '../../core/rules/notices.ts'
+import { globsLookedAt } from '../../core/rules/proof/gate-files.ts'
 import type { SessionState } from '../../core/state/state.ts'
 import { openSandboxCommands, type SandboxCommandsOptions } from '../../engines/codex/sandbox-commands.ts'
 import { pathExists, readBoundedText } from '../../platform/files.ts'
 import { foldJournal } from '../../records/journal.ts'
 import type { Records } from '../../records/records.ts'
 import type { WorkTree } from '../../run/claim.ts'
-import { runGate } from '../../run/gates.ts'
+import { runGate } from '../../run/gate/run-gate.ts'
 import { findObstacle, readTextFile } from '../../workspace/files/inside-directory.ts'
 import type { Fingerprints } from '../../workspace/fingerprint.ts'
 import { readHead, runGit } from '../../workspace/git/git.ts'

@@ -2,8 +2,8 @@ import { claimsDone, type MemorySnapshot } from '../contracts/memory.ts'
 import type { EventOf, RefusalReason } from '../events/events.ts'
 import { blocksDone, type GateResult, hasPassed, type SessionOutcome } from '../events/outcome.ts'
 import type { EndedRound, SessionState } from '../state/state.ts'
-import type { CounterProof } from './counter-proof.ts'
 import { describeGate } from './notices.ts'
+import type { CounterProof } from './proof/counter-proof.ts'
 import { type Finding, findingKey, type ReviewCause } from './review.ts'
 
 /** The verdict on the memory files after a round (docs/design.md, "When is a session done", parts 1 to 4). */

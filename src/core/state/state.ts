@@ -13,15 +13,15 @@ import type {
 } from '../events/outcome.ts'
 import type { RefusedAnswers } from '../rules/answer.ts'
 import { addTokens, type Cost, type ModelPrice, NO_COST } from '../rules/cost.ts'
-import type { CounterProof } from '../rules/counter-proof.ts'
 import type { DecidedChoice, HoldEnd, OpenDecision } from '../rules/decision.ts'
 import { NO_TRENDS, type UsageTrends } from '../rules/forecast.ts'
 import type { Notice } from '../rules/notices.ts'
 import type { Output } from '../rules/outputs.ts'
+import type { CounterProof } from '../rules/proof/counter-proof.ts'
 import { NO_REVIEWS, type Reviews, type ReviewTerms } from '../rules/review.ts'
 import type { RunAllowance } from '../rules/run-limits.ts'
 import { NO_STALL, type Stall } from '../rules/stall.ts'
-import type { GateFailure } from './fold-claim.ts'
+import type { Checking, GateFailure } from './fold-claim.ts'
 import type { AgentAtWork, EndedAgent, TaskPlan } from './plan.ts'
 import type { GivenUpScope, Scope } from './scope.ts'
 
@@ -80,12 +80,6 @@ export interface PlanStep {
   step: string
   status: 'pending' | 'in-progress' | 'completed'
 }
-
-/** A gate or review that runs between two rounds. `since`: Unix time, ms. */
-export type Checking =
-  | { kind: 'gate'; gate: string; when: GateTime; since: number }
-  /** `heard`: `personSaid` when the review began; `configuration`: the digest of what gates run through. */
-  | { kind: 'review'; review: number; since: number; heard: readonly string[]; configuration: string | null }
 
 /** The state of a session: the pure fold of its journal. Its size does not grow with the number of events. */
 export interface SessionState {
@@ -161,9 +155,8 @@ export interface SessionState {
   /** The trees on which gates have failed, and the names of gates that were flaky at any time. */
   gateFailures: readonly GateFailure[]
   flakyGates: readonly string[]
-  /** The most tests that each gate says it has run at once. */
+  /** The most tests that each gate says it has run at once, and its last counter-proof. */
   testCounts: readonly { gate: string; most: number }[]
-  /** The last counter-proof of each gate. */
   counterProofs: readonly CounterProof[]
   checking: Checking | null
   /** The step that codemachine carries out just now, and how many have been; `since`: Unix time, ms; `mostMs`: how long a command may take. */

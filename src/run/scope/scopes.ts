@@ -1,7 +1,7 @@
 import { TemplateError, UserError } from '../../base/errors.ts'
 import type { RoundScope, RoundStep, ScopeGate } from '../../core/contracts/template.ts'
 import type { Gate, SessionOutcome, StallReason } from '../../core/events/outcome.ts'
-import { ownFilesOf } from '../../core/rules/gate-files.ts'
+import { ownFilesOf } from '../../core/rules/proof/gate-files.ts'
 import type { Answers } from '../answers.ts'
 import type { WorkTree } from '../claim.ts'
 import type { Proof } from '../gates.ts'

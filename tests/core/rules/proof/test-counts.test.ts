@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { testCountOf } from '../../../src/core/rules/test-counts.ts'
+import { testCountOf } from '../../../../src/core/rules/proof/test-counts.ts'
 
 test.each([
   ['pytest', '===== 1 failed, 5 passed, 2 skipped in 0.12s =====', 6],

@@ -10,7 +10,7 @@ import {
   namesFoundBy,
   ownFilesOf,
   TOP_CONFIGURATION,
-} from '../../../src/core/rules/gate-files.ts'
+} from '../../../../src/core/rules/proof/gate-files.ts'
 
 const MAKEFILES = ['GNUmakefile', 'makefile', 'Makefile']
 

@@ -1,4 +1,4 @@
-import type { EventOf } from '../events/events.ts'
+import type { EventOf } from '../../events/events.ts'
 
 /** What came of running a gate without the work: `counter-proof` of the journal, without the round and the scope. */
 export type CounterProof = Omit<EventOf<'counter-proof'>, 'type' | 'round' | 'scope'>

@@ -8,7 +8,7 @@ import {
   doubtsOfTests,
   type WorkChange,
   wordsForDoubts,
-} from '../../../src/core/rules/counter-proof.ts'
+} from '../../../../src/core/rules/proof/counter-proof.ts'
 
 /** A gate that reads what it reads, and passes as it does, on the files of the start with some changes. */
 interface Played {
