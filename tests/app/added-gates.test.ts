@@ -102,7 +102,7 @@ test('with the real codex: what a template adds runs once, has to pass, protects
     { round: 2, files: [{ path: 'Makefile', gates: ['woven'] }] },
   ])
   // It passes because a round has made it pass: somebody has to look at that.
-  expect(eventsOf(events, 'review-started')).toMatchObject([{ causes: ['protected'] }])
+  expect(eventsOf(events, 'review-started')).toMatchObject([{ causes: ['protected', 'counter-proof'] }])
   expect(eventsOf(events, 'round-started').at(-1)).toMatchObject({ part: 'summary', keepsClaim: true })
   expect(certified(scene)).toEqual([
     ['true', 'true', 'passed'],

@@ -135,7 +135,7 @@ test('a program brings an engine of its own, which runs the rounds that name it'
   const { outcome, events } = await runOn(scene, onThread({ engine: 'silent' }, 9), new Map([[silent.name, silent]]))
   expect(outcome).toMatchObject({ kind: 'needs-person', hint: { do: 'reword-goal' } })
   expect(events.find(({ type }) => type === 'round-started')).toMatchObject({ engine: 'silent', codex: '7' })
-  expect(done.filter(each => each === 'Play.')).toHaveLength(3)
+  expect(done.filter(each => each.endsWith('\n\nPlay.'))).toHaveLength(3)
   expect(done.at(-1)).toBe('closed')
 })
 

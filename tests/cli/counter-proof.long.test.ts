@@ -15,7 +15,7 @@ const WORKS: readonly Work[] = [
   { name: 'work with a new test', ...PYTHON, does: `${RIGHT_PYTHON}; ${NEW_TEST}`, made: ['calc.py'], doubts: [] },
   {
     name: 'a new file that the gate names',
-    files: {},
+    files: { 'a.txt': 'a' },
     gate: 'grep -q one one.txt',
     does: 'echo one > one.txt; echo two > two.txt',
     made: ['one.txt'],
@@ -23,7 +23,7 @@ const WORKS: readonly Work[] = [
   },
   {
     name: 'a new program that the gate names',
-    files: {},
+    files: { 'a.txt': 'a' },
     gate: 'sh greet.sh | grep -q Hello',
     does: 'echo "echo Hello" > greet.sh',
     made: ['greet.sh'],

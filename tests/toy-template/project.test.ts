@@ -117,7 +117,7 @@ test('with two providers in one session: an answer of one is given to the other,
   expect(ofType(events, 'answer-given')).toMatchObject([{ round: 2, name: 'verdict', value: { verdict: 'good' } }])
   expect(ofType(events, 'decision-made')).toMatchObject([{ id: 'go', choice: 'yes', by: 'default' }])
   const input = ofType(events, 'round-started').at(-1)?.input ?? ''
-  expect(input).toMatch(/^Carry the plan out\..*the verdict.*"verdict": "good"/s)
+  expect(input).toMatch(/\n\nCarry the plan out\..*the verdict.*"verdict": "good"/s)
   expect(ofType(events, 'output-kept').map(({ output }) => output.name)).toEqual(['report'])
   expect(new Set(local.requests.map(({ model }) => model))).toEqual(new Set(['small']))
   expect(scene.model.requests.every(({ model }) => model !== 'small')).toBe(true)
