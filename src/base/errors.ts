@@ -43,6 +43,14 @@ export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
 }
 
+/** Whether the error of an output says only that nobody reads it any more, as behind `| head` or a closed terminal. */
+export function isReaderGone(error: unknown, isTerminal: boolean): boolean {
+  const code = systemErrorCode(error) ?? ''
+  return READER_GONE.has(code) || (isTerminal && code === 'EIO')
+}
+
+const READER_GONE: ReadonlySet<string> = new Set(['EPIPE', 'ECONNRESET', 'EOF', 'ERR_STREAM_DESTROYED'])
+
 /** What a person is told of output that could not be written, though somebody waits for it. Exit code 4. */
 export function outputLost(error: unknown): UserError {
   return new UserError(`The output cannot be written, and is not whole: ${messageOf(error)}.`, {

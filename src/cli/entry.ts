@@ -7,13 +7,12 @@ import type { ServedPage } from '../app/page/served.ts'
 import type { BegunDetached } from '../app/start/detached.ts'
 import { configHomeOf, DETACHED_VARIABLE, OWNED_VARIABLE, redactorOfEnvironment } from '../app/world.ts'
 import { systemClock } from '../base/clock.ts'
-import { describeError, outputLost, UserError } from '../base/errors.ts'
+import { describeError, isReaderGone, outputLost, UserError } from '../base/errors.ts'
 import { OWN_ENGINES } from '../engines/registry.ts'
 import { NO_CURRENT_DIRECTORY } from '../platform/run-process.ts'
 import type { CliContext } from '../tui/cli-context.ts'
 import { hasGlyphs, inAscii, writeInAscii } from '../tui/terminal/ascii.ts'
 import { safeText } from '../words/safe-text.ts'
-import { isReaderGone } from './output.ts'
 import { type BareContext, buildFlowProgram, buildProgram } from './program.ts'
 
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
@@ -164,7 +163,7 @@ function terminalOf(process: NodeJS.Process, onLost: (error: unknown) => void): 
     // A reader that has gone away (`| head`, a closed terminal) ends the printing, not the work.
     if (!opened.has(name)) {
       stream.on('error', error => {
-        if (name === 'stdout' && !isReaderGone(error, stream)) onLost(error)
+        if (name === 'stdout' && !isReaderGone(error, stream.isTTY)) onLost(error)
       })
       if (name !== 'stdin') writeInAscii(process[name], process)
     }

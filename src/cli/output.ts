@@ -2,7 +2,7 @@ import { statSync } from 'node:fs'
 import type { Writable } from 'node:stream'
 import type { SessionsPlace } from '../app/find.ts'
 import type { RunObserver } from '../app/work-through.ts'
-import { Interrupted, messageOf, systemErrorCode } from '../base/errors.ts'
+import { Interrupted, isReaderGone, messageOf } from '../base/errors.ts'
 import type { View } from '../core/events/events.ts'
 import type { CliContext, Display } from '../tui/cli-context.ts'
 import { paintTone, plainView } from '../tui/plain-view.ts'
@@ -213,7 +213,7 @@ function displayOn(context: CliContext, flags: RunFlags): Display {
     stdout.write(text)
   }
   stdout.once('error', error => {
-    const why = isReaderGone(error, stdout) ? 'Nobody reads the output any more. ' : ''
+    const why = isReaderGone(error, stdout.isTTY === true) ? 'Nobody reads the output any more. ' : ''
     stderr.write(`${why}The work goes on; codemachine logs -f follows it.\n`)
   })
   const lines = flags.json ? jsonView(write) : plainView(write, { colour: wantsColour(context), asks: prompt !== null })
@@ -252,11 +252,3 @@ export function observerOn(context: CliContext, flags: RunFlags, resumable = tru
     },
   }
 }
-
-/** Whether the error of an output says only that nobody reads it any more, as behind `| head` or a closed terminal. */
-export function isReaderGone(error: unknown, { isTTY }: { isTTY?: boolean | undefined }): boolean {
-  const code = systemErrorCode(error) ?? ''
-  return READER_GONE.has(code) || (isTTY === true && code === 'EIO')
-}
-
-const READER_GONE: ReadonlySet<string> = new Set(['EPIPE', 'ECONNRESET', 'EOF', 'ERR_STREAM_DESTROYED'])
