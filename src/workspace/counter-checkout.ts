@@ -1,15 +1,7 @@
-import type { Gate } from '../core/events/outcome.ts'
-import type { WorkChange } from '../core/rules/proof/counter-proof.ts'
-import { gatePathsOf } from './gate-paths.ts'
-import { fromLatin1, GitError, runGitOrThrow, toLatin1, UNSPLIT_INDEX } from './git/git.ts'
-import { entriesBetween, type TreeEntry } from './git/objects.ts'
+import type { LaidChange } from './gate-paths.ts'
+import { GitError, runGitOrThrow, UNSPLIT_INDEX } from './git/git.ts'
 import type { PrivateGit } from './git/private-git.ts'
 import { type CheckoutResult, openScratchFolder, type ScratchFolder } from './scratch-checkout.ts'
-
-/** A changed file, with what the work left of it. */
-export interface LaidChange extends WorkChange {
-  entry: TreeEntry
-}
 
 interface CounterCheckoutOptions {
   git: PrivateGit
@@ -18,7 +10,6 @@ interface CounterCheckoutOptions {
   /** The tree that the work began with, and the one that it came to. */
   start: string
   tree: string
-  gate: Pick<Gate, 'run' | 'protect'>
 }
 
 /** The most files, and bytes, that are checked out. */
@@ -32,20 +23,14 @@ const MOST_BYTES = 2 * 1024 * 1024 * 1024
 export async function openCounterCheckout(
   options: CounterCheckoutOptions,
 ): Promise<CounterCheckout | { problem: string }> {
-  const { git, start, tree, gate } = options
+  const { git, start, tree } = options
   try {
     for (const each of [start, tree]) {
       const { files, bytes } = await sizeOf(git, each)
       if (files > MOST_FILES || bytes > MOST_BYTES)
         return { problem: `a checkout of its own is too large (${files} files, ${Math.ceil(bytes / 1024 / 1024)} MB)` }
     }
-    const kindOf = await gatePathsOf(git, start, gate)
-    const prefix = toLatin1(git.prefix)
-    const changes = (await entriesBetween(git, start, tree)).map((entry): LaidChange => {
-      const path = fromLatin1(entry.path.slice(prefix.length))
-      return { path, entry, ...kindOf(path, entry.isNew) }
-    })
-    return new CounterCheckout(git, start, changes, await openScratchFolder(options))
+    return new CounterCheckout(git, start, await openScratchFolder(options))
   } catch (error) {
     if (error instanceof GitError) return { problem: `the files of then cannot be read (${error.reason})` }
     throw error
@@ -57,13 +42,10 @@ export class CounterCheckout implements AsyncDisposable {
   readonly #git: PrivateGit
   readonly #start: string
   readonly #folder: ScratchFolder
-  /** All changes of the work. */
-  readonly changes: readonly LaidChange[]
 
-  constructor(git: PrivateGit, start: string, changes: readonly LaidChange[], folder: ScratchFolder) {
+  constructor(git: PrivateGit, start: string, folder: ScratchFolder) {
     this.#git = git
     this.#start = start
-    this.changes = changes
     this.#folder = folder
   }
 

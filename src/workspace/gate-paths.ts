@@ -11,7 +11,7 @@ import {
   ownFilesOf,
 } from '../core/rules/proof/gate-files.ts'
 import { fromLatin1, runGitOrThrow, toLatin1 } from './git/git.ts'
-import { entriesBetween } from './git/objects.ts'
+import { entriesBetween, type TreeEntry } from './git/objects.ts'
 import type { PrivateGit } from './git/private-git.ts'
 import { readBlobs } from './git/trees.ts'
 import { protectedGlobs } from './protected-files.ts'
@@ -58,15 +58,22 @@ export async function gatePathsOf(
   }
 }
 
-/** Whether the work, from one tree to the other, has changed what a gate may run through. */
-export async function isGateChanged(
+/** A changed file, with what the work left of it. */
+export interface LaidChange extends WorkChange {
+  entry: TreeEntry
+}
+
+/** The files that the work has changed from one tree to the other, and how a gate may run through each. */
+export async function workChanges(
   git: PrivateGit,
   { start, tree, gate }: { start: string; tree: string; gate: Pick<Gate, 'run' | 'protect'> },
-): Promise<boolean> {
+): Promise<LaidChange[]> {
   const kindOf = await gatePathsOf(git, start, gate)
   const prefix = toLatin1(git.prefix)
-  const changes = await entriesBetween(git, start, tree)
-  return changes.some(({ path, isNew }) => kindOf(fromLatin1(path.slice(prefix.length)), isNew).isRunThrough)
+  return (await entriesBetween(git, start, tree)).map(entry => {
+    const path = fromLatin1(entry.path.slice(prefix.length))
+    return { path, entry, ...kindOf(path, entry.isNew) }
+  })
 }
 
 interface Entry {

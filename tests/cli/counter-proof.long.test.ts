@@ -144,6 +144,13 @@ const WORKS: readonly Work[] = [
     doubts: ['blind'],
   },
   {
+    name: 'a script that passes nowhere but in the work directory',
+    ...SHELL,
+    does: `echo 'case "$PWD" in *verify*) exit 1; esac' > scripts/test.sh`,
+    made: [],
+    doubts: ['runs-through'],
+  },
+  {
     name: 'the script of a gate that passed before',
     files: { ...RIGHT_CALC, 'scripts/test.sh': CHECK },
     gate: 'bash scripts/test.sh',

@@ -1,18 +1,19 @@
-import type { Gate } from '../../core/events/outcome.ts'
-import { hasPassed } from '../../core/events/outcome.ts'
+import { type Gate, hasPassed } from '../../core/events/outcome.ts'
 import {
   type CounterProof,
   type CounterRun,
   counterProve,
   doubtsOfTests,
+  NO_WORK,
+  notTried,
 } from '../../core/rules/proof/counter-proof.ts'
 import { openSandboxCommands, type SandboxCommandsOptions } from '../../engines/codex/sandbox-commands.ts'
 import { runGate } from '../../run/gate/run-gate.ts'
 import type { ToCounterProve } from '../../run/gates.ts'
-import { type CounterCheckout, type LaidChange, openCounterCheckout } from '../../workspace/counter-checkout.ts'
+import { type CounterCheckout, openCounterCheckout } from '../../workspace/counter-checkout.ts'
 import type { Fingerprints } from '../../workspace/fingerprint.ts'
-import { type ReadTrace, traceReads } from '../../workspace/read-trace.ts'
-import { UNSEEN } from './verify.ts'
+import { type LaidChange, workChanges } from '../../workspace/gate-paths.ts'
+import { traceReads } from '../../workspace/read-trace.ts'
 
 interface CounterProofMeans {
   fingerprints: Fingerprints
@@ -45,32 +46,22 @@ export async function counterProofOf(
     ...(tests.now === null && tests.most === null ? {} : { tests }),
     durationMs: Math.round(performance.now() - from),
   })
-  const notTried = (problem: string) => proof({ ...NOT_TRIED, problem })
-  if (start === null) return notTried('what the work began with is not kept')
-  if (start === tree) return notTried('no file differs from what the work began with')
-  if (commands.sandbox.mode === 'danger-full-access')
-    return notTried('without a sandbox, it could write to the work directory')
-  const opened = await fingerprints.mending(git => openCounterCheckout({ git, key, start, tree, gate }), signal)
-  if ('problem' in opened) return notTried(opened.problem)
+  if (start === null) return proof(notTried('what the work began with is not kept', []))
+  if (start === tree) return proof(notTried(NO_WORK, []))
+  const changes = await fingerprints.mending(git => workChanges(git, { start, tree, gate }), signal)
+  if (commands.sandbox.mode === 'danger-full-access') return proof(notTried(NO_SANDBOX, changes))
+  const opened = await fingerprints.mending(git => openCounterCheckout({ git, key, start, tree }), signal)
+  if ('problem' in opened) return proof(notTried(opened.problem, changes))
   await using checkout = opened
   const found = await counterProve({
     ...of,
-    changes: checkout.changes,
+    changes,
     run: changes => runOn(checkout, changes, { gate, means, signal }),
   })
   return signal.aborted ? null : proof(found)
 }
 
-const NOT_TRIED = {
-  result: 'not-tried',
-  made: [],
-  madeCount: 0,
-  isSmallest: false,
-  through: [],
-  unread: [],
-  doubts: [],
-  runs: 0,
-} as const
+const NO_SANDBOX = 'without a sandbox, it could write to the work directory'
 
 interface RunOptions {
   gate: Gate
@@ -98,21 +89,21 @@ async function runOn(
   })
   const { status, problem, durationMs } = await runGate(gate, {
     door,
-    workTree: UNSEEN,
+    workTree: null,
     signal,
     redact,
     unreadable,
     isAgainOnFailure: false,
   })
   if (status === 'broken-off' || status === 'not-started') return unknown(problem ?? 'it was broken off')
-  return { status: hasPassed(status) ? 'passed' : 'failed', problem: null, durationMs, read: await readBy(trace) }
+  return {
+    status: hasPassed(status) ? 'passed' : 'failed',
+    problem: null,
+    durationMs,
+    read: (await trace?.read()) ?? null,
+  }
 }
 
 function unknown(problem: string): CounterRun {
   return { status: 'unknown', problem, durationMs: 0, read: null }
-}
-
-/** A gate that read nothing at all may have run where access times are not kept. */
-async function readBy(trace: ReadTrace | null): Promise<ReadonlySet<string> | null> {
-  return (await trace?.read()) ?? null
 }

@@ -1,7 +1,7 @@
 import { join, relative } from 'node:path'
 import { isDiskFull, messageOf, systemErrorCode, UserError } from '../../base/errors.ts'
 import { version } from '../../base/package.ts'
-import type { SessionOutcome } from '../../core/events/outcome.ts'
+import type { Gate, SessionOutcome } from '../../core/events/outcome.ts'
 import { certificateOf, certificateText } from '../../core/rules/certificate.ts'
 import { readOnlyHome } from '../../core/rules/notices.ts'
 import type { SessionState } from '../../core/state/state.ts'
@@ -11,7 +11,7 @@ import { type ProofEnvironment, protectedSince } from '../../run/gates.ts'
 import { reachesNetwork } from '../../settings/gates.ts'
 import { reviewInput } from '../../templates/round-input.ts'
 import { writeFileInside } from '../../workspace/files/inside-directory.ts'
-import { isGateChanged } from '../../workspace/gate-paths.ts'
+import { workChanges } from '../../workspace/gate-paths.ts'
 import { isFullyCommitted } from '../../workspace/git/commits.ts'
 import { readHead } from '../../workspace/git/git.ts'
 import { changedFiles } from '../../workspace/git/trees.ts'
@@ -56,8 +56,7 @@ export function proofEnvironment({ clock, home }: World, run: Run, closed: () =>
     runGate: (gate, { when, start, ...place }) => {
       // The rounds may have been given less since a scope was entered.
       const network = gate.network && reachesNetwork(settings)
-      const isOwnChanged = async () =>
-        start === null || (await fingerprints.mending(git => isGateChanged(git, { start, tree: place.tree, gate })))
+      const isOwnChanged = () => isGateChanged(fingerprints, { start, tree: place.tree, gate })
       return runGate({ ...gate, network }, { ...onGates(), ...place, isAgainOnFailure: when === 'claim', isOwnChanged })
     },
     runCommand: ({ readOnly, ...command }, place) =>
@@ -110,6 +109,16 @@ export function proofEnvironment({ clock, home }: World, run: Run, closed: () =>
       }
     },
   }
+}
+
+/** Whether the work has changed what a gate runs through; true where it is not known what the work began with. */
+async function isGateChanged(
+  fingerprints: Run['fingerprints'],
+  { start, ...of }: { start: string | null; tree: string; gate: Gate },
+): Promise<boolean> {
+  if (start === null) return true
+  const changes = await fingerprints.mending(git => workChanges(git, { start, ...of }))
+  return changes.some(({ isRunThrough }) => isRunThrough)
 }
 
 /** What became of a certificate. */

@@ -322,7 +322,7 @@ async function runAgain(
     { ...gate, protect: [], everyRound: false },
     {
       door,
-      workTree: workTree ?? UNSEEN,
+      workTree,
       signal,
       redact: text => redactor.text(text),
       explain: output => readOnlyHome(output, { home, directory }),
@@ -331,12 +331,6 @@ async function runAgain(
   )
   if (status === 'broken-off') throw new Interrupted(signal.reason)
   return { gate, status, exitCode, durationMs, output, problem, changedCount }
-}
-
-/** What a gate does to files that are thrown away does not matter. */
-export const UNSEEN: WorkTree = {
-  take: async () => '',
-  changed: async () => ({ paths: [], count: 0 }),
 }
 
 /** What gates run with on this machine, as a run here would have it; a sentence if there is no codex that can. */

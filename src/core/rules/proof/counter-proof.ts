@@ -59,26 +59,28 @@ const MOST_PATHS = 50
 export async function counterProve<Change extends WorkChange>(search: CounterSearch<Change>): Promise<Found> {
   const { changes, failedBefore } = search
   const runs = new Runs(search)
-  if (changes.length === 0) return notTried('no file differs from what the work began with', runs)
+  if (changes.length === 0) return notTried(NO_WORK, [])
   if (failedBefore === false) return await readsChanged(runs, search)
   const through = changes.filter(({ isRunThrough }) => isRunThrough)
   if (failedBefore === null) {
     const start = await runs.on([])
-    if (start.status === 'unknown') return notTried(start.problem, runs)
+    if (start.status === 'unknown') return notTried(start.problem, changes, runs.count)
     if (start.status === 'passed') return await readsChanged(runs, search)
   }
   const without = await runs.on(through)
-  if (without.status === 'unknown') return notTried(without.problem, runs)
+  if (without.status === 'unknown') return notTried(without.problem, changes, runs.count)
   if (without.status === 'passed') return found('blind', await smallest(through, runs), [], runs)
   const work = changes.filter(({ isRunThrough }) => !isRunThrough)
   const alone = await runs.on(work)
   if (alone.status === 'passed')
     return found('stands', await smallest(work, runs), unread(without, alone, search), runs)
   const whole = await runs.on(changes)
-  if (whole.status !== 'passed') return notTried(whole.problem ?? FAILS_THERE, runs)
+  if (whole.status !== 'passed') return notTried(whole.problem ?? FAILS_THERE, changes, runs.count)
   return found('stands', await smallest(changes, runs), unread(without, whole, search), runs)
 }
 
+/** Why nothing is proved where there is no work. */
+export const NO_WORK = 'no file differs from what the work began with'
 const FAILS_THERE = 'it fails in a checkout of its own, even on the files that were claimed'
 
 /**
@@ -91,7 +93,7 @@ async function readsChanged<Change extends WorkChange>(
 ): Promise<Found> {
   const { changes, ofGates } = search
   const whole = await runs.on(changes)
-  if (whole.status !== 'passed') return notTried(whole.problem ?? FAILS_THERE, runs)
+  if (whole.status !== 'passed') return notTried(whole.problem ?? FAILS_THERE, changes, runs.count)
   const { read } = whole
   const counting = changes.filter(({ path, isNoAddition }) => isNoAddition && !ofGates.includes(path))
   const through = read === null ? [] : counting.map(({ path }) => path).filter(path => read.has(path))
@@ -110,8 +112,16 @@ async function readsChanged<Change extends WorkChange>(
 
 const NOTHING_MADE = { made: [], madeCount: 0, isSmallest: false, through: [], unread: [], doubts: [] } as const
 
-function notTried(problem: string | null, { count }: { count: number }): Found {
-  return { ...NOTHING_MADE, result: 'not-tried', problem, runs: count }
+/**
+ * What is found where nothing can be proved by taking the work out: then each change of what the gate runs through is a doubt.
+ * @param problem why, part of a sentence
+ */
+export function notTried(problem: string | null, changes: readonly WorkChange[], runs = 0): Found {
+  const through = changes
+    .filter(({ isRunThrough, isNoAddition }) => isRunThrough && isNoAddition)
+    .map(({ path }) => path)
+  const doubts: Doubt[] = through.length > 0 ? ['runs-through'] : []
+  return { ...NOTHING_MADE, result: 'not-tried', problem, through: through.slice(0, MOST_PATHS), doubts, runs }
 }
 
 interface Smallest {
@@ -225,7 +235,7 @@ export function doubtsOfTests({ now, most }: NonNullable<CounterProof['tests']>)
  * @param most how many paths are named of each list
  */
 export function wordsForDoubts(
-  { gate, doubts, made, madeCount, through, unread: left, tests }: CounterProof,
+  { gate, result, problem, doubts, made, madeCount, through, unread: left, tests }: CounterProof,
   most: number,
 ): string[] {
   return doubts.map(doubt => {
@@ -235,6 +245,8 @@ export function wordsForDoubts(
           ? `The check \`${gate}\` failed earlier, and now passes with all changed files taken out: what makes it pass is not in these files, but in what git ignores or on this machine.`
           : `The check \`${gate}\` failed earlier, and now passes with the work taken out: what makes it pass is ${listed(made, madeCount, most)}.`
       case 'runs-through':
+        if (result === 'not-tried')
+          return `The check \`${gate}\` was not run without the work (${problem}), and the work changed files that it runs through: ${listed(through, through.length, most)}.`
         return `The check \`${gate}\` does not pass without these files, which it runs through: ${listed(through, through.length, most)}.`
       case 'unread':
         return `The check \`${gate}\` read these files before the work, and does not read them now: ${listed(left, left.length, most)}.`

@@ -92,7 +92,16 @@ describe('a gate that failed before the work', () => {
 
   test('proves nothing where it fails in a checkout of its own even on all that was claimed', async () => {
     const found = await prove([work('a'), through('tests/x')], { passes: () => false })
-    expect(found).toMatchObject({ result: 'not-tried', doubts: [], problem: expect.stringContaining('checkout') })
+    expect(found).toMatchObject({ result: 'not-tried', problem: expect.stringContaining('checkout') })
+  })
+
+  test('where nothing is proved, each change of what it runs through needs a review, and other work does not', async () => {
+    const never = { passes: () => false }
+    const found = await prove([work('a'), through('scripts/test.sh')], never)
+    expect(found).toMatchObject({ result: 'not-tried', through: ['scripts/test.sh'], doubts: ['runs-through'] })
+    expect(words(found)).toEqual([expect.stringContaining('was not run without the work (it fails in a checkout')])
+    const newTest = { path: 'tests/new', isRunThrough: true, isNoAddition: false }
+    expect(await prove([work('a'), newTest], never)).toMatchObject({ result: 'not-tried', doubts: [] })
   })
 
   test('proves nothing where it cannot be run', async () => {
