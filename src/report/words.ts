@@ -108,8 +108,14 @@ export function notesOnProof({ proof }: Pick<ReportData, 'proof'>): ProofLine[] 
             tone: 'warning' as const,
           },
         ]),
-    ...(gates.length === 0 || proof.protected ? [] : [{ text: UNPROTECTED, tone: 'quiet' as const }]),
+    ...(gates.length === 0 || proof.protected || counterProofs.some(wasTried)
+      ? []
+      : [{ text: UNPROTECTED, tone: 'quiet' as const }]),
   ]
+}
+
+function wasTried({ result }: ReportData['proof']['counterProofs'][number]): boolean {
+  return result !== 'not-tried'
 }
 
 /** What made a gate pass, and the doubts that a review had to agree to; none where nothing was found out. */

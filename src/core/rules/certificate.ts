@@ -79,7 +79,7 @@ const certificateSchema = v.object({
   gates: v.array(gateSchema),
   /** Null if there was none. `agreed`: to the very tree that was accepted. */
   review: v.nullable(v.object({ reviews: count, agreed: v.boolean(), open: v.array(finding) })),
-  /** Whether a gate protects files; if none does, nothing has looked whether tests were weakened. Left out by an older version. */
+  /** Whether a gate protects files; if none does, only the counter-proof shows whether tests were weakened. Left out by an older version. */
   protected: v.optional(v.boolean()),
   /** The protected files that rounds have changed, at most 50. */
   protectedChanged: v.array(text),
