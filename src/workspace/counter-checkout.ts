@@ -1,5 +1,5 @@
-import type { LaidChange } from './gate-paths.ts'
-import { GitError, runGitOrThrow, UNSPLIT_INDEX } from './git/git.ts'
+import { type LaidChange, unreadThen } from './gate-paths.ts'
+import { runGitOrThrow, UNSPLIT_INDEX } from './git/git.ts'
 import type { PrivateGit } from './git/private-git.ts'
 import { type CheckoutResult, openScratchFolder, type ScratchFolder } from './scratch-checkout.ts'
 
@@ -32,8 +32,7 @@ export async function openCounterCheckout(
     }
     return new CounterCheckout(git, start, await openScratchFolder(options))
   } catch (error) {
-    if (error instanceof GitError) return { problem: `the files of then cannot be read (${error.reason})` }
-    throw error
+    return { problem: unreadThen(error) }
   }
 }
 

@@ -10,7 +10,7 @@ import {
   namesFoundBy,
   ownFilesOf,
 } from '../core/rules/proof/gate-files.ts'
-import { fromLatin1, runGitOrThrow, toLatin1 } from './git/git.ts'
+import { fromLatin1, GitError, runGitOrThrow, toLatin1 } from './git/git.ts'
 import { entriesBetween, type TreeEntry } from './git/objects.ts'
 import type { PrivateGit } from './git/private-git.ts'
 import { readBlobs } from './git/trees.ts'
@@ -63,17 +63,30 @@ export interface LaidChange extends WorkChange {
   entry: TreeEntry
 }
 
-/** The files that the work has changed from one tree to the other, and how a gate may run through each. */
+/**
+ * The files that the work has changed from one tree to the other, and how a gate may run through each. A problem is a part
+ * of a sentence: the files of then are gone.
+ */
 export async function workChanges(
   git: PrivateGit,
   { start, tree, gate }: { start: string; tree: string; gate: Pick<Gate, 'run' | 'protect'> },
-): Promise<LaidChange[]> {
-  const kindOf = await gatePathsOf(git, start, gate)
+): Promise<LaidChange[] | { problem: string }> {
   const prefix = toLatin1(git.prefix)
-  return (await entriesBetween(git, start, tree)).map(entry => {
-    const path = fromLatin1(entry.path.slice(prefix.length))
-    return { path, entry, ...kindOf(path, entry.isNew) }
-  })
+  try {
+    const kindOf = await gatePathsOf(git, start, gate)
+    return (await entriesBetween(git, start, tree)).map(entry => {
+      const path = fromLatin1(entry.path.slice(prefix.length))
+      return { path, entry, ...kindOf(path, entry.isNew) }
+    })
+  } catch (error) {
+    return { problem: unreadThen(error) }
+  }
+}
+
+/** Why the files of an earlier moment cannot be read, a part of a sentence. Throws what is no error of git. */
+export function unreadThen(error: unknown): string {
+  if (error instanceof GitError) return `the files of then cannot be read (${error.reason})`
+  throw error
 }
 
 interface Entry {

@@ -72,11 +72,20 @@ test('a program of the line that the work has added is work', async () => {
   expect(await counts('bash greet.sh', ['greet.sh'], 'greet.sh', true)).toBe(true)
 })
 
+async function changesSince(start: string, run: string) {
+  return await workChanges(fingerprints.git, { start, tree: await fingerprints.take(), gate: { run, protect: [] } })
+}
+
+test('files of the start that are gone are a problem, not an end', async () => {
+  expect(await changesSince('1'.repeat(40), 'true')).toEqual({ problem: expect.stringContaining('cannot be read') })
+})
+
 test('whether the work has changed what a gate runs through is told by the files that differ', async () => {
-  const changed = async (run: string) =>
-    (await workChanges(fingerprints.git, { start, tree: await fingerprints.take(), gate: { run, protect: [] } })).some(
-      ({ isRunThrough }) => isRunThrough,
-    )
+  const changed = async (run: string) => {
+    const changes = await changesSince(start, run)
+    if ('problem' in changes) throw new Error(changes.problem)
+    return changes.some(({ isRunThrough }) => isRunThrough)
+  }
   expect(await changed('bash ci/test.sh')).toBe(false)
   write('calc.sh', 'echo 4')
   expect(await changed('bash ci/test.sh')).toBe(false)

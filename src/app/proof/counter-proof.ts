@@ -49,6 +49,7 @@ export async function counterProofOf(
   if (start === null) return proof(notTried('what the work began with is not kept', []))
   if (start === tree) return proof(notTried(NO_WORK, []))
   const changes = await fingerprints.mending(git => workChanges(git, { start, tree, gate }), signal)
+  if ('problem' in changes) return proof(notTried(changes.problem, []))
   if (commands.sandbox.mode === 'danger-full-access') return proof(notTried(NO_SANDBOX, changes))
   const opened = await fingerprints.mending(git => openCounterCheckout({ git, key, start, tree }), signal)
   if ('problem' in opened) return proof(notTried(opened.problem, changes))

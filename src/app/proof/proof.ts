@@ -118,7 +118,7 @@ async function isGateChanged(
 ): Promise<boolean> {
   if (start === null) return true
   const changes = await fingerprints.mending(git => workChanges(git, { start, ...of }))
-  return changes.some(({ isRunThrough }) => isRunThrough)
+  return 'problem' in changes || changes.some(({ isRunThrough }) => isRunThrough)
 }
 
 /** What became of a certificate. */
