@@ -147,9 +147,9 @@ class BossQueue implements FleetQueue {
   }
 
   async release(sql: Sql, session: string): Promise<void> {
-    await sql(`delete from ${QUEUE_SCHEMA}.job where name like 'sessions-%' and data @> $1 and state <= 'active'`, [
-      JSON.stringify({ session }),
-    ])
+    const forget = `delete from ${QUEUE_SCHEMA}.job where name like 'sessions-%' and data @> $1 and state <= 'active'`
+    // Where a lease ends meanwhile, pg-boss makes the job anew: the first statement waits for that, the second sees it.
+    for (let time = 0; time < 2; time++) await sql(forget, [JSON.stringify({ session })])
   }
 
   async supervise(): Promise<void> {

@@ -38,6 +38,18 @@ describe.skipIf(!hasPostgres)(`sessions of a fleet${WITHOUT_POSTGRES}`, () => {
   const owned = (fleet: FleetPlace, taken: Taken, first: number, ...lines: string[]) =>
     append(fleet.database, taken, first, lines, null)
 
+  /** Waits until a transaction waits for another one, or what it does is over. */
+  const isHeldUp = async ({ database }: FleetPlace, work: Promise<void>) => {
+    const isWaiting = `select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`
+    let isOver = false
+    const end = () => {
+      isOver = true
+    }
+    work.then(end, end)
+    const soon = { timeout: 20_000, interval: 10 }
+    await vi.waitFor(async () => expect(isOver || (await database.sql(isWaiting)).length > 0).toBe(true), soon)
+  }
+
   describe('what is submitted', () => {
     test.each([1, 10, 2_500])('of %i sessions each has an id of its own, in the order in which they came', async n => {
       await using fleet = await open()
@@ -372,6 +384,26 @@ describe.skipIf(!hasPostgres)(`sessions of a fleet${WITHOUT_POSTGRES}`, () => {
       for (const each of taken) expect(await beat(database, queue, each)).toMatchObject({ isOwn: true })
     })
 
+    test('that waits again in the very moment in which its worker begins anew waits once', async () => {
+      await using fleet = await open()
+      const { database, queue } = fleet
+      const [id = ''] = await submitAll(fleet, {})
+      await takeOne(fleet, taker('w'))
+      let back: Promise<void> | null = null
+      await database.transaction(async sql => {
+        // As pg-boss does where a lease is over.
+        await sql(
+          `with gone as (delete from codemachine_queue.job where state = 'active' returning *)
+           insert into codemachine_queue.job select * from gone`,
+        )
+        await sql(`update codemachine_queue.job set state = 'retry', retry_count = retry_count + 1`)
+        back = takeBack(database, queue, taker('w'))
+        await isHeldUp(fleet, back)
+      })
+      await back
+      expect(await jobsOf(fleet, id)).toEqual([{ state: 'created' }])
+    })
+
     test('is followed by no other once the session has outlived too many', async () => {
       await using fleet = await open()
       const { database, queue } = fleet
@@ -457,16 +489,11 @@ describe.skipIf(!hasPostgres)(`sessions of a fleet${WITHOUT_POSTGRES}`, () => {
       const { database, queue } = fleet
       const [first = ''] = await submitAll(fleet, {})
       const taken = await takeOne(fleet, taker('w'))
-      const isWaiting = `select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`
       let ending: Promise<void> | null = null
       const [second = ''] = await database.transaction(async sql => {
         const ids = await submit({ ...database, sql }, [submission({ after: first })])
-        let isOver = false
-        ending = finish(database, queue, taken, DONE).finally(() => {
-          isOver = true
-        })
-        const soon = { timeout: 20_000, interval: 10 }
-        await vi.waitFor(async () => expect(isOver || (await database.sql(isWaiting)).length > 0).toBe(true), soon)
+        ending = finish(database, queue, taken, DONE)
+        await isHeldUp(fleet, ending)
         return ids
       })
       await ending
