@@ -206,6 +206,8 @@ const OF_A_RUN = [
  */
 const LOADED_TOGETHER = {
   help: ['src/cli/entry.ts'],
+  // Where a folder of the PATH lies in a checkout, as of npm's scripts.
+  agentFolders: [...OF_EVERY_COMMAND, 'src/app/environment/agent-folders.ts'],
   look: [...OF_EVERY_COMMAND, 'src/cli/commands/look.ts'],
   queueAdd: [...OF_EVERY_COMMAND, 'src/cli/commands/ask.ts', 'src/cli/run-options.ts'],
   stop: [...OF_EVERY_COMMAND, 'src/cli/commands/ask.ts', 'src/app/commands.ts'],

@@ -3,10 +3,10 @@ import { dirname, join } from 'node:path'
 import { systemErrorCode, UserError, unreachable } from '../base/errors.ts'
 import { type SessionState, sharesPlan } from '../core/state/state.ts'
 import { MARK_VARIABLE, type Mark, parseMark } from '../platform/end-processes.ts'
-import { pathExists, readBoundedText } from '../platform/files.ts'
+import { pathExists } from '../platform/files.ts'
 import { type AskedQuestion, questionId, questionsOf } from '../records/answers.ts'
-import { foldJournal, isCallSession, isReplayedSession, problemOfSession, readJournal } from '../records/journal.ts'
-import { type Records, type RecordsPlaces, recordsAround, recordsOf } from '../records/records.ts'
+import { foldJournal, isCallSession, isReplayedSession, problemOfSession } from '../records/journal.ts'
+import { type Records, type RecordsPlaces, recordsAround } from '../records/records.ts'
 import { askWhoRuns, readRunLock } from '../records/run-lock.ts'
 import type { SnapshotCheck } from '../records/snapshot.ts'
 import { oneLine } from '../words/safe-text.ts'
@@ -442,40 +442,4 @@ export async function newestBuild(
     if (state !== null && sharesPlan(state)) return id
   }
   return null
-}
-
-const MOST_BYTES = 64 * 1024
-
-/**
- * The real path of the work directory that records are of: what they say themselves, their lock, or the beginning of one of
- * these journals, if the key of the records is that of the directory. Null if none says it.
- */
-export async function directoryOfRecords(
-  records: Omit<Records, 'directory'>,
-  ids: readonly string[],
-  platform: NodeJS.Platform,
-): Promise<string | null> {
-  const isOf = (directory: string | undefined): directory is string =>
-    directory !== undefined && recordsOf(records, directory).key === records.key
-  const said = await readBoundedText(records.directoryFile, MOST_BYTES)
-  if (typeof said === 'object' && 'text' in said && isOf(said.text.trim())) return said.text.trim()
-  const lock = await readRunLock(records.lock, platform)
-  if ('holder' in lock && isOf(lock.holder.directory)) return lock.holder.directory
-  for (const id of [...ids].reverse()) {
-    const directory = await createdIn(records.journal(id))
-    if (isOf(directory)) return directory
-  }
-  return null
-}
-
-async function createdIn(journal: string): Promise<string | undefined> {
-  try {
-    for await (const event of readJournal(journal)) {
-      return event.type === 'session-created' ? event.directory : undefined
-    }
-  } catch (error) {
-    // It is named where the sessions are listed.
-    if (!(error instanceof UserError)) throw error
-  }
-  return undefined
 }

@@ -3,8 +3,8 @@ import { systemErrorCode, UserError } from '../../base/errors.ts'
 import { allRecords, type Records } from '../../records/records.ts'
 import { workTreesOf } from '../../workspace/git/find-git.ts'
 import { findRepository, type PersonRepository } from '../../workspace/git/git.ts'
-import { directoryOfRecords } from '../find.ts'
 import type { World } from '../world.ts'
+import { directoryOfRecords } from './directory-of-records.ts'
 
 /**
  * The folders in which agents of this person may have written: each directory in which a session has run, as the records name

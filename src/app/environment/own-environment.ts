@@ -82,9 +82,9 @@ const OF_REPOSITORY: ReadonlySet<string> = new Set(
   GIT_INTERNAL_SUPER_PREFIX GIT_SHALLOW_FILE GIT_COMMON_DIR GIT_QUARANTINE_PATH`.split(/\s+/),
 )
 
-/** What says who a person is, and how they use git. */
+/** What says who a person is, how they use git, and how it reaches others. */
 const OF_PERSON =
-  /^GIT_(?:CONFIG_(?:GLOBAL|SYSTEM|NOSYSTEM|(?:KEY|VALUE)_\d+)|(?:AUTHOR|COMMITTER)_\w+|(?:SEQUENCE_)?EDITOR|PAGER|SSH\w*|ASKPASS|TERMINAL_PROMPT|EXEC_PATH|TRACE\w*)$/i
+  /^GIT_(?:CONFIG_(?:GLOBAL|SYSTEM|NOSYSTEM|(?:KEY|VALUE)_\d+)|(?:AUTHOR|COMMITTER)_\w+|(?:SEQUENCE_)?EDITOR|PAGER|(?:SSH|SSL|HTTP|PROXY|PROTOCOL|TRACE)\w*|ASKPASS|TERMINAL_PROMPT|EXEC_PATH|TEMPLATE_DIR|CEILING_DIRECTORIES|OPTIONAL_LOCKS|PS1_\w+)$/i
 
 async function askGit(env: NodeJS.ProcessEnv, platform: NodeJS.Platform): Promise<string[]> {
   const { path } = await findProgram('git', { env, platform, where: NOWHERE })

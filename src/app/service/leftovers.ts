@@ -7,7 +7,7 @@ import { readRunner } from '../../records/run-lock.ts'
 import { memoryRoot } from '../../workspace/memory/memory-paths.ts'
 import { listLandableBranches } from '../../workspace/worktree/land.ts'
 import { openCheckout, runGitOrUserError } from '../../workspace/worktree/worktree.ts'
-import { directoryOfRecords } from '../find.ts'
+import { directoryOfRecords } from '../environment/directory-of-records.ts'
 import { placesOf, type World } from '../world.ts'
 import { serviceLock } from './service.ts'
 

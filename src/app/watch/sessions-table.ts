@@ -14,7 +14,8 @@ import { eachEvent, foldJournal, JOURNAL_START, problemOfSession, readJournal } 
 import { allRecords, fleetSessionOf, type Records } from '../../records/records.ts'
 import { askWhoRuns } from '../../records/run-lock.ts'
 import { activityOf } from '../../words/outcome.ts'
-import { directoryOfRecords, placesAround } from '../find.ts'
+import { directoryOfRecords } from '../environment/directory-of-records.ts'
+import { placesAround } from '../find.ts'
 import type { World } from '../world.ts'
 
 /** A session as a table shows it. */

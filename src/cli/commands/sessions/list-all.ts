@@ -1,5 +1,5 @@
 import { realpath } from 'node:fs/promises'
-import { directoryOfRecords } from '../../../app/find.ts'
+import { directoryOfRecords } from '../../../app/environment/directory-of-records.ts'
 import { messageOf, systemErrorCode, UserError } from '../../../base/errors.ts'
 import { allRecords, type Records, recordsOf, repositoryOfCopy } from '../../../records/records.ts'
 import type { CliContext } from '../../../tui/cli-context.ts'
