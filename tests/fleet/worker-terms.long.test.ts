@@ -7,7 +7,7 @@ import { processesOf } from '../support/processes.ts'
 import { eventsOf } from '../support/scene.ts'
 import { describe, test } from '../support/side-by-side.ts'
 import { rowOf } from './submissions.ts'
-import { endOf, expectDoneOnce, openWorkerScene } from './worker-scene.ts'
+import { endOf, expectDoneOnce, openWorkerScene, WRITTEN } from './worker-scene.ts'
 
 describeInOrder.skipIf(!hasPostgres)(`a worker of a fleet${WITHOUT_POSTGRES}`, () => {
   let cluster: PostgresCluster
@@ -34,6 +34,29 @@ describeInOrder.skipIf(!hasPostgres)(`a worker of a fleet${WITHOUT_POSTGRES}`, (
   })
 
   describe('gives a session no more than its own settings allow:', () => {
+    test('neither a wider sandbox nor the network, and says so', async () => {
+      await using scene = await open()
+      const job = {
+        goal: 'Write.',
+        template: null,
+        gates: [],
+        limits: {},
+        sandbox: 'danger-full-access',
+        network: true,
+      }
+      const [id = ''] = await scene.submit({ job: job as never })
+      await using a = scene.start('a', ['--once'])
+      expect(await a.ended).toBe(0)
+      await expectDoneOnce(scene, id)
+      expect(a.text).toContain('It asks for the sandbox danger-full-access, and gets workspace-write')
+      expect(a.text).toContain('It asks for the network, and does not get it')
+      const given = scene.heard('turn').map(({ params }) => params.sandboxPolicy)
+      expect(given).toHaveLength(3)
+      for (const each of given) expect(each).toMatchObject({ type: 'workspaceWrite', networkAccess: false })
+      const threads = scene.heard('thread').map(({ params }) => params.sandbox)
+      expect(threads).not.toContain('danger-full-access')
+    })
+
     test('no template that they do not name', async () => {
       await using scene = await open({ person: '[fleet]\ntemplates = ["build"]\n' })
       const [id = ''] = await scene.submit({})
@@ -145,5 +168,42 @@ describeInOrder.skipIf(!hasPostgres)(`a worker of a fleet${WITHOUT_POSTGRES}`, (
     await scene.untilIs(id, 'cancelled')
     await endOf(scene, a)
     expect(processesOf(scene.place)).toEqual([])
+  })
+
+  test('takes what its --repos and --tags allow, and leaves the rest to others', async () => {
+    await using scene = await open()
+    const shop = scene.repository('shop')
+    const [app = '', gpu = '', other = ''] = await scene.submit({}, { tags: ['gpu'] }, { repo: scene.url(shop) })
+    await using a = scene.start('a', ['--once', '--repos', '**/app.git'])
+    await using b = scene.start('b', ['--tags', 'gpu', '--repos', 'ssh://machine/**/s*.git'])
+    expect(await a.ended).toBe(0)
+    await expectDoneOnce(scene, app)
+    await scene.untilIs(other, 'ended')
+    expect(scene.result(other, shop)).toBe(WRITTEN)
+    expect([(await rowOf(scene.fleet, app)).worker, (await rowOf(scene.fleet, other)).worker]).toEqual(['a', 'b'])
+    expect(await rowOf(scene.fleet, gpu)).toMatchObject({ state: 'waiting' })
+    await endOf(scene, b)
+    await using c = scene.start('c', ['--once', '--tags', 'linux,gpu'])
+    expect(await c.ended).toBe(0)
+    await expectDoneOnce(scene, gpu)
+  })
+
+  test('with no other right than to work goes on where others have mistyped a branch, a repository or a template', async () => {
+    await using scene = await open()
+    const bad = { ref: 'nope', priority: 9 }
+    const gone = { repo: `${scene.url()}.gone`, priority: 8 }
+    const strange = { job: { goal: 'Write.', template: 'sorcery', gates: [], limits: {} }, priority: 9 }
+    const [, , third = '', away = '', unknown = '', good = ''] = await scene.submit(bad, bad, bad, gone, strange, {})
+    const { url } = await cluster.login('night', 'in role codemachine_work', scene.fleet.url)
+    await using a = scene.start('a', ['--slots', '1'], { env: { CODEMACHINE_QUEUE: url } })
+    await expectDoneOnce(scene, good)
+    await a.said(/Nothing of ssh:.*\.gone is taken for 10 min/)
+    expect(await rowOf(scene.fleet, third)).toMatchObject({ state: 'dead' })
+    expect(await rowOf(scene.fleet, away)).toMatchObject({ state: 'waiting', faults: 3 })
+    expect(await rowOf(scene.fleet, unknown)).toMatchObject({ state: 'waiting', epoch: 0 })
+    expect(a.text).not.toMatch(/Nothing is taken/)
+    const [next = ''] = await scene.submit({})
+    await expectDoneOnce(scene, next)
+    await endOf(scene, a)
   })
 })

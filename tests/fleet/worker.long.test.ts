@@ -1,10 +1,12 @@
 import { execFileSync } from 'node:child_process'
-import { existsSync } from 'node:fs'
+import { existsSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe as describeInOrder, expect } from 'vitest'
 import { hasPostgres, type PostgresCluster, startPostgres, WITHOUT_POSTGRES } from '../support/postgres.ts'
+import { processesOf } from '../support/processes.ts'
 import { eventsOf } from '../support/scene.ts'
 import { describe, test } from '../support/side-by-side.ts'
+import { problemOfMounting, unless } from '../support/skipped.ts'
 import { rowOf } from './submissions.ts'
 import { endOf, expectDoneOnce, leftBy, openCut, openWorkerScene, WRITTEN } from './worker-scene.ts'
 
@@ -25,6 +27,28 @@ describeInOrder.skipIf(!hasPostgres)(`a worker of a fleet${WITHOUT_POSTGRES}`, (
   const open = (options?: Parameters<typeof openWorkerScene>[1]) => openWorkerScene(cluster, options)
 
   describe('of two that believe to own a session', () => {
+    test('the one that was frozen ends its round when it is thawed, and there is one result', async () => {
+      await using scene = await open()
+      const [id = ''] = await scene.submit({})
+      scene.hold('turn')
+      await using a = scene.start('a')
+      await scene.untilAtWork('a', id)
+      a.signal('SIGSTOP')
+      await using b = scene.start('b')
+      await b.said(/takes up to/)
+      await scene.loseLease(id)
+      await scene.untilAtWork('b', id)
+      a.signal('SIGCONT')
+      await a.said(/taken over by another worker/)
+      await scene.until('nothing of a runs', () => leftBy(scene, 'a').length === 0)
+      expect(processesOf(scene.place).filter(line => line.includes('home-a/'))).toEqual([])
+      scene.letGo('turn')
+      await expectDoneOnce(scene, id)
+      expect(await rowOf(scene.fleet, id)).toMatchObject({ epoch: 2, worker: 'b' })
+      await Promise.all([endOf(scene, a), endOf(scene, b)])
+      expect(processesOf(scene.place)).toEqual([])
+    })
+
     test('what the frozen one has done to its end meanwhile counts nothing', async () => {
       await using scene = await open()
       const [id = ''] = await scene.submit({})
@@ -50,6 +74,20 @@ describeInOrder.skipIf(!hasPostgres)(`a worker of a fleet${WITHOUT_POSTGRES}`, (
   })
 
   describe('a session that is cancelled', () => {
+    test('while a round runs has its round ended', async () => {
+      await using scene = await open()
+      scene.hold('turn')
+      const [id = ''] = await scene.submit({})
+      await using a = scene.start('a')
+      await scene.untilAtWork('a', id)
+      await scene.type('cancel', id)
+      await scene.untilIs(id, 'cancelled')
+      expect(eventsOf(await scene.events(id), 'session-ended')).toMatchObject([{ outcome: { kind: 'interrupted' } }])
+      expect(scene.result(id)).toBeNull()
+      await endOf(scene, a)
+      expect(processesOf(scene.place)).toEqual([])
+    })
+
     test('while its result is pushed has come to its end all the same', async () => {
       await using scene = await open()
       scene.hold('result')
@@ -64,6 +102,21 @@ describeInOrder.skipIf(!hasPostgres)(`a worker of a fleet${WITHOUT_POSTGRES}`, (
   })
 
   describe('that leaves', () => {
+    test('by a signal, gives its session back at once, and the round is begun anew', async () => {
+      await using scene = await open()
+      scene.hold('turn')
+      const [id = ''] = await scene.submit({})
+      await using a = scene.start('a')
+      await scene.untilAtWork('a', id)
+      expect(await endOf(scene, a)).toBe(0)
+      expect(await rowOf(scene.fleet, id)).toMatchObject({ state: 'waiting', reason: 'a: the worker ends' })
+      expect(processesOf(scene.place)).toEqual([])
+      scene.letGo('turn')
+      await using b = scene.start('b', ['--once'])
+      expect(await b.ended).toBe(0)
+      await expectDoneOnce(scene, id)
+    })
+
     test('drained, gives its session back at the end of the round', async () => {
       await using scene = await open()
       scene.hold('turn')
@@ -224,5 +277,48 @@ describeInOrder.skipIf(!hasPostgres)(`a worker of a fleet${WITHOUT_POSTGRES}`, (
     await expectDoneOnce(scene, next)
     expect(await rowOf(scene.fleet, id)).toMatchObject({ epoch: 1 })
     await endOf(scene, a)
+  })
+
+  test.each([
+    ['in its place', 'a'],
+    ['in another place', 'elsewhere'],
+  ])('does not begin beside another one of its name %s', async (_where, home) => {
+    await using scene = await open()
+    await using a = scene.start('a')
+    await a.said(/takes up to/)
+    await using other = scene.start('a', [], { home })
+    expect(await other.ended).toBe(6)
+    expect(other.text).toContain('Give this one another --name.')
+    expect(await endOf(scene, a)).toBe(0)
+  })
+
+  const noMount = problemOfMounting()
+  const onMount = noMount === null ? test : test.skip
+  const why = unless(noMount === null, noMount ?? '')
+  onMount(`takes nothing while its disk is full, says so, and gives back first what came last${why}`, async () => {
+    await using scene = await open()
+    const home = join(scene.place.root, 'home-a')
+    mkdirSync(home)
+    // Nothing of it is taken before it is written.
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=4g', 'tmpfs', home])
+    try {
+      scene.hold('turn')
+      const [first = '', last = '', id = ''] = await scene.submit({}, {}, {})
+      await using a = scene.start('a', ['--slots', '2'])
+      await scene.untilAtWork('a', first)
+      await scene.untilAtWork('a', last)
+      execFileSync('mount', ['-o', 'remount,size=64m', home])
+      await a.said(/Nothing is taken for 1 min: the disk is full/)
+      await a.said(/ is (?:left|given back): the disk of the worker is full/)
+      expect(/(\S+) is (?:left|given back): the disk/.exec(a.text)?.[1]).toBe(last)
+      await scene.until('the database knows', async () => {
+        const [row] = await scene.fleet.database.sql("select problem from codemachine.worker where name = 'a'")
+        return row?.problem === 'the disk is full'
+      })
+      expect(await rowOf(scene.fleet, id)).toMatchObject({ state: 'waiting', epoch: 0 })
+      await endOf(scene, a)
+    } finally {
+      execFileSync('umount', ['--lazy', home])
+    }
   })
 })

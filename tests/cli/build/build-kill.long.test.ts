@@ -1,6 +1,13 @@
 import { test } from 'vitest'
 import { survive } from './killed-build.ts'
 
+test('a build goes on by itself when its codexes are killed', async () => {
+  await survive([
+    { victim: 'codex', event: 'turn-started', when: 'after', n: 1 },
+    { victim: 'codex', event: 'agent-started', when: 'after', n: 2 },
+  ])
+})
+
 test('a build comes to its end when SIGKILL ends codemachine and all of its codexes at every phase', async () => {
   await survive([
     // Team building.
