@@ -33,6 +33,8 @@ export default defineConfig({
     // A worker takes one file after the other, and loads and compiles what they share once.
     isolate: false,
     sequence: { sequencer: SessionsFirst },
+    // A snapshot that is missing is a failure: `-u` writes one.
+    update: 'none',
     // Of a failure a report has the message alone: with the usual 40 characters it says `[ …(2) ]`.
     chaiConfig: { truncateThreshold: 1_000 },
     // What tests have started ends with their run, however that ends.
