@@ -13,7 +13,7 @@ import type {
 import type { RecordedOf } from '../core/events/events.ts'
 import { type TaskBoard, taskOf } from '../core/state/plan.ts'
 import { isKnown, type SessionState } from '../core/state/state.ts'
-import { type Description, describe, type Tone, withRest } from './names.ts'
+import { clipLines, type Description, describe, type Tone, withRest } from './names.ts'
 import { formatCount, formatDuration } from './numbers.ts'
 import { agentOf } from './plan.ts'
 import { gateName, lastLinesShown, wordsForGate } from './proof.ts'
@@ -39,6 +39,7 @@ const PROBLEM_CHARS = 2000
 const TITLE_LINE_CHARS = 2000
 const MOST_FILES = 10
 const MOST_TITLE_LINES = 100
+const STATE_LINES = 60
 
 const MARKS: ReadonlySet<string> = new Set<BoardMark>(['to-do', 'now', 'claimed', 'done', 'parked', 'failed'])
 
@@ -137,10 +138,15 @@ export function wordsForStep(state: SessionState, step: StepName): { words: stri
 function ownWordsForStep(state: SessionState, step: StepName): string | null {
   const words = askView(
     state,
-    view => orNull(view.step?.(step, state.work, state) ?? null, 'step', LINE_CHARS),
+    view => orNull(firstLine(view.step?.(step, state.work, state) ?? null, step), 'step', LINE_CHARS),
     problem => problem,
   )
   return words === null || words.trim() === '' ? null : oneLine(words, NAME_CHARS)
+}
+
+/** Of a state the first line alone: what stands below it is told where it is entered. */
+function firstLine(words: string | null, { kind }: StepName): string | null {
+  return kind === 'enter' && typeof words === 'string' ? (words.split('\n', 1)[0] ?? null) : words
 }
 
 /** What a person is told of a look; null: the template has no words for it on purpose. What it found is the template's own. @param state the session after the event */
@@ -254,7 +260,19 @@ export function describeEntered(event: RecordedOf<'state-entered'>, state: Sessi
   const step = { kind: 'enter', name: event.state }
   if (isUntold(state, step)) return null
   const own = ownWordsForStep(state, step)
-  return own === null ? describeState(event) : describe(own, 'quiet')
+  if (own === null) return describeState(event)
+  const more = linesBelow(state, step)
+  return describe(more === '' ? own : `${own}\n${clipLines(more, STATE_LINES, 'the records have all of it')}`, 'quiet')
+}
+
+/** What a template says of a step below its first line. */
+function linesBelow(state: SessionState, step: StepName): string {
+  const words = askView(
+    state,
+    view => view.step?.(step, state.work, state) ?? '',
+    () => '',
+  )
+  return words?.split('\n').slice(1).join('\n').trim() ?? ''
 }
 
 /** From which state of its own a template goes over into which, and why. */

@@ -6,7 +6,7 @@ import type { SessionState } from '../state/state.ts'
  * any length: it is bounded where it is kept, and made safe where it is drawn. What one of them throws is told in its place.
  */
 export interface TemplateView<S = unknown> {
-  /** What a step between two rounds is called while it is carried out: `checking the links`; null: as codemachine calls it. An empty text: what a look has found, a state that is entered (`enter`) or a file that is kept for people (`keep`) is not told. */
+  /** What a step between two rounds is called while it is carried out: `checking the links`; null: as codemachine calls it. An empty text: what a look has found, a state that is entered (`enter`) or a file that is kept for people (`keep`) is not told. Of a state it may have more lines, which are told below the first where it is entered. */
   step?(step: StepName, own: S, session: SessionState): string | null
   /** What the round that runs, or the next one, is called in the place of its number, such as `Step 2/4: lint`; null: as codemachine calls it. */
   round?(own: S, session: SessionState): RoundTitle | null

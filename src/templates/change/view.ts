@@ -3,6 +3,7 @@ import type { BoardMark, BoardRow, CardFact, StepName, TemplateView } from '../.
 import type { SessionState } from '../../core/state/state.ts'
 import { howItEnded } from './execution/rounds.ts'
 import { changeFollowUp } from './follow-up.ts'
+import { planMarkdown } from './plan-text.ts'
 import { changeReport } from './report.ts'
 import { changeData, shownPlans } from './status-data.ts'
 import { nameOfTask } from './tasks.ts'
@@ -170,10 +171,12 @@ function wordsForCommands(commands: ContextFacts['commands']): string[] {
 /** What a person is told of a state that is entered; empty: nothing, for what follows says it. */
 function wordsForState({ name }: StepName, own: ChangeWork): string {
   const { accepted, versions } = own.planning
-  const version = accepted?.version ?? versions.at(-1)?.version ?? 1
   const { limit } = own.execution
   if (name === 'GENERATING_SUMMARY' && limit !== null) return `the limit of ${limit} is reached: the rest stays open`
-  return name === 'REVIEWING_PLAN.auto-accepted' ? `plan v${version} is carried out without being asked about` : ''
+  if (name !== 'REVIEWING_PLAN.auto-accepted') return ''
+  const taken = versions.find(({ version }) => version === accepted?.version)
+  const words = `plan v${taken?.version ?? 1} is carried out without being asked about`
+  return taken === undefined ? words : `${words}\n${planMarkdown(taken.plan).trim()}`
 }
 
 /** Files for people, of which a person wants to know; its tasks they see on the board, and a plan is shown. */

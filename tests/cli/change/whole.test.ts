@@ -102,4 +102,8 @@ test('a change is planned by the remote model, carried out by the local one, pro
   expect(commands.filter(output => /read-only|permission denied/i.test(output))).toHaveLength(4)
   // It is not committed, and nothing else was written.
   expect(git(scene.place, 'status', '--porcelain')).toBe('?? check.sh\n?? limit.txt')
+  // What nobody was asked about stands in the log.
+  const { stdout } = await scene.run('logs')
+  expect(stdout).toContain('plan v1 is carried out without being asked about')
+  expect(stdout).toMatch(/# Plan\n[^]*## Files\n/)
 })

@@ -40,10 +40,12 @@ const VERSION = {
   version: 1,
   author: 'planner',
   feedback: null,
-  plan: { description: '', files: [], risks: [], verification: [], questions: [] },
+  plan: { description: 'Answer 429 beyond the limit.', files: [], risks: [], verification: [], questions: [] },
   sha256: '',
   files: {},
 } as const
+
+const LONG = { ...VERSION, version: 2, plan: { ...VERSION.plan, risks: Array.from({ length: 100 }, () => 'A risk.') } }
 
 const accepted = { version: 2, sha256: '', by: 'person', remark: 'mind the proxies', hasGates: true } as const
 
@@ -208,11 +210,25 @@ test('the card says who accepted the plan, and what was mended', () => {
 test('of the states only those are told that nothing else tells of', () => {
   const entered = (state: string, work: ChangeWork) => {
     const [event] = recorded([{ type: 'state-entered', step: 3, state, from: null, why: 'it is next' }])
-    return event && describeEvent(event, session(work))?.text
+    const told = event && describeEvent(event, session(work))
+    return told == null ? undefined : [told.text, ...told.more].join('\n')
   }
   const work = own('EXECUTING_TASKS.queue', { tasks: TASKS })
   expect(entered('EXECUTING_TASKS.queue', work)).toBeUndefined()
-  expect(entered('REVIEWING_PLAN.auto-accepted', work)).toBe('plan v2 is carried out without being asked about')
+  const taken = entered('REVIEWING_PLAN.auto-accepted', work)?.split('\n') ?? []
+  expect(taken.slice(0, 4)).toEqual([
+    'plan v2 is carried out without being asked about',
+    '# Plan',
+    '',
+    'Answer 429 beyond the limit.',
+  ])
+  const long = { ...work, planning: { ...work.planning, versions: [LONG] } }
+  const lines = entered('REVIEWING_PLAN.auto-accepted', long)?.split('\n') ?? []
+  expect(lines.length).toBe(62)
+  expect(lines.at(-1)).toMatch(/^\[… \d+ more lines; the records have all of it\]$/)
+  expect(wordsForStep(session(long), { kind: 'enter', name: 'REVIEWING_PLAN.auto-accepted' }).words).toBe(
+    'plan v2 is carried out without being asked about',
+  )
   expect(entered('GENERATING_SUMMARY', { ...work, execution: { ...work.execution, limit: 'rounds' } })).toBe(
     'the limit of rounds is reached: the rest stays open',
   )
