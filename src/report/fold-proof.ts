@@ -6,7 +6,7 @@ import { wordsForDoubts } from '../core/rules/proof/counter-proof.ts'
 import { type Finding, findingKey } from '../core/rules/review.ts'
 import type { Claim } from '../core/state/state.ts'
 import { FirstAndLast, type KeptList } from './fold-rounds.ts'
-import type { ReportGate, ReportGateRun, ReportProof, ReportReview, Shortened } from './report-data.ts'
+import type { ProtectedFile, ReportGate, ReportGateRun, ReportProof, ReportReview, Shortened } from './report-data.ts'
 
 const NAME_CHARS = 500
 const TEXT_CHARS = 1000
@@ -22,7 +22,7 @@ interface KeptProof {
   gates: readonly (readonly [string, ReportGate])[]
   gateRuns: KeptList<ReportGateRun>
   reviews: KeptList<ReportReview>
-  protected: readonly (readonly [string, ReportProof['protectedFiles'][number]])[]
+  protected: readonly (readonly [string, ProtectedFile])[]
   protectedCount: number
   causes: readonly string[]
   findings: readonly Finding[]
@@ -39,7 +39,7 @@ export class ProofSoFar {
   readonly #gates: Map<string, ReportGate>
   readonly #gateRuns: FirstAndLast<ReportGateRun>
   readonly #reviews: FirstAndLast<ReportReview>
-  readonly #protected: Map<string, ReportProof['protectedFiles'][number]>
+  readonly #protected: Map<string, ProtectedFile>
   #protectedCount: number
   #causes: readonly string[]
   #findings: readonly Finding[]
@@ -133,7 +133,8 @@ export class ProofSoFar {
     }
   }
 
-  result(claim: Claim, outcome: SessionOutcome | null): ReportProof {
+  /** @param isPutBack whether a path is at the end what it was at the start, as far as that is known */
+  result(claim: Claim, outcome: SessionOutcome | null, isPutBack: (path: string) => boolean): ReportProof {
     const isDone = outcome?.kind === 'done'
     const gates = [...this.#gates.values()]
     const tree = claim.state === 'accepted' ? claim.tree : null
@@ -157,7 +158,7 @@ export class ProofSoFar {
       whyNothing: claim.state === 'accepted' ? this.#whyNothing : null,
       configuration: this.#configuration,
       counterProofs: this.#counterProofs,
-      protectedFiles: [...this.#protected.values()],
+      protectedFiles: [...this.#protected.values()].map(file => ({ ...file, putBack: isPutBack(file.path) })),
       protectedCount: Math.max(this.#protectedCount, this.#protected.size),
     }
   }

@@ -17,7 +17,7 @@ import {
 import { describeTaken, shownCommand } from '../words/names.ts'
 import { BuildSoFar, reportWork, tasksOfBoard, tasksOfPlan } from './fold-build.ts'
 import { ProofSoFar } from './fold-proof.ts'
-import { ChangesSoFar, FirstAndLast, type KeptList, RoundsSoFar } from './fold-rounds.ts'
+import { ChangesSoFar, FirstAndLast, isAsAtStart, type KeptList, RoundsSoFar } from './fold-rounds.ts'
 import { TroubleSoFar } from './fold-trouble.ts'
 import type { ReportData, ReportQuestion, ReportRefusal } from './report-data.ts'
 
@@ -147,6 +147,7 @@ export class ReportFold {
     const state = this.#state
     if (state.createdAt === 0) return null
     const standing = sessionStatusOf(state)
+    const changes = this.#changes.result(state)
     const forecast = forecastFor(state, state.updatedAt)
     return {
       format: 'codemachine-report',
@@ -180,8 +181,10 @@ export class ReportFold {
         commands: this.#rounds.commands,
       },
       forecast: forecast && { ...forecast, until: isoTime(forecast.until) },
-      proof: this.#proof.result(withoutScope(state).claim, state.ended?.outcome ?? null),
-      changes: { ...this.#changes.result(state), ...(isCall(state) || state.replays ? { from: 'none' } : {}) },
+      proof: this.#proof.result(withoutScope(state).claim, state.ended?.outcome ?? null, path =>
+        isAsAtStart(changes, path),
+      ),
+      changes: { ...changes, ...(isCall(state) || state.replays ? { from: 'none' } : {}) },
       tasks: this.#tasksNow(state),
       build: this.#build.result(state),
       work: reportWork(state),

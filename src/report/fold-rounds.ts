@@ -355,6 +355,8 @@ interface KeptChanges {
   now: ReportChanges['now']
   changes: TreeChanges | null
   notLookedAt: ReportChanges['notLookedAt']
+  /** Left out: nothing, or by an earlier version. */
+  uncommitted?: ReportChanges['uncommitted']
   savepoints: number
   isWhole: boolean
   /** Left out: none, or by an earlier version. */
@@ -375,6 +377,7 @@ export class ChangesSoFar {
   #now: ReportChanges['now']
   #changes: TreeChanges | null
   #notLookedAt: ReportChanges['notLookedAt']
+  #uncommitted: ReportChanges['uncommitted']
   #savepoints: number
   /** Whether the first savepoint holds what the session began with. */
   #isWhole: boolean
@@ -390,7 +393,8 @@ export class ChangesSoFar {
     this.#start = kept?.start ?? null
     this.#now = kept?.now ?? null
     this.#changes = kept?.changes ?? null
-    this.#notLookedAt = kept?.notLookedAt ?? { paths: [], count: 0 }
+    this.#notLookedAt = kept?.notLookedAt ?? NO_PATHS
+    this.#uncommitted = kept?.uncommitted ?? NO_PATHS
     this.#savepoints = kept?.savepoints ?? 0
     this.#isWhole = kept?.isWhole ?? true
   }
@@ -406,6 +410,7 @@ export class ChangesSoFar {
       now: this.#now,
       changes: this.#changes,
       notLookedAt: this.#notLookedAt,
+      uncommitted: this.#uncommitted,
       savepoints: this.#savepoints,
       isWhole: this.#isWhole,
       ran: [...this.#ran],
@@ -440,6 +445,7 @@ export class ChangesSoFar {
       now: this.#now,
       byGates: (changes?.paths ?? []).map(({ path }) => path).filter(path => this.#isByGate(path)),
       savepoints: this.#savepoints,
+      uncommitted: this.#uncommitted,
       notLookedAt: this.#notLookedAt,
       commits: this.#commits.shortened(),
     }
@@ -455,7 +461,8 @@ export class ChangesSoFar {
     return this.#byGates.has(path) && !this.#touched.has(path)
   }
 
-  #addSavepoint({ round, commit, tree, head, changes, commits, notLookedAt }: RecordedOf<'savepoint'>): void {
+  #addSavepoint(savepoint: RecordedOf<'savepoint'>): void {
+    const { round, commit, tree, head, changes, commits, notLookedAt, uncommitted } = savepoint
     this.#savepoints += 1
     this.#ran.clear()
     this.#wrote.clear()
@@ -464,8 +471,8 @@ export class ChangesSoFar {
     this.#now = { tree, commit, head, round }
     const paths = changes.paths.slice(0, MOST_PATHS)
     this.#changes = { ...changes, paths: paths.map(each => ({ ...each, path: clipEnd(each.path, PATH_CHARS) })) }
-    const { paths: unseen = [], count = 0 } = notLookedAt ?? {}
-    this.#notLookedAt = { paths: unseen.slice(0, MOST_PATHS).map(path => clipEnd(path, PATH_CHARS)), count }
+    this.#notLookedAt = shortenedPaths(notLookedAt)
+    this.#uncommitted = shortenedPaths(uncommitted)
     for (const { commit, subject } of commits)
       this.#addCommit(clipEnd(commit, HASH_CHARS), clipEnd(subject, PATH_CHARS))
   }
@@ -477,6 +484,18 @@ export class ChangesSoFar {
     if (this.#seen.size > MOST_SEEN && oldest !== undefined) this.#seen.delete(oldest)
     this.#commits.add({ commit, subject })
   }
+}
+
+function shortenedPaths({ paths, count }: ReportChanges['notLookedAt'] = NO_PATHS): ReportChanges['notLookedAt'] {
+  return { paths: paths.slice(0, MOST_PATHS).map(path => clipEnd(path, PATH_CHARS)), count }
+}
+
+const NO_PATHS: ReportChanges['notLookedAt'] = { paths: [], count: 0 }
+
+/** Whether a path is at the end what it was at the start: as far as savepoints say so, whose list has room for every change. */
+export function isAsAtStart({ from, files, paths, unkept, unkeptSteps = 0 }: ReportChanges, path: string): boolean {
+  const isComplete = from === 'savepoints' && files === paths.length && unkept.length + unkeptSteps === 0
+  return isComplete && paths.every(each => each.path !== path)
 }
 
 function addPaths(paths: Set<string>, changed: readonly string[]): void {

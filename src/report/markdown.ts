@@ -21,6 +21,7 @@ import {
   numberOfRow,
   OUTPUTS,
   outcomeOfRow,
+  protectedInWords,
   providersInWords,
   reviewInWords,
   rowInWords,
@@ -109,7 +110,7 @@ function proof(data: ReportData): string {
       ? []
       : [
           escapeMarkdown(
-            `Protected, and changed: ${protectedFiles.map(({ path, how }) => `${path} (${how})`).join(', ')}`,
+            `Protected, and changed: ${protectedFiles.map(file => `${file.path} (${protectedInWords(file)})`).join(', ')}`,
           ),
         ]),
     ...(tree === null ? [] : [`Accepted for the tree ${codeSpan(tree)}`]),

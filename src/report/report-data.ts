@@ -104,8 +104,16 @@ export interface ReportProof {
   counterProofs: readonly (Pick<CounterProof, 'gate' | 'result' | 'problem' | 'made' | 'madeCount' | 'isSmallest'> & {
     doubts: readonly string[]
   })[]
-  protectedFiles: readonly { path: string; how: 'changed' | 'deleted' | 'skipped'; round: number }[]
+  /** `putBack`: the session's last savepoint, with which nothing is missing, holds it as it was at the start. */
+  protectedFiles: readonly (ProtectedFile & { putBack: boolean })[]
   protectedCount: number
+}
+
+/** A file that a gate protects and that `round` was the last to change; `skipped`: its tests are marked to be skipped. */
+export interface ProtectedFile {
+  path: string
+  how: 'changed' | 'deleted' | 'skipped'
+  round: number
 }
 
 export interface ReportGate {
@@ -173,6 +181,8 @@ export interface ReportChanges extends TreeChanges {
   unkept: readonly { round: number; files: number }[]
   /** How many files steps have changed that no savepoint has yet; left out: none. */
   unkeptSteps?: number
+  /** What the last savepoint holds and `now.head` does not, once rounds have committed, at most 50 paths. */
+  uncommitted: { paths: readonly string[]; count: number }
   /** What lay in the work directory and the last savepoint does not hold, at most 50 paths: a folder ends in `/`. */
   notLookedAt: { paths: readonly string[]; count: number }
   /** On the person's branch, the oldest first. */

@@ -87,8 +87,8 @@ export function notesOnProof({ proof }: Pick<ReportData, 'proof'>): ProofLine[] 
       ? []
       : [
           {
-            text: `rounds changed ${formatCount(protectedCount, 'file')} that gates protect`,
-            tone: 'warning' as const,
+            text: `rounds changed ${formatCount(protectedCount, 'file')} that gates protect${areAllPutBack(proof) ? ', and put back what they changed' : ''}`,
+            tone: areAllPutBack(proof) ? ('quiet' as const) : ('warning' as const),
           },
         ]),
     ...(configuration.count === 0
@@ -112,6 +112,16 @@ export function notesOnProof({ proof }: Pick<ReportData, 'proof'>): ProofLine[] 
       ? []
       : [{ text: UNPROTECTED, tone: 'quiet' as const }]),
   ]
+}
+
+function areAllPutBack({ protectedFiles, protectedCount }: ReportData['proof']): boolean {
+  return protectedFiles.length === protectedCount && protectedFiles.every(({ putBack }) => putBack)
+}
+
+/** What a round did to a file that a gate protects: `deleted in round 2, and put back`. */
+export function protectedInWords({ how, round, putBack }: ReportData['proof']['protectedFiles'][number]): string {
+  const did = how === 'skipped' ? 'tests marked to be skipped' : how
+  return `${did} in round ${round}${putBack ? ', and put back' : ''}`
 }
 
 function wasTried({ result }: ReportData['proof']['counterProofs'][number]): boolean {
@@ -188,14 +198,18 @@ export function changesInWords(data: ReportData, { areSavepointsGone = false } =
   if (files === 0 && commits.count === 0) return unkept ?? 'nothing has changed'
   const by = byGatesInWords(changes)
   const gone = areSavepointsGone ? '; its savepoints were pruned' : ''
+  const uncommitted = uncommittedInWords(changes)
+  const open = uncommitted === null ? '' : `; ${uncommitted}`
   const since = unkept === null ? '' : `; ${unkept}`
-  return `${[formatCount(files, 'file'), ...sizeOf(changes)].join(', ')}${by === null ? '' : ` (${by})`}${gone}${since}`
+  return `${[formatCount(files, 'file'), ...sizeOf(changes)].join(', ')}${by === null ? '' : ` (${by})`}${open}${gone}${since}`
 }
 
 /** The same without the number of files, which stands above it; null if there is no more to say. */
 export function moreOnChanges(data: ReportData): string | null {
   const { changes } = data
-  const more = [...sizeOf(changes), byGatesInWords(changes), unkeptInWords(data)].filter(each => each !== null)
+  const more = [...sizeOf(changes), byGatesInWords(changes), uncommittedInWords(changes), unkeptInWords(data)].filter(
+    each => each !== null,
+  )
   return more.join(', ') || null
 }
 
@@ -228,9 +242,19 @@ const MOST_NAMED = 3
 /** Which of the changed files no round has changed, but a gate: `report.xml by a gate`; null if none. */
 function byGatesInWords({ byGates }: Pick<ReportData['changes'], 'byGates'>): string | null {
   if (byGates.length === 0) return null
-  const left = byGates.length - MOST_NAMED
+  return `${firstOf(byGates, byGates.length)} by ${byGates.length === 1 ? 'a gate' : 'gates'}`
+}
+
+/** Which files are in no commit, beside commits: `not committed: notes.md, draft.md`; null without either. */
+function uncommittedInWords({ uncommitted, commits }: ReportData['changes']): string | null {
+  if (commits.count === 0 || uncommitted.count === 0) return null
+  return `not committed: ${firstOf(uncommitted.paths, uncommitted.count)}`
+}
+
+function firstOf(paths: readonly string[], count: number): string {
+  const left = count - MOST_NAMED
   const more = left > 0 ? ` and ${formatCount(left, 'more file')}` : ''
-  return `${byGates.slice(0, MOST_NAMED).join(', ')}${more} by ${byGates.length === 1 ? 'a gate' : 'gates'}`
+  return `${paths.slice(0, MOST_NAMED).join(', ')}${more}`
 }
 
 /** What the last savepoint does not hold, in sentences: `Not looked at, and not kept: node_modules/, .env.`; null if that is nothing. */

@@ -50,7 +50,10 @@ export interface ProofEnvironment {
     tree: string
     /** Ends it; `GitStopped` is thrown then. */
     signal?: AbortSignal
-  }): Promise<Pick<EventOf<'savepoint'>, 'commit' | 'tree' | 'changes' | 'head' | 'commits' | 'notLookedAt'> | null>
+  }): Promise<Pick<
+    EventOf<'savepoint'>,
+    'commit' | 'tree' | 'changes' | 'head' | 'commits' | 'uncommitted' | 'notLookedAt'
+  > | null>
   /** The files of a tree that are changed or deleted in another one; null if it cannot be known. */
   lost(before: string, after: string): Promise<readonly string[] | null>
   /** The protected files that differ between two trees. */

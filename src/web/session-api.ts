@@ -35,7 +35,7 @@ import { questionsOf } from '../records/answers.ts'
 import { foldJournal } from '../records/journal.ts'
 import { askWhoRuns } from '../records/run-lock.ts'
 import { commandsHere } from '../report/commands.ts'
-import { gateInWords, reviewInWords } from '../report/words.ts'
+import { gateInWords, protectedInWords, reviewInWords } from '../report/words.ts'
 import { pageOf } from '../report/write.ts'
 import { describeEvent } from '../words/event.ts'
 import { ownBoard } from '../words/work.ts'
@@ -126,8 +126,12 @@ function addLooking(routes: Hono<WebEnv>, { world, streams, hub, sessionOf }: Se
   routes.get('/report', async c => {
     const { row } = sessionOf(c)
     const report = await reportOf(world, row)
-    const { gates, reviews } = report.proof
-    const words = { gates: gates.map(gateInWords), reviews: reviews.entries.map(each => reviewInWords(each).text) }
+    const { gates, reviews, protectedFiles } = report.proof
+    const words = {
+      gates: gates.map(gateInWords),
+      reviews: reviews.entries.map(each => reviewInWords(each).text),
+      protectedFiles: protectedFiles.map(protectedInWords),
+    }
     return c.json(redactorOfProject(world, row.records).event({ ...report, words }))
   })
   routes.get('/board', async c => {

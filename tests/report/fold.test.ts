@@ -25,7 +25,7 @@ describe('a night that ends well', () => {
       ['build', 'passed', 'passed', 0],
     ])
     expect(reviews.entries).toMatchObject([{ review: 1, verdict: 'agreed', causes: ['asked', 'protected'] }])
-    expect(protectedFiles).toEqual([{ path: 'tests/old.test.ts', how: 'deleted', round: 2 }])
+    expect(protectedFiles).toEqual([{ path: 'tests/old.test.ts', how: 'deleted', round: 2, putBack: false }])
   })
 
   test('is told with what changed since it began, and with the commits', () => {
@@ -307,4 +307,41 @@ test('a round that a limit ended is no failure in the charts, and is shown apart
 test('while a session runs what it has changed is compared with now', () => {
   const [, , diff] = commandsOf(new MadeUpNight().savepoint(0, 0).report('running'), HERE)
   expect(diff?.command).toBe(`codemachine diff ${ID}/start now`)
+})
+
+describe('a file that a gate protects and that is as it was at the start', () => {
+  const night = () => {
+    const begun = new MadeUpNight('x', { gates: GATES }).savepoint(0, 0).round()
+    const files = [{ path: 'tests/run.sh', how: 'changed' as const, gates: ['tests'] }]
+    return begun
+      .add({ type: 'protected-changed', round: 1, files, count: 1 })
+      .savepoint(1, 2, ['a.txt', 'tests/run.sh'])
+  }
+  const told = (data: ReturnType<MadeUpNight['report']>) => {
+    const { protectedFiles } = data.proof
+    return {
+      putBack: protectedFiles.map(({ putBack }) => putBack),
+      text: markdownOf(data, HERE),
+      page: htmlOf(data, HERE),
+    }
+  }
+
+  test('is told as put back', () => {
+    const { putBack, text, page } = told(night().round().savepoint(2, 1, ['a.txt']).report())
+    expect(putBack).toEqual([true])
+    expect(text).toContain('tests/run.sh (changed in round 1, and put back)')
+    expect(text).toContain('Rounds changed 1 file that gates protect, and put back what they changed')
+    expect(page).toContain('changed in round 1, and put back')
+  })
+
+  test.each([
+    ['it is still different', (begun: MadeUpNight) => begun],
+    ['the list of what changed is not complete', (begun: MadeUpNight) => begun.round().savepoint(2, 2, ['a.txt'])],
+    ['a later round is in no savepoint', (begun: MadeUpNight) => begun.round().savepoint(2, 1, ['a.txt']).round()],
+  ])('is not told as put back where %s', (_, then) => {
+    const { putBack, text, page } = told(then(night()).report())
+    expect(putBack).toEqual([false])
+    expect(text + page).not.toContain('put back')
+    expect(text).toContain('tests/run.sh (changed in round 1)')
+  })
 })

@@ -57,7 +57,12 @@ export class MadeUpNight {
     return this
   }
 
-  savepoint(round: number, files: number, paths: readonly string[] = []): this {
+  savepoint(
+    round: number,
+    files: number,
+    paths: readonly string[] = [],
+    more: Partial<EventOf<'savepoint'>> = {},
+  ): this {
     return this.add({
       type: 'savepoint',
       round,
@@ -71,6 +76,7 @@ export class MadeUpNight {
       },
       head: 'feedc0de',
       commits: round === 0 ? [] : [{ commit: `${round}badc0ffee0ddf00d`, subject: `Take step ${round}` }],
+      ...more,
     })
   }
 

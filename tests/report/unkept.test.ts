@@ -46,3 +46,15 @@ test('a savepoint that was made later has what the rounds before it left, and a 
 test('where no savepoint has what it began with, the rounds tell what they changed, and nothing is said twice', () => {
   expect(told(new MadeUpNight().round().report('cut-off')).card).toBe('changes  1 file')
 })
+
+test('files that are in no commit are named beside the commits', () => {
+  const uncommitted = { paths: ['notes.md', 'a.txt', 'b.txt', 'c.txt'], count: 60 }
+  const night = (more: object) => new MadeUpNight().savepoint(0, 0).round().savepoint(1, 4, ['a.txt'], more).report()
+  const { card, markdown, page } = told(night({ uncommitted }))
+  const words = 'not committed: notes.md, a.txt, b.txt and 57 more files'
+  expect(card).toBe(`changes  4 files, +112 −12 lines, 1 commit; ${words}`)
+  expect(markdown).toContain(words)
+  expect(page).toContain(words)
+  expect(told(night({ uncommitted, commits: [] })).card, 'without commits').toBe('changes  4 files, +112 −12 lines')
+  expect(told(night({})).card, 'all committed').toBe('changes  4 files, +112 −12 lines, 1 commit')
+})

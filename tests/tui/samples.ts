@@ -211,6 +211,7 @@ export const sampleEvents: { [T in SessionEvent['type']]: EventOf<T> } = {
       ],
     },
     head: '89abcdef89abcdef89ab',
+    uncommitted: { paths: ['notes.md'], count: 1 },
     notLookedAt: { paths: ['node_modules/'], count: 1 },
     commits: [{ commit: '89abcdef89abcdef89ab', subject: 'Build the first part' }],
   },

@@ -59,6 +59,10 @@ export const fileEvent = variant('type', {
       listOf(fields({ commit: text, subject: text })),
       'that are new on it since the savepoint before, the oldest first, at most 20: `[{ commit, subject }]`',
     ),
+    uncommitted: about(
+      optional(fields({ paths: listOf(text), count: number })),
+      'once rounds have committed: what differs from `head`: `{ paths, count }`, at most 50 paths; left out: nothing, not known, or by an older version',
+    ),
     notLookedAt: about(
       optional(fields({ paths: listOf(text), count: number })),
       'what lay in the work directory after the round and is not kept: `{ paths, count }`, at most 50 paths, a folder ends in `/`; left out: nothing, or by an older version',

@@ -7,6 +7,7 @@ import {
   gateInWords,
   noGateInWords,
   notesOnProof,
+  protectedInWords,
   reviewInWords,
   toneOfGate,
 } from '../words.ts'
@@ -38,10 +39,7 @@ export function proofSection(data: ReportData): Html {
       protectedCount === 0
         ? null
         : html`<h3>Protected, and changed</h3>${items([
-            ...protectedFiles.map(
-              ({ path, how, round }) =>
-                html`<code>${path}</code> <small>${how === 'skipped' ? 'tests marked to be skipped' : how} in round ${round}</small>`,
-            ),
+            ...protectedFiles.map(file => html`<code>${file.path}</code> <small>${protectedInWords(file)}</small>`),
             ...(protectedCount > protectedFiles.length
               ? [html`<span class="quiet">and ${protectedCount - protectedFiles.length} more</span>`]
               : []),

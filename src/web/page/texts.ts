@@ -169,7 +169,7 @@ export const TEXTS = {
   verifyHint: 'Runs the gates of the session again on the files as they are now.',
   reportFrame: 'The report of the session',
   reportOpen: 'Open it in a tab',
-  protectedFiles: 'Protected files that were changed, and put back',
+  protectedFiles: 'Protected files that were changed',
 
   where: 'Directory',
   noPlaces: 'No directory is known yet: begin the first session there in a terminal.',

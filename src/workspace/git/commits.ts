@@ -11,6 +11,7 @@ import {
   writeToPrivateGit,
 } from './git.ts'
 import { type PrivateGit, withoutIndex } from './private-git.ts'
+import { changedFiles } from './trees.ts'
 
 /** A commit of the person's repository. */
 export interface Commit {
@@ -88,13 +89,18 @@ export interface NewCommit {
 }
 
 /**
- * The newest 20 commits reachable from `head` and not from `before`, oldest first; none if either does not exist. Read
- * through the private git directory, so the person's config does not apply.
+ * The newest 20 commits reachable from `head` and not from the one before, oldest first; all where there was none before.
+ * None if `before` is null, for then nothing is known of it. Read through the private git directory, so the person's
+ * config does not apply.
  */
-export async function newCommits(git: PrivateGit, before: string | null, head: string | null): Promise<NewCommit[]> {
-  if (before === null || head === null || before === head || git.repository === null) return []
+export async function newCommits(
+  git: PrivateGit,
+  before: { head: string | null } | null,
+  head: string | null,
+): Promise<NewCommit[]> {
+  if (before === null || head === null || before.head === head || git.repository === null) return []
   const setting = withShallow(withoutIndex(git), await shallowFile(git))
-  const range = ['--end-of-options', head, `^${before}`]
+  const range = ['--end-of-options', head, ...(before.head === null ? [] : [`^${before.head}`])]
   const args = [
     ...PLAIN_LOG,
     'log',
@@ -129,6 +135,13 @@ export async function isFullyCommitted(git: PrivateGit, commit: string, tree: st
   if (held === tree) return true
   const listed = await runGit(git.setting, ['ls-tree', '-r', '-z', held])
   return !listed.ok || listed.stdout.split('\0').some(entry => entry.startsWith('160000 ')) ? null : false
+}
+
+/** The paths that differ between a commit of the person's repository and the fingerprint `tree`, in git's order; null if that cannot be known. */
+export async function uncommittedPaths(git: PrivateGit, commit: string, tree: string): Promise<string[] | null> {
+  const held = await treeOfCommit(git, commit)
+  const files = held === null ? null : await changedFiles(git, held, tree)
+  return files?.map(({ path }) => path) ?? null
 }
 
 /**

@@ -2,7 +2,7 @@ import { isDiskFull, messageOf, UserError } from '../../base/errors.ts'
 import type { TreeChanges } from '../../core/events/events.ts'
 import type { Fingerprints } from '../fingerprint.ts'
 import { GitBlocked } from '../git/blocking-files.ts'
-import { type NewCommit, newCommits } from '../git/commits.ts'
+import { type NewCommit, newCommits, uncommittedPaths } from '../git/commits.ts'
 import { GitError, readHead, runGit, writeToPrivateGit } from '../git/git.ts'
 import { repackObjects, writeReference } from '../git/objects.ts'
 import { type PrivateGit, withOwnObjectsOnly, withoutIndex } from '../git/private-git.ts'
@@ -30,6 +30,8 @@ export interface SavepointFacts {
   head: string | null
   /** New commits of the person's branch since the savepoint before; at most 20, oldest first. */
   commits: readonly NewCommit[]
+  /** What differs from `head`, once the person's branch has got commits; at most 50 paths. Left out: nothing, or not known. */
+  uncommitted?: { paths: readonly string[]; count: number }
 }
 
 interface SavepointsOptions {
@@ -46,6 +48,8 @@ interface Chain {
   newest: Savepoint
   first: string
   changes: TreeChanges | null
+  /** False as long as the person's branch has got no commits since this process looks at it. */
+  hasCommits: boolean
 }
 
 /** Opens the savepoints in the private git directory of these fingerprints. */
@@ -155,13 +159,19 @@ export class SavepointWriter extends SavepointStore implements AsyncDisposable {
       throw gone(needed)
     const commit = same?.newest.commit ?? this.#commit(made)
     const [commits, changes] = await Promise.all([
-      newCommits(this.#git, before?.head ?? null, head),
+      newCommits(this.#git, before, head),
       same?.changes ?? this.#changesSince(first, tree),
       same === null ? this.#put(tree, base, signal) : null,
     ])
     if (!isThere) await this.#name(made, commit)
-    this.#chains.set(session, { newest: { ...made, commit, id: `${session}/${round}` }, first, changes })
-    return { commit, tree, changes, head, commits }
+    const hasCommits = commits.length > 0 || (chain?.hasCommits ?? false)
+    this.#chains.set(session, { newest: { ...made, commit, id: `${session}/${round}` }, first, changes, hasCommits })
+    return { commit, tree, changes, head, commits, ...(hasCommits ? await this.#uncommitted(head, tree) : {}) }
+  }
+
+  async #uncommitted(head: string | null, tree: string): Promise<Pick<SavepointFacts, 'uncommitted'>> {
+    const paths = (head === null ? null : await uncommittedPaths(this.#git, head, tree)) ?? []
+    return paths.length === 0 ? {} : { uncommitted: { paths: paths.slice(0, MOST_UNCOMMITTED), count: paths.length } }
   }
 
   async #changesSince(first: string, tree: string): Promise<TreeChanges> {
@@ -184,7 +194,8 @@ export class SavepointWriter extends SavepointStore implements AsyncDisposable {
       .sort((a, b) => a.round - b.round)
       .at(-1)
     if (newest === undefined) return { chain: null, base: all.at(-1)?.tree ?? null }
-    const chain = { newest, first: await this.firstTree(newest), changes: null }
+    // An earlier process may have seen some.
+    const chain = { newest, first: await this.firstTree(newest), changes: null, hasCommits: true }
     this.#chains.set(session, chain)
     return { chain, base: newest.tree }
   }
@@ -251,3 +262,4 @@ function wholeSeconds(at: number): number {
 }
 
 const MOST_REASON_CHARS = 300
+const MOST_UNCOMMITTED = 50

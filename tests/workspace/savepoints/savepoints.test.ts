@@ -90,6 +90,27 @@ describe('a savepoint', () => {
     expect((await savepoints.list()).map(({ commit }) => commit)).toEqual([start.commit, second.commit])
   })
 
+  it('names what is not committed, once a round has committed', async () => {
+    repository(work)
+    write('old.txt', 'one\n')
+    await open()
+    expect(await keep(0), 'nobody has committed yet').not.toHaveProperty('uncommitted')
+    write('a.txt', 'one\n')
+    expect(await keep(1)).not.toHaveProperty('uncommitted')
+    commit('first')
+    const second = await keep(2)
+    expect(second.commits).toMatchObject([{ subject: 'first' }])
+    expect(second, 'all is committed').not.toHaveProperty('uncommitted')
+    write('notes ä.md', 'x\n')
+    write('a.txt', 'two\n')
+    unlinkSync(join(work, 'old.txt'))
+    const uncommitted = { paths: ['a.txt', 'notes ä.md', 'old.txt'], count: 3 }
+    expect(await keep(3)).toMatchObject({ uncommitted, commits: [] })
+    await savepoints[Symbol.asyncDispose]()
+    await open()
+    expect(await keep(4), 'another process').toMatchObject({ uncommitted, commits: [] })
+  })
+
   it('names the commits that a round has made, their subjects without what steers a terminal', async () => {
     repository(work)
     write('a', '1')

@@ -5,9 +5,9 @@ import { type Card, maySteer } from '../model.ts'
 import { Outcome, Reading, useAgainOn, useOver, useRead, useSaying } from '../parts.tsx'
 import { TEXTS } from '../texts.ts'
 
-/** The report, with words for its gates and reviews. */
+/** The report, with words for its gates, reviews and protected files. */
 interface ToldReport extends ReportData {
-  words: { gates: readonly string[]; reviews: readonly string[] }
+  words: { gates: readonly string[]; reviews: readonly string[]; protectedFiles: readonly string[] }
 }
 
 /** What a session has proved, and what it has not. */
@@ -37,9 +37,9 @@ export function Proof({ card: { key, report } }: { card: Card }) {
         <section aria-label={TEXTS.protectedFiles}>
           <h2>{TEXTS.protectedFiles}</h2>
           <ul>
-            {proof.protectedFiles.map(({ path, how, round }) => (
+            {proof.protectedFiles.map(({ path }, at) => (
               <li key={path}>
-                <span class="path">{path}</span>: {how}, {TEXTS.round(round)}
+                <span class="path">{path}</span>: {value.words.protectedFiles[at]}
               </li>
             ))}
           </ul>
