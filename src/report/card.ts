@@ -8,7 +8,6 @@ import type { ReportCommand } from './commands.ts'
 import type { ReportData } from './report-data.ts'
 import {
   agentsInWords,
-  changesInWords,
   effortInWords,
   forecastInWords,
   gateInWords,
@@ -22,6 +21,7 @@ import {
   wasFlakyEarlier,
   whatIsLeft,
 } from './words.ts'
+import { changesInWords } from './words-of-changes.ts'
 
 /** One line of the card, safe to write to a terminal. */
 export interface CardLine {

@@ -16,8 +16,9 @@ import {
 } from '../core/state/state.ts'
 import { describeTaken, shownCommand } from '../words/names.ts'
 import { BuildSoFar, reportWork, tasksOfBoard, tasksOfPlan } from './fold-build.ts'
+import { ChangesSoFar, isAsAtStart } from './fold-changes.ts'
 import { ProofSoFar } from './fold-proof.ts'
-import { ChangesSoFar, FirstAndLast, isAsAtStart, type KeptList, RoundsSoFar } from './fold-rounds.ts'
+import { FirstAndLast, type KeptList, RoundsSoFar } from './fold-rounds.ts'
 import { TroubleSoFar } from './fold-trouble.ts'
 import type { ReportData, ReportQuestion, ReportRefusal } from './report-data.ts'
 

@@ -1,6 +1,7 @@
 import { clipEnd, clipStart } from '../base/text.ts'
 import type { ReportData } from './report-data.ts'
-import { changesInWords, headlineOf, whatIsLeft } from './words.ts'
+import { headlineOf, whatIsLeft } from './words.ts'
+import { changesInWords } from './words-of-changes.ts'
 
 /** The most of it, in bytes of UTF-8. */
 const MOST_BYTES = 64 * 1024

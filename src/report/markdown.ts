@@ -8,7 +8,6 @@ import type { ReportBuild, ReportData, ReportRound, Shortened } from './report-d
 import {
   beforeInWords,
   capital,
-  changesInWords,
   codeIn,
   effortInWords,
   forecastInWords,
@@ -17,7 +16,6 @@ import {
   instancesInWords,
   noGateInWords,
   notesOnProof,
-  notKeptInWords,
   numberOfRow,
   OUTPUTS,
   outcomeOfRow,
@@ -31,6 +29,7 @@ import {
   tasksLeftOut,
   whatIsLeft,
 } from './words.ts'
+import { changesInWords, notKeptInWords } from './words-of-changes.ts'
 
 /** The report as Markdown (GFM). What came from outside is shown as it is: no link, image, heading or HTML comes of it. */
 export function markdownOf(data: ReportData, place: CommandContext): string {

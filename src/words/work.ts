@@ -261,18 +261,9 @@ export function describeEntered(event: RecordedOf<'state-entered'>, state: Sessi
   if (isUntold(state, step)) return null
   const own = ownWordsForStep(state, step)
   if (own === null) return describeState(event)
-  const more = linesBelow(state, step)
-  return describe(more === '' ? own : `${own}\n${clipLines(more, STATE_LINES, 'the records have all of it')}`, 'quiet')
-}
-
-/** What a template says of a step below its first line. */
-function linesBelow(state: SessionState, step: StepName): string {
-  const words = askView(
-    state,
-    view => view.step?.(step, state.work, state) ?? '',
-    () => '',
-  )
-  return words?.split('\n').slice(1).join('\n').trim() ?? ''
+  const words = askView(state, view => view.step?.(step, state.work, state) ?? '', String) ?? ''
+  const below = clipLines(words.split('\n').slice(1).join('\n'), STATE_LINES, 'the records have all of it')
+  return describe(below === '' ? own : `${own}\n${below}`, 'quiet')
 }
 
 /** From which state of its own a template goes over into which, and why. */

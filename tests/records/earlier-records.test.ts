@@ -113,8 +113,9 @@ function claimThen(claim: SessionState['claim']): unknown {
 function reportThen(report: ReportData): unknown {
   const { rounds, work, totals, outputs, notes, forecast, changes, gateRuns, ...rest } = report
   expect(gateRuns.count).toBeGreaterThanOrEqual(rest.proof.gates.length)
-  const { notLookedAt, unkept, ...changed } = changes
-  expect([notLookedAt, unkept]).toEqual([{ paths: [], count: 0 }, []])
+  const { notLookedAt, unkept, uncommitted, ...changed } = changes
+  const none = { paths: [], count: 0 }
+  expect([notLookedAt, unkept, uncommitted]).toEqual([none, [], none])
   expect([outputs.count, notes.count, forecast]).toEqual([0, 0, null])
   const { providerTokens, cost, ...sums } = totals
   expect([providerTokens, cost]).toEqual([{}, null])
@@ -131,7 +132,11 @@ function reportThen(report: ReportData): unknown {
     ...gate,
     last: last?.status === 'passed' ? { ...last, output: '' } : last,
   }))
-  const proof = { ...whole, gates }
+  const protectedFiles = whole.protectedFiles.map(({ putBack, ...file }) => {
+    expect(typeof putBack).toBe('boolean')
+    return file
+  })
+  const proof = { ...whole, gates, protectedFiles }
   expect([whyNothing, configuration.count, counterProofs]).toEqual([null, 0, []])
   const series = rest.series.map(({ isFree, ...point }) => {
     expect(typeof isFree).toBe('boolean')

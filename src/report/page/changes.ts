@@ -2,7 +2,7 @@ import { formatCount } from '../../words/numbers.ts'
 import { oneLine } from '../../words/safe-text.ts'
 import type { FileDiff } from '../file-diffs.ts'
 import type { ReportData } from '../report-data.ts'
-import { noPathsInWords, notKeptInWords } from '../words.ts'
+import { noPathsInWords, notKeptInWords } from '../words-of-changes.ts'
 import type { PageExtras } from '../write.ts'
 import { folded, type Html, html, section, withGap } from './html.ts'
 

@@ -8,7 +8,6 @@ import type { ReportData, ReportRound, ReportTrouble } from '../report-data.ts'
 import {
   forecastInWords,
   headlineOf,
-  moreOnChanges,
   numberOfRow,
   OUTPUTS,
   outcomeOfRow,
@@ -17,6 +16,7 @@ import {
   toneOfRound,
   whatIsLeft,
 } from '../words.ts'
+import { moreOnChanges } from '../words-of-changes.ts'
 import type { PageExtras } from '../write.ts'
 import { boardSections, ownSection } from './board.ts'
 import { changesSection } from './changes.ts'
