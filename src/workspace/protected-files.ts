@@ -1,12 +1,16 @@
 import { createHash } from 'node:crypto'
-import { constants } from 'node:fs'
-import { open, readdir, readlink } from 'node:fs/promises'
-import { join } from 'node:path'
 import { baseOf, compileGlob } from '../base/glob.ts'
-import { isGateConfiguration, isLockFile, isTestByName, isTestRunnerConfig } from '../core/rules/proof/gate-files.ts'
-import { fromLatin1, GitError, pathArguments, runGitOrThrow } from './git/git.ts'
-import type { PrivateGit } from './git/private-git.ts'
+import {
+  isGateConfiguration,
+  isLockFile,
+  isPythonLockFile,
+  isTestByName,
+  isTestRunnerConfig,
+} from '../core/rules/proof/gate-files.ts'
+import { fromLatin1, GitError, pathArguments, runGit, runGitOrThrow } from './git/git.ts'
+import { type PrivateGit, withoutIndex } from './git/private-git.ts'
 import { addedLines, type ChangedFile, changedFiles, treeFiles } from './git/trees.ts'
+import { type ChangedProgram, changedPrograms } from './programs.ts'
 
 /** A set of protecting globs, compiled. Names are compared in Unicode's composed form (NFC). */
 export interface ProtectedGlobs {
@@ -111,7 +115,7 @@ export async function protectedChanges(options: ProtectedChangesOptions): Promis
   return { files: files.slice(0, MOST_FILES), count: files.length }
 }
 
-/** A file that gates run through, and how it differs; of programs beside the files, the folder. */
+/** A file that gates run through, and how it differs; of packages beside the files, the folder. */
 interface ConfigurationFile {
   path: string
   how: 'added' | 'changed' | 'deleted'
@@ -126,37 +130,33 @@ export interface GateConfiguration {
 }
 
 interface GateConfigurationOptions extends ProtectedChangesOptions {
-  /** `hashOfPrograms` of then, null if not known, and of now. */
+  /** `readPrograms` of then, null if not known, and of now. */
   programs: { before: string | null; after: string }
 }
 
 /**
  * Finds configuration that gates may run through and that differs between two trees, and new files in what they protect
- * that are no tests by their names; but for what `protectedChanges` finds. Programs count only if no lock file beside or
- * above them has changed, so that nothing was installed. Nothing differs where no gate protects anything, or where the older tree is gone.
+ * that are no tests by their names; but for what `protectedChanges` finds. Of programs counts what no changed lock file
+ * explains: see `differingPrograms`. Nothing differs where no gate protects anything, or where the older tree is gone.
  */
 export async function gateConfiguration(options: GateConfigurationOptions): Promise<GateConfiguration> {
   const { gates, before, after, git, programs } = options
   const named = gates.filter(({ protect }) => protect.length > 0).map(({ protect }) => protectedGlobs(protect))
   const changes = named.length === 0 ? null : await changedFiles(git, before, after)
   if (changes === null) return NO_CONFIGURATION
-  const locks = changes
-    .filter(({ path }) => isLockFile(path))
-    .map(({ path }) => path.slice(0, path.lastIndexOf('/') + 1))
-  /** Whether there was an install into this folder, which ends in `/`; '' is the work directory. */
-  const isInstalled = (folder: string) => locks.some(lock => folder.startsWith(lock))
+  const locks = await changedLocks(options, changes)
+  const isInstalled = (path: string) => isExplained(path, locks)
   const differing = changes.flatMap(({ path, how, after: hash }) => {
     const name = path.normalize()
     const isProtected = named.some(({ covers }) => covers(name))
     // Those are told as protected files.
     const isTold =
       isProtected && (how !== 'added' || isTestRunnerConfig(name) || named.some(({ names }) => names.has(name)))
-    if (IN_PROGRAMS.test(name) && isInstalled(name.slice(0, name.lastIndexOf(`${PROGRAMS}/`)))) return []
+    if (IN_PROGRAMS.test(name) && isInstalled(name)) return []
     const counts = isGateConfiguration(name) || (isProtected && how === 'added' && !isTestByName(name))
     return isTold || !counts ? [] : [{ path, how, hash }]
   })
-  const arePrograms = programs.before !== null && programs.before !== programs.after
-  if (arePrograms && !isInstalled('')) differing.push({ path: PROGRAMS, how: 'changed', hash: programs.after })
+  differing.push(...differingPrograms(programs, isInstalled).map(({ path, how, hash }) => ({ path, how, hash })))
   if (differing.length === 0) return NO_CONFIGURATION
   // Where a link leads is not read: then any other tree is other content.
   const isUnread = differing.some(({ how, hash }) => how !== 'deleted' && hash === null)
@@ -171,41 +171,55 @@ export async function gateConfiguration(options: GateConfigurationOptions): Prom
 
 const NO_CONFIGURATION: GateConfiguration = { files: [], count: 0, digest: null }
 
-/** The folder whose programs scripts of `npm` find first; git usually ignores it. */
-const PROGRAMS = 'node_modules/.bin'
 const IN_PROGRAMS = /(?:^|\/)node_modules\/\.bin\/[^/]+$/
 
 /**
- * A hash (hex) of the programs in `node_modules/.bin` of the work directory: names, links, and the first 64 KiB of each of
- * the first 2,000.
+ * The lock files among these changes in which more than white space differs. Where a tree cannot be read, all of them.
  */
-export async function hashOfPrograms(directory: string): Promise<string> {
-  const folder = join(directory, PROGRAMS)
-  const names = (await readdir(folder).catch(() => [])).sort().slice(0, MOST_PROGRAMS)
-  const hash = createHash('sha256')
-  for (const name of names) {
-    const path = join(folder, name)
-    const link = await readlink(path).catch(() => null)
-    hash.update(JSON.stringify([name, link, await contentHash(path)]))
-  }
-  return hash.digest('hex')
+async function changedLocks(
+  { before, after, git }: ProtectedChangesOptions,
+  changes: readonly ChangedFile[],
+): Promise<string[]> {
+  const locks = changes.map(({ path }) => path).filter(path => isLockFile(path) || isPythonLockFile(path))
+  if (locks.length === 0) return []
+  const counted = [
+    'diff-tree',
+    '-r',
+    '-z',
+    '-w',
+    '--ignore-blank-lines',
+    '--numstat',
+    '--no-renames',
+    '--end-of-options',
+  ]
+  const { ok, stdout } = await runGit(withoutIndex(git), [...counted, before, after])
+  if (!ok) return locks
+  const differing = new Set(stdout.split('\0').map(entry => fromLatin1(entry.split('\t')[2] ?? '')))
+  return locks.filter(path => differing.has(path))
 }
 
-const MOST_PROGRAMS = 2000
-const PROGRAM_BYTES = 64 * 1024
-
-/** A pipe in its place must not be waited for. */
-async function contentHash(path: string): Promise<string | null> {
-  try {
-    await using file = await open(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0))
-    const stat = await file.stat()
-    if (!stat.isFile()) return null
-    const { buffer, bytesRead } = await file.read(Buffer.alloc(PROGRAM_BYTES), 0, PROGRAM_BYTES, 0)
-    return createHash('sha256').update(`${stat.size}:`).update(buffer.subarray(0, bytesRead)).digest('hex')
-  } catch {
-    return null
-  }
+/** Whether an install that changed these lock files may have changed this path. */
+function isExplained(path: string, locks: readonly string[]): boolean {
+  const at = `/${path}`.lastIndexOf('/node_modules/')
+  if (at === -1) return locks.some(isPythonLockFile)
+  const folder = path.slice(0, at)
+  return locks.some(lock => isLockFile(lock) && folder.startsWith(lock.slice(0, lock.lastIndexOf('/') + 1)))
 }
+
+/**
+ * What differs of the programs and is not explained by a changed lock file. That explains new and removed packages and other
+ * versions of them, but not other content of the same version.
+ */
+function differingPrograms(
+  { before, after }: GateConfigurationOptions['programs'],
+  isInstalled: (path: string) => boolean,
+): ChangedProgram[] {
+  if (before === null || before === after) return []
+  const isOtherContent = ({ path, isOtherVersion }: ChangedProgram) => IN_PACKAGES.test(path) && !isOtherVersion
+  return changedPrograms(before, after).filter(changed => !isInstalled(changed.path) || isOtherContent(changed))
+}
+
+const IN_PACKAGES = /(?:^|\/)node_modules\/(?!\.bin(?:\/|$))/
 
 async function readChanges(
   git: PrivateGit,

@@ -15,9 +15,9 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { TOP_CONFIGURATION } from '../../src/core/rules/proof/gate-files.ts'
 import { openFingerprints } from '../../src/workspace/fingerprint.ts'
 import { findRepository } from '../../src/workspace/git/git.ts'
+import { changedPrograms, readPrograms } from '../../src/workspace/programs.ts'
 import {
   gateConfiguration,
-  hashOfPrograms,
   marksTestsSkipped,
   type ProtectingGate,
   protectedChanges,
@@ -279,13 +279,15 @@ test('globs that protect nothing are told from those that match a file, one that
 
 /** What differs of the configuration that these gates run through, before a change and after each. */
 async function configurations(gates: readonly ProtectingGate[], ...changes: (() => void)[]) {
+  const searched = [join(work, 'bin'), '/usr/bin']
+  const known = new Map()
   const prints = await open()
   prints.protect([...gates.flatMap(({ protect }) => protect), ...TOP_CONFIGURATION])
-  const [before, was] = [await prints.take(), await hashOfPrograms(work)]
+  const [before, was] = [await prints.take(), await readPrograms(work, searched, known)]
   const found = []
   for (const change of changes) {
     change()
-    const [after, now] = [await prints.take(), await hashOfPrograms(work)]
+    const [after, now] = [await prints.take(), await readPrograms(work, searched, known)]
     found.push(
       await gateConfiguration({ gates, before, after, git: prints.git, programs: { before: was, after: now } }),
     )
@@ -352,7 +354,8 @@ test('programs that scripts find first count, planted or rewritten, unless somet
       write('package-lock.json', '{ "packages": {} }')
     },
   )
-  expect([planted?.files, rewritten?.files]).toEqual([['changed node_modules/.bin'], ['changed node_modules/.bin']])
+  const bin = 'changed node_modules/.bin'
+  expect([planted?.files, rewritten?.files]).toEqual([[bin], [bin, 'changed node_modules/vitest']])
   expect(planted?.digest).not.toBe(rewritten?.digest)
   expect([back?.files, installed?.files]).toEqual([[], []])
 })
@@ -373,4 +376,80 @@ test('programs that git does not ignore count likewise, by the lock file beside 
   const all = [atTop[0], `added ${program}`, atTop[1]]
   expect([planted?.files, elsewhere?.files]).toEqual([all, all])
   expect([beside?.files, above?.files]).toEqual([atTop, []])
+})
+
+test('a package that a program requires counts where its content is another, also beside an install', async () => {
+  write('.gitignore', 'node_modules\n')
+  write('package-lock.json', '{\n}\n')
+  for (const name of ['vitest', '@vitest/runner', 'chai']) {
+    write(`node_modules/${name}/package.json`, '{ "version": "1.0.0" }')
+    write(`node_modules/${name}/dist/index.js`, '1')
+  }
+  const lock = (text: string) => write('package-lock.json', text)
+  const [deep, blank, wrote, disguised, other, added] = await configurations(
+    protecting('tests/**'),
+    () => write('node_modules/@vitest/runner/dist/index.js', '2'),
+    () => lock('{\n\n }\n'),
+    () => write('node_modules/.vite/results.json', '{}'),
+    () => lock('{ "packages": {} }'),
+    () => {
+      write('node_modules/@vitest/runner/package.json', '{ "version": "1.0.1" }')
+      write('node_modules/new/index.js', '')
+    },
+    () => lock('{\n}\n'),
+  )
+  const runner = ['changed node_modules/@vitest/runner']
+  expect([deep?.files, blank?.files, wrote?.files, disguised?.files]).toEqual([runner, runner, runner, runner])
+  expect(other?.files, 'an install of another version').toEqual([])
+  expect(added?.files, 'without a lock file').toEqual([...runner, 'added node_modules/new'])
+})
+
+test('a program of a folder on PATH, and a package of a virtual environment, count by their names', async () => {
+  write('.gitignore', 'bin\nenv\n')
+  write('bin/pytest', '#!/bin/sh\n')
+  write('env/pyvenv.cfg', '')
+  write('env/bin/pytest', '1')
+  write('env/lib/python3.12/site-packages/_pytest/main.py', '1')
+  write('requirements.txt', 'pytest\n')
+  const [changed, ran, installed] = await configurations(
+    protecting('tests/**'),
+    () => {
+      for (const path of ['bin/pytest', 'env/bin/pytest', 'env/lib/python3.12/site-packages/_pytest/main.py'])
+        write(path, '2')
+      write('bin/make', '')
+      write('env/lib/python3.12/site-packages/sitecustomize.py', '')
+    },
+    () => write('env/lib/python3.12/site-packages/_pytest/__pycache__/main.pyc', '1'),
+    () => write('requirements.txt', 'pytest\nnumpy\n'),
+  )
+  const packages = 'env/lib/python3.12/site-packages'
+  const all = [
+    'added bin/make',
+    'changed bin/pytest',
+    'changed env/bin/pytest',
+    `changed ${packages}/_pytest`,
+    `added ${packages}/sitecustomize.py`,
+  ]
+  expect([changed?.files, ran?.files, installed?.files]).toEqual([all, all, []])
+})
+
+test('what an earlier version has kept of programs is compared with those of now', async () => {
+  write('node_modules/.bin/vitest', '1')
+  write('node_modules/vitest/index.js', '1')
+  const text = await readPrograms(work, [])
+  const earlier = (JSON.parse(text) as { entries: Record<string, string> }).entries['node_modules/.bin']?.slice(1) ?? ''
+  expect(earlier).toMatch(/^[0-9a-f]{64}$/)
+  expect(changedPrograms(earlier, text)).toEqual([])
+  write('node_modules/.bin/vitest', '2')
+  expect(changedPrograms(earlier, await readPrograms(work, []))).toMatchObject([{ path: 'node_modules/.bin' }])
+})
+
+test('of more packages than are looked at, those that are not there tell nothing, and changed ones count', async () => {
+  for (let n = 0; n < 1_100; n += 1) write(`node_modules/p${n}/index.js`, '1')
+  const before = await readPrograms(work, [])
+  write('node_modules/a/index.js', '1')
+  write('node_modules/p1/index.js', '2')
+  const changed = changedPrograms(before, await readPrograms(work, []))
+  expect(changed.map(({ path }) => path)).toEqual(['node_modules/p1'])
+  expect(before.length).toBeLessThan(64 * 1024)
 })

@@ -6,6 +6,7 @@ import { certificateOf, certificateText } from '../../core/rules/certificate.ts'
 import { readOnlyHome } from '../../core/rules/notices.ts'
 import type { SessionState } from '../../core/state/state.ts'
 import { writeWholeFile } from '../../platform/files.ts'
+import { searchedFolders } from '../../platform/run-process.ts'
 import { runGate } from '../../run/gate/run-gate.ts'
 import { type ProofEnvironment, protectedSince } from '../../run/gates.ts'
 import { reachesNetwork } from '../../settings/gates.ts'
@@ -15,7 +16,8 @@ import { workChanges } from '../../workspace/gate-paths.ts'
 import { isFullyCommitted } from '../../workspace/git/commits.ts'
 import { readHead } from '../../workspace/git/git.ts'
 import { changedFiles } from '../../workspace/git/trees.ts'
-import { gateConfiguration, hashOfPrograms, protectedChanges } from '../../workspace/protected-files.ts'
+import { readPrograms } from '../../workspace/programs.ts'
+import { gateConfiguration, protectedChanges } from '../../workspace/protected-files.ts'
 import type { Run } from '../open-run.ts'
 import type { World } from '../world.ts'
 import { counterProofOf } from './counter-proof.ts'
@@ -31,7 +33,11 @@ const COMMAND_CHARACTERS = 16_000
  * With what the claims of a run's sessions are proved.
  * @param closed absolute paths that no command may read or make, as of now
  */
-export function proofEnvironment({ clock, home }: World, run: Run, closed: () => readonly string[]): ProofEnvironment {
+export function proofEnvironment(
+  { clock, home, env, platform }: World,
+  run: Run,
+  closed: () => readonly string[],
+): ProofEnvironment {
   const { commands, fingerprints, savepoints, redactor, settings, records } = run
   const changedProtected: ProofEnvironment['changedProtected'] = (gates, before, after) =>
     fingerprints.mending(git => protectedChanges({ gates, before, after, git }))
@@ -45,6 +51,9 @@ export function proofEnvironment({ clock, home }: World, run: Run, closed: () =>
     }
   }
   const { directory } = records
+  const searched = searchedFolders(env, platform).map(({ folder }) => folder)
+  const packages = new Map()
+  const programsNow = () => readPrograms(directory, searched, packages)
   const onGates = () => ({
     door: commands,
     redact: (text: string) => redactor.text(text),
@@ -73,7 +82,7 @@ export function proofEnvironment({ clock, home }: World, run: Run, closed: () =>
     },
     changedProtected,
     configuration: async (gates, before, after, programs) => {
-      const both = { before: programs, after: await hashOfPrograms(directory) }
+      const both = { before: programs, after: await programsNow() }
       return await fingerprints.mending(git => gateConfiguration({ gates, before, after, git, programs: both }))
     },
     counterProof: (gate, of) =>
@@ -84,7 +93,7 @@ export function proofEnvironment({ clock, home }: World, run: Run, closed: () =>
         redact: text => redactor.text(text),
         unreadable: closed(),
       }),
-    programs: () => hashOfPrograms(directory),
+    programs: programsNow,
     async lost(before, after) {
       const files = await fingerprints.mending(git => changedFiles(git, before, after))
       return files?.filter(({ how }) => how !== 'added').map(({ path }) => path) ?? null

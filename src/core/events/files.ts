@@ -96,7 +96,7 @@ export const fileEvent = variant('type', {
     digest: about(nullOr(text), 'by which this very content is known again; `null`: none differs'),
     programs: about(
       optional(text),
-      'before round 1: a hash of the programs in `node_modules/.bin`, which git usually ignores',
+      'before round 1: what the programs beside the files and their packages are made of, by path: a version and a hash; by an earlier version a hash of `node_modules/.bin`',
     ),
     scope: optional(ofScope),
   },

@@ -146,7 +146,7 @@ export const stepEvent = variant('type', {
     ),
     programs: about(
       optional(text),
-      'a hash of the programs in `node_modules/.bin` that those are compared with, which git usually ignores; left out: its gates protect nothing',
+      'what the programs beside the files were made of, which those of now are compared with; left out: its gates protect nothing',
     ),
   },
   'scope-left': {

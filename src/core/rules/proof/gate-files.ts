@@ -120,6 +120,11 @@ export function isLockFile(path: string): boolean {
   return /^(?:package-lock\.json|npm-shrinkwrap\.json|yarn\.lock|pnpm-lock\.yaml|bun\.lockb?)$/.test(nameOf(path))
 }
 
+/** Whether a file says which packages of Python are installed. */
+export function isPythonLockFile(path: string): boolean {
+  return /^(?:(?:poetry|uv|pdm)\.lock|Pipfile\.lock|requirements[\w.-]*\.txt)$/.test(nameOf(path))
+}
+
 /** Whether a file is a test by its name: `a.test.ts`, `test_a.py`, `ATest.java`, `a.bats`, a snapshot of such. */
 export function isTestByName(path: string): boolean {
   return TEST_NAME.test(nameOf(path))
