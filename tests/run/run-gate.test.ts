@@ -6,6 +6,7 @@ import { redactorOf } from '../../src/base/redactor.ts'
 import type { Gate } from '../../src/core/events/outcome.ts'
 import { type GateOptions, runGate } from '../../src/run/gate/run-gate.ts'
 import { openFingerprints } from '../../src/workspace/fingerprint.ts'
+import { testsInReports } from '../../src/workspace/test-reports.ts'
 import { endAfterEach } from '../engines/codex/end-after-each.ts'
 import { openCommands, TIMEOUT_MS } from '../engines/codex/open-commands.ts'
 import { makePlace, type TestPlace } from '../support/place.ts'
@@ -183,4 +184,24 @@ test('a gate says how many tests it ran, also where it failed', async () => {
     run: async () => ({ kind: 'exited', exitCode: 1, output: '1 failed, 2 passed in 3s', durationMs: 1 }) as const,
   }
   expect((await run({}, { door, isAgainOnFailure: false })).result.tests).toBe(3)
+})
+
+test('the tests of a gate that prints no count are those of the reports that it writes, and not of older ones', async () => {
+  const { directory } = place
+  const suite = (count: number) => `<testsuite>${'<testcase/>'.repeat(count)}</testsuite>`
+  const counted = async (line: string) => {
+    const options = { testsInReports: (run: string, since: number) => testsInReports(directory, run, since) }
+    const { result } = await run({ run: line }, options)
+    return result.tests
+  }
+  await mkdir(join(directory, 'target/surefire-reports'), { recursive: true })
+  await writeFile(join(directory, 'target/surefire-reports/TEST-old.xml'), suite(9))
+  await new Promise(resolve => setTimeout(resolve, 50))
+  expect(await counted('true')).toBeUndefined()
+  const written = (path: string, count: number) => `printf '${suite(count)}' > ${path}`
+  const folder = 'target/surefire-reports'
+  expect(await counted(`${written(`${folder}/TEST-a.xml`, 2)}; ${written(`${folder}/TEST-b.xml`, 1)}`)).toBe(3)
+  expect(await counted(`mkdir -p out/deep; ${written('out/deep/mine.xml', 4)}`)).toBe(4)
+  expect(await counted(`${written('junit.xml', 4)}; echo 12 passed in 1s`), 'what it prints comes first').toBe(12)
+  expect(await counted('ln -s /etc/passwd junit-link.xml; mkfifo reports.xml'), 'no report').toBeUndefined()
 })

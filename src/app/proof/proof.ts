@@ -18,6 +18,7 @@ import { readHead } from '../../workspace/git/git.ts'
 import { changedFiles } from '../../workspace/git/trees.ts'
 import { readPrograms } from '../../workspace/programs.ts'
 import { gateConfiguration, protectedChanges } from '../../workspace/protected-files.ts'
+import { testsInReports } from '../../workspace/test-reports.ts'
 import type { Run } from '../open-run.ts'
 import type { World } from '../world.ts'
 import { counterProofOf } from './counter-proof.ts'
@@ -58,6 +59,7 @@ export function proofEnvironment(
     door: commands,
     redact: (text: string) => redactor.text(text),
     explain: (output: string) => readOnlyHome(output, { home, directory }),
+    testsInReports: (run: string, since: number) => testsInReports(directory, run, since),
     unreadable: closed(),
   })
   return {

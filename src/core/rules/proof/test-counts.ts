@@ -14,6 +14,13 @@ export function testCountOf(output: string): number | null {
   return counts.length === 0 ? null : Math.max(...counts)
 }
 
+/** How many tests a report in JUnit's XML has, without the skipped ones; null if it is none. Pure. */
+export function testCountOfJUnit(xml: string): number | null {
+  if (!/<testsuites?[\s>/]/.test(xml)) return null
+  const count = (tag: RegExp) => xml.match(tag)?.length ?? 0
+  return Math.max(0, count(/<testcase[\s>/]/g) - count(/<skipped[\s>/]/g))
+}
+
 const MOST_CHARACTERS = 16_000
 const MOST_LINES = 2_000
 const LONGEST_LINE = 500

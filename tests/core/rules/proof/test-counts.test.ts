@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { testCountOf } from '../../../../src/core/rules/proof/test-counts.ts'
+import { testCountOf, testCountOfJUnit } from '../../../../src/core/rules/proof/test-counts.ts'
 
 test.each([
   ['pytest', '===== 1 failed, 5 passed, 2 skipped in 0.12s =====', 6],
@@ -34,4 +34,13 @@ test.each(['', 'all is well', '5 files changed', 'passed in 3s', 'ok 1 - a'])('%
 
 test('a line without end and many lines take no time to speak of', () => {
   expect(testCountOf(`${'1 a, '.repeat(100_000)}\n${'Tests run: 1, '.repeat(10_000)}`)).toBeNull()
+})
+
+test('a report in JUnit\u2019s XML says how many tests were run, without the skipped ones', () => {
+  const suite =
+    '<testsuite name="a" tests="3"><testcase name="x"/><testcase name="y"><failure/></testcase><testcase name="z"><skipped/></testcase></testsuite>'
+  expect(testCountOfJUnit(suite)).toBe(2)
+  expect(testCountOfJUnit(`<testsuites>${suite}${suite}</testsuites>`)).toBe(4)
+  expect(testCountOfJUnit('<testsuite name="none" tests="0"></testsuite>')).toBe(0)
+  expect(testCountOfJUnit('<project><testcase/></project>')).toBeNull()
 })
