@@ -42,15 +42,6 @@ export function proofEnvironment(
   const { commands, fingerprints, savepoints, redactor, settings, records } = run
   const changedProtected: ProofEnvironment['changedProtected'] = (gates, before, after) =>
     fingerprints.mending(git => protectedChanges({ gates, before, after, git }))
-  /** Null if what it began with is no longer there. */
-  const diffSince = async (start: string, tree: string) => {
-    try {
-      return await savepoints.diff(start, tree, { mostBytes: DIFF_BYTES })
-    } catch (error) {
-      if (error instanceof UserError) return null
-      throw error
-    }
-  }
   const { directory } = records
   const searched = searchedFolders(env, platform).map(({ folder }) => folder)
   const packages = new Map()
@@ -100,25 +91,45 @@ export function proofEnvironment(
       const files = await fingerprints.mending(git => changedFiles(git, before, after))
       return files?.filter(({ how }) => how !== 'added').map(({ path }) => path) ?? null
     },
-    async reviewer(state, tree) {
-      const start = state.scope?.since ?? state.savepoint?.start ?? null
-      const diff = start === null ? null : await diffSince(start, tree)
-      const { files } = await changedProtected(state.gates, protectedSince(state) ?? '', tree)
-      return {
-        thread: reviewThread(records.directory, state.review ?? settings.reviewer, settings),
-        input: reviewInput({
-          goal: state.scope?.goal ?? state.goal,
-          said: state.personSaid,
-          gates: state.claim.state === 'nominated' ? state.claim.results : [],
-          protectedFiles: files,
-          configuration: state.gateConfiguration?.files ?? [],
-          counterProofs: state.counterProofs.filter(proof => proof.tree === tree),
-          earlier: state.reviews.last?.findings ?? [],
-          diff: diff?.text ?? null,
-          isCut: diff?.isCut ?? false,
-        }),
-      }
-    },
+    reviewer: async (state, tree) =>
+      await reviewerOf(run, state, {
+        tree,
+        changed: await changedProtected(state.gates, protectedSince(state) ?? '', tree),
+      }),
+  }
+}
+
+/** Who reviews what is claimed, and with what before it. */
+async function reviewerOf(
+  { savepoints, settings, records }: Run,
+  state: SessionState,
+  { tree, changed }: { tree: string; changed: Awaited<ReturnType<typeof protectedChanges>> },
+): ReturnType<ProofEnvironment['reviewer']> {
+  const start = state.scope?.since ?? state.savepoint?.start ?? null
+  const diff = start === null ? null : await diffSince(savepoints, start, tree)
+  return {
+    thread: reviewThread(records.directory, state.review ?? settings.reviewer, settings),
+    input: reviewInput({
+      goal: state.scope?.goal ?? state.goal,
+      said: state.personSaid,
+      gates: state.claim.state === 'nominated' ? state.claim.results : [],
+      protectedFiles: changed.files,
+      configuration: state.gateConfiguration?.files ?? [],
+      counterProofs: state.counterProofs.filter(proof => proof.tree === tree),
+      earlier: state.reviews.last?.findings ?? [],
+      diff: diff?.text ?? null,
+      isCut: diff?.isCut ?? false,
+    }),
+  }
+}
+
+/** Null if what it began with is no longer there. */
+async function diffSince(savepoints: Run['savepoints'], start: string, tree: string) {
+  try {
+    return await savepoints.diff(start, tree, { mostBytes: DIFF_BYTES })
+  } catch (error) {
+    if (error instanceof UserError) return null
+    throw error
   }
 }
 
