@@ -113,9 +113,14 @@ function protects({ gates }: Pick<SessionState, 'gates'>): boolean {
   return gates.some(({ protect }) => protect.length > 0)
 }
 
-/** Whether one does, or may come that does. */
-function mayProtect({ gates, kind }: Pick<SessionState, 'gates' | 'kind'>): boolean {
-  return protects({ gates }) || kind?.addsGates === true
+/** Whether what gates run through is looked at: one protects something, or passed from the start, so that no counter-proof says what made it pass. */
+function isLookedAt({ gates, before }: Pick<SessionState, 'gates' | 'before'>): boolean {
+  return protects({ gates }) || before.some(({ status }) => hasPassed(status))
+}
+
+/** Whether it is, or a gate may come for which it is. */
+function mayBeLookedAt(state: Pick<SessionState, 'gates' | 'before' | 'kind'>): boolean {
+  return isLookedAt(state) || state.kind?.addsGates === true
 }
 
 /** So long the search for what made a gate pass may go on in any case, ms. */
@@ -155,8 +160,8 @@ export class Proof {
     if (this.#options.means === null) return true
     const { savepoint, last, gateConfiguration } = withoutScope(this.#log.state)
     if (last !== null) return this.#due.length === 0
-    const isLookedAt = gateConfiguration !== null || !mayProtect(withoutScope(this.#log.state))
-    return (savepoint !== null || this.#isUnkept) && this.#due.length === 0 && isLookedAt
+    const hasLooked = gateConfiguration !== null || !mayBeLookedAt(withoutScope(this.#log.state))
+    return (savepoint !== null || this.#isUnkept) && this.#due.length === 0 && hasLooked
   }
 
   /** Keeps what the session begins with, and runs the gates before round 1. Resolves with the fingerprint afterwards. */
@@ -176,7 +181,7 @@ export class Proof {
     const { tree: after } = await this.run(this.#due, 'before', tree)
     // What gates install by themselves is there by now.
     const now = withoutScope(this.#log.state)
-    if (this.#due.length > 0 || !mayProtect(now)) return after
+    if (this.#due.length > 0 || !mayBeLookedAt(now)) return after
     const isFirst = now.gateConfiguration === null && now.last === null
     await this.#lookAt(after, now, isFirst ? await this.#means.programs() : undefined)
     return after
@@ -309,7 +314,7 @@ export class Proof {
 
   /** Looks at the configuration that gates run through, and journals it where it is another than when it was looked at last. */
   async lookAtConfiguration(tree: string): Promise<void> {
-    for (const of of this.#sides) if (protects(of)) await this.#lookAt(tree, of)
+    for (const of of this.#sides) if (isLookedAt(of)) await this.#lookAt(tree, of)
   }
 
   /** What a scope is compared with that begins now and has these gates; nothing if they protect nothing. */

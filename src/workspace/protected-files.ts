@@ -137,12 +137,12 @@ interface GateConfigurationOptions extends ProtectedChangesOptions {
 /**
  * Finds configuration that gates may run through and that differs between two trees, and new files in what they protect
  * that are no tests by their names; but for what `protectedChanges` finds. Of programs counts what no changed lock file
- * explains: see `differingPrograms`. Nothing differs where no gate protects anything, or where the older tree is gone.
+ * explains: see `differingPrograms`. Where no gate protects anything, programs count alone; where the older tree is gone, nothing.
  */
 export async function gateConfiguration(options: GateConfigurationOptions): Promise<GateConfiguration> {
   const { gates, before, after, git, programs } = options
   const named = gates.filter(({ protect }) => protect.length > 0).map(({ protect }) => protectedGlobs(protect))
-  const changes = named.length === 0 ? null : await changedFiles(git, before, after)
+  const changes = await changedFiles(git, before, after)
   if (changes === null) return NO_CONFIGURATION
   const locks = await changedLocks(options, changes)
   const isInstalled = (path: string) => isExplained(path, locks)
@@ -153,7 +153,8 @@ export async function gateConfiguration(options: GateConfigurationOptions): Prom
     const isTold =
       isProtected && (how !== 'added' || isTestRunnerConfig(name) || named.some(({ names }) => names.has(name)))
     if (IN_PROGRAMS.test(name) && isInstalled(name)) return []
-    const counts = isGateConfiguration(name) || (isProtected && how === 'added' && !isTestByName(name))
+    const counts =
+      (named.length > 0 && isGateConfiguration(name)) || (isProtected && how === 'added' && !isTestByName(name))
     return isTold || !counts ? [] : [{ path, how, hash }]
   })
   differing.push(...differingPrograms(programs, isInstalled).map(({ path, how, hash }) => ({ path, how, hash })))

@@ -1,6 +1,6 @@
 import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { expect } from 'vitest'
 import type { Recorded } from '../../src/core/events/events.ts'
 import { reply, shell } from '../../src/demo/model/reply.ts'
@@ -225,6 +225,33 @@ test('an agent that plants configuration which the gates run through gets done o
   expect(scene.input(6)).toContain('- node_modules/.bin (changed)')
   expect(stdout).toContain('2 files that gates run through are new or not what the session began with')
   expect(stdout).toMatch(/\n(?:note)? +1 file that gates run through: node_modules\/\.bin \(changed\)/)
+})
+
+test.each([
+  [
+    'replaces a module that a gate requires',
+    'echo "process.exit(0)" > node_modules/runner/index.js',
+    'node_modules/runner',
+  ],
+  ['plants a program in a virtual environment', 'echo "exit 0" > .venv/bin/check', '.venv/bin/check'],
+])('an agent that %s, behind a gate that passed before, gets done only from a review', async (_, does, path) => {
+  await using scene = await openScene([round(does), round(claimDone), [says(agrees)]])
+  const { directory } = scene.place
+  const files = {
+    '.gitignore': 'node_modules\n.venv\n',
+    'node_modules/runner/index.js': 'process.exitCode = 0\n',
+    '.venv/pyvenv.cfg': '',
+    '.venv/bin/check': 'true\n',
+  }
+  for (const [name, text] of Object.entries(files)) {
+    await mkdir(dirname(join(directory, name)), { recursive: true })
+    await writeFile(join(directory, name), text)
+  }
+  const gate = `node -e 'require("runner")' && sh .venv/bin/check`
+  const { exitCode, events } = await scene.run('--json', '--verify', gate, 'build X')
+  expect(exitCode).toBe(0)
+  expect(eventsOf(events, 'review-started').map(({ causes }) => causes)).toEqual([['configuration']])
+  expect(scene.input(3)).toContain(`- ${path} (changed)`)
 })
 
 test('an agent that deletes a test is flagged, and done waits for a review that has seen it', async () => {

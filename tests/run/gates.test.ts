@@ -590,16 +590,19 @@ describe('a review', () => {
     expect(outcome).toEqual({ kind: 'done', verified: true })
   })
 
-  test('is told of configuration as it is now, and nothing is looked at where no gate protects anything', async () => {
-    const { events } = await claiming([works], {
+  test('is told of configuration as it is now, and nothing is looked at where no gate protects anything or passed before round 1', async () => {
+    const failedFirst = await claiming([works], {
       begun: { gates: [gate('tests')] },
       configuration: () => ['.npmrc'],
+      gate: (_, runs) => (runs === 1 ? { status: 'failed', exitCode: 1 } : { status: 'passed', exitCode: 0 }),
     })
-    expect(typesOf(events).filter(type => type === 'gate-configuration' || type === 'review-started')).toEqual([])
-    const { events: protecting } = await claiming([works], {
-      begun: { gates: [gate('tests', { protect: ['tests/**'] })] },
-    })
-    expect(ofType(protecting, 'gate-configuration')).toMatchObject([{ round: 0, count: 0, programs: 'programs' }])
+    const told = typesOf(failedFirst.events)
+    expect(told.filter(type => type === 'gate-configuration' || type === 'review-started')).toEqual([])
+    expect(failedFirst.outcome).toEqual({ kind: 'done', verified: true })
+    for (const begun of [{ gates: [gate('tests')] }, { gates: [gate('tests', { protect: ['tests/**'] })] }]) {
+      const { events } = await claiming([works], { begun })
+      expect(ofType(events, 'gate-configuration')).toMatchObject([{ round: 0, count: 0, programs: 'programs' }])
+    }
   })
 
   test('is made where it is not known what the session began with', async () => {

@@ -175,7 +175,7 @@ export interface SessionState {
   protectedChanged: readonly string[]
   /**
    * Configuration that gates run through and that differs from what the session began with; `programs`: what those of
-   * `node_modules/.bin` were like then, null if not known. Null: nobody has looked, for no gate protects anything.
+   * `node_modules/.bin` were like then, null if not known. Null: nobody has looked, for no gate protects anything, and none passed before round 1.
    */
   gateConfiguration:
     | (Pick<EventOf<'gate-configuration'>, 'files' | 'count' | 'digest'> & { programs: string | null })
