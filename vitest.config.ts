@@ -3,7 +3,7 @@ import { configDefaults, defineConfig } from 'vitest/config'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
 const LONG = 'tests/**/*.long.test.ts'
-const RUN_SESSIONS = /\/tests\/(cli|demo|tui\/host)\//
+const RUN_SESSIONS = /\/tests\/(doors\/cli|demo|doors\/screen\/host)\//
 
 /** Files whose tests run whole sessions come first: one that begins last, alone, keeps only one core at work. */
 class SessionsFirst extends BaseSequencer {

@@ -4,12 +4,12 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Page } from 'playwright-core'
 import { message, reply } from '../src/demo/model/reply.ts'
+import { longSession, PageScene } from '../tests/doors/page/page-scene.ts'
+import { recorded, sampleEvents } from '../tests/doors/screen/samples.ts'
 import { hasBrowser, openBrowser } from '../tests/support/browser.ts'
 import { startCodemachine } from '../tests/support/codemachine.ts'
 import { makePlace } from '../tests/support/place.ts'
 import { openRealScene } from '../tests/support/real-scene.ts'
-import { recorded, sampleEvents } from '../tests/tui/samples.ts'
-import { longSession, PageScene } from '../tests/web/page-scene.ts'
 import { atMost, type Figure, shown } from './figure.ts'
 import { median } from './median.ts'
 
@@ -241,8 +241,8 @@ async function watch(address: string, headers: Record<string, string>, onPart: (
 }
 
 async function sessionOf(place: { directory: string; home: string; env: Record<string, string> }): Promise<string> {
-  const { openRecords } = await import('../src/records/records.ts')
-  const { OWN_TEMPLATES } = await import('../src/templates/registry.ts')
+  const { openRecords } = await import('../src/session/records/records.ts')
+  const { OWN_TEMPLATES } = await import('../src/modes/registry.ts')
   const { mkdir } = await import('node:fs/promises')
   const records = await openRecords({
     directory: place.directory,
@@ -251,7 +251,7 @@ async function sessionOf(place: { directory: string; home: string; env: Record<s
     platform: process.platform,
     templates: OWN_TEMPLATES,
   })
-  const { takeRunLock } = await import('../src/records/run-lock.ts')
+  const { takeRunLock } = await import('../src/session/records/run-lock.ts')
   const { pid, platform } = process
   await takeRunLock(records.lock, { platform, pid, now: new Date('2026-11-01T00:00:00Z'), directory: place.directory })
   const folder = records.sessionFolder('20261120_1')

@@ -191,13 +191,13 @@ const BUILT_OF = 'dist/built-of.txt'
 
 const BEYOND_ASCII = /[\u0080-\uffff]/
 
-const OF_EVERY_COMMAND = ['src/cli/entry.ts', 'src/templates/registry.ts']
+const OF_EVERY_COMMAND = ['src/doors/cli/entry.ts', 'src/modes/registry.ts']
 const OF_A_RUN = [
   ...OF_EVERY_COMMAND,
   'src/platform/heap.ts',
-  'src/cli/commands/run.ts',
-  'src/app/open-run.ts',
-  'src/app/work-through.ts',
+  'src/doors/cli/commands/run.ts',
+  'src/project/open-run.ts',
+  'src/project/work-through-queue.ts',
   'src/engines/codex/engine.ts',
 ]
 /**
@@ -205,18 +205,18 @@ const OF_A_RUN = [
  * command that is not named here may.
  */
 const LOADED_TOGETHER = {
-  help: ['src/cli/entry.ts'],
+  help: ['src/doors/cli/entry.ts'],
   // Where a folder of the PATH lies in a checkout, as of npm's scripts.
-  agentFolders: [...OF_EVERY_COMMAND, 'src/app/environment/agent-folders.ts'],
-  look: [...OF_EVERY_COMMAND, 'src/cli/commands/look.ts'],
-  queueAdd: [...OF_EVERY_COMMAND, 'src/cli/commands/ask.ts', 'src/cli/run-options.ts'],
-  stop: [...OF_EVERY_COMMAND, 'src/cli/commands/ask.ts', 'src/app/commands.ts'],
-  flow: [...OF_EVERY_COMMAND, 'src/cli/commands/flow/look.ts'],
-  team: [...OF_EVERY_COMMAND, 'src/cli/commands/team/look.ts'],
+  agentFolders: [...OF_EVERY_COMMAND, 'src/project/environment/agent-folders.ts'],
+  look: [...OF_EVERY_COMMAND, 'src/doors/cli/commands/look.ts'],
+  queueAdd: [...OF_EVERY_COMMAND, 'src/doors/cli/commands/ask.ts', 'src/doors/cli/run-options.ts'],
+  stop: [...OF_EVERY_COMMAND, 'src/doors/cli/commands/ask.ts', 'src/project/commands/commands.ts'],
+  flow: [...OF_EVERY_COMMAND, 'src/doors/cli/flow/look.ts'],
+  team: [...OF_EVERY_COMMAND, 'src/doors/cli/team/look.ts'],
   run: OF_A_RUN,
-  endOfRun: [...OF_A_RUN, 'src/app/reports.ts', 'src/report/page/page.ts'],
+  endOfRun: [...OF_A_RUN, 'src/project/reports.ts', 'src/tell/report/page/page.ts'],
   // It has all templates itself; named here, what they need lies in their file.
-  library: ['src/index.ts', 'src/templates/registry.ts'],
+  library: ['src/index.ts', 'src/modes/registry.ts'],
 }
 
 const builtOf = await hashOf(['package.json', 'package-lock.json', 'scripts/**/*.ts', 'src/**/*'])
@@ -228,7 +228,7 @@ await rm('dist', { recursive: true, force: true })
 // What is typed is one small file, which answers --version by itself.
 const typed = await bundle({ bin: 'src/bin.ts', 'codex-flow': 'src/codex-flow.ts' }, { external: ['./entry.js'] })
 // All else is one bundle in a few files: a start reads ten instead of four hundred, which is most of its time and memory.
-const split = await bundle({ entry: 'src/cli/entry.ts', index: 'src/index.ts' }, { splitting: true })
+const split = await bundle({ entry: 'src/doors/cli/entry.ts', index: 'src/index.ts' }, { splitting: true })
 const loaded = await joinChunks(split, LOADED_TOGETHER)
 const metafile: Metafile = {
   inputs: { ...typed.inputs, ...loaded.inputs },
@@ -269,7 +269,7 @@ async function buildPage(): Promise<Metafile> {
   } as const
   const page = await build({
     ...common,
-    entryPoints: { main: 'src/web/page/main.tsx', style: 'src/web/page/main.css' },
+    entryPoints: { main: 'src/doors/page/page/main.tsx', style: 'src/doors/page/page/main.css' },
     splitting: true,
     format: 'esm',
     jsx: 'automatic',
@@ -277,8 +277,8 @@ async function buildPage(): Promise<Metafile> {
     plugins: [versionAlone, withoutPaths],
   })
   // Not of parts: a browser may start it long after its page was closed.
-  const worker = await build({ ...common, entryPoints: { sw: 'src/web/page/sw.ts' }, format: 'iife' })
-  await cp('src/web/page/public', 'dist/web', { recursive: true })
+  const worker = await build({ ...common, entryPoints: { sw: 'src/doors/page/page/sw.ts' }, format: 'iife' })
+  await cp('src/doors/page/page/public', 'dist/web', { recursive: true })
   return {
     inputs: { ...page.metafile.inputs, ...worker.metafile.inputs },
     outputs: { ...page.metafile.outputs, ...worker.metafile.outputs },

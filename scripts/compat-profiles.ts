@@ -3,9 +3,9 @@ import { join } from 'node:path'
 import { execa } from 'execa'
 import { message, reply } from '../src/demo/model/reply.ts'
 import { startScriptedModel } from '../src/demo/model/scripted-model.ts'
-import { execArguments } from '../src/engines/codex/exec/exec-arguments.ts'
 import { capabilitiesOf } from '../src/engines/codex/find-codex.ts'
 import { updateProfiles } from '../src/engines/codex/profiles.ts'
+import { execArguments } from '../src/engines/exec/exec-arguments.ts'
 
 // Older versions send the effort only with a model that they know.
 const agent = { name: 'frontend-dev', model: 'gpt-5.4', modelReasoningEffort: 'low' }

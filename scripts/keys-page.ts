@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { chordLabel, KEY_ACTIONS, type KeyAction, type KeyContext } from '../src/settings/keys.ts'
+import { chordLabel, KEY_ACTIONS, type KeyAction, type KeyContext } from '../src/project/settings/keys.ts'
 
 const PAGE = fileURLToPath(new URL('../docs/keys.md', import.meta.url))
 
@@ -11,7 +11,7 @@ export function keysPage(): string {
 
 const HEAD = `# Keys
 
-\`node scripts/keys-page.ts\` writes this page from the table in \`src/settings/keys.ts\`; so are the overlay (\`?\` on an empty field), the palette (Ctrl+X) and the
+\`node scripts/keys-page.ts\` writes this page from the table in \`src/project/settings/keys.ts\`; so are the overlay (\`?\` on an empty field), the palette (Ctrl+X) and the
 hints in the last line. Where it says *fixed*, a key cannot be remapped.
 
 ## Remap

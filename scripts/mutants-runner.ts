@@ -13,15 +13,15 @@ import { expect as expectOfVitest } from 'vitest'
 /** What is asked whether it sees a mistake: tests of rules, folds and parsers, without processes and waits; the quick ones first. */
 const TESTS = [
   'tests/core/**/*.test.ts',
-  'tests/words/{commands,doing,how-to-go-on,outcome,status,work}.test.ts',
-  'tests/report/{build,card,fold,follow-up,markdown}.test.ts',
-  'tests/notify/{build,held,notification-of,terminal}.test.ts',
-  'tests/templates/**/*.test.ts',
+  'tests/tell/words/{commands,doing,how-to-go-on,outcome,status,work}.test.ts',
+  'tests/tell/report/{build,card,fold,follow-up,markdown}.test.ts',
+  'tests/tell/notify/{build,held,notification-of,terminal}.test.ts',
+  'tests/modes/{agent,change,flow,from-specification,team}/**/*.test.ts',
   'tests/workspace/memory/{task-board,tasks-file,task-marks}.test.ts',
-  'tests/run/{answers,break-in-ends,decisions,gates,holds,host-tools}.test.ts',
-  'tests/run/{looks,long-remarks,person,replayed,round-providers,session-runner}.test.ts',
-  'tests/run/delegation/{delegation-refusals,path-holds}.test.ts',
-  'tests/run/plan/*.test.ts',
+  'tests/session/{answers,break-in-ends,decisions,gates,holds,host-tools}.test.ts',
+  'tests/session/{looks,long-remarks,person,replayed,round-providers,session-runner}.test.ts',
+  'tests/session/delegation/{delegation-refusals,path-holds}.test.ts',
+  'tests/session/plan/*.test.ts',
 ]
 
 type Body = (...args: never[]) => unknown

@@ -4,7 +4,7 @@ import * as v from 'valibot'
 import { messageOf, UserError } from '../base/errors.ts'
 import { packageFile } from '../base/package.ts'
 import { nearestName, truncate } from '../base/text.ts'
-import type { Agent, AgentRoster } from '../core/contracts/agent.ts'
+import type { Agent, AgentRoster } from '../core/shapes/agent.ts'
 import { agentMemoryFile } from './agent-memory.ts'
 
 /** The names of the main agents that every build needs. */

@@ -2,7 +2,7 @@ import { constants, type FileHandle, lstat, lutimes, open, opendir, realpath, rm
 import { join } from 'node:path'
 import * as v from 'valibot'
 import { clipEnd } from '../base/text.ts'
-import { problemOfTask } from '../core/contracts/tools.ts'
+import { problemOfTask } from '../core/shapes/tools.ts'
 import { renameIfThere, succeeds } from '../platform/files.ts'
 import {
   fileState,

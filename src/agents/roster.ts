@@ -1,7 +1,7 @@
 import { realpath } from 'node:fs/promises'
 import { dirname, join, normalize } from 'node:path'
 import { systemErrorCode, UserError } from '../base/errors.ts'
-import type { Agent, AgentRoster, AgentTable, AgentTables } from '../core/contracts/agent.ts'
+import type { Agent, AgentRoster, AgentTable, AgentTables } from '../core/shapes/agent.ts'
 import { findObstacle, whatIsThere } from '../workspace/files/inside-directory.ts'
 import { agentOfPrompt, LEADING_AGENT_NAMES, loadAgents, problemOfName } from './agent.ts'
 import { readPrompt, readPromptFolder } from './prompts.ts'

@@ -2,7 +2,7 @@ import { BlockList, isIP } from 'node:net'
 import type { Clock } from '../base/clock.ts'
 import { messageOf, systemErrorCode } from '../base/errors.ts'
 import { version } from '../base/package.ts'
-import type { Provider, ProviderProblem } from '../core/contracts/provider.ts'
+import type { Provider, ProviderProblem } from '../core/shapes/provider.ts'
 
 export interface AskProviderOptions {
   /** The person's environment: keys are read from it. */

@@ -1,4 +1,4 @@
-import type { EngineKind, EngineKinds } from '../core/contracts/engine.ts'
+import type { EngineKind, EngineKinds } from '../core/engine.ts'
 
 /** Rounds on the real codex, each on an app-server of its own: the usual engine. */
 const codex: EngineKind = {
@@ -17,7 +17,7 @@ const exec: EngineKind = {
   sandbox: 'own',
   can: { steer: false, tools: false, carryOn: false },
   async open(setup) {
-    const { ExecEngine } = await import('./codex/exec/exec-engine.ts')
+    const { ExecEngine } = await import('./exec/exec-engine.ts')
     return new ExecEngine(setup)
   },
 }

@@ -1,6 +1,6 @@
-import { settingsOf } from '../app/open-run.ts'
-import type { World } from '../app/world.ts'
 import { Interrupted, UserError } from '../base/errors.ts'
+import { settingsOf } from '../project/open-run.ts'
+import type { World } from '../project/world.ts'
 import { type Database, type DatabaseAddress, DatabaseAway, openDatabase } from './database.ts'
 import { type FleetQueue, openQueue } from './queue.ts'
 import { type FleetTerms, fleetTerms } from './schema.ts'

@@ -1,4 +1,4 @@
-import { USUAL_TEMPLATE } from '../templates/registry.ts'
+import { USUAL_TEMPLATE } from '../modes/registry.ts'
 import type { ForecastFacts } from './look.ts'
 import { runsTemplate } from './queue.ts'
 import { takesRepo } from './repos.ts'

@@ -1,6 +1,6 @@
 import * as v from 'valibot'
 import { problemOfPrompt } from '../base/text.ts'
-import { SANDBOX_MODES } from '../core/contracts/sandbox.ts'
+import { SANDBOX_MODES } from '../core/shapes/sandbox.ts'
 
 /** The most gates of a job. */
 export const MOST_GATES = 50

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { FetchOptions, JobWithMetadata, PgBoss } from 'pg-boss'
-import { USUAL_TEMPLATE } from '../templates/registry.ts'
+import { USUAL_TEMPLATE } from '../modes/registry.ts'
 import { type Database, packagePgBoss, type Sql } from './database.ts'
 import { JOB_VERSION } from './jobs.ts'
 import { bossOver, type FleetTerms, QUEUE_SCHEMA, SCHEMA } from './schema.ts'

@@ -1,6 +1,6 @@
 import { isAbsolute } from 'node:path'
-import { redactorOfEnvironment } from '../app/world.ts'
 import { compileGlob } from '../base/glob.ts'
+import { redactorOfEnvironment } from '../project/world.ts'
 
 const MOST_CHARS = 2_000
 const NO_ADDRESS = 'is no address of a repository: use https://…, ssh://… or git@host:path'

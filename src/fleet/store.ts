@@ -1,5 +1,5 @@
 import { systemErrorCode, UserError } from '../base/errors.ts'
-import { oneLine } from '../words/safe-text.ts'
+import { oneLine } from '../tell/words/safe-text.ts'
 import { type Database, type Sql, SUPERSEDED } from './database.ts'
 import { JOB_VERSION, type Submission } from './jobs.ts'
 import type { Able, Claim, FleetQueue, TakeOptions } from './queue.ts'

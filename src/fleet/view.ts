@@ -1,14 +1,21 @@
 import { appendFile, mkdir, open, readdir, realpath, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { certificatePath } from '../app/proof/verify.ts'
-import { placesOf, type World } from '../app/world.ts'
 import { messageOf, systemErrorCode, UserError } from '../base/errors.ts'
-import type { Reply } from '../core/contracts/reply.ts'
+import type { Reply } from '../core/shapes/reply.ts'
 import { writeWholeFile } from '../platform/files.ts'
-import { type Command, watchCommands } from '../records/control.ts'
-import { readJournal } from '../records/journal.ts'
-import { copiesIn, isSessionId, openRecords, openRecordsRoot, type Records, recordsOf } from '../records/records.ts'
-import { type RunLock, readRunLock, takeRunLock } from '../records/run-lock.ts'
+import { certificatePath } from '../project/proof/verify.ts'
+import { placesOf, type World } from '../project/world.ts'
+import { type Command, watchCommands } from '../session/records/control.ts'
+import { readJournal } from '../session/records/journal.ts'
+import {
+  copiesIn,
+  isSessionId,
+  openRecords,
+  openRecordsRoot,
+  type Records,
+  recordsOf,
+} from '../session/records/records.ts'
+import { type RunLock, readRunLock, takeRunLock } from '../session/records/run-lock.ts'
 import type { Database } from './database.ts'
 import { type FleetSession, leftBySession, linesAfter, sessionOf, sessionsToFollow } from './look.ts'
 import { fleetTerms } from './schema.ts'

@@ -5,11 +5,11 @@ import { pipeline } from 'node:stream/promises'
 import { setImmediate } from 'node:timers/promises'
 import { createUnzip } from 'node:zlib'
 import { systemErrorCode } from '../base/errors.ts'
-import { codesOf, type FormSearch, formSearchOf, type KnownForm } from '../base/form-search.ts'
-import type { Secret } from '../base/redactor.ts'
-import { knownForms, solidForms, solidOf } from '../base/secret-forms.ts'
-import { isShortSecret } from '../core/contracts/secrets.ts'
+import { isShortSecret } from '../core/shapes/secrets.ts'
+import { codesOf, type FormSearch, formSearchOf, type KnownForm } from './form-search.ts'
 import { BadPack, looksLikePack, objectsInPack } from './git-pack.ts'
+import type { Secret } from './redactor.ts'
+import { knownForms, solidForms, solidOf } from './secret-forms.ts'
 
 /** What a search may cost. */
 export interface SearchLimits {

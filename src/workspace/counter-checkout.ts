@@ -1,7 +1,7 @@
+import { type CheckoutResult, openScratchFolder, type ScratchFolder } from './fingerprint/scratch-checkout.ts'
 import { type LaidChange, unreadThen } from './gate-paths.ts'
 import { runGitOrThrow, UNSPLIT_INDEX } from './git/git.ts'
 import type { PrivateGit } from './git/private-git.ts'
-import { type CheckoutResult, openScratchFolder, type ScratchFolder } from './scratch-checkout.ts'
 
 interface CounterCheckoutOptions {
   git: PrivateGit

@@ -12,7 +12,7 @@ import {
   readPromptFolder,
   writeAgentsConfig,
 } from '../../src/agents/prompts.ts'
-import type { Agent } from '../../src/core/contracts/agent.ts'
+import type { Agent } from '../../src/core/shapes/agent.ts'
 
 const { main, sub, goal } = loadAgents()
 /** Who has a prompt of the project's own that can be used, and what is wrong with the others. */

@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest'
 import { findAnyAgent, findEnabledAgent, loadAgents } from '../../src/agents/agent.ts'
 import { findAgentProblems } from '../../src/agents/prompts.ts'
 import { readRoster } from '../../src/agents/roster.ts'
-import type { Agent } from '../../src/core/contracts/agent.ts'
+import type { Agent } from '../../src/core/shapes/agent.ts'
 
 const shipped = loadAgents()
 

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { loadAgents } from '../../src/agents/agent.ts'
 import { agentsWithOwnPrompt, openProjectPrompts, promptProblems } from '../../src/agents/prompts.ts'
-import type { Agent } from '../../src/core/contracts/agent.ts'
+import type { Agent } from '../../src/core/shapes/agent.ts'
 
 const { sub } = loadAgents()
 const team = sub.map(agent => ({ ...agent, enabled: agent.name !== 'technical-writer' }))

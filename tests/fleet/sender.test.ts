@@ -5,10 +5,10 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import type { Recorded, SessionEvent } from '../../src/core/events/events.ts'
 import type { SessionState } from '../../src/core/state/state.ts'
 import { Sender, stateOf } from '../../src/fleet/worker/sender.ts'
-import { OWN_TEMPLATES } from '../../src/templates/registry.ts'
+import { OWN_TEMPLATES } from '../../src/modes/registry.ts'
+import { sampleEvents } from '../doors/screen/samples.ts'
 import { created, ended, recorded, SESSION, says, started, worked } from '../support/session-events.ts'
 import { TestClock } from '../support/test-clock.ts'
-import { sampleEvents } from '../tui/samples.ts'
 
 const HEADER = '{"format":"codemachine-journal","v":1}\n'
 const soon = { timeout: 20_000, interval: 5 }

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { openDatabase } from '../../src/fleet/database.ts'
 import { followFleet } from '../../src/fleet/view.ts'
+import { serveApi, type Told } from '../doors/page/client.ts'
 import { type PostgresCluster, startPostgres, WITHOUT_POSTGRES } from '../support/postgres.ts'
 import { created, ended, started, worked } from '../support/session-events.ts'
-import { serveApi, type Told } from '../web/client.ts'
 import { type FleetScene, openFleetScene } from './fleet-scene.ts'
 
 const within = { timeout: 20_000, interval: 50 }

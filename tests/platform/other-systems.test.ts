@@ -12,7 +12,7 @@ import {
   withOwnPath,
   withPersonPath,
 } from '../../src/platform/run-process.ts'
-import { shellWord } from '../../src/words/commands.ts'
+import { shellWord } from '../../src/tell/words/commands.ts'
 
 describe('whether a path lies in a folder goes by the names of the platform', () => {
   test.each([

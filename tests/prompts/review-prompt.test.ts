@@ -4,7 +4,7 @@ import { loadPrompt } from '../../src/base/package.ts'
 import type { GateResult } from '../../src/core/events/outcome.ts'
 import { readReview } from '../../src/core/rules/review.ts'
 import { pathInside } from '../../src/platform/files.ts'
-import { type ReviewMatter, reviewInput, reviewInstructions } from '../../src/templates/round-input.ts'
+import { type ReviewMatter, reviewInput, reviewInstructions } from '../../src/session/proof/review-input.ts'
 
 const instructions = reviewInstructions(loadPrompt('review'), '/home/someone/app')
 

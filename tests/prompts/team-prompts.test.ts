@@ -2,9 +2,9 @@ import { encode } from 'gpt-tokenizer'
 import { describe, expect, test } from 'vitest'
 import { loadPrompt } from '../../src/base/package.ts'
 import { fillPlaceholders } from '../../src/base/text.ts'
-import { problemOfKey } from '../../src/core/contracts/secrets.ts'
-import { readStepAnswer, STEP_ANSWER } from '../../src/core/contracts/shell-tools.ts'
 import { schemaProblem } from '../../src/core/rules/answer-schema.ts'
+import { problemOfKey } from '../../src/core/shapes/secrets.ts'
+import { readStepAnswer, STEP_ANSWER } from '../../src/core/shapes/shell-tools.ts'
 import {
   PLAN_ANSWER,
   REVIEW_ANSWER,
@@ -13,7 +13,7 @@ import {
   TEST_ANSWER,
   workAnswer,
   workProblem,
-} from '../../src/templates/team/answers.ts'
+} from '../../src/modes/team/answers.ts'
 
 const DIRECTORY = '/home/someone/projects/hello-20261124-093000'
 const ROLES = ['planner', 'worker', 'stepwise', 'tester', 'reviewer'] as const

@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest'
 import { systemClock } from '../../src/base/clock.ts'
-import { redactorOf } from '../../src/base/redactor.ts'
 import { isEvent } from '../../src/core/events/checks.ts'
 import type { LiveEvent, Recorded, SessionEvent } from '../../src/core/events/events.ts'
 import { emptyState } from '../../src/core/state/state.ts'
-import { SessionLog } from '../../src/run/session-log.ts'
-import { OWN_TEMPLATES } from '../../src/templates/registry.ts'
-import { sampleEvents } from '../tui/samples.ts'
+import { OWN_TEMPLATES } from '../../src/modes/registry.ts'
+import { redactorOf } from '../../src/secrets/redactor.ts'
+import { SessionLog } from '../../src/session/session-log.ts'
+import { sampleEvents } from '../doors/screen/samples.ts'
 
 const TOKEN = 'sk-proj-0123456789'
 const live = { type: 'text-delta', round: 1, item: 'm', source: 'agent-message' } as const

@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { Clock } from '../../src/base/clock.ts'
-import { openSecrets } from '../../src/records/secrets.ts'
 import { openRedactor } from '../../src/secrets/secrets.ts'
+import { openSecrets } from '../../src/secrets/store.ts'
 
 let codexHome: string
 let now = 0

@@ -11,8 +11,8 @@ import {
   turnsScript,
 } from '../../src/demo/model/reply.ts'
 import { type ScriptedModel, startScriptedModel } from '../../src/demo/model/scripted-model.ts'
-import type { Plan } from '../../src/templates/change/plan.ts'
-import type { TaskSpec } from '../../src/templates/change/tasks.ts'
+import type { Plan } from '../../src/modes/change/plan.ts'
+import type { TaskSpec } from '../../src/modes/change/tasks.ts'
 import { openRealScene, type RealScene, type RealSceneOptions } from './real-scene.ts'
 import { says } from './rounds.ts'
 import { openPlayedScene, type Scene, type SceneOptions } from './scene.ts'

@@ -1,8 +1,8 @@
-import { changeKind } from '../../src/templates/change/change.ts'
-import { NO_EXECUTION, newRecord } from '../../src/templates/change/execution/queue.ts'
-import { hashOfPlan, type Plan } from '../../src/templates/change/plan.ts'
-import type { TaskSpec } from '../../src/templates/change/tasks.ts'
-import type { ChangeWork, ExecutionWork, TaskRecord } from '../../src/templates/change/work.ts'
+import { changeKind } from '../../src/modes/change/change.ts'
+import { NO_EXECUTION, newRecord } from '../../src/modes/change/execution/queue.ts'
+import { hashOfPlan, type Plan } from '../../src/modes/change/plan.ts'
+import type { TaskSpec } from '../../src/modes/change/tasks.ts'
+import type { ChangeWork, ExecutionWork, TaskRecord } from '../../src/modes/change/work.ts'
 import { created } from './session-events.ts'
 
 /** A task, of which all that is not said is as little as it can be. */

@@ -1,9 +1,9 @@
 import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
 import { systemClock } from '../../src/base/clock.ts'
+import type { CliContext } from '../../src/doors/screen/cli-context.ts'
 import { OWN_ENGINES } from '../../src/engines/registry.ts'
-import { OWN_TEMPLATES } from '../../src/templates/registry.ts'
-import type { CliContext } from '../../src/tui/cli-context.ts'
+import { OWN_TEMPLATES } from '../../src/modes/registry.ts'
 import { BIN } from './codemachine.ts'
 import { NO_PROCESS } from './no-process.ts'
 

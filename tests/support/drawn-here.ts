@@ -1,7 +1,7 @@
 import { EventEmitter } from 'node:events'
 import { PassThrough, Writable } from 'node:stream'
 import { systemClock } from '../../src/base/clock.ts'
-import { runCommandLine, showError } from '../../src/cli/entry.ts'
+import { runCommandLine, showError } from '../../src/doors/cli/entry.ts'
 import { cliContext } from './cli-context.ts'
 import { type Drawn, type EmulatorOptions, emulate, terminalEnvironment } from './emulator.ts'
 import { NO_PROCESS } from './no-process.ts'

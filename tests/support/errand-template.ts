@@ -1,6 +1,6 @@
-import { askHumanTool, runShellTool } from '../../src/core/contracts/shell.ts'
-import { STEP_ANSWER } from '../../src/core/contracts/shell-tools.ts'
 import { GIVE_SECRET } from '../../src/core/rules/decision.ts'
+import { askHumanTool, runShellTool } from '../../src/core/shapes/shell.ts'
+import { STEP_ANSWER } from '../../src/core/shapes/shell-tools.ts'
 import type { TemplateKind, ThreadSpec } from '../../src/index.ts'
 import { defineTemplate } from '../../src/index.ts'
 

@@ -1,10 +1,10 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { type FlowRun, runFlow } from '../../src/app/flow/run.ts'
-import type { RunOptions } from '../../src/app/library.ts'
-import type { RunObserver } from '../../src/app/work-through.ts'
 import type { Recorded } from '../../src/core/events/events.ts'
 import { openProject, processWorld } from '../../src/index.ts'
+import { type FlowRun, runFlow } from '../../src/modes/flow/start/run.ts'
+import type { RunOptions } from '../../src/project/library.ts'
+import type { RunObserver } from '../../src/project/work-through-queue.ts'
 import type { Scene } from './scene.ts'
 
 /** Lays files into the work directory. */

@@ -1,14 +1,20 @@
 import { createHash } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Template } from '../../src/core/contracts/template.ts'
 import type { Recorded } from '../../src/core/events/events.ts'
 import { fold } from '../../src/core/state/fold.ts'
 import { emptyState } from '../../src/core/state/state.ts'
-import { type FlowOptions, type FlowPlan, type FlowStep, flowOptionsOf, PLAN_NAME } from '../../src/flow/plan.ts'
-import { type FlowWork, flowKind } from '../../src/templates/flow/flow.ts'
-import { lookOf } from '../../src/templates/flow/next.ts'
-import { OWN_TEMPLATES } from '../../src/templates/registry.ts'
+import type { Template } from '../../src/core/template.ts'
+import {
+  type FlowOptions,
+  type FlowPlan,
+  type FlowStep,
+  flowOptionsOf,
+  PLAN_NAME,
+} from '../../src/modes/flow/file/plan.ts'
+import { type FlowWork, flowKind } from '../../src/modes/flow/flow.ts'
+import { lookOf } from '../../src/modes/flow/next.ts'
+import { OWN_TEMPLATES } from '../../src/modes/registry.ts'
 import { NO_AGENTS, type Play, type PlayOptions, playSession, type Ran } from './played-session.ts'
 import { SESSION } from './session-events.ts'
 

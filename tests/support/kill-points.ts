@@ -21,7 +21,7 @@ export type KillPoint = { victim: Victim; n: number } & (
   | { any: 'moment'; delayMs: number }
 )
 
-const SWITCH = fileURLToPath(new URL('../cli/kill-matrix/kill-switch.ts', import.meta.url))
+const SWITCH = fileURLToPath(new URL('../doors/cli/kill-matrix/kill-switch.ts', import.meta.url))
 
 /**
  * Starts codemachine so that the SIGKILL strikes at the first of these points that has not been struck in this place,

@@ -1,5 +1,5 @@
 import { EventEmitter } from 'node:events'
-import type { ScreenProcess } from '../../src/tui/cli-context.ts'
+import type { ScreenProcess } from '../../src/doors/screen/cli-context.ts'
 
 /** What a command is given in place of a process where none draws a screen. */
 export const NO_PROCESS: ScreenProcess = {

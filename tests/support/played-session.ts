@@ -1,8 +1,6 @@
 import { rename } from 'node:fs/promises'
 import { join } from 'node:path'
-import { Watchers } from '../../src/app/watch/live-share.ts'
 import type { Clock } from '../../src/base/clock.ts'
-import { nothingSecret, type Redactor } from '../../src/base/redactor.ts'
 import {
   type Engine,
   Engines,
@@ -10,33 +8,35 @@ import {
   type RoundRun,
   type SandboxProblem,
   type UsageLimits,
-} from '../../src/core/contracts/engine.ts'
-import type { FolderFiles, MemorySnapshot, MemoryTexts, TaskMark } from '../../src/core/contracts/memory.ts'
-import { CODEX_PROVIDER, type Provider } from '../../src/core/contracts/provider.ts'
+} from '../../src/core/engine.ts'
+import type { EventOf, LiveEvent, Recorded, RecordedOf, SessionEvent } from '../../src/core/events/events.ts'
+import type { Gate, GateResult, RoundOutcome, SessionOutcome } from '../../src/core/events/outcome.ts'
+import type { CounterProof } from '../../src/core/rules/proof/counter-proof.ts'
+import type { FolderFiles, MemorySnapshot, MemoryTexts, TaskMark } from '../../src/core/shapes/memory.ts'
+import { CODEX_PROVIDER, type Provider } from '../../src/core/shapes/provider.ts'
+import { fold } from '../../src/core/state/fold.ts'
+import { emptyState } from '../../src/core/state/state.ts'
 import {
   NO_KEPT_TEXTS,
   type Template,
   type TemplateKinds,
   type TemplateSetup,
   type ThreadSpec,
-} from '../../src/core/contracts/template.ts'
-import type { EventOf, LiveEvent, Recorded, RecordedOf, SessionEvent } from '../../src/core/events/events.ts'
-import type { Gate, GateResult, RoundOutcome, SessionOutcome } from '../../src/core/events/outcome.ts'
-import type { CounterProof } from '../../src/core/rules/proof/counter-proof.ts'
-import { fold } from '../../src/core/state/fold.ts'
-import { emptyState } from '../../src/core/state/state.ts'
-import { openOutputs } from '../../src/records/outputs.ts'
-import type { KeptPlan } from '../../src/records/plan-before.ts'
-import type { RepositoryGuard } from '../../src/run/claim.ts'
-import type { AgentBook } from '../../src/run/delegation/delegation.ts'
-import type { ProofEnvironment } from '../../src/run/gates.ts'
-import type { Audience, RunnerPolicy } from '../../src/run/options.ts'
-import { PersonAsked } from '../../src/run/person.ts'
-import { SessionLog } from '../../src/run/session-log.ts'
-import { SessionRunner } from '../../src/run/session-runner.ts'
-import type { ShellMeans } from '../../src/run/shell/session-shell.ts'
-import { goalKind } from '../../src/templates/goal/goal.ts'
-import { OWN_TEMPLATES } from '../../src/templates/registry.ts'
+} from '../../src/core/template.ts'
+import { goalKind } from '../../src/modes/goal/goal.ts'
+import { OWN_TEMPLATES } from '../../src/modes/registry.ts'
+import { Watchers } from '../../src/project/watch/live-share.ts'
+import { nothingSecret, type Redactor } from '../../src/secrets/redactor.ts'
+import type { AgentBook } from '../../src/session/delegation/delegation.ts'
+import type { Audience, RunnerPolicy } from '../../src/session/options.ts'
+import { PersonAsked } from '../../src/session/person.ts'
+import type { RepositoryGuard } from '../../src/session/proof/claim.ts'
+import type { ProofEnvironment } from '../../src/session/proof/gates.ts'
+import { openOutputs } from '../../src/session/records/outputs.ts'
+import type { KeptPlan } from '../../src/session/records/plan-before.ts'
+import { SessionLog } from '../../src/session/session-log.ts'
+import { SessionRunner } from '../../src/session/session-runner.ts'
+import type { ShellMeans } from '../../src/session/shell/session-shell.ts'
 import { sessionFolder } from '../../src/workspace/memory/memory-paths.ts'
 import { openScopedMemory } from '../../src/workspace/memory/scope-memory.ts'
 import { askedIn } from './asked.ts'

@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { systemClock } from '../../src/base/clock.ts'
-import type { EngineKinds } from '../../src/core/contracts/engine.ts'
+import type { EngineKinds } from '../../src/core/engine.ts'
 import type { Recorded, RecordedOf } from '../../src/core/events/events.ts'
 import {
   type ModelRequest,

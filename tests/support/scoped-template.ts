@@ -1,7 +1,7 @@
-import type { Template, TemplateKind, TemplateSetup, ThreadSpec } from '../../src/core/contracts/template.ts'
-import { defineTemplate } from '../../src/core/contracts/template.ts'
 import type { SessionState } from '../../src/core/state/state.ts'
-import { withNotices } from '../../src/templates/round-input.ts'
+import type { Template, TemplateKind, TemplateSetup, ThreadSpec } from '../../src/core/template.ts'
+import { defineTemplate } from '../../src/core/template.ts'
+import { withNotices } from '../../src/session/proof/review-input.ts'
 
 /** What a session in scopes keeps: how each scope that was left came out, in their order. */
 export interface ScopedWork {

@@ -12,10 +12,10 @@ import {
   type PreparedRound,
   type RoundRun,
   type UsageLimits,
-} from '../../src/core/contracts/engine.ts'
-import { CODEX_PROVIDER } from '../../src/core/contracts/provider.ts'
-import type { ThreadSpec } from '../../src/core/contracts/template.ts'
+} from '../../src/core/engine.ts'
 import type { RoundOutcome } from '../../src/core/events/outcome.ts'
+import { CODEX_PROVIDER } from '../../src/core/shapes/provider.ts'
+import type { ThreadSpec } from '../../src/core/template.ts'
 import type {
   ItemsReply,
   ModelRequest,

@@ -1,6 +1,6 @@
-import type { SessionSecrets } from '../../src/core/contracts/secrets.ts'
-import type { ShellCommand, ShellEnd } from '../../src/core/contracts/shell.ts'
-import type { ShellMeans } from '../../src/run/shell/session-shell.ts'
+import type { SessionSecrets } from '../../src/core/shapes/secrets.ts'
+import type { ShellCommand, ShellEnd } from '../../src/core/shapes/shell.ts'
+import type { ShellMeans } from '../../src/session/shell/session-shell.ts'
 
 /** How a command comes out; what is left out: it has passed, and printed nothing. */
 type Came = Partial<ShellEnd & { exitCode: number; problem: string }>

@@ -2,8 +2,8 @@ import type { EventOf, Recorded, SessionEvent } from '../../src/core/events/even
 import { countsAsRound, type RoundOutcome } from '../../src/core/events/outcome.ts'
 import { fold as foldWith } from '../../src/core/state/fold.ts'
 import { emptyState, type SessionState } from '../../src/core/state/state.ts'
-import type { Records } from '../../src/records/records.ts'
-import { OWN_TEMPLATES } from '../../src/templates/registry.ts'
+import { OWN_TEMPLATES } from '../../src/modes/registry.ts'
+import type { Records } from '../../src/session/records/records.ts'
 
 export const SESSION = '20261120_1'
 /** When the first of `recorded` events happened; each comes a second after the one before. */

@@ -1,5 +1,5 @@
-import { teamKind } from '../../src/templates/team/team.ts'
-import type { HowToTest, StepWork, TeamOptions, TeamReview, TeamWork } from '../../src/templates/team/work.ts'
+import { teamKind } from '../../src/modes/team/team.ts'
+import type { HowToTest, StepWork, TeamOptions, TeamReview, TeamWork } from '../../src/modes/team/work.ts'
 import { created } from './session-events.ts'
 
 const OPTIONS: TeamOptions = { mode: 'all', step: null, stepwise: false, repair: 1, accept: 'ask', workspace: null }

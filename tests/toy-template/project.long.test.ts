@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import type { OwnStep } from '../../src/core/contracts/template.ts'
+import type { OwnStep } from '../../src/core/template.ts'
 import { message, reply, roundsScript } from '../../src/demo/model/reply.ts'
 import { startScriptedModel } from '../../src/demo/model/scripted-model.ts'
 import { openProject, processWorld, type Recorded } from '../../src/index.ts'

@@ -1,15 +1,8 @@
-import type {
-  OwnStep,
-  RoundStep,
-  Step,
-  Template,
-  TemplateKind,
-  TemplateKinds,
-} from '../../src/core/contracts/template.ts'
 import type { EventOf, Recorded, SessionEvent } from '../../src/core/events/events.ts'
 import { fold } from '../../src/core/state/fold.ts'
 import { emptyState, type SessionState } from '../../src/core/state/state.ts'
-import { OWN_TEMPLATES } from '../../src/templates/registry.ts'
+import type { OwnStep, RoundStep, Step, Template, TemplateKind, TemplateKinds } from '../../src/core/template.ts'
+import { OWN_TEMPLATES } from '../../src/modes/registry.ts'
 import { type PlayOptions, playSession, type Ran } from '../support/played-session.ts'
 import { SESSION } from '../support/session-events.ts'
 

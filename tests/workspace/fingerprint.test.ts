@@ -26,7 +26,7 @@ import { dirname, join } from 'node:path'
 import { build } from 'esbuild'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { UserError } from '../../src/base/errors.ts'
-import { type Fingerprints, openFingerprints } from '../../src/workspace/fingerprint.ts'
+import { type Fingerprints, openFingerprints } from '../../src/workspace/fingerprint/fingerprint.ts'
 import { isFullyCommitted, treeOfCommit } from '../../src/workspace/git/commits.ts'
 import { findRepository } from '../../src/workspace/git/git.ts'
 
@@ -564,7 +564,7 @@ async function takeAsNobody(): Promise<{ tree: string; warnings: string[] }> {
   // Node and the source may lie where only root may enter.
   const node = join(base, 'node')
   copyFileSync(process.execPath, node, constants.COPYFILE_FICLONE)
-  const source = join(import.meta.dirname, '../../src/workspace/fingerprint.ts')
+  const source = join(import.meta.dirname, '../../src/workspace/fingerprint/fingerprint.ts')
   const fingerprint = join(base, 'fingerprint.mjs')
   await build({ entryPoints: [source], outfile: fingerprint, bundle: true, platform: 'node', format: 'esm' })
   const script = `

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSyn
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type Fingerprints, openFingerprints } from '../../src/workspace/fingerprint.ts'
+import { type Fingerprints, openFingerprints } from '../../src/workspace/fingerprint/fingerprint.ts'
 import { gatePathsOf, workChanges } from '../../src/workspace/gate-paths.ts'
 
 let base: string

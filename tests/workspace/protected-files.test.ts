@@ -13,7 +13,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { TOP_CONFIGURATION } from '../../src/core/rules/proof/gate-files.ts'
-import { openFingerprints } from '../../src/workspace/fingerprint.ts'
+import { openFingerprints } from '../../src/workspace/fingerprint/fingerprint.ts'
 import { findRepository } from '../../src/workspace/git/git.ts'
 import { changedPrograms, readPrograms } from '../../src/workspace/programs.ts'
 import {

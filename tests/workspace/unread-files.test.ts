@@ -11,7 +11,7 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, it } from 'vitest'
-import { type Fingerprints, openFingerprints } from '../../src/workspace/fingerprint.ts'
+import { type Fingerprints, openFingerprints } from '../../src/workspace/fingerprint/fingerprint.ts'
 import { findRepository } from '../../src/workspace/git/git.ts'
 import { treeDiff } from '../../src/workspace/git/trees.ts'
 import { planRewind } from '../../src/workspace/savepoints/rewind.ts'

@@ -1,5 +1,5 @@
 import { repeatedKeyProblem } from '../../base/json.ts'
-import type { Parsed } from '../contracts/memory.ts'
+import type { Parsed } from '../shapes/memory.ts'
 
 /** A JSON Schema, as a model is asked for it and as an answer is checked. Strict models want every field required, and no other allowed. */
 export type JsonSchema = Readonly<Record<string, unknown>>

@@ -1,7 +1,7 @@
 import * as v from 'valibot'
 import { UserError } from '../../base/errors.ts'
-import { SANDBOX_MODES } from '../contracts/sandbox.ts'
 import { finding, gateStatus } from '../events/shapes.ts'
+import { SANDBOX_MODES } from '../shapes/sandbox.ts'
 import { type SessionState, sessionTokens } from '../state/state.ts'
 
 /** What of a certificate the journal does not say. */

@@ -1,6 +1,6 @@
 import { clipEnd, truncate } from '../../base/text.ts'
-import type { Reply } from '../contracts/reply.ts'
 import type { EventOf } from '../events/events.ts'
+import type { Reply } from '../shapes/reply.ts'
 import type { SessionState } from '../state/state.ts'
 
 /** What a template has a person decide; docs/events.md says what each field is. */

@@ -1,6 +1,6 @@
-import { claimsDone, type MemorySnapshot } from '../contracts/memory.ts'
 import type { EventOf, RefusalReason } from '../events/events.ts'
 import { blocksDone, type GateResult, hasPassed, type SessionOutcome } from '../events/outcome.ts'
+import { claimsDone, type MemorySnapshot } from '../shapes/memory.ts'
 import type { EndedRound, SessionState } from '../state/state.ts'
 import { describeGate } from './notices.ts'
 import type { CounterProof } from './proof/counter-proof.ts'

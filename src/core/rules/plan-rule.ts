@@ -1,7 +1,7 @@
 import { isSameJson } from '../../base/json.ts'
-import type { Task } from '../contracts/memory.ts'
 import type { EventOf } from '../events/events.ts'
 import { type Gate, type GateResult, hasPassed } from '../events/outcome.ts'
+import type { Task } from '../shapes/memory.ts'
 import {
   countFailure,
   isHeldToAllGates,

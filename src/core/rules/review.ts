@@ -1,6 +1,6 @@
 import { truncate } from '../../base/text.ts'
-import type { Parsed } from '../contracts/memory.ts'
 import type { EventOf } from '../events/events.ts'
+import type { Parsed } from '../shapes/memory.ts'
 import type { AskedAnswer } from './answer.ts'
 
 /** With what reviews are made; null: what the rounds have. */

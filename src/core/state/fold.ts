@@ -1,6 +1,4 @@
 import { clipEnd } from '../../base/text.ts'
-import { inTemplate, type TemplateKinds } from '../contracts/template.ts'
-import { questionKey } from '../contracts/tools.ts'
 import type {
   EventOf,
   LifecycleEvent,
@@ -25,6 +23,8 @@ import {
 } from '../rules/notices-after-round.ts'
 import { type Output, withOutput } from '../rules/outputs.ts'
 import { NO_STALL, stallAfterRound } from '../rules/stall.ts'
+import { questionKey } from '../shapes/tools.ts'
+import { inTemplate, type TemplateKinds } from '../template.ts'
 import {
   CLAIM_FOLDS,
   claimAtResume,

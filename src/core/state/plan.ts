@@ -1,6 +1,6 @@
 import { clipEnd } from '../../base/text.ts'
-import type { MemorySnapshot } from '../contracts/memory.ts'
 import type { EventOf } from '../events/events.ts'
+import type { MemorySnapshot } from '../shapes/memory.ts'
 
 /** The verdicts of codemachine on a task of the plan; docs/events.md says what each means. */
 export type TaskVerdict = EventOf<'task-judged'>['verdict']

@@ -1,4 +1,3 @@
-import type { PartKind, TemplateKind } from '../contracts/template.ts'
 import type { EventOf, KeptText, RefusalReason, RunOverrides, SessionEvent, TokenCounts } from '../events/events.ts'
 import type {
   Gate,
@@ -21,6 +20,7 @@ import type { CounterProof } from '../rules/proof/counter-proof.ts'
 import { NO_REVIEWS, type Reviews, type ReviewTerms } from '../rules/review.ts'
 import type { RunAllowance } from '../rules/run-limits.ts'
 import { NO_STALL, type Stall } from '../rules/stall.ts'
+import type { PartKind, TemplateKind } from '../template.ts'
 import type { Checking, GateFailure } from './fold-claim.ts'
 import type { AgentAtWork, EndedAgent, TaskPlan } from './plan.ts'
 import type { GivenUpScope, Scope } from './scope.ts'

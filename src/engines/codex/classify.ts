@@ -1,6 +1,6 @@
 import { systemErrorCode, unreachable } from '../../base/errors.ts'
-import type { Provider } from '../../core/contracts/provider.ts'
 import type { RoundClass, RoundOutcome } from '../../core/events/outcome.ts'
+import type { Provider } from '../../core/shapes/provider.ts'
 import { type AppServerExit, describeExit } from './app-server.ts'
 import { memberOf, type RequestFailure } from './wire.ts'
 

@@ -4,9 +4,9 @@ import {
   type PreparedRound,
   type SandboxProblem,
   unusableRound,
-} from '../../core/contracts/engine.ts'
-import { CODEX_PROVIDER, type ProvidersByName } from '../../core/contracts/provider.ts'
-import type { ThreadSpec } from '../../core/contracts/template.ts'
+} from '../../core/engine.ts'
+import { CODEX_PROVIDER, type ProvidersByName } from '../../core/shapes/provider.ts'
+import type { ThreadSpec } from '../../core/template.ts'
 import type { AppServer } from './app-server.ts'
 import { type CodexCapabilities, capabilitiesOf } from './find-codex.ts'
 import { CodexRound } from './round.ts'

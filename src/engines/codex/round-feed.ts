@@ -1,7 +1,7 @@
 import type { ServerNotification, ThreadItem } from '../../../protocol/codex.ts'
 import type { Clock } from '../../base/clock.ts'
 import { truncate } from '../../base/text.ts'
-import type { EngineEvent, ModelInUse, RoundRun } from '../../core/contracts/engine.ts'
+import type { EngineEvent, ModelInUse, RoundRun } from '../../core/engine.ts'
 import { LONGEST_WAIT_MS } from './app-server.ts'
 import type { Answered } from './tools.ts'
 import { translate, UsedTokens, waitsForNetwork } from './translate.ts'

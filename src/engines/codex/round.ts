@@ -7,10 +7,10 @@ import type {
   RoundRun,
   SandboxProblem,
   UsageLimits,
-} from '../../core/contracts/engine.ts'
-import type { Provider } from '../../core/contracts/provider.ts'
-import type { ThreadSpec } from '../../core/contracts/template.ts'
+} from '../../core/engine.ts'
 import type { RoundOutcome } from '../../core/events/outcome.ts'
+import type { Provider } from '../../core/shapes/provider.ts'
+import type { ThreadSpec } from '../../core/template.ts'
 import { askPatiently, canBeAsked } from '../ask-provider.ts'
 import type { AppServerExit, CodexOptions } from './app-server.ts'
 import {

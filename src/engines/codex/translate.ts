@@ -1,6 +1,6 @@
 import type { ServerNotification, ThreadTokenUsage } from '../../../protocol/codex.ts'
 import { clipEnd } from '../../base/text.ts'
-import type { EngineEvent, ModelInUse, UsageLimits } from '../../core/contracts/engine.ts'
+import type { EngineEvent, ModelInUse, UsageLimits } from '../../core/engine.ts'
 import type { LiveEvent, TokenCounts } from '../../core/events/events.ts'
 import type { UsageWindow } from '../../core/events/outcome.ts'
 import { addTokens, isFullWindow, NO_TOKENS, tokensSince } from '../../core/rules/cost.ts'

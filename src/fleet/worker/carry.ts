@@ -1,16 +1,16 @@
 import { cp, mkdir, writeFile } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
-import { fingerprintOptions } from '../../app/open-run.ts'
-import { carryOutRewind, holdSavepoints, planRewindTo } from '../../app/savepoints.ts'
-import type { World } from '../../app/world.ts'
 import type { EventOf } from '../../core/events/events.ts'
 import { pathExists } from '../../platform/files.ts'
-import { openJournal } from '../../records/journal.ts'
-import type { Records } from '../../records/records.ts'
+import { fingerprintOptions } from '../../project/open-run.ts'
+import { carryOutRewind, holdSavepoints, planRewindTo } from '../../project/savepoints.ts'
+import type { World } from '../../project/world.ts'
+import { openJournal } from '../../session/records/journal.ts'
+import type { Records } from '../../session/records/records.ts'
 import { openPrivateGitReadOnly, type PrivateGit } from '../../workspace/git/private-git.ts'
 import { memoryRoot } from '../../workspace/memory/memory-paths.ts'
-import { type Carried, type CarriedSavepoint, packSession, unpackSession } from '../../workspace/savepoints/carried.ts'
+import { type Carried, type CarriedSavepoint, packSession, unpackSession } from '../carried.ts'
 
 /** Where a session stands that is carried: after the savepoint of that round, with so many events. */
 export interface Standing {

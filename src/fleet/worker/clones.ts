@@ -6,7 +6,7 @@ import { pathExists } from '../../platform/files.ts'
 import { runProcess } from '../../platform/run-process.ts'
 import { findGit } from '../../workspace/git/find-git.ts'
 import { type GitSetting, withoutGitVariables } from '../../workspace/git/git.ts'
-import { type Carried, messageOf, readCarried } from '../../workspace/savepoints/carried.ts'
+import { type Carried, messageOf, readCarried } from '../carried.ts'
 
 /** Where the clones of a worker are. */
 export interface ClonesOptions {

@@ -1,8 +1,8 @@
 import { spawn } from 'node:child_process'
-import { settingsOf } from '../../app/open-run.ts'
-import { OWNED_VARIABLE, type World } from '../../app/world.ts'
-import { SANDBOX_MODES, type SandboxMode } from '../../core/contracts/sandbox.ts'
 import type { OutcomeHint, SessionOutcome } from '../../core/events/outcome.ts'
+import { SANDBOX_MODES, type SandboxMode } from '../../core/shapes/sandbox.ts'
+import { settingsOf } from '../../project/open-run.ts'
+import { OWNED_VARIABLE, type World } from '../../project/world.ts'
 import type { FleetJob } from '../jobs.ts'
 
 /** The most that a worker lets a session do, by the settings of the person who runs it. */

@@ -3,12 +3,12 @@ import { dirname } from 'node:path'
 import type { Clock } from '../../base/clock.ts'
 import { systemErrorCode } from '../../base/errors.ts'
 import { LineSplitter } from '../../base/text.ts'
-import type { TemplateKinds } from '../../core/contracts/template.ts'
 import { isEvent, upgradeEvent } from '../../core/events/checks.ts'
 import type { EventOf, Recorded } from '../../core/events/events.ts'
 import { isFinished } from '../../core/events/outcome.ts'
 import { fold } from '../../core/state/fold.ts'
 import { emptyState, type SessionState } from '../../core/state/state.ts'
+import type { TemplateKinds } from '../../core/template.ts'
 import { FolderChanges, pathExists } from '../../platform/files.ts'
 
 /** What is sent of a session, and how. */

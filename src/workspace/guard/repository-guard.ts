@@ -13,7 +13,7 @@ import {
 } from 'node:fs'
 import { basename, dirname, isAbsolute, join, parse, relative, resolve, sep } from 'node:path'
 import { messageOf, systemErrorCode } from '../../base/errors.ts'
-import type { SandboxMode } from '../../core/contracts/sandbox.ts'
+import type { SandboxMode } from '../../core/shapes/sandbox.ts'
 import { isWritableByAgents, writableByAgents } from '../../platform/files.ts'
 import { findRepository, type PersonRepository, plainConfig } from '../git/git.ts'
 import {

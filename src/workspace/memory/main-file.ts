@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import matter from 'gray-matter'
 import { messageOf } from '../../base/errors.ts'
 import { clipEnd, fillPlaceholders } from '../../base/text.ts'
-import { claimsDone, type MainFile, type Parsed } from '../../core/contracts/memory.ts'
+import { claimsDone, type MainFile, type Parsed } from '../../core/shapes/memory.ts'
 import { fenced, goalIn, isSameText, putGoalBack, writableGoal } from './goal-section.ts'
 import { MOST_CHARACTERS } from './tasks-file.ts'
 

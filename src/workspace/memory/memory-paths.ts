@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import type { MemoryLayout } from '../../core/contracts/template.ts'
+import type { MemoryLayout } from '../../core/template.ts'
 
 /** The folder of all memory, relative to the work directory. */
 export const memoryRoot = '.codemachine'

@@ -17,7 +17,7 @@ import { realpath } from 'node:fs/promises'
 import { dirname, join, parse } from 'node:path'
 import { systemErrorCode, UserError } from '../../base/errors.ts'
 import { clipEnd } from '../../base/text.ts'
-import type { GoalChange, PersonsFiles } from '../../core/contracts/memory.ts'
+import type { GoalChange, PersonsFiles } from '../../core/shapes/memory.ts'
 import {
   findObstacle,
   readRegularFile,

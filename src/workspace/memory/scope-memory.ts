@@ -5,7 +5,7 @@ import { dirname, join, sep } from 'node:path'
 import { diskFull, isNoRoom, systemErrorCode, UserError, writing } from '../../base/errors.ts'
 import { loadPrompt } from '../../base/package.ts'
 import { problemOfPromptSize } from '../../base/text.ts'
-import type { FolderFiles, Memory, ScopeFiles } from '../../core/contracts/memory.ts'
+import type { FolderFiles, Memory, ScopeFiles } from '../../core/shapes/memory.ts'
 import {
   findObstacle,
   makeFolderInside,

@@ -14,7 +14,7 @@ import {
   type Parsed,
   type Task,
   type TaskMark,
-} from '../../core/contracts/memory.ts'
+} from '../../core/shapes/memory.ts'
 import { writeWholeFile } from '../../platform/files.ts'
 import {
   type FileState,

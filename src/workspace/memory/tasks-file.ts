@@ -1,7 +1,7 @@
 import * as v from 'valibot'
 import { parseJson } from '../../base/json.ts'
 import { clipEnd } from '../../base/text.ts'
-import type { Parsed, Task, TaskMark } from '../../core/contracts/memory.ts'
+import type { Parsed, Task, TaskMark } from '../../core/shapes/memory.ts'
 
 const corrections: Corrections = {
   '': 'write { "tasks": [ … ] }',

@@ -3,8 +3,8 @@ import { createReadStream, type Stats } from 'node:fs'
 import { access, constants, lstat, readdir, readlink } from 'node:fs/promises'
 import { systemErrorCode } from '../../base/errors.ts'
 import { succeeds } from '../../platform/files.ts'
+import { MAX_FILE_SIZE } from '../fingerprint/unread-files.ts'
 import { fromLatin1, pathBytes } from '../git/git.ts'
-import { MAX_FILE_SIZE } from '../unread-files.ts'
 
 /** A path that a rewind cannot change, or must not: no savepoint has its content. */
 interface RewindObstacle {

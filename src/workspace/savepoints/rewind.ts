@@ -4,10 +4,10 @@ import { join, sep } from 'node:path'
 import * as v from 'valibot'
 import { diskFull, isNoRoom, messageOf, systemErrorCode, UserError, writing } from '../../base/errors.ts'
 import { readBoundedText, succeeds, writeWholeFile } from '../../platform/files.ts'
-import type { Fingerprints } from '../fingerprint.ts'
+import type { Fingerprints } from '../fingerprint/fingerprint.ts'
+import { UNREAD_MODE } from '../fingerprint/unread-files.ts'
 import { GitError, type GitSetting, pathBytes, runGit, runGitOrThrow, toLatin1, UNSPLIT_INDEX } from '../git/git.ts'
 import { type PrivateGit, withOwnObjectsOnly, withoutIndex } from '../git/private-git.ts'
-import { UNREAD_MODE } from '../unread-files.ts'
 import { findRewindObstacles, printablePath } from './rewind-obstacles.ts'
 
 /** The changes that a rewind makes in a work directory. Paths are latin1, relative to it, in git's order. */

@@ -1,6 +1,6 @@
 import { isDiskFull, messageOf, UserError } from '../../base/errors.ts'
 import type { TreeChanges } from '../../core/events/events.ts'
-import type { Fingerprints } from '../fingerprint.ts'
+import type { Fingerprints } from '../fingerprint/fingerprint.ts'
 import { GitBlocked } from '../git/blocking-files.ts'
 import { type NewCommit, newCommits, uncommittedPaths } from '../git/commits.ts'
 import { GitError, readHead, runGit, writeToPrivateGit } from '../git/git.ts'

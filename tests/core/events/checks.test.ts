@@ -1,7 +1,7 @@
 import * as v from 'valibot'
 import { expect, test } from 'vitest'
 import { isEvent, sessionEvent } from '../../../src/core/events/checks.ts'
-import { moreSamples, sampleEvents } from '../../tui/samples.ts'
+import { moreSamples, sampleEvents } from '../../doors/screen/samples.ts'
 
 const HEAD = { v: 1, at: '2026-11-22T11:45:21.043Z', session: '20261122_1' } as const
 const EVENTS = [...Object.values(sampleEvents), ...Object.values(moreSamples)].map(event => ({ ...HEAD, ...event }))

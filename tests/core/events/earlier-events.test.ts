@@ -4,8 +4,8 @@ import { expect, test } from 'vitest'
 import { isEvent, upgradeEvent } from '../../../src/core/events/checks.ts'
 import type { Recorded } from '../../../src/core/events/events.ts'
 import { emptyState } from '../../../src/core/state/state.ts'
+import { sampleEvents } from '../../doors/screen/samples.ts'
 import { fold } from '../../support/session-events.ts'
-import { sampleEvents } from '../../tui/samples.ts'
 
 const HEAD = { v: 1, at: '2026-11-22T11:45:21.043Z', session: '20261122_1' } as const
 

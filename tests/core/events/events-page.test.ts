@@ -11,8 +11,8 @@ import { roundEvent } from '../../../src/core/events/round.ts'
 import { type KnownSchema, shapesOf } from '../../../src/core/events/schema.ts'
 import { item, outcomeHint, sessionOutcome } from '../../../src/core/events/shapes.ts'
 import { shellEvent, stepEvent } from '../../../src/core/events/step.ts'
-import { OWN_TEMPLATES } from '../../../src/templates/registry.ts'
-import { moreSamples, sampleEvents, sampleLiveEvents } from '../../tui/samples.ts'
+import { OWN_TEMPLATES } from '../../../src/modes/registry.ts'
+import { moreSamples, sampleEvents, sampleLiveEvents } from '../../doors/screen/samples.ts'
 
 const read = (path: string) => readFileSync(new URL(`../../../${path}`, import.meta.url), 'utf8')
 const page = read('docs/events.md')
@@ -143,7 +143,7 @@ describe('docs/events.md', () => {
   })
 
   test('has a row for every code of a reply', () => {
-    const [, list = ''] = read('src/core/contracts/reply.ts').split(/REPLY_CODES = \[|\] as const/)
+    const [, list = ''] = read('src/core/shapes/reply.ts').split(/REPLY_CODES = \[|\] as const/)
     const codes = [...list.matchAll(/^ {2}'([a-z-]+)'/gm)].map(([, code]) => code)
     expect(codes.length).toBeGreaterThan(10)
     expect(rowsOf('\n## Replies\n').sort()).toEqual(codes.sort())

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import type { LiveEvent } from '../../../src/core/events/events.ts'
 import type { Item } from '../../../src/core/events/items.ts'
 import { LiveBoard } from '../../../src/core/events/live-board.ts'
-import { recorded, sampleEvents, sampleItems } from '../../tui/samples.ts'
+import { recorded, sampleEvents, sampleItems } from '../../doors/screen/samples.ts'
 
 const command: Item = { ...sampleItems.command, id: 'c1', status: 'running', output: '' }
 const message: Item = { ...sampleItems['agent-message'], id: 'm1', text: '' }

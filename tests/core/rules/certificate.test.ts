@@ -3,8 +3,8 @@ import type { SessionEvent } from '../../../src/core/events/events.ts'
 import type { Gate, GateResult } from '../../../src/core/events/outcome.ts'
 import { certificateOf, certificateText, parseCertificate } from '../../../src/core/rules/certificate.ts'
 import { emptyState } from '../../../src/core/state/state.ts'
+import { recorded, sampleEvents } from '../../doors/screen/samples.ts'
 import { fold } from '../../support/session-events.ts'
-import { recorded, sampleEvents } from '../../tui/samples.ts'
 
 const TREE = 'a'.repeat(40)
 const COMMIT = 'b'.repeat(40)

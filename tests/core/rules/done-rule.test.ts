@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import type { MemorySnapshot } from '../../../src/core/contracts/memory.ts'
 import { judgeDone, nextProof, type WorkSoFar } from '../../../src/core/rules/done-rule.ts'
 import { type Notice, personNotice } from '../../../src/core/rules/notices.ts'
+import type { MemorySnapshot } from '../../../src/core/shapes/memory.ts'
 import { type EndedRound, emptyState, type SessionState } from '../../../src/core/state/state.ts'
 
 const round: EndedRound = {

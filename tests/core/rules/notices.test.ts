@@ -12,7 +12,7 @@ import {
   stuckNotice,
   taskNotice,
 } from '../../../src/core/rules/notices.ts'
-import { sampleEvents } from '../../tui/samples.ts'
+import { sampleEvents } from '../../doors/screen/samples.ts'
 
 const { type: _, round: __, when: ___, treeAfter: ____, ...failed } = sampleEvents['gate-ended']
 const result = { ...failed, output: '', problem: null }

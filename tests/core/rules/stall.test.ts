@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import type { Recorded, RecordedOf, SessionEvent } from '../../../src/core/events/events.ts'
 import { higherEffort, NO_STALL, type Stall, stallAfterRound, stallStep } from '../../../src/core/rules/stall.ts'
 import { emptyState } from '../../../src/core/state/state.ts'
-import { readJournal } from '../../../src/records/journal.ts'
+import { readJournal } from '../../../src/session/records/journal.ts'
 import { ended, fold, worked } from '../../support/session-events.ts'
 
 /**

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import type { EventOf, SessionEvent } from '../../../src/core/events/events.ts'
 import { markFlaky } from '../../../src/core/state/fold-claim.ts'
+import { sampleEvents } from '../../doors/screen/samples.ts'
 import { created, ended, foldAll, resumed, started, worked } from '../../support/session-events.ts'
-import { sampleEvents } from '../../tui/samples.ts'
 
 const gates = ['tests', 'lint'].map(name => ({ name, run: `run ${name}`, required: true, protect: [], timeoutMs: 1 }))
 const begun = { ...created(), gates } as unknown as SessionEvent

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { EventOf, SessionEvent } from '../../../src/core/events/events.ts'
 import type { SessionState } from '../../../src/core/state/state.ts'
+import { moreSamples, sampleEvents } from '../../doors/screen/samples.ts'
 import {
   created,
   ended,
@@ -12,7 +13,6 @@ import {
   turn,
   worked,
 } from '../../support/session-events.ts'
-import { moreSamples, sampleEvents } from '../../tui/samples.ts'
 
 const begun: SessionEvent = { ...created(), template: 'build', asksPlan: true }
 const planned = sampleEvents['plan-ready']

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { SessionEvent } from '../../../src/core/events/events.ts'
 import { tokensOfProviders } from '../../../src/core/state/state.ts'
+import { sampleEvents } from '../../doors/screen/samples.ts'
 import {
   created,
   ended,
@@ -13,7 +14,6 @@ import {
   usage,
   worked,
 } from '../../support/session-events.ts'
-import { sampleEvents } from '../../tui/samples.ts'
 
 const begun: SessionEvent = { ...created(), template: 'build', asksPlan: true }
 const planned: SessionEvent = { ...sampleEvents['plan-ready'], tasks: [{ id: 'T1', name: 'one', phase: 'Building' }] }

@@ -4,6 +4,7 @@ import type { SessionEvent } from '../../../src/core/events/events.ts'
 import type { RoundOutcome } from '../../../src/core/events/outcome.ts'
 import { afterRound } from '../../../src/core/rules/after-round.ts'
 import { elapsedMs, emptyState, NO_FAILURES, sessionTokens } from '../../../src/core/state/state.ts'
+import { sampleEvents } from '../../doors/screen/samples.ts'
 import {
   created,
   ended,
@@ -20,7 +21,6 @@ import {
   usage,
   worked,
 } from '../../support/session-events.ts'
-import { sampleEvents } from '../../tui/samples.ts'
 
 test('tokens are counted once per thread, from absolute totals, sub-agents included', () => {
   const state = foldAll([

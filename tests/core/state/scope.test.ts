@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest'
-import type { MemorySnapshot } from '../../../src/core/contracts/memory.ts'
 import type { EventOf, SessionEvent } from '../../../src/core/events/events.ts'
 import { judgeDone } from '../../../src/core/rules/done-rule.ts'
+import type { MemorySnapshot } from '../../../src/core/shapes/memory.ts'
 import { agreedBefore, gatesOfAll, withoutScope } from '../../../src/core/state/scope.ts'
 import type { EndedRound } from '../../../src/core/state/state.ts'
-import { protectedSince } from '../../../src/run/gates.ts'
+import { protectedSince } from '../../../src/session/proof/gates.ts'
 import { created, ended, foldAll, resumed, started, worked } from '../../support/session-events.ts'
 
 const gate = { timeoutMs: 1_000, required: true, network: false, protect: [], everyRound: false }

@@ -17,7 +17,7 @@ import {
   sharesPlan,
   tokensOfProviders,
 } from '../../../src/core/state/state.ts'
-import { OWN_TEMPLATES } from '../../../src/templates/registry.ts'
+import { OWN_TEMPLATES } from '../../../src/modes/registry.ts'
 
 const NONE = emptyState('s')
 const ended = { outcome: { kind: 'limit', limit: 'time' }, exitCode: 3, durationMs: 5000 } as const

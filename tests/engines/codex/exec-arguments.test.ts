@@ -1,14 +1,9 @@
 import { expect, test } from 'vitest'
-import type { SandboxChoice } from '../../../src/core/contracts/sandbox.ts'
-import type { ThreadSpec } from '../../../src/core/contracts/template.ts'
-import {
-  type ExecTurn,
-  execArguments,
-  execCommand,
-  fitsAsArgument,
-} from '../../../src/engines/codex/exec/exec-arguments.ts'
+import type { SandboxChoice } from '../../../src/core/shapes/sandbox.ts'
+import type { ThreadSpec } from '../../../src/core/template.ts'
 import { capabilitiesOf } from '../../../src/engines/codex/find-codex.ts'
 import { threadTerms } from '../../../src/engines/codex/sandbox.ts'
+import { type ExecTurn, execArguments, execCommand, fitsAsArgument } from '../../../src/engines/exec/exec-arguments.ts'
 
 const request: Parameters<typeof execArguments>[0] = {
   agent: { name: 'frontend-dev', model: 'gpt-"9"', modelReasoningEffort: 'medium' },

@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import type { EngineEvent } from '../../../src/core/contracts/engine.ts'
+import type { EngineEvent } from '../../../src/core/engine.ts'
 import {
   applyPatch,
   functionCall,
@@ -21,7 +21,7 @@ import {
   status,
   usageLimitReached,
 } from '../../../src/demo/model/scripted-model.ts'
-import { ExecJson } from '../../../src/engines/codex/exec/exec-json.ts'
+import { ExecJson } from '../../../src/engines/exec/exec-json.ts'
 import { makePlace, type TestPlace } from '../../support/place.ts'
 import { IMPATIENT } from '../../support/real-scene.ts'
 import { engineNamed, play, setupIn, THREAD, WEIGH } from '../contract.ts'

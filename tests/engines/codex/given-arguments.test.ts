@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { refusedArgument } from '../../../src/engines/codex/exec/given-arguments.ts'
+import { refusedArgument } from '../../../src/engines/exec/given-arguments.ts'
 
 test.each([
   [[]],

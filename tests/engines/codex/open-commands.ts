@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { type Clock, systemClock } from '../../../src/base/clock.ts'
-import type { StrayFinder } from '../../../src/core/contracts/engine.ts'
-import type { SandboxChoice } from '../../../src/core/contracts/sandbox.ts'
+import type { StrayFinder } from '../../../src/core/engine.ts'
+import type { SandboxChoice } from '../../../src/core/shapes/sandbox.ts'
 import {
   type CommandEnd,
   openSandboxCommands,

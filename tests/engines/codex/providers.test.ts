@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
-import type { EngineEvent } from '../../../src/core/contracts/engine.ts'
-import type { Provider } from '../../../src/core/contracts/provider.ts'
+import type { EngineEvent } from '../../../src/core/engine.ts'
+import type { Provider } from '../../../src/core/shapes/provider.ts'
 import {
   message,
   reply,

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { ServerNotification, ServerRequest } from '../../../protocol/codex.ts'
 import { systemClock } from '../../../src/base/clock.ts'
-import type { EngineEvent } from '../../../src/core/contracts/engine.ts'
+import type { EngineEvent } from '../../../src/core/engine.ts'
 import { RoundFeed } from '../../../src/engines/codex/round-feed.ts'
 import { answerRequest } from '../../../src/engines/codex/tools.ts'
 import { translate } from '../../../src/engines/codex/translate.ts'

@@ -1,4 +1,4 @@
-import type { StrayFinder } from '../../../src/core/contracts/engine.ts'
+import type { StrayFinder } from '../../../src/core/engine.ts'
 
 /** A control group in which nothing is found, and that remembers what it was told. */
 export class WatchedGroup implements StrayFinder {

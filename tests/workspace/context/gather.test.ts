@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync, readFileSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { gatherContext } from '../../../src/workspace/context/gather.ts'
+import { gatherContext } from '../../../src/modes/change/context/gather.ts'
 import { cpuMs, timesSlower } from '../../support/cpu-time.ts'
 import { workDirectoryForEach } from '../../support/work-directory.ts'
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { findMentions } from '../../../src/workspace/context/mentions.ts'
+import { findMentions } from '../../../src/modes/change/context/mentions.ts'
 import { workDirectoryForEach } from '../../support/work-directory.ts'
 
 const place = workDirectoryForEach('mentions')

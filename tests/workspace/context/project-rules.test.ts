@@ -1,7 +1,7 @@
 import { symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { matcherOf, readProjectRules } from '../../../src/workspace/context/project-rules.ts'
+import { matcherOf, readProjectRules } from '../../../src/modes/change/context/project-rules.ts'
 import { cpuMs } from '../../support/cpu-time.ts'
 import { workDirectoryForEach } from '../../support/work-directory.ts'
 

@@ -4,10 +4,14 @@ import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, symlinkSync, tr
 import { createServer } from 'node:net'
 import { dirname, join } from 'node:path'
 import { beforeEach, describe, expect, it } from 'vitest'
-import { checkGit } from '../../../src/app/doctor/checks.ts'
 import { systemClock } from '../../../src/base/clock.ts'
 import { endMarked, findMarked, MARK_VARIABLE } from '../../../src/platform/end-processes.ts'
-import { type Fingerprints, openFingerprints, openFingerprintsReadOnly } from '../../../src/workspace/fingerprint.ts'
+import { checkGit } from '../../../src/project/doctor/checks.ts'
+import {
+  type Fingerprints,
+  openFingerprints,
+  openFingerprintsReadOnly,
+} from '../../../src/workspace/fingerprint/fingerprint.ts'
 import { findBlockingFiles, GitBlocked, putAside } from '../../../src/workspace/git/blocking-files.ts'
 import { findRepository, GitStopped, runGit } from '../../../src/workspace/git/git.ts'
 import { unmatchedGlobs } from '../../../src/workspace/protected-files.ts'

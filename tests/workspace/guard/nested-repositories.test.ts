@@ -12,7 +12,7 @@ import {
 import { mkdtempDisposable } from 'node:fs/promises'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, it } from 'vitest'
-import type { SandboxMode } from '../../../src/core/contracts/sandbox.ts'
+import type { SandboxMode } from '../../../src/core/shapes/sandbox.ts'
 import { findRepository } from '../../../src/workspace/git/git.ts'
 import { findNestedRepositories, isPureGitDirectory } from '../../../src/workspace/guard/nested-repositories.ts'
 import {

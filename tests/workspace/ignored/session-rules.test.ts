@@ -4,9 +4,13 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { emptyState, type SessionState } from '../../../src/core/state/state.ts'
-import { type Fingerprints, openFingerprints, openFingerprintsReadOnly } from '../../../src/workspace/fingerprint.ts'
+import {
+  type Fingerprints,
+  openFingerprints,
+  openFingerprintsReadOnly,
+} from '../../../src/workspace/fingerprint/fingerprint.ts'
+import { lookBySessionRules } from '../../../src/workspace/fingerprint/session-rules.ts'
 import { findRepository, GitStopped } from '../../../src/workspace/git/git.ts'
-import { lookBySessionRules } from '../../../src/workspace/ignored/session-rules.ts'
 
 let base: string
 let work: string

@@ -3,7 +3,7 @@ import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { type Fingerprints, openFingerprints } from '../../../src/workspace/fingerprint.ts'
+import { type Fingerprints, openFingerprints } from '../../../src/workspace/fingerprint/fingerprint.ts'
 import { openSavepoints } from '../../../src/workspace/savepoints/savepoint-writer.ts'
 
 const SESSION = '20261121_1'

@@ -4,8 +4,8 @@ import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest'
-import { type Fingerprints, openFingerprints } from '../../../src/workspace/fingerprint.ts'
-import { isSettled } from '../../../src/workspace/known/known-files.ts'
+import { type Fingerprints, openFingerprints } from '../../../src/workspace/fingerprint/fingerprint.ts'
+import { isSettled } from '../../../src/workspace/fingerprint/known-files.ts'
 import { openSavepoints } from '../../../src/workspace/savepoints/savepoint-writer.ts'
 import { compareWithGit } from './random-work.ts'
 

@@ -3,7 +3,7 @@ import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { expect } from 'vitest'
-import { type Fingerprints, openFingerprints } from '../../../src/workspace/fingerprint.ts'
+import { type Fingerprints, openFingerprints } from '../../../src/workspace/fingerprint/fingerprint.ts'
 import { findRepository } from '../../../src/workspace/git/git.ts'
 import { type Random, randomFrom } from '../../support/random.ts'
 

@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, readFile, realpath, rename, rm, symlink, truncate, utim
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import type { Memory } from '../../../src/core/contracts/memory.ts'
+import type { Memory } from '../../../src/core/shapes/memory.ts'
 import { memoryFingerprint } from '../../../src/workspace/memory/memory-fingerprint.ts'
 import type { SessionFolder } from '../../../src/workspace/memory/memory-paths.ts'
 import { createSessionFolder } from '../../../src/workspace/memory/session-folder.ts'

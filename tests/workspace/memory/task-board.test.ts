@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { nothingSecret } from '../../../src/base/redactor.ts'
+import { nothingSecret } from '../../../src/secrets/redactor.ts'
 import { parseBoardMain } from '../../../src/workspace/memory/main-file.ts'
 import { currentTask, parseBoardTasks } from '../../../src/workspace/memory/tasks-file.ts'
 

@@ -12,14 +12,8 @@ import {
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { type Fingerprints, openFingerprints } from '../../../src/workspace/fingerprint.ts'
-import {
-  newestCarried,
-  packSession,
-  readCarried,
-  type ToCarry,
-  unpackSession,
-} from '../../../src/workspace/savepoints/carried.ts'
+import { newestCarried, packSession, readCarried, type ToCarry, unpackSession } from '../../../src/fleet/carried.ts'
+import { type Fingerprints, openFingerprints } from '../../../src/workspace/fingerprint/fingerprint.ts'
 import { SavepointStore } from '../../../src/workspace/savepoints/savepoint-store.ts'
 import { openSavepoints, type SavepointWriter } from '../../../src/workspace/savepoints/savepoint-writer.ts'
 

@@ -18,7 +18,11 @@ import { dirname, join } from 'node:path'
 import { deflateSync } from 'node:zlib'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { UserError } from '../../../src/base/errors.ts'
-import { type Fingerprints, openFingerprints, openFingerprintsReadOnly } from '../../../src/workspace/fingerprint.ts'
+import {
+  type Fingerprints,
+  openFingerprints,
+  openFingerprintsReadOnly,
+} from '../../../src/workspace/fingerprint/fingerprint.ts'
 import { findRepository } from '../../../src/workspace/git/git.ts'
 import { deleteSavepoints, objectBytesOnDisk, planPrune } from '../../../src/workspace/savepoints/savepoint-store.ts'
 import {

@@ -1,4 +1,4 @@
-import type { SandboxChoice } from '../../../core/contracts/sandbox.ts'
+import type { SandboxChoice } from '../../../core/shapes/sandbox.ts'
 import { type AppServer, AppServers, type AppServersOptions, type CodexOptions } from '../app-server.ts'
 import { type CommandConfig, type ShieldedEnvironment, shieldEnvironment } from '../sandbox.ts'
 

@@ -1,0 +1,168 @@
+import * as v from 'valibot'
+import type { ToolAnswer } from '../engine.ts'
+import type { HostTool } from '../template.ts'
+
+/** A tool that codemachine answers itself; `T` is what a call asks for. */
+export interface AnsweredTool<T extends object = object> {
+  /** What agents are told of it. */
+  readonly offer: HostTool
+  /** What is asked for in the arguments that a model wrote; or what is wrong with them, a sentence for the model. */
+  read(args: unknown): T | { problem: string }
+  /** Does it. `over` is aborted when nobody waits for the answer any more. */
+  answer(call: T, over: AbortSignal): Promise<ToolAnswer>
+}
+
+/** Name of the tool by which an agent gives work to another one. */
+export const RUN_AGENT = 'run_agent'
+
+/** What an agent is asked for: `paths` are the folders that it may write in, null: the whole work directory. */
+export interface AgentTask {
+  agent: string
+  task: string
+  paths: readonly string[] | null
+}
+
+/** The most that a task may take, in bytes of UTF-8. */
+const MOST_TASK_BYTES = 256 * 1024
+
+/** Why nobody can be asked for this, a sentence; null if somebody can. */
+export function problemOfTask(task: string): string | null {
+  if (task.trim() === '') return 'The task is empty; say what is to be done.'
+  if (Buffer.byteLength(task) <= MOST_TASK_BYTES) return null
+  return `The task is larger than ${MOST_TASK_BYTES / 1024} KiB; put what is long into a file, and name the file.`
+}
+
+/** The tool by which an agent gives work to another one, and waits for what comes of it. */
+export const runAgentTool: HostTool = {
+  name: RUN_AGENT,
+  description:
+    'Gives a piece of work to another agent, waits until it has ended, and answers with what that agent said last. Several calls may run side by side if each names other `paths`; calls whose paths overlap wait for each other. A call that takes too long, waiting included, is broken off (after 54 minutes, if the person has set nothing else), so give pieces that are smaller.',
+  inputSchema: {
+    type: 'object',
+    properties: {
+      agent: { type: 'string', description: 'Name of the agent, such as "frontend-dev".' },
+      task: {
+        type: 'string',
+        description:
+          'What is to be done, so that it can be understood without knowing anything else: the agent sees only this, and the files. Its first line begins with the ids of the tasks of the plan that it is about, such as "T3: Create the homepage".',
+      },
+      paths: {
+        type: 'array',
+        items: { type: 'string' },
+        description:
+          'The folders that it may write in, relative to the work directory, such as ["src/web", "tests/web"]; the rest it can only read. Leave it out if it needs the whole work directory: then nobody else works beside it.',
+      },
+    },
+    required: ['agent', 'task'],
+    additionalProperties: false,
+  },
+}
+
+const schema = v.object({
+  agent: v.pipe(v.string('use the name of an agent'), v.trim()),
+  task: v.string('use a text'),
+  paths: v.optional(
+    v.pipe(
+      v.nullable(v.array(v.string('use a text'), 'use a list of folders')),
+      v.transform(paths => (paths?.length ? paths : null)),
+    ),
+    null,
+  ),
+})
+
+/** What is asked for in a call's arguments; or what is wrong with them, a sentence for the agent. */
+export function readRunAgent(args: unknown): AgentTask | { problem: string } {
+  return readCall(schema, args, { fields: '`agent`, `task` and `paths`', result: 'No agent was started' })
+}
+
+/** The arguments of a call; or what is wrong with them. `fields`: what it takes; `result`: what became of it; `call`: what is to be done again. */
+export function readCall<T>(
+  schema: v.GenericSchema<unknown, T>,
+  args: unknown,
+  { fields, result, call = 'call it' }: { fields: string; result: string; call?: string },
+): T | { problem: string } {
+  const read = v.safeParse(schema, args)
+  if (read.success) return read.output
+  const [issue] = read.issues
+  const place = v.getDotPath(issue)
+  if (place === null) return { problem: `${call[0]?.toUpperCase()}${call.slice(1)} with an object of ${fields}.` }
+  const what = issue.received === 'undefined' ? 'is missing' : `is wrong: ${issue.message}`
+  return { problem: `\`${place}\` ${what}. ${result}; ${call} again.` }
+}
+
+/** Name of the tool by which an agent asks what only a person can decide. */
+export const ASK_PERSON = 'ask_person'
+
+/** What an agent would have asked, and on what it goes on meanwhile. */
+export interface Question {
+  question: string
+  /** Answers to choose from; none: any. */
+  options: string[]
+  assumption: string
+}
+
+/** The most characters of a question and of an assumption, of an option, and the most options. */
+export const MOST_TEXT = 2000
+export const MOST_OPTION = 300
+export const MOST_OPTIONS = 10
+
+/** The tool by which an agent asks: the question is kept, and nobody is waited for. */
+export const askPersonTool: HostTool = {
+  name: ASK_PERSON,
+  description:
+    'Keeps a question for the person, who is away: for what only they can decide. It returns at once and never brings an answer; go on with your assumption. The answer, if one comes, comes later as a message, or becomes later work.',
+  inputSchema: {
+    type: 'object',
+    properties: {
+      question: {
+        type: 'string',
+        description: 'What is to be decided, so that it can be understood without having seen the work.',
+      },
+      options: {
+        type: 'array',
+        items: { type: 'string' },
+        description: `Answers to choose from, at most ${MOST_OPTIONS}; leave it out if any answer will do.`,
+      },
+      assumption: { type: 'string', description: 'What you take for granted meanwhile, and go on with.' },
+    },
+    required: ['question', 'assumption'],
+    additionalProperties: false,
+  },
+}
+
+/** A text of at most so many characters, and not empty, as a schema of a tool's arguments. */
+export const text = (most: number): v.GenericSchema<unknown, string> => {
+  return v.pipe(
+    v.string('use a text'),
+    v.trim(),
+    v.nonEmpty('use a text that is not empty'),
+    v.maxLength(most, `use at most ${most} characters`),
+    v.transform(text => text.toWellFormed()),
+  )
+}
+
+const questionSchema = v.object({
+  question: text(MOST_TEXT),
+  options: v.optional(
+    v.pipe(
+      v.nullable(v.array(text(MOST_OPTION), 'use a list of texts')),
+      v.transform(options => [...new Set(options)]),
+      v.maxLength(MOST_OPTIONS, `use at most ${MOST_OPTIONS}`),
+    ),
+    [],
+  ),
+  assumption: text(MOST_TEXT),
+})
+
+/** The question in a call's arguments; or what is wrong with them, a sentence for the agent. */
+export function readQuestion(args: unknown): Question | { problem: string } {
+  return readCall(questionSchema, args, {
+    fields: '`question`, `options` and `assumption`',
+    result: 'Nothing was kept',
+  })
+}
+
+/** By what a question is known again: its words, whatever their case and the space between them. */
+export function questionKey(text: string): string {
+  return text.replace(/\s+/g, ' ').trim().toLowerCase()
+}

@@ -1,0 +1,67 @@
+import { type Command, Option } from 'commander'
+import { UserError } from '../../../base/errors.ts'
+import { type Does, type RunFlags, withRunFlags, worktreeOption } from '../flags.ts'
+import { withSmallHeap } from '../program/parts.ts'
+
+/** What may be said to `change`, as typed. */
+export interface ChangeFlags extends Omit<RunFlags, 'followUp'> {
+  auto?: true
+  planOnly?: true
+  fixAttempts?: string
+  executor?: string
+  /** False: no executor, whatever the settings say; true also if nothing was said. */
+  local?: boolean
+  plannerModel?: string
+  plannerEffort?: string
+  /** True: the newest change. */
+  followUp?: string | true
+  dryRun?: true
+  wait?: true
+}
+
+const EXAMPLES = `
+Examples:
+  codemachine change "add rate limiting to the API"   a plan, which you accept or have changed; then it is carried out
+  codemachine change - < request.md                   a longer request, from a file
+  codemachine change --executor ollama "…"            a model on this machine carries out the tasks
+  codemachine change --auto --verify "npm test" "…"   nobody is asked; done only if the tests pass
+  codemachine change --plan-only "…"                  only plan; codemachine resume carries it out
+  codemachine change --follow-up "…"                  go on from the last change here
+  codemachine queue add --template change "…"         the next session, as the settings have it
+
+While it runs: codemachine plan shows the plan, codemachine plan accept takes it, codemachine replan "…" has it changed.
+`
+
+/** Adds the command that makes one change, from a request to its proof. */
+export function addChange(program: Command, does: Does): void {
+  const run = does(async context => (await withSmallHeap(context, () => import('./run.ts'))).change)
+  const said = new Set<string>()
+  const command = program
+    .command('change')
+    .argument('[request...]', 'what is to be changed; - reads it from standard input')
+    .description('make one change: plan it, have you accept the plan, carry it out task by task, and prove it')
+    .addHelpText('after', EXAMPLES)
+    .on('option:executor', () => said.add('--executor'))
+    .on('option:no-local', () => said.add('--no-local'))
+  withChangeFlags(withRunFlags(command, '200, or no limit if --max-time or --max-tokens is given'))
+    .addOption(worktreeOption())
+    .addOption(new Option('--follow-up [session]', 'go on from what another session came to (the newest change here)'))
+    .option('-n, --dry-run', 'only print the context and the prompts; nothing is started and nothing spent')
+    .option('--wait', 'where another codemachine runs here, wait for its end, at most as long as --max-wait')
+    .action(async (...typed: unknown[]) => {
+      if (said.size > 1) throw new UserError('--executor and --no-local are said together; leave one of them out.')
+      await run(...typed)
+    })
+}
+
+/** Adds the flags of a change that stand for settings, and `--plan-only`. */
+export function withChangeFlags(command: Command): Command {
+  return command
+    .option('--auto', 'take the plan as it comes; the commands that it names count as no proof then')
+    .option('--plan-only', 'end when a plan is accepted; codemachine resume carries it out')
+    .option('--fix-attempts <5-10>', 'how often one verification may be mended; fewer than 5 gives up early (5)')
+    .option('--executor <provider>', 'who carries out the tasks: ollama, lmstudio, or one of your config.toml')
+    .option('--no-local', 'the tasks are carried out by what plans, whatever the settings say')
+    .option('--planner-model <name>', 'the model that plans, cuts the plan into tasks and sums up (as the rounds)')
+    .option('--planner-effort <level>', 'its reasoning effort: low, medium, high, … (high)')
+}

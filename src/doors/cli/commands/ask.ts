@@ -1,0 +1,189 @@
+import { UserError } from '../../../base/errors.ts'
+import type { QueuedPrompt } from '../../../core/shapes/queue.ts'
+import { isTaken } from '../../../core/shapes/reply.ts'
+import type { RunOptions } from '../../../project/library.ts'
+import { OpenProject } from '../../../project/open-project.ts'
+import { askWhoRuns } from '../../../session/records/run-lock.ts'
+import { termsInWords } from '../../../tell/words/commands.ts'
+import { oneLine, titleLine } from '../../../tell/words/safe-text.ts'
+import type { CliContext } from '../../screen/cli-context.ts'
+import { type DirectoryFlags, directoryOf, type LookFlags, type RunFlags, readText, wantsColour } from '../flags.ts'
+import type { RunningCommand } from '../program/running.ts'
+
+/**
+ * Asks something of the codemachine that runs in the directory, and prints its answer; resolves with the exit code. A
+ * `UserError` if nobody runs there, or it does not take it.
+ */
+export async function askRunning(
+  context: CliContext,
+  { name, ask, text, verb = name, withoutRun, refused = WHAT_IT_DOES }: RunningCommand,
+  words: readonly string[],
+  { agent, ...flags }: DirectoryFlags & { now?: true; go?: true; agent?: string },
+): Promise<number> {
+  const typed = text === undefined ? '' : await readText(context, words.join(' '))
+  const { project, inPlace } = await openRunning(context, flags)
+  const said = { text: typed, now: flags.now ?? false, go: flags.go ?? false }
+  const answer = await project.ask(ask(agent === undefined ? said : { ...said, agent }))
+  if (answer === null) {
+    throw new UserError(`No codemachine runs in ${project.directory}, so there is nothing to ${verb}.`, {
+      hint: withoutRun,
+    })
+  }
+  if (!isTaken(answer))
+    throw new UserError(inPlace(answer.message), { hint: agent === undefined ? refused : WHAT_IT_DOES })
+  context.stdout.write(`${inPlace(answer.message)}\n`)
+  return 0
+}
+
+/** `limits`: what the session that runs may take in all. */
+export async function changeLimits(
+  context: CliContext,
+  flags: Pick<RunFlags, 'cd' | 'rounds' | 'maxTime' | 'maxTokens' | 'maxCost'>,
+): Promise<number> {
+  const { rounds, maxTimeMs: timeMs, maxTokens: tokens, maxCost: cost } = await limitsOf(flags)
+  const wanted = Object.entries({ rounds, timeMs, tokens, cost }).filter(([, value]) => value !== undefined)
+  if (wanted.length === 0)
+    throw new UserError('Say what it may take: --rounds, --max-time, --max-tokens or --max-cost.')
+  const { project, inPlace } = await openRunning(context, flags)
+  const answer = await project.ask({ type: 'limits', ...Object.fromEntries(wanted) })
+  if (answer === null) {
+    throw new UserError(`No codemachine runs in ${project.directory}, so there are no limits to change.`, {
+      hint: 'A session that has ended goes on with more: codemachine resume --rounds 20',
+    })
+  }
+  if (!isTaken(answer)) throw new UserError(inPlace(answer.message), { hint: WHAT_IT_DOES })
+  context.stdout.write(`${inPlace(answer.message)}\n`)
+  return 0
+}
+
+/**
+ * Opens the project whose session is meant: that of the directory, or of the worktree of its checkout in which one runs while none
+ * does in the directory. `inPlace`: a sentence for the person, which says where if it is a worktree.
+ */
+export async function openRunning(
+  context: CliContext,
+  flags: DirectoryFlags,
+): Promise<{ project: OpenProject; inPlace(sentence: string): string }> {
+  const own = await openHere(context, flags)
+  const { platform, stderr } = context
+  const as = { project: own, inPlace: (sentence: string) => sentence }
+  const { checkoutWithWorktrees } = await import('../../../project/find.ts')
+  if ((await askWhoRuns(own.records.lock, platform, () => {})) !== null) return as
+  if ((await checkoutWithWorktrees(own.directory)) === null) return as
+  const { placeAtWork } = await import('../../../project/worktrees/find.ts')
+  const onProblem = (problem: string) => void stderr.write(`codemachine: ${problem}\n`)
+  const { worktree, records } = await placeAtWork(own.records, { platform, onProblem })
+  if (worktree === null) return as
+  const project = await OpenProject.open(context, { directory: records.directory })
+  return { project, inPlace: sentence => `In the worktree ${worktree}: ${sentence}` }
+}
+
+const WHAT_IT_DOES = 'What it is doing: codemachine status'
+
+/** `queue add`. */
+export async function queueAdd(context: CliContext, words: readonly string[], flags: QueueAddFlags): Promise<number> {
+  const { template, verify: gates, followUp } = flags
+  const { rounds, maxTimeMs: timeMs, maxTokens: tokens, maxCost: cost } = await limitsOf(flags)
+  const { queue, directory, records } = await openHere(context, flags)
+  const text = words.length > 0 ? await readText(context, words.join(' ')) : await textOfSpecification()
+  const hasLimits = rounds !== undefined || timeMs !== undefined || tokens !== undefined || cost !== undefined
+  const follows =
+    followUp === undefined ? undefined : await (await import('../../../project/find.ts')).findSession(records, followUp)
+  const terms = { template, gates, follows, limits: hasLimits ? { rounds, timeMs, tokens, cost } : undefined }
+  const queued = await queue.add(text, terms)
+  context.stdout.write(`Queued as ${queued.id}${inBrackets(queued)}: ${oneLine(text, 80)}\n`)
+  return 0
+
+  async function textOfSpecification(): Promise<string> {
+    if (template === undefined)
+      throw new UserError('There is no prompt; say what is to be done: codemachine queue add "…"')
+    const { goalOf, specificationHere } = await import('../../../project/start/dry-run.ts')
+    const { templateNamed } = await import('../../../project/start/templates.ts')
+    const { settingsOf } = await import('../../../project/open-run.ts')
+    const kind = templateNamed(records.templates, template, 'start')
+    return goalOf(await specificationHere(directory, kind, await settingsOf(context, directory, {})))
+  }
+}
+
+/** Flags of `queue add`. */
+export type QueueAddFlags = Pick<
+  RunFlags,
+  'cd' | 'rounds' | 'maxTime' | 'maxTokens' | 'maxCost' | 'verify' | 'followUp'
+> & {
+  /** As typed. */
+  template?: string
+}
+
+/** What reads them brings all that reads settings, which nothing else here needs. */
+async function limitsOf(flags: QueueAddFlags): Promise<RunOptions> {
+  const { rounds, maxTime, maxTokens, maxCost } = flags
+  if ([rounds, maxTime, maxTokens, maxCost].every(limit => limit === undefined)) return {}
+  return (await import('../run-options.ts')).runOptionsOf(flags)
+}
+
+function inBrackets(queued: QueuedPrompt): string {
+  const words = termsInWords(queued)
+  return words === '' ? '' : ` (${words})`
+}
+
+/** `queue list`. */
+export async function queueList(context: CliContext, flags: LookFlags): Promise<number> {
+  const { queue } = await openHere(context, flags)
+  const { prompts, problems } = await queue.list()
+  for (const problem of problems) context.stderr.write(`codemachine: ${problem}\n`)
+  if (flags.json) context.stdout.write(`${JSON.stringify(prompts)}\n`)
+  else if (prompts.length === 0) context.stdout.write('Nothing waits. Add a prompt with: codemachine queue add "…"\n')
+  else if (wantsColour(context)) {
+    const { tableLines } = await import('../styled.ts')
+    const hasTerms = prompts.some(each => termsInWords(each) !== '')
+    const rows = prompts.map(each => [
+      [each.id, 'accent'] as const,
+      ...(hasTerms ? [[termsInWords(each), 'dim'] as const] : []),
+      [oneLine(each.prompt, 500), 'plain'] as const,
+    ])
+    const heads = [{ head: 'id' }, ...(hasTerms ? [{ head: 'with' }] : []), { head: 'prompt' }]
+    context.stdout.write(tableLines(context, heads, rows))
+  } else
+    for (const queued of prompts)
+      context.stdout.write(`${queued.id}  ${titleLine(queued.prompt, 100)}${inBrackets(queued)}\n`)
+  return 0
+}
+
+/** `queue edit`. */
+export async function queueEdit(
+  context: CliContext,
+  id: string,
+  words: readonly string[],
+  flags: DirectoryFlags,
+): Promise<number> {
+  const text = await readText(context, words.join(' '))
+  const { queue } = await openHere(context, flags)
+  await queue.edit(id, text)
+  context.stdout.write(`${id.padStart(6, '0')} is now: ${oneLine(text, 80)}\n`)
+  return 0
+}
+
+/** `queue move`. */
+export async function queueMove(
+  context: CliContext,
+  id: string,
+  { before, ...flags }: DirectoryFlags & { before?: string },
+): Promise<number> {
+  const { queue } = await openHere(context, flags)
+  await queue.move(id, before ?? null)
+  const where = before === undefined ? 'behind all others' : `just before ${before.padStart(6, '0')}`
+  context.stdout.write(`${id.padStart(6, '0')} waits ${where}.\n`)
+  return 0
+}
+
+/** `queue rm`. */
+export async function queueRemove(context: CliContext, id: string, flags: DirectoryFlags): Promise<number> {
+  const { queue } = await openHere(context, flags)
+  await queue.remove(id)
+  context.stdout.write(`Took ${id.padStart(6, '0')} out of the queue.\n`)
+  return 0
+}
+
+async function openHere(context: CliContext, flags: DirectoryFlags): Promise<OpenProject> {
+  return await OpenProject.open(context, { directory: directoryOf(context, flags) })
+}

@@ -1,0 +1,134 @@
+import { mkdir, mkdtemp, readdir, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { basename, join } from 'node:path'
+import { buildScript, createBuildRepository } from '../../../demo/build.ts'
+import type { Script } from '../../../demo/model/reply.ts'
+import { startScriptedModel } from '../../../demo/model/scripted-model.ts'
+import { createDemoRepository, demoGoal, demoScript } from '../../../demo/project.ts'
+import { shellWord } from '../../../tell/words/commands.ts'
+import { memoryRoot } from '../../../workspace/memory/memory-paths.ts'
+import type { CliContext } from '../../screen/cli-context.ts'
+import type { RunFlags } from '../flags.ts'
+import { run, start } from './run.ts'
+
+/** What the flags of `demo` say. */
+export interface DemoFlags extends Pick<RunFlags, 'codexBin' | 'plain' | 'json'> {
+  template: 'goal' | 'build'
+  /** The model answers as fast as it can. */
+  fast?: true
+}
+
+/**
+ * `demo`: a real run on a small project. Only the model is scripted, and answers on loopback; the codex, its sandbox and
+ * tools, and everything of codemachine are what a real run uses. It lies in a temporary directory, its records in the person's home.
+ */
+export async function demo(context: CliContext, flags: DemoFlags): Promise<number> {
+  const { template, fast, ...runFlags } = flags
+  const shown = showings[template]
+  const root = await mkdtemp(join(tmpdir(), 'codemachine-demo-'))
+  const directory = join(root, shown.project)
+  const codexHome = join(root, 'codex-home')
+  const configHome = join(root, 'config')
+  // Not in the temporary directory: an agent can write there.
+  const records = join(context.home, '.codemachine', 'demo', basename(root))
+  const env = {
+    ...withoutSettings(context.env),
+    CODEMACHINE_HOME: records,
+    XDG_CONFIG_HOME: configHome,
+    CODEX_HOME: codexHome,
+  }
+  await shown.create(directory, env)
+  await mkdir(codexHome)
+  await using model = await startScriptedModel({
+    script: shown.script(fast ? 'instant' : 'watchable'),
+    models: [MODEL],
+  })
+  await writeFile(join(codexHome, 'config.toml'), model.codexConfig(MODEL))
+  // As a provider of the person's: codex would say in each round that it has not heard of the model.
+  const provider = {
+    CODEMACHINE_PROVIDER: MODEL,
+    CODEMACHINE_PROVIDERS_SCRIPTED_BASE_URL: model.url,
+    CODEMACHINE_PROVIDERS_SCRIPTED_MODEL: MODEL,
+  }
+
+  const say = (text: string) => void (flags.json ? context.stderr : context.stdout).write(`${text}\n`)
+  say(`A scripted model plays the part of a real one; all else is real. It works in ${directory}.\n`)
+  const exitCode = await shown.play(
+    { ...context, env: { ...env, ...provider }, configHome, cwd: directory, isDemo: true },
+    { ...runFlags, ...PROOF },
+  )
+  say(
+    exitCode === 0
+      ? await howToLook(context, { root, directory, records, look: shown.look })
+      : `\nThe demo ends here. To remove it: rm -r ${root} ${records}`,
+  )
+  return exitCode
+}
+
+/** The scripted model, and the provider that has it. */
+const MODEL = 'scripted'
+
+interface Showing {
+  /** Name of its folder. */
+  project: string
+  create(directory: string, env: NodeJS.ProcessEnv): Promise<void>
+  script(pace: 'instant' | 'watchable'): Script
+  play(context: CliContext, flags: RunFlags): Promise<number>
+  /** A command line that shows what has become of it. */
+  look: string
+}
+
+const showings: Readonly<Record<DemoFlags['template'], Showing>> = {
+  goal: {
+    project: 'linkcheck',
+    create: createDemoRepository,
+    script: demoScript,
+    play: (context, flags) => run(context, demoGoal, flags, false),
+    look: 'git log --oneline && node --test',
+  },
+  build: {
+    project: 'reading-list',
+    create: createBuildRepository,
+    script: pace => buildScript(pace, { impossibleTask: false }),
+    play: (context, flags) => start(context, { ...flags, yes: true, template: 'build' }, false),
+    look: 'node --test && node bin/reading-list.js books.json index.html',
+  },
+}
+
+/** What a person would have checked: the project's own tests. */
+const PROOF: Pick<RunFlags, 'verify' | 'keepAwake'> = { verify: ['node --test'], keepAwake: false }
+
+/** The person's settings and keys have no part in the demo. */
+function withoutSettings(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  return Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith('CODEMACHINE_')))
+}
+
+/** How to look at the result and remove it; last, where the report is, and what begins the same in a project of one's own. */
+async function howToLook(context: CliContext, { root, directory, records, look }: Shown): Promise<string> {
+  const sessions = join(directory, memoryRoot, 'projects')
+  const [session = ''] = (await readdir(sessions)).sort().reverse()
+  return `
+The result: cd ${shellWord(directory)} && ${look}
+To remove it: rm -r ${shellWord(root)} ${shellWord(records)}
+
+The report: ${join(sessions, session, 'report.html')}
+Now yours, in your project: ${typedAs(context)} "${FIRST_GOAL}"`
+}
+
+interface Shown {
+  root: string
+  directory: string
+  records: string
+  /** A command line that shows what has become of it. */
+  look: string
+}
+
+/** One that makes sense in any project. */
+const FIRST_GOAL = 'find the most important thing that no test covers, and test it'
+
+/** How the program is called again from any directory: by its name where that was typed, else by Node and its file. */
+function typedAs({ own, program }: CliContext): string {
+  const [node = '', ...rest] = own.command
+  const script = rest.at(-1) ?? ''
+  return basename(script) === program ? program : [node, ...rest].map(word => shellWord(word)).join(' ')
+}

@@ -1,0 +1,303 @@
+import { join } from 'node:path'
+import { UserError } from '../../../base/errors.ts'
+import { fold } from '../../../core/state/fold.ts'
+import {
+  elapsedMs,
+  emptyState,
+  isCall,
+  type SessionState,
+  type SessionStatus,
+  sessionStatusOf,
+  sessionTokens,
+} from '../../../core/state/state.ts'
+import { pathExists } from '../../../platform/files.ts'
+import { findSessionAround, placesAround, type SessionsPlace } from '../../../project/find.ts'
+import { readStatus } from '../../../project/watch/status.ts'
+import { placesOf } from '../../../project/world.ts'
+import {
+  foldJournal,
+  followJournal,
+  hasEvents,
+  lockOfSession,
+  readJournal,
+  readSessions,
+} from '../../../session/records/journal.ts'
+import { openRecords, type Records } from '../../../session/records/records.ts'
+import { askWhoRuns } from '../../../session/records/run-lock.ts'
+import {
+  formatCount,
+  formatDayAndTime,
+  formatDuration,
+  formatTokens,
+  shortNumber,
+} from '../../../tell/words/numbers.ts'
+import { activityOf, describeOutcome } from '../../../tell/words/outcome.ts'
+import { oneLine, titleLine } from '../../../tell/words/safe-text.ts'
+import { type SessionReport, statusLines } from '../../../tell/words/status.ts'
+import type { CliContext } from '../../screen/cli-context.ts'
+import { plainView } from '../../screen/plain-view.ts'
+import { type DirectoryFlags, directoryOf, type LookFlags, wantsColour, wantsScreen } from '../flags.ts'
+import { inColumns, jsonView, PacedOutput, sayWorktree } from '../output.ts'
+
+const GOAL_CHARS = 80
+
+const IN_WORDS: Record<SessionStatus, string> = {
+  running: 'running',
+  'cut-off': 'cut off',
+  ended: 'ended',
+  unknown: 'not ended',
+}
+
+/** A session as `list --json` shows it. */
+export interface ListedSession
+  extends Pick<SessionReport, 'id' | 'goal' | 'standing' | 'activity' | 'outcome' | 'tokens'> {
+  directory: string
+  /** The worktree of the checkout that it is of; null: none, it is of the directory itself. */
+  worktree: string | null
+  /** Of a call: the name of its template. */
+  template?: string
+  rounds: number
+  durationMs: number
+  /** ISO 8601 in UTC. */
+  createdAt: string
+}
+
+/**
+ * `codemachine list`: the sessions of a work directory and its worktrees, the newest last; those that cannot be read are named on
+ * stderr. With `all` those of all directories.
+ */
+export async function list(context: CliContext, { all, ...flags }: LookFlags & { all?: true }): Promise<number> {
+  if (all) return await (await import('./sessions/list-all.ts')).listAll(context, flags)
+  const records = await openRecords(placesOf(context, directoryOf(context, flags)))
+  const say = sayOn(context)
+  const places = await placesAround(records, say)
+  const sessions: ListedSession[] = []
+  for (const place of places) sessions.push(...(await listSessions(place, context)))
+  // Of one place they stand by their ids.
+  if (places.length > 1) sessions.sort((a, b) => Date.parse(a.createdAt) - Date.parse(b.createdAt))
+  if (flags.json) context.stdout.write(`${JSON.stringify(sessions)}\n`)
+  else context.stdout.write(sessions.length === 0 ? await none(records) : await sessionRows(context, sessions))
+  return 0
+}
+
+/** Sessions in columns, a line each, behind `indent`; with heads where stdout is coloured. */
+export async function sessionRows(
+  context: CliContext,
+  sessions: readonly ListedSession[],
+  indent = '',
+): Promise<string> {
+  if (wantsColour(context)) {
+    const { roleOfSession, tableLines } = await import('../styled.ts')
+    const cells = sessions.map(session => {
+      const [id = '', begun = '', state = ''] = rowOf(session)
+      const { rounds, tokens, durationMs } = session
+      const numbers = [String(rounds), shortNumber(tokens), formatDuration(durationMs)]
+      return [
+        [id, 'accent'],
+        // The year stands in the name of the session.
+        [begun.slice('2026-'.length), 'dim'],
+        [state, roleOfSession(session)],
+        ...numbers.map(text => [text, 'plain'] as const),
+        [oneLine(titleOf(session), MOST_TITLE), 'plain'],
+      ] as const
+    })
+    return tableLines(context, HEADS, cells, indent)
+  }
+  return inColumns(sessions.map(rowOf))
+    .map(line => `${indent}${line}\n`)
+    .join('')
+}
+
+const HEADS = [
+  { head: 'session' },
+  { head: 'begun' },
+  { head: 'state' },
+  { head: 'rounds', isNumber: true, isSpare: true },
+  { head: 'tokens', isNumber: true, isSpare: true },
+  { head: 'time', isNumber: true, isSpare: true },
+  { head: 'about' },
+] as const
+
+/** Of what a terminal cuts to its own width. */
+const MOST_TITLE = 500
+
+async function none(records: Records): Promise<string> {
+  return (await records.sessions()).length === 0
+    ? `There are no sessions in ${records.directory} yet. Start one with: codemachine "…"\n${await aboutProjects(records)}`
+    : `There is no session in ${records.directory} that can be read.\n`
+}
+
+function sayOn({ stderr }: CliContext): (problem: string) => void {
+  return problem => void stderr.write(`codemachine: ${problem}\n`)
+}
+
+/** Where to look in a workspace, whose sessions run in its projects; a line, or nothing. */
+async function aboutProjects({ directory }: Pick<Records, 'directory'>): Promise<string> {
+  const hasProjects = await pathExists(join(directory, 'projects', '.gitignore'))
+  return hasProjects ? 'What teams have made in projects/: codemachine team list\n' : ''
+}
+
+/** The sessions of one place that can be read, by their ids. */
+export async function listSessions(
+  { records, worktree }: SessionsPlace,
+  context: CliContext,
+): Promise<ListedSession[]> {
+  const { platform, clock } = context
+  // Before the journals: a session that ends while they are read must not look cut off.
+  const say = sayOn(context)
+  const runner = await askWhoRuns(records.lock, platform, say)
+  const { sessions, problems } = await readSessions(records)
+  for (const problem of problems) say(problem)
+  const listed = sessions.map(async begun => {
+    const { state, standing } = isCall(begun)
+      ? await callNow(records, begun, (path: string) => askWhoRuns(path, platform, say))
+      : { state: begun, standing: sessionStatusOf(begun, runner) }
+    return {
+      id: state.id,
+      directory: records.directory,
+      worktree,
+      ...(isCall(state) ? { template: state.template } : {}),
+      goal: state.goal,
+      standing,
+      activity: standing === 'running' ? activityOf(state) : null,
+      outcome: state.ended?.outcome ?? null,
+      rounds: state.roundsUsed,
+      tokens: sessionTokens(state),
+      durationMs: elapsedMs(state, standing, clock.now()),
+      createdAt: new Date(state.createdAt).toISOString(),
+    }
+  })
+  return await Promise.all(listed)
+}
+
+/** A call, and whether it runs; it may have come to its end since it was read. */
+async function callNow(
+  records: Records,
+  begun: SessionState,
+  ask: (lock: string) => ReturnType<typeof askWhoRuns>,
+): Promise<{ state: SessionState; standing: SessionStatus }> {
+  if (begun.ended !== null) return { state: begun, standing: 'ended' }
+  const runner = await ask(records.callLock(begun.id))
+  const state = runner === null ? ((await foldJournal(records, begun.id, 'ends')) ?? begun) : begun
+  return { state, standing: sessionStatusOf(state, runner) }
+}
+
+function rowOf(session: ListedSession): string[] {
+  return [
+    session.worktree === null ? session.id : `${session.worktree}:${session.id}`,
+    formatDayAndTime(Date.parse(session.createdAt)),
+    inWords(session),
+    formatCount(session.rounds, 'round'),
+    formatTokens(session.tokens),
+    formatDuration(session.durationMs),
+    oneLine(titleOf(session), GOAL_CHARS),
+  ]
+}
+
+/** A call is told from sessions by the name of its template. */
+function titleOf({ goal, template }: ListedSession): string {
+  const title = titleLine(goal, GOAL_CHARS)
+  return template === undefined ? title : `${template}: ${title}`
+}
+
+function inWords({ outcome, activity, standing }: ListedSession): string {
+  if (outcome !== null) return describeOutcome(outcome).short
+  if (activity === 'deciding') return 'waits for you'
+  return activity === 'paused' ? 'paused' : IN_WORDS[standing]
+}
+
+/** `codemachine status`: what runs in a work directory or its worktrees, how far its session is, and what waits. */
+export async function status(context: CliContext, flags: LookFlags): Promise<number> {
+  const { stdout, clock } = context
+  const records = await openRecords(placesOf(context, directoryOf(context, flags)))
+  const say = sayOn(context)
+  const report = await readStatus(context, await placesAround(records, say), say)
+  if (flags.json) stdout.write(`${JSON.stringify(report)}\n`)
+  else {
+    const plain = statusLines(report, clock.now())
+    const lines = wantsColour(context) ? (await import('../styled.ts')).paintedStatus(context, plain, report) : plain
+    stdout.write(`${lines.join('\n')}\n${await aboutProjects(report)}`)
+  }
+  return 0
+}
+
+export interface LogsFlags extends LookFlags {
+  /** Go on until the session ends, or nobody runs it any more. */
+  follow?: boolean
+}
+
+/** `codemachine logs`: what happened in a session, through the same views as while it runs. */
+export async function logs(
+  context: CliContext,
+  session: string | undefined,
+  { follow = false, json = false, ...place }: LogsFlags,
+): Promise<number> {
+  const { records, id } = await sessionHere(context, session, place)
+  const path = records.journal(id)
+  const isLeft = lookout(context, await lockOfSession(records, id))
+  if (!(await hasEvents(path)) && (!follow || (await isLeft()))) {
+    throw new UserError(`${path} holds no session.`)
+  }
+  const isOver = follow ? async ({ ended }: SessionState) => ended !== null || (await isLeft()) : null
+  await showEvents(context, { records, id }, { json, isOver })
+  return 0
+}
+
+/**
+ * Writes what happened in a session, or happens until it is over.
+ * @param isOver whether nothing more comes of a session that has come to this; null: what is written is all that is wanted
+ */
+export async function showEvents(
+  context: CliContext,
+  { records, id }: { records: Pick<Records, 'journal' | 'templates'>; id: string },
+  { json, isOver }: { json: boolean; isOver: ((state: SessionState) => Promise<boolean>) | null },
+): Promise<void> {
+  const { clock, stdout } = context
+  const path = records.journal(id)
+  using output = new PacedOutput(stdout, context.signal)
+  const write = (text: string) => output.write(text)
+  const view = json ? jsonView(write) : plainView(write, { colour: wantsColour(context) })
+  let state = emptyState(id)
+  const events =
+    isOver === null
+      ? readJournal(path)
+      : followJournal(path, { clock, signal: output.ended, isOver: () => isOver(state) })
+  for await (const event of events) {
+    state = fold(state, event, records.templates)
+    view.event(event, state)
+    await output.ready()
+    if (output.ended.aborted) break
+  }
+}
+
+/** Tells whether nobody runs any more. Where that cannot be known it is said, once, and somebody may. */
+function lookout({ platform, stderr }: CliContext, lock: string): () => Promise<boolean> {
+  let isSaid = false
+  const say = (problem: string) => {
+    if (!isSaid) stderr.write(`codemachine: ${problem}\n`)
+    isSaid = true
+  }
+  return async () => (await askWhoRuns(lock, platform, say)) === null
+}
+
+/** `codemachine watch`: a session that another process runs, as it happens. Without a terminal: in plain lines. */
+export async function watch(context: CliContext, session: string | undefined, flags: DirectoryFlags): Promise<number> {
+  if (!wantsScreen(context, {})) return await logs(context, session, { ...flags, follow: true })
+  const { records, id } = await sessionHere(context, session, flags)
+  const { openWatchScreen } = await import('../../screen/host/watch-screen.ts')
+  return await openWatchScreen(context, records, id)
+}
+
+/** The session that is meant; without a word the latest. That it is one of a worktree is said. */
+async function sessionHere(
+  context: CliContext,
+  session: string | undefined,
+  flags: DirectoryFlags,
+): Promise<{ records: Records; id: string }> {
+  const own = await openRecords(placesOf(context, directoryOf(context, flags)))
+  const onProblem = sayOn(context)
+  const options = { platform: context.platform, onProblem, replays: 'counted' } as const
+  const { records, id, worktree } = await findSessionAround(own, session ?? null, options)
+  sayWorktree(context, { records, id, worktree })
+  return { records, id }
+}

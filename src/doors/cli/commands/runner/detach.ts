@@ -1,0 +1,103 @@
+import { readFile, rename, rm } from 'node:fs/promises'
+import { relative } from 'node:path'
+import { kill } from 'node:process'
+import { Interrupted, systemErrorCode, UserError } from '../../../../base/errors.ts'
+import { type BegunDetached, startRunner } from '../../../../project/start/detached.ts'
+import { placesOf } from '../../../../project/world.ts'
+import { openRecords, recordsAround } from '../../../../session/records/records.ts'
+import { here } from '../../../../tell/words/commands.ts'
+import type { CliContext } from '../../../screen/cli-context.ts'
+import { directoryOf, type RunFlags, readAll } from '../../flags.ts'
+
+/** Flags that print something and start nothing. */
+type DetachFlags = RunFlags & { dryRun?: true; mock?: boolean; yes?: true }
+
+/**
+ * `--detach`: has the command that was typed done by a process that outlives this one and its terminal, and says which
+ * session it has begun. What the command would ask first is asked here. Resolves with the exit code: of the command, if no
+ * session came of it.
+ * @param name of the command; null for a goal
+ */
+export async function detach(context: CliContext, flags: DetachFlags, name: string | null = null): Promise<number> {
+  const [alone] = [...(flags.dryRun ? ['--dry-run'] : []), ...(flags.mock ? ['--mock'] : [])]
+  if (alone !== undefined) throw new UserError(`${alone} starts nothing that could go on; leave --detach out.`)
+  if (name === 'start') {
+    const { askBeforeStart } = await import('../run.ts')
+    if (!(await askBeforeStart(context, flags))) return 0
+  }
+  const { signal, stdout, stderr } = context
+  const records = await openRecords(placesOf(context, directoryOf(context, flags)))
+  const isInput = context.own.args.some(arg => arg === '-' || arg.endsWith('=@-'))
+  const input = isInput ? await readAll(context) : null
+  const { log, pid, start } = await startRunner(context, records, { args: context.own.args, input, signal })
+  switch (start.kind) {
+    case 'told': {
+      const said = await readFile(start.message.log)
+      stderr.write(said.subarray(0, start.message.said))
+      stdout.write(wordsFor(context, flags, start.message, pid))
+      return 0
+    }
+    case 'ended':
+      // Nothing has begun: it is as if it had been typed without --detach.
+      ;(start.exitCode === 0 ? stdout : stderr).write(await readFile(log))
+      await rm(log, { force: true })
+      return start.exitCode ?? 1
+    case 'failed':
+      await rm(log, { force: true })
+      throw new UserError(`A process of its own could not be started: ${start.problem}`)
+    case 'slow':
+      if (!signal.aborted) {
+        stdout.write(wordsFor(context, flags, { session: null, directory: records.directory, log }, pid))
+        return 0
+      }
+      // Who presses Ctrl+C has thought better of it; a terminal that is closed is what it is to outlive.
+      if (signal.reason === 'SIGINT' && pid !== null) endIfAlive(pid)
+      throw new Interrupted(signal.reason)
+  }
+}
+
+function endIfAlive(pid: number): void {
+  try {
+    kill(pid, 'SIGTERM')
+  } catch (error) {
+    if (systemErrorCode(error) !== 'ESRCH') throw error
+  }
+}
+
+/** @param begun `session`: null where none has begun yet */
+function wordsFor(
+  { cwd }: CliContext,
+  { json }: DetachFlags,
+  { session, directory, log }: Pick<BegunDetached, 'directory' | 'log'> & { session: string | null },
+  pid: number | null,
+): string {
+  if (json) return `${JSON.stringify({ session, directory, pid, log })}\n`
+  if (session === null)
+    return `It has not begun yet, and goes on without this terminal (pid ${pid}). Until then it writes to ${log}\n`
+  const place = here(relative(cwd, directory) || null)
+  return `${session} goes on without this terminal (pid ${pid}).
+  its log    ${log}
+  see it     codemachine attach${place}
+  end it     codemachine stop${place}
+`
+}
+
+/**
+ * Says to whoever has started this runner that its first session has begun, and gives its output its place in the records
+ * of that.
+ * @param log where its output goes until now; `said`: how many bytes of it came before
+ */
+export async function announce(context: CliContext, { session, directory, log, said }: BegunDetached): Promise<void> {
+  const [records] = await recordsAround(placesOf(context, directory))
+  const place = records === undefined ? log : await moved(log, records.runLog)
+  context.own.detached?.tell({ session, directory, log: place, said })
+}
+
+/** The one of the run before is kept beside it. Where it cannot be moved it stays where it is. */
+async function moved(from: string, to: string): Promise<string> {
+  await rename(to, `${to}.1`).catch(() => {})
+  return await rename(from, to).then(
+    () => to,
+    () => from,
+  )
+}

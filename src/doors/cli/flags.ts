@@ -1,0 +1,207 @@
+import { resolve } from 'node:path'
+import { type Command, InvalidArgumentError, Option } from 'commander'
+import { Interrupted, UserError } from '../../base/errors.ts'
+import { problemOfPrompt } from '../../base/text.ts'
+import { SANDBOX_MODES } from '../../core/shapes/sandbox.ts'
+import type { CliContext } from '../screen/cli-context.ts'
+
+/** What may be said on the command line of a run. Texts as typed: `runOptionsOf` reads them. */
+export interface RunFlags {
+  cd?: string
+  rounds?: string
+  maxTime?: string
+  maxTokens?: string
+  maxCost?: string
+  maxUsage?: string
+  maxWait?: string
+  model?: string
+  effort?: string
+  provider?: string
+  sandbox?: string
+  network?: boolean
+  /** True also if nothing was said. */
+  keepAwake?: boolean
+  yolo?: true
+  /** Each a command that has to pass before done. */
+  verify?: string[]
+  review?: boolean
+  /** Of a new run: the name of its worktree; true if it shall have one, whatever its name. */
+  worktree?: string | true
+  /** Of a new run: the session that it goes on from, as typed. */
+  followUp?: string
+  /** Of `resume`: whether the gates of the files count anew. */
+  rereadGates?: true
+  config?: string[]
+  codexBin?: string
+  plain?: true
+  json?: true
+  /** Whether it goes on without the terminal that it was typed on. */
+  detach?: true
+  /** Whether the page is served meanwhile, by a process of its own. */
+  web?: true
+}
+
+/** Flags of a command that looks at one work directory. */
+export interface DirectoryFlags {
+  cd?: string
+}
+
+/** The same, of a command that can answer as JSON. */
+export interface LookFlags extends DirectoryFlags {
+  json?: boolean
+}
+
+/** A command: told what was typed, its arguments first and its flags last. Resolves with the exit code. */
+type Carried = (context: CliContext, ...typed: never[]) => Promise<number>
+
+/** Makes the action of a command, which is loaded when it is called, and whose exit code is the program's. */
+export type Does = (
+  load: (context: Pick<CliContext, 'ownsProcess'>) => Promise<Carried>,
+) => (...typed: unknown[]) => Promise<void>
+
+/** Adds `-C`; `which`: the directory that it names. */
+export function withDirectory(command: Command, which = 'the work directory, if it is not this one'): Command {
+  return command.option('-C, --cd <dir>', which)
+}
+
+/** The same for a command that can answer as JSON, with what its `--json` says. */
+export function withLook(command: Command, asJson = 'as JSON', which?: string): Command {
+  return withDirectory(command, which).option('--json', asJson)
+}
+
+/** The work directory that is meant. */
+export function directoryOf({ cwd }: Pick<CliContext, 'cwd'>, flags: DirectoryFlags): string {
+  return resolve(cwd, flags.cd ?? '.')
+}
+
+/** Adds the flags of a run; `rounds`: how many it has if none are named. */
+export function withRunFlags(
+  command: Command,
+  rounds = '10, or no limit if --max-time or --max-tokens is given',
+  directory?: string,
+): Command {
+  return withDirectory(command, directory)
+    .option('--rounds <n>', `how many rounds at the most (${rounds})`)
+    .option('--max-time <duration>', 'for how long at the most, such as 8h or 1h30m')
+    .option('--max-tokens <count>', 'how many tokens at the most, such as 5M or 500k')
+    .option('--max-cost <amount>', 'how much it may cost at the most, by the prices of your config.toml, such as 10')
+    .option('--max-usage <percent>', 'wait at this much of the usage limit, such as 90')
+    .option('--max-wait <duration>', 'how long one wait, or failures in a row, may take, such as 12h (24h)')
+    .option('-m, --model <name>', "the model (codex's own choice; of a build the agents')")
+    .option('--effort <level>', 'reasoning effort: low, medium, high, …')
+    .option('--provider <name>', 'whose models: ollama, lmstudio, or one of your config.toml (what codex has)')
+    .addOption(new Option('--sandbox <mode>', 'what the agent may write (workspace-write)').choices(SANDBOX_MODES))
+    .option('--network', 'let commands in the sandbox reach the network')
+    .addOption(verifyOption())
+    .option('--review', 'done only if a fresh look at all changes agrees')
+    .option('--no-review', 'no such look, whatever the settings say')
+    .addOption(new Option('--yolo', 'no sandbox at all: the same as --sandbox danger-full-access').conflicts('sandbox'))
+    .addOption(
+      new Option('-c, --config <key=value>', "override codex's configuration; may be repeated").argParser(collect),
+    )
+    .addOption(codexBinOption())
+    .option('--no-keep-awake', 'let the machine go to sleep during the run')
+    .option('--plain', 'plain lines, one a thing that happened')
+    .option('--json', 'events as JSON lines')
+    .option('--web', 'have the page served for a browser (codemachine web), and print a link to it')
+    .option('--detach', 'go on without this terminal, which is free at once; codemachine attach shows it')
+}
+
+/** `--verify`. */
+export function verifyOption(): Option {
+  return new Option('--verify <command>', 'done only if this passes, such as "npm test"; may be repeated').argParser(
+    eachTyped,
+  )
+}
+
+/** The parser of an option that may be repeated. */
+export function eachTyped(value: string, before: string[] | undefined): string[] {
+  return [...(before ?? []), value]
+}
+
+/** `--follow-up`. */
+export function followUpOption(): Option {
+  return new Option('--follow-up <session>', 'go on from what another session came to: its agents are told')
+}
+
+/** `--worktree`. */
+export function worktreeOption(): Option {
+  const what = 'work in a worktree and on a branch of its own (codemachine/<name>); codemachine land merges it'
+  return new Option('--worktree [name]', what)
+}
+
+/** `--codex-bin`. */
+export function codexBinOption(): Option {
+  return new Option('--codex-bin <path>', 'the codex to use (CODEX_BIN, PATH, then the copy in node_modules)')
+}
+
+function collect(value: string, before: string[] | undefined): string[] {
+  if (!/^[^=\s]+=/.test(value)) throw new InvalidArgumentError('Use key=value, such as model_verbosity=low.')
+  return [...(before ?? []), value]
+}
+
+const MOST_BYTES = 8 * 1024 * 1024
+
+/**
+ * The text of a goal or prompt: what was typed, or all of standard input where that was `-`. Checked. Throws
+ * `Interrupted` if the program is asked to end while it reads.
+ */
+export async function readText(context: CliContext, typed: string): Promise<string> {
+  const text = typed === '-' ? await readAll(context) : typed
+  const problem = problemOfPrompt(text)
+  if (problem !== null) throw new UserError(problem)
+  return text.trim()
+}
+
+/** All of standard input. Throws `Interrupted` if the program is asked to end while it reads. */
+export async function readAll(context: Pick<CliContext, 'stdin' | 'signal'>): Promise<string> {
+  const read = await readBytes(context, MOST_BYTES)
+  if (read !== null) return textOfInput(read)
+  throw new UserError('Standard input has more than 8 MiB; put the text into a file and name that file.')
+}
+
+/** What standard input holds as text. A `UserError` if it is no UTF-8, of which UTF-16 without its mark has zeros between the letters. */
+export function textOfInput(bytes: Buffer): string {
+  try {
+    const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+    if (!text.includes('\0')) return text
+  } catch {}
+  throw new UserError('Standard input is not UTF-8 text; save it as UTF-8, and give it again.')
+}
+
+/** All of standard input; null if it has more bytes than these. Throws `Interrupted` if the program is asked to end while it reads. */
+export async function readBytes(
+  { stdin, signal }: Pick<CliContext, 'stdin' | 'signal'>,
+  mostBytes: number,
+): Promise<Buffer | null> {
+  const { addAbortSignal } = await import('node:stream')
+  const chunks: Buffer[] = []
+  let length = 0
+  try {
+    for await (const chunk of addAbortSignal(signal, stdin)) {
+      const bytes = Buffer.from(chunk)
+      length += bytes.length
+      if (length > mostBytes) return null
+      chunks.push(bytes)
+    }
+  } catch (error) {
+    throw signal.aborted ? new Interrupted(signal.reason) : error
+  }
+  return Buffer.concat(chunks)
+}
+
+/** Whether a person watches, on a terminal that can be drawn on, who has not asked for lines. */
+export function wantsScreen(
+  { stdin, stdout, env, display }: CliContext,
+  { plain, json }: Pick<RunFlags, 'plain' | 'json'>,
+): boolean {
+  if (display !== undefined || plain || json) return false
+  return stdin.isTTY === true && stdout.isTTY === true && env.TERM !== 'dumb'
+}
+
+/** Whether what is written to stdout is coloured: as NO_COLOR (no-color.org) or FORCE_COLOR say, else on a terminal. */
+export function wantsColour({ env, stdout }: Pick<CliContext, 'env' | 'stdout'>): boolean {
+  if (env.NO_COLOR) return false
+  if (env.FORCE_COLOR !== undefined) return env.FORCE_COLOR !== '0' && env.FORCE_COLOR !== 'false'
+  return stdout.isTTY === true && env.TERM !== 'dumb'
+}

@@ -1,0 +1,134 @@
+import { type Command, Option } from 'commander'
+import { UserError } from '../../../base/errors.ts'
+import {
+  type DirectoryFlags,
+  type Does,
+  eachTyped,
+  type RunFlags,
+  withDirectory,
+  withLook,
+  withRunFlags,
+} from '../flags.ts'
+import { withSmallHeap } from '../program/parts.ts'
+
+/** What names the values of a workflow and the workflow of a file, as typed. */
+export interface FlowLookFlags extends DirectoryFlags {
+  /** Each `key=value`, `key=@file` or `key=@-`. */
+  var?: string[]
+  varsFile?: string
+  /** Name of the workflow, of a file with several. */
+  workflow?: string
+  json?: boolean
+}
+
+/** What may be said to `flow init`, as typed. */
+export interface FlowInitFlags extends DirectoryFlags {
+  dir?: string
+  templatesDir?: string
+  force?: true
+}
+
+/** What may be said to `flow run`, as typed. */
+export interface FlowRunFlags extends RunFlags, Omit<FlowLookFlags, 'json'> {
+  /** Left out: as the file says. */
+  mock?: boolean
+  verbose?: true
+  from?: string
+  pace?: string
+  strict?: true
+  write?: true
+  dryRun?: true
+  continueOnError?: true
+  wait?: true
+}
+
+const SAMPLE = '.codex-flow/workflows/commit.workflow.toml'
+const EXAMPLES = [
+  ['init', 'a first workflow, with its prompts'],
+  [`run ${SAMPLE}`, 'replay what was recorded'],
+  [`run ${SAMPLE} --no-mock`, 'run it for real'],
+  ['run x.workflow.toml --dry-run', 'only the command lines and inputs'],
+  ['run x.workflow.toml --no-mock --var diff=@my.diff', 'with a value from a file'],
+  ['validate', 'every mistake, with line and column'],
+  ['show x.workflow.toml', 'the steps, as they would run'],
+] as const
+const EXIT_CODES = `
+Exit codes:
+  0 done, or replayed    2 wrong usage, or a mistake in a file    3 a limit was reached
+  4 a step failed, or needs a person    6 another codemachine runs here; --wait waits for its end
+  130, 143 interrupted: codemachine resume goes on at the step that was cut off
+
+What runs is a session of codemachine: codemachine status, stop, resume, report and all its other commands are for it, too.
+`
+
+/** The end of the help of a program that is typed so. */
+function endOfHelp(typed: string): string {
+  const width = Math.max(...EXAMPLES.map(([words]) => words.length))
+  const lines = EXAMPLES.map(([words, what]) => `  ${typed} ${words.padEnd(width)}  ${what}`)
+  return `\nExamples:\n${lines.join('\n')}\n${EXIT_CODES}`
+}
+
+const WHAT = 'workflows in a TOML file: several agents in a row, each with its prompt, input and output'
+
+/** Adds the commands of workflows to `codemachine flow`, or to the program that has no others. */
+export function addFlow(flow: Command, does: Does): void {
+  const { parent } = flow
+  const load = () => import('./look.ts')
+  flow
+    .description(parent === null ? `W${WHAT.slice(1)}.` : WHAT)
+    .addHelpText('after', endOfHelp(parent === null ? flow.name() : `${parent.name()} ${flow.name()}`))
+  withDirectory(flow.command('init'))
+    .description('make .codex-flow: a workflow, its prompts, and a sample recording; what is there stays')
+    .option('--dir <path>', 'in which .codex-flow is made (the top of the git repository, or here)')
+    .option('--templates-dir <path>', 'a folder with prompts of your own, in the place of those that come with it')
+    .option('--force', 'replace what is there')
+    .action(does(async () => (await load()).flowInit))
+  addFlowRun(flow, does)
+  withLook(flow.command('list'))
+    .description('the workflows of this project')
+    .action(does(async () => (await load()).flowList))
+  withValues(withLook(flow.command('validate')))
+    .argument('[file...]', 'a workflow file; without one, all of the project')
+    .description('say every mistake of a workflow, with its line and column')
+    .action(does(async () => (await load()).flowValidate))
+  withValues(withLook(flow.command('show')))
+    .argument('<file>', 'a workflow file')
+    .description('the steps of a workflow, as they would run')
+    .action(does(async () => (await load()).flowShow))
+}
+
+function addFlowRun(flow: Command, does: Does): void {
+  const run = does(async context => (await withSmallHeap(context, () => import('./run.ts'))).flowRun)
+  const said = new Set<string>()
+  const command = flow
+    .command('run')
+    .argument('<file>', `a workflow file, such as ${SAMPLE}`)
+    .description('run a workflow: replay what was recorded (mock), or for real')
+    .option('--mock', 'replay recordings: no model is asked, nothing is run')
+    .option('--no-mock', 'run it for real (without either: as the file says, else --mock)')
+    .option('--verbose', 'also engines, settings, input lengths, prompts, outputs and recordings')
+    .option('--from <step>', 'begin with this step, with the outputs of the last run for those before it')
+    .option('--continue-on-error', 'go on without a step that failed, and those that need it; the exit code is 4 still')
+    .option('--pace <seconds>', 'of a replay: the time between two events; 0 is at once (1)')
+    .option('--strict', 'of a replay: refuse a recording that was made with another prompt or input')
+    .option('--write', 'of a replay: write output files, too')
+    .option('-n, --dry-run', 'only print the command lines and the inputs')
+    .option('--wait', 'where another codemachine runs here, wait for its end, at most as long as --max-wait')
+    .on('option:mock', () => said.add('--mock'))
+    .on('option:no-mock', () => said.add('--no-mock'))
+  withRunFlags(withValues(command), 'as many as its steps need').action(async (...typed: unknown[]) => {
+    if (said.size > 1) throw new UserError('--mock and --no-mock are said together; leave one of them out.')
+    await run(...typed)
+  })
+}
+
+function withValues(command: Command): Command {
+  return command
+    .addOption(
+      new Option('--var <key=value>', 'a value; key=@file takes it from a file, key=@- from standard input').argParser(
+        eachTyped,
+      ),
+    )
+    .option('--vars-file <file>', 'a file of values, TOML or JSON; --var counts before it')
+    .option('--workflow <name>', 'which one, of a file with several (the first)')
+}

@@ -1,0 +1,465 @@
+import { Argument, type Command } from 'commander'
+import { UserError } from '../../base/errors.ts'
+import { nearestName } from '../../base/text.ts'
+import { oneLine } from '../../tell/words/safe-text.ts'
+
+/** Commands that belong together, in the order in which a person comes to need them. */
+interface HelpGroup {
+  /** What is typed behind `help`; some are the name of a command, too. */
+  name: string
+  heading: string
+  /** The commands that the help names with what they do, in a few words. */
+  shown: readonly (readonly [name: string, what: string])[]
+  /** Those that it only names. */
+  also: readonly string[]
+}
+
+const GROUPS: readonly HelpGroup[] = [
+  {
+    name: 'start',
+    heading: 'Start',
+    shown: [
+      ['"<goal>"', 'work on it until it is done, in at most 10 rounds'],
+      ['start', 'build what .codemachine/inputs/specifications.md asks for'],
+      ['change', 'one change: a plan that you accept, carried out and proved'],
+      ['resume', 'go on with what was interrupted, or stopped by a limit'],
+      ['queue', 'the prompts that wait; each becomes a session of its own'],
+      ['demo', 'see it work, without an account or a network'],
+    ],
+    also: ['team', 'flow', 'templates'],
+  },
+  {
+    name: 'watch',
+    heading: 'Watch',
+    shown: [
+      ['status', 'what runs here, and how far it is'],
+      ['list', 'all sessions of this directory'],
+      ['logs', 'what happened in a session; -f follows it'],
+      ['attach', 'the screen on a run that goes on without a terminal'],
+    ],
+    also: ['sessions', 'watch', 'web'],
+  },
+  {
+    name: 'steer',
+    heading: 'Steer',
+    shown: [
+      ['steer', 'tell the running agent something'],
+      ['stop', 'end after this round; --now ends at once'],
+      ['replan', 'have the plan changed'],
+      ['decide', 'answer what it asks you to decide'],
+    ],
+    also: ['pause', 'unpause', 'interrupt', 'skip', 'retry', 'limits', 'plan'],
+  },
+  {
+    name: 'prove',
+    heading: 'Prove',
+    shown: [
+      ['report', 'in the morning: what was done, proved, refused, asked'],
+      ['verify', 'run the gates of what is done again: is it still true?'],
+      ['review', 'have the work looked at with fresh eyes'],
+      ['land', 'merge what was done in a worktree'],
+    ],
+    also: ['questions'],
+  },
+  {
+    name: 'undo',
+    heading: 'Undo',
+    shown: [
+      ['diff', 'what has changed since the start, or between two savepoints'],
+      ['rewind', 'make the files those of a savepoint; can be undone'],
+    ],
+    also: ['savepoints', 'prune'],
+  },
+  {
+    name: 'setup',
+    heading: 'Set up',
+    shown: [
+      ['doctor', 'is all there that is needed? How to mend what is not'],
+      ['login', "log codex in for codemachine's rounds"],
+      ['complete', 'completions for your shell'],
+    ],
+    also: ['logout', 'agents', 'secret', 'service', 'notify', 'uninstall', 'mcp'],
+  },
+  {
+    name: 'fleet',
+    heading: 'Many machines',
+    shown: [],
+    also: ['submit', 'worker', 'fleet'],
+  },
+]
+
+/** Behind `help`: the options of a run, and the exit codes. */
+const OPTIONS = 'options'
+
+const EXIT_CODES = `
+Exit codes:
+  0 done    2 wrong usage    3 a limit was reached    5 stalled: it does not get on
+  4 needs a person; of review and verify: not agreed, or not proved; of land: a conflict
+  6 another codemachine runs here
+  130, 143 interrupted: codemachine resume goes on from there
+`
+
+/** Gives the program its help in groups, and the command `help`. Called once all its commands are there, but for `complete`. */
+export function addHelp(program: Command): void {
+  program.helpInformation = () => overview(program)
+  const topics = [...GROUPS.map(({ name }) => name), OPTIONS, 'complete']
+  const what = new Argument('[what...]', 'a command, or a group of them')
+  const names = new Set([...topics, ...program.commands.map(each => each.name())])
+  program
+    .helpCommand(false)
+    .command('help')
+    .description('the help of a command, or of a group of them')
+    .addArgument(what.choices([...names]).argParser((word: string, before: string[] = []) => [...before, word]))
+    .action((words: string[] = []) => helpOn(program, words))
+}
+
+/**
+ * Gives each command below one its examples; those whose help has some of its own have none here.
+ * @param above the words in front of its name in the table: `flow` for `codex-flow`, which is what that is
+ */
+export function addExamples(command: Command, above: readonly string[] = []): void {
+  for (const each of command.commands) {
+    const words = [...above, each.name()]
+    const examples = EXAMPLES[words.join(' ')]
+    if (examples !== undefined) each.addHelpText('after', () => examplesText(examples, rootOf(each)))
+    addExamples(each, words)
+  }
+}
+
+/** The program that a command is of. */
+export function rootOf(command: Command): Command {
+  return command.parent === null ? command : rootOf(command.parent)
+}
+
+function examplesText(examples: Examples, program: Command): string {
+  const typed = examples.map(([words, what]) => {
+    const name = program.name()
+    return [`${name} ${name === 'codex-flow' ? words.replace(/^flow /, '') : words}`, what] as const
+  })
+  const width = Math.max(...typed.map(([line]) => line.length))
+  const lines = typed.map(([line, what]) => `  ${line.padEnd(width)}  ${what}`.trimEnd())
+  return `\n${examples.length === 1 ? 'Example' : 'Examples'}:\n${lines.join('\n')}\n`
+}
+
+/** All of it at a glance: at most 40 lines of 80 columns. */
+function overview(program: Command): string {
+  const width = Math.max(...GROUPS.flatMap(({ shown }) => shown.map(([name]) => name.length)))
+  const groups = GROUPS.flatMap(({ heading, shown, also }) => [
+    `${heading}:${' '.repeat(Math.max(1, width + 3 - heading.length))}also ${also.join(', ')}`,
+    ...shown.map(([name, what]) => `  ${name.padEnd(width)}  ${what}`),
+  ])
+  return `Usage: ${program.name()} [options] [goal...]
+       ${program.name()} <command> [options]
+
+${WHAT_IT_IS}
+
+${groups.join('\n')}
+
+Each has --help, with examples. Those of a group: ${program.name()} help start,
+watch, steer, prove, undo, setup or fleet. All options of a run, such as
+--rounds and --verify, and the exit codes: ${program.name()} help options
+`
+}
+
+const WHAT_IT_IS = `Leave a coding agent to work overnight; find the work done, and proven, in the
+morning.`
+
+/** Prints what is asked for; that of a command ends as `--help` does, by a `CommanderError`. */
+function helpOn(program: Command, words: readonly string[]): void {
+  const typed = words
+    .join(' ')
+    .toLowerCase()
+    .replace(/^set[ -]?up$/, 'setup')
+  const group = GROUPS.find(({ name }) => name === typed)
+  const command = commandAt(program, words)
+  const { writeOut = () => {} } = program.configureOutput()
+  // The group stands below: that is what is still seen when all has been printed.
+  if (command !== null && group !== undefined) command.addHelpText('after', `\n${groupText(program, group)}`)
+  if (command !== null) command.help()
+  else if (group !== undefined) writeOut(groupText(program, group))
+  else if (typed === OPTIONS) writeOut(optionsText(program))
+  else throw new UserError(nothingLike(program, words))
+}
+
+function nothingLike(program: Command, words: readonly string[]): string {
+  const known = [...GROUPS.map(({ name }) => name), OPTIONS, ...program.commands.map(each => each.name())]
+  const nearest = nearestName(words[0] ?? '', known)
+  const instead =
+    nearest === null ? `${program.name()} --help lists them.` : `did you mean "${program.name()} help ${nearest}"?`
+  return `There is no command and no group "${oneLine(words.join(' '), 200)}"; ${instead}`
+}
+
+/** The command that these words name, such as `queue add`; null: none. */
+function commandAt(program: Command, words: readonly string[]): Command | null {
+  let at: Command = program
+  for (const word of words) {
+    const next = at.commands.find(each => each.name() === word)
+    if (next === undefined) return null
+    at = next
+  }
+  return at
+}
+
+function groupText(program: Command, { heading, shown, also }: HelpGroup): string {
+  const named = [...shown.map(([name]) => name), ...also]
+  const commands = named.flatMap(name => program.commands.find(each => each.name() === name) ?? [])
+  const goal = shown.find(([name]) => name.startsWith('"'))
+  const items = [
+    ...(goal === undefined ? [] : [[`${program.name()} ${goal[0]}`, goal[1]] as const]),
+    ...commands.map(each => [`${program.name()} ${each.name()}`, each.description()] as const),
+  ]
+  const examples = named.flatMap(name => EXAMPLES_OF_GROUPS[name] ?? EXAMPLES[name]?.slice(0, 1) ?? [])
+  return `${heading}:\n${itemsText(program, items)}\n${examplesText(examples, program)}`
+}
+
+function optionsText(program: Command): string {
+  const helper = program.createHelp()
+  const options = helper.visibleOptions(program)
+  const items = options.map(each => [helper.optionTerm(each), helper.optionDescription(each)] as const)
+  return `Options of a run: ${program.name()} [options] [goal...]\n${itemsText(program, items)}\n${EXIT_CODES}`
+}
+
+function itemsText(program: Command, items: readonly (readonly [term: string, what: string])[]): string {
+  const helper = program.createHelp()
+  helper.prepareContext({ helpWidth: program.configureOutput().getOutHelpWidth?.() ?? 80 })
+  const width = Math.max(...items.map(([term]) => term.length))
+  return items.map(([term, what]) => helper.formatItem(term, width, what, helper)).join('\n')
+}
+
+/** What is typed behind `codemachine`, and what it does. */
+type Examples = readonly (readonly [typed: string, what: string])[]
+
+/** For the help of a group, where the first one of a command does not do. */
+const EXAMPLES_OF_GROUPS: Readonly<Record<string, Examples>> = {
+  '"<goal>"': [
+    ['"add a dark mode, with tests"', ''],
+    ['--verify "npm test" --review "…"', 'done only if the tests pass and a reviewer agrees'],
+    ['--max-time 8h "…"', 'for as long as the night is; --max-tokens 5M: for so much'],
+    ['--rounds 40 - < goal.md', 'a longer goal, from a file'],
+    ['--detach "…"', 'free this terminal at once'],
+  ],
+  change: [['change "add rate limiting"', 'plan one change, have you accept the plan, carry it out, prove it']],
+  team: [['team "a service that says hello"', 'a new project: a planner, a worker, a reviewer']],
+  flow: [['flow init', 'several agents in a row, from a TOML file: also codex-flow']],
+  secret: [['secret set STRIPE_KEY', 'typed at a prompt that shows nothing']],
+  worker: [['worker --queue postgres://night@db.example/fleet', 'on each machine that has a login of codex']],
+}
+
+/** By the words of a command. */
+const EXAMPLES: Readonly<Record<string, Examples>> = {
+  start: [
+    ['start', 'plan it, show the plan, and build it, in at most 50 rounds'],
+    ['start --yes --max-time 8h --verify "npm test"', 'nobody is asked; done only if the tests pass'],
+    ['start --dry-run', 'only the prompts and commands; nothing is spent'],
+  ],
+  templates: [['templates', 'the kinds of work, and which one start takes']],
+  'templates list': [['templates list --json', '']],
+  'templates select': [['templates select build', 'start builds by a team in this project from now on']],
+  'team plan': [['team plan "a service that says hello" > plan.json', 'the plan alone']],
+  'team work': [['team work "write start.sh" --project api', 'one step, in projects/api or ./api']],
+  'team review': [['team review --project api', '']],
+  'team rm': [['team rm api', 'asks for each: the project, its records, its secrets']],
+  'team list': [['team list', '']],
+  'team show': [['team show api', '']],
+  'secret set': [
+    ['secret set STRIPE_KEY', 'typed at a prompt that shows nothing'],
+    ['secret set STRIPE_KEY < key.txt', 'from a file'],
+  ],
+  'secret list': [['secret list -C projects/shop', '']],
+  'secret rm': [['secret rm STRIPE_KEY', '']],
+  'secret check': [['secret check STRIPE_KEY --network', 'its check may reach the network']],
+  'secret export': [['secret export STRIPE_KEY --to .env', '']],
+  resume: [
+    ['resume', 'the newest session that is not done'],
+    ['resume --rounds 30 20261121_1', 'that session, in at most 30 rounds counted from its start'],
+  ],
+  list: [
+    ['list', ''],
+    ['list --all', 'the newest of every directory'],
+    ['list --json', 'for a program'],
+  ],
+  sessions: [
+    ['sessions', 'those of this directory; type to filter, Enter opens one'],
+    ['sessions --all', 'of every directory'],
+  ],
+  status: [
+    ['status', ''],
+    ['status --line', 'one short line, for the status bar of tmux'],
+  ],
+  logs: [
+    ['logs -f', 'follow what runs'],
+    ['logs 20261121_1 --json', 'the events of that session'],
+  ],
+  watch: [['watch', 'what another terminal runs here']],
+  attach: [['attach', 'what was begun with --detach, or let go with /detach']],
+  queue: [
+    ['queue add "then update the docs"', 'the next session'],
+    ['queue list', ''],
+  ],
+  'queue add': [
+    ['queue add "then update the docs"', ''],
+    ['queue add --rounds 20 --verify "npm test" "…"', 'with limits and a gate of its own'],
+  ],
+  'queue run': [['queue run --max-time 8h', 'one session after the other, for at most 8 hours']],
+  'queue list': [['queue list', '']],
+  'queue move': [['queue move 3 --before 1', 'without --before: behind all others']],
+  'queue edit': [['queue edit 2 "then update the docs, and the changelog"', '']],
+  'queue rm': [['queue rm 2', '']],
+  steer: [
+    ['steer "leave the API as it is"', ''],
+    ['steer --agent qa-engineer "skip the slow tests"', 'one of the agents at work'],
+  ],
+  stop: [
+    ['stop', 'after this round; codemachine resume goes on from there'],
+    ['stop --now', ''],
+  ],
+  pause: [['pause', 'codemachine unpause goes on']],
+  unpause: [['unpause', '']],
+  retry: [['retry', 'do not wait any longer for a limit or the network']],
+  limits: [['limits --rounds 30 --max-time 6h', 'in all, from its next round on']],
+  interrupt: [['interrupt', 'codemachine unpause goes on']],
+  skip: [['skip', '']],
+  replan: [
+    ['replan "do the docs first"', 'see what changed; codemachine unpause goes on'],
+    ['replan --go "do the docs first"', 'it goes on by itself'],
+  ],
+  decide: [
+    ['decide', 'what is asked, and the lines that answer it'],
+    ['decide accept', ''],
+  ],
+  plan: [
+    ['plan', 'the plan that waits, or the newest'],
+    ['plan accept', ''],
+    ['plan reject "leave the database out"', ''],
+  ],
+  'plan show': [['plan show --diff', 'what has changed since the version before']],
+  'plan accept': [['plan accept', '']],
+  'plan reject': [['plan reject "leave the database out"', '']],
+  'plan edit': [['plan edit', 'in $VISUAL or $EDITOR']],
+  report: [
+    ['report --open', 'as a page, in the browser'],
+    ['report 20261121_1 --md --output -', 'that session, as Markdown, on stdout'],
+  ],
+  questions: [
+    ['questions', 'what is open'],
+    ['questions --all', ''],
+  ],
+  'questions answer': [
+    ['questions answer Q1 "Postgres"', ''],
+    ['questions answer 20261121_1/Q2 1', 'the first of its choices'],
+  ],
+  verify: [['verify', 'the newest session that is done']],
+  review: [
+    ['review', 'the work of the newest session'],
+    ['review --goal "add a dark mode"', 'what is not committed, by that goal'],
+  ],
+  savepoints: [['savepoints', '']],
+  diff: [
+    ['diff', 'since the newest session began'],
+    ['diff 2 3', 'what round 3 changed'],
+    ['diff --stat', 'only which files, and how many lines'],
+  ],
+  rewind: [
+    ['rewind 3 --dry-run', 'what would change'],
+    ['rewind 3', 'the files as they were after round 3'],
+    ['rewind start', 'undo all of the newest session'],
+  ],
+  prune: [
+    ['prune --dry-run', 'what is older than 30 days'],
+    ['prune --larger-than 2G', ''],
+  ],
+  land: [
+    ['land', 'the only worktree with something to land'],
+    ['land dark-mode --message "Add a dark mode"', ''],
+  ],
+  agents: [
+    ['agents list', ''],
+    ['agents show qa-engineer', 'the prompt that it works by'],
+  ],
+  'agents list': [['agents list', '']],
+  'agents show': [['agents show qa-engineer', '']],
+  'agents validate': [['agents validate', '']],
+  'flow init': [['flow init', '']],
+  'flow run': [
+    ['flow run .codex-flow/workflows/commit.workflow.toml', 'replay what was recorded'],
+    ['flow run .codex-flow/workflows/commit.workflow.toml --no-mock', 'run it for real'],
+  ],
+  'flow list': [['flow list', '']],
+  'flow validate': [['flow validate', 'all of the project']],
+  'flow show': [['flow show .codex-flow/workflows/commit.workflow.toml', '']],
+  login: [
+    ['login', 'in the browser'],
+    ['login --with-api-key < key.txt', ''],
+  ],
+  'login status': [['login status', '']],
+  logout: [['logout', '']],
+  web: [
+    ['web', 'prints a link to open once'],
+    ['web --name mac.tailnet.ts.net', 'behind tailscale serve, for a phone'],
+  ],
+  'web link': [['web link --look --qr', 'for a device that may look only']],
+  'web pair': [['web pair', 'a code that is typed on the new device']],
+  'web devices': [['web devices', '']],
+  'web end': [['web end 0123456789abcdef', '']],
+  'web stop': [['web stop', '']],
+  service: [['service install --dry-run', 'what would be installed']],
+  'service install': [
+    ['service install --dry-run', ''],
+    ['service install', ''],
+  ],
+  'service status': [['service status', '']],
+  'service uninstall': [['service uninstall', '']],
+  'service run': [['service run', '']],
+  demo: [
+    ['demo', 'a goal, with the model slowed down to a pace that can be read'],
+    ['demo --template build --fast', 'a build by a team'],
+  ],
+  doctor: [['doctor', '']],
+  notify: [['notify', '']],
+  uninstall: [
+    ['uninstall --dry-run', 'only name it'],
+    ['uninstall --keep sessions settings', 'all but these'],
+  ],
+  mcp: [
+    ['mcp --dir ~/shop', 'what an MCP client starts'],
+    ['mcp --dir ~/shop --allow-write', 'with rewind and land'],
+  ],
+  submit: [
+    ['submit --repo git@host:team/app.git "add a dark mode, with tests"', ''],
+    ['submit --max-time 4h --not-before 22:00 "…"', 'in the repository that this checkout is of'],
+    ['submit --file night.toml --dry-run', 'what would be submitted; no database is needed'],
+    ['submit --file night.toml', 'many sessions, all or none'],
+  ],
+  fleet: [
+    ['fleet setup', 'once, by the owner of the database'],
+    ['fleet doctor', 'is all there that a fleet needs?'],
+    ['fleet status', 'in the evening: what will be done by 07:00?'],
+    ['fleet list --state ended', 'in the morning'],
+  ],
+  'fleet status': [['fleet status --by 09:30', '']],
+  'fleet list': [
+    ['fleet list', 'the newest 50'],
+    ['fleet list --state dead --state held', 'what does not go on by itself'],
+  ],
+  'fleet show': [['fleet show 20261120_17', '']],
+  'fleet logs': [['fleet logs -f 20261120_17', 'until it ends, wherever it runs']],
+  'fleet report': [['fleet report 20261120_17 --html --open', '']],
+  'fleet cancel': [['fleet cancel 20261120_17 20261120_18', '']],
+  'fleet retry': [['fleet retry 20261120_17', 'from its newest savepoint']],
+  'fleet steer': [['fleet steer 20261120_17 "keep the old names"', '']],
+  'fleet answer': [['fleet answer 20261120_17 accept', '']],
+  'fleet drain': [['fleet drain build-3', 'before its machine is shut down']],
+  'fleet prune': [['fleet prune --older 30d --dry-run', 'what would go']],
+  'fleet setup': [
+    ['fleet setup --queue postgres://owner@db.example/fleet', ''],
+    ['fleet setup --team shop', 'with a team, whose members alone see its sessions'],
+  ],
+  'fleet doctor': [
+    ['fleet doctor', ''],
+    ['fleet doctor --offline', 'without asking the remotes'],
+  ],
+  help: [
+    ['help steer', 'the commands that steer a run'],
+    ['help queue add', ''],
+  ],
+}

@@ -1,0 +1,254 @@
+import { statSync } from 'node:fs'
+import type { Writable } from 'node:stream'
+import { Interrupted, isReaderGone, messageOf } from '../../base/errors.ts'
+import type { View } from '../../core/events/events.ts'
+import type { SessionsPlace } from '../../project/find.ts'
+import type { RunObserver } from '../../project/work-through-queue.ts'
+import { howToGoOn } from '../../tell/words/commands.ts'
+import { oneLine } from '../../tell/words/safe-text.ts'
+import type { CliContext, Display } from '../screen/cli-context.ts'
+import { paintTone, plainView } from '../screen/plain-view.ts'
+import { columnsOf, DecisionPrompt } from './decision-prompt.ts'
+import { type RunFlags, wantsColour } from './flags.ts'
+
+/** Writes each event as one line of JSON, the very line that the journal holds. `write` gets whole lines. */
+export function jsonView(write: (text: string) => void): View {
+  return {
+    event: event => write(`${JSON.stringify(event)}\n`),
+    live() {},
+  }
+}
+
+/**
+ * Writes no faster than the reader reads, so that a long text never lies in memory: wait for `ready` between writes.
+ * `ended` aborts when the reader has gone away or `signal` aborts.
+ */
+export class PacedOutput implements Disposable {
+  readonly ended: AbortSignal
+  readonly #stream: Writable
+  readonly #signal: AbortSignal
+  readonly #end: () => void
+  #full = false
+
+  constructor(stream: Writable, signal: AbortSignal) {
+    const ending = new AbortController()
+    this.ended = ending.signal
+    this.#stream = stream
+    this.#signal = signal
+    this.#end = () => ending.abort()
+    if (signal.aborted) this.#end()
+    signal.addEventListener('abort', this.#end)
+    stream.on('error', this.#end)
+    stream.on('close', this.#end)
+  }
+
+  write(text: string): void {
+    if (!this.ended.aborted) this.#full = !this.#stream.write(text)
+  }
+
+  async ready(): Promise<void> {
+    if (!this.#full || this.ended.aborted) return
+    await new Promise<void>(resolve => {
+      const done = () => {
+        this.#stream.off('drain', done)
+        this.ended.removeEventListener('abort', done)
+        resolve()
+      }
+      this.#stream.on('drain', done)
+      this.ended.addEventListener('abort', done)
+    })
+    this.#full = false
+  }
+
+  [Symbol.dispose](): void {
+    this.#signal.removeEventListener('abort', this.#end)
+    this.#stream.off('error', this.#end)
+    this.#stream.off('close', this.#end)
+  }
+}
+
+/** Rows as lines, in columns of even width, the last of which may be of any. */
+export function inColumns(rows: readonly (readonly string[])[]): string[] {
+  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map(row => row[column]?.length ?? 0)))
+  return rows.map(row =>
+    row
+      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+      .join('  ')
+      .trimEnd(),
+  )
+}
+
+/** Says on stderr of a session of a worktree where it is. */
+export function sayWorktree(
+  { stderr }: Pick<CliContext, 'stderr'>,
+  { worktree, records, id }: SessionsPlace & { id: string },
+): void {
+  if (worktree === null) return
+  stderr.write(`codemachine: ${id} is of the worktree ${worktree}, in ${oneLine(records.directory, 500)}.\n`)
+}
+
+/** Writes warnings on stderr, each in one line. */
+export function warnOn({ stderr }: Pick<CliContext, 'stderr'>): (warning: string) => void {
+  return warning => void stderr.write(`codemachine: ${oneLine(warning, 2_000)}\n`)
+}
+
+/** Opens a page of a directory in the person's browser; where there is no desktop, or it fails, says so on stderr. */
+export async function openInBrowser(
+  context: Pick<CliContext, 'env' | 'home' | 'platform' | 'templates' | 'stderr'>,
+  path: string,
+  directory: string,
+) {
+  const { env, platform, stderr } = context
+  const { hasDesktop, openPage } = await import('../../platform/browser.ts')
+  if (!hasDesktop(env, platform)) {
+    stderr.write('There is no desktop here to open it on; it is the file above.\n')
+    return
+  }
+  const { agentFolders } = await import('../../project/environment/agent-folders.ts')
+  const { writableIn } = await import('../../workspace/git/find-git.ts')
+  const where = await writableIn(directory, env, await agentFolders(context))
+  const problem = await openPage(path, { env, platform, where })
+  if (problem !== null) stderr.write(`codemachine: it could not be opened (${problem}); it is the file above.\n`)
+}
+
+/**
+ * Asks on the terminal; Enter alone is a yes, and what is neither yes nor no is asked again. Null if the input ends
+ * without an answer. Throws `Interrupted` if the program is asked to end while it waits.
+ */
+export async function askYesOrNo(context: CliContext, question: string): Promise<boolean | null> {
+  const [answer = null] = await askEach(context, [question], true)
+  return answer
+}
+
+/** The same of several questions, one after the other, until the input ends. @param usual what Enter alone is */
+export async function askEach(context: CliContext, questions: readonly string[], usual: boolean): Promise<boolean[]> {
+  const answers: boolean[] = []
+  const ask = () => `${questions[answers.length]} ${usual ? '[Y/n]' : '[y/N]'} `
+  await readAnswers(context, ask, line => {
+    const answer = line.toLowerCase()
+    if (['y', 'yes'].includes(answer)) answers.push(true)
+    else if (['n', 'no'].includes(answer)) answers.push(false)
+    else if (answer === '') answers.push(usual)
+    return answers.length === questions.length
+  })
+  return answers
+}
+
+/** Asks which of the numbered lines before it is meant; null: none. Throws `Interrupted` if the program is asked to end. */
+export async function askWhich(context: CliContext, most: number): Promise<number | null> {
+  let chosen: number | null = null
+  await readAnswers(
+    context,
+    () => `Which one? [1-${most}, Enter for none] `,
+    line => {
+      if (/^\d+$/.test(line) && Number(line) >= 1 && Number(line) <= most) chosen = Number(line)
+      return line === '' || chosen !== null
+    },
+  )
+  return chosen
+}
+
+/** Asks, and asks again after each line until `take` has had enough, or the input ends. */
+async function readAnswers(
+  { stdin, stdout, signal }: CliContext,
+  ask: () => string,
+  take: (line: string) => boolean,
+): Promise<void> {
+  // Loaded only here: it takes longer to load than most commands take to run.
+  const { createInterface } = await import('node:readline')
+  // Not as a terminal of readline's own, which would take Ctrl-C for itself.
+  const lines = createInterface({ input: stdin, terminal: false, signal })
+  stdout.write(ask())
+  try {
+    for await (const line of lines) {
+      if (take(line.trim())) return
+      stdout.write(ask())
+    }
+  } finally {
+    // Leaving the loop does not do it, and a terminal that is still read keeps the program alive.
+    lines.close()
+  }
+  stdout.write('\n')
+  if (signal.aborted) throw new Interrupted(signal.reason)
+}
+
+function bothViews(one: View, other: View): View {
+  return {
+    event(event, state) {
+      one.event(event, state)
+      other.event(event, state)
+    },
+    live(event) {
+      one.live(event)
+      other.live(event)
+    },
+  }
+}
+
+/** Tells whoever has started this runner of its first session. */
+function announcing(context: CliContext, log: string): View {
+  let isTold = false
+  const onProblem = warnOn(context)
+  return {
+    event({ session }, { directory }) {
+      if (isTold) return
+      isTold = true
+      const said = statSync(log, { throwIfNoEntry: false })?.size ?? 0
+      void import('./commands/runner/detach.ts')
+        .then(({ announce }) => announce(context, { session, directory, log, said }))
+        .catch(error => onProblem(messageOf(error)))
+    },
+    live() {},
+  }
+}
+
+/** The lines of stdout, as the flags say. */
+function displayOn(context: CliContext, flags: RunFlags): Display {
+  const { stdin, stdout, stderr } = context
+  const { detached } = context.own
+  const isAsked = !flags.json && stdin.isTTY === true && stdout.isTTY === true
+  const prompt = isAsked ? new DecisionPrompt(context) : null
+  const write = (text: string) => {
+    prompt?.endLine()
+    stdout.write(text)
+  }
+  stdout.once('error', error => {
+    const why = isReaderGone(error, stdout.isTTY === true) ? 'Nobody reads the output any more. ' : ''
+    stderr.write(`${why}The work goes on; codemachine logs -f follows it.\n`)
+  })
+  const lines = flags.json ? jsonView(write) : plainView(write, { colour: wantsColour(context), asks: prompt !== null })
+  const view = detached === null ? lines : bothViews(announcing(context, detached.log), lines)
+  return {
+    // Who has let it go can attach to it.
+    canAsk: isAsked || detached !== null,
+    view: prompt === null ? view : bothViews(view, prompt),
+    say: text => void (flags.json ? stderr.write(`${text}\n`) : write(`${text}\n`)),
+    card(lines) {
+      if (flags.json) return
+      const columns = columnsOf(context)
+      const paint = wantsColour(context) ? paintTone : (text: string) => text
+      write(`${['', ...lines({ columns }).map(({ text, tone }) => paint(text, tone)), ''].join('\n')}\n`)
+    },
+    reach: sessions => prompt?.reach(sessions),
+  }
+}
+
+/**
+ * Shows a run where the context says, and after each session its report in short and how to go on.
+ * @param resumable whether commands that are typed later find the sessions
+ */
+export function observerOn(context: CliContext, flags: RunFlags, resumable = true): RunObserver {
+  const { view, canAsk, hasScreen = false, reach, card, say } = context.display ?? displayOn(context, flags)
+  return {
+    view,
+    canAsk,
+    hasScreen,
+    reach,
+    ended(stop, report) {
+      card(report.card)
+      if (report.problem !== null) say(report.problem)
+      const how = howToGoOn(stop)
+      if (how !== null && resumable) say(how)
+    },
+  }
+}

@@ -1,0 +1,397 @@
+import { type Argument, Command, Option } from 'commander'
+import { UserError } from '../../base/errors.ts'
+import { version } from '../../base/package.ts'
+import { nearestName } from '../../base/text.ts'
+import { shellWord } from '../../tell/words/commands.ts'
+import { oneLine } from '../../tell/words/safe-text.ts'
+import type { CliContext } from '../screen/cli-context.ts'
+import { addChange } from './change/program.ts'
+import {
+  codexBinOption,
+  type Does,
+  eachTyped,
+  followUpOption,
+  type RunFlags,
+  withDirectory,
+  withLook,
+  withRunFlags,
+  worktreeOption,
+} from './flags.ts'
+import { addFleet } from './fleet/program.ts'
+import { addFlow } from './flow/program.ts'
+import { addExamples, addHelp, rootOf } from './help.ts'
+import {
+  addAgents,
+  addLogin,
+  addProof,
+  addService,
+  addStart,
+  addUninstall,
+  refuseMistypedCommand,
+  withSmallHeap,
+} from './program/parts.ts'
+import { addRunning } from './program/running.ts'
+import { addSecret } from './program/secret.ts'
+import { addMcp, addWeb } from './program/web.ts'
+import { addTeam } from './team/program.ts'
+
+/** What a command line is read with; `templates` left out: those of codemachine itself. */
+export type BareContext = Omit<CliContext, 'templates'> &
+  Partial<Pick<CliContext, 'templates'>> & {
+    /** How a help comes to stdout; left out: through the stream. */
+    helpOutput?: {
+      write(text: string): void
+      /** How many fit in a line. */
+      columns(): number
+    }
+  }
+
+/**
+ * The whole command line. What a command imports is loaded when it is called.
+ * @param ended told with which exit code a command has ended
+ * @param typed what was typed: a command that is not among its words is listed, without its options and the commands
+ *   below it. Left out: nothing is known of it, and every command has all that it has
+ */
+export function buildProgram(
+  context: BareContext,
+  ended: (exitCode: number) => void,
+  typed?: readonly string[],
+): Command {
+  const program = bareProgram(context)
+  if (typed !== undefined) {
+    const words = new Set(typed)
+    program.createCommand = name =>
+      name === undefined || words.has(name) ? new Command(name) : new ListedCommand(name)
+  }
+  program
+    .description('Leave a coding agent to work overnight; find the work done, and proven, in the morning.')
+    .argument('[goal...]', 'what to work on; - reads it from standard input')
+  withRunFlags(program).addOption(worktreeOption()).addOption(followUpOption())
+  withAgentFlags(program)
+  program.action(async (words: string[], flags: RunFlags & AgentFlags) => {
+    if (flags.agent !== undefined) {
+      if (flags.detach) throw new UserError('--agent waits for its answer; leave --detach out.')
+      const { agent } = await import('./commands/agent.ts')
+      const { agent: name, stream = false, path: paths = [] } = flags
+      return ended(
+        await agent(await commandContext(context), { agent: name, task: words.join(' '), stream, paths, flags }),
+      )
+    }
+    const [alone] = [...(flags.stream ? ['--stream'] : []), ...(flags.path ? ['--path'] : [])]
+    if (alone !== undefined) throw new UserError(`${alone} means something only with --agent <name>.`)
+    refuseMistypedCommand(words, program)
+    if (startsRunner(context, flags)) {
+      const { detach } = await import('./commands/runner/detach.ts')
+      return ended(await detach(await commandContext(context), flags))
+    }
+    const { run } = await withSmallHeap(context, () => import('./commands/run.ts'))
+    ended(await run(await commandContext(context), words.length === 0 ? null : words.join(' '), flags))
+  })
+  const does = doesIn(context, ended)
+  for (const add of [addStart, addChange, addTeam, addSecret, addResume, addLooking, addRunning, addProof, addAgents])
+    add(program, does)
+  addFlow(program.command('flow'), does)
+  for (const add of [addLogin, addService, addDemo, addDoctor, addUninstall, addWeb, addMcp, addFleet])
+    add(program, does)
+  addHelp(program)
+  addExamples(program)
+  sayInSentences(program)
+  return program
+}
+
+/** The same of `codex-flow`, which is what `codemachine flow` is. */
+export function buildFlowProgram(context: BareContext, ended: (exitCode: number) => void): Command {
+  const program = bareProgram(context)
+  addFlow(program, doesIn(context, ended))
+  addExamples(program, ['flow'])
+  sayInSentences(program)
+  return program
+}
+
+/** Nothing of it was typed: its line in a help, and its name where a mistyped one is like it, are all that is seen of it. */
+class ListedCommand extends Command {
+  override option(): this {
+    return this.addOption()
+  }
+
+  /** The first stands for all: a line of a help says only whether there are any. */
+  override addOption(): this {
+    return this.options.length === 0 ? super.addOption(new Option('--any')) : this
+  }
+
+  override command(): never {
+    return UNSEEN as never
+  }
+}
+
+/** Stands for each command below one that was not typed. */
+class UnseenCommand extends ListedCommand {
+  override on(): this {
+    return this
+  }
+
+  override addOption(): this {
+    return this
+  }
+
+  override argument(): this {
+    return this
+  }
+
+  override addArgument(): this {
+    return this
+  }
+}
+
+const UNSEEN = new UnseenCommand()
+
+/** The program that was typed, with its help and version, and without a command. */
+function bareProgram(context: BareContext): Command {
+  const { program, helpOutput } = context
+  return new Command(program)
+    .version(version, '-V, --version', 'show the version')
+    .helpOption('-h, --help', 'show this help')
+    .helpCommand('help [command]', 'show the help of a command')
+    .enablePositionalOptions()
+    .exitOverride()
+    .configureOutput({
+      writeOut: text => (helpOutput ?? context.stdout).write(text),
+      ...(helpOutput && { getOutHelpWidth: () => helpOutput.columns(), getOutHasColors: () => false }),
+      writeErr: text => context.stderr.write(inOwnWords(text, program)),
+    })
+    .hook('preAction', refuseFlagsBefore)
+    .hook('preAction', async (_, command) => {
+      // The service has a flag of that name.
+      const isRun = command.options.some(each => each.attributeName() === 'detach')
+      if (!isRun || command.opts<RunFlags>().web !== true || context.own.detached !== null) return
+      const { sayPage } = await import('./commands/runner/web.ts')
+      await sayPage(await commandContext(context))
+    })
+}
+
+function doesIn(bare: BareContext, ended: (exitCode: number) => void): Does {
+  return load =>
+    async (...typed) => {
+      const flags = typed.at(-2) as RunFlags | undefined
+      if (startsRunner(bare, flags)) {
+        const { detach } = await import('./commands/runner/detach.ts')
+        return ended(await detach(await commandContext(bare), flags, (typed.at(-1) as Command).name()))
+      }
+      const [command, context] = await Promise.all([load(bare), commandContext(bare)])
+      // The last that was typed is the command itself.
+      ended(await command(context, ...(typed.slice(0, -1) as never[])))
+    }
+}
+
+/** Whether what was typed is done by a runner of its own, which this process only starts. */
+function startsRunner({ own }: BareContext, flags: RunFlags | undefined): flags is RunFlags {
+  return flags?.detach === true && own.detached === null
+}
+
+/**
+ * What a command is given: the environment of our own programs, and the templates of codemachine itself where none are given.
+ * Both are made once a command has been read.
+ */
+function commandContext(context: BareContext): Promise<CliContext> {
+  const made = contexts.get(context) ?? makeContext(context)
+  contexts.set(context, made)
+  return made
+}
+
+/** The server of the page and the command itself are given the same one. */
+const contexts = new WeakMap<BareContext, Promise<CliContext>>()
+
+async function makeContext(context: BareContext): Promise<CliContext> {
+  const [{ OWN_TEMPLATES }, { ownEnvironment }] = await Promise.all([
+    import('../../modes/registry.ts'),
+    import('../../project/environment/own-environment.ts'),
+  ])
+  const { home, platform, program, templates = OWN_TEMPLATES } = context
+  const { env, dropped } = await ownEnvironment({ env: context.env, home, platform, templates })
+  if (dropped.length > 0) {
+    const set = `which the calling git command set: git finds the repository by the directory.`
+    context.stderr.write(`${program}: Ignored ${dropped.join(', ')}, ${set}\n`)
+  }
+  // Not by what it has: a stream is opened when it is asked for.
+  const { env: _, ...rest } = Object.getOwnPropertyDescriptors(context)
+  return Object.defineProperties({ templates, env } as CliContext, rest)
+}
+
+/** What the parser says of a mistake; without the value of an option that there is not, for it may be a key. */
+function inOwnWords(text: string, program: string): string {
+  return text.replace(/^error: /, `${program}: `).replace(/(unknown option '[^'=]+)=.*'/s, "$1'")
+}
+
+/** Of a command line that has one agent do one thing. */
+interface AgentFlags {
+  agent?: string
+  stream?: true
+  path?: string[]
+}
+
+function withAgentFlags(program: Command): void {
+  program
+    .option('--agent <name>', 'have one agent do this, for the session that runs here or by itself')
+    .option('--stream', 'with --agent: show what it does as it comes')
+    .addOption(
+      new Option('--path <folder>', 'with --agent: a folder that alone it may write in; may be repeated').argParser(
+        eachTyped,
+      ),
+    )
+}
+
+function addResume(program: Command, does: Does): void {
+  withRunFlags(program.command('resume'))
+    .argument('[session]', 'the session; without it, the newest that is not done')
+    .option('--reread-gates', 'take gates and review from the files as they are now, not those that it began with')
+    .description(
+      'go on with a session that was interrupted, cut off or stopped by its limit; a limit counts from its start',
+    )
+    .action(does(async context => (await withSmallHeap(context, () => import('./commands/run.ts'))).resume))
+}
+
+function addLooking(program: Command, does: Does): void {
+  const look = () => import('./commands/look.ts')
+  withLook(program.command('list'))
+    .description('all sessions of this directory and of its worktrees')
+    .option('--all', 'the newest of every directory on this machine')
+    .action(does(async () => (await look()).list))
+  withLook(program.command('sessions'))
+    .description('the sessions in a table: find, watch, report, resume; without a terminal the same as list')
+    .option('--all', 'of every directory on this machine')
+    .action(
+      does(async context => (await withSmallHeap(context, () => import('./commands/sessions/sessions.ts'))).sessions),
+    )
+  const status = does(async () => (await look()).status)
+  const statusInOneLine = does(async () => (await import('./status-line.ts')).statusInOneLine)
+  withDirectory(program.command('status'))
+    .description('what runs here and in the worktrees, and how far it is')
+    .addOption(new Option('--json', 'as JSON').conflicts('line'))
+    .option('--line', 'one short line of what runs here or in a folder above, for the status bar of tmux')
+    .action((flags: { line?: true }, command) => (flags.line ? statusInOneLine : status)(flags, command))
+  withDirectory(program.command('logs'))
+    .description('what happened in a session')
+    .argument('[session]', 'the session; without it, the newest')
+    .option('-f, --follow', 'go on as it happens')
+    .option('--json', 'events as JSON lines')
+    .action(does(async () => (await look()).logs))
+  withDirectory(program.command('watch'))
+    .description('watch a session that runs elsewhere, as it happens')
+    .argument('[session]', 'the session; without it, the one that runs, or else the newest')
+    .action(does(async context => (await withSmallHeap(context, look)).watch))
+  withDirectory(program.command('attach'))
+    .description('the screen, with all its keys, on a session that runs without a terminal (--detach)')
+    .argument('[session]', 'the session; without it, the one that runs here, else you are asked')
+    .action(does(async context => (await withSmallHeap(context, () => import('./commands/runner/attach.ts'))).attach))
+}
+
+function addDemo(program: Command, does: Does): void {
+  program
+    .command('demo')
+    .description('build a small project with the real codex and a scripted model: no account, no network')
+    .addOption(
+      new Option('--template <name>', 'what it shows: a goal, or a build by a team')
+        .choices(['goal', 'build'])
+        .default('goal'),
+    )
+    .addOption(codexBinOption())
+    .option('--fast', 'do not slow the model down to a pace that can be read')
+    .option('--plain', 'plain lines')
+    .option('--json', 'events as JSON lines')
+    .action(does(async () => (await import('./commands/demo.ts')).demo))
+}
+
+function addDoctor(program: Command, does: Does): void {
+  const load = () => import('./commands/doctor.ts')
+  withDirectory(program.command('doctor'))
+    .description('look whether all that codemachine needs is there, and say how to mend what is not')
+    .addOption(codexBinOption())
+    .option('--json', 'as JSON')
+    .action(does(async () => (await load()).doctor))
+  withDirectory(program.command('notify'))
+    .description('send a sample notification in every way that the settings name')
+    .action(does(async () => (await load()).notify))
+}
+
+/**
+ * Refuses flags of a run that stand before a command: it is not told of them, and would do its work in another place,
+ * or in another way, than a person meant.
+ */
+function refuseFlagsBefore(program: Command, command: Command): void {
+  if (command === program || command.name() === 'help') return
+  const before = program.options.find(option => program.getOptionValueSource(option.attributeName()) === 'cli')
+  if (before === undefined) return
+  const flag = before.short ?? before.long ?? ''
+  const name = nameOf(command)
+  if (!command.options.some(({ long }) => long === before.long)) {
+    throw new UserError(`${before.long} means nothing to ${name}; leave it out.`)
+  }
+  const typed = wordsOf(flag, program.getOptionValue(before.attributeName()))
+  throw new UserError(`Write ${flag} after ${name}: ${program.name()} ${name} ${typed} …`)
+}
+
+/** `queue add`. */
+function nameOf(command: Command): string {
+  const { parent } = command
+  return parent === null || parent.parent === null ? command.name() : `${nameOf(parent)} ${command.name()}`
+}
+
+function wordsOf(flag: string, value: unknown): string {
+  if (Array.isArray(value)) return value.map(each => wordsOf(flag, each)).join(' ')
+  return typeof value === 'string' ? `${flag} ${shellWord(value)}` : flag
+}
+
+const MISSING = /^error: missing required argument '(.+)'$/
+const UNKNOWN = /^error: unknown command '(.+?)'/s
+
+/** Has a command, and each below it, say in a sentence what an argument is that was left out, and what a mistyped command may mean. */
+function sayInSentences(command: Command): void {
+  if (command instanceof ListedCommand) return
+  for (const each of command.commands) sayInSentences(each)
+  command.configureOutput({
+    outputError: (text, write) => {
+      const [, name] = MISSING.exec(text.trim()) ?? []
+      const argument = command.registeredArguments.find(each => each.name() === name)
+      const [, unknown] = UNKNOWN.exec(text) ?? []
+      if (argument !== undefined) write(`error: ${sentenceOf(command, argument)}\n`)
+      else if (unknown !== undefined) write(`error: ${sentenceOfUnknown(command, unknown)}\n`)
+      else write(`${text}${isUnknownOption(text) ? hintOfDash(command) : ''}`)
+    },
+  })
+}
+
+function isUnknownOption(text: string): boolean {
+  return text.startsWith("error: unknown option '")
+}
+
+/** Where a command takes a text: how it is given one that begins with a dash. */
+function hintOfDash(command: Command): string {
+  if (!command.registeredArguments.some(({ description }) => description.includes('- reads it from standard input')))
+    return ''
+  const typed = typedName(command)
+  return `  A text that begins with a dash goes behind --: ${typed} -- "- …"; or into standard input: ${typed} -\n`
+}
+
+function sentenceOf(command: Command, argument: Argument): string {
+  const shown = `<${argument.name()}${argument.variadic ? '...' : ''}>`
+  return `${typedName(command)} needs ${shown}: ${argument.description}.`
+}
+
+function sentenceOfUnknown(command: Command, word: string): string {
+  const names = command.commands.map(each => each.name())
+  const nearest = nearestName(word, names)
+  const instead =
+    nearest !== null
+      ? `did you mean "${typedName(command)} ${nearest}"?`
+      : names.includes('run') && word.endsWith('.toml')
+        ? `to run that file: ${typedName(command)} run ${shellWord(oneLine(word, MOST_WORD))}`
+        : `${typedName(command)} --help lists them.`
+  return `There is no command "${oneLine(word, MOST_WORD)}"; ${instead}`
+}
+
+const MOST_WORD = 200
+
+/** `codemachine queue add`. */
+function typedName(command: Command): string {
+  return command.parent === null ? command.name() : `${rootOf(command).name()} ${nameOf(command)}`
+}

@@ -1,0 +1,204 @@
+import { type Command, Option } from 'commander'
+import type { Ask } from '../../../project/library.ts'
+import { type Does, type LookFlags, withDirectory, withLook, withRunFlags } from '../flags.ts'
+import { withSmallHeap, withTerms } from './parts.ts'
+
+/** The commands that ask a running codemachine for something, from another terminal. */
+export function addRunning(program: Command, does: Does): void {
+  addQueue(program, does)
+  for (const running of RUNNING_COMMANDS) {
+    const command = withDirectory(program.command(running.name)).description(running.description)
+    for (const flag of running.flags ?? []) command.addOption(flag())
+    if (running.text !== undefined) command.argument('<text...>', running.text)
+    const ask = does(async () => (await import('../commands/ask.ts')).askRunning)
+    command.action((...typed: unknown[]) => ask(running, ...(running.text === undefined ? [[]] : []), ...typed))
+  }
+  addLimits(program, does)
+  addDecide(program, does)
+  addPlan(program, does)
+}
+
+function addLimits(program: Command, does: Does): void {
+  withDirectory(program.command('limits'))
+    .description('let the session that runs take more or less, from its next round on')
+    .option('--rounds <n>', 'how many rounds in all')
+    .option('--max-time <duration>', 'for how long in all, such as 8h or 1h30m')
+    .option('--max-tokens <count>', 'how many tokens in all, such as 5M or 500k')
+    .option('--max-cost <amount>', 'how much it may cost in all, by the prices of your config.toml, such as 10')
+    .action(does(async () => (await import('../commands/ask.ts')).changeLimits))
+}
+
+/** A command that asks something of the codemachine that runs in the work directory. */
+export interface RunningCommand {
+  name: string
+  /** For the help. */
+  description: string
+  /** What its words are, for the help; left out: it takes none. They are the text of what is asked, and `-` is standard input. */
+  text?: string
+  flags?: readonly (() => Option)[]
+  /** What is asked. `agent`: the one that is meant; left out: the session. */
+  ask(said: { text: string; now: boolean; go: boolean; agent?: string }): Ask
+  /** What one would do to a run, as in `there is nothing to steer`; left out: its name. */
+  verb?: string
+  /** How to get what is wanted where nobody runs. */
+  withoutRun: string
+  /** What to do if the run does not take it; left out: look what it is doing. */
+  refused?: string
+}
+
+const HOW_THEY_STAND = 'How its sessions stand: codemachine list'
+const TO_RESUME = 'To go on with a session: codemachine resume'
+
+/** All of them, in the order of the help. */
+const RUNNING_COMMANDS: readonly RunningCommand[] = [
+  {
+    name: 'steer',
+    description: 'tell the running agent something, from another terminal',
+    text: 'what to tell it; - reads it from standard input',
+    flags: [() => new Option('--agent <instance>', 'tell this agent, which works for the one of the round')],
+    ask: ({ text, agent }) => (agent === undefined ? { type: 'steer', text } : { type: 'steer-agent', agent, text }),
+    withoutRun: 'To have it done as a session of its own: codemachine queue add "…"',
+    refused: 'If the session goes on, say it again; else: codemachine queue add "…"',
+  },
+  {
+    name: 'stop',
+    description: 'end the run after this round, from another terminal; resume goes on from there',
+    flags: [
+      () => new Option('--now', 'interrupt the round'),
+      () => new Option('--agent <instance>', 'end only this agent now; the round and the run go on').conflicts('now'),
+    ],
+    ask: ({ now, agent }) => (agent === undefined ? { type: 'stop', now } : { type: 'stop-agent', agent }),
+    withoutRun: HOW_THEY_STAND,
+  },
+  {
+    name: 'pause',
+    description: 'start no further round until unpause, from another terminal',
+    ask: () => ({ type: 'pause' }),
+    withoutRun: HOW_THEY_STAND,
+  },
+  {
+    name: 'unpause',
+    description: 'go on after pause',
+    ask: () => ({ type: 'unpause' }),
+    withoutRun: TO_RESUME,
+  },
+  {
+    name: 'retry',
+    description: 'end what it waits for now, from another terminal: it tries again at once',
+    ask: () => ({ type: 'retry' }),
+    withoutRun: TO_RESUME,
+  },
+  {
+    name: 'interrupt',
+    description: 'interrupt the round and hold, from another terminal: unpause goes on',
+    ask: () => ({ type: 'interrupt' }),
+    withoutRun: HOW_THEY_STAND,
+  },
+  {
+    name: 'skip',
+    description: 'end this session and go on with the next in the queue, from another terminal',
+    ask: () => ({ type: 'skip' }),
+    withoutRun: 'What waits: codemachine queue list',
+  },
+  {
+    name: 'replan',
+    description: 'have the plan changed, from another terminal; then it holds until unpause',
+    text: 'what to change; - reads it from standard input',
+    flags: [() => new Option('--go', 'go on by the changed plan, without a hold')],
+    ask: ({ text, go }) => ({ type: 'replan', text, ...(go ? { go } : {}) }),
+    verb: 'change the plan of',
+    withoutRun: 'MAIN.md and tasks.json of its session can be edited by hand; codemachine resume goes on.',
+  },
+]
+
+function addDecide(program: Command, does: Does): void {
+  withLook(program.command('decide'))
+    .argument('[session]', 'the session, if it is not the one that runs here')
+    .argument('[choice]', 'what you choose; without it, what is asked is shown, and the lines that answer it')
+    .argument('[text...]', 'what you say with it; - reads it from standard input')
+    .description('make a decision that a session waits for, from another terminal')
+    .action(
+      (
+        session: string | undefined,
+        choice: string | undefined,
+        text: string[] | undefined,
+        flags: LookFlags,
+        command,
+      ) =>
+        does(async () => (await import('../commands/decide.ts')).decide)(
+          [session, choice, ...(text ?? [])].filter(word => word !== undefined),
+          flags,
+          command,
+        ),
+    )
+}
+
+function addPlan(program: Command, does: Does): void {
+  const load = does(async () => (await import('../change/plan.ts')).plan)
+  const withShow = (command: Command) =>
+    withLook(command)
+      .option('--version <n>', 'this version, and not the newest; of an answer: only if this version waits')
+      .option('--diff', 'only what has changed since the version before')
+  const plan = withShow(program.command('plan'))
+    .argument('[session]', 'the session, if it is not the newest that has a plan')
+    .argument('[what]', 'show, accept, reject or edit; without it, show')
+    .argument('[text...]', 'what you say with it; - reads it from standard input')
+    .description('see the plan of a session, and accept it or have it changed, from another terminal')
+    .action((session: string | undefined, what: string | undefined, text: string[], flags: LookFlags, command) =>
+      load(
+        [session, what, ...text].filter(word => word !== undefined),
+        flags,
+        command,
+      ),
+    )
+  const below = (name: string, description: string, words: [name: string, what: string]) => {
+    const command = name === 'show' ? withShow(plan.command(name)) : withLook(plan.command(name))
+    if (name === 'accept' || name === 'reject') command.option('--version <n>', 'only if this version waits')
+    command
+      .argument(...words)
+      .description(description)
+      .action((typed: string[] | string | undefined, flags: LookFlags, command) =>
+        load([name, ...[typed ?? []].flat()], { ...plan.opts(), ...flags }, command),
+      )
+  }
+  const session: [string, string] = ['[session]', 'the session, if it is not the newest that has a plan']
+  below('show', 'the plan as it is, or an earlier version of it', session)
+  below('accept', 'accept the version that waits', ['[remark...]', 'what whoever carries it out is told with it'])
+  below('reject', 'have the version that waits changed; the next one is shown again', [
+    '<change...>',
+    'what to change; - reads it from standard input',
+  ])
+  below('edit', 'change the version that waits yourself, in your editor', [
+    '[session]',
+    'the session, if it is not the one that runs here',
+  ])
+}
+
+function addQueue(program: Command, does: Does): void {
+  const queue = program.command('queue').description('the prompts that wait; each becomes a session of its own')
+  const load = () => import('../commands/ask.ts')
+  withTerms(withDirectory(queue.command('add')))
+    .argument('[prompt...]', 'the prompt; - reads it from standard input; with --template alone: the specification')
+    .description('add a prompt at the end')
+    .action(does(async () => (await load()).queueAdd))
+  withRunFlags(queue.command('run'))
+    .description('work off what waits, one session after the other, without a goal of its own')
+    .action(does(async context => (await withSmallHeap(context, () => import('../commands/run.ts'))).queueRun))
+  withLook(queue.command('list'))
+    .description('show the prompts that wait')
+    .action(does(async () => (await load()).queueList))
+  withDirectory(queue.command('edit'))
+    .argument('<id>', 'the number that `queue list` shows')
+    .argument('<prompt...>', 'the new prompt; - reads it from standard input')
+    .description('replace a prompt')
+    .action(does(async () => (await load()).queueEdit))
+  withDirectory(queue.command('move'))
+    .argument('<id>', 'the number that `queue list` shows')
+    .option('--before <id>', 'the one that it waits just before; without it, it waits behind all')
+    .description('change the order')
+    .action(does(async () => (await load()).queueMove))
+  withDirectory(queue.command('rm'))
+    .argument('<id>', 'the number that `queue list` shows')
+    .description('take a prompt out')
+    .action(does(async () => (await load()).queueRemove))
+}

@@ -1,0 +1,101 @@
+import type { Command } from 'commander'
+import { UserError } from '../../../base/errors.ts'
+import { type DirectoryFlags, type Does, type LookFlags, withDirectory, withLook } from '../flags.ts'
+
+/** What may be said to `secret set`, as typed. */
+export interface SecretSetFlags extends DirectoryFlags {
+  /** A command that passes if the value is a good one. */
+  check?: string
+}
+
+/** What may be said to `secret check`, as typed. */
+export interface SecretCheckFlags extends DirectoryFlags {
+  /** Whether its check reaches the network. */
+  network?: true
+}
+
+/** What may be said to `secret export`, as typed. */
+export interface SecretExportFlags extends DirectoryFlags {
+  to?: string
+}
+
+const EXAMPLES = `
+Examples:
+  codemachine secret set STRIPE_KEY                      typed at a prompt that shows nothing
+  codemachine secret set STRIPE_KEY < key.txt            from a file, or another program
+  codemachine secret set STRIPE_KEY --check 'curl -fsS -u "$STRIPE_KEY:" https://api.stripe.com/v1/balance'
+  codemachine secret list -C projects/shop-20261124-101500
+  codemachine secret export STRIPE_KEY --to .env         for the finished project, where git ignores it
+
+A value is never an argument: whoever lists the processes of this machine would see it, and your shell would remember it.
+It lies in codemachine's records, outside of the project; only commands that name it get it, as a variable, and what they
+print is searched for it before a model, a log or a person sees it. docs/team.md says what that does not protect from.
+`
+
+/** Adds the commands of a project's secrets. */
+export function addSecret(program: Command, does: Does): void {
+  const load = () => import('../commands/secret.ts')
+  const secret = program
+    .command('secret')
+    .description('the secrets of a project: commands can be given them, and no model sees them')
+    .addHelpText('after', EXAMPLES)
+    .allowExcessArguments()
+    .allowUnknownOption()
+    .action(() => {
+      // What was typed may be a value, and is not repeated.
+      if (secret.args.length > 0) throw new UserError(NO_COMMAND)
+      secret.help()
+    })
+  const set = withDirectory(secret.command('set'), PROJECT)
+    .argument('<KEY>', 'its name, as a variable is named: STRIPE_KEY')
+    .description('store a secret; its value is typed hidden, or comes through standard input')
+    .option('--check <command>', 'a command that passes if the value is good; it finds it in $KEY')
+  onlyItsKey(
+    set,
+    'set',
+    does(async () => (await load()).secretSet),
+  )
+  withLook(secret.command('list'), undefined, PROJECT)
+    .description('the names of the secrets that are there; never a value')
+    .action(does(async () => (await load()).secretList))
+  onlyItsKey(
+    withDirectory(secret.command('rm'), PROJECT).argument('<KEY>', 'its name').description('remove a secret'),
+    'rm',
+    does(async () => (await load()).secretRemove),
+  )
+  onlyItsKey(
+    withDirectory(secret.command('check'), PROJECT)
+      .argument('<KEY>', 'its name')
+      .description('run its check: is the value good?')
+      .option('--network', 'let the check reach the network'),
+    'check',
+    does(async () => (await load()).secretCheck),
+  )
+  onlyItsKey(
+    withDirectory(secret.command('export'), PROJECT)
+      .argument('<KEY>', 'its name')
+      .description('write it into a file of variables of the finished project, which git ignores')
+      .option('--to <file>', 'the file, relative to the project, such as .env'),
+    'export',
+    does(async () => (await load()).secretExport),
+  )
+}
+
+const PROJECT = 'the project, if it is not this directory'
+const NO_COMMAND =
+  'Behind secret stands set, list, rm, check or export, and then the name of a secret; a value is never an argument. codemachine secret --help has examples.'
+
+/** Refuses what stands behind the name: it may be a value, and is not repeated. */
+function onlyItsKey(command: Command, name: string, act: (...typed: unknown[]) => Promise<void>): void {
+  command
+    .allowExcessArguments()
+    .allowUnknownOption()
+    .action(async (key: string, flags: LookFlags) => {
+      if (command.args.length === 1 && !key.includes('=')) return await act(key, flags, command)
+      const takes = command.options.map(({ long }) => long).join(' and ')
+      throw new UserError(
+        `secret ${name} takes the name of one secret, and beside it ${takes} alone: a value is never an argument.`,
+        { hint: 'It is typed hidden, or comes through standard input: codemachine secret set KEY < file' },
+      )
+    })
+}

@@ -1,0 +1,120 @@
+import { type Command, Option } from 'commander'
+import { UserError } from '../../../base/errors.ts'
+import type { CliContext } from '../../screen/cli-context.ts'
+import { type Does, type RunFlags, withDirectory, withLook, withRunFlags } from '../flags.ts'
+import { refuseMistypedCommand, withSmallHeap } from '../program/parts.ts'
+
+/** What may be said to the commands of a team that run something, as typed. */
+export interface TeamFlags extends Omit<RunFlags, 'followUp'> {
+  /** The project that it works in; left out: a new one. */
+  project?: string
+  stepwise?: true
+  repair?: string
+  yes?: true
+}
+
+const EXAMPLES = `
+Examples:
+  codemachine team "a FastAPI service that says hello, with a start script"   a new project in projects/
+  codemachine team --network --yes "…"             commands reach the network; the plan is taken as it comes
+  codemachine team --project api "add a /health route"   in a directory that is there
+  codemachine team --stepwise "…"                  for models that cannot call tools: one command an answer
+  codemachine team - < goal.md                     a longer goal, from a file
+  codemachine team -- plan a garden                a goal that begins like one of the commands below
+  codemachine team plan "…" > plan.json            the planner alone, its JSON on stdout
+  codemachine team work "write start.sh" --project api    the worker alone: one step
+  codemachine team review --project api            the reviewer alone, its JSON on stdout
+  codemachine team list                            the projects here, how each came out, how to test it
+
+When a step needs a key: codemachine secret set <KEY> -C <project>; no model ever sees the value.
+
+Exit codes:
+  0 done    2 wrong usage    3 a limit was reached    5 stalled
+  4 a step failed, a secret is missing, or it needs a person in another way    6 another codemachine runs there
+  130, 143 interrupted: codemachine resume -C <project> goes on from there
+`
+
+/** Adds the commands of a planner, a worker and a reviewer who make a project. */
+export function addTeam(program: Command, does: Does): void {
+  const load = (context: Pick<CliContext, 'ownsProcess'>) => withSmallHeap(context, () => import('./run.ts'))
+  const team = withTeamFlags(program.command('team'), '200, or no limit if --max-time or --max-tokens is given')
+    .argument('[goal...]', 'what the project is to be; - reads it from standard input')
+    .description('have a planner, a worker and a reviewer make a project in a directory of its own')
+    .option('--repair <0-3>', 'how often what the reviewer finds of high severity is mended (1)')
+    .option(
+      '-y, --yes',
+      'take the plan as it comes, and let commands have secrets and the network together; a secret is still asked for',
+    )
+    .addHelpText('after', EXAMPLES)
+  keepDashes(team)
+  const goal = does(async context => (await load(context)).team)
+  team.action(async (words: string[], flags: TeamFlags, command) => {
+    const isGoal = words[0] === DASHES
+    if (!isGoal) refuseMistypedCommand(words, team)
+    await goal(isGoal ? words.slice(1) : words, flags, command)
+  })
+  withTeamFlags(team.command('plan'))
+    .argument('[goal...]', 'what the project is to be; - reads it from standard input')
+    .description('the planner alone: its JSON on stdout; codemachine resume carries the plan out')
+    .action(does(async context => (await load(context)).teamPlan))
+  withTeamFlags(team.command('work'))
+    .argument('[step...]', 'the step; - reads it from standard input')
+    .description('the worker alone: one step, in a project that is there')
+    .option('-y, --yes', 'let commands have secrets and the network together; a secret is still asked for')
+    .action(does(async context => (await load(context)).teamWork))
+  withTeamFlags(team.command('review'))
+    .description('the reviewer alone, of a project that is there: its JSON on stdout')
+    .action(does(async context => (await load(context)).teamReview))
+  addLooks(team, does)
+  team.hook('preAction', refuseFlagsBetween)
+}
+
+function addLooks(team: Command, does: Does): void {
+  const load = () => import('./look.ts')
+  withDirectory(team.command('rm'), WORKSPACE)
+    .argument('<project>', 'the project, as `team list` names it, or its directory')
+    .description('remove a project, its records and its secrets, each asked for')
+    .option('-y, --yes', 'all of them, without being asked')
+    .action(does(async () => (await load()).teamRemove))
+  withLook(team.command('list'), undefined, WORKSPACE)
+    .description('the projects here, how each came out, and how to test it')
+    .action(does(async () => (await load()).teamList))
+  withLook(team.command('show'), undefined, WORKSPACE)
+    .argument('<project>', 'the project, as `team list` names it, or its directory')
+    .description('one project: goal, steps, issues, how to test it, its runs, and what is missing')
+    .action(does(async () => (await load()).teamShow))
+}
+
+function withTeamFlags(command: Command, rounds = 'as many as it needs'): Command {
+  return withRunFlags(command, rounds, WORKSPACE)
+    .option('--project <dir>', 'work in this directory, which is there; without it, a new one in projects/')
+    .option('--stepwise', 'one shell command an answer, which codemachine runs: for models that cannot call tools')
+    .addOption(new Option('--worktree [name]').hideHelp())
+}
+
+const WORKSPACE = 'the workspace, in which projects/, runs/ and logs/ lie, if it is not this directory'
+const DASHES = '--'
+
+/** Has words behind `--` be a goal, though the first of them be the name of a command: the `--` is kept as the first word. */
+function keepDashes(team: Command): void {
+  const parse = team.parseOptions.bind(team)
+  team.parseOptions = typed => {
+    const parsed = parse(typed)
+    const at = typed.indexOf(DASHES)
+    const isFirst = at !== -1 && parsed.operands.length === typed.length - at - 1
+    return isFirst ? { ...parsed, operands: [DASHES, ...parsed.operands] } : parsed
+  }
+}
+
+/** Refuses flags between `team` and the command that they are for: it is not told of them. */
+function refuseFlagsBetween(team: Command, command: Command): void {
+  if (command === team) return
+  const before = team.options.find(option => team.getOptionValueSource(option.attributeName()) === 'cli')
+  if (before === undefined) return
+  const name = `team ${command.name()}`
+  throw new UserError(
+    command.options.some(({ long }) => long === before.long)
+      ? `Write ${before.long} after ${name}: codemachine ${name} ${before.long} …`
+      : `${before.long} means nothing to ${name}; leave it out.`,
+  )
+}

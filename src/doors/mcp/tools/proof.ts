@@ -1,0 +1,101 @@
+import * as v from 'valibot'
+import { carryOutRewind, holdSavepoints, keptByRewind, planRewindTo, sumOfRewind } from '../../../project/savepoints.ts'
+import { landWorktree } from '../../../project/worktrees/land.ts'
+import { openCheckout } from '../../../workspace/worktree/worktree.ts'
+import { aName, defineTool, directory, MOST_SECONDS, seconds, session, type Tool, yesOrNo } from '../tool.ts'
+
+const LINE = /^[^\p{Cc}]*\S[^\p{Cc}]*$/u
+
+const message = (description: string) =>
+  v.pipe(v.string(), v.maxLength(1_000), v.regex(LINE), v.description(description))
+
+/** Whether what was proved is still true. */
+export const proofTools: readonly Tool[] = [
+  defineTool({
+    name: 'verify',
+    description:
+      'Runs the gates of a session that is done again, to see whether what was proved is still true; while it says that it still runs, call it again.',
+    effect: 'some',
+    input: v.strictObject({ directory, session, seconds }),
+    output: v.object({
+      session: v.string(),
+      directory: v.string(),
+      state: v.pipe(
+        v.picklist(['running', 'ended']),
+        v.description('running: it goes on; call verify again for its end'),
+      ),
+      verdict: v.pipe(
+        v.nullable(v.picklist(['still-true', 'broken', 'broken-uncommitted', 'cannot-tell'])),
+        v.description('null: it still runs'),
+      ),
+      words: v.array(v.string()),
+    }),
+    async run({ seconds: most = MOST_SECONDS, ...given }, call) {
+      const found = await call.places.session(given.directory, given.session)
+      const { id, records } = found
+      const onSaid = (said: string) => call.progress(said)
+      const now = await call.verifications.take(found, { mostMs: most * 1000, signal: call.signal, onSaid })
+      const of = { session: id, directory: records.directory }
+      const { state } = now
+      if (state === 'running') return { ...of, state, verdict: null, words: [...now.said] }
+      return { ...of, state, verdict: now.verdict, words: [...now.words] }
+    },
+  }),
+]
+
+/** What changes the person's files: only for a server that a person has started with `--allow-write`. */
+export const writeTools: readonly Tool[] = [
+  defineTool({
+    name: 'rewind',
+    description:
+      'Makes the files of a directory those of a savepoint, while nothing runs there; what they were is kept as a savepoint, too.',
+    effect: 'files',
+    input: v.strictObject({
+      directory,
+      to: aName('the id of a savepoint, as savepoints shows it, such as "20261121_1/3"'),
+      dry_run: v.optional(yesOrNo('true or false: whether it is only said what would change')),
+    }),
+    output: v.object({
+      to: v.string(),
+      directory: v.string(),
+      files: v.pipe(v.number(), v.description('how many files change')),
+      words: v.array(v.string()),
+      undo: v.pipe(v.nullable(v.string()), v.description('the savepoint that undoes it; null: nothing was changed')),
+    }),
+    async run({ directory: where, to, dry_run: isDry = false }, call) {
+      const records = await call.places.recordsOf(where)
+      await using open = await holdSavepoints(call.world, records, () => {})
+      const planned = await planRewindTo(open, records, to)
+      const { plan, target } = planned
+      const files = plan.write.length + plan.remove.length
+      const words =
+        files === 0 ? [`The files are as at ${target.name} already.`] : [sumOfRewind(plan), keptByRewind(plan)]
+      const said = { to: target.name, directory: records.directory, files, words: words.filter(word => word !== '') }
+      if (isDry || files === 0) return { ...said, undo: null }
+      return { ...said, undo: await carryOutRewind(open, records, planned, call.world.clock.now()) }
+    },
+  }),
+  defineTool({
+    name: 'land',
+    description:
+      'Merges what was done in a worktree of codemachine into the branch that is checked out, while nothing runs in either.',
+    effect: 'files',
+    input: v.strictObject({
+      directory,
+      worktree: v.optional(aName('the name of a worktree; left out: the only one that has something to land')),
+      message: v.optional(message('a line: the message of the merge')),
+      commit: v.optional(
+        message('a line: the message with which what is not committed in the worktree is committed first'),
+      ),
+    }),
+    output: v.object({ directory: v.string(), words: v.array(v.string()) }),
+    async run({ directory: where, worktree: name, message: line, commit }, call) {
+      const records = await call.places.recordsOf(where)
+      const { repository } = await openCheckout(records.directory, call.world.env)
+      // The merge changes all of the checkout, which may be more than what is named.
+      await call.places.recordsOf(repository.root)
+      const words = await landWorktree(call.world, records.directory, { name, message: line, commit })
+      return { directory: records.directory, words }
+    },
+  }),
+]

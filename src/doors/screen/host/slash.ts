@@ -1,0 +1,387 @@
+import { UserError } from '../../../base/errors.ts'
+import { version } from '../../../base/package.ts'
+import { findSession } from '../../../project/find.ts'
+import type { Ask, RunOptions } from '../../../project/library.ts'
+import { settingsOf } from '../../../project/open-run.ts'
+import { findUnfinished } from '../../../project/resume.ts'
+import type { Settings } from '../../../project/settings/schema.ts'
+import { describeSpecification, goalOf, IS_IT_COMPLETE, specificationHere } from '../../../project/start/dry-run.ts'
+import { codexInUse, resumableSessions } from '../../../project/start/start-facts.ts'
+import { chooseTemplate, startableTemplates, templateNamed } from '../../../project/start/templates.ts'
+import type { NewStart } from '../../../project/work-through-queue.ts'
+import type { Records } from '../../../session/records/records.ts'
+import { termsInWords } from '../../../tell/words/commands.ts'
+import { formatCount } from '../../../tell/words/numbers.ts'
+import { oneLine, titleLine } from '../../../tell/words/safe-text.ts'
+import type { CliContext } from '../cli-context.ts'
+import { type SlashCommand, slashCommands } from '../composer/completion.ts'
+import { answerCommand } from '../screen/asked.ts'
+import { answerDecision, askAndNotify, reachAgent } from '../screen/dialogs.ts'
+import { askToLeave, askToSkip } from '../screen/how-it-goes-on.ts'
+import type { PersonScreen } from './person-screen.ts'
+import { goOnWith, openSessions, whyNoResume } from './sessions-screen.ts'
+import { changeSlash, followSlash, planSlash, type TypedChange, teamSlash } from './slash-change.ts'
+import { loginOnScreen, logoutOnScreen } from './slash-login.ts'
+import {
+  chooseTheme,
+  codexVersion,
+  copySlash,
+  showDoctor,
+  showKeys,
+  showPage,
+  showReport,
+  showServers,
+  showStatus,
+  typedOrChosen,
+} from './slash-look.ts'
+import type { TypedLimits } from './typed-limits.ts'
+
+/** The commands as they are now. */
+export function commandsOf({ person }: SlashPlace): SlashCommand[] {
+  const { facts, showsSession } = person.screen.model
+  const always = slashCommands({ login: facts?.login ?? null, hasOwnLogin: facts?.hasOwnLogin ?? null })
+  const all = showsSession ? [...OF_SESSION, ANSWER, DECIDE, ...OF_AGENTS, DETACH, COPY, ...always] : always
+  return inOrderOfUse(all, showsSession ? USED_IN_SESSION : USED_AT_START)
+}
+
+/** What a person reaches for first, while a session is shown and before. */
+const USED_IN_SESSION = [
+  'steer',
+  'answer',
+  'decide',
+  'pause',
+  'unpause',
+  'stop',
+  'diff',
+  'agents',
+  'report',
+  'queue',
+  'plan',
+  'status',
+  'skip',
+  'retry',
+]
+const USED_AT_START = [
+  'start',
+  'change',
+  'resume',
+  'sessions',
+  'templates',
+  'queue',
+  'report',
+  'diff',
+  'status',
+  'model',
+  'login',
+  'logout',
+  'doctor',
+  'theme',
+]
+/** What is rarely looked for. */
+const USED_LAST = ['version', 'help', 'exit']
+
+/** Commands with those that are used most first. */
+function inOrderOfUse(commands: readonly SlashCommand[], first: readonly string[]): SlashCommand[] {
+  const rank = ({ name }: SlashCommand) => {
+    const at = first.indexOf(name)
+    return at >= 0 ? at : USED_LAST.includes(name) ? 2 * commands.length : commands.length
+  }
+  return commands.toSorted((a, b) => rank(a) - rank(b))
+}
+
+const COPY: SlashCommand = {
+  name: 'copy',
+  description: 'Copy the last answer; /copy command the last command',
+  note: null,
+}
+
+const OF_SESSION: readonly (SlashCommand & { ask: Ask })[] = [
+  { name: 'pause', description: 'Start no further round', note: null, ask: { type: 'pause' } },
+  { name: 'unpause', description: 'Go on after a pause', note: null, ask: { type: 'unpause' } },
+  { name: 'stop', description: 'Stop after this round', note: null, ask: { type: 'stop', now: false } },
+  {
+    name: 'skip',
+    description: 'End this session, and go on with the next in the queue',
+    note: null,
+    ask: { type: 'skip' },
+  },
+  { name: 'retry', description: 'Do not wait any longer', note: null, ask: { type: 'retry' } },
+]
+
+const DETACH: SlashCommand = {
+  name: 'detach',
+  description: 'Let it go on without this screen; codemachine attach shows it again',
+  note: null,
+}
+const ANSWER: SlashCommand = {
+  name: 'answer',
+  description: 'Answer a question: /answer 1 2 is choice 2 of Q1, /answer 1 … is words',
+  note: null,
+}
+const DECIDE: SlashCommand = { name: 'decide', description: 'Answer what you are to decide', note: null }
+
+const OF_AGENTS: readonly SlashCommand[] = [
+  { name: 'agents', description: 'The agents at work, and into one of them', note: null },
+  { name: 'steer', description: 'Tell one of the agents at work something: /steer NAME text', note: null },
+  { name: 'stop-agent', description: 'End one of the agents at work; the round goes on', note: null },
+]
+
+const STOP_TAKES_NOTHING = '/stop ends the session after this round, and takes nothing; /stop-agent NAME ends one agent'
+
+/** Does what a slash command says. */
+export async function runSlashCommand(place: SlashPlace, name: string, rest: string): Promise<void> {
+  const { person, context } = place
+  const { screen } = person
+  const ofSession = OF_SESSION.find(command => command.name === name)
+  const asking = { model: screen.model, host: person, clock: context.clock }
+  if (name === 'stop' && rest.trim() !== '') return screen.notice(STOP_TAKES_NOTHING, 'warning')
+  if (name === 'skip' && screen.model.isRunning) return await askToSkip(asking)
+  if (ofSession) {
+    await askAndNotify(asking, ofSession.ask)
+    return
+  }
+  switch (name) {
+    case 'answer':
+      return await answerCommand(asking, rest)
+    case 'decide':
+      if (await answerDecision(asking, rest)) return
+      return screen.notice('Nothing is to be decided just now', 'warning')
+    case 'agents':
+      return await person.openAgents()
+    case 'steer':
+    case 'stop-agent':
+      return await reachAgent(asking, name, rest)
+    case 'exit':
+      return screen.model.isRunning && place.start !== null ? await askToLeave(asking) : person.leave()
+    case 'detach':
+      return await place.letGo()
+    case 'help':
+      return await showKeys(place, commandsOf(place))
+    case 'copy':
+      return copySlash(place, rest)
+    case 'version':
+      return screen.say(`codemachine ${version}, ${await codexVersion(place)}`)
+    case 'web':
+      return await showPage(place)
+    case 'mcp':
+      return await showServers(place)
+    case 'doctor':
+      return await showDoctor(place)
+    case 'status':
+      return await showStatus(place)
+    case 'start':
+      return await startSlash(place, rest)
+    case 'templates':
+      return await templatesSlash(place, rest)
+    case 'change':
+      return await changeSlash(place, rest)
+    case 'follow':
+      return await followSlash(place, rest)
+    case 'team':
+      return teamSlash(place, rest)
+    case 'plan':
+      return await planSlash(place, rest)
+    case 'login':
+      return await loginOnScreen(place, await codexInUse(context, place.records, place.settings), rest)
+    case 'logout':
+      return await logoutOnScreen(place, await codexInUse(context, place.records, place.settings))
+    case 'theme':
+      return await chooseTheme(place, rest)
+    case 'model':
+      return await chooseModel(place)
+    case 'sessions':
+      return await openSessions(place)
+    case 'resume':
+      return await chooseSession(place, rest)
+    case 'report':
+      return await showReport(place, rest)
+    case 'diff':
+      return await person.openDiff(rest)
+    case 'queue':
+      return await chooseFromQueue(place)
+    default:
+      return screen.say(`/${name}: there is no such command`, 'warning')
+  }
+}
+
+const GOAL_CHARS = 80
+
+/** `/resume`: which session to go on with. */
+async function chooseSession(place: SlashPlace, rest: string): Promise<void> {
+  const { context, records, person } = place
+  const { screen } = person
+  const busy = whyNoResume(place)
+  if (busy !== null) return screen.notice(busy, 'warning')
+  if (rest.trim() !== '') return await goOnWith(place, await findSession(records, rest.trim()))
+  const sessions = await resumableSessions(records, context.platform)
+  if (sessions.length === 0) return screen.notice('There is no session to go on with', 'warning')
+  if (whyNoResume(place) !== null) return
+  const answer = await screen.choose({
+    title: 'Which session goes on?',
+    options: sessions.map(({ id, goal, rounds, stopped }) => ({
+      id,
+      label: titleLine(goal, GOAL_CHARS),
+      hint: `${id}, ${stopped}, ${formatCount(rounds, 'round')}`,
+    })),
+  })
+  if (answer.kind === 'chosen') await goOnWith(place, answer.id)
+}
+
+/** `/queue`: what waits, to be begun or taken out. */
+async function chooseFromQueue({ person, start }: SlashPlace): Promise<void> {
+  const { screen } = person
+  const prompts = await person.queue.list()
+  if (prompts.length === 0) return screen.notice('Nothing waits in the queue', 'warning')
+  const canStart = start !== null && !start.isRunning()
+  const answer = await screen.choose({
+    title: `${formatCount(prompts.length, 'prompt')} waiting. Choose one to take it back into the composer.`,
+    options: [
+      ...(canStart ? [{ id: 'work', label: 'Work through the queue now' }] : []),
+      ...prompts.map(({ id, prompt, ...terms }) => {
+        const hint = termsInWords(terms)
+        return { id, label: titleLine(prompt, GOAL_CHARS), ...(hint === '' ? {} : { hint }) }
+      }),
+    ],
+  })
+  if (answer.kind !== 'chosen') return
+  if (answer.id === 'work') return start?.workThroughQueue()
+  const prompt = prompts.find(({ id }) => id === answer.id)
+  if (prompt === undefined) return
+  const isTaken = await person.queue.takeBack(prompt, text => screen.model.addText(text))
+  if (!isTaken) return screen.notice('Its session has begun', 'warning')
+  const terms = termsInWords(prompt)
+  if (terms !== '') screen.notice(`It was to begin with ${terms}; say so anew where you need it`, 'warning')
+}
+
+const EFFORTS = ['minimal', 'low', 'medium', 'high', 'xhigh']
+
+/** `/model`: with which model, and how hard it thinks. */
+async function chooseModel({ person, start, settings }: SlashPlace): Promise<void> {
+  const { screen } = person
+  if (start === null) return screen.notice('The model is chosen where the session is started', 'warning')
+  const now = start.options().model ?? settings.model
+  const model = await screen.choose({
+    title: 'Which model?',
+    options: [
+      { id: 'as-it-is', label: now === null ? "codex's own choice" : oneLine(now, GOAL_CHARS), hint: 'as it is' },
+    ],
+    freeText: 'The name of another …',
+  })
+  if (model.kind !== 'text' && model.kind !== 'chosen') return
+  const effort = await screen.choose({
+    title: 'How hard does it think?',
+    options: [{ id: 'as-it-is', label: 'As it is' }, ...EFFORTS.map(id => ({ id, label: id }))],
+    freeText: 'Another effort that the model knows …',
+  })
+  if (effort.kind !== 'text' && effort.kind !== 'chosen') return
+  const chosen = effort.kind === 'text' ? effort.text.trim() : effort.id === 'as-it-is' ? null : effort.id
+  start.choose({
+    ...(model.kind === 'text' ? { model: model.text.trim() } : {}),
+    ...(chosen === null ? {} : { effort: chosen }),
+  })
+  screen.notice('It counts from the next session on; -m and --effort say the same on the command line', 'good')
+}
+
+/** What a slash command may reach. */
+export interface SlashPlace {
+  context: CliContext
+  records: Records
+  settings: Settings
+  person: PersonScreen
+  /** What can be started here; null where a session is only watched. */
+  start: SlashStart | null
+  /** Lets what is shown go on without this screen. */
+  letGo(): Promise<void>
+}
+
+/** What can be set going where nothing runs yet. */
+interface SlashStart {
+  isRunning(): boolean
+  options(): RunOptions
+  /** Goes on with a session, which may take so much from now on. */
+  resume(session: string, more: TypedLimits): void
+  /** Leaves the start screen for a session that another process runs. */
+  watch(records: Records, session: string): void
+  /** Works through what waits. */
+  workThroughQueue(): void
+  /** Begins a session from the specification. */
+  begin(session: NewStart): void
+  /** Begins a change. */
+  change(change: TypedChange): void
+  /** Begins a team, in a project of its own. */
+  team(goal: string): void
+  /** For the runs to come. */
+  choose(options: Pick<RunOptions, 'model' | 'effort'>): void
+}
+
+/**
+ * `/start [build|goal] [--yes]`: builds what the specification asks for, once a person says that it is complete; while a
+ * session runs, as the next one. Throws a `UserError` if it cannot be built by.
+ */
+async function startSlash({ context, records, person, start }: SlashPlace, rest: string): Promise<void> {
+  const { screen } = person
+  if (start === null) return screen.notice('A session that is only watched is no place to start one', 'warning')
+  const words = rest.split(/\s+/).filter(word => word !== '')
+  const [typed, more] = words.filter(word => !YES.includes(word))
+  if (more !== undefined) {
+    const names = startableTemplates(context.templates).map(({ name }) => `/start ${name}`)
+    throw new UserError(`/start does not know what to do with "${more}"; type /start, or ${names.join(' or ')}.`)
+  }
+  const { settings, agentTables } = await settingsOf(context, records.directory, start.options())
+  const kind = templateNamed(context.templates, typed ?? settings.mode, 'start')
+  const template = kind.name
+  const specification = await specificationHere(records.directory, kind, { agentTables })
+  const text = goalOf(specification)
+  const begin = async (asksPlan: boolean) => {
+    if (!start.isRunning()) return start.begin({ text, template, asksPlan })
+    screen.notice(await person.queue.add(text, { template }))
+  }
+  if (words.some(word => YES.includes(word))) return await begin(false)
+  const left = start.isRunning()
+    ? null
+    : await findUnfinished(context, records, problem => screen.say(`codemachine: ${problem}`, 'warning'))
+  const answer = await screen.choose({
+    title: IS_IT_COMPLETE,
+    body: [
+      ...describeSpecification(specification),
+      ...(left === null
+        ? []
+        : [`${left.what}: ${left.about}. This starts a new session; /resume goes on with that one.`]),
+    ],
+    options: [
+      {
+        id: 'start',
+        label: start.isRunning() ? 'Yes, start it next' : 'Yes, start',
+        hint: `${template}: ${kind.description}`,
+      },
+      { id: 'not-yet', label: 'Not yet', hint: 'nothing is started' },
+    ],
+  })
+  if (answer.kind === 'chosen' && answer.id === 'start') return await begin(true)
+  screen.say(`Nothing is started. Write what is missing into ${specification.path}, and type /start again.`)
+}
+
+const YES = ['--yes', '-y']
+
+/** `/templates [name]`: what `/start` starts in this project. A `UserError` if it cannot be chosen. */
+async function templatesSlash({ context, records, person, start }: SlashPlace, rest: string): Promise<void> {
+  const { screen } = person
+  const options = start?.options() ?? {}
+  const typed = rest.trim().replace(/^(?:list|select)\b\s*/, '')
+  const { settings } = await settingsOf(context, records.directory, options)
+  const chosen = await typedOrChosen(screen, typed, {
+    title: 'What does /start start in this project?',
+    options: startableTemplates(context.templates).map(({ name, description }) => ({
+      id: name,
+      label: name,
+      hint: name === settings.mode ? `${description} (chosen)` : description,
+    })),
+  })
+  if (chosen === null) return
+  screen.say(
+    await chooseTemplate(context, records.directory, templateNamed(context.templates, chosen, 'start').name, options),
+  )
+  const { mode } = (await settingsOf(context, records.directory, options)).settings
+  if (screen.model.facts !== null) screen.model.facts = { ...screen.model.facts, mode }
+  screen.changed()
+}

@@ -1,0 +1,342 @@
+import type { Clock } from '../../../base/clock.ts'
+import { answerIn, type Choice, GIVE_SECRET, type OpenDecision } from '../../../core/rules/decision.ts'
+import { isTaken } from '../../../core/shapes/reply.ts'
+import { MOST_VALUE_BYTES, problemOfValue } from '../../../core/shapes/secrets.ts'
+import { PLAN_CHOICES, PLAN_DECISION } from '../../../core/state/plan.ts'
+import type { Ask } from '../../../project/library.ts'
+import { decidedMeanwhile } from '../../../tell/words/decision.ts'
+import { KEY_HINTS } from '../../../tell/words/names.ts'
+import { agentLabel, agentOf } from '../../../tell/words/plan.ts'
+import type { PickerQuestion, PickerResult } from '../composer/picker.ts'
+import { isEmpty } from '../composer/text.ts'
+import type { ScreenHost } from './controls.ts'
+import type { ScreenModel } from './model.ts'
+
+/** The answer to a question on the screen. `withdrawn`: it was taken back, or something else was done; `left`: closed by Ctrl+C. */
+export type Answer = PickerResult | { kind: 'withdrawn' | 'left' }
+
+/**
+ * A question on the screen. `yieldsToTyping`: typing closes it and goes on in the composer; `whileHeld`: it is withdrawn when
+ * the session goes on; `esc`: what the last line says that Esc does, left out: it closes; `interruptHolds`: Ctrl+C leaves the
+ * session held, as Esc does not; `isList`: a choice opens another question, and answers nothing; `leavesOnInterrupt`: Ctrl+C, which has opened it,
+ * leaves; `takesCommands`: a slash command is run in place of an answer; `ofDecision`: it is withdrawn when that is decided;
+ * `hidden`: its answer is typed and never shown; `ofQuestion`: the question of an agent that it answers.
+ */
+export type Question = PickerQuestion & {
+  yieldsToTyping?: true
+  whileHeld?: true
+  esc?: string
+  interruptHolds?: true
+  isList?: true
+  leavesOnInterrupt?: true
+  takesCommands?: true
+  ofDecision?: true
+  hidden?: HiddenTerms
+  ofQuestion?: string
+}
+
+/** What may be typed into a hidden field. `problemOf`: what is wrong with it, a sentence without any of it; null: nothing is. */
+export interface HiddenTerms {
+  mostBytes: number
+  problemOf(text: string): string | null
+}
+
+/**
+ * Asks what a person is to decide; false if nothing is. Not asked while they are typing or have another question open; Esc
+ * asks it then.
+ */
+export async function askDecision(context: QuestionContext): Promise<boolean> {
+  const { model } = context
+  const decision = openDecision(model)
+  if (decision === null) return false
+  if (model.dialog !== null) return true
+  if (!model.isTyping) await offerChoices(context, decision)
+  else {
+    model.pane.printDecision()
+    noticeHeld(context)
+  }
+  return true
+}
+
+/**
+ * Takes what a person typed, such as `2` or `change leave out the cart`, as the answer to what is asked, once the file of
+ * that choice was edited; where they typed nothing, asks. False if nothing is to be decided.
+ */
+export async function answerDecision(context: QuestionContext, typed: string): Promise<boolean> {
+  const { model } = context
+  const decision = openDecision(model)
+  const answer = answerIn(typed, decision?.choices ?? [])
+  if (answer === null) return await askDecision(context)
+  const choice = decision?.choices.find(({ id }) => id === answer.choice)
+  if (decision !== null && choice !== undefined && isSecretGiven(decision, choice)) {
+    await askForSecret(context, decision, answer.text === undefined ? [] : [NEVER_BEHIND_COMMAND])
+  } else if (decision === null || choice === undefined) await askAndNotify(context, { type: 'decide', ...answer })
+  else if (await isFileEdited(context, decision, choice)) {
+    if (isStillAsked(model, decision)) await askAndNotify(context, { ...askOf(model, decision), ...answer })
+    else model.notice(decidedMeanwhile(fileEdited(decision, choice)), 'warning')
+  }
+  return true
+}
+
+async function offerChoices(context: QuestionContext, decision: OpenDecision): Promise<void> {
+  const { model } = context
+  if (!isStillAsked(model, decision)) return
+  const { title, choices } = decision
+  const answer = await model.choose({
+    title,
+    ...aboutDecision(model, decision),
+    options: choices.map(({ id, label, hint }) => ({ id, label, ...(hint === undefined ? {} : { hint }) })),
+    ...escOf(context),
+    // A secret may begin with a slash, and is pasted too early.
+    ...(decision.secret === undefined ? OF_DECISION : { ofDecision: true }),
+  })
+  if (!isStillAsked(model, decision)) return
+  if (answer.kind === 'closed' && context.back !== undefined) return await context.back()
+  if (answer.kind !== 'chosen') model.pane.printDecision()
+  if (answer.kind === 'withdrawn') return
+  const choice = choices.find(({ id }) => answer.kind === 'chosen' && id === answer.id)
+  if (choice === undefined) return noticeHeld(context, answer)
+  await choose(context, decision, choice)
+}
+
+/** What the last line says of Esc in a question that was opened from a list. */
+export function escOf({ back }: QuestionContext): { esc?: string } {
+  return back === undefined ? {} : { esc: 'goes back to the list' }
+}
+
+/** What a question about a decision shows of it; a screen reader has read it, for there it is printed. */
+function aboutDecision({ theme }: ScreenModel, { body }: OpenDecision): { markdown?: string } {
+  return theme.symbols && body.trim() !== '' ? { markdown: body } : {}
+}
+
+const OF_DECISION = { takesCommands: true, ofDecision: true } as const
+
+/** Whether the session is to be stopped by its decision; if not, it is asked anew. */
+async function isStopMeant(context: QuestionContext, decision: OpenDecision): Promise<boolean> {
+  const { model } = context
+  const answer = await askOnceMore(model, STOP, OF_DECISION)
+  if (answer.kind === 'withdrawn' || !isStillAsked(model, decision)) return false
+  if (answer.kind === 'chosen' && answer.id !== 'back') return true
+  if (answer.kind === 'left') noticeHeld(context, answer)
+  else await offerChoices(context, decision)
+  return false
+}
+
+/** What ends a session, and is asked about once more. */
+interface EndOfSession {
+  title: string
+  label: string
+  hint: string
+}
+
+/** That the session stops. */
+export const STOP: EndOfSession = {
+  title: 'Stop the session now?',
+  label: 'Stop now',
+  hint: 'codemachine resume goes on from here',
+}
+
+/** Asks once more whether that is to be; any answer but `chosen` with another id than `back` means that it is not. */
+export function askOnceMore(
+  model: ScreenModel,
+  { title, label, hint }: EndOfSession,
+  terms: Partial<Question>,
+): Promise<Answer> {
+  const options = [
+    { id: 'end', label, hint },
+    { id: 'back', label: 'Back' },
+  ]
+  return model.choose({ title, options, esc: 'goes back', ...terms })
+}
+
+/** Takes a choice, once its file was edited and its text written; whoever goes back from there is asked again. */
+async function choose(context: QuestionContext, decision: OpenDecision, choice: Choice): Promise<void> {
+  const { model } = context
+  if (isSecretGiven(decision, choice)) return await askForSecret(context, decision, [])
+  if (!(await isFileEdited(context, decision, choice))) return await offerChoices(context, decision)
+  if (!isStillAsked(model, decision)) return model.notice(decidedMeanwhile(fileEdited(decision, choice)), 'warning')
+  const isStop = decision.id === PLAN_DECISION && choice.id === PLAN_CHOICES.stop
+  if (isStop && !(await isStopMeant(context, decision))) return
+  const ask = { ...askOf(model, decision), choice: choice.id }
+  if (choice.text === undefined) return void (await askAndNotify(context, ask))
+  const answer = await model.choose({
+    title: choice.label,
+    ...aboutDecision(model, decision),
+    body: [...(choice.hint === undefined ? [] : [choice.hint]), 'Esc goes back.'],
+    options: choice.text === 'may' ? [{ id: 'alone', label: 'Say nothing with it' }] : [],
+    freeText: choice.text === 'may' ? 'Say …' : 'What you want with it',
+    ...OF_DECISION,
+  })
+  if (answer.kind === 'withdrawn' || !isStillAsked(model, decision)) return
+  if (answer.kind === 'text') await sendWritten(context, { ...ask, text: answer.text })
+  else if (answer.kind === 'chosen') await askAndNotify(context, ask)
+  else await offerChoices(context, decision)
+}
+
+const NEVER_BEHIND_COMMAND = 'A secret is typed here only; what stood behind the command is not taken.'
+const NOTHING_SHOWN = 'Nothing is shown while you type. Enter takes it, Ctrl+U takes it back.'
+
+/** Whether the choice is to give the secret that the decision is about. */
+function isSecretGiven({ secret }: OpenDecision, { id }: Choice): boolean {
+  return secret !== undefined && id === GIVE_SECRET
+}
+
+/** Takes the value of a secret in a field that shows nothing, stores it, and answers the decision; Esc goes back to the choices. */
+async function askForSecret(
+  context: QuestionContext,
+  decision: OpenDecision,
+  remarks: readonly string[],
+): Promise<void> {
+  const { model, host } = context
+  const key = decision.secret?.key ?? ''
+  const typed = await model.choose({
+    title: `The value of ${key}`,
+    body: [...remarks, NOTHING_SHOWN],
+    options: [],
+    freeText: key,
+    ...aboutDecision(model, decision),
+    hidden: { mostBytes: MOST_VALUE_BYTES, problemOf: problemOfValue },
+    ofDecision: true,
+  })
+  if (typed.kind === 'withdrawn' || !isStillAsked(model, decision)) return
+  if (typed.kind === 'left') return noticeHeld(context, typed)
+  if (typed.kind !== 'text') return await offerChoices(context, decision)
+  const warnings = host.warningsOfSecret(typed.text)
+  if (warnings.length > 0) {
+    const answer = await model.choose({
+      title: `Take it as ${key}?`,
+      body: warnings,
+      options: [
+        { id: 'again', label: 'Type another one' },
+        { id: 'take', label: 'Take it' },
+      ],
+      ofDecision: true,
+    })
+    if (answer.kind === 'withdrawn' || !isStillAsked(model, decision)) return
+    if (answer.kind === 'left') return noticeHeld(context, answer)
+    if (answer.kind !== 'chosen' || answer.id !== 'take') return await askForSecret(context, decision, [])
+  }
+  const untold = await host.storeSecret(key, typed.text)
+  if (untold !== null && model.options.isWatching) return model.notice(untold, 'warning')
+  // Who was told of it has decided by that; the state of a session of another process is seen later.
+  if (isStillAsked(model, decision) && !model.options.isWatching)
+    await host.ask({ ...askOf(model, decision), choice: GIVE_SECRET })
+  model.notice(`${key} is stored, and no model sees it`, 'good')
+}
+
+/** Whether the choice opens no file, or the person has had it in their editor. */
+async function isFileEdited({ host }: QuestionContext, decision: OpenDecision, choice: Choice): Promise<boolean> {
+  const file = fileEdited(decision, choice)
+  return file === null || (await host.editFile(file))
+}
+
+/** The file that the choice opens; null: none. */
+function fileEdited({ file }: OpenDecision, { opensFile }: Choice): string | null {
+  return opensFile && file !== undefined ? file : null
+}
+
+function askOf({ pane }: ScreenModel, { id }: OpenDecision) {
+  return { type: 'decide', session: pane.state?.id ?? '', decision: id } as const
+}
+
+/** What the session that is shown asks a person to decide; null if nothing. */
+export function openDecision({ isRunning, pane: { state } }: ScreenModel): OpenDecision | null {
+  return isRunning ? (state?.decision ?? null) : null
+}
+
+function isStillAsked(model: ScreenModel, { id, since }: OpenDecision): boolean {
+  const open = openDecision(model)
+  return open?.id === id && open.since === since
+}
+
+/** Says that the session is held, or waits for a decision, and how it goes on. */
+export function noticeHeld({ model }: QuestionContext, answer?: Answer): void {
+  const isDecision = openDecision(model) !== null
+  const usual = model.options.isWatching ? ', Ctrl+C twice detaches' : ', Ctrl+C changes the plan, twice leaves'
+  const again = isEmpty(model.composer.snapshot().buffer.text) ? 'again leaves' : 'clears the text'
+  const leaves = answer?.kind === 'left' ? `, Ctrl+C ${again}` : isDecision ? usual : ''
+  const how = isDecision ? `You are to decide; ${KEY_HINTS.decide}` : `It is held; ${KEY_HINTS.goOn}`
+  const isStill = () => model.isRunning && (isDecision || model.pane.state?.pausedAt != null)
+  model.notice(`${how}${leaves}`, 'warning', isStill)
+}
+
+/** Sends a command to the session and shows its reply as a notice, which is printed where its row is too short; true if the command was taken. */
+export async function askAndNotify({ model, host }: QuestionContext, ask: Ask): Promise<boolean> {
+  const reply = await host.ask(ask)
+  model.notice(asTypedHere(reply.message), isTaken(reply) ? 'good' : 'warning', 'whole')
+  return isTaken(reply)
+}
+
+/** A reply with the commands that are typed here behind a slash as they are typed here. */
+export function asTypedHere(message: string): string {
+  return message.replace(/\bcodemachine (?=(?:unpause|retry)\b)/g, '/')
+}
+
+/**
+ * `/steer [agent] [text]` and `/stop-agent [agent]`: tells one of the agents that work for that of the round something, or
+ * ends its turn. What is not typed is asked for.
+ */
+export async function reachAgent(context: QuestionContext, command: string, typed: string): Promise<void> {
+  const { model } = context
+  const [, named = '', behind = ''] = /^(\S+)\s*(.*)$/s.exec(typed.trim()) ?? []
+  const isStop = command === 'stop-agent'
+  const agent = named === '' ? await chooseAgent(model, isStop) : named
+  if (agent === null) return
+  if (isStop) return void (await askAndNotify(context, { type: 'stop-agent', agent }))
+  const text = behind === '' ? await askWhatToSay(model, agent) : behind
+  if (text !== null) await sendWritten(context, { type: 'steer-agent', agent, text }, `/${command} ${agent} ${text}`)
+}
+
+/** One of the agents at work, by its instance; null: none is, or none is chosen. */
+async function chooseAgent(model: ScreenModel, isStop: boolean): Promise<string | null> {
+  const state = model.isRunning ? model.pane.state : null
+  if (state === null || state.agents.length === 0) {
+    model.notice('No agent is at work for another one just now', 'warning')
+    return null
+  }
+  const answer = await model.choose({
+    title: isStop ? 'Which agent is to end? The round goes on.' : 'Which agent is to be told?',
+    options: state.agents.map(({ instance, request }) => ({
+      id: instance,
+      label: agentLabel(instance, state),
+      hint: request,
+    })),
+    takesCommands: true,
+  })
+  return answer.kind === 'chosen' ? answer.id : null
+}
+
+async function askWhatToSay(model: ScreenModel, agent: string): Promise<string | null> {
+  const title = `What is ${agentOf(agent)} to know?`
+  const answer = await model.choose({ title, options: [], freeText: 'Say …', takesCommands: true })
+  return answer.kind === 'text' ? answer.text : null
+}
+
+/**
+ * Sends a command with a text of the person, which goes back into the composer if it was not taken or sending failed.
+ * @param typed as it is remembered, and goes back
+ */
+export async function sendWritten(
+  context: QuestionContext,
+  ask: Ask & { text: string },
+  typed = ask.text,
+): Promise<boolean> {
+  const { model, host } = context
+  host.remember(typed)
+  let wasTaken = false
+  try {
+    wasTaken = await askAndNotify(context, ask)
+  } finally {
+    if (!wasTaken) model.giveBack(typed)
+  }
+  return wasTaken
+}
+
+/** What a question needs: the screen to ask on, and the host that carries the answer out. */
+export interface QuestionContext {
+  model: ScreenModel
+  host: ScreenHost
+  clock: Clock
+  /** Opens the list again that the question was opened from; left out: there is none. */
+  back?: () => Promise<void>
+}

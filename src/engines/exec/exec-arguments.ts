@@ -1,0 +1,176 @@
+import type { SandboxChoice } from '../../core/shapes/sandbox.ts'
+import type { ThreadSpec } from '../../core/template.ts'
+import { tomlInline, tomlString } from '../../platform/toml.ts'
+import type { CodexCapabilities } from '../codex/find-codex.ts'
+import { type AgentProfile, profileValues } from '../codex/profiles.ts'
+import { commandSettings, type SandboxTerms, type ShieldedEnvironment } from '../codex/sandbox.ts'
+import { threadStartParams } from '../codex/thread-start.ts'
+import { withoutOwn } from './given-arguments.ts'
+
+/** What one `codex exec` is told. */
+export interface ExecTurn {
+  thread: ThreadSpec
+  terms: SandboxTerms
+  /** What commands of the agent are to have otherwise than codex. */
+  forCommands: ShieldedEnvironment['forCommands']
+  /** The work directory, absolute. */
+  directory: string
+  /** `key=value` pairs that the person hands to codex with `-c`; they win over all others. */
+  overrides: readonly string[]
+  platform: NodeJS.Platform
+  capabilities: CodexCapabilities
+  /** `shell_environment_policy` of the person; null if there is none. */
+  shellPolicy: unknown
+  input: string
+  /** File with the JSON Schema of the last message; null: any text. */
+  schema: string | null
+}
+
+/** The arguments of `codex exec` for the turn of a round, which say what `thread/start` and `turn/start` say, and what is written to stdin. */
+export function execCommand(request: ExecTurn): { command: readonly string[]; prompt: string } {
+  const { directory, overrides, platform, input, schema } = request
+  const { tools: _, args = [], ...thread } = request.thread
+  const { config, permissions: ofThread, model, modelProvider } = threadStartParams(directory, thread, request.terms)
+  const permissions = request.terms.turn.permissions ?? ofThread
+  const settings: Record<string, unknown> = {
+    ...config,
+    ...commandSettings(request.forCommands, request.shellPolicy),
+    ...(permissions == null ? {} : { default_permissions: permissions }),
+    ...(model == null ? {} : { model }),
+    ...(modelProvider == null ? {} : { model_provider: modelProvider }),
+    ...trust(directory, request.capabilities),
+  }
+  const sandbox = permissions == null ? sandboxArguments(request.terms) : { flags: [], settings: {}, last: [] }
+  const pairs = Object.entries({ ...settings, ...sandbox.settings }).map(
+    ([key, value]) => `${key}=${tomlInline(value)}`,
+  )
+  const { developerInstructions } = request.thread
+  const instructions = `developer_instructions=${tomlString(developerInstructions)}`
+  const asPairs = (given: readonly string[]) => given.flatMap(pair => ['-c', pair])
+  // What comes later wins: the thread's own over codemachine's, the person's over both.
+  const around = [...asPairs(pairs), ...withoutOwn(args), ...asPairs(overrides), ...sandbox.last]
+  const fits = fitsAsArgument(instructions, around, platform)
+  const command = [
+    'exec',
+    '--json',
+    '--skip-git-repo-check',
+    ...sandbox.flags,
+    ...(fits ? ['-c', instructions] : []),
+    ...around,
+    ...(schema === null ? [] : ['--output-schema', schema]),
+    '-C',
+    directory,
+    '-',
+  ]
+  return { command, prompt: fits ? input : `${developerInstructions}\n\n${input}` }
+}
+
+/** The sandbox of the turn. `last`: what comes behind the person's own pairs. */
+function sandboxArguments({ turn }: SandboxTerms): {
+  flags: readonly string[]
+  settings: object
+  last: readonly string[]
+} {
+  const policy = turn.sandboxPolicy
+  switch (policy?.type) {
+    case 'workspaceWrite': {
+      const settings = { sandbox_workspace_write: { network_access: policy.networkAccess } }
+      // Those of the person's own are among them.
+      const roots = `sandbox_workspace_write.writable_roots=${tomlInline(policy.writableRoots)}`
+      return { flags: ['--sandbox', 'workspace-write'], settings, last: ['-c', roots] }
+    }
+    case 'dangerFullAccess':
+      return {
+        flags: ['--sandbox', 'danger-full-access', '--dangerously-bypass-approvals-and-sandbox'],
+        settings: {},
+        last: [],
+      }
+    default:
+      return { flags: ['--sandbox', 'read-only'], settings: {}, last: [] }
+  }
+}
+
+/** One task of an agent, for a `codex exec` by itself. */
+interface ExecRequest {
+  agent: AgentProfile
+  /** Whether the agent's profile is in codex's home, in the form that this codex reads. */
+  hasProfile: boolean
+  /** The work directory, absolute. */
+  directory: string
+  sandbox: SandboxChoice
+  /** `key=value` pairs that the person hands to codex with `-c`; they win over all others. */
+  overrides: readonly string[]
+  /** What commands of the agent are to have otherwise than codex, and the policy that is in force there. */
+  forCommands: ShieldedEnvironment['forCommands']
+  shellPolicy: unknown
+  /** Where codex writes what the agent has said last. Absolute. */
+  lastMessage: string
+  /** Instructions and request in one; null: they are written to stdin. */
+  prompt: string | null
+}
+
+/** The arguments of `codex exec` for one task of an agent. */
+export function execArguments(request: ExecRequest, capabilities: CodexCapabilities): string[] {
+  const { agent, hasProfile, directory, sandbox, overrides, lastMessage, prompt } = request
+  const settings = [
+    ...modelSettings(agent, hasProfile && !capabilities.profileFiles),
+    ...sandboxSettings(sandbox),
+    ...Object.entries(trust(directory, capabilities)).map(([key, value]) => `${key}=${tomlInline(value)}`),
+    ...Object.entries(commandSettings(request.forCommands, request.shellPolicy)).map(
+      ([key, value]) => `${key}=${tomlInline(value)}`,
+    ),
+    ...overrides,
+  ]
+  return [
+    'exec',
+    ...(hasProfile ? ['--profile', agent.name] : []),
+    '--skip-git-repo-check',
+    '--sandbox',
+    sandbox.mode,
+    ...(sandbox.mode === 'danger-full-access' ? ['--dangerously-bypass-approvals-and-sandbox'] : []),
+    ...settings.flatMap(pair => ['-c', pair]),
+    '--color',
+    'never',
+    '--output-last-message',
+    lastMessage,
+    '-C',
+    directory,
+    // A prompt may begin like an option, or be the name of one of codex's commands.
+    '--',
+    prompt ?? '-',
+  ]
+}
+
+/**
+ * True if the prompt can be passed as an argument after `others`. Linux takes at most 128 KiB in one argument, Windows 32,767
+ * UTF-16 units in all of them.
+ */
+export function fitsAsArgument(prompt: string, others: readonly string[], platform: NodeJS.Platform): boolean {
+  if (prompt.includes('\0')) return false
+  if (platform !== 'win32') return Buffer.byteLength(prompt) <= 100_000
+  // Each stands in quotes, and what would end them is doubled.
+  const units = [...others, prompt].map(text => text.length + (text.match(/["\\]/g)?.length ?? 0) + 3)
+  return units.reduce((sum, each) => sum + each, 0) <= 32_000
+}
+
+/** What the profile says, too: another call may write that file before codex reads it. `inTable`: it is a table, which wins over the top level. */
+function modelSettings(agent: AgentProfile, inTable: boolean): string[] {
+  const before = inTable ? `profiles.${agent.name}.` : ''
+  return profileValues(agent).flatMap(([key, value]) =>
+    value === null ? [] : [`${before}${key}=${tomlString(value)}`],
+  )
+}
+
+function sandboxSettings({ mode, network, writable }: SandboxChoice): string[] {
+  if (mode !== 'workspace-write') return []
+  return [
+    `sandbox_workspace_write.network_access=${network}`,
+    ...(writable.length === 0 ? [] : [`sandbox_workspace_write.writable_roots=${tomlInline([...writable])}`]),
+  ]
+}
+
+/** Keeps codex from writing into the person's config.toml that the directory is trusted (docs/profiles.md). */
+function trust(directory: string, { execWritesTrust, untrustedKeepsConfig }: CodexCapabilities): object {
+  if (!execWritesTrust) return {}
+  return { projects: { [directory]: { trust_level: untrustedKeepsConfig ? 'untrusted' : 'trusted' } } }
+}

@@ -1,0 +1,342 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { ServerNotification } from '../../../protocol/codex.ts'
+import { messageOf } from '../../base/errors.ts'
+import { LineSplitter } from '../../base/text.ts'
+import {
+  type Engine,
+  type EngineSetup,
+  type PreparedRound,
+  type RoundRun,
+  type SandboxProblem,
+  unusableRound,
+} from '../../core/engine.ts'
+import type { RoundOutcome } from '../../core/events/outcome.ts'
+import { CODEX_PROVIDER } from '../../core/shapes/provider.ts'
+import type { ThreadSpec } from '../../core/template.ts'
+import { endTree } from '../../platform/end-processes.ts'
+import type { AppServer, AppServerExit } from '../codex/app-server.ts'
+import { exitOutcome, INTERRUPTED, turnOutcome, withRetryAt } from '../codex/classify.ts'
+import { type CodexCapabilities, capabilitiesOf } from '../codex/find-codex.ts'
+import { Activity, NetworkWaits, RoundFeed, watchForSilence } from '../codex/round-feed.ts'
+import { Rights } from '../codex/sandbox/rights.ts'
+import { Attempts, trySandbox, withoutSandbox } from '../codex/sandbox/try-sandbox.ts'
+import { type CommandConfig, hidesFiles, NO_CONFIG, threadTerms } from '../codex/sandbox.ts'
+import { type AskCodex, type AskedCodex, askAppServer, readCommandConfig } from '../codex/thread-start.ts'
+import { waitsForNetwork } from '../codex/translate.ts'
+import { parseObject } from '../codex/wire.ts'
+import { execCommand } from './exec-arguments.ts'
+import { ExecLines, isExecLine } from './exec-lines.ts'
+import { refusedArgument } from './given-arguments.ts'
+
+/**
+ * Runs rounds on `codex exec --json`: one process a round, from the prompt to the end of its turn. Such a round cannot be
+ * prepared, steered or carried on, and is offered no tools of codemachine.
+ */
+export class ExecEngine implements Engine {
+  readonly name = 'exec'
+  readonly version: string
+  readonly #options: EngineSetup
+  readonly #capabilities: CodexCapabilities
+  readonly #rights: Rights
+  readonly #closing = new AbortController()
+  /** Those that were begun, or may be. */
+  readonly #rounds = new Set<ExecRound>()
+  #config: Promise<AskedCodex<CommandConfig>> | null = null
+
+  constructor(options: EngineSetup) {
+    this.#options = options
+    this.#capabilities = capabilitiesOf(options.binary.version)
+    this.version = options.binary.version
+    // What the person hands to codex comes last among the arguments, where it wins.
+    this.#rights = new Rights({ ...options, overrides: [], work: 'round' })
+  }
+
+  prepare(thread: ThreadSpec): PreparedRound {
+    // It would ask what codex is configured with, to which the person has not agreed.
+    if (thread.provider !== undefined && thread.provider !== CODEX_PROVIDER) return unusableRound(thread, NO_PROVIDER)
+    const refused = refusedArgument(thread.args ?? [])
+    if (refused !== null) return unusableRound(thread, unusableArgument(refused))
+    const round = new ExecRound({
+      ...this.#options,
+      thread,
+      rights: this.#rights,
+      capabilities: this.#capabilities,
+      askForConfig: () => this.#askForConfig(),
+      trySandbox: () => this.#trySandbox(),
+      onOver: () => this.#rounds.delete(round),
+    })
+    this.#rounds.add(round)
+    return round
+  }
+
+  get hidesFiles(): boolean {
+    return hidesFiles(this.#options.sandbox, this.#capabilities)
+  }
+
+  async settle(): Promise<void> {
+    await Promise.all([...this.#rounds].map(round => round.ending))
+    await this.#rights.servers.sweep()
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort()
+    for (const round of this.#rounds) round.discard()
+    await this.#config
+    await this.settle()
+    await this.#rights.servers.close()
+  }
+
+  /** What the person has configured for commands; asked for until codex has said it once. */
+  async #askForConfig(): Promise<AskedCodex<CommandConfig>> {
+    if (Object.keys(this.#rights.shielded.forCommands).length === 0) return { answer: NO_CONFIG }
+    this.#config ??= this.#ask(ask => readCommandConfig(ask, this.#options.directory)).then(asked => {
+      if ('why' in asked) this.#config = null
+      else this.#rights.learn(asked.answer)
+      return asked
+    })
+    return await this.#config
+  }
+
+  async #trySandbox(): Promise<SandboxProblem | null> {
+    const { directory, platform } = this.#options
+    const { sandbox } = this.#rights
+    if (sandbox.mode === 'danger-full-access') return null
+    const asked = await this.#ask(ask =>
+      trySandbox(params => ask('command/exec', params), { directory, platform, sandbox }),
+    )
+    return 'why' in asked ? null : asked.answer
+  }
+
+  async #ask<T>(converse: (ask: AskCodex) => Promise<T>): Promise<AskedCodex<T>> {
+    const { binary, overrides, directory, clock, platform } = this.#options
+    const args = overrides.flatMap(pair => ['-c', pair])
+    const options = { path: binary.path, args, env: this.#rights.shielded.env, directory, clock, platform }
+    return await askAppServer(options, this.#closing.signal, converse)
+  }
+}
+
+const NO_PROVIDER: RoundOutcome = {
+  class: 'config',
+  message: 'The engine exec has no providers; use the engine codex, or the provider codex.',
+}
+
+function unusableArgument(name: string): RoundOutcome {
+  return { class: 'config', message: `The argument "${name}" cannot be handed to codex exec; take it out.` }
+}
+
+interface ExecRoundOptions extends EngineSetup {
+  thread: ThreadSpec
+  rights: Rights
+  capabilities: CodexCapabilities
+  /** What the person has configured; the rights have it by then. */
+  askForConfig(): Promise<AskedCodex<CommandConfig>>
+  /** Why its sandbox starts nothing; null: it does, or that is not known. */
+  trySandbox(): Promise<SandboxProblem | null>
+  /** Called once, when nothing of it runs or will run. */
+  onOver(): void
+}
+
+/** The longest line that is read, bytes. */
+const MOST_LINE_BYTES = 16 * 1024 * 1024
+
+/**
+ * One `codex exec`, and its turn.
+ *
+ *     waiting ──run()──▶ running ──exit──▶ over
+ *        └──discard(), interrupt()──────────▲
+ */
+class ExecRound implements PreparedRound {
+  readonly thread: ThreadSpec
+  readonly #options: ExecRoundOptions
+  readonly #feed: RoundFeed
+  readonly #activity: Activity
+  readonly #networkWaits: NetworkWaits
+  readonly #lines: ExecLines
+  readonly #attempts = new Attempts({ saysRequests: false })
+  /** Aborted when it is over. */
+  readonly #leaving = new AbortController()
+  readonly #over = Promise.withResolvers<void>()
+  #server: AppServer | null = null
+  #hasRun = false
+  #isEnding = false
+  #isOver = false
+  #hasThread = false
+  /** How codex says that the turn has ended. */
+  #said: RoundOutcome | null = null
+  /** Why it is being ended: the first cause counts. */
+  #cause: RoundOutcome | null = null
+
+  constructor(options: ExecRoundOptions) {
+    this.#options = options
+    this.thread = options.thread
+    this.#feed = new RoundFeed(options)
+    this.#activity = new Activity(options.clock.monotonic())
+    this.#networkWaits = new NetworkWaits(this.#activity, options)
+    this.#lines = new ExecLines(options.directory)
+  }
+
+  /** Resolves at once, or when a process that is being ended has ended. */
+  get ending(): Promise<void> {
+    return this.#isEnding ? this.#over.promise : Promise.resolve()
+  }
+
+  /** Codex says it only to who asks an app-server. */
+  async limits(): Promise<null> {
+    return null
+  }
+
+  async run(run: RoundRun): Promise<RoundOutcome> {
+    if (this.#cause) return this.#cause
+    this.#hasRun = true
+    this.#feed.open(run)
+    const { tools = [] } = this.thread
+    if (tools.length > 0) run.onEvent({ type: 'warning', round: run.round, message: withoutTools(tools) })
+    const schema = await writeSchema(run.outputSchema)
+    try {
+      return await this.#play(run.input, schema)
+    } finally {
+      if (schema !== null) await rm(schema.folder, { recursive: true, force: true })
+      this.#leave()
+    }
+  }
+
+  async carryOn(): Promise<null> {
+    return null
+  }
+
+  async steer(): Promise<false> {
+    return false
+  }
+
+  async interrupt(): Promise<void> {
+    await this.#end(INTERRUPTED)
+  }
+
+  discard(): void {
+    void this.#end(INTERRUPTED)
+  }
+
+  async #play(input: string, schema: { path: string } | null): Promise<RoundOutcome> {
+    const asked = await this.#options.askForConfig()
+    // It was to end while that was asked.
+    if (this.#cause) return this.#cause
+    // Without the person's policy ours would take its place, and show commands what is kept from them.
+    if ('why' in asked) return asked.exit ? exitOutcome(asked.exit, true) : { class: 'crashed', message: asked.why }
+    const { clock, log, rights, directory, capabilities } = this.#options
+    const { command, prompt } = execCommand({
+      ...this.#options,
+      terms: threadTerms(this.thread, directory, rights.sandbox, capabilities),
+      forCommands: rights.shielded.forCommands,
+      input,
+      shellPolicy: asked.answer.policy,
+      schema: schema?.path ?? null,
+    })
+    const { server } = rights.start(command)
+    rights.servers.works(server)
+    this.#server = server
+    const lines = new LineSplitter(
+      line => this.#line(line),
+      MOST_LINE_BYTES,
+      bytes => log(`codex wrote a line that is not a message: (a line of ${bytes} bytes)`),
+    )
+    server.stdout.on('data', (chunk: Buffer) => lines.push(chunk))
+    server.stdin.end(prompt)
+    this.#activity.beginTurn(clock.monotonic())
+    const watch = watchForSilence({
+      ...this.#options,
+      activity: this.#activity,
+      onSlept: ms => this.#feed.machineSlept(ms),
+      onSilent: message => void this.#end({ class: 'silent', message }),
+    })
+    const exit = await server.exit
+    watch.stop()
+    lines.end()
+    const outcome = this.#outcome(exit)
+    if (outcome.class !== 'worked' || this.thread.noShell || !this.#attempts.areInVain) return outcome
+    return withoutSandbox(await this.#options.trySandbox(), outcome)
+  }
+
+  #outcome(exit: AppServerExit): RoundOutcome {
+    // What was to be stopped and came to its end all the same did its work.
+    if (this.#said?.class === 'worked') return this.#said
+    return this.#cause ?? this.#said ?? exitOutcome(exit, !this.#hasThread)
+  }
+
+  #line(line: string): void {
+    const { clock, log } = this.#options
+    this.#activity.heard(clock.monotonic())
+    const message = parseObject(line)
+    if (message === null || !isExecLine(message)) {
+      if (line.trim() !== '') log(`codex wrote a line that is not a message: ${line.slice(0, 200)}`)
+      return
+    }
+    this.#feed.line(line, message)
+    for (const notification of this.#lines.take(message)) this.#take(notification)
+  }
+
+  /** The wire is open: a message that cannot be handled is logged and ignored. */
+  #take(message: ServerNotification): void {
+    const { clock, log } = this.#options
+    try {
+      this.#activity.note(message, clock.monotonic())
+      if (message.method === 'thread/started') this.#hasThread = true
+      this.#attempts.note(message)
+      if (message.method === 'turn/completed') {
+        const { status, error } = message.params.turn
+        this.#said = withRetryAt(turnOutcome(status, error), clock.now())
+      }
+      if (message.method === 'error' && waitsForNetwork(message.params))
+        void this.#endLongWait(message.params.error.message)
+      this.#feed.notification(message, {})
+    } catch (error) {
+      log(`${message.method} from codex was not understood: ${messageOf(error)}`)
+    }
+  }
+
+  /** It ends if nothing else has come of it by then. */
+  async #endLongWait(message: string): Promise<void> {
+    if (await this.#networkWaits.lastsTooLong(this.#leaving.signal)) await this.#end({ class: 'network', message })
+  }
+
+  /** Ends it, for this cause if it is the first. SIGINT makes codex end its commands before itself. */
+  async #end(cause: RoundOutcome): Promise<void> {
+    if (this.#isOver) return
+    this.#cause ??= cause
+    if (!this.#hasRun) return this.#leave()
+    const { platform, log } = this.#options
+    const server = this.#server
+    if (server === null || this.#isEnding) return await this.ending
+    this.#isEnding = true
+    if (server.pid !== undefined && this.#said === null) {
+      await endTree(server.pid, 'SIGINT', platform).catch((error: unknown) => {
+        log(`Could not send SIGINT to codex (${server.pid}): ${messageOf(error)}`)
+      })
+    }
+    await server.close()
+    await this.#over.promise
+  }
+
+  #leave(): void {
+    this.#isOver = true
+    this.#leaving.abort()
+    this.#feed.close()
+    this.#over.resolve()
+    this.#options.onOver()
+  }
+}
+
+function withoutTools(tools: readonly { name: string }[]): string {
+  const names = tools.map(({ name }) => name).join(', ')
+  return `The engine exec can offer no tools of codemachine, so the agent works without ${names}; the engine codex has them.`
+}
+
+/** Codex reads the schema of the last message from a file. */
+async function writeSchema(schema: object | undefined): Promise<{ folder: string; path: string } | null> {
+  if (schema === undefined) return null
+  const folder = await mkdtemp(join(tmpdir(), 'codemachine-schema-'))
+  const path = join(folder, 'schema.json')
+  await writeFile(path, JSON.stringify(schema), { mode: 0o600 })
+  return { folder, path }
+}

@@ -1,0 +1,222 @@
+import { lstat, readdir } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { UserError } from '../base/errors.ts'
+import { makeFolderInside, readRegularFile, whatIsThere, writeFileInside } from '../workspace/files/inside-directory.ts'
+import {
+  fromLatin1,
+  type GitSetting,
+  runGit,
+  runGitOrThrow,
+  splitAtNul,
+  writeToPrivateGit,
+} from '../workspace/git/git.ts'
+import { writeReference } from '../workspace/git/objects.ts'
+import { type PrivateGit, withOwnObjectsOnly, withoutIndex } from '../workspace/git/private-git.ts'
+import { refName, type Savepoint, SavepointStore } from '../workspace/savepoints/savepoint-store.ts'
+
+/**
+ * A session as one commit, from which another machine goes on with it: the tree of its newest savepoint (`work`), what its agents
+ * have written down (`memory`), what codemachine has (`records`), and as parents the commit before it, that savepoint with all before
+ * it, and the commit that the work directory has checked out.
+ */
+export interface Carried {
+  commit: string
+  session: string
+  /** Of the worker that has made it. */
+  epoch: number
+  /** How many events the journal had. */
+  events: number
+  /** The commit that was checked out. */
+  head: string | null
+  savepoints: readonly CarriedSavepoint[]
+}
+
+export interface CarriedSavepoint {
+  round: number
+  commit: string
+}
+
+/** What is carried. */
+export interface ToCarry {
+  session: string
+  epoch: number
+  events: number
+  /** The round of the newest savepoint that counts. */
+  round: number
+  /** The commit that it follows; null: it is the first. */
+  previous: string | null
+  /** Real paths of the folders whose files come along, by the name that they have in the commit; `leaves`: what does not. */
+  folders: Readonly<Record<'memory' | 'records', { root: string; leaves(path: string): boolean }>>
+  /** Unix time, ms. */
+  at: number
+}
+
+/** What is read of the folders at most: files, bytes of one, bytes of all. */
+const MOST_FILES = 20_000
+const MOST_FILE_BYTES = 32 * 1024 * 1024
+const MOST_BYTES = 256 * 1024 * 1024
+const SUBJECT = 'codemachine: where this session stands'
+
+/** Makes the commit in the private git directory, and answers its id. Links are left out; so is what is too large, which `onWarning` is told. */
+export async function packSession(
+  git: PrivateGit,
+  what: ToCarry,
+  onWarning: (warning: string) => void,
+): Promise<string> {
+  const { session, epoch, events, round, previous, folders, at } = what
+  const savepoints = (await savepointsOf(git, session)).filter(each => each.round <= round)
+  const newest = savepoints.at(-1)
+  const head = newest?.head ?? null
+  const ref = refOf(session)
+  const message = Buffer.from(messageOf({ session, epoch, events, head, savepoints }))
+  const [first, ...merged] = [previous, newest?.commit ?? null, head].filter(each => each !== null)
+  const parts: Buffer[] = [
+    Buffer.from(
+      `reset ${ref}\ncommit ${ref}\ncommitter codemachine <codemachine@localhost> ${Math.floor(at / 1000)} +0000\ndata ${message.length}\n`,
+    ),
+    message,
+    Buffer.from(
+      `${first === undefined ? '' : `from ${first}\n`}${merged.map(id => `merge ${id}\n`).join('')}deleteall\n${
+        newest === undefined ? '' : `M 040000 ${newest.tree} work\n`
+      }`,
+    ),
+  ]
+  let left = MOST_BYTES
+  for (const [name, { root, leaves }] of Object.entries(folders)) {
+    for (const path of await filesBelow(root, leaves)) {
+      const read = await readRegularFile(join(root, path), MOST_FILE_BYTES)
+      if (read.kind !== 'bytes') continue
+      const { bytes } = read
+      left -= bytes.length
+      if (left < 0) {
+        onWarning(
+          `What the agents have written down is more than ${MOST_BYTES / 2 ** 20} MiB; the rest is not kept for another worker.`,
+        )
+        break
+      }
+      parts.push(
+        Buffer.from(`M 100644 inline ${quoted(`${name}/${path}`)}\ndata ${bytes.length}\n`),
+        bytes,
+        Buffer.from('\n'),
+      )
+    }
+  }
+  parts.push(Buffer.from('\ndone\n'))
+  const setting = withoutIndex(git)
+  await writeToPrivateGit(git.gitDir, () =>
+    runGitOrThrow(
+      setting,
+      ['fast-import', '--quiet', '--done', '--force', '--date-format=raw'],
+      Buffer.concat(parts).toString('latin1'),
+    ),
+  )
+  return (await runGitOrThrow(setting, ['rev-parse', '--verify', ref])).trim()
+}
+
+/** What a commit that carries a session says of it. */
+export function messageOf({ session, epoch, events, head, savepoints }: Omit<Carried, 'commit'>): string {
+  const lines = [
+    `Session: ${session}`,
+    `Epoch: ${epoch}`,
+    `Events: ${events}`,
+    ...(head === null ? [] : [`Head: ${head}`]),
+    ...savepoints.map(({ round, commit }) => `Savepoint: ${round} ${commit}`),
+  ]
+  return `${SUBJECT}\n\n${lines.join('\n')}\n`
+}
+
+function refOf(session: string): string {
+  return `refs/carried/${session}`
+}
+
+async function savepointsOf(git: PrivateGit, session: string): Promise<Savepoint[]> {
+  const all = await new SavepointStore({ git }, () => {}).list()
+  return all.filter(each => each.session === session).toSorted((a, b) => a.round - b.round)
+}
+
+/** A path as `fast-import` reads it. */
+function quoted(path: string): string {
+  return `"${path.replace(/["\\]/g, '\\$&').replaceAll('\n', '\\n')}"`
+}
+
+/** The plain files below a folder, relative to it; never through a link. */
+async function filesBelow(root: string, leaves: (path: string) => boolean): Promise<string[]> {
+  const found: string[] = []
+  const look = async (folder: string): Promise<void> => {
+    const entries = await readdir(join(root, folder), { withFileTypes: true }).catch(() => [])
+    for (const entry of entries.toSorted((a, b) => (a.name < b.name ? -1 : 1))) {
+      const path = folder === '' ? entry.name : `${folder}/${entry.name}`
+      if (found.length >= MOST_FILES || leaves(path)) continue
+      if (entry.isDirectory()) await look(path)
+      else if (entry.isFile()) found.push(path)
+    }
+  }
+  if ((await lstat(root).catch(() => null))?.isDirectory()) await look('')
+  return found
+}
+
+/** What a commit carries; null: it carries no session. Its objects are there. */
+export async function readCarried(setting: GitSetting, commit: string): Promise<Carried | null> {
+  const { ok, stdout } = await runGit(setting, ['cat-file', 'commit', commit])
+  const message = ok ? fromLatin1(stdout.slice(stdout.indexOf('\n\n') + 2)) : ''
+  const field = (name: string) => new RegExp(`^${name}: (.+)$`, 'm').exec(message)?.[1]
+  const [session, epoch, events] = [field('Session'), Number(field('Epoch')), Number(field('Events'))]
+  if (!message.startsWith(SUBJECT) || session === undefined || !Number.isInteger(epoch) || !Number.isInteger(events))
+    return null
+  const savepoints = [...message.matchAll(/^Savepoint: (\d{1,9}) ([0-9a-f]{40,64})$/gm)].map(([, round, id]) => ({
+    round: Number(round),
+    commit: id ?? '',
+  }))
+  return { commit, session, epoch, events, head: field('Head') ?? null, savepoints }
+}
+
+/** The newest commit that carries at most so many events, from `tip` back; null: there is none. */
+export async function newestCarried(setting: GitSetting, tip: string, events: number): Promise<Carried | null> {
+  const listed = await runGitOrThrow(setting, ['rev-list', '--first-parent', '--max-count=10000', tip])
+  for (const commit of listed.split('\n')) {
+    const carried = commit === '' ? null : await readCarried(setting, commit)
+    // Before the first of them come the repository's own commits.
+    if (carried === null) return null
+    // One that carries nothing only says whose the session was that had not begun.
+    if (carried.events > 0 && carried.events <= events) return carried
+  }
+  return null
+}
+
+/**
+ * Puts a session that was carried into a private git directory and folders that have nothing of it yet: its savepoints, and the files of
+ * its folders. The objects of the commit are in the private git directory itself.
+ * @param folders real paths, by the names of `ToCarry`
+ */
+export async function unpackSession(
+  git: PrivateGit,
+  { commit, session, savepoints }: Carried,
+  folders: Readonly<Record<'memory' | 'records', string>>,
+): Promise<void> {
+  const setting = withOwnObjectsOnly(git)
+  await writeToPrivateGit(git.gitDir, async () => {
+    await writeReference(git, refOf(session), commit)
+    for (const { round, commit: id } of savepoints) await writeReference(git, refName({ session, round }), id)
+  })
+  for (const [name, root] of Object.entries(folders)) {
+    const listed = await runGitOrThrow(setting, [
+      'ls-tree',
+      '-r',
+      '-z',
+      '--format=%(objectname) %(path)',
+      commit,
+      `${name}/`,
+    ])
+    for (const entry of splitAtNul(listed)) {
+      const [, id = '', path = ''] = /^([0-9a-f]+) [^/]+\/(.+)$/s.exec(entry) ?? []
+      const content = await runGitOrThrow(setting, ['cat-file', 'blob', id])
+      const file = fromLatin1(path)
+      const obstacle = await makeFolderInside(root, dirname(file))
+      if (obstacle !== null)
+        throw new UserError(
+          `${join(root, obstacle.path)} ${whatIsThere(obstacle)}, so the session cannot be gone on with here.`,
+        )
+      await writeFileInside(root, file, Buffer.from(content, 'latin1'))
+    }
+  }
+}

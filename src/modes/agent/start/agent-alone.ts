@@ -1,0 +1,408 @@
+import { mkdir } from 'node:fs/promises'
+import { hostname } from 'node:os'
+import { join } from 'node:path'
+import { findEnabledAgent } from '../../../agents/agent.ts'
+import { cleanResult, rememberResult } from '../../../agents/agent-memory.ts'
+import { readRoster } from '../../../agents/roster.ts'
+import { Cleanup, UserError } from '../../../base/errors.ts'
+import { version } from '../../../base/package.ts'
+import { Engines } from '../../../core/engine.ts'
+import type { EventOf, LiveEvent, Recorded, View } from '../../../core/events/events.ts'
+import type { SessionLimits, SessionOutcome } from '../../../core/events/outcome.ts'
+import type { ModelPrice } from '../../../core/rules/cost.ts'
+import { limitsInRun } from '../../../core/rules/run-limits.ts'
+import type { Agent, AgentRoster } from '../../../core/shapes/agent.ts'
+import { NO_MEMORY } from '../../../core/shapes/memory.ts'
+import type { Providers } from '../../../core/shapes/provider.ts'
+import { emptyState, type SessionState } from '../../../core/state/state.ts'
+import { NO_KEPT_TEXTS, type Template } from '../../../core/template.ts'
+import { CodexEngine, type CodexEngineOptions } from '../../../engines/codex/engine.ts'
+import { type ProfileExtras, readProfileExtras } from '../../../engines/codex/profiles.ts'
+import { networkLimit } from '../../../engines/codex/round-feed.ts'
+import { tomlString } from '../../../platform/toml.ts'
+import {
+  agentsAtStart,
+  type ChosenCodex,
+  chooseCodex,
+  codexOptionsOf,
+  endWhatWasLeft,
+  providersOf,
+} from '../../../project/engine-of-project.ts'
+import { projectAround } from '../../../project/find.ts'
+import type { RunOptions } from '../../../project/library.ts'
+import { settingsOf } from '../../../project/open-run.ts'
+import { allowanceAtStart, policyOf, refuseUnpricedAgent, runOverridesOf } from '../../../project/resume-terms.ts'
+import { closedPaths, openSessionSecrets } from '../../../project/secrets/session-secrets.ts'
+import type { SettingSources } from '../../../project/settings/load.ts'
+import type { Settings } from '../../../project/settings/schema.ts'
+import { openAgentBook } from '../../../project/template-factory.ts'
+import { Watchers } from '../../../project/watch/live-share.ts'
+import { directoryOf, type World } from '../../../project/world.ts'
+import { SpokenText } from '../../../session/delegation/agent-call.ts'
+import { problemOfDepth } from '../../../session/delegation/agent-request.ts'
+import { PersonAsked } from '../../../session/person.ts'
+import type { RepositoryGuard, WorkTree } from '../../../session/proof/claim.ts'
+import { openJournal } from '../../../session/records/journal.ts'
+import { openOutputs } from '../../../session/records/outputs.ts'
+import { openPlanBefore } from '../../../session/records/plan-before.ts'
+import { openRecords, type Records } from '../../../session/records/records.ts'
+import { takeRunLock } from '../../../session/records/run-lock.ts'
+import { SessionLog } from '../../../session/session-log.ts'
+import { SessionRunner } from '../../../session/session-runner.ts'
+import { describeEvent } from '../../../tell/words/event.ts'
+import { type Hints, SHELL_HINTS } from '../../../tell/words/names.ts'
+import { formatSpan } from '../../../tell/words/numbers.ts'
+import { describeOutcome, wordsForCallHint } from '../../../tell/words/outcome.ts'
+import { safeText } from '../../../tell/words/safe-text.ts'
+import { AGENT_CALLS } from '../../registry.ts'
+import { tidyCalls } from './earlier-calls.ts'
+
+/** One task for one agent, where no session runs. */
+export interface AgentCall {
+  /** Name of the agent. */
+  agent: string
+  /** Reads the task, once it is known that the agent can be given one. */
+  readTask(): Promise<string>
+  options: RunOptions
+  /** Told what the agent says and does while it works, without secrets; null: only the result counts. */
+  onText: ((text: string) => void) | null
+  /** Told sentences for the person. */
+  onRemark(remark: string): void
+  /** Told each line for debugging, without secrets, where `logging.level` is `debug`. */
+  onDebug?: ((line: string) => void) | undefined
+}
+
+/** How an agent ended that worked by itself. `problem`: why its memory does not have the result, a sentence; null: it has. */
+export type AloneEnd = { kind: 'completed'; result: string; problem: string | null } | { kind: 'terminated' }
+
+/**
+ * Has one agent do one task in a session of its own, in the project around the directory. Throws a `UserError` for what a
+ * person has to mend (exit code 2) and for a task that did not get to its end (4).
+ */
+export async function runAgentAlone(world: World, call: AgentCall): Promise<AloneEnd> {
+  const directory = await projectAround({ ...world, directory: directoryOf(world, call.options) })
+  const loaded = await settingsOf(world, directory, call.options)
+  const { roster, remarks: passedOver } = await readRoster(directory, loaded.agentTables)
+  const { name } = agentNamed(roster, call.agent)
+  const waiting = waitingAgents(world.env)
+  const problem = problemOfDepth(name, waiting)
+  if (problem !== null) throw new UserError(problem, { exitCode: 4 })
+  const task = await call.readTask()
+  const records = await openRecords({ ...world, directory })
+  const codex = await chooseCodex(world, records, loaded)
+  const { settings, providers, provider } = providersOf(world, loaded)
+  const { sources, lasting } = loaded
+  const {
+    agents,
+    profiles,
+    offered,
+    remarks: ofAgents,
+  } = await agentsAtStart(world, records, codex, {
+    roster,
+    settings,
+    inProfiles: lasting,
+    overrides: call.options.config ?? [],
+    asks: true,
+    provider,
+  })
+  if (offered?.isLoggedIn === false)
+    throw new UserError('Codex is not logged in, so no agent can work.', { exitCode: 4, hint: LOG_IN })
+  const unreadable = profiles.unreadable.get(name)
+  if (unreadable !== undefined) throw unreadable
+  const profile = profiles.usable.has(name)
+    ? await readProfileExtras({ codexHome: codex.home.path, codexVersion: codex.binary.version }, name)
+    : NO_PROFILE
+  const template = await AGENT_CALLS.open({
+    directory,
+    memory: NO_FILES,
+    scopeFolder: () => NO_FILES,
+    agents,
+    isPlanReady: false,
+    tell: () => {},
+    kept: NO_KEPT_TEXTS,
+    call: {
+      agent: name,
+      task,
+      ...(profile.developerInstructions === null ? {} : { instructions: profile.developerInstructions }),
+    },
+  })
+  const { prices } = loaded
+  const limits = limitsInRun(allowanceAtStart(settings, sources), {}, AGENT_CALLS.defaultRounds({}) ?? settings.rounds)
+  refuseUnpricedAgent(prices, agentNamed(agents, name).model, limits)
+  const remarks = [...codex.binary.remarks, ...passedOver, ...ofAgents, ...(await endWhatWasLeft(world, records))]
+  for (const remark of remarks) call.onRemark(remark)
+  await tidyCalls(world, records)
+  return await carryOut({
+    world,
+    call,
+    name,
+    waiting,
+    task,
+    records,
+    settings,
+    sources,
+    limits,
+    prices,
+    providers,
+    codex,
+    agents,
+    profile,
+    template,
+    remarks,
+  })
+}
+
+const LOG_IN = 'Log in: codemachine login'
+const NO_FILES = { main: '', tasks: '', kb: '' }
+const NO_PROFILE: ProfileExtras = { overrides: [], developerInstructions: null }
+
+function agentNamed({ sub }: AgentRoster, name: string): Agent {
+  const found = findEnabledAgent(sub, name)
+  if ('problem' in found) throw new UserError(found.problem)
+  return found.agent
+}
+
+/** What a call stands on. */
+interface Work {
+  world: World
+  call: AgentCall
+  /** Name of the agent, and those that wait for it. */
+  name: string
+  waiting: readonly string[]
+  task: string
+  records: Records
+  settings: Settings
+  sources: SettingSources
+  limits: SessionLimits
+  prices: readonly ModelPrice[]
+  providers: Providers
+  codex: ChosenCodex
+  agents: AgentRoster
+  profile: ProfileExtras
+  template: Template
+  remarks: string[]
+}
+
+/** Carries the call out as a session of one round. */
+async function carryOut(work: Work): Promise<AloneEnd> {
+  const { world, call, name, task, records, codex, remarks } = work
+  const { clock, platform, pid } = world
+  const { redactor } = codex
+  await using opened = new Cleanup()
+  const id = await records.nextSessionId(new Date(clock.now()))
+  opened.use(await takeRunLock(records.callLock(id), { platform, pid, now: new Date(clock.now()) }))
+  const engines = await openEngines(work)
+  opened.defer(() => engines.close())
+  const journal = opened.use(openJournal(records.journal(id)))
+  const answer = new Answer(call, waitOf(work), new SpokenText(redactor, text => call.onText?.(text)))
+  const log = new SessionLog(emptyState(id), {
+    journal,
+    views: [answer],
+    templates: records.templates,
+    clock,
+    redactor,
+  })
+  const at = clock.now()
+  log.emit(createdOf(work))
+  const roundsDirectory = join(records.sessionFolder(id), 'rounds')
+  await mkdir(roundsDirectory, { mode: 0o700 })
+  const runner = new SessionRunner({
+    log,
+    engines,
+    providers: work.providers,
+    memory: NO_MEMORY,
+    scopes: null,
+    folder: null,
+    workTree: UNSEEN,
+    lacksRoom: async () => false,
+    guard: UNGUARDED,
+    means: null,
+    template: work.template,
+    agents: {
+      book: openAgentBook({
+        agents: async () => work.agents,
+        directory: records.directory,
+        promptOf: async () => undefined,
+      }),
+      directory: records.directory,
+      platform,
+      atOnce: work.settings.agents.atOnce,
+    },
+    closed: closedPaths(records, openSessionSecrets(records, { ...codex, writable: [] })),
+    shell: null,
+    policy: policyOf({ ...work.settings, maxWait: waitOf(work) }),
+    takeSettings: async () => {},
+    recordsRoot: records.root,
+    roundsDirectory,
+    outputs: openOutputs(records.sessionFolder(id)),
+    planBefore: openPlanBefore(records.sessionFolder(id)),
+    redactor,
+    clock,
+    random: Math.random,
+    isUsual: () => false,
+    takeRemarks: () => remarks.splice(0),
+    canAsk: false,
+    audience: new Watchers(false, world),
+    asked: new PersonAsked(world.signal),
+    beforeEnd: async () => null,
+  })
+  const outcome = await runner.run()
+  switch (outcome.kind) {
+    case 'answered': {
+      const result = cleanResult(answer.text)
+      const entry = {
+        instance: instanceOf(name, at),
+        at: new Date(at).toISOString(),
+        request: redactor.text(task),
+        result,
+      }
+      return { kind: 'completed', result, problem: await rememberResult(records.directory, name, entry) }
+    }
+    case 'interrupted':
+      return { kind: 'terminated' }
+    default:
+      throw notDone(work, outcome, runner.state)
+  }
+}
+
+/** The longest wait, ms: somebody waits for the answer, and is to be told at once that there is none. */
+function waitOf({ settings, sources }: Pick<Work, 'settings' | 'sources'>): number {
+  return sources.maxWait.layer === 'defaults' ? 0 : settings.maxWait
+}
+
+/** The files are not looked at: others may change them meanwhile, and nothing is claimed of them. */
+const UNSEEN: WorkTree = { take: async () => '', changed: async () => ({ paths: [], count: 0 }) }
+/** In `workspace-write` the repository's own files are closed to the agent. */
+const UNGUARDED: RepositoryGuard = { check: async () => null }
+
+function instanceOf(agent: string, at: number): string {
+  return `${agent}-${new Date(at).toISOString().replace(/[-:.Z]/g, '')}`
+}
+
+function notDone(work: Work, outcome: SessionOutcome, { last }: SessionState): UserError {
+  const needsPerson = outcome.kind === 'needs-person' ? outcome : null
+  const reason = needsPerson?.reason ?? describeOutcome(outcome).text
+  const cause = last?.outcome ?? null
+  const told = needsPerson?.hint ? wordsForCallHint(needsPerson.hint, { cause, waits: waitOf(work) > 0 }) : null
+  const hint = cause?.class === 'auth' ? LOG_IN : told
+  return new UserError(`${work.name} did not get its task done: ${safeText(reason).replace(/\.$/, '')}.`, {
+    exitCode: 4,
+    ...(hint === null ? {} : { hint }),
+  })
+}
+
+function createdOf({ call, task, records, settings, sources, limits, prices }: Work): EventOf<'session-created'> {
+  return {
+    type: 'session-created',
+    goal: task,
+    template: AGENT_CALLS.name,
+    directory: records.directory,
+    limits,
+    ...(prices.length === 0 ? {} : { prices }),
+    sandbox: settings.sandbox,
+    network: settings.network,
+    model: settings.model,
+    effort: settings.effort,
+    overrides: call.options.config ?? [],
+    said: runOverridesOf(settings, sources),
+    gates: [],
+    queued: null,
+    host: hostname(),
+    codemachine: version,
+  }
+}
+
+/** The environment variable with the agents that wait for an agent outside of a session. */
+const AGENTS_VARIABLE = 'CODEMACHINE_AGENTS'
+
+/** The agents that wait for the caller, the nearest last; empty where a person calls. */
+function waitingAgents(env: NodeJS.ProcessEnv): string[] {
+  return (env[AGENTS_VARIABLE] ?? '').split('/').filter(name => name !== '')
+}
+
+/** Codex as the agent's profile has it, whose commands know which agents wait for them. */
+async function openEngines(work: Work): Promise<Engines> {
+  const { world, call, name, waiting, records, settings, providers, codex, profile } = work
+  const agents = [...waiting, name].join('/')
+  const overrides = [
+    ...profile.overrides,
+    // The variable itself does not reach commands that inherit only what a shell needs.
+    `shell_environment_policy.set.${AGENTS_VARIABLE}=${tomlString(agents)}`,
+    ...(call.options.config ?? []),
+  ]
+  const options = await codexOptionsOf(world, records, codex, {
+    settings,
+    overrides,
+    onDebug: call.onDebug,
+    onWarning: sentence => call.onRemark(sentence),
+  })
+  const engineOptions: CodexEngineOptions = {
+    ...options,
+    env: { ...options.env, [AGENTS_VARIABLE]: agents },
+    directory: records.directory,
+    // The repository's own files stay closed: nothing here would notice a hook or a filter that an agent plants.
+    sandbox: { mode: settings.sandbox, network: settings.network, writable: [] },
+    providers: providers.byName,
+    silenceMs: settings.silenceMinutes * 60_000,
+    commandMs: settings.commandMinutes * 60_000,
+    networkMs: networkLimit(waitOf(work)),
+  }
+  return new Engines({ codex: new CodexEngine(engineOptions) })
+}
+
+/** Hears what an agent says and does, and keeps its last message. */
+class Answer implements View {
+  readonly #call: Pick<AgentCall, 'onText' | 'onRemark'>
+  readonly #maxWaitMs: number
+  readonly #spoken: SpokenText
+  /** Whether the message that is being said has been let out as it came. */
+  #isHeard = false
+  #last = ''
+  #final: string | null = null
+
+  /** `maxWaitMs`: the longest wait; 0: none, so of a network that is away only the end tells. */
+  constructor(call: Pick<AgentCall, 'onText' | 'onRemark'>, maxWaitMs: number, spoken: SpokenText) {
+    this.#call = call
+    this.#maxWaitMs = maxWaitMs
+    this.#spoken = spoken
+  }
+
+  /** The agent's answer; empty: it said nothing. */
+  get text(): string {
+    return this.#final ?? this.#last
+  }
+
+  event(event: Recorded, state: SessionState): void {
+    // What a try that failed has said is not the answer.
+    if (event.type === 'round-started') this.#final = null
+    const isAway = event.type === 'error' && event.waitsForNetwork && this.#maxWaitMs > 0
+    const told = event.type === 'waiting' || isAway ? describeEvent(event, state, hintsOf(this.#maxWaitMs)) : null
+    if (told !== null) this.#call.onRemark(told.text)
+    if (event.type !== 'item-completed') return
+    const { item } = event
+    if (item.kind === 'command') this.#call.onText?.(`$ ${item.command}\n${lineOf(item.output)}`)
+    if (item.kind !== 'agent-message') return
+    if (!this.#isHeard) this.#spoken.add(item.text)
+    this.#spoken.end()
+    this.#isHeard = false
+    this.#last = item.text
+    if (item.phase === 'final-answer') this.#final = item.text
+  }
+
+  live(event: LiveEvent): void {
+    if (event.type !== 'text-delta' || event.source !== 'agent-message') return
+    this.#isHeard = true
+    this.#spoken.add(event.text)
+  }
+}
+
+/** What whoever waits for a call can do about its waits. */
+function hintsOf(maxWaitMs: number): Hints {
+  const endWaitOfCall = `it waits ${formatSpan(maxWaitMs)} at most in all (--max-wait), and Ctrl+C ends it`
+  return { ...SHELL_HINTS, endWaitOfCall }
+}
+
+/** The text, whole lines. */
+function lineOf(text: string): string {
+  return text === '' || text.endsWith('\n') ? text : `${text}\n`
+}

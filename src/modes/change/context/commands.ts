@@ -1,0 +1,201 @@
+import type { ProjectCommand } from '../../../core/shapes/context.ts'
+import type { Manifest } from './manifests.ts'
+import { type Project, readProjectFile } from './project-file.ts'
+
+type Kind = ProjectCommand['kind']
+
+/**
+ * The commands that look as if they test, build, check or start a project, those of the top first; at most 30. They are made
+ * of names in its manifests, and nothing of a file is taken into one but the name of a script or target.
+ * @param paths all files
+ */
+export async function findCommands(
+  project: Project,
+  paths: readonly string[],
+  manifests: readonly Manifest[],
+): Promise<ProjectCommand[]> {
+  const known = new Set(paths)
+  const found = manifests.flatMap(manifest => {
+    const folder = manifest.path.slice(0, manifest.path.lastIndexOf('/') + 1)
+    if (!PLAIN_FOLDER.test(folder)) return []
+    const place: Place = { folder, has: name => known.has(folder + name), paths, manifest }
+    return commandsOf(place).map(([kind, run]) => ({ run: inFolder(folder, run), kind, from: manifest.path }))
+  })
+  found.push(...(await ofMakers(project, known)))
+  const unique = new Map(found.map(command => [command.run, command]))
+  return [...unique.values()]
+    .map((command, index) => ({ command, rank: rankOf(command) * found.length + index }))
+    .sort((a, b) => a.rank - b.rank)
+    .slice(0, MOST_COMMANDS)
+    .map(({ command }) => command)
+}
+
+const MOST_COMMANDS = 30
+/** Stands in a command as it is. */
+const PLAIN_FOLDER = /^(?:[\w@.+][\w@.+-]*\/)*$/
+const PLAIN_NAME = /^\w[\w:.@/-]{0,60}$/
+const KINDS: readonly Kind[] = ['test', 'build', 'lint', 'run']
+
+function rankOf({ kind, from }: ProjectCommand): number {
+  return from.split('/').length * KINDS.length + KINDS.indexOf(kind)
+}
+
+function inFolder(folder: string, run: string): string {
+  return folder === '' ? run : `cd ${folder.slice(0, -1)} && ${run}`
+}
+
+/** A folder with a manifest. */
+interface Place {
+  folder: string
+  has(name: string): boolean
+  paths: readonly string[]
+  manifest: Manifest
+}
+
+type Found = readonly (readonly [Kind, string])[]
+
+function commandsOf(place: Place): Found {
+  switch (place.manifest.kind) {
+    case 'npm':
+      return ofNpm(place)
+    case 'python':
+    case 'requirements':
+      return ofPython(place)
+    case 'cargo':
+      return [
+        ['test', 'cargo test'],
+        ['build', 'cargo build'],
+      ]
+    case 'go':
+      return [
+        ['test', 'go test ./...'],
+        ['build', 'go build ./...'],
+        ['lint', 'go vet ./...'],
+      ]
+    case 'maven':
+      return [
+        ['test', `${place.has('mvnw') ? './mvnw' : 'mvn'} -q test`],
+        ['build', `${place.has('mvnw') ? './mvnw' : 'mvn'} -q compile`],
+      ]
+    case 'gradle':
+      return [
+        ['test', `${place.has('gradlew') ? './gradlew' : 'gradle'} test`],
+        ['build', `${place.has('gradlew') ? './gradlew' : 'gradle'} assemble`],
+      ]
+    case 'gem':
+      return ofGems(place)
+    case 'composer':
+      return ofComposer(place)
+    case 'dotnet':
+      return [
+        ['test', 'dotnet test'],
+        ['build', 'dotnet build'],
+      ]
+  }
+}
+
+function ofNpm({ has, manifest }: Place): Found {
+  const asked = manifest.facts.find(([name]) => name === 'packageManager')?.[1] ?? ''
+  const manager = MANAGERS.find(([name, lock]) => asked.startsWith(name) || has(lock))?.[0] ?? 'npm'
+  return manifest.scripts.flatMap(([name, command]): Found => {
+    const kind = kindOfScript(name)
+    if (kind === null || !PLAIN_NAME.test(name) || /no test specified/.test(command)) return []
+    return [[kind, manager === 'npm' && name === 'test' ? 'npm test' : `${manager} run ${name}`]]
+  })
+}
+
+const MANAGERS = [
+  ['pnpm', 'pnpm-lock.yaml'],
+  ['yarn', 'yarn.lock'],
+  ['bun', 'bun.lock'],
+  ['bun', 'bun.lockb'],
+] as const
+
+/** What a script or target of this name seems to do; null: none of what is looked for, or it waits for ever. */
+function kindOfScript(name: string): Kind | null {
+  if (/(?:^|[:._-])(?:watch|dev-?server|open|ui|debug|publish|deploy|release|clean|install)(?:$|[:._-])/i.test(name))
+    return null
+  return NAMES.find(([pattern]) => pattern.test(name))?.[1] ?? null
+}
+
+const NAMES: readonly (readonly [RegExp, Kind])[] = [
+  [/^(?:unit-?|e2e-?|integration-?)?(?:tests?|specs?)(?:$|[:._-])|[:._-]tests?$|^(?:rspec|pytest|phpunit)$/i, 'test'],
+  [
+    /^(?:lint|check|typecheck|type-check|types|tsc|vet|format:check|fmt-check|analy[sz]e|stan|mypy|clippy)(?:$|[:._-])/i,
+    'lint',
+  ],
+  [/^(?:build|compile|bundle|dist|all)(?:$|[:._-])/i, 'build'],
+  [/^(?:start|dev|serve|run)$/i, 'run'],
+]
+
+function ofPython({ has, folder, paths, manifest }: Place): Found {
+  const runner = has('uv.lock') ? 'uv run ' : has('poetry.lock') ? 'poetry run ' : ''
+  const names = manifest.dependencies.flatMap(([, list]) => list)
+  const tools = manifest.facts.find(([name]) => name === 'tools')?.[1].split(', ') ?? []
+  const uses = (name: string) => tools.includes(name) || names.some(each => new RegExp(`^${name}\\b`, 'i').test(each))
+  const found: [Kind, string][] = []
+  const isPytest = uses('pytest') || has('pytest.ini') || has('conftest.py') || has('tests/conftest.py')
+  const hasTests = () => paths.some(path => path.startsWith(folder) && /(?:^|\/)test_\w+\.py$/.test(path))
+  if (isPytest) found.push(['test', `${runner}python3 -m pytest`])
+  else if (hasTests()) found.push(['test', `${runner}python3 -m unittest`])
+  if (has('tox.ini')) found.push(['test', 'tox'])
+  if (uses('ruff')) found.push(['lint', `${runner}ruff check .`])
+  if (uses('mypy')) found.push(['lint', `${runner}mypy .`])
+  if (manifest.kind === 'python' && manifest.facts.some(([name]) => name === 'build-backend'))
+    found.push(['build', runner === 'poetry run ' ? 'poetry build' : runner === '' ? 'python3 -m build' : 'uv build'])
+  return found
+}
+
+function ofGems({ has, manifest }: Place): Found {
+  const gems = manifest.dependencies.flatMap(([, list]) => list.map(name => name.split(' ')[0] ?? ''))
+  const found: [Kind, string][] = []
+  if (gems.some(name => /^rspec(?:-rails)?$/.test(name)) || has('.rspec')) found.push(['test', 'bundle exec rspec'])
+  else if (has('Rakefile')) found.push(['test', 'bundle exec rake test'])
+  if (gems.includes('rubocop')) found.push(['lint', 'bundle exec rubocop'])
+  return found
+}
+
+function ofComposer({ manifest }: Place): Found {
+  const scripts = manifest.scripts.flatMap(([name]): Found => {
+    const kind = kindOfScript(name)
+    return kind === null || !PLAIN_NAME.test(name) ? [] : [[kind, `composer run-script ${name}`]]
+  })
+  const hasUnit = manifest.dependencies.some(([, list]) => list.some(name => name.startsWith('phpunit/phpunit')))
+  const isTold = scripts.some(([kind]) => kind === 'test')
+  return hasUnit && !isTold ? [...scripts, ['test', 'vendor/bin/phpunit']] : scripts
+}
+
+/** Files with targets, the program that makes these, and where a line begins one. */
+const MAKERS = [
+  { files: ['GNUmakefile', 'makefile', 'Makefile'], run: 'make', target: /^([\w][\w./-]{0,60})\s*:(?![=:])/ },
+  {
+    files: ['justfile', 'Justfile', '.justfile'],
+    run: 'just',
+    target: /^@?([\w][\w-]{0,60})(?:\s+[\w+*="'. -]{0,100})?:(?!=)/,
+  },
+  { files: ['Taskfile.yml', 'Taskfile.yaml'], run: 'task', target: /^ {2}([\w][\w:-]{0,60}):\s*$/ },
+  { files: ['Rakefile'], run: 'rake', target: /^\s*task\s+:?["']?(\w{1,60})/ },
+] as const
+
+const MOST_BYTES = 256 * 1024
+/** Of one file. */
+const MOST_TARGETS = 100
+
+async function ofMakers(project: Project, known: ReadonlySet<string>): Promise<ProjectCommand[]> {
+  const found: ProjectCommand[] = []
+  for (const { files, run, target } of MAKERS) {
+    const from = files.find(name => known.has(name))
+    const file = from === undefined ? null : await readProjectFile(project, from, MOST_BYTES)
+    if (from === undefined || file?.kind !== 'text') continue
+    let left = MOST_TARGETS
+    for (const line of file.text.split('\n')) {
+      const name = target.exec(line.slice(0, 200))?.[1]
+      const kind = name === undefined ? null : kindOfScript(name)
+      if (kind === null) continue
+      found.push({ run: `${run} ${name}`, kind, from })
+      left -= 1
+      if (left === 0) break
+    }
+  }
+  return found
+}

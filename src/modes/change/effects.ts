@@ -1,0 +1,197 @@
+import { dirname, join, relative, sep } from 'node:path'
+import { messageOf } from '../../base/errors.ts'
+import { loadPrompt } from '../../base/package.ts'
+import { fillPlaceholders } from '../../base/text.ts'
+import type { SessionState } from '../../core/state/state.ts'
+import type { AnswerProblem, RoundSpec, Template, TemplateSetup, ThreadSpec } from '../../core/template.ts'
+import { findObstacle, readTextFile, writeFileInside } from '../../workspace/files/inside-directory.ts'
+import { gatherContext } from './context/gather.ts'
+import { hashFiles } from './context/project-file.ts'
+import { projectCommands } from './execution/before.ts'
+import { LINES_LOOK, NO_TASKS_LEFT, SUMMARY_FILE, TASKS_FILE, withLines } from './execution/fold.ts'
+import { MOST_TASKS, worksOf } from './execution/queue.ts'
+import { type ChangePart, type ChangeParts, type ChangeRole, nextOfChange, type Responsible } from './machine.ts'
+import { mistakesOf, planProblem, sizeProblem } from './plan-rules.ts'
+import { readPlanText } from './plan-text.ts'
+import { type EditedPlan, fileOf, LOOKS, lastVersion } from './states/planning.ts'
+import { summaryText } from './summary.ts'
+import { readTasks, tasksFile } from './tasks.ts'
+import { tasksProblem } from './tasks-rules.ts'
+import { type ChangeOptions, type ChangeWork, type FileHashes, type Worked, workOf } from './work.ts'
+
+/** The prompt of each role, and what its rounds are for. Who only looks can write nothing. */
+const ROLES: Readonly<Record<ChangeRole, { prompt: string; part: ChangePart; readOnly: boolean }>> = {
+  planner: { prompt: 'change/planner', part: 'plan', readOnly: true },
+  decomposer: { prompt: 'change/decomposer', part: 'decompose', readOnly: true },
+  gatherer: { prompt: 'change/executor', part: 'gather', readOnly: true },
+  executor: { prompt: 'change/executor', part: 'act', readOnly: false },
+  fixer: { prompt: 'change/fixer', part: 'fix', readOnly: false },
+  summary: { prompt: 'change/summary', part: 'summary', readOnly: true },
+}
+
+/** Makes a change ready to be carried out. */
+export async function openChange(setup: TemplateSetup): Promise<Template> {
+  const { directory, memory } = setup
+  const instructions = (role: ChangeRole) => fillPlaceholders(loadPrompt(ROLES[role].prompt), { directory })
+  const roles = Object.keys(ROLES) as ChangeRole[]
+  const texts = new Map(roles.map(role => [role, instructions(role)]))
+  const folder = relative(directory, dirname(memory.main)).split(sep).join('/')
+  const partsOf = ({ options }: Pick<ChangeWork, 'options'>): ChangeParts => ({
+    folder,
+    thread: (role, by) => ({
+      agent: role,
+      developerInstructions: texts.get(role) ?? '',
+      ...modelOf(by, options, setup),
+      ...(ROLES[role].readOnly ? { readOnly: true } : {}),
+    }),
+  })
+  const usual = partsOf({ options: NOBODY_NAMED })
+  return {
+    threads: roles.map(role => ({ part: ROLES[role].part, thread: usual.thread(role, 'planner') })),
+    looks: looksOf(setup, folder),
+    answerProblem,
+    // Before it is accepted, a person may be at it in an editor.
+    personsFiles: session => {
+      const { planning } = workOf(session)
+      return planning.accepted === null ? [] : [`${folder}/${fileOf(planning.accepted)}`]
+    },
+    beforeEnd: async session => await writeSummary(setup, folder, session),
+    ...nextOfChange(partsOf),
+  }
+}
+
+const NOBODY_NAMED = { executor: null, planner: { model: null, effort: null } } as ChangeOptions
+
+function modelOf(
+  by: Responsible,
+  { executor, planner }: ChangeOptions,
+  { agents: { goal } }: TemplateSetup,
+): Pick<ThreadSpec, 'model' | 'effort' | 'provider'> {
+  if (by === 'planner') return { model: planner.model ?? goal.model, effort: planner.effort }
+  return executor === null
+    ? { model: goal.model, effort: goal.modelReasoningEffort }
+    : { provider: executor.provider, model: executor.model, effort: null }
+}
+
+/** Why an answer is no plan, or no list of tasks, that can be carried out: as `Template.answerProblem`. */
+function answerProblem({ part }: RoundSpec, value: unknown, session: SessionState): AnswerProblem | null {
+  switch (part) {
+    case 'plan':
+      return planProblem(value) ?? sizeProblem(value)
+    case 'decompose':
+      return problemOfTasks(value, session) ?? sizeProblem(value)
+    default:
+      return null
+  }
+}
+
+function problemOfTasks(value: unknown, session: SessionState): AnswerProblem | null {
+  const own = workOf(session)
+  const { tasks, made } = own.execution
+  const read = readTasks(value)
+  if (!read.ok) return read.problem
+  const room = MOST_TASKS - made
+  const problem = tasksProblem(read.value, {
+    done: tasks.flatMap(({ spec, status }) => (status === 'COMPLETED' ? [spec] : [])),
+    room,
+    projectCommands: projectCommands(own, session),
+  })
+  return problem !== null && made > 0 && read.value.length > room ? { problem, kind: NO_TASKS_LEFT } : problem
+}
+
+/** What codemachine looks at itself. */
+function looksOf(setup: TemplateSetup, folder: string): NonNullable<Template['looks']> {
+  const { directory, looks } = setup
+  return {
+    [LOOKS.context]: async (signal: AbortSignal, { goal }: SessionState) =>
+      looks === undefined ? NOTHING_GATHERED : await gatherContext({ directory, ...looks, request: goal, signal }),
+    [LOOKS.files]: async (signal: AbortSignal, session: SessionState): Promise<FileHashes> => {
+      const { planning } = workOf(session)
+      const plan = planning.draft?.plan ?? lastVersion(planning).plan
+      return await hashFiles(
+        directory,
+        plan.files.map(({ path }) => path),
+        signal,
+      )
+    },
+    [LOOKS.edited]: async (_: AbortSignal, session: SessionState) =>
+      await readEdited(directory, `${folder}/${fileOf(lastVersion(workOf(session).planning))}`),
+    [LINES_LOOK]: async (signal: AbortSignal, session: SessionState) =>
+      await countLines(setup, workOf(session), signal),
+  }
+}
+
+const NOTHING_GATHERED = {
+  text: '# The project\n\nNothing was gathered.\n',
+  facts: { branch: null, dirty: 0, entries: 0, manifests: [], rules: [], commands: [], mentioned: [], notes: [] },
+}
+
+/** The most of a plan that a person has edited, bytes: twice as much as a plan may have. */
+const MOST_EDITED = 128 * 1024
+
+async function readEdited(directory: string, path: string): Promise<EditedPlan> {
+  if ((await findObstacle(directory, dirname(path))) !== null) return { problem: 'It is gone.' }
+  const read = await readTextFile(join(directory, path), MOST_EDITED)
+  switch (read.kind) {
+    case 'text':
+      return editedPlan(read.text)
+    case 'gone':
+      return { problem: 'It is gone.' }
+    default:
+      return { problem: 'It is too large, or no plain text file.' }
+  }
+}
+
+/** What a person made of the file of a version; a problem names its line. Pure. */
+export function editedPlan(text: string): EditedPlan {
+  if (text.trim() === '') return { text: '' }
+  const read = readPlanText(text, mistakesOf)
+  return read.ok ? { plan: read.value } : { problem: read.problem }
+}
+
+/** Files whose lines are counted, of all tasks together: what is found stays in its event. */
+const MOST_COUNTED = 300
+
+/** The lines that each task has added and removed, by its id; what mended the claim stands below an empty one. */
+async function countLines(
+  { linesChanged }: TemplateSetup,
+  { execution }: ChangeWork,
+  signal: AbortSignal,
+): Promise<Readonly<Record<string, Worked['lines']>>> {
+  const counted: Record<string, Worked['lines']> = {}
+  let room = MOST_COUNTED
+  for (const [id, { treeBefore, treeAfter }] of worksOf(execution)) {
+    const isSame = treeBefore === null || treeAfter === null || treeBefore === treeAfter
+    if (isSame || room === 0 || linesChanged === undefined) continue
+    const lines = (await linesChanged(treeBefore, treeAfter, signal)).slice(0, room)
+    counted[id] = lines
+    room -= lines.length
+  }
+  return counted
+}
+
+/** Where time or tokens ended the change, the lines of its tasks are not counted yet; as it was, if they cannot be. */
+async function withLinesCounted(setup: TemplateSetup, own: ChangeWork): Promise<ChangeWork> {
+  if (worksOf(own.execution).every(([, { lines, changed }]) => lines !== null || changed.length === 0)) return own
+  try {
+    const counted = await countLines(setup, own, new AbortController().signal)
+    return { ...own, execution: withLines(own.execution, counted) }
+  } catch {
+    return own
+  }
+}
+
+/** A sentence if it could not be written. Of a session without a plan nothing is. */
+async function writeSummary(setup: TemplateSetup, folder: string, session: SessionState): Promise<string | null> {
+  const { directory } = setup
+  const own = await withLinesCounted(setup, workOf(session))
+  if (own.planning.versions.length === 0) return null
+  try {
+    await writeFileInside(directory, `${folder}/${SUMMARY_FILE}`, summaryText(own, session))
+    const { isWritten, tasks } = own.execution
+    if (!isWritten) await writeFileInside(directory, `${folder}/${TASKS_FILE}`, tasksFile(tasks))
+    return null
+  } catch (error) {
+    return `${SUMMARY_FILE} could not be written: ${messageOf(error)}`
+  }
+}

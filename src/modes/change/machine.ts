@@ -1,0 +1,171 @@
+import type { SessionEvent } from '../../core/events/events.ts'
+import type { SessionState } from '../../core/state/state.ts'
+import type { Step, Template, ThreadSpec } from '../../core/template.ts'
+import {
+  action,
+  decomposition,
+  failure,
+  fixing,
+  generatingSummary,
+  infoGathering,
+  queue,
+  result,
+  verification,
+} from './states/executing-tasks.ts'
+import { gatheringContext, generatingPlan, MOST_VERSIONS, waitingForInput } from './states/planning.ts'
+import { accepted, autoAccepted, manualReview, refinement, rejected, userReview } from './states/reviewing-plan.ts'
+import { type ChangeWork, workOf } from './work.ts'
+
+/** The states of a change; what comes after a dot is within the state before it. */
+export type StateName =
+  | 'WAITING_FOR_INPUT'
+  | 'GATHERING_CONTEXT'
+  | 'GENERATING_PLAN'
+  | 'REVIEWING_PLAN.user-review'
+  | 'REVIEWING_PLAN.auto-accepted'
+  | 'REVIEWING_PLAN.manual-review'
+  | 'REVIEWING_PLAN.accepted'
+  | 'REVIEWING_PLAN.rejected'
+  | 'REVIEWING_PLAN.refinement'
+  | 'EXECUTING_TASKS.decomposition'
+  | 'EXECUTING_TASKS.queue'
+  | 'EXECUTING_TASKS.info-gathering'
+  | 'EXECUTING_TASKS.action'
+  | 'EXECUTING_TASKS.verification'
+  | 'EXECUTING_TASKS.result'
+  | 'EXECUTING_TASKS.fixing'
+  | 'EXECUTING_TASKS.failure'
+  | 'GENERATING_SUMMARY'
+
+/** What a round of a change is for. */
+export type ChangePart = 'plan' | 'decompose' | 'gather' | 'act' | 'fix' | 'summary'
+
+/** Who does what in a change: its prompt, and whether it may write. */
+export type ChangeRole = 'planner' | 'decomposer' | 'gatherer' | 'executor' | 'fixer' | 'summary'
+
+/** Whose model and provider do it. */
+export type Responsible = 'planner' | 'executor'
+
+/** What a change is carried out with. */
+export interface ChangeParts {
+  thread(role: ChangeRole, by: Responsible): ThreadSpec
+  /** The session's folder, relative to the work directory, with `/`. */
+  folder: string
+}
+
+/** What comes next in a state: a step, or another state and why it is next, a sentence for a person. */
+export type Process = { step: Step } | { to: StateName; why: string }
+
+/** One state of a change. All of it is pure. */
+export interface ChangeState {
+  /** The memory of the change when it is entered, and when it is left; left out: as it was. */
+  enter?(own: ChangeWork, session: SessionState): ChangeWork
+  exit?(own: ChangeWork, session: SessionState): ChangeWork
+  /** That memory after an event that happened in it; `session`: before the event. Left out: as it was. */
+  fold?(own: ChangeWork, event: SessionEvent, session: SessionState): ChangeWork
+  /** What is done in it next, or which state is next. */
+  process(own: ChangeWork, session: SessionState, parts: ChangeParts): Process
+  /** The thread of the next round, as far as it is known; left out: it is not. */
+  ahead?(own: ChangeWork, session: SessionState, parts: ChangeParts): ThreadSpec | null
+}
+
+/**
+ * The table: each state, and the states that may follow it. A person who breaks in and wants another plan leads to
+ * `refinement` from every state with a plan.
+ */
+export const STATES: Readonly<Record<StateName, { state: ChangeState; next: readonly StateName[] }>> = {
+  // The second one: a session that ended with tasks left goes on. The third: a person breaks in as it is about to end.
+  WAITING_FOR_INPUT: {
+    state: waitingForInput,
+    next: ['GATHERING_CONTEXT', 'EXECUTING_TASKS.queue', 'REVIEWING_PLAN.refinement'],
+  },
+  GATHERING_CONTEXT: { state: gatheringContext, next: ['GENERATING_PLAN'] },
+  GENERATING_PLAN: {
+    state: generatingPlan,
+    next: ['GENERATING_PLAN', 'REVIEWING_PLAN.user-review', 'REVIEWING_PLAN.refinement'],
+  },
+  'REVIEWING_PLAN.user-review': {
+    state: userReview,
+    next: ['REVIEWING_PLAN.auto-accepted', 'REVIEWING_PLAN.manual-review', 'REVIEWING_PLAN.refinement'],
+  },
+  'REVIEWING_PLAN.auto-accepted': {
+    state: autoAccepted,
+    next: ['EXECUTING_TASKS.decomposition', 'REVIEWING_PLAN.refinement'],
+  },
+  'REVIEWING_PLAN.manual-review': {
+    state: manualReview,
+    next: ['REVIEWING_PLAN.accepted', 'REVIEWING_PLAN.rejected', 'REVIEWING_PLAN.refinement'],
+  },
+  'REVIEWING_PLAN.accepted': { state: accepted, next: ['EXECUTING_TASKS.decomposition', 'REVIEWING_PLAN.refinement'] },
+  'REVIEWING_PLAN.rejected': { state: rejected, next: ['REVIEWING_PLAN.refinement'] },
+  'REVIEWING_PLAN.refinement': { state: refinement, next: ['REVIEWING_PLAN.user-review', 'REVIEWING_PLAN.refinement'] },
+  'EXECUTING_TASKS.decomposition': {
+    state: decomposition,
+    next: ['EXECUTING_TASKS.queue', 'REVIEWING_PLAN.refinement'],
+  },
+  'EXECUTING_TASKS.queue': {
+    state: queue,
+    next: [
+      'EXECUTING_TASKS.info-gathering',
+      'EXECUTING_TASKS.action',
+      'EXECUTING_TASKS.verification',
+      'GENERATING_SUMMARY',
+      'REVIEWING_PLAN.refinement',
+    ],
+  },
+  'EXECUTING_TASKS.info-gathering': {
+    state: infoGathering,
+    next: ['EXECUTING_TASKS.result', 'REVIEWING_PLAN.refinement'],
+  },
+  'EXECUTING_TASKS.action': { state: action, next: ['EXECUTING_TASKS.result', 'REVIEWING_PLAN.refinement'] },
+  'EXECUTING_TASKS.verification': {
+    state: verification,
+    next: ['EXECUTING_TASKS.result', 'REVIEWING_PLAN.refinement'],
+  },
+  'EXECUTING_TASKS.result': {
+    state: result,
+    next: ['EXECUTING_TASKS.queue', 'EXECUTING_TASKS.fixing', 'EXECUTING_TASKS.failure', 'REVIEWING_PLAN.refinement'],
+  },
+  'EXECUTING_TASKS.fixing': { state: fixing, next: ['EXECUTING_TASKS.verification', 'REVIEWING_PLAN.refinement'] },
+  'EXECUTING_TASKS.failure': { state: failure, next: ['EXECUTING_TASKS.queue', 'REVIEWING_PLAN.refinement'] },
+  // The second one: what was accepted is not what lies there any more.
+  GENERATING_SUMMARY: {
+    state: generatingSummary,
+    next: ['WAITING_FOR_INPUT', 'EXECUTING_TASKS.queue', 'REVIEWING_PLAN.refinement'],
+  },
+}
+
+/** What comes next in a change: what its state does, or the state that follows by the table. */
+export function nextOfChange(partsOf: (own: ChangeWork) => ChangeParts): Pick<Template, 'next' | 'ahead'> {
+  return {
+    next(session) {
+      const own = workOf(session)
+      const came = brokenInto(own) ?? STATES[own.state].state.process(own, session, partsOf(own))
+      return 'step' in came ? came.step : stepTo(own.state, came.to, came.why)
+    },
+    ahead(session) {
+      const own = workOf(session)
+      return STATES[own.state].state.ahead?.(own, session, partsOf(own)) ?? null
+    },
+  }
+}
+
+/** What follows because a person wants the plan changed; null: they do not, or the state itself takes it up. */
+function brokenInto({ state, planning: { wanted, versions } }: ChangeWork): Process | null {
+  const isBefore = state === 'GATHERING_CONTEXT' || (state === 'WAITING_FOR_INPUT' && versions.length === 0)
+  if (wanted === null || isBefore) return null
+  if (versions.length === 0) return { to: 'GENERATING_PLAN', why: 'the person says more of what they want' }
+  if (versions.length >= MOST_VERSIONS) return { step: { kind: 'note', name: NO_ROOM, text: NO_ROOM_TEXT } }
+  return { to: 'REVIEWING_PLAN.refinement', why: 'the person changes the plan' }
+}
+
+/** The name of the note that a change of the plan is not made which was asked for meanwhile, and the words of that. */
+export const NO_ROOM = 'plan-not-changed'
+export const NO_ROOM_TEXT = `The plan has ${MOST_VERSIONS} versions, and no other is made: it stays as it is. Stop, and begin another change.`
+
+/** Enters the next state. Throws for one that may not follow. */
+export function stepTo(from: StateName, to: StateName, why: string): Step {
+  if (!STATES[from].next.includes(to))
+    throw new Error(`The state ${from} is to be followed by ${to} (${why}), which is no edge of the table.`)
+  return { kind: 'enter', state: to, why }
+}

@@ -1,0 +1,161 @@
+import { createHash } from 'node:crypto'
+import type { AskedAnswer } from '../../core/rules/answer.ts'
+import type { Parsed } from '../../core/shapes/memory.ts'
+
+/** How a change is to be made: what a planner answers, and what a person accepts. Texts are Markdown without blanks around them. */
+export interface Plan {
+  description: string
+  /** What changes, by files, relative to the project with `/`. */
+  files: readonly PlannedFile[]
+  risks: readonly string[]
+  /** The commands that show that the change works, lines for a shell. */
+  verification: readonly PlannedCommand[]
+  /** What the planner would ask the person. */
+  questions: readonly string[]
+}
+
+/** A file that a plan changes, and what changes in it. */
+interface PlannedFile {
+  path: string
+  change: string
+}
+
+/** A command by which a plan is verified, and what it shows. */
+interface PlannedCommand {
+  run: string
+  why: string
+}
+
+/** The answer of a planning round; its schema is as strict as a model may ask for one: every field is required, and no other is allowed. */
+export const PLAN_ANSWER: AskedAnswer = {
+  name: 'plan',
+  schema: {
+    type: 'object',
+    properties: {
+      description: { type: 'string' },
+      files: listOfObjects('path', 'change'),
+      risks: { type: 'array', items: { type: 'string' } },
+      verification: listOfObjects('run', 'why'),
+      questions: { type: 'array', items: { type: 'string' } },
+    },
+    required: ['description', 'files', 'risks', 'verification', 'questions'],
+    additionalProperties: false,
+  },
+}
+
+/** The schema of a list of objects that have these texts. */
+export function listOfObjects(...fields: string[]): object {
+  return {
+    type: 'array',
+    items: {
+      type: 'object',
+      properties: Object.fromEntries(fields.map(field => [field, { type: 'string' }])),
+      required: fields,
+      additionalProperties: false,
+    },
+  }
+}
+
+/** The most mistakes that are named at once. */
+const MOST_NAMED = 10
+
+/**
+ * Reads an answer that is to be a plan: its texts come without blanks around them and control characters, empty entries are
+ * left out. A problem has a line for each mistake: its place, what is wrong, and how it is mended. Whether the plan can be
+ * carried out, `planProblem` says. Pure.
+ */
+export function readPlan(value: unknown): Parsed<Plan> {
+  if (!isRecord(value)) return { ok: false, problem: `- ${NO_OBJECT}` }
+  const { description, files, risks, verification, questions } = value
+  const wrong = [
+    ...(typeof description === 'string' ? [] : [{ place: 'description', wrong: 'has to be a text.' }]),
+    ...wrongEntries('files', files, isPair('path', 'change'), 'an object with the texts "path" and "change"'),
+    ...wrongEntries('risks', risks, isText, 'a text'),
+    ...wrongEntries('verification', verification, isPair('run', 'why'), 'an object with the texts "run" and "why"'),
+    ...wrongEntries('questions', questions, isText, 'a text'),
+  ]
+  if (wrong.length > 0) return { ok: false, problem: problemOfMistakes(wrong) }
+  return { ok: true, value: cleanPlan(value as unknown as Plan) }
+}
+
+const NO_OBJECT =
+  'The answer is no plan; give one JSON object with description, files, risks, verification and questions.'
+
+/** The SHA-256 (hex) of a plan: the same for the same texts in the same order. Pure. */
+export function hashOfPlan({ description, files, risks, verification, questions }: Plan): string {
+  const canonical = [
+    description,
+    files.map(({ path, change }) => [path, change]),
+    risks,
+    verification.map(({ run, why }) => [run, why]),
+    questions,
+  ]
+  return createHash('sha256').update(JSON.stringify(canonical)).digest('hex')
+}
+
+/** What is wrong at a place of a plan or of its tasks; how it is mended stands in the sentence. */
+export interface Mistake {
+  /** As code names it: `files[2].path`; empty: the whole. */
+  place: string
+  /** The rest of the sentence, with its end. */
+  wrong: string
+}
+
+/** Mistakes as lines, at most ten of them. Pure. */
+export function problemOfMistakes(mistakes: readonly Mistake[]): string {
+  const lines = mistakes.map(({ place, wrong }) => `- ${place === '' ? 'The answer' : `\`${place}\``} ${wrong}`)
+  const named = lines.slice(0, MOST_NAMED)
+  const more = lines.length - named.length
+  return [...named, ...(more > 0 ? [`and ${more} more like these`] : [])].join('\n')
+}
+
+/** A text without what no text needs: control characters, what reorders lines, blanks around it; its lines end in `\n`. Pure. */
+export function cleanText(text: string): string {
+  return text.toWellFormed().replace(/\r\n?/g, '\n').replace(STEERING, '').trim()
+}
+
+const STEERING = /[^\t\n\P{Cc}]|[\u2028\u2029\p{Bidi_Control}]/gu
+
+/** A text that stays as it is but for blanks around it, so that what is wrong in it is found. */
+function trimmed(text: string): string {
+  return text.toWellFormed().trim()
+}
+
+/** A plan whose texts are clean (`cleanText`), without empty entries. Pure. */
+export function cleanPlan({ description, files, risks, verification, questions }: Plan): Plan {
+  return {
+    description: cleanText(description),
+    files: files.map(({ path, change }) => ({ path: trimmed(path), change: cleanText(change) })),
+    risks: risks.map(cleanText).filter(text => text !== ''),
+    verification: verification.map(({ run, why }) => ({ run: trimmed(run), why: cleanText(why) })),
+    questions: questions.map(cleanText).filter(text => text !== ''),
+  }
+}
+
+/** What of a list is not as it has to be: the list itself, or each wrong entry. Pure. */
+export function wrongEntries(
+  place: string,
+  list: unknown,
+  isRight: (entry: unknown) => boolean,
+  wanted: string,
+): Mistake[] {
+  if (!Array.isArray(list)) return [{ place, wrong: 'has to be a list.' }]
+  return list.flatMap((entry, at) =>
+    isRight(entry) ? [] : [{ place: `${place}[${at}]`, wrong: `has to be ${wanted}.` }],
+  )
+}
+
+/** Whether a value is an object, and no list. */
+export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+/** Whether a value is a text. */
+export function isText(value: unknown): value is string {
+  return typeof value === 'string'
+}
+
+/** Tells whether a value is an object in which these fields are texts. */
+export function isPair(...fields: string[]): (entry: unknown) => boolean {
+  return entry => isRecord(entry) && fields.every(field => Object.hasOwn(entry, field) && isText(entry[field]))
+}

@@ -1,0 +1,233 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { loadAgents } from '../../../agents/agent.ts'
+import type { SessionEvent } from '../../../core/events/events.ts'
+import { FOLLOWS, nextOutput, type Output, withMaterials } from '../../../core/rules/outputs.ts'
+import type { AgentRoster } from '../../../core/shapes/agent.ts'
+import type { MemorySnapshot } from '../../../core/shapes/memory.ts'
+import { fold } from '../../../core/state/fold.ts'
+import { emptyState, type SessionState } from '../../../core/state/state.ts'
+import { NO_KEPT_TEXTS, type RoundSpec, type Template, type TemplateKind } from '../../../core/template.ts'
+import { pathExists } from '../../../platform/files.ts'
+import { codexFor, namedCodex, providersOf } from '../../../project/engine-of-project.ts'
+import { followedSession } from '../../../project/follow/followed-session.ts'
+import type { RunOptions } from '../../../project/library.ts'
+import { settingsOf } from '../../../project/open-run.ts'
+import { optionsOf } from '../../../project/resume-terms.ts'
+import { redactorOfProject } from '../../../project/secrets/redactor.ts'
+import { templateNamed } from '../../../project/start/templates.ts'
+import type { World } from '../../../project/world.ts'
+import type { Redactor } from '../../../secrets/redactor.ts'
+import type { Records } from '../../../session/records/records.ts'
+import { scopeFolder, sessionFolder } from '../../../workspace/memory/memory-paths.ts'
+import { sessionToFollow, type WantedChange } from './begin.ts'
+import { CHANGE, type ChangeTerms, changeTerms } from './options.ts'
+
+/** What a change would begin with: what codemachine gathers, and what its first round would be told. */
+export interface DryChange {
+  template: string
+  directory: string
+  /** Version of the codex that it would use. */
+  codex: string
+  request: string
+  options: ChangeTerms
+  /** Id of the session that it would go on from; null: none. */
+  follows: string | null
+  /** What is gathered of the project, Markdown. */
+  context: string
+  /** The first round: who plans, and the developer instructions and the input that they are given. */
+  planner: { model: string | null; effort: string | null; developerInstructions: string; input: string }
+}
+
+/** What stands for the session that there is not. */
+const SOME_SESSION = '<session>'
+/** A template that takes more steps before its first round does not come to one. */
+const MOST_STEPS = 50
+/** The most of a turn's input, in characters. */
+const MOST_INPUT = 1_048_500
+
+/**
+ * What a change would begin with here: its project is looked at as a session does, and nothing is started, written or asked. A
+ * `UserError` for what the change would be refused for.
+ */
+export async function dryChange(
+  world: World,
+  records: Records,
+  { request, said, follows }: WantedChange,
+  options: RunOptions,
+): Promise<DryChange> {
+  const loaded = await settingsOf(world, records.directory, options)
+  const { settings, providers } = providersOf(world, loaded)
+  const codex = await codexFor(world, records, namedCodex(loaded), { makesCopy: false })
+  const terms = changeTerms({ settings, sources: loaded.sources, providers }, said)
+  const kind = templateNamed(records.templates, CHANGE)
+  const followed =
+    follows === undefined ? null : await followedSession(records, await sessionToFollow(records, follows), null)
+  const redactor = redactorOfProject(world, records)
+  // Agents can write into the folder for temporary files; where there are no records there have been none.
+  const above = (await pathExists(records.root)) ? records.root : tmpdir()
+  const gitDir = await mkdtemp(join(above, 'dry-run-'))
+  try {
+    const { goal, ...others } = loadAgents()
+    const { model, effort } = settings
+    const agents = { ...others, goal: { ...goal, model: model ?? goal.model, modelReasoningEffort: effort } }
+    const template = await openTemplate(world, records, kind, { agents, gitDir, redact: text => redactor.text(text) })
+    const begun = new DryBeginning({ world, records, kind, template, redactor })
+    begun.begin(redactor.text(request), optionsOf(kind, terms), followed)
+    const round = await begun.untilRound()
+    return {
+      template: kind.name,
+      directory: records.directory,
+      codex: codex.version,
+      request: redactor.text(request),
+      options: terms,
+      follows: followed?.id ?? null,
+      context: begun.textOf('context'),
+      planner: {
+        model: round.thread.model,
+        effort: round.thread.effort,
+        developerInstructions: round.thread.developerInstructions,
+        input: begun.inputOf(round),
+      },
+    }
+  } finally {
+    await rm(gitDir, { recursive: true, force: true })
+  }
+}
+
+async function openTemplate(
+  { env }: World,
+  { directory }: Records,
+  kind: TemplateKind,
+  { agents, gitDir, redact }: { agents: AgentRoster; gitDir: string; redact(text: string): string },
+): Promise<Template> {
+  const memory = sessionFolder({ directory, id: SOME_SESSION, records: SOME_SESSION, memory: kind.memory })
+  return await kind.open({
+    directory,
+    memory,
+    scopeFolder: name => scopeFolder(memory, name),
+    agents,
+    isPlanReady: false,
+    tell: () => {},
+    kept: NO_KEPT_TEXTS,
+    looks: { gitDir, env, redact },
+  })
+}
+
+interface DryOptions {
+  world: World
+  records: Records
+  kind: TemplateKind
+  template: Template
+  redactor: Redactor
+}
+
+/** The beginning of a session that there is not: its steps up to the first round, of which nothing is kept. */
+class DryBeginning {
+  readonly #options: DryOptions
+  #state: SessionState = emptyState(SOME_SESSION)
+  /** By the number of its output. */
+  readonly #texts = new Map<number, { name: string; text: string }>()
+
+  constructor(options: DryOptions) {
+    this.#options = options
+  }
+
+  /** The first event, with what the session would go on from. */
+  begin(goal: string, options: unknown, followed: { id: string; text: string } | null): void {
+    const { records, kind } = this.#options
+    this.#emit({
+      type: 'session-created',
+      goal,
+      template: kind.name,
+      directory: records.directory,
+      limits: { rounds: null, timeMs: null, tokens: null },
+      sandbox: 'workspace-write',
+      network: false,
+      model: null,
+      effort: null,
+      overrides: [],
+      said: {},
+      options,
+      ...(followed === null ? {} : { follows: followed.id }),
+      queued: null,
+      host: '',
+      codemachine: '',
+    })
+    if (followed !== null) this.#emit({ type: 'output-kept', round: 0, output: this.#keep(FOLLOWS, followed.text) })
+  }
+
+  /** Takes the steps before the first round, and answers that. Throws if there is none. */
+  async untilRound(): Promise<RoundSpec> {
+    for (let taken = 0; taken < MOST_STEPS; taken++) {
+      const next = this.#options.template.next(this.#state, NOTHING_REMEMBERED)
+      const step = this.#state.steps + 1
+      switch (next.kind) {
+        case 'round':
+          return next.round
+        case 'enter':
+          this.#emit({ type: 'step-started', step, kind: 'enter', name: next.state })
+          this.#emit({
+            type: 'state-entered',
+            step,
+            state: next.state,
+            from: this.#state.workState,
+            why: next.why,
+          })
+          break
+        case 'note':
+          this.#emit({ type: 'step-started', step, kind: 'note', name: next.name })
+          this.#emit({ type: 'noted', step, name: next.name, text: next.text })
+          break
+        case 'look':
+          this.#emit({ type: 'step-started', step, kind: 'look', name: next.what })
+          await this.#look(step, next.what)
+          break
+        default:
+          throw new Error(`A ${next.kind} comes before the first round.`)
+      }
+    }
+    throw new Error('No round comes.')
+  }
+
+  /** What was kept by this name; empty if nothing was. */
+  textOf(name: string): string {
+    return [...this.#texts.values()].find(each => each.name === name)?.text ?? ''
+  }
+
+  /** What a round would be given. */
+  inputOf({ input, materials = [], materialsMost }: RoundSpec): string {
+    const asked = typeof input === 'string' ? input : input.filter(part => typeof part === 'string').join('')
+    const given = materials.map(({ name, output }) => ({ name, text: this.#texts.get(output.n)?.text ?? '' }))
+    return withMaterials(asked, given, { most: MOST_INPUT, together: materialsMost })
+  }
+
+  async #look(step: number, what: string): Promise<void> {
+    const { template, world, redactor } = this.#options
+    const found: unknown = await template.looks?.[what]?.(world.signal, this.#state)
+    const { text, ...result } = Object(found) as { text?: string }
+    const output = text === undefined ? {} : { output: this.#keep(what, redactor.text(text)) }
+    this.#emit({ type: 'looked', step, what, result: JSON.parse(redactor.line(JSON.stringify(result))), ...output })
+  }
+
+  #keep(name: string, text: string): Output {
+    const n = nextOutput([...this.#texts.keys()].map(each => ({ n: each }) as Output))
+    this.#texts.set(n, { name, text })
+    return { n, name, file: '', bytes: Buffer.byteLength(text), sha256: '', head: text.slice(0, 400) }
+  }
+
+  #emit(event: SessionEvent): void {
+    const at = new Date(this.#options.world.clock.now()).toISOString()
+    const recorded = { v: 1 as const, at, session: SOME_SESSION, ...event }
+    this.#state = fold(this.#state, recorded, this.#options.records.templates)
+  }
+}
+
+const NOTHING_REMEMBERED: MemorySnapshot = {
+  main: { status: 'in-progress', finiteIncantatem: false, shortTitle: null, open: [] },
+  tasks: [],
+  problems: [],
+  fingerprint: '',
+  texts: { main: '', tasks: '' },
+}

@@ -1,0 +1,105 @@
+import { UserError } from '../../../base/errors.ts'
+import type { TemplateKind } from '../../../core/template.ts'
+import { isOnThisMachine } from '../../../engines/ask-provider.ts'
+import type { Run } from '../../../project/open-run.ts'
+import { checkProvider } from '../../../project/settings/providers.ts'
+import type { Settings } from '../../../project/settings/schema.ts'
+
+/** Name of the template of a change. */
+export const CHANGE = 'change'
+
+/** What is said of one change, before what the settings say. What is left out is as these have it. */
+export interface ChangeSaid {
+  /** Whether its plan is taken as it comes. */
+  auto?: true
+  /** Whether the session ends when a plan is accepted. */
+  planOnly?: true
+  /** How often one verification may be mended. */
+  fixAttempts?: number
+  /** The provider that carries out the tasks; null: what the rounds use. */
+  executor?: string | null
+  plannerModel?: string
+  plannerEffort?: string
+}
+
+/** Who carries out the tasks of a change. */
+interface ExecutorTerms {
+  provider: string
+  model: string | null
+  /** Tokens; null: not known. */
+  contextWindow: number | null
+  /** Whether its server is on this machine. */
+  isLocal: boolean
+}
+
+/** What the template is told of a change, as `session-created.options` has it. */
+export interface ChangeTerms {
+  review: Settings['change']['review']
+  planOnly: boolean
+  fixAttempts: number
+  executor: ExecutorTerms | null
+  planner: { model: string | null; effort: string | null }
+}
+
+/** What the terms of a change come from. */
+type Known = Pick<Run, 'settings' | 'sources'> & { providers: Pick<Run['providers'], 'byName' | 'usual'> }
+
+/** With fewer attempts than this a person is told that a change gives up early. */
+const USUAL_ATTEMPTS = 5
+
+/**
+ * The terms of a change, by what is said of it and by the settings. A `UserError` if its executor is no provider, or has no
+ * model.
+ */
+export function changeTerms(known: Known, said: ChangeSaid = {}): ChangeTerms {
+  const { settings, sources, providers } = known
+  const { change } = settings
+  const place = said.executor === undefined ? sources['change.executor'].place : '--executor'
+  const executor = said.executor === undefined ? change.executor : said.executor
+  // The effort of a setting that nobody has made is for codex's own models: servers of others refuse what theirs do not know.
+  const isMeant = sources['change.plannerEffort'].layer !== 'defaults' || !providers.byName.has(providers.usual)
+  const effort = said.plannerEffort ?? (isMeant ? change.plannerEffort : settings.effort)
+  return {
+    review: said.auto ? 'auto' : change.review,
+    planOnly: said.planOnly ?? false,
+    fixAttempts: said.fixAttempts ?? change.fixAttempts,
+    executor: executor === null ? null : executorNamed(executor, place, known),
+    planner: { model: said.plannerModel ?? change.plannerModel, effort },
+  }
+}
+
+function executorNamed(name: string, place: string, { providers }: Known): ExecutorTerms | null {
+  const { byName, usual } = providers
+  checkProvider(name, place, byName)
+  if (name === usual) return null
+  const provider = byName.get(name)
+  // What codex is configured with, where the rounds are those of a provider.
+  if (provider === undefined) return { provider: name, model: null, contextWindow: null, isLocal: false }
+  const { model, contextWindow, baseUrl } = provider
+  if (model !== null) return { provider: name, model, contextWindow, isLocal: isOnThisMachine(new URL(baseUrl)) }
+  throw new UserError(
+    `${place}: the provider ${name} has no model; write model = "…" into the table [providers.${name}] of your own config.toml, with a model that it has.`,
+    { hint: `Such as:\n  [providers.${name}]\n  model = "qwen3-coder:30b"\n  context_window = 32768` },
+  )
+}
+
+/**
+ * The options of a session that begins now: as they were told, and below that, for a change, as the settings have them. What a
+ * person should know of them becomes a remark of the run.
+ */
+export function optionsAtBegin(run: Run, { name }: Pick<TemplateKind, 'name'>, told: unknown): unknown {
+  if (name !== CHANGE) return told
+  const isTable = typeof told === 'object' && told !== null && !Array.isArray(told)
+  if (told !== undefined && !isTable) return told
+  // What a program has told of its executor is its own, whatever the settings say of theirs.
+  const usual = changeTerms(run, told !== undefined && 'executor' in told ? { executor: null } : {})
+  const options: ChangeTerms = { ...usual, ...told }
+  const { fixAttempts } = options
+  if (fixAttempts < USUAL_ATTEMPTS) {
+    const times = fixAttempts === 1 ? 'once' : `${fixAttempts} times`
+    run.remarks.push(
+      `A verification that fails is mended ${times} at the most, which gives up early; ${USUAL_ATTEMPTS} to 10 is usual (change.fix_attempts).`,
+    )
+  }
+  return options
+}

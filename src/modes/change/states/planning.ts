@@ -1,0 +1,367 @@
+import { clipEnd } from '../../../base/text.ts'
+import type { EventOf, SessionEvent } from '../../../core/events/events.ts'
+import { MOST_ANSWER_REFUSALS, refusedAnswerNote } from '../../../core/rules/answer.ts'
+import { followedMaterial } from '../../../core/rules/outputs.ts'
+import type { ContextFacts } from '../../../core/shapes/context.ts'
+import type { SessionState } from '../../../core/state/state.ts'
+import type { RoundSpec, Step } from '../../../core/template.ts'
+import { withNotices } from '../../../session/proof/review-input.ts'
+import type { ChangeParts, ChangeState, Process } from '../machine.ts'
+import { hashOfPlan, PLAN_ANSWER, type Plan, readPlan } from '../plan.ts'
+import { planMarkdown, planText, readPlanText } from '../plan-text.ts'
+import type { ChangeWork, FileHashes, PlanningWork, PlanVersion } from '../work.ts'
+
+/** The looks of a change until its plan is accepted. */
+export const LOOKS = {
+  /** Gathers what is known of the project. */
+  context: 'context',
+  /** Hashes the files that the plan names: the one that was just made, else the one that is shown. */
+  files: 'plan-files',
+  /** Reads the file of the version that is shown. */
+  edited: 'plan-edited',
+} as const
+
+/** The most versions of one plan. */
+export const MOST_VERSIONS = 10
+
+/** What is known of a plan before anything was done for it. */
+export const NO_PLANNING: PlanningWork = {
+  versions: [],
+  filed: 0,
+  draft: null,
+  problem: null,
+  refusals: 0,
+  tries: 0,
+  isRefused: false,
+  feedback: null,
+  wanted: null,
+  isGo: false,
+  reading: null,
+  unread: null,
+  accepting: null,
+  changedFiles: null,
+  toldFiles: null,
+  accepted: null,
+  addsGates: false,
+  isStopped: false,
+}
+
+/** Nothing is done until there is a request, and nothing once it has come to its end. */
+export const waitingForInput: ChangeState = {
+  process({ outcome, execution: { tasks } }, { claim }) {
+    // It may not be what was accepted any more, where the session was killed just before its end.
+    const isOver = outcome !== null && (outcome.kind !== 'done' || claim.state === 'accepted')
+    if (isOver) return { step: { kind: 'end', outcome } }
+    return tasks.length > 0
+      ? { to: 'EXECUTING_TASKS.queue', why: 'the session goes on: what failed is tried again' }
+      : { to: 'GATHERING_CONTEXT', why: 'there is a request' }
+  },
+  ahead: ({ outcome, execution: { tasks } }, _, parts) =>
+    outcome === null && tasks.length === 0 ? plannerOf(parts) : null,
+}
+
+/** The project is looked at by codemachine itself. */
+export const gatheringContext: ChangeState = {
+  process({ context }) {
+    if (context !== null) return { to: 'GENERATING_PLAN', why: 'what there is to know of the project is gathered' }
+    return { step: { kind: 'look', what: LOOKS.context, keep: { file: 'context.md' } } }
+  },
+  fold(own, event) {
+    if (event.type !== 'looked' || event.what !== LOOKS.context || event.output === undefined) return own
+    return { ...own, context: { output: event.output, facts: factsOf(event.result) } }
+  },
+  ahead: (_own, _session, parts) => plannerOf(parts),
+}
+
+/** The first version of the plan is made. */
+export const generatingPlan: ChangeState = {
+  enter: own => withPlanning(own, beginAgain(own.planning)),
+  exit: withoutDraft,
+  fold: foldMaking,
+  process(own, session, parts) {
+    const making = nextInMaking(own)
+    if (making !== null) return making
+    return own.planning.versions.length === 0
+      ? { step: planRound(own, session, parts) }
+      : { to: 'REVIEWING_PLAN.user-review', why: 'there is a plan' }
+  },
+  ahead: aheadInMaking,
+}
+
+/** A change with other things known of its plan. */
+export function withPlanning(own: ChangeWork, more: Partial<PlanningWork>): ChangeWork {
+  return { ...own, planning: { ...own.planning, ...more } }
+}
+
+/** Of an unjudged draft that is no version when its state is left nothing is made: a version that judged as it folded has refused it. */
+export function withoutDraft(own: ChangeWork): ChangeWork {
+  const { draft, wanted } = own.planning
+  return draft?.isUnjudged === true && wanted === null ? withPlanning(own, { draft: null }) : own
+}
+
+/** The version that is shown, or carried out. Throws before there is one. */
+export function lastVersion({ versions }: PlanningWork): PlanVersion {
+  const last = versions.at(-1)
+  if (last === undefined) throw new Error('There is no version of the plan yet.')
+  return last
+}
+
+/** A person wants another plan, who was asked about it or breaks in. */
+export function withWanted(own: ChangeWork, { text, goesOn }: EventOf<'replan-asked'>): ChangeWork {
+  const { wanted, feedback, versions, reading } = own.planning
+  const isAsked = own.state === 'REVIEWING_PLAN.manual-review' && reading === null
+  const isAnswer = isAsked && goesOn === undefined && versions.length < MOST_VERSIONS
+  if (isAnswer) return withPlanning(own, { feedback: joined(feedback, text) })
+  return withPlanning(own, { wanted: { text: joined(wanted?.text ?? null, text), isGo: goesOn ?? false } })
+}
+
+/**
+ * What is known of the plan when the next planning round is due: what a person said who broke in is its feedback. After an
+ * answer that could not be used it is asked again in the same words.
+ */
+export function beginAgain(planning: PlanningWork): Partial<PlanningWork> {
+  const { wanted, isRefused, feedback, accepted, versions } = planning
+  if (wanted === null) return isRefused ? { isRefused: false } : { problem: null, refusals: 0 }
+  const isEdited = planning.reading !== null || planning.draft?.author === 'person'
+  return {
+    isRefused: false,
+    problem: null,
+    refusals: 0,
+    draft: null,
+    reading: null,
+    // It does not get the text of the version again.
+    ...(isEdited ? { unread: fileOf(lastVersion(planning)), filed: versions.length } : {}),
+    accepting: null,
+    changedFiles: null,
+    toldFiles: null,
+    accepted: null,
+    feedback: joined(feedback ?? remarkBefore(accepted), wanted.text),
+    isGo: wanted.isGo,
+    wanted: null,
+  }
+}
+
+/** What a person said as they accepted the version before, which holds for the next one; null: nothing. */
+function remarkBefore(accepted: PlanningWork['accepted']): string | null {
+  const remark = accepted?.remark ?? null
+  return remark === null ? null : `The version before was accepted with this remark, which still counts: ${remark}`
+}
+
+function joined(before: string | null, text: string): string {
+  return before === null ? text : `${before}\n\n${text}`
+}
+
+/** What is done until a plan that came is a version in its file; null: there is none, or it is one. */
+export function nextInMaking({ state, planning }: ChangeWork): Process | null {
+  const { isRefused, refusals, problem, draft, versions, filed, reading, unread } = planning
+  if (unread !== null) return { step: { kind: 'note', name: UNREAD, text: wordsForUnread(unread) } }
+  if (isRefused && refusals >= MOST_ANSWER_REFUSALS) return { step: noPlan(problem) }
+  if (isRefused) return { to: state, why: `no plan that can be used: ${firstLine(problem)}` }
+  const isUnread = draft?.isUnjudged === true && draft.author === 'person'
+  if (draft?.isUnjudged === true && !isUnread) return { to: state, why: NOT_JUDGED }
+  if (draft !== null && !isUnread) return { step: { kind: 'look', what: LOOKS.files } }
+  if (isUnread || reading === 'edited') return { step: { kind: 'look', what: LOOKS.edited } }
+  const unfiled = versions[filed]
+  return unfiled === undefined ? null : { step: keepVersion(unfiled) }
+}
+
+const UNREAD = 'edit-not-read'
+
+function wordsForUnread(file: string): string {
+  return `What you edited is no version, for another plan was asked for meanwhile: it is kept in ${file}.`
+}
+
+const NOT_JUDGED = 'nothing says that the plan which came was judged: it is asked for again'
+
+function keepVersion(version: PlanVersion): Step {
+  return { kind: 'keep', file: fileOf(version), text: planText(version) }
+}
+
+/** The file of a version, in the session's folder. */
+export function fileOf({ version }: Pick<PlanVersion, 'version'>): string {
+  return `plan/v${version}.md`
+}
+
+function noPlan(problem: string | null): Step {
+  const times = `${MOST_ANSWER_REFUSALS} times in a row`
+  return {
+    kind: 'end',
+    outcome: {
+      kind: 'needs-person',
+      reason: `No plan that can be used was made, ${times}. ${firstLine(problem)}`,
+      hint: null,
+      goalOnly: true,
+    },
+  }
+}
+
+function firstLine(problem: string | null): string {
+  const [first = ''] = (problem ?? '').split('\n')
+  return clipEnd(first.replace(/^- /, ''), 500)
+}
+
+/** The most of the request, and of all that a planning round is given to read, in characters. */
+const MOST_REQUEST = 250_000
+const MATERIALS_CHARACTERS = 200_000
+
+/** A round in which the planner plans; it can write nothing. */
+export function planRound(own: ChangeWork, session: SessionState, parts: ChangeParts): Step {
+  const { context, planning } = own
+  const followed = followedMaterial(session).materials ?? []
+  const materials = [...(context === null ? [] : [{ name: 'the project', output: context.output }]), ...followed]
+  const round: RoundSpec = {
+    thread: plannerOf(parts),
+    part: 'plan',
+    tellsGoal: true,
+    input: withNotices(planInput(own), session.notices),
+    answer: {
+      ...PLAN_ANSWER,
+      name: planning.tries === 0 ? PLAN_ANSWER.name : `${PLAN_ANSWER.name}~${planning.tries + 1}`,
+    },
+    ...(materials.length === 0 ? {} : { materials, materialsMost: MATERIALS_CHARACTERS }),
+  }
+  return { kind: 'round', round }
+}
+
+function plannerOf(parts: ChangeParts) {
+  return parts.thread('planner', 'planner')
+}
+
+function planInput({ request, planning, execution }: ChangeWork): string {
+  const { feedback, problem, versions } = planning
+  const before = versions.at(-1)
+  const done = execution.tasks.filter(({ status }) => status === 'COMPLETED')
+  return [
+    `Plan this change. What the person asks for, word for word:\n\n${clipEnd(request, MOST_REQUEST)}`,
+    ...(before === undefined
+      ? []
+      : [`Version ${before.version} of the plan, which the person has seen:\n\n${planMarkdown(before.plan)}`]),
+    ...(done.length === 0
+      ? []
+      : [
+          `Of an earlier version these tasks are done, and stay so:\n${done.map(({ spec }) => `- ${spec.id}: ${clipEnd(spec.description, 300)}`).join('\n')}`,
+        ]),
+    ...(feedback === null
+      ? []
+      : [`What the person wants to be another way, word for word. It counts more than all above:\n\n${feedback}`]),
+    ...(problem === null ? [] : [refusedAnswerNote(problem, PLAN_ANSWER)]),
+  ].join('\n\n')
+}
+
+/** The thread of a planning round, while one is due. */
+export function aheadInMaking(own: ChangeWork, { running }: SessionState, parts: ChangeParts) {
+  const { planning, options } = own
+  const isDue = planning.draft === null && (planning.versions.length === 0 || planning.feedback !== null)
+  if (running === null) return isDue ? plannerOf(parts) : null
+  return options.review === 'auto' && !options.planOnly ? parts.thread('decomposer', 'planner') : null
+}
+
+/** What is known of the plan after what happened while one was made. */
+export function foldMaking(own: ChangeWork, event: SessionEvent, { running }: SessionState): ChangeWork {
+  switch (event.type) {
+    case 'answer-given':
+      return running?.part === 'plan' ? withAnswer(own, event) : own
+    case 'answer-refused':
+      return running?.part === 'plan' ? refused(own, event.problem) : own
+    case 'round-ended':
+      return running?.part === 'plan' ? afterRound(own, event) : own
+    case 'looked':
+      return afterLook(own, event)
+    case 'kept':
+      return withFiled(own, event)
+    case 'noted':
+      return event.name === UNREAD ? withPlanning(own, { unread: null }) : own
+    default:
+      return own
+  }
+}
+
+/** What the answer says is believed: it was judged before it was journaled. */
+function withAnswer(own: ChangeWork, { value, judged }: EventOf<'answer-given'>): ChangeWork {
+  const read = value === undefined ? TOO_LONG : readPlan(value)
+  if (!read.ok) return refused(own, read.problem)
+  const draft = { plan: read.value, author: 'planner', isUnjudged: judged !== true } as const
+  return withPlanning(own, { draft, problem: null })
+}
+
+const TOO_LONG = { ok: false, problem: 'The answer has more than 60 KiB. Say it in fewer words.' } as const
+
+function refused(own: ChangeWork, problem: string): ChangeWork {
+  const { refusals, tries } = own.planning
+  return withPlanning(own, { problem, refusals: refusals + 1, tries: tries + 1, isRefused: true })
+}
+
+/** A round that was not broken off and has given no answer counts as one whose answer cannot be used. */
+function afterRound(own: ChangeWork, { outcome, counts }: EventOf<'round-ended'>): ChangeWork {
+  if (!counts || outcome.class === 'worked' || outcome.class === 'interrupted') return own
+  return refused(own, outcome.message ?? `The round ended without an answer (${outcome.class}).`)
+}
+
+function afterLook(own: ChangeWork, { what, result }: EventOf<'looked'>): ChangeWork {
+  if (what === LOOKS.edited) return withEdited(own, result)
+  const { draft, versions, feedback } = own.planning
+  if (what !== LOOKS.files || draft === null) return own
+  const version: PlanVersion = {
+    plan: draft.plan,
+    author: draft.author,
+    version: versions.length + 1,
+    feedback: draft.author === 'person' ? EDITED : feedback,
+    sha256: hashOfPlan(draft.plan),
+    files: hashesOf(result),
+  }
+  return withPlanning(own, { versions: [...versions, version], draft: null, feedback: null, problem: null })
+}
+
+/** The feedback of a version that a person has edited. */
+const EDITED = 'edited by the person'
+
+/** What a look finds of the file that a person has edited: a plan that can be carried out, why it holds none, or that nothing is left in it. */
+export type EditedPlan = { plan: Plan } | { problem: string } | { text: '' }
+
+/**
+ * What a person made of the file of the version that was shown. The file gets its own text back once the other is a version, or
+ * where nothing is left in it. Early versions kept all of its text, and judged it here.
+ */
+function withEdited(own: ChangeWork, result: unknown): ChangeWork {
+  const shown = lastVersion(own.planning)
+  const { plan, text, problem } = (result ?? {}) as { plan?: unknown; text?: string; problem?: string }
+  const cannot = (why: string, more: Partial<PlanningWork> = {}) =>
+    withPlanning(own, { reading: null, draft: null, problem: why, ...more })
+  if (text?.trim() === '') {
+    const why = `Nothing was left in ${fileOf(shown)}, so that nothing is taken from it; it has the text of version ${shown.version} again.`
+    return cannot(why, { filed: shown.version - 1 })
+  }
+  const none = { ok: false, problem: problem ?? 'It is too large.' } as const
+  const read = plan !== undefined ? readPlan(plan) : text !== undefined ? readPlanText(text) : none
+  if (!read.ok) return cannot(`${fileOf(shown)} cannot be used: ${read.problem}`)
+  if (hashOfPlan(read.value) === shown.sha256) return cannot(`Nothing was changed in ${fileOf(shown)}.`)
+  const draft = { plan: read.value, author: 'person', isUnjudged: plan === undefined } as const
+  return withPlanning(own, { reading: null, problem: null, draft, filed: shown.version - 1 })
+}
+
+/** What a look has found of the files that a plan names. */
+export function hashesOf(result: unknown): FileHashes {
+  return typeof result === 'object' && result !== null ? (result as FileHashes) : {}
+}
+
+/** A version counts as written also where that failed, which the journal says: the plan itself is in the journal. */
+export function withFiled(own: ChangeWork, { file }: EventOf<'kept'>): ChangeWork {
+  const version = own.planning.versions.find(each => fileOf(each) === file)
+  return version === undefined ? own : withPlanning(own, { filed: version.version })
+}
+
+const NO_FACTS: ContextFacts = {
+  branch: null,
+  dirty: 0,
+  entries: 0,
+  manifests: [],
+  rules: [],
+  commands: [],
+  mentioned: [],
+  notes: [],
+}
+
+function factsOf(result: unknown): ContextFacts {
+  const { facts } = (result ?? {}) as { facts?: ContextFacts }
+  return facts ?? NO_FACTS
+}

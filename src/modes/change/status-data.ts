@@ -1,0 +1,72 @@
+import { clipEnd } from '../../base/text.ts'
+import type { ShownPlan } from '../../core/view.ts'
+import { planDiff, planMarkdown } from './plan-text.ts'
+import { nameOfTask } from './tasks.ts'
+import type { ChangeWork, TaskRecord } from './work.ts'
+
+const MOST_FILES = 500
+// All of it together is bounded, and nothing of it told where it is more.
+const MOST_REQUEST = 64 * 1024
+const MOST_FILES_EACH = 50
+
+/** What programs are told of a change: the fields of `work` in `status --json` that it has beside those of every session. Pure. */
+export function changeData({ state, request, context, planning, execution }: ChangeWork): Record<string, unknown> {
+  const [name, within = null] = state.split('.')
+  const { accepted, versions } = planning
+  const plan = versions.find(({ version }) => version === accepted?.version) ?? versions.at(-1)
+  const { tasks, fixing } = execution
+  const ofPlan = plan !== undefined && execution.version === plan.version ? tasks : []
+  return {
+    state: name,
+    within,
+    userInput: clipEnd(request, MOST_REQUEST),
+    projectContext: context === null ? null : { file: `outputs/${context.output.file}`, ...context.facts },
+    currentPlan:
+      plan === undefined
+        ? null
+        : {
+            description: plan.plan.description,
+            version: plan.version,
+            userFeedback: plan.feedback,
+            tasks: ofPlan.map(({ spec }) => spec),
+          },
+    tasks: tasks.map(taskData),
+    changedFiles: [...new Set(tasks.flatMap(({ changed }) => changed))].slice(0, MOST_FILES),
+    retryCount: fixing?.attempt ?? 0,
+  }
+}
+
+/** A task as `tasks.json` has it, with who did it and how it came out. */
+function taskData({ spec, status, why, attempts, who, changed, rounds, ms, tokens, results }: TaskRecord) {
+  const last = results.at(-1)
+  return {
+    ...spec,
+    name: nameOfTask(spec),
+    done: status === 'COMPLETED',
+    status,
+    why,
+    attempts,
+    who,
+    changed: changed.slice(0, MOST_FILES_EACH),
+    rounds,
+    ms,
+    tokens,
+    last: last === undefined ? null : { status: last.status, exitCode: last.exitCode },
+  }
+}
+
+/** The versions of its plan, as a person is shown them. Pure. */
+export function shownPlans({ planning: { versions, accepted } }: ChangeWork): readonly ShownPlan[] {
+  return versions.map(({ version, author, feedback, sha256, plan }, at) => {
+    const before = versions[at - 1]
+    return {
+      version,
+      author,
+      feedback,
+      sha256,
+      text: planMarkdown(plan),
+      diff: before === undefined ? null : planDiff(before.plan, plan),
+      accepted: accepted?.version === version ? { by: accepted.by, remark: accepted.remark } : null,
+    }
+  })
+}

@@ -1,0 +1,258 @@
+import type { ContextFacts } from '../../core/shapes/context.ts'
+import type { SessionState } from '../../core/state/state.ts'
+import type { BoardMark, BoardRow, CardFact, StepName, TemplateView } from '../../core/view.ts'
+import { howItEnded } from './execution/rounds.ts'
+import { changeFollowUp } from './follow-up.ts'
+import { planMarkdown } from './plan-text.ts'
+import { changeReport } from './report.ts'
+import { changeData, shownPlans } from './status-data.ts'
+import { nameOfTask } from './tasks.ts'
+import type { ChangeWork, TaskRecord, TaskStatus } from './work.ts'
+
+/** How a change is told: its state, its plan, and its tasks, with what did each of them. */
+export const changeView: TemplateView<ChangeWork> = {
+  step: (step, own) => {
+    switch (step.kind) {
+      case 'command':
+        return `${own.execution.at === null ? 'before anything is changed' : placeOf(own)}: ${step.name}`
+      case 'look':
+        return step.name === 'context' ? wordsForContext(own) : ''
+      case 'enter':
+        return wordsForState(step, own)
+      case 'keep':
+        return wordsForKept(step)
+      case 'claim':
+        return 'claiming that the change is done'
+      default:
+        return null
+    }
+  },
+  round: (own, session) => {
+    const title = titleOfRound(own, session)
+    return title === null ? null : { title, lines: linesOfRound(own) }
+  },
+  status: statusOf,
+  board: (own, session) =>
+    own.execution.tasks.map((record, at) => rowOf(record, own, at === own.execution.at ? session : null)),
+  card: cardOf,
+  report: changeReport,
+  data: changeData,
+  followUp: changeFollowUp,
+  plans: shownPlans,
+}
+
+/** `EXECUTING_TASKS, plan v2, 3/9 done`. */
+function statusOf({ state, planning, execution }: ChangeWork): string {
+  const [name = state] = state.split('.')
+  // While a version is made, the title of the round names that one.
+  const isMade = state === 'GENERATING_PLAN' || state === 'REVIEWING_PLAN.refinement'
+  const version = isMade ? undefined : (planning.accepted?.version ?? planning.versions.at(-1)?.version)
+  const { tasks } = execution
+  const facts = [
+    name,
+    ...(version === undefined ? [] : [`plan v${version}`]),
+    ...(tasks.length === 0 ? [] : [`${countOf(tasks, 'COMPLETED')}/${tasks.length} done`]),
+    ...(countOf(tasks, 'FAILED') === 0 ? [] : [`${countOf(tasks, 'FAILED')} failed`]),
+  ]
+  return facts.join(', ')
+}
+
+function countOf(tasks: readonly TaskRecord[], status: TaskStatus): number {
+  return tasks.filter(task => task.status === status).length
+}
+
+/** What the round that runs, or the next one, is for; null: there is none yet. */
+function titleOfRound(own: ChangeWork, session: SessionState): string | null {
+  const { state, planning, execution } = own
+  const next = planning.versions.length + 1
+  const where = whereItRuns(own, session)
+  switch (state) {
+    case 'EXECUTING_TASKS.decomposition':
+      return `Tasks of plan v${planning.accepted?.version ?? next - 1}${tryOf(execution.refusals)}${where}`
+    case 'GENERATING_SUMMARY':
+      return `Summary${where}`
+    case 'WAITING_FOR_INPUT':
+    case 'GATHERING_CONTEXT':
+    case 'REVIEWING_PLAN.user-review':
+    case 'REVIEWING_PLAN.manual-review':
+    case 'REVIEWING_PLAN.accepted':
+    case 'REVIEWING_PLAN.auto-accepted':
+    case 'REVIEWING_PLAN.rejected':
+      return null
+    default:
+      break
+  }
+  if (!state.startsWith('EXECUTING_TASKS')) return `Plan v${next}${tryOf(planning.refusals)}${where}`
+  const record = inHand(own)
+  if (record === null) return execution.fixing === null ? 'Tasks' : `The proof${attemptOf(own)}${where}`
+  const tries = execution.fixing === null ? tryOf(record.refusals) : attemptOf(own)
+  return `${placeOf(own)}${tries}${where}: ${nameOfTask(record.spec)}`
+}
+
+/** `, try 2`, behind what an agent is asked for that has answered with nothing that could be used. */
+function tryOf(refusals: number): string {
+  return refusals === 0 ? '' : `, try ${refusals + 1}`
+}
+
+/** `, attempt 2/5`, while something is mended. */
+function attemptOf({ execution: { fixing }, options }: ChangeWork): string {
+  return fixing === null ? '' : `, attempt ${fixing.attempt}/${options.fixAttempts}`
+}
+
+/** Names of the providers that codex has for servers of this machine. */
+const LOCAL: ReadonlySet<string> = new Set(['ollama', 'lmstudio'])
+
+/** ` (local)`, ` (remote)` or ` (of PROVIDER)`, of a round that runs where there is an executor beside the planner. */
+function whereItRuns({ options: { executor } }: ChangeWork, { running, providerInUse }: SessionState): string {
+  if (executor === null || running === null) return ''
+  if (providerInUse === null) return ' (remote)'
+  const isLocal = providerInUse === executor.provider && executor.isLocal === true
+  return isLocal || LOCAL.has(providerInUse) ? ' (local)' : ` (of ${providerInUse})`
+}
+
+function inHand({ execution: { tasks, at } }: ChangeWork): TaskRecord | null {
+  return at === null ? null : (tasks[at] ?? null)
+}
+
+/** `Task 3/9 ACTION`. */
+function placeOf(own: ChangeWork): string {
+  const { tasks, at } = own.execution
+  const record = inHand(own)
+  return record === null || at === null ? 'Task' : `Task ${at + 1}/${tasks.length} ${record.spec.type}`
+}
+
+const MOST_LINES = 12
+
+/** What stands below the title of a round: what the task is, and why it is mended. */
+function linesOfRound(own: ChangeWork): string[] {
+  const { state, planning, execution } = own
+  const record = state.startsWith('EXECUTING_TASKS') ? inHand(own) : null
+  if (record === null) {
+    const said = state.startsWith('EXECUTING_TASKS') ? execution.problem : (planning.problem ?? planning.feedback)
+    return said === null ? [] : said.split('\n').slice(0, MOST_LINES)
+  }
+  const [, ...more] = record.spec.description.trim().split('\n')
+  const failed = execution.fixing === null ? undefined : record.results.at(-1)
+  return [
+    ...more,
+    ...(record.spec.files.length === 0 ? [] : [`files: ${record.spec.files.join(', ')}`]),
+    ...(record.spec.run === null ? [] : [`$ ${record.spec.run}`]),
+    ...(failed === undefined ? [] : [failed.exitCode === null ? howItEnded(failed) : `exit code ${failed.exitCode}`]),
+  ].slice(0, MOST_LINES)
+}
+
+/** What was gathered, once it is there. */
+function wordsForContext({ context }: ChangeWork): string {
+  if (context === null) return 'gathering what matters of the project'
+  const { entries, branch, rules, commands, mentioned } = context.facts
+  const facts = [
+    counted(entries, 'file'),
+    ...(branch === null ? [] : [`branch ${branch}`]),
+    ...wordsForCommands(commands),
+    ...listed('rules', rules),
+    ...listed('named', mentioned),
+  ]
+  return `looked at the project: ${facts.join('; ')}`
+}
+
+const MOST_NAMED = 2
+
+function listed(label: string, names: readonly string[]): string[] {
+  if (names.length === 0) return []
+  const rest = names.length > MOST_NAMED ? ` +${names.length - MOST_NAMED}` : ''
+  return [`${label}: ${names.slice(0, MOST_NAMED).join(', ')}${rest}`]
+}
+
+function wordsForCommands(commands: ContextFacts['commands']): string[] {
+  const proving = commands.filter(({ kind }) => kind !== 'lint' && kind !== 'run').map(({ run }) => run)
+  return proving.length === 0 ? ['no test or build command'] : listed('commands', [...new Set(proving)])
+}
+
+/** What a person is told of a state that is entered; empty: nothing, for what follows says it. */
+function wordsForState({ name }: StepName, own: ChangeWork): string {
+  const { accepted, versions } = own.planning
+  const { limit } = own.execution
+  if (name === 'GENERATING_SUMMARY' && limit !== null) return `the limit of ${limit} is reached: the rest stays open`
+  if (name !== 'REVIEWING_PLAN.auto-accepted') return ''
+  const taken = versions.find(({ version }) => version === accepted?.version)
+  const words = `plan v${taken?.version ?? 1} is carried out without being asked about`
+  return taken === undefined ? words : `${words}\n${planMarkdown(taken.plan).trim()}`
+}
+
+/** Files for people, of which a person wants to know; its tasks they see on the board, and a plan is shown. */
+function wordsForKept({ name }: StepName): string | null {
+  return name.endsWith('summary.md') ? null : ''
+}
+
+function markOf({ status, why }: TaskRecord): BoardMark {
+  if (status === 'COMPLETED') return 'done'
+  if (status === 'FAILED') return 'failed'
+  // What it waits for was to come of one that failed.
+  return status === 'PENDING' && why !== null ? 'parked' : 'to-do'
+}
+
+/** @param session that of the task in hand; null: it is another one */
+function rowOf(record: TaskRecord, own: ChangeWork, session: SessionState | null): BoardRow {
+  const { spec, status, who } = record
+  const isNow = session !== null && session.ended === null && status !== 'COMPLETED' && status !== 'FAILED'
+  const facts = isNow ? [attemptOf(own).replace(/^, /, '')].filter(fact => fact !== '') : factsOf(record)
+  return {
+    mark: isNow ? 'now' : markOf(record),
+    id: spec.id,
+    text: `${spec.type}: ${nameOfTask(spec)}${facts.length === 0 ? '' : ` (${facts.join(', ')})`}`,
+    who: isNow ? whoWorks(own, session) : who,
+    since: isNow ? (session.running?.startedAt ?? session.step?.since ?? null) : null,
+  }
+}
+
+/** Who works on the task in hand; null: codemachine itself. */
+function whoWorks(own: ChangeWork, { running, modelInUse, model, providerInUse }: SessionState): string | null {
+  if (running === null) return null
+  const name = modelInUse ?? model
+  const provider = providerInUse === null ? null : `of ${providerInUse}`
+  return [name, provider].filter(each => each !== null).join(' ') || (own.execution.fixing?.by ?? null)
+}
+
+/** What came of a task, and what it took. */
+function factsOf({ status, why, attempts, ms, tokens, changed }: TaskRecord): string[] {
+  return [
+    ...(status === 'COMPLETED' || why === null ? [] : [(why.split('\n', 1)[0] ?? '').replace(/\.$/, '')]),
+    ...(ms === 0 ? [] : [span(ms)]),
+    ...(tokens === 0 ? [] : [`${tokens.toLocaleString('en-US')} tokens`]),
+    ...(changed.length === 0 ? [] : [counted(changed.length, 'file')]),
+    ...(attempts === 0 ? [] : [`mended ${attempts === 1 ? 'once' : `${attempts} times`}`]),
+  ]
+}
+
+/** What the card says first; how many tasks are done, and which are not, it says itself. */
+function cardOf({ planning: { accepted, versions }, execution: { tasks } }: ChangeWork): CardFact[] {
+  const mended = tasks.filter(({ attempts, spec }) => attempts > 0 && spec.type === 'VERIFICATION')
+  return [
+    ...(accepted === null
+      ? versions.slice(-1).map(({ version }) => ({ label: 'plan', text: `v${version}, not accepted yet` }))
+      : [{ label: 'plan', text: `v${accepted.version}, ${acceptedBy(accepted)}` }]),
+    ...(mended.length === 0 ? [] : [{ label: 'mended', text: mended.map(mendedInWords).join('; ') }]),
+  ]
+}
+
+function mendedInWords({ spec, status, attempts }: TaskRecord): string {
+  return `${spec.id} ${counted(attempts, 'time')}${status === 'COMPLETED' ? '' : ', in vain'}`
+}
+
+function acceptedBy({ by, remark }: NonNullable<ChangeWork['planning']['accepted']>): string {
+  const words = {
+    person: 'accepted by you',
+    auto: 'taken as it came',
+    go: 'changed as you said, and carried out as it came',
+  }
+  return `${words[by]}${remark === null ? '' : `: ${remark}`}`
+}
+
+function counted(count: number, thing: string): string {
+  return `${count.toLocaleString('en-US')} ${thing}${count === 1 ? '' : 's'}`
+}
+
+function span(ms: number): string {
+  const seconds = Math.round(ms / 1_000)
+  return seconds < 60 ? `${seconds} s` : `${Math.floor(seconds / 60)} min ${seconds % 60} s`
+}

@@ -1,0 +1,81 @@
+import { createHash } from 'node:crypto'
+import { dirname, join } from 'node:path'
+import { loadPrompt } from '../../base/package.ts'
+import { askPersonTool } from '../../core/shapes/tools.ts'
+import type { Template, TemplateSetup, ThreadSpec } from '../../core/template.ts'
+import { withPaths } from '../../session/proof/review-input.ts'
+import { findObstacle, readRegularFile } from '../../workspace/files/inside-directory.ts'
+import { type MockScript, SCRIPT_NAME } from './file/mock-script.ts'
+import { type AgentWork, type FlowPlan, type FlowStep, PLAN_NAME, runsAsExec } from './file/plan.ts'
+import { lookOf, nextOfFlow } from './next.ts'
+import { nextOfReplay } from './replay.ts'
+
+/** Makes a workflow ready, from its plan as it was read when the session began. */
+export async function openFlow(setup: TemplateSetup): Promise<Template> {
+  const plan = JSON.parse(await setup.kept.read(PLAN_NAME)) as FlowPlan
+  const script = await scriptIn(setup)
+  const threads = new Map<string, ThreadSpec>()
+  for (const step of plan.steps) {
+    if (step.work.kind !== 'agent') continue
+    const thread = threadOf(step, step.work, setup)
+    const isReplay = step.work.engine === 'mock' && script === null
+    threads.set(step.id, isReplay ? { ...thread, ...(await replayOf(step, setup)) } : thread)
+  }
+  return {
+    threads: [...threads.values()].map(thread => ({ part: 'step', thread })),
+    looks: looksOf(plan, setup),
+    ...(script === null ? nextOfFlow({ plan, threads }) : nextOfReplay({ plan, script, threads })),
+  }
+}
+
+/** What is shown in a replay; null: the session is none. */
+async function scriptIn(setup: TemplateSetup): Promise<MockScript | null> {
+  return setup.kept.has(SCRIPT_NAME) ? (JSON.parse(await setup.kept.read(SCRIPT_NAME)) as MockScript) : null
+}
+
+function threadOf(step: FlowStep, work: AgentWork, setup: TemplateSetup): ThreadSpec {
+  const { goal } = setup.agents
+  const isScope = work.engine === 'codemachine'
+  const words = isScope ? withPaths(loadPrompt('goal'), { ...setup, memory: setup.scopeFolder(step.id) }) : null
+  return {
+    agent: work.agent,
+    developerInstructions: words === null ? work.prompt.text : `${work.prompt.text.trimEnd()}\n\n${words}`,
+    model: work.model ?? goal.model,
+    effort: work.model === null ? goal.modelReasoningEffort : null,
+    ...(step.readOnly ? { readOnly: true } : {}),
+    ...(runsAsExec(work) ? { engine: 'exec', args: work.args } : {}),
+    ...(isScope ? { tools: [askPersonTool] } : {}),
+  }
+}
+
+/** Name of the kept text that is the recording of a step. */
+function recordingOf({ index }: Pick<FlowStep, 'index'>): string {
+  return `recording-${index}.jsonl`
+}
+
+/** A step that is replayed though the others are not; its recording is that which the session began with. */
+async function replayOf(step: FlowStep, setup: TemplateSetup): Promise<Pick<ThreadSpec, 'engine' | 'recording'>> {
+  const name = recordingOf(step)
+  await setup.kept.read(name)
+  return { engine: 'replay', recording: { path: setup.kept.path(name), pace: 'at-once' } }
+}
+
+/** The files that steps add to, each as it is when it is looked at. */
+function looksOf({ steps }: FlowPlan, { directory }: TemplateSetup): NonNullable<Template['looks']> {
+  const looks = steps.flatMap(step => {
+    const { output } = step
+    if (output.kind === 'stdout' || !output.append) return []
+    return [[lookOf(step), async () => await lookAt(directory, output.path)] as const]
+  })
+  return Object.fromEntries(looks)
+}
+
+const MOST_BYTES = 16 * 1024 * 1024
+
+/** Null: it is not there, or nothing that can be read; whoever adds to it says why. */
+async function lookAt(directory: string, path: string): Promise<{ bytes: number; sha256: string } | null> {
+  if ((await findObstacle(directory, dirname(path))) !== null) return null
+  const read = await readRegularFile(join(directory, path), MOST_BYTES)
+  if (read.kind !== 'bytes') return null
+  return { bytes: read.bytes.length, sha256: createHash('sha256').update(read.bytes).digest('hex') }
+}

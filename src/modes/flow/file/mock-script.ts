@@ -1,0 +1,370 @@
+import { truncate } from '../../../base/text.ts'
+import { parseAnswer } from '../../../core/rules/answer.ts'
+import {
+  type AgentWork,
+  commandLineOf,
+  type FlowPlan,
+  type FlowStep,
+  holds,
+  type Reference,
+  type TemplatePart,
+} from './plan.ts'
+import { inputHash, type KnownTexts, type RecordedResult, renderParts, type StepCame, textOf } from './recording.ts'
+import type { FoundRecording, StepRecording } from './recording-files.ts'
+
+/** Name of the kept text that holds the `MockScript` of a mock run as JSON. */
+export const SCRIPT_NAME = 'mock.json'
+
+/**
+ * What a mock run shows, step by step. Recordings do not change while they are played, so all of it is known before it
+ * begins. JSON.
+ */
+export interface MockScript {
+  v: 1
+  steps: readonly MockStep[]
+}
+
+export interface MockStep {
+  /** Id of the step. */
+  id: string
+  /** What stands below its title where it is played; a line each. */
+  told: readonly string[]
+  /** What is said of it where it is not, and after it: a line each. */
+  before: readonly string[]
+  after: readonly string[]
+  /** The recording that is played: where it lies, absolute, in the records, and as a person knows it. Null: none is. */
+  recording: { path: string; name: string } | null
+  /** What is written, with `/`, below the work directory; null: nothing. */
+  write: { path: string; text: string; append: boolean } | null
+}
+
+/** What stands below the title of each of the steps, in their order (`FlowOptions.told`). */
+export function toldOf({ steps }: MockScript, ids: readonly string[]): (readonly string[])[] {
+  return ids.map(id => steps.find(step => step.id === id)?.told ?? [])
+}
+
+/** How many notes, rounds and writes are shown of each of the steps, in their order (`FlowOptions.shown`). */
+export function shownOf({ steps }: MockScript, ids: readonly string[]): number[] {
+  return ids.map(id => {
+    const { before, after, recording, write } = steps.find(step => step.id === id) ?? NOTHING_SHOWN
+    return before.length + (recording === null ? 0 : 1) + (write === null ? 0 : 1) + after.length
+  })
+}
+
+const NOTHING_SHOWN: Omit<MockStep, 'id'> = { told: [], before: [], after: [], recording: null, write: null }
+
+/** How a script is made. */
+export interface ScriptOptions {
+  /** Id of the step to begin with; null: the first. */
+  from: string | null
+  /** Whether output files are written. */
+  writes: boolean
+  verbose: boolean
+  /** What was found for each step that was looked for, by its id. */
+  found: ReadonlyMap<string, FoundRecording>
+  /** Where the recording of a step is played from. */
+  placeOf(step: FlowStep): string
+  /** Takes secrets out. */
+  redact(text: string): string
+}
+
+/** A script, and the recordings that it plays. `changed`: paths of those whose prompt or input is another one now. */
+export interface MadeScript {
+  script: MockScript
+  played: readonly { step: FlowStep; recording: StepRecording }[]
+  changed: readonly string[]
+}
+
+/** A step without a recording that could be played. `problem`: a sentence. */
+export interface Unplayable {
+  step: FlowStep
+  problem: string
+}
+
+/** Makes the script of a mock run; or the steps that cannot be played. Pure. */
+export function scriptOf(
+  plan: Pick<FlowPlan, 'steps' | 'values'>,
+  options: ScriptOptions,
+): MadeScript | { unplayable: readonly Unplayable[] } {
+  const { from, found } = options
+  const known = new Known(plan, found)
+  const first = from === null ? 0 : plan.steps.findIndex(({ id }) => id === from)
+  for (const step of plan.steps.slice(0, first)) known.take(step, recordingOf(found, step))
+  const steps: MockStep[] = []
+  const played: { step: FlowStep; recording: StepRecording }[] = []
+  const changed: string[] = []
+  const unplayable: Unplayable[] = []
+  let failed: FlowStep | null = null
+  for (const step of plan.steps.slice(first)) {
+    const made = stepOf(step, known, { ...options, failed })
+    if ('problem' in made) {
+      unplayable.push({ step, problem: made.problem })
+      continue
+    }
+    steps.push(made.step)
+    if (made.recording !== null && made.step.recording !== null) played.push({ step, recording: made.recording })
+    if (made.isChanged && made.recording !== null) changed.push(made.recording.path)
+    if (made.isFailed) failed = step
+    known.take(step, made.isPassedOver ? 'skipped' : made.recording)
+  }
+  return unplayable.length > 0 ? { unplayable } : { script: { v: 1, steps }, played, changed }
+}
+
+interface MadeStep {
+  step: MockStep
+  recording: StepRecording | null
+  isChanged: boolean
+  isFailed: boolean
+  isPassedOver: boolean
+}
+
+function stepOf(
+  step: FlowStep,
+  known: Known,
+  options: ScriptOptions & { failed: FlowStep | null },
+): MadeStep | { problem: string } {
+  const { found, failed, verbose, placeOf, redact } = options
+  const recording = recordingOf(found, step)
+  const passedOver = (lines: readonly string[]): MadeStep => ({
+    step: { id: step.id, told: [], before: lines.map(line), after: [], recording: null, write: null },
+    recording: null,
+    isChanged: false,
+    isFailed: false,
+    isPassedOver: true,
+  })
+  const condition = conditionOf(step, known, recording)
+  if (condition.isPassedOver) return passedOver(condition.lines)
+  const result = recording?.header ?? {}
+  if (recording === null || (step.work.kind === 'agent' && !recording.hasEvents)) {
+    // What comes after a failure was not run then, so there is nothing of it.
+    if (failed !== null) return passedOver([`not recorded: the run ended with ${failed.id}, which failed`])
+    if (step.work.kind === 'agent') return { problem: problemOf(found.get(step.id), result) }
+  }
+  const isChanged = known.isChanged(step, recording, redact)
+  const why = failureOf(result, recording)
+  const before = [
+    ...condition.lines,
+    ...(isChanged ? [`the prompt or the input is not what ${recording?.path} was recorded with`] : []),
+    ...(verbose ? detailsOf(step, known, recording) : []),
+  ]
+  const isPlayed = recording !== null && step.work.kind === 'agent'
+  return {
+    step: {
+      id: step.id,
+      told: isPlayed ? before.map(line) : [],
+      before: isPlayed ? [] : before.map(line),
+      after: [...resultLines(step, result), ...(why === null ? [] : [`failed, as it was recorded: ${why}`])].map(line),
+      recording: isPlayed ? { path: placeOf(step), name: recording.path } : null,
+      write: why === null ? writeOf(step, recording, options) : null,
+    },
+    recording,
+    isChanged,
+    isFailed: why !== null,
+    isPassedOver: false,
+  }
+}
+
+const MOST_LINE = 1_000
+
+/** One line that has room in a note. */
+function line(text: string): string {
+  return truncate(text.replace(/\s+/g, ' ').trim(), MOST_LINE)
+}
+
+/** What a step writes into its file; null: nothing. */
+function writeOf(
+  { work, output: to }: FlowStep,
+  recording: StepRecording | null,
+  { writes, redact }: ScriptOptions,
+): MockStep['write'] {
+  if (!writes || to.kind === 'stdout') return null
+  const said = work.kind === 'agent' ? (recording?.lastMessage ?? '') : null
+  const text = recording?.header.output ?? said
+  return text === null ? null : { path: to.path, append: to.append, text: redact(text) }
+}
+
+function recordingOf(found: ScriptOptions['found'], { id }: FlowStep): StepRecording | null {
+  const one = found.get(id)
+  return one?.kind === 'recording' ? one.recording : null
+}
+
+/** Whether a step is passed over, and what is said of its condition. */
+function conditionOf(
+  { when }: FlowStep,
+  known: Known,
+  recording: StepRecording | null,
+): { isPassedOver: boolean; lines: readonly string[] } {
+  if (when === null) return { isPassedOver: false, lines: [] }
+  const [left, right] = [when.left, when.right].map(part => textOf(part, known.textsFor(recording)))
+  if (left == null || right == null) {
+    const { skipped } = recording?.header ?? {}
+    if (skipped !== undefined && recording?.hasEvents !== true)
+      return { isPassedOver: true, lines: [`passed over, as it was recorded: ${skipped}`] }
+    return { isPassedOver: false, lines: [`when ${when.text}: not recorded, so it counts as true`] }
+  }
+  const isTrue = holds(when, left, right)
+  const compared = `${shown(left)} ${when.operator} ${shown(right)}`
+  return isTrue
+    ? { isPassedOver: false, lines: [] }
+    : { isPassedOver: true, lines: [`passed over: when ${when.text} (${compared}) is not so`] }
+}
+
+function shown(text: string): string {
+  return text === '' ? '""' : truncate(text, 100)
+}
+
+function problemOf(found: FoundRecording | undefined, { skipped }: RecordedResult): string {
+  switch (found?.kind) {
+    case undefined:
+      return 'nothing was looked for'
+    case 'missing':
+      return `there is no recording: ${found.looked.join(', or ')}`
+    case 'broken':
+      return `${found.path} ${found.problem}`
+    case 'recording': {
+      const why = skipped === undefined ? '' : ', for the step was passed over when it was recorded'
+      return `${found.recording.path} holds no event of codex${why}`
+    }
+  }
+}
+
+/** Why a step had failed when it was recorded; null: it had not. */
+function failureOf({ failed, exit, output }: RecordedResult, recording: StepRecording | null): string | null {
+  if (failed !== undefined) return failed
+  // Whoever recorded what came of it knows better than its last turn.
+  return exit === undefined && output === undefined ? (recording?.failure ?? null) : null
+}
+
+/** What a real run would do beside its rounds, with what that came to when it was recorded. */
+function resultLines({ work, verify, retries, approve }: FlowStep, result: RecordedResult): string[] {
+  const ran = (exit: number | undefined) => (exit === undefined ? 'not recorded' : `recorded: exit code ${exit}`)
+  const { exit, tries, approved } = result
+  return [
+    ...(work.kind === 'command' ? [`would run: ${work.run} (${ran(exit)})`] : []),
+    ...verify.map(run => `would run: ${run} (${ran(result.verify?.find(each => each.run === run)?.exit)})`),
+    ...(retries === 0
+      ? []
+      : [
+          `would run: again if it fails, at most ${retries === 1 ? 'once' : `${retries} times`} (${tries === undefined ? 'not recorded' : `recorded: ${tries === 1 ? 'not needed' : `${tries - 1} more`}`})`,
+        ]),
+    ...(approve ? [`would ask: a person, who looks at the output (${approvalWords(approved)})`] : []),
+  ]
+}
+
+function approvalWords(approved: boolean | undefined): string {
+  if (approved === undefined) return 'not recorded'
+  return approved ? 'recorded: taken' : 'recorded: not taken'
+}
+
+function detailsOf(step: FlowStep, known: Known, recording: StepRecording | null): string[] {
+  const { work } = step
+  if (work.kind === 'command') return recording === null ? [] : [`recording: ${recording.path}`]
+  const input = known.inputOf(work, recording)
+  return [
+    `prompt: ${work.prompt.found}`,
+    `input: ${input === null ? 'not known whole without a real run' : `${input.length} characters`}`,
+    ...(recording === null ? [] : [`recording: ${recording.path}`]),
+  ]
+}
+
+/** What is known of values and of steps, as far as the run has come. */
+class Known {
+  readonly #values: KnownTexts['values']
+  readonly #recorded: Record<string, { text: string }> = {}
+  readonly #came = new Map<string, StepCame>()
+
+  constructor({ values }: Pick<FlowPlan, 'values'>, found: ScriptOptions['found']) {
+    this.#values = values
+    // Of a condition there is no other record than those of other steps.
+    for (const each of found.values())
+      if (each.kind === 'recording') Object.assign(this.#recorded, valuesOf(each.recording))
+  }
+
+  take(step: FlowStep, recording: StepRecording | 'skipped' | null): void {
+    const came = recording === 'skipped' ? recording : cameOf(step, recording)
+    if (came !== null) this.#came.set(step.id, came)
+  }
+
+  /** What is known to a step with this recording. What is given now counts before what was recorded. */
+  textsFor(recording: StepRecording | null): KnownTexts {
+    const values = { ...this.#recorded, ...(recording === null ? {} : valuesOf(recording)), ...this.#values }
+    return { values, came: this.#came }
+  }
+
+  inputOf({ input }: AgentWork, recording: StepRecording | null): string | null {
+    return renderParts(input, this.textsFor(recording))
+  }
+
+  /** Whether the prompt or the input of a step is known to be another one than was recorded. */
+  isChanged({ work }: FlowStep, recording: StepRecording | null, redact: (text: string) => string): boolean {
+    const hash = recording?.header.input_sha256
+    if (hash === undefined || work.kind === 'command') return false
+    // A value that was left out of the recording is not another recording's.
+    const values = { ...(recording === null ? {} : valuesOf(recording)), ...this.#values }
+    const input = renderParts(work.input, { values, came: this.#came })
+    return input !== null && inputHash(redact(work.prompt.text), redact(input)) !== hash
+  }
+}
+
+function valuesOf({ header }: StepRecording): Record<string, { text: string }> {
+  return Object.fromEntries(Object.entries(header.values ?? {}).map(([name, text]) => [name, { text }]))
+}
+
+/** What a step came to by its recording; null: nothing is known of it. */
+function cameOf({ work }: FlowStep, recording: StepRecording | null): StepCame | null {
+  if (recording === null) return null
+  const { header, hasEvents, lastMessage, failure } = recording
+  if (header.skipped !== undefined && !hasEvents) return 'skipped'
+  if (work.kind === 'command') return { output: header.output ?? null, exit: header.exit ?? null, answer: undefined }
+  const output = header.output ?? lastMessage ?? ''
+  const answer = work.schema === null ? null : parseAnswer(output, work.schema)
+  return {
+    output,
+    exit: header.exit ?? (failure === null ? 0 : null),
+    answer: answer?.ok ? answer.value : undefined,
+  }
+}
+
+/** A step as a real run would begin it. */
+export interface DryStep {
+  index: number
+  id: string
+  /** The description, else the id. */
+  title: string
+  /** The command line that would do it. */
+  commandLine: string
+  /** What its agent is given; names without a text stay as they are written. Null: it is a command. */
+  input: string | null
+  /** Commands that have to pass. */
+  verify: readonly string[]
+  /** Its condition, as it is written; null: none. */
+  when: string | null
+  /** Where its output goes, with `/`; null: no file. */
+  output: string | null
+}
+
+/** The steps of a plan as a real run would begin them, from that of the id `from` on; null: all. Pure. */
+export function dryRunOf({ steps, values }: Pick<FlowPlan, 'steps' | 'values'>, from: string | null): DryStep[] {
+  const first = from === null ? 0 : steps.findIndex(({ id }) => id === from)
+  const known = { values, came: new Map() }
+  return steps.slice(first).map(step => ({
+    index: step.index,
+    id: step.id,
+    title: step.description ?? step.id,
+    commandLine: commandLineOf(step),
+    input:
+      step.work.kind === 'agent' ? step.work.input.map(part => textOf(part, known) ?? written(part)).join('') : null,
+    verify: step.verify,
+    when: step.when?.text ?? null,
+    output: step.output.kind === 'file' ? step.output.path : null,
+  }))
+}
+
+function written(part: TemplatePart): string {
+  return typeof part === 'string' ? part : `{{${nameOf(part)}}}`
+}
+
+function nameOf(reference: Reference): string {
+  if ('variable' in reference) return reference.variable
+  return ['steps', reference.step, reference.part, ...reference.field].join('.')
+}

@@ -1,0 +1,69 @@
+import { lstat } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { systemErrorCode } from '../../../base/errors.ts'
+import { findObstacle, readTextFile } from '../../../workspace/files/inside-directory.ts'
+import { isInRuntime, isOwnFolder, isPlainPath, RUNTIME_FOLDER } from '../../../workspace/files/write-all.ts'
+
+/** The most bytes of a file that is added to. */
+const MOST_ADDED_TO = 16 * 1024 * 1024
+
+/** The output of a step, as its workflow file has it. */
+interface WantedOutput {
+  path: string
+  append: boolean
+}
+
+/**
+ * Why the output of a step cannot be written to a path below `root`, the real path of the work directory: to go on after the
+ * path, without its end; null if it can as things are.
+ * @param others paths of the outputs of other steps
+ */
+export async function problemOfOutput(
+  root: string,
+  { path, append }: WantedOutput,
+  others: readonly string[],
+): Promise<string | null> {
+  const wrong = problemOfName(path) ?? problemBeside(path, others)
+  if (wrong !== null) return wrong
+  const obstacle = await findObstacle(root, dirname(path))
+  if (obstacle !== null && obstacle.kind !== 'missing') {
+    const what = obstacle.kind === 'link' ? 'a link' : 'no folder'
+    return `leads through ${obstacle.path}, which is ${what}; name a file in folders of the project`
+  }
+  return await problemOfFile(join(root, path), append)
+}
+
+function problemOfName(path: string): string | null {
+  if (path === '') return 'names no file; write its path, such as "docs/plan.md"'
+  if (/^(?:[/\\~]|[a-z]:)/i.test(path))
+    return `is an absolute path; write one from the project's root, such as "docs/plan.md"`
+  const parts = path.split('/')
+  if (parts.includes('..')) return 'has ".." in it; write a path within the project'
+  if (path.endsWith('/')) return 'is a folder; name a file in it'
+  if (!isPlainPath(path)) return 'is no plain path; write one such as "docs/plan.md"'
+  if (parts.some(isOwnFolder)) return 'lies in .git or .codemachine, where no workflow writes; name another file'
+  return isInRuntime(parts) ? `lies in ${RUNTIME_FOLDER}, which is codemachine's own; name another file` : null
+}
+
+/** What is a file to one step cannot be a folder to another. */
+function problemBeside(path: string, others: readonly string[]): string | null {
+  const inIt = others.find(other => other.startsWith(`${path}/`))
+  return inIt === undefined ? null : `is a folder to ${JSON.stringify(inIt)}, of another step; name another file`
+}
+
+async function problemOfFile(path: string, append: boolean): Promise<string | null> {
+  try {
+    const stat = await lstat(path)
+    if (stat.isSymbolicLink()) return 'is a link; remove it, or name another file'
+    if (stat.isDirectory()) return 'is a folder; name a file in it'
+    if (!stat.isFile()) return 'is no regular file; name another one'
+  } catch (error) {
+    const code = systemErrorCode(error)
+    if (code === 'ENOENT') return null
+    if (code === null) throw error
+    return `cannot be written (${code}); name another file`
+  }
+  if (!append) return null
+  const read = await readTextFile(path, MOST_ADDED_TO)
+  return read.kind === 'broken' ? `cannot be added to: ${read.problem.replace(/\.$/, '')}` : null
+}

@@ -1,0 +1,146 @@
+import { nearestName, truncate } from '../../../base/text.ts'
+import { type Condition, OPERATORS, type Reference, type StepPart, type TemplatePart } from './plan.ts'
+
+/** What a template or a condition names, and what is wrong with it; `offset`: the index of the character in the text. */
+export interface References {
+  references: readonly { reference: Reference; offset: number }[]
+  /** Sentences without their ends. */
+  problems: readonly { problem: string; offset: number }[]
+}
+
+/** Whether a variable can have this name: letters, digits, `_` and `-`, the first a letter or `_`, and not `steps`. */
+export function isVariableName(name: string): boolean {
+  return VARIABLE.test(name) && name !== STEPS
+}
+
+/** How a name of a variable is to be: completes `use …`. */
+export const VARIABLE_NAME =
+  'a name of at most 100 letters, digits, "_" and "-" that begins with a letter, and is not "steps"'
+
+const VARIABLE = /^[\p{L}_][\p{L}\p{M}\p{N}_-]{0,99}$/u
+const STEPS = 'steps'
+const PARTS = ['output', 'answer', 'exit'] as const satisfies readonly StepPart[]
+const HOW = 'write {{NAME}}, {{steps.ID.output}}, {{steps.ID.answer.FIELD}} or {{steps.ID.exit}}'
+
+/** Cuts a template into text and references; what is no reference between `{{` and `}}` is a problem. */
+export function parseTemplate(text: string): References & { parts: readonly TemplatePart[] } {
+  const parts: TemplatePart[] = []
+  const references: { reference: Reference; offset: number }[] = []
+  const problems: { problem: string; offset: number }[] = []
+  let from = 0
+  for (let open = text.indexOf('{{'); open !== -1; open = text.indexOf('{{', from)) {
+    const close = text.indexOf('}}', open)
+    if (close === -1) {
+      problems.push({ problem: `there is no }} for this {{; ${HOW}`, offset: open })
+      break
+    }
+    if (open > from) parts.push(text.slice(from, open))
+    const read = parseReference(text.slice(open + 2, close))
+    if ('problem' in read) problems.push({ problem: read.problem, offset: open })
+    else {
+      parts.push(read.reference)
+      references.push({ reference: read.reference, offset: open })
+    }
+    from = close + 2
+  }
+  return { parts: from < text.length ? [...parts, text.slice(from)] : parts, references, problems }
+}
+
+/** The first `{{…}}` in a text that would name a value; null if there is none. `{{.Names}}` of another program is none. */
+export function firstReference(text: string): string | null {
+  for (const [reference, inner = ''] of text.matchAll(/\{\{([^{}]{1,300})\}\}/g)) {
+    if ('reference' in parseReference(inner)) return reference
+  }
+  return null
+}
+
+/** Reads what stands between `{{` and `}}`. */
+function parseReference(inner: string): { reference: Reference } | { problem: string } {
+  const name = inner.trim()
+  const [first = '', step = '', part, ...field] = name.split('.')
+  if (isVariableName(name)) return { reference: { variable: name } }
+  const shown = `"{{${truncate(name.replace(/[\s\p{Cc}]+/gu, ' '), 60)}}}"`
+  if (first !== STEPS || step === '' || part === undefined) return { problem: `${shown} names no value; ${HOW}` }
+  const known = PARTS.find(each => each === part)
+  if (known === undefined) {
+    const near = nearestName(part, PARTS)
+    const mend = near === null ? 'use output, answer or exit' : `the nearest is "${near}"`
+    return { problem: `${shown}: a step has no ${JSON.stringify(part.slice(0, 60))}; ${mend}` }
+  }
+  if (known !== 'answer' && field.length > 0) {
+    return {
+      problem: `${shown}: ${known} has no fields; use steps.${step}.answer.${field.join('.')} or leave them out`,
+    }
+  }
+  if (field.some(each => each.trim() === '')) return { problem: `${shown} has a field without a name; ${HOW}` }
+  return { reference: { step, part: known, field } }
+}
+
+/** Reads what `when` says: one comparison of two values, at least one of them a reference. */
+export function parseCondition(text: string): References & { condition: Condition | null } {
+  const refused = (problem: string, offset: number) => ({
+    condition: null,
+    references: [],
+    problems: [{ problem, offset }],
+  })
+  const left = parseSide(text, 0)
+  if ('problem' in left) return refused(left.problem, left.offset)
+  const operator = OPERATOR.exec(text.slice(left.end))
+  const at = left.end + (operator?.index ?? 0)
+  const known = OPERATORS.find(each => each === operator?.[1])
+  if (known === undefined) {
+    const written = operator?.[1] ?? ''
+    const wrong = written === '' ? 'there is no comparison' : `${written} is no comparison`
+    return refused(`${wrong}; write one of ${OPERATORS.join(', ')}, as in ${EXAMPLE}`, Math.min(at, text.length))
+  }
+  const right = parseSide(text, left.end + (operator?.[0].length ?? 0))
+  if ('problem' in right) return refused(right.problem, right.offset)
+  const rest = text.slice(right.end).trim()
+  if (rest !== '') {
+    return refused(
+      `one comparison is all that can be said; leave out ${JSON.stringify(rest.slice(0, 60))}, or put a text of several words in quotes`,
+      right.end + text.slice(right.end).search(/\S/),
+    )
+  }
+  const references = [left, right].flatMap(({ part, offset }) =>
+    typeof part === 'string' ? [] : [{ reference: part, offset }],
+  )
+  const output = references.find(({ reference }) => 'step' in reference && reference.part === 'output')
+  if (references.length === 0) return refused(`it compares nothing that can differ; name a value, as in ${EXAMPLE}`, 0)
+  if (output !== undefined) {
+    return refused(
+      'an output cannot be compared; use steps.ID.exit, or steps.ID.answer.FIELD of a step with a schema',
+      output.offset,
+    )
+  }
+  const condition = { text, left: left.part, operator: known, right: right.part }
+  return { condition, references, problems: [] }
+}
+
+const OPERATOR = /^\s*([=!<>]+|)/
+const EXAMPLE = '"{{steps.test.exit}} != 0"'
+
+interface Side {
+  part: TemplatePart
+  /** Where it begins, and where it ends. */
+  offset: number
+  end: number
+}
+
+/** One side of a comparison from an index on: a reference, a text in quotes or a word. */
+function parseSide(text: string, from: number): Side | { problem: string; offset: number } {
+  const offset = from + text.slice(from).search(/\S|$/)
+  const rest = text.slice(offset)
+  const [reference, inner] = /^\{\{([^{}]*)\}\}/.exec(rest) ?? []
+  if (reference !== undefined) {
+    const read = parseReference(inner ?? '')
+    if ('problem' in read) return { problem: read.problem, offset }
+    return { part: read.reference, offset, end: offset + reference.length }
+  }
+  if (rest.startsWith('{{')) return { problem: `there is no }} for this {{; ${HOW}`, offset }
+  const [quoted] = /^(?:"[^"]*"|'[^']*')/.exec(rest) ?? []
+  if (quoted !== undefined) return { part: quoted.slice(1, -1), offset, end: offset + quoted.length }
+  const [word] = /^[^\s=!<>"'{}]+/.exec(rest) ?? []
+  if (word !== undefined) return { part: word, offset, end: offset + word.length }
+  return { problem: `a value is missing here; write both, as in ${EXAMPLE} (an empty text is '')`, offset }
+}

@@ -1,0 +1,178 @@
+import { basename, extname, resolve } from 'node:path'
+import { UserError } from '../../../base/errors.ts'
+import { parseJson } from '../../../base/json.ts'
+import { formatBytes } from '../../../base/text.ts'
+import { readBoundedText } from '../../../platform/files.ts'
+import { keyPath, parseToml, type TomlNode, tomlValue, topLevel } from '../../../platform/toml.ts'
+import { isVariableName, VARIABLE_NAME } from './references.ts'
+
+/** Values of variables that a person gave with a run, by name. */
+export type GivenValues = ReadonlyMap<string, string>
+
+/** The name of a secret that a text holds; null: it holds none. */
+export type SecretIn = (text: string) => string | null
+
+interface ValueSources {
+  /** What stands behind each `--var`: `key=value`, `key=@file`, `key=@-`. */
+  given: readonly string[]
+  /** What stands behind `--vars-file`; null: nothing. */
+  file: string | null
+  /** Absolute; where the person stands. */
+  directory: string
+  /** Reads the standard input to its end. */
+  stdin: () => Promise<string>
+  secretIn: SecretIn
+}
+
+/** The most of one value, in bytes. */
+export const MOST_VALUE = 1024 * 1024
+/** The most of a file of values, in bytes. */
+const MOST_FILE = 4 * MOST_VALUE
+/** The most characters of a variable's name. */
+const MOST_NAME = 100
+
+/** Reads the values that a person gives: those of `--var` count before those of the file. Throws a `UserError` for a wrong one. */
+export async function readValues({ given, file, directory, stdin, secretIn }: ValueSources): Promise<GivenValues> {
+  const values = new Map<string, string>()
+  const add = (name: string, text: string, from: string) => {
+    const problem = valueProblem(text, secretIn)
+    if (problem !== null) throw new UserError(`The value of ${name} (${from}) ${problem}.`)
+    values.set(name, text)
+  }
+  if (file !== null) {
+    for (const { name, text } of await readValuesFile(file, directory)) add(name, text, file)
+  }
+  let isRead = false
+  for (const pair of given) {
+    const { name, written } = namedValue(pair)
+    if (!written.startsWith('@')) {
+      add(name, written, '--var')
+    } else if (written === '@-') {
+      if (isRead)
+        throw new UserError(`--var ${name}=@-: the standard input was read for another value; give one alone.`)
+      isRead = true
+      add(name, await stdin(), 'from the standard input')
+    } else {
+      add(name, await readValue(name, written.slice(1), directory), written.slice(1))
+    }
+  }
+  return values
+}
+
+/** What is wrong with a value, to go on after its name: `is longer than …`; null if it can be used. */
+export function valueProblem(text: string, secretIn: SecretIn): string | null {
+  // No UTF-8 is shorter than the text, and a longer one need not be counted.
+  if (text.length > MOST_VALUE || Buffer.byteLength(text) > MOST_VALUE) {
+    return `is longer than ${formatBytes(MOST_VALUE)}; give a part of it`
+  }
+  if (!text.isWellFormed()) return 'has half a character (a lone surrogate); write it as whole text'
+  const control = CONTROL.exec(text)
+  if (control !== null) return `has ${controlAt(text, control.index)}; write plain text`
+  const secret = secretIn(text)
+  return secret === null ? null : `holds the secret ${secret}, which no agent is to be given; leave it out`
+}
+
+/** What no text needs, beside tabs and line ends. */
+const CONTROL = /[^\t\n\r\P{Cc}]/u
+
+/** Such as `the control character U+001B in line 3, column 5`. */
+function controlAt(text: string, index: number): string {
+  const lines = text.slice(0, index).split('\n')
+  const code = text.charCodeAt(index).toString(16).toUpperCase().padStart(4, '0')
+  return `the control character U+${code} in line ${lines.length}, column ${(lines.at(-1)?.length ?? 0) + 1}`
+}
+
+function namedValue(pair: string): { name: string; written: string } {
+  const at = pair.indexOf('=')
+  const name = at === -1 ? pair : pair.slice(0, at)
+  if (!isVariableName(name)) {
+    throw new UserError(
+      `--var ${JSON.stringify(pair.slice(0, MOST_NAME))} begins with no name of a variable; write name=value with ${VARIABLE_NAME}.`,
+    )
+  }
+  if (at === -1) {
+    throw new UserError(`--var ${name} has no value; write ${name}=text, ${name}=@file or ${name}=@-.`)
+  }
+  return { name, written: pair.slice(at + 1) }
+}
+
+async function readValue(name: string, path: string, directory: string): Promise<string> {
+  if (path === '')
+    throw new UserError(`--var ${name}=@ names no file; write ${name}=@file, or ${name}=@- for the standard input.`)
+  const read = await readBoundedText(resolve(directory, path), MOST_VALUE)
+  if (read === 'missing') throw new UserError(`--var ${name}=@${path}: there is no such file; mend the path.`)
+  if ('problem' in read) throw new UserError(`--var ${name}=@${path}: the file ${read.problem}.`)
+  return read.text
+}
+
+interface NamedText {
+  name: string
+  text: string
+}
+
+async function readValuesFile(file: string, directory: string): Promise<NamedText[]> {
+  const kind = extname(basename(file)).toLowerCase()
+  if (kind !== '.toml' && kind !== '.json') {
+    throw new UserError(`--vars-file ${file} ends in neither .toml nor .json; name it by what it holds.`)
+  }
+  const read = await readBoundedText(resolve(directory, file), MOST_FILE)
+  if (read === 'missing') throw new UserError(`--vars-file ${file}: there is no such file; mend the path.`)
+  if ('problem' in read) throw new UserError(`--vars-file ${file}: the file ${read.problem}.`)
+  return kind === '.toml' ? valuesInToml(read.text, file) : valuesInJson(read.text, file)
+}
+
+function valuesInToml(text: string, file: string): NamedText[] {
+  const toml = parseToml(text, { name: file })
+  return topLevel(toml).map(node => {
+    const { line, column } = node.loc.start
+    const wrong = (problem: string) => new UserError(`${file}:${line}:${column + 1}: ${problem}.`)
+    const [name = '', ...more] = keyPath(node)
+    if (node.type === 'TOMLTable' || more.length > 0) throw wrong(`${shown([name, ...more].join('.'))} ${NOT_FLAT}`)
+    if (!isVariableName(name)) throw wrong(`${shown(name)} ${NO_NAME}`)
+    const value = textOfValue(tomlValue(node.value), writtenNumber(node, text))
+    if (value === null) throw wrong(`${shown(name)} ${NO_TEXT}`)
+    return { name, text: value }
+  })
+}
+
+/** A number keeps its form: `1.10` is a version more often than a number. */
+function writtenNumber(node: TomlNode, text: string): string {
+  return node.type === 'TOMLKeyValue' ? text.slice(...node.value.range) : ''
+}
+
+function valuesInJson(text: string, file: string): NamedText[] {
+  const parsed = parseJson(text)
+  if (!parsed.ok) throw new UserError(`${file}: ${parsed.problem}`)
+  const { value } = parsed
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    throw new UserError(`${file} holds no object; write { "name": "value" }.`)
+  }
+  return Object.entries(value).map(([name, each]) => {
+    if (!isVariableName(name)) throw new UserError(`${file}: ${shown(name)} ${NO_NAME}.`)
+    const found = textOfValue(each, String(each))
+    if (found === null) throw new UserError(`${file}: ${shown(name)} ${NO_TEXT}.`)
+    return { name, text: found }
+  })
+}
+
+const NOT_FLAT = 'is a table; in a file of values names and values stand alone'
+const NO_NAME = `is no name of a variable; use ${VARIABLE_NAME}`
+const NO_TEXT = 'is neither a text nor a number nor true or false; write it as a text in quotes'
+
+function textOfValue(value: unknown, number: string): string | null {
+  switch (typeof value) {
+    case 'string':
+      return value
+    case 'boolean':
+      return String(value)
+    case 'number':
+    case 'bigint':
+      return number
+    default:
+      return null
+  }
+}
+
+function shown(name: string): string {
+  return JSON.stringify(name.slice(0, MOST_NAME))
+}

@@ -1,0 +1,329 @@
+import { clipEnd, truncate } from '../../base/text.ts'
+import type { SessionOutcome } from '../../core/events/outcome.ts'
+import type { Decision } from '../../core/rules/decision.ts'
+import type { SessionState } from '../../core/state/state.ts'
+import type {
+  InputPart,
+  OwnStep,
+  RoundScope,
+  RoundSpec,
+  RoundStep,
+  Step,
+  Template,
+  ThreadSpec,
+} from '../../core/template.ts'
+import { fitNotices } from '../../session/proof/review-input.ts'
+import {
+  type AgentWork,
+  type FlowPlan,
+  type FlowStep,
+  fieldKey,
+  holds,
+  type Reference,
+  type TemplatePart,
+} from './file/plan.ts'
+import { APPROVE, type FlowWork, NOTES, type StepRecord, workOf } from './flow.ts'
+import { titleOf } from './view.ts'
+
+/** What a workflow is carried out with. */
+export interface FlowParts {
+  plan: FlowPlan
+  /** The thread of each step that an agent does, by the id of the step. */
+  threads: ReadonlyMap<string, ThreadSpec>
+}
+
+/** Of a step that names no timeout: as long as a gate may take that names none, ms. */
+const COMMAND_MS = 10 * 60_000
+/** The most of what earlier steps came to that an agent is given, in characters. */
+const MEMORY_CHARACTERS = 32_000
+
+/**
+ * What comes next in a workflow: what is left of its first step that has not ended, in this order: whether it is to be done
+ * at all, its round or command, what verifies it, whether a person agrees, its file. Then the claim, for the gates.
+ */
+export function nextOfFlow(parts: FlowParts): Pick<Template, 'next' | 'ahead'> {
+  const { plan, threads } = parts
+  return {
+    next(session) {
+      const own = workOf(session)
+      const step = plan.steps[own.at]
+      return step === undefined ? afterAll(own, session, plan) : nextOfStep(step, own, session, parts)
+    },
+    ahead(session) {
+      const own = workOf(session)
+      const step = plan.steps[own.at]
+      if (step === undefined) return null
+      if (session.running === null) return own.now.hasWorked ? null : (threads.get(step.id) ?? null)
+      if (isScope(step)) return threads.get(step.id) ?? null
+      const next = plan.steps[own.at + 1]
+      const isSure = next !== undefined && next.when === null && step.verify.length === 0 && !step.approve
+      return isSure ? (threads.get(next.id) ?? null) : null
+    },
+  }
+}
+
+function nextOfStep(step: FlowStep, own: FlowWork, session: SessionState, parts: FlowParts): Step {
+  const { now } = own
+  const record = own.steps[own.at]
+  if (record?.mark === 'failed') return { kind: 'end', outcome: failedEnd(own, [own.at]) }
+  if (own.isStopped) return { kind: 'end', outcome: { kind: 'interrupted', by: 'stop' } }
+  const end = endBeforeWork(step, own, session, parts)
+  if (end !== null) return end
+  if (!now.hasWorked) return workOn(step, own, session, parts)
+  const line = isScope(step) ? undefined : step.verify[now.verified]
+  if (line !== undefined) return command(line, step, session)
+  if (step.approve && !now.isApproved) return { kind: 'decide', decision: decisionOn(step, own) }
+  const write = writeOf(step, own)
+  return write ?? note(NOTES.done, `${titleOf(own, step.index)}: done${wordsForFile(step, own)}`)
+}
+
+/** How a step ends that is not worked on, or not any more; null: it is. */
+function endBeforeWork(step: FlowStep, own: FlowWork, session: SessionState, parts: FlowParts): Step | null {
+  const { now } = own
+  const title = titleOf(own, step.index)
+  if (session.scope !== null && session.scope.name !== step.id) return leave('Its step is not worked on any more.')
+  const missing = missingOf(step, own)
+  if (missing !== null) return note(NOTES.leftOut, `${title}: left out, for it needs ${missing}`)
+  const when = step.when === null ? true : whetherHolds(step.when, own, parts.plan)
+  if (when === null)
+    return note(NOTES.failed, `${title} failed: the answer that \`when\` looks at is too large to be compared.`)
+  if (!when) return note(NOTES.skipped, `${title}: passed over, for it is not so that ${step.when?.text}`)
+  if (now.failures <= step.retries) return null
+  const tries = now.failures === 1 ? '' : ` (${now.failures} times)`
+  return note(NOTES.failed, `${title} failed${tries}: ${onOneLine(now.failed ?? '')}`)
+}
+
+/** What failed, and below it what was printed, in one line. */
+function onOneLine(text: string): string {
+  return text
+    .trim()
+    .replace(/\.?\s*\n\s*/, ': ')
+    .replace(/\s*\n\s*/g, ' ')
+}
+
+function note(name: string, text: string): OwnStep {
+  return { kind: 'note', name, text }
+}
+
+function leave(why: string): OwnStep {
+  return { kind: 'leave-scope', why }
+}
+
+function isScope({ work }: FlowStep): boolean {
+  return work.kind === 'agent' && work.engine === 'codemachine'
+}
+
+/** The step that it needs and that has come to nothing, in words; null: there is none. What a condition asks of an exit code is known all the same. */
+function missingOf({ work, when }: FlowStep, own: FlowWork): string | null {
+  const parts = [...(work.kind === 'agent' ? work.input : []), ...(when === null ? [] : [when.left, when.right])]
+  for (const part of parts) {
+    if (typeof part === 'string' || !('step' in part)) continue
+    const record = recordOf(own, part.step)
+    const isMissing = record?.mark === 'left-out' || (record?.mark === 'failed' && part.part !== 'exit')
+    if (isMissing) return `step "${part.step}"`
+  }
+  return null
+}
+
+function recordOf(own: FlowWork, id: string): StepRecord | undefined {
+  return own.steps[own.options.steps.findIndex(step => step.id === id)]
+}
+
+/** Null: what it looks at is not known. */
+function whetherHolds(when: NonNullable<FlowStep['when']>, own: FlowWork, plan: FlowPlan): boolean | null {
+  const [left, right] = [comparedText(when.left, own, plan), comparedText(when.right, own, plan)]
+  return left === null || right === null ? null : holds(when, left, right)
+}
+
+function comparedText(part: TemplatePart, own: FlowWork, { values }: FlowPlan): string | null {
+  if (typeof part === 'string') return part
+  if ('variable' in part) return values[part.variable]?.text ?? ''
+  const record = recordOf(own, part.step)
+  if (part.part === 'exit') return record?.exit?.toString() ?? ''
+  if (record?.mark !== 'done') return ''
+  return record.fields[fieldKey(part.field)] ?? null
+}
+
+/** The most of why a step's last claim was refused that is told with its failure, characters. */
+const MOST_REFUSAL = 400
+
+/** The round or the command of a step. */
+function workOn(step: FlowStep, own: FlowWork, session: SessionState, parts: FlowParts): Step {
+  const { work } = step
+  if (work.kind === 'command') return command(work.run, step, session)
+  const thread = parts.threads.get(step.id)
+  if (thread === undefined) throw new Error(`The step "${step.id}" has no thread.`)
+  if (work.engine === 'codemachine' && session.scope !== null && own.now.rounds >= work.rounds) {
+    const rounds = work.rounds === 1 ? '1 round' : `${work.rounds} rounds`
+    const refusal = session.claim.state === 'refused' ? ` Its last claim was refused: ${session.claim.detail}` : ''
+    return leave(`It is not done after ${rounds}.${truncate(refusal, MOST_REFUSAL)}`)
+  }
+  return roundOf(step, work, thread, own, session, parts.plan)
+}
+
+function roundOf(
+  step: FlowStep,
+  work: AgentWork,
+  thread: ThreadSpec,
+  own: FlowWork,
+  session: SessionState,
+  plan: FlowPlan,
+): RoundStep {
+  const rendered = work.input.map(part => inputPart(part, own, plan))
+  const asked = [...rendered, ...toldOfTry(own)]
+  const isLong = work.engine === 'codemachine'
+  const round: RoundSpec = {
+    thread: atPace(thread, own),
+    part: isLong ? 'work' : 'step',
+    input: [...(isLong ? [GO_ON, ...toldOfTry(own)] : isEmpty(asked) ? [DO_IT] : asked), ...notices(session, isLong)],
+    keep: step.id,
+    ...materials(own),
+    ...(step.timeoutMs === null ? {} : { timeoutMs: step.timeoutMs }),
+    ...(work.schema === null ? {} : { answer: { name: nameOfTry(step.id, own.steps[own.at]), schema: work.schema } }),
+    // What a workflow asks for is what stands in its step, and no more.
+    ...(isLong
+      ? { scope: scopeOf(step, isEmpty(rendered) ? [step.description ?? DO_IT] : rendered) }
+      : { tellsGoal: true }),
+  }
+  return { kind: 'round', round }
+}
+
+/** A replay takes the time that a person gave it. */
+function atPace(thread: ThreadSpec, { options: { pace } }: FlowWork): ThreadSpec {
+  const { recording } = thread
+  if (recording === undefined) return thread
+  return { ...thread, recording: { ...recording, pace: pace === 0 ? 'at-once' : { seconds: pace } } }
+}
+
+/** The input of a round of a step that is worked on until it is done. */
+const GO_ON = 'Go on with the goal. Read MAIN.md and tasks.json first, then the state of the work itself.'
+/** The input of a step that has none. */
+const DO_IT = 'Do what your instructions say.'
+
+function isEmpty(parts: readonly InputPart[]): boolean {
+  return parts.every(part => typeof part === 'string' && part.trim() === '')
+}
+
+/** By which an answer is asked for: refusals in a row are counted for each try. */
+function nameOfTry(id: string, record: StepRecord | undefined): string {
+  const again = record?.triedAgain ?? 0
+  return again === 0 ? id : `${id}~${again + 1}`
+}
+
+function inputPart(part: TemplatePart, own: FlowWork, { values }: FlowPlan): InputPart {
+  if (typeof part === 'string') return part
+  if ('variable' in part) return values[part.variable]?.text ?? ''
+  return partOfStep(part, recordOf(own, part.step))
+}
+
+function partOfStep({ part, field }: Extract<Reference, { step: string }>, record: StepRecord | undefined): InputPart {
+  if (part === 'exit') return record?.exit?.toString() ?? ''
+  const output = (part === 'answer' ? record?.answer : record?.output) ?? null
+  if (output === null) return ''
+  return field.length === 0 ? { output } : { output, member: field }
+}
+
+/** What the next try is told of the one before it. */
+function toldOfTry({ now }: FlowWork): string[] {
+  return [
+    ...(now.failed === null ? [] : [`\n\nThe try before this one failed:\n${now.failed}`]),
+    ...(now.wanted === null
+      ? []
+      : [`\n\nA person has looked at what an earlier try came to, and wants it to be done again:\n${now.wanted}`]),
+  ]
+}
+
+const MOST_NOTICES = 100_000
+
+/** What a round of one step is told beside its input is what a person says; of a step of many rounds, all that there is to know. */
+function notices({ notices }: SessionState, isLong: boolean): string[] {
+  const told = isLong ? notices : notices.filter(({ from }) => from === 'person')
+  return told.length === 0 ? [] : [`\n\nBefore anything else:\n${fitNotices(told, MOST_NOTICES).join('\n')}`]
+}
+
+/** What the agents of earlier steps came to, the newest first. */
+function materials(own: FlowWork): Pick<RoundSpec, 'materials' | 'materialsMost'> {
+  const earlier = own.options.steps.slice(0, own.at).flatMap(({ engine }, at) => {
+    const output = own.steps[at]?.output ?? null
+    return engine === 'command' || output === null ? [] : [{ name: titleOf(own, at + 1), output }]
+  })
+  return earlier.length === 0 ? {} : { materials: earlier.reverse(), materialsMost: MEMORY_CHARACTERS }
+}
+
+function scopeOf({ id, verify, timeoutMs }: FlowStep, goal: readonly InputPart[]): RoundScope {
+  const gates = [...new Set(verify)].map(run => ({ name: run, run, timeoutMs: timeoutMs ?? COMMAND_MS }))
+  return { name: id, goal, gates }
+}
+
+function command(run: string, { timeoutMs, readOnly }: FlowStep, { network }: SessionState): OwnStep {
+  const timeout = timeoutMs ?? COMMAND_MS
+  return { kind: 'command', name: run, run, timeoutMs: timeout, network, ...(readOnly ? { readOnly: true } : {}) }
+}
+
+function decisionOn(step: FlowStep, own: FlowWork): Decision {
+  return {
+    id: `${APPROVE}${step.index}`,
+    title: `${titleOf(own, step.index)}. Go on with this output?`,
+    body: own.now.words,
+    choices: [
+      { id: 'accept', label: 'Go on with it' },
+      { id: 'again', label: 'Have it done again', text: 'must' },
+      { id: 'stop', label: 'Stop', hint: 'codemachine resume asks again' },
+    ],
+    default: null,
+  }
+}
+
+/** The name of the look at the file that a step adds to. */
+export function lookOf({ index }: Pick<FlowStep, 'index'>): string {
+  return `file-of-step-${index}`
+}
+
+/** How its output gets into its file; null: it is there, or none is wanted. */
+function writeOf(step: FlowStep, own: FlowWork): OwnStep | null {
+  const { now, options } = own
+  if (step.output.kind === 'stdout' || now.hasWritten) return null
+  if (step.work.kind === 'agent' && step.work.engine === 'mock' && !options.writes) return null
+  const { path, append } = step.output
+  const output = now.answer ?? now.output
+  if (output === null) return append ? null : { kind: 'write', files: [{ path, text: '' }] }
+  if (!append) return { kind: 'write', files: [{ path, output }] }
+  if (now.behind === null) return { kind: 'look', what: lookOf(step) }
+  return { kind: 'write', files: [{ path, output, append: { behind: now.behind === 'gone' ? null : now.behind } }] }
+}
+
+/** The most characters of an output that are told with `--verbose`. */
+const MOST_SHOWN = 200
+
+function wordsForFile({ output }: FlowStep, { now, options }: FlowWork): string {
+  const file = output.kind === 'file' && now.hasWritten ? `, ${output.path}` : ''
+  const head = options.verbose ? onOneLine((now.answer ?? now.output)?.head ?? '') : ''
+  return head === '' ? file : `${file}: ${truncate(head, MOST_SHOWN)}`
+}
+
+/** Once all steps have ended: the gates decide, where nothing failed and nothing was replayed. */
+function afterAll(own: FlowWork, session: SessionState, plan: FlowPlan): Step {
+  const failed = own.steps.flatMap(({ mark }, at) => (mark === 'failed' ? [at] : []))
+  if (failed.length > 0) return { kind: 'end', outcome: failedEnd(own, failed) }
+  if (session.replayed) return { kind: 'end', outcome: { kind: 'replayed' } }
+  const { claim } = session
+  if (claim.state === 'accepted') return { kind: 'end', outcome: { kind: 'done', verified: claim.verified } }
+  if (own.refused === null) return { kind: 'claim' }
+  const all = plan.steps.length === 1 ? 'The step has ended' : `All ${plan.steps.length} steps have ended`
+  return { kind: 'end', outcome: needsPerson(`${all}, but it is not done: ${own.refused}`) }
+}
+
+function failedEnd(own: FlowWork, failed: readonly number[]): SessionOutcome {
+  const [first = 0] = failed
+  const why = own.steps[first]?.why ?? ''
+  const others = failed.length - 1
+  return needsPerson(
+    others === 0 ? why : `${why} ${others === 1 ? 'One more step' : `${others} more steps`} failed, too.`,
+  )
+}
+
+const MOST_REASON = 2_000
+
+function needsPerson(reason: string): SessionOutcome {
+  return { kind: 'needs-person', reason: clipEnd(reason, MOST_REASON), hint: null, goalOnly: true }
+}

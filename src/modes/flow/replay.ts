@@ -1,0 +1,88 @@
+import { withLineEnd } from '../../base/text.ts'
+import type { OwnStep, Step, Template, ThreadSpec } from '../../core/template.ts'
+import type { MockScript, MockStep } from './file/mock-script.ts'
+import type { FlowPlan, FlowStep } from './file/plan.ts'
+import { type FlowWork, NOTES, workOf } from './flow.ts'
+import { lookOf } from './next.ts'
+import { titleOf } from './view.ts'
+
+/** What a replay is carried out with. */
+interface ReplayParts {
+  plan: FlowPlan
+  script: MockScript
+  threads: ReadonlyMap<string, ThreadSpec>
+}
+
+/** Begins the notes on a step that had failed, and on one that was passed over. */
+const FAILED = 'failed,'
+const PASSED_OVER = 'passed over'
+
+/**
+ * What comes next in a workflow that is replayed: what is to be shown of each step, in its order. All of it was known when the
+ * session began, so that nothing is decided here.
+ */
+export function nextOfReplay({ plan, script, threads }: ReplayParts): Pick<Template, 'next' | 'ahead'> {
+  const byId = new Map(script.steps.map(step => [step.id, step]))
+  return {
+    next(session) {
+      const own = workOf(session)
+      const step = plan.steps[own.at]
+      const shown = step && byId.get(step.id)
+      if (step === undefined || shown === undefined) return { kind: 'end', outcome: endOf(own) }
+      const next = allOf(step, shown, own, threads.get(step.id))[own.now.shown]
+      if (next === undefined) throw new Error(`Of the step "${step.id}" there is nothing more to be shown.`)
+      return next
+    },
+    ahead: () => null,
+  }
+}
+
+function endOf({ now }: FlowWork): Extract<Step, { kind: 'end' }>['outcome'] {
+  if (now.failed === null) return { kind: 'replayed' }
+  return { kind: 'needs-person', reason: `An output could not be written: ${now.failed}`, hint: null, goalOnly: true }
+}
+
+/** All that is shown of a step. */
+function allOf(step: FlowStep, shown: MockStep, own: FlowWork, thread: ThreadSpec | undefined): Step[] {
+  const title = `${titleOf(own, step.index)}: `
+  const note = (text: string): OwnStep => ({ kind: 'note', name: nameOf(text), text })
+  // Where a round is shown, that names the step for what comes after it.
+  const named = (text: string) => ({ ...note(text), text: `${title}${text}` })
+  return [
+    ...shown.before.map(named),
+    ...(shown.recording === null || thread === undefined ? [] : [roundOf(step, shown.recording, own, thread)]),
+    ...(shown.write === null ? [] : [writeOf(step, shown.write, own)]),
+    ...shown.after.map(shown.recording === null ? named : note),
+  ]
+}
+
+function nameOf(text: string): string {
+  if (text.startsWith(FAILED)) return NOTES.failed
+  return text.startsWith(PASSED_OVER) ? NOTES.skipped : 'replay'
+}
+
+function roundOf(
+  step: FlowStep,
+  { path, name }: NonNullable<MockStep['recording']>,
+  { options: { pace } }: FlowWork,
+  thread: ThreadSpec,
+): Step {
+  const recording = { path, name, pace: pace === 0 ? ('at-once' as const) : { seconds: pace } }
+  const { readOnly: _, tools: __, args: ___, ...replayed } = thread
+  // What it was given when it was recorded is not known here.
+  return {
+    kind: 'round',
+    round: { thread: { ...replayed, engine: 'replay', recording }, part: 'step', input: '', keep: step.id },
+  }
+}
+
+function writeOf(
+  step: FlowStep,
+  { path, text: said, append }: NonNullable<MockStep['write']>,
+  { now }: FlowWork,
+): Step {
+  const text = withLineEnd(said)
+  if (!append) return { kind: 'write', files: [{ path, text }] }
+  if (now.behind === null) return { kind: 'look', what: lookOf(step) }
+  return { kind: 'write', files: [{ path, text, append: { behind: now.behind === 'gone' ? null : now.behind } }] }
+}

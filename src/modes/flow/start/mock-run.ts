@@ -1,0 +1,354 @@
+import { mkdir } from 'node:fs/promises'
+import { hostname } from 'node:os'
+import { join } from 'node:path'
+import { loadAgents } from '../../../agents/agent.ts'
+import { Cleanup, UserError } from '../../../base/errors.ts'
+import { version } from '../../../base/package.ts'
+import { Engines } from '../../../core/engine.ts'
+import type { EventOf, Recorded, View } from '../../../core/events/events.ts'
+import type { SessionOutcome } from '../../../core/events/outcome.ts'
+import { usedBy } from '../../../core/rules/run-limits.ts'
+import { NO_MEMORY } from '../../../core/shapes/memory.ts'
+import { emptyState, type SessionState } from '../../../core/state/state.ts'
+import { inEffect, type Template } from '../../../core/template.ts'
+import { chooseCodexHome } from '../../../engines/codex/find-codex.ts'
+import { ReplayEngine } from '../../../engines/replay/replay-engine.ts'
+import { lacksRoom } from '../../../platform/files.ts'
+import { startTimeOf } from '../../../platform/processes.ts'
+import { handleCommand } from '../../../project/commands/commands.ts'
+import type { RunningSession } from '../../../project/commands/steer.ts'
+import type { EndedSession, RunOptions } from '../../../project/library.ts'
+import { settingsOf } from '../../../project/open-run.ts'
+import { reportAtEnd } from '../../../project/reports.ts'
+import { policyOf } from '../../../project/resume-terms.ts'
+import type { LoadedSettings } from '../../../project/settings/load.ts'
+import type { Settings } from '../../../project/settings/schema.ts'
+import { templateNamed } from '../../../project/start/templates.ts'
+import { openAgentBook } from '../../../project/template-factory.ts'
+import { LiveShare, Watchers } from '../../../project/watch/live-share.ts'
+import type { RunObserver } from '../../../project/work-through-queue.ts'
+import { directoryOf, type World } from '../../../project/world.ts'
+import type { Redactor } from '../../../secrets/redactor.ts'
+import { openRedactor } from '../../../secrets/secrets.ts'
+import { PersonAsked } from '../../../session/person.ts'
+import type { RepositoryGuard, WorkTree } from '../../../session/proof/claim.ts'
+import { watchCommands } from '../../../session/records/control.ts'
+import { openJournal } from '../../../session/records/journal.ts'
+import { openKeptTexts, refuseTexts } from '../../../session/records/kept-texts.ts'
+import { openOutputs } from '../../../session/records/outputs.ts'
+import { openPlanBefore } from '../../../session/records/plan-before.ts'
+import { openRecords, type Records } from '../../../session/records/records.ts'
+import { takeRunLock } from '../../../session/records/run-lock.ts'
+import { endSessionBrokenOff, openDiskReserve, SessionLog } from '../../../session/session-log.ts'
+import { SessionRunner } from '../../../session/session-runner.ts'
+import { makeMemoryFolderOrRefuse } from '../../../workspace/memory/memory-folder.ts'
+import { memoryRoot, scopeFolder, sessionFolder } from '../../../workspace/memory/memory-paths.ts'
+import { type MadeScript, SCRIPT_NAME, scriptOf, shownOf, toldOf, type Unplayable } from '../file/mock-script.ts'
+import { type FlowOptions, type FlowPlan, type FlowStep, PLAN_NAME } from '../file/plan.ts'
+import { copyRecording, type FoundRecording, findRecording } from '../file/recording-files.ts'
+import { writeMemory } from './runtime-files.ts'
+
+/** A workflow that is replayed from its recordings. */
+export interface MockRun {
+  plan: FlowPlan
+  /** As `flowOptionsOf` makes them, with the mode `mock`. */
+  options: FlowOptions
+  /** Whether a prompt or an input that is not what was recorded is refused. */
+  strict: boolean
+  /** What a person should know of it, a sentence each; left out: nothing. */
+  remarks?: readonly string[]
+  /** The work directory, and the settings that count for a replay. */
+  run: RunOptions
+}
+
+/**
+ * Replays a workflow in a session of its own, whose outcome is `replayed`. Starts nothing: no codex, no git and no sandbox
+ * has to be there. Throws before anything is journaled or shown: a `UserError` with exit code 2 for a recording that is
+ * missing or cannot be played, and for what `strict` refuses; with 6 while somebody runs here.
+ */
+export async function runMock(world: World, mock: MockRun, observer: RunObserver): Promise<EndedSession> {
+  const { clock, platform, pid } = world
+  await using opened = new Cleanup()
+  const records = await openRecords({ ...world, directory: directoryOf(world, mock.run) })
+  const { directory } = records
+  const loaded = await settingsOf(world, directory, mock.run)
+  const { settings } = loaded
+  opened.use(await takeRunLock(records.lock, { platform, pid, now: new Date(clock.now()), directory }))
+  const redactor = await redactorFor(world, records, loaded)
+  const made = await madeScript(world, records, mock, redactor)
+  const session = await openSession(world, records, mock, made, redactor)
+  const work: Work = { world, records, mock, settings, redactor, made, observer, ...session }
+  const state = await play(work)
+  const ended = { id: state.id, outcome: outcomeOf(state), limits: state.limits, used: usedBy(state) }
+  const report = await reportAtEnd({ records, id: state.id, named: null, resumable: false })
+  observer.ended?.({ ...ended, waiting: 0, directory: null }, report)
+  return ended
+}
+
+/** As that of a real run, but for a codex whose home is not there: then it has no secrets. */
+async function redactorFor(
+  { env, home, clock }: World,
+  { root, secrets: project }: Records,
+  { settings, providers }: LoadedSettings,
+): Promise<Redactor> {
+  const keys = [...providers.values()].flatMap(({ keyEnv }) => keyEnv ?? [])
+  try {
+    const { path } = await chooseCodexHome({ setting: settings.codexHome, env, home, codemachineHome: root })
+    return openRedactor({ env, codexHome: path, project, clock, keys })
+  } catch (error) {
+    if (!(error instanceof UserError)) throw error
+    return openRedactor({ env, codexHome: null, project, clock, keys })
+  }
+}
+
+interface Work {
+  world: World
+  records: Records
+  mock: MockRun
+  settings: Settings
+  redactor: Redactor
+  made: MadeScript
+  observer: RunObserver
+  id: string
+  kept: EventOf<'session-created'>['kept'] & {}
+}
+
+/** Finds all recordings, and decides what is shown. */
+async function madeScript(
+  { signal }: World,
+  { directory }: Records,
+  { plan, options, strict }: MockRun,
+  redactor: Redactor,
+): Promise<MadeScript> {
+  const found = new Map<string, FoundRecording>()
+  for (const step of plan.steps) found.set(step.id, await findRecording(directory, plan, step, signal))
+  const { from, writes, verbose } = options
+  const redact = (text: string) => redactor.text(text)
+  const made = scriptOf(plan, { from, writes, verbose, found, placeOf: fileOf, redact })
+  if ('unplayable' in made) throw notPlayable(made.unplayable)
+  const [changed] = made.changed
+  if (strict && changed !== undefined) {
+    throw new UserError(
+      `The prompt or the input is not what ${changed} was recorded with, and --strict refuses that.`,
+      {
+        hint: 'Without --strict it is replayed all the same; with --no-mock it is run for real, and recorded anew.',
+      },
+    )
+  }
+  return made
+}
+
+function fileOf({ index }: FlowStep): string {
+  return `recording-${index}.jsonl`
+}
+
+function notPlayable([first, ...others]: readonly Unplayable[]): UserError {
+  if (first === undefined) return new UserError('There is nothing to replay.')
+  const { step, problem } = first
+  const more =
+    others.length === 1 ? ' One more step cannot be, either.' : ` ${others.length} more steps cannot be, either.`
+  return new UserError(
+    `Step ${step.index} (${step.description ?? step.id}) cannot be replayed: ${problem}.${others.length === 0 ? '' : more}`,
+    { hint: 'To run it for real, which records it: add --no-mock' },
+  )
+}
+
+/** Makes the folders of the session, and keeps what it is played from. */
+async function openSession(
+  { clock }: World,
+  records: Records,
+  { plan }: MockRun,
+  { script, played }: MadeScript,
+  redactor: Redactor,
+): Promise<Pick<Work, 'id' | 'kept'>> {
+  const texts = (steps: MadeScript['script']['steps']) => [
+    { name: PLAN_NAME, text: JSON.stringify(plan) },
+    { name: SCRIPT_NAME, text: JSON.stringify({ ...script, steps }) },
+  ]
+  refuseTexts(texts(script.steps), text => redactor.text(text))
+  const { directory } = records
+  const id = await records.nextSessionId(new Date(clock.now()))
+  const folder = join(records.sessionFolder(id), 'kept')
+  await mkdir(folder, { mode: 0o700 })
+  for (const { step, recording } of played) {
+    if (await copyRecording(directory, recording, join(folder, fileOf(step)))) continue
+    throw new UserError(`${recording.path} has changed while it was read; try again.`)
+  }
+  const steps = script.steps.map(({ recording, ...step }) => ({
+    ...step,
+    recording: recording === null ? null : { ...recording, path: join(folder, recording.path) },
+  }))
+  const kept = await openKeptTexts(records.sessionFolder(id)).keep(texts(steps))
+  await mkdir(join(records.sessionFolder(id), 'rounds'), { mode: 0o700 })
+  // Its report goes there.
+  await makeMemoryFolderOrRefuse(directory, join(memoryRoot, 'projects', id), 'write its report there')
+  return { id, kept }
+}
+
+/** Plays the session to its end; resolves with its state after that. */
+async function play(work: Work): Promise<SessionState> {
+  const { world, records, redactor, observer, id } = work
+  const { clock, platform, pid } = world
+  await using opened = new Cleanup()
+  const owner = { pid, startTime: await startTimeOf(pid, platform) }
+  const live = opened.use(new LiveShare({ path: records.live, owner, redactor, clock }))
+  const journal = opened.use(openJournal(records.journal(id)))
+  const memory = new MemoryFiles(work)
+  const views: View[] = [observer.view, live, memory]
+  const log = new SessionLog(emptyState(id), { journal, views, templates: records.templates, clock, redactor })
+  const reserve = await openDiskReserve(records.sessionFolder(id))
+  opened.defer(() => reserve.release())
+  log.emit(createdOf(work))
+  await log.sync()
+  try {
+    await runToEnd(work, log, memory, opened)
+    return log.state
+  } catch (error) {
+    await endSessionBrokenOff(error, log, reserve, clock)
+    throw error
+  }
+}
+
+async function runToEnd(work: Work, log: SessionLog, memory: MemoryFiles, opened: Cleanup): Promise<SessionOutcome> {
+  const { world, records, settings, redactor, observer, id } = work
+  const { clock } = world
+  const { directory } = records
+  const watchers = new Watchers(observer.hasScreen ?? false, world)
+  const asked = new PersonAsked(world.signal)
+  const replay = new ReplayEngine({ directory, clock, codemachineVersion: version, log: () => {} })
+  const engines = new Engines({ replay }, 'replay')
+  opened.defer(() => engines.close())
+  const remarks = [...(work.mock.remarks ?? [])]
+  const runner = new SessionRunner({
+    log,
+    engines,
+    providers: { byName: new Map(), usual: 'codex', remoteModel: null, ask: async () => null },
+    memory: NO_MEMORY,
+    scopes: null,
+    folder: null,
+    workTree: UNSEEN,
+    lacksRoom: () => lacksRoom(directory),
+    guard: UNGUARDED,
+    means: null,
+    template: await openTemplate(work, log.state, remarks),
+    agents: {
+      book: openAgentBook({ agents: async () => loadAgents(), directory, promptOf: async () => undefined }),
+      directory,
+      platform: world.platform,
+      atOnce: 1,
+    },
+    closed: () => [],
+    shell: null,
+    policy: policyOf(settings),
+    takeSettings: async () => {},
+    recordsRoot: records.root,
+    roundsDirectory: join(records.sessionFolder(id), 'rounds'),
+    outputs: openOutputs(records.sessionFolder(id)),
+    planBefore: openPlanBefore(records.sessionFolder(id)),
+    redactor,
+    clock,
+    random: Math.random,
+    isUsual: () => false,
+    takeRemarks: () => remarks.splice(0),
+    canAsk: observer.canAsk,
+    audience: watchers,
+    asked,
+    beforeEnd: async () => {
+      for (const message of await memory.written()) log.emit({ type: 'warning', round: null, message })
+      return null
+    },
+  })
+  const current: RunningSession = { id, runner, asked, waiting: async () => 0, limit: null }
+  const ask: Parameters<typeof watchCommands>[1] = command =>
+    handleCommand(command, current, watcher => watchers.watched(watcher))
+  opened.use(await watchCommands(records.control, ask, clock))
+  observer.reach?.({ ask, letGo: () => watchers.letGo() })
+  using _ = { [Symbol.dispose]: () => observer.reach?.(null) }
+  return await runner.run()
+}
+
+async function openTemplate(work: Work, state: SessionState, remarks: string[]): Promise<Template> {
+  const { records, id, kept } = work
+  const kind = templateNamed(records.templates, state.template, 'command')
+  const memory = sessionFolder({ directory: records.directory, id, records: records.sessionFolder(id) })
+  return await inEffect(kind.name, 'open', () =>
+    kind.open({
+      directory: records.directory,
+      memory,
+      scopeFolder: name => scopeFolder(memory, name),
+      agents: loadAgents(),
+      isPlanReady: false,
+      tell: remark => void remarks.push(remark),
+      kept: openKeptTexts(records.sessionFolder(id)).of(kept),
+    }),
+  )
+}
+
+/** The files are not looked at: a replay changes none. */
+const UNSEEN: WorkTree = { take: async () => '', changed: async () => ({ paths: [], count: 0 }) }
+const UNGUARDED: RepositoryGuard = { check: async () => null }
+
+function createdOf({ mock, records, settings, kept, made }: Work): EventOf<'session-created'> {
+  const { plan, options } = mock
+  const ids = plan.steps.map(({ id }) => id)
+  return {
+    type: 'session-created',
+    goal: plan.description === null ? plan.name : `${plan.name}: ${plan.description}`,
+    template: 'flow',
+    directory: records.directory,
+    // As long as its recordings are.
+    limits: { rounds: null, timeMs: null, tokens: null },
+    sandbox: settings.sandbox,
+    network: settings.network,
+    model: settings.model,
+    effort: settings.effort,
+    overrides: [],
+    said: {},
+    gates: [],
+    options: { ...options, shown: shownOf(made.script, ids), told: toldOf(made.script, ids) },
+    kept,
+    replayed: true,
+    queued: null,
+    host: hostname(),
+    codemachine: version,
+  }
+}
+
+function outcomeOf({ ended }: SessionState): SessionOutcome {
+  if (ended === null) throw new Error('The session was played and has not ended.')
+  return ended.outcome
+}
+
+/** Writes the last message of each step that was replayed, where a real run does. */
+class MemoryFiles implements View {
+  readonly #directory: string
+  readonly #redactor: Redactor
+  readonly #waiting: MadeScript['played'][number][]
+  readonly #problems = new Set<string>()
+  #writing: Promise<void> = Promise.resolve()
+
+  constructor({ records, redactor, made }: Work) {
+    this.#directory = records.directory
+    this.#redactor = redactor
+    this.#waiting = [...made.played]
+  }
+
+  event({ type }: Recorded): void {
+    if (type !== 'round-ended') return
+    const played = this.#waiting.shift()
+    const said = played?.recording.lastMessage ?? null
+    if (played === undefined || said === null) return
+    const text = this.#redactor.text(said)
+    this.#writing = this.#writing.then(() =>
+      writeMemory(this.#directory, played.step, text, problem => void this.#problems.add(problem)),
+    )
+  }
+
+  live(): void {}
+
+  /** Resolves once all are written, with what could not be: a sentence each. */
+  async written(): Promise<readonly string[]> {
+    await this.#writing
+    return [...this.#problems]
+  }
+}

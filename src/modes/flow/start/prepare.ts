@@ -1,0 +1,218 @@
+import { createHash } from 'node:crypto'
+import { lstat, realpath } from 'node:fs/promises'
+import { dirname, join, resolve } from 'node:path'
+import { systemErrorCode, UserError } from '../../../base/errors.ts'
+import type { SessionState } from '../../../core/state/state.ts'
+import { refusedArgument } from '../../../engines/exec/given-arguments.ts'
+import type { Redactor } from '../../../secrets/redactor.ts'
+import { openKeptTexts } from '../../../session/records/kept-texts.ts'
+import type { Records } from '../../../session/records/records.ts'
+import { readRegularFile } from '../../../workspace/files/inside-directory.ts'
+import { type FlowFile, readFlowFile, workflowNamed } from '../file/file.ts'
+import { type FreezeOptions, freeze, type RunValue } from '../file/freeze.ts'
+import { type FlowPlan, type Mistake, PLAN_NAME } from '../file/plan.ts'
+import { changedSources, FLOW_FOLDER } from '../file/prompts.ts'
+import type { GivenValues, SecretIn } from '../file/variables.ts'
+
+/** A workflow as a person names it. */
+export interface WantedFlow {
+  /** The file, as it was typed. */
+  file: string
+  /** Where the person stands; absolute. */
+  directory: string
+  /** Which of several; null: the first. */
+  workflow: string | null
+  given: GivenValues
+}
+
+/** A workflow that can be run: `root` is its work directory, a real path; `notes`: what a person is told first, sentences. */
+export interface PreparedFlow {
+  plan: FlowPlan
+  notes: readonly string[]
+  root: string
+  /** As it was read: what of it is a matter of the run. */
+  file: FlowFile
+}
+
+/** What a workflow is read with. */
+interface FlowChecks {
+  /** Null: no value comes of a command, and no value that does is missing. */
+  runValue: RunValue | null
+  secretIn: SecretIn
+  signal: AbortSignal
+  /** Called with the file before any other is read and any command is run; throws where it is refused. */
+  check?(file: FlowFile): void
+}
+
+/** The most bytes of a workflow file. */
+const MOST_BYTES = 1024 * 1024
+
+/**
+ * The work directory of a workflow: the nearest folder around the directory with a `.git`, else with a `.codex-flow`, else
+ * itself. A real path; a `UserError` if the directory is not there. Starts no git.
+ */
+export async function flowRootOf(directory: string): Promise<string> {
+  const here = await realpath(directory).catch((error: unknown) => {
+    if (systemErrorCode(error) === null) throw error
+    throw new UserError(`${directory} is not a directory; name one that is there.`)
+  })
+  return (await nearest(here, isRepository)) ?? (await nearest(here, hasWorkflows)) ?? here
+}
+
+async function nearest(directory: string, isMeant: (folder: string) => Promise<boolean>): Promise<string | null> {
+  for (let folder = directory; ; folder = dirname(folder)) {
+    if (await isMeant(folder)) return folder
+    if (dirname(folder) === folder) return null
+  }
+}
+
+/** Whether a folder has a `.git` with something in it, or a file that leads to one. */
+async function isRepository(folder: string): Promise<boolean> {
+  const git = await lstat(join(folder, '.git')).catch(() => null)
+  return git !== null && (!git.isDirectory() || (await lstat(join(folder, '.git', 'HEAD')).catch(() => null)) !== null)
+}
+
+async function hasWorkflows(folder: string): Promise<boolean> {
+  return (await lstat(join(folder, FLOW_FOLDER)).catch(() => null)) !== null
+}
+
+/**
+ * Reads a workflow and all that it needs, as it is now. Throws one `UserError` with all mistakes, a line each:
+ * `file:line:column: place: problem`.
+ */
+export async function preparedPlan({
+  file: typed,
+  directory,
+  workflow,
+  given,
+  check = () => {},
+  ...more
+}: WantedFlow & FlowChecks): Promise<PreparedFlow> {
+  const [root, source] = await Promise.all([flowRootOf(directory), readFlowSource(resolve(directory, typed), typed)])
+  const read = readFlowFile(source.text, typed, { refusedArgument })
+  // As many as a look at the file finds, so that nobody mends them one by one.
+  const all = async (own: readonly Mistake[]) => {
+    const { mistakes } = await frozenWorkflows(read, workflow, { root, source, given, ...more, runValue: null })
+    return mistakesIn(inOrder([...own, ...mistakes]))
+  }
+  if ('mistakes' in read) throw await all(read.mistakes)
+  check(read.file)
+  const frozen = await freeze(read.file, workflowNamed(read.file, workflow), { root, source, given, ...more })
+  if ('mistakes' in frozen) throw await all(frozen.mistakes)
+  if (frozen.missing.length > 0) throw mistakesIn(frozen.missing)
+  return { plan: frozen.plan, notes: frozen.notes, root, file: read.file }
+}
+
+/**
+ * The workflows of a file that was read, as they would run, and all of their mistakes, in the order of the file. `workflow`:
+ * the one that is meant; null: each. A `UserError` where there is no such workflow.
+ */
+export async function frozenWorkflows(
+  read: ReturnType<typeof readFlowFile>,
+  workflow: string | null,
+  options: FreezeOptions,
+): Promise<{ plans: readonly FlowPlan[]; mistakes: readonly Mistake[]; missing: readonly Mistake[] }> {
+  const isWrong = 'mistakes' in read
+  const known = isWrong ? read.sound : read.file
+  const mistakes: Mistake[] = isWrong ? [...read.mistakes] : []
+  if (known === null) return { plans: [], mistakes, missing: [] }
+  // Where something is wrong already, the workflow itself may be missing for it.
+  const wanted =
+    isWrong || workflow === null
+      ? known.workflows.filter(({ name }) => workflow === null || name === workflow)
+      : [workflowNamed(known, workflow)]
+  const plans: FlowPlan[] = []
+  const missing: Mistake[] = []
+  for (const each of wanted) {
+    const frozen = await freeze(known, each, options)
+    if ('mistakes' in frozen) mistakes.push(...frozen.mistakes)
+    else {
+      plans.push(frozen.plan)
+      missing.push(...frozen.missing)
+    }
+  }
+  return isWrong
+    ? { plans: [], mistakes: inOrder(mistakes), missing: [] }
+    : { plans, mistakes: inOrder(mistakes), missing: inOrder(missing) }
+}
+
+/** Without those that several workflows of a file have in common. */
+function inOrder(mistakes: readonly Mistake[]): Mistake[] {
+  const distinct = new Map(mistakes.map(each => [JSON.stringify(each), each]))
+  return [...distinct.values()].sort((a, b) => a.line - b.line || a.column - b.column)
+}
+
+/** The bytes of a workflow file, as text and hashed; a `UserError` if it cannot be read, or is no text. */
+export async function readFlowSource(
+  path: string,
+  typed: string,
+): Promise<{ path: string; sha256: string; text: string }> {
+  const real = await realpath(path).catch((error: unknown) => {
+    const code = systemErrorCode(error)
+    if (code === null) throw error
+    if (code !== 'ENOENT' && code !== 'ENOTDIR')
+      throw new UserError(`${typed} cannot be reached (${code}); name a workflow file that can be read.`)
+    throw new UserError(`There is no file ${typed}.`, { hint: 'To make a first workflow: codemachine flow init' })
+  })
+  const read = await readRegularFile(real, MOST_BYTES)
+  if (read.kind === 'too-large') throw new UserError(`${typed} is larger than 1 MiB, and a workflow file is not.`)
+  if (read.kind !== 'bytes') throw new UserError(`${typed} is no file that can be read; name a workflow file.`)
+  try {
+    const text = new TextDecoder('utf-8', { fatal: true }).decode(read.bytes)
+    return { path: real, sha256: createHash('sha256').update(read.bytes).digest('hex'), text }
+  } catch {
+    throw new UserError(`${typed} is not UTF-8 text; save it as UTF-8.`)
+  }
+}
+
+/** Mistakes in a workflow file as what a person is told. */
+export function mistakesIn(mistakes: readonly Mistake[]): UserError {
+  const head = mistakes.length === 1 ? [] : [`Nothing was started, for there are ${mistakes.length} mistakes:`]
+  return new UserError([...head, ...mistakes.map(lineOfMistake)].join('\n'))
+}
+
+/** A mistake on a line: `file:line:column: place: problem.` */
+export function lineOfMistake({ file, line, column, place, problem }: Mistake): string {
+  const end = /[?!.]$/.test(problem) ? '' : '.'
+  return `${file}:${line}:${column}: ${place === '' ? '' : `${place}: `}${problem}${end}`
+}
+
+/** The name of a secret that a text holds; null: it holds none. */
+export function secretInBy(redactor: Redactor): SecretIn {
+  return text => {
+    const shown = redactor.text(text)
+    if (shown === text) return null
+    return /\[secret ([\w .:-]+)\]/.exec(shown)?.[1] ?? 'one'
+  }
+}
+
+/** What is said of programs that a workflow file names, where none is started: a sentence each. */
+export function remarksOnPrograms({ file, engines }: Pick<FlowFile, 'file' | 'engines'>): string[] {
+  return Object.entries(engines).flatMap(([name, { bin }]) => {
+    if (bin === null || bin.value === name) return []
+    const real = name === 'codex' ? 'takes it only if your own settings or --codex-bin name the same' : 'refuses it'
+    return `${file}:${bin.line}:${bin.column}: ${bin.place}: "${bin.value}" is not started here, and a real run ${real}.`
+  })
+}
+
+const MOST_NAMED = 10
+
+/**
+ * What a person is told who goes on with a workflow: which of the files that it was read from are others now, for those do not
+ * count. A sentence; none where nothing differs, and for a session of another kind.
+ */
+export async function remarksOnSources(
+  { directory, sessionFolder }: Pick<Records, 'directory' | 'sessionFolder'>,
+  { id, kept }: Pick<SessionState, 'id' | 'kept'>,
+): Promise<string[]> {
+  if (!kept.some(({ name }) => name === PLAN_NAME)) return []
+  const { sources } = JSON.parse(await openKeptTexts(sessionFolder(id)).read(PLAN_NAME, kept)) as FlowPlan
+  const changed = await changedSources(sources, directory)
+  if (changed.length === 0) return []
+  const shown = changed.slice(0, MOST_NAMED).map(({ path, kind }) => (kind === 'gone' ? `${path} (gone)` : path))
+  const more = changed.length > MOST_NAMED ? ` and ${changed.length - MOST_NAMED} more` : ''
+  const was = changed.length === 1 ? 'it was' : 'they were'
+  return [
+    `Changed since this workflow began: ${shown.join(', ')}${more}. It goes on with what ${was} then; a new run reads what is there now.`,
+  ]
+}

@@ -1,0 +1,387 @@
+import { messageOf } from '../../../base/errors.ts'
+import { truncate } from '../../../base/text.ts'
+import type { LiveEvent, Recorded, View } from '../../../core/events/events.ts'
+import type { Output } from '../../../core/rules/outputs.ts'
+import type { SessionState } from '../../../core/state/state.ts'
+import { ExecJson } from '../../../engines/exec/exec-json.ts'
+import type { RunObserver } from '../../../project/work-through-queue.ts'
+import type { Redactor } from '../../../secrets/redactor.ts'
+import { openKeptTexts } from '../../../session/records/kept-texts.ts'
+import { openOutputs } from '../../../session/records/outputs.ts'
+import type { Records } from '../../../session/records/records.ts'
+import { describeEvent } from '../../../tell/words/event.ts'
+import { formatTime } from '../../../tell/words/numbers.ts'
+import { type FlowOptions, type FlowPlan, type FlowStep, PLAN_NAME, type TemplatePart } from '../file/plan.ts'
+import {
+  firstLine,
+  inputHash,
+  lastLine,
+  type RecordedResult,
+  type RecordingHeader,
+  renderParts,
+  type StepCame,
+} from '../file/recording.ts'
+import { keepEarlier, RuntimeFile, writeMemory } from './runtime-files.ts'
+
+/** What a real run of a workflow leaves for people is written from. */
+export interface RunRecorderOptions {
+  records: Pick<Records, 'directory' | 'sessionFolder'>
+  redactor: Redactor
+  /** Told a sentence of what could not be written. */
+  onProblem(sentence: string): void
+}
+
+/** What of an observer the sessions themselves know. */
+type Seen = Pick<RunObserver, 'view' | 'canAsk' | 'hasScreen' | 'record'>
+
+/** What the template of a workflow keeps of it, as far as it is written down here. */
+interface Progress {
+  options: FlowOptions
+  /** Index of the step that is worked on, from 0. */
+  at: number
+  steps: readonly StepProgress[]
+}
+
+interface StepProgress {
+  mark: 'to-do' | 'done' | 'failed' | 'skipped' | 'left-out'
+  triedAgain: number
+  exit: number | null
+  output: Output | null
+  answer: Output | null
+  why: string | null
+}
+
+/**
+ * Writes what happens in real runs of workflows into `.codex-flow/runtime/` as it comes: the recording of each step, its log and
+ * its last message. Sessions of other templates, and replays, leave nothing. Disposing of it resolves when all is written.
+ */
+export class RunRecorder implements View, AsyncDisposable {
+  readonly #options: RunRecorderOptions
+  readonly #problems = new Set<string>()
+  #run: RecordedRun | null = null
+  #over: Promise<void> = Promise.resolve()
+
+  constructor(options: RunRecorderOptions) {
+    this.#options = options
+  }
+
+  /** What an observer sees of sessions, and of what this writes then. */
+  watching(observer: RunObserver): Seen {
+    const { canAsk, hasScreen = false } = observer
+    return {
+      canAsk,
+      hasScreen,
+      view: {
+        event: (event, state) => {
+          observer.view.event(event, state)
+          this.event(event, state)
+        },
+        live: event => observer.view.live(event),
+      },
+      record: (session, round, line) => {
+        observer.record?.(session, round, line)
+        this.#run?.record(round, line)
+      },
+    }
+  }
+
+  event(event: Recorded, state: SessionState): void {
+    if (event.type === 'session-created' || event.type === 'session-resumed') this.#begin(state)
+    this.#run?.event(event, state)
+    if (event.type === 'session-ended') this.#end()
+  }
+
+  live(_: LiveEvent): void {}
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#end()
+    await this.#over
+  }
+
+  #begin(state: SessionState): void {
+    this.#end()
+    const progress = progressOf(state)
+    if (progress === null || progress.options.mode === 'mock') return
+    const before = this.#over
+    const onProblem = (sentence: string) => {
+      if (this.#problems.has(sentence)) return
+      this.#problems.add(sentence)
+      this.#options.onProblem(sentence)
+    }
+    this.#run = new RecordedRun(state, progress, { ...this.#options, onProblem }, before)
+  }
+
+  #end(): void {
+    if (this.#run !== null) this.#over = this.#run.end()
+    this.#run = null
+  }
+}
+
+function progressOf({ template, work }: SessionState): Progress | null {
+  return template === 'flow' && typeof work === 'object' && work !== null ? (work as Progress) : null
+}
+
+/** The most that waits to be written, in characters: a disk that hangs does not hold up the run. */
+const MOST_WAITING = 32 * 1024 * 1024
+/** The most of a value, and of what a command printed, that is recorded, in characters. */
+const MOST_VALUE = 64 * 1024
+const MOST_PRINTED = 1024 * 1024
+const MOST_WHY = 2_000
+/** Begins the ids of the decisions on outputs. */
+const APPROVE = 'approve-'
+
+/** What is written of one step. */
+interface OpenStep {
+  step: FlowStep
+  recording: RuntimeFile
+  log: RuntimeFile
+}
+
+/** One session of a workflow. What comes is queued, and written in its order, one after the other. */
+class RecordedRun {
+  readonly #session: string
+  readonly #options: RunRecorderOptions
+  readonly #kept: SessionState['kept']
+  #progress: Progress
+  #plan: FlowPlan | null = null
+  #open: OpenStep | null = null
+  #queue: Promise<void>
+  #waiting = 0
+  #isLate = false
+  /** The round whose lines come, and what says them as `codex exec` does. */
+  #round = 0
+  #lines = new ExecJson()
+  /** Of the step that is worked on: how its commands ended, whether a person took it, and what its agent said last. */
+  #verified = new Map<string, number>()
+  #approved: boolean | undefined
+  #lastMessage: string | null = null
+
+  constructor(state: SessionState, progress: Progress, options: RunRecorderOptions, before: Promise<void>) {
+    this.#session = state.id
+    this.#kept = state.kept
+    this.#progress = progress
+    this.#options = options
+    this.#queue = before.then(() => this.#prepare(progress))
+  }
+
+  event(event: Recorded, state: SessionState): void {
+    const { at } = this.#progress
+    const told = describeEvent(event, state)
+    const next = progressOf(state) ?? this.#progress
+    const before = this.#progress
+    this.#progress = next
+    if (event.type === 'round-started' || event.type === 'step-started') this.#begin(at, next)
+    if (event.type === 'command-ran' && event.exitCode !== null) this.#verified.set(event.name, event.exitCode)
+    // The gates of a scope are what its step is verified by.
+    if (event.type === 'gate-ended' && event.scope !== undefined && event.exitCode !== null)
+      this.#verified.set(event.gate, event.exitCode)
+    if (event.type === 'decision-made' && event.id.startsWith(APPROVE)) this.#approved = event.choice === 'accept'
+    if (told !== null) {
+      const lines = [told.text, ...told.more.map(line => `  ${line}`)].map(line => line.trimEnd())
+      this.#add('log', `${formatTime(Date.parse(event.at))}  ${lines.join('\n')}\n`)
+    }
+    for (const [index, record] of next.steps.entries())
+      if (record.mark !== 'to-do' && before.steps[index]?.mark === 'to-do') this.#finish(index, next)
+  }
+
+  /** A line that an engine has sent, without secrets. */
+  record(round: number, line: string): void {
+    if (round !== this.#round) this.#lines = new ExecJson()
+    this.#round = round
+    const lines = this.#lines.lines(line)
+    for (const each of lines) this.#lastMessage = messageIn(each) ?? this.#lastMessage
+    if (lines.length > 0) this.#add('recording', `${lines.join('\n')}\n`)
+  }
+
+  /** Resolves when all is written. */
+  end(): Promise<void> {
+    this.#do(() => this.#close())
+    return this.#queue
+  }
+
+  async #prepare({ options, steps }: Progress): Promise<void> {
+    const { records, onProblem } = this.#options
+    const { directory, sessionFolder } = records
+    try {
+      this.#plan = JSON.parse(await openKeptTexts(sessionFolder(this.#session)).read(PLAN_NAME, this.#kept)) as FlowPlan
+    } catch {
+      // The template says so.
+      return
+    }
+    const first = options.from === null ? 0 : this.#plan.steps.findIndex(({ id }) => id === options.from)
+    const replaced = this.#plan.steps.filter(
+      ({ work }, at) =>
+        at >= first && steps[at]?.mark === 'to-do' && !(work.kind === 'agent' && work.engine === 'mock'),
+    )
+    await keepEarlier(directory, replaced, this.#session, onProblem)
+  }
+
+  #begin(at: number, progress: Progress): void {
+    this.#do(() => this.#openStep(at, progress))
+  }
+
+  async #openStep(at: number, progress: Progress): Promise<void> {
+    const step = this.#plan?.steps[at]
+    if (step === undefined || this.#open?.step === step) return
+    await this.#close()
+    const { records, onProblem } = this.#options
+    const { directory } = records
+    const isReplay = step.work.kind === 'agent' && step.work.engine === 'mock'
+    const log = await RuntimeFile.log(directory, step, onProblem)
+    const recording = await (isReplay
+      ? RuntimeFile.none(onProblem)
+      : RuntimeFile.recording(directory, step, this.#session, onProblem))
+    this.#open = { step, recording, log }
+    await log.add(`== ${this.#session}: step ${step.index}/${progress.steps.length} ${step.id}\n`)
+    // Its last line may be torn.
+    if (recording.goesOn) await recording.add('\n')
+    else await recording.add(`${firstLine(await this.#headerOf(step, progress))}\n`)
+  }
+
+  #finish(at: number, progress: Progress): void {
+    const record = progress.steps[at]
+    const [verified, approved, lastMessage] = [this.#verified, this.#approved, this.#lastMessage]
+    this.#verified = new Map()
+    this.#approved = undefined
+    this.#lastMessage = null
+    if (record === undefined) return
+    const title = `Step ${at + 1}/${progress.steps.length}: ${progress.options.steps[at]?.title ?? ''}`
+    this.#do(async () => {
+      await this.#openStep(at, progress)
+      const open = this.#open
+      if (open === null) return
+      const { step, recording } = open
+      const output = record.output === null ? null : await this.#read(record.output)
+      await recording.add(`${lastLine(resultOf(step, record, { title, verified, approved, output, lastMessage }))}\n`)
+      const { directory } = this.#options.records
+      if (step.work.kind === 'agent' && output !== null)
+        await writeMemory(directory, step, output, this.#options.onProblem)
+      await this.#close()
+    })
+  }
+
+  async #headerOf(step: FlowStep, progress: Progress): Promise<RecordingHeader> {
+    const { id, work, when } = step
+    const redact = (text: string) => this.#options.redactor.text(text)
+    const values = this.#plan?.values ?? {}
+    const parts = [...(work.kind === 'agent' ? work.input : []), ...(when === null ? [] : [when.left, when.right])]
+    const recorded = [...new Set(variablesIn(parts))].flatMap(name => {
+      const value = Object.hasOwn(values, name) ? values[name] : undefined
+      return value?.from === 'run' && value.text.length <= MOST_VALUE ? [[name, redact(value.text)] as const] : []
+    })
+    const input =
+      work.kind === 'agent' ? renderParts(work.input, { values, came: await this.#cameOf(parts, progress) }) : null
+    return {
+      step: id,
+      ...(this.#plan === null ? {} : { workflow: { file: this.#plan.file, name: this.#plan.name } }),
+      ...(work.kind === 'agent' && input !== null
+        ? { input_sha256: inputHash(redact(work.prompt.text), redact(input)) }
+        : {}),
+      session: this.#session,
+      ...(recorded.length === 0 ? {} : { values: Object.fromEntries(recorded) }),
+    }
+  }
+
+  /** What the steps came to that are referred to. */
+  async #cameOf(parts: readonly TemplatePart[], { steps }: Progress): Promise<Map<string, StepCame>> {
+    const came = new Map<string, StepCame>()
+    for (const part of parts) {
+      if (typeof part === 'string' || !('step' in part) || came.has(part.step)) continue
+      const record = steps[this.#plan?.steps.findIndex(({ id }) => id === part.step) ?? -1]
+      if (record?.mark === 'skipped') came.set(part.step, 'skipped')
+      if (record?.mark !== 'done' && record?.mark !== 'failed') continue
+      const output = record.output === null ? '' : await this.#read(record.output)
+      const answer = record.answer === null ? null : await this.#read(record.answer)
+      came.set(part.step, { output, exit: record.exit, answer: answer === null ? undefined : parsed(answer) })
+    }
+    return came
+  }
+
+  async #read(output: Output): Promise<string | null> {
+    return await openOutputs(this.#options.records.sessionFolder(this.#session)).whole(output)
+  }
+
+  async #close(): Promise<void> {
+    const open = this.#open
+    this.#open = null
+    await open?.recording[Symbol.asyncDispose]()
+    await open?.log[Symbol.asyncDispose]()
+  }
+
+  #add(to: 'log' | 'recording', text: string): void {
+    if (this.#waiting + text.length > MOST_WAITING) {
+      if (!this.#isLate)
+        this.#options.onProblem('The disk is too slow for .codex-flow/runtime: lines are left out there.')
+      this.#isLate = true
+      return
+    }
+    this.#waiting += text.length
+    this.#do(async () => {
+      this.#waiting -= text.length
+      await this.#open?.[to].add(text)
+    })
+  }
+
+  #do(act: () => Promise<void>): void {
+    this.#queue = this.#queue.then(act).catch((error: unknown) => {
+      // A run does not end for what only people read.
+      this.#options.onProblem(`.codex-flow/runtime could not be written: ${messageOf(error)}.`)
+    })
+  }
+}
+
+function variablesIn(parts: readonly TemplatePart[]): string[] {
+  return parts.flatMap(part => (typeof part !== 'string' && 'variable' in part ? [part.variable] : []))
+}
+
+/** What came of a step, for the last line of its recording. */
+function resultOf(
+  { work, verify, approve }: FlowStep,
+  { mark, exit, triedAgain, why }: StepProgress,
+  came: {
+    title: string
+    verified: ReadonlyMap<string, number>
+    approved: boolean | undefined
+    output: string | null
+    lastMessage: string | null
+  },
+): RecordedResult {
+  const { output } = came
+  const ran = verify.flatMap(run => {
+    const code = came.verified.get(run)
+    return code === undefined ? [] : [{ run, exit: code }]
+  })
+  // That of an agent is in its recording.
+  const isNew = output !== null && (work.kind === 'command' || output !== came.lastMessage)
+  return {
+    ...(exit === null ? {} : { exit }),
+    ...(triedAgain === 0 ? {} : { tries: triedAgain + 1 }),
+    ...(ran.length === 0 ? {} : { verify: ran }),
+    ...(approve && came.approved !== undefined ? { approved: came.approved } : {}),
+    ...(mark === 'failed' ? { failed: reasonIn(why ?? 'it failed', came.title) } : {}),
+    ...(mark === 'skipped' || mark === 'left-out' ? { skipped: reasonIn(why ?? mark, came.title) } : {}),
+    ...(isNew && output.length <= MOST_PRINTED ? { output } : {}),
+  }
+}
+
+/** What a note says of the end of a step, without its title and how it ended: a replay says these itself. */
+function reasonIn(why: string, title: string): string {
+  const text = why.startsWith(title) ? why.slice(title.length) : why
+  const reason = text.replace(/^:? *(?:failed(?: \(\d+ times\))?: |passed over, |left out, )?/, '')
+  return truncate(reason, MOST_WHY)
+}
+
+/** The message of an agent that a line says whole; null: it says none. */
+function messageIn(line: string): string | null {
+  if (!line.startsWith('{"type":"item.completed"') || !line.includes('"agent_message"')) return null
+  const { item } = (parsed(line) ?? {}) as { item?: { type?: unknown; text?: unknown } }
+  return item?.type === 'agent_message' && typeof item.text === 'string' ? item.text : null
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,292 @@
+import { UserError } from '../../../base/errors.ts'
+import { nearestName } from '../../../base/text.ts'
+import type { Output } from '../../../core/rules/outputs.ts'
+import { readableState } from '../../../project/find.ts'
+import type { RunOptions } from '../../../project/library.ts'
+import { OpenProject } from '../../../project/open-project.ts'
+import type { Run, RunListeners } from '../../../project/open-run.ts'
+import type { NewSession } from '../../../project/sessions.ts'
+import type { RunObserver } from '../../../project/work-through-queue.ts'
+import { directoryOf, type World } from '../../../project/world.ts'
+import { openOutputs } from '../../../session/records/outputs.ts'
+import type { Records } from '../../../session/records/records.ts'
+import type { FlowFile } from '../file/file.ts'
+import type { RunValue } from '../file/freeze.ts'
+import {
+  type CarriedStep,
+  comparedFields,
+  type FlowOptions,
+  type FlowPlan,
+  type FlowStep,
+  flowOptionsOf,
+  neededSteps,
+  PLAN_NAME,
+} from '../file/plan.ts'
+import { type FoundRecording, findRecording, type StepRecording, textOfRecording } from '../file/recording-files.ts'
+import { flowRootOf, preparedPlan, secretInBy, type WantedFlow } from './prepare.ts'
+
+/** A workflow that is to be run for real. */
+export interface FlowRun extends Omit<WantedFlow, 'directory'> {
+  /** Id of the step to begin with; null: the first. */
+  from: string | null
+  continueOnError: boolean
+  verbose: boolean
+  /** Seconds between two events of a step that is replayed though the others are not. */
+  pace: number
+  /** `directory`: where the person stands; the workflow is run in the project around it. */
+  options: RunOptions
+}
+
+/** Name of the template of such sessions. */
+const FLOW = 'flow'
+
+/**
+ * Runs a workflow in a session of its own, and then what waits, as any run does. Resolves with the exit code. A `UserError` for
+ * what a person has to mend, before anything is begun; with exit code 6 while a codemachine runs here.
+ */
+export async function runFlow(
+  world: World,
+  wanted: FlowRun,
+  observer: RunObserver,
+  listeners: RunListeners = {},
+): Promise<number> {
+  const stands = directoryOf(world, wanted.options)
+  const { directory: _, ...others } = wanted.options
+  const root = await flowRootOf(stands)
+  // Named only where it is another one: what is said of the session names it then, too.
+  const options = { ...others, ...(root === world.cwd ? {} : { directory: root }) }
+  await using project = await OpenProject.open(world, options)
+  const first = async (run: Run) => await newFlow(world, run, { ...wanted, directory: stands })
+  const worked = await project.workThrough({ first }, observer, listeners)
+  if (worked === null) throw new Error('No session was run.')
+  return worked.exitCode
+}
+
+/** The session of a workflow as it is now. */
+async function newFlow(
+  { signal }: World,
+  run: Run,
+  { from, continueOnError, verbose, pace, file, directory, workflow, given }: FlowRun & { directory: string },
+): Promise<Omit<NewSession, 'queued'>> {
+  const { records, redactor, remarks } = run
+  const { plan, notes } = await preparedPlan({
+    file,
+    directory,
+    workflow,
+    given,
+    runValue: valuesIn(run),
+    secretIn: secretInBy(redactor),
+    signal,
+    // Before a command of it is run for a value.
+    check: flow => refuseForeignPrograms(flow, run),
+  })
+  remarks.push(...notes)
+  const how = { mode: 'real', from, carried: [], continueOnError, writes: false, pace, verbose } as const
+  const fresh = flowOptionsOf(plan, how)
+  const last = from === null ? NOTHING_CARRIED : await lastRun(records, plan, { from, asked: fresh.asked })
+  const options: FlowOptions = { ...fresh, carried: last.carried }
+  return {
+    text: plan.description === null ? plan.name : `${plan.name}: ${plan.description}`,
+    template: FLOW,
+    by: 'command',
+    terms: { options: verbose ? { ...options, told: plan.steps.map(promptOf) } : options },
+    kept: [{ name: PLAN_NAME, text: JSON.stringify(plan) }, ...(await recordingsFor(records.directory, plan, signal))],
+    outputs: last.outputs,
+  }
+}
+
+/** What is told of a step's prompt. */
+function promptOf({ work }: FlowStep): string[] {
+  return work.kind === 'agent' ? [`prompt ${work.prompt.found}, ${work.prompt.text.length} characters`] : []
+}
+
+/** The most that a command may print for a value, in bytes, and how long it may take, ms. */
+const VALUE_BYTES = 1024 * 1024
+const VALUE_MS = 10 * 60_000
+
+/** Runs the commands of values in the sandbox of the rounds, without network. */
+function valuesIn({ commands }: Run): RunValue {
+  return async (line, signal) => {
+    const printed: Buffer[] = []
+    let bytes = 0
+    const tooLong = new AbortController()
+    const onStdout = (part: Buffer) => {
+      bytes += part.length
+      if (bytes <= VALUE_BYTES) printed.push(part)
+      else tooLong.abort()
+    }
+    const until = AbortSignal.any([signal, tooLong.signal])
+    const end = await commands.run({ run: line, network: false, timeoutMs: VALUE_MS, signal: until, onStdout })
+    if (tooLong.signal.aborted) return { problem: `\`${line}\` printed more than 1 MiB` }
+    switch (end.kind) {
+      case 'timed-out':
+        return { problem: `\`${line}\` took longer than ${VALUE_MS / 60_000} minutes` }
+      case 'not-started':
+        return { problem: `\`${line}\` could not be run: ${end.problem.replace(/\.$/, '')}` }
+      case 'broken-off':
+        return { problem: `\`${line}\` was broken off` }
+      case 'exited':
+        return printedValue(line, end, printed)
+    }
+  }
+}
+
+function printedValue(
+  line: string,
+  { exitCode, output }: { exitCode: number; output: string },
+  printed: readonly Buffer[],
+): Awaited<ReturnType<RunValue>> {
+  if (exitCode !== 0) {
+    const lines = output.trim().split('\n')
+    // Programs say why at the end, but for those that put how they are used behind it, as git does.
+    const said = lines.find(each => /^(?:error|fatal|warning):/i.test(each)) ?? lines.at(-1) ?? ''
+    return { problem: `\`${line}\` ended with exit code ${exitCode}${said === '' ? '' : `: ${said.slice(0, 500)}`}` }
+  }
+  try {
+    return { text: new TextDecoder('utf-8', { fatal: true }).decode(Buffer.concat(printed)) }
+  } catch {
+    return { problem: `what \`${line}\` printed is not UTF-8 text` }
+  }
+}
+
+/** Refuses a program that the file names and the person does not: a clone brings the file along. */
+function refuseForeignPrograms({ file, engines }: FlowFile, { settings, sources }: Run): void {
+  const { codex, codemachine } = engines
+  const isOwn = sources.codexBin.layer !== 'project'
+  const own = isOwn ? settings.codexBin : null
+  for (const [name, { bin }] of Object.entries({ codex, codemachine })) {
+    if (bin === null || bin.value === name || (name === 'codex' && bin.value === own)) continue
+    const mend =
+      name === 'codex'
+        ? 'name the same in your own settings or with --codex-bin, or take it out'
+        : 'a step of this engine is worked on by this codemachine itself; take it out'
+    throw new UserError(
+      `${file}:${bin.line}:${bin.column}: ${bin.place}: "${bin.value}" is a program that you have not named; ${mend}.`,
+    )
+  }
+}
+
+/** What the steps before that one came to in the last run. */
+interface LastRun {
+  carried: readonly CarriedStep[]
+  outputs: NonNullable<NewSession['outputs']>
+}
+
+const NOTHING_CARRIED: LastRun = { carried: [], outputs: [] }
+
+/** How many sessions are looked at for the last run of a workflow. */
+const MOST_LOOKED_AT = 200
+
+/** What the newest real run of this workflow has for those that begin with a later step; a `UserError` if they need more. */
+async function lastRun(
+  records: Records,
+  plan: FlowPlan,
+  { from, asked }: { from: string; asked: FlowOptions['asked'] },
+): Promise<LastRun> {
+  const begin = plan.steps.findIndex(({ id }) => id === from)
+  if (begin === -1) throw new UserError(noStep(plan, from))
+  const before = plan.steps.slice(0, begin).map(({ id }) => id)
+  const after = plan.steps.slice(begin)
+  const needed = new Set(after.flatMap(step => neededSteps(step)))
+  const answers = new Set(after.flatMap(step => neededSteps(step, 'answer')))
+  const found = begin === 0 ? null : await newestRun(records, plan)
+  if (found === null) {
+    const missing = before.find(id => needed.has(id))
+    if (missing === undefined) return NOTHING_CARRIED
+    throw new UserError(
+      `No earlier run of ${plan.name} is there, and what comes from step "${from}" on uses what step "${missing}" came to; run it from the beginning.`,
+    )
+  }
+  const kept = openOutputs(records.sessionFolder(found.id))
+  const last: { carried: CarriedStep[]; outputs: LastRun['outputs'][number][] } = { carried: [], outputs: [] }
+  for (const id of before) {
+    const record = found.steps.get(id)
+    const refuse = (what: string) =>
+      new UserError(
+        `In the last run of ${plan.name} (${found.id}) step "${id}" came to ${what}, and what comes from step "${from}" on uses it; begin with --from ${id}, or an earlier one.`,
+      )
+    if (record === undefined || (record.mark !== 'done' && record.mark !== 'skipped')) {
+      if (!needed.has(id)) continue
+      throw refuse('nothing')
+    }
+    const { mark, exit, output, answer } = record
+    // It may have had no schema then.
+    if (mark === 'done' && answer === null && answers.has(id)) throw refuse('no answer')
+    const keep = async (name: string, from: Output | null, kind: 'md' | 'json') => {
+      const text = from === null ? null : await kept.read(from)
+      if (text !== null) last.outputs.push({ name, kind, text })
+      return text
+    }
+    await keep(id, output, 'md')
+    const json = await keep(`${id}.answer`, answer, 'json')
+    // Conditions may look at other fields now.
+    const fields = json === null ? {} : comparedFields(JSON.parse(json), id, { asked })
+    last.carried.push({ id, mark, exit, fields })
+  }
+  return last
+}
+
+function noStep({ name, steps }: FlowPlan, wanted: string): string {
+  const ids = steps.map(({ id }) => id)
+  const near = nearestName(wanted, ids)
+  const meant = near === null ? `use one of ${ids.slice(0, 20).join(', ')}.` : `did you mean "${near}"?`
+  return `${name} has no step "${wanted.slice(0, 60)}"; ${meant}`
+}
+
+/** What the fold of a workflow keeps of a step, as far as another run can use it. */
+interface EndedStep {
+  mark: string
+  exit: number | null
+  output: Output | null
+  answer: Output | null
+}
+
+async function newestRun(
+  records: Records,
+  plan: FlowPlan,
+): Promise<{ id: string; steps: ReadonlyMap<string, EndedStep> } | null> {
+  for (const id of (await records.sessions()).reverse().slice(0, MOST_LOOKED_AT)) {
+    const state = await readableState(records, id)
+    if (state?.template !== FLOW || state.kind === null) continue
+    const { options, steps } = state.work as { options: FlowOptions; steps: readonly EndedStep[] }
+    if (options.mode !== 'real' || options.file !== plan.file || options.name !== plan.name) continue
+    return { id, steps: new Map(options.steps.flatMap((step, at) => (steps[at] ? [[step.id, steps[at]]] : []))) }
+  }
+  return null
+}
+
+/** As much of one recording as a session keeps. */
+const RECORDING_BYTES = 16 * 1024 * 1024
+
+/** The recordings of steps that are replayed though the others are not, by the names that the template looks for. */
+async function recordingsFor(
+  root: string,
+  plan: FlowPlan,
+  signal: AbortSignal,
+): Promise<NonNullable<NewSession['kept']>> {
+  const kept: { name: string; text: string }[] = []
+  for (const step of plan.steps) {
+    if (step.work.kind !== 'agent' || step.work.engine !== 'mock') continue
+    const found = await findRecording(root, plan, step, signal)
+    if (found.kind !== 'recording') throw new UserError(noRecording(step, found))
+    kept.push({ name: `recording-${step.index}.jsonl`, text: await textOf(root, step, found.recording) })
+  }
+  return kept
+}
+
+function noRecording({ id }: FlowStep, found: Exclude<FoundRecording, { kind: 'recording' }>): string {
+  if (found.kind === 'broken') return `${found.path} ${found.problem.replace(/\.$/, '')}.`
+  const is = found.looked.length === 1 ? 'is' : 'are'
+  return `Step "${id}" is replayed (its engine is mock), and has no recording: ${found.looked.join(' and ')} ${is} not there.`
+}
+
+async function textOf(root: string, { id }: FlowStep, recording: StepRecording): Promise<string> {
+  const { path, hasEvents, bytes } = recording
+  if (!hasEvents)
+    throw new UserError(`Step "${id}" is replayed (its engine is mock), and ${path} holds no event of codex.`)
+  if (bytes > RECORDING_BYTES)
+    throw new UserError(`${path} is longer than 16 MiB, and a real run replays no more of a step.`)
+  const text = await textOfRecording(root, recording)
+  if (text === null) throw new UserError(`${path} has changed while it was read; try again.`)
+  return text
+}

@@ -1,0 +1,138 @@
+import type { SessionState } from '../../core/state/state.ts'
+import type { BoardMark, BoardRow, TemplateView } from '../../core/view.ts'
+import type { StepFacts } from './file/plan.ts'
+import type { FlowWork, StepRecord } from './flow.ts'
+
+/** How a workflow is told: its steps, with what did each of them, and what it came to. */
+export const flowView: TemplateView<FlowWork> = {
+  step: ({ kind, name }, own) => {
+    const title = titleOf(own, own.at + 1)
+    switch (kind) {
+      case 'command':
+        return `${title}: ${name}`
+      case 'look':
+        return ''
+      case 'write':
+        return `${title}: its file`
+      default:
+        return null
+    }
+  },
+  round: (own, session) => {
+    const facts = own.options.steps[own.at]
+    return facts === undefined ? null : { title: titleOf(own, own.at + 1), lines: linesOf(facts, own, session) }
+  },
+  status: ({ options, steps }) => {
+    const isMock = options.mode === 'mock'
+    const ended = steps.filter(({ mark }) => (isMock ? mark !== 'to-do' : mark === 'done' || mark === 'skipped')).length
+    const all = steps.length === 1 ? '1 step' : `${steps.length} steps`
+    return `${ended} of ${all} ${isMock ? 'shown' : 'done'}`
+  },
+  board: (own, session) =>
+    own.options.steps.map((facts, at) => rowOf(facts, own.steps[at], at === own.at ? session : null)),
+  card: ({ options }) => [{ label: 'flow', text: options.name }],
+  report: own => ({ title: 'Steps', note: `Of ${own.options.file}.`, text: '', table: tableOf(own) }),
+}
+
+/** `Step 2/4: commit-message`; `index` from 1. */
+export function titleOf({ options: { steps } }: Pick<FlowWork, 'options'>, index: number): string {
+  return `Step ${index}/${steps.length}: ${steps[index - 1]?.title ?? ''}`
+}
+
+/** What stands below the title of a step. */
+function linesOf(facts: StepFacts, { options, now, steps, at }: FlowWork, session: SessionState): string[] {
+  const again = steps[at]?.triedAgain ?? 0
+  const line = options.mode === 'mock' || options.verbose ? [facts.commandLine] : []
+  const told = options.told?.[at] ?? []
+  const tries = again === 0 ? [] : [`try ${again + 1}`]
+  const rounds = facts.engine === 'codemachine' ? [`round ${now.rounds + 1} of at most ${facts.rounds}`] : []
+  if (!options.verbose) return [...line, ...told, ...tries, ...rounds]
+  return [
+    ...line,
+    `engine ${facts.engine}, model ${facts.model ?? session.model ?? 'as codex is configured'}, sandbox ${facts.readOnly ? 'read-only' : session.sandbox}`,
+    ...(facts.path === null ? [] : [`output ${facts.path}`]),
+    ...told,
+    ...(now.inputCharacters === null ? [] : [`input ${grouped(now.inputCharacters)} characters`]),
+    ...tries,
+    ...rounds,
+  ]
+}
+
+const MARKS: Readonly<Record<StepRecord['mark'], BoardMark>> = {
+  'to-do': 'to-do',
+  done: 'done',
+  failed: 'failed',
+  // Its condition did not hold: nobody has to look at it.
+  skipped: 'done',
+  'left-out': 'parked',
+}
+
+/** @param session that of the step that is worked on; null: it is another one */
+function rowOf(facts: StepFacts, record: StepRecord | undefined, session: SessionState | null): BoardRow {
+  const mark = record === undefined ? 'to-do' : MARKS[record.mark]
+  const since = session?.running?.startedAt ?? session?.step?.since ?? null
+  const isNow = session !== null && session.ended === null && mark === 'to-do'
+  return {
+    mark: isNow ? 'now' : mark,
+    id: `${facts.index}`,
+    text: record === undefined || isNow ? facts.title : `${facts.title}${factsOfEnd(record)}`,
+    who: [facts.engine, facts.model].filter(each => each !== null).join(' '),
+    since: isNow ? since : null,
+  }
+}
+
+/** ` (1 min 20 s, 12,345 tokens)`; empty where nothing is known. */
+function factsOfEnd({ mark, ms, tokens }: StepRecord): string {
+  const words = { skipped: 'passed over', 'left-out': 'left out', failed: 'failed', done: '', 'to-do': '' }[mark]
+  const facts = [...(words === '' ? [] : [words]), ...timeOf({ ms, tokens })]
+  return facts.length === 0 ? '' : ` (${facts.join(', ')})`
+}
+
+function timeOf({ ms, tokens }: Pick<StepRecord, 'ms' | 'tokens'>): string[] {
+  return [...(ms === 0 ? [] : [span(ms)]), ...(tokens === 0 ? [] : [`${grouped(tokens)} tokens`])]
+}
+
+function span(ms: number): string {
+  const seconds = Math.round(ms / 1_000)
+  return seconds < 60 ? `${seconds} s` : `${Math.floor(seconds / 60)} min ${seconds % 60} s`
+}
+
+function grouped(count: number): string {
+  return count.toLocaleString('en-US')
+}
+
+/** The steps, each with how it ended and where its output is. */
+function tableOf({ options, steps }: FlowWork): { head: string[]; rows: string[][] } {
+  const rows = options.steps.map((facts, at) => {
+    const record = steps[at]
+    const mark = record?.mark ?? 'to-do'
+    const output = record?.output ?? null
+    const files = [
+      ...(facts.path !== null && mark === 'done' && options.mode === 'real' ? [facts.path] : []),
+      ...(output === null ? [] : [`outputs/${output.file}`]),
+    ]
+    return [
+      `${facts.index}`,
+      facts.title,
+      [facts.engine, facts.model].filter(each => each !== null).join(' '),
+      [WORDS[mark], ...why(record)].join(': '),
+      record === undefined ? '' : [...timeOf(record)].join(', '),
+      files.join(', '),
+    ]
+  })
+  return { head: ['step', 'what', 'engine', 'how it ended', 'time and tokens', 'output'], rows }
+}
+
+const WORDS: Readonly<Record<StepRecord['mark'], string>> = {
+  'to-do': 'not begun',
+  done: 'done',
+  failed: 'failed',
+  skipped: 'passed over',
+  'left-out': 'left out',
+}
+
+function why(record: StepRecord | undefined): string[] {
+  if (record?.mark !== 'failed' || record.why === null) return []
+  const [first = ''] = record.why.split('\n')
+  return [first]
+}

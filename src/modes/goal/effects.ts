@@ -1,0 +1,43 @@
+import { loadPrompt } from '../../base/package.ts'
+import { followedMaterial } from '../../core/rules/outputs.ts'
+import { askPersonTool } from '../../core/shapes/tools.ts'
+import type { Template, TemplateSetup, ThreadSpec } from '../../core/template.ts'
+import { replanInput, replanInstructions, withNotices, withPaths } from '../../session/proof/review-input.ts'
+
+/** The input of a round on which nothing has to be told. */
+const GO_ON = 'Go on with the goal. Read MAIN.md and tasks.json first, then the state of the work itself.'
+
+/**
+ * Makes a goal ready: the same round again and again, on the same thread settings, until the done rule has accepted a
+ * claim. What a person wants changed in the plan comes first, on a thread of its own.
+ */
+export function openGoal(setup: TemplateSetup): Template {
+  const { name, model, modelReasoningEffort } = setup.agents.goal
+  const spec = { agent: name, model, effort: modelReasoningEffort }
+  const replanThread: ThreadSpec = { ...spec, developerInstructions: replanInstructions(setup) }
+  const thread: ThreadSpec = {
+    ...spec,
+    developerInstructions: withPaths(loadPrompt('goal'), setup),
+    tools: [askPersonTool],
+  }
+  return {
+    threads: [
+      { part: null, thread },
+      { part: null, thread: replanThread },
+    ],
+    next(session) {
+      if (session.replan !== null) {
+        return { kind: 'replan', round: { thread: replanThread, input: replanInput(session.replan) } }
+      }
+      const { claim } = session
+      if (claim.state === 'accepted') return { kind: 'end', outcome: { kind: 'done', verified: claim.verified } }
+      const first = session.roundsUsed === 0 ? followedMaterial(session) : {}
+      return {
+        kind: 'round',
+        round: { thread, input: withNotices(GO_ON, session.notices), beside: session.goal, ...first },
+      }
+    },
+    // While a round runs, the next one to be started is one that works.
+    ahead: ({ replan, running }) => (replan !== null && running === null ? replanThread : thread),
+  }
+}

@@ -1,0 +1,78 @@
+import { messageOf } from '../../base/errors.ts'
+import { loadPrompt } from '../../base/package.ts'
+import { fillPlaceholders } from '../../base/text.ts'
+import { askHumanTool, runShellTool } from '../../core/shapes/shell.ts'
+import type { SessionState } from '../../core/state/state.ts'
+import type { AnswerProblem, RoundSpec, Template, TemplateSetup } from '../../core/template.ts'
+import { writeFileInside } from '../../workspace/files/inside-directory.ts'
+import { findStartFiles } from '../change/context/start-files.ts'
+import { readPlan, sizeProblem, workProblem } from './answers.ts'
+import { FILES_LOOK, INFO_FILE, refusesSecrets } from './fold.ts'
+import { aheadOfTeam, nextOfTeam } from './next.ts'
+import { projectInfo } from './project-info.ts'
+import type { TeamParts, TeamRole } from './rounds.ts'
+import { workOf } from './work.ts'
+
+/** What the rounds of each role are for. Who only looks can write nothing; who works stepwise has no tools. */
+const ROLES: Readonly<Record<TeamRole, { part: string; rights: 'look' | 'work' | 'none' }>> = {
+  planner: { part: 'plan', rights: 'look' },
+  worker: { part: 'work', rights: 'work' },
+  stepwise: { part: 'work', rights: 'none' },
+  tester: { part: 'test', rights: 'look' },
+  reviewer: { part: 'review', rights: 'look' },
+}
+
+/** Makes a team ready to be carried out. */
+export async function openTeam(setup: TemplateSetup): Promise<Template> {
+  const { directory, agents, looks } = setup
+  const roles = Object.keys(ROLES) as TeamRole[]
+  const texts = new Map(roles.map(role => [role, fillPlaceholders(loadPrompt(`team/${role}`), { directory })]))
+  const parts: TeamParts = {
+    thread: role => {
+      const { rights } = ROLES[role]
+      return {
+        agent: role,
+        developerInstructions: texts.get(role) ?? '',
+        model: agents.goal.model,
+        effort: agents.goal.modelReasoningEffort,
+        ...(rights === 'look' ? { readOnly: true } : {}),
+        ...(rights === 'none' ? { noShell: true } : {}),
+        ...(rights === 'work' ? { tools: [runShellTool, askHumanTool] } : {}),
+      }
+    },
+  }
+  return {
+    threads: roles.map(role => ({ part: ROLES[role].part, thread: parts.thread(role) })),
+    looks: {
+      [FILES_LOOK]: async signal =>
+        await findStartFiles({ root: directory, redact: looks?.redact ?? (text => text) }, signal),
+    },
+    answerProblem,
+    refusesSecrets: session => refusesSecrets(workOf(session)),
+    next: session => nextOfTeam(session, parts),
+    ahead: session => aheadOfTeam(session, parts),
+    beforeEnd: async session => await writeInfo(directory, session),
+  }
+}
+
+function answerProblem({ part }: RoundSpec, value: unknown, session: SessionState): AnswerProblem | null {
+  const size = sizeProblem(value)
+  if (size !== null) return size
+  if (part === 'work') return workProblem(value)
+  if (part !== 'plan') return null
+  const done = workOf(session).steps.filter(({ status }) => status === 'done')
+  const read = readPlan(value, done)
+  return read.ok ? null : read.problem
+}
+
+/** Of a session that is stopped or has failed, too: as far as it got. What was accepted as done stays as it is. */
+async function writeInfo(directory: string, session: SessionState): Promise<string | null> {
+  const isDone = session.claim.state === 'accepted'
+  if (isDone || workOf(session).isWritten) return null
+  try {
+    await writeFileInside(directory, INFO_FILE, projectInfo(session), 0o644)
+    return null
+  } catch (error) {
+    return `${INFO_FILE} could not be written: ${messageOf(error)}`
+  }
+}

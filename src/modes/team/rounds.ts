@@ -1,0 +1,143 @@
+import { createHash } from 'node:crypto'
+import { clipEnd, clipStart } from '../../base/text.ts'
+import type { SessionState } from '../../core/state/state.ts'
+import type { RoundSpec, RoundStep, ThreadSpec } from '../../core/template.ts'
+import { MOST_STEPS, PLAN_ANSWER, REVIEW_ANSWER, TEST_ANSWER, workAnswer } from './answers.ts'
+import { executionSummary } from './execution-summary.ts'
+import type { StepWork, TeamWork } from './work.ts'
+
+/** Who works in a team: its prompt, and what it may do. */
+export type TeamRole = 'planner' | 'worker' | 'stepwise' | 'tester' | 'reviewer'
+
+/** What a team is carried out with. */
+export interface TeamParts {
+  thread(role: TeamRole): ThreadSpec
+}
+
+/** The most commands of a step that works without tools. */
+const MOST_COMMANDS = 60
+const MOST_GOAL = 200_000
+const MOST_SAID = 60_000
+
+/** The round that plans, or plans anew as a person wants. Pure. */
+export function planRound(own: TeamWork, session: SessionState, parts: TeamParts): RoundStep {
+  const done = own.steps.filter(({ status }) => status === 'done')
+  const input = joined([
+    own.plan === null ? 'Make the plan.' : 'Make the plan anew, as the person wants it.',
+    `The goal, in the words of the person:\n\n${fenced(clipEnd(own.goal, MOST_GOAL))}`,
+    own.hasNetwork
+      ? 'Commands reach the network.'
+      : 'Commands do not reach the network, not even this machine itself: packages cannot be installed, and no server that is started can be asked. Say of each step that cannot be done so that it needs the network; prefer ways that need none.',
+    own.plan === null ? null : `The plan so far:\n${fenced(JSON.stringify(own.plan, null, 2))}`,
+    done.length === 0
+      ? null
+      : `These steps are done, and stay as they are. Do not give them again; other steps may need them. The ids of yours begin with ${Math.max(...own.steps.map(({ id }) => id)) + 1}:\n${fenced(clipStart(done.map(lineOf).join('\n'), MOST_SAID))}`,
+    own.wanted === null ? null : `What the person wants otherwise:\n\n${fenced(clipStart(own.wanted, MOST_SAID))}`,
+    `At most ${MOST_STEPS} steps.`,
+  ])
+  return round('plan', input, { answer: PLAN_ANSWER, thread: parts.thread('planner') }, session)
+}
+
+/** The round that works on a step. Pure. */
+export function workRound(step: StepWork, own: TeamWork, session: SessionState, parts: TeamParts): RoundStep {
+  const { stepwise } = own.options
+  const before = own.steps.filter(each => each !== step && each.status !== 'to-do')
+  const input = joined([
+    `Do step ${step.id}, and no other.`,
+    `The goal, in the words of the person:\n\n${fenced(clipEnd(own.goal, MOST_GOAL))}`,
+    `Step ${step.id}:\n\n${fenced(step.description)}`,
+    before.length === 0
+      ? null
+      : `What other steps came to:\n${fenced(clipStart(before.map(lineOf).join('\n'), MOST_SAID))}`,
+    own.hasNetwork
+      ? 'Commands reach the network.'
+      : 'Commands do not reach the network, not even a server on this machine.',
+    wordsForSecrets(own),
+    step.told.length === 0 ? null : `What was run for this step so far:\n${fenced(historyOf(step))}`,
+    step.missing === null ? null : `It was tried, and is not done. What was missing:\n${fenced(step.missing)}`,
+  ])
+  const thread = parts.thread(stepwise ? 'stepwise' : 'worker')
+  const answer = workAnswer(step.id, stepwise)
+  return round(
+    'work',
+    input,
+    { answer, thread, ...(stepwise ? { stepwise: { mostCommands: MOST_COMMANDS } } : {}) },
+    session,
+  )
+}
+
+/** The round that names the commands by which it is tested. Pure. */
+export function testRound(own: TeamWork, session: SessionState, parts: TeamParts): RoundStep {
+  const files = own.found?.files ?? []
+  const input = joined([
+    'Say how a person starts and tests what was made.',
+    `The goal, in the words of the person:\n\n${fenced(clipEnd(own.goal, MOST_GOAL))}`,
+    `What was done:\n${fenced(clipStart(own.steps.map(lineOf).join('\n'), MOST_SAID))}`,
+    files.length === 0
+      ? 'No file of those was found that usually say so (README, start scripts, Makefile, package.json).'
+      : `What files of the project say of it:\n${fenced(clipEnd(files.map(({ path, text }) => `## ${path}\n${text}`).join('\n\n'), MOST_SAID))}`,
+    own.hasNetwork ? null : 'Commands that are run here do not reach the network, not even a server on this machine.',
+  ])
+  return round('test', input, { answer: TEST_ANSWER, thread: parts.thread('tester') }, session)
+}
+
+/** The round that reviews the result. Pure. */
+export function reviewRound(own: TeamWork, session: SessionState, parts: TeamParts): RoundStep {
+  // A reviewer alone is told what was run before its session.
+  const { howToTest, options } = own
+  const steps = options.mode === 'review' ? (options.earlier?.steps ?? []) : own.steps
+  const given = {
+    goal: clipEnd(own.goal, MOST_GOAL),
+    planner_json: own.plan,
+    execution_summary: executionSummary({ steps, howToTest }, session.directory),
+  }
+  const input = `Review the project, which lies in your directory.\n\n${fenced(JSON.stringify(given, null, 2))}`
+  return round('review', input, { answer: REVIEW_ANSWER, thread: parts.thread('reviewer') }, session)
+}
+
+function round(
+  part: string,
+  input: string,
+  { thread, answer, ...more }: Pick<RoundSpec, 'thread' | 'stepwise'> & Required<Pick<RoundSpec, 'answer'>>,
+  session: SessionState,
+): RoundStep {
+  return {
+    kind: 'round',
+    round: { part, input: joined([input, saidByPerson(session)]), tellsGoal: true, thread, answer, ...more },
+  }
+}
+
+function lineOf({ id, description, status, thoughts, missing, files }: StepWork): string {
+  const came = status === 'done' ? thoughts : (missing ?? thoughts)
+  const changed = files.length === 0 ? '' : ` Files: ${files.slice(0, 20).join(', ')}.`
+  return `- ${id} (${status}): ${clipEnd(description, 400)}${came === null ? '' : ` → ${clipEnd(came, 600)}`}${changed}`
+}
+
+function historyOf({ told, commands }: StepWork): string {
+  const left = commands - told.length
+  const lines = told.map(
+    ({ command, exitCode, output }) =>
+      `COMMAND: ${command}\nRETURN CODE: ${exitCode ?? 'none'}${output === '' ? '' : `\n${output}`}`,
+  )
+  return [...(left > 0 ? [`(${left} commands before these)`] : []), ...lines].join('\n\n')
+}
+
+function wordsForSecrets({ secrets }: TeamWork): string | null {
+  const there = secrets.filter(({ ok }) => ok).map(({ key }) => key)
+  return there.length === 0 ? null : `These secrets are there, by name: ${there.join(', ')}.`
+}
+
+function saidByPerson({ notices }: SessionState): string | null {
+  const said = notices.filter(({ from }) => from === 'person').map(({ text }) => `- ${text}`)
+  return said.length === 0 ? null : `What the person has said meanwhile:\n${clipStart(said.join('\n'), MOST_SAID)}`
+}
+
+/** A text of somebody else between two lines that nothing in it can contain. */
+function fenced(text: string): string {
+  const mark = createHash('sha256').update(text).digest('hex').slice(0, 12)
+  return `[begin ${mark}]\n${text.trimEnd()}\n[end ${mark}]`
+}
+
+function joined(parts: readonly (string | null)[]): string {
+  return parts.filter(part => part !== null).join('\n\n')
+}

@@ -1,0 +1,207 @@
+import { basename, join, resolve } from 'node:path'
+import { UserError } from '../../../base/errors.ts'
+import { problemOfPrompt } from '../../../base/text.ts'
+import type { SessionState } from '../../../core/state/state.ts'
+import { realWorkDirectory } from '../../../platform/files.ts'
+import { readableState } from '../../../project/find.ts'
+import type { Run } from '../../../project/open-run.ts'
+import type { NewSession } from '../../../project/sessions.ts'
+import type { World } from '../../../project/world.ts'
+import { type Records, recordsAround } from '../../../session/records/records.ts'
+import { readTextFile } from '../../../workspace/files/inside-directory.ts'
+import { LOGS, makePlaces, type TeamPlaces } from './places.ts'
+
+/** Name of the template of a team. */
+export const TEAM = 'team'
+/** The file in a project that says what came of it. */
+const INFO_FILE = 'PROJECT_INFO.json'
+
+/** A team that is to begin. */
+export interface WantedTeam {
+  /** As typed; in the mode `work` the step, in the mode `review` empty. */
+  goal: string
+  /** `all`: plan, work and review; else that alone. */
+  mode: 'all' | 'plan' | 'work' | 'review'
+  /** The step of the mode `work`; null in the others. */
+  step: string | null
+  /** Whether workers work without tools, one command an answer. */
+  stepwise: boolean
+  /** How often issues of high severity are mended; undefined: once. */
+  repair: 0 | 1 | 2 | 3 | undefined
+  /** Whether nobody is asked. */
+  yes: boolean
+  /** The directory that it works in, as typed, relative to the workspace; null: a new one. */
+  project: string | null
+}
+
+/** What a team is told beside its goal, as `session-created.options` has it. */
+export interface TeamTerms extends Pick<WantedTeam, 'mode' | 'step' | 'stepwise'> {
+  repair: 0 | 1 | 2 | 3
+  accept: 'ask' | 'auto'
+  /** Where it was called, and what it writes there, relative to that, with `/`. */
+  workspace: { directory: string; run: string; logs: string }
+  /** What the session before it in the project had come to; left out: nothing that is known. */
+  earlier?: { plan: unknown; review: unknown; howToTest: unknown; steps?: readonly StepProgress[] }
+}
+
+/** A team whose places have been made. */
+export interface BegunTeam {
+  /** The real path of its project, the work directory of its session. */
+  directory: string
+  /** Makes its session, for `OpenProject.workThrough` in that directory. */
+  first: (run: Run) => Promise<Omit<NewSession, 'queued'>>
+  /** Takes away what was made for a session that could not begin. */
+  dropUnused(): Promise<void>
+}
+
+/** Makes the places of a team. A `UserError`, and nothing is made, if its goal or its workspace will not do. */
+export async function newTeam(world: World, named: string, wanted: WantedTeam): Promise<BegunTeam> {
+  const { goal: said, mode, step, stepwise, repair = 1, yes, project } = wanted
+  const isAlone = mode === 'work' || mode === 'review'
+  const problem = mode === 'review' ? null : problemOfGoal(said)
+  if (problem !== null) throw new UserError(problem)
+  if (project === null && isAlone)
+    throw new UserError('Say which project is meant: --project <dir>', {
+      hint: 'The projects here: codemachine team list',
+    })
+  const workspace = await realWorkDirectory(named)
+  const given = project === null ? null : await realWorkDirectory(resolve(workspace, project))
+  refusePattern(given ?? workspace)
+  const before = given === null || !isAlone ? null : await projectBefore(world, given, mode)
+  const goal = before?.goal ?? (said.trim() === '' ? `The project ${basename(given ?? workspace)}` : said)
+  const places = await makePlaces(world, { workspace, goal: said.trim() === '' ? goal : said, project: given })
+  // Where the project is deleted in the middle nobody could find them any more.
+  const [records] = await recordsAround({ ...world, directory: places.project })
+  const terms: TeamTerms = {
+    mode,
+    step,
+    stepwise,
+    repair,
+    accept: yes ? 'auto' : 'ask',
+    workspace: { directory: places.workspace, run: places.run, logs: LOGS },
+    ...(before?.earlier == null ? {} : { earlier: before.earlier }),
+  }
+  return {
+    directory: places.project,
+    first: async () => ({ text: goal, template: TEAM, by: 'command', terms: { options: terms } }),
+    dropUnused: async () => {
+      if (records === undefined || !(await hasBegun(records, places))) await places.undo()
+    },
+  }
+}
+
+/** Codex takes a path with these for a pattern, and a sandbox that writes in a pattern it does not build. */
+function refusePattern(directory: string): void {
+  const [sign] = directory.match(/[*?[]/) ?? []
+  if (sign === undefined) return
+  throw new UserError(`${directory} has "${sign}" in it, which codex's sandbox takes for a pattern.`, {
+    hint: 'Rename the folder, or work in another one.',
+  })
+}
+
+/** A control character that is no line end and no tab. */
+const CONTROL = /[^\t\r\n\P{Cc}]/u
+
+/** Why a text cannot be the goal of a team, a sentence; null if it can. */
+function problemOfGoal(goal: string): string | null {
+  if (goal.trim() === '') return 'There is no goal; say what the project is to be.'
+  const problem = problemOfPrompt(goal)
+  if (problem !== null) return problem
+  return CONTROL.test(goal) ? 'The goal has control characters in it; leave them out.' : null
+}
+
+/** How many sessions are looked at for the goal of a project, and for a run. */
+const MOST_LOOKED_AT = 20
+const MOST_INFO = 4 * 1024 * 1024
+/** The most of what a session had come to that the next one is told, in characters as JSON. */
+const MOST_EARLIER = 256 * 1024
+
+/** What is known of a project from before. */
+interface ProjectBefore {
+  /** What it was made for; null: nothing says so. */
+  goal: string | null
+  earlier: TeamTerms['earlier'] | null
+}
+
+/** By the newest session of a team in it; what lies in it can say no more than its goal. */
+async function projectBefore(world: World, project: string, mode: TeamTerms['mode']): Promise<ProjectBefore> {
+  const [records] = await recordsAround({ ...world, directory: project })
+  const teams = records === undefined ? [] : await teamsIn(records)
+  const [newest] = teams
+  if (newest !== undefined) {
+    const { plan = null, review = null, howToTest = null } = progressOf(newest) ?? {}
+    const earlier = { plan, review, howToTest }
+    const steps = mode === 'review' ? teams.map(stepsOf).find(({ length }) => length > 0) : undefined
+    const shorter = steps === undefined ? [] : [steps, steps.map(step => ({ ...step, told: [] }))]
+    const candidates = [...shorter.map(each => ({ ...earlier, steps: each })), earlier]
+    const isShort = (each: unknown) => JSON.stringify(each).length <= MOST_EARLIER
+    return { goal: newest.goal, earlier: candidates.find(isShort) ?? null }
+  }
+  const read = await readTextFile(join(project, INFO_FILE), MOST_INFO)
+  const found = read.kind === 'text' ? fieldOf(read.text, 'goal') : null
+  return { goal: typeof found === 'string' && problemOfGoal(found) === null ? found : null, earlier: null }
+}
+
+function stepsOf(session: SessionState): readonly StepProgress[] {
+  return progressOf(session)?.steps ?? []
+}
+
+function fieldOf(text: string, name: string): unknown {
+  try {
+    const value: unknown = JSON.parse(text)
+    return typeof value === 'object' && value !== null ? Reflect.get(value, name) : null
+  } catch {
+    return null
+  }
+}
+
+/** Whether there is a session whose run these places were made for. */
+async function hasBegun(records: Records, { run, workspace, isNew }: TeamPlaces): Promise<boolean> {
+  if (isNew) return (await records.sessions().catch(() => [])).length > 0
+  const runs = (await teamsIn(records)).map(state => progressOf(state)?.options.workspace ?? null)
+  return runs.some(each => each?.run === run && each.directory === workspace)
+}
+
+/** The newest sessions of teams in a directory, the newest first. */
+async function teamsIn(records: Records): Promise<SessionState[]> {
+  const ids = await records.sessions().catch(() => [])
+  const found: SessionState[] = []
+  for (const id of ids.reverse().slice(0, MOST_LOOKED_AT)) {
+    const state = await readableState(records, id)
+    if (state?.template === TEAM) found.push(state)
+  }
+  return found
+}
+
+/** What the template of a team keeps, as far as it is written down here. */
+export interface TeamProgress {
+  options: Pick<TeamTerms, 'mode' | 'stepwise'> & { workspace: TeamTerms['workspace'] | null }
+  steps: readonly StepProgress[]
+  plan: unknown
+  review: unknown
+  howToTest: unknown
+}
+
+/** One step of it. */
+export interface StepProgress {
+  id: number
+  description: string
+  status: 'to-do' | 'running' | 'checking' | 'done' | 'failed' | 'skipped' | 'needs-secret'
+  tries: number
+  waitsFor: { key: string } | null
+  thoughts: string | null
+  missing: string | null
+  checks: readonly string[]
+  passed: number
+  commands: number
+}
+
+/** What is known of a team; null: the session is none. */
+export function progressOf({ template, work }: Pick<SessionState, 'template' | 'work'>): TeamProgress | null {
+  return template === TEAM && typeof work === 'object' && work !== null ? (work as TeamProgress) : null
+}
+
+/** The step that an agent works on; null: none. */
+export function stepAtWork(progress: TeamProgress | null): StepProgress | null {
+  return progress?.steps.find(({ status }) => status === 'running') ?? null
+}

@@ -1,0 +1,316 @@
+import { lstat, readdir, realpath, rm } from 'node:fs/promises'
+import { basename, dirname, join, resolve } from 'node:path'
+import { systemErrorCode, UserError, writing } from '../../../base/errors.ts'
+import type { SessionOutcome } from '../../../core/events/outcome.ts'
+import { type SessionState, type SessionStatus, sessionStatusOf } from '../../../core/state/state.ts'
+import { pathExists, pathInside } from '../../../platform/files.ts'
+import { readableState } from '../../../project/find.ts'
+import type { World } from '../../../project/world.ts'
+import { openSecrets } from '../../../secrets/store.ts'
+import { type Records, recordsAround, recordsOfGone } from '../../../session/records/records.ts'
+import { askWhoRuns, takeRunLock } from '../../../session/records/run-lock.ts'
+import { here } from '../../../tell/words/commands.ts'
+import { TEAM, type TeamTerms } from './begin.ts'
+import { PROJECTS, RUNS } from './places.ts'
+import { projectOfRun } from './run-file.ts'
+
+/** A run of a team in a project: one session. */
+interface TeamRun {
+  session: string
+  mode: TeamTerms['mode']
+  standing: SessionStatus
+  outcome: SessionOutcome | null
+  /** ISO 8601 in UTC. */
+  createdAt: string
+  /** The file in the workspace that says how it went, absolute; null: there is none. */
+  file: string | null
+}
+
+/** A command by which a person sees whether it works, as in PROJECT_INFO.json. */
+export interface ShownTest {
+  for: string
+  command: string
+  ran: { exitCode: number | null; durationMs: number; status: string } | null
+  why: string | null
+}
+
+/** A project in short: as its newest session has left it. */
+export interface ListedTeam extends Omit<TeamRun, 'mode'> {
+  /** By which `team show` finds it: of its folder in `projects/`; of another directory its path, relative to the workspace where it lies in that. */
+  name: string
+  /** Absolute. */
+  directory: string
+  goal: string
+  steps: { done: number; all: number }
+  howToTest: readonly ShownTest[]
+  /** The names of secrets that it waits for, and that were not stored since. */
+  missing: readonly string[]
+}
+
+/** A project with all that came of it. */
+export interface ShownTeam extends Omit<ListedTeam, 'steps'> {
+  steps: readonly { id: number; description: string; status: string; missing: string | null }[]
+  review: ShownReview | null
+  /** The names of its secrets. */
+  secrets: readonly string[]
+  /** The newest first, at most 20. */
+  runs: readonly TeamRun[]
+}
+
+/** What a reviewer has answered. */
+interface ShownReview {
+  overall_assessment: string
+  issues: readonly { type: string; description: string; severity: string }[]
+  suggestions: readonly string[]
+}
+
+/** What a session of a team keeps of its work, as far as it is shown here. */
+interface KnownWork {
+  options: Partial<TeamTerms>
+  steps: readonly (ShownTeam['steps'][number] & { waitsFor: { key: string } | null })[]
+  howToTest: readonly ShownTest[] | null
+  review: ShownReview | null
+}
+
+const MOST_PROJECTS = 500
+const MOST_RUNS = 20
+
+type Known = Pick<World, 'env' | 'home' | 'platform' | 'templates'>
+
+/**
+ * The projects of a workspace in which a team has worked, the one that was begun last at the end: those that it has made, and other
+ * directories that its runs were begun in (`--project`).
+ */
+export async function listTeams(world: Known, workspace: string): Promise<ListedTeam[]> {
+  const folder = join(workspace, PROJECTS)
+  const entries = await readdir(folder, { withFileTypes: true }).catch(() => [])
+  const made = entries.flatMap(each => (each.isDirectory() ? [join(folder, each.name)] : [])).sort()
+  const listed: ListedTeam[] = []
+  for (const directory of new Set([...made.slice(-MOST_PROJECTS), ...(await givenDirectories(workspace))])) {
+    if (!(await lstat(directory).catch(() => null))?.isDirectory()) continue
+    const found = await findRuns(world, directory, 1)
+    const [newest] = found?.runs ?? []
+    if (found !== null && newest !== undefined) {
+      const name = dirname(directory) === folder ? basename(directory) : (pathInside(workspace, directory) ?? directory)
+      listed.push({ ...(await inShort(found.records, newest)), name })
+    }
+  }
+  return listed.sort((a, b) => (a.createdAt < b.createdAt ? -1 : 1))
+}
+
+/** The directories that the files of the runs name. */
+async function givenDirectories(workspace: string): Promise<string[]> {
+  const folder = join(workspace, RUNS)
+  const names = (await readdir(folder).catch(() => [])).filter(name => name.endsWith('.json')).sort()
+  const found = await Promise.all(names.slice(-MOST_PROJECTS).map(name => projectOfRun(join(folder, name))))
+  return found.filter(directory => directory !== null)
+}
+
+/** A project with all that came of it. A `UserError` if there is none. @param named its name in the workspace, or its directory */
+export async function showTeam(world: Known, workspace: string, named: string): Promise<ShownTeam> {
+  const found = await findTeam(world, workspace, named)
+  const [newest] = found?.runs ?? []
+  if (found === null || newest === undefined) throw noTeam(named)
+  const { records, runs } = found
+  const { steps, review } = workIn(newest.state)
+  const { secrets } = await openSecrets(records.secrets).list()
+  return {
+    ...(await inShort(records, newest)),
+    steps: steps.map(({ id, description, status, missing }) => ({ id, description, status, missing })),
+    review,
+    secrets: secrets.map(({ key }) => key),
+    runs: runs.map(runOf),
+  }
+}
+
+/** A project that can be removed: its directory, its records, its secrets. */
+export interface RemovableTeam {
+  /** Absolute. */
+  directory: string
+  /** False: somebody has removed the directory, and its records and secrets are left. */
+  isThere: boolean
+  /** The project directory; null where it is gone, or was there before a team worked in it. */
+  project: string | null
+  /** The names of its secrets; null: there are none. */
+  secrets: readonly string[] | null
+  /** Removes these parts. A `UserError` (exit code 6) while a session runs there. */
+  remove(parts: { project: boolean; records: boolean; secrets: boolean }): Promise<void>
+}
+
+/**
+ * What there is of a project that can be removed, also of one whose directory is gone. A `UserError` if there is none.
+ * @param named its name in the workspace, or its directory
+ */
+export async function removableTeam(
+  world: Known & Pick<World, 'pid' | 'clock'>,
+  workspace: string,
+  named: string,
+): Promise<RemovableTeam> {
+  const there = await findTeam(world, workspace, named)
+  const found = there ?? (await findGoneTeam(world, workspace, named))
+  if (found === null) throw noTeam(named)
+  const { records, runs } = found
+  const { folder, directory } = records
+  const { secrets: stored, broken } = await openSecrets(records.secrets).list()
+  const keys = [...stored, ...broken].map(({ key }) => key)
+  return {
+    directory,
+    isThere: there !== null,
+    project: there !== null && isMade(directory, runs) ? directory : null,
+    secrets: keys.length === 0 ? null : keys,
+    remove: async parts => {
+      const isAll = parts.secrets || keys.length === 0
+      {
+        const hint = `To end it: codemachine stop --now${here(directory)}`
+        await using _ = await takeRunLock(records.lock, { ...world, now: new Date(world.clock.now()), hint })
+        if (parts.secrets) await removed(records.secrets)
+        if (parts.project) await removed(directory)
+        if (parts.records) await removeRecords(records, isAll)
+      }
+      if (parts.records && isAll) await removed(folder)
+    },
+  }
+}
+
+/** Whether a team has made the directory: it lies among the projects of the workspace that its session was begun in. */
+function isMade(directory: string, runs: readonly FoundRun[]): boolean {
+  const projects = dirname(directory)
+  return (
+    basename(projects) === PROJECTS &&
+    runs.some(({ state }) => workIn(state).options.workspace?.directory === dirname(projects))
+  )
+}
+
+/** All but what a lock of it needs, and but the secrets where they stay. */
+async function removeRecords({ folder, lock, secrets }: Records, withSecrets: boolean): Promise<void> {
+  const kept = [basename(lock), ...(withSecrets ? [] : [basename(secrets)])]
+  for (const name of await readdir(folder)) {
+    if (!kept.some(each => name.startsWith(each))) await removed(join(folder, name))
+  }
+}
+
+async function removed(path: string): Promise<void> {
+  await writing(path, () => rm(path, { recursive: true, force: true, maxRetries: 3 }))
+}
+
+/** A session of a team, as its journal has it. */
+interface FoundRun {
+  state: SessionState
+  standing: SessionStatus
+}
+
+/** A project, and the newest sessions of teams in it, the newest first. */
+interface FoundTeam {
+  records: Records
+  runs: readonly FoundRun[]
+}
+
+async function findTeam(world: Known, workspace: string, named: string): Promise<FoundTeam | null> {
+  for (const place of placesOf(workspace, named)) {
+    // A link is not followed: what it leads to is another directory.
+    const found = (await lstat(place).catch(() => null))?.isDirectory() ? await findRuns(world, place, MOST_RUNS) : null
+    if (found !== null && found.runs.length > 0) return found
+  }
+  return null
+}
+
+/** One whose directory is gone, and of which there are sessions or secrets still. */
+async function findGoneTeam(world: Known, workspace: string, named: string): Promise<FoundTeam | null> {
+  for (const directory of placesOf(workspace, named)) {
+    const records = (await isGone(directory)) ? await recordsOfGone({ ...world, directory }) : null
+    if (records === null) continue
+    const runs = await runsIn(world, records, MOST_RUNS)
+    const { secrets, broken } = await openSecrets(records.secrets).list()
+    if (runs.length + secrets.length + broken.length > 0) return { records, runs }
+  }
+  return null
+}
+
+async function isGone(path: string): Promise<boolean> {
+  return await lstat(path).then(
+    () => false,
+    error => systemErrorCode(error) === 'ENOENT',
+  )
+}
+
+/** Where a project may lie that is called so. */
+function placesOf(workspace: string, named: string): string[] {
+  return [...(/[\\/]/.test(named) ? [] : [join(workspace, PROJECTS, named)]), resolve(workspace, named)]
+}
+
+function noTeam(named: string): UserError {
+  return new UserError(`No team has worked in "${named.slice(0, 200)}".`, {
+    hint: 'The projects here: codemachine team list',
+  })
+}
+
+/** The newest sessions of teams in a directory, the newest first; null: there are no records of it. */
+async function findRuns(
+  world: Known,
+  directory: string,
+  most: number,
+): Promise<{ records: Records; runs: FoundRun[] } | null> {
+  const [records] = await recordsAround({ ...world, directory: await realpath(directory) })
+  if (records === undefined || !(await pathExists(records.folder))) return null
+  return { records, runs: await runsIn(world, records, most) }
+}
+
+async function runsIn(world: Known, records: Records, most: number): Promise<FoundRun[]> {
+  // Before the journals: a session that ends while they are read must not look cut off.
+  const runner = await askWhoRuns(records.lock, world.platform, () => {})
+  const runs: FoundRun[] = []
+  for (const id of (await records.sessions()).reverse()) {
+    if (runs.length === most) break
+    const state = await readableState(records, id, 'ends')
+    if (state?.template === TEAM) runs.push({ state, standing: sessionStatusOf(state, runner) })
+  }
+  return runs
+}
+
+async function inShort({ directory, secrets: folder }: Records, run: FoundRun): Promise<ListedTeam> {
+  const { state } = run
+  const { steps, howToTest } = workIn(state)
+  const waitsFor = steps.flatMap(({ status, waitsFor: wanted }) =>
+    status === 'needs-secret' && wanted !== null ? [wanted.key] : [],
+  )
+  const { mode: _, ...others } = runOf(run)
+  return {
+    name: basename(directory),
+    directory,
+    goal: state.goal,
+    ...others,
+    steps: { done: steps.filter(({ status }) => status === 'done').length, all: steps.length },
+    howToTest: howToTest ?? [],
+    missing: waitsFor.length === 0 ? [] : await withoutNew(folder, [...new Set(waitsFor)], state.updatedAt),
+  }
+}
+
+/** Those that were not stored since: one that was asked for again, for it does not work, lies there from before. */
+async function withoutNew(folder: string, keys: readonly string[], since: number): Promise<string[]> {
+  const { secrets } = await openSecrets(folder).list()
+  const stored = secrets.filter(({ at }) => Date.parse(at) >= since)
+  return keys.filter(wanted => !stored.some(({ key }) => key === wanted))
+}
+
+function runOf({ state, standing }: FoundRun): TeamRun {
+  const { workspace, mode = 'all' } = workIn(state).options
+  return {
+    session: state.id,
+    mode,
+    standing,
+    outcome: state.ended?.outcome ?? null,
+    createdAt: new Date(state.createdAt).toISOString(),
+    file: workspace == null ? null : join(workspace.directory, workspace.run),
+  }
+}
+
+/** What its template keeps; of a session that began with none of it, nothing. */
+function workIn({ work }: SessionState): KnownWork {
+  const known = (work ?? {}) as Partial<KnownWork>
+  return {
+    options: known.options ?? {},
+    steps: known.steps ?? [],
+    howToTest: known.howToTest ?? null,
+    review: known.review ?? null,
+  }
+}

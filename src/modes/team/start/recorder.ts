@@ -1,0 +1,267 @@
+import { join } from 'node:path'
+import { isNoRoom, messageOf, systemErrorCode, UserError } from '../../../base/errors.ts'
+import type { Recorded, View } from '../../../core/events/events.ts'
+import { fold } from '../../../core/state/fold.ts'
+import { emptyState, type SessionState } from '../../../core/state/state.ts'
+import { readJournal } from '../../../session/records/journal.ts'
+import type { Records } from '../../../session/records/records.ts'
+import { shownCommand } from '../../../tell/words/names.ts'
+import { progressOf, type StepProgress, stepAtWork, type TeamProgress, type TeamTerms } from './begin.ts'
+import { logEntries } from './log-entries.ts'
+import { type LogEntry, TeamLogFile } from './log-file.ts'
+import { type HistoryEntry, RunHistory, type RunOfTeam } from './run-file.ts'
+
+/** What teams leave in their workspace is written from. */
+export interface TeamRecorderOptions {
+  records: Pick<Records, 'directory' | 'sessionFolder' | 'journal' | 'templates'>
+  /** Told a sentence of what could not be written. */
+  onProblem(sentence: string): void
+}
+
+/** The most that waits to be written, in characters: a disk that hangs does not hold up the run. */
+const MOST_WAITING = 32 * 1024 * 1024
+
+/**
+ * Writes what happens in the sessions of teams into their workspace as it comes: the file of the run, and the log. Sessions of
+ * other templates leave nothing. Disposing of it resolves when all is written.
+ */
+export class TeamRecorder implements AsyncDisposable {
+  readonly #options: TeamRecorderOptions
+  readonly #told = new Set<string>()
+  #team: RecordedTeam | null = null
+  #over: Promise<void> = Promise.resolve()
+
+  constructor(options: TeamRecorderOptions) {
+    this.#options = options
+  }
+
+  /** A view that this sees the events of, too. */
+  beside(view: View): View {
+    return {
+      event: (event, state) => {
+        view.event(event, state)
+        this.event(event, state)
+      },
+      live: event => view.live(event),
+    }
+  }
+
+  event(event: Recorded, state: SessionState): void {
+    if (event.type === 'session-created' || event.type === 'session-resumed') this.#begin(state)
+    this.#team?.event(event, state)
+    if (event.type === 'session-ended') this.#end()
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#end()
+    await this.#over
+  }
+
+  #begin(state: SessionState): void {
+    this.#end()
+    const workspace = progressOf(state)?.options.workspace ?? null
+    if (workspace === null) return
+    const onProblem = (sentence: string) => {
+      if (this.#told.has(sentence)) return
+      this.#told.add(sentence)
+      this.#options.onProblem(sentence)
+    }
+    this.#team = new RecordedTeam(state, workspace, { ...this.#options, onProblem }, this.#over)
+  }
+
+  #end(): void {
+    if (this.#team !== null) this.#over = this.#team.end()
+    this.#team = null
+  }
+}
+
+/** One session of a team. What comes is queued, and written in its order, one after the other. */
+class RecordedTeam {
+  readonly #workspace: TeamTerms['workspace']
+  readonly #onProblem: (sentence: string) => void
+  readonly #history: RunHistory
+  readonly #log: TeamLogFile
+  #queue: Promise<void>
+  #waiting = 0
+  #isLate = false
+  #before: TeamProgress | null
+  /** How often the file of the run was to be written. */
+  #writes = 0
+
+  constructor(
+    state: SessionState,
+    workspace: TeamTerms['workspace'],
+    options: TeamRecorderOptions,
+    before: Promise<void>,
+  ) {
+    const { records, onProblem } = options
+    this.#workspace = workspace
+    this.#onProblem = onProblem
+    this.#history = new RunHistory(join(records.sessionFolder(state.id), 'history'))
+    this.#log = new TeamLogFile(workspace.directory, workspace.logs)
+    this.#before = progressOf(state)
+    this.#queue = before
+    this.#do(workspace.run, () => this.#remember(state, records))
+  }
+
+  event(event: Recorded, state: SessionState): void {
+    const next = progressOf(state)
+    for (const entry of logEntries(event, state, this.#before)) this.#addToLog(entry)
+    for (const each of historyOf(event, this.#before, next)) this.#addToHistory(each)
+    if (next !== null && (event.type === 'session-ended' || hasNews(this.#before, next, event))) this.#writeSoon(state)
+    this.#before = next
+  }
+
+  /** Resolves when all is written. */
+  end(): Promise<void> {
+    this.#do(this.#workspace.run, async () => {
+      await this.#log[Symbol.asyncDispose]()
+      // It can be made again from the journal.
+      await this.#history.clear()
+    })
+    return this.#queue
+  }
+
+  /** Reads from the journal what was run before now. */
+  async #remember({ id, events }: SessionState, { journal, templates }: TeamRecorderOptions['records']): Promise<void> {
+    await this.#history.clear()
+    let state = emptyState(id)
+    for await (const event of readJournal(journal(id))) {
+      const before = progressOf(state)
+      state = fold(state, event, templates)
+      for (const { step, entry } of historyOf(event, before, progressOf(state))) await this.#history.add(step, entry)
+      // What comes after it is told as it comes.
+      if (state.events >= events) return
+    }
+  }
+
+  #addToLog(entry: LogEntry): void {
+    const size = entry.text.length
+    if (!this.#hasRoomFor(size)) return
+    this.#do(this.#workspace.logs, async () => {
+      this.#waiting -= size
+      await this.#log.add(entry)
+    })
+  }
+
+  #addToHistory({ step, entry }: OfStep): void {
+    const size = entry.command.length + entry.stdout.length + entry.stderr.length
+    if (!this.#hasRoomFor(size)) return
+    this.#do(this.#workspace.run, async () => {
+      this.#waiting -= size
+      await this.#history.add(step, entry)
+    })
+  }
+
+  #hasRoomFor(size: number): boolean {
+    if (this.#waiting + size <= MOST_WAITING) {
+      this.#waiting += size
+      return true
+    }
+    if (!this.#isLate)
+      this.#onProblem(
+        `The disk is too slow for what is written into ${this.#workspace.directory}: some of it is left out there.`,
+      )
+    this.#isLate = true
+    return false
+  }
+
+  /** Writes the file behind all that waits to be written; not where it is to be written again behind that. */
+  #writeSoon(state: SessionState): void {
+    this.#writes += 1
+    const own = this.#writes
+    const { directory, run } = this.#workspace
+    this.#do(run, async () => {
+      const progress = progressOf(state)
+      if (own === this.#writes && progress !== null) await this.#history.write(directory, run, runOf(state, progress))
+    })
+  }
+
+  #do(path: string, act: () => Promise<void>): void {
+    this.#queue = this.#queue.then(act).catch((error: unknown) => {
+      // A run does not end for what only people and scripts read.
+      const code = systemErrorCode(error)
+      const isOurs = code === null && !(error instanceof UserError)
+      const why = isNoRoom(error)
+        ? 'no room is left on the disk.'
+        : isOurs || code === null
+          ? messageOf(error)
+          : `${code}.`
+      this.#onProblem(`${join(this.#workspace.directory, path)} could not be written: ${why}`)
+    })
+  }
+}
+
+/** Whether the file of the run is to be written: a step, the plan or the review is another. */
+function hasNews(before: TeamProgress | null, after: TeamProgress, { type }: Recorded): boolean {
+  if (type === 'session-created' || type === 'session-resumed') return true
+  if (before === null || before.review !== after.review) return true
+  const isOver = ({ status }: StepProgress) => status !== 'running' && status !== 'checking'
+  return after.steps.some((step, at) => isOver(step) && before.steps[at]?.status !== step.status)
+}
+
+function runOf(state: SessionState, { steps, review, options }: TeamProgress): RunOfTeam {
+  return {
+    goal: state.goal,
+    steps: steps.filter(wasTried).map(({ id, description, status, thoughts, missing }) => ({
+      step_id: id,
+      description,
+      status,
+      thoughts,
+      missing: status === 'done' ? null : missing,
+    })),
+    // In a step alone it is that of an earlier session.
+    review: options.mode === 'work' ? null : review,
+    more: {
+      project_dir: state.directory,
+      session: state.id,
+      outcome: state.ended?.outcome.kind ?? null,
+      exit_code: state.ended?.exitCode ?? null,
+    },
+  }
+}
+
+/** Whether anything was done for a step. */
+function wasTried({ status, tries, commands }: StepProgress): boolean {
+  return tries > 0 || commands > 0 || (status !== 'to-do' && status !== 'skipped')
+}
+
+/** What was run for a step. */
+interface OfStep {
+  step: number
+  entry: HistoryEntry
+}
+
+/** What an event adds to the history of a step. Pure. */
+function historyOf(event: Recorded, before: TeamProgress | null, after: TeamProgress | null): OfStep[] {
+  const step = stepAtWork(after) ?? stepAtWork(before)
+  switch (event.type) {
+    case 'item-completed': {
+      const { item } = event
+      if (item.kind !== 'command' || step === null) return []
+      const { output, exitCode } = item
+      const command = shownCommand(item.command)
+      return [{ step: step.id, entry: { command, stdout: output, stderr: '', returncode: exitCode } }]
+    }
+    case 'shell-ran': {
+      if (step === null) return []
+      const { command, stdout, stderr, exitCode } = event
+      return [{ step: step.id, entry: { command, stdout, stderr, returncode: exitCode } }]
+    }
+    case 'command-ran': {
+      const checked = before?.steps.find(({ status }) => status === 'checking')
+      const command = checked?.checks[checked.passed]
+      if (checked === undefined || command === undefined || event.status === 'broken-off') return []
+      return [{ step: checked.id, entry: { command, stdout: event.output, stderr: '', returncode: event.exitCode } }]
+    }
+    case 'secret-confirmed': {
+      const { key, ok, problem } = event
+      const stderr = ok ? '' : `SECRET CONFIRMATION FAILED${problem === null ? '' : `: ${problem}`}`
+      const entry = { command: `CONFIRM_SECRET ${key}`, stdout: '', stderr, returncode: ok ? 0 : 1 }
+      const waiting = before?.steps.filter(({ waitsFor }) => waitsFor?.key === key) ?? []
+      return waiting.map(({ id }) => ({ step: id, entry }))
+    }
+    default:
+      return []
+  }
+}

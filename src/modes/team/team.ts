@@ -1,0 +1,66 @@
+import * as v from 'valibot'
+import type { PartKind, TemplateKind } from '../../core/template.ts'
+import { firstWork, foldTeam, MOST_REPLANS } from './fold.ts'
+import { teamView } from './view.ts'
+import type { TeamOptions, TeamWork } from './work.ts'
+
+const looks: PartKind = {
+  words: 'plan',
+  claims: false,
+  free: false,
+  countsForStall: false,
+  delegates: false,
+  keepsWords: 400,
+  tellsAnswer: true,
+}
+
+const PARTS: TemplateKind['parts'] = {
+  plan: looks,
+  // A step may have nothing to change; one that is not done fails after two tries.
+  work: { ...looks, words: 'work' },
+  test: { ...looks, words: 'how to test' },
+  review: { ...looks, words: 'review' },
+}
+
+/** More than a plan of 50 steps takes, each tried twice, with three repairs. */
+const MOST_ROUNDS = 200
+
+const teamOptions: v.GenericSchema<unknown, TeamOptions> = v.looseObject({
+  mode: v.picklist(['all', 'plan', 'work', 'review']),
+  step: v.nullable(v.string()),
+  stepwise: v.boolean(),
+  repair: v.pipe(v.number(), v.integer(), v.minValue(0), v.maxValue(3)),
+  accept: v.picklist(['ask', 'auto']),
+  workspace: v.nullable(v.looseObject({ directory: v.string(), run: v.string(), logs: v.string() })),
+  earlier: v.exactOptional(
+    v.custom<NonNullable<TeamOptions['earlier']>>(value => typeof value === 'object' && value !== null),
+  ),
+})
+
+/** A planner that cuts a goal into steps, a worker that does one after the other, and a reviewer. */
+export const teamKind: TemplateKind<TeamWork> = {
+  name: 'team',
+  description: 'a new project: planned in steps, worked on, tested and reviewed, with secrets that no model sees',
+  command: 'codemachine team "…"',
+  defaultRounds: () => MOST_ROUNDS,
+  parts: PARTS,
+  hasPlan: false,
+  memory: 'session',
+  hasOwnCommand: true,
+  replansItself: true,
+  refusesReplan: ({ replans, options }) => {
+    if (options.mode === 'work' || options.mode === 'review') return NO_PLAN
+    return replans >= MOST_REPLANS ? ENOUGH : null
+  },
+  mendsClaims: true,
+  usesShell: true,
+  options: teamOptions,
+  hasPlainState: true,
+  first: created => firstWork(created, v.parse(teamOptions, created.options)),
+  fold: foldTeam,
+  view: teamView,
+  open: async setup => await (await import('./effects.ts')).openTeam(setup),
+}
+
+const NO_PLAN = 'There is no plan in this session that could be changed.'
+const ENOUGH = `The plan has been changed ${MOST_REPLANS} times, and is not changed any more.`

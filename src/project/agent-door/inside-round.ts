@@ -1,0 +1,101 @@
+import { randomUUID } from 'node:crypto'
+import { readdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { MARK_VARIABLE, type Mark, parseMark, readVariable } from '../../platform/end-processes.ts'
+import { pathExists } from '../../platform/files.ts'
+import { ancestorsOf, isStillRunning } from '../../platform/processes.ts'
+import { openRecords, type Records, rootOf } from '../../session/records/records.ts'
+import { askWhoRuns, readRunLock } from '../../session/records/run-lock.ts'
+import { placesOf, type World } from '../world.ts'
+import { forgetOutside, isShownOutside, showOutside } from './ask-session.ts'
+
+/** Why a process counts as one that an agent of a round has started; `sentence` is for whoever asks. */
+export interface InsideRound {
+  /** `descends`: from a codemachine that runs a session; `marked`: it bears the mark of one; `cannot-write`: not into the records. */
+  how: 'descends' | 'marked' | 'cannot-write'
+  sentence: string
+}
+
+type AskingWorld = Pick<World, 'env' | 'home' | 'platform' | 'pid' | 'templates'>
+
+/**
+ * Whether this process was started inside a round: null if not. Asked of the processes above it and of the records, which no
+ * agent in a sandbox can change; a variable that is missing tells nothing. Where agents are in no sandbox, one that wants to
+ * can get out of both.
+ */
+export async function insideRound(world: AskingWorld): Promise<InsideRound | null> {
+  const { env, platform, pid } = world
+  const above = await ancestorsOf(pid, platform)
+  const state = join(rootOf(world), 'state')
+  const runners = await runnersIn(state, platform)
+  for (const each of above) {
+    const directory = runners.get(each)
+    // What asks may hold a directory itself, as while it verifies: it is none of its own agents.
+    if (directory !== undefined && each !== pid)
+      return refusal('descends', `it was started below the codemachine (pid ${each}) ${directory}`)
+  }
+  for (const mark of await marksOf(above, env, platform)) {
+    // Other records were named on purpose: what runs by those of the mark is not told apart from nothing here.
+    if (env.CODEMACHINE_HOME && !(await pathExists(join(state, mark.key)))) continue
+    if (!(await isStillRunning(mark.owner, platform)) && !(await isHidden(mark, state, platform))) continue
+    return refusal('marked', `it bears the mark of the codemachine (pid ${mark.owner.pid}) that runs a session`)
+  }
+  return null
+}
+
+/**
+ * The records of a directory, opened by a process that shows in them that it is outside of every sandbox, as who asks a running
+ * session for an agent does (docs/agent-door.md). `InsideRound` if nothing can be written there.
+ * @param directory one that is there
+ */
+export async function recordsFromOutside(world: World, directory: string): Promise<Records | InsideRound> {
+  const id = `mcp-${randomUUID()}`
+  try {
+    const records = await openRecords(placesOf(world, directory))
+    await showOutside(records.folder, id, id)
+    const isShown = await isShownOutside(records.folder, id, id)
+    await forgetOutside(records.folder, id)
+    return isShown ? records : refusal('cannot-write', `it cannot write into ${records.folder}`)
+  } catch (error) {
+    return refusal(
+      'cannot-write',
+      `it cannot write into its records: ${error instanceof Error ? error.message : error}`,
+    )
+  }
+}
+
+function refusal(how: InsideRound['how'], why: string): InsideRound {
+  const sentence = `This codemachine serves no agent inside a round of a session, and counts as one: ${why.replace(/\.$/, '')}.`
+  return { how, sentence }
+}
+
+/** Who runs a session, by pid, each with where: those whose processes can be seen from here. */
+async function runnersIn(state: string, platform: NodeJS.Platform): Promise<Map<number, string>> {
+  const runners = new Map<number, string>()
+  for (const key of await readdir(state).catch(() => [])) {
+    const runner = await askWhoRuns(join(state, key, 'lock'), platform, () => {})
+    if (runner === null || runner === 'unknown' || !(await isStillRunning(runner, platform))) continue
+    runners.set(runner.pid, `that runs in ${runner.directory ?? 'another directory'}`)
+  }
+  return runners
+}
+
+/** Whether its owner may run where its processes cannot be seen from here, as from codex's sandbox: the lock still names it. */
+async function isHidden({ key, owner }: Mark, state: string, platform: NodeJS.Platform): Promise<boolean> {
+  const lock = await readRunLock(join(state, key, 'lock'), platform)
+  return 'holder' in lock && lock.holder.pid === owner.pid && lock.holder.startTime === owner.startTime
+}
+
+/**
+ * The marks of this process and of those above it, the first process too, as far as their environments can be read: on Linux. In
+ * codex's sandbox the first one is that of the sandbox.
+ */
+async function marksOf(
+  above: ReadonlySet<number>,
+  env: Readonly<NodeJS.ProcessEnv>,
+  platform: NodeJS.Platform,
+): Promise<Mark[]> {
+  const values = [env[MARK_VARIABLE] ?? null]
+  if (platform === 'linux') for (const each of [...above, 1]) values.push(await readVariable(each, MARK_VARIABLE))
+  return values.flatMap(value => (value === null ? [] : (parseMark(value) ?? [])))
+}

@@ -1,0 +1,364 @@
+import { UserError, unreachable } from '../../base/errors.ts'
+import { type DecisionAnswer, GIVE_SECRET, refusalOf } from '../../core/rules/decision.ts'
+import type { Reply } from '../../core/shapes/reply.ts'
+import { PLAN_CHOICES, PLAN_DECISION } from '../../core/state/plan.ts'
+import type { SessionState } from '../../core/state/state.ts'
+import { inTemplate } from '../../core/template.ts'
+import { type Command, problemOfCommand, sendCommand } from '../../session/records/control.ts'
+import type { Records } from '../../session/records/records.ts'
+import { readRunLock } from '../../session/records/run-lock.ts'
+import { termsInWords } from '../../tell/words/commands.ts'
+import { oneLine } from '../../tell/words/safe-text.ts'
+import { plansOf } from '../../tell/words/work.ts'
+import type { Ask } from '../library.ts'
+import type { World } from '../world.ts'
+import {
+  aboutToEnd,
+  type CommandOf,
+  done,
+  LABEL_CHARS,
+  NOBODY,
+  type RunningSession,
+  refused,
+  steer,
+  steerAgent,
+  stopAgent,
+  TO_DECIDE,
+  takeAnswer,
+} from './steer.ts'
+
+/**
+ * Does what a person asks of the session that runs, on its own screen or from another terminal; null: none does just
+ * now. Answers with what came of it.
+ * @param watched told of a watcher, between two sessions too
+ */
+export async function handleCommand(
+  command: Command,
+  session: RunningSession | null,
+  watched: (watcher: { pid?: number; startTime?: string | null }) => void,
+): Promise<Reply> {
+  if (command.type === 'watch') {
+    watched(command)
+    return done('What it does just now is shown for a minute.')
+  }
+  if (session === null) return NOBODY
+  const problem = problemOfCommand(command)
+  if (problem !== null) return refused('bad-text', problem)
+  switch (command.type) {
+    case 'steer':
+      return await steer(command.text, session)
+    case 'steer-agent':
+      return await steerAgent(command.agent, command.text, session)
+    case 'stop-agent':
+      return stopAgent(command.agent, session)
+    case 'answer':
+      return await takeAnswer(command, session)
+    case 'stop':
+      return stop(command.now, session)
+    case 'pause':
+      return pause(session)
+    case 'unpause':
+      return unpause(session)
+    case 'retry':
+      return retry(session)
+    case 'interrupt':
+      return interrupt(session)
+    case 'skip':
+      return await skip(session)
+    case 'replan':
+      return replan(command, session)
+    case 'put-plan-back':
+      return await putPlanBack(session)
+    case 'decide':
+      return decide(command, session)
+    case 'secret':
+      return secretSet(command.key, session)
+    case 'limits':
+      return raise(command, session)
+    default:
+      return unreachable(command)
+  }
+}
+
+function retry({ id, runner, asked }: RunningSession): Reply {
+  const { waiting, offlineSince, roundsUsed, replan } = runner.state
+  if (offlineSince !== null)
+    return refused('waits-for-network', 'Codex waits for the network by itself, and tries again every minute.')
+  if (!asked.retry()) return refused('not-waiting', `${id} does not wait for anything just now.`)
+  const goesOn = asked.isPaused ? `${id} is still paused` : `round ${roundsUsed + 1} of ${id} starts`
+  const next = replan === null ? goesOn : `the agent that changes the plan of ${id} is asked now`
+  const waived =
+    waiting?.reason === 'max-usage'
+      ? ` --max-usage has no effect before ${new Date(waiting.until).toLocaleTimeString('sv-SE').slice(0, 5)}.`
+      : ''
+  return done(`The wait is over; ${next}.${waived}`)
+}
+
+function raise({ type: _, at: __, ...wanted }: CommandOf<'limits'>, session: RunningSession): Reply {
+  const { id, runner, asked } = session
+  if (runner.isEnding) return NOBODY
+  if (asked.endedBy !== null) return aboutToEnd(id)
+  if (session.limit === null) return refused('refused', `${id} only tries its workflow out; its limits stay.`)
+  const words = termsInWords({ limits: wanted })
+  if (words === '') return refused('bad-text', 'Say which limit: rounds, time, tokens or cost.')
+  const { prices, cost } = runner.state
+  if (wanted.cost !== undefined && (prices.length === 0 || cost.unpriced > 0))
+    return refused('refused', `What ${id} costs is not known: your config.toml has no prices of what it uses.`)
+  session.limit(wanted)
+  return done(`${id} may take ${words} in all, from its next round on.`)
+}
+
+function stop(now: boolean, { id, runner, asked }: RunningSession): Reply {
+  const { running, checking, step } = runner.state
+  if (!runner.tell({ type: 'stop-asked', now })) return NOBODY
+  if (now) asked.endNow('stop')
+  else asked.stopAfterRound()
+  const work = checking?.kind ?? (step === null ? null : 'step')
+  if (work !== null && !now) {
+    return done(`${id} stops when this ${work} has ended (--now does not wait); codemachine resume goes on.`)
+  }
+  return done(
+    running === null || now
+      ? `${id} stops now; codemachine resume goes on.`
+      : `${id} stops when round ${running.round} has ended${runner.state.offlineSince === null ? '' : ', which waits for the network (--now does not wait)'}; codemachine resume goes on.`,
+  )
+}
+
+function pause({ id, runner, asked }: RunningSession): Reply {
+  const { running, decision } = runner.state
+  if (asked.endedBy !== null) return aboutToEnd(id)
+  if (asked.isPaused) {
+    // What an interruption holds goes on with the next session, and what is paused does not.
+    asked.pause()
+    return alreadyPaused(id)
+  }
+  if (!runner.tell({ type: 'paused' })) return NOBODY
+  asked.pause()
+  if (decision !== null) return done(`${id} pauses when that is decided which it asks; codemachine unpause goes on.`)
+  return done(
+    running === null
+      ? `${id} is paused; codemachine unpause goes on.`
+      : `${id} pauses when round ${running.round} has ended; codemachine unpause goes on.`,
+  )
+}
+
+function unpause(session: RunningSession): Reply {
+  const { id, runner, asked } = session
+  if (asksAboutPlan(session)) return decide({ choice: PLAN_CHOICES.accept }, session)
+  if (!asked.isPaused) {
+    const decision = runner.state.decision === null ? '' : `; it asks a person to decide (${TO_DECIDE})`
+    return refused('not-paused', `${id} is not paused${decision}.`)
+  }
+  if (!runner.tell({ type: 'unpaused' })) return NOBODY
+  asked.unpause()
+  return done(runner.state.replan === null ? `${id} goes on.` : `${id} goes on once the change of its plan is through.`)
+}
+
+function interrupt({ id, runner, asked }: RunningSession): Reply {
+  const { running, waiting, replan, decision } = runner.state
+  if (runner.isEnding) return NOBODY
+  if (running === null && asked.endedBy !== null) return aboutToEnd(id)
+  if (decision !== null) return refused('already-paused', `${id} waits until a person has decided: ${TO_DECIDE}.`)
+  if (running === null && asked.isPaused) return nothingRuns(id, runner.state)
+  if (!runner.tell({ type: 'interrupt-asked' })) return NOBODY
+  asked.hold()
+  runner.interrupt()
+  if (running !== null && asked.endedBy !== null)
+    return done(`Round ${running.round} of ${id} is interrupted, and ${id} ends; codemachine resume goes on.`)
+  const after = replan === null ? 'its wait is over' : 'its wait is over and its plan is changed'
+  const holds = waiting === null ? `${id} holds` : `${id} holds once ${after}`
+  const what = running === null ? holds : `Round ${running.round} of ${id} is interrupted, and it holds`
+  return done(`${what}; codemachine unpause goes on.`)
+}
+
+function nothingRuns(id: string, { waiting, replan }: SessionState): Reply {
+  if (replan === null) return alreadyPaused(id)
+  return refused(
+    'changing-plan',
+    waiting === null
+      ? `${id} is about to change its plan, and holds after that.`
+      : `${id} waits to change its plan, and holds after that; codemachine retry ends the wait.`,
+  )
+}
+
+function alreadyPaused(id: string): Reply {
+  return refused('already-paused', `${id} is paused already; codemachine unpause goes on.`)
+}
+
+/** A secret was stored: where its value is asked for, that is the answer. */
+function secretSet(key: string, session: RunningSession): Reply {
+  const { id, runner } = session
+  const { decision } = runner.state
+  if (decision?.secret?.key === key && decision.choices.some(choice => choice.id === GIVE_SECRET))
+    return decide({ choice: GIVE_SECRET, decision: decision.id }, session)
+  if (!runner.tell({ type: 'secret-set', key })) return NOBODY
+  return done(`${id} knows of ${key}.`)
+}
+
+async function skip({ id, runner, asked, waiting }: RunningSession): Promise<Reply> {
+  const endsTheRun = asked.endedBy !== null && asked.endedBy !== 'skip'
+  if (!runner.tell({ type: 'skip-asked' })) return NOBODY
+  asked.skip()
+  const left = await waiting().catch(() => null)
+  const follows = left === 0 ? 'nothing waits in the queue' : 'the next in the queue has its turn'
+  const next = endsTheRun ? 'the run with it' : follows
+  return done(`${id} ends now, and ${next}; codemachine resume ${id} goes on with it.`)
+}
+
+function replan({ text, go = false }: { text: string; go?: boolean }, session: RunningSession): Reply {
+  const { id, runner, asked } = session
+  const { running, waiting, windingDown } = runner.state
+  if (runner.isEnding) return NOBODY
+  if (asked.endedBy !== null)
+    return refused('ending', `${id} is about to end; its plan can be changed once it is resumed.`)
+  const limit = runner.limitOfPlan
+  if (limit !== null)
+    return refused(
+      'limit-reached',
+      `The limit of ${limit} of ${id} is reached, so its plan can be changed once it is resumed with more.`,
+    )
+  if (runner.state.kind?.replansItself) {
+    const why = refusalOfReplan(runner.state)
+    return why === null ? tellTemplate({ text, go }, session) : refused('limit-reached', why)
+  }
+  // Once it is taken nothing is asked any more until the plan is changed.
+  const isAnswer = asksAboutPlan(session) && !go
+  const isTaken = isAnswer ? runner.decide(PLAN_CHOICES.change, text) : tellReplan({ text, go }, session)
+  if (!isTaken) return NOBODY
+  const first = running === null ? '' : `Round ${running.round} is interrupted. `
+  const soon = windingDown === 'usage' ? 'once the usage limit is renewed' : 'now'
+  const when = waiting === null ? soon : 'once its wait is over'
+  const held = isAnswer ? 'Then it asks about the plan again.' : 'Then it holds; codemachine unpause goes on.'
+  const then = go ? 'Then it goes on by itself.' : held
+  return done(
+    `${first}The agent that changes the plan of ${id} is asked ${when}; codemachine logs shows what comes of it. ${then}`,
+  )
+}
+
+/** Puts the plan back as it was before its last change: only while nothing runs that reads or writes it. */
+async function putPlanBack({ id, runner, asked }: RunningSession): Promise<Reply> {
+  const { running, replan, pausedAt } = runner.state
+  if (runner.isEnding) return NOBODY
+  if (asked.endedBy !== null) return aboutToEnd(id)
+  if (running !== null || replan !== null || pausedAt === null)
+    return refused('not-paused', `${id} is at work; its plan can be put back while it holds after the change.`)
+  const problem = await runner.planChange.putBack()
+  return problem === null
+    ? done(`The plan of ${id} is as it was before its last change; codemachine unpause goes on.`)
+    : refused('refused', problem)
+}
+
+function refusalOfReplan(state: SessionState): string | null {
+  const { kind, work, template } = state
+  return inTemplate(template, 'refusesReplan', () => kind?.refusesReplan?.(work, state) ?? null)
+}
+
+/** Has the template of the session change its plan; nothing is carried out before that is accepted, so that it holds no more. */
+function tellTemplate({ text, go }: { text: string; go: boolean }, session: RunningSession): Reply {
+  const { id, runner } = session
+  const { running, waiting } = runner.state
+  if (!tellReplan({ text, go, holds: false }, session)) return NOBODY
+  const first = running === null ? '' : `Round ${running.round} is interrupted. `
+  const when = waiting === null ? 'now' : 'once its wait is over'
+  const then = go
+    ? 'it is carried out without being shown again'
+    : 'unless plans are taken as they come, it is shown again before anything is carried out'
+  return done(`${first}The plan of ${id} is changed ${when}; ${then}.`)
+}
+
+/** Journals that it was asked for, and breaks off what runs; false if the session is over. */
+function tellReplan(
+  { text, go, holds = !go }: { text: string; go: boolean; holds?: boolean },
+  { runner, asked }: RunningSession,
+): boolean {
+  if (!runner.tell({ type: 'replan-asked', text, ...(go ? { goesOn: true } : {}) })) return false
+  if (holds) asked.hold()
+  else if (asked.isPaused && runner.tell({ type: 'unpaused' })) asked.unpause()
+  runner.interrupt()
+  return true
+}
+
+/** Whether the session asks whether its plan may be carried out. */
+function asksAboutPlan({ runner }: RunningSession): boolean {
+  const { decision, ended } = runner.state
+  return decision?.id === PLAN_DECISION && ended === null
+}
+
+/** Makes the decision that the session asks for; the answer that comes first counts. It takes back a pause, too. */
+function decide(answer: DecisionAnswer, session: RunningSession): Reply {
+  const { id, runner, asked } = session
+  const refusal = refusalOf(answer, runner.state) ?? refusalOfVersion(answer, session)
+  if (refusal !== null) return refusal
+  if (runner.isEnding) return NOBODY
+  if (asked.endedBy !== null) return aboutToEnd(id)
+  const { choice } = answer
+  const text = answer.text === undefined || answer.text.trim() === '' ? null : answer.text
+  const isPlan = asksAboutPlan(session)
+  const isChange = isPlan && choice === PLAN_CHOICES.change && !runner.state.kind?.replansItself
+  if (isChange && text !== null) return replan({ text }, session)
+  const { label = choice, opensFile = false } = runner.state.decision?.choices.find(each => each.id === choice) ?? {}
+  if (!runner.decide(choice, text)) return NOBODY
+  if (asked.isPaused && runner.tell({ type: 'unpaused' })) asked.unpause()
+  if (isPlan && opensFile) return done(`${id} reads the file now; codemachine plan shows what comes of it.`)
+  if (isPlan && choice === PLAN_CHOICES.stop) return done(`${id} stops now; codemachine resume goes on.`)
+  if (isPlan && choice === PLAN_CHOICES.change) return done(`The plan of ${id} is changed now, and shown again.`)
+  return done(isPlan ? `${id} goes on.` : `${id} goes on with: ${oneLine(label, LABEL_CHARS)}`)
+}
+
+/** Why an answer to another version of the plan is not taken: a person has not seen the one that waits; null if it is that one. */
+function refusalOfVersion({ version }: DecisionAnswer, session: RunningSession): Reply | null {
+  if (version === undefined) return null
+  const { id, runner } = session
+  const waits = asksAboutPlan(session) ? plansOf(runner.state).at(-1)?.version : undefined
+  if (waits === version) return null
+  const message =
+    waits === undefined
+      ? `What ${id} asks about has no versions; leave the version out.`
+      : `Version ${waits} of the plan of ${id} waits, and not version ${version}.`
+  return refused('other-version', message)
+}
+
+/** The beginning of a session. What is asked in its first moment waits until the session can take it. */
+export class Beginning {
+  #begun: PromiseWithResolvers<void> | null = Promise.withResolvers<void>()
+
+  /** A session is about to begin. */
+  expect(): void {
+    this.#begun ??= Promise.withResolvers<void>()
+  }
+
+  /** It has begun. */
+  end(): void {
+    this.#begun?.resolve()
+    this.#begun = null
+  }
+
+  /** Resolves at once if none is beginning, else when it has begun; with the signal, or after 8 s, in any case. */
+  async wait(clock: World['clock'], signal: AbortSignal): Promise<void> {
+    if (this.#begun === null) return
+    const over = new AbortController()
+    await Promise.race([this.#begun.promise, clock.wait(BEGIN_MS, AbortSignal.any([over.signal, signal]))])
+    over.abort()
+  }
+}
+
+/** Shorter than `REPLY_MS`, so that whoever asks is answered. */
+const BEGIN_MS = 8_000
+/** How long a run in another process may take to answer, ms. */
+const REPLY_MS = 10_000
+
+/**
+ * Asks something of the codemachine that runs in the work directory, in whatever process. Resolves with its answer; null
+ * if none runs there. A `UserError` if that cannot be known, or it does not answer within 10 s.
+ */
+export async function askRun(
+  { clock, platform }: Pick<World, 'clock' | 'platform'>,
+  records: Records,
+  ask: Ask | Omit<CommandOf<'answer'>, 'at'>,
+): Promise<Reply | null> {
+  const lock = await readRunLock(records.lock, platform)
+  if (lock.state === 'unreadable') throw new UserError(`${lock.problem}; if no codemachine runs here, delete it.`)
+  if (lock.state === 'free' || lock.state === 'stale') return null
+  const command = { ...ask, at: new Date(clock.now()).toISOString() }
+  return await sendCommand(records.control, command, { clock, timeoutMs: REPLY_MS })
+}

@@ -1,0 +1,231 @@
+import { unreachable } from '../../base/errors.ts'
+import { nearestName } from '../../base/text.ts'
+import type { Reply, ReplyCode } from '../../core/shapes/reply.ts'
+import { partOf, type SessionState } from '../../core/state/state.ts'
+import { inTemplate } from '../../core/template.ts'
+import type { AgentWorking } from '../../session/delegation/agent-request.ts'
+import type { PersonAsked } from '../../session/person.ts'
+import type { Command } from '../../session/records/control.ts'
+import type { SessionRunner } from '../../session/session-runner.ts'
+import { agentOf, wordsForPart } from '../../tell/words/plan.ts'
+import { oneLine } from '../../tell/words/safe-text.ts'
+import type { AskedLimits } from '../watch/live-settings.ts'
+
+/** The session that runs, and how a person reaches it. */
+export interface RunningSession {
+  id: string
+  runner: SessionRunner
+  asked: PersonAsked
+  /** How many prompts wait in the queue. */
+  waiting(): Promise<number>
+  /** Has it take so much in all, from its next round on; null: its limits stay as they are. */
+  limit: ((wanted: AskedLimits) => void) | null
+}
+
+/** Tells the running turn what a person says, or the next round; says who reads it, and when. */
+export async function steer(text: string, session: RunningSession): Promise<Reply> {
+  const readsNow = readNow(session)
+  const taken = await session.runner.steer(text)
+  switch (taken) {
+    case 'delivered':
+      return done(readsNow)
+    case 'kept':
+      return { code: 'kept', message: keptUntil(session) }
+    case 'over':
+      return isSummedUpOnly(session)
+        ? refused(
+            'ending',
+            `${onlySummary(session)}. To go on from it: codemachine change --follow-up ${session.id} "…"`,
+          )
+        : NOBODY
+    default:
+      return unreachable(taken)
+  }
+}
+
+/** Who reads what the running turn takes, and when: those who work for the agent of the round do not, and it waits for them. */
+function readNow(session: RunningSession): string {
+  const { atWork } = session.runner.delegation.agents
+  const [first] = atWork
+  if (first === undefined) return `${readerNow(session)} reads it with its next step.`
+  const when = 'with its next step, once the agents that it waits for have ended'
+  const toTell = `To tell one of them: codemachine steer --agent ${shortName(first, atWork)} "…"`
+  return `${readerNow(session)} reads it ${when}. They are not told: ${listed(atWork)}. ${toTell}`
+}
+
+function readerNow({ id, runner }: RunningSession): string {
+  const { running, kind } = runner.state
+  if (running === null) return `The agent at work in ${id}`
+  if (running.replan !== null) return `The agent that changes the plan of ${id}`
+  const { part, round } = running
+  if (part === null) return `The agent of round ${round}`
+  const words = wordsForPart({ kind }, part)
+  return partOf(kind, part).free
+    ? `The agent of the round that runs now (${words})`
+    : `The agent of round ${round} (${words})`
+}
+
+/** Who reads later what nobody reads now, and when. */
+function keptUntil(session: RunningSession): string {
+  const { id, asked } = session
+  if (isSummedUpOnly(session))
+    return `${onlySummary(session)}; when it is resumed, the agent of its next round reads it first.`
+  if (asked.endedBy !== null)
+    return `${id} is about to end; when it is resumed, the agent of its next round reads it first.`
+  return `Nobody reads it now: ${whyNobody(session)}. The agent of the next round reads it first.`
+}
+
+function whyNobody({ id, runner, asked }: RunningSession): string {
+  const { running, waiting, decision, checking } = runner.state
+  if (running !== null) return `the turn of round ${running.round} takes nothing just now`
+  if (decision !== null) return `${id} waits until a person has decided (${TO_DECIDE})`
+  if (waiting !== null) return `${id} waits (codemachine retry ends that)`
+  if (asked.isPaused) return `${id} is paused (codemachine unpause goes on)`
+  return checking === null ? `${id} is between two rounds` : `${id} runs a ${checking.kind}`
+}
+
+const MOST_LISTED = 6
+
+/** `backend-dev (T1), frontend-dev (T2, T3)`. */
+function listed(atWork: readonly AgentWorking[]): string {
+  const names = atWork.slice(0, MOST_LISTED).map(each => {
+    const name = oneLine(shortName(each, atWork), LABEL_CHARS)
+    return each.tasks.length === 0 ? name : `${name} (${oneLine(each.tasks.join(', '), LABEL_CHARS)})`
+  })
+  const left = atWork.length - names.length
+  return `${names.join(', ')}${left === 0 ? '' : ` and ${left} more`}`
+}
+
+/** By what an agent can be named: its own name where it is the only one of it, else that of the instance. */
+function shortName({ agent, instance }: AgentWorking, atWork: readonly AgentWorking[]): string {
+  return atWork.filter(each => each.agent === agent).length === 1 ? agent : instance
+}
+
+/** Tells an agent at work in the round what a person says. */
+export async function steerAgent(named: string, text: string, session: RunningSession): Promise<Reply> {
+  const { runner } = session
+  const agent = findAgent(named, session)
+  if ('code' in agent) return agent
+  const { instance } = agent
+  const round = runner.state.running?.round ?? null
+  if (!(await agent.steer(text))) {
+    return agent.over.aborted
+      ? refused('agent-ended', `${instance} has just ended, and did not read it.`)
+      : refused('not-heard', `The turn of ${instance} takes nothing just now; say it again in a moment.`)
+  }
+  runner.tell({ type: 'steered', round, text, delivered: true, agent: instance })
+  return done(`${instance} reads it with its next step; ${callerOf(agent, session)} is not told.`)
+}
+
+/** Who has given an agent its work, in the middle of a sentence. */
+function callerOf({ parent }: AgentWorking, { runner }: RunningSession): string {
+  if (parent !== null) return parent.instance
+  const { running } = runner.state
+  return running === null ? 'who gave it its work' : `the agent of round ${running.round}`
+}
+
+/** Ends the turn of an agent at work in the round. */
+export function stopAgent(named: string, session: RunningSession): Reply {
+  const { runner } = session
+  const agent = findAgent(named, session)
+  if ('code' in agent) return agent
+  const { instance } = agent
+  if (!runner.tell({ type: 'stop-asked', now: true, agent: instance })) return NOBODY
+  agent.stop()
+  return done(`${instance} is ended now; ${callerOf(agent, session)} is told that a person did it, and goes on.`)
+}
+
+/** The agent at work that a person names, by its instance or, where it is the only one of it, by its agent; or why there is none. */
+function findAgent(named: string, { id, runner }: RunningSession): AgentWorking | Reply {
+  const { atWork, ended } = runner.delegation.agents
+  const exact = atWork.find(({ instance }) => instance === named)
+  if (exact !== undefined) return exact
+  const [one, ...others] = atWork.filter(({ agent }) => agent === named)
+  if (one !== undefined && others.length === 0) return one
+  if (one !== undefined) {
+    return refused(
+      'unknown-agent',
+      `More than one ${named} is at work in ${id}; name one of these: ${listed([one, ...others])}.`,
+    )
+  }
+  const who = atWork.length === 0 ? 'no other agent is at work now' : `at work: ${listed(atWork)}`
+  const last = ended.findLast(instance => instance === named || agentOf(instance) === named)
+  if (last !== undefined) return refused('agent-ended', `${last} has ended already; ${who}.`)
+  if (atWork.length === 0)
+    return refused('unknown-agent', `No agent but that of the round is at work in ${id} just now.`)
+  const known = atWork.flatMap(each => [shortName(each, atWork), each.instance])
+  const nearest = nearestName(named, known)
+  const instead = nearest === null ? who : `did you mean "${nearest}"? At work: ${listed(atWork)}`
+  return refused('unknown-agent', `There is no agent "${oneLine(named, LABEL_CHARS)}" at work in ${id}; ${instead}.`)
+}
+
+/** Tells the running turn, and the agent that has asked, what a person answers to a question of the session. */
+export async function takeAnswer(
+  { session: of, question, agent: asker, text }: CommandOf<'answer'>,
+  session: RunningSession,
+): Promise<Reply> {
+  const { id, runner, asked } = session
+  if (of !== id) return refused('other-session', `${id} runs, and not ${of}.`)
+  if (runner.isEnding) return NOBODY
+  if (asked.endedBy !== null || isSummedUpOnly(session)) return aboutToEnd(id)
+  const [readsNow, round] = [readNow(session), runner.state.running?.round ?? null]
+  const agent = runner.delegation.agents.atWork.find(({ instance }) => instance === asker)
+  const isHeard = agent !== undefined && (await agent.steer(text))
+  if (isHeard) runner.tell({ type: 'steered', round, text, delivered: true, agent: agent.instance, answers: question })
+  const too = isHeard ? ` So does ${agent.instance}, which asked.` : ''
+  const taken = await tellRound(text, question, session)
+  if (taken === 'over') return NOBODY
+  if (taken === 'delivered') return done(`${readsNow}${too}`)
+  return { code: 'kept', message: `${keptUntil(session)}${too}` }
+}
+
+/** An answer changes the work, so it is not for a round that only looks: the next one is told. */
+async function tellRound(
+  text: string,
+  question: string,
+  { runner }: RunningSession,
+): ReturnType<SessionRunner['steer']> {
+  const { running, kind } = runner.state
+  if (running?.part == null || !partOf(kind, running.part).free) return await runner.steer(text, question)
+  const isTold = runner.tell({ type: 'steered', round: running.round, text, delivered: false, answers: question })
+  return isTold ? 'kept' : 'over'
+}
+
+/** A command of this type. */
+export type CommandOf<T extends Command['type']> = Extract<Command, { type: T }>
+
+/** Whether only the summary of the session follows, though nobody has asked it to end. */
+function isSummedUpOnly({ runner, asked }: RunningSession): boolean {
+  return !runner.isEnding && asked.endedBy === null && onlySumsUp(runner.state)
+}
+
+function onlySummary({ id }: RunningSession): string {
+  return `Only the summary of ${id} follows, and no round that could be told`
+}
+
+function onlySumsUp(state: SessionState): boolean {
+  const { kind, work, template } = state
+  return inTemplate(template, 'isSummedUp', () => kind?.isSummedUp?.(work, state) ?? false)
+}
+
+/** What is said of a session that takes no more of this kind. */
+export function aboutToEnd(id: string): Reply {
+  return refused('ending', `${id} is about to end; codemachine resume goes on.`)
+}
+
+/** The session does it; a sentence that says what. */
+export function done(message: string): Reply {
+  return { code: 'done', message }
+}
+
+/** The session does not; a sentence that says why. */
+export function refused(code: Exclude<ReplyCode, 'done' | 'kept'>, message: string): Reply {
+  return { code, message }
+}
+
+/** What is said where no session runs, though its run does. */
+export const NOBODY = refused('no-session', 'No session is running just now; try again in a moment.')
+/** How a person makes a decision from a terminal. */
+export const TO_DECIDE = 'codemachine decide'
+/** How much of a name or a label is shown, in characters. */
+export const LABEL_CHARS = 200

@@ -1,0 +1,327 @@
+import { UserError } from '../../base/errors.ts'
+import { foldJournal } from '../../session/records/journal.ts'
+import type { Records } from '../../session/records/records.ts'
+import { readRunner } from '../../session/records/run-lock.ts'
+import { formatNumber } from '../../tell/words/numbers.ts'
+import { UNREAD_MODE } from '../../workspace/fingerprint/unread-files.ts'
+import { toLatin1 } from '../../workspace/git/git.ts'
+import type { FileDifference } from '../../workspace/git/trees.ts'
+import { protectedGlobs } from '../../workspace/protected-files.ts'
+import type { NamedState } from '../../workspace/savepoints/savepoint-store.ts'
+import type { SavepointWriter } from '../../workspace/savepoints/savepoint-writer.ts'
+import { carryOutRewind, holdSavepoints, lookAtSavepoints, type OpenSavepoints, planRewindTo } from '../savepoints.ts'
+import type { World } from '../world.ts'
+
+/**
+ * Which two states of the files are compared: two that are named as for `codemachine diff`, what a round began with and left,
+ * or what a session that has ended did.
+ */
+export type ComparedStates =
+  | { kind: 'between'; from: string; to: string }
+  | { kind: 'ended'; session: string }
+  | { kind: 'round'; session: string | null; round: number }
+
+/**
+ * The states that are meant by what stands behind `/diff`: nothing (since the start), a round, a savepoint (since that), or
+ * two. Throws a `UserError` for more.
+ * @param session the session that is shown, whose rounds and start are meant; null: that of the newest savepoint
+ */
+export function statesTyped(typed: string, session: string | null): ComparedStates {
+  const [first = 'start', second, third] = typed.split(/\s+/).filter(word => word !== '')
+  if (third !== undefined)
+    throw new UserError('/diff takes a round, a savepoint or two of them: /diff 3, /diff start, /diff 2 4.')
+  if (second === undefined && /^[1-9]\d{0,8}$/.test(first)) return { kind: 'round', session, round: Number(first) }
+  const named = (name: string) => (session !== null && /^(?:\d{1,9}|start)$/.test(name) ? `${session}/${name}` : name)
+  return { kind: 'between', from: named(first), to: named(second ?? 'now') }
+}
+
+/** What differs between two states of the files. */
+export interface Comparison {
+  /** A savepoint's id, or `now`. */
+  from: string
+  to: string
+  /** The files that are listed: the first 5,000 in git's order. */
+  files: readonly FileDifference[]
+  /** Of all files, listed or not: how many, and their lines. */
+  count: number
+  added: number
+  removed: number
+}
+
+/** A line of a file's diff. `hunk`: the heading of a change; `note`: a remark that is no line of the file. */
+export interface DiffLine {
+  kind: 'hunk' | 'same' | 'added' | 'removed' | 'note'
+  /** Line numbers from 1 before and after the change; null where the line is not in that file. */
+  before: number | null
+  after: number | null
+  /** As it is in the file, without its newline. */
+  text: string
+}
+
+const MOST_FILES = 5_000
+/** A file of which git gives a diff has at most 4 MiB, before and after. */
+const MOST_BYTES = 16 * 1024 * 1024
+const MOST_LINES = 200_000
+
+/** Two states of the files of a work directory that are compared, also while a session runs there. Dispose of it to let them go. */
+export class OpenComparison implements AsyncDisposable {
+  readonly #world: World
+  readonly #records: Records
+  readonly #states: ComparedStates
+  readonly #onWarning: (warning: string) => void
+  #look: OpenSavepoints | null = null
+  #trees: { before: NamedState; after: NamedState } | null = null
+  /** What is being done: git works on one thing at a time. */
+  #last: Promise<unknown> = Promise.resolve()
+
+  constructor(world: World, records: Records, states: ComparedStates, onWarning: (warning: string) => void) {
+    this.#world = world
+    this.#records = records
+    this.#states = states
+    this.#onWarning = onWarning
+  }
+
+  /** Looks at the files anew. Throws a `UserError` without such savepoints, `GitStopped` once the signal is aborted. */
+  read(signal: AbortSignal): Promise<Comparison> {
+    return this.#alone(async () => {
+      const open = await this.#open()
+      const { before, after } = await this.#resolve(open, signal)
+      this.#trees = { before, after }
+      const all = await open.savepoints.differences(before.tree, after.tree, signal)
+      const sum = (of: (file: FileDifference) => number | null) =>
+        all.reduce((lines, file) => lines + (of(file) ?? 0), 0)
+      return {
+        from: before.name,
+        to: after.name,
+        files: all.slice(0, MOST_FILES),
+        count: all.length,
+        added: sum(file => file.added),
+        removed: sum(file => file.removed),
+      }
+    })
+  }
+
+  /** The diff of a file that was read: at most 200,000 lines, the last of which then says how many it leaves out. */
+  lines(file: FileDifference, signal: AbortSignal): Promise<DiffLine[]> {
+    const remark = whyWithoutLines(file)
+    if (remark !== null) return Promise.resolve([noteOf(remark)])
+    return this.#alone(async () => {
+      if (this.#trees === null) return []
+      const { savepoints } = await this.#open()
+      const paths = file.from === null ? [file.path] : [file.from, file.path]
+      const { before, after } = this.#trees
+      const { text } = await savepoints.diff(before.tree, after.tree, { mostBytes: MOST_BYTES, paths, signal })
+      return linesOfDiff(text, file, MOST_LINES)
+    })
+  }
+
+  /** The paths of those files that a gate protects of the session that is looked at; empty where that is not known. */
+  async protectedPaths(files: readonly FileDifference[]): Promise<ReadonlySet<string>> {
+    const session = this.#trees?.before.savepoint?.session ?? (await this.#records.sessions()).at(-1)
+    if (session === undefined) return new Set()
+    const state = await foldJournal(this.#records, session, 'ends').catch(() => null)
+    const globs = protectedGlobs((state?.gates ?? []).flatMap(({ protect }) => protect))
+    return new Set(files.map(({ path }) => path).filter(path => globs.covers(path.normalize())))
+  }
+
+  /**
+   * Looks before a person is asked whether a file is to be put back. Resolves with the name of the later state where the file
+   * has changed again since, which putting it back would undo, too; null otherwise. Throws a `UserError` with exit code 6
+   * while a session runs here.
+   */
+  beforePutBack(file: FileDifference, signal: AbortSignal): Promise<string | null> {
+    return this.#alone(async () => {
+      if ((await readRunner(this.#records.lock, this.#world.platform)) !== null)
+        throw new UserError(AT_WORK, { exitCode: 6 })
+      const after = this.#trees?.after
+      if (after === undefined || after.savepoint === null) return null
+      const { savepoints, fingerprints } = await this.#open()
+      const since = await savepoints.differences(after.tree, await fingerprints.take(signal), signal)
+      return since.some(({ bytes }) => bytes.some(path => file.bytes.includes(path))) ? after.name : null
+    })
+  }
+
+  /** The name of the savepoint that was kept before the last rewind, of a file or of all; null if there is none. */
+  keptLast(): Promise<string | null> {
+    return this.#alone(async () => {
+      const all = await (await this.#open()).savepoints.list()
+      const kept = all.filter(({ session }) => session === null).sort((a, b) => a.round - b.round)
+      return kept.at(-1)?.id ?? null
+    })
+  }
+
+  /**
+   * Makes a file what it was at a state: the one that the others are compared with, or the savepoint that is named. Resolves
+   * with the name of the savepoint that undoes it; null where it was like that already. Throws a `UserError`: with exit code
+   * 6 while a session runs here.
+   */
+  putBack(file: FileDifference, to = this.#trees?.before.name): Promise<string | null> {
+    return this.#alone(async () => {
+      if (to === undefined) return null
+      await this.#letGo()
+      await using open = await holdSavepoints(this.#world, this.#records, this.#onWarning).catch(whileWorking)
+      const planned = await planRewindTo(open, this.#records, to, file.bytes)
+      const { write, remove } = planned.plan
+      if (write.length + remove.length === 0) return null
+      return await carryOutRewind(open, this.#records, planned, this.#world.clock.now())
+    })
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#last.catch(() => {})
+    await this.#letGo()
+  }
+
+  #alone<T>(look: () => Promise<T>): Promise<T> {
+    const looked = this.#last.then(look)
+    this.#last = looked.catch(() => {})
+    return looked
+  }
+
+  async #open(): Promise<OpenSavepoints> {
+    this.#look ??= await lookAtSavepoints(this.#world, this.#records, this.#onWarning)
+    if (this.#look !== null) return this.#look
+    throw new UserError(`There are no savepoints in ${this.#records.directory} yet: no session has made one.`)
+  }
+
+  async #letGo(): Promise<void> {
+    const look = this.#look
+    this.#look = null
+    await look?.[Symbol.asyncDispose]()
+  }
+
+  async #resolve({ savepoints, fingerprints }: OpenSavepoints, signal: AbortSignal) {
+    const states = this.#states
+    const { from, to } = await namesOf(savepoints, states)
+    const named = (name: string) => savepoints.resolve(name, () => fingerprints.take(signal))
+    return { before: await named(from), after: await named(to) }
+  }
+}
+
+/** As a rewind, but on one line of a screen. */
+function whileWorking(error: unknown): never {
+  if (!(error instanceof UserError) || error.exitCode !== 6) throw error
+  throw new UserError(AT_WORK, { exitCode: 6, cause: error })
+}
+
+const AT_WORK = 'A session is at work here; once it has ended, files can be put back.'
+
+async function namesOf(savepoints: SavepointWriter, states: ComparedStates): Promise<{ from: string; to: string }> {
+  switch (states.kind) {
+    case 'between':
+      return states
+    case 'round':
+      return await statesOfRound(savepoints, states)
+    case 'ended':
+      return await statesOfSession(savepoints, states.session)
+  }
+}
+
+/** What a session began with, and its last savepoint; without one what the next session began with, else the files as they are. */
+async function statesOfSession(savepoints: SavepointWriter, session: string): Promise<{ from: string; to: string }> {
+  const all = (await savepoints.list()).sort((a, b) => a.at - b.at)
+  const own = all.filter(each => each.session === session).sort((a, b) => a.round - b.round)
+  const last = own.findLast(({ round }) => round > 0)
+  const began = own[0]?.at ?? Number.POSITIVE_INFINITY
+  const next = all.find(each => each.session !== null && each.session !== session && each.at > began)
+  return { from: `${session}/start`, to: (last ?? next)?.id ?? 'now' }
+}
+
+/** What a round began with and left: the savepoint before it, and its own, or the files as they are while it works. */
+async function statesOfRound(
+  savepoints: SavepointWriter,
+  { session, round }: Extract<ComparedStates, { kind: 'round' }>,
+): Promise<{ from: string; to: string }> {
+  const all = await savepoints.list()
+  const meant = session ?? (await savepoints.newestSession(all))
+  const kept = all.filter(each => each.session === meant).sort((a, b) => a.round - b.round)
+  const before = kept.findLast(each => each.round < round)
+  const after = kept.find(each => each.round === round)
+  const newest = kept.at(-1)?.round
+  if (before !== undefined && after !== undefined) return { from: before.id, to: after.id }
+  if (before !== undefined && newest === round - 1) return { from: before.id, to: 'now' }
+  throw new UserError(`There is no savepoint of round ${round}${meant === null ? '' : ` of ${meant}`}.`, {
+    hint:
+      newest === undefined
+        ? 'No session has made one in this directory yet, or they have been pruned.'
+        : `The last is of round ${newest}; codemachine savepoints lists them.`,
+  })
+}
+
+/** Why nothing is shown of a file's lines, as a sentence; null where there are some. */
+function whyWithoutLines({ modeBefore, modeAfter, added, bytes }: FileDifference): string | null {
+  if (modeBefore === UNREAD_MODE || modeAfter === UNREAD_MODE)
+    return 'Its content was not read: it is too large, no plain file, or has a secret in it.'
+  if (added === null) return 'It is not text, or larger than 4 MiB: only that it differs is known.'
+  // git is told paths as text.
+  if (bytes.some(path => toLatin1(Buffer.from(path, 'latin1').toString('utf8')) !== path))
+    return 'Its name is not UTF-8: codemachine diff --no-pager shows its lines.'
+  return null
+}
+
+function noteOf(text: string): DiffLine {
+  return { kind: 'note', before: null, after: null, text }
+}
+
+const HUNK = /^@@ -(\d{1,9})(?:,\d+)? \+(\d{1,9})(?:,\d+)? @@/
+
+/** The lines of one file in a unified diff, which may go on with other files; at most `most`, and a note on the rest. */
+export function linesOfDiff(
+  text: string,
+  file: Pick<FileDifference, 'modeBefore' | 'modeAfter' | 'added' | 'removed'>,
+  most: number,
+): DiffLine[] {
+  // A file that has become a link, or the other way round, goes and comes.
+  const kinds = new Set([file.modeBefore, file.modeAfter].map(mode => mode.slice(0, 3)))
+  let left = kinds.size === 2 && !kinds.has('000') ? 2 : 1
+  const lines: DiffLine[] = []
+  const numbers: LineNumbers = { before: 0, after: 0, isInHunk: false }
+  for (let at = 0; at < text.length && lines.length < most; ) {
+    const newline = text.indexOf('\n', at)
+    const end = newline === -1 ? text.length : newline
+    const line = text.slice(at, end)
+    at = end + 1
+    if (line.startsWith('diff --git ')) {
+      if (left-- === 0) break
+      numbers.isInHunk = false
+    }
+    const read = readLine(line, numbers)
+    if (read !== null) lines.push(read)
+  }
+  const all = (file.added ?? 0) + (file.removed ?? 0)
+  const more = all - lines.filter(({ kind }) => kind === 'added' || kind === 'removed').length
+  if (more <= 0) return lines
+  const words = `${formatNumber(more)} of its ${formatNumber(all)} changed lines are not shown here`
+  return [...lines, noteOf(`… ${words}; codemachine diff --no-pager prints them.`)]
+}
+
+/** The numbers of the next line before and after the change. */
+interface LineNumbers {
+  before: number
+  after: number
+  /** False in the headings of a file. */
+  isInHunk: boolean
+}
+
+/** A line of the diff; null for a heading of its file. */
+function readLine(line: string, numbers: LineNumbers): DiffLine | null {
+  const hunk = line.startsWith('@@') ? HUNK.exec(line) : null
+  if (hunk !== null) {
+    Object.assign(numbers, { before: Number(hunk[1]), after: Number(hunk[2]), isInHunk: true })
+    return { kind: 'hunk', before: numbers.before, after: numbers.after, text: line }
+  }
+  if (!numbers.isInHunk) return null
+  const text = line.slice(1)
+  switch (line[0]) {
+    case '+':
+      return { kind: 'added', before: null, after: numbers.after++, text }
+    case '-':
+      return { kind: 'removed', before: numbers.before++, after: null, text }
+    case ' ':
+      return { kind: 'same', before: numbers.before++, after: numbers.after++, text }
+    case '\\':
+      return noteOf(text.trim())
+    default:
+      return null
+  }
+}

@@ -1,0 +1,406 @@
+import { randomInt } from 'node:crypto'
+import { access, constants, mkdtemp, realpath, rm, stat, statfs } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { dirname, isAbsolute, join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { stripVTControlCharacters } from 'node:util'
+import * as v from 'valibot'
+import { messageOf, systemErrorCode, UserError } from '../../base/errors.ts'
+import { packageFile } from '../../base/package.ts'
+
+import type { Provider } from '../../core/shapes/provider.ts'
+import { askProvider } from '../../engines/ask-provider.ts'
+import { endMarked, findMarked, MARK_VARIABLE, makeMark, parseMark } from '../../platform/end-processes.ts'
+import { isStillRunning, loadOfMachine, startTimeOf } from '../../platform/processes.ts'
+import { runWithExeca } from '../../platform/run-process.ts'
+import type { Check, Finding } from '../../tell/words/doctor.ts'
+import { findGit } from '../../workspace/git/find-git.ts'
+import { findRepository, type GitSetting, runGit } from '../../workspace/git/git.ts'
+import { reachOf, recordsInReach } from '../engine-of-project.ts'
+import { settingsOf } from '../open-run.ts'
+import { isBuiltIn } from '../settings/providers.ts'
+import { type Settings, settingsSchema } from '../settings/schema.ts'
+import type { World } from '../world.ts'
+
+/** Checks the work directory; the value is its real path, if it is usable. */
+export async function checkDirectory(path: string): Promise<Checked<string>> {
+  const found = await nearestExisting(path)
+  const refused = (message: string, mend: string) => ({ findings: [problem('directory', message, mend)], value: null })
+  if (found.path !== path) return refused(`There is no ${path}.`, 'Make it, or name another one with -C.')
+  if (!found.isDirectory) return refused(`${path} is not a directory.`, 'Name one with -C.')
+  const directory = await realpath(path)
+  if (!(await isWritable(directory))) {
+    return refused(
+      `${path} cannot be written to.`,
+      'Give yourself the right to write there, or name another one with -C.',
+    )
+  }
+  return { findings: [ok('directory', directory)], value: directory }
+}
+
+/** Whether files can be made in a directory. */
+async function isWritable(directory: string): Promise<boolean> {
+  return await access(directory, constants.W_OK | constants.X_OK).then(
+    () => true,
+    () => false,
+  )
+}
+
+/** A file or directory. */
+interface Existing {
+  path: string
+  isDirectory: boolean
+  /** Permission bits. */
+  mode: number
+  /** Tells file systems apart. */
+  device: number
+}
+
+/** What is at an absolute path, or else at the nearest one above it. */
+async function nearestExisting(path: string): Promise<Existing> {
+  for (let place = path; ; place = dirname(place)) {
+    try {
+      const found = await stat(place)
+      return { path: place, isDirectory: found.isDirectory(), mode: found.mode & 0o777, device: found.dev }
+    } catch (error) {
+      const code = systemErrorCode(error)
+      if ((code !== 'ENOENT' && code !== 'ENOTDIR') || dirname(place) === place) throw error
+    }
+  }
+}
+
+/** The free space of the file systems that these paths lie on, or will; one finding for each file system. */
+export async function checkDisk(paths: readonly string[]): Promise<Finding[]> {
+  const findings = new Map<number, Finding>()
+  for (const path of paths.filter(isAbsolute)) {
+    const { path: existing, device } = await nearestExisting(path)
+    if (findings.has(device)) continue
+    const { bavail, bsize } = await statfs(existing)
+    findings.set(device, judgeSpace(existing, bavail * bsize))
+  }
+  return [...findings.values()]
+}
+
+const MIB = 1024 ** 2
+const GIB = 1024 ** 3
+/** Less than this a night of builds may well use up. */
+const LITTLE_BYTES = GIB
+/** With less than this journals and savepoints cannot be relied on. */
+const TOO_LITTLE_BYTES = 100 * MIB
+
+/** Whether `freeBytes` where `path` lies are enough for a long run. */
+export function judgeSpace(path: string, freeBytes: number): Finding {
+  const message = `${formatBytes(freeBytes)} free at ${path}`
+  if (freeBytes >= LITTLE_BYTES) return ok('disk', message)
+  const finding = freeBytes < TOO_LITTLE_BYTES ? problem : warning
+  return finding('disk', `only ${message}`, 'Make room there: at least 1 GiB for a long run.')
+}
+
+function formatBytes(bytes: number): string {
+  return bytes >= GIB ? `${(bytes / GIB).toFixed(1)} GiB` : `${Math.floor(bytes / MIB)} MiB`
+}
+
+/** Git, the repository around the work directory, and whether commits can be made in it. Changes nothing. */
+export async function checkGit({ env }: Pick<CheckRun, 'env'>, directory: string): Promise<Finding[]> {
+  const repository = await findRepository(directory)
+  const program = await findGit(env, repository?.root ?? directory)
+  const setting: GitSetting = { program, directory, env, run: runWithExeca }
+  const version = await runGit(setting, ['--version'])
+  if (!version.ok) {
+    const mend = 'Install git (https://git-scm.com), or put a git that works first on the PATH.'
+    return [problem('git', `${setting.program} does not work: ${words(version.stderr)}`, mend)]
+  }
+  const git = ok('git', `${words(version.stdout)} (${setting.program})`)
+  if (repository === null) {
+    const mend =
+      'Run `git init` and commit what is there, so that all that the agent does can be looked at and taken back.'
+    return [git, warning('git', `${directory} is not in a git repository.`, mend)]
+  }
+  return [git, await repositoryFinding(setting, repository.root)]
+}
+
+/** Git itself says whether it works on the repository and whom it would name: in files, or in the environment. */
+async function repositoryFinding(setting: GitSetting, root: string): Promise<Finding> {
+  const opened = await runGit(setting, ['rev-parse', '--git-dir'])
+  if (!opened.ok) {
+    const mend = `Mend what git says; if ${root} belongs to another user, \`git config --global --add safe.directory ${root}\` allows it.`
+    return problem('git', `git does not open the repository ${root}: ${words(opened.stderr)}`, mend)
+  }
+  const identity = await runGit(setting, ['var', 'GIT_COMMITTER_IDENT'])
+  if (!identity.ok) {
+    const mend = 'Run `git config --global user.name "…"` and `git config --global user.email "…"`.'
+    return warning('git', `Nobody is named in git's configuration, so that no commit can be made in ${root}.`, mend)
+  }
+  const person = Buffer.from(identity.stdout, 'latin1')
+    .toString('utf8')
+    .replace(/ \d+ [+-]\d+\s*$/, '')
+  return ok('git', `repository ${root}, commits by ${person}`)
+}
+
+function words(text: string): string {
+  return stripVTControlCharacters(text).trim().split('\n')[0] ?? ''
+}
+
+const MEASURED: readonly NodeJS.Platform[] = ['linux', 'darwin', 'win32']
+
+/** Node and the platform. A Node that is too old does not get here: the entry point refuses it. */
+export async function checkNode({ platform, arch, node }: World): Promise<Finding[]> {
+  const message = `Node ${node} on ${platform} ${arch}`
+  if (MEASURED.includes(platform)) return [ok('node', message)]
+  const mend = 'Name a codex that you have built yourself with --codex-bin, or use Linux, macOS or Windows.'
+  return [warning('node', `${message}, for which there is no codex`, mend)]
+}
+
+/** Finds the processes that runs of codemachine which died have left, in any work directory. */
+export async function checkLeftovers({ platform }: World): Promise<Finding[]> {
+  if (platform === 'win32') return [ok('leftovers', 'not looked for: Windows does not show whose a process is')]
+  const left: { pid: number; key: string }[] = []
+  for (const { pid, value } of await findMarked(MARK_VARIABLE, value => parseMark(value) !== null, platform)) {
+    const mark = parseMark(value)
+    if (mark !== null && !(await isStillRunning(mark.owner, platform))) left.push({ pid, key: mark.key })
+  }
+  if (left.length === 0) return [ok('leftovers', 'nothing is left of earlier runs')]
+  const places = [...new Set(left.map(({ key }) => key))].join(', ')
+  return [
+    warning(
+      'leftovers',
+      `A codemachine that has died left ${left.length === 1 ? 'a process' : `${left.length} processes`} running in ${places}: ${left.map(({ pid }) => pid).join(', ')}`,
+      'The next codemachine that starts in the same directory ends them.',
+    ),
+  ]
+}
+
+const ELSEWHERE = 'Set CODEMACHINE_HOME to a directory that you can write to.'
+
+/** Where the records are kept, or will be: `$CODEMACHINE_HOME` or `~/.codemachine`. Makes nothing. */
+export function recordsRoot({ env, home }: Pick<World, 'env' | 'home'>): string {
+  return env.CODEMACHINE_HOME || join(home, '.codemachine')
+}
+
+/** Checks where the records are or will be. The first run makes the folder, and closes it to other users. */
+export async function checkRecords(world: World, directory: string | null): Promise<Finding[]> {
+  const root = recordsRoot(world)
+  if (!isAbsolute(root)) {
+    return [problem('records', `CODEMACHINE_HOME is "${root}".`, 'Set it to an absolute path.')]
+  }
+  const found = await nearestExisting(join(root, 'state'))
+  if (!found.isDirectory) {
+    return [problem('records', `codemachine cannot keep its records in ${root}: ${found.path} is a file.`, ELSEWHERE)]
+  }
+  if (!(await isWritable(found.path))) {
+    return [
+      problem(
+        'records',
+        `codemachine cannot keep its records in ${root}: ${found.path} cannot be written to.`,
+        ELSEWHERE,
+      ),
+    ]
+  }
+  return [isMadeAndOpen(world, root, found) ?? (await boundaryOf(world.env, root, found.path, directory))]
+}
+
+function isMadeAndOpen({ platform }: World, root: string, found: { path: string; mode: number }): Finding | null {
+  if (found.path !== join(root, 'state') || platform === 'win32' || (found.mode & 0o077) === 0) return null
+  return warning(
+    'records',
+    `Other users of this machine can look into ${found.path}.`,
+    `Close it: chmod 700 ${found.path}`,
+  )
+}
+
+async function boundaryOf(
+  env: NodeJS.ProcessEnv,
+  root: string,
+  existing: string,
+  directory: string | null,
+): Promise<Finding> {
+  const reach = directory === null ? null : await reachOf(await realpath(existing), directory, env)
+  const inReach = recordsInReach(root, reach)
+  if (inReach === null)
+    return ok('records', existing === join(root, 'state') ? root : `${root} (made by the first run)`)
+  return warning('records', inReach, 'Set CODEMACHINE_HOME to a directory outside of both the work directory and /tmp.')
+}
+
+/** The settings that later checks use. */
+export interface SettingsInUse {
+  /** The defaults, if there is a mistake in any place. */
+  settings: Settings
+  /** The codex that a setting or the flag names; what `CODEX_BIN` names is not told here. */
+  codexBin: string | null
+  /** Those that the person has written of, that of the rounds, and that which carries out the tasks of changes. */
+  providers: readonly Provider[]
+}
+
+/** Asks each provider of the person's whether it is there, and has its model. */
+export async function checkProviders(
+  { env, clock, signal }: World,
+  { settings, providers }: SettingsInUse,
+): Promise<Finding[]> {
+  return await Promise.all(
+    providers.map(async provider => {
+      const model = provider.name === settings.provider ? (settings.model ?? provider.model) : provider.model
+      const found = await askProvider(provider, model, { env, clock, signal })
+      const has = model === null ? '' : `, and has ${model}`
+      if (found === null) return ok('provider', `${provider.name} answers at ${provider.baseUrl}${has}`)
+      return warning('provider', found.message, `Mend that, or leave it: rounds on ${provider.name} cannot work now.`)
+    }),
+  )
+}
+
+/** Reads the settings of every place. */
+export async function checkSettings(
+  world: World,
+  directory: string,
+  codexBin: string | null,
+): Promise<Checked<SettingsInUse>> {
+  try {
+    const { settings, sources, providers, gatePlaces, gateRefusal } = await settingsOf(
+      world,
+      directory,
+      codexBin === null ? {} : { codexBin },
+    )
+    if (gateRefusal !== null) throw new UserError(gateRefusal)
+    const changed = Object.entries(sources).filter(([, { layer }]) => layer !== 'defaults')
+    const written = [
+      ...changed.map(([key, { place }]) => `${key} from ${place}`),
+      ...[...gatePlaces].map(([gate, place]) => `the gate "${gate}" from ${place}`),
+    ]
+    const message = written.length === 0 ? "codemachine's own defaults; nothing else is set" : written.join(', ')
+    return {
+      findings: [ok('settings', message)],
+      value: {
+        settings,
+        codexBin: sources.codexBin.layer === 'environment' ? null : settings.codexBin,
+        providers: [...providers.values()].filter(
+          each => each.name === settings.provider || each.name === settings.change.executor || !isBuiltIn(each),
+        ),
+      },
+    }
+  } catch (error) {
+    const { default: defaults } = await import(pathToFileURL(packageFile('settings.js')).href)
+    const mend = 'Correct it, or take it out: see `settings.js` of codemachine for what can be set.'
+    return {
+      findings: [problemOf('settings', error, mend)],
+      value: { settings: v.parse(settingsSchema, defaults), codexBin, providers: [] },
+    }
+  }
+}
+
+/** The findings of a check, and the value that later checks need; null if it could not be had. */
+export interface Checked<T> {
+  findings: readonly Finding[]
+  value: T | null
+}
+
+export function ok(check: Check, message: string): Finding {
+  return { check, status: 'ok', message, mend: null }
+}
+
+export function warning(check: Check, message: string, mend: string): Finding {
+  return { check, status: 'warning', message, mend }
+}
+
+export function problem(check: Check, message: string, mend: string): Finding {
+  return { check, status: 'problem', message, mend }
+}
+
+/** A `UserError` or a system error as a finding; any other error is thrown again. */
+function problemOf(check: Check, error: unknown, mend: string): Finding {
+  if (error instanceof UserError) {
+    if (error.hint !== null) return problem(check, error.message, error.hint)
+    // The sentence of a UserError ends with its mend: `rounds is "x"; use a whole number …`.
+    const [, message = error.message, own = mend] = /^(.*); (.*)$/s.exec(error.message) ?? []
+    return problem(check, own === mend ? message : `${message}.`, own.charAt(0).toUpperCase() + own.slice(1))
+  }
+  if (systemErrorCode(error) === null) throw error
+  return problem(check, messageOf(error), mend)
+}
+
+/** One run of doctor. Disposing of it ends every process that a check has started and removes the temporary files. */
+export interface CheckRun extends AsyncDisposable {
+  world: World
+  /** The environment of every process that a check starts. */
+  env: NodeJS.ProcessEnv
+  /** A fresh directory. */
+  temporary: string
+  /** By how much a bound is stretched now: 1 on a machine at ease, at most 8 on a busy one. */
+  stretch(): number
+  /**
+   * The findings of a check; a problem if it throws, or has no answer within twice `ms`, stretched. After each `ms` it is said that
+   * there is no answer yet. Empty if the person has left.
+   */
+  look(check: Check, ms: number, find: () => Promise<readonly Finding[]>): Promise<readonly Finding[]>
+  /** The same for a check with a value. */
+  check<T>(check: Check, ms: number, find: () => Promise<Checked<T>>): Promise<Checked<T>>
+  /** What comes of a question that has a bound of its own; after each `ms` it is said that there is no answer yet. */
+  waitFor<T>(check: Check, ms: number, answer: Promise<T>): Promise<T>
+}
+
+/** Is told that a check has no answer yet, after so long, ms. */
+export type OnLate = (check: Check, ms: number) => void
+
+const GRACE_MS = 500
+/** How often a check is waited for, on a machine at ease. */
+const SPANS = 2
+const MOST_STRETCH = 8
+
+/** Starts a run: makes its temporary directory, and the mark of the processes that it starts. */
+export async function openCheckRun(world: World, onLate: OnLate): Promise<CheckRun> {
+  const { clock, pid, platform, signal, load = loadOfMachine } = world
+  const owner = { pid, startTime: await startTimeOf(pid, platform) }
+  const mark = makeMark({ key: 'doctor', owner, n: randomInt(2 ** 32) })
+  const temporary = await mkdtemp(join(tmpdir(), 'codemachine-doctor-'))
+  const closing = new AbortController()
+  const stretch = () => Math.min(MOST_STRETCH, Math.max(1, load()))
+
+  /** Says after each `ms` that there is no answer yet, until it is over, or for so many of these times; resolves with how long that was, ms. */
+  const sayLate = async (check: Check, ms: number, over: AbortSignal, most: () => number) => {
+    for (let times = 1; ; times += 1) {
+      await clock.wait(ms, over)
+      if (over.aborted || times >= most()) return times * ms
+      onLate(check, times * ms)
+    }
+  }
+  const check = async <T>(check: Check, ms: number, find: () => Promise<Checked<T>>): Promise<Checked<T>> => {
+    const none = (...findings: Finding[]): Checked<T> => ({ findings, value: null })
+    const settled = new AbortController()
+    const over = AbortSignal.any([settled.signal, closing.signal, signal])
+    const late = sayLate(check, ms, over, () => SPANS * stretch()).then(waitedMs =>
+      over.aborted ? none() : none(problem(check, `There was no answer within ${waitedMs / 1000} s.`, SLOW)),
+    )
+    const found = find().catch((error: unknown) => none(problemOf(check, error, UNREADABLE)))
+    // Where it is late, it may still fail when its processes are ended.
+    found.catch(() => {})
+    try {
+      return await Promise.race([found, late])
+    } finally {
+      settled.abort()
+    }
+  }
+  return {
+    world,
+    env: { ...world.env, [MARK_VARIABLE]: mark },
+    temporary,
+    stretch,
+    check,
+    async waitFor(name, ms, answer) {
+      const settled = new AbortController()
+      void sayLate(name, ms, AbortSignal.any([settled.signal, closing.signal, signal]), () => Number.POSITIVE_INFINITY)
+      try {
+        return await answer
+      } finally {
+        settled.abort()
+      }
+    },
+    look: async (name, ms, find) =>
+      (await check(name, ms, async () => ({ findings: await find(), value: null }))).findings,
+    async [Symbol.asyncDispose]() {
+      closing.abort()
+      await endMarked(MARK_VARIABLE, value => value === mark, { clock, platform, self: pid, graceMs: GRACE_MS })
+      await rm(temporary, { recursive: true, force: true, maxRetries: 3 })
+    },
+  }
+}
+
+const UNREADABLE = 'See to it that you may read and write there, then run `codemachine doctor` again.'
+const SLOW = 'See whether the machine, or a network drive that it uses, hangs; then run `codemachine doctor` again.'

@@ -1,0 +1,336 @@
+import { mkdir, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { messageOf } from '../../base/errors.ts'
+import { version } from '../../base/package.ts'
+import type { SandboxProblem } from '../../core/engine.ts'
+import { type AppServer, describeExit, startAppServer } from '../../engines/codex/app-server.ts'
+import {
+  type CodexBinary,
+  type CodexCapabilities,
+  type CodexHome,
+  capabilitiesOf,
+  chooseCodexHome,
+  isOlderCodex,
+  NEWEST_MEASURED_CODEX,
+} from '../../engines/codex/find-codex.ts'
+import { mendOfSandbox, type SandboxPlace, trySandbox } from '../../engines/codex/sandbox/try-sandbox.ts'
+import { sandboxTerms } from '../../engines/codex/sandbox.ts'
+import { readCommandConfig, shakeHands } from '../../engines/codex/thread-start.ts'
+import { openRpc, RequestFailure, type Rpc } from '../../engines/codex/wire.ts'
+import { endTree } from '../../platform/end-processes.ts'
+import { pathExists } from '../../platform/files.ts'
+import { systemProgram } from '../../platform/run-process.ts'
+import { recordsAround } from '../../session/records/records.ts'
+import type { Finding } from '../../tell/words/doctor.ts'
+import { openSandboxTraces } from '../../workspace/sandbox-traces.ts'
+import { codexFor, isAboutSandbox } from '../engine-of-project.ts'
+import { accountName } from '../login.ts'
+import type { Settings } from '../settings/schema.ts'
+import { type Checked, type CheckRun, ok, problem, recordsRoot, type SettingsInUse, warning } from './checks.ts'
+
+/** The answer to one request, or why there is none. */
+type Answer = { result: unknown } | { failure: string }
+
+/** What codex says and does when it is started as for a round, but for the turn. */
+export interface CodexAnswers {
+  /** What it warns of in its configuration. */
+  warnings: readonly string[]
+  threadStart: Answer
+  accountRead: Answer
+  /** A command in its sandbox that wrote where it may, and tried to write where it may not. */
+  sandbox: Answer & { wroteInside: boolean; wroteOutside: boolean }
+  /** Why its sandbox starts nothing in the work directory; null: it does, or nobody knows. */
+  here: SandboxProblem | null
+}
+
+interface AskOptions {
+  path: string
+  env: NodeJS.ProcessEnv
+  /** What `thread/start` is sent. */
+  threadStart: object
+  /** Where its sandbox is tried, and with what rights; null: nowhere. */
+  place: SandboxPlace | null
+  /** When all answers have to be there, by the monotonic clock. */
+  deadline: number
+}
+
+const END_MS = 500
+const COMMAND_MS = 5_000
+
+/** Starts an app-server, asks it, and ends it. Answers why not if it does not come up. */
+export async function askCodex(run: CheckRun, options: AskOptions): Promise<CodexAnswers | { failure: string }> {
+  const { clock, platform } = run.world
+  // Where it is started commands may write, so that cannot be the work directory: it may be the one around them all.
+  const directory = join(run.temporary, 'inside')
+  await mkdir(directory)
+  const server = startAppServer({
+    path: options.path,
+    args: [],
+    env: { ...options.env, TMPDIR: run.temporary },
+    directory,
+    clock,
+    endMs: END_MS,
+    signalTree: async (pid, signal) => {
+      await endTree(pid, signal, platform)
+    },
+  })
+  const warnings = new Set<string>()
+  const rpc = openRpc(server.stdout, server.stdin, clock, {
+    onNotification: (method, params) => {
+      if (method === 'configWarning' || method === 'deprecationNotice') warnings.add(warningOf(params))
+    },
+    onRequest: () => null,
+    onLine: () => {},
+    onRubbish: () => {},
+  })
+  void server.exit.then(() => rpc.dispose())
+  const leave = () => void server.close()
+  run.world.signal.addEventListener('abort', leave, { once: true })
+  try {
+    return await converse(run, options, server, rpc, warnings)
+  } finally {
+    run.world.signal.removeEventListener('abort', leave)
+    await server.close()
+    rpc.dispose()
+  }
+}
+
+async function converse(
+  run: CheckRun,
+  { threadStart, place, deadline }: AskOptions,
+  server: AppServer,
+  rpc: Rpc,
+  warnings: ReadonlySet<string>,
+): Promise<CodexAnswers | { failure: string }> {
+  const { clock } = run.world
+  const request = (method: string, params: object) =>
+    rpc.request(method, params, Math.max(0, Math.round(deadline - clock.monotonic())))
+  const ask = (method: string, params: object): Promise<Answer> =>
+    request(method, params).then(
+      result => ({ result }),
+      (error: unknown) => ({ failure: messageOf(error) }),
+    )
+  try {
+    await shakeHands(rpc, { codemachineVersion: version, requestMs: Math.round(INITIALIZE_MS * run.stretch()) })
+  } catch (error) {
+    if (!(error instanceof RequestFailure)) throw error
+    return { failure: error.cause === 'closed' ? describeExit(await server.close()) : error.message }
+  }
+  const [thread, account, sandbox] = await Promise.all([
+    ask('thread/start', threadStart),
+    ask('account/read', {}),
+    tryBounds(run, params => ask('command/exec', params)),
+  ])
+  const here = place === null || !sandbox.wroteInside ? null : await trySandboxHere(run, place, request)
+  return { warnings: [...warnings], threadStart: thread, accountRead: account, sandbox, here }
+}
+
+/** In the work directory itself: what lies there may keep a sandbox from being made. Leaves nothing there. */
+async function trySandboxHere(
+  { temporary }: CheckRun,
+  place: SandboxPlace,
+  request: (method: string, params: object) => Promise<unknown>,
+): Promise<SandboxProblem | null> {
+  const { directory, sandbox } = place
+  await using _traces = await openSandboxTraces([directory, ...sandbox.writable], join(temporary, 'traces'))
+  try {
+    const { roots } = await readCommandConfig(request, directory)
+    // The app-server was started elsewhere, so that this has to be named.
+    const choice = { ...sandbox, writable: [directory, ...sandbox.writable], roots }
+    return await trySandbox(params => request('command/exec', params), { ...place, sandbox: choice })
+  } catch (error) {
+    if (error instanceof RequestFailure) return null
+    throw error
+  }
+}
+
+const INITIALIZE_MS = 5_000
+
+/** Whether a file was written is looked up on the disk: it is the sandbox that is being asked about. */
+async function tryBounds(
+  { temporary, world }: CheckRun,
+  execute: (params: object) => Promise<Answer>,
+): Promise<CodexAnswers['sandbox']> {
+  const [inside, outside] = [join(temporary, 'inside'), join(temporary, 'outside')]
+  await mkdir(outside)
+  const answer = await execute({
+    command:
+      world.platform === 'win32'
+        ? [systemProgram('cmd.exe', world.env), '/d', '/c', 'echo in>written & echo out>..\\outside\\written']
+        : ['/bin/sh', '-c', 'echo in > written; echo out > ../outside/written'],
+    cwd: inside,
+    timeoutMs: COMMAND_MS,
+    sandboxPolicy: {
+      type: 'workspaceWrite',
+      writableRoots: [],
+      networkAccess: false,
+      // Both directories lie there.
+      excludeTmpdirEnvVar: true,
+      excludeSlashTmp: true,
+    },
+  })
+  const [wroteInside, wroteOutside] = await Promise.all(
+    [inside, outside].map(each => pathExists(join(each, 'written'))),
+  )
+  return { ...answer, wroteInside: wroteInside ?? false, wroteOutside: wroteOutside ?? false }
+}
+
+function warningOf(params: unknown): string {
+  const { summary, details } = Object(params)
+  return [summary, details].filter(text => typeof text === 'string' && text !== '').join(' ')
+}
+
+/** What the answers were got with. */
+interface Asked {
+  codex: CodexBinary
+  home: CodexHome
+  settings: Settings
+  platform: NodeJS.Platform
+}
+
+/** What codex's answers mean. Pure. */
+export function findingsOf(answers: CodexAnswers, asked: Asked): Finding[] {
+  const { threadStart } = answers
+  if ('failure' in threadStart) {
+    // What else it answered, it answered with a configuration that is not the person's.
+    const mend = `Correct what codex names, in ${asked.home.path}/config.toml or in the settings of codemachine.`
+    return [problem('codex-config', `codex does not start a thread: ${threadStart.failure}`, mend)]
+  }
+  return [
+    ...configFindings(answers.warnings, asked.home),
+    modelFinding(threadStart.result),
+    loginFinding(answers.accountRead, asked),
+    ...sandboxFindings(answers, asked),
+  ]
+}
+
+function configFindings(warnings: readonly string[], { path }: CodexHome): Finding[] {
+  const told = warnings.filter(text => !isAboutSandbox(text))
+  if (told.length === 0) return [ok('codex-config', 'codex reads its configuration without a complaint')]
+  return told.map(text => warning('codex-config', text, `Correct ${path}/config.toml; the rounds work all the same.`))
+}
+
+function modelFinding(threadStart: unknown): Finding {
+  const { model, modelProvider, reasoningEffort } = Object(threadStart)
+  const effort = typeof reasoningEffort === 'string' ? `, effort ${reasoningEffort}` : ''
+  return ok('model', `${model} of ${modelProvider}${effort}`)
+}
+
+function loginFinding(answer: CodexAnswers['accountRead'], { codex, home, settings }: Asked): Finding {
+  const command = `${codex.source === 'PATH' ? 'codex' : codex.path} login`
+  const login = home.owner === 'person' ? command : `CODEX_HOME=${home.path} ${command}`
+  const unknown = (why: string) =>
+    warning('login', `codex cannot tell whether you are logged in: ${why}`, `Look yourself: ${login} status`)
+  if ('failure' in answer) return unknown(answer.failure)
+  const { account, requiresOpenaiAuth } = Object(answer.result)
+  if (account !== null && account !== undefined) return ok('login', `logged in with ${accountName(account)}`)
+  if (requiresOpenaiAuth === false) return ok('login', 'not needed: the provider of the model takes no login of OpenAI')
+  if (requiresOpenaiAuth === true) {
+    const made = settings.codexHome === 'own' ? login : 'codemachine login'
+    return problem('login', 'codex is not logged in.', `Log in: ${made}`)
+  }
+  return unknown('it answered nothing that is known')
+}
+
+function sandboxFindings({ warnings, sandbox, here }: CodexAnswers, { settings, platform }: Asked): Finding[] {
+  if (settings.sandbox === 'danger-full-access') {
+    return [ok('sandbox', 'none is used: the setting sandbox is "danger-full-access"')]
+  }
+  const told = warnings
+    .filter(isAboutSandbox)
+    .map(text => warning('sandbox', text, "Install bubblewrap with the system's package manager, such as apt or dnf."))
+  const { wroteInside, wroteOutside } = sandbox
+  if (here !== null && !wroteOutside) return [...told, problem('sandbox', here.problem, here.mend)]
+  if (wroteInside && !wroteOutside) {
+    return [...told, ok('sandbox', 'a command can write in its directory, and not beside it')]
+  }
+  if (wroteOutside) {
+    const mend = 'Do not leave an agent alone here, except inside a container or machine that is a sandbox itself.'
+    return [...told, problem('sandbox', "codex's sandbox does not hold: a command wrote beside its directory.", mend)]
+  }
+  const message = `No command runs in codex's sandbox: ${failureOf(sandbox)}`
+  return [...told, problem('sandbox', message, mendOfSandbox(platform))]
+}
+
+function failureOf(sandbox: CodexAnswers['sandbox']): string {
+  if ('failure' in sandbox) return sandbox.failure
+  const { exitCode, stderr } = Object(sandbox.result)
+  return typeof stderr === 'string' && stderr.trim() !== '' ? stderr.trim() : `it ended with exit code ${exitCode}`
+}
+
+const UPDATE = 'Update codex: npm install --global @openai/codex@latest'
+
+/** Finds the codex that runs the rounds; throws a `UserError` if there is none that can. */
+export async function checkBinary(
+  { world, env }: CheckRun,
+  { settings, codexBin }: SettingsInUse,
+  directory: string,
+): Promise<Checked<CodexBinary>> {
+  const [records = { folder: directory, directory }] = await recordsAround({ ...world, directory })
+  const codex = await codexFor({ ...world, env }, records, codexBin, { makesCopy: false })
+  const { path, version, source, launcher, remarks } = codex
+  const newer = isOlderCodex(NEWEST_MEASURED_CODEX, version)
+    ? `, newer than any measured (${NEWEST_MEASURED_CODEX})`
+    : ''
+  const by = launcher === null ? '' : `, for ${launcher}`
+  const found = ok('codex', `codex ${version}${newer}, from ${NAMES[source]}: ${path}${by}`)
+  const known = remarks.map(remark => warning('codex', remark, 'Name the one that you mean with --codex-bin.'))
+  return { findings: [found, ...known, ...notes(version, settings, capabilitiesOf(version))], value: codex }
+}
+
+const NAMES: Record<CodexBinary['source'], string> = {
+  flag: '--codex-bin or the settings',
+  CODEX_BIN: 'CODEX_BIN',
+  PATH: 'PATH',
+  node_modules: 'node_modules',
+}
+
+/** What this version does to a round, and a newer one does not. */
+function notes(version: string, { sandbox, network }: Settings, capabilities: CodexCapabilities): Finding[] {
+  const terms = sandboxTerms('/', { mode: sandbox, network, writable: [] }, capabilities)
+  const found: Finding[] = []
+  if (!terms.acceptsCommands && !capabilities.forcedRemovalUnderNever) {
+    found.push(warning('codex', `codex ${version} refuses every \`rm -rf\` in rounds; 0.167 and newer do not.`, UPDATE))
+  }
+  if (sandbox === 'read-only' && !capabilities.permissionProfiles) {
+    const message = `codex ${version} does not let a read-only agent write even its memory files; 0.140 and newer do.`
+    found.push(warning('codex', message, UPDATE))
+  }
+  return found
+}
+
+/**
+ * Chooses codex's home as a run does; throws a `UserError` if there is none. Codex would make a missing one, so it is
+ * then given an empty one to be looked at in.
+ */
+export async function checkHome(
+  { world, env, temporary }: CheckRun,
+  setting: Settings['codexHome'],
+): Promise<Checked<CodexHome>> {
+  const root = recordsRoot(world)
+  const home = await chooseCodexHome({
+    setting,
+    env,
+    home: world.home,
+    codemachineHome: root,
+    directory: world.cwd,
+  })
+  const whose = home.owner === 'person' ? 'your own' : "codemachine's"
+  if (await isThere(home.path)) return { findings: [ok('codex-home', `${home.path} (${whose})`)], value: home }
+  const empty = join(temporary, 'codex-home')
+  await mkdir(empty)
+  return {
+    findings: [warning('codex-home', `There is no ${home.path} yet.`, setting === 'own' ? LOGIN_MAKES_IT : LOGIN)],
+    value: { ...home, env: { ...home.env, CODEX_HOME: empty } },
+  }
+}
+
+const LOGIN = 'Log in: codemachine login'
+const LOGIN_MAKES_IT = 'Log in to codex, which makes it.'
+
+async function isThere(path: string): Promise<boolean> {
+  return await stat(path).then(
+    () => true,
+    () => false,
+  )
+}

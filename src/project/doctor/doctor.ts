@@ -1,0 +1,113 @@
+import type { SandboxChoice } from '../../core/shapes/sandbox.ts'
+import { capabilitiesOf } from '../../engines/codex/find-codex.ts'
+import { sandboxTerms, shieldEnvironment } from '../../engines/codex/sandbox.ts'
+import { threadStartParams } from '../../engines/codex/thread-start.ts'
+import { recordsAround } from '../../session/records/records.ts'
+import { readRunner } from '../../session/records/run-lock.ts'
+import type { Finding } from '../../tell/words/doctor.ts'
+import { findRepository } from '../../workspace/git/git.ts'
+import { writableGit } from '../engine-of-project.ts'
+import type { World } from '../world.ts'
+import {
+  type CheckRun,
+  checkDirectory,
+  checkDisk,
+  checkGit,
+  checkLeftovers,
+  checkNode,
+  checkProviders,
+  checkRecords,
+  checkSettings,
+  type OnLate,
+  openCheckRun,
+  problem,
+  recordsRoot,
+  type SettingsInUse,
+} from './checks.ts'
+import { askCodex, checkBinary, checkHome, findingsOf } from './codex.ts'
+
+/** More than anything on a healthy machine takes, ms. */
+const LOOK_MS = 3_000
+/** A provider gets 3 s to answer, ms. */
+const ASK_MS = 5_000
+/** What `codex --version` gets on a machine that is busy, ms. */
+const FIND_MS = 5_000
+/** From the start to the last answer of codex on a machine at ease, ms. With a network that swallows everything its models take it 10 s. */
+const ANSWERS_MS = 12_000
+
+/**
+ * Checks whether all that a run needs is there and works, in `directory`, and yields the findings of each check in order,
+ * as soon as it and those before it have ended. Everything that it starts has ended when it returns.
+ * @param options `onLate` is told of each check that has no answer yet
+ */
+export async function* examine(
+  world: World,
+  options: { directory: string; codexBin: string | null; onLate: OnLate },
+): AsyncGenerator<readonly Finding[]> {
+  await using run = await openCheckRun(world, options.onLate)
+  const deadline = world.clock.monotonic() + ANSWERS_MS * run.stretch()
+  yield await run.look('node', LOOK_MS, () => checkNode(world))
+  const place = await run.check('directory', LOOK_MS, () => checkDirectory(options.directory))
+  yield place.findings
+  const directory = place.value
+  const settings = await run.check('settings', LOOK_MS, () =>
+    checkSettings(world, directory ?? run.temporary, options.codexBin),
+  )
+  yield settings.findings
+
+  const started = [
+    run.look('records', LOOK_MS, () => checkRecords(world, directory)),
+    run.look('disk', LOOK_MS, () => checkDisk([options.directory, recordsRoot(world)])),
+    run.look('leftovers', LOOK_MS, () => checkLeftovers(world)),
+    directory === null ? [] : run.look('git', LOOK_MS, () => checkGit(run, directory)),
+  ]
+  const codex = settings.value ? checkCodex(run, settings.value, directory ?? run.temporary, deadline) : null
+  const inUse = settings.value
+  const providers = inUse === null ? null : run.look('provider', ASK_MS, () => checkProviders(world, inUse))
+  for (const each of started) yield await each
+  if (codex !== null) yield await codex
+  if (providers !== null) yield await providers
+}
+
+async function isAtWork(world: World, directory: string): Promise<boolean> {
+  const around = await recordsAround({ ...world, directory })
+  const runners = await Promise.all(around.map(({ lock }) => readRunner(lock, world.platform)))
+  return runners.some(each => each !== null)
+}
+
+/** Each goes by the one before it, so the first problem is the last. */
+async function checkCodex(
+  run: CheckRun,
+  inUse: SettingsInUse,
+  directory: string,
+  deadline: number,
+): Promise<readonly Finding[]> {
+  const binary = await run.check('codex', FIND_MS, () => checkBinary(run, inUse, directory))
+  if (binary.value === null) return binary.findings
+  const home = await run.check('codex-home', LOOK_MS, () => checkHome(run, inUse.settings.codexHome))
+  const found = [...binary.findings, ...home.findings]
+  if (home.value === null) return found
+
+  const { settings } = inUse
+  const { model, effort, sandbox, network } = settings
+  const writable = writableGit(directory, await findRepository(directory))
+  const choice: SandboxChoice = { mode: sandbox, network, writable }
+  const terms = sandboxTerms(directory, choice, capabilitiesOf(binary.value.version))
+  const thread = threadStartParams(directory, { agent: 'doctor', developerInstructions: '', model, effort }, terms)
+  const question = askCodex(run, {
+    path: binary.value.path,
+    env: shieldEnvironment(home.value.env, directory, choice).env,
+    // Of such a thread codex keeps nothing.
+    threadStart: { ...thread, ephemeral: true },
+    // Of two sandboxes that are made at once in a directory one may fail: no session is disturbed for this.
+    place: (await isAtWork(run.world, directory)) ? null : { directory, sandbox: choice, platform: run.world.platform },
+    deadline,
+  })
+  const answers = await run.waitFor('codex', ASK_MS, question)
+  if ('failure' in answers) {
+    const mend = 'Run `codex` once by hand to see what ails it, or name another one with --codex-bin.'
+    return [...found, problem('codex', `codex app-server does not come up: ${answers.failure}`, mend)]
+  }
+  const asked = { codex: binary.value, home: home.value, settings, platform: run.world.platform }
+  return [...found, ...findingsOf(answers, asked)]
+}

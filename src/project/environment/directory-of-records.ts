@@ -1,0 +1,41 @@
+import { UserError } from '../../base/errors.ts'
+import { readBoundedText } from '../../platform/files.ts'
+import { type Records, recordsOf } from '../../session/records/records.ts'
+import { readRunLock } from '../../session/records/run-lock.ts'
+
+const MOST_BYTES = 64 * 1024
+
+/**
+ * The real path of the work directory that records are of: what they say themselves, their lock, or the beginning of one of
+ * these journals, if the key of the records is that of the directory. Null if none says it.
+ */
+export async function directoryOfRecords(
+  records: Omit<Records, 'directory'>,
+  ids: readonly string[],
+  platform: NodeJS.Platform,
+): Promise<string | null> {
+  const isOf = (directory: string | undefined): directory is string =>
+    directory !== undefined && recordsOf(records, directory).key === records.key
+  const said = await readBoundedText(records.directoryFile, MOST_BYTES)
+  if (typeof said === 'object' && 'text' in said && isOf(said.text.trim())) return said.text.trim()
+  const lock = await readRunLock(records.lock, platform)
+  if ('holder' in lock && isOf(lock.holder.directory)) return lock.holder.directory
+  for (const id of [...ids].reverse()) {
+    const directory = await createdIn(records.journal(id))
+    if (isOf(directory)) return directory
+  }
+  return null
+}
+
+async function createdIn(journal: string): Promise<string | undefined> {
+  try {
+    const { readJournal } = await import('../../session/records/journal.ts')
+    for await (const event of readJournal(journal)) {
+      return event.type === 'session-created' ? event.directory : undefined
+    }
+  } catch (error) {
+    // It is named where the sessions are listed.
+    if (!(error instanceof UserError)) throw error
+  }
+  return undefined
+}

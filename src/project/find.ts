@@ -1,0 +1,445 @@
+import { lstat, readdir, stat } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { systemErrorCode, UserError, unreachable } from '../base/errors.ts'
+import { type SessionState, sharesPlan } from '../core/state/state.ts'
+import { MARK_VARIABLE, type Mark, parseMark } from '../platform/end-processes.ts'
+import { pathExists } from '../platform/files.ts'
+import { type AskedQuestion, questionId, questionsOf } from '../session/records/answers.ts'
+import { foldJournal, isCallSession, isReplayedSession, problemOfSession } from '../session/records/journal.ts'
+import { type Records, type RecordsPlaces, recordsAround } from '../session/records/records.ts'
+import { askWhoRuns, readRunLock } from '../session/records/run-lock.ts'
+import type { SnapshotCheck } from '../session/records/snapshot.ts'
+import { oneLine } from '../tell/words/safe-text.ts'
+import type { World } from './world.ts'
+
+/** Where sessions are: a directory, or the same folder of a worktree that codemachine made beside its checkout. */
+export interface SessionsPlace {
+  /** Name of the worktree; null: the directory itself. */
+  worktree: string | null
+  records: Records
+}
+
+/**
+ * A directory, and the same folder of each worktree of its checkout in which a session has begun, by name. Where no worktree was
+ * made it takes a few looks for a folder.
+ * @param onProblem told a sentence for each that is passed over
+ */
+export async function placesAround(records: Records, onProblem: (problem: string) => void): Promise<SessionsPlace[]> {
+  const own = { worktree: null, records }
+  if ((await checkoutWithWorktrees(records.directory)) === null) return [own]
+  const { worktreePlaces } = await import('./worktrees/find.ts')
+  return [own, ...(await worktreePlaces(records, onProblem))]
+}
+
+/** As `findSession`, also of the worktrees: `docs:20261120_1` is one of the worktree `docs`, `.:20261120_1` one of the directory itself. */
+export async function findSessionAround(
+  records: Records,
+  wanted: string | null,
+  options: { platform: NodeJS.Platform; onProblem: (problem: string) => void; replays?: Replays },
+): Promise<SessionsPlace & { id: string }> {
+  const { onProblem, replays } = options
+  const places = await placesAround(records, onProblem)
+  const [own = { worktree: null, records }] = places
+  if (places.length === 1) return { ...own, id: await findSession(records, wanted, onProblem, replays) }
+  const { findAmong } = await import('./worktrees/find.ts')
+  return await findAmong(places, wanted, options)
+}
+
+/** The top folder of the checkout around a directory, if `<checkout>.worktrees` lies beside it; else null. */
+export async function checkoutWithWorktrees(directory: string): Promise<string | null> {
+  if (await pathExists(join(directory, '.git'))) {
+    const beside = await lstat(`${directory}.worktrees`).catch(() => null)
+    return beside?.isDirectory() ? directory : null
+  }
+  const above = dirname(directory)
+  return above === directory ? null : await checkoutWithWorktrees(above)
+}
+
+/**
+ * The session that a person means: by its id, by its counter alone (`1` for `20261120_1`), or by any beginning or end
+ * that only one has; without a word the latest. A `UserError` that names those near if it is none or not one.
+ * @param onProblem as of `latestSession`
+ * @param replays as of `latestSession`
+ */
+export async function findSession(
+  records: Records,
+  wanted: string | null,
+  onProblem: (problem: string) => void = () => {},
+  replays: Replays = 'passed over',
+): Promise<string> {
+  const ids = await records.sessions()
+  if (ids.length === 0) {
+    throw new UserError(`There are no sessions in ${records.directory} yet.`, { hint: await whereElse(records) })
+  }
+  if (wanted === null) return await latestOrRefuse(records, onProblem, replays)
+  const matches = matching(
+    ids.map(id => ({ id })),
+    wanted,
+  ).map(({ id }) => id)
+  const [match] = matches
+  if (match !== undefined && matches.length === 1) return match
+  const shown = oneLine(wanted, 60)
+  if (match === undefined) {
+    throw new UserError(`There is no session "${shown}" in ${records.directory}.`, {
+      hint: `${ids.length > MOST_SHOWN ? 'The newest are' : 'There are'}: ${some(ids)}`,
+    })
+  }
+  throw new UserError(`"${shown}" may mean ${matches.length} sessions; use more of the id.`, { hint: some(matches) })
+}
+
+/** What a person can do where there is no session that they could mean, as a hint. */
+export async function whereElse({ directory }: Pick<Records, 'directory'>): Promise<string> {
+  return (await checkoutWithWorktrees(directory)) === null
+    ? 'Start one: codemachine "…"'
+    : 'Its worktrees have sessions of their own: codemachine list shows them, and -C names the directory of one.'
+}
+
+async function latestOrRefuse(
+  records: Records,
+  onProblem: (problem: string) => void,
+  replays: Replays,
+): Promise<string> {
+  const problems: string[] = []
+  const latest = await latestSession(records, problem => problems.push(problem), replays)
+  const last = latest === null ? problems.pop() : undefined
+  for (const problem of problems) onProblem(problem)
+  if (latest !== null) return latest
+  throw new UserError(
+    last ?? `There is no session in ${records.directory} but calls of agents; name one that codemachine list shows.`,
+  )
+}
+
+/** Whether a session that only replays recordings counts as any other, or only where there is no other. */
+export type Replays = 'counted' | 'passed over'
+
+/**
+ * The session that was written to last: the one that runs, if one does. Null if there is none. Calls are passed over.
+ * @param onProblem told a sentence for each that was written to later, and cannot be read; if there is none, for each
+ * that holds nothing, too
+ */
+export async function latestSession(
+  records: Records,
+  onProblem: (problem: string) => void,
+  replays: Replays = 'counted',
+): Promise<string | null> {
+  const written: { path: string; id: string; at: number }[] = []
+  for (const id of await records.sessions()) {
+    const path = records.journal(id)
+    const at = await writtenAt(path)
+    if (at !== null) written.push({ path, id, at })
+  }
+  // Of two that were written to at the same moment the one that was created last.
+  const empty: string[] = []
+  let replay: string | null = null
+  for (const { path, id } of written.reverse().sort((a, b) => b.at - a.at)) {
+    try {
+      const isCall = await isCallSession(records, id)
+      const isShown = isCall === false && replays === 'passed over' && (await isReplayedSession(records, id))
+      if (isShown) replay ??= id
+      else if (isCall === false) return id
+      else if (isCall === null) empty.push(path)
+    } catch (error) {
+      if (!(error instanceof UserError)) throw error
+      onProblem(error.message)
+    }
+  }
+  if (replay !== null) return replay
+  for (const path of empty) onProblem(`${path} holds no session.`)
+  return null
+}
+
+/** The newest sessions that are no calls, the oldest first, at most `most`; one that cannot be read is among them. */
+export async function newestSessions(
+  records: Pick<Records, 'sessions' | 'journal' | 'templates'>,
+  most: number,
+): Promise<string[]> {
+  const found: string[] = []
+  for (const id of (await records.sessions()).reverse()) {
+    if (found.length === most) break
+    if (!(await isCallSession(records, id).catch(passOver))) found.unshift(id)
+  }
+  return found
+}
+
+/** The newest session that is no call and does not only replay recordings; null if there is none. It may be one that cannot be read. */
+export async function newestAtWork(
+  records: Pick<Records, 'sessions' | 'journal' | 'templates'>,
+): Promise<string | null> {
+  for (const id of (await records.sessions()).reverse()) {
+    if (await isCallSession(records, id).catch(passOver)) continue
+    if (!(await isReplayedSession(records, id).catch(passOver))) return id
+  }
+  return null
+}
+
+function passOver(error: unknown): false {
+  if (error instanceof UserError) return false
+  throw error
+}
+
+const MOST_SHOWN = 8
+
+/** Those that a typed word may mean: by the whole id, else by its counter, else by a part of it. */
+export function matching<T extends { id: string }>(all: readonly T[], wanted: string): readonly T[] {
+  const exact = all.filter(({ id }) => id === wanted)
+  if (exact.length > 0) return exact
+  const byCounter = all.filter(({ id }) => id.endsWith(`_${wanted.replace(/^_/, '')}`))
+  if (byCounter.length > 0) return byCounter
+  return all.filter(({ id }) => id.startsWith(wanted) || (wanted.includes('_') && id.endsWith(wanted)))
+}
+
+/** The last of these ids, for a hint. */
+export function some(ids: readonly string[]): string {
+  return `${ids.length > MOST_SHOWN ? '…, ' : ''}${ids.slice(-MOST_SHOWN).join(', ')}`
+}
+
+/** When a file, or a link, was last changed, Unix time in ms; null if there is none. */
+export async function writtenAt(path: string): Promise<number | null> {
+  try {
+    return (await lstat(path)).mtimeMs
+  } catch (error) {
+    if (systemErrorCode(error) === 'ENOENT') return null
+    throw error
+  }
+}
+
+/** The project that a directory belongs to; a `UserError` if there is none, or not even the directory. */
+export async function projectAround(places: RecordsPlaces): Promise<string> {
+  const [here] = await recordsAround(places)
+  if (here === undefined) throw new UserError(`${places.directory} is not a directory; name one that is there.`)
+  const found = await findProject(here.directory, here.root)
+  if (found !== null) return found
+  throw new UserError(
+    `${places.directory} is in no project: neither it nor a directory above it has a .codemachine folder.`,
+    { hint: 'Start codemachine in the project first, or name its directory with -C.' },
+  )
+}
+
+/**
+ * The project that a directory belongs to: the nearest one, itself or above it, with a `.codemachine` folder; null if there is
+ * none. Records, which in a home directory have the same name, alone make no project: neither those of this person, which are in
+ * `root`, nor those of another one.
+ */
+async function findProject(directory: string, root: string): Promise<string | null> {
+  const folder = join(directory, '.codemachine')
+  const areRecords = (await isFolder(join(folder, 'state'))) || (await isSame(folder, root))
+  if ((await isFolder(folder)) && (!areRecords || (await isFolder(join(folder, 'inputs'))))) return directory
+  const above = dirname(directory)
+  return above === directory ? null : await findProject(above, root)
+}
+
+async function isFolder(path: string): Promise<boolean> {
+  const found = await stat(path).catch(() => null)
+  return found?.isDirectory() ?? false
+}
+
+async function isSame(a: string, b: string): Promise<boolean> {
+  const [one, other] = await Promise.all([a, b].map(path => stat(path).catch(() => null)))
+  return one?.ino === other?.ino && one?.dev === other?.dev
+}
+
+/**
+ * The question that a person means: `20261120_1/Q1`, its session named as anywhere else, or `Q1` alone for that of the
+ * newest session that has one. A `UserError` that names which there are if it is none.
+ * @param onProblem told a sentence for each journal and answer that cannot be read
+ */
+export async function findQuestion(
+  records: Records,
+  typed: string,
+  onProblem: (problem: string) => void,
+): Promise<AskedQuestion> {
+  const slash = typed.lastIndexOf('/')
+  const name = typed
+    .slice(slash + 1)
+    .toUpperCase()
+    .replace(/^(?=\d+$)/, 'Q')
+  const ids = slash === -1 ? (await records.sessions()).reverse() : [await findSession(records, typed.slice(0, slash))]
+  const others: string[] = []
+  for (const id of ids) {
+    const asked = await questionsOrNone(records, id, onProblem)
+    const found = asked.find(({ question }) => question === name)
+    if (found !== undefined) return found
+    others.unshift(...asked.map(questionId))
+  }
+  throw new UserError(`There is no question "${oneLine(typed, 60)}" in ${records.directory}.`, { hint: hint(others) })
+}
+
+/**
+ * What was asked in a session; nothing if its journal cannot be read.
+ * @param onProblem told why not, and a sentence for each answer that cannot be read
+ */
+export async function questionsOrNone(
+  records: Records,
+  id: string,
+  onProblem: (problem: string) => void,
+): Promise<AskedQuestion[]> {
+  try {
+    return await questionsOf(records, id, onProblem)
+  } catch (error) {
+    if (!(error instanceof UserError)) throw error
+    onProblem(error.message)
+    return []
+  }
+}
+
+/** What a session has come to, as by `foldJournal`; null also if its journal cannot be read, or its template throws. */
+export async function readableState(
+  records: Pick<Records, 'journal' | 'templates'>,
+  id: string,
+  check: SnapshotCheck = 'whole',
+): Promise<SessionState | null> {
+  try {
+    return await foldJournal(records, id, check)
+  } catch (error) {
+    problemOfSession(id, error)
+    return null
+  }
+}
+
+function hint(ids: readonly string[]): string {
+  if (ids.length === 0) return 'No agent has asked anything there; see: codemachine questions --all'
+  return `${ids.length > MOST_SHOWN ? 'The newest are: …, ' : 'There are: '}${ids.slice(-MOST_SHOWN).join(', ')}`
+}
+
+/** A session that can be asked. */
+export interface SessionAround {
+  /** The real path of its work directory. */
+  directory: string
+  /** The folder of its records, which may not be seen from here. */
+  records: string
+  /** False where only a lock says so whose process may have died, or may not be seen. */
+  isSure: boolean
+  /** Whether it is known not to run any more; null where its process cannot be seen from here. */
+  isGone: (() => Promise<boolean>) | null
+}
+
+/**
+ * The session that can be asked in a folder: the one that has started this very process, or else the one that runs in
+ * the project around it; null if none runs. Writes nothing: from the sandbox of an agent the records cannot be written,
+ * and may not even be seen.
+ */
+export async function sessionAround(
+  world: Pick<World, 'env' | 'home' | 'platform' | 'templates'>,
+  folder: string,
+): Promise<SessionAround | null> {
+  const around = await recordsAround({ ...world, directory: folder })
+  const mark = parseMark(world.env[MARK_VARIABLE] ?? '')
+  const own = around.find(({ key }) => key === mark?.key)
+  const [here] = around
+  const project = own?.directory ?? (here === undefined ? null : await findProject(here.directory, here.root))
+  const records = around.find(({ directory }) => directory === project)
+  if (records === undefined) return null
+  const isRunning = await (own && mark ? ofMark(records, mark, world) : ofLock(records, world))
+  if (isRunning === false) return null
+  const isGone = await goneWithLock(records, world)
+  return { directory: records.directory, records: records.folder, isSure: isRunning === true, isGone }
+}
+
+/** Whether the process that holds the lock now has let go of it, or died. */
+async function goneWithLock(
+  { lock }: Records,
+  { platform }: Pick<World, 'platform'>,
+): Promise<SessionAround['isGone']> {
+  const before = await readRunLock(lock, platform)
+  if (before.state !== 'held') return null
+  return async () => {
+    const now = await readRunLock(lock, platform)
+    if (now.state === 'free' || now.state === 'stale') return true
+    return now.state === 'held' && now.holder.nonce !== before.holder.nonce
+  }
+}
+
+/**
+ * Whether it is a session that has started this process. An agent that works by itself bears a mark too, of a process
+ * that does not hold the lock; and in codex's sandbox a process that holds it may not be seen.
+ */
+async function ofMark(records: Records, { owner }: Mark, { platform }: Pick<World, 'platform'>): Promise<boolean> {
+  const lock = await readRunLock(records.lock, platform)
+  switch (lock.state) {
+    case 'held':
+    case 'elsewhere':
+    case 'unreadable':
+      return true
+    case 'stale':
+      return lock.holder.pid === owner.pid
+    case 'free':
+      // Hidden, if not even their folder is there.
+      return !(await pathExists(records.folder))
+    default:
+      return unreachable(lock)
+  }
+}
+
+async function ofLock(
+  records: Records,
+  { env, platform }: Pick<World, 'env' | 'platform'>,
+): Promise<boolean | 'perhaps'> {
+  const lock = await readRunLock(records.lock, platform)
+  switch (lock.state) {
+    case 'held':
+    case 'elsewhere':
+      return true
+    case 'stale':
+      // A person may have codex hand no variables of theirs on, the mark among them.
+      return env.CODEX_THREAD_ID === undefined ? false : 'perhaps'
+    case 'free':
+      return false
+    case 'unreadable':
+      throw new UserError(`${lock.problem}; if no codemachine runs here, delete it.`, { exitCode: 6 })
+    default:
+      return unreachable(lock)
+  }
+}
+
+/**
+ * Refuses, with exit code 6, where a codemachine runs in one of these directories.
+ * @param directories asked for only if one runs anywhere
+ */
+export async function refuseRunning(
+  world: World,
+  top: string,
+  directories: () => Promise<readonly string[]>,
+): Promise<void> {
+  const [records] = await recordsAround({ ...world, directory: top })
+  if (records === undefined) return
+  const held = await heldLocks(world, records)
+  if (held.size === 0) return
+  for (const directory of [top, ...(await directories())]) {
+    const [{ key } = records] = await recordsAround({ ...world, directory })
+    const pid = held.get(key)
+    if (pid === undefined) continue
+    throw new UserError(`codemachine (pid ${pid}) runs in ${directory}, whose files must not change meanwhile.`, {
+      hint: 'Wait for its end, or end it with codemachine stop, and land again.',
+      exitCode: 6,
+    })
+  }
+}
+
+/** The pid of who runs, by the key of the records of where. */
+async function heldLocks({ platform }: World, { root, key: own }: Records): Promise<Map<string, number>> {
+  const state = join(root, 'state')
+  const held = new Map<string, number>()
+  for (const key of await readdir(state).catch(() => [])) {
+    const runner = await askWhoRuns(join(state, key, 'lock'), platform, problem => {
+      if (key === own) throw new UserError(problem, { exitCode: 6 })
+    })
+    if (runner !== null && runner !== 'unknown') held.set(key, runner.pid)
+  }
+  return held
+}
+
+/**
+ * The newest session that shares the project's plan, of those that began after `after`, null: of all. The plan in the work directory is
+ * that one's; null if there is none. Journals that cannot be read are passed over.
+ */
+export async function newestBuild(
+  records: Pick<Records, 'sessions' | 'journal' | 'templates'>,
+  after: string | null,
+): Promise<string | null> {
+  const ids = await records.sessions()
+  for (const id of ids.slice(after === null ? 0 : ids.indexOf(after) + 1).reverse()) {
+    const state = await readableState(records, id, 'ends')
+    if (state !== null && sharesPlan(state)) return id
+  }
+  return null
+}

@@ -1,0 +1,143 @@
+import { UserError } from '../../base/errors.ts'
+import { problemOfSession } from '../../session/records/journal.ts'
+import type { Records } from '../../session/records/records.ts'
+import type { ReportData } from '../../tell/report/report-data.ts'
+import { oneLine, titleLine } from '../../tell/words/safe-text.ts'
+import { followUpOfWork } from '../../tell/words/work.ts'
+import type { Fingerprints } from '../../workspace/fingerprint/fingerprint.ts'
+import { GitBlocked } from '../../workspace/git/blocking-files.ts'
+import { GitError } from '../../workspace/git/git.ts'
+import { changedFiles } from '../../workspace/git/trees.ts'
+import { findSession } from '../find.ts'
+
+/** The session that a new one goes on from. */
+export interface FollowedSession {
+  id: string
+  /** What it came to, for the agents of the new one: Markdown of at most 64 KiB. */
+  text: string
+  /** What the person should know of it, a sentence: that its changes are not in the files any more; null: nothing. */
+  remark: string | null
+}
+
+/** The files as they are now. */
+interface FilesNow {
+  fingerprints: Pick<Fingerprints, 'take' | 'mending'>
+  signal: AbortSignal
+}
+
+const MOST_EARLIER = 30
+const GOAL_CHARS = 160
+const PATH_CHARS = 300
+const MOST_PATHS = 20
+
+/**
+ * What the session came to that a new one goes on from: the session itself, a line for each that it went on from, and
+ * what has become of its changes since. A `UserError` if there is no such session, or it cannot be read.
+ * @param wanted its id, or what a person types for it
+ * @param files null: they are not looked at
+ */
+export async function followedSession(
+  records: Records,
+  wanted: string,
+  files: FilesNow | null,
+): Promise<FollowedSession> {
+  const id = await findSession(records, wanted)
+  const { followUpOf } = await import('../../tell/report/follow-up.ts')
+  const { data, state } = await readOrRefuse(records, id)
+  const [earlier, since] = [
+    await earlierSessions(records, id, state.follows),
+    files === null ? null : await changesSince(data, files),
+  ]
+  const note = since === null ? null : wordsForSince(since)
+  const isGone = since !== null && since.gone.length === since.count
+  return {
+    id,
+    text: followUpOf(data, { work: followUpOfWork(state), earlier, note }),
+    remark: isGone ? `The changes of ${id}, which this session goes on from, are not in the files any more.` : null,
+  }
+}
+
+type Read = NonNullable<Awaited<ReturnType<typeof readSession>>>
+
+async function readOrRefuse(records: Records, id: string): Promise<Read> {
+  const read = await readSession(records, id).catch((error: unknown) => {
+    throw new UserError(problemOfSession(id, error))
+  })
+  if (read === null) throw new UserError(`${records.journal(id)} holds no session to go on from.`)
+  return read
+}
+
+async function readSession(records: Records, id: string) {
+  const { readReportAndState } = await import('../../tell/report/write.ts')
+  return await readReportAndState(records, id)
+}
+
+/** A line for each session of the chain before this one, the newest first. */
+async function earlierSessions(records: Records, id: string, first: string | null): Promise<string[]> {
+  const { headlineOf } = await import('../../tell/report/words.ts')
+  const seen = new Set([id])
+  const lines: string[] = []
+  for (let next = first; next !== null && !seen.has(next) && lines.length < MOST_EARLIER; ) {
+    seen.add(next)
+    const read = await readSession(records, next).catch((error: unknown) => {
+      problemOfSession(id, error)
+      return null
+    })
+    if (read === null) return [...lines, `${next}: its records cannot be read`]
+    const { goal, changes } = read.data
+    const files = changes.files === 1 ? '1 file changed' : `${changes.files} files changed`
+    lines.push(`${next}: "${titleLine(goal, GOAL_CHARS)}": ${headlineOf(read.data).text}; ${files}`)
+    next = read.state.follows
+  }
+  return lines
+}
+
+/** What has become of the files that a session changed. */
+interface Since {
+  /** How many files it changed. */
+  count: number
+  /** Those that are as they were before it again. */
+  gone: readonly string[]
+  /** Those that are neither so nor as it left them. */
+  changed: readonly string[]
+}
+
+/** Null if nothing has, or it cannot be known. */
+async function changesSince({ changes }: ReportData, { fingerprints, signal }: FilesNow): Promise<Since | null> {
+  const { from, start, now } = changes
+  if (from !== 'savepoints' || start === null || now === null || start.tree === now.tree) return null
+  try {
+    const present = await fingerprints.take(signal)
+    const made = await fingerprints.mending(git => changedFiles(git, start.tree, now.tree), signal)
+    const later = await fingerprints.mending(git => changedFiles(git, now.tree, present), signal)
+    if (made === null || later === null) return null
+    const laterByPath = new Map(later.map(file => [file.path, file]))
+    const touched = made.flatMap(({ path, before }) => {
+      const file = laterByPath.get(path)
+      return file === undefined ? [] : [{ path, isGone: file.after === before }]
+    })
+    if (touched.length === 0) return null
+    const paths = (isGone: boolean) => touched.filter(each => each.isGone === isGone).map(({ path }) => path)
+    return { count: made.length, gone: paths(true), changed: paths(false) }
+  } catch (error) {
+    // The session's own first look says so, or it is to end before that.
+    const isTold = error instanceof GitError || error instanceof GitBlocked || error instanceof UserError
+    if (isTold || signal.aborted) return null
+    throw error
+  }
+}
+
+function wordsForSince({ count, gone, changed }: Since): string {
+  if (gone.length === count) {
+    return 'None of these changes is in the files any more: all of them are as they were before that session. Do not build on them without looking.'
+  }
+  return [
+    ...(gone.length === 0 ? [] : [`As they were before that session again: ${listed(gone)}.`]),
+    ...(changed.length === 0 ? [] : [`Changed since that session ended: ${listed(changed)}.`]),
+  ].join(' ')
+}
+
+function listed(paths: readonly string[]): string {
+  const shown = paths.slice(0, MOST_PATHS).map(path => oneLine(path, PATH_CHARS))
+  return [...shown, ...(paths.length > shown.length ? [`and ${paths.length - shown.length} more`] : [])].join(', ')
+}

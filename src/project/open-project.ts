@@ -1,0 +1,330 @@
+import { UserError } from '../base/errors.ts'
+import { problemOfPrompt } from '../base/text.ts'
+import type { EndedBy } from '../core/events/outcome.ts'
+import type { PromptTerms } from '../core/shapes/queue.ts'
+import type { Reply } from '../core/shapes/reply.ts'
+import type { TemplateKind, TemplateKinds } from '../core/template.ts'
+import { openQueue } from '../session/records/queue.ts'
+import { openRecords, type Records } from '../session/records/records.ts'
+import type { ReportData } from '../tell/report/report-data.ts'
+import type {
+  AnsweredQuestion,
+  Ask,
+  EndedSession,
+  OpenOptions,
+  Project,
+  ProjectQueue,
+  Question,
+  RunEventsOptions,
+  RunGoalOptions,
+  RunOptions,
+  WatchUpdate,
+} from './library.ts'
+import type { Run, RunListeners } from './open-run.ts'
+import type { Resume } from './resume.ts'
+import type { NewSession, Sessions } from './sessions.ts'
+import type { RunObserver, Start, WorkedThrough } from './work-through-queue.ts'
+import { directoryOf, placesOf, type World } from './world.ts'
+
+/** What a run begins with, and what it goes on with. */
+export interface Work {
+  /** Null: what waits in the queue. A function makes it, once all is open that a run stands on. */
+  first: Omit<NewSession, 'queued'> | ((run: Run) => Promise<Omit<NewSession, 'queued'>>) | null
+  /** Whether what waits is left there. */
+  alone?: true
+  /** Whether commands that are typed later find the sessions; left out: they do. */
+  resumable?: boolean
+}
+
+/**
+ * The project that a program, or the command line, has opened. Most of what it does is loaded when it is wanted: opening
+ * it costs no more than its records.
+ */
+export class OpenProject implements Project {
+  readonly records: Records
+  readonly queue: ProjectQueue
+  readonly #world: World
+  readonly #options: RunOptions
+  readonly #closing = new AbortController()
+  readonly #running = new Set<Promise<unknown>>()
+
+  private constructor(world: World, options: RunOptions, records: Records) {
+    this.#world = world
+    this.#options = options
+    this.records = records
+    this.queue = queueOf(records, world)
+  }
+
+  /** A `UserError` if there is no such directory, or its records cannot be written. */
+  static async open(world: World, { templates = [], ...options }: OpenOptions = {}): Promise<OpenProject> {
+    // A program that is not type-checked by our rules may say undefined where it says nothing.
+    const said: RunOptions = Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined))
+    const withOwn = templates.length === 0 ? world : { ...world, templates: withTemplates(world.templates, templates) }
+    return new OpenProject(withOwn, said, await openRecords(placesOf(withOwn, directoryOf(world, said))))
+  }
+
+  get directory(): string {
+    return this.records.directory
+  }
+
+  async run(goal: string, options: RunGoalOptions = {}): Promise<EndedSession> {
+    const text = checked(goal).trim()
+    const { template, options: told, follows } = options
+    const first = { text, terms: { options: told, follows }, ...(template === undefined ? {} : { template }) }
+    return await this.#runOne(options, (observer, signal) =>
+      this.workThrough({ first, alone: true }, observer, {}, signal),
+    )
+  }
+
+  async resume(session: string | null, options: RunEventsOptions = {}): Promise<EndedSession> {
+    return await this.#runOne(options, (observer, signal) =>
+      this.resumeWork({ session, rereadsGates: false, alone: true }, observer, {}, signal),
+    )
+  }
+
+  async ask(ask: Ask): Promise<Reply | null> {
+    if ('text' in ask && ask.text !== undefined) checked(ask.text)
+    const { askRun } = await import('./commands/commands.ts')
+    return await askRun(this.#world, this.records, ask)
+  }
+
+  async questions(session: string | null = null, { all = false }: { all?: boolean } = {}): Promise<Question[]> {
+    const [{ findSession, newestSessions, questionsOrNone }, { questionId }] = await Promise.all([
+      import('./find.ts'),
+      import('../session/records/answers.ts'),
+    ])
+    const { records } = this
+    const ids = session === null ? await newestSessions(records, NEWEST) : [await findSession(records, session)]
+    const asked = await Promise.all(ids.map(id => questionsOrNone(records, id, () => {})))
+    const listed = asked.flat().filter(({ answer }) => all || answer === null)
+    return listed.map(({ question, agent: _, answer, ...each }) => ({
+      ...each,
+      id: questionId({ session: each.session, question }),
+      answer: answer && { text: answer.answer, at: answer.at },
+    }))
+  }
+
+  async answer(
+    question: string,
+    answer: string,
+    { again = false }: { again?: boolean } = {},
+  ): Promise<AnsweredQuestion> {
+    const [{ findQuestion }, { chosenAnswer, giveAnswer }, { questionId, readAnswer }] = await Promise.all([
+      import('./find.ts'),
+      import('./watch/questions.ts'),
+      import('../session/records/answers.ts'),
+    ])
+    const { records } = this
+    const asked = await findQuestion(records, question, () => {})
+    const id = questionId(asked)
+    const text = chosenAnswer(checked(answer).trim(), asked, id)
+    const message = await giveAnswer(this.#world, { records, worktree: null, asked, id }, { answer: text, again })
+    const kept = await readAnswer(records, asked.session, asked.question)
+    return { message, told: kept?.told ?? null, queued: kept?.queued ?? null }
+  }
+
+  async *watch(session: string | null = null, options: { signal?: AbortSignal } = {}): AsyncGenerator<WatchUpdate> {
+    const [{ followSession }, { findSession }] = await Promise.all([import('./watch/feed.ts'), import('./find.ts')])
+    const id = await findSession(this.records, session, () => {}, 'counted')
+    const { platform, pid, clock } = this.#world
+    const signal = this.#until(options.signal)
+    yield* followSession({ records: this.records, id, platform, pid, clock, signal, onProblem: () => {} })
+  }
+
+  async report(session: string | null = null): Promise<ReportData> {
+    return await this.reportOf(session, () => {})
+  }
+
+  /** As `report`. @param onProblem told a sentence of each thing that cannot be read */
+  async reportOf(session: string | null, onProblem: (problem: string) => void): Promise<ReportData> {
+    const { records } = this
+    const [{ findSession }, { lockOfSession }, { askWhoRuns }] = await Promise.all([
+      import('./find.ts'),
+      import('../session/records/journal.ts'),
+      import('../session/records/run-lock.ts'),
+    ])
+    const id = await findSession(records, session, onProblem)
+    // Before the journal: a session that ends while it is read must not look cut off.
+    const runner = await askWhoRuns(await lockOfSession(records, id), this.#world.platform, onProblem)
+    const { readReport } = await import('../tell/report/write.ts')
+    const data = await readReport(records, id, runner)
+    if (data === null) throw new UserError(`${records.journal(id)} holds no session.`)
+    return data
+  }
+
+  /** Runs sessions, one after the other, as `workThrough` does; null if there was nothing to do. */
+  async workThrough(
+    { first, alone, resumable = true }: Work,
+    observer: RunObserver,
+    listeners: RunListeners = {},
+    signal?: AbortSignal,
+  ): Promise<WorkedThrough | null> {
+    const [{ openRun }, { workThrough }] = await Promise.all([
+      import('./open-run.ts'),
+      import('./work-through-queue.ts'),
+    ])
+    const world = { ...this.#world, signal: this.#until(signal) }
+    const named = this.#options.directory ?? null
+    return await this.#whileOpen(async () => {
+      await using opened = await openRun(world, this.#options, listeners, typeof first === 'function' ? null : first)
+      const begin = async (sessions: Sessions, made: NonNullable<Work['first']>) =>
+        await sessions.runNew(
+          { ...(typeof made === 'function' ? await made(opened) : made), queued: null },
+          async () => {},
+        )
+      const start: Start | null = first && (sessions => begin(sessions, first))
+      return await workThrough(world, opened, { first: start, named, resumable, ...(alone && { alone }) }, observer)
+    })
+  }
+
+  /** Goes on with a session, and then with what waits, as `resumeSession` does. */
+  async resumeWork(
+    resume: Omit<Resume, 'options'>,
+    observer: RunObserver,
+    listeners: RunListeners = {},
+    signal?: AbortSignal,
+  ): Promise<WorkedThrough> {
+    const { resumeSession } = await import('./resume.ts')
+    const world = { ...this.#world, signal: this.#until(signal) }
+    const wanted = { ...resume, options: this.#options }
+    return await this.#whileOpen(() => resumeSession(world, this.records, wanted, observer, listeners))
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#closing.abort('SIGTERM')
+    await Promise.allSettled(this.#running)
+  }
+
+  /** Runs one session for a program, whose functions may throw. */
+  async #runOne(
+    { onEvent, onLive, canAsk = false, signal }: RunEventsOptions,
+    work: (observer: RunObserver, signal: AbortSignal) => Promise<WorkedThrough | null>,
+  ): Promise<EndedSession> {
+    const failing = new AbortController()
+    let thrown: { error: unknown } | null = null
+    const guarded = (tell: () => void) => {
+      try {
+        if (thrown === null) tell()
+      } catch (error) {
+        thrown = { error }
+        failing.abort('SIGTERM')
+      }
+    }
+    const view: RunObserver['view'] = {
+      event: (event, state) => guarded(() => onEvent?.(event, state)),
+      live: event => guarded(() => onLive?.(event)),
+    }
+    const worked = await work({ view, canAsk }, AbortSignal.any([failing.signal, ...(signal ? [signal] : [])]))
+    // The compiler does not see that the view has been called.
+    const failure = thrown as { error: unknown } | null
+    if (failure !== null) throw failure.error
+    const ended = worked?.sessions[0]
+    if (ended === undefined) throw new Error('No session was run.')
+    return ended
+  }
+
+  async #whileOpen<T>(work: () => Promise<T>): Promise<T> {
+    if (this.#closing.signal.aborted) throw new UserError('This project has been disposed of; open it once more.')
+    const running = work()
+    this.#running.add(running)
+    try {
+      return await running
+    } finally {
+      this.#running.delete(running)
+    }
+  }
+
+  /** Aborted with the world's signal, with that one, or when the project is disposed of, whichever comes first. */
+  #until(signal: AbortSignal | undefined): AbortSignal {
+    const ending = new AbortController()
+    for (const each of [this.#world.signal, this.#closing.signal, ...(signal ? [signal] : [])]) {
+      const end = () => ending.abort(endedBy(each.reason))
+      if (each.aborted) end()
+      else each.addEventListener('abort', end, { once: true, signal: ending.signal })
+    }
+    return ending.signal
+  }
+}
+
+/** How many of the newest sessions are looked into for questions where none is named. */
+const NEWEST = 20
+const SIGNALS: readonly EndedBy[] = ['SIGINT', 'SIGTERM', 'SIGHUP']
+
+/** A program aborts with whatever it likes; a session is ended by a signal. */
+function endedBy(reason: unknown): EndedBy {
+  return SIGNALS.find(each => each === reason) ?? 'SIGTERM'
+}
+
+function queueOf(records: Records, world: World): ProjectQueue {
+  const { clock, env, platform } = world
+  const queue = openQueue(records.queue)
+  return {
+    async add(prompt, terms = {}) {
+      if (Object.values(terms).some(term => term !== undefined)) {
+        const { checkTerms } = await import('./start/templates.ts')
+        checkTerms(terms, records.templates, env)
+        if (terms.limits?.cost !== undefined) await refuseCostWithoutPrices(records, world)
+        await refuseBeyondRunning(records, platform, terms)
+      }
+      return await queue.add(checked(prompt), new Date(clock.now()), terms)
+    },
+    list: () => queue.list(),
+    edit: (id, prompt) => queue.edit(id, checked(prompt)),
+    move: (id, before) => queue.move(id, before),
+    remove: id => queue.remove(id),
+  }
+}
+
+/** Refuses a limit of cost that no session could be given when its turn comes. */
+async function refuseCostWithoutPrices({ directory }: Records, world: World): Promise<void> {
+  const [{ settingsOf }, { refuseWithoutPrices }] = await Promise.all([
+    import('./open-run.ts'),
+    import('./resume-terms.ts'),
+  ])
+  const { prices } = await settingsOf(world, directory, {})
+  refuseWithoutPrices(prices)
+}
+
+/** Refuses terms that the run which works here just now would refuse, too, when their turn comes. */
+async function refuseBeyondRunning(records: Records, platform: NodeJS.Platform, terms: PromptTerms): Promise<void> {
+  if (terms.limits === undefined) return
+  const [{ latestSession, readableState }, { sessionStatusOf }, { askWhoRuns }] = await Promise.all([
+    import('./find.ts'),
+    import('../core/state/state.ts'),
+    import('../session/records/run-lock.ts'),
+  ])
+  const runner = await askWhoRuns(records.lock, platform, () => {})
+  const id = runner === null ? null : await latestSession(records, () => {})
+  const state = id === null ? null : await readableState(records, id)
+  if (state?.run == null || sessionStatusOf(state, runner) !== 'running') return
+  const { refuseBeyondRun } = await import('./resume-terms.ts')
+  refuseBeyondRun(state.run, terms.limits)
+}
+
+function checked(prompt: string): string {
+  const problem = problemOfPrompt(prompt)
+  if (problem !== null) throw new UserError(problem)
+  return prompt
+}
+
+const TEMPLATE_NAME = /^[a-z][a-z0-9-]{0,39}$/
+
+/** The templates and those of a program's own; a `UserError` if one of these has no usable name, a name that is taken, or no function that it needs. */
+function withTemplates(known: TemplateKinds, own: readonly TemplateKind[]): TemplateKinds {
+  const all = new Map(known)
+  for (const kind of own) {
+    const { name } = kind
+    const shown = JSON.stringify(String(name).slice(0, 60))
+    if (typeof name !== 'string' || !TEMPLATE_NAME.test(name)) {
+      throw new UserError(`A template cannot be named ${shown}; use up to 40 lower-case letters, digits and "-".`)
+    }
+    if (all.has(name)) throw new UserError(`There is a template ${shown} already; give yours another name.`)
+    const missing = (['defaultRounds', 'first', 'fold', 'open'] as const).find(part => typeof kind[part] !== 'function')
+    if (missing !== undefined)
+      throw new UserError(`The template ${shown} has no function "${missing}"; see docs/library.md.`)
+    if (typeof kind.parts !== 'object' || kind.parts === null)
+      throw new UserError(`The template ${shown} has no "parts"; use {} for one kind of round.`)
+    all.set(name, kind)
+  }
+  return all
+}

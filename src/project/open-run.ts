@@ -1,0 +1,491 @@
+import { realpath } from 'node:fs/promises'
+import { hostname } from 'node:os'
+import { join, resolve } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { inboxFolder } from '../agents/inbox.ts'
+import { readRoster } from '../agents/roster.ts'
+import { Cleanup, UserError } from '../base/errors.ts'
+import { packageFile } from '../base/package.ts'
+import type { Engines } from '../core/engine.ts'
+import type { RunOverrides, View } from '../core/events/events.ts'
+import type { Gate } from '../core/events/outcome.ts'
+import type { ModelPrice } from '../core/rules/cost.ts'
+import type { AgentRoster } from '../core/shapes/agent.ts'
+import type { Providers } from '../core/shapes/provider.ts'
+import type { SessionSecrets } from '../core/shapes/secrets.ts'
+import type { Shell } from '../core/shapes/shell.ts'
+import type { TemplateKind } from '../core/template.ts'
+import { capabilitiesOf } from '../engines/codex/find-codex.ts'
+import {
+  openSandboxCommands,
+  type SandboxCommands,
+  type SandboxCommandsOptions,
+} from '../engines/codex/sandbox-commands.ts'
+import { openShell } from '../engines/codex/shell/open-shell.ts'
+import { USUAL_TEMPLATE } from '../modes/registry.ts'
+import { forPerson } from '../platform/control-group.ts'
+import { MARK_VARIABLE, makeMark } from '../platform/end-processes.ts'
+import type { WritableByAgents } from '../platform/files.ts'
+import { type KeptAwake, keepAwake } from '../platform/keep-awake.ts'
+import { type ProcessIdentity, startTimeOf } from '../platform/processes.ts'
+import { outputFiles } from '../platform/run-process.ts'
+import type { Redactor } from '../secrets/redactor.ts'
+import type { LearningRedactor } from '../secrets/secrets.ts'
+import { openSecrets } from '../secrets/store.ts'
+import { openRecords, type Records, refuseCopy } from '../session/records/records.ts'
+import { takeRunLock } from '../session/records/run-lock.ts'
+import type { Bell } from '../tell/notify/channels.ts'
+import { type Notifier, openNotifier, sendTest } from '../tell/notify/notifier.ts'
+import { finishKilledWrite } from '../workspace/files/write-all.ts'
+import { type FingerprintOptions, type Fingerprints, openFingerprints } from '../workspace/fingerprint/fingerprint.ts'
+import { removeScratchLeft } from '../workspace/fingerprint/scratch-checkout.ts'
+import { writableIn } from '../workspace/git/find-git.ts'
+import { findRepository, type PersonRepository } from '../workspace/git/git.ts'
+import { restoreAfterCrash } from '../workspace/guard/repository-guard.ts'
+import { memoryRoot } from '../workspace/memory/memory-paths.ts'
+import { openSandboxTraces, type SandboxTraces } from '../workspace/sandbox-traces.ts'
+import { takeKilledRewind } from '../workspace/savepoints/rewind.ts'
+import { openSavepoints, type SavepointWriter } from '../workspace/savepoints/savepoint-writer.ts'
+import {
+  type AgentsAtStart,
+  agentsAtStart,
+  chooseCodex,
+  codexOptionsOf,
+  describeKilledRewind,
+  describeKilledWrite,
+  describeRestored,
+  endSandboxesLeft,
+  endWhatWasLeft,
+  openEngines,
+  providersOf,
+  remarksOnReach,
+  remarksOnSandbox,
+  timesOf,
+  writableGit,
+} from './engine-of-project.ts'
+import { agentFolders } from './environment/agent-folders.ts'
+import { holdFiles } from './hold-files.ts'
+import type { RunOptions } from './library.ts'
+import { runOverridesOf } from './resume-terms.ts'
+import { openSessionSecrets } from './secrets/session-secrets.ts'
+import type { NewSession } from './sessions.ts'
+import { shortened } from './settings/entries.ts'
+import type { LoadedGates } from './settings/gates.ts'
+import { loadSettings, type SettingSources } from './settings/load.ts'
+import type { Settings } from './settings/schema.ts'
+import { LiveSettings, readToFollow } from './watch/live-settings.ts'
+import { directoryOf, type World } from './world.ts'
+
+/** Who is told what a run has to say beside its events. What is left out is told to nobody. */
+export interface RunListeners {
+  /** Rings where the settings ask for a bell; null: there is no terminal to ring it on. */
+  bell?: Bell | null
+  /** Told a sentence of what has failed when no session can say it any more. */
+  onProblem?: ((sentence: string) => void) | undefined
+  /** Told each line for debugging, without secrets, where `logging.level` is `debug`. */
+  onDebug?: ((line: string) => void) | undefined
+}
+
+/** All that a run stands on: opened once, for one session after another. Disposing of it ends every process. */
+export interface Run extends AsyncDisposable {
+  /** As the run began with them. */
+  settings: Settings
+  /** What of them follows the files while the run lasts. */
+  live: LiveSettings
+  /** Where each was written. */
+  sources: SettingSources
+  records: Records
+  repository: PersonRepository | null
+  fingerprints: Fingerprints
+  engines: Engines
+  providers: Providers
+  /** What models cost. */
+  prices: readonly ModelPrice[]
+  /** What runs in the sandbox of the rounds without being one. */
+  commands: SandboxCommands
+  /** With what they are opened. */
+  commandOptions: SandboxCommandsOptions
+  /** Opens what runs the commands of agents with secrets; nothing is started before the first one. */
+  openShell(): Shell
+  /** Those of the project. */
+  secrets: SessionSecrets
+  /** As they are run, but for what `askForModels` finds out. */
+  agents: AgentRoster
+  /** The same with the models that codex offers; it is asked once. */
+  askForModels(): Promise<AgentsAtStart>
+  savepoints: SavepointWriter
+  /** What codex's sandbox leaves in folders. */
+  traces: SandboxTraces
+  /** What a new session has to pass before done. */
+  gates: readonly Gate[]
+  /** Why no session can be run with them, a sentence; null if one can. */
+  gateRefusal: string | null
+  /** `key=value` pairs handed to codex. */
+  overrides: readonly string[]
+  /** What was said of a new session now. */
+  said: RunOverrides
+  /** Knows the person's secrets, and those of the project. */
+  redactor: LearningRedactor
+  /**
+   * Keeps the machine awake from the first call on, for as long as the run is open; resolves once it is known whether it stays
+   * so. Null if the person does not want that.
+   */
+  keepAwake(): Promise<KeptAwake> | null
+  /** Tells a person who is not looking. */
+  notifier: View
+  /** What a person should know, a sentence each; the next session takes them. */
+  remarks: string[]
+  /** The command lines of what rounds had left running and was ended; the session takes them. */
+  endedCommands: string[]
+}
+
+/**
+ * Opens a run: settings, records, the lock, codex. Throws a `UserError` for what a person has to mend.
+ * @param begins the template of a session that is begun at once, so that codex comes up meanwhile; null: none is
+ */
+export async function openRun(
+  world: World,
+  options: RunOptions,
+  listeners: RunListeners = {},
+  begins: Pick<NewSession, 'template'> | null = null,
+): Promise<Run> {
+  await using opened = new Cleanup()
+  const { env } = world
+  const records = await openRecords({ ...world, directory: directoryOf(world, options) })
+  const { loaded, ...followed } = await settingsToFollow(world, records.directory, options)
+  const { sources, lasting, gates, gateRefusal } = loaded
+  const codex = await chooseCodex(world, records, loaded)
+  const { settings, providers, provider } = providersOf(world, loaded)
+  refuseSecretGates(loaded, { redactor: codex.redactor, env })
+  const remarks: string[] = []
+  const remark = (text: string) => void remarks.push(text)
+  const { repository } = opened.use(await holdWorkDirectory(world, records, remark))
+  // It waits for git while the rest is made. What fails is thrown where it is waited for.
+  const looking = fingerprintOptions(world, records, remark, loaded.settings).then(openFingerprints)
+  const lookedAt = looking.catch(() => {})
+  opened.defer(() => lookedAt)
+  const writable = writableGit(records.directory, repository)
+  const traces = opened.use(await openSandboxTraces(sharedFolders(records.directory, writable), records.traces))
+  const overrides = options.config ?? []
+  const endedCommands: string[] = []
+  const said = { settings, overrides, onDebug: listeners.onDebug, onWarning: remark, endedCommands }
+  const codexOptions = {
+    ...(await codexOptionsOf(world, records, codex, said)),
+    directory: records.directory,
+    sandbox: { mode: settings.sandbox, network: settings.network, writable },
+  }
+  const { owner } = codexOptions
+  const { roster, remarks: passedOver } = await readRoster(records.directory, loaded.agentTables)
+  const chosen = { roster, settings, inProfiles: lasting, overrides, provider }
+  const atStart = (asks: boolean) => agentsAtStart(world, records, codex, { ...chosen, asks })
+  const { agents, remarks: ofAgents } = await atStart(false)
+  remarks.push(...passedOver, ...ofAgents)
+  const commands = opened.use(openSandboxCommands(codexOptions))
+  const engines = await openEngines(world, { ...codexOptions, providers: providers.byName, ...timesOf(settings) })
+  opened.defer(() => engines.close())
+  if (begins !== null) warmFor(engines, records.templates.get(begins.template ?? USUAL_TEMPLATE))
+  const fingerprints = await looking
+  const savepoints = opened.use(openSavepoints(fingerprints, { onWarning: remark }))
+  remarks.push(
+    ...(await remarksOnReach(world, records, codex.binary)),
+    ...remarksOnSandbox(settings, capabilitiesOf(codex.binary.version), codexOptions),
+  )
+  const where = await writableIn(records.directory, env, await agentFolders(world))
+  const notifier = openNotices(world, settings, listeners, { where, key: records.key, owner }, remarks, opened)
+  const held = opened.move()
+  return {
+    settings,
+    live: new LiveSettings({ ...followed, loaded, settings, roster, notifier, onRemark: remark }),
+    sources,
+    records,
+    repository,
+    fingerprints,
+    engines,
+    providers,
+    prices: loaded.prices,
+    commands,
+    commandOptions: codexOptions,
+    openShell: () => openShell({ ...codexOptions, temporary: records.temporary }),
+    secrets: openSessionSecrets(records, { ...codex, writable }),
+    agents,
+    askForModels: once(() => atStart(true)),
+    savepoints,
+    traces,
+    gates,
+    gateRefusal,
+    overrides,
+    said: runOverridesOf(settings, sources, options.verify ?? []),
+    redactor: codex.redactor,
+    keepAwake: once(() => (settings.keepAwake ? holdAwake(world, where, held) : null)),
+    notifier,
+    remarks,
+    endedCommands,
+    [Symbol.asyncDispose]: () => held[Symbol.asyncDispose](),
+  }
+}
+
+/** Done at the first call; every later one gets what came of that. */
+function once<T>(make: () => T): () => T {
+  let made: { value: T } | null = null
+  return () => {
+    made ??= { value: make() }
+    return made.value
+  }
+}
+
+/** Has codex come up for a session of this template, unless it may have steps enough before its first round. */
+export function warmFor(engines: Engines, kind: TemplateKind | undefined): void {
+  if (kind?.hasOwnCommand !== true) engines.warm()
+}
+
+/** The folders in which commands of more than one agent may write at once. */
+function sharedFolders(directory: string, writable: readonly string[]): string[] {
+  return [directory, ...writable, join(directory, inboxFolder), join(directory, memoryRoot, 'kb')]
+}
+
+/** The settings of a run in `directory`, and where each was written: all layers, with `options` on top. */
+export async function settingsOf(
+  world: Pick<World, 'env' | 'configHome'>,
+  directory: string,
+  options: RunOptions,
+  { withoutProject = false }: { withoutProject?: boolean } = {},
+): ReturnType<typeof loadSettings> {
+  const { default: defaults } = await import(pathToFileURL(packageFile('settings.js')).href)
+  return await loadSettings({
+    directory,
+    env: world.env,
+    configHome: world.configHome,
+    defaults,
+    flags: {
+      rounds: options.rounds,
+      maxTime: asDuration(options.maxTimeMs),
+      maxTokens: options.maxTokens,
+      maxCost: options.maxCost,
+      maxUsage: options.maxUsage,
+      maxWait: asDuration(options.maxWaitMs),
+      model: options.model,
+      effort: options.effort,
+      provider: options.provider,
+      sandbox: options.sandbox,
+      network: options.network,
+      keepAwake: options.keepAwake,
+      review: options.review,
+      codexBin: options.codexBin,
+    },
+    verify: options.verify,
+    withoutProject,
+  })
+}
+
+/** The same, to be followed while the run lasts. */
+async function settingsToFollow(world: World, directory: string, options: RunOptions): ReturnType<typeof readToFollow> {
+  return await readToFollow(world.configHome, directory, how => settingsOf(world, directory, options, how))
+}
+
+/** As a setting is written. */
+function asDuration(ms: number | undefined): string | undefined {
+  return ms === undefined ? undefined : `${ms / 1000}s`
+}
+
+/** Begins to keep the machine awake for as long as the run is open. */
+function holdAwake({ platform, env, pid, clock }: World, where: WritableByAgents, run: Cleanup): Promise<KeptAwake> {
+  const closing = new AbortController()
+  const kept = keepAwake({ platform, env, pid, clock, where, signal: closing.signal })
+  run.defer(async () => {
+    closing.abort()
+    await (await kept)[Symbol.asyncDispose]()
+  })
+  return kept
+}
+
+/** Where and for whom a command runs that tells a person. */
+interface NoticesPlace {
+  where: WritableByAgents
+  /** Key of the records, and this process: what the command's mark says. */
+  key: string
+  owner: ProcessIdentity
+}
+
+/**
+ * Opens the ways to a person who is not looking. What cannot be told of in the session any more, because it has ended,
+ * is said when the run is closed. A command that outlives this process is ended by the next one that starts there.
+ */
+function openNotices(
+  world: World,
+  { notify }: Settings,
+  { bell = null, onProblem }: RunListeners,
+  { where, key, owner }: NoticesPlace,
+  remarks: string[],
+  opened: Cleanup,
+): Notifier {
+  const mark = makeMark({ key, owner, n: NO_APP_SERVER })
+  const problems = new Set<string>()
+  const notifier = openNotifier(notify, {
+    ...world,
+    bell,
+    env: forPerson({ ...world.env, [MARK_VARIABLE]: mark }),
+    where,
+    onProblem: sentence => {
+      problems.add(sentence)
+      remarks.push(sentence)
+    },
+  })
+  opened.defer(async () => {
+    await notifier.close()
+    for (const sentence of remarks) if (problems.has(sentence)) onProblem?.(sentence)
+  })
+  return notifier
+}
+
+/**
+ * Sends a sample through every way to a person that the settings name, and answers what became of each; none if they name
+ * none. `bell`: as for `RunListeners`.
+ */
+export async function sendSamples(world: World, wanted: string, bell: Bell | null): ReturnType<typeof sendTest> {
+  const { directory } = await openRecords({ ...world, directory: wanted })
+  const { settings } = await settingsOf(world, directory, {})
+  const where = await writableIn(directory, world.env, await agentFolders(world))
+  return await sendTest(settings.notify, { ...world, bell, where, host: hostname(), directory })
+}
+
+/** App-servers are counted from 0, and what is looked for when one has ended is not to be this. */
+const NO_APP_SERVER = 999_999_999
+
+/** A work directory that nobody else works in until this is disposed of. */
+interface HeldWorkDirectory extends AsyncDisposable {
+  repository: PersonRepository | null
+}
+
+/** The same, with its fingerprints. */
+export interface OpenWorkDirectory extends HeldWorkDirectory {
+  fingerprints: Fingerprints
+}
+
+/**
+ * Takes the lock of the run, and ends and puts right what a run that was cut off has left. A `UserError` with exit code 6 while
+ * somebody runs here, or on some of the same files.
+ * @param onRemark told what a person should know, a sentence each
+ * @param hint what they can do while somebody runs here; left out: have a goal wait
+ */
+export async function holdWorkDirectory(
+  world: World,
+  records: Records,
+  onRemark: (remark: string) => void,
+  hint?: string,
+): Promise<HeldWorkDirectory> {
+  await using opened = new Cleanup()
+  const { platform, pid, clock } = world
+  const now = new Date(clock.now())
+  const { directory } = records
+  refuseCopy(records)
+  const lock = opened.use(
+    await takeRunLock(records.lock, { platform, pid, now, directory, ...(hint === undefined ? {} : { hint }) }),
+  )
+  opened.use(await holdFiles(world, records, lock.holder))
+  for (const remark of await endWhatWasLeft(world, records)) onRemark(remark)
+  await removeScratchLeft(records.key)
+  // Behind the app-servers that were still there: only now all of their sandboxes have lost them.
+  if (lock.wasStale) await endSandboxesLeft(world, records)
+  for (const remark of describeRestored(await restoreAfterCrash(records.guard))) onRemark(remark)
+  for (const remark of describeKilledWrite(await finishKilledWrite(directory, records.writing))) onRemark(remark)
+  for (const remark of describeKilledRewind(await takeKilledRewind(records.rewinding))) onRemark(remark)
+  const repository = await findRepository(directory)
+  const held = opened.move()
+  return { repository, [Symbol.asyncDispose]: () => held[Symbol.asyncDispose]() }
+}
+
+/**
+ * Holds a work directory, and opens its fingerprints.
+ * @param onRemark as above; told more later
+ */
+export async function openWorkDirectory(
+  world: World,
+  records: Records,
+  onRemark: (remark: string) => void,
+  { hint }: { hint?: string } = {},
+): Promise<OpenWorkDirectory> {
+  await using opened = new Cleanup()
+  const { repository } = opened.use(await holdWorkDirectory(world, records, onRemark, hint))
+  const fingerprints = await openFingerprints(await fingerprintOptions(world, records, onRemark))
+  const held = opened.move()
+  return { repository, fingerprints, [Symbol.asyncDispose]: () => held[Symbol.asyncDispose]() }
+}
+
+/** With what the fingerprints of a work directory are opened, or looked at. `known`: what the settings say, where they have been read. */
+export async function fingerprintOptions(
+  world: World,
+  { git, directory, root, key, secrets }: Records,
+  onWarning: (warning: string) => void,
+  known: Pick<FingerprintOptions, 'maxFileSize'> = {},
+): Promise<FingerprintOptions> {
+  const { env, home, platform, pid } = world
+  const owner = { pid, startTime: await startTimeOf(pid, platform) }
+  return {
+    gitDir: git,
+    directory,
+    repository: await findRepository(directory),
+    // What a process that was killed has left running is found by it.
+    env: { ...env, [MARK_VARIABLE]: makeMark({ key, owner, n: NO_APP_SERVER }) },
+    // What codemachine prints into the work directory is no work of an agent's.
+    leaveOut: [root, ...(await outputFiles(platform))],
+    codexHome: await realOrSame(resolve(env.CODEX_HOME || join(home, '.codex'))),
+    ...(known.maxFileSize === undefined ? await maxFileSizeOf(world, directory) : known),
+    hidden: openSecrets(secrets).hidden,
+    onWarning,
+  }
+}
+
+/** As the settings have it; nothing where they cannot be read, which keeps nobody from a rewind. */
+async function maxFileSizeOf(world: World, directory: string): Promise<Pick<FingerprintOptions, 'maxFileSize'>> {
+  try {
+    const { settings } = await settingsOf(world, directory, {})
+    return { maxFileSize: settings.maxFileSize }
+  } catch (error) {
+    if (!(error instanceof UserError)) throw error
+    return {}
+  }
+}
+
+function realOrSame(path: string): Promise<string> {
+  return realpath(path).catch(() => path)
+}
+
+/** For what is no goal. */
+export const WAIT_FOR_ITS_END =
+  'Wait for its end, or end it with codemachine stop; codemachine status shows what it does.'
+
+/**
+ * Refuses a gate that holds a secret: gates are journaled, and run as they are journaled, with `[secret NAME]` in the
+ * place of it.
+ */
+export function refuseSecretGates(
+  { gates, gatePlaces = new Map() }: Pick<LoadedGates, 'gates'> & Partial<Pick<LoadedGates, 'gatePlaces'>>,
+  { redactor, env }: { redactor: Redactor; env: Readonly<NodeJS.ProcessEnv> },
+): void {
+  for (const gate of gates) {
+    const kept = redactor.event(gate)
+    const name = secretIn(kept)
+    if (name === null) continue
+    const place = gatePlaces.get(gate.name) ?? '--verify'
+    const isInCommand = kept.run !== gate.run
+    const mend = isInCommand && env[name] !== undefined ? `write "$${name}" in its place` : 'take it out'
+    throw new UserError(
+      `${place}: ${isInCommand ? 'this command' : 'this gate'} holds a secret (${name}), which is never kept; ${mend}.`,
+    )
+  }
+}
+
+/** Refuses gates of a session that goes on of which a secret was not kept: they would run without it. */
+export function refuseHiddenGates(id: string, gates: readonly Gate[]): void {
+  for (const gate of gates) {
+    const name = secretIn(gate)
+    if (name === null) continue
+    throw new UserError(
+      `${id} has a gate with a secret in it (${shortened(gate.name)}), which is not kept; write "$${name}" in its place in the file that names it, and add --reread-gates.`,
+    )
+  }
+}
+
+function secretIn(gate: Gate): string | null {
+  return JSON.stringify(gate).match(/\[secret ([\w .:-]+)\]/)?.[1] ?? null
+}

@@ -1,0 +1,110 @@
+import { type Gate, hasPassed } from '../../core/events/outcome.ts'
+import {
+  type CounterProof,
+  type CounterRun,
+  counterProve,
+  doubtsOfTests,
+  NO_WORK,
+  notTried,
+} from '../../core/rules/proof/counter-proof.ts'
+import { openSandboxCommands, type SandboxCommandsOptions } from '../../engines/codex/sandbox-commands.ts'
+import type { ToCounterProve } from '../../session/proof/gates.ts'
+import { runGate } from '../../session/proof/run-gate.ts'
+import { type CounterCheckout, openCounterCheckout } from '../../workspace/counter-checkout.ts'
+import type { Fingerprints } from '../../workspace/fingerprint/fingerprint.ts'
+import { type LaidChange, workChanges } from '../../workspace/gate-paths.ts'
+import { traceReads } from '../../workspace/read-trace.ts'
+
+interface CounterProofMeans {
+  fingerprints: Fingerprints
+  /** By which a scratch folder is known again. */
+  key: string
+  /** As gates of the rounds are run; where is said for each run. */
+  commands: SandboxCommandsOptions
+  redact(text: string): string
+  /** Absolute paths that it may neither read nor make. */
+  unreadable: readonly string[]
+}
+
+/**
+ * Runs a gate that passes for a claim without the work, in a checkout of its own outside of the work directory, with the
+ * rights of the rounds there; null if it was broken off.
+ */
+export async function counterProofOf(
+  gate: Gate,
+  of: ToCounterProve,
+  means: CounterProofMeans,
+): Promise<CounterProof | null> {
+  const { start, tree, tests, signal } = of
+  const { fingerprints, key, commands } = means
+  const from = performance.now()
+  const proof = (found: Awaited<ReturnType<typeof counterProve>>): CounterProof => ({
+    gate: gate.name,
+    tree,
+    ...found,
+    doubts: [...found.doubts, ...doubtsOfTests(tests)],
+    ...(tests.now === null && tests.most === null ? {} : { tests }),
+    durationMs: Math.round(performance.now() - from),
+  })
+  if (start === null) return proof(notTried('what the work began with is not kept', []))
+  if (start === tree) return proof(notTried(NO_WORK, []))
+  const changes = await fingerprints.mending(git => workChanges(git, { start, tree, gate }), signal)
+  if ('problem' in changes) return proof(notTried(changes.problem, []))
+  if (commands.sandbox.mode === 'danger-full-access') return proof(notTried(NO_SANDBOX, changes))
+  const opened = await fingerprints.mending(git => openCounterCheckout({ git, key, start, tree }), signal)
+  if ('problem' in opened) return proof(notTried(opened.problem, changes))
+  await using checkout = opened
+  const found = await counterProve({
+    ...of,
+    changes,
+    run: changes => runOn(checkout, changes, { gate, means, signal }),
+  })
+  return signal.aborted ? null : proof(found)
+}
+
+const NO_SANDBOX = 'without a sandbox, it could write to the work directory'
+
+interface RunOptions {
+  gate: Gate
+  means: CounterProofMeans
+  signal: AbortSignal
+}
+
+async function runOn(
+  checkout: CounterCheckout,
+  changes: readonly LaidChange[],
+  { gate, means, signal }: RunOptions,
+): Promise<CounterRun> {
+  if (signal.aborted) return unknown('it was broken off')
+  const laid = await checkout.lay(changes)
+  if ('problem' in laid) return unknown(laid.problem)
+  const { commands, redact, unreadable } = means
+  const { directory } = laid
+  const trace = commands.sandbox.mode === 'workspace-write' ? await traceReads(directory) : null
+  await using door = openSandboxCommands({
+    ...commands,
+    directory,
+    agentsDirectory: commands.directory,
+    // Of the person's repository nothing can be written there.
+    sandbox: { ...commands.sandbox, writable: [] },
+  })
+  const { status, problem, durationMs } = await runGate(gate, {
+    door,
+    workTree: null,
+    signal,
+    redact,
+    unreadable,
+    isAgainOnFailure: false,
+  })
+  if (status === 'broken-off' || status === 'not-started') return unknown(problem ?? 'it was broken off')
+  return {
+    status: hasPassed(status) ? 'passed' : 'failed',
+    problem: null,
+    durationMs,
+    read: (await trace?.read()) ?? null,
+  }
+}
+
+function unknown(problem: string): CounterRun {
+  return { status: 'unknown', problem, durationMs: 0, read: null }
+}

@@ -1,0 +1,204 @@
+import type { GateStatus } from '../../core/events/outcome.ts'
+import type { Certificate, CertifiedGate } from '../../core/rules/certificate.ts'
+import { oneLine } from '../../tell/words/safe-text.ts'
+import {
+  type CheckoutResult,
+  openScratchCheckouts,
+  type ScratchCheckouts,
+} from '../../workspace/fingerprint/scratch-checkout.ts'
+import { GitBlocked } from '../../workspace/git/blocking-files.ts'
+import { type Commit, commitsBetween, shortHash } from '../../workspace/git/commits.ts'
+import { GitError } from '../../workspace/git/git.ts'
+import type { PrivateGit } from '../../workspace/git/private-git.ts'
+
+/** What is known of a break, and the ways to find out more. */
+export interface BreakSearch {
+  certificate: Certificate
+  /** The gates that fail in the work directory. */
+  failing: readonly GateRun[]
+  git: PrivateGit
+  /** What is checked out now; null if there is none, or it cannot be read. */
+  head: string | null
+  /** Fingerprint of the work directory. */
+  tree: string
+  /** Whether the files of then are still kept. */
+  isKept: boolean
+  /** By which a scratch folder is known again. */
+  key: string
+  /** Runs one of the gates on files that were laid out. */
+  run(gate: GateRun['gate'], directory: string): Promise<GateRun>
+  differs(before: string, after: string): Promise<Difference>
+  say(text: string): void
+}
+
+/**
+ * Finds out since when gates fail that passed: in a fresh checkout, first of what was certified, then of HEAD, then of
+ * commits in between, by halves. Where such a checkout does not behave as the work directory does, nothing follows from it.
+ */
+export async function findBreak(search: BreakSearch): Promise<Verdict> {
+  const { certificate, git, head, tree } = search
+  if (tree === certificate.tree) return cannotTell(SAME_FILES)
+  const from = certificate.git?.commit ?? null
+  if (git.repository === null || from === null) return { kind: 'broken', since: null, gate: null }
+  if (certificate.sandbox === 'danger-full-access') return cannotTell(NO_SANDBOX)
+  if (git.setting.directory !== git.repository.root) return cannotTell('its repository ignores the work directory')
+  if (head === null) return cannotTell('what is checked out here cannot be read')
+  try {
+    const between = await commitsBetween(git, from, head)
+    if ('problem' in between) return cannotTell(between.problem)
+    if (!search.isKept) return cannotTell('the files of then are not kept any more')
+    const { commits } = between
+    await using scratch = await openScratchCheckouts({
+      ...search,
+      from,
+      tree: certificate.tree,
+      commits: commits.map(({ commit }) => commit),
+    })
+    return await searchIn(scratch, commits, head, search)
+  } catch (error) {
+    // Without the objects of the repository there are no commits to look at.
+    if (error instanceof GitError || error instanceof GitBlocked)
+      return cannotTell(`what git has of then cannot be read (${error.message})`)
+    throw error
+  }
+}
+
+/** By halves: the one before the answer passes, the answer fails; both have been tried, the answer twice. */
+async function searchIn(
+  scratch: ScratchCheckouts,
+  commits: readonly Commit[],
+  head: string,
+  search: BreakSearch,
+): Promise<Verdict> {
+  const control = await controlOf(scratch, search)
+  if ('problem' in control) return cannotTell(control.problem)
+  const { telling } = control
+  const tryCommit = async (index: number) =>
+    await tryOn(await scratch.layCommit(index), inOneLine(commits[index]), { ...search, failing: telling })
+  const now = commits.length === 0 ? { failed: null, tree: control.tree } : await tryCommit(commits.length - 1)
+  if ('problem' in now) return cannotTell(`HEAD cannot be laid out: ${now.problem}`)
+  if (now.failed === null) return await notCommitted(now.tree, head, search)
+  let [good, bad] = [-1, commits.length - 1]
+  while (bad - good > 1) {
+    const middle = (good + bad) >> 1
+    const tried = await tryCommit(middle)
+    if ('problem' in tried) return cannotTell(`${inOneLine(commits[middle])} cannot be laid out: ${tried.problem}`)
+    if (tried.failed === null) good = middle
+    else bad = middle
+  }
+  // A failure by chance on the way would have led here.
+  const again = await tryCommit(bad)
+  if ('problem' in again || again.failed === null) {
+    return cannotTell(`at ${inOneLine(commits[bad])} it fails now and then`)
+  }
+  return { kind: 'broken', since: commits[bad] ?? null, gate: again.failed.gate.name }
+}
+
+/** Those of the failing gates that pass on what was certified when it is laid out: of others nothing can be learnt. */
+async function controlOf(
+  scratch: ScratchCheckouts,
+  search: BreakSearch,
+): Promise<{ telling: GateRun[]; tree: string } | { problem: string }> {
+  const telling: GateRun[] = []
+  let tree = ''
+  let problem = ''
+  for (const gate of search.failing) {
+    const control = async () =>
+      await tryOn(await scratch.layCertified(), 'what was certified', { ...search, failing: [gate] })
+    let tried = await control()
+    if (!('problem' in tried) && tried.failed !== null) tried = await control()
+    if ('problem' in tried) return { problem: `what was certified cannot be laid out: ${tried.problem}` }
+    tree = tried.tree
+    if (tried.failed === null) telling.push(gate)
+    else problem ||= `${nameOf(gate)} fails in a fresh checkout of what was certified, too${endOf(tried.failed)}`
+  }
+  return telling.length === 0 ? { problem } : { telling, tree }
+}
+
+type Tried = { failed: GateRun | null; tree: string } | { problem: string }
+
+/** Runs the gates up to the first that fails. */
+async function tryOn(laid: CheckoutResult, name: string, { failing, run, say }: BreakSearch): Promise<Tried> {
+  if ('problem' in laid) return laid
+  for (const { gate } of failing) {
+    const result = await run(gate, laid.directory)
+    if (result.status === 'not-started') return { problem: result.problem ?? `${nameOf(result)} could not be run` }
+    if (passes(result)) continue
+    say(`${name}: ${nameOf(result)} fails`)
+    return { failed: result, tree: laid.tree }
+  }
+  say(`${name}: ${failing.map(nameOf).join(', ')} passes`)
+  return { failed: null, tree: laid.tree }
+}
+
+async function notCommitted(laidOut: string, head: string, { differs, tree }: BreakSearch): Promise<Verdict> {
+  const difference = await differs(laidOut, tree)
+  return difference.count === 0 ? cannotTell(SAME_AS_HEAD) : { kind: 'broken-uncommitted', head, differs: difference }
+}
+
+/** The verdict where nothing follows; `reason` goes on after `cannot tell:`. */
+export function cannotTell(reason: string): Verdict {
+  return { kind: 'cannot-tell', reason }
+}
+
+function inOneLine(commit: Commit | undefined): string {
+  return commit === undefined ? '' : `${shortHash(commit.commit)} ${commit.subject}`
+}
+
+function nameOf({ gate }: GateRun): string {
+  return `\`${gate.name}\``
+}
+
+function endOf({ output }: GateRun): string {
+  const line = lastLine(output)
+  return line === null ? '' : `: ${line}`
+}
+
+const NO_SANDBOX =
+  'it fails now, and since when is not looked for: the session ran with danger-full-access, so what a gate installs or writes in a fresh checkout could go through to your own files'
+const SAME_FILES =
+  'no file has changed since, so it hangs on something else: the time, the network, this machine, or files that git ignores'
+const SAME_AS_HEAD =
+  'it passes in a fresh checkout of the very same files, so it hangs on something else: files that git ignores, or this machine'
+
+/** The last line of what a gate printed that says something, fit to be shown; null if it said nothing. */
+export function lastLine(output: string): string | null {
+  const line = output
+    .split('\n')
+    .map(each => each.trim())
+    .findLast(each => each !== '')
+  return line === undefined ? null : oneLine(line, 160)
+}
+
+/** How a gate came out when it was run again. */
+export interface GateRun {
+  gate: CertifiedGate
+  status: GateStatus
+  exitCode: number | null
+  durationMs: number
+  /** The last lines of what it printed. */
+  output: string
+  problem: string | null
+  /** What it changed itself, when it ran in the work directory. */
+  changedCount: number
+}
+
+/** Files that differ; at most 50 of them are named. */
+export interface Difference {
+  paths: readonly string[]
+  count: number
+}
+
+/** Whether what was proved is true now. */
+export type Verdict =
+  | { kind: 'still-true' }
+  /** `since`: the first commit that `gate` fails at; both null where there is no git to ask. */
+  | { kind: 'broken'; since: Commit | null; gate: string | null }
+  /** HEAD is good: it is what is not committed. */
+  | { kind: 'broken-uncommitted'; head: string; differs: Difference }
+  | { kind: 'cannot-tell'; reason: string }
+
+/** Whether a gate that came out so is as it has to be. */
+export function passes({ status }: Pick<GateRun, 'status'>): boolean {
+  return status === 'passed' || status === 'flaky'
+}

@@ -1,0 +1,213 @@
+import { join, relative } from 'node:path'
+import { isDiskFull, messageOf, systemErrorCode, UserError } from '../../base/errors.ts'
+import { version } from '../../base/package.ts'
+import type { Gate, SessionOutcome } from '../../core/events/outcome.ts'
+import { certificateOf, certificateText } from '../../core/rules/certificate.ts'
+import { readOnlyHome } from '../../core/rules/notices.ts'
+import type { SessionState } from '../../core/state/state.ts'
+import { writeWholeFile } from '../../platform/files.ts'
+import { searchedFolders } from '../../platform/run-process.ts'
+import { type ProofEnvironment, protectedSince } from '../../session/proof/gates.ts'
+import { reviewInput } from '../../session/proof/review-input.ts'
+import { runGate } from '../../session/proof/run-gate.ts'
+import { writeFileInside } from '../../workspace/files/inside-directory.ts'
+import { workChanges } from '../../workspace/gate-paths.ts'
+import { isFullyCommitted } from '../../workspace/git/commits.ts'
+import { readHead } from '../../workspace/git/git.ts'
+import { changedFiles } from '../../workspace/git/trees.ts'
+import { readPrograms } from '../../workspace/programs.ts'
+import { gateConfiguration, protectedChanges } from '../../workspace/protected-files.ts'
+import { testsInReports } from '../../workspace/test-reports.ts'
+import type { Run } from '../open-run.ts'
+import { reachesNetwork } from '../settings/gates.ts'
+import type { World } from '../world.ts'
+import { counterProofOf } from './counter-proof.ts'
+import { reviewThread } from './review.ts'
+
+/** The most of a diff that is handed over to be cut to what a reviewer can be told, bytes. */
+const DIFF_BYTES = 8 * 1024 * 1024
+
+/** The most that is kept of what a command of a template printed. */
+const COMMAND_CHARACTERS = 16_000
+
+/**
+ * With what the claims of a run's sessions are proved.
+ * @param closed absolute paths that no command may read or make, as of now
+ */
+export function proofEnvironment(
+  { clock, home, env, platform }: World,
+  run: Run,
+  closed: () => readonly string[],
+): ProofEnvironment {
+  const { commands, fingerprints, savepoints, redactor, settings, records } = run
+  const changedProtected: ProofEnvironment['changedProtected'] = (gates, before, after) =>
+    fingerprints.mending(git => protectedChanges({ gates, before, after, git }))
+  const { directory } = records
+  const searched = searchedFolders(env, platform).map(({ folder }) => folder)
+  const packages = new Map()
+  const programsNow = () => readPrograms(directory, searched, packages)
+  const onGates = () => ({
+    door: commands,
+    redact: (text: string) => redactor.text(text),
+    explain: (output: string) => readOnlyHome(output, { home, directory }),
+    testsInReports: (run: string, since: number) => testsInReports(directory, run, since),
+    unreadable: closed(),
+  })
+  return {
+    // Whether it is flaky matters where it decides.
+    runGate: (gate, { when, start, ...place }) => {
+      // The rounds may have been given less since a scope was entered.
+      const network = gate.network && reachesNetwork(settings)
+      const isOwnChanged = () => isGateChanged(fingerprints, { start, tree: place.tree, gate })
+      return runGate({ ...gate, network }, { ...onGates(), ...place, isAgainOnFailure: when === 'claim', isOwnChanged })
+    },
+    runCommand: ({ readOnly, ...command }, place) =>
+      runGate(
+        { ...command, required: false, protect: [], everyRound: false },
+        { ...onGates(), ...place, isAgainOnFailure: false, mostCharacters: COMMAND_CHARACTERS, readOnly },
+      ),
+    async keepSavepoint(of) {
+      const [kept, notLookedAt] = await Promise.all([
+        savepoints.keep({ ...of, at: clock.now() }),
+        fingerprints.leftOut(of.signal),
+      ])
+      return kept && { ...kept, ...(notLookedAt.count === 0 ? {} : { notLookedAt }) }
+    },
+    changedProtected,
+    configuration: async (gates, before, after, programs) => {
+      const both = { before: programs, after: await programsNow() }
+      return await fingerprints.mending(git => gateConfiguration({ gates, before, after, git, programs: both }))
+    },
+    counterProof: (gate, of) =>
+      counterProofOf({ ...gate, network: gate.network && reachesNetwork(settings) }, of, {
+        ...run,
+        key: records.key,
+        commands: run.commandOptions,
+        redact: text => redactor.text(text),
+        unreadable: closed(),
+      }),
+    programs: programsNow,
+    async lost(before, after) {
+      const files = await fingerprints.mending(git => changedFiles(git, before, after))
+      return files?.filter(({ how }) => how !== 'added').map(({ path }) => path) ?? null
+    },
+    reviewer: async (state, tree) =>
+      await reviewerOf(run, state, {
+        tree,
+        changed: await changedProtected(state.gates, protectedSince(state) ?? '', tree),
+      }),
+  }
+}
+
+/** Who reviews what is claimed, and with what before it. */
+async function reviewerOf(
+  { savepoints, settings, records }: Run,
+  state: SessionState,
+  { tree, changed }: { tree: string; changed: Awaited<ReturnType<typeof protectedChanges>> },
+): ReturnType<ProofEnvironment['reviewer']> {
+  const start = state.scope?.since ?? state.savepoint?.start ?? null
+  const diff = start === null ? null : await diffSince(savepoints, start, tree)
+  return {
+    thread: reviewThread(records.directory, state.review ?? settings.reviewer, settings),
+    input: reviewInput({
+      goal: state.scope?.goal ?? state.goal,
+      said: state.personSaid,
+      gates: state.claim.state === 'nominated' ? state.claim.results : [],
+      protectedFiles: changed.files,
+      configuration: state.gateConfiguration?.files ?? [],
+      counterProofs: state.counterProofs.filter(proof => proof.tree === tree),
+      earlier: state.reviews.last?.findings ?? [],
+      diff: diff?.text ?? null,
+      isCut: diff?.isCut ?? false,
+    }),
+  }
+}
+
+/** Null if what it began with is no longer there. */
+async function diffSince(savepoints: Run['savepoints'], start: string, tree: string) {
+  try {
+    return await savepoints.diff(start, tree, { mostBytes: DIFF_BYTES })
+  } catch (error) {
+    if (error instanceof UserError) return null
+    throw error
+  }
+}
+
+/** Whether the work has changed what a gate runs through; true where it is not known what the work began with. */
+async function isGateChanged(
+  fingerprints: Run['fingerprints'],
+  { start, ...of }: { start: string | null; tree: string; gate: Gate },
+): Promise<boolean> {
+  if (start === null) return true
+  const changes = await fingerprints.mending(git => workChanges(git, { start, ...of }))
+  return 'problem' in changes || changes.some(({ isRunThrough }) => isRunThrough)
+}
+
+/** What became of a certificate. */
+interface Certified {
+  /** How the session ends instead of as done; null: as it was to. */
+  refused: SessionOutcome | null
+  /** What else went wrong, a sentence; null if nothing did. */
+  problem: string | null
+}
+
+/**
+ * Writes `done.json` of a session that has come to its end as done: into the records, which count, and as a copy beside
+ * its memory, in `folder`. A session whose certificate is not in the records is not done: nothing could verify it.
+ */
+export async function certify(
+  run: Run,
+  ended: SessionState,
+  folder: string,
+  platform: Pick<World, 'node' | 'platform'>,
+): Promise<Certified> {
+  if (ended.claim.state !== 'accepted' || ended.ended?.outcome.kind !== 'done') return NOTHING_TO_CERTIFY
+  const { directory, sessionFolder } = run.records
+  const path = join(sessionFolder(ended.id), 'done.json')
+  let text: string
+  try {
+    text = await certificateOfRun(run, ended, ended.claim.tree, platform)
+    await writeWholeFile(path, text)
+  } catch (error) {
+    return { refused: uncertified(path, error), problem: null }
+  }
+  try {
+    await writeFileInside(directory, relative(directory, join(folder, 'done.json')), text)
+    return NOTHING_TO_CERTIFY
+  } catch (error) {
+    return { refused: null, problem: `The copy of done.json could not be written: ${messageOf(error)}` }
+  }
+}
+
+const NOTHING_TO_CERTIFY: Certified = { refused: null, problem: null }
+
+async function certificateOfRun(
+  { repository, fingerprints, engines }: Run,
+  ended: SessionState,
+  tree: string,
+  { node, platform }: Pick<World, 'node' | 'platform'>,
+): Promise<string> {
+  const { savepoint } = ended
+  const head = repository === null ? null : await readHead(repository)
+  const commit = head?.commit ?? null
+  return certificateText(
+    certificateOf(ended, {
+      head,
+      headHoldsAll: commit === null ? null : await fingerprints.mending(git => isFullyCommitted(git, commit, tree)),
+      savepoint: savepoint?.tree === tree ? savepoint.commit : null,
+      notLookedAt: await fingerprints.leftOut(),
+      versions: { codemachine: version, codex: engines.of({}).version, node, platform },
+    }),
+  )
+}
+
+/** How a session ends that would be done, but for its certificate. */
+function uncertified(path: string, error: unknown): SessionOutcome {
+  const why = isDiskFull(error) ? 'the disk is full' : (systemErrorCode(error) ?? messageOf(error).replace(/\.$/, ''))
+  const reason = `The work was accepted, but its certificate ${path} could not be written: ${why}.`
+  const hint = isDiskFull(error) ? ({ do: 'free-disk-space' } as const) : ({ do: 'say', text: MEND_RECORDS } as const)
+  return { kind: 'needs-person', reason, hint }
+}
+
+const MEND_RECORDS =
+  'Make that file writable. Then codemachine resume checks once more, without a round, and ends as done.'

@@ -1,0 +1,191 @@
+import { mkdir, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { Interrupted, UserError } from '../../base/errors.ts'
+import { loadPrompt } from '../../base/package.ts'
+import type { View } from '../../core/events/events.ts'
+import type { RoundOutcome } from '../../core/events/outcome.ts'
+import { parseAnswer } from '../../core/rules/answer.ts'
+import { globsLookedAt } from '../../core/rules/proof/gate-files.ts'
+import { type Finding, REVIEW, type ReviewAnswer, type ReviewTerms, readReview } from '../../core/rules/review.ts'
+import { withoutScope } from '../../core/state/scope.ts'
+import { emptyState, roundTokens, type SessionState } from '../../core/state/state.ts'
+import type { ThreadSpec } from '../../core/template.ts'
+import { pathInside } from '../../platform/files.ts'
+import { readAnswer } from '../../session/answers.ts'
+import { playReview } from '../../session/proof/review.ts'
+import { type ReviewMatter, reviewInput, reviewInstructions } from '../../session/proof/review-input.ts'
+import { reviewerWithProvider } from '../../session/providers/round-providers.ts'
+import { foldJournal } from '../../session/records/journal.ts'
+import { SessionLog } from '../../session/session-log.ts'
+import { followIgnoreRules } from '../../workspace/fingerprint/session-rules.ts'
+import { treeOfCommit } from '../../workspace/git/commits.ts'
+import { readHead, runGit, runGitOrThrow } from '../../workspace/git/git.ts'
+import type { PrivateGit } from '../../workspace/git/private-git.ts'
+import { protectedChanges } from '../../workspace/protected-files.ts'
+import type { Run } from '../open-run.ts'
+import type { Settings } from '../settings/schema.ts'
+import type { World } from '../world.ts'
+
+/** What came of a review by itself, and what it took. `failed`: the reviewer could not work; `unusable`: it answered nothing that can be read. */
+export type Reviewed = { durationMs: number; tokens: number | null } & (
+  | { kind: 'answered'; answer: ReviewAnswer }
+  | { kind: 'failed'; outcome: RoundOutcome }
+  /** `problem`: a sentence. */
+  | { kind: 'unusable'; problem: string }
+)
+
+/**
+ * Has a reviewer look at this work. The session's own journal is left as it is: what happens here is only shown, on
+ * `view`, but for the answer. An `Interrupted` if the program is asked to end.
+ */
+export async function reviewWork(
+  { clock, signal }: Pick<World, 'clock' | 'signal'>,
+  { engines, providers, records, redactor, settings }: Run,
+  thread: ThreadSpec,
+  { session, matter }: ReviewedWork,
+  view: View | null,
+): Promise<Reviewed> {
+  const isAnswer = (text: string) => parseAnswer(text, REVIEW.schema).ok
+  const shown: View | null = view && {
+    ...view,
+    event(event, state) {
+      const answers =
+        event.type === 'item-completed' && event.item.kind === 'agent-message' && isAnswer(event.item.text)
+      if (!answers) view.event(event, state)
+    },
+  }
+  const journal = { append() {}, sync: async () => {}, [Symbol.asyncDispose]: async () => {} }
+  const log = new SessionLog(emptyState(session ?? ''), {
+    journal,
+    views: shown === null ? [] : [shown],
+    templates: records.templates,
+    clock,
+    redactor,
+  })
+  const roundsDirectory = join(records.folder, 'review')
+  // What a review that was killed has left.
+  await rm(roundsDirectory, { recursive: true, force: true })
+  await mkdir(roundsDirectory, { mode: 0o700 })
+  const startedAt = clock.monotonic()
+  try {
+    const { outcome, message } = await playReview(
+      engines.prepare(reviewerWithProvider(thread, providers)),
+      { round: 0, review: 1, input: reviewInput(matter) },
+      {
+        log,
+        clock,
+        roundsDirectory,
+        redactLine: line => redactor.line(line),
+        ending: signal,
+        onEvent: event => log.emit(event),
+        graceMs: settings.graceMinutes * 60_000,
+        maxUsage: null,
+        timeLeftMs: Number.POSITIVE_INFINITY,
+      },
+    )
+    if (signal.aborted) throw new Interrupted(signal.reason)
+    const durationMs = Math.round(clock.monotonic() - startedAt)
+    const facts = { durationMs, tokens: roundTokens(log.state)?.total ?? null }
+    if (outcome.class !== 'worked') return { ...facts, kind: 'failed', outcome }
+    const parsed = await readAnswer(REVIEW, message, redactor)
+    const read = parsed.ok ? readReview(parsed.value, path => pathInside(records.directory, path)) : parsed
+    if (!read.ok)
+      return { ...facts, kind: 'unusable', problem: `The reviewer gave no answer that can be used. ${read.problem}` }
+    return { ...facts, kind: 'answered', answer: read.value }
+  } finally {
+    await rm(roundsDirectory, { recursive: true, force: true })
+  }
+}
+
+/** The thread of a reviewer of a work directory. What `terms` leaves open is as in the rounds. */
+export function reviewThread(
+  directory: string,
+  terms: ReviewTerms | null,
+  { model, effort }: Pick<Settings, 'model' | 'effort'>,
+): ThreadSpec {
+  return {
+    agent: 'reviewer',
+    developerInstructions: reviewInstructions(loadPrompt('review'), directory),
+    model: terms?.model ?? model,
+    effort: terms?.effort ?? effort,
+    readOnly: true,
+  }
+}
+
+/** What a review by itself is of. */
+export interface ReviewedWork {
+  /** Null: what is not committed. */
+  session: string | null
+  /** Fingerprints of what it began with, and of what it is now. */
+  since: string
+  tree: string
+  matter: ReviewMatter
+}
+
+/** Enough for all that a reviewer is shown, and the names of what it is not shown. */
+const MOST_BYTES = 8 * 1024 * 1024
+
+/** The work of a session: all that has changed since it began, by whomever. */
+export async function workOfSession(run: Run, id: string): Promise<ReviewedWork> {
+  const folded = await foldJournal(run.records, id)
+  const state = folded && withoutScope(folded)
+  const since = state?.savepoint?.start ?? null
+  if (state === null || since === null) {
+    throw new UserError(`${id} has no savepoint of what it began with, so nothing tells what it changed.`, {
+      hint: 'To review what is not committed: codemachine review --goal "…"',
+    })
+  }
+  const { fingerprints } = run
+  if (!(await fingerprints.mending(git => runGit(git.setting, ['cat-file', '-e', `${since}^{tree}`]))).ok) {
+    throw new UserError(`What ${id} began with is no longer kept, so nothing tells what it changed.`)
+  }
+  // What counted in the session counts now, though git ignores it and a later session has let go of it.
+  fingerprints.protect(globsLookedAt(state.gates, state.kind?.addsGates))
+  await followIgnoreRules(fingerprints, run.records.ignoreRules(id))
+  const { tree, diff, files } = await fingerprints.mending(async () => {
+    const tree = await fingerprints.take()
+    const [diff, { files }] = await Promise.all([
+      run.savepoints.diff(since, tree, { mostBytes: MOST_BYTES }),
+      protectedChanges({ gates: state.gates, before: since, after: tree, git: fingerprints.git }),
+    ])
+    return { tree, diff, files }
+  })
+  const gates = resultsOf(state).filter(result => result.tree === tree)
+  const matter = {
+    goal: state.goal,
+    said: state.personSaid,
+    gates,
+    protectedFiles: files,
+    configuration: state.gateConfiguration?.files ?? [],
+    earlier: openFindings(state),
+  }
+  return { session: id, since, tree, matter: { ...matter, diff: diff.text, isCut: diff.isCut } }
+}
+
+/** What is not committed yet; in a directory without a repository or a commit, everything. */
+export async function uncommittedWork(run: Run, goal: string): Promise<ReviewedWork> {
+  const { git } = run.fingerprints
+  const since = await treeOfHead(run, git)
+  const tree = await run.fingerprints.take()
+  if (since === tree) {
+    const why = run.repository === null ? 'there is no file' : 'no file differs from the last commit'
+    throw new UserError(`There is nothing to review: ${why}.`)
+  }
+  const { text, isCut } = await run.savepoints.diff(since, tree, { mostBytes: MOST_BYTES })
+  const matter = { goal, gates: [], protectedFiles: [], earlier: [], diff: text, isCut }
+  return { session: null, since, tree, matter }
+}
+
+async function treeOfHead({ repository }: Run, git: PrivateGit): Promise<string> {
+  const commit = repository === null ? null : (await readHead(repository)).commit
+  const held = commit === null ? null : await treeOfCommit(git, commit)
+  return held ?? (await runGitOrThrow(git.setting, ['hash-object', '-t', 'tree', '--stdin'], '')).trim()
+}
+
+function resultsOf({ claim }: SessionState): ReviewMatter['gates'] {
+  return claim.state === 'nominated' || claim.state === 'accepted' ? claim.results : []
+}
+
+function openFindings({ reviews }: SessionState): readonly Finding[] {
+  return reviews.last?.verdict === 'findings' ? reviews.last.findings : []
+}

@@ -1,0 +1,357 @@
+import { join } from 'node:path'
+import { Cleanup, Interrupted, UserError } from '../../base/errors.ts'
+import {
+  CERTIFICATE_BYTES,
+  type Certificate,
+  type CertifiedGate,
+  parseCertificate,
+} from '../../core/rules/certificate.ts'
+import { readOnlyHome } from '../../core/rules/notices.ts'
+import { globsLookedAt } from '../../core/rules/proof/gate-files.ts'
+import type { SandboxChoice } from '../../core/shapes/sandbox.ts'
+import type { SessionState } from '../../core/state/state.ts'
+import { openSandboxCommands, type SandboxCommandsOptions } from '../../engines/codex/sandbox-commands.ts'
+import { pathExists, readBoundedText } from '../../platform/files.ts'
+import type { Redactor } from '../../secrets/redactor.ts'
+import type { WorkTree } from '../../session/proof/claim.ts'
+import { runGate } from '../../session/proof/run-gate.ts'
+import { foldJournal } from '../../session/records/journal.ts'
+import type { Records } from '../../session/records/records.ts'
+import { findObstacle, readTextFile } from '../../workspace/files/inside-directory.ts'
+import type { Fingerprints } from '../../workspace/fingerprint/fingerprint.ts'
+import { followIgnoreRules } from '../../workspace/fingerprint/session-rules.ts'
+import { readHead, runGit } from '../../workspace/git/git.ts'
+import { type GuardOptions, openRepositoryGuard } from '../../workspace/guard/repository-guard.ts'
+import { openSandboxTraces } from '../../workspace/sandbox-traces.ts'
+import { type ChosenCodex, chooseCodex, codexOptionsOf, writableGit } from '../engine-of-project.ts'
+import { findSession, findSessionAround, placesAround, type SessionsPlace } from '../find.ts'
+import { openWorkDirectory, settingsOf, WAIT_FOR_ITS_END } from '../open-run.ts'
+import type { World } from '../world.ts'
+import { cannotTell, type Difference, findBreak, type GateRun, passes, type Verdict } from './find-break.ts'
+
+/** What is verified, and who is told of it. */
+export interface VerifyOptions {
+  /** As typed; null for the newest that is done. */
+  session: string | null
+  codexBin?: string
+  /** Told a sentence of each thing that a person should know, and of what is run. */
+  say: Say
+  /** Told each line for debugging, without secrets, where `logging.level` is `debug`. */
+  onDebug?: ((line: string) => void) | undefined
+}
+
+type Say = (text: string) => void
+
+/**
+ * Whether what was proved when a session was done is still true, and if not, since when. No session runs here meanwhile.
+ * A `UserError` if there is no such session or certificate, or while a codemachine runs here (exit code 6).
+ */
+export async function verifySession(world: World, own: Records, options: VerifyOptions): Promise<Verified> {
+  const { records, worktree, session } = await placeOf(own, options, world.platform)
+  const verified = await verifyIn(world, records, { ...options, session })
+  return { directory: records.directory, worktree, ...verified }
+}
+
+/** Where the session is that a person means; without a word where one was done last, of a directory and its worktrees. */
+async function placeOf(
+  own: Records,
+  { session, say }: VerifyOptions,
+  platform: NodeJS.Platform,
+): Promise<SessionsPlace & { session: string | null }> {
+  if (session !== null) {
+    const { id, ...place } = await findSessionAround(own, session, { platform, onProblem: say })
+    return { ...place, session: id }
+  }
+  const places = await placesAround(own, say)
+  let last: (SessionsPlace & { session: string; at: number }) | null = null
+  for (const place of places.length === 1 ? [] : places) {
+    const state = await newestDone(place.records, say)
+    const at = state === null ? 0 : state.createdAt + (state.ended?.durationMs ?? 0)
+    if (state !== null && (last === null || at > last.at)) last = { ...place, session: state.id, at }
+  }
+  return last ?? { worktree: null, records: own, session: null }
+}
+
+async function verifyIn(
+  world: World,
+  records: Records,
+  options: VerifyOptions,
+): Promise<Omit<Verified, 'directory' | 'worktree'>> {
+  const found = await findCertificate(records, options.session, options.say)
+  const verification = await verifyLocked(world, options, records, found)
+  if (world.signal.aborted) throw new Interrupted(world.signal.reason)
+  return { ...verification, certificate: found.certificate }
+}
+
+/** What came of verifying, and what it was held against. */
+export interface Verified extends Verification {
+  directory: string
+  /** The worktree of the checkout that it is of; null: the directory that was named. */
+  worktree: string | null
+  certificate: Certificate
+}
+
+/** What came of verifying a session. */
+export interface Verification {
+  session: string
+  verdict: Verdict
+  /** Those that are required, as they came out in the work directory, as far as they ran. */
+  gates: readonly GateRun[]
+  /** Since it was done; null if the files of then are not kept any more. */
+  changed: Difference | null
+  /** What lies in the work directory and was not looked at: a folder ends in `/`. */
+  notLookedAt: Difference
+}
+
+async function verifyLocked(
+  world: World,
+  options: VerifyOptions,
+  records: Records,
+  { certificate, overrides, gates: protecting, addsGates }: Found,
+): Promise<Verification> {
+  const { say } = options
+  await using opened = new Cleanup()
+  const work = opened.use(await openWorkDirectory(world, records, say, { hint: WAIT_FOR_ITS_END }))
+  const { repository, fingerprints } = work
+  // What counted then counts now, though git ignores it and a session since has let go of it.
+  fingerprints.protect(globsLookedAt(protecting, addsGates))
+  await followIgnoreRules(fingerprints, records.ignoreRules(certificate.session))
+  const tree = await fingerprints.take()
+  const notLookedAt = await fingerprints.leftOut()
+  const changed = await changedSince(fingerprints, certificate.tree, tree)
+  const judged = (verdict: Verdict, gates: readonly GateRun[]): Verification => {
+    return { session: certificate.session, verdict, gates, changed, notLookedAt }
+  }
+  const required = certificate.gates.filter(gate => gate.required)
+  if (required.length === 0) return judged(cannotTell(NOTHING_TO_RUN), [])
+  const commands = await commandsFor(world, records, { ...options, overrides })
+  if ('problem' in commands) return judged(cannotTell(commands.problem), [])
+  opened.use(await openSandboxTraces([records.directory], records.traces))
+  const again: GatesAgain = {
+    ...commands,
+    sandbox: {
+      mode: certificate.sandbox,
+      network: certificate.network,
+      writable: writableGit(records.directory, repository),
+    },
+    directory: records.directory,
+    home: world.home,
+    workTree: fingerprints,
+    signal: world.signal,
+  }
+  const reach = { env: world.env, sandbox: certificate.sandbox }
+  const gates = await guarded(records, { repository, reach }, certificate.session, say, () =>
+    runAll(again, required, say),
+  )
+  const notStarted = gates.find(({ status }) => status === 'not-started')
+  const failing = gates.filter(gate => !passes(gate))
+  if (failing.length === 0) return judged({ kind: 'still-true' }, gates)
+  if (notStarted)
+    return judged(
+      cannotTell([`${notStarted.gate.name} could not be run`, notStarted.problem ?? []].flat().join(': ')),
+      gates,
+    )
+  const verdict = await findBreak({
+    certificate,
+    failing,
+    git: fingerprints.git,
+    head: repository === null ? null : (await readHead(repository)).commit,
+    tree,
+    isKept: changed !== null,
+    key: records.key,
+    run: (gate, directory) => runInScratch(again, gate, directory),
+    differs: (before, after) => fingerprints.changed(before, after),
+    say,
+  })
+  return judged(verdict, gates)
+}
+
+async function runAll(again: GatesAgain, gates: Certificate['gates'], say: Say): Promise<GateRun[]> {
+  const runs: GateRun[] = []
+  for (const gate of gates) {
+    say(`runs again: ${gate.name}`)
+    runs.push(await runAgain(again, gate))
+  }
+  return runs
+}
+
+/** A gate runs what agents wrote, and may write in the repository's `.git`, as in a round. */
+async function guarded<T>(
+  records: Records,
+  git: Pick<GuardOptions, 'repository' | 'reach'>,
+  session: string,
+  say: Say,
+  action: () => Promise<T>,
+): Promise<T> {
+  const guard = await openRepositoryGuard({
+    ...git,
+    workTree: records.directory,
+    setAsideDir: join(records.sessionFolder(session), 'set-aside'),
+    baselineFile: records.guard,
+    leaveOut: [records.root],
+  })
+  try {
+    return await action()
+  } finally {
+    const restored = await guard.check()
+    if (restored !== null && restored.restored.length > 0) {
+      say(`A gate changed what the person's git runs, and it was put back: ${restored.restored.join(', ')}.`)
+    }
+    for (const problem of restored?.problems ?? []) say(problem)
+    await guard.close()
+  }
+}
+
+/** Null if the files of then are not kept any more. */
+async function changedSince(fingerprints: Fingerprints, before: string, now: string): Promise<Difference | null> {
+  if (before === now) return { paths: [], count: 0 }
+  const isKept = await fingerprints.mending(git => runGit(git.setting, ['cat-file', '-e', `${before}^{tree}`]))
+  return isKept.ok ? await fingerprints.changed(before, now) : null
+}
+
+const NOTHING_TO_RUN =
+  'the session was done without gates, so there is nothing to run again; give the next one some with --verify'
+
+/** What was proved, and what else of the session its gates run with. */
+interface Found {
+  certificate: Certificate
+  /** `key=value` pairs handed to codex. */
+  overrides: readonly string[]
+  gates: SessionState['gates']
+  /** Whether its template adds gates while a session runs. */
+  addsGates: boolean
+}
+
+/**
+ * The certificate of the session that a person means, or of the newest that is done: always that of the records, for
+ * agents can write its copy. A `UserError` if there is none.
+ * @param say told what a person should know of it, a sentence each
+ */
+async function findCertificate(records: Records, wanted: string | null, say: (remark: string) => void): Promise<Found> {
+  const state =
+    wanted === null ? await newestDone(records, say) : await stateOf(records, await findSession(records, wanted))
+  if (state === null) {
+    throw new UserError(
+      `No session in ${records.directory} is done and has a certificate, so there is nothing to verify.`,
+    )
+  }
+  const { id } = state
+  if (!isDone(state)) {
+    throw new UserError(`Session ${id} is not done, so there is nothing to verify.`, {
+      hint: `codemachine logs ${id} shows what became of it.`,
+    })
+  }
+  const path = certificatePath(records, id)
+  const read = await readBoundedText(path, CERTIFICATE_BYTES)
+  if (read === 'missing') throw new UserError(`${path} is not there, so what was proved of session ${id} is not known.`)
+  if ('problem' in read) throw new UserError(`${path} ${read.problem}, so what was proved is not known.`)
+  const certificate = parseCertificate(read.text, path)
+  if (certificate.session !== id) throw new UserError(`${path} is the certificate of another session.`)
+  await compareCopy(records.directory, id, read.text, say)
+  const addsGates = state.kind?.addsGates ?? false
+  return { certificate, overrides: state.overrides, gates: state.gates, addsGates }
+}
+
+async function newestDone(records: Records, say: (remark: string) => void): Promise<SessionState | null> {
+  for (const id of (await records.sessions()).reverse()) {
+    // Long journals are not read for nothing.
+    if (!(await pathExists(certificatePath(records, id)))) continue
+    try {
+      const state = await stateOf(records, id)
+      if (isDone(state)) return state
+    } catch (error) {
+      if (!(error instanceof UserError)) throw error
+      say(error.message)
+    }
+  }
+  return null
+}
+
+async function stateOf(records: Records, id: string): Promise<SessionState> {
+  const state = await foldJournal(records, id)
+  if (state === null) throw new UserError(`${records.journal(id)} holds no session.`)
+  return state
+}
+
+/** One that went on after it was done is not. */
+function isDone({ ended }: SessionState): boolean {
+  return ended?.outcome.kind === 'done'
+}
+
+/** Where the certificate of a session is, absolute; it is there once that is done. */
+export function certificatePath(records: Records, id: string): string {
+  return join(records.sessionFolder(id), 'done.json')
+}
+
+async function compareCopy(directory: string, id: string, text: string, say: (remark: string) => void): Promise<void> {
+  const folder = join('.codemachine', 'projects', id)
+  if ((await findObstacle(directory, folder)) !== null) return
+  const copy = await readTextFile(join(directory, folder, 'done.json'), CERTIFICATE_BYTES)
+  if (copy.kind === 'gone' || (copy.kind === 'text' && copy.text === text)) return
+  say(`${join(folder, 'done.json')} is not what codemachine wrote there; it is not believed, and the record is.`)
+}
+
+/** With what gates of a certificate are run again. */
+interface GatesAgain {
+  /** All that gates run with, but for where and in what sandbox. */
+  commands: Omit<SandboxCommandsOptions, 'directory' | 'sandbox'>
+  /** Of the session that is verified. */
+  sandbox: SandboxChoice
+  directory: string
+  /** The person's. */
+  home: string
+  /** Null: files that were laid out elsewhere. */
+  workTree: WorkTree | null
+  redactor: Redactor
+  signal: AbortSignal
+}
+
+/** On files that were laid out elsewhere, once; of the person's repository nothing can be written there. */
+async function runInScratch(again: GatesAgain, gate: CertifiedGate, directory: string): Promise<GateRun> {
+  return await runAgain({ ...again, directory, sandbox: { ...again.sandbox, writable: [] }, workTree: null }, gate)
+}
+
+/** Runs a gate of a certificate again; in the work directory one that fails once more on the same files. An `Interrupted` if the program has to end. */
+async function runAgain(
+  { commands, directory, home, sandbox, workTree, redactor, signal }: GatesAgain,
+  gate: CertifiedGate,
+): Promise<GateRun> {
+  if (signal.aborted) throw new Interrupted(signal.reason)
+  await using door = openSandboxCommands({ ...commands, directory, sandbox })
+  const { status, exitCode, durationMs, output, problem, changedCount } = await runGate(
+    { ...gate, protect: [], everyRound: false },
+    {
+      door,
+      workTree,
+      signal,
+      redact: text => redactor.text(text),
+      explain: output => readOnlyHome(output, { home, directory }),
+      isAgainOnFailure: workTree !== null,
+    },
+  )
+  if (status === 'broken-off') throw new Interrupted(signal.reason)
+  return { gate, status, exitCode, durationMs, output, problem, changedCount }
+}
+
+/** What gates run with on this machine, as a run here would have it; a sentence if there is no codex that can. */
+async function commandsFor(
+  world: World,
+  records: Records,
+  { codexBin, overrides, onDebug, say }: Pick<VerifyOptions, 'codexBin' | 'onDebug' | 'say'> & Pick<Found, 'overrides'>,
+): Promise<Pick<GatesAgain, 'commands' | 'redactor'> | { problem: string }> {
+  const loaded = await settingsOf(world, records.directory, codexBin === undefined ? {} : { codexBin })
+  const codex = await chooseOrSay(() => chooseCodex(world, records, loaded))
+  if ('problem' in codex) return codex
+  for (const remark of codex.binary.remarks) say(remark)
+  const commands = await codexOptionsOf(world, records, codex, { ...loaded, overrides, onDebug, onWarning: say })
+  return { redactor: codex.redactor, commands: { ...commands, agentsDirectory: records.directory } }
+}
+
+async function chooseOrSay(choose: () => Promise<ChosenCodex>): Promise<ChosenCodex | { problem: string }> {
+  try {
+    return await choose()
+  } catch (error) {
+    if (!(error instanceof UserError)) throw error
+    return { problem: [error.message, error.hint].filter(text => text !== null).join(' ') }
+  }
+}

@@ -1,0 +1,370 @@
+import * as v from 'valibot'
+import { UserError, unreachable } from '../base/errors.ts'
+import type { RunOverrides } from '../core/events/events.ts'
+import { type Gate, limitReached, type SessionLimits } from '../core/events/outcome.ts'
+import { type ModelPrice, problemOfModel } from '../core/rules/cost.ts'
+import type { ReviewTerms } from '../core/rules/review.ts'
+import {
+  allowanceAtResume,
+  beyondRun,
+  limitsInRun,
+  NOTHING_USED,
+  type RunAllowance,
+  usedBy,
+} from '../core/rules/run-limits.ts'
+import { CODEX_PROVIDER, type Providers } from '../core/shapes/provider.ts'
+import type { PromptTerms } from '../core/shapes/queue.ts'
+import { hasChangedProof, withoutScope } from '../core/state/scope.ts'
+import type { SessionState } from '../core/state/state.ts'
+import type { TemplateKind } from '../core/template.ts'
+import type { Redactor } from '../secrets/redactor.ts'
+import type { RunnerPolicy } from '../session/options.ts'
+import type { Records } from '../session/records/records.ts'
+import { costAsTyped, countAsTyped, durationAsTyped, limitAsTyped } from '../tell/words/commands.ts'
+import { formatCost, formatSpan, formatTokens } from '../tell/words/numbers.ts'
+import { newestAtWork, readableState } from './find.ts'
+import type { RunOptions } from './library.ts'
+import type { Run } from './open-run.ts'
+import { reachesNetwork, withVerified } from './settings/gates.ts'
+import type { SettingSources } from './settings/load.ts'
+import type { Settings } from './settings/schema.ts'
+
+/**
+ * What was said on the command line or in the environment. What stands in a file is read anew when the session goes on,
+ * so that it can be mended there, but for gates and the review (`gatesAtResume`, `reviewAtResume`).
+ * @param verify the commands that `--verify` names
+ */
+export function runOverridesOf(
+  settings: Settings,
+  sources: SettingSources,
+  verify: readonly string[] = [],
+): RunOverrides {
+  const isSaid = (key: keyof SettingSources) => ['flag', 'environment'].includes(sources[key].layer)
+  const { sandbox, network, model, effort, provider, maxUsage, maxWait, keepAwake, review } = settings
+  const limits = (['rounds', 'maxTime', 'maxTokens', 'maxCost'] as const).filter(isSaid)
+  return {
+    ...(isSaid('sandbox') ? { sandbox } : {}),
+    ...(isSaid('network') ? { network } : {}),
+    ...(isSaid('model') && model !== null ? { model } : {}),
+    ...(isSaid('effort') && effort !== null ? { effort } : {}),
+    ...(isSaid('provider') ? { provider } : {}),
+    ...(isSaid('maxUsage') && maxUsage !== null ? { maxUsage } : {}),
+    ...(isSaid('maxWait') ? { maxWaitMs: maxWait } : {}),
+    ...(isSaid('keepAwake') ? { keepAwake } : {}),
+    ...(isSaid('review') ? { review } : {}),
+    ...(verify.length === 0 ? {} : { verify: [...new Set(verify)] }),
+    ...(limits.length === 0 ? {} : { limits }),
+  }
+}
+
+/** What a run may take that begins now: what the settings say. The default of `rounds` is for each of its sessions. */
+export function allowanceAtStart(settings: LimitSettings, sources: Pick<SettingSources, 'rounds'>): RunAllowance {
+  const isDefault = sources.rounds.layer === 'defaults'
+  const { rounds, maxTime: timeMs, maxTokens: tokens, maxCost: cost } = settings
+  const limits = { rounds: isDefault ? null : rounds, timeMs, tokens, ...(cost === null ? {} : { cost }) }
+  return { limits, used: NOTHING_USED }
+}
+
+type LimitSettings = Pick<Settings, 'rounds' | 'maxTime' | 'maxTokens' | 'maxCost'>
+
+/** What the run of a session that goes on may take; null if that was never kept. `options`: what is said now. */
+export function runAtResume({ run }: SessionState, options: LimitOptions, now: SessionLimits): RunAllowance | null {
+  if (run === null) return null
+  return allowanceAtResume(run, {
+    ...(options.rounds === undefined ? {} : { rounds: now.rounds }),
+    ...(options.maxTimeMs === undefined ? {} : { timeMs: now.timeMs }),
+    ...(options.maxTokens === undefined ? {} : { tokens: now.tokens }),
+    ...(options.maxCost === undefined || now.cost === undefined ? {} : { cost: now.cost }),
+  })
+}
+
+type LimitOptions = Pick<RunOptions, 'rounds' | 'maxTimeMs' | 'maxTokens' | 'maxCost'>
+
+/**
+ * What a new session may take, and has to pass before done: what the run says, and before that what its prompt does. A
+ * `UserError` if its options hold a secret, or it wants more than the run has in all.
+ * @param allowance what the run may take, and has used before it
+ */
+export function termsAtStart(
+  run: { settings: Settings; sources: SettingSources; gates: readonly Gate[]; said: RunOverrides; redactor: Redactor },
+  kind: Pick<TemplateKind, 'name' | 'defaultRounds'>,
+  { gates: verify = [], limits = {}, options }: Omit<PromptTerms, 'template'> = {},
+  allowance: RunAllowance = allowanceAtStart(run.settings, run.sources),
+): { limits: SessionLimits; gates: readonly Gate[]; said: RunOverrides } {
+  const { settings, gates, said, redactor } = run
+  refuseSecretOptions(kind, options, redactor)
+  refuseBeyondRun(allowance, limits)
+  const own = limitsInRun(allowance, limits, kind.defaultRounds(options) ?? settings.rounds)
+  if (verify.length === 0) return { limits: own, gates, said }
+  return {
+    limits: own,
+    gates: withVerified(gates, verify, settings),
+    said: { ...said, verify: [...new Set([...(said.verify ?? []), ...verify])] },
+  }
+}
+
+/** Refuses limits of a prompt's own that are more than its run has in all. */
+export function refuseBeyondRun(run: RunAllowance, wanted: NonNullable<PromptTerms['limits']>): void {
+  const name = beyondRun(run, wanted)
+  if (name === null) return
+  const [more, most] = [limitAsTyped(name, wanted[name] ?? 0), limitAsTyped(name, run.limits[name] ?? 0)]
+  throw new UserError(`It wants ${more}, and the run that it would belong to has ${most} for all of its sessions.`, {
+    hint: `Give it less, or leave that out; or begin the run with ${more}.`,
+  })
+}
+
+/** The most that a template is told beside the goal, in bytes as JSON. */
+const MOST_OPTIONS_BYTES = 1024 * 1024
+
+/** What a template is told beside the goal, checked by its schema; a `UserError` if it cannot be told that. */
+export function optionsOf(
+  { name, options: schema, hasOwnCommand }: Pick<TemplateKind, 'name' | 'options' | 'hasOwnCommand'>,
+  told: unknown,
+): unknown {
+  if (told === undefined && schema === undefined) return undefined
+  if (schema === undefined && !hasOwnCommand)
+    throw new UserError(`The template ${name} has no options; leave them out.`)
+  const text = JSON.stringify(schema === undefined ? told : checkedOptions(name, schema, told))
+  if (Buffer.byteLength(text) > MOST_OPTIONS_BYTES)
+    throw new UserError(`The options of the template ${name} are larger than 1 MiB.`)
+  return JSON.parse(text)
+}
+
+function checkedOptions(name: string, schema: NonNullable<TemplateKind['options']>, told: unknown): unknown {
+  const read = v.safeParse(schema, told ?? {})
+  if (read.success) return read.output
+  const [issue] = read.issues
+  const place = ['options', v.getDotPath(issue)].filter(each => each !== null).join('.')
+  throw new UserError(`${place} of the template ${name}: ${issue.message}.`)
+}
+
+/**
+ * Refuses options that hold a secret, in a text or the name of a key: they are journaled, and the template would be told
+ * `[secret NAME]` in the place of it.
+ */
+export function refuseSecretOptions({ name }: Pick<TemplateKind, 'name'>, options: unknown, redactor: Redactor): void {
+  const told = JSON.stringify(options ?? null)
+  const kept = redactor.line(told)
+  if (kept === told) return
+  const [, secret = 'one'] = kept.match(/\[secret ([\w .:-]+)\]/) ?? []
+  throw new UserError(
+    `The options of the template ${name} hold a secret (${secret}), which is never kept; take it out.`,
+  )
+}
+
+/** The options of a session that goes on: those of now, and before them what was said when it began. */
+export function optionsAtResume(said: RunOverrides, overrides: readonly string[], now: RunOptions): RunOptions {
+  const { network, keepAwake, sandbox, model, effort, verify = [], limits: _, ...same } = said
+  const { keepAwake: keepsAwakeNow = true, ...others } = now
+  // Another sandbox than before is meant as it is by itself, not with what the old one allowed.
+  const keepsSandbox = now.sandbox === undefined
+  // Nor does another provider know the names of the old one's model and efforts.
+  const keepsProvider = now.provider === undefined || now.provider === (said.provider ?? CODEX_PROVIDER)
+  return {
+    ...same,
+    ...(model === undefined || !keepsProvider ? {} : { model }),
+    ...(effort === undefined || !keepsProvider ? {} : { effort }),
+    // The settings check it once more.
+    ...(sandbox === undefined ? {} : { sandbox: sandbox as Settings['sandbox'] }),
+    ...(network === undefined || !keepsSandbox ? {} : { network }),
+    config: [...overrides],
+    ...others,
+    ...(verify.length === 0 ? {} : { verify: [...new Set([...verify, ...(now.verify ?? [])])] }),
+    // That it is to be kept awake is read anew, as what stands in a file is.
+    ...(keepsAwakeNow && keepAwake !== false ? {} : { keepAwake: false }),
+  }
+}
+
+/**
+ * What a session that nobody runs may take from now on, for the whole of it: what `options` say, else what its journal
+ * does. `settings` are those of the options. A `UserError` if that is used up.
+ */
+export function limitsAtResume(state: SessionState, options: LimitOptions, settings: LimitSettings): SessionLimits {
+  const limits: SessionLimits = {
+    rounds: options.rounds === undefined ? state.limits.rounds : settings.rounds,
+    timeMs: options.maxTimeMs === undefined ? state.limits.timeMs : settings.maxTime,
+    tokens: options.maxTokens === undefined ? state.limits.tokens : settings.maxTokens,
+    ...costAtResume(state, options, settings),
+  }
+  // All that it lacks is its end.
+  const isEndWanted = state.ended === null || state.ended.outcome.kind === 'needs-person'
+  if (state.claim.state === 'accepted' && isEndWanted) return limits
+  const used = usedBy(state)
+  const reached = limitReached(limits, used)
+  switch (reached) {
+    case null:
+      return limits
+    case 'rounds':
+      throw new UserError(
+        `${state.id} has used ${used.rounds} of its ${limits.rounds} rounds; give it more with --rounds.`,
+      )
+    case 'time':
+      throw new UserError(
+        `${state.id} has worked for ${formatSpan(used.timeMs)}, which is all of its --max-time ${durationAsTyped(limits.timeMs ?? 0)}; give it more with --max-time.`,
+      )
+    case 'tokens':
+      throw new UserError(
+        `${state.id} has used ${formatTokens(used.tokens)}, which is all of its --max-tokens ${countAsTyped(limits.tokens ?? 0)}; give it more with --max-tokens.`,
+      )
+    case 'cost':
+      throw new UserError(
+        `${state.id} has cost ${formatCost(used.cost ?? 0)}, which is all of its --max-cost ${costAsTyped(limits.cost ?? 0)}; give it more with --max-cost.`,
+      )
+    default:
+      return unreachable(reached)
+  }
+}
+
+/** Tokens whose price nobody knows would count as free. */
+function costAtResume({ id, limits, cost }: SessionState, { maxCost }: LimitOptions, now: LimitSettings) {
+  const most = maxCost === undefined ? limits.cost : (now.maxCost ?? undefined)
+  if (most === undefined) return {}
+  if (cost.unpriced === 0) return { cost: most }
+  throw new UserError(
+    `${id} has used ${formatTokens(cost.unpriced)} of which nobody knows the price, so --max-cost cannot be kept; use --max-tokens.`,
+  )
+}
+
+/**
+ * Refuses a limit of cost where there are no prices, or none of a model that the session is known to work with. What codex
+ * chooses by itself is seen when a thread starts.
+ */
+export async function refuseUnpriced(
+  run: Pick<Run, 'settings' | 'prices' | 'askForModels'> & { providers: Pick<Providers, 'byName' | 'usual'> },
+  kind: Pick<TemplateKind, 'parts'>,
+  { cost }: SessionLimits,
+): Promise<void> {
+  if (cost === undefined) return
+  const { settings, prices, providers } = run
+  refuseWithoutPrices(prices)
+  const isTeam = Object.values(kind.parts).some(({ delegates }) => delegates)
+  const { main, sub } = isTeam ? (await run.askForModels()).agents : { main: [], sub: [] }
+  const models = [
+    settings.model ?? providers.byName.get(providers.usual)?.model ?? null,
+    settings.reviewer.model,
+    ...[...main, ...sub].map(agent => (agent.enabled ? agent.model : null)),
+  ]
+  for (const model of models) refuseUnpricedModel(prices, model)
+}
+
+/** Refuses a limit of cost as `refuseUnpriced` does, for one agent that works by itself; `model`: what it works with, null: not known. */
+export function refuseUnpricedAgent(
+  prices: readonly ModelPrice[],
+  model: string | null,
+  { cost }: Pick<SessionLimits, 'cost'>,
+): void {
+  if (cost === undefined) return
+  refuseWithoutPrices(prices)
+  refuseUnpricedModel(prices, model)
+}
+
+/** Refuses a limit of cost where nothing has a price. */
+export function refuseWithoutPrices(prices: readonly ModelPrice[]): void {
+  if (prices.length > 0) return
+  throw new UserError(
+    'There are no prices, so --max-cost cannot be kept; write a table such as [prices."gpt-5.5"] with in, cached and out per million tokens into your config.toml.',
+  )
+}
+
+function refuseUnpricedModel(prices: readonly ModelPrice[], model: string | null): void {
+  const problem = model === null ? null : problemOfModel(prices, model)
+  if (problem !== null) throw new UserError(problem)
+}
+
+/** What may have to pass before done in a session that goes on. */
+interface GatesAtResume {
+  /** What the session had to pass until now. */
+  journaled: readonly Gate[]
+  /** What the files and `--verify` say now. */
+  loaded: readonly Gate[]
+  /** What `--verify` says now. */
+  verify: readonly string[]
+  /** Whether the files are to count anew (`--reread-gates`). */
+  reread: boolean
+}
+
+/**
+ * What has to pass from now on: what it was, for the rounds could write the files since, and what `--verify` adds. None
+ * reaches the network where the rounds no longer do.
+ */
+export function gatesAtResume(
+  { journaled, loaded, verify, reread }: GatesAtResume,
+  settings: Pick<Settings, 'sandbox' | 'network'>,
+): readonly Gate[] {
+  const gates = reread ? loaded : withVerified(journaled, verify, settings)
+  return reachesNetwork(settings) ? gates : gates.map(gate => ({ ...gate, network: false }))
+}
+
+/** What is known of the review in a session that goes on. */
+interface ReviewAtResume {
+  /** With what every claim was reviewed until now; null: only one that touched what gates protect. */
+  journaled: ReviewTerms | null
+  /** What is said now, and where. */
+  settings: Pick<Settings, 'review' | 'reviewer'>
+  sources: Pick<SettingSources, 'review' | 'reviewer.model' | 'reviewer.effort'>
+  /** Whether the files are to count anew (`--reread-gates`). */
+  reread: boolean
+}
+
+/** With what every claim is reviewed by these settings; null: only one that touches what gates protect. */
+export function reviewIn({ review, reviewer }: ReviewAtResume['settings']): ReviewTerms | null {
+  return review ? reviewer : null
+}
+
+/**
+ * With what every claim is reviewed from now on. A flag and the environment say it; else a file may add a review, and
+ * never take it off, for the rounds could write the project's since. Nor does that file say then who reviews.
+ */
+export function reviewAtResume({ journaled, settings, sources, reread }: ReviewAtResume): ReviewTerms | null {
+  const isSaid = ['flag', 'environment'].includes(sources.review.layer)
+  const now = reviewIn(settings)
+  if (reread || journaled === null || (isSaid && now === null)) return now
+  const isFromPerson = (key: 'reviewer.model' | 'reviewer.effort') =>
+    ['person', 'environment'].includes(sources[key].layer)
+  return {
+    model: isFromPerson('reviewer.model') ? settings.reviewer.model : journaled.model,
+    effort: isFromPerson('reviewer.effort') ? settings.reviewer.effort : journaled.effort,
+  }
+}
+
+/** What a runner goes by, of the settings. */
+export function policyOf(settings: PolicySettings): RunnerPolicy {
+  return {
+    get graceMs() {
+      return settings.graceMinutes * 60_000
+    },
+    get maxWaitMs() {
+      return settings.maxWait
+    },
+    get decideAfterMs() {
+      return settings.decideAfter
+    },
+    get maxUsage() {
+      return settings.maxUsage
+    },
+    get stallRounds() {
+      return settings.stallRounds
+    },
+  }
+}
+
+type PolicySettings = Pick<Settings, 'graceMinutes' | 'maxWait' | 'decideAfter' | 'maxUsage' | 'stallRounds'>
+
+/**
+ * The tree that the files which gates protect are compared with in a session that begins now, if that is an older one
+ * than it begins with: the session before it changed some, and was not done, so nobody has agreed to that.
+ */
+export async function protectFrom(
+  records: Pick<Records, 'sessions' | 'journal' | 'templates'>,
+): Promise<string | null> {
+  const newest = await newestAtWork(records)
+  if (newest === null) return null
+  // What cannot be read is said by those who list it.
+  const newestState = await readableState(records, newest)
+  if (newestState === null || newestState.ended?.outcome.kind === 'done') return null
+  const state = withoutScope(newestState)
+  // What a scope changed of what its own gates protect was agreed to as little.
+  const hasChanged = hasChangedProof(newestState) || hasChangedProof(state) || state.givenUp.length > 0
+  if (state.protectFrom !== null || !hasChanged) return state.protectFrom
+  return state.savepoint?.start ?? null
+}

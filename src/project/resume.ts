@@ -1,0 +1,298 @@
+import { hostname } from 'node:os'
+import { join } from 'node:path'
+import { UserError } from '../base/errors.ts'
+import { isFinished } from '../core/events/outcome.ts'
+import { gatesOfPerson, withoutScope } from '../core/state/scope.ts'
+import { isCall, isKnown, type SessionState, sharesPlan } from '../core/state/state.ts'
+import { pathExists } from '../platform/files.ts'
+import {
+  foldAndCount,
+  foldJournal,
+  isReplayedSession,
+  problemOfJournal,
+  problemOfSession,
+} from '../session/records/journal.ts'
+import { openQueue } from '../session/records/queue.ts'
+import { type Records, refuseCopy } from '../session/records/records.ts'
+import { readRunner } from '../session/records/run-lock.ts'
+import { removeSnapshot, type SnapshotCheck } from '../session/records/snapshot.ts'
+import { resumeCommand } from '../tell/words/commands.ts'
+import { formatCount, formatSpan } from '../tell/words/numbers.ts'
+import { describeOutcome } from '../tell/words/outcome.ts'
+import { oneLine, titleLine } from '../tell/words/safe-text.ts'
+import { findSession, latestSession, newestBuild, whereElse } from './find.ts'
+import type { RunOptions } from './library.ts'
+import { openRun, type RunListeners, refuseHiddenGates, settingsOf } from './open-run.ts'
+import { gatesAtResume, limitsAtResume, optionsAtResume, reviewAtResume, runAtResume } from './resume-terms.ts'
+import { nextToStart, type RunObserver, type Start, type WorkedThrough, workThrough } from './work-through-queue.ts'
+import type { World } from './world.ts'
+
+/** Which session goes on, and how. */
+export interface Resume {
+  /** As a person names it; null for the newest that is not done. */
+  session: string | null
+  /** What is said now: it counts before what was said when the session began. */
+  options: RunOptions
+  /** Whether gates and review are taken from the files as they are now, in place of those that it began with. */
+  rereadsGates: boolean
+  /** Whether it alone is run, and what waits in the queue is left there. */
+  alone: boolean
+}
+
+/**
+ * Goes on with a session that has not come to its end, then with what waits. A `UserError` if there is none, if it cannot
+ * be gone on with, or while a codemachine runs here (exit code 6).
+ */
+export async function resumeSession(
+  world: World,
+  records: Records,
+  resume: Resume,
+  observer: RunObserver,
+  listeners: RunListeners = {},
+): Promise<WorkedThrough> {
+  const { session, options } = resume
+  const before =
+    session === null
+      ? sessionHere(records, await newestUnfinished(records))
+      : (await readSession(records, await findSession(records, session), 'ends')).state
+  refuseCall(before)
+  refuseReplay(before)
+  refuseUnknown(before)
+  if (options.config === undefined) refuseHiddenOverrides(before)
+  const own = await resumeAlone(world, records, before, resume, observer, listeners)
+  if (resume.alone || !own.goesOn || (await nextToStart(openQueue(records.queue), records.templates)) === null)
+    return own
+  // What waits was never given the rights that this session was begun with.
+  await using opened = await openRun(world, options, listeners)
+  const named = options.directory ?? null
+  const of = own.allowance === null ? {} : { allowance: own.allowance }
+  const rest = await workThrough(world, opened, { first: null, named, resumable: true, ...of }, observer)
+  if (rest === null) return own
+  const sessions = [...own.sessions, ...rest.sessions]
+  return { ...rest, sessions, exitCode: rest.isBrokenOff ? rest.exitCode : own.exitCode || rest.exitCode }
+}
+
+async function resumeAlone(
+  world: World,
+  records: Records,
+  before: SessionState,
+  { options, rereadsGates: reread }: Resume,
+  observer: RunObserver,
+  listeners: RunListeners,
+): Promise<WorkedThrough> {
+  const { id, said, overrides } = before
+  const all = optionsAtResume(said, overrides, options)
+  if (before.ended === null || !isFinished(before.ended.outcome)) {
+    // Before anything is made or begun.
+    await refuseOldPlan(records, before)
+    limitsAtResume(before, options, (await settingsOf(world, records.directory, all)).settings)
+  }
+  await using opened = await openRun(world, all, listeners)
+  // Read once more, and now it counts: until the lock was taken, another codemachine may have worked on it.
+  const { state, rubbish, hasSnapshot } = await readSession(records, id, 'whole')
+  // One that is there all the same is not to be gone on from.
+  if (!hasSnapshot) await removeSnapshot(records.journal(id))
+  if (state.ended !== null && isFinished(state.ended.outcome)) {
+    const how = state.ended.outcome.kind === 'replayed' ? 'was replayed' : 'is done'
+    throw new UserError(`${id} ${how}, so there is nothing to go on with.`)
+  }
+  await refuseOldPlan(records, state)
+  const limits = limitsAtResume(state, options, opened.settings)
+  opened.remarks.push(
+    ...remarksOnHost(state),
+    ...remarksOnJournal(records.journal(id), rubbish),
+    ...(await remarksOnKept(records, state)),
+  )
+  const own = withoutScope(state)
+  const gates = gatesAtResume(
+    { journaled: gatesOfPerson(own), loaded: opened.gates, verify: opened.said.verify ?? [], reread },
+    opened.settings,
+  )
+  refuseHiddenGates(id, gates)
+  const review = reviewAtResume({ ...opened, journaled: own.review, reread })
+  const first: Start = sessions => sessions.resume(state, limits, gates, review)
+  const named = options.directory ?? null
+  const allowance = runAtResume(state, options, limits)
+  const worked = await workThrough(world, opened, { first, alone: true, named, resumable: true, allowance }, observer)
+  if (worked === null) throw new Error(`${id} was not gone on with.`)
+  return worked
+}
+
+async function newestUnfinished(records: Records): Promise<SessionState> {
+  const ids = await records.sessions()
+  let hasPlan = false
+  for (const id of [...ids].reverse()) {
+    const problem = await problemOfJournal(records.journal(id))
+    if (problem !== null) {
+      const hint = 'To go on with another session, name it; codemachine list shows them.'
+      throw new UserError(problem, ids.length > 1 ? { hint } : {})
+    }
+    const state = await foldJournal(records, id, 'ends')
+    if (state === null || isCall(state)) continue
+    const isOld = hasPlan && sharesPlan(state)
+    const isOpen = (state.ended === null || !isFinished(state.ended.outcome)) && !isOld
+    if (isOpen && !(await isReplayedSession(records, id))) return state
+    hasPlan ||= sharesPlan(state)
+  }
+  throw new UserError(`There is no session in ${records.directory} that could be gone on with.`, {
+    hint: (await pathExists(join(records.directory, 'projects', '.gitignore')))
+      ? 'What teams have made in projects/, and how to go on with it: codemachine team list'
+      : await whereElse(records),
+  })
+}
+
+/** The plan of a build is set aside when another one begins. */
+async function refuseOldPlan(records: Records, state: SessionState): Promise<void> {
+  const newer = sharesPlan(state) ? await newestBuild(records, state.id) : null
+  if (newer === null) return
+  throw new UserError(
+    `${state.id} cannot be gone on with: a newer build, ${newer}, has its own plan since, and codemachine start plans what is missing.`,
+  )
+}
+
+/** What a session has come to, and how many lines of its journal are lost; a `UserError` if that cannot be known, or it is one of another work directory. */
+async function readSession(
+  records: Records,
+  id: string,
+  check: SnapshotCheck,
+): Promise<{ state: SessionState; rubbish: number; hasSnapshot: boolean }> {
+  const { state, ...read } = await foldAndCount(records, id, check)
+  if (state === null)
+    throw new UserError(`${records.journal(id)} does not say what ${id} is about, so it cannot be gone on with.`)
+  return { state: sessionHere(records, state), ...read }
+}
+
+function sessionHere(records: Records, state: SessionState): SessionState {
+  refuseCopy(records)
+  const { directory } = records
+  if (state.directory === directory) return state
+  throw new UserError(`${state.id} belongs to ${state.directory}, and this is ${directory}.`, {
+    hint: `To go on with it there: ${resumeCommand(state.id, state.directory)}`,
+  })
+}
+
+/** Another version of codemachine may have written what this one cannot carry on. */
+function refuseUnknown({ id, kind, template, unknownPart }: SessionState): void {
+  const name = JSON.stringify(oneLine(template, NAME_CHARS))
+  if (kind === null) {
+    throw new UserError(
+      `${id} is a session of the template ${name}, which this codemachine does not have; go on with it with the codemachine that began it, or a newer one.`,
+    )
+  }
+  if (unknownPart === null) return
+  const part = JSON.stringify(oneLine(unknownPart, NAME_CHARS))
+  throw new UserError(
+    `${id} has a round for ${part}, which the template ${name} of this codemachine does not know; go on with it with the codemachine that ran it last, or a newer one.`,
+  )
+}
+
+const NAME_CHARS = 60
+
+/** Whoever waited for the answer is gone. */
+function refuseCall(state: SessionState): void {
+  if (!isCall(state)) return
+  throw new UserError(
+    `${state.id} is a call of an agent, which is not gone on with; call it again: ${state.kind?.command}`,
+  )
+}
+
+/** It would be run, and not only shown. */
+function refuseReplay({ id, replays, ended }: SessionState): void {
+  if (!replays || (ended !== null && isFinished(ended.outcome))) return
+  throw new UserError(`${id} only replays recordings, so there is nothing to go on with; run it again.`)
+}
+
+/** Secrets are not kept: where one was handed to codex, a person has to say it again. */
+function refuseHiddenOverrides({ id, overrides }: SessionState): void {
+  const hidden = overrides.find(pair => pair.includes('[secret '))
+  if (hidden === undefined) return
+  throw new UserError(`${id} began with -c ${hidden}, and what is secret in it is not kept; say each -c again.`)
+}
+
+function remarksOnJournal(path: string, rubbish: number): string[] {
+  if (rubbish === 0) return []
+  return [
+    `${formatCount(rubbish, 'line')} of ${path} cannot be read, and what stood there is lost; all else of it counts.`,
+  ]
+}
+
+/** What is others now of what the session began with and has kept. */
+async function remarksOnKept(records: Records, state: SessionState): Promise<string[]> {
+  if (state.kept.length === 0) return []
+  return await (await import('../modes/flow/start/prepare.ts')).remarksOnSources(records, state)
+}
+
+function remarksOnHost({ host }: SessionState): string[] {
+  const here = hostname()
+  return host === '' || host === here
+    ? []
+    : [`This session ran on another machine (${host}); it goes on here, on ${here}.`]
+}
+
+/** A session that was left in the middle, in words. */
+interface Unfinished {
+  id: string
+  /** Id of the queued prompt that it came from; null if it was typed. */
+  queued: string | null
+  /** `20261121_1 was cut off 2 h ago`. */
+  what: string
+  /** `"build X" (3 rounds)`. */
+  about: string
+}
+
+/**
+ * The latest session if it was cut off or interrupted; null if it came to an end, this version cannot go on with it, or
+ * somebody runs here.
+ * @param onProblem told a sentence for each journal that cannot be read, and if the template of that session throws
+ */
+export async function findUnfinished(
+  world: Pick<World, 'platform' | 'clock'>,
+  records: Records,
+  onProblem: (problem: string) => void,
+): Promise<Unfinished | null> {
+  const state = await stateLeft(world, records, onProblem)
+  const how = state && howItStopped(state)
+  if (!state || !how) return null
+  return {
+    id: state.id,
+    queued: state.queued,
+    what: `${state.id} was ${how} ${ago(world.clock.now() - state.updatedAt)}`,
+    about: `"${titleLine(state.goal, GOAL_CHARS)}" (${formatCount(state.roundsUsed, 'round')})`,
+  }
+}
+
+/** What that session has come to. */
+export async function stateLeft(
+  world: Pick<World, 'platform'>,
+  records: Records,
+  onProblem: (problem: string) => void,
+): Promise<SessionState | null> {
+  if ((await readRunner(records.lock, world.platform)) !== null) return null
+  const id = await latestSession(records, onProblem, 'passed over')
+  const passOver = (error: unknown) => {
+    onProblem(problemOfSession(id ?? '', error))
+    return null
+  }
+  const state = id === null ? null : await foldJournal(records, id, 'ends').catch(passOver)
+  if (!state || !isKnown(state) || howItStopped(state) === null) return null
+  if (sharesPlan(state) && (await newestBuild(records, state.id)) !== null) return null
+  return (await isReplayedSession(records, state.id)) ? null : state
+}
+
+const GOAL_CHARS = 60
+
+function howItStopped({ ended }: SessionState): string | null {
+  if (ended === null) return 'cut off'
+  if (ended.outcome.kind !== 'interrupted') return null
+  return describeOutcome(ended.outcome).short
+}
+
+const MINUTE = 60_000
+const HOUR = 60 * MINUTE
+const DAY = 24 * HOUR
+
+/** A length of time since, in its largest unit: `2 h ago`. */
+function ago(ms: number): string {
+  const unit = [DAY, HOUR, MINUTE].find(each => ms >= each)
+  return unit === undefined ? 'just now' : `${formatSpan(Math.floor(ms / unit) * unit)} ago`
+}

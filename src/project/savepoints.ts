@@ -1,0 +1,204 @@
+import { Cleanup, UserError } from '../base/errors.ts'
+import { isReplayedSession } from '../session/records/journal.ts'
+import type { Records } from '../session/records/records.ts'
+import type { ReportData } from '../tell/report/report-data.ts'
+import { formatCount } from '../tell/words/numbers.ts'
+import { type Fingerprints, openFingerprintsReadOnly } from '../workspace/fingerprint/fingerprint.ts'
+import { followIgnoreRules } from '../workspace/fingerprint/session-rules.ts'
+import {
+  applyRewind,
+  filesNotRestored,
+  planRewind,
+  type RewindPlan,
+  whileNoted,
+} from '../workspace/savepoints/rewind.ts'
+import { printablePath } from '../workspace/savepoints/rewind-obstacles.ts'
+import type { NamedState } from '../workspace/savepoints/savepoint-store.ts'
+import { openSavepoints, type SavepointWriter } from '../workspace/savepoints/savepoint-writer.ts'
+import { readableState } from './find.ts'
+import { fingerprintOptions, openWorkDirectory, WAIT_FOR_ITS_END } from './open-run.ts'
+import type { World } from './world.ts'
+
+/** The savepoints of a work directory, and the means to tell what its files are now. */
+export interface OpenSavepoints extends AsyncDisposable {
+  fingerprints: Fingerprints
+  savepoints: SavepointWriter
+}
+
+/**
+ * Opens the savepoints for reading, also while a session runs in the work directory. Warnings go to `onWarning`; null if
+ * there are no savepoints yet.
+ */
+export async function lookAtSavepoints(
+  world: World,
+  records: Records,
+  onWarning: (warning: string) => void,
+): Promise<OpenSavepoints | null> {
+  await using opened = new Cleanup()
+  const options = await fingerprintOptions(world, records, onWarning)
+  const look = await openFingerprintsReadOnly(options)
+  if (look === null) return null
+  opened.use(look)
+  const { fingerprints } = look
+  await followNewestRules(fingerprints, records)
+  const savepoints = opened.use(openSavepoints(fingerprints, { ...options, isReplayed: replayedIn(records) }))
+  const held = opened.move()
+  return { fingerprints, savepoints, [Symbol.asyncDispose]: () => held[Symbol.asyncDispose]() }
+}
+
+/**
+ * Opens the savepoints for a change, such as a rewind. Warnings go to `onWarning`; a `UserError` with exit code 6 while a
+ * session runs in the work directory.
+ */
+export async function holdSavepoints(
+  world: World,
+  records: Records,
+  onWarning: (warning: string) => void,
+): Promise<OpenSavepoints> {
+  await using opened = new Cleanup()
+  const { fingerprints } = opened.use(await openWorkDirectory(world, records, onWarning, { hint: WAIT_FOR_ITS_END }))
+  await followNewestRules(fingerprints, records)
+  const savepoints = opened.use(openSavepoints(fingerprints, { onWarning, isReplayed: replayedIn(records) }))
+  const held = opened.move()
+  return { fingerprints, savepoints, [Symbol.asyncDispose]: () => held[Symbol.asyncDispose]() }
+}
+
+/** One whose journal cannot be read, or has gone, may have worked. */
+function replayedIn(records: Records): (session: string) => Promise<boolean> {
+  return session => isReplayedSession(records, session).catch(() => false)
+}
+
+/** Looks at the files as the newest session does that has rules of its own. */
+async function followNewestRules(fingerprints: Fingerprints, records: Records): Promise<void> {
+  for (const id of (await records.sessions()).reverse()) {
+    await followIgnoreRules(fingerprints, records.ignoreRules(id))
+    if (fingerprints.ignoredBy !== null) return
+  }
+}
+
+/** A rewind that was planned. `now`: the tree of the files as they are. */
+export interface PlannedRewind {
+  target: NamedState
+  now: string
+  plan: RewindPlan
+}
+
+/**
+ * Plans to make the files of the work directory those of a savepoint, and changes nothing. Throws a `UserError` if there
+ * is no such savepoint, or something is in the way.
+ * @param to name of the savepoint as typed
+ * @param only the files to which it is limited (`RewindTrees.only`); left out: all
+ */
+export async function planRewindTo(
+  { savepoints, fingerprints }: OpenSavepoints,
+  records: Records,
+  to: string,
+  only?: readonly string[],
+): Promise<PlannedRewind> {
+  const target = await savepoints.resolve(to, () => fingerprints.take())
+  const session = target.savepoint?.session ?? null
+  if (session !== null) await followIgnoreRules(fingerprints, records.ignoreRules(session))
+  const now = await fingerprints.mending(async () => {
+    const tree = await fingerprints.take()
+    // So that what is there now is here whole, and can be compared.
+    await savepoints.changes(target.tree, tree, 0)
+    return tree
+  })
+  const plan = await planRewind(fingerprints.git, records.directory, {
+    now,
+    target: target.tree,
+    ignoredBy: fingerprints.ignoredBy,
+    hidden: fingerprints.hidden,
+    ended: await lastEnd(savepoints, records),
+    ...(only === undefined ? {} : { only }),
+  })
+  return { target, now, plan }
+}
+
+/** When the session of the newest savepoint ended, and the commits of all sessions' savepoints; null: it has not, or that is not known. */
+async function lastEnd(
+  savepoints: SavepointWriter,
+  records: Records,
+): Promise<{ at: number; commits: readonly string[] } | null> {
+  const all = await savepoints.list()
+  const session = await savepoints.newestSession(all)
+  const state = session === null ? null : await readableState(records, session, 'ends')
+  if (state === null || state.ended === null) return null
+  return { at: state.updatedAt, commits: all.flatMap(each => (each.session === null ? [] : [each.commit])) }
+}
+
+/**
+ * Keeps what the files are, and then carries out a planned rewind. Resolves with the name of the savepoint that undoes it.
+ * Throws a `UserError`, whose hint says how to undo it, if not every file could be changed.
+ * @param at Unix time, ms
+ */
+export async function carryOutRewind(
+  { savepoints, fingerprints }: OpenSavepoints,
+  { directory, rewinding }: Records,
+  { target, now, plan }: PlannedRewind,
+  at: number,
+): Promise<string> {
+  const { id } = await savepoints.keepBeforeRewind(now, at)
+  const undo = `Not every file may be as at ${target.name} now; codemachine rewind ${id} brings back what was there.`
+  try {
+    // Done again from its beginning where git would wait at a file of a folder into which it writes.
+    await whileNoted(rewinding, { to: target.name, undo: id }, () =>
+      fingerprints.mending(() => applyRewind(fingerprints, directory, plan)),
+    )
+  } catch (error) {
+    if (!(error instanceof UserError)) throw error
+    throw new UserError(error.message, { hint: undo, exitCode: error.exitCode, cause: error })
+  }
+  const left = await filesNotRestored(fingerprints.git, plan, { after: await fingerprints.take(), target: target.tree })
+  if (left.length === 0) return id
+  throw new UserError(`${formatCount(left.length, 'file')} could not be rewound: ${somePaths(left)}.`, { hint: undo })
+}
+
+/** The first of some latin1 paths, safe to print. */
+function somePaths(paths: readonly string[]): string {
+  const more = paths.length > MOST_NAMED ? ', …' : ''
+  return `${paths.slice(0, MOST_NAMED).map(printablePath).join(', ')}${more}`
+}
+
+const MOST_NAMED = 5
+
+/** True if all savepoints of a session have been pruned; false if it made none, or if that cannot be found out. */
+export async function areSavepointsGone(
+  world: World,
+  records: Records,
+  { session, changes }: Pick<ReportData, 'session' | 'changes'>,
+  onWarning: (warning: string) => void,
+): Promise<boolean> {
+  if (changes.savepoints === 0) return false
+  try {
+    await using open = await lookAtSavepoints(world, records, onWarning)
+    const kept = (await open?.savepoints.list()) ?? []
+    return kept.every(each => each.session !== session)
+  } catch {
+    return false
+  }
+}
+
+/** Why not everything is gone that the savepoint does not have, a line for each reason; empty where it is. */
+export function keptByRewind({ keep, made }: RewindPlan): string {
+  return [
+    leftAlone('as ignored when that savepoint was made', keep),
+    leftAlone('as made after the last session had ended', made),
+  ].join('')
+}
+
+function leftAlone(why: string, paths: readonly string[]): string {
+  return paths.length === 0 ? '' : `Left alone, ${why}: ${somePaths(paths)} (${formatCount(paths.length, 'file')}).\n`
+}
+
+/** How many files a rewind changes, restores and removes. */
+export function sumOfRewind({ write, remove }: RewindPlan): string {
+  const known = write.filter(({ isKnown }) => isKnown).length
+  const parts = [
+    [known, 'changed'],
+    [write.length - known, 'restored'],
+    [remove.length, 'removed'],
+  ] as const
+  const words = parts.flatMap(([count, how]) => (count === 0 ? [] : [`${formatCount(count, 'file')} ${how}`]))
+  return words.join(', ')
+}

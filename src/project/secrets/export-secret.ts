@@ -1,0 +1,83 @@
+import { dirname, join, sep } from 'node:path'
+import { UserError } from '../../base/errors.ts'
+import { pathInside } from '../../platform/files.ts'
+import { openSecrets } from '../../secrets/store.ts'
+import type { Records } from '../../session/records/records.ts'
+import { readRunner } from '../../session/records/run-lock.ts'
+import { findObstacle, readTextFile, whatIsThere, writeFileInside } from '../../workspace/files/inside-directory.ts'
+import { isIgnoredBy } from '../hold-files.ts'
+import type { World } from '../world.ts'
+
+const MOST_BYTES = 1024 * 1024
+
+/** What a secret was written to, and what a person should know of that, a sentence each. */
+export interface ExportedSecret {
+  /** Absolute. */
+  path: string
+  words: string[]
+}
+
+/**
+ * Writes a secret of a project into a file of variables there (mode 0600), in the place of each line that sets it, or behind all
+ * others. From then on the file is hidden from agents, savepoints and diffs. A `UserError` if git would take the file into the
+ * repository, for a path that leads out of the project or through a link, and (exit code 6) while a session runs there.
+ * @param to relative to the work directory, or absolute
+ */
+export async function exportSecret(
+  world: Pick<World, 'env' | 'platform'>,
+  records: Records,
+  key: string,
+  to: string,
+): Promise<ExportedSecret> {
+  const { directory } = records
+  const store = openSecrets(records.secrets)
+  const secret = await store.get(key)
+  if (secret === null)
+    throw new UserError(`There is no secret ${key} here.`, { hint: `codemachine secret set ${key} stores one.` })
+  const path = pathInside(directory, to)
+  if (path === null)
+    throw new UserError(`${to} does not lie in ${directory}; a secret is written into its project alone.`)
+  if (/^(?:\.git|\.codemachine)(?:\/|$)/.test(path)) throw new UserError(`${path} is no place for a secret.`)
+  if ((await readRunner(records.lock, world.platform)) !== null)
+    throw new UserError(
+      'A session runs here, whose agents could read what is written; export it once that has ended.',
+      {
+        exitCode: 6,
+      },
+    )
+  const obstacle = await findObstacle(directory, dirname(path).split('/').join(sep))
+  if (obstacle !== null)
+    throw new UserError(
+      `${path} cannot be written: ${obstacle.path} ${obstacle.kind === 'missing' ? 'is not there' : whatIsThere(obstacle)}.`,
+    )
+  if (!(await isIgnoredBy(directory, path, world, records.folder)))
+    throw new UserError(
+      `git does not ignore ${path}, so the secret could end up in the repository; nothing was written.`,
+      {
+        hint: `Add a line with /${path} to ${join(directory, '.gitignore')} (and take the file out with git rm --cached, if it is committed).`,
+      },
+    )
+  const read = await readTextFile(join(directory, path), MOST_BYTES)
+  if (read.kind === 'broken') throw new UserError(`${path} cannot be written: ${read.problem}`)
+  await store.hide([path])
+  await writeFileInside(directory, path, withVariable(read.kind === 'text' ? read.text : '', key, secret.value), 0o600)
+  const words = [
+    'Whoever can read the file has the secret; agents of codemachine cannot, and it is in no savepoint, diff or report.',
+  ]
+  return { path: join(directory, path), words }
+}
+
+/** A file of variables in which one is set; what else stands there stays. */
+function withVariable(text: string, key: string, value: string): string {
+  const line = `${key}=${quoted(value)}`
+  const set = new RegExp(String.raw`^(?:export[ \t]+)?${key}=(?:'[^']*'|"(?:[^"\\]|\\[^])*"|[^\n]*)`, 'gm')
+  if (text.search(set) >= 0) return text.replace(set, found => `${/^export[ \t]+/.exec(found)?.[0] ?? ''}${line}`)
+  return `${text}${text === '' || text.endsWith('\n') ? '' : '\n'}${line}\n`
+}
+
+/** As shells and the usual readers of such files take it: literally, also over lines. */
+function quoted(value: string): string {
+  if (/^[\w@%+:,./-]+$/.test(value)) return value
+  if (!value.includes("'")) return `'${value}'`
+  return `"${value.replace(/[\\"$`]/g, '\\$&')}"`
+}

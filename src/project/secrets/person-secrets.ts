@@ -1,0 +1,206 @@
+import { UserError } from '../../base/errors.ts'
+import { isShortSecret, problemOfKey, type SessionSecrets, type StoredSecret } from '../../core/shapes/secrets.ts'
+import type { ShellEnd } from '../../core/shapes/shell.ts'
+import { openShell } from '../../engines/codex/shell/open-shell.ts'
+import { readsLikeWord } from '../../secrets/search.ts'
+import { openSecrets } from '../../secrets/store.ts'
+import type { Records } from '../../session/records/records.ts'
+import { readRunner } from '../../session/records/run-lock.ts'
+import { findRepository } from '../../workspace/git/git.ts'
+import { openSandboxTraces } from '../../workspace/sandbox-traces.ts'
+import { askRun } from '../commands/commands.ts'
+import { chooseCodex, codexOptionsOf, writableGit } from '../engine-of-project.ts'
+import { latestSession, readableState } from '../find.ts'
+import type { RunOptions } from '../library.ts'
+import { settingsOf } from '../open-run.ts'
+import type { World } from '../world.ts'
+import { openSessionSecrets } from './session-secrets.ts'
+
+/** A secret of a project as a person sees it: without its value. */
+export interface ListedSecret {
+  key: string
+  /** The command that says whether it is right; null if there is none. */
+  check: string | null
+  /** When it was stored, ms; null if its file cannot be read. */
+  since: number | null
+  /** Whether the output of commands that use it is withheld, as it is too short to be looked for. */
+  short: boolean
+  /** Why it cannot be used, one sentence; null if it can. */
+  problem: string | null
+}
+
+/**
+ * Stores a secret of a project, without the line end that its value ends with, and tells the session that runs there. A
+ * `UserError` for a name, a value or a check that none can have.
+ * @param check null: it has none; undefined: that which it has
+ * @returns what the person should know, a sentence each
+ */
+export async function setSecret(
+  world: Pick<World, 'clock' | 'platform'>,
+  records: Records,
+  key: string,
+  value: string,
+  check: string | null | undefined,
+): Promise<string[]> {
+  const secrets = openSecrets(records.secrets)
+  const typed = value.replace(/\r?\n$/, '')
+  const known = check === undefined ? await checkOf(records, key) : check
+  await secrets.set({ key, value: typed, check: known }, new Date(world.clock.now()))
+  const untold = await tellRun(world, records, key)
+  return [...warningsOf(typed), ...(untold === null ? [] : [untold])]
+}
+
+async function checkOf({ secrets }: Pick<Records, 'secrets'>, key: string): Promise<string | null> {
+  const { secrets: known } = await openSecrets(secrets).list()
+  return known.find(each => each.key === key)?.check ?? null
+}
+
+/** Why the session that runs there does not know of it, a sentence; null if it does, or none runs. */
+async function tellRun(
+  world: Pick<World, 'clock' | 'platform'>,
+  records: Records,
+  key: string,
+): Promise<string | null> {
+  try {
+    await askRun(world, records, { type: 'secret', key })
+    return null
+  } catch (error) {
+    if (!(error instanceof UserError)) throw error
+    return `It is stored, but the session that runs here could not be told: ${error.message}`
+  }
+}
+
+/** What a person should know of a value that they give, a sentence each, without the value. */
+export function warningsOf(value: string): string[] {
+  if (isShortSecret(value))
+    return [
+      'It has fewer than 8 characters, so it cannot be looked for in texts: the output of commands that use it is withheld whole.',
+    ]
+  if (!readsLikeWord(value)) return []
+  return ['It reads like a word: wherever that stands in a text, the name of the secret is shown in its place.']
+}
+
+/** The secrets of a project, by name. */
+export async function listSecrets({ secrets: folder }: Pick<Records, 'secrets'>): Promise<ListedSecret[]> {
+  const secrets = openSecrets(folder)
+  const { secrets: known, broken } = await secrets.list()
+  const listed = known.map(async ({ key, check, at }) => {
+    const secret = await secrets.get(key).catch(() => null)
+    return { key, check, since: Date.parse(at), short: secret !== null && isShortSecret(secret.value), problem: null }
+  })
+  const unread = broken.map(({ key, problem }) => ({ key, check: null, since: null, short: false, problem }))
+  return [...(await Promise.all(listed)), ...unread].sort((a, b) => (a.key < b.key ? -1 : 1))
+}
+
+/** Forgets a secret of a project; false if there was none of that name. What holds it stays hidden from agents. */
+export async function removeSecret(
+  _world: Pick<World, 'clock' | 'platform'>,
+  { secrets }: Pick<Records, 'secrets'>,
+  key: string,
+): Promise<boolean> {
+  return await openSecrets(secrets).remove(key)
+}
+
+/** The names of the secrets that the newest session of the project waits for; none if it waits for none. */
+export async function waitingKeys(records: Records): Promise<string[]> {
+  const id = await latestSession(records, () => {})
+  const state = id === null ? null : await readableState(records, id)
+  const asked = state?.ended === null ? (state.decision?.secret?.key ?? null) : null
+  if (asked !== null) return [asked]
+  const outcome = state?.ended?.outcome
+  const hint = outcome !== undefined && 'hint' in outcome ? outcome.hint : null
+  return hint?.do === 'secret' ? [...hint.keys] : []
+}
+
+/** Whether a secret is there and, where it has a check, whether that passes with it. `problem`: why not, a sentence. */
+export interface CheckedSecret {
+  ok: boolean
+  problem: string | null
+  /** What a person should know of the files that the check has changed, a sentence each. */
+  words: readonly string[]
+}
+
+/**
+ * Runs the check of a secret in the sandbox of a session there, with the secret as variable of it alone. What it prints is thrown
+ * away, and files in which it leaves the secret are hidden from agents. A `UserError` for what a person has to mend first.
+ */
+export async function checkSecret(
+  world: World,
+  records: Records,
+  options: RunOptions,
+  key: string,
+): Promise<CheckedSecret> {
+  const problem = problemOfKey(key)
+  if (problem !== null) throw new UserError(problem)
+  const secret = await openSecrets(records.secrets).get(key)
+  if (secret === null)
+    return {
+      ok: false,
+      problem: `There is no secret ${key} here; codemachine secret set ${key} stores one.`,
+      words: [],
+    }
+  if (secret.check === null) return { ok: true, problem: null, words: [] }
+  const loaded = await settingsOf(world, records.directory, options)
+  const { settings } = loaded
+  const codex = await chooseCodex(world, records, loaded)
+  const repository = await findRepository(records.directory)
+  const warnings: string[] = []
+  const said = { settings, overrides: options.config ?? [], onWarning: (each: string) => void warnings.push(each) }
+  const writable = writableGit(records.directory, repository)
+  const secrets = openSessionSecrets(records, { ...codex, writable })
+  const unreadable = secrets.unreadable()
+  // A session that runs has laid them itself, and removes them.
+  const isRunning = (await readRunner(records.lock, world.platform)) !== null
+  await using traces = isRunning ? null : await openSandboxTraces([records.directory], records.traces)
+  await traces?.expectFiles(unreadable)
+  await using shell = openShell({
+    ...(await codexOptionsOf(world, records, codex, said)),
+    directory: records.directory,
+    temporary: records.temporary,
+    sandbox: {
+      mode: settings.sandbox,
+      network: settings.network,
+      writable,
+    },
+  })
+  const since = world.clock.now()
+  const end = await shell.run({
+    run: secret.check,
+    env: { [key]: secret.value },
+    unreadable,
+    timeoutMs: Math.min(settings.commandMinutes, MOST_CHECK_MINUTES) * 60_000,
+    signal: world.signal,
+    mostCharacters: 0,
+  })
+  const words = (await hideLeaks(secrets, secret, since)).map(codex.redactor.text)
+  const failure = codex.redactor.text(wordsForEnd(end))
+  return failure === '' ? { ok: true, problem: null, words } : { ok: false, problem: failure, words }
+}
+
+/** Hides the files in which a check has left its secret, and says so. It is searched to its end, whatever a person breaks off. */
+async function hideLeaks(
+  secrets: Pick<SessionSecrets, 'search' | 'hide'>,
+  { key, value }: StoredSecret,
+  since: number,
+): Promise<string[]> {
+  const { files, problem } = await secrets.search(since, [{ name: key, value }], new AbortController().signal)
+  if (files.length > 0) await secrets.hide(files)
+  const leak = `Its check has left the secret in ${files.join(', ')}, which agents cannot read any more.`
+  return [...(files.length === 0 ? [] : [leak]), ...(problem === null ? [] : [problem])]
+}
+
+/** Why a check does not pass, one sentence; empty if it does. */
+function wordsForEnd(end: ShellEnd): string {
+  switch (end.kind) {
+    case 'exited':
+      return end.exitCode === 0 ? '' : `Its check exited with ${end.exitCode}.`
+    case 'timed-out':
+      return 'Its check did not end in time.'
+    case 'broken-off':
+      return 'Its check was broken off.'
+    case 'not-started':
+      return `Its check could not be run: ${end.problem}`
+  }
+}
+
+const MOST_CHECK_MINUTES = 10

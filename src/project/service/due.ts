@@ -1,0 +1,108 @@
+import { realpath } from 'node:fs/promises'
+import { systemErrorCode, UserError } from '../../base/errors.ts'
+import type { SessionState } from '../../core/state/state.ts'
+import { openQueue } from '../../session/records/queue.ts'
+import { allRecords, type Records, recordsOf } from '../../session/records/records.ts'
+import { readRunLock } from '../../session/records/run-lock.ts'
+import { describeOutcome } from '../../tell/words/outcome.ts'
+import { directoryOfRecords } from '../environment/directory-of-records.ts'
+import { latestSession, readableState } from '../find.ts'
+import { stateLeft } from '../resume.ts'
+import { nextToStart } from '../work-through-queue.ts'
+import { placesOf, type World } from '../world.ts'
+
+/** What the service has to do in a directory. */
+export interface Due {
+  records: Records
+  /** The session that goes on, or null: the queue is worked off. */
+  session: string | null
+  /** The session as it was left, and the prompts that wait: it is due once for each. */
+  of: string
+  /** What it is, behind the directory: `goes on with 20261126_1, which was cut off`. */
+  what: string
+}
+
+/** By what it is told what is due. */
+export interface DueTerms {
+  /** When the service was installed; what was left before that is the person's. Unix time, ms. */
+  since: number
+  /** When the machine was started; Unix time, ms. */
+  bootedAt: number
+  /** The keys of the records whose sessions the service itself has ended when it was ended. */
+  stopped: Set<string>
+}
+
+/**
+ * What is due in the directories of this person on this machine in which nobody works. What cannot be read is passed over.
+ * @param isLookedAt whether this one is looked at for sessions that were left, too, which takes longer; its queue always is. `left`
+ *   tells apart who was cut off there, null: nobody
+ */
+export async function* dueNow(
+  world: World,
+  root: string,
+  terms: DueTerms,
+  isLookedAt: (key: string, left: string | null) => boolean,
+): AsyncGenerator<Due> {
+  for (const found of await allRecords(placesOf(world, root))) {
+    const due = await dueOf(world, { ...found, root }, terms, isLookedAt).catch(passOver)
+    if (due !== null) yield due
+  }
+}
+
+function passOver(error: unknown): null {
+  if (error instanceof UserError || systemErrorCode(error) !== null) return null
+  throw error
+}
+
+async function dueOf(
+  world: World,
+  found: Omit<Records, 'directory'>,
+  terms: DueTerms,
+  isLookedAt: (key: string, left: string | null) => boolean,
+): Promise<Due | null> {
+  const lock = await readRunLock(found.lock, world.platform)
+  if (lock.state !== 'free' && lock.state !== 'stale') return null
+  const { prompts } = await openQueue(found.queue).list()
+  const left = lock.state === 'stale' ? lock.holder.nonce : null
+  if (!isLookedAt(found.key, left) && prompts.length === 0) return null
+  const directory = await directoryOfRecords(found, (await found.sessions()).slice(-NEWEST), world.platform)
+  if (directory === null || (await realpath(directory).catch(() => null)) !== directory) return null
+  return await dueIn(world, recordsOf({ root: found.root, templates: world.templates }, directory), terms)
+}
+
+const NEWEST = 5
+
+async function dueIn(world: World, records: Records, terms: DueTerms): Promise<Due | null> {
+  const left = await stateLeft(world, records, () => {})
+  if (left !== null && isToGoOn(left, records.key, terms)) {
+    const how = left.ended === null ? 'cut off' : describeOutcome(left.ended.outcome).short
+    const what = `goes on with ${left.id}, which was ${how}`
+    return { records, session: left.id, of: `${left.id} ${left.events}`, what }
+  }
+  const queue = openQueue(records.queue)
+  if ((await nextToStart(queue, records.templates)) === null) return null
+  const { prompts } = await queue.list()
+  const id = await latestSession(records, () => {})
+  const state = id === null ? null : await readableState(records, id, 'ends')
+  const newest = Math.max(...prompts.map(({ at }) => Date.parse(at)))
+  if (state !== null && endsQueue(state) && newest <= state.updatedAt) return null
+  const count = prompts.length === 1 ? 'the prompt that waits' : `the ${prompts.length} prompts that wait`
+  return { records, session: null, of: prompts.map(({ id }) => id).join(), what: `works off ${count}` }
+}
+
+/** Whether a session was ended by no person: it was cut off, or ended with the machine or the service. */
+function isToGoOn({ ended, updatedAt }: SessionState, key: string, { since, bootedAt, stopped }: DueTerms): boolean {
+  if (updatedAt < since) return false
+  if (ended === null) return true
+  const { outcome } = ended
+  if (outcome.kind !== 'interrupted' || outcome.by !== 'SIGTERM') return false
+  return stopped.has(key) || updatedAt < bootedAt
+}
+
+/** Whether a session has ended so that what waited then stays where it is, until a person adds to it. */
+function endsQueue({ ended }: SessionState): boolean {
+  if (ended === null) return true
+  const { outcome } = ended
+  if (outcome.kind === 'needs-person') return !outcome.goalOnly
+  return outcome.kind === 'limit' || (outcome.kind === 'interrupted' && outcome.by !== 'skip')
+}

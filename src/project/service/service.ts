@@ -1,0 +1,186 @@
+import { uptime } from 'node:os'
+import { join } from 'node:path'
+import * as v from 'valibot'
+import { UserError } from '../../base/errors.ts'
+import { readBoundedText, writeWholeFile } from '../../platform/files.ts'
+import { takeRunLock } from '../../session/records/run-lock.ts'
+import type { World } from '../world.ts'
+import { type Due, type DueTerms, dueNow } from './due.ts'
+
+/** A runner that the service has started. */
+interface StartedRunner {
+  pid: number
+  /** Resolves with its exit code; null: a signal has ended it. */
+  exited: Promise<number | null>
+}
+
+export interface ServiceOptions {
+  root: string
+  /** Told a line of what it does. */
+  say(line: string): void
+  /** Starts a runner for what is due. A `UserError` if it cannot. */
+  start(due: Due): Promise<StartedRunner>
+  /** Sends a runner SIGTERM. */
+  end(runner: StartedRunner): void
+}
+
+/** Between two looks, ms. */
+const LOOK_MS = 15_000
+/** How many runners there are at one time. */
+const MOST_RUNNERS = 4
+/** How long a directory is left alone whose runner has failed, ms, and how often the same is tried. */
+const HELD_MS = 15 * 60_000
+const MOST_TRIES = 3
+/** How long runners may take to end by themselves when the service is ended, ms. */
+const END_MS = 75_000
+
+const keptSchema = v.object({
+  /** ISO 8601 in UTC. */
+  since: v.pipe(v.string(), v.isoTimestamp()),
+  stopped: v.array(v.string()),
+})
+
+type Kept = v.InferOutput<typeof keptSchema>
+
+function keptPath(root: string): string {
+  return join(root, 'service.json')
+}
+
+/** The lock of the service; it is held while one runs. */
+export function serviceLock(root: string): string {
+  return join(root, 'service.lock')
+}
+
+/** What the service keeps between two times that it runs; null: it was never installed. */
+export async function readKept(root: string): Promise<Kept | null> {
+  const read = await readBoundedText(keptPath(root), 1024 * 1024)
+  if (typeof read === 'string' || 'problem' in read) return null
+  try {
+    return v.parse(keptSchema, JSON.parse(read.text))
+  } catch {
+    return null
+  }
+}
+
+/** What was left before `since`, Unix time in ms, is the person's. An installation that is there keeps its own time. */
+export async function keepSince(root: string, since: number): Promise<Kept> {
+  const kept = (await readKept(root)) ?? { since: new Date(since).toISOString(), stopped: [] }
+  await writeWholeFile(keptPath(root), `${JSON.stringify(kept)}\n`)
+  return kept
+}
+
+/** By what is told what is due now. */
+export function termsOf({ since, stopped }: Kept, now: number): DueTerms {
+  return { since: Date.parse(since), stopped: new Set(stopped), bootedAt: now - uptime() * 1000 }
+}
+
+/** A directory that is left alone for a while. */
+interface Held {
+  of: string
+  tries: number
+  /** Monotonic, ms. */
+  until: number
+}
+
+/**
+ * Goes on with what was cut off, and works the queues off, in every directory of this person, until the world's signal is
+ * aborted; its runners are ended then, and gone on with the next time. A `UserError` with exit code 6 if a service runs.
+ */
+export async function runService(world: World, options: ServiceOptions): Promise<void> {
+  const { root } = options
+  const { clock, platform, pid } = world
+  const now = new Date(clock.now())
+  await using _ = await takeRunLock(serviceLock(root), { platform, pid, now, hint: ONE_IS_ENOUGH })
+  await new Runners(world, options, await keepSince(root, clock.now())).run()
+}
+
+const ONE_IS_ENOUGH = 'One is enough for all directories: codemachine service status'
+
+/** The runners of the service, at most one for each directory. */
+class Runners {
+  readonly #world: World
+  readonly #options: ServiceOptions
+  readonly #kept: Kept
+  readonly #terms: DueTerms
+  /** All by the key of the records of their directory. */
+  readonly #running = new Map<string, StartedRunner & { ended: Promise<void> }>()
+  readonly #held = new Map<string, Held>()
+  /** Who was cut off there when it was looked at last; null: nobody. */
+  readonly #seen = new Map<string, string | null>()
+  #changed = new AbortController()
+
+  constructor(world: World, options: ServiceOptions, kept: Kept) {
+    this.#world = world
+    this.#options = options
+    this.#kept = kept
+    this.#terms = termsOf(kept, world.clock.now())
+  }
+
+  /** Resolves once the world's signal is aborted, and they have ended. */
+  async run(): Promise<void> {
+    const { clock, signal } = this.#world
+    while (!signal.aborted) {
+      this.#changed = new AbortController()
+      await this.#look()
+      await clock.wait(LOOK_MS, AbortSignal.any([signal, this.#changed.signal]))
+    }
+    await this.#end()
+  }
+
+  async #look(): Promise<void> {
+    const isLookedAt = (key: string, left: string | null) => {
+      const isNew = this.#seen.get(key) !== left
+      this.#seen.set(key, left)
+      return isNew
+    }
+    for await (const due of dueNow(this.#world, this.#options.root, this.#terms, isLookedAt)) {
+      if (this.#world.signal.aborted) break
+      const { key } = due.records
+      if (this.#running.has(key)) continue
+      const held = this.#held.get(key)
+      const tries = held?.of === due.of ? held.tries : 0
+      if (tries >= MOST_TRIES) continue
+      const isToWait = tries > 0 && this.#world.clock.monotonic() < (held?.until ?? 0)
+      if (isToWait || this.#running.size >= MOST_RUNNERS) this.#seen.delete(key)
+      else await this.#begin(due, tries)
+    }
+  }
+
+  async #begin(due: Due, tries: number): Promise<void> {
+    const { say, start } = this.#options
+    const { key, directory } = due.records
+    say(`${directory}: ${due.what}`)
+    this.#terms.stopped.delete(key)
+    const hold = () => {
+      this.#held.set(key, { of: due.of, tries: tries + 1, until: this.#world.clock.monotonic() + HELD_MS })
+      this.#seen.delete(key)
+    }
+    try {
+      const runner = await start(due)
+      const ended = runner.exited.then(exitCode => {
+        say(`${directory}: ${exitCode === null ? 'was killed' : `ended with exit code ${exitCode}`}`)
+        this.#running.delete(key)
+        // Looked at once more: it may have been cut off.
+        this.#seen.delete(key)
+        if (exitCode !== 0) hold()
+        this.#changed.abort()
+      })
+      this.#running.set(key, { ...runner, ended })
+    } catch (error) {
+      if (!(error instanceof UserError)) throw error
+      hold()
+      say(`${directory}: ${error.message}`)
+    }
+  }
+
+  async #end(): Promise<void> {
+    const running = [...this.#running.values()]
+    // Before they end: of what is ended with this process they must be told apart later.
+    const stopped = [...this.#terms.stopped, ...this.#running.keys()]
+    await writeWholeFile(keptPath(this.#options.root), `${JSON.stringify({ ...this.#kept, stopped })}\n`)
+    for (const runner of running) this.#options.end(runner)
+    const over = new AbortController()
+    const all = Promise.all(running.map(({ ended }) => ended)).then(() => over.abort())
+    await Promise.race([all, this.#world.clock.wait(END_MS, over.signal)])
+  }
+}

@@ -1,0 +1,491 @@
+import { mkdir } from 'node:fs/promises'
+import { hostname } from 'node:os'
+import { join } from 'node:path'
+import { writeAgentsConfig } from '../agents/prompts.ts'
+import { UserError } from '../base/errors.ts'
+import { version } from '../base/package.ts'
+import type { RunOverrides, View } from '../core/events/events.ts'
+import { exitCodeOf, type Gate, type SessionLimits, type SessionOutcome } from '../core/events/outcome.ts'
+import { FOLLOWS, nextOutput, type Output, type OutputKind } from '../core/rules/outputs.ts'
+import type { ReviewTerms } from '../core/rules/review.ts'
+import { type RunAllowance, usedBy, usedUp, withUsed } from '../core/rules/run-limits.ts'
+import type { Memory } from '../core/shapes/memory.ts'
+import type { PromptTerms } from '../core/shapes/queue.ts'
+import type { Reply } from '../core/shapes/reply.ts'
+import { emptyState, type SessionState } from '../core/state/state.ts'
+import { inEffect, type Template } from '../core/template.ts'
+import { optionsAtBegin } from '../modes/change/start/options.ts'
+import { USUAL_TEMPLATE } from '../modes/registry.ts'
+import { type HeldFolder, holdFolder, lacksRoom, pathExists } from '../platform/files.ts'
+import { startTimeOf } from '../platform/processes.ts'
+import { PersonAsked } from '../session/person.ts'
+import type { WorkTree } from '../session/proof/claim.ts'
+import { type Command, watchCommands } from '../session/records/control.ts'
+import { openJournal } from '../session/records/journal.ts'
+import { type NewText, openKeptTexts, refuseTexts } from '../session/records/kept-texts.ts'
+import { openOutputs } from '../session/records/outputs.ts'
+import { openPlanBefore } from '../session/records/plan-before.ts'
+import { openQueue } from '../session/records/queue.ts'
+import type { Records } from '../session/records/records.ts'
+import { lockedSince } from '../session/records/run-lock.ts'
+import { endSessionBrokenOff, openDiskReserve, SessionLog } from '../session/session-log.ts'
+import { SessionRunner } from '../session/session-runner.ts'
+import { SnapshotWriter } from '../tell/report/snapshot-writer.ts'
+import { wordsForNothingLeft } from '../tell/words/commands.ts'
+import { readHead } from '../workspace/git/git.ts'
+import { openRepositoryGuard } from '../workspace/guard/repository-guard.ts'
+import { type SessionFolder, sessionFolder } from '../workspace/memory/memory-paths.ts'
+import { makeProjectFolders } from '../workspace/memory/plan-files.ts'
+import { createSessionFolder } from '../workspace/memory/session-folder.ts'
+import { serveAgents } from './agent-door/agent-inbox.ts'
+import { Beginning, handleCommand } from './commands/commands.ts'
+import type { RunningSession } from './commands/steer.ts'
+import { isAboutSandbox, isTraceWarning } from './engine-of-project.ts'
+import { newestBuild } from './find.ts'
+import type { FollowedSession } from './follow/followed-session.ts'
+import type { EndedSession } from './library.ts'
+import { type Run, refuseSecretGates, warmFor } from './open-run.ts'
+import { certify, proofEnvironment } from './proof/proof.ts'
+import { openSessionFiles } from './proof/session-files.ts'
+import { optionsOf, policyOf, protectFrom, refuseUnpriced, reviewIn, termsAtStart } from './resume-terms.ts'
+import { closedPaths } from './secrets/session-secrets.ts'
+import { reachesNetwork } from './settings/gates.ts'
+import { templateNamed } from './start/templates.ts'
+import { TemplateFactory } from './template-factory.ts'
+import { LiveShare, Watchers } from './watch/live-share.ts'
+import type { RunObserver } from './work-through-queue.ts'
+import type { World } from './world.ts'
+
+/** What a new session begins with. */
+export interface NewSession {
+  /** Its goal. */
+  text: string
+  /** The id that it had in the queue; null if it did not come from there. */
+  queued: string | null
+  /** Name of its template; left out: `USUAL_TEMPLATE`. */
+  template?: string
+  /** What begins it; left out: a prompt. */
+  by?: 'command'
+  /** Of a template with a plan: whether a person wants to see the plan before it is carried out. */
+  asksPlan?: boolean
+  /** What else it begins with; left out: what the run says. */
+  terms?: Omit<PromptTerms, 'template'>
+  /** Texts that it keeps as they are, for its template (`TemplateSetup.kept`); left out: none. */
+  kept?: readonly NewText[]
+  /** Its first outputs, in this order, which its first event names; left out: none. */
+  outputs?: readonly { name: string; kind: OutputKind; text: string }[]
+}
+
+/** Who sees the sessions. */
+type SessionsObserver = Pick<RunObserver, 'view' | 'canAsk' | 'hasScreen' | 'record'>
+
+/** Runs sessions, one after the other, on one opened run. Takes commands from other terminals while it is not disposed. */
+export class Sessions implements AsyncDisposable {
+  readonly #world: World
+  readonly #run: Run
+  readonly #views: readonly View[]
+  readonly #canAsk: boolean
+  readonly #record: RunObserver['record']
+  readonly #asked: PersonAsked
+  readonly #live: LiveShare
+  readonly #watchers: Watchers
+  #commands: AsyncDisposable | null = null
+  readonly #templates: TemplateFactory
+  readonly #beginning = new Beginning()
+  readonly #closing = new AbortController()
+  #current: RunningSession | null = null
+  #allowance: RunAllowance | null
+
+  constructor(
+    world: World,
+    run: Run,
+    { view, canAsk, hasScreen = false, record }: SessionsObserver,
+    live: LiveShare,
+    allowance: RunAllowance | null,
+  ) {
+    this.#allowance = allowance
+    this.#world = world
+    this.#asked = new PersonAsked(world.signal)
+    this.#run = run
+    this.#views = [view, run.notifier, live]
+    this.#canAsk = canAsk
+    this.#record = record
+    this.#live = live
+    this.#watchers = new Watchers(hasScreen, world)
+    this.#templates = new TemplateFactory(run, world)
+  }
+
+  /** Whether a person wants no further session to start. */
+  get isToEnd(): boolean {
+    return this.#asked.endedBy !== null
+  }
+
+  /** What all of them may take, and what those that have ended have used of it; null if that is not known. */
+  get allowance(): RunAllowance | null {
+    return this.#allowance
+  }
+
+  /** Whether another session could begin. */
+  get hasLeft(): boolean {
+    return this.#allowance === null || usedUp(this.#allowance) === null
+  }
+
+  static async open(
+    world: World,
+    run: Run,
+    observer: SessionsObserver,
+    allowance: RunAllowance | null,
+  ): Promise<Sessions> {
+    const owner = { pid: world.pid, startTime: await startTimeOf(world.pid, world.platform) }
+    const live = new LiveShare({ path: run.records.live, owner, redactor: run.redactor, clock: world.clock })
+    const sessions = new Sessions(world, run, observer, live, allowance)
+    await makeProjectFolders(run.records.directory)
+    await writeAgentsConfig(run.records.directory, run.agents)
+    const since = await lockedSince(run.records, world.platform)
+    sessions.#commands = await watchCommands(run.records.control, command => sessions.ask(command), world.clock, since)
+    return sessions
+  }
+
+  /** Asks the session that runs, or that is just beginning, for something, and answers with what came of it. */
+  async ask(command: Command): Promise<Reply> {
+    if (command.type === 'watch') this.#live.watched()
+    else await this.#beginning.wait(this.#world.clock, this.#closing.signal)
+    if (command.type === 'secret') this.#run.secrets.refresh()
+    return await handleCommand(command, this.#current, watcher => this.#watchers.watched(watcher))
+  }
+
+  /** As of `Reachable`. */
+  letGo(): void {
+    this.#watchers.letGo()
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#closing.abort()
+    await this.#commands?.[Symbol.asyncDispose]()
+    await this.#live[Symbol.asyncDispose]()
+  }
+
+  /**
+   * Creates the session of one prompt and runs it to its end.
+   * @param onCreated called once the session is on the disk
+   */
+  async runNew(prompt: NewSession, onCreated: () => Promise<void>): Promise<EndedSession> {
+    this.#beginning.expect()
+    const { records, settings, repository, redactor } = this.#run
+    const { template = USUAL_TEMPLATE, asksPlan = false, terms, kept: texts = [], outputs = [] } = prompt
+    const kind = templateNamed(records.templates, template, prompt.by)
+    const options = optionsOf(kind, optionsAtBegin(this.#run, kind, terms?.options))
+    const { limits, gates, said } = termsAtStart(this.#run, kind, { ...terms, options }, this.#allowance ?? undefined)
+    await refuseUnpriced(this.#run, kind, limits)
+    refuseSecretGates({ gates }, { redactor, env: this.#world.env })
+    refuseTexts(texts, text => redactor.text(text))
+    const followed = terms?.follows === undefined ? null : await this.#followed(terms.follows)
+    warmFor(this.#run.engines, kind)
+    const since = await protectFrom(records)
+    const { session = null } = terms ?? {}
+    const id = await (session === null
+      ? records.nextSessionId(new Date(this.#world.clock.now()))
+      : records.takeSessionId(session))
+    const place = await createSessionFolder({
+      directory: records.directory,
+      id,
+      goal: prompt.text,
+      git: repository ? await readHead(repository) : { commit: null, branch: null },
+      records: records.sessionFolder(id),
+      memory: kind.memory,
+      planOf: kind.memory === 'project-plan' ? await newestBuild(records, null) : null,
+      redact: text => redactor.text(text),
+    })
+    // On the disk before the journal names them: where it has its first event, nothing of them is missing.
+    const kept = await openKeptTexts(records.sessionFolder(id)).keep(texts)
+    const first = await keepOutputs(records, id, outputs, text => redactor.text(text))
+    return await this.#play(emptyState(id), place, async log => {
+      log.emit({
+        type: 'session-created',
+        goal: prompt.text,
+        template,
+        directory: records.directory,
+        limits,
+        ...(this.#allowance === null ? {} : { run: this.#allowance }),
+        ...(this.#run.prices.length === 0 ? {} : { prices: this.#run.prices }),
+        ...this.#maxUsage(),
+        sandbox: settings.sandbox,
+        network: settings.network,
+        model: settings.model,
+        effort: settings.effort,
+        overrides: this.#run.overrides,
+        said,
+        gates,
+        review: reviewIn(settings),
+        ...(since === null ? {} : { protectFrom: since }),
+        ...(kind.hasPlan ? { asksPlan } : {}),
+        ...(options === undefined ? {} : { options }),
+        ...(followed === null ? {} : { follows: followed.id }),
+        ...(kept.length === 0 ? {} : { kept }),
+        ...(first.length === 0 ? {} : { outputs: first }),
+        queued: prompt.queued,
+        host: hostname(),
+        codemachine: version,
+      })
+      if (followed !== null) await keepFollowed(records, log, followed.text)
+      await log.sync()
+      await onCreated()
+    })
+  }
+
+  /**
+   * Goes on with a session from where its journal stands; `limits` are for the whole of it, `gates` and `review` from
+   * now on.
+   */
+  async resume(
+    state: SessionState,
+    limits: SessionLimits,
+    gates: readonly Gate[],
+    review: ReviewTerms | null,
+  ): Promise<EndedSession> {
+    this.#beginning.expect()
+    if (state.kind !== null) await refuseUnpriced(this.#run, state.kind, limits)
+    const { directory, sessionFolder: records } = this.#run.records
+    const memory = state.kind?.memory ?? 'session'
+    const place = sessionFolder({ directory, id: state.id, records: records(state.id), memory })
+    return await this.#play(state, place, async log => {
+      log.emit({
+        type: 'session-resumed',
+        limits,
+        ...(this.#allowance === null ? {} : { run: this.#allowance }),
+        ...(this.#run.prices.length === 0 ? {} : { prices: this.#run.prices }),
+        ...this.#maxUsage(),
+        said: { ...this.#run.said, ...saidLimits(state.said, this.#run.said) },
+        network: reachesNetwork(this.#run.settings),
+        gates,
+        review,
+        host: hostname(),
+        codemachine: version,
+      })
+      const { follows, outputs } = state
+      if (follows === null || outputs.some(({ name }) => name === FOLLOWS)) return
+      // It was cut off before that was kept.
+      const followed = await this.#followed(follows).catch((error: unknown) => {
+        if (!(error instanceof UserError)) throw error
+        this.#run.remarks.push(`The agents are not told what ${follows} came to. ${error.message}`)
+        return null
+      })
+      if (followed !== null) await keepFollowed(this.#run.records, log, followed.text)
+    })
+  }
+
+  /** What the session came to that one goes on from; the person is told what they should know of it. */
+  async #followed(wanted: string): Promise<FollowedSession> {
+    const { followedSession } = await import('./follow/followed-session.ts')
+    const { records, fingerprints, remarks } = this.#run
+    const followed = await followedSession(records, wanted, { fingerprints, signal: this.#asked.ending })
+    if (followed.remark !== null) remarks.push(followed.remark)
+    return followed
+  }
+
+  /** Start and resume are one: the state is the fold of the journal so far. */
+  async #play(
+    state: SessionState,
+    place: SessionFolder,
+    begin: (log: SessionLog) => Promise<void>,
+  ): Promise<EndedSession> {
+    const { records, redactor } = this.#run
+    const { clock } = this.#world
+    const roundsDirectory = join(records.sessionFolder(state.id), 'rounds')
+    await mkdir(roundsDirectory, { recursive: true, mode: 0o700 })
+    await using journal = openJournal(records.journal(state.id))
+    await using snapshots = new SnapshotWriter(records, state.id)
+    const views = [...this.#views, snapshots]
+    const log = new SessionLog(state, { journal, views, templates: records.templates, clock, redactor })
+    await begin(log)
+    const reserve = await openDiskReserve(records.sessionFolder(state.id))
+    try {
+      const outcome = await this.#runToEnd(log, place, roundsDirectory)
+      const used = usedBy(log.state)
+      this.#allowance &&= withUsed(this.#allowance, used)
+      return { id: state.id, outcome, limits: log.state.limits, used }
+    } catch (thrown) {
+      const error = (await pathExists(records.directory)) ? thrown : directoryGone(records.directory, thrown)
+      await endSessionBrokenOff(error, log, reserve, clock)
+      throw error
+    } finally {
+      await reserve.release()
+    }
+  }
+
+  async #runToEnd(log: SessionLog, place: SessionFolder, roundsDirectory: string): Promise<SessionOutcome> {
+    const { records, settings, engines, providers, traces, repository, remarks, redactor, secrets } = this.#run
+    const { clock } = this.#world
+    const { id } = log.state
+    const guard = await openRepositoryGuard({
+      repository,
+      workTree: records.directory,
+      setAsideDir: join(records.sessionFolder(id), 'set-aside'),
+      baselineFile: records.guard,
+      leaveOut: [records.root],
+      reach: { env: this.#world.env, sandbox: settings.sandbox },
+    })
+    const files = openSessionFiles(this.#run, log, place, this.#asked.ending)
+    await using folder = await holdFolder(records.directory)
+    const team = await this.#templates.createFor(log.state, place, files.memory)
+    const usesShell = log.state.kind?.usesShell === true
+    const closed = closedPaths(records, secrets, usesShell)
+    await traces.expectFiles([...team.template.threads.flatMap(({ thread }) => thread.unreadable ?? []), ...closed()])
+    const lay = async (paths: readonly string[]) => {
+      if (engines.of({}).hidesFiles) await traces.layFiles(paths)
+    }
+    if (usesShell) await lay(closed())
+    await using commands = usesShell ? this.#run.openShell() : null
+    const commandMs = settings.commandMinutes * 60_000
+    const shell = commands && { shell: commands, secrets, commandMs, lay }
+    const runner = new SessionRunner({
+      log,
+      engines,
+      providers,
+      ...files,
+      workTree: unlessGone(files.workTree, folder, records.directory),
+      lacksRoom: () => lacksRoom(records.directory),
+      guard,
+      means: proofEnvironment(this.#world, this.#run, closed),
+      ...team,
+      closed,
+      shell,
+      policy: policyOf(this.#run.live.settings),
+      takeSettings: taking => this.#takeSettings(taking),
+      recordsRoot: records.root,
+      writing: records.writing,
+      roundsDirectory,
+      onRecord: (round, line) => this.#record?.(id, round, line),
+      outputs: openOutputs(records.sessionFolder(id)),
+      planBefore: openPlanBefore(records.sessionFolder(id)),
+      redactor,
+      clock,
+      random: Math.random,
+      isUsual: warning =>
+        isTraceWarning(warning, traces.isTrace) || (this.#world.isDemo === true && isAboutSandbox(warning)),
+      takeRemarks: () => remarks.splice(0),
+      takeEnded: () => this.#run.endedCommands.splice(0),
+      canAsk: this.#canAsk,
+      audience: this.#watchers,
+      asked: this.#asked,
+      beforeEnd: ended => this.#beforeEnd(ended, { log, place, memory: files.memory, template: team.template }),
+    })
+    await using _inbox = await serveAgents(records, runner, { clock, remarks })
+    // The inbox is there by now, where agents write, too. Several app-servers run commands there.
+    if (log.state.taskPlan !== null || shell !== null) await traces.keep()
+    const waiting = async () => (await openQueue(records.queue).list()).prompts.length
+    this.#current = { id, runner, asked: this.#asked, waiting, limit: wanted => this.#run.live.ask(wanted) }
+    this.#beginning.end()
+    try {
+      const running = runner.run()
+      // Beside the first look at the files, which it does not hold up so.
+      this.#keepAwake(runner)
+      const outcome = await running
+      await guard.close()
+      return outcome
+    } finally {
+      this.#current = null
+    }
+  }
+
+  /** As of `RunnerOptions`. */
+  async #beforeEnd(
+    wanted: SessionState,
+    { log, place, memory, template }: { log: SessionLog; place: SessionFolder; memory: Memory; template: Template },
+  ): Promise<SessionOutcome | null> {
+    // Before any file says that it is done.
+    const { refused, problem } = await certify(this.#run, wanted, place.folder, this.#world)
+    const ended = refused === null ? wanted : endedAs(wanted, refused)
+    const unkept = await inEffect(ended.template, 'beforeEnd', () => template.beforeEnd?.(ended))
+    const unmarked = ended.ended?.outcome.kind === 'done' ? await memory.markDone() : null
+    const left = await this.#whatIsLeft(ended)
+    for (const message of [unkept, unmarked, problem, left])
+      if (message) log.emit({ type: 'warning', round: null, message })
+    return refused
+  }
+
+  #maxUsage(): { maxUsage?: number } {
+    const { maxUsage } = this.#run.live.settings
+    return maxUsage === null ? {} : { maxUsage }
+  }
+
+  /** What the settings files say differently by now; it counts for what waits, too. */
+  async #takeSettings(log: SessionLog): Promise<void> {
+    const taken = await this.#run.live.look(log.state)
+    if (taken === null) return
+    const { run } = taken
+    if (run !== undefined && this.#allowance !== null) this.#allowance = { ...run, used: this.#allowance.used }
+    log.emit(taken)
+  }
+
+  /** What is to be said of the prompts that wait once nothing is left for them; null if there is, or none waits. */
+  async #whatIsLeft(ended: SessionState): Promise<string | null> {
+    const allowance = this.#allowance && withUsed(this.#allowance, usedBy(ended))
+    const limit = allowance && usedUp(allowance)
+    if (allowance === null || limit === null) return null
+    const waiting = await openQueue(this.#run.records.queue).count()
+    return waiting === 0 ? null : wordsForNothingLeft(limit, allowance.limits[limit] ?? 0, waiting)
+  }
+
+  /** It may take the system some seconds to say so; the work does not wait for it. */
+  #keepAwake(runner: SessionRunner): void {
+    this.#run
+      .keepAwake()
+      ?.then(({ by, problem }) => runner.tell({ type: 'keep-awake', by, problem }))
+      // What cannot be journaled ends the session with the next event.
+      .catch(() => {})
+  }
+}
+
+/** The session if it ends so, and not as it was to. */
+function endedAs(state: SessionState, outcome: SessionOutcome): SessionState {
+  return { ...state, ended: state.ended && { ...state.ended, outcome, exitCode: exitCodeOf(outcome) } }
+}
+
+/** The limits that a person has named for a session, now or before: files do not change these. */
+function saidLimits(...said: readonly RunOverrides[]): Pick<RunOverrides, 'limits'> {
+  const limits = [...new Set(said.flatMap(each => each.limits ?? []))]
+  return limits.length === 0 ? {} : { limits }
+}
+
+/** The work tree, of which nothing is taken once its folder is gone: what is made anew in the place of that has no work in it. */
+function unlessGone(workTree: WorkTree, folder: HeldFolder, directory: string): WorkTree {
+  return {
+    ...workTree,
+    take: async (signal, how) => {
+      if (await folder.isGone()) throw directoryGone(directory, null)
+      return await workTree.take(signal, how)
+    },
+  }
+}
+
+/** What a person is told who has deleted the directory in which a session works. Exit code 4. */
+function directoryGone(directory: string, cause: unknown): UserError {
+  return new UserError(`${directory} is gone, and the session has ended with it.`, {
+    hint: 'Its records are kept: once the directory is back, codemachine resume goes on.',
+    exitCode: 4,
+    cause,
+  })
+}
+
+/** Keeps the outputs that a session begins with, for its first event. */
+async function keepOutputs(
+  records: Records,
+  id: string,
+  outputs: NonNullable<NewSession['outputs']>,
+  redact: (text: string) => string,
+): Promise<Output[]> {
+  const folder = openOutputs(records.sessionFolder(id))
+  const kept: Output[] = []
+  for (const { name, kind, text } of outputs)
+    kept.push(await folder.keep({ n: nextOutput(kept), name, kind, text: redact(text) }))
+  return kept
+}
+
+/** Keeps it as an output of the session, for the first round. */
+async function keepFollowed(records: Records, log: SessionLog, text: string): Promise<void> {
+  const { id, outputs } = log.state
+  const n = nextOutput(outputs)
+  const output = await openOutputs(records.sessionFolder(id)).keep({ n, name: FOLLOWS, kind: 'md', text })
+  log.emit({ type: 'output-kept', round: 0, output })
+}

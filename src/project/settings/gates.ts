@@ -1,0 +1,177 @@
+import * as v from 'valibot'
+import { UserError } from '../../base/errors.ts'
+import { nearestName } from '../../base/text.ts'
+import type { Gate } from '../../core/events/outcome.ts'
+import { ownFilesOf } from '../../core/rules/proof/gate-files.ts'
+import { GATES, type Layer, shortened, type WrittenGate } from './entries.ts'
+import { command, globs, line, type Settings, shortDuration, trueOrFalse } from './schema.ts'
+
+/** The gates of a run, in the order in which they run. */
+export interface LoadedGates {
+  gates: readonly Gate[]
+  /** By the name of a gate where it was written: `codemachine.toml:3`, `--verify`. */
+  gatePlaces: ReadonlyMap<string, string>
+  /** Why no round can run with these gates, a sentence; null if rounds can. Commands that run no rounds ignore it. */
+  gateRefusal: string | null
+}
+
+/**
+ * The gates of the files, then those of `verify`. Of two with the same name the person's wins: anyone who can write in the
+ * work directory can write the project's file. Throws a `UserError` for a gate that is invalid in any run.
+ */
+export function effectiveGates(
+  entries: readonly GateEntry[],
+  verify: readonly string[],
+  settings: Pick<Settings, 'sandbox' | 'network' | 'commandMinutes'>,
+): LoadedGates {
+  const counting = new Map<string, GateEntry>()
+  for (const entry of entries) {
+    checkTimeout(entry, settings)
+    if (!counting.has(entry.gate.name)) counting.set(entry.gate.name, entry)
+  }
+  const network = reachesNetwork(settings)
+  const inFiles = [...counting.values()].map(({ gate }) => ({ ...gate, network: gate.network ?? network }))
+  const gates = withVerified(inFiles, verify, settings)
+  const placeOf = ({ name, run }: Gate): string => {
+    const entry = counting.get(name)
+    return entry?.gate.run === run ? entry.place : '--verify'
+  }
+  const [excess] = gates.slice(MAX_GATES)
+  if (excess !== undefined) {
+    throw new UserError(`${placeOf(excess)}: there are ${gates.length} gates; ${MAX_GATES} are the most.`)
+  }
+  const gatePlaces = new Map(gates.map(gate => [gate.name, placeOf(gate)]))
+  return { gates, gatePlaces, gateRefusal: network ? null : networkRefusal(entries) }
+}
+
+/**
+ * Adds a required gate for each command of `--verify`. It replaces a gate that has the command as its name; a gate that
+ * already runs the command only becomes required.
+ */
+export function withVerified(
+  gates: readonly Gate[],
+  verify: readonly string[],
+  settings: Pick<Settings, 'sandbox' | 'network'>,
+): Gate[] {
+  const network = reachesNetwork(settings)
+  const known = gates.map(gate => (verify.includes(gate.run) ? { ...gate, required: true } : gate))
+  const added = [...new Set(verify)].filter(run => !gates.some(gate => gate.run === run)).map(verifyCommand)
+  return [
+    ...known.filter(({ name }) => !added.includes(name)),
+    ...added.map(run => ({ ...GATE_DEFAULTS, name: run, run, network })),
+  ].map(withOwnFiles)
+}
+
+/** True if the commands of a round have network access. */
+export function reachesNetwork({ sandbox, network }: Pick<Settings, 'sandbox' | 'network'>): boolean {
+  return sandbox === 'danger-full-access' || (sandbox === 'workspace-write' && network)
+}
+
+const MAX_GATES = 50
+
+/** A gate runs what agents wrote, so it never has more than the rounds have. */
+function networkRefusal(entries: readonly GateEntry[]): string | null {
+  const excess = entries.find(({ gate }) => gate.network === true)
+  if (excess === undefined) return null
+  return `${excess.places.get('network') ?? excess.place}: ${GATES}.network is true, and the rounds have no network; a gate never has more rights than they, so give it to both with --network, or take it out.`
+}
+
+/** A project's file cannot make a session wait longer for a gate than for a command of an agent. */
+function checkTimeout({ layer, places, gate }: GateEntry, { commandMinutes }: Pick<Settings, 'commandMinutes'>): void {
+  const timeout = places.get('timeout')
+  if (layer !== 'project' || timeout === undefined || gate.timeoutMs <= commandMinutes * 60_000) return
+  throw new UserError(
+    `${timeout}: ${GATES}.timeout is longer than a command may take (command_minutes = ${commandMinutes}), which a project's own file cannot ask for; raise command_minutes in your own config.toml, or write the gate there.`,
+  )
+}
+
+/** A gate of a file, with its places. */
+export interface GateEntry {
+  layer: Layer
+  /** Its first line: `codemachine.toml:3`. */
+  place: string
+  /** The place of each of its keys; a key that is not here was not written. */
+  places: ReadonlyMap<string, string>
+  /** `network`: null if not written. */
+  gate: Omit<Gate, 'network'> & { network: boolean | null }
+}
+
+/** A gate protects the files that its command runs by itself, such as the `Makefile` of `make test`. */
+function withOwnFiles(gate: Gate): Gate {
+  const own = ownFilesOf(gate.run).filter(path => !gate.protect.includes(path))
+  return own.length === 0 ? gate : { ...gate, protect: [...gate.protect, ...own] }
+}
+
+/** The values of a gate of which only the command is written. */
+const GATE_DEFAULTS = { timeoutMs: 10 * 60_000, required: true, network: null, protect: [], everyRound: false } as const
+
+/**
+ * Checks and parses the gates of one file. Throws a `UserError` of one sentence, with the place, for the first mistake.
+ * @param file the file's name in messages
+ */
+export function gateEntries(written: readonly WrittenGate[], file: string, layer: Layer): GateEntry[] {
+  const entries = written.map(gate => entryOf(gate, file, layer))
+  for (const [index, { gate, place }] of entries.entries()) {
+    const first = entries.slice(0, index).find(other => other.gate.name === gate.name)
+    if (first === undefined) continue
+    throw new UserError(
+      `${place}: the gate at ${first.place} is called "${shortened(gate.name)}", too; give each a name of its own.`,
+    )
+  }
+  return entries
+}
+
+/** A command of `--verify`, checked as `run` of a gate is. */
+function verifyCommand(text: string): string {
+  if (v.is(FIELDS.run, text)) return text
+  throw new UserError(`--verify is ${shortened(JSON.stringify(text))}; use ${v.getDescription(FIELDS.run)}.`)
+}
+
+const FIELDS = {
+  name: line('a name on one line, of at most 100 characters', 100),
+  run: command,
+  timeout: shortDuration,
+  required: trueOrFalse,
+  network: trueOrFalse,
+  protect: globs,
+  every_round: trueOrFalse,
+} as const
+
+const gateSchema = v.partial(v.object(FIELDS))
+
+function entryOf({ line: first, fields }: WrittenGate, file: string, layer: Layer): GateEntry {
+  const place = `${file}:${first}`
+  const known = Object.entries<v.GenericSchema>(FIELDS)
+  for (const { key, line: at, value, written } of fields) {
+    const schema = known.find(([name]) => name === key)?.[1]
+    if (schema === undefined) return refuseUnknown(key, `${file}:${at}`)
+    if (v.is(schema, value)) continue
+    throw new UserError(`${file}:${at}: ${GATES}.${key} is ${shortened(written)}; use ${v.getDescription(schema)}.`)
+  }
+  const said = v.parse(gateSchema, Object.fromEntries(fields.map(({ key, value }) => [key, value])))
+  const { run } = said
+  if (run === undefined) {
+    throw new UserError(`${place}: this gate has no run; write the command that has to pass: run = "npm test".`)
+  }
+  return {
+    layer,
+    place,
+    places: new Map(fields.map(({ key, line: at }) => [key, `${file}:${at}`])),
+    gate: {
+      name: said.name ?? run,
+      run,
+      timeoutMs: said.timeout ?? GATE_DEFAULTS.timeoutMs,
+      required: said.required ?? GATE_DEFAULTS.required,
+      network: said.network ?? GATE_DEFAULTS.network,
+      protect: said.protect ?? GATE_DEFAULTS.protect,
+      everyRound: said.every_round ?? GATE_DEFAULTS.everyRound,
+    },
+  }
+}
+
+function refuseUnknown(key: string, place: string): never {
+  const known = Object.keys(FIELDS)
+  const near = nearestName(key, known)
+  const mend = near === null ? `those of a gate are ${known.join(', ')}.` : `did you mean "${GATES}.${near}"?`
+  throw new UserError(`${place}: unknown key "${GATES}.${key}"; ${mend}`)
+}

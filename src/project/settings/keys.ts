@@ -1,0 +1,448 @@
+import { UserError } from '../../base/errors.ts'
+import { nearestName } from '../../base/text.ts'
+import { keyPath, type TomlFile, type TomlNode, tomlValue, topLevel } from '../../platform/toml.ts'
+
+/**
+ * Where keys count. `field`: the screen with its field, a session's or the start screen's; `view`: everything that fills
+ * the screen (pager, lists, review); the others are kinds of views, whose keys count beside those of `view`, those of
+ * `question` before them.
+ */
+export type KeyContext = 'field' | 'view' | 'pager' | 'list' | 'review' | 'question'
+
+/** One action of a key: how it is named in `[keys]`, what it does, and its keys. */
+export interface KeyAction {
+  id: string
+  context: KeyContext
+  /** Keys as `chordOf` names them: `ctrl+x`, `alt+up`, `escape`, `d`; a space is `space`. */
+  chords: readonly string[]
+  /** What is added by `preset = "vim"`. */
+  vim?: readonly string[]
+  /** Of the field: whether it counts only where that is empty, or only where it is not. Left out: both. */
+  when?: 'empty' | 'text'
+  /** A name for the palette and hints, of few words. */
+  label: string
+  /** What it does: a clause for the overlay and docs/keys.md. */
+  does: string
+  /** Both, with `screen.enter = "tell"`; left out: the same. */
+  withTell?: { label: string; does: string }
+  /** Whether it can be remapped; what edits text, and what ends things, stays where every terminal has it. */
+  isFixed?: true
+  /** Whether it edits the text of the field. */
+  isEdit?: true
+}
+
+/** All keys of the screen, in the order of the overlay: docs/keys.md, `?` and the hints are made from this. */
+export const KEY_ACTIONS = [
+  action('field', 'submit', ['return'], 'Start, or queue as the next', {
+    does: 'on the start screen starts a session; while one runs queues the text as the next session (`screen.enter = "tell"` swaps this with Tab)',
+    withTell: {
+      label: 'Start, or tell the agent',
+      does: 'on the start screen starts a session; while one runs sends the text to the agent of the running round, or to the next round',
+    },
+    when: 'text',
+    isFixed: true,
+  }),
+  action('field', 'tell', ['tab'], 'Tell the agent', {
+    does: 'sends the text to the agent of the running round, or to the next round',
+    withTell: { label: 'Queue as the next', does: 'queues the text as the next session' },
+    when: 'text',
+  }),
+  action('field', 'answer', ['tab'], 'Answer what is asked', {
+    does: 'moves into what is asked above the field; there a digit or Enter answers, Esc leaves',
+    when: 'empty',
+  }),
+  action('field', 'interrupt', ['escape'], 'Interrupt, or close', {
+    does: 'closes what is open; else interrupts the turn and asks how it goes on',
+    isFixed: true,
+  }),
+  action('field', 'plan', ['ctrl+c'], 'Clear, else change the plan', {
+    does: 'with text in the field clears it (↑ brings it back); without asks what is to be different in the plan; again leaves',
+    isFixed: true,
+  }),
+  action('field', 'leave', ['ctrl+d'], 'Leave', {
+    does: 'leaves; `codemachine resume` goes on',
+    when: 'empty',
+    isFixed: true,
+  }),
+  action('field', 'palette', ['ctrl+x'], 'Everything possible now', {
+    does: 'everything that is possible now, with its key; type to find it',
+  }),
+  action('field', 'help', ['?'], 'Keys', { does: 'these keys', when: 'empty' }),
+  action('field', 'log', ['ctrl+e'], 'Log', { does: 'the whole log of the session', when: 'empty' }),
+  action('field', 'output', ['ctrl+o'], 'Output of the last command', { does: 'the whole output of the last command' }),
+  action('field', 'tasks', ['ctrl+t'], 'Tasks', { does: 'shows the tasks, or hides them' }),
+  action('field', 'agents', ['alt+a'], 'Agents at work', { does: 'the agents at work, and into one of them' }),
+  action('field', 'diff', ['alt+g'], 'Changes', { does: 'what changed since the start of the session, file by file' }),
+  action('field', 'copy', ['alt+c'], 'Copy the last answer', {
+    does: 'copies the last words of the agent to the clipboard',
+  }),
+  action('field', 'take_back', ['alt+up'], 'Take the last prompt back', {
+    does: 'takes the last queued prompt back into the field',
+  }),
+  action('field', 'editor', ['ctrl+g'], 'Write in the editor', { does: 'opens the text in `$VISUAL` or `$EDITOR`' }),
+  action('field', 'search', ['ctrl+r'], 'Search the prompts', { does: 'searches the prompts sent before' }),
+  action('field', 'redraw', ['ctrl+l'], 'Draw anew', { does: 'draws the rows anew' }),
+  action('field', 'suspend', ['ctrl+z'], 'Suspend', {
+    does: 'suspends codemachine; `fg` comes back, and the agent works on meanwhile',
+  }),
+  edit('new_line', ['shift+return', 'alt+return', 'ctrl+return', 'ctrl+j'], 'a new line; so does `\\` before Enter'),
+  edit('history', ['up', 'down', 'ctrl+p', 'ctrl+n'], 'a row up or down; beyond the text the prompts sent before'),
+  edit('characters', ['left', 'right', 'ctrl+b', 'ctrl+f'], 'a character back or on'),
+  edit('words', ['alt+b', 'alt+f', 'ctrl+left', 'ctrl+right', 'alt+left', 'alt+right'], 'a word back or on'),
+  edit('line_start', ['ctrl+a', 'home'], 'the start of the line'),
+  edit('line_end', ['ctrl+e', 'end'], 'the end of the line', 'text'),
+  edit('erase', ['backspace', 'ctrl+h', 'delete', 'ctrl+d'], 'erases a character', 'text'),
+  edit('kill_line', ['ctrl+k', 'ctrl+u'], 'deletes to the end or to the start of the line'),
+  edit(
+    'kill_word',
+    ['ctrl+w', 'alt+backspace', 'ctrl+backspace', 'alt+d', 'alt+delete', 'ctrl+delete'],
+    'deletes a word',
+  ),
+  edit('yank', ['ctrl+y', 'alt+y'], 'brings back what was deleted; what was deleted before'),
+  edit('undo', ['ctrl+_', 'ctrl+-', 'ctrl+/'], 'undo'),
+  action('view', 'close', ['q', 'escape', 'ctrl+c'], 'Back', { does: 'goes back' }),
+  action('view', 'up', ['up', 'ctrl+p'], 'Up', { does: 'a row up', vim: ['k'] }),
+  action('view', 'down', ['down', 'ctrl+n'], 'Down', { does: 'a row down', vim: ['j'] }),
+  action('view', 'page_up', ['pageup', 'b'], 'Page up', { does: 'a page up', vim: ['ctrl+b'] }),
+  action('view', 'page_down', ['pagedown', 'space'], 'Page down', { does: 'a page down', vim: ['ctrl+f'] }),
+  action('view', 'half_up', ['ctrl+u'], 'Half a page up', { does: 'half a page up' }),
+  action('view', 'half_down', ['ctrl+d'], 'Half a page down', { does: 'half a page down' }),
+  action('view', 'start', ['home', 'g', '<'], 'Start', { does: 'the start' }),
+  action('view', 'end', ['end', 'G', '>'], 'End', { does: 'the end; a log that grows is followed there' }),
+  action('view', 'find', ['/'], 'Find', { does: 'searches; in a list shows only what has the text' }),
+  action('view', 'diff_here', ['d'], 'Changes', {
+    does: 'what changed: in the round, the session or the file that is shown',
+  }),
+  action('view', 'copy_here', ['y'], 'Copy', { does: 'copies the line, the id or the name that is shown' }),
+  action('view', 'keys_here', ['h', '?'], 'Keys', { does: 'these keys' }),
+  action('pager', 'line_up', ['k'], 'Up', { does: 'a row up', vim: ['ctrl+y'] }),
+  action('pager', 'line_down', ['j', 'return'], 'Down', { does: 'a row down', vim: ['ctrl+e'] }),
+  action('pager', 'close_log', ['ctrl+e', 'ctrl+o'], 'Back', { does: 'goes back, as it was opened' }),
+  action('pager', 'find_back', [], 'Find backwards', { does: 'searches backwards; has no key unless you give it one' }),
+  action('pager', 'next_hit', ['n'], 'Next', { does: 'the next hit' }),
+  action('pager', 'previous_hit', ['N'], 'Previous', { does: 'the hit before' }),
+  action('list', 'row_up', ['k'], 'Up', { does: 'a row up' }),
+  action('list', 'row_down', ['j'], 'Down', { does: 'a row down' }),
+  action('list', 'open', ['return', 'right'], 'Open', { does: 'opens what is chosen', vim: ['l'] }),
+  action('list', 'back', ['left'], 'Back', { does: 'goes back' }),
+  action('list', 'all', ['a'], 'All or fewer', { does: 'shows all, or only those of this directory' }),
+  action('list', 'tell_here', ['t'], 'Tell it', { does: 'tells the agent that is chosen something' }),
+  action('list', 'stop_here', ['s'], 'Stop it', { does: 'stops the agent that is chosen, once you have said so' }),
+  action('review', 'next_file', ['right', 'tab'], 'Next file', { does: 'the next file', vim: ['}'] }),
+  action('review', 'previous_file', ['left', 'shift+tab'], 'File before', { does: 'the file before', vim: ['{'] }),
+  action('review', 'next_hunk', ['n'], 'Next change', { does: 'the next change', vim: [']'] }),
+  action('review', 'previous_hunk', ['p'], 'Change before', { does: 'the change before', vim: ['['] }),
+  action('review', 'side_by_side', ['v'], 'Side by side', { does: 'side by side, or one below the other' }),
+  action('review', 'edit_file', ['e'], 'Open in the editor', { does: 'opens the file in `$VISUAL` or `$EDITOR`' }),
+  action('review', 'put_back', ['x'], 'Put this file back', {
+    does: 'puts the file back as it was, once you have said so',
+  }),
+  action('review', 'undo_put_back', ['u'], 'Undo', { does: 'undoes the last file that was put back' }),
+  action('question', 'yes', ['y'], 'Yes', { does: 'answers yes', isFixed: true }),
+  action('question', 'no', ['n'], 'No', { does: 'answers no', isFixed: true }),
+] as const satisfies readonly KeyAction[]
+
+/** The name of an action in `[keys]`. */
+export type KeyActionId = (typeof KEY_ACTIONS)[number]['id']
+
+interface ActionMore extends Pick<KeyAction, 'does' | 'withTell' | 'vim' | 'when' | 'isFixed' | 'isEdit'> {}
+
+function action<const Id extends string>(
+  context: KeyContext,
+  id: Id,
+  chords: readonly string[],
+  label: string,
+  more: ActionMore,
+): KeyAction & { id: Id } {
+  return { context, id, chords, label, ...more }
+}
+
+/** A key that edits the text of the field. */
+function edit<const Id extends string>(id: Id, chords: readonly string[], does: string, when?: 'text') {
+  return action('field', id, chords, '', { does, isFixed: true, isEdit: true, ...(when === undefined ? {} : { when }) })
+}
+
+/** What a person's file says in `[keys]`, checked. */
+export interface KeySettings {
+  preset: 'vim' | null
+  /** The keys of each action that was remapped, as `chordOf` names them; empty: it has none. */
+  remapped: ReadonlyMap<KeyActionId, readonly string[]>
+}
+
+/** The keys as they come. */
+export const DEFAULT_KEYS: KeySettings = { preset: null, remapped: new Map() }
+
+/** Which key does what, once presets and remaps are applied. */
+export class Keymap {
+  readonly #settings: KeySettings
+  readonly #enter: 'queue' | 'tell'
+  readonly #byContext = new Map<KeyContext, Map<string, KeyAction[]>>()
+
+  /** @param enter what Enter does with a text while a session runs; Tab does the other */
+  constructor(settings: KeySettings = DEFAULT_KEYS, enter: 'queue' | 'tell' = 'queue') {
+    this.#settings = settings
+    this.#enter = enter
+    for (const each of KEY_ACTIONS) {
+      const chords = this.#byContext.get(each.context) ?? new Map<string, KeyAction[]>()
+      this.#byContext.set(each.context, chords)
+      for (const chord of this.chordsOf(each.id)) chords.set(chord, [...(chords.get(chord) ?? []), each])
+    }
+  }
+
+  /** The action of a key in the field; null for a key of the text. */
+  inField(chord: string, isEmpty: boolean): KeyActionId | null {
+    const found = this.#byContext
+      .get('field')
+      ?.get(chord)
+      ?.find(each => counts(each, isEmpty))
+    return found === undefined ? null : (found.id as KeyActionId)
+  }
+
+  /** The action of a key in a view of a kind, whose own keys count before those of all views; null for any other key. */
+  inView(kind: Exclude<KeyContext, 'field' | 'view'>, chord: string): KeyActionId | null {
+    const found = this.#byContext.get(kind)?.get(chord)?.[0] ?? this.#byContext.get('view')?.get(chord)?.[0]
+    return found === undefined ? null : (found.id as KeyActionId)
+  }
+
+  /** The keys of an action, the usual one first; empty if it has none. */
+  chordsOf(id: KeyActionId): readonly string[] {
+    const remapped = this.#settings.remapped.get(id)
+    if (remapped !== undefined) return remapped
+    const known: KeyAction | undefined = KEY_ACTIONS.find(each => each.id === id)
+    if (known === undefined) return []
+    if (this.#settings.preset === null) return known.chords
+    const taken = KEY_ACTIONS.flatMap((each: KeyAction) =>
+      each.context === known.context && each.id !== id ? (each.vim ?? []) : [],
+    )
+    return [...known.chords.filter(chord => !taken.includes(chord)), ...(known.vim ?? [])]
+  }
+
+  /** What an action is called, and what it does, as Enter is set. */
+  wordsOf(action: KeyAction): { label: string; does: string } {
+    return this.#enter === 'tell' ? (action.withTell ?? action) : action
+  }
+
+  /** The usual key of an action as it is written for a person: `Ctrl+X`; empty if it has none. */
+  label(id: KeyActionId): string {
+    const [chord] = this.chordsOf(id)
+    return chord === undefined ? '' : chordLabel(chord)
+  }
+}
+
+/** Whether an action counts in a field that is empty, or is not. */
+function counts({ when }: KeyAction, isEmpty: boolean): boolean {
+  return when === undefined || (when === 'empty') === isEmpty
+}
+
+/** A key as it is written for a person: `ctrl+x` as `Ctrl+X`, `up` as `↑`. */
+export function chordLabel(chord: string): string {
+  const plus = chord.lastIndexOf('+', chord.length - 2)
+  const [held, name] = plus < 0 ? ['', chord] : [chord.slice(0, plus), chord.slice(plus + 1)]
+  const words = held === '' ? [] : held.split('+').map(capital)
+  const shown = KEY_LABELS[name] ?? (name.length === 1 ? (held === '' ? name : name.toUpperCase()) : capital(name))
+  return [...words, shown].join('+')
+}
+
+function capital(word: string): string {
+  return word.slice(0, 1).toUpperCase() + word.slice(1)
+}
+
+const KEY_LABELS: Readonly<Record<string, string>> = {
+  return: 'Enter',
+  escape: 'Esc',
+  up: '↑',
+  down: '↓',
+  left: '←',
+  right: '→',
+  pageup: 'PgUp',
+  pagedown: 'PgDn',
+}
+
+/** The name of the table of keys. */
+export const KEYS = 'keys'
+
+/**
+ * What `[keys]` of a file says. Throws a `UserError` of one sentence, with file and line, for an action or a key that does
+ * not exist, for two actions of one key, and for a project's file, which comes with a clone.
+ */
+export function keySettings(file: TomlFile, layer: 'person' | 'project'): KeySettings {
+  const written = fieldsOf(file)
+  const [first] = written
+  if (first === undefined) return DEFAULT_KEYS
+  if (layer === 'project') {
+    throw new UserError(`${first.place}: ${KEYS} cannot be set by a project's own file; use your own config.toml.`)
+  }
+  const remapped = new Map<KeyActionId, readonly string[]>()
+  let preset: 'vim' | null = null
+  for (const { name, value, place } of written) {
+    if (name === 'preset') preset = presetOf(value, place)
+    else remapped.set(actionNamed(name, place), chordsIn(value, `${place}: ${KEYS}.${name}`))
+  }
+  for (const { name, place } of written)
+    if (name !== 'preset') checkFree(name as KeyActionId, { preset, remapped }, place)
+  return { preset, remapped }
+}
+
+interface WrittenKey {
+  name: string
+  value: unknown
+  /** The file with its line from 1. */
+  place: string
+}
+
+function fieldsOf(file: TomlFile): WrittenKey[] {
+  return topLevel(file)
+    .filter(node => keyPath(node)[0] === KEYS)
+    .flatMap(node => {
+      const place = `${file.name}:${node.loc.start.line}`
+      const path = keyPath(node)
+      const isList = node.type === 'TOMLTable' && node.kind === 'array'
+      if (isList || path.length > 2 || (node.type === 'TOMLTable' && path.length > 1)) return refuseShape(place)
+      if (node.type === 'TOMLTable') return node.body.map(each => fieldOf(file, keyPath(each), each))
+      if (path.length === 2) return [fieldOf(file, path.slice(1), node)]
+      if (node.value.type !== 'TOMLInlineTable') return refuseShape(place)
+      return node.value.body.map(each => fieldOf(file, keyPath(each), each))
+    })
+}
+
+function fieldOf(file: TomlFile, path: readonly string[], node: Extract<TomlNode, { value: unknown }>): WrittenKey {
+  return { name: path.join('.'), value: tomlValue(node.value), place: `${file.name}:${node.loc.start.line}` }
+}
+
+function refuseShape(place: string): never {
+  throw new UserError(`${place}: ${KEYS} is one table; write a line [${KEYS}], and below it palette = "ctrl+x".`)
+}
+
+function presetOf(value: unknown, place: string): 'vim' {
+  if (value === 'vim') return value
+  throw new UserError(`${place}: ${KEYS}.preset is ${quoted(value)}; use "vim", or leave the line out.`)
+}
+
+function actionNamed(name: string, place: string): KeyActionId {
+  const free = KEY_ACTIONS.filter((each: KeyAction) => each.isFixed !== true).map(({ id }) => id)
+  const known = KEY_ACTIONS.find(({ id }) => id === name)
+  if (known !== undefined && free.includes(known.id)) return known.id
+  if (known !== undefined) {
+    throw new UserError(
+      `${place}: ${KEYS}.${name} cannot be remapped; it stays ${known.chords.map(chordLabel).join(', ')}.`,
+    )
+  }
+  const near = nearestName(name, [...free, 'preset'])
+  const mend = near === null ? `the known ones are preset, ${free.join(', ')}.` : `did you mean "${near}"?`
+  throw new UserError(`${place}: there is no action "${short(name)}" in ${KEYS}; ${mend}`)
+}
+
+function chordsIn(value: unknown, subject: string): readonly string[] {
+  const written = Array.isArray(value) ? value : [value]
+  if (written.length > MOST_CHORDS || written.some(each => typeof each !== 'string')) {
+    throw new UserError(
+      `${subject} is ${quoted(value)}; use a key such as "ctrl+x", or a list of at most ${MOST_CHORDS}.`,
+    )
+  }
+  return written.map(each => chordWritten(String(each), subject))
+}
+
+const MOST_CHORDS = 8
+
+/** The key that a person has written, as `chordOf` names it. */
+function chordWritten(text: string, subject: string): string {
+  if ([...text].length === 1 && text.trim() !== '') return text
+  const pieces = text === '+' ? ['+'] : text.toLowerCase().replace(/\+\+$/, '+plus').split('+')
+  const last = pieces.at(-1) === 'plus' ? '+' : (pieces.at(-1) ?? '')
+  const held = pieces.slice(0, -1)
+  for (const each of held) if (!MODIFIERS.includes(each)) refuseKey(text, subject, nearest(each, MODIFIERS, held, last))
+  const name = ALIASES[last] ?? last
+  if (![...NAMED, 'space'].includes(name) && [...name].length !== 1)
+    refuseKey(text, subject, nearest(last, [...NAMED, ...Object.keys(ALIASES), 'space'], held, null))
+  if (held.includes('shift') && name !== 'return' && name !== 'tab') {
+    throw new UserError(`${subject} is ${quoted(text)}; terminals tell Shift apart only with Enter and Tab.`)
+  }
+  const sent = held.join() === 'ctrl' ? SENT_AS[name] : undefined
+  if (sent !== undefined)
+    throw new UserError(
+      `${subject} is ${quoted(text)}, which a terminal sends as ${chordLabel(sent)}; use another key.`,
+    )
+  return [...MODIFIERS.filter(each => held.includes(each)), name].join('+')
+}
+
+const MODIFIERS = ['ctrl', 'alt', 'shift']
+const ALIASES: Readonly<Record<string, string>> = {
+  enter: 'return',
+  esc: 'escape',
+  pgup: 'pageup',
+  pgdn: 'pagedown',
+  del: 'delete',
+}
+const NAMED = [
+  'up',
+  'down',
+  'left',
+  'right',
+  'home',
+  'end',
+  'return',
+  'tab',
+  'backspace',
+  'delete',
+  'escape',
+  'pageup',
+  'pagedown',
+]
+const SENT_AS: Readonly<Record<string, string>> = { h: 'backspace', i: 'tab', m: 'return', '[': 'escape' }
+
+function nearest(typed: string, names: readonly string[], held: readonly string[], last: string | null): string | null {
+  const near = nearestName(typed, names) ?? names.find(name => lettersOf(name) === lettersOf(typed)) ?? null
+  if (near === null) return null
+  return last === null
+    ? [...held, near].join('+')
+    : [...held.map(each => (each === typed ? near : each)), last].join('+')
+}
+
+/** Two letters that were swapped are the most common slip. */
+function lettersOf(name: string): string {
+  return [...name].sort().join('')
+}
+
+function refuseKey(text: string, subject: string, near: string | null): never {
+  const mend = near === null ? 'keys are written as "ctrl+x", "alt+up", "pagedown" or "d".' : `did you mean "${near}"?`
+  throw new UserError(`${subject} is ${quoted(text)}, which is no key; ${mend}`)
+}
+
+/** Throws where a key of this action has another one, too, or would be typed into the field. */
+function checkFree(id: KeyActionId, settings: KeySettings, place: string): void {
+  const keymap = new Keymap(settings)
+  const own: KeyAction | undefined = KEY_ACTIONS.find(each => each.id === id)
+  if (own === undefined) return
+  for (const chord of keymap.chordsOf(id)) {
+    if (own.context === 'field' && own.when !== 'empty' && (chord === 'space' || [...chord].length === 1)) {
+      throw new UserError(
+        `${place}: ${KEYS}.${id} is "${chord}", which is typed into the field; use a key with ctrl or alt.`,
+      )
+    }
+    const other = KEY_ACTIONS.find(
+      (each: KeyAction) =>
+        each.id !== id && areTogether(each, own) && keymap.chordsOf(each.id as KeyActionId).includes(chord),
+    )
+    if (other !== undefined) {
+      throw new UserError(
+        `${place}: ${KEYS}.${id} is "${chord}", which is the key of "${other.id}", too; use another one for one of the two.`,
+      )
+    }
+  }
+}
+
+/** Whether two actions can be meant by the same key at the same time. */
+function areTogether(a: KeyAction, b: KeyAction): boolean {
+  if (a.when !== undefined && b.when !== undefined && a.when !== b.when) return false
+  if (a.context === b.context) return true
+  if (a.context === 'question' || b.context === 'question') return false
+  return [a.context, b.context].includes('view') && a.context !== 'field' && b.context !== 'field'
+}
+
+function quoted(value: unknown): string {
+  return short(JSON.stringify(value) ?? String(value))
+}
+
+function short(text: string): string {
+  return text.length > 60 ? `${text.slice(0, 59)}…` : text
+}

@@ -1,0 +1,201 @@
+import { join } from 'node:path'
+import { agentInstructions, compositePrompt, readAgentPrompt, writeAgentsConfig } from '../../agents/prompts.ts'
+import { readRoster } from '../../agents/roster.ts'
+import { UserError } from '../../base/errors.ts'
+import { formatBytes } from '../../base/text.ts'
+import type { Agent, AgentRoster } from '../../core/shapes/agent.ts'
+import { NO_KEPT_TEXTS, type TemplateKind, type ThreadSpec } from '../../core/template.ts'
+import { type CodexBinary, capabilitiesOf, chooseCodexHome } from '../../engines/codex/find-codex.ts'
+import { execArguments } from '../../engines/exec/exec-arguments.ts'
+import type { Records } from '../../session/records/records.ts'
+import { formatCount } from '../../tell/words/numbers.ts'
+import { oneLine } from '../../tell/words/safe-text.ts'
+import { scopeFolder, sessionFolder } from '../../workspace/memory/memory-paths.ts'
+import { makeProjectFolders, specificationFile } from '../../workspace/memory/plan-files.ts'
+import { readSpecification, type Specification } from '../../workspace/memory/specification.ts'
+import { codexFor, namedCodex } from '../engine-of-project.ts'
+import type { LoadedSettings } from '../settings/load.ts'
+import type { Settings } from '../settings/schema.ts'
+import type { World } from '../world.ts'
+import { refuseUnusablePrompts } from './templates.ts'
+
+/** A kind of round, as codex would be given it. */
+interface DryRound extends ReturnType<typeof asSet> {
+  /** Null where a template has one kind only. */
+  part: string | null
+  developerInstructions: string
+}
+
+/** An agent that is given tasks, as codex would be run for one of them. */
+interface DryAgent extends ReturnType<typeof asSet> {
+  /** Whose its prompt is. */
+  from: 'person' | 'project' | 'shipped'
+  /** Program and arguments; the last one is the composite prompt. */
+  command: readonly string[]
+}
+
+/** What a session would hand to codex. */
+export interface DryRun {
+  rounds: readonly DryRound[]
+  agents: readonly DryAgent[]
+}
+
+/** What a session of this template would hand to the codex that it would use; `codex`: its version. A `UserError` if there is none. */
+export async function dryRunHere(
+  world: World,
+  records: Records,
+  {
+    sources,
+    agentTables,
+    ...options
+  }: Pick<DryRunOptions, 'template' | 'overrides'> & Pick<LoadedSettings, 'settings' | 'sources' | 'agentTables'>,
+): Promise<DryRun & { codex: string }> {
+  const { settings } = options
+  const { root, folder, directory } = records
+  const codex = await codexFor(world, records, namedCodex({ settings, sources }), { makesCopy: false })
+  const { owner } = await chooseCodexHome({ ...world, setting: settings.codexHome, codemachineHome: root })
+  const agentRecords = join(folder, 'agents')
+  const { roster: agents } = await readRoster(directory, agentTables)
+  const run = await dryRun({ ...options, agents, directory, agentRecords, codex, hasProfiles: owner === 'codemachine' })
+  return { ...run, codex: codex.version }
+}
+
+interface DryRunOptions {
+  template: TemplateKind
+  /** The work directory's real path. */
+  directory: string
+  /** Folder of what is recorded of agents. */
+  agentRecords: string
+  codex: Pick<CodexBinary, 'path' | 'version'>
+  /** Whether the agents have profiles in codex's home. */
+  hasProfiles: boolean
+  settings: Pick<Settings, 'model' | 'effort' | 'sandbox' | 'network'>
+  agents: AgentRoster
+  /** `key=value` pairs that the person hands to codex. */
+  overrides: readonly string[]
+}
+
+/** The request in the place of one that only the agent that asks knows. */
+const SOME_TASK = '<the task that it is given>'
+/** The id of a session that there is not. */
+const SOME_SESSION = '<session>'
+
+/** Puts together what codex would be given; reads prompts, and touches nothing. A `UserError` if a prompt cannot be used. */
+async function dryRun(options: DryRunOptions): Promise<DryRun> {
+  const { template, directory, agents } = options
+  const memory = sessionFolder({ directory, id: SOME_SESSION, records: SOME_SESSION, memory: template.memory })
+  const setup = { directory, memory, scopeFolder: (name: string) => scopeFolder(memory, name), agents, tell: () => {} }
+  const { threads } = await template.open({ ...setup, isPlanReady: false, kept: NO_KEPT_TEXTS })
+  // A template with one kind of round has that first; all others without a part change the plan.
+  const hasParts = Object.keys(template.parts).length > 0
+  const working = hasParts ? threads.filter(({ part }) => part !== null) : threads.slice(0, 1)
+  const rounds = working.map(({ part, thread }) => dryRound(part, thread, options))
+  const team: DryAgent[] = []
+  if (template.hasPlan) for (const agent of agents.sub) if (agent.enabled) team.push(await dryAgent(agent, options))
+  return { rounds, agents: team }
+}
+
+function dryRound(part: string | null, thread: ThreadSpec, { settings }: DryRunOptions): DryRound {
+  const { agent, model, effort, developerInstructions } = thread
+  const set = { agent, model: settings.model ?? model, effort: settings.effort ?? effort }
+  return { part, ...set, developerInstructions }
+}
+
+async function dryAgent(agent: Agent, options: DryRunOptions): Promise<DryAgent> {
+  const prompt = await readAgentPrompt(agent, options.directory)
+  if ('problem' in prompt) throw new UserError(prompt.problem)
+  const instructions = await agentInstructions(agent, options.directory)
+  if ('problem' in instructions) throw new UserError(instructions.problem)
+  const { codex } = options
+  const request = execRequest(agent, compositePrompt(instructions.text, SOME_TASK), options)
+  const command = [codex.path, ...execArguments(request, capabilitiesOf(codex.version))]
+  return { ...asSet(agent, options), from: prompt.from, command }
+}
+
+function asSet({ name, model, modelReasoningEffort }: Agent, { settings }: DryRunOptions) {
+  return { agent: name, model: settings.model ?? model, effort: settings.effort ?? modelReasoningEffort }
+}
+
+function execRequest(agent: Agent, prompt: string, options: DryRunOptions): Parameters<typeof execArguments>[0] {
+  const { directory, agentRecords, hasProfiles, settings, overrides } = options
+  const { model, effort } = asSet(agent, options)
+  return {
+    agent: { name: agent.name, model, modelReasoningEffort: effort },
+    hasProfile: hasProfiles,
+    directory,
+    sandbox: { mode: settings.sandbox, network: settings.network, writable: [] },
+    overrides,
+    forCommands: {},
+    shellPolicy: null,
+    lastMessage: join(agentRecords, `${agent.name}-<time>.last`),
+    prompt,
+  }
+}
+
+/**
+ * The specification of a work directory, whose folders and `agents-config.json` are made first; a `UserError` if it cannot
+ * be built by, or not with the agents that there are.
+ */
+export async function specificationOf(
+  directory: string,
+  template: TemplateKind,
+  agents: AgentRoster,
+): Promise<Specification> {
+  await makeProjectFolders(directory)
+  await writeAgentsConfig(directory, agents)
+  return await usableSpecification(directory, template, agents)
+}
+
+/** The same, with the agents of the directory. */
+export async function specificationHere(
+  directory: string,
+  template: TemplateKind,
+  { agentTables }: Pick<LoadedSettings, 'agentTables'>,
+): Promise<Specification> {
+  return await specificationOf(directory, template, (await readRoster(directory, agentTables)).roster)
+}
+
+/** The same for who only looks: nothing is made in the directory. */
+export async function lookAtSpecification(
+  directory: string,
+  template: TemplateKind,
+  { agentTables }: Pick<LoadedSettings, 'agentTables'>,
+): Promise<Specification> {
+  return await usableSpecification(directory, template, (await readRoster(directory, agentTables)).roster)
+}
+
+async function usableSpecification(
+  directory: string,
+  template: TemplateKind,
+  agents: AgentRoster,
+): Promise<Specification> {
+  const specification = await readSpecification(directory)
+  await refuseUnusablePrompts(directory, template, agents)
+  return specification
+}
+
+/** The goal of a session that builds what a specification asks for; its first line says so in short. */
+export function goalOf({ text, title }: Specification): string {
+  const file = specificationFile.replaceAll('\\', '/')
+  return `Build ${oneLine(title, TITLE_CHARACTERS).replace(/[.:]+$/, '')}, as ${file} says.\n\n${text.trim()}`
+}
+
+/** What a person looks at before they say that it is complete, a line each. */
+export function describeSpecification({ title, size, others, hasMore }: Specification): string[] {
+  const shown = others.slice(0, MOST_SHOWN)
+  const left = others.length - shown.length
+  const more = hasMore ? 'and more' : left > 0 ? `and ${formatCount(left, 'more file')}` : null
+  return [
+    `${specificationFile}, ${formatBytes(size)}: ${oneLine(title, TITLE_CHARACTERS)}`,
+    ...shown.map(file => `  beside it ${oneLine(file.name, NAME_CHARACTERS)}, ${formatBytes(file.size)}`),
+    ...(more === null ? [] : [`  ${more}`]),
+    ...(others.length === 0 ? ['  no files beside it'] : []),
+  ]
+}
+
+/** What a person is asked. */
+export const IS_IT_COMPLETE = 'Is this all that the agents need to know?'
+
+const MOST_SHOWN = 15
+const TITLE_CHARACTERS = 80
+const NAME_CHARACTERS = 100

@@ -1,0 +1,184 @@
+import { realpath } from 'node:fs/promises'
+import { join } from 'node:path'
+import { readOwnPrompt, readUsualPrompt } from '../../agents/prompts.ts'
+import { systemErrorCode, UserError } from '../../base/errors.ts'
+import { nearestName } from '../../base/text.ts'
+import type { Agent, AgentRoster } from '../../core/shapes/agent.ts'
+import type { PromptTerms } from '../../core/shapes/queue.ts'
+import type { TemplateKind, TemplateKinds } from '../../core/template.ts'
+import { USUAL_TEMPLATE } from '../../modes/registry.ts'
+import { parseToml, topLevel } from '../../platform/toml.ts'
+import { redactorOf } from '../../secrets/redactor.ts'
+import { secretVariables } from '../../secrets/variables.ts'
+import { readTextFile, writeFileInside } from '../../workspace/files/inside-directory.ts'
+import type { RunOptions } from '../library.ts'
+import { refuseSecretGates, settingsOf } from '../open-run.ts'
+import { optionsOf, refuseSecretOptions } from '../resume-terms.ts'
+import { withVerified } from '../settings/gates.ts'
+import type { World } from '../world.ts'
+
+/** That a session is of a template that this version does not have, a sentence. */
+export function unknownTemplate(name: string): string {
+  return `This codemachine has no template ${JSON.stringify(name.slice(0, 60))}; a later one may have it.`
+}
+
+/** Why no session of this template can be begun from a prompt, a sentence; null if one can. `name` undefined: the usual one. */
+export function problemOfTemplate(templates: TemplateKinds, name: string | undefined): string | null {
+  if (name === undefined) return null
+  const kind = templates.get(name)
+  if (kind === undefined) return unknownTemplate(name)
+  return wayToBegin(kind)
+}
+
+/** What begins a session: a prompt, typed or queued; the command that its template has for that alone; or `start`, from the specification. */
+type Beginning = 'prompt' | 'command' | 'start'
+
+/** How a session is begun of a template which that does not begin, a sentence; null: it does. */
+function wayToBegin(
+  { name, command, isCall, hasOwnCommand, needsRequest }: TemplateKind,
+  by: Beginning = 'prompt',
+): string | null {
+  const shown = JSON.stringify(name)
+  if (isCall) return `The template ${shown} is not started, but called: ${command}`
+  if (hasOwnCommand && by !== 'command') return `No prompt begins a session of the template ${shown}; use: ${command}`
+  if (!needsRequest || by !== 'start') return null
+  return `No specification begins a session of the template ${shown}; say what you want: ${command}`
+}
+
+/** The templates that a session can be started of from a specification: others have their own command. */
+export function startableTemplates(templates: TemplateKinds): TemplateKind[] {
+  return [...templates.values()].filter(kind => wayToBegin(kind, 'start') === null)
+}
+
+/** The template of that name; a `UserError` if there is none, or that begins no session of it. */
+export function templateNamed(templates: TemplateKinds, name: string, by: Beginning = 'prompt'): TemplateKind {
+  const found = templates.get(name)
+  const other = found === undefined ? null : wayToBegin(found, by)
+  if (other !== null) throw new UserError(other)
+  if (found !== undefined) return found
+  const names = [...templates.values()].filter(kind => wayToBegin(kind, by) === null).map(each => each.name)
+  const near = nearestName(name, names)
+  const shown = JSON.stringify(name.slice(0, 60))
+  throw new UserError(
+    `There is no template ${shown}; ${near === null ? `use ${names.join(' or ')}.` : `did you mean "${near}"?`}`,
+  )
+}
+
+/**
+ * Throws a `UserError` if no session can begin with these terms: there is no such template, a gate is no command, or a gate
+ * or an option holds a secret of the environment, which is never kept.
+ */
+export function checkTerms(terms: PromptTerms, templates: TemplateKinds, env: Readonly<NodeJS.ProcessEnv>): void {
+  const { template, gates = [] } = terms
+  const kind = templateNamed(templates, template ?? USUAL_TEMPLATE)
+  const redactor = redactorOf(secretVariables(env))
+  refuseSecretOptions(kind, optionsOf(kind, terms.options), redactor)
+  const checked = withVerified([], gates, { sandbox: 'read-only', network: false })
+  refuseSecretGates({ gates: checked }, { redactor, env })
+}
+
+/**
+ * Throws a `UserError` if an agent that a session of this template needs has no prompt. One of the project's own that cannot
+ * be used is for the team builder to mend.
+ */
+export async function refuseUnusablePrompts(
+  directory: string,
+  template: TemplateKind,
+  agents: AgentRoster,
+): Promise<void> {
+  if (!Object.values(template.parts).some(({ delegates }) => delegates)) return
+  const own = await Promise.all(agents.sub.map(({ name }) => readOwnPrompt(directory, name)))
+  const shipped = [...agents.main, ...agents.sub.filter((_, index) => own[index] === null)]
+  for (const agent of shipped) await refuseUnusable(agent)
+}
+
+async function refuseUnusable(agent: Agent): Promise<void> {
+  if (!agent.enabled) return
+  const prompt = await readUsualPrompt(agent)
+  if ('problem' in prompt) throw new UserError(prompt.problem)
+}
+
+const FILE = 'codemachine.toml'
+const MOST_BYTES = 1024 * 1024
+/** A person commits it. */
+const MODE = 0o644
+
+/**
+ * Writes into the project's `codemachine.toml` that this template is what `start` starts, and changes nothing else there.
+ * Answers with a sentence for the person. Throws a `UserError` if the file, or what else is set, is not valid.
+ */
+export async function chooseTemplate(
+  world: Pick<World, 'env' | 'configHome' | 'templates'>,
+  directory: string,
+  name: string,
+  options: RunOptions = {},
+): Promise<string> {
+  const root = await realpath(directory)
+  const before = await settingsOf(world, directory, options).catch(async error => {
+    if (!(await isWrongMode(root, world.templates))) throw error
+    return null
+  })
+  const source = before?.sources.mode
+  if (before?.settings.mode === name && source?.layer !== 'environment') {
+    return `${name} is chosen already (${source?.place}).`
+  }
+  await writeMode(root, name)
+  const now = await settingsOf(world, directory, options)
+  if (now.settings.mode === name) return `${FILE} says so now: start starts a session of the template ${name}.`
+  return `${FILE} says ${name} now, but ${now.sources.mode.place} says ${now.settings.mode}, which counts more.`
+}
+
+async function writeMode(root: string, name: string): Promise<void> {
+  const path = join(root, FILE)
+  const read = await readTextFile(path, MOST_BYTES)
+  if (read.kind === 'broken') throw new UserError(`${FILE}: ${read.problem}`)
+  const text = read.kind === 'gone' ? '' : read.text
+  try {
+    await writeFileInside(root, FILE, withMode(text, name), read.kind === 'text' ? read.state.mode : MODE)
+  } catch (error) {
+    const code = systemErrorCode(error)
+    if (code === null) throw error
+    throw new UserError(`${path} cannot be written to (${code}); make its folder one that you can write to.`, {
+      cause: error,
+    })
+  }
+}
+
+/** Whether the file has a `mode` that is none: what is chosen mends it. */
+async function isWrongMode(root: string, templates: TemplateKinds): Promise<boolean> {
+  const read = await readTextFile(join(root, FILE), MOST_BYTES)
+  if (read.kind !== 'text') return false
+  const { toml, mode } = partsOf(read.text)
+  return mode !== undefined && !templates.has(toml.slice(...mode.value.range).slice(1, -1))
+}
+
+function partsOf(text: string) {
+  const [mark = ''] = /^\uFEFF?/.exec(text) ?? []
+  const toml = text.slice(mark.length)
+  const keys = topLevel(parseToml(toml, { name: FILE })).filter(node => node.type === 'TOMLKeyValue')
+  const mode = keys.find(({ key: { keys: names } }) => names.length === 1 && nameOf(names[0]) === 'mode')
+  return { mark, toml, keys, mode }
+}
+
+/** The text of a TOML file with that `mode`; a `UserError` if it is not valid. */
+function withMode(text: string, name: string): string {
+  const { mark, toml, keys, mode } = partsOf(text)
+  const value = `"${name}"`
+  if (mode !== undefined) {
+    const [start, end] = mode.value.range
+    return mark + toml.slice(0, start) + value + toml.slice(end)
+  }
+  const newline = toml.includes('\r\n') ? '\r\n' : '\n'
+  // Before the first table: behind one the key would be its own.
+  const last = keys.at(-1)
+  if (last === undefined) return `${mark}mode = ${value}${newline}${toml === '' ? '' : newline}${toml}`
+  const lineEnd = toml.indexOf('\n', last.range[1])
+  const at = lineEnd === -1 ? toml.length : lineEnd + 1
+  const before = lineEnd === -1 ? newline : ''
+  return `${mark}${toml.slice(0, at)}${before}mode = ${value}${newline}${toml.slice(at)}`
+}
+
+function nameOf(key: { type: 'TOMLBare'; name: string } | { type: 'TOMLQuoted'; value: string } | undefined) {
+  if (key === undefined) return null
+  return key.type === 'TOMLBare' ? key.name : key.value
+}

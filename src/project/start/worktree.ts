@@ -1,0 +1,113 @@
+import { rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { pathExists } from '../../platform/files.ts'
+import { recordsAround } from '../../session/records/records.ts'
+import { shellWord } from '../../tell/words/commands.ts'
+import { formatCount } from '../../tell/words/numbers.ts'
+import { memoryRoot } from '../../workspace/memory/memory-paths.ts'
+import { copySpecification, listLandableBranches } from '../../workspace/worktree/land.ts'
+import { openCheckout, openWorktree, removeUnusedWorktree, type Worktree } from '../../workspace/worktree/worktree.ts'
+import type { RunOptions } from '../library.ts'
+import { directoryOf, type World } from '../world.ts'
+import { isSetUpPending, setUpWorktree } from './set-up-worktree.ts'
+
+/** Which worktree is wanted, of the repository around `directory`, and what the run in it is started with. */
+export interface WantedWorktree extends RunOptions {
+  /** Null: any new one. */
+  name: string | null
+}
+
+/**
+ * Has a session that builds by the specification of `directory` run in a worktree, as `--worktree` asks. The memory is not
+ * in git, so the specification is brought there, unless that worktree has one of its own.
+ */
+export async function startInWorktree(
+  world: World,
+  wanted: WantedWorktree,
+  say: (sentence: string) => void,
+  begin: (inside: string) => Promise<number>,
+): Promise<number> {
+  const directory = directoryOf(world, wanted)
+  return await inWorktree(world, wanted, say, async there => {
+    const wasThere = await pathExists(join(there, memoryRoot))
+    try {
+      const said = (await copySpecification(directory, there))
+        ? 'The specification and the files beside it were copied there.'
+        : 'What is built is what the specification there asks for.'
+      say(said)
+      return await begin(there)
+    } finally {
+      // So that a worktree in which nothing could begin can be taken away again.
+      if (!wasThere && !(await holdsSession(world, there))) {
+        await rm(join(there, memoryRoot), { recursive: true, force: true })
+      }
+    }
+  })
+}
+
+/**
+ * Has something run in a worktree of its own, as `--worktree` asks, and tells a person where that is and how to land it.
+ * A worktree that was made for what could not begin is taken away again.
+ * @param say told lines for the person
+ * @param work told the worktree, an absolute path
+ */
+export async function inWorktree(
+  world: World,
+  { name, ...options }: WantedWorktree,
+  say: (sentence: string) => void,
+  work: (inside: string) => Promise<number>,
+): Promise<number> {
+  const { env, clock } = world
+  const worktree = await openWorktree({
+    directory: directoryOf(world, options),
+    name,
+    env,
+    now: new Date(clock.now()),
+  })
+  say(whereItWorks(worktree))
+  const [records] = await recordsAround({ ...world, directory: worktree.directory })
+  const isPending = async () => records !== undefined && (await isSetUpPending(records))
+  try {
+    if (worktree.isNew || (await isPending()) || !(await holdsSession(world, worktree.directory)))
+      await setUpWorktree(world, worktree, options, say)
+    return await work(worktree.directory)
+  } finally {
+    // Also where a night has been cut short, by a disk that was full for one.
+    if (await holdsSession(world, worktree.directory)) say(howToLand(worktree, await countUncommitted(worktree, env)))
+    else if (worktree.isNew && !(await isPending())) await removeUnusedWorktree(worktree, env)
+  }
+}
+
+/** Whether a session has ever begun in a directory. */
+async function holdsSession(world: World, directory: string): Promise<boolean> {
+  const [records] = await recordsAround({ ...world, directory })
+  const sessions = (await records?.sessions().catch(() => [])) ?? []
+  return sessions.length > 0
+}
+
+function whereItWorks({ directory, branch, isNew, uncommitted, main }: Worktree): string {
+  const where = `This works in ${directory}, on the ${isNew ? 'new ' : ''}branch ${branch}.`
+  if (uncommitted.length === 0) return where
+  const settings = uncommitted.includes('codemachine.toml') ? ' (codemachine.toml is among them)' : ''
+  const what = formatCount(uncommitted.length, 'change')
+  return `${where}\nWhat is not committed in ${main} is not in there: ${what}${settings}.`
+}
+
+/** How many files of a worktree are not committed; 0 where git cannot say, as `land` tells then. */
+async function countUncommitted({ name, main }: Worktree, env: NodeJS.ProcessEnv): Promise<number> {
+  try {
+    const [branch] = await listLandableBranches(await openCheckout(main, env), name)
+    return branch?.uncommitted.length ?? 0
+  } catch {
+    return 0
+  }
+}
+
+function howToLand({ name, branch, main, directory }: Worktree, uncommitted: number): string {
+  const isCommitted = uncommitted === 0
+  const left = isCommitted
+    ? ''
+    : `; ${formatCount(uncommitted, 'change')} of it ${uncommitted === 1 ? 'is' : 'are'} not committed`
+  const commit = isCommitted ? '' : ' --commit "…"'
+  return `The work lies on the branch ${branch}, in ${directory}${left}. To merge it: codemachine land ${name} -C ${shellWord(main)}${commit}`
+}

@@ -1,0 +1,154 @@
+import { join } from 'node:path'
+import { findEnabledAgent } from '../agents/agent.ts'
+import { cleanResult, rememberResult } from '../agents/agent-memory.ts'
+import { agentInstructions, withoutFolder } from '../agents/prompts.ts'
+import { UserError } from '../base/errors.ts'
+import type { Agent, AgentPrompt, AgentRoster } from '../core/shapes/agent.ts'
+import type { Memory } from '../core/shapes/memory.ts'
+import { askPersonTool } from '../core/shapes/tools.ts'
+import type { SessionState } from '../core/state/state.ts'
+import { inEffect, type TemplateSetup } from '../core/template.ts'
+import type { AgentBook } from '../session/delegation/delegation.ts'
+import type { RunnerOptions } from '../session/options.ts'
+import { openKeptTexts } from '../session/records/kept-texts.ts'
+import { GitError } from '../workspace/git/git.ts'
+import { treeChanges } from '../workspace/git/trees.ts'
+import { type SessionFolder, scopeFolder } from '../workspace/memory/memory-paths.ts'
+import type { Run } from './open-run.ts'
+import { unknownTemplate } from './start/templates.ts'
+import type { World } from './world.ts'
+
+/** Who works in the sessions of a run, and how. */
+export class TemplateFactory {
+  readonly #run: Run
+  readonly #world: Pick<World, 'platform' | 'env'>
+  /** What was said of the agents already. */
+  readonly #told = new Set<string>()
+
+  constructor(run: Run, world: Pick<World, 'platform' | 'env'>) {
+    this.#run = run
+    this.#world = world
+  }
+
+  /** That of one session; `place`: where its memory lies. */
+  async createFor(
+    { id, kind, template: name, taskPlan, kept }: SessionState,
+    place: SessionFolder,
+    memory: Memory,
+  ): Promise<Pick<RunnerOptions, 'template' | 'agents'>> {
+    const { records, settings, remarks, fingerprints, redactor } = this.#run
+    const { directory } = records
+    if (kind === null) throw new UserError(unknownTemplate(name))
+    // Those that a person has tried again are not parked in the file either.
+    const tried = taskPlan?.tasks.filter(({ parked }) => parked === null) ?? []
+    if (tried.length > 0) await memory.markTasks(tried.map(({ id }) => ({ id, parked: null })))
+    const agents = taskPlan === null ? this.#run.agents : await this.#agents()
+    const template = await inEffect(name, 'open', () =>
+      kind.open({
+        directory,
+        memory: place,
+        scopeFolder: scope => scopeFolder(place, scope),
+        agents,
+        isPlanReady: taskPlan?.state === 'ready',
+        tell: remark => void remarks.push(remark),
+        ...(settings.network || settings.sandbox === 'danger-full-access' ? { network: true as const } : {}),
+        kept: openKeptTexts(records.sessionFolder(id)).of(kept),
+        linesChanged: (before, after, signal) => linesChanged(fingerprints, before, after, signal),
+        looks: {
+          gitDir: join(records.folder, 'looks'),
+          env: this.#world.env,
+          redact: text => redactor.text(text),
+        },
+      }),
+    )
+    return {
+      template,
+      agents: {
+        book: openAgentBook({
+          agents: async () => withOwnAgents(await this.#agents(), template.ownAgents?.(), settings),
+          directory,
+          promptOf: agent => inEffect(name, 'promptOf', () => template.promptOf?.(agent)),
+        }),
+        directory,
+        platform: this.#world.platform,
+        atOnce: settings.agents.atOnce,
+      },
+    }
+  }
+
+  /** The agents, with models that codex offers. */
+  async #agents(): Promise<AgentRoster> {
+    const { agents, remarks } = await this.#run.askForModels()
+    const { live } = this.#run
+    this.#run.remarks.push(...remarks.filter(remark => !this.#told.has(remark)))
+    for (const remark of remarks) this.#told.add(remark)
+    return { ...agents, sub: agents.sub.map(agent => live.withPrompt(agent)) }
+  }
+}
+
+/** The agents with those that a template knows by their prompts, which work with what the person has set for all. */
+function withOwnAgents(
+  roster: AgentRoster,
+  own: readonly Agent[] | undefined,
+  { model, effort }: Run['settings'],
+): AgentRoster {
+  if (own === undefined) return roster
+  const set = own.map(agent => ({ ...agent, model, modelReasoningEffort: effort }))
+  return { ...roster, sub: [...withoutFolder(roster.sub), ...set] }
+}
+
+const MOST_FILES = 500
+
+/** As `TemplateSetup.linesChanged`. */
+async function linesChanged(
+  fingerprints: Run['fingerprints'],
+  before: string,
+  after: string,
+  signal: AbortSignal,
+): ReturnType<NonNullable<TemplateSetup['linesChanged']>> {
+  try {
+    return (await fingerprints.mending(git => treeChanges(git, before, after, MOST_FILES), signal)).paths
+  } catch (error) {
+    // A tree that is not kept any more.
+    if (error instanceof GitError) return []
+    throw error
+  }
+}
+
+export interface AgentBookOptions {
+  /** With the models and efforts that they work with; asked for when one is given work. */
+  agents(): Promise<AgentRoster>
+  /** The work directory. */
+  directory: string
+  /** The prompt that counts for an agent; undefined: as it is at that moment. */
+  promptOf(agent: Agent): Promise<AgentPrompt | undefined>
+}
+
+/** The agents that can be given work in a session, and their memory. */
+export function openAgentBook({ agents, directory, promptOf }: AgentBookOptions): AgentBook {
+  return {
+    async thread(name) {
+      const { main, sub } = await agents()
+      if (main.some(agent => agent.name === name)) {
+        return { problem: `${name} leads the work, and cannot be given a task.` }
+      }
+      const found = findEnabledAgent(sub, name)
+      if ('problem' in found) return found
+      const { agent } = found
+      const instructions = await agentInstructions(agent, directory, await promptOf(agent))
+      if ('problem' in instructions) return instructions
+      const thread = {
+        agent: name,
+        developerInstructions: instructions.text,
+        model: agent.model,
+        effort: agent.modelReasoningEffort,
+        tools: [askPersonTool],
+      }
+      return { thread }
+    },
+    async remember(agent, { at, ...entry }) {
+      return await rememberResult(directory, agent, { ...entry, at: new Date(at).toISOString() })
+    },
+    clean: cleanResult,
+  }
+}

@@ -1,0 +1,110 @@
+import { UserError, unreachable } from '../../base/errors.ts'
+import { type SessionState, sessionStatusOf } from '../../core/state/state.ts'
+import { lockOfSession } from '../../session/records/journal.ts'
+import { allRecords, type Records, recordsOf } from '../../session/records/records.ts'
+import { type LockHolder, readRunLock } from '../../session/records/run-lock.ts'
+import { resumeCommand } from '../../tell/words/commands.ts'
+import { describeOutcome } from '../../tell/words/outcome.ts'
+import { oneLine } from '../../tell/words/safe-text.ts'
+import { findSessionAround, latestSession, readableState } from '../find.ts'
+import { placesOf, type World } from '../world.ts'
+
+/** A session that runs on this machine. */
+export interface RunningHere {
+  records: Records
+  id: string
+  state: SessionState
+}
+
+/**
+ * The session that a person wants to see: the one that they name, or the one that runs in the directory of these records.
+ * Null: none was named, and none runs there. A `UserError` if it does not run, or runs on another machine.
+ */
+export async function runningSession(
+  world: World,
+  records: Records,
+  wanted: string | null,
+  onProblem: (problem: string) => void,
+): Promise<RunningHere | null> {
+  if (wanted === null) {
+    const holder = await holderOf(world, records.lock)
+    const id = holder === null ? null : await latestSession(records, onProblem)
+    return id === null ? null : await asRunning(world, records, id)
+  }
+  const named = await findSessionAround(records, wanted, { platform: world.platform, onProblem }).catch(error => {
+    if (error instanceof UserError) return error
+    throw error
+  })
+  if (!(named instanceof UserError)) return await asRunning(world, named.records, named.id)
+  const elsewhere = (await allRunning(world, records)).filter(({ id }) => id === wanted)
+  const [only] = elsewhere
+  if (only === undefined) throw named
+  if (elsewhere.length === 1) return only
+  throw new UserError(`${oneLine(wanted, MOST_TYPED)} runs in ${elsewhere.length} directories; name one with -C.`, {
+    hint: elsewhere.map(({ records: { directory } }) => directory).join(', '),
+  })
+}
+
+const MOST_TYPED = 60
+
+/** Every session of this person that runs on this machine, whatever its directory; what cannot be read is passed over. */
+export async function allRunning(world: World, { root }: Pick<Records, 'root'>): Promise<RunningHere[]> {
+  const found: RunningHere[] = []
+  for (const { key, lock: path } of await allRecords(placesOf(world, root))) {
+    const lock = await readRunLock(path, world.platform)
+    // A lock of an earlier version does not name its directory.
+    if (lock.state !== 'held' || lock.holder.directory === undefined) continue
+    const records = recordsOf({ root, templates: world.templates }, lock.holder.directory)
+    const id = records.key === key ? await latestSession(records, () => {}) : null
+    const state = id === null ? null : await readableState(records, id, 'ends')
+    if (id !== null && state !== null && state.ended === null) found.push({ records, id, state })
+  }
+  return found
+}
+
+async function asRunning(world: World, records: Records, id: string): Promise<RunningHere> {
+  // Before the journal: a session that ends while it is read must not look cut off.
+  const holder = await holderOf(world, await lockOfSession(records, id))
+  const state = await readableState(records, id, 'ends')
+  if (state === null) throw new UserError(`${records.journal(id)} holds no session that can be read.`)
+  const standing = sessionStatusOf(state, holder)
+  switch (standing) {
+    case 'running':
+    case 'unknown':
+      return { records, id, state }
+    case 'cut-off':
+      throw new UserError(`Nobody runs ${id} any more: it was cut off.`, {
+        hint: `To go on with it: ${resumeCommand(id, null)}`,
+      })
+    case 'ended':
+      throw new UserError(
+        `${id} has ended: ${state.ended === null ? '' : describeOutcome(state.ended.outcome).short}. There is nothing to attach to.`,
+        { hint: `What came of it: codemachine report ${id}` },
+      )
+    default:
+      return unreachable(standing)
+  }
+}
+
+/** Who runs, if it can be reached from here. */
+async function holderOf({ platform }: World, path: string): Promise<LockHolder | null> {
+  const lock = await readRunLock(path, platform)
+  switch (lock.state) {
+    case 'held':
+      return lock.holder
+    case 'free':
+    case 'stale':
+      return null
+    case 'elsewhere':
+      throw new UserError(
+        `It runs on ${lock.holder.host} (pid ${lock.holder.pid}), another machine or container, and can be attached to only there.`,
+        {
+          hint: 'From here, in lines: codemachine logs -f',
+        },
+      )
+    case 'unreadable':
+      throw new UserError(`${lock.problem}; if no codemachine runs here, delete it.`, { exitCode: 6 })
+    default:
+      return unreachable(lock)
+  }
+}

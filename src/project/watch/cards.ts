@@ -1,0 +1,159 @@
+import { messageOf, systemErrorCode, UserError } from '../../base/errors.ts'
+import { type AskedQuestion, questionsOf } from '../../session/records/answers.ts'
+import { openQueue } from '../../session/records/queue.ts'
+import { askWhoRuns } from '../../session/records/run-lock.ts'
+import type { SessionReport } from '../../tell/words/status.ts'
+import { redactorOfProject } from '../secrets/redactor.ts'
+import type { World } from '../world.ts'
+import { type SessionRow, SessionsTable } from './sessions-table.ts'
+import { readSession } from './status.ts'
+
+/** A session as a person who looks after many sees it. */
+export interface SessionCard {
+  row: SessionRow
+  /** How far it is: of one that has not ended, and of the newest few that have; else null. */
+  report: SessionReport | null
+  /** When that was read; Unix time, ms. What changes by the mere passing of time is as it was then. */
+  reportedAt: number
+  /** What it has asked and nobody has answered. */
+  questions: readonly AskedQuestion[]
+  /** How many prompts wait behind it; 0 of one that is not the newest of its directory. */
+  queued: number
+}
+
+interface CardsOptions {
+  world: Pick<World, 'platform' | 'clock' | 'env' | 'home' | 'templates'>
+  /** Ends the reading. */
+  signal: AbortSignal
+  /** Called when cards have come or changed, and when all have been read once. */
+  onChange(): void
+  /** Told a sentence for each place that cannot be read, once. */
+  onProblem(problem: string): void
+}
+
+/** Of so many that have ended it is read how far they were. */
+const MOST_ENDED = 20
+
+/** All sessions of a person on this machine, the newest first, each with what it does now, waits for and asks. */
+export class SessionCards {
+  readonly #options: CardsOptions
+  readonly #table: SessionsTable
+  readonly #problems = new Set<string>()
+  readonly #read = new Map<string, { row: SessionRow; card: SessionCard; text: string }>()
+  #cards: readonly SessionCard[] = []
+  #wasWhole = false
+  #changed = new AbortController()
+
+  constructor(options: CardsOptions) {
+    this.#options = options
+    const { world, signal } = options
+    this.#table = new SessionsTable({
+      world,
+      records: null,
+      scope: 'all',
+      signal,
+      onChange: () => this.#changed.abort(),
+      onProblem: problem => this.#problem(problem),
+    })
+  }
+
+  /** Those that have been read; the same array until one has come or changed. */
+  get cards(): readonly SessionCard[] {
+    return this.#cards
+  }
+
+  /** Whether all have been read once. */
+  get isWhole(): boolean {
+    return this.#table.isWhole
+  }
+
+  /** Reads all of them, and goes on looking until the signal aborts. */
+  async follow(): Promise<void> {
+    const { signal } = this.#options
+    const over = new AbortController()
+    const following = this.#table.follow().finally(() => over.abort())
+    const ended = AbortSignal.any([signal, over.signal])
+    while (!ended.aborted) {
+      await this.#look()
+      await this.#options.world.clock.wait(LOOK_MS, AbortSignal.any([ended, this.#changed.signal]))
+      this.#changed = new AbortController()
+    }
+    await following
+  }
+
+  async #look(): Promise<void> {
+    const { rows, isWhole } = this.#table
+    const newest = new Set<string>()
+    let ended = 0
+    let hasChanged = rows.length !== this.#cards.length || isWhole !== this.#wasWhole
+    this.#wasWhole = isWhole
+    const there = new Set<string>()
+    for (const row of rows) {
+      there.add(row.key)
+      const isNewest = !newest.has(row.records.key) && row.call === null
+      if (isNewest) newest.add(row.records.key)
+      const isOver = row.standing === 'ended' || row.standing === 'broken'
+      const isRead = !isOver || (ended < MOST_ENDED && row.standing === 'ended')
+      if (isOver) ended += 1
+      hasChanged = (await this.#card(row, { isNewest, isRead })) || hasChanged
+    }
+    for (const key of this.#read.keys()) if (!there.has(key)) this.#read.delete(key)
+    if (!hasChanged) return
+    this.#cards = rows.flatMap(({ key }) => this.#read.get(key)?.card ?? [])
+    this.#options.onChange()
+  }
+
+  /** Reads one; true if it is another than before. */
+  async #card(row: SessionRow, { isNewest, isRead }: { isNewest: boolean; isRead: boolean }): Promise<boolean> {
+    const before = this.#read.get(row.key)
+    // A row is another one once its journal or its runner is. Answers and the queue are not in the journal.
+    const isSame = before !== undefined && before.row === row
+    const mayChange = row.standing === 'running' || (before?.card.questions.length ?? 0) > 0 || isNewest
+    if (isSame && !(isRead && mayChange)) return false
+    const card = isRead ? await this.#whole(row, isNewest) : this.#empty(row)
+    const text = JSON.stringify([card.report && withoutTime(card.report), card.questions, card.queued])
+    this.#read.set(row.key, { row, card, text })
+    return before === undefined || before.row !== row || before.text !== text
+  }
+
+  /** Of which no more is read than its row. */
+  #empty(row: SessionRow): SessionCard {
+    return { row, report: null, reportedAt: this.#options.world.clock.now(), questions: [], queued: 0 }
+  }
+
+  async #whole(row: SessionRow, isNewest: boolean): Promise<SessionCard> {
+    const { world } = this.#options
+    const { records, id } = row
+    try {
+      const runner = await askWhoRuns(records.lock, world.platform, () => {})
+      const redactor = redactorOfProject(world, records)
+      const report = redactor.event(await readSession(records, id, runner, world))
+      const asked = await questionsOf(records, id, () => {})
+      const questions = asked.flatMap(each =>
+        each.answer === null
+          ? [{ ...each, text: redactor.text(each.text), options: each.options.map(option => redactor.text(option)) }]
+          : [],
+      )
+      const queued = isNewest ? await openQueue(records.queue).count() : 0
+      return { row, report, reportedAt: world.clock.now(), questions, queued }
+    } catch (error) {
+      if (!(error instanceof UserError) && systemErrorCode(error) === null) throw error
+      this.#problem(`${id} cannot be read: ${messageOf(error)}`)
+      return this.#empty(row)
+    }
+  }
+
+  #problem(problem: string): void {
+    if (this.#problems.has(problem)) return
+    this.#problems.add(problem)
+    this.#options.onProblem(problem)
+  }
+}
+
+/** Between two looks, ms. */
+const LOOK_MS = 1_000
+
+/** A report without what changes by the mere passing of time. */
+function withoutTime({ elapsedMs: _, round, ...report }: SessionReport): object {
+  return { ...report, round: round?.round ?? null }
+}

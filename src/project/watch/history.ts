@@ -1,0 +1,60 @@
+import type { Recorded } from '../../core/events/events.ts'
+import { fold } from '../../core/state/fold.ts'
+import { emptyState, type SessionState } from '../../core/state/state.ts'
+import { eachEvent } from '../../session/records/journal.ts'
+import type { Records } from '../../session/records/records.ts'
+import { RoundsSoFar } from '../../tell/report/fold-rounds.ts'
+import type { ReportRound } from '../../tell/report/report-data.ts'
+
+/** Some of the events of a session, each with the session after it. */
+export interface PastEvents {
+  /** The number of the first of them, from 1 on; 0: there are none. */
+  first: number
+  events: readonly { n: number; event: Recorded; state: SessionState }[]
+}
+
+/**
+ * The events of a session before the one with a number, the oldest first: those that `isWanted`, at most `most`, the last
+ * ones. Reads the journal from its beginning.
+ */
+export async function eventsBefore(
+  records: Records,
+  id: string,
+  { before, most, isWanted }: { before: number; most: number; isWanted(event: Recorded, state: SessionState): boolean },
+): Promise<PastEvents> {
+  let state = emptyState(id)
+  let kept: { n: number; event: Recorded; state: SessionState }[] = []
+  await eachEvent(records.journal(id), event => {
+    if (state.events + 1 >= before) return
+    state = fold(state, event, records.templates)
+    if (isWanted(event, state)) kept.push({ n: state.events, event, state })
+    if (kept.length > 2 * most) kept = kept.slice(-most)
+  })
+  const events = kept.slice(-most)
+  return { first: events[0]?.n ?? 0, events }
+}
+
+/** Rounds of a session from one on, counted from 0, and how many there are in all. Reads the journal from its beginning. */
+export async function roundsFrom(
+  records: Records,
+  id: string,
+  { from, most }: { from: number; most: number },
+): Promise<{ total: number; rounds: readonly ReportRound[] }> {
+  let state = emptyState(id)
+  let total = 0
+  const some: ReportRound[] = []
+  let so = new RoundsSoFar()
+  await eachEvent(records.journal(id), event => {
+    state = fold(state, event, records.templates)
+    if (event.type === 'round-started') {
+      total += 1
+      // Of each one the collector knows the newest, which is what is kept of it.
+      so = new RoundsSoFar()
+    }
+    so.add(event, state)
+    const index = total - 1 - from
+    const row = total === 0 ? null : so.newest
+    if (row !== null && index >= 0 && index < most) some[index] = row
+  })
+  return { total, rounds: some }
+}

@@ -1,0 +1,391 @@
+import { createHash } from 'node:crypto'
+import { join } from 'node:path'
+import { isDeepStrictEqual } from 'node:util'
+import { promptOf } from '../../agents/roster.ts'
+import { UserError } from '../../base/errors.ts'
+import type { EventOf } from '../../core/events/events.ts'
+import type { SessionLimits } from '../../core/events/outcome.ts'
+import { limitsOnceChanged, NOTHING_USED, type RunAllowance } from '../../core/rules/run-limits.ts'
+import type { Agent, AgentRoster, AgentTable } from '../../core/shapes/agent.ts'
+import type { SessionState } from '../../core/state/state.ts'
+import { stampOf } from '../../platform/files.ts'
+import { costAsTyped, countAsTyped, durationAsTyped } from '../../tell/words/commands.ts'
+import type { LoadedSettings } from '../settings/load.ts'
+import type { SettingKey, Settings } from '../settings/schema.ts'
+
+/** What a running session takes over of the settings files. */
+type Taken = EventOf<'settings-taken'>
+
+/** Limits of a session in all, as a person asks for them while it runs; what is left out stays. `timeMs`: ms. */
+export interface AskedLimits {
+  rounds?: number
+  timeMs?: number
+  tokens?: number
+  cost?: number
+}
+
+export interface LiveSettingsOptions {
+  /** As the run began with them. */
+  loaded: LoadedSettings
+  /** The same with the model of the provider. */
+  settings: Settings
+  roster: AgentRoster
+  /** The files as they were before these were read. */
+  stamps: Stamps
+  /** The person's settings file and the project's, absolute. */
+  files: readonly [string, string]
+  /** Reads the settings again. `withoutProject`: but for the project's file. */
+  load(how?: { withoutProject: boolean }): Promise<LoadedSettings>
+  /** Whose ways to the person may become others. */
+  notifier: { change(notify: Settings['notify']): void }
+  /** Told a sentence for the person. */
+  onRemark(remark: string): void
+}
+
+/** The limits that are taken over, and how each is written. */
+const LIMITS = {
+  rounds: String,
+  maxTime: durationAsTyped,
+  maxTokens: countAsTyped,
+  maxCost: costAsTyped,
+  maxUsage: percent => `${percent}%`,
+  maxWait: durationAsTyped,
+  decideAfter: durationAsTyped,
+  graceMinutes: String,
+  stallRounds: String,
+} satisfies { [Key in SettingKey]?: (value: number) => string }
+
+type LimitKey = keyof typeof LIMITS
+
+const LIMIT_KEYS = Object.keys(LIMITS) as LimitKey[]
+
+/** Those that a session and its run count. */
+const COUNTED = { rounds: 'rounds', maxTime: 'timeMs', maxTokens: 'tokens', maxCost: 'cost' } as const
+
+/** What of a run follows the settings files while it lasts. */
+export class LiveSettings {
+  readonly #options: LiveSettingsOptions
+  readonly #settings: Settings
+  #stamps: Stamps
+  /** The person's agents that have a prompt of theirs; a project's, which an agent can write, stay as they were. */
+  #prompts: ReadonlyMap<string, Agent>
+  #promptPaths: readonly string[]
+  /** Whether nothing says how many rounds there are: then the default is that of each session, where no other limit is set. */
+  #hasUsualRounds: boolean
+  /** What the project's file says of limits, as far as that counts. */
+  readonly #ofProject = new Map<LimitKey, { value: number; place: string }>()
+  /** What was said of the files when they were read last; said again only once it is something else. */
+  #said: ReadonlySet<string> = new Set()
+  #toSay = new Set<string>()
+  #asked: AskedLimits | null = null
+
+  constructor(options: LiveSettingsOptions) {
+    this.#options = options
+    const { loaded, settings, roster, stamps } = options
+    this.#settings = { ...settings }
+    this.#stamps = stamps
+    this.#hasUsualRounds = loaded.sources.rounds.layer === 'defaults'
+    const ofPerson = roster.sub.filter(({ source }) => source?.of === 'person' && source.prompt !== undefined)
+    this.#prompts = new Map(ofPerson.map(agent => [agent.name, agent]))
+    this.#promptPaths = ofPerson.flatMap(({ source }) => source?.prompt?.path ?? [])
+    for (const key of LIMIT_KEYS) {
+      const value = loaded.settings[key]
+      const { layer, place } = loaded.sources[key]
+      if (layer === 'project' && value !== null) this.#ofProject.set(key, { value, place })
+    }
+  }
+
+  /** The settings as they count now: one object, of which limits and notifications change. */
+  get settings(): Settings {
+    return this.#settings
+  }
+
+  /** An agent with its prompt as it counts now. */
+  withPrompt(agent: Agent): Agent {
+    const prompt = this.#prompts.get(agent.name)?.source?.prompt
+    return agent.source?.prompt && prompt ? { ...agent, source: { ...agent.source, prompt } } : agent
+  }
+
+  /**
+   * What is to be taken over by a session before its next round; null if nothing is. Where no file has changed since, only
+   * their states are looked at. While the files cannot be used, what counted last counts.
+   */
+  async look(state: SessionState): Promise<Taken | null> {
+    const taken = await this.#lookAtFiles(state)
+    const asked = this.#asked
+    this.#asked = null
+    return asked === null ? taken : this.#withAsked(state, asked, taken)
+  }
+
+  /** What a person wants a session to take in all, which counts from its next round on. */
+  ask(wanted: AskedLimits): void {
+    this.#asked = { ...this.#asked, ...wanted }
+  }
+
+  async #lookAtFiles(state: SessionState): Promise<Taken | null> {
+    const stamps = stampsOf([...this.#options.files, ...this.#promptPaths])
+    if (isDeepStrictEqual(stamps, this.#stamps)) return null
+    const byPerson = stamps[0] !== this.#stamps[0]
+    this.#stamps = stamps
+    try {
+      return await this.#take(state, byPerson)
+    } catch (error) {
+      if (!(error instanceof UserError)) throw error
+      this.#say(`${error.message} Until that is mended, the settings count that were read last.`)
+      return null
+    } finally {
+      for (const sentence of this.#toSay) if (!this.#said.has(sentence)) this.#options.onRemark(sentence)
+      this.#said = this.#toSay
+      this.#toSay = new Set()
+    }
+  }
+
+  /** The session may take what was asked for, and its run as much, beside what the sessions before it have used. */
+  #withAsked(state: SessionState, asked: AskedLimits, taken: Taken | null): Taken {
+    const { maxUsage } = this.#settings
+    const before: Taken = taken ?? {
+      type: 'settings-taken',
+      round: state.roundsUsed + 1,
+      changes: [],
+      limits: state.limits,
+      ...(state.run === null ? {} : { run: state.run }),
+      ...(maxUsage === null ? {} : { maxUsage }),
+    }
+    const changes = [...before.changes]
+    const limits: SessionLimits = { ...before.limits }
+    const ofRun = before.run === undefined ? null : { ...before.run.limits }
+    for (const [key, name] of Object.entries(COUNTED)) {
+      const wanted = asked[name]
+      if (wanted === undefined) continue
+      const typed = LIMITS[key as keyof typeof COUNTED]
+      const had = limits[name] ?? null
+      const place = 'as a person asked while it ran'
+      changes.push({ setting: snake(key), from: had === null ? null : typed(had), to: typed(wanted), place })
+      limits[name] = wanted
+      const most = ofRun?.[name] ?? null
+      if (ofRun !== null && most !== null) ofRun[name] = Math.max(most, wanted + (before.run?.used[name] ?? 0))
+    }
+    const run = before.run === undefined || ofRun === null ? {} : { run: { ...before.run, limits: ofRun } }
+    return { ...before, changes, limits, ...run }
+  }
+
+  /** @param byPerson whether the person's file is another than before */
+  async #take(state: SessionState, byPerson: boolean): Promise<Taken | null> {
+    const own = await this.#options.load({ withoutProject: true })
+    // What an agent has broken keeps nothing of the person's from counting.
+    const full = await this.#options.load().catch((error: unknown) => {
+      if (!(error instanceof UserError)) throw error
+      this.#say(`${error.message} Until that is mended, what was read last counts of that file.`)
+      return null
+    })
+    const changes: Taken['changes'][number][] = []
+    const prompts = await this.#promptsNow(own.agentTables.tables)
+    const next = this.#limitsNow({ state, byPerson }, own, full)
+    const hasUsual = own.sources.rounds.layer === 'defaults' && !this.#ofProject.has('rounds')
+    // Ten rounds by default are others than ten that somebody has named.
+    const isNamed = hasUsual !== this.#hasUsualRounds
+    const changed = LIMIT_KEYS.filter(
+      key => next[key].value !== this.#settings[key] || (key === 'rounds' && isNamed && next[key].place !== ''),
+    )
+    for (const key of changed) {
+      const typed = (value: number | null, usual: boolean) =>
+        value === null || (usual && key === 'rounds') ? null : LIMITS[key](value)
+      const [from, to] = [typed(this.#settings[key], this.#hasUsualRounds), typed(next[key].value, hasUsual)]
+      changes.push({ setting: snake(key), from, to, place: next[key].place })
+    }
+    changes.push(...changesOfNotify(this.#settings.notify, own, this.#options.files[0]), ...prompts.changes)
+    if (changes.length === 0) return null
+
+    const limits = Object.fromEntries(LIMIT_KEYS.map(key => [key, next[key].value]))
+    const { notify } = own.settings
+    if (!isDeepStrictEqual(notify, this.#settings.notify)) this.#options.notifier.change(notify)
+    Object.assign(this.#settings, limits, { notify })
+    this.#hasUsualRounds = hasUsual
+    this.#prompts = prompts.now
+    const { maxUsage } = this.#settings
+    return {
+      type: 'settings-taken',
+      round: state.roundsUsed + 1,
+      changes,
+      ...this.#countedNow(state, changed, own),
+      ...(maxUsage === null ? {} : { maxUsage }),
+    }
+  }
+
+  /** The limits of the session and of its run, once some of them are others. */
+  #countedNow(
+    state: SessionState,
+    changed: readonly LimitKey[],
+    own: LoadedSettings,
+  ): { limits: SessionLimits; run?: RunAllowance } {
+    const names = Object.entries(COUNTED).filter(([key]) => changed.includes(key as LimitKey))
+    if (names.length === 0) return { limits: state.limits, ...(state.run === null ? {} : { run: state.run }) }
+    const before = state.run ?? { limits: state.limits, used: NOTHING_USED }
+    const isUsual = this.#hasUsualRounds
+    const limits: Record<string, number | null> = { ...before.limits }
+    for (const [key, name] of names) {
+      const value = this.#settings[key as keyof typeof COUNTED]
+      if (name === 'cost' && value === null) delete limits.cost
+      else limits[name] = name === 'rounds' && isUsual ? null : value
+    }
+    const isFreed = (['maxTime', 'maxTokens', 'maxCost'] as const).some(
+      key => own.settings[key] !== null || this.#options.loaded.settings[key] !== null,
+    )
+    const { keepsUsual: _, ...kept } = before
+    const run: RunAllowance = {
+      ...kept,
+      limits: limits as unknown as SessionLimits,
+      ...(isUsual && !isFreed ? { keepsUsual: true } : {}),
+    }
+    const hasUsual = before.limits.rounds === null ? state.limits.rounds : null
+    const usual = hasUsual ?? state.kind?.defaultRounds({}) ?? own.settings.rounds
+    return { limits: limitsOnceChanged(state, run, usual), run }
+  }
+
+  /** Each limit as it counts now, and where that is said. `full`: null if the project's file cannot be used. */
+  #limitsNow(
+    { state, byPerson }: { state: SessionState; byPerson: boolean },
+    own: LoadedSettings,
+    full: LoadedSettings | null,
+  ): Record<LimitKey, { value: number | null; place: string }> {
+    const entries = LIMIT_KEYS.map(key => {
+      const { layer } = own.sources[key]
+      const isSaid = layer === 'flag' || layer === 'environment' || state.said.limits?.includes(key) === true
+      const stays = { value: this.#settings[key], place: '' }
+      if (isSaid) return [key, stays] as const
+      const most = byPerson && layer === 'person' ? null : mostOf(key, state)
+      const counts = this.#limitOfFiles(key, own, full, most)
+      const isUncounted = key === 'maxCost' && counts.value !== null && counts.value !== stays.value && !canCount(state)
+      if (isUncounted)
+        this.#say('max_cost is not taken over: of what this session uses, or has used, nobody knows the price.')
+      else if (full !== null) this.#tellIgnored(key, counts.value, full)
+      return [key, isUncounted ? stays : counts] as const
+    })
+    return Object.fromEntries(entries) as Record<LimitKey, { value: number | null; place: string }>
+  }
+
+  /**
+   * A limit as both files have it: what the project's may say of it is kept.
+   * @param most what the run has, of which the project's never gives it more; null: as much as the person's file says
+   */
+  #limitOfFiles(
+    key: LimitKey,
+    own: LoadedSettings,
+    full: LoadedSettings | null,
+    most: number | null,
+  ): { value: number | null; place: string } {
+    const { layer, place } = own.sources[key]
+    const isPersons = layer === 'person'
+    const base = own.settings[key]
+    const loosest = loosenessOf(key, this.#ofProject.get(key)?.value ?? base)
+    const wanted = full?.sources[key].layer === 'project' ? full.settings[key] : null
+    if (wanted !== null && full !== null && loosenessOf(key, wanted) < loosest) {
+      this.#ofProject.set(key, { value: wanted, place: full.sources[key].place })
+    }
+    const project = this.#ofProject.get(key)
+    if (project && (!isPersons || loosenessOf(key, project.value) < loosenessOf(key, base)))
+      return { ...project, value: most === null ? project.value : Math.min(project.value, most) }
+    return { value: base, place: isPersons ? place : this.#options.files[0] }
+  }
+
+  /** Says once that the project's file would have more than counts. */
+  #tellIgnored(key: LimitKey, counts: number | null, full: LoadedSettings): void {
+    const wanted = full.settings[key]
+    if (counts === null || loosenessOf(key, wanted) <= loosenessOf(key, counts)) return
+    const stays = LIMITS[key](counts)
+    this.#say(
+      `codemachine.toml would raise ${snake(key)}, which it can only lower while a run goes on; ${stays} stays.`,
+    )
+  }
+
+  /** The prompts of the person's agents as they are now. */
+  async #promptsNow(
+    tables: readonly AgentTable[],
+  ): Promise<{ now: ReadonlyMap<string, Agent>; changes: Taken['changes'][number][] }> {
+    const now = new Map(this.#prompts)
+    const changes: Taken['changes'][number][] = []
+    const known = tables.filter(({ name, of }) => of === 'person' && this.#prompts.has(name))
+    // Also of one that is not there yet: it may be written later.
+    this.#promptPaths = known.flatMap(({ folder, prompt }) => (prompt === undefined ? [] : [join(folder, prompt)]))
+    for (const table of known) {
+      const agent = this.#prompts.get(table.name)
+      const prompt = await promptOf(table)
+      const before = agent?.source?.prompt
+      if (agent?.source === undefined || before === undefined || prompt === undefined) continue
+      if (prompt.text === before.text) continue
+      now.set(table.name, { ...agent, source: { ...agent.source, prompt } })
+      changes.push({
+        setting: `agents.${table.name}.prompt`,
+        from: hashOf(before.text),
+        to: hashOf(prompt.text),
+        place: prompt.path,
+      })
+    }
+    return { now, changes }
+  }
+
+  #say(sentence: string): void {
+    this.#toSay.add(sentence)
+  }
+}
+
+/** What a run has of a limit that is counted, also where it began before this process; null: all, or it is none of those. */
+function mostOf(key: LimitKey, { run, limits }: SessionState): number | null {
+  const isCounted = (name: LimitKey): name is keyof typeof COUNTED => name in COUNTED
+  if (!isCounted(key)) return null
+  return (run ?? { limits }).limits[COUNTED[key]] ?? (key === 'rounds' ? limits.rounds : null)
+}
+
+/** Whether a limit of cost can be kept in a session. */
+function canCount({ prices, cost }: SessionState): boolean {
+  return prices.length > 0 && cost.unpriced === 0
+}
+
+/** How much a limit permits; none permits all. A default that comes later permits less. */
+function loosenessOf(key: LimitKey, value: number | null): number {
+  if (value === null) return Number.POSITIVE_INFINITY
+  return key === 'decideAfter' ? -value : value
+}
+
+/** Values that may hold a secret are not told. */
+function changesOfNotify(
+  before: Settings['notify'],
+  { settings: { notify }, sources }: LoadedSettings,
+  file: string,
+): Taken['changes'][number][] {
+  return (['command', 'webhook', 'bell', 'events'] as const).flatMap(name => {
+    if (isDeepStrictEqual(before[name], notify[name])) return []
+    const { layer, place } = sources[`notify.${name}`]
+    const isShown = name === 'bell' || name === 'events'
+    const typed = (value: unknown) => (isShown ? JSON.stringify(value) : null)
+    const where = layer === 'defaults' ? file : place
+    return [{ setting: `notify.${name}`, from: typed(before[name]), to: typed(notify[name]), place: where }]
+  })
+}
+
+function snake(key: string): string {
+  return key.replace(/[A-Z]/g, letter => `_${letter.toLowerCase()}`)
+}
+
+function hashOf(text: string): string {
+  return createHash('sha256').update(text).digest('hex').slice(0, 12)
+}
+
+/** The settings of a run, read so that they can be followed. */
+export async function readToFollow(
+  configHome: string,
+  directory: string,
+  load: (how?: { withoutProject: boolean }) => Promise<LoadedSettings>,
+): Promise<Pick<LiveSettingsOptions, 'loaded' | 'stamps' | 'files' | 'load'>> {
+  const files = [join(configHome, 'codemachine', 'config.toml'), join(directory, 'codemachine.toml')] as const
+  const stamps = stampsOf(files)
+  return { loaded: await load(), stamps, files, load }
+}
+
+/** The states of files, by which a change is seen without reading them: through a link, too. */
+function stampsOf(files: readonly string[]): Stamps {
+  return files.map(stampOf)
+}
+
+/** As of `stampOf`, of the person's settings file, the project's, and prompts. */
+type Stamps = readonly (string | null)[]

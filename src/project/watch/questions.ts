@@ -1,0 +1,213 @@
+import { dirname } from 'node:path'
+import { UserError } from '../../base/errors.ts'
+import type { Recorded } from '../../core/events/events.ts'
+import { isTaken, type Reply } from '../../core/shapes/reply.ts'
+import { FolderChanges } from '../../platform/files.ts'
+import {
+  type AskedQuestion,
+  claimAnswer,
+  promptOfAnswer,
+  type QuestionAnswer,
+  questionsOf,
+  readAnswer,
+  remarkOfAnswer,
+  writeAnswer,
+} from '../../session/records/answers.ts'
+import { openQueue } from '../../session/records/queue.ts'
+import { type Records, repositoryOfCopy } from '../../session/records/records.ts'
+import { oneLine } from '../../tell/words/safe-text.ts'
+import type { World } from '../world.ts'
+
+/** A question that a person answers, and how they name it: `20261121_1/Q1`. */
+export interface AnsweredQuestion {
+  records: Records
+  /** The worktree of the checkout that it was asked in; null: none, in the directory itself. */
+  worktree: string | null
+  asked: AskedQuestion
+  id: string
+}
+
+/** The answer that is given to a question already; a `UserError` if there is one, and none is to be given `again`. */
+export async function earlierAnswer(
+  { records, asked, id }: AnsweredQuestion,
+  again: boolean,
+): Promise<QuestionAnswer | null> {
+  const before = await readAnswer(records, asked.session, asked.question)
+  if (before === null || again) return before
+  throw new UserError(`${id} was answered at ${before.at}: ${oneLine(before.answer, 200)}`, {
+    hint: `To answer it again: codemachine questions answer --again ${id} "…"`,
+  })
+}
+
+/**
+ * Gives the answer to a question: the session that has asked is told while it runs; else it becomes a queued prompt. Either
+ * way it is remembered. Resolves with what became of it, in sentences; a `UserError` if it is answered already, or just now.
+ */
+export async function giveAnswer(
+  world: Pick<World, 'clock' | 'platform' | 'pid'>,
+  question: AnsweredQuestion,
+  { answer, again = false }: { answer: string; again?: boolean },
+): Promise<string> {
+  const { records, worktree, asked, id } = question
+  const { session } = asked
+  const at = new Date(world.clock.now())
+  await using claim = await claimAnswer(records, session, asked.question, { ...world, now: at })
+  if (claim === null) {
+    throw new UserError(`${id} is being answered from another terminal just now.`, {
+      hint: `To see the answer: codemachine questions ${session} --all`,
+    })
+  }
+  const before = await earlierAnswer(question, again)
+  const queue = openQueue(records.queue)
+  // An answer that still waits has changed nothing yet: the new one takes its place.
+  const isWaiting = before !== null && (await queue.list()).prompts.some(prompt => prompt.id === before.queued)
+  const earlierOne = isWaiting ? null : (before?.answer ?? null)
+  const told = await tellSession(world, records, asked, remarkOfAnswer(asked, answer, earlierOne))
+  const waiting = isWaiting ? (before?.queued ?? null) : null
+  const kept = { answer, at: at.toISOString() }
+  if (isTaken(told)) {
+    await writeAnswer(records, session, asked.question, {
+      ...kept,
+      told: told.code === 'kept' ? 'next-round' : 'round',
+    })
+    if (waiting !== null) await queue.remove(waiting)
+    return told.message
+  }
+  // Nothing is ever begun there.
+  if (repositoryOfCopy(records) !== null)
+    throw new UserError(told.message || `${session} does not run just now; answer it once a worker has it.`)
+  const prompt = promptOfAnswer(asked, answer, earlierOne)
+  if (waiting !== null) await queue.edit(waiting, prompt)
+  const queued = waiting ?? (await queue.add(prompt, at)).id
+  await writeAnswer(records, session, asked.question, { ...kept, queued })
+  const where = worktree === null ? '' : 'of that worktree '
+  return `${told.message} It waits in the queue ${where}as ${queued}, and becomes a session of its own.`.trimStart()
+}
+
+/** Tells the session that has asked, if it runs; else why nothing of it was told, a sentence, or nothing where no session runs. */
+async function tellSession(
+  world: Pick<World, 'clock' | 'platform'>,
+  records: Records,
+  { session, question, agent }: AskedQuestion,
+  text: string,
+): Promise<Reply> {
+  const ask = { type: 'answer', session, question, text, ...(agent && { agent }) } as const
+  const { askRun } = await import('../commands/commands.ts')
+  try {
+    return (await askRun(world, records, ask)) ?? { code: 'no-session', message: '' }
+  } catch (error) {
+    if (!(error instanceof UserError)) throw error
+    return { code: 'failed', message: error.message }
+  }
+}
+
+/** The answer that a person means: a number alone is that option, where there are some to choose from. A `UserError` if there is none of it. */
+export function chosenAnswer(
+  typed: string,
+  { question, options }: Pick<AskedQuestion, 'question' | 'options'>,
+  id = question,
+): string {
+  if (options.length === 0 || !/^\d{1,9}$/.test(typed)) return typed
+  const option = options[Number(typed) - 1] ?? options.find(each => each === typed)
+  if (option !== undefined) return option
+  throw new UserError(`${id} has no option ${typed}; use a number from 1 to ${options.length}, or answer in words.`)
+}
+
+/** For what a watcher has missed, or where there can be none, ms. */
+const POLL_MS = 2_000
+/** Whoever answers writes the answer soon after the session is told, ms. */
+const PACE_MS = 100
+
+export interface QuestionWatchOptions {
+  records: Records
+  session: string
+  clock: World['clock']
+  /** Ends the watching. */
+  signal: AbortSignal
+  /** Takes the secrets out of a text. */
+  redact(text: string): string
+  /** Told the open questions, oldest first, whenever they have changed. */
+  onOpen(open: readonly AskedQuestion[]): void
+  /** Told a sentence for each answer that cannot be read, which then counts as none. */
+  onProblem(problem: string): void
+}
+
+/** The questions of a session that nobody has answered yet, in whatever process they are answered. */
+export class OpenQuestions {
+  readonly #options: QuestionWatchOptions
+  readonly #asked = new Map<string, AskedQuestion>()
+  readonly #answered = new Set<string>()
+  readonly #problems = new Set<string>()
+  #shown = ''
+
+  constructor(options: QuestionWatchOptions) {
+    this.#options = options
+  }
+
+  /** Follows the answers until `signal`, from the questions on that stand in the journal already. */
+  async watch(): Promise<void> {
+    const { records, session, clock, signal, redact } = this.#options
+    const folder = dirname(records.answer(session, 'Q1'))
+    using changes = new FolderChanges([folder], { clock, signal })
+    for (const asked of await questionsOf(records, session, () => {})) {
+      if (!this.#asked.has(asked.question)) this.#asked.set(asked.question, redacted(asked, redact))
+    }
+    while (!signal.aborted) {
+      await this.#lookForAnswers()
+      this.#tell()
+      await changes.next(POLL_MS)
+      await clock.wait(PACE_MS, signal)
+    }
+  }
+
+  /** What happens in the session: a question that it asks, and an answer that it is told. */
+  event(event: Recorded): void {
+    if (event.session !== this.#options.session) return
+    if (event.type === 'question-asked' && /^Q[1-9]\d{0,5}$/.test(event.question)) {
+      const { question, round, text, options, assumption, agent, at, session } = event
+      const by = agent === undefined ? {} : { agent }
+      const asked = { session, at, round, question, text, options, assumption, ...by, answer: null }
+      if (!this.#asked.has(question)) this.#asked.set(question, redacted(asked, this.#options.redact))
+      this.#tell()
+    } else if (event.type === 'steered' && event.answers !== undefined) {
+      this.#answered.add(event.answers)
+      this.#tell()
+    }
+  }
+
+  async #lookForAnswers(): Promise<void> {
+    const { records, session, onProblem } = this.#options
+    for (const question of this.#asked.keys()) {
+      if (this.#answered.has(question)) continue
+      try {
+        if ((await readAnswer(records, session, question)) !== null) this.#answered.add(question)
+      } catch (error) {
+        if (!(error instanceof UserError)) throw error
+        // Once: it is looked at again and again.
+        if (!this.#problems.has(question)) onProblem(error.message)
+        this.#problems.add(question)
+      }
+    }
+  }
+
+  #tell(): void {
+    const open = [...this.#asked.values()].filter(({ question }) => !this.#answered.has(question))
+    const shown = open.map(({ question }) => question).join(' ')
+    if (shown === this.#shown) return
+    this.#shown = shown
+    this.#options.onOpen(open.toSorted((a, b) => numberOf(a) - numberOf(b)))
+  }
+}
+
+function numberOf({ question }: AskedQuestion): number {
+  return Number(question.slice(1))
+}
+
+function redacted(asked: AskedQuestion, redact: (text: string) => string): AskedQuestion {
+  return {
+    ...asked,
+    text: redact(asked.text),
+    options: asked.options.map(redact),
+    assumption: redact(asked.assumption),
+  }
+}

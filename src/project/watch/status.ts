@@ -1,0 +1,201 @@
+import type { Recorded } from '../../core/events/events.ts'
+import { forecastFor } from '../../core/rules/forecast.ts'
+import type { TaskBoard } from '../../core/state/plan.ts'
+import {
+  elapsedMs,
+  emptyState,
+  isCall,
+  type SessionState,
+  sessionStatusOf,
+  sessionTokens,
+  tokensOfProviders,
+} from '../../core/state/state.ts'
+import type { Redactor } from '../../secrets/redactor.ts'
+import { foldJournal, lastEvents, readJournal } from '../../session/records/journal.ts'
+import { openQueue } from '../../session/records/queue.ts'
+import type { Records } from '../../session/records/records.ts'
+import { askWhoRuns, type LockHolder } from '../../session/records/run-lock.ts'
+import { describeEvent } from '../../tell/words/event.ts'
+import { activityOf } from '../../tell/words/outcome.ts'
+import { boardNow, tasksOfBoard } from '../../tell/words/plan.ts'
+import {
+  buildReport,
+  decisionReport,
+  type PlaceReport,
+  proofReport,
+  type SessionReport,
+  type StatusReport,
+} from '../../tell/words/status.ts'
+import { workReport } from '../../tell/words/work.ts'
+import { latestSession, newestSessions, type SessionsPlace } from '../find.ts'
+import { redactorOfProject } from '../secrets/redactor.ts'
+import type { World } from '../world.ts'
+import { boardPlaceOf, readTaskBoard } from './task-watch.ts'
+
+type StatusWorld = Pick<World, 'clock' | 'env' | 'platform'>
+
+/**
+ * What runs in a work directory or in one of the worktrees beside it, how far its session is, and what waits.
+ * @param say told what cannot be read
+ */
+export async function readStatus(
+  world: StatusWorld,
+  places: readonly SessionsPlace[],
+  say: (problem: string) => void,
+): Promise<StatusReport> {
+  const [own] = places
+  const first = places.length < 2 ? own : await (await import('../worktrees/find.ts')).placeInFront(places, world)
+  if (first === undefined) throw new Error('There is no place.')
+  const elsewhere: PlaceReport[] = []
+  for (const place of places) if (place !== first) elsewhere.push(await readPlace(world, place, say))
+  return { ...(await readPlace(world, first, say)), elsewhere }
+}
+
+async function readPlace(
+  world: StatusWorld,
+  { records, worktree }: SessionsPlace,
+  say: (problem: string) => void,
+): Promise<PlaceReport> {
+  // Before the journal: a session that ends while it is read must not look cut off.
+  const runner = await askWhoRuns(records.lock, world.platform, say)
+  const id = await latestSession(records, say)
+  const session = id === null ? null : await readSession(records, id, runner, world)
+  if (id !== null && session === null) say(`${records.journal(id)} does not say what ${id} is about.`)
+  const { prompts } = await openQueue(records.queue).list()
+  return {
+    directory: records.directory,
+    worktree,
+    runner: runner && (runner === 'unknown' ? runner : { pid: runner.pid, host: runner.host, since: runner.at }),
+    session,
+    // Where there is one, the calls beside it are not told apart for a number.
+    sessions: (id === null ? await newestSessions(records, Number.POSITIVE_INFINITY) : await records.sessions()).length,
+    queued: prompts.length,
+  }
+}
+
+/**
+ * How far a session is; null if its journal does not say what it is about.
+ * @param runner who runs in its directory, as of `askWhoRuns`
+ */
+export async function readSession(
+  records: Records,
+  id: string,
+  runner: LockHolder | null | 'unknown',
+  { clock, env }: StatusWorld,
+): Promise<SessionReport | null> {
+  const now = clock.now()
+  const { state, last, warnings } = await readToEnd(records, id)
+  if (state.createdAt === 0) return null
+  const standing = sessionStatusOf(state, runner)
+  const isRunning = standing === 'running'
+  const { running, waiting, stall } = state
+  const board = await taskBoardOf(records, state, isRunning, redactorOfProject({ env, clock }, records))
+  const forecast = forecastFor(state, now)
+  return {
+    id,
+    goal: state.goal,
+    isCall: isCall(state),
+    standing,
+    activity: isRunning ? activityOf(state) : null,
+    outcome: state.ended?.outcome ?? null,
+    round:
+      running === null || !isRunning ? null : { round: running.round, elapsedMs: Math.max(0, now - running.startedAt) },
+    roundsUsed: state.roundsUsed,
+    limits: state.limits,
+    elapsedMs: elapsedMs(state, standing, now),
+    tokens: sessionTokens(state),
+    cost: state.prices.length === 0 ? null : state.cost,
+    providerTokens: tokensOfProviders(state),
+    provider: state.providerInUse,
+    model: state.modelInUse ?? state.model,
+    effort: state.effortInUse ?? state.effort,
+    last,
+    waiting: waiting && { ...waiting, until: isoTime(waiting.until), since: isoTime(waiting.since) },
+    ...(isRunning ? heldReport(state) : { pausedAt: null, hold: null, decision: null }),
+    replanAsked: state.replan !== null,
+    stopAsked: isRunning && state.stopAsked,
+    offlineSince: isRunning && state.offlineSince !== null ? isoTime(state.offlineSince) : null,
+    windingDown: isRunning ? state.windingDown : null,
+    stall: { idleRounds: stall.idleRounds, sameRefusals: stall.sameRefusals, remedy: stall.remedy },
+    keptAwake: isRunning ? state.keptAwake : null,
+    plan: state.plan,
+    claim: state.claim,
+    tasks: board && tasksOfBoard(board, isRunning),
+    build: buildReport(state, isRunning),
+    work: workReport(state, board, isRunning),
+    ...proofReport(state, isRunning),
+    forecast: forecast && { ...forecast, until: isoTime(forecast.until) },
+    primaryWindow: state.primaryWindow,
+    secondaryWindow: state.secondaryWindow,
+    warnings,
+  }
+}
+
+/** What a running session waits for a person in. */
+function heldReport({
+  pausedAt,
+  holdEnd,
+  decision,
+}: SessionState): Pick<SessionReport, 'pausedAt' | 'hold' | 'decision'> {
+  return {
+    pausedAt: pausedAt === null ? null : isoTime(pausedAt),
+    hold: holdEnd === null ? null : { until: isoTime(holdEnd.at), how: holdEnd.how },
+    decision: decision === null ? null : decisionReport(decision),
+  }
+}
+
+function isoTime(at: number): string {
+  return new Date(at).toISOString()
+}
+
+/** More than come between two events that a person is told of. */
+const RECENT_EVENTS = 100
+
+async function readToEnd(
+  records: Records,
+  id: string,
+): Promise<{ state: SessionState } & Pick<SessionReport, 'last' | 'warnings'>> {
+  // Before the state: no event is described by a session that it has yet to come to.
+  const recent = await lastEvents(records.journal(id), RECENT_EVENTS)
+  const state = (await foldJournal(records, id, 'ends')) ?? emptyState(id)
+  const warnings = await warningsOf(records.journal(id), recent)
+  for (const event of recent.reverse()) {
+    const description = describeEvent(event, state)
+    if (description) return { state, warnings, last: { at: event.at, text: description.text } }
+  }
+  return { state, warnings, last: null }
+}
+
+/** Behind so many events, or the first thing that an agent did, no warning is one of the start. */
+const START_EVENTS = 200
+const MOST_WARNINGS = 30
+
+/** The warnings with which a session began, and those among its last events, each once. Reads only the two ends of the journal. */
+async function warningsOf(path: string, recent: readonly Recorded[]): Promise<string[]> {
+  const found = new Set<string>()
+  const add = (event: Recorded) => {
+    if (event.type === 'warning') for (const message of [event.message, ...(event.more ?? [])]) found.add(message)
+  }
+  let read = 0
+  for await (const event of readJournal(path)) {
+    read += 1
+    if (event.type === 'item-completed' || read > START_EVENTS) break
+    add(event)
+  }
+  for (const event of recent) add(event)
+  return [...found].slice(0, MOST_WARNINGS)
+}
+
+/**
+ * What `tasks.json` says now, of a build as far as codemachine believes it; null if there are none, or it is being written. Which of
+ * the tasks is the current one, by `MAIN.md`, is of interest only while somebody runs the session.
+ */
+async function taskBoardOf(
+  records: Records,
+  state: SessionState,
+  isRunning: boolean,
+  redactor: Redactor,
+): Promise<TaskBoard | null> {
+  const place = boardPlaceOf(records, state.id, redactor, () => state)
+  return boardNow(await readTaskBoard(place, isRunning ? 'all' : 'tasks'), state)
+}

@@ -1,0 +1,173 @@
+import { unreachable } from '../../base/errors.ts'
+import type { Recorded } from '../../core/events/events.ts'
+import type { SessionState, SessionStatus } from '../../core/state/state.ts'
+import type { Records } from '../../session/records/records.ts'
+import { describeEvent } from '../../tell/words/event.ts'
+import { oneLine } from '../../tell/words/safe-text.ts'
+import { questionsOrNone } from '../find.ts'
+import type { WatchUpdate } from '../library.ts'
+import type { World } from '../world.ts'
+import { followSession } from './feed.ts'
+
+/** What of a session can be waited for, beside its end. */
+export const AWAITED = ['needs-person', 'round'] as const
+type Awaited = (typeof AWAITED)[number]
+
+/** What has come of waiting. */
+export interface Happened {
+  /** `cut-off`: nobody runs it any more, and it has not come to its end; `nothing`: the time is over. */
+  what: 'ended' | 'cut-off' | Awaited | 'nothing'
+  /** In a sentence or a few words; empty for nothing. */
+  words: string
+  /** How many of its events are known now: a wait that begins after these misses nothing. */
+  seen: number
+  standing: SessionStatus
+}
+
+export interface WaitOptions {
+  records: Records
+  id: string
+  /** Its end is waited for in any case. */
+  wanted: ReadonlySet<Awaited>
+  /** How many of its events are known; null: what holds just now is told at once, and then what comes. */
+  seen: number | null
+  mostMs: number
+  /** Ends the waiting. */
+  signal: AbortSignal
+}
+
+/** Waits until something happens in a session, whoever runs it. */
+export async function waitForSession(
+  world: Pick<World, 'clock' | 'platform' | 'pid'>,
+  options: WaitOptions,
+): Promise<Happened> {
+  const { clock, platform, pid } = world
+  const { records, id, mostMs, signal } = options
+  const over = new AbortController()
+  const late = AbortSignal.any([signal, over.signal])
+  const endAfter = (ms: number) => clock.wait(ms, late).then(() => over.abort())
+  const timers = [endAfter(mostMs)]
+  const watched = new WatchedSession(options)
+  try {
+    const following = followSession({ records, id, platform, pid, clock, signal: late, ...UNSEEN })
+    for await (const update of following) {
+      const happened = await watched.take(update)
+      if (happened !== null) return happened
+      // Whoever is told of the end may begin the next one, or verify: that is refused while the run has not let go.
+      if (watched.hasEnded && timers.length === 1) timers.push(endAfter(LET_GO_MS))
+    }
+    return watched.atLast()
+  } finally {
+    over.abort()
+    await Promise.all(timers)
+  }
+}
+
+/** What is known of a session that is followed, and whether that is what is waited for. */
+class WatchedSession {
+  readonly #options: Pick<WaitOptions, 'records' | 'wanted' | 'seen'>
+  #isAttached = false
+  #known: number
+  #standing: SessionStatus = 'running'
+  hasEnded = false
+
+  constructor(options: WaitOptions) {
+    this.#options = options
+    this.#known = options.seen ?? 0
+  }
+
+  /** What has happened; null: nothing that is waited for, or the run has yet to let go. */
+  async take(update: WatchUpdate): Promise<Happened | null> {
+    switch (update.kind) {
+      case 'event':
+        return this.#event(update.event, update.state)
+      case 'attached':
+        return await this.#attached(update.state, update.standing)
+      case 'ended':
+        this.hasEnded = true
+        return null
+      case 'gone':
+      case 'cut-off':
+        this.#standing = 'cut-off'
+        return this.#happened('cut-off', CUT_OFF)
+      case 'next-session':
+        return this.atLast()
+      case 'live':
+        return null
+      default:
+        return unreachable(update)
+    }
+  }
+
+  /** When nothing more comes, or the time is over. */
+  atLast(): Happened {
+    if (!this.hasEnded) return this.#happened('nothing')
+    this.#standing = 'ended'
+    return this.#happened('ended')
+  }
+
+  #event(event: Recorded, state: SessionState): Happened | null {
+    const { seen, wanted } = this.#options
+    this.#known = Math.max(this.#known, state.events)
+    const isNew = seen === null ? this.#isAttached : state.events > seen
+    if (!isNew || this.hasEnded) return null
+    if (event.type === 'session-ended') this.hasEnded = true
+    else if (isAwaited(event, state, wanted))
+      return this.#happened(event.type === 'round-ended' ? 'round' : 'needs-person', wordsOf(event, state))
+    return null
+  }
+
+  async #attached(state: SessionState, standing: SessionStatus): Promise<Happened | null> {
+    const { records, seen, wanted } = this.#options
+    this.#isAttached = true
+    this.#standing = standing
+    this.#known = Math.max(this.#known, state.events)
+    if (standing === 'cut-off') return this.#happened('cut-off', CUT_OFF)
+    if (state.ended !== null) this.hasEnded = true
+    if (state.ended !== null || seen !== null || !wanted.has('needs-person')) return null
+    const words = await whatIsAsked(records, state)
+    return words === null ? null : this.#happened('needs-person', words)
+  }
+
+  #happened(what: Happened['what'], words = ''): Happened {
+    return { what, words: oneLine(words, MOST_WORDS), seen: this.#known, standing: this.#standing }
+  }
+}
+
+/** Who waits is a program: a decision whose default is taken where nobody watches is not put off by it. */
+const UNSEEN = { unattended: true, onProblem: () => {} } as const
+const CUT_OFF = 'Nobody runs it any more, and it has not come to its end; it can be resumed.'
+const MOST_WORDS = 1_000
+/** How long a run is given to let go of the directory once its session has ended, ms: it writes the report first. */
+const LET_GO_MS = 5_000
+
+function isAwaited(event: Recorded, state: SessionState, wanted: ReadonlySet<Awaited>): boolean {
+  return event.type === 'round-ended' ? wanted.has('round') : wanted.has('needs-person') && needsPerson(event, state)
+}
+
+function needsPerson(event: Recorded, state: SessionState): boolean {
+  switch (event.type) {
+    case 'question-asked':
+    case 'decision-asked':
+      return true
+    case 'hold-until':
+      // Of a decision it was told when it was asked.
+      return state.decision === null
+    case 'task-judged':
+      return event.verdict === 'parked'
+    default:
+      return false
+  }
+}
+
+/** What a person would see that they are asked now; null if that is nothing. */
+async function whatIsAsked(records: Records, { id, decision }: SessionState): Promise<string | null> {
+  if (decision !== null) return decision.title
+  return (await questionsOrNone(records, id, () => {})).find(({ answer }) => answer === null)?.text ?? null
+}
+
+function wordsOf(event: Recorded, state: SessionState): string {
+  // As where it is open already when the wait begins; an event line says how a person answers it in a terminal.
+  if (event.type === 'decision-asked') return event.title
+  return describeEvent(event, state)?.text ?? ''
+}

@@ -1,0 +1,273 @@
+import { UserError } from '../base/errors.ts'
+import type { View } from '../core/events/events.ts'
+import { exitCodeOf, type SessionOutcome } from '../core/events/outcome.ts'
+import type { RunAllowance } from '../core/rules/run-limits.ts'
+import type { QueuedPrompt } from '../core/shapes/queue.ts'
+import type { Reply } from '../core/shapes/reply.ts'
+import type { TemplateKinds } from '../core/template.ts'
+import { RunRecorder } from '../modes/flow/start/run-recorder.ts'
+import { TeamRecorder } from '../modes/team/start/recorder.ts'
+import type { Command } from '../session/records/control.ts'
+import { readSessions } from '../session/records/journal.ts'
+import { openQueue, type Queue } from '../session/records/queue.ts'
+import type { Stop } from '../tell/words/commands.ts'
+import type { EndedSession } from './library.ts'
+import type { Run } from './open-run.ts'
+import type { EndReport } from './reports.ts'
+import { allowanceAtStart } from './resume-terms.ts'
+import { Sessions } from './sessions.ts'
+import { problemOfTemplate } from './start/templates.ts'
+import type { World } from './world.ts'
+
+/** A session to be run; how it ended, and what it was allowed. */
+export type Start = (sessions: Sessions) => Promise<EndedSession>
+
+/** How a person reaches the sessions of a run. */
+export interface Reachable {
+  ask(command: Command): Promise<Reply>
+  /** The run goes on without the screen that it was begun on. */
+  letGo(): void
+}
+
+/** Where a run is shown. Nothing that it does may throw. */
+export interface RunObserver {
+  view: View
+  /** Whether somebody is there who can be asked to decide. */
+  canAsk: boolean
+  /** Whether it is a screen, where a person sees what waits for them; left out: no. */
+  hasScreen?: boolean
+  /** Told when a person can reach what runs, and with null when no longer. */
+  reach?(sessions: Reachable | null): void
+  /** Told each line of what an engine sends in a round of a session (`rounds/001.ndjson`), without secrets. */
+  record?(session: string, round: number, line: string): void
+  /** Told of each session that has ended, and of its report, before the next one begins. */
+  ended?(stop: Stop, report: EndReport): void
+}
+
+/** What to work through. */
+interface Work {
+  /** Null: what waits. */
+  first: Start | null
+  /** Whether what waits has its turn in another run. */
+  alone?: true
+  /** The work directory as it was named; null if it was not. */
+  named: string | null
+  /** Whether commands that are typed later find the sessions. */
+  resumable: boolean
+  /** What the sessions may take together; null: not known; left out: what the settings say. */
+  allowance?: RunAllowance | null
+}
+
+/** How it went. `exitCode`: that of an interruption of the run, else of the first session that was not done. */
+export interface WorkedThrough {
+  exitCode: number
+  /** Those that ran, the first one first. */
+  sessions: readonly EndedSession[]
+  /** Whether what waits would have its turn now. */
+  goesOn: boolean
+  /** Whether a person ended the run. */
+  isBrokenOff: boolean
+  /** What is left for more sessions of the run; null if that is not known. */
+  allowance: RunAllowance | null
+}
+
+/**
+ * Runs one session after the other: the first, then, unless it is to be `alone`, one for each prompt that waits. Null if
+ * there was nothing to do. A `UserError` if nothing could be proved done as the settings want it.
+ */
+export async function workThrough(
+  world: World,
+  opened: Run,
+  work: Work,
+  observer: RunObserver,
+): Promise<WorkedThrough | null> {
+  const { alone } = work
+  if (opened.gateRefusal !== null) throw new UserError(opened.gateRefusal)
+  const queue = openQueue(opened.records.queue)
+  await dropTaken(opened, queue)
+  const refused = new Refused()
+  const next = () => nextInQueue(queue, opened.records.templates, refused)
+  if (work.first === null && (await nextToStart(queue, opened.records.templates)) === null) {
+    await refuseUnstartable(opened, queue)
+    return null
+  }
+  opened.remarks.push(
+    ...(await unstartable(opened, queue)).map(({ id, problem }) => `${id} waits in the queue still. ${problem}`),
+  )
+  const { allowance = allowanceAtStart(opened.settings, opened.sources) } = work
+  const { records, redactor, remarks } = opened
+  const onProblem = (sentence: string) => void remarks.push(sentence)
+  await using teams = new TeamRecorder({ records, onProblem })
+  await using recorder = new RunRecorder({ records, redactor, onProblem })
+  const seen = recorder.watching(observer)
+  const shown = { ...seen, view: loadingAhead(teams.beside(seen.view)) }
+  await using sessions = await Sessions.open(world, opened, shown, allowance)
+  observer.reach?.(sessions)
+  using _ = { [Symbol.dispose]: () => observer.reach?.(null) }
+  let exitCode = 0
+  const all: EndedSession[] = []
+  for (let start = work.first ?? (await next()); start !== null; start = await next()) {
+    const ended = await start(sessions)
+    if (ended === null) continue
+    all.push(ended)
+    const { outcome } = ended
+    exitCode = endsTheRun(outcome) ? exitCodeOf(outcome) : exitCode || exitCodeOf(outcome)
+    const { allowance, hasLeft } = sessions
+    const stops = !goesOn(outcome) || sessions.isToEnd || !hasLeft
+    const waiting = stops ? (await queue.list()).prompts.length : 0
+    await reportEnd(opened, { ...ended, waiting, directory: work.named }, work, observer)
+    // The session has said so in its journal.
+    if (!hasLeft && waiting > 0) exitCode ||= NOTHING_LEFT
+    if (stops) return { exitCode, sessions: all, goesOn: false, isBrokenOff: endsTheRun(outcome), allowance }
+    if (alone) break
+  }
+  refused.rethrow()
+  return { exitCode, sessions: all, goesOn: true, isBrokenOff: false, allowance: sessions.allowance }
+}
+
+/** The exit code of a run that has used up a limit before what waits. */
+const NOTHING_LEFT = exitCodeOf({ kind: 'limit', limit: 'rounds' })
+
+/**
+ * A view that has what writes a report loaded while a session waits for something else: for its last turn, or for the
+ * proof of a claim. Not before, for that is most of the night.
+ */
+function loadingAhead(view: View): View {
+  return {
+    event: (event, state) => {
+      view.event(event, state)
+      const isLast = event.type === 'turn-started' && state.roundsUsed + 1 === state.limits.rounds
+      // What cannot be loaded is said at the end.
+      if (isLast || event.type === 'done-nominated') void loadReports().catch(() => {})
+    },
+    live: event => view.live(event),
+  }
+}
+
+async function loadReports(): Promise<void> {
+  await Promise.all([import('./reports.ts'), import('../tell/report/page/page.ts')])
+}
+
+/** Writes the report of a session that has ended. */
+async function reportEnd(
+  { records, repository, savepoints, redactor }: Run,
+  stop: Stop,
+  { resumable, named }: Work,
+  observer: RunObserver,
+): Promise<void> {
+  // Not loaded before it is wanted.
+  const { reportAtEnd } = await import('./reports.ts')
+  const sources = { savepoints, repository, redact: (text: string) => redactor.text(text) }
+  observer.ended?.(stop, await reportAtEnd({ records, id: stop.id, named, resumable, sources }))
+}
+
+/** Whether the next prompt has its turn: not if a person ended the run, or has to mend what the next one needs too. */
+function goesOn(outcome: SessionOutcome): boolean {
+  if (outcome.kind === 'needs-person') return outcome.goalOnly ?? false
+  return !endsTheRun(outcome)
+}
+
+/** Whether a person ended more than this session. */
+function endsTheRun(outcome: SessionOutcome): boolean {
+  return outcome.kind === 'interrupted' && outcome.by !== 'skip'
+}
+
+/** A prompt that became a session just before a crash is not run again; one that had yet to become one waits again. */
+async function dropTaken({ records, remarks }: Run, queue: Queue): Promise<void> {
+  const claimed = await queue.claimed()
+  const waiting = new Set([...claimed, ...(await queue.list()).prompts.map(prompt => prompt.id)])
+  if (waiting.size === 0) return
+  const { sessions, problems } = await readSessions(records)
+  for (const { queued } of sessions) if (queued !== null && waiting.has(queued)) await queue.removeIfWaiting(queued)
+  for (const id of claimed) await queue.release(id)
+  remarks.push(...problems)
+}
+
+/** The prompt whose turn it is, of those of which this version can begin a session. */
+export async function nextToStart(
+  queue: Queue,
+  templates: TemplateKinds,
+  refused: Pick<Refused, 'has'> = new Set<string>(),
+): Promise<QueuedPrompt | null> {
+  return await queue.peek(({ id, template }) => !refused.has(id) && problemOfTemplate(templates, template) === null)
+}
+
+/** The prompts that wait for another version. */
+async function unstartable({ records }: Run, queue: Queue): Promise<{ id: string; problem: string }[]> {
+  const { prompts } = await queue.list()
+  return prompts.flatMap(({ id, template }) => {
+    const problem = problemOfTemplate(records.templates, template)
+    return problem === null ? [] : [{ id, problem }]
+  })
+}
+
+/** Refuses where nothing else waits. */
+async function refuseUnstartable(run: Run, queue: Queue): Promise<void> {
+  const [first] = await unstartable(run, queue)
+  if (first === undefined) return
+  const hint = `To take it out of the queue: codemachine queue rm ${first.id}`
+  throw new UserError(`${first.id} waits in the queue still. ${first.problem}`, { hint })
+}
+
+/** The prompts of which no session could begin in this run: they wait on, and the others have their turn. */
+class Refused {
+  readonly #errors = new Map<string, UserError>()
+
+  has(id: string): boolean {
+    return this.#errors.has(id)
+  }
+
+  add(id: string, { message, hint, exitCode }: UserError): void {
+    const mend = hint ?? `To take it out of the queue: codemachine queue rm ${id}`
+    this.#errors.set(id, new UserError(`${id} waits in the queue still. ${message}`, { hint: mend, exitCode }))
+  }
+
+  /** Throws the first of them, if there is one: when all others have had their turn. */
+  rethrow(): void {
+    for (const error of this.#errors.values()) throw error
+  }
+}
+
+/** Begins the session of the prompt whose turn it is; null if none can begin of it. */
+type StartNext = (sessions: Sessions) => Promise<EndedSession | null>
+
+async function nextInQueue(queue: Queue, templates: TemplateKinds, refused: Refused): Promise<StartNext | null> {
+  for (;;) {
+    const next = await nextToStart(queue, templates, refused)
+    if (next === null) return null
+    // Else somebody has taken it out in this moment.
+    if (!(await queue.claim(next.id))) continue
+    return async sessions => {
+      let hasBegun = false
+      try {
+        const { id, prompt, at: _, template, ...terms } = next
+        const session = {
+          text: prompt,
+          queued: id,
+          terms,
+          ...(template === undefined ? {} : { template }),
+        }
+        return await sessions.runNew(session, async () => {
+          hasBegun = true
+          await queue.removeIfWaiting(id)
+        })
+      } catch (error) {
+        // If it has not begun it waits again.
+        await queue.release(next.id)
+        if (hasBegun || !(error instanceof UserError)) throw error
+        refused.add(next.id, error)
+        return null
+      }
+    }
+  }
+}
+
+/** A session that is to be started from the specification. */
+export interface NewStart {
+  /** Its goal. */
+  text: string
+  /** Name of its template. */
+  template: string
+  /** Whether a person wants to see the plan before it is carried out. */
+  asksPlan: boolean
+}

@@ -1,0 +1,202 @@
+import { mkdir, readdir, rm } from 'node:fs/promises'
+import { basename, isAbsolute, join, normalize } from 'node:path'
+import * as v from 'valibot'
+import { messageOf, systemErrorCode, UserError, writing } from '../base/errors.ts'
+import { problemOfKey, problemOfValue, type StoredSecret } from '../core/shapes/secrets.ts'
+import { readBoundedNow, readBoundedText, writeWholeFile } from '../platform/files.ts'
+
+/** A secret without its value. */
+interface KnownSecret {
+  key: string
+  /** The command that says whether it is right; null if there is none. */
+  check: string | null
+  /** When it was stored. */
+  at: string
+}
+
+/**
+ * The secrets of one project, a file each (`KEY.json`, mode 0600), and the files of the work directory that hold one
+ * (`files.json`). Only the file of a secret has its value: no error text does.
+ */
+export interface SecretStore {
+  /** Null if there is none of that name. A `UserError` that names the file if it cannot be read. */
+  get(key: string): Promise<StoredSecret | null>
+  /** By name; `broken`: those whose file cannot be read, and why, one sentence. */
+  list(): Promise<{ secrets: readonly KnownSecret[]; broken: readonly { key: string; problem: string }[] }>
+  /** Stores a secret in the place of one of that name. A `UserError` for a name, a value or a check that none can have. */
+  set(secret: StoredSecret, at: Date): Promise<void>
+  /** False if there was none of that name. Whatever its file holds. */
+  remove(key: string): Promise<boolean>
+  /**
+   * Files of the work directory that nobody but the person may read, relative to it, with `/`, as of now. Synchronous and
+   * bounded: none if their list is missing or broken.
+   */
+  hidden(): readonly string[]
+  /** The same of files that lie elsewhere, in the git directory of a work tree, say: absolute paths. */
+  hiddenOutside(): readonly string[]
+  /**
+   * Hides more files, relative to the work directory or absolute; those that are hidden stay so, but for what is gone where there
+   * would be too many. A `UserError` if there are too many all the same, of which as many as can be are hidden.
+   * @param isThere whether a file is there; left out: all are
+   */
+  hide(files: readonly string[], isThere?: (path: string) => boolean): Promise<void>
+}
+
+/** Opens the secrets in this folder (`Records.secrets`), which need not be there: it is made when something is stored. */
+export function openSecrets(folder: string): SecretStore {
+  let last: { bytes: Buffer | null; paths: readonly string[] } = { bytes: null, paths: [] }
+  const all = (): readonly string[] => {
+    const bytes = readBoundedNow(join(folder, HIDDEN_FILE), MOST_HIDDEN_BYTES)
+    if (bytes === null) return []
+    if (last.bytes === null || !bytes.equals(last.bytes)) last = { bytes, paths: hiddenIn(bytes) }
+    return last.paths
+  }
+  const store: SecretStore = {
+    async get(key) {
+      refuseKey(key)
+      const read = await readSecret(fileOf(folder, key), key)
+      if (read === 'missing') return null
+      if (typeof read === 'string')
+        throw new UserError(read, { hint: `codemachine secret set ${key} stores it again.` })
+      return { key, value: read.value, check: read.check }
+    },
+    async list() {
+      const secrets: KnownSecret[] = []
+      const broken: { key: string; problem: string }[] = []
+      for (const key of await keysIn(folder)) {
+        const read = await readSecret(fileOf(folder, key), key)
+        if (typeof read === 'object') secrets.push({ key, check: read.check, at: read.at })
+        else if (read !== 'missing') broken.push({ key, problem: read })
+      }
+      return { secrets, broken }
+    },
+    async set({ key, value, check }, at) {
+      refuseKey(key)
+      const problem = problemOfValue(value) ?? problemOfCheck(check)
+      if (problem !== null) throw new UserError(problem)
+      const keys = await keysIn(folder)
+      if (!keys.includes(key) && keys.length >= MOST_SECRETS)
+        throw new UserError(`A project has at most ${MOST_SECRETS} secrets; remove one first.`)
+      await write(folder, `${key}.json`, { v: 1, key, value, check, at: at.toISOString() })
+    },
+    async remove(key) {
+      refuseKey(key)
+      if (!(await keysIn(folder)).includes(key)) return false
+      await rm(fileOf(folder, key), { force: true, recursive: true })
+      return true
+    },
+    hidden: () => all().filter(isRelative),
+    hiddenOutside: () => all().filter(isAbsolutePath),
+    async hide(paths, isThere = () => true) {
+      const known = [...new Set([...all(), ...paths.filter(path => isRelative(path) || isAbsolutePath(path))])]
+      const wanted = known.length > MOST_HIDDEN ? known.filter(isThere) : known
+      const kept = wanted.slice(0, MOST_HIDDEN)
+      const [files, outside] = [kept.filter(isRelative), kept.filter(isAbsolutePath)]
+      if (kept.join('\0') !== all().join('\0'))
+        await write(folder, HIDDEN_FILE, { v: 1, files, ...(outside.length === 0 ? {} : { outside }) })
+      if (wanted.length === kept.length) return
+      throw new UserError(
+        `More than ${MOST_HIDDEN} files hold a secret, and not all of them can be denied to agents.`,
+        { hint: 'Remove those that the last command has made before the session goes on.' },
+      )
+    },
+  }
+  return store
+}
+
+const HIDDEN_FILE = 'files.json'
+/** Of a value of 64 KiB, every byte of it written as `\u0001`, and a check. */
+const MOST_BYTES = 1024 * 1024
+const MOST_SECRETS = 100
+/** Each is named in an argument of codex, which has 128 KiB, and costs each command 10 ms. */
+const MOST_HIDDEN = 200
+/** Of paths as long as Linux knows them, every byte of them written as `\u0001`. */
+const MOST_HIDDEN_BYTES = MOST_HIDDEN * 4096 * 6 + MOST_BYTES
+const MOST_CHECK = 10_000
+
+const secretSchema = v.object({
+  v: v.literal(1, 'use 1'),
+  key: v.string('use a text'),
+  value: v.string('use a text'),
+  check: v.nullable(v.string('use a text or null')),
+  at: v.string('use a time'),
+})
+const hiddenSchema = v.object({
+  v: v.literal(1),
+  files: v.array(v.string()),
+  /** Left out: none, or written by an earlier version. */
+  outside: v.optional(v.array(v.string()), []),
+})
+
+function fileOf(folder: string, key: string): string {
+  return join(folder, `${key}.json`)
+}
+
+function refuseKey(key: string): void {
+  const problem = problemOfKey(key)
+  if (problem !== null) throw new UserError(problem)
+}
+
+function problemOfCheck(check: string | null): string | null {
+  if (check === null) return null
+  if (check.trim() === '') return 'The check is empty; give a command, or leave it out.'
+  if (check.length > MOST_CHECK) return `The check has more than ${MOST_CHECK} characters; put it into a script.`
+  return check.includes('\0') ? 'The check has a zero byte in it, which no command can have.' : null
+}
+
+/** The names of the secrets there are, in order. A `UserError` if the folder cannot be read. */
+async function keysIn(folder: string): Promise<string[]> {
+  try {
+    const names = await readdir(folder)
+    return names
+      .flatMap(name => (name.endsWith('.json') ? [basename(name, '.json')] : []))
+      .filter(key => problemOfKey(key) === null)
+      .sort()
+      .slice(0, MOST_SECRETS)
+  } catch (error) {
+    const code = systemErrorCode(error)
+    if (code === 'ENOENT') return []
+    if (code === null) throw error
+    throw new UserError(`The secrets in ${folder} cannot be read: ${messageOf(error)}.`, { cause: error })
+  }
+}
+
+/** The secret in a file, `missing`, or one sentence why it cannot be read. Parsers quote what they read: theirs is not shown. */
+async function readSecret(path: string, key: string): Promise<v.InferOutput<typeof secretSchema> | string> {
+  const read = await readBoundedText(path, MOST_BYTES)
+  if (read === 'missing') return 'missing'
+  if ('problem' in read) return `${path} ${read.problem}.`
+  const parsed = v.safeParse(secretSchema, jsonOf(read.text))
+  const isSound = parsed.success && parsed.output.key === key && problemOfValue(parsed.output.value) === null
+  return isSound ? parsed.output : `${path} holds no secret that codemachine has stored.`
+}
+
+function hiddenIn(bytes: Buffer): string[] {
+  const parsed = v.safeParse(hiddenSchema, jsonOf(bytes.toString('utf8')))
+  if (!parsed.success) return []
+  const { files, outside } = parsed.output
+  return [...files.filter(isRelative), ...outside.filter(isAbsolutePath)].slice(0, MOST_HIDDEN)
+}
+
+function isRelative(path: string): boolean {
+  return path !== '' && !path.startsWith('/') && !path.includes('\0') && !path.split('/').includes('..')
+}
+
+function isAbsolutePath(path: string): boolean {
+  return isAbsolute(path) && normalize(path) === path && !path.includes('\0')
+}
+
+function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return null
+  }
+}
+
+async function write(folder: string, name: string, content: unknown): Promise<void> {
+  await writing(folder, async () => {
+    await mkdir(folder, { recursive: true, mode: 0o700 })
+    await writeWholeFile(join(folder, name), JSON.stringify(content))
+  })
+}

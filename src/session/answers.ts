@@ -1,0 +1,269 @@
+import { createContext, runInContext } from 'node:vm'
+import { clipEnd } from '../base/text.ts'
+import type { SessionOutcome } from '../core/events/outcome.ts'
+import {
+  type AskedAnswer,
+  MOST_ANSWER_REFUSALS,
+  parseAnswer,
+  refusedAnswer,
+  refusedAnswerNote,
+} from '../core/rules/answer.ts'
+import { nextOutput, type Output, type OutputKind, withMaterials } from '../core/rules/outputs.ts'
+import type { FolderFiles, Parsed } from '../core/shapes/memory.ts'
+import { fileOfWords, needsFile, personsWordsOf, wordsInInput } from '../core/state/persons-words.ts'
+import type { SessionState } from '../core/state/state.ts'
+import { type InputPart, inTemplate, type RoundSpec, type Template } from '../core/template.ts'
+import type { Redactor } from '../secrets/redactor.ts'
+import type { Outputs } from './records/outputs.ts'
+import type { SessionLog } from './session-log.ts'
+
+export interface AnswersOptions {
+  log: SessionLog
+  outputs: Outputs
+  redactor: Redactor
+  template: Pick<Template, 'answerProblem'>
+  folder: Pick<FolderFiles, 'writeGoal'> | null
+}
+
+/** How an answer is judged that fits its schema. */
+interface Judging<T> {
+  /** What is made of its value, or why it is refused all the same. */
+  read(value: unknown): Parsed<T> & { kind?: string }
+  /** Whether the template has judged it by rules of its own; left out: it has not. */
+  isJudged?: boolean
+  /** Whether nothing of it counts any more, so that nothing is journaled; left out: it counts. */
+  isStale?(): boolean
+}
+
+/** The most of the input of one turn: codex takes 1,048,576 characters, and fails a turn with more; what is cut says so. */
+const MOST_INPUT_CHARACTERS = 1_048_500
+/** A value that is longer as JSON has its place in its output alone. */
+const MOST_VALUE_CHARACTERS = 64 * 1024
+
+/** What the rounds of a session are given of what was said before them, and what they say at their ends: kept, and read as answers. */
+export class Answers {
+  readonly #options: AnswersOptions
+  /** Those of the outputs that the next round is given, by their files. */
+  #atHand = new Map<string, string>()
+  /** The file that has all words of the person, as it was written for the next round; `path` null: it could not be. */
+  #wordsFile: { text: string; path: string | null } | null = null
+
+  constructor(options: AnswersOptions) {
+    this.#options = options
+  }
+
+  /** Whether all is there that a round is given to work with. */
+  isReadyFor(round: RoundSpec): boolean {
+    if (!outputsFor(round).every(({ file }) => this.#atHand.has(file))) return false
+    return !this.#needsFile(round) || this.#wordsFile?.text === this.#fileText
+  }
+
+  /** Makes ready what a round is given to work with. */
+  async makeReady(round: RoundSpec): Promise<void> {
+    await this.#fetch(round)
+    if (!this.#needsFile(round)) return
+    const text = this.#fileText
+    this.#wordsFile = { text, path: (await this.#options.folder?.writeGoal(text)) ?? null }
+  }
+
+  /** Has the file of the words written anew for the next round: others may have changed it. */
+  forgetFile(): void {
+    this.#wordsFile = null
+  }
+
+  #needsFile(round: RoundSpec): boolean {
+    return needsFile(personsWordsOf(this.#options.log.state), round)
+  }
+
+  get #fileText(): string {
+    return fileOfWords(personsWordsOf(this.#options.log.state))
+  }
+
+  async #fetch(round: Pick<RoundSpec, 'input' | 'materials'>): Promise<void> {
+    for (const output of outputsFor(round)) {
+      if (!this.#atHand.has(output.file)) this.#atHand.set(output.file, await this.#options.outputs.read(output))
+    }
+  }
+
+  /** The whole kept text of an output; null if it is not kept any more. */
+  async whole(output: Output): Promise<string | null> {
+    return await this.#options.outputs.whole(output)
+  }
+
+  /**
+   * The input of a round, cut to what a turn takes: the words of the person, what the template asks for (`asked`), with why the
+   * answer before it was refused, and what it is given to work with.
+   */
+  inputOf(round: RoundSpec): { input: string; asked: string } {
+    const { answer, materials = [], materialsMost } = round
+    const { state } = this.#options.log
+    const refusal = answer && refusedAnswer(state, answer.name)
+    const note = answer && refusal ? `\n\n${refusedAnswerNote(refusal.problem, answer)}` : ''
+    const told = wordsInInput(personsWordsOf(state), this.#wordsFile?.path ?? null, round)
+    const words = told === '' ? '' : `${told}\n\n`
+    const asked = `${this.#textOf(round.input, MOST_INPUT_CHARACTERS - words.length - note.length)}${note}`
+    const given = materials.map(({ name, output }) => ({ name, text: this.#atHand.get(output.file) ?? '' }))
+    this.#atHand = new Map()
+    this.#wordsFile = null
+    const input = withMaterials(`${words}${asked}`, given, { most: MOST_INPUT_CHARACTERS, together: materialsMost })
+    return { input, asked }
+  }
+
+  /** The text that a template gives in parts, as the input of a round, cut to `most` characters. */
+  async textOf(input: RoundSpec['input'], most: number): Promise<string> {
+    await this.#fetch({ input })
+    return this.#textOf(input, most)
+  }
+
+  #textOf(input: RoundSpec['input'], most: number): string {
+    if (typeof input === 'string') return clipEnd(input, most)
+    // A text may stand there a thousand times: it is looked for once, and all of it together is never made.
+    const members = new Map<string, string>()
+    const textOf = ({ output, member }: Exclude<InputPart, string>) => {
+      const text = this.#atHand.get(output.file) ?? ''
+      if (member === undefined) return text
+      const key = JSON.stringify([output.file, member])
+      const value = members.get(key) ?? memberOf(text, member)
+      members.set(key, value)
+      return value
+    }
+    let [text, left] = ['', 0]
+    for (const part of input) {
+      const next = typeof part === 'string' ? part : textOf(part)
+      const fits = next.slice(0, most - text.length)
+      text += fits
+      left += next.length - fits.length
+    }
+    return left === 0 ? text : `${text.toWellFormed()}\n[… ${left} more characters]`
+  }
+
+  /**
+   * Keeps and judges the last message of a round that has worked, as far as it asks for that.
+   * @param isStale whether nothing of it counts any more, so that nothing is journaled
+   */
+  async take(spec: RoundSpec, round: number, message: string | null, isStale: () => boolean): Promise<void> {
+    const { log, redactor } = this.#options
+    const { answer, keep } = spec
+    if (answer !== undefined) await this.takeAnswer(answer, round, message, { ...this.#judging(spec), isStale })
+    if (keep === undefined || message === null || isStale()) return
+    const output = await this.keep(keep, 'md', redactor.text(message))
+    if (!isStale()) log.emit({ type: 'output-kept', round, output })
+  }
+
+  /** Judges by the rules of the template, as far as it has any. */
+  #judging(spec: RoundSpec): Judging<unknown> {
+    const { log, template } = this.#options
+    const problemOf = (value: unknown) => template.answerProblem?.(spec, value, log.state) ?? null
+    return {
+      read: value => {
+        const problem = inTemplate(log.state.template, 'answerProblem', () => problemOf(value))
+        if (problem === null) return { ok: true, value }
+        return typeof problem === 'string' ? { ok: false, problem } : { ok: false, ...problem }
+      },
+      isJudged: template.answerProblem !== undefined,
+    }
+  }
+
+  /** Journals what the message comes to as an answer; null if it was refused. */
+  async takeAnswer<T>(
+    asked: AskedAnswer,
+    round: number,
+    message: string | null,
+    { read, isJudged = false, isStale = () => false }: Judging<T>,
+  ): Promise<T | null> {
+    const { log, redactor } = this.#options
+    const { name } = asked
+    const parsed = await readAnswer(asked, message, redactor)
+    const made = parsed.ok ? read(parsed.value) : parsed
+    if (isStale()) return null
+    if (!made.ok) {
+      const kind = 'kind' in made && typeof made.kind === 'string' ? { kind: made.kind } : {}
+      log.emit({ type: 'answer-refused', round, name, problem: made.problem, ...kind })
+      return null
+    }
+    const value = parsed.ok ? parsed.value : null
+    const output = await this.keep(name, 'json', `${JSON.stringify(value, null, 2)}\n`)
+    const fits = JSON.stringify(value).length <= MOST_VALUE_CHARACTERS
+    if (isStale()) return null
+    log.emit({
+      type: 'answer-given',
+      round,
+      name,
+      output,
+      ...(fits ? { value } : {}),
+      ...(isJudged && { judged: true }),
+    })
+    return made.value
+  }
+
+  /** Keeps a text as the next output of the session. */
+  async keep(name: string, kind: OutputKind, text: string): Promise<Output> {
+    const { log, outputs } = this.#options
+    return await outputs.keep({ n: nextOutput(log.state.outputs), name, kind, text })
+  }
+}
+
+/** The outputs that have to be read before a round. */
+function outputsFor({ input, materials = [] }: Pick<RoundSpec, 'input' | 'materials'>): readonly Output[] {
+  const parts = typeof input === 'string' ? [] : input.filter(part => typeof part !== 'string')
+  return [...parts, ...materials].map(({ output }) => output)
+}
+
+/** What stands at a path in a text that is JSON: a text as it is, anything else as JSON; empty if there is nothing. */
+function memberOf(text: string, path: readonly string[]): string {
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch {
+    return ''
+  }
+  for (const name of path) {
+    // The length of a list is none of its values.
+    if (typeof value !== 'object' || value === null || !Object.prototype.propertyIsEnumerable.call(value, name))
+      return ''
+    value = (value as Record<string, unknown>)[name]
+  }
+  return typeof value === 'string' ? value : JSON.stringify(value)
+}
+
+/** Reads an answer without its secrets, and checks it by its schema. */
+export async function readAnswer(
+  { schema, accepts = schema }: Pick<AskedAnswer, 'schema' | 'accepts'>,
+  message: string | null,
+  redactor: Redactor,
+): Promise<Parsed<unknown>> {
+  const parsed = parseAnswer(message === null ? null : redactor.line(message), schema)
+  if (!parsed.ok) return parsed
+  // An escape sequence may have hidden one.
+  const value: unknown = JSON.parse(redactor.line(JSON.stringify(parsed.value)))
+  const { schemaProblem } = await import('../core/rules/answer-schema.ts')
+  const problem = withinTime(() => schemaProblem(value, accepts))
+  return problem === null ? { ok: true, value } : { ok: false, problem }
+}
+
+/** As long as an answer may be checked, ms. */
+const CHECK_MS = 2_000
+
+/** A pattern of a schema, which is somebody else's, may take years for one text; nothing else ends it. */
+function withinTime(check: () => string | null): string | null {
+  try {
+    return runInContext('check()', createContext({ check }), { timeout: CHECK_MS })
+  } catch (error) {
+    // It is an error of the other context, and so no instance of this one's.
+    if ((error as { code?: unknown } | null)?.code !== 'ERR_SCRIPT_EXECUTION_TIMEOUT') throw error
+    return `It could not be checked within ${CHECK_MS / 1000} seconds: a pattern of its JSON Schema takes too long for what was answered.`
+  }
+}
+
+/** The end of a session whose answer was refused too often in a row; null if it may be asked for again. */
+export function endOfRefusals(state: SessionState, answer: AskedAnswer | undefined): SessionOutcome | null {
+  const refusal = answer && refusedAnswer(state, answer.name)
+  if (!refusal || refusal.refusals < (answer.mostRefusals ?? MOST_ANSWER_REFUSALS)) return null
+  const [first = ''] = refusal.problem.split('\n')
+  return {
+    kind: 'needs-person',
+    reason: `The answer "${answer.name}" could not be used, ${refusal.refusals} times in a row. ${first.replace(/^- /, '')}`,
+    hint: { do: 'choose-model' },
+    goalOnly: true,
+  }
+}

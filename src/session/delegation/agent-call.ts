@@ -1,0 +1,424 @@
+import { join } from 'node:path'
+import type { Clock } from '../../base/clock.ts'
+import { unreachable } from '../../base/errors.ts'
+import { clipEnd } from '../../base/text.ts'
+import type { EngineEvent, Engines, PreparedRound, RoundRun } from '../../core/engine.ts'
+import type { TokenCounts } from '../../core/events/events.ts'
+import type { RoundOutcome } from '../../core/events/outcome.ts'
+import type { AgentStatus } from '../../core/state/plan.ts'
+import type { ThreadSpec } from '../../core/template.ts'
+import { cutUnfinished, type Redactor } from '../../secrets/redactor.ts'
+import { FirstFailure, openRecord, PricedThread, playTurns, RunningCommands } from '../play-round.ts'
+import type { SessionLog } from '../session-log.ts'
+import { answerAskPerson, HostTools } from '../tools.ts'
+import type { AgentAnswer, AgentBook, AgentRequest, AgentWorking } from './agent-request.ts'
+import type { Hold, Paths } from './path-holds.ts'
+
+export interface CallOptions {
+  log: SessionLog
+  engines: Engines
+  clock: Clock
+  book: AgentBook
+  redactor: Redactor
+  /** Where `003-<instance>.ndjson`, … go. */
+  roundsDirectory: string
+  /** Journals what an engine reports of an agent's round, as that of the round itself. */
+  onRoundEvent(event: EngineEvent): void
+}
+
+/** A call that has its turn. */
+export interface Call {
+  request: AgentRequest
+  round: number
+  instance: string
+  /** Ids of the tasks of the plan that it is about. */
+  tasks: readonly string[]
+  /** As it is started, bound to what it may write. */
+  thread: ThreadSpec
+  paths: Paths
+  hold: Hold
+  parent: AgentWorking | null
+  /** Aborted when it has to come to a safe stop, and when it has to end now. */
+  windDown: AbortSignal
+  ending: AbortSignal
+  /** Called before its turn begins. */
+  onStart(working: AgentWorking): void
+  /** Called with each thread that is its own. */
+  onThread(thread: string, working: AgentWorking): void
+  /** Called when none of them can ask for anything any more. */
+  onOver(working: AgentWorking): void
+}
+
+/** Has an agent do what it was asked for, journals that, keeps what came of it, and answers whoever asked. */
+export async function playCall(call: Call, options: CallOptions): Promise<AgentAnswer> {
+  const { request, round, instance, tasks, thread, paths, windDown, ending } = call
+  const { log, clock, engines, book, redactor } = options
+  const { agent, task, door } = request
+  log.emit({
+    type: 'agent-started',
+    round,
+    instance,
+    agent,
+    tasks,
+    request: requestOf(task),
+    door,
+    parent: call.parent?.instance ?? null,
+    model: thread.model,
+    effort: thread.effort,
+    paths,
+  })
+  const { feed } = request
+  feed?.started(instance)
+  const prepared = engines.prepare(thread)
+  const person = new PersonAtAgent(prepared, clock)
+  const working = person.reach(call)
+  call.onStart(working)
+  const startedAt = clock.monotonic()
+  let played: PlayedAgent = { outcome: { class: 'interrupted', message: null }, words: '', tokens: null }
+  let end: AgentEnd
+  try {
+    const input = `User Request:\n${task}`
+    const onThread = (id: string) => {
+      person.begin()
+      call.onThread(id, working)
+    }
+    played = await playAgent(
+      prepared,
+      { round, instance, input },
+      {
+        ...options,
+        onThread,
+        ...(feed && { onText: text => feed.text(text) }),
+        windDown,
+        ending: AbortSignal.any([ending, person.stopping]),
+      },
+    )
+  } finally {
+    call.onOver(working)
+    person.end()
+    await Promise.allSettled(working.children)
+    // Where it has written nobody else writes while something that it left running may.
+    await engines.settle()
+    const isStopped = person.stopping.aborted && !ending.aborted
+    end = { agent, outcome: played.outcome, words: redactor.text(book.clean(played.words)), isStopped }
+    log.emit({
+      type: 'agent-ended',
+      round,
+      instance,
+      status: statusOf(end.outcome),
+      result: resultOf(end),
+      durationMs: Math.round(clock.monotonic() - startedAt),
+      tokens: played.tokens,
+    })
+  }
+  if (end.outcome.class === 'worked') {
+    const entry = { instance, at: clock.now(), request: redactor.text(task), result: end.words }
+    const problem = await book.remember(agent, entry)
+    if (problem !== null) options.onRoundEvent({ type: 'warning', round, message: problem })
+  }
+  return answerOf(end, instance, tasks.length > 0 || log.state.taskPlan === null)
+}
+
+/** How long what a person says waits for the turn of an agent that is being started, ms. */
+const BEGIN_MS = 5_000
+
+/** What a person says to an agent at work, and that they have stopped it. */
+class PersonAtAgent {
+  readonly #prepared: PreparedRound
+  readonly #clock: Clock
+  readonly #begun = new AbortController()
+  readonly #stopping = new AbortController()
+  readonly #over = new AbortController()
+
+  constructor(prepared: PreparedRound, clock: Clock) {
+    this.#prepared = prepared
+    this.#clock = clock
+  }
+
+  /** Aborted when a person has stopped it. */
+  get stopping(): AbortSignal {
+    return this.#stopping.signal
+  }
+
+  /** The agent of this call. */
+  reach({ request, instance, tasks, paths, hold, parent }: Call): AgentWorking {
+    return {
+      instance,
+      agent: request.agent,
+      tasks,
+      paths,
+      hold,
+      parent,
+      over: this.#over.signal,
+      children: new Set(),
+      steer: text => this.#steer(text),
+      stop: () => this.#stopping.abort(),
+    }
+  }
+
+  /** Its turn has begun. */
+  begin(): void {
+    this.#begun.abort()
+  }
+
+  end(): void {
+    this.#over.abort()
+  }
+
+  async #steer(text: string): Promise<boolean> {
+    await this.#clock.wait(BEGIN_MS, AbortSignal.any([this.#begun.signal, this.#over.signal]))
+    return !this.#over.signal.aborted && (await this.#prepared.steer(text))
+  }
+}
+
+interface AgentRoundOptions {
+  log: SessionLog
+  clock: Clock
+  redactor: Redactor
+  /** Where `003-<instance>.ndjson` goes. */
+  roundsDirectory: string
+  /** Journals what the engine reports of it, as far as it concerns the session. */
+  onRoundEvent(event: EngineEvent): void
+  /** Called with the id of each thread that is known to be its own. */
+  onThread(thread: string): void
+  /** Called with what the agent says, in pieces as they come; left out: nobody follows it. */
+  onText?(text: string): void
+  /** Aborted when it has to come to a safe stop. */
+  windDown: AbortSignal
+  /** Aborted when it has to end now. */
+  ending: AbortSignal
+}
+
+/** One call of an agent that is played. */
+interface AgentToPlay {
+  round: number
+  instance: string
+  input: string
+}
+
+/** How it ended, what the agent said last (empty: nothing), and the tokens of all its threads; null: none were reported. */
+interface PlayedAgent {
+  outcome: RoundOutcome
+  words: string
+  tokens: TokenCounts | null
+}
+
+/** What an agent is asked that has to come to its end. */
+const WIND_DOWN =
+  'This stretch of work ends now. Bring what you are doing to a safe stop: leave nothing half-changed, start nothing new, and end your turn with what is done and what is not.'
+
+/** Plays the round of an agent that was given a task, as `playRound` does that of the session, beside which it runs. */
+async function playAgent(
+  prepared: PreparedRound,
+  { round, instance, input }: AgentToPlay,
+  options: AgentRoundOptions,
+): Promise<PlayedAgent> {
+  const { log, clock, redactor, onThread, onText, onRoundEvent, windDown } = options
+  const failure = new FirstFailure()
+  const record = openRecord(recordPath(options.roundsDirectory, round, instance), problem =>
+    failure.safely(() => onRoundEvent({ type: 'warning', round, message: `${instance} is not recorded: ${problem}` })),
+  )
+  const heard = new Heard()
+  const priced = new PricedThread(prepared, log)
+  const commands = new RunningCommands(clock)
+  const spoken = onText && new SpokenText(redactor, onText)
+  const steer = () => void prepared.steer(WIND_DOWN)
+  const tools = new HostTools([answerAskPerson({ log, agent: instance, redact: text => redactor.text(text) })])
+  const run: RoundRun = {
+    round,
+    input,
+    onEvent: event =>
+      failure.safely(() => {
+        heard.note(event)
+        commands.note(event)
+        if (event.type === 'item-completed' && event.item.kind === 'agent-message') spoken?.end()
+        if (event.type === 'turn-started' || event.type === 'usage') onThread(event.thread)
+        const journaled = ofAgent(priced.note(event), instance)
+        if (journaled !== null) onRoundEvent(journaled)
+        // It was to stop before its turn had begun.
+        if (event.type === 'turn-started' && windDown.aborted) steer()
+      }),
+    onLive: event => {
+      if (event.type === 'still-waiting') return
+      commands.live(event)
+      failure.safely(() => log.live({ ...event, instance }))
+      if (event.type === 'text-delta' && event.source === 'agent-message') spoken?.add(event.text)
+    },
+    onRecord: line => record.write(redactor.line(line)),
+    onToolCall: (call, over) => failure.answer(() => tools.answer(call, over)),
+  }
+  windDown.addEventListener('abort', steer)
+  try {
+    const outcome = await playTurns(prepared, run, {
+      clock,
+      ending: AbortSignal.any([options.ending, failure.signal]),
+      isWindingDown: () => windDown.aborted,
+    })
+    for (const item of commands.cutOff())
+      failure.safely(() => onRoundEvent({ type: 'item-completed', round, item, instance }))
+    failure.rethrow()
+    return { outcome: priced.outcomeOf(outcome), words: heard.lastWords, tokens: heard.tokens }
+  } finally {
+    windDown.removeEventListener('abort', steer)
+    await record.end()
+  }
+}
+
+/** The event as the session journals it; null if it says something of this thread alone. */
+function ofAgent(event: EngineEvent, instance: string): EngineEvent | null {
+  switch (event.type) {
+    case 'item-completed':
+    // Counted by thread, so each token once.
+    case 'usage':
+      return { ...event, instance }
+    case 'limits':
+    case 'request-answered':
+    case 'warning':
+    case 'error':
+      return event
+    case 'turn-started':
+    case 'plan-updated':
+    case 'model-rerouted':
+    case 'machine-slept':
+      return null
+    default:
+      return unreachable(event)
+  }
+}
+
+/** What is kept of what an agent says: its messages and its tokens. */
+class Heard {
+  #final: string | null = null
+  #last = ''
+  readonly #totals = new Map<string, TokenCounts>()
+
+  note(event: EngineEvent): void {
+    if (event.type === 'usage') this.#totals.set(event.thread, event.total)
+    if (event.type !== 'item-completed' || event.item.kind !== 'agent-message') return
+    this.#last = event.item.text
+    if (event.item.phase === 'final-answer') this.#final = event.item.text
+  }
+
+  get lastWords(): string {
+    return this.#final ?? this.#last
+  }
+
+  get tokens(): TokenCounts | null {
+    const counts = [...this.#totals.values()]
+    if (counts.length === 0) return null
+    const sum = (key: keyof TokenCounts) => counts.reduce((total, each) => total + each[key], 0)
+    return {
+      input: sum('input'),
+      cachedInput: sum('cachedInput'),
+      output: sum('output'),
+      reasoning: sum('reasoning'),
+      total: sum('total'),
+    }
+  }
+}
+
+function recordPath(folder: string, round: number, instance: string): string {
+  return join(folder, `${String(round).padStart(3, '0')}-${instance}.ndjson`)
+}
+
+/** What an agent says, let out piece by piece without secrets: what may be the beginning of one is kept back. */
+export class SpokenText {
+  readonly #redactor: Redactor
+  readonly #letOut: (text: string) => void
+  #held = ''
+  #isInLine = false
+
+  constructor(redactor: Redactor, letOut: (text: string) => void) {
+    this.#redactor = redactor
+    this.#letOut = letOut
+  }
+
+  add(piece: string): void {
+    const { whole, held } = cutUnfinished(this.#redactor, this.#held + piece)
+    this.#held = held
+    this.#tell(this.#redactor.text(whole))
+  }
+
+  /** A message has come to its end. */
+  end(): void {
+    this.#tell(this.#redactor.text(this.#held))
+    this.#held = ''
+    if (this.#isInLine) this.#tell('\n')
+  }
+
+  #tell(text: string): void {
+    if (text === '') return
+    this.#isInLine = !text.endsWith('\n')
+    this.#letOut(text)
+  }
+}
+
+/** The most of a result that whoever asked is told, and that is journaled; in characters, what is said of the rest left out. */
+const MOST_ANSWER = 31_900
+const MOST_JOURNALED = 3_900
+
+/** How the work of an agent ended, and what it said last, cleaned; empty: nothing. */
+interface AgentEnd {
+  agent: string
+  outcome: RoundOutcome
+  words: string
+  /** Whether a person has ended it, and not what ends the round. */
+  isStopped: boolean
+}
+
+/** How its turn ended, as the journal says it. */
+function statusOf({ class: end }: RoundOutcome): AgentStatus {
+  if (end === 'worked') return 'completed'
+  return end === 'interrupted' ? 'terminated' : 'error'
+}
+
+/** What is journaled as the result. */
+function resultOf(end: AgentEnd): string {
+  return clipEnd(inWords(end), MOST_JOURNALED)
+}
+
+/** What whoever asked is told. `counts`: whether the work counts for a task of the plan. */
+function answerOf(end: AgentEnd, instance: string, counts: boolean): AgentAnswer {
+  const text = clipEnd(inWords(end), MOST_ANSWER)
+  const status = statusOf(end.outcome)
+  const success = status === 'completed'
+  return { text: success && !counts ? `${text}\n\n${COUNTS_FOR_NONE}` : text, success, status, instance }
+}
+
+/** What whoever asked is told where nothing was started. */
+export function refusedAnswer(problem: string): AgentAnswer {
+  return { text: problem, success: false, status: 'refused' }
+}
+
+/** What `agent-started` says of the request. */
+function requestOf(task: string): string {
+  return clipEnd(task, MOST_JOURNALED)
+}
+
+const COUNTS_FOR_NONE = '(The first line of the request names no task of the plan, so this counts for none.)'
+
+function inWords({ agent, outcome, words, isStopped }: AgentEnd): string {
+  if (outcome.class === 'worked') return words || `${agent} has ended without a word.`
+  const last = words === '' ? '' : `\n\nThis is what it said last:\n\n${words}`
+  return `${agent} ${isStopped && outcome.class === 'interrupted' ? STOPPED : whyNot(outcome)}${last}`
+}
+
+const STOPPED =
+  'was stopped by a person before its work was done; only this agent was. Look at what it left before you give that work to anybody again.'
+
+function whyNot({ class: end, message }: RoundOutcome): string {
+  const why = message === null ? '' : ` ${message}`
+  switch (end) {
+    case 'interrupted':
+      return 'was ended before its work was done.'
+    case 'window':
+    case 'quota':
+      return `did not come to its end: the account's usage is used up.${why}`
+    case 'silent':
+      return `did not come to its end: codex was silent.${why}`
+    case 'crashed':
+      return `did not come to its end: its codex died.${why}`
+    default:
+      return `did not come to its end.${why}`
+  }
+}

@@ -1,0 +1,329 @@
+import type { AgentTask } from '../../core/shapes/tools.ts'
+import { MOST_FAILURES, type NamedTask, PLAN_DECISION, type PlanTask, tasksNamed } from '../../core/state/plan.ts'
+import { partOf } from '../../core/state/state.ts'
+import type { ThreadSpec } from '../../core/template.ts'
+import { makeFolderInside } from '../../workspace/files/inside-directory.ts'
+import type { SessionLog } from '../session-log.ts'
+import { type CallOptions, playCall, refusedAnswer } from './agent-call.ts'
+import {
+  type AgentAnswer,
+  type AgentRequest,
+  type AgentWorking,
+  boundedPaths,
+  problemOfRequest,
+  SHARED_FOLDERS,
+} from './agent-request.ts'
+import { GivenFolders, type Hold, PathHolds, type Paths, readPaths } from './path-holds.ts'
+
+export type { AgentAnswer, AgentBook, AgentRequest } from './agent-request.ts'
+export interface DelegationOptions extends CallOptions {
+  /** The work directory's real path. */
+  directory: string
+  platform: NodeJS.Platform
+  /** How many agents work at the same time. */
+  atOnce: number
+  /** What the round gets to come to a safe stop, ms; its agents get half of it, so that it can look at what they leave. */
+  graceMs: number
+}
+
+/** The most requests that wait for their turn. */
+const MOST_WAITING = 20
+
+const NOBODY_KNOWN =
+  'The session does not know who asks: it is none of the agents that work for it now, and it is not outside of their sandbox. Nothing was started.'
+
+/** A request that is taken, and its turn; null: it does not come. Or why it is not taken, a sentence. */
+type Admission = { thread: ThreadSpec; paths: Paths; turn: Promise<Hold | null> } | { problem: string }
+
+/**
+ * Gives work to agents, for the agent of a round and for those who ask from a command line: each call is a round of its
+ * own beside that of the session, an instance of its agent. One object for a session.
+ */
+export class Delegation {
+  readonly #options: DelegationOptions
+  readonly #holds: PathHolds
+  readonly #ignoresCase: boolean
+  readonly #calls = new Set<Promise<unknown>>()
+  readonly #byThread = new Map<string, AgentWorking>()
+  /** By the names of the instances: those at work, and null for those that have ended. */
+  readonly #instances = new Map<string, AgentWorking | null>()
+  readonly #ends: AgentEnds
+  readonly #folders: GivenFolders
+  /** Requests are looked at one after the other: who comes first is served first. */
+  #admitted: Promise<unknown> = Promise.resolve()
+
+  constructor(options: DelegationOptions) {
+    this.#options = options
+    this.#ends = new AgentEnds(options.log)
+    this.#folders = new GivenFolders(options.directory)
+    this.#ignoresCase = options.platform === 'darwin' || options.platform === 'win32'
+    this.#holds = new PathHolds({ atOnce: options.atOnce, ignoresCase: this.#ignoresCase })
+  }
+
+  /**
+   * One call, which waits for its turn first. Resolves with what whoever asked is told, however it ended; rejects only
+   * if it cannot be journaled, or kept.
+   * @param over aborted when nobody waits for the answer any more
+   */
+  async run(request: AgentRequest, over: AbortSignal): Promise<AgentAnswer> {
+    const parent = request.thread === null ? null : (this.#byThread.get(request.thread) ?? null)
+    if (parent === null && !this.#isKnown(request)) return refusedAnswer(NOBODY_KNOWN)
+    const call = this.#call({ ...request, task: request.task.toWellFormed() }, parent, over)
+    const sets = [this.#calls, ...(parent === null ? [] : [parent.children])]
+    for (const set of sets) set.add(call)
+    try {
+      return await call
+    } finally {
+      for (const set of sets) set.delete(call)
+    }
+  }
+
+  /** Those that are at work now, and the names of those that have ended, in the order in which they began. */
+  get agents(): { atWork: readonly AgentWorking[]; ended: readonly string[] } {
+    const all = [...this.#instances]
+    return {
+      atWork: all.flatMap(([, working]) => working ?? []),
+      ended: all.flatMap(([instance, working]) => (working === null ? [instance] : [])),
+    }
+  }
+
+  /** The round comes to a safe stop: agents are asked to, and ended when half of the round's time for it is over. */
+  windDown(): void {
+    const { windDown, ending, done } = this.#ends.now
+    if (windDown.signal.aborted) return
+    windDown.abort()
+    const { clock, graceMs } = this.#options
+    void clock.wait(graceMs / 2, done.signal).then(() => {
+      if (!done.signal.aborted) ending.abort()
+    })
+  }
+
+  /** Resolves when none works or waits any more; takes nothing new until the next round, but from agents that work. */
+  async settled(): Promise<void> {
+    const ends = this.#ends.now
+    ends.isClosed = true
+    while (this.#calls.size > 0) await Promise.allSettled(this.#calls)
+    ends.done.abort()
+  }
+
+  /** Ends all of them; resolves when none works any more. Takes nothing new until the next round. */
+  async end(): Promise<void> {
+    this.#ends.now.ending.abort()
+    await this.settled()
+  }
+
+  async #call(request: AgentRequest, parent: AgentWorking | null, over: AbortSignal): Promise<AgentAnswer> {
+    const { log } = this.#options
+    const { windDown, ending: roundEnding } = this.#ends.now
+    const ending = AbortSignal.any([over, roundEnding.signal, ...(parent === null ? [] : [parent.over])])
+    const noTurn = AbortSignal.any([ending, windDown.signal])
+    const admitted = await this.#inOrder(() => this.#admit(request, parent, noTurn))
+    if ('problem' in admitted) return refusedAnswer(admitted.problem)
+    const { thread, paths } = admitted
+    const hold = await admitted.turn
+    if (hold === null) return refusedAnswer('It was called off before its turn came, and nothing was started.')
+    try {
+      // What was so when it was asked for need not be so any more.
+      const late = this.#ends.notNow(parent !== null) ?? refuseTasks(request, log)
+      if (late !== null) return refusedAnswer(late)
+      const bound = await this.#bound(thread, paths)
+      if ('problem' in bound) return refusedAnswer(bound.problem)
+      const { state } = log
+      const call = {
+        request,
+        round: state.running?.round ?? 0,
+        instance: this.#nameFor(request.agent),
+        tasks: tasksNamed(request.task, state.taskPlan?.tasks ?? []).map(({ id }) => id),
+        thread: bound,
+        paths,
+        hold,
+        parent,
+        windDown: windDown.signal,
+        ending,
+        onStart: (working: AgentWorking) => void this.#instances.set(working.instance, working),
+        onThread: (id: string, working: AgentWorking) => void this.#byThread.set(id, working),
+        onOver: (working: AgentWorking) => this.#forget(working),
+      }
+      return await playCall(call, this.#options)
+    } finally {
+      if (paths !== null) await this.#folders.takeBack(paths)
+      this.#holds.release(hold)
+    }
+  }
+
+  /** Looks at a request, and has it wait for its turn. */
+  async #admit(request: AgentRequest, parent: AgentWorking | null, noTurn: AbortSignal): Promise<Admission> {
+    const { log, book } = this.#options
+    const problem = this.#ends.notNow(parent !== null) ?? problemOfRequest(request, parent) ?? refuseTasks(request, log)
+    if (problem !== null) return { problem }
+    const found = await book.thread(request.agent)
+    if ('problem' in found) return found
+    const reach = await this.#reachOf(request, parent)
+    if ('problem' in reach) return reach
+    if (this.#holds.waiting >= MOST_WAITING) {
+      return { problem: `${MOST_WAITING} requests wait already; ask again when some of them have ended.` }
+    }
+    const { agent, feed } = request
+    const who = { agent, ...(feed && { onBehind: (agents: readonly string[]) => feed.waits(agents) }) }
+    const paths = found.thread.readOnly ? [] : reach.paths
+    return { thread: found.thread, paths, turn: this.#holds.take(paths, parent?.hold ?? null, noTurn, who) }
+  }
+
+  /** Does it once all is done that came before. */
+  #inOrder<T>(action: () => Promise<T>): Promise<T> {
+    const done = this.#admitted.then(action)
+    this.#admitted = done.catch(() => {})
+    return done
+  }
+
+  /** Where it may write: in the paths that are asked for, and not beyond those of its parent. */
+  async #reachOf(
+    { paths }: AgentRequest,
+    parent: AgentWorking | null,
+  ): Promise<{ paths: Paths } | { problem: string }> {
+    const read = await readPaths(paths, { ...this.#options, ignoresCase: this.#ignoresCase })
+    return 'problem' in read ? read : boundedPaths(read.paths, parent, this.#ignoresCase)
+  }
+
+  /** The thread that can write in these paths only, which are made if they are not there. */
+  async #bound(thread: ThreadSpec, paths: Paths): Promise<ThreadSpec | { problem: string }> {
+    const { directory } = this.#options
+    if (paths === null || thread.readOnly) return thread
+    const problem = await this.#folders.give(paths)
+    if (problem !== null) return { problem }
+    const also = []
+    for (const folder of SHARED_FOLDERS) if (await isMade(directory, folder)) also.push(folder)
+    return { ...thread, writable: [...paths, ...also] }
+  }
+
+  #nameFor(agent: string): string {
+    const name = instanceName(agent, this.#options.clock.now(), each => this.#instances.has(each))
+    this.#instances.set(name, null)
+    return name
+  }
+
+  /** Whether it is of the round's own agent, or of somebody whom no sandbox binds. */
+  #isKnown({ door, thread, isOutside }: AgentRequest): boolean {
+    if (door === 'tool' || isOutside) return true
+    return thread !== null && thread === this.#options.log.state.running?.thread
+  }
+
+  #forget(working: AgentWorking): void {
+    this.#instances.set(working.instance, null)
+    for (const [thread, each] of this.#byThread) if (each === working) this.#byThread.delete(thread)
+  }
+}
+
+/** Whether a folder of the memory is there now. What is in the way of it is said where the memory is read. */
+async function isMade(directory: string, folder: string): Promise<boolean> {
+  return await makeFolderInside(directory, folder).then(
+    obstacle => obstacle === null,
+    () => false,
+  )
+}
+
+/** What ends the agents of a round. */
+interface RoundEnds {
+  /** Of which round. */
+  round: string
+  windDown: AbortController
+  ending: AbortController
+  /** Aborted when all have ended. */
+  done: AbortController
+  /** Whether it takes no requests any more, but those of agents that work. */
+  isClosed: boolean
+}
+
+/** What ends the agents of each round, one after the other. */
+export class AgentEnds {
+  readonly #log: Pick<SessionLog, 'state'>
+  #ends = newEnds('')
+
+  constructor(log: Pick<SessionLog, 'state'>) {
+    this.#log = log
+  }
+
+  /** Those of the round that runs; those of the last one if none does. */
+  get now(): RoundEnds {
+    const { running } = this.#log.state
+    const round = running === null ? this.#ends.round : `${running.round} ${running.startedAt}`
+    if (round !== this.#ends.round) this.#ends = newEnds(round)
+    return this.#ends
+  }
+
+  /** Why no agent is started just now; null if one may be. `isOfAgent`: whether one that works asks for it. */
+  notNow(isOfAgent: boolean): string | null {
+    const { running, windingDown, decision, kind, pausedAt } = this.#log.state
+    if (running === null) {
+      if (decision !== null) return decision.id === PLAN_DECISION ? PLAN_WAITS : DECISION_WAITS
+      return pausedAt === null ? BETWEEN_ROUNDS : PAUSED
+    }
+    if (running.replan !== null || !partOf(kind, running.part).delegates) return NOT_AT_WORK
+    const { isClosed, windDown, ending } = this.now
+    const isEnding = windingDown !== null || windDown.signal.aborted || ending.signal.aborted
+    if (!isEnding && !(isClosed && !isOfAgent)) return null
+    return 'The round comes to its end, so no agent is started any more.'
+  }
+}
+
+const BETWEEN_ROUNDS = 'No round of the session runs just now, so no agent is started; ask again in a moment.'
+const PAUSED = 'The session is paused, so no agent is started. To let it go on: codemachine unpause; ask again then.'
+const PLAN_WAITS =
+  'The plan waits for a person, so no agent is started. To have it carried out: codemachine unpause; ask again then.'
+const DECISION_WAITS =
+  'A person has to decide something first, so no agent is started. To see what: codemachine decide; ask again then.'
+const NOT_AT_WORK = 'Agents are only given work while the plan is being carried out; this round does something else.'
+
+function newEnds(round: string): RoundEnds {
+  const [windDown, ending, done] = [new AbortController(), new AbortController(), new AbortController()]
+  return { round, windDown, ending, done, isClosed: false }
+}
+
+/**
+ * Why an agent is not to be given the tasks that a request names, a sentence for whoever asked; null if it may be. A task
+ * that has failed too often is parked with it.
+ */
+function refuseTasks({ agent, task: request }: AgentTask, log: SessionLog): string | null {
+  const { taskPlan, running } = log.state
+  const refused = refusalOf(tasksNamed(request, taskPlan?.tasks ?? []), agent)
+  if (refused === null) return null
+  const { id, name, phase } = refused.task
+  const round = running?.round ?? 0
+  if (refused.parked !== null) {
+    log.emit({ type: 'task-judged', round, task: id, name, phase, verdict: 'parked', detail: refused.parked })
+  }
+  return refused.problem
+}
+
+/** Why nobody is to work on a task; `parked`: why nobody will from now on, null if that is known already. */
+interface TaskRefusal {
+  task: PlanTask
+  problem: string
+  parked: string | null
+}
+
+/** The first of these tasks that this agent is not to be given: given it again in a round, it did not do it the time before. */
+function refusalOf(tasks: readonly NamedTask[], agent: string): TaskRefusal | null {
+  for (const { id, task } of tasks) {
+    const known = task.parked === null ? null : `${task.id} is parked, and nobody works on it any more: ${task.parked}`
+    if (known !== null) return { task, problem: `${known} ${GO_ON}`, parked: null }
+    // The parts of a task are many, and none of them is the whole.
+    const isAgain = id === task.id && (task.givenTo[agent] ?? 0) > 0
+    if (task.done || !isAgain || task.failures + 1 < MOST_FAILURES) continue
+    const parked = `It was worked on ${MOST_FAILURES} times and is not done; ${agent} was to try once more.`
+    return { task, problem: `${task.id} is parked now: it failed ${MOST_FAILURES} times. ${GO_ON}`, parked }
+  }
+  return null
+}
+
+const GO_ON = 'Go on with the others.'
+
+/**
+ * What one call of an agent is called: `frontend-dev-20261122T004530123`, with the time in UTC; a moment later if that
+ * name is taken.
+ * @param now Unix time, ms
+ */
+function instanceName(agent: string, now: number, isTaken: (name: string) => boolean): string {
+  const name = `${agent}-${new Date(now).toISOString().replace(/[-:.Z]/g, '')}`
+  return isTaken(name) ? instanceName(agent, now + 1, isTaken) : name
+}

@@ -1,0 +1,309 @@
+import type { Clock } from '../../base/clock.ts'
+import { unreachable } from '../../base/errors.ts'
+import type { Engines } from '../../core/engine.ts'
+import type { RefusalReason } from '../../core/events/events.ts'
+import type { SessionOutcome } from '../../core/events/outcome.ts'
+import { judgeDone, nextProof, type Verdict } from '../../core/rules/done-rule.ts'
+import type { ReviewCause } from '../../core/rules/review.ts'
+import { stallStep } from '../../core/rules/stall.ts'
+import type { Memory, MemorySnapshot } from '../../core/shapes/memory.ts'
+import { inScope } from '../../core/state/scope.ts'
+import type { RunnerPolicy } from '../options.ts'
+import type { PersonAsked } from '../person.ts'
+import { endOfSandbox } from '../retry-policy.ts'
+import type { Scopes } from '../scope/scopes.ts'
+import type { SessionLog } from '../session-log.ts'
+import type { Proof } from './gates.ts'
+
+export interface ClaimProofOptions extends JudgeOptions {
+  asked: PersonAsked
+  proof: Proof
+  scopes: Scopes
+  policy: Pick<RunnerPolicy, 'stallRounds'>
+  /** Resolves when a person lets the paused session go on. */
+  hold(): Promise<SessionOutcome | null>
+  /** Reviews a tree; resolves with the outcome if the session ends with that, else null. */
+  review(causes: readonly ReviewCause[], tree: string): Promise<SessionOutcome | null>
+}
+
+/** The result of one step. `tree`: the fingerprint now, null if it has to be taken again; `end`: null unless the session ends. */
+interface AfterStep {
+  tree: string | null
+  end: SessionOutcome | null
+}
+
+/** The progress of one claim's proof. */
+interface Passing {
+  /** The round that made the claim. */
+  round: number
+  /** The tree that was claimed. */
+  claimed: string
+  pass: 1 | 2
+  /** The tree that the pass began with, and the gates that have run in it. */
+  from: string
+  ran: ReadonlySet<string>
+}
+
+const TAKEN_BACK = 'MAIN.md and tasks.json do not say it any more.'
+const REPLAYED = 'A round of it was replayed, and nothing that was replayed is done.'
+const CHANGED_SINCE = 'files were changed since it was claimed. Look at the whole with fresh eyes.'
+
+/**
+ * Takes a done claim from nominated to accepted, refused, or the session's end, one step at a time: between two steps a
+ * person can break in, and a crash loses no more than the proof so far.
+ */
+export class ClaimProof {
+  readonly #options: ClaimProofOptions
+  #passing: Passing | null = null
+
+  constructor(options: ClaimProofOptions) {
+    this.#options = options
+  }
+
+  /** Does the next step of the proof; the claim is refused if the memory files do not make it any more. */
+  async prove(tree: string, memory: MemorySnapshot): Promise<AfterStep> {
+    const { log, asked, proof } = this.#options
+    const { claim } = log.state
+    if (asked.endedBy !== null && asked.ending.aborted) return { tree, end: this.#interrupted }
+    if (log.state.scope === null ? log.state.replayed : log.state.scope.replayed) return await this.#replayed(tree)
+    // The claim's tree goes with what its gates have changed; anything else is somebody else's doing.
+    if (claim.state !== 'nominated' || claim.tree !== tree) {
+      return await this.#refused(tree, 'tree-changed', CHANGED_SINCE)
+    }
+    const stands = this.#stands(claim.by, memory)
+    if (stands.kind === 'none') return await this.#refused(tree, 'progress-left', TAKEN_BACK)
+    if (stands.kind === 'refused') return await this.#refused(tree, stands.reason, stands.detail)
+    const { claimed, pass, from, ran } = this.#begun(tree)
+    await proof.lookAtConfiguration(tree)
+    const isProtectedChanged = await proof.isProtectedChanged(tree)
+    const strayed = pass === 2 && tree !== from ? await proof.strayed(claimed, tree) : []
+    // A person wants another plan meanwhile.
+    if (log.state.claim.state !== 'nominated') return { tree, end: null }
+    const step = nextProof(log.state, { tree, isProtectedChanged, ran, pass, from, strayed })
+    const takesTime = step.kind === 'gate' || step.kind === 'counter-proof' || step.kind === 'review'
+    // A person who wants it to stop after the round still learns the verdict on that round, where no gate or review is needed.
+    if (takesTime && asked.endedBy !== null) return { tree, end: this.#interrupted }
+    if (takesTime && asked.isPaused) return { tree: null, end: await this.#options.hold() }
+    switch (step.kind) {
+      case 'gate': {
+        const after = await proof.run([step.gate], 'claim', tree)
+        if (after.isComplete) this.#passing = { ...this.#begun(tree), ran: new Set([...ran, step.gate.name]) }
+        return { tree: after.tree, end: await this.#endWithoutSandbox(step.gate.name) }
+      }
+      case 'again':
+        this.#passing = { ...this.#begun(tree), pass: 2, from: tree, ran: new Set() }
+        return { tree, end: null }
+      case 'counter-proof':
+        await proof.counterProve(step.gate, tree)
+        return { tree, end: null }
+      case 'review':
+        return { tree: null, end: await this.#options.review(step.causes, tree) }
+      case 'refuse':
+        return await this.#refused(tree, step.reason, step.detail)
+      case 'accept':
+        return await this.#accepted(tree, step.verified)
+      case 'end':
+        return { tree, end: step.outcome }
+      default:
+        return unreachable(step)
+    }
+  }
+
+  /** The end of the session, if its sandbox was why a gate was not started; what is claimed is proved when it goes on. */
+  async #endWithoutSandbox(name: string): Promise<SessionOutcome | null> {
+    const { log, engines, asked } = this.#options
+    const ran = log.state.gateRuns.find(({ gate }) => gate === name)
+    return ran?.status === 'not-started' ? endOfSandbox(await engines.trySandbox(asked.stopping)) : null
+  }
+
+  /** That of a scope ends the scope, and not the session. */
+  async #accepted(tree: string, verified: boolean): Promise<AfterStep> {
+    const { log, proof, scopes } = this.#options
+    await proof.keepAccepted(this.#round, tree)
+    await scopes.clear()
+    if (log.state.claim.state !== 'nominated') return { tree, end: null }
+    log.emit({ type: 'done-accepted', round: this.#round, tree, verified, ...inScope(log.state) })
+    scopes.leaveDone()
+    return { tree, end: null }
+  }
+
+  /** Nothing that was replayed is ever done. */
+  async #replayed(tree: string): Promise<AfterStep> {
+    const { log, scopes } = this.#options
+    if (log.state.scope === null) return { tree, end: { kind: 'replayed' } }
+    await scopes.giveUp(REPLAYED)
+    return { tree, end: null }
+  }
+
+  /** Claims that the goal is reached with the files as they are once nothing runs any more that could change them. */
+  async nominate(step: number): Promise<string> {
+    const { log, engines, workTree } = this.#options
+    const { replansAsked } = log.state
+    await engines.settle()
+    const tree = await workTree.take(undefined, 'anew')
+    // A person wants another plan: the template is asked again.
+    if (log.state.replansAsked !== replansAsked) return tree
+    this.#passing = null
+    log.emit({ type: 'done-nominated', step, round: this.#round, by: ['template'], tree })
+    return tree
+  }
+
+  /** Whether it is still claimed: by the files that do it, or by the template, whatever these say. */
+  #stands(
+    by: readonly string[],
+    memory: MemorySnapshot,
+  ): { kind: 'nominated' } | Exclude<Verdict, { kind: 'nominated' }> {
+    const { state } = this.#options.log
+    const { last } = state
+    if (by.includes('template')) return { kind: 'nominated' }
+    return last === null ? { kind: 'none' } : judgeDone(memory, last, state)
+  }
+
+  get #round(): number {
+    return this.#options.log.state.last?.round ?? 0
+  }
+
+  get #interrupted(): SessionOutcome | null {
+    const by = this.#options.asked.endedBy
+    return by === null ? null : { kind: 'interrupted', by }
+  }
+
+  #begun(tree: string): Passing {
+    const round = this.#round
+    if (this.#passing?.round !== round) {
+      this.#passing = { round, claimed: tree, pass: 1, from: tree, ran: new Set() }
+    }
+    return this.#passing
+  }
+
+  async #refused(tree: string, reason: RefusalReason, detail: string): Promise<AfterStep> {
+    const { log, memory, policy } = this.#options
+    log.emit({ type: 'done-refused', round: this.#round, reason, detail, ...inScope(log.state) })
+    await memory.withdrawClaim()
+    return { tree, end: followStall(log, policy.stallRounds) }
+  }
+}
+
+/** Journals what is done about rounds that do not get on; an outcome if nothing has helped. */
+export function followStall(log: SessionLog, stallRounds: number): SessionOutcome | null {
+  const { claim, last, stall } = log.state
+  // What is claimed is looked at first.
+  if (claim.state === 'accepted' || claim.state === 'nominated' || last === null) return null
+  const step = stallStep(stall, stallRounds)
+  if (step === null) return null
+  if (step.kind === 'end') return { kind: 'stalled', rounds: step.rounds, why: step.why }
+  const { remedy, why, rounds } = step
+  log.emit({ type: 'stuck', round: last.round, rounds, why, remedy })
+  return null
+}
+
+/** What tells whether a round changed the work tree. */
+export interface WorkTree {
+  /**
+   * The fingerprint of the work tree now: a git tree hash. Throws `GitStopped` once the signal is aborted.
+   * @param how `anew`: with nothing taken for granted that was known of the last one, as for a claim; left out: by that
+   */
+  take(signal?: AbortSignal, how?: 'anew'): Promise<string>
+  changed(before: string, after: string): Promise<{ paths: readonly string[]; count: number }>
+}
+
+/** How long a look at the work tree may take. */
+interface LookLimits {
+  clock: Clock
+  /** Aborted when the session is to end; a look may still take `END_LOOK_MS`. */
+  ending(): AbortSignal
+  /** What is left of the session's time, ms; infinite without a limit. */
+  mostMs(): number
+}
+
+/** Runs what looks at the files so that it does not outlast the session: its signal is aborted then. */
+export type BoundedLook = <T>(look: (signal: AbortSignal) => Promise<T>) => Promise<T>
+
+/** Bounds looks at the files by the time of the session, and by `END_LOOK_MS` once it is to end. */
+export function lookingNoLongerThan({ clock, ending, mostMs }: LookLimits): BoundedLook {
+  return async look => {
+    const [done, over] = [new AbortController(), new AbortController()]
+    const giveUpAfter = async (ms: number) => {
+      await clock.wait(Math.min(Math.max(0, ms), MOST_LOOK_MS), done.signal)
+      over.abort()
+    }
+    const end = () => void giveUpAfter(END_LOOK_MS)
+    const signal = ending()
+    if (signal.aborted) end()
+    else signal.addEventListener('abort', end, { signal: done.signal })
+    if (Number.isFinite(mostMs())) void giveUpAfter(mostMs())
+    try {
+      return await look(over.signal)
+    } finally {
+      done.abort()
+    }
+  }
+}
+
+/** So long the files may be looked at after a person has ended the session, ms: what the round left is to be known. */
+const END_LOOK_MS = 20_000
+const MOST_LOOK_MS = 24 * 60 * 60 * 1000
+
+export interface JudgeOptions {
+  log: SessionLog
+  memory: Memory
+  engines: Engines
+  workTree: WorkTree
+}
+
+/**
+ * Judges the round that has just ended, however it ended: a claim must not outlive the round that made it. One that is
+ * not refused stays nominated, to be proved. Returns the fingerprint of the work tree, if it was taken anew.
+ */
+export async function judgeClaim(snapshot: MemorySnapshot, options: JudgeOptions): Promise<string | null> {
+  const { log, memory } = options
+  const { last } = log.state
+  if (!last) return null
+  const verdict = judgeDone(snapshot, last, log.state)
+  if (verdict.kind === 'none') return null
+  const { round } = last
+  const claimed = verdict.kind === 'refused' ? {} : { tree: verdict.tree, ...whyNothingOf(verdict) }
+  log.emit({ type: 'done-nominated', round, by: verdict.by, ...claimed, ...inScope(log.state) })
+  const { tree, refusal } =
+    verdict.kind === 'refused' ? { tree: null, refusal: verdict } : await lookOnceMore(verdict.tree, options)
+  if (refusal === null) return tree
+  log.emit({ type: 'done-refused', round, reason: refusal.reason, detail: refusal.detail, ...inScope(log.state) })
+  await memory.withdrawClaim()
+  return tree
+}
+
+function whyNothingOf({ whyNothing }: Extract<Verdict, { kind: 'nominated' }>): { whyNothing?: string } {
+  return whyNothing === null ? {} : { whyNothing }
+}
+
+/** Before a claim is believed, nothing may be left that could still change the tree that it is about. */
+async function lookOnceMore(
+  claimed: string,
+  { engines, workTree }: JudgeOptions,
+): Promise<{ tree: string; refusal: { reason: RefusalReason; detail: string } | null }> {
+  await engines.settle()
+  const tree = await workTree.take(undefined, 'anew')
+  if (tree === claimed) return { tree, refusal: null }
+  const { paths } = await workTree.changed(claimed, tree)
+  const detail = `something that was left running changed files (${paths.slice(0, 5).join('; ')}) after the round had ended. Look at the whole with fresh eyes.`
+  return { tree, refusal: { reason: 'tree-changed', detail } }
+}
+
+/** What puts the repository's own settings back if a round changed them. */
+export interface RepositoryGuard {
+  check(): Promise<{
+    restored: readonly string[]
+    setAside: string | null
+    /** A sentence for each thing that could not be put right. */
+    problems: readonly string[]
+  } | null>
+}
+
+/** Journals what was put back, and what could not be. */
+export function emitRestored(log: SessionLog, restored: Awaited<ReturnType<RepositoryGuard['check']>>): void {
+  if (!restored) return
+  const round = log.state.last?.round ?? 0
+  const { restored: paths, setAside, problems } = restored
+  if (paths.length > 0) log.emit({ type: 'repository-restored', round, paths, setAside })
+  for (const message of problems) log.emit({ type: 'warning', round, message })
+}

@@ -1,0 +1,462 @@
+import { isDiskFull } from '../../base/errors.ts'
+import type { EventOf } from '../../core/events/events.ts'
+import { type Gate, type GateTime, hasPassed } from '../../core/events/outcome.ts'
+import { PROJECT_FILE } from '../../core/rules/notices.ts'
+import type { CounterProof, CounterSearch, WorkChange } from '../../core/rules/proof/counter-proof.ts'
+import { markFlaky } from '../../core/state/fold-claim.ts'
+import { agreedBefore, inScope, withoutScope } from '../../core/state/scope.ts'
+import type { EndedRound, SessionState } from '../../core/state/state.ts'
+import type { ThreadSpec } from '../../core/template.ts'
+import { GitStopped } from '../../workspace/git/git.ts'
+import type { PersonAsked } from '../person.ts'
+import type { SessionLog } from '../session-log.ts'
+import { type BoundedLook, emitRestored, type RepositoryGuard, type WorkTree } from './claim.ts'
+import type { RanGate } from './run-gate.ts'
+
+/** What the counter-proof of a gate is made with. */
+export interface ToCounterProve extends Pick<CounterSearch<WorkChange>, 'failedBefore' | 'ofGates' | 'mostMs'> {
+  /** The tree that the work began with; null if it is not kept. */
+  start: string | null
+  /** The tree that was claimed. */
+  tree: string
+  /** How many tests it says it ran now, and the most that it ran earlier; null: it did not say. */
+  tests: { now: number | null; most: number | null }
+  signal: AbortSignal
+}
+
+/** On what a gate is run. */
+interface ProofPlace {
+  /** What it is looked at with before and after, no longer than the session may take. */
+  workTree: WorkTree
+  /** Its fingerprint now. */
+  tree: string
+  /** Aborted when the gate is to be broken off. */
+  signal: AbortSignal
+}
+
+/** The effects that proving a claim needs: running gates, keeping savepoints, comparing trees, preparing a review. */
+export interface ProofEnvironment {
+  /** Runs a gate on this work tree, in the sandbox of the rounds. `start`: the tree that the work began with, null if not kept. Every end of the gate is a result; never rejects for one. */
+  runGate(gate: Gate, on: ProofPlace & { when: GateTime; start: string | null }): Promise<RanGate>
+  /** Runs a command of the template as a gate is run, once; never rejects for how it ends. `output`: up to 16,000 characters. */
+  runCommand(
+    command: Pick<Gate, 'name' | 'run' | 'timeoutMs' | 'network'> & { readOnly?: true },
+    on: ProofPlace,
+  ): Promise<Omit<RanGate, 'gate'>>
+  /** Keeps a work tree as a savepoint; null if that failed, after a warning. */
+  keepSavepoint(of: {
+    session: string
+    round: number
+    tree: string
+    /** Ends it; `GitStopped` is thrown then. */
+    signal?: AbortSignal
+  }): Promise<Pick<
+    EventOf<'savepoint'>,
+    'commit' | 'tree' | 'changes' | 'head' | 'commits' | 'uncommitted' | 'notLookedAt'
+  > | null>
+  /** The files of a tree that are changed or deleted in another one; null if it cannot be known. */
+  lost(before: string, after: string): Promise<readonly string[] | null>
+  /** The protected files that differ between two trees. */
+  changedProtected(
+    gates: readonly Gate[],
+    before: string,
+    after: string,
+  ): Promise<Pick<EventOf<'protected-changed'>, 'files' | 'count'>>
+  /** The configuration that gates run through and that differs between two trees; `programs`: those of then, null if not known. */
+  configuration(
+    gates: readonly Gate[],
+    before: string,
+    after: string,
+    programs: string | null,
+  ): Promise<Pick<EventOf<'gate-configuration'>, 'files' | 'count' | 'digest'>>
+  /**
+   * Runs a gate that passes on a tree without the work, in a checkout of its own. Never rejects for how the gate ends; null
+   * if it was broken off.
+   */
+  counterProof(gate: Gate, of: ToCounterProve): Promise<CounterProof | null>
+  /** A hash of the programs that scripts in the work directory find first. */
+  programs(): Promise<string>
+  /** The thread and the input of a review of this tree. */
+  reviewer(state: SessionState, tree: string): Promise<{ thread: ThreadSpec; input: string }>
+}
+
+export interface ProofOptions {
+  log: SessionLog
+  workTree: WorkTree
+  guard: RepositoryGuard
+  asked: PersonAsked
+  /** Null for a session of which nothing is kept and nothing is proved. */
+  means: ProofEnvironment | null
+  /** Bounds what is kept while nothing else goes on. */
+  bounded: BoundedLook
+  /** The time that a gate may take at most, ms. */
+  mostGateMs(): number
+}
+
+const END_UNKEPT =
+  'What the session has left since its last savepoint is in none: git failed, or there was no time for it.'
+const LAST_UNKEPT = 'What the last rounds left is in no savepoint: git failed twice, see the warnings before.'
+const unkeptSentence = (round: number) =>
+  `Round ${round} has no savepoint: it was not made when the round had ended, and git cannot make it any more.`
+const NOT_RUN_AT_LIMIT =
+  'Not all gates ran once more at the limit: git did not come to the end of its look at the files in the time that was left.'
+const UNKEPT =
+  'What the session began with could not be kept: nothing can be put back to it, and what gates protect counts as changed.'
+
+/** The tree that protected files are compared with; null if it is not known. */
+export function protectedSince({ protectFrom, savepoint, scope }: SessionState): string | null {
+  return scope?.since ?? protectFrom ?? savepoint?.start ?? null
+}
+
+/** Whether a gate protects anything. */
+function protects({ gates }: Pick<SessionState, 'gates'>): boolean {
+  return gates.some(({ protect }) => protect.length > 0)
+}
+
+/** Whether what gates run through is looked at: one protects something, or passed from the start, so that no counter-proof says what made it pass. */
+function isLookedAt({ gates, before }: Pick<SessionState, 'gates' | 'before'>): boolean {
+  return protects({ gates }) || before.some(({ status }) => hasPassed(status))
+}
+
+/** Whether it is, or a gate may come for which it is. */
+function mayBeLookedAt(state: Pick<SessionState, 'gates' | 'before' | 'kind'>): boolean {
+  return isLookedAt(state) || state.kind?.addsGates === true
+}
+
+/** So long the search for what made a gate pass may go on in any case, ms. */
+const LEAST_SEARCH_MS = 20_000
+
+/** The tree that the work of a session, or of the scope that it is in, began with; null if it is not kept. */
+function startOf({ scope, savepoint }: SessionState): string | null {
+  return scope?.tree ?? savepoint?.start ?? null
+}
+
+/** Whether a gate has failed in this session; null: it has not come to an end before this claim. */
+function hasFailedEarlier({ before, gateFailures }: SessionState, name: string): boolean | null {
+  if (gateFailures.some(({ gate }) => gate === name)) return true
+  const first = before.find(({ gate }) => gate === name)
+  return first === undefined || first.status === 'not-started' ? null : !hasPassed(first.status)
+}
+
+/** Keeps savepoints and runs gates, before the first round and after each one. */
+export class Proof {
+  readonly #options: ProofOptions
+  readonly #log: SessionLog
+  #hasToldOfProject = false
+  /** True if the savepoint of what the session began with failed. */
+  #isUnkept = false
+  /** True if that of the last round did. */
+  #isLastUnkept = false
+  #saving: Promise<unknown> = Promise.resolve()
+  #breakingOff = new AbortController()
+
+  constructor(options: ProofOptions) {
+    this.#options = options
+    this.#log = options.log
+  }
+
+  /** True once the first savepoint is kept and the gates have run that come before round 1, and those that were added since. */
+  get hasBegun(): boolean {
+    if (this.#options.means === null) return true
+    const { savepoint, last, gateConfiguration } = withoutScope(this.#log.state)
+    if (last !== null) return this.#due.length === 0
+    const hasLooked = gateConfiguration !== null || !mayBeLookedAt(withoutScope(this.#log.state))
+    return (savepoint !== null || this.#isUnkept) && this.#due.length === 0 && hasLooked
+  }
+
+  /** Keeps what the session begins with, and runs the gates before round 1. Resolves with the fingerprint afterwards. */
+  async begin(tree: string): Promise<string> {
+    const { state } = this.#log
+    const isKept = state.savepoint !== null || this.#isUnkept || state.last !== null
+    const { bounded, workTree } = this.#options
+    if (!isKept && !(await bounded(signal => this.#save(0, tree, signal)))) {
+      // What was borrowed for it may be broken, and is read again.
+      const again = await workTree.take()
+      this.#isUnkept = !(await bounded(signal => this.#save(0, again, signal)))
+      if (this.#isUnkept) this.#log.emit({ type: 'warning', round: null, message: UNKEPT })
+      return again
+    }
+    if (!isKept) await this.#tellProtected(0, state.protectFrom ?? tree, tree, withoutScope(state))
+    await this.#tellAdded(tree)
+    const { tree: after } = await this.run(this.#due, 'before', tree)
+    // What gates install by themselves is there by now.
+    const now = withoutScope(this.#log.state)
+    if (this.#due.length > 0 || !mayBeLookedAt(now)) return after
+    const isFirst = now.gateConfiguration === null && now.last === null
+    await this.#lookAt(after, now, isFirst ? await this.#means.programs() : undefined)
+    return after
+  }
+
+  /** Keeps what rounds have left that had no savepoint yet when the session was cut off; says of which there is none. */
+  async keepLate(): Promise<void> {
+    const { means, bounded, workTree } = this.#options
+    if (means === null) return
+    for (const { round, tree } of this.#log.state.unkept) {
+      const save = () => bounded(signal => this.#save(round, tree, signal))
+      if (await save()) continue
+      // What git failed at is read again now, from the files, if these are still the same.
+      const isKept = (await workTree.take()) === tree && (await save())
+      if (!isKept) this.#log.emit({ type: 'warning', round, message: unkeptSentence(round) })
+    }
+  }
+
+  /** Begins to keep the round's tree, and journals what the round did to protected files and the project's settings. */
+  async afterRound(round: EndedRound): Promise<void> {
+    if (this.#options.means === null) return
+    await this.#saving
+    this.#saving = this.#save(round.round, round.treeAfter).then(isKept => {
+      this.#isLastUnkept = !isKept
+    })
+    this.#saving.catch(() => {})
+    if (round.treeBefore !== round.treeAfter) await this.#lookAtProtected(round)
+    await this.lookAtConfiguration(round.treeAfter)
+  }
+
+  /** Runs the gates that run after every round. Resolves with the fingerprint afterwards. */
+  async runEachRound(tree: string): Promise<string> {
+    const { gates } = this.#log.state
+    const { tree: after } = await this.run(
+      gates.filter(({ everyRound }) => everyRound),
+      'after-round',
+      tree,
+    )
+    return after
+  }
+
+  /**
+   * Runs once more the gates that have not run since the last round, where a limit ends the session, so that it is known how
+   * the work stands; all together in the time that one may take.
+   */
+  async atLimit(): Promise<void> {
+    const { gates, gateRuns, last, replayed } = withoutScope(this.#log.state)
+    if (this.#options.means === null || last === null || replayed) return
+    await this.#saving
+    const due = gates.filter(({ name }) => !gateRuns.some(({ gate, round }) => gate === name && round === last.round))
+    if (due.length === 0) return
+    const ran = await unlessStopped(async () => await this.run(due, 'limit', await this.#options.workTree.take()))
+    if (ran === null) this.#log.emit({ type: 'warning', round: last.round, message: NOT_RUN_AT_LIMIT })
+  }
+
+  /** Runs gates one after the other; `isComplete` is false if a person broke in before the last one had ended. */
+  async run(gates: readonly Gate[], when: GateTime, tree: string): Promise<{ tree: string; isComplete: boolean }> {
+    const { asked, workTree, guard, mostGateMs } = this.#options
+    if (gates.length === 0) return { tree, isComplete: true }
+    const means = this.#means
+    this.#breakingOff = new AbortController()
+    const signal = AbortSignal.any([asked.ending, this.#breakingOff.signal])
+    let after = tree
+    let isComplete = true
+    let leftMs = when === 'limit' ? mostGateMs() : Number.POSITIVE_INFINITY
+    for (const gate of gates) {
+      if (signal.aborted || asked.endedBy !== null || leftMs <= 0) {
+        isComplete = false
+        break
+      }
+      const round = this.#log.state.last?.round ?? 0
+      // Those of the session itself run then, though it is in a scope.
+      const side = when === 'before' || when === 'limit' ? withoutScope(this.#log.state) : this.#log.state
+      const of = inScope(side)
+      this.#log.emit({ type: 'gate-started', round, when, gate: gate.name, ...of })
+      const timeoutMs = Math.min(gate.timeoutMs, mostGateMs(), leftMs)
+      const { treeAfter, ...ran } = await means.runGate(
+        { ...gate, timeoutMs },
+        { when, workTree, tree: after, start: startOf(side), signal },
+      )
+      const result = markFlaky(ran, gate, side.gateFailures)
+      after = treeAfter
+      this.#log.emit({ type: 'gate-ended', round, when, ...result, treeAfter, ...of })
+      isComplete = result.status !== 'broken-off'
+      leftMs -= result.durationMs
+    }
+    emitRestored(this.#log, await guard.check())
+    return { tree: after, isComplete: isComplete && !signal.aborted }
+  }
+
+  /** Runs a required gate that has passed for the claim without the work; false if a person broke in. */
+  async counterProve(gate: Gate, tree: string): Promise<boolean> {
+    const { asked, mostGateMs } = this.#options
+    const { state } = this.#log
+    const round = state.last?.round ?? 0
+    const result =
+      state.claim.state === 'nominated' ? state.claim.results.find(each => each.gate === gate.name) : undefined
+    this.#breakingOff = new AbortController()
+    this.#log.emit({ type: 'gate-started', round, when: 'counter-proof', gate: gate.name, ...inScope(state) })
+    const proof = await this.#means.counterProof(
+      { ...gate, timeoutMs: Math.min(gate.timeoutMs, mostGateMs()) },
+      {
+        start: startOf(state),
+        tree,
+        failedBefore: hasFailedEarlier(state, gate.name),
+        ofGates: withoutScope(state).before.flatMap(({ changed }) => changed),
+        tests: {
+          now: result?.tests ?? null,
+          most: state.testCounts.find(each => each.gate === gate.name)?.most ?? null,
+        },
+        mostMs: Math.max(2 * (result?.durationMs ?? 0), LEAST_SEARCH_MS),
+        signal: AbortSignal.any([asked.ending, this.#breakingOff.signal]),
+      },
+    )
+    if (proof === null) return false
+    this.#log.emit({ type: 'counter-proof', round, ...proof, ...inScope(state) })
+    return true
+  }
+
+  /** Whether files that gates protect differ from what the session began with; true where that is not known. */
+  async isProtectedChanged(tree: string): Promise<boolean> {
+    const { gates } = this.#log.state
+    if (!protects({ gates })) return false
+    // What is kept is there to be compared, whatever becomes of the person's repository.
+    await this.#saving
+    const start = protectedSince(this.#log.state)
+    if (start === null) return true
+    return (await this.#means.changedProtected(gates, start, tree)).count > 0
+  }
+
+  /** Looks at the configuration that gates run through, and journals it where it is another than when it was looked at last. */
+  async lookAtConfiguration(tree: string): Promise<void> {
+    for (const of of this.#sides) if (isLookedAt(of)) await this.#lookAt(tree, of)
+  }
+
+  /** What a scope is compared with that begins now and has these gates; nothing if they protect nothing. */
+  async comparedWith({
+    name,
+    gates,
+  }: Pick<EventOf<'scope-entered'>, 'name' | 'gates'>): Promise<{ protectFrom?: string; programs?: string }> {
+    if (!protects({ gates })) return {}
+    const known = agreedBefore(this.#log.state, name)
+    const programs = known?.programs ?? (await this.#means.programs())
+    return { ...(known === null ? {} : { protectFrom: known.tree }), programs }
+  }
+
+  /** Tells which protected files are not what they were already as the session enters a scope. */
+  async tellAtEntry(): Promise<void> {
+    const { state } = this.#log
+    if (state.scope === null) return
+    await this.#tellProtected(state.last?.round ?? 0, state.scope.since, state.scope.tree, state)
+  }
+
+  /** The files of the claimed tree that are not as they were, but for those that gates changed before any work was done. */
+  async strayed(claimed: string, tree: string): Promise<readonly string[]> {
+    const lost = await this.#means.lost(claimed, tree)
+    if (lost === null) return ['files that are not known']
+    const usual = new Set(withoutScope(this.#log.state).before.flatMap(({ changed }) => changed))
+    return lost.filter(path => !usual.has(path))
+  }
+
+  /** Keeps the accepted tree, unless the last savepoint has it. */
+  async keepAccepted(round: number, tree: string): Promise<void> {
+    await this.#saving
+    if (this.#log.state.savepoint?.tree !== tree) await this.#save(round, tree)
+  }
+
+  /** Breaks off the gate that runs, if there is one. */
+  interrupt(): void {
+    this.#breakingOff.abort()
+  }
+
+  /**
+   * Resolves when all that the session has left is in a savepoint: what steps and gates have left since the last one, too. One that
+   * failed is tried once more, from files that are read again.
+   */
+  async finish(): Promise<void> {
+    await this.#saving
+    const { last, savepoint, replayed, steps, gateRuns } = withoutScope(this.#log.state)
+    const isLate = savepoint !== null && !replayed && (steps > 0 || gateRuns.length > 0)
+    if (this.#options.means === null || (!this.#isLastUnkept && !isLate)) return
+    const round = last?.round ?? 0
+    const isKept = await unlessStopped(async () => {
+      const tree = await this.#options.workTree.take()
+      return (tree === savepoint?.tree && !this.#isLastUnkept) || (await this.#save(round, tree))
+    }).catch(unlessFull)
+    if (isKept) return
+    const message = this.#isLastUnkept ? LAST_UNKEPT : END_UNKEPT
+    this.#log.emit({ type: 'warning', round: last === null ? null : round, message })
+  }
+
+  /** The gates that have not run yet before round 1, or since the template has added them. */
+  get #due(): readonly Gate[] {
+    const { gates, addedGates, before, last } = withoutScope(this.#log.state)
+    const done = new Set(before.map(({ gate }) => gate))
+    return (last === null ? gates : addedGates).filter(({ name }) => !done.has(name))
+  }
+
+  /** Tells which files that added gates protect are not what the session began with. */
+  async #tellAdded(tree: string): Promise<void> {
+    const state = withoutScope(this.#log.state)
+    const gates = this.#due.filter(({ name }) => state.addedGates.some(added => added.name === name))
+    const start = protectedSince(state)
+    if (start !== null) await this.#tellProtected(state.last?.round ?? 0, start, tree, { ...state, gates })
+  }
+
+  /** The session, and before it the session without its scope, if it is in one: what each has to pass is looked at by itself. */
+  get #sides(): readonly SessionState[] {
+    const { state } = this.#log
+    return state.scope === null ? [state] : [withoutScope(state), state]
+  }
+
+  /** @param state a side of the session */
+  async #lookAt(tree: string, state: SessionState, programs?: string): Promise<void> {
+    const { last, gates, gateConfiguration: known } = state
+    const start = protectedSince(state) ?? tree
+    const found = await this.#means.configuration(gates, start, tree, programs ?? known?.programs ?? null)
+    // Nobody has looked before in a session of an earlier version, or of which gates protect something only since it was resumed.
+    const isFirst = known === null && (programs !== undefined || found.digest !== null)
+    if (!isFirst && (known?.digest ?? null) === found.digest) return
+    const noted = programs === undefined ? {} : { programs }
+    this.#log.emit({ type: 'gate-configuration', round: last?.round ?? 0, ...found, ...noted, ...inScope(state) })
+  }
+
+  get #means(): ProofEnvironment {
+    const { means } = this.#options
+    if (means === null) throw new Error('Nothing of this session is proved.')
+    return means
+  }
+
+  /** Keeps a savepoint and journals it; false if that failed. */
+  async #save(round: number, tree: string, signal?: AbortSignal): Promise<boolean> {
+    const of = { session: this.#log.state.id, round, tree, ...(signal === undefined ? {} : { signal }) }
+    const kept = await this.#means.keepSavepoint(of)
+    if (kept !== null) this.#log.emit({ type: 'savepoint', round, ...kept })
+    return kept !== null
+  }
+
+  async #lookAtProtected(ended: EndedRound): Promise<void> {
+    const { round, treeBefore, treeAfter } = ended
+    if (!this.#hasToldOfProject && (await this.#hasChangedProject(ended))) {
+      this.#hasToldOfProject = true
+      this.#log.emit({ type: 'settings-changed', round })
+    }
+    for (const of of this.#sides) await this.#tellProtected(round, treeBefore, treeAfter, of)
+  }
+
+  async #tellProtected(round: number, before: string, after: string, of: SessionState): Promise<void> {
+    const { gates } = of
+    if (before === after || !protects(of)) return
+    const { files, count } = await this.#means.changedProtected(gates, before, after)
+    if (count > 0) this.#log.emit({ type: 'protected-changed', round, files, count, ...inScope(of) })
+  }
+
+  /** Of many files only some are named in the round's end. */
+  async #hasChangedProject({ changed, changedCount, treeBefore, treeAfter }: EndedRound): Promise<boolean> {
+    if (changed.includes(PROJECT_FILE)) return true
+    // Not all that a large round changed is listed.
+    if (changedCount <= changed.length) return false
+    return (await this.#means.lost(treeBefore, treeAfter))?.includes(PROJECT_FILE) ?? false
+  }
+}
+
+/** What an action at the end of a session resolves with; null where its look at the files was ended. */
+async function unlessStopped<T>(action: () => Promise<T>): Promise<T | null> {
+  try {
+    return await action()
+  } catch (error) {
+    if (error instanceof GitStopped) return null
+    throw error
+  }
+}
+
+/** Where there is no room for it, the session ends all the same. */
+function unlessFull(error: unknown): null {
+  if (isDiskFull(error)) return null
+  throw error
+}

@@ -1,0 +1,132 @@
+import { endWithFailures } from '../../base/failure-lines.ts'
+import type { Gate, GateResult } from '../../core/events/outcome.ts'
+import { networkRefused } from '../../core/rules/notices.ts'
+import { testCountOf } from '../../core/rules/proof/test-counts.ts'
+import type { WorkTree } from './claim.ts'
+
+/** What a gate came to, and the fingerprint that was taken when it had ended. */
+export type RanGate = GateResult & { treeAfter: string }
+
+/** Runs shell lines in the sandbox of the rounds. */
+interface GateDoor {
+  run(command: {
+    run: string
+    network: boolean
+    timeoutMs: number
+    signal: AbortSignal
+    readOnly?: true | undefined
+    unreadable?: readonly string[] | undefined
+  }): Promise<GateRun>
+}
+
+/** How one run of a gate ended. */
+type GateRun = (
+  | { kind: 'exited'; exitCode: number }
+  | { kind: 'timed-out' }
+  | { kind: 'broken-off' }
+  | { kind: 'not-started'; problem: string }
+) & {
+  /** The last lines of what it printed, below those before that name a failure. */
+  output: string
+  durationMs: number
+}
+
+export interface GateOptions {
+  door: GateDoor
+  /** Null: nobody looks what it does to the files, which are thrown away. */
+  workTree: WorkTree | null
+  /** Fingerprint of the work tree now, where it is known; taken otherwise. */
+  tree?: string
+  signal: AbortSignal
+  /** Replaces secrets in what the gate printed. */
+  redact(text: string): string
+  /** What to say of one that did not pass, by its output: a sentence, null if nothing; left out: nothing. */
+  explain?(output: string): string | null
+  /** The most that is kept of what it printed, characters; 4,000 if left out. */
+  mostCharacters?: number
+  /** Whether a failed gate is run once more, to find out if it is flaky; true if left out. */
+  isAgainOnFailure?: boolean
+  /** Whether the work has changed what the gate runs through; asked of one that passed the second time. Left out: it has not. */
+  isOwnChanged?: () => Promise<boolean>
+  /** How many tests the gate has run by the reports that it has written since a moment (Unix time, ms); null or left out: not known. */
+  testsInReports?: (run: string, since: number) => Promise<number | null>
+  /** Whether it may write nothing at all; left out: what the rounds may. */
+  readOnly?: true | undefined
+  /** Absolute paths that it may neither read nor make; left out: none. */
+  unreadable?: readonly string[] | undefined
+}
+
+/**
+ * Runs a gate, and once more if it fails and has left the files as they were: one that passes then is flaky. Where the work has
+ * changed what it runs through, it has to pass three times in a row. Looks what it has changed of the files that it checks.
+ * However it comes out is a value.
+ */
+export async function runGate(gate: Gate, options: GateOptions): Promise<RanGate> {
+  const { workTree, redact, isAgainOnFailure = true, mostCharacters = OUTPUT_CHARACTERS } = options
+  const take = async () => (await workTree?.take()) ?? ''
+  const before = options.tree ?? (await take())
+  const since = Date.now()
+  const first = await play(gate, options)
+  const tests = testCountOf(first.output) ?? (await options.testsInReports?.(gate.run, since)) ?? null
+  let after = await take()
+  const again: GateRun[] = []
+  const runAgain = async () => {
+    again.push(await play(gate, options))
+    after = await take()
+    return isPassed(again.at(-1))
+  }
+  if (isAgainOnFailure && statusOf(first) === 'failed' && after === before) {
+    const mustRepeat = (await runAgain()) && ((await options.isOwnChanged?.()) ?? false)
+    for (let left = MORE_PASSES; mustRepeat && left > 0 && isPassed(again.at(-1)); left--) await runAgain()
+  }
+  const { paths, count } = (await workTree?.changed(before, after)) ?? { paths: [], count: 0 }
+  return {
+    gate: gate.name,
+    status: statusOfAll(first, again.at(-1) ?? null),
+    exitCode: first.kind === 'exited' ? first.exitCode : null,
+    durationMs: again.reduce((sum, { durationMs }) => sum + durationMs, first.durationMs),
+    output: endWithFailures(redact(first.output), mostCharacters),
+    problem: problemOf(first, gate, options),
+    tree: before,
+    treeAfter: after,
+    changed: paths.slice(0, CHANGED_PATHS),
+    changedCount: count,
+    ...(tests === null ? {} : { tests }),
+  }
+}
+
+/** The most of what a gate or a command printed that stands in its event. */
+export const OUTPUT_CHARACTERS = 4_000
+const CHANGED_PATHS = 50
+
+function play(
+  { run, network, timeoutMs }: Gate,
+  { door, signal, readOnly, unreadable }: GateOptions,
+): Promise<GateRun> {
+  return door.run({ run, network, timeoutMs, signal, readOnly, unreadable })
+}
+
+function problemOf(run: GateRun, { network }: Gate, { redact, explain }: GateOptions): string | null {
+  if (run.kind === 'not-started') return redact(run.problem)
+  if (run.kind === 'broken-off' || statusOf(run) === 'passed') return null
+  return explain?.(run.output) ?? (network ? null : networkRefused(run.output))
+}
+
+/** How often a gate whose own files the work has changed has to pass once more after it has failed and passed. */
+const MORE_PASSES = 2
+
+function isPassed(run: GateRun | undefined): boolean {
+  return run !== undefined && statusOf(run) === 'passed'
+}
+
+/** A last run that neither passed nor was cut short by us changes nothing of a gate that has failed. */
+function statusOfAll(first: GateRun, last: GateRun | null): GateResult['status'] {
+  const status = last === null ? null : statusOf(last)
+  if (status === 'passed') return 'flaky'
+  return status === 'broken-off' ? status : statusOf(first)
+}
+
+function statusOf(run: GateRun): GateResult['status'] {
+  if (run.kind !== 'exited') return run.kind
+  return run.exitCode === 0 ? 'passed' : 'failed'
+}

@@ -1,0 +1,183 @@
+import * as v from 'valibot'
+import { messageOf, UserError, writing } from '../../base/errors.ts'
+import type { EventOf, Recorded } from '../../core/events/events.ts'
+import { readBoundedText, writeWholeFile } from '../../platform/files.ts'
+import { eachEvent } from './journal.ts'
+import type { Records } from './records.ts'
+import { type LockOptions, readRunLock, takeRunLock } from './run-lock.ts'
+
+/** What a person has answered to a question of an agent. */
+export interface QuestionAnswer {
+  answer: string
+  /** ISO 8601 in UTC. */
+  at: string
+  /** Id of the queued prompt that it became; left out: its session was told while it ran. */
+  queued?: string
+  /** Which round of its session was told: the one that ran, or the next one. */
+  told?: 'round' | 'next-round'
+}
+
+/** Of the longest prompt, every character of it written as `\u0000`. */
+const MOST_BYTES = 8 * 1024 * 1024
+
+const schema = v.object({
+  answer: v.string('use a text'),
+  at: v.pipe(v.string('use a time'), v.isoTimestamp('use a time such as "2026-11-20T23:00:00.000Z"')),
+  queued: v.exactOptional(v.pipe(v.string('use a text'), v.regex(/^\d{6,9}$/, 'use the number of a queued prompt'))),
+  told: v.exactOptional(v.picklist(['round', 'next-round'], 'use "round" or "next-round"')),
+})
+
+/** The answer to a question of a session; null if there is none yet. A `UserError` if its file cannot be read. */
+export async function readAnswer(records: Records, session: string, question: string): Promise<QuestionAnswer | null> {
+  const path = records.answer(session, question)
+  const read = await readBoundedText(path, MOST_BYTES)
+  if (read === 'missing') return null
+  if ('problem' in read) throw new UserError(`${path} ${read.problem}.`)
+  const result = v.safeParse(schema, parsed(path, read.text))
+  if (result.success) return result.output
+  const [issue] = result.issues
+  const name = v.getDotPath(issue)
+  throw new UserError(`${path}: ${name === null ? 'it holds no answer' : `${name} is wrong; ${issue.message}`}.`, {
+    hint: 'Remove the file, and answer again.',
+  })
+}
+
+/**
+ * Keeps others from answering a question until it is disposed; null if somebody is at it just now. One whose process has
+ * died does not count.
+ */
+export async function claimAnswer(
+  records: Records,
+  session: string,
+  question: string,
+  options: Omit<LockOptions, 'hint'>,
+): Promise<AsyncDisposable | null> {
+  const path = `${records.answer(session, question)}.lock`
+  try {
+    return await takeRunLock(path, options)
+  } catch (error) {
+    if (!(error instanceof UserError) || error.exitCode !== 6) throw error
+    const { state } = await readRunLock(path, options.platform)
+    // Only a person can say that these are over, and the error says how.
+    if (state === 'elsewhere' || state === 'unreadable') throw error
+    return null
+  }
+}
+
+/** Keeps an answer, in the place of an older one. */
+export async function writeAnswer(
+  records: Records,
+  session: string,
+  question: string,
+  answer: QuestionAnswer,
+): Promise<void> {
+  const path = records.answer(session, question)
+  await writing(path, () => writeWholeFile(path, `${JSON.stringify(answer, null, 2)}\n`))
+}
+
+function parsed(path: string, text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch (error) {
+    throw new UserError(`${path} is not JSON: ${messageOf(error)}.`, { hint: 'Remove the file, and answer again.' })
+  }
+}
+
+/** A question that an agent has asked (`agent`: one that works for that of the round), and what a person has answered. */
+export interface AskedQuestion extends Omit<EventOf<'question-asked'>, 'type'> {
+  session: string
+  /** ISO 8601 in UTC. */
+  at: string
+  answer: QuestionAnswer | null
+}
+
+/** How a person names a question: `20261120_1/Q1`. */
+export function questionId({ session, question }: Pick<AskedQuestion, 'session' | 'question'>): string {
+  return `${session}/${question}`
+}
+
+/**
+ * The questions of a session, in their order.
+ * @param onProblem told a sentence for each answer that cannot be read, which then counts as none
+ */
+export async function questionsOf(
+  records: Records,
+  session: string,
+  onProblem: (problem: string) => void,
+): Promise<AskedQuestion[]> {
+  const questions: AskedQuestion[] = []
+  const add = (event: Recorded) => {
+    if (event.type !== 'question-asked') return
+    const { round, question, text, options, assumption, agent, at } = event
+    // It becomes a part of the name of a file.
+    if (!/^Q[1-9]\d{0,5}$/.test(question)) return
+    const by = agent === undefined ? {} : { agent }
+    questions.push({ session, at, round, question, text, options, assumption, ...by, answer: null })
+  }
+  await eachEvent(records.journal(session), add, { only: 'question-asked' })
+  for (const asked of questions) asked.answer = await answerOrProblem(records, asked, onProblem)
+  return questions
+}
+
+async function answerOrProblem(
+  records: Records,
+  { session, question }: AskedQuestion,
+  onProblem: (problem: string) => void,
+): Promise<QuestionAnswer | null> {
+  try {
+    return await readAnswer(records, session, question)
+  } catch (error) {
+    if (!(error instanceof UserError)) throw error
+    onProblem(error.message)
+    return null
+  }
+}
+
+/**
+ * The prompt that an answer becomes; its first line tells it from others. What the agent wrote is quoted, for all of it reads as the person's.
+ * @param before what the person answered before, if that was worked on already
+ */
+export function promptOfAnswer(asked: AskedQuestion, answer: string, before: string | null): string {
+  const { session } = asked
+  const when = `While session ${session} was worked on in this directory (its goal and notes: \`.codemachine/projects/${session}/MAIN.md\`), this question came up, and nobody was there to answer it:`
+  return answerInWords(asked, answer, before, when)
+}
+
+/** What the session that has asked is told while it runs; in all else as `promptOfAnswer`. */
+export function remarkOfAnswer(asked: AskedQuestion, answer: string, before: string | null): string {
+  const { round, agent } = asked
+  const who = agent === undefined ? '' : `, from ${agent}`
+  return answerInWords(asked, answer, before, `In round ${round} of this session this question came up${who}:`)
+}
+
+function answerInWords(asked: AskedQuestion, answer: string, before: string | null, when: string): string {
+  const { text, options, assumption } = asked
+  return `"${inShort(text)}" – ${inShort(answer)} (${questionId(asked)})
+
+${when}
+
+${quoted(text)}
+${options.length === 0 ? '' : `\nThe answers to choose from were:\n\n${options.map(option => `${quoted(option)}\n`).join('>\n')}`}
+The work went on with this assumption:
+
+${quoted(assumption)}
+${before === null ? '' : `\nI answered this before:\n\n${quoted(before)}\n`}
+My answer${before === null ? '' : ', in the place of that one,'} is:
+
+${answer}
+
+Change the work accordingly, and whatever was built on the assumption, where my answer differs from it. Where the work agrees with my answer already, check that, and leave it as it is.`
+}
+
+/** On one line of at most 60 characters. */
+function inShort(text: string): string {
+  const line = text.replace(/[\s\p{Cc}]+/gu, ' ').trim()
+  return line.length > 60 ? `${line.slice(0, 59).trimEnd().toWellFormed()}…` : line
+}
+
+function quoted(text: string): string {
+  return text
+    .split(/\r\n|[\n\r\u2028\u2029]/)
+    .map(line => `> ${line}`.trimEnd())
+    .join('\n')
+}

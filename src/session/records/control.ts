@@ -1,0 +1,306 @@
+import { randomUUID } from 'node:crypto'
+import { watch } from 'node:fs'
+import { readdir, rename, rm, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import * as v from 'valibot'
+import type { Clock } from '../../base/clock.ts'
+import { messageOf, systemErrorCode, writing } from '../../base/errors.ts'
+import { problemOfPrompt } from '../../base/text.ts'
+import { REPLY_CODES, type Reply, type ReplyCode } from '../../core/shapes/reply.ts'
+import { readBoundedText, renameIfThere, succeeds, writeWholeFile } from '../../platform/files.ts'
+
+/**
+ * Gives a command to the run that watches this directory, and waits for its answer, at most twice `timeoutMs`, and not
+ * after `signal`. Never throws for want of a run: then the code is `not-taken`, and the command is taken back.
+ *
+ * One command is one file: `<name>.json`, renamed to `<name>.taken` by the run that handles it, which then writes
+ * `<name>.reply.json`.
+ */
+export async function sendCommand(
+  directory: string,
+  command: Command,
+  { clock, timeoutMs, signal }: { clock: Clock; timeoutMs: number; signal?: AbortSignal },
+): Promise<Reply> {
+  const problem = problemOfCommand(command)
+  if (problem !== null) return { code: 'bad-text', message: problem }
+  const name = `${String(clock.now()).padStart(15, '0')}-${randomUUID()}`
+  const path = join(directory, `${name}.json`)
+  const replyPath = join(directory, `${name}.reply.json`)
+  using changes = watchChanges(directory, clock)
+  await writing(directory, () => writeWholeFile(path, JSON.stringify(command)))
+  try {
+    const reply = await waitForReply(replyPath, changes, clock, timeoutMs, signal)
+    if (reply !== null) return reply
+    if (await removeIfThere(path))
+      return { code: 'not-taken', message: 'The run did not take the command in time; it may be ending.' }
+    const late = await waitForReply(replyPath, changes, clock, timeoutMs, signal)
+    return late ?? { code: 'no-answer', message: 'The run has taken it, but not said what became of it.' }
+  } finally {
+    await removeIfThere(path)
+    await removeIfThere(replyPath)
+  }
+}
+
+/**
+ * Hands every command that is sent from now on to `handle`, one after the other in the order they were sent. Older
+ * ones were meant for a run that has ended, and are answered so, but for those sent after `since` (Unix time, ms): when this run began. Files that hold no command are renamed to `<name>.broken`.
+ * Disposing it resolves when the command in hand is answered, and those that wait are told that the run has ended.
+ * A file operation that fails costs that command its answer, never the run: whoever asked is told so by the timeout.
+ */
+export async function watchCommands(
+  directory: string,
+  handle: (command: Command) => Promise<Reply>,
+  clock: Clock,
+  since = Number.POSITIVE_INFINITY,
+): Promise<AsyncDisposable> {
+  await answerOld(directory, clock, since)
+  const changes = watchChanges(directory, clock)
+  let stopped = false
+  const handleAll = async () => {
+    while (!stopped) {
+      let done = 0
+      for (const name of await commandNames(directory).catch(() => [])) {
+        if (stopped) return
+        if (await succeeds(handleOne(directory, name, handle))) done += 1
+      }
+      if (done === 0) await changes.next(POLL_MS)
+    }
+  }
+  const handled = handleAll()
+  return {
+    [Symbol.asyncDispose]: async () => {
+      stopped = true
+      changes[Symbol.dispose]()
+      await handled
+      await answerOld(directory, clock)
+    },
+  }
+}
+
+/** For what a watcher has missed, or where there can be none. */
+const POLL_MS = 500
+const MOST_BYTES = 8 * 1024 * 1024
+/** After this the one who asked has gone. */
+const OLD_REPLY_MS = 60_000
+/** After this nobody looks any more for what a broken command had been. */
+const OLD_BROKEN_MS = 24 * 3_600_000
+
+async function handleOne(directory: string, name: string, handle: (command: Command) => Promise<Reply>): Promise<void> {
+  const path = join(directory, name)
+  const taken = path.replace(/\.json$/, '.taken')
+  if (!(await renameIfThere(path, taken))) return
+  const command = await readJson(taken, commandSchema)
+  if (command === null) {
+    await rename(taken, path.replace(/\.json$/, '.broken'))
+    return answer(path, { code: 'unknown-command', message: NOT_KNOWN })
+  }
+  const reply = await handle(command).catch((error): Reply => ({ code: 'failed', message: messageOf(error) }))
+  try {
+    await answer(path, reply)
+  } finally {
+    await rm(taken, { force: true })
+  }
+}
+
+async function answerOld(directory: string, clock: Clock, since = Number.POSITIVE_INFINITY): Promise<void> {
+  for (const name of await commandNames(directory).catch(() => [])) {
+    // Its name begins with when it was sent.
+    if (Number.parseInt(name, 10) >= since) continue
+    const path = join(directory, name)
+    await succeeds(answer(path, { code: 'run-ended', message: 'The run that it was for has ended.' }))
+    await succeeds(removeIfThere(path))
+  }
+  for (const name of await readdir(directory).catch(() => [])) {
+    const path = join(directory, name)
+    if (name.endsWith('.taken') || (await ageOf(path, clock)) > mostAgeOf(name)) await succeeds(removeIfThere(path))
+  }
+}
+
+function mostAgeOf(name: string): number {
+  if (name.endsWith('.reply.json')) return OLD_REPLY_MS
+  return name.endsWith('.broken') ? OLD_BROKEN_MS : Number.POSITIVE_INFINITY
+}
+
+function answer(path: string, reply: Reply): Promise<void> {
+  return writeWholeFile(path.replace(/\.json$/, '.reply.json'), replyToJson(reply))
+}
+
+async function waitForReply(
+  path: string,
+  changes: Changes,
+  clock: Clock,
+  ms: number,
+  signal: AbortSignal | undefined,
+): Promise<Reply | null> {
+  const deadline = clock.monotonic() + ms
+  for (;;) {
+    const reply = await readJson(path, replySchema)
+    const left = deadline - clock.monotonic()
+    if (reply !== null || left <= 0 || signal?.aborted) return reply
+    await changes.next(Math.min(left, POLL_MS))
+  }
+}
+
+/** Whether a directory may have changed. */
+interface Changes extends Disposable {
+  /** Resolves at the next change, or at once if there was one since the last call, or after `ms`. */
+  next(ms: number): Promise<void>
+}
+
+function watchChanges(directory: string, clock: Clock): Changes {
+  let changed = new AbortController()
+  const stopWatching = watchIfPossible(directory, () => changed.abort())
+  return {
+    next: async ms => {
+      await clock.wait(ms, changed.signal)
+      changed = new AbortController()
+    },
+    [Symbol.dispose]: () => {
+      stopWatching()
+      changed.abort()
+    },
+  }
+}
+
+/** Linux has a limited number of watchers, and network file systems have none: then the polling has to do. */
+function watchIfPossible(directory: string, onChange: () => void): () => void {
+  try {
+    const watcher = watch(directory, onChange)
+    watcher.on('error', () => watcher.close())
+    return () => watcher.close()
+  } catch (error) {
+    if (systemErrorCode(error) === null) throw error
+    return () => undefined
+  }
+}
+
+async function commandNames(directory: string): Promise<string[]> {
+  const names = await readdir(directory)
+  return names.filter(name => name.endsWith('.json') && !name.endsWith('.reply.json')).sort()
+}
+
+async function readJson<T>(path: string, schema: v.GenericSchema<unknown, T>): Promise<T | null> {
+  const read = await readBoundedText(path, MOST_BYTES)
+  if (read === 'missing' || 'problem' in read) return null
+  try {
+    return v.parse(schema, JSON.parse(read.text))
+  } catch {
+    return null
+  }
+}
+
+async function ageOf(path: string, clock: Clock): Promise<number> {
+  const found = await stat(path).catch(() => null)
+  return found === null ? 0 : clock.now() - found.mtimeMs
+}
+
+async function removeIfThere(path: string): Promise<boolean> {
+  try {
+    await rm(path, { recursive: true })
+    return true
+  } catch (error) {
+    if (systemErrorCode(error) === 'ENOENT') return false
+    throw error
+  }
+}
+
+const at = v.pipe(v.string(), v.isoTimestamp())
+const text = v.pipe(
+  v.string(),
+  v.check(value => problemOfPrompt(value) === null),
+)
+
+const name = v.pipe(v.string(), v.maxLength(200))
+const limit = v.pipe(v.number(), v.safeInteger(), v.minValue(1))
+
+export const commandSchema = v.variant('type', [
+  v.object({ type: v.literal('steer'), text, at }),
+  v.object({ type: v.literal('steer-agent'), agent: v.string(), text, at }),
+  v.object({
+    type: v.literal('answer'),
+    session: name,
+    question: name,
+    agent: v.exactOptional(name),
+    text,
+    at,
+  }),
+  v.object({ type: v.literal('stop-agent'), agent: v.string(), at }),
+  v.object({ type: v.literal('stop'), now: v.boolean(), at }),
+  v.object({ type: v.literal('pause'), at }),
+  v.object({ type: v.literal('unpause'), at }),
+  v.object({ type: v.literal('retry'), at }),
+  v.object({
+    type: v.literal('watch'),
+    pid: v.exactOptional(v.pipe(v.number(), v.integer(), v.minValue(1))),
+    startTime: v.exactOptional(v.nullable(name)),
+    at,
+  }),
+  v.object({ type: v.literal('interrupt'), at }),
+  v.object({ type: v.literal('skip'), at }),
+  v.object({ type: v.literal('put-plan-back'), at }),
+  v.object({ type: v.literal('replan'), text, go: v.exactOptional(v.literal(true)), at }),
+  v.object({
+    type: v.literal('decide'),
+    choice: name,
+    text: v.exactOptional(text),
+    session: v.exactOptional(name),
+    decision: v.exactOptional(name),
+    version: v.exactOptional(v.pipe(v.number(), v.integer())),
+    at,
+  }),
+  v.object({ type: v.literal('secret'), key: name, at }),
+  v.object({
+    type: v.literal('limits'),
+    rounds: v.exactOptional(limit),
+    timeMs: v.exactOptional(v.pipe(limit, v.minValue(1_000))),
+    tokens: v.exactOptional(limit),
+    cost: v.exactOptional(v.pipe(v.number(), v.finite(), v.minValue(0.01))),
+    at,
+  }),
+])
+
+/**
+ * What a person may ask of a run, from its own screen or from another terminal: to tell the agent something, or one of those
+ * that work for it; to end the turn of one of them; to tell it the answer to a `question` of that `session`, which `agent` has
+ * asked (`text`: question and answer); to stop, after this round or `now`; to start no round until told to, with or without the one that runs; to end a wait early; to
+ * leave this session for the next one; to have the plan changed as the text says, and hold then unless it is to `go` on; to have the plan put back
+ * as it was before that; to
+ * take a choice of what it asks a person to decide; to know of a secret that was set; to share for a minute what it does just now, for the process `pid`
+ * (`startTime` as of `startTimeOf`) shows it to somebody. `at`: when it was asked, ISO 8601 in UTC.
+ */
+export type Command = v.InferOutput<typeof commandSchema>
+
+/** Why the text of a command cannot be one, as a sentence; null if it can, or there is none. */
+export function problemOfCommand(command: Pick<Command, 'type'> & { text?: string }): string | null {
+  return command.text === undefined ? null : problemOfPrompt(command.text)
+}
+
+/** What a run says of a command that it does not know, as one of an older version may: this text stays as it is. */
+export const NOT_KNOWN = 'This is not a command that the run knows.'
+
+/** A reply as its file holds it: `delivered` and `kept` are what versions without a code decide by. */
+export function replyToJson({ code, message }: Reply): string {
+  return JSON.stringify({ code, delivered: code === 'done', ...(code === 'kept' ? { kept: true } : {}), message })
+}
+
+/** The reply in a file of any version. A code that this version does not know says no more than the older fields. */
+export const replySchema = v.pipe(
+  v.object({
+    code: v.optional(v.string()),
+    delivered: v.boolean(),
+    kept: v.exactOptional(v.boolean()),
+    message: v.string(),
+  }),
+  v.transform(
+    ({ code, delivered, kept, message }): Reply => ({
+      code: REPLY_CODES.find(each => each === code) ?? codeWithout(delivered, kept ?? false, message),
+      message,
+    }),
+  ),
+)
+
+function codeWithout(delivered: boolean, kept: boolean, message: string): ReplyCode {
+  if (delivered) return 'done'
+  if (kept) return 'kept'
+  return message === NOT_KNOWN ? 'unknown-command' : 'refused'
+}

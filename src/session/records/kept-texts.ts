@@ -1,0 +1,90 @@
+import { createHash } from 'node:crypto'
+import { mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { UserError } from '../../base/errors.ts'
+import type { KeptText } from '../../core/events/events.ts'
+import type { TemplateSetup } from '../../core/template.ts'
+import { readBoundedText, writeWholeFile } from '../../platform/files.ts'
+
+/** A text that a session begins with and keeps as it is, whatever becomes of the file that it came from. */
+export interface NewText {
+  /** A file name of ASCII letters, digits, `.`, `-` and `_`, at most 100; no two of a session differ in case alone. */
+  name: string
+  text: string
+}
+
+/** The texts that one session keeps: the folder `kept` of its records, where no agent can write. */
+export interface KeptTexts {
+  /** Writes them, mode 0600. */
+  keep(texts: readonly NewText[]): Promise<readonly KeptText[]>
+  /** The text of this name. A `UserError` that names the file if it is gone, or is not what was kept. */
+  read(name: string, kept: readonly KeptText[]): Promise<string>
+  /** What a template is given of a session that began with these. */
+  of(kept: readonly KeptText[]): TemplateSetup['kept']
+}
+
+const MOST_BYTES = 16 * 1024 * 1024
+const NAME = /^\w[\w.-]{0,99}$/
+
+/** Opens the texts in a session's folder of the records. The folder is made when there is something to keep. */
+export function openKeptTexts(sessionFolder: string): KeptTexts {
+  const folder = join(sessionFolder, 'kept')
+  const texts: KeptTexts = {
+    async keep(wanted) {
+      if (wanted.length > 0) await mkdir(folder, { recursive: true, mode: 0o700 })
+      const kept: KeptText[] = []
+      for (const { name, text } of wanted) {
+        const content = bytesOf(text)
+        await writeWholeFile(join(folder, name), content)
+        kept.push({ name, bytes: content.length, sha256: hashOf(content) })
+      }
+      return kept
+    },
+    async read(name, kept) {
+      const path = join(folder, name)
+      const known = kept.find(each => each.name === name)
+      if (known === undefined) throw new UserError(`The session keeps no text of the name ${path}.`)
+      const read = await readBoundedText(path, MOST_BYTES)
+      if (read === 'missing') throw new UserError(`${path} is gone, with which the session began; ${MEND}`)
+      if ('problem' in read) throw new UserError(`${path} ${read.problem}; ${MEND}`)
+      if (hashOf(bytesOf(read.text)) !== known.sha256)
+        throw new UserError(`${path} is not the text any more with which the session began; ${MEND}`)
+      return read.text
+    },
+    of: kept => ({
+      read: name => texts.read(name, kept),
+      has: name => kept.some(each => each.name === name),
+      path: name => join(folder, name),
+    }),
+  }
+  return texts
+}
+
+const MEND = 'put it back, or begin a new session.'
+
+/** Refuses texts that cannot be kept: before there is a session. A `UserError` for one that is too long, or holds a secret. */
+export function refuseTexts(texts: readonly NewText[], redact: (text: string) => string): void {
+  const names = new Set<string>()
+  for (const { name, text } of texts) {
+    const folded = name.toLowerCase()
+    if (!NAME.test(name) || names.has(folded)) throw new Error(`No text can be kept under the name "${name}".`)
+    names.add(folded)
+    const bytes = bytesOf(text).length
+    const mib = Math.ceil(bytes / 1024 / 1024)
+    if (bytes > MOST_BYTES)
+      throw new UserError(`${name} has ${mib} MiB, and may have ${MOST_BYTES / 1024 / 1024} MiB; use a shorter text.`)
+    const shown = redact(text)
+    if (shown === text) continue
+    const secret = /\[secret [^\]]*\]/.exec(shown)?.[0] ?? 'a secret'
+    throw new UserError(`${name} holds ${secret}, which is never kept; write the name of a variable in its place.`)
+  }
+}
+
+/** Without a byte order mark, which is lost when it is read. */
+function bytesOf(text: string): Buffer {
+  return Buffer.from(text.toWellFormed().replace(/^\uFEFF+/, ''))
+}
+
+function hashOf(content: Buffer): string {
+  return createHash('sha256').update(content).digest('hex')
+}

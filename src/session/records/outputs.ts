@@ -1,0 +1,67 @@
+import { createHash } from 'node:crypto'
+import { mkdir, readdir, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { clipEnd } from '../../base/text.ts'
+import type { Output, OutputKind } from '../../core/rules/outputs.ts'
+import { readBoundedText, writeWholeFile } from '../../platform/files.ts'
+
+/** The outputs of one session: the folder `outputs` of its records. */
+export interface Outputs {
+  /** Writes one as a whole file, mode 0600, in place of one with this number and name; of a text with more than 1,048,576 characters the first. */
+  keep(output: { n: number; name: string; kind: OutputKind; text: string }): Promise<Output>
+  /** The whole text of one. If the file is gone, cannot be read or is not what was kept: its beginning, with a note of that. */
+  read(output: Output): Promise<string>
+  /** As `read`; null if the file is gone, cannot be read or is not what was kept. */
+  whole(output: Output): Promise<string | null>
+}
+
+const MOST_CHARACTERS = 1024 * 1024
+/** A character takes at most three bytes, and the note of what is left out a few more. */
+const MOST_BYTES = 3 * MOST_CHARACTERS + 100
+const HEAD_CHARACTERS = 400
+/** Outputs that are kept at least; those before them go, a hundred at a time. */
+const MOST_FILES = 20_000
+const DROP_EVERY = 100
+const NAME_CHARACTERS = 40
+
+/** Opens the outputs in a session's folder of the records. The folder is made when there is something to keep. */
+export function openOutputs(sessionFolder: string): Outputs {
+  const folder = join(sessionFolder, 'outputs')
+  const whole = async ({ file, sha256 }: Output) => {
+    const read = await readBoundedText(join(folder, file), MOST_BYTES)
+    const text = typeof read === 'object' && 'text' in read ? read.text : null
+    return text !== null && hashOf(text) === sha256 ? text : null
+  }
+  return {
+    whole,
+    async keep({ n, name, kind, text }) {
+      const content = Buffer.from(clipEnd(text.toWellFormed(), MOST_CHARACTERS))
+      const file = `${n}-${safeName(name)}.${kind}`
+      await mkdir(folder, { recursive: true, mode: 0o700 })
+      await writeWholeFile(join(folder, file), content)
+      if (n > MOST_FILES && n % DROP_EVERY === 0) await dropUpTo(folder, n - MOST_FILES)
+      const head = text.slice(0, HEAD_CHARACTERS).toWellFormed()
+      return { n, name, file, bytes: content.length, sha256: hashOf(content), head }
+    },
+    read: async output => (await whole(output)) ?? `${output.head}\n${GONE}`,
+  }
+}
+
+/** What stands after the beginning of an output of which nothing more can be read. */
+const GONE = '[… the rest of it is not kept any more]'
+
+/** Removes the outputs with numbers up to this one. */
+async function dropUpTo(folder: string, n: number): Promise<void> {
+  const old = (await readdir(folder)).filter(name => Number.parseInt(name, 10) <= n)
+  for (const name of old) await rm(join(folder, name), { force: true })
+}
+
+/** What of a name can be that of a file on every system; `output` if nothing can. */
+function safeName(name: string): string {
+  const safe = name.replace(/[^\w-]+/g, '-').replace(/^-+|-+$/g, '')
+  return safe.slice(0, NAME_CHARACTERS) || 'output'
+}
+
+function hashOf(content: Buffer | string): string {
+  return createHash('sha256').update(content).digest('hex')
+}

@@ -1,0 +1,295 @@
+import { readdir, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import * as v from 'valibot'
+import { messageOf, systemErrorCode, UserError, writing } from '../../base/errors.ts'
+import { problemOfPrompt } from '../../base/text.ts'
+import type { PromptTerms, QueuedPrompt } from '../../core/shapes/queue.ts'
+import { pathExists, readBoundedText, renameIfThere, stageFile, writeWholeFile } from '../../platform/files.ts'
+import { isSessionId } from './records.ts'
+
+/** What waits, in order, and one sentence for each file that could not be read. */
+export interface QueueContents {
+  prompts: QueuedPrompt[]
+  problems: string[]
+}
+
+/**
+ * The prompts that wait for one work directory: a directory with one file per prompt, so that any number of terminals
+ * can add at once without a lock.
+ *
+ * Taking a prompt has three steps, so that neither a crash nor somebody else loses or doubles it: `claim` (only one can),
+ * create the session (its `session-created` carries the prompt's id), `removeIfWaiting`. At start, a prompt whose id a
+ * session already carries is removed, and another one that was claimed is released.
+ */
+export interface Queue {
+  /** Adds a prompt behind all others; it is on disk when this resolves. A `UserError` for what could not be read again. */
+  add(prompt: string, at: Date, terms?: PromptTerms): Promise<QueuedPrompt>
+  /** What waits. `most`: so many of it, the first ones; left out: all. */
+  list(most?: number): Promise<QueueContents>
+  /**
+   * The prompt whose turn it is; null if none waits. Files that cannot be read are passed over.
+   * @param accepts whether a prompt can have its turn; left out: each can
+   */
+  peek(accepts?: (prompt: QueuedPrompt) => boolean): Promise<QueuedPrompt | null>
+  /** How many wait, whatever their files hold. */
+  count(): Promise<number>
+  /** Takes a prompt for oneself: it waits no more, and is kept until it is removed or released. False if it did not wait. */
+  claim(id: string): Promise<boolean>
+  /** Ids of those that are claimed. */
+  claimed(): Promise<string[]>
+  /** Lets a prompt that was claimed wait again. */
+  release(id: string): Promise<void>
+  /** Puts another text in the place of a prompt, and leaves its terms; a `UserError` if it does not wait any more. */
+  edit(id: string, prompt: string): Promise<void>
+  /** Has a prompt wait just before another one, or behind all; a `UserError` if one of them does not wait any more. */
+  move(id: string, before: string | null): Promise<void>
+  /** Takes a prompt out, whatever its file holds; a `UserError` if it does not wait any more. */
+  remove(id: string): Promise<void>
+  /** As `remove`, also of one that is claimed, and content if a person has taken the prompt out meanwhile. */
+  removeIfWaiting(id: string): Promise<void>
+}
+
+/** The queue in this directory, which has to exist. */
+export function openQueue(directory: string): Queue {
+  return {
+    add: (prompt, at, terms) => add(directory, prompt, at, terms),
+    list: most => list(directory, most),
+    peek: accepts => peek(directory, accepts),
+    count: async () => (await readNames(directory)).waiting.length,
+    claim: id => renameIfThere(promptFile(directory, knownId(id)), claimedFile(directory, knownId(id))),
+    claimed: async () => (await readNames(directory)).claimed,
+    release: async id =>
+      void (await renameIfThere(claimedFile(directory, knownId(id)), promptFile(directory, knownId(id)))),
+    edit: (id, prompt) => edit(directory, id, prompt),
+    move: (id, before) => move(directory, knownId(id), before === null ? null : knownId(before)),
+    remove: async id => {
+      if (!(await remove(directory, knownId(id)))) throw notWaiting(knownId(id))
+    },
+    removeIfWaiting: async id => {
+      await remove(directory, knownId(id))
+      await rm(claimedFile(directory, knownId(id)), { force: true })
+    },
+  }
+}
+
+/** Of the longest prompt, every character of it written as `\u0000`. */
+const MOST_BYTES = 8 * 1024 * 1024
+const HIGHEST_NUMBER = 999_999_999
+/** How many numbers are known to be gone, for whoever has looked before they were given. */
+const KEPT_NUMBERS = 100
+
+const MOST_GATES = 50
+const MOST_COMMAND = 10_000
+const count = v.pipe(v.number('use a number'), v.safeInteger('use a whole number'), v.minValue(1, 'use at least 1'))
+const cost = v.pipe(v.number('use a number'), v.finite('use a number'), v.minValue(0.01, 'use at least 0.01'))
+const atMend = 'use a time such as "2026-11-20T23:00:00.000Z"'
+const fileSchema = v.object({
+  prompt: v.pipe(
+    v.string('use a text'),
+    v.check(prompt => problemOfPrompt(prompt) === null, 'use a text that is neither empty nor too long'),
+  ),
+  at: v.pipe(v.string(atMend), v.isoTimestamp(atMend)),
+  template: v.optional(v.pipe(v.string('use the name of a template'), v.maxLength(60, 'use the name of a template'))),
+  gates: v.optional(
+    v.pipe(
+      v.array(
+        v.pipe(v.string('use a command'), v.maxLength(MOST_COMMAND, 'use a shorter command')),
+        'use a list of commands',
+      ),
+      v.maxLength(MOST_GATES, `use at most ${MOST_GATES}`),
+    ),
+  ),
+  options: v.optional(v.unknown()),
+  session: v.optional(v.pipe(v.string('use the id of a session'), v.check(isSessionId, 'use the id of a session'))),
+  follows: v.optional(v.pipe(v.string('use the id of a session'), v.maxLength(100, 'use the id of a session'))),
+  limits: v.optional(
+    v.object(
+      { rounds: v.optional(count), timeMs: v.optional(count), tokens: v.optional(count), cost: v.optional(cost) },
+      'use an object',
+    ),
+  ),
+})
+
+async function add(directory: string, prompt: string, at: Date, terms: PromptTerms = {}): Promise<QueuedPrompt> {
+  const { template, options, gates, limits, session, follows } = terms
+  const content = checked({ prompt, at: at.toISOString(), template, options, gates, limits, session, follows })
+  await using staged = await writing(directory, () => stageFile(directory, textOf(content)))
+  for (;;) {
+    const { gone, highest } = await readNames(directory)
+    if (highest >= HIGHEST_NUMBER)
+      throw new UserError(`${directory} has no number left; remove ${highest}.json from it.`)
+    const id = idOf(highest + 1)
+    if (!(await staged.linkAs(`${id}.json`))) continue
+    // Between the look and the link somebody else may have added and removed the same number. Nobody takes what has a `.gone`.
+    if (await pathExists(goneFile(directory, id))) {
+      await rm(promptFile(directory, id), { force: true })
+      continue
+    }
+    const past = gone.filter(old => Number(old) < highest - KEPT_NUMBERS)
+    for (const old of past) await rm(goneFile(directory, old), { force: true })
+    return { id, ...content }
+  }
+}
+
+async function list(directory: string, most = Number.POSITIVE_INFINITY): Promise<QueueContents> {
+  const { waiting, strange } = await readNames(directory)
+  const contents: QueueContents = {
+    prompts: [],
+    problems: strange.map(name => `${join(directory, name)} is not named as a queued prompt is; remove it.`),
+  }
+  for (const id of waiting) {
+    if (contents.prompts.length >= most) break
+    const read = await readPrompt(directory, id)
+    if (read === 'missing') continue
+    if (typeof read === 'string') contents.problems.push(read)
+    else contents.prompts.push(read)
+  }
+  return contents
+}
+
+async function peek(
+  directory: string,
+  accepts: (prompt: QueuedPrompt) => boolean = () => true,
+): Promise<QueuedPrompt | null> {
+  for (const id of (await readNames(directory)).waiting) {
+    const read = await readPrompt(directory, id)
+    if (typeof read !== 'string' && accepts(read)) return read
+  }
+  return null
+}
+
+async function edit(directory: string, written: string, prompt: string): Promise<void> {
+  const id = knownId(written)
+  const old = await readPrompt(directory, id)
+  if (old === 'missing') throw notWaiting(id)
+  if (typeof old === 'string') throw new UserError(old)
+  const { id: _, ...kept } = old
+  const text = textOf(checked({ ...kept, prompt }))
+  await writing(directory, () => writeWholeFile(promptFile(directory, id), text))
+  if (!(await pathExists(goneFile(directory, id)))) return
+  // It was removed meanwhile, and this has put it back.
+  await rm(promptFile(directory, id), { force: true })
+  throw notWaiting(id)
+}
+
+async function move(directory: string, id: string, before: string | null): Promise<void> {
+  const { waiting } = await readNames(directory)
+  for (const each of before === null ? [id] : [id, before]) if (!waiting.includes(each)) throw notWaiting(each)
+  if (id === before) return
+  const others = waiting.filter(each => each !== id)
+  const at = before === null ? others.length : others.indexOf(before)
+  const order = others.toSpliced(at, 0, id)
+  await writing(directory, () => writeWholeFile(join(directory, ORDER_FILE), `${order.join('\n')}\n`))
+}
+
+/** Ids in the order that a person gave them; empty: by their numbers. */
+async function readOrder(directory: string): Promise<string[]> {
+  const read = await readBoundedText(join(directory, ORDER_FILE), MOST_BYTES)
+  return typeof read === 'object' && 'text' in read ? (read.text.match(/^\d{6,9}$/gm) ?? []) : []
+}
+
+/** The ids that were there when one was moved last, each in a line. What was added since is behind them. */
+const ORDER_FILE = 'order'
+
+/** Whether it was there to be taken out. */
+async function remove(directory: string, id: string): Promise<boolean> {
+  const isThere = (await pathExists(promptFile(directory, id))) || (await pathExists(claimedFile(directory, id)))
+  if (!isThere) return false
+  // While the number is the highest, this keeps it from being given again: a session carries it as the id of its prompt.
+  await writeFile(goneFile(directory, id), '', { mode: 0o600 })
+  try {
+    await rm(promptFile(directory, id), { recursive: true })
+    return true
+  } catch (error) {
+    if (systemErrorCode(error) === 'ENOENT') return false
+    throw error
+  }
+}
+
+/** The prompt in a file; `missing`; or a sentence about what is wrong with the file. */
+async function readPrompt(directory: string, id: string): Promise<QueuedPrompt | 'missing' | string> {
+  const path = promptFile(directory, id)
+  const read = await readBoundedText(path, MOST_BYTES)
+  if (read === 'missing') return read
+  if ('problem' in read) return `${path} ${read.problem}.`
+  let content: unknown
+  try {
+    content = JSON.parse(read.text)
+  } catch (error) {
+    return `${path} is not JSON: ${messageOf(error)}.`
+  }
+  const result = v.safeParse(fileSchema, content)
+  if (result.success) return { id, ...result.output }
+  const problem = problemIn(result.issues[0])
+  return problem === null ? `${path} holds no JSON object.` : `${path}: ${problem}`
+}
+
+/** What is wrong with a part of a prompt's file, a sentence; null if it is the whole of it. */
+function problemIn(issue: v.InferIssue<typeof fileSchema>): string | null {
+  const name = v.getDotPath(issue)
+  if (name === null) return null
+  return issue.received === 'undefined' ? `${name} is missing.` : `${name} is wrong; ${issue.message}.`
+}
+
+async function readNames(
+  directory: string,
+): Promise<{ waiting: string[]; claimed: string[]; gone: string[]; strange: string[]; highest: number }> {
+  const names = await readdir(directory)
+  const idsWith = (ending: RegExp) =>
+    names.filter(name => ending.test(name)).map(name => name.slice(0, name.indexOf('.')))
+  const gone = idsWith(/^\d{6,9}\.gone$/)
+  const there = idsWith(/^\d{6,9}\.json$/).sort((a, b) => Number(a) - Number(b))
+  const waiting = there.filter(id => !gone.includes(id))
+  if (names.includes(ORDER_FILE)) {
+    const place = new Map((await readOrder(directory)).map((id, index) => [id, index]))
+    const placeOf = (id: string) => place.get(id) ?? Number.MAX_SAFE_INTEGER
+    // Stable: those that have no place stay behind, by their numbers.
+    waiting.sort((a, b) => placeOf(a) - placeOf(b))
+  }
+  const claimed = idsWith(/^\d{6,9}\.claimed$/)
+  return {
+    waiting,
+    claimed,
+    gone,
+    strange: names.filter(name => name.endsWith('.json') && !name.startsWith('.') && !/^\d{6,9}\.json$/.test(name)),
+    highest: Math.max(0, ...[...there, ...claimed, ...gone].map(Number)),
+  }
+}
+
+function knownId(written: string): string {
+  if (!/^\d{1,9}$/.test(written)) throw notWaiting(written)
+  return idOf(Number(written))
+}
+
+function idOf(number: number): string {
+  return String(number).padStart(6, '0')
+}
+
+function promptFile(directory: string, id: string): string {
+  return join(directory, `${id}.json`)
+}
+
+function claimedFile(directory: string, id: string): string {
+  return join(directory, `${id}.claimed`)
+}
+
+function goneFile(directory: string, id: string): string {
+  return join(directory, `${id}.gone`)
+}
+
+function textOf(content: Omit<QueuedPrompt, 'id'>): string {
+  return `${JSON.stringify(content, null, 2)}\n`
+}
+
+/** The content of a prompt's file; a `UserError` if it could not be read again. */
+function checked<T extends Omit<QueuedPrompt, 'id'>>(content: T): T {
+  const problem = problemOfPrompt(content.prompt)
+  if (problem !== null) throw new UserError(problem)
+  const result = v.safeParse(fileSchema, content)
+  if (!result.success) throw new UserError(problemIn(result.issues[0]) ?? 'The prompt is no text.')
+  return content
+}
+
+function notWaiting(id: string): UserError {
+  return new UserError(`No prompt ${id} waits in the queue; it has been started or removed.`)
+}

@@ -1,0 +1,184 @@
+import { rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Clock } from '../base/clock.ts'
+import { isDiskFull, isNoRoom, messageOf, UserError } from '../base/errors.ts'
+import { isEvent } from '../core/events/checks.ts'
+import type { LiveEvent, Recorded, SessionEvent, View } from '../core/events/events.ts'
+import { breaksStream, ENDS_WHAT_RUNS, liveKey } from '../core/events/live-board.ts'
+import { exitCodeOf, type SessionOutcome } from '../core/events/outcome.ts'
+import { fold } from '../core/state/fold.ts'
+import { elapsedMs, type SessionState, sessionTokens } from '../core/state/state.ts'
+import type { TemplateKinds } from '../core/template.ts'
+import { writeWholeFile } from '../platform/files.ts'
+import { cutUnfinished, type Redactor } from '../secrets/redactor.ts'
+import type { Journal } from './records/journal.ts'
+
+export interface SessionLogOptions {
+  journal: Journal
+  views: readonly View[]
+  templates: TemplateKinds
+  clock: Clock
+  redactor: Redactor
+}
+
+/**
+ * The one place where something comes to have happened: journaled, folded, shown. Without its secrets: what a restart
+ * reads is what was known before it. A live text comes in pieces that may hold a part of a secret each: the end of one that
+ * may be the beginning of a secret is held back until the next piece of the item comes, or the item is complete.
+ */
+export class SessionLog {
+  #state: SessionState
+  readonly #journal: Journal
+  readonly #views: readonly View[]
+  readonly #templates: TemplateKinds
+  readonly #clock: Clock
+  readonly #redactor: Redactor
+  /** By item, the last piece that came of it, with what of its text was held back. */
+  readonly #held = new Map<string, Delta>()
+
+  constructor(state: SessionState, { journal, views, templates, clock, redactor }: SessionLogOptions) {
+    this.#state = state
+    this.#journal = journal
+    this.#views = views
+    this.#templates = templates
+    this.#clock = clock
+    this.#redactor = redactor
+  }
+
+  get state(): SessionState {
+    return this.#state
+  }
+
+  emit(event: SessionEvent): void {
+    const recorded = this.#record(event)
+    this.#endHeld(recorded)
+    this.#journal.append(recorded)
+    this.#state = fold(this.#state, recorded, this.#templates)
+    for (const view of this.#views) view.event(recorded, this.#state)
+  }
+
+  /** The state after this event, if it happened now. Nothing is journaled. */
+  stateAfter(event: SessionEvent): SessionState {
+    return fold(this.#state, this.#record(event), this.#templates)
+  }
+
+  live(event: LiveEvent): void {
+    const isPiece = event.type === 'text-delta' || event.type === 'output-delta'
+    const shown = isPiece ? this.#withoutUnfinished(event) : event
+    if (shown !== null) this.#show(shown)
+  }
+
+  sync(): Promise<void> {
+    return this.#journal.sync()
+  }
+
+  /** The piece with what was held back before it, and without what is held back now; null if nothing is left. */
+  #withoutUnfinished(delta: Delta): Delta | null {
+    const key = liveKey(delta.item, delta.instance)
+    const { whole, held } = cutUnfinished(this.#redactor, (this.#held.get(key)?.text ?? '') + delta.text)
+    if (held === '') this.#held.delete(key)
+    else this.#held.set(key, { ...delta, text: held })
+    return whole === '' ? null : { ...delta, text: whole }
+  }
+
+  /** Shows what was held back of an item that is now complete. Of one that was cut off it may be most of a secret, and is dropped. */
+  #endHeld(event: Recorded): void {
+    if (ENDS_WHAT_RUNS.has(event.type)) this.#held.clear()
+    if (this.#held.size === 0) return
+    const completed = event.type === 'item-completed' ? liveKey(event.item.id, event.instance) : null
+    for (const [key, delta] of this.#held) {
+      if (key !== completed && !isCutOff(delta, event)) continue
+      this.#held.delete(key)
+      if (key === completed) this.#show(delta)
+    }
+  }
+
+  #show(event: LiveEvent): void {
+    const shown = this.#redactor.event(event)
+    for (const view of this.#views) view.live(shown)
+  }
+
+  #record(event: SessionEvent): Recorded {
+    const at = new Date(this.#clock.now()).toISOString()
+    const shown = this.#redactor.event(event)
+    const asRecorded = (one: SessionEvent): Recorded => ({ v: 1, at, session: this.#state.id, ...one })
+    const recorded = asRecorded(shown)
+    return shown === event || isEvent(recorded) ? recorded : asRecorded(withOwnWords(shown, event))
+  }
+}
+
+/**
+ * A redacted event with the words of the journal itself back, such as `nothing-changed`: a secret may read like one, and without
+ * it nobody could read the event again.
+ */
+function withOwnWords<T>(redacted: T, event: T): T
+function withOwnWords(redacted: unknown, event: unknown): unknown {
+  if (typeof event === 'string') return OWN_WORD.test(event) ? event : redacted
+  if (typeof event !== 'object' || event === null || typeof redacted !== 'object' || redacted === null) return redacted
+  const before: Readonly<Record<string, unknown>> = { ...event }
+  const entries = Object.entries(redacted).map(([key, value]) => [key, withOwnWords(value, before[key])] as const)
+  return Array.isArray(redacted) ? entries.map(([, value]) => value) : Object.fromEntries(entries)
+}
+
+const OWN_WORD = /^[a-z]+(?:-[a-z]+)*$/
+
+type Delta = Extract<LiveEvent, { type: 'text-delta' | 'output-delta' }>
+
+/** Whether no more comes of an item, though it was not completed. */
+function isCutOff({ type, instance }: Delta, event: Recorded): boolean {
+  if (event.type === 'agent-ended') return instance === event.instance
+  return type === 'text-delta' && breaksStream(event, instance)
+}
+
+/**
+ * If what broke a session off is for a person to mend (a full disk, files that git cannot look at): journals that the
+ * session ended so, on a full disk in the room that was kept for it. Where there is none even for that, the session is left
+ * as one that was cut off.
+ */
+export async function endSessionBrokenOff(
+  error: unknown,
+  log: SessionLog,
+  reserve: DiskReserve,
+  clock: Clock,
+): Promise<void> {
+  const { state } = log
+  const isForPerson = error instanceof UserError && error.exitCode === 4
+  if (!(isDiskFull(error) || isForPerson) || state.createdAt === 0 || state.ended !== null) return
+  const hint =
+    isDiskFull(error) && error instanceof UserError && error.hint !== null ? ({ do: 'free-disk-space' } as const) : null
+  const outcome: SessionOutcome = { kind: 'needs-person', reason: messageOf(error), hint }
+  try {
+    await reserve.release()
+    log.emit({
+      type: 'session-ended',
+      outcome,
+      exitCode: exitCodeOf(outcome),
+      rounds: state.roundsUsed,
+      tokens: sessionTokens(state),
+      durationMs: elapsedMs(state, 'running', clock.now()),
+    })
+    await log.sync()
+  } catch (second) {
+    if (!isDiskFull(second)) throw second
+  }
+}
+
+const BYTES = 64 * 1024
+
+/** 64 KiB of preallocated disk space, released when the disk is full so that the session's end can still be journaled. */
+export interface DiskReserve {
+  /** Frees the space. */
+  release(): Promise<void>
+}
+
+/** Preallocates the space in the folder of a session's records; on a disk that is full already, less or none of it. */
+export async function openDiskReserve(folder: string): Promise<DiskReserve> {
+  const path = join(folder, 'reserve')
+  try {
+    // Not zeros: some file systems keep no room for them.
+    await writeWholeFile(path, Buffer.alloc(BYTES, 'codemachine '))
+  } catch (error) {
+    if (!isNoRoom(error)) throw error
+  }
+  return { release: () => rm(path, { force: true }) }
+}

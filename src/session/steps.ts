@@ -1,0 +1,384 @@
+import { TemplateError, unreachable } from '../base/errors.ts'
+import { clipEnd, lastLines, truncate, withLineEnd } from '../base/text.ts'
+import type { SessionOutcome } from '../core/events/outcome.ts'
+import type { Output, OutputKind } from '../core/rules/outputs.ts'
+import type { SessionState } from '../core/state/state.ts'
+import { type OwnStep, type StepFile, templateError } from '../core/template.ts'
+import { type FileToWrite, writeAllInside } from '../workspace/files/write-all.ts'
+import type { Answers } from './answers.ts'
+import type { RunnerOptions } from './options.ts'
+import { type ClaimProof, emitRestored } from './proof/claim.ts'
+import { OUTPUT_CHARACTERS } from './proof/run-gate.ts'
+import type { Scopes } from './scope/scopes.ts'
+import type { SessionShell } from './shell/session-shell.ts'
+
+export interface OwnStepsOptions
+  extends Pick<
+    RunnerOptions,
+    | 'log'
+    | 'template'
+    | 'workTree'
+    | 'folder'
+    | 'guard'
+    | 'means'
+    | 'asked'
+    | 'agents'
+    | 'clock'
+    | 'recordsRoot'
+    | 'writing'
+    | 'redactor'
+  > {
+  claim: ClaimProof
+  scopes: Scopes
+  answers: Answers
+  /** Null: no commands are run with secrets. */
+  sessionShell: SessionShell | null
+  /** The time that a command may take at most, ms. */
+  mostCommandMs(): number
+}
+
+/** More than this without a round between them are a template that goes round in circles. */
+const MOST_IN_A_ROW = 20_000
+/** A look that takes longer is taken to hang, ms. */
+const LOOK_MS = 10 * 60_000
+/** The most of what a look has found that stands in its event, bytes of JSON; and how deep that may be. */
+const RESULT_BYTES = 64 * 1024
+const MOST_LEVELS = 100
+/** The most that a look may find, characters of JSON: as much as an output holds. */
+const MOST_CHARACTERS = 1024 * 1024
+const NAME_CHARACTERS = 200
+const NOTE_CHARACTERS = 1_000
+
+/** The steps of a template that codemachine carries out itself: each is journaled before and after. */
+export class OwnSteps {
+  readonly #options: OwnStepsOptions
+  #breakingOff = new AbortController()
+  #isAtWork = false
+  /** The last round that had ended before the last steps, and how many these are. */
+  #since: { round: unknown; steps: number } = { round: null, steps: 0 }
+
+  constructor(options: OwnStepsOptions) {
+    this.#options = options
+  }
+
+  /**
+   * Whether it is not carried out while the session holds: it works on something, or it is what a person has broken off in the
+   * session's hold, which they would not have begun again.
+   */
+  waits(step: OwnStep): boolean {
+    return !WORKS_ON_NOTHING.has(step.kind) || this.#breakingOff.signal.aborted
+  }
+
+  /** Carries one out, on this work tree. Resolves with the fingerprint afterwards; null if it has to be taken again. */
+  async carryOut(step: OwnStep, tree: string): Promise<string | null> {
+    this.#checkScope(step)
+    this.#breakingOff = new AbortController()
+    this.#isAtWork = true
+    try {
+      return await this.#take(step, tree)
+    } finally {
+      this.#isAtWork = false
+    }
+  }
+
+  async #take(step: OwnStep, tree: string): Promise<string | null> {
+    const { log } = this.#options
+    const number = log.state.steps + 1
+    log.emit({
+      type: 'step-started',
+      step: number,
+      kind: step.kind,
+      name: clipEnd(nameOf(step, log.state), NAME_CHARACTERS),
+      ...(step.kind === 'command' ? { timeoutMs: this.#mostMs(step) } : {}),
+    })
+    switch (step.kind) {
+      case 'look':
+        await this.#look(number, step)
+        return tree
+      case 'command':
+        return await this.#run(number, step, tree)
+      case 'write':
+        return await this.#write(number, step)
+      case 'note': {
+        const [name, said] = [clipEnd(step.name, NAME_CHARACTERS), truncate(step.text, NOTE_CHARACTERS)]
+        log.emit({ type: 'noted', step: number, name, text: said })
+        return tree
+      }
+      case 'enter': {
+        const [state, why] = [clipEnd(step.state, NAME_CHARACTERS), truncate(step.why, NOTE_CHARACTERS)]
+        log.emit({ type: 'state-entered', step: number, state, from: log.state.workState, why })
+        return tree
+      }
+      case 'keep':
+        await this.#keep(number, step)
+        return tree
+      case 'gates':
+        this.#options.scopes.addGates(step.gates, truncate(step.why, NOTE_CHARACTERS), number)
+        return tree
+      case 'claim':
+        return await this.#options.claim.nominate(number)
+      case 'confirm-secret':
+        await this.#confirm(number, step.key)
+        return null
+      case 'leave-scope':
+        await this.#options.scopes.giveUp(truncate(step.why, NOTE_CHARACTERS), number)
+        return tree
+      default:
+        return unreachable(step)
+    }
+  }
+
+  /** Breaks off the one that runs, if there is one. */
+  interrupt(): void {
+    if (this.#isAtWork) this.#breakingOff.abort()
+  }
+
+  /** Whether a template may end a session so: what is done is no template's to say. */
+  checkedEnd(outcome: SessionOutcome): SessionOutcome {
+    const { state } = this.#options.log
+    if (outcome.kind !== 'done' || (state.claim.state === 'accepted' && state.scope === null)) return outcome
+    throw new TemplateError(
+      `the template "${state.template}" ends the session as done, and no claim of that has been accepted`,
+    )
+  }
+
+  /** Throws a `TemplateError` for a step that there is only in a scope, or only in none. */
+  #checkScope({ kind }: OwnStep): void {
+    const { template, scope } = this.#options.log.state
+    if (kind === 'leave-scope' && scope === null)
+      throw new TemplateError(`the template "${template}" leaves a scope, and is in none`)
+    if (kind === 'claim' && scope !== null)
+      throw new TemplateError(
+        `the template "${template}" claims its goal in the scope "${scope.name}", which it has to leave first`,
+      )
+  }
+
+  /** Counts one more; throws a `TemplateError` after too many without a round between them. */
+  count(): void {
+    const { last, template } = this.#options.log.state
+    this.#since = { round: last, steps: this.#since.round === last ? this.#since.steps + 1 : 1 }
+    if (this.#since.steps <= MOST_IN_A_ROW) return
+    throw new TemplateError(`the template "${template}" asks for more than ${MOST_IN_A_ROW} steps without a round`)
+  }
+
+  /** Aborted when a person breaks in, or the session is to end. */
+  #until(): AbortSignal {
+    return AbortSignal.any([this.#options.asked.ending, this.#breakingOff.signal])
+  }
+
+  async #look(step: number, { what, keep }: Extract<OwnStep, { kind: 'look' }>): Promise<void> {
+    const { log, redactor, answers } = this.#options
+    const signal = this.#until()
+    const found = await this.#found(what, keep !== undefined, signal)
+    if (found === null) return
+    // What is left out of the event is read by nobody but from its file, so that it is taken out of both.
+    const json = redactor.line(found.json)
+    const isShort = Buffer.byteLength(json) <= RESULT_BYTES
+    const kept = await (keep !== undefined && found.text !== null
+      ? this.#keepText(keep.file, found.text, what, 'md')
+      : isShort
+        ? {}
+        : { output: await answers.keep(what, 'json', json) })
+    if (signal.aborted) return
+    const problem = 'problem' in kept && kept.problem !== null ? { problem: kept.problem } : {}
+    const { output } = kept
+    log.emit({
+      type: 'looked',
+      step,
+      what,
+      ...(isShort ? { result: JSON.parse(json) } : {}),
+      ...(output === undefined ? {} : { output }),
+      ...(keep === undefined ? {} : { file: keep.file }),
+      ...problem,
+    })
+  }
+
+  async #keep(step: number, wanted: Extract<OwnStep, { kind: 'keep' }>): Promise<void> {
+    const { log, answers } = this.#options
+    const { file, name } = wanted
+    const text = 'text' in wanted ? wanted.text : await answers.whole(wanted.output)
+    const kept =
+      text === null
+        ? { ...UNWRITTEN, problem: `what was to be kept in ${file} is not kept any more.` }
+        : await this.#keepText(file, text, name, kindOf(file))
+    log.emit({ type: 'kept', step, file, ...kept })
+  }
+
+  async #confirm(step: number, key: string): Promise<void> {
+    const { log, sessionShell } = this.#options
+    if (sessionShell === null)
+      throw new TemplateError(`the template "${log.state.template}" has no commands run with secrets`)
+    const confirmed = await sessionShell.confirm(key, this.#until())
+    if (confirmed !== null) log.emit({ type: 'secret-confirmed', step, key, ...confirmed })
+  }
+
+  /** Keeps a text, without its secrets, in a file of the session's folder; with a name as an output, too. */
+  async #keepText(
+    file: string,
+    given: string,
+    name: string | undefined,
+    kind: OutputKind,
+  ): Promise<{ bytes: number | null; sha256: string | null; problem: string | null; output?: Output }> {
+    const { log, folder, redactor, answers } = this.#options
+    if (folder === null)
+      throw new TemplateError(`the template "${log.state.template}" keeps a file, and its session has no folder`)
+    const text = redactor.text(given).toWellFormed()
+    if (text.length > MOST_CHARACTERS)
+      return { ...UNWRITTEN, problem: `what was to be kept in ${file} has more than ${MOST_CHARACTERS} characters.` }
+    const wrote = await folder.write(file, text)
+    const output = name === undefined ? {} : { output: await answers.keep(name, kind, text) }
+    return 'problem' in wrote ? { ...UNWRITTEN, ...wrote, ...output } : { ...wrote, problem: null, ...output }
+  }
+
+  /** What a look finds, as JSON, and the text that is to be kept of it by itself; null if it was broken off. */
+  async #found(
+    what: string,
+    keeps: boolean,
+    signal: AbortSignal,
+  ): Promise<{ json: string; text: string | null } | null> {
+    const { template, clock, log } = this.#options
+    const over = new AbortController()
+    const isOver = (error: unknown) => templateError(log.state.template, `look ${what}`, error)
+    try {
+      const look = Object.hasOwn(template.looks ?? {}, what) ? template.looks?.[what] : undefined
+      if (look === undefined) throw new Error('it has no such look')
+      const looking = look(AbortSignal.any([signal, over.signal]), log.state)
+      const ended = clock.wait(LOOK_MS, AbortSignal.any([signal, over.signal])).then(() => TOO_LONG)
+      const result = await Promise.race([looking, ended])
+      if (signal.aborted) return null
+      if (result === TOO_LONG) throw new Error(`it took longer than ${LOOK_MS / 60_000} minutes`)
+      return keeps ? apart(result) : { json: checkedJson(result), text: null }
+    } catch (error) {
+      if (signal.aborted) return null
+      throw isOver(error)
+    } finally {
+      over.abort()
+    }
+  }
+
+  async #run(step: number, command: Extract<OwnStep, { kind: 'command' }>, tree: string): Promise<string> {
+    const { log, means, workTree, guard } = this.#options
+    if (means === null) throw new Error('Nothing is run in this session but its rounds.')
+    const timeoutMs = this.#mostMs(command)
+    const name = clipEnd(command.name, NAME_CHARACTERS)
+    const asked = log.state.replansAsked
+    const ran = await means.runCommand({ ...command, timeoutMs }, { workTree, tree, signal: this.#until() })
+    const { treeAfter, ...how } = ran
+    // What was asked for meanwhile says that it is of no use any more.
+    const status = log.state.replansAsked === asked ? ran.status : 'broken-off'
+    const isKept = status !== 'broken-off' && how.output !== ''
+    log.emit({
+      type: 'command-ran',
+      step,
+      name,
+      // It is run once, so that none is flaky.
+      status: status === 'flaky' ? 'failed' : status,
+      exitCode: how.exitCode,
+      durationMs: how.durationMs,
+      output: lastLines(how.output, OUTPUT_CHARACTERS),
+      ...(isKept ? { kept: await this.#options.answers.keep(name, 'txt', how.output) } : {}),
+      problem: how.problem,
+      tree,
+      treeAfter,
+      changed: how.changed,
+      changedCount: how.changedCount,
+    })
+    emitRestored(log, await guard.check())
+    return treeAfter
+  }
+
+  /** How long a command may take now, ms. */
+  #mostMs({ timeoutMs }: Extract<OwnStep, { kind: 'command' }>): number {
+    return Math.round(Math.min(timeoutMs, this.#options.mostCommandMs()))
+  }
+
+  async #write(step: number, { files }: Extract<OwnStep, { kind: 'write' }>): Promise<null> {
+    const { log, agents, recordsRoot } = this.#options
+    const all = await this.#textsOf(files)
+    const options = { key: `${log.state.id} ${step}`, closed: recordsRoot, note: this.#options.writing }
+    const wrote = 'problem' in all ? all : await writeAllInside(agents.directory, all.files, options)
+    if ('problem' in wrote) log.emit({ type: 'wrote', step, files: [], problem: wrote.problem })
+    else log.emit({ type: 'wrote', step, files: wrote.files, problem: null })
+    return null
+  }
+
+  /** The files with what is to be written into them; a sentence if an output is not kept any more. */
+  async #textsOf(files: readonly StepFile[]): Promise<{ files: readonly FileToWrite[] } | { problem: string }> {
+    const all: FileToWrite[] = []
+    for (const file of files) {
+      const { path, append } = file
+      const text = 'text' in file ? file.text : await this.#options.answers.whole(file.output)
+      if (text === null) {
+        const { output } = file as Extract<StepFile, { output: unknown }>
+        return { problem: `what was to be written to ${path} is not kept any more (${output.file}).` }
+      }
+      // What an agent or a command has said ends as it was said; a text file ends with a line.
+      const whole = 'text' in file ? text : withLineEnd(text)
+      all.push({ path, text: whole, ...(append === undefined ? {} : { behind: append.behind }) })
+    }
+    return { files: all }
+  }
+}
+
+const WORKS_ON_NOTHING: ReadonlySet<OwnStep['kind']> = new Set(['look', 'note', 'enter', 'keep', 'gates'])
+const TOO_LONG = Symbol('too long')
+const UNWRITTEN = { bytes: null, sha256: null } as const
+
+/** As what a text is kept beside the journal that has this file for people. */
+function kindOf(file: string): OutputKind {
+  if (file.endsWith('.json')) return 'json'
+  return file.endsWith('.md') ? 'md' : 'txt'
+}
+
+function nameOf(step: OwnStep, { scope }: SessionState): string {
+  switch (step.kind) {
+    case 'look':
+      return step.what
+    case 'command':
+      return step.name
+    case 'write':
+      return step.files[0]?.path ?? ''
+    case 'note':
+      return step.name
+    case 'claim':
+      return 'done'
+    case 'leave-scope':
+      return scope?.name ?? ''
+    case 'enter':
+      return step.state
+    case 'keep':
+      return step.file
+    case 'gates':
+      return step.gates[0]?.name ?? ''
+    case 'confirm-secret':
+      return step.key
+    default:
+      return unreachable(step)
+  }
+}
+
+/** The text that a look has found, and all else of that as JSON. Throws if there is no text, or it is too long. */
+function apart(result: unknown): { json: string; text: string } {
+  const { text, ...rest } = { text: undefined, ...(typeof result === 'object' ? result : null) } as Found
+  if (typeof text !== 'string') throw new Error('it found no text that could be kept')
+  if (text.length > MOST_CHARACTERS) throw new Error(`it found a text of more than ${MOST_CHARACTERS} characters`)
+  const json = checkedJson(rest)
+  if (Buffer.byteLength(json) <= RESULT_BYTES) return { json, text }
+  throw new Error(`it found more than ${RESULT_BYTES} bytes beside its text`)
+}
+
+type Found = { readonly text: unknown } & Readonly<Record<string, unknown>>
+
+/** What a look has found as JSON. Throws if it is no data, or too much. */
+function checkedJson(result: unknown): string {
+  const json = JSON.stringify(result ?? null)
+  if (json === undefined) throw new Error('what it found is no data')
+  if (json.length > MOST_CHARACTERS) throw new Error(`it found more than ${MOST_CHARACTERS} characters`)
+  let level = 0
+  for (const [each] of json.matchAll(/"(?:[^"\\]|\\.)*"|[[\]{}]/g)) {
+    if (each === '[' || each === '{') level += 1
+    else if (each === ']' || each === '}') level -= 1
+    if (level > MOST_LEVELS) throw new Error(`what it found is nested more than ${MOST_LEVELS} deep`)
+  }
+  return json
+}

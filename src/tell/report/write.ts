@@ -1,0 +1,173 @@
+import { stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { messageOf } from '../../base/errors.ts'
+import { type SessionState, sessionStatusOf } from '../../core/state/state.ts'
+import { writeWholeFile } from '../../platform/files.ts'
+import { eachEvent, JOURNAL_START } from '../../session/records/journal.ts'
+import type { Records } from '../../session/records/records.ts'
+import { readSnapshot, type Snapshot, type SnapshotCheck, writeSnapshot } from '../../session/records/snapshot.ts'
+import { relativeInside, writeFileInside } from '../../workspace/files/inside-directory.ts'
+import type { CommitPages } from '../../workspace/git/remote.ts'
+import { sessionFolder } from '../../workspace/memory/memory-paths.ts'
+import type { CommandContext } from './commands.ts'
+import type { FileDiff } from './file-diffs.ts'
+import { type KeptReport, ReportFold } from './fold-report.ts'
+import { markdownOf } from './markdown.ts'
+import type { ReportData } from './report-data.ts'
+import { asSentence } from './words.ts'
+
+/** What the page has that the journal does not say. */
+export interface PageExtras {
+  /** By path, what has changed in each of the files that the report names; null: there are no savepoints to read it from. */
+  diffs: ReadonlyMap<string, FileDiff> | null
+  /** Null: commits are not linked. */
+  commits: CommitPages | null
+}
+
+/** Where the reports of a session go: its id, its folder in the records, and the work directory's real path. */
+export interface ReportPlaces {
+  id: string
+  records: string
+  directory: string
+}
+
+/**
+ * Writes `report.json` into the records, and `report.md` and `report.html` into the session's folder of the work
+ * directory. Never rejects.
+ * @returns `html`: the path of the page, null if it could not be written; `problems`: a sentence for each file that could not be
+ */
+export async function writeReports(
+  data: ReportData,
+  places: ReportPlaces,
+  commands: CommandContext,
+  extras?: PageExtras,
+): Promise<{ html: string | null; problems: readonly string[] }> {
+  const { folder } = sessionFolder(places)
+  const attempt = async (path: string, write: () => Promise<void>) => {
+    try {
+      await write()
+      return null
+    } catch (error) {
+      return asSentence(`The report could not be written to ${path}: ${messageOf(error)}`)
+    }
+  }
+  const json = join(places.records, 'report.json')
+  const md = join(folder, 'report.md')
+  const page = pagePath(places)
+  // Side by side: each waits for the disk, and the page is drawn meanwhile.
+  const problems = await Promise.all([
+    attempt(json, () => writeWholeFile(json, jsonOf(data))),
+    attempt(md, () => writeInFolder(places.directory, md, markdownOf(data, commands))),
+    attempt(page, async () => writePage(await pageOf(data, commands, extras), places)),
+  ])
+  return { html: problems[2] === null ? page : null, problems: problems.filter(problem => problem !== null) }
+}
+
+/** The files that a report is shared as. */
+export type SharedFile = 'report.html' | 'report.png' | 'badge.svg'
+
+/** Where such a file of a session lies in the work directory; left out: the page. */
+export function pagePath(places: ReportPlaces, name: SharedFile = 'report.html'): string {
+  return join(sessionFolder(places).folder, name)
+}
+
+/** Writes it there; a `UserError` if something is in the way. */
+export async function writePage(
+  content: string | Uint8Array,
+  places: ReportPlaces,
+  name: SharedFile = 'report.html',
+): Promise<void> {
+  await writeInFolder(places.directory, pagePath(places, name), content)
+}
+
+/** The report as the content of `report.json`. */
+export function jsonOf(data: ReportData): string {
+  return `${JSON.stringify(data)}\n`
+}
+
+/** The report as an HTML page. The modules that draw it are loaded at the first call. */
+export async function pageOf(data: ReportData, commands: CommandContext, extras?: PageExtras): Promise<string> {
+  const { htmlOf } = await import('./page/page.ts')
+  return htmlOf(data, commands, extras)
+}
+
+/** The badge of a session (SVG), and the modules that draw it, which are loaded at the first call. */
+export async function badgeOf(data: ReportData): Promise<string> {
+  const badge = await import('./page/badge.ts')
+  return badge.badgeOf(data)
+}
+
+async function writeInFolder(directory: string, path: string, content: string | Uint8Array): Promise<void> {
+  await writeFileInside(directory, relativeInside(directory, path), content)
+}
+
+/**
+ * The report of a session, by its journal alone; null if that holds no session. Events are read one by one: how much
+ * memory it takes does not depend on how many there are.
+ * @param runner who runs in the work directory, as of `sessionStatusOf`, asked before this is called
+ * @param check what is asked of a snapshot that stands for the beginning of the journal
+ */
+export async function readReport(
+  records: Pick<Records, 'journal' | 'templates'>,
+  id: string,
+  runner: Parameters<typeof sessionStatusOf>[1],
+  check: SnapshotCheck = 'whole',
+): Promise<ReportData | null> {
+  const report = await foldReport(records, id, check)
+  return report.data(state => sessionStatusOf(state, runner))
+}
+
+/** The same of a session that nobody runs, with its state; null if its journal holds none. */
+export async function readReportAndState(
+  records: Pick<Records, 'journal' | 'templates'>,
+  id: string,
+): Promise<{ data: ReportData; state: SessionState } | null> {
+  const report = await foldReport(records, id, 'whole')
+  const data = report.data(state => sessionStatusOf(state, null))
+  return data === null ? null : { data, state: report.state }
+}
+
+async function foldReport(
+  records: Pick<Records, 'journal' | 'templates'>,
+  id: string,
+  check: SnapshotCheck,
+): Promise<ReportFold> {
+  const snapshot = await readSnapshot(records, id, check)
+  const report = reportFrom(records, id, snapshot)
+  const from = snapshot?.read ?? JOURNAL_START
+  await eachEvent(records.journal(id), event => report.add(event), { from })
+  return report
+}
+
+function reportFrom({ templates }: Pick<Records, 'templates'>, id: string, snapshot: Snapshot | null): ReportFold {
+  // Whoever writes snapshots for this code has put it there.
+  const from = snapshot && { state: snapshot.state, kept: snapshot.report() as KeptReport }
+  return new ReportFold(id, templates, from ?? undefined)
+}
+
+/**
+ * Writes the snapshot of a session anew where its journal has grown by as many bytes since the last one, so that whoever reads
+ * it next reads no more than that. False where it has not, or its state is none that can be kept. Rejects if it cannot be written.
+ * What the last one was made of is not read again: whoever runs the session has asked for all of it before (`whole`), or begun it.
+ */
+export async function renewSnapshot(
+  records: Pick<Records, 'journal' | 'templates'>,
+  id: string,
+  leastBytes: number,
+): Promise<boolean> {
+  const path = records.journal(id)
+  const { size } = await stat(path)
+  if (size < leastBytes) return false
+  const before = await readSnapshot(records, id, 'ends')
+  const from = before?.read ?? JOURNAL_START
+  if (size - from.bytes < leastBytes) return false
+  const report = reportFrom(records, id, before)
+  const read = await eachEvent(path, event => report.add(event), { from, wholeLines: true })
+  const { state } = report
+  const isLater = before !== null && state.events - before.state.events >= EVENTS_BETWEEN
+  const earlier = isLater ? { state: before.state, read: before.read } : (before?.earlier() ?? null)
+  return await writeSnapshot(records, id, { state, report: report.kept(), read, earlier }, before)
+}
+
+/** As many as are shown of what is past where a session is watched. */
+const EVENTS_BETWEEN = 200

@@ -1,0 +1,176 @@
+import { unreachable } from '../../base/errors.ts'
+import type { SessionLimits, SessionOutcome, Used } from '../../core/events/outcome.ts'
+import type { LimitName } from '../../core/rules/run-limits.ts'
+import type { PromptTerms } from '../../core/shapes/queue.ts'
+import { formatCount } from './numbers.ts'
+import { oneLine } from './safe-text.ts'
+
+/** A session that has ended, and the prompts that still wait. */
+export interface Stop {
+  id: string
+  outcome: SessionOutcome
+  /** What it was allowed, and what of that it used. */
+  limits: SessionLimits
+  used: Used
+  /** Prompts that wait and are not worked on any more. */
+  waiting: number
+  /** The work directory as it was named on the command line; null if it was not. */
+  directory: string | null
+}
+
+/** The command that goes on from here, as lines for a person; null if nothing is left to do. */
+export function howToGoOn({ id, outcome, limits, used, waiting, directory }: Stop): string | null {
+  const kept = waiting === 0 ? '' : `\nWhat waits in the queue (${waiting}) is kept.`
+  switch (outcome.kind) {
+    case 'done':
+      return waiting === 0 ? null : `Stopped. To go on: codemachine${here(directory)}${kept}`
+    case 'answered':
+    case 'replayed':
+      return null
+    case 'planned':
+      return `To carry it out: ${resumeWithMore({ id, outcome, limits, used, directory })}${kept}`
+    case 'limit':
+    case 'needs-person':
+    case 'stalled':
+    case 'interrupted':
+      return `To go on: ${resumeWithMore({ id, outcome, limits, used, directory })}${kept}`
+    default:
+      return unreachable(outcome)
+  }
+}
+
+/** The command that goes on with a session. `directory`: as it was named on the command line; null if it was not. */
+export function resumeCommand(id: string, directory: string | null): string {
+  return `codemachine resume ${id}${here(directory)}`
+}
+
+/** As `resumeCommand`, with more of what the session has used up, and with what it has ended for want of, as one line. */
+export function resumeWithMore({
+  id,
+  outcome,
+  limits,
+  used,
+  directory,
+}: Omit<Stop, 'outcome' | 'waiting'> & { outcome: SessionOutcome | null }): string {
+  const hint = outcome?.kind === 'needs-person' ? outcome.hint : null
+  const keys = hint?.do === 'secret' ? hint.keys : []
+  const secrets = keys.map(key => `codemachine secret set ${key}${here(directory)}; `).join('')
+  return `${secrets}codemachine resume ${id}${more(limits, used)}${networkFlag(outcome)}${here(directory)}`
+}
+
+/** The `--network` flag of a command that goes on, with a space before it; empty if it ended for something else. */
+export function networkFlag(outcome: SessionOutcome | null): string {
+  const hint = outcome?.kind === 'needs-person' ? outcome.hint : null
+  return hint?.do === 'network' || (hint?.do === 'say' && hint.network) ? ' --network' : ''
+}
+
+/** The `-C` flag of a command for this work directory, with a space before it; empty if none was named. */
+export function here(directory: string | null): string {
+  return directory === null ? '' : ` -C ${shellWord(directory)}`
+}
+
+/** The flags that give a session more of what it has used up: twice as much, counted from its start. */
+function more(limits: SessionLimits, used: Used): string {
+  const twice = (limit: number | null, value: number) =>
+    limit !== null && value >= limit ? 2 * Math.max(limit, value) : null
+  const rounds = twice(limits.rounds, used.rounds)
+  const timeMs = twice(limits.timeMs, used.timeMs)
+  const tokens = twice(limits.tokens, used.tokens)
+  const cost = twice(limits.cost ?? null, used.cost ?? 0)
+  return [
+    ...(rounds === null ? [] : [` --rounds ${Math.min(rounds, MOST_ROUNDS)}`]),
+    ...(timeMs === null ? [] : [` --max-time ${durationAsTyped(timeMs)}`]),
+    ...(tokens === null ? [] : [` --max-tokens ${countAsTyped(roundedUp(tokens))}`]),
+    ...(cost === null ? [] : [` --max-cost ${costAsTyped(cost)}`]),
+  ].join('')
+}
+
+/** What the setting may be at most. */
+const MOST_ROUNDS = 100_000
+
+/** To two digits. */
+function roundedUp(count: number): number {
+  const unit = 10 ** Math.max(0, Math.floor(Math.log10(count)) - 1)
+  return Math.ceil(count / unit) * unit
+}
+
+const SECOND = 1000
+const UNITS = [
+  [3600 * SECOND, 'h'],
+  [60 * SECOND, 'm'],
+  [SECOND, 's'],
+] as const
+
+/** A length of time (ms) as a person types it for a flag, up to the whole second: `8h`, `1h30m`, `45s`. */
+export function durationAsTyped(ms: number): string {
+  let rest = Math.max(1, Math.ceil(ms / SECOND)) * SECOND
+  const parts: string[] = []
+  for (const [unit, name] of UNITS) {
+    if (rest >= unit) parts.push(`${Math.floor(rest / unit)}${name}`)
+    rest %= unit
+  }
+  return parts.join('')
+}
+
+/** A number as a person types it for a flag: `5M`, `500k`, `1234`. */
+export function countAsTyped(count: number): string {
+  if (count % 1_000_000 === 0) return `${count / 1_000_000}M`
+  return count % 1000 === 0 ? `${count / 1000}k` : String(count)
+}
+
+/** A limit as it is said on the command line: `--max-tokens 5M`. */
+export function limitAsTyped(name: LimitName, value: number): string {
+  switch (name) {
+    case 'rounds':
+      return `--rounds ${value}`
+    case 'timeMs':
+      return `--max-time ${durationAsTyped(value)}`
+    case 'tokens':
+      return `--max-tokens ${countAsTyped(value)}`
+    case 'cost':
+      return `--max-cost ${costAsTyped(value)}`
+    default:
+      return unreachable(name)
+  }
+}
+
+/** An amount of money as a person types it for a flag, rounded up to the hundredth. */
+export function costAsTyped(amount: number): string {
+  return String(Math.max(0.01, Math.ceil(amount * 100 - 1e-6) / 100))
+}
+
+/** Why a run begins with none of the prompts that wait: it has used up one of its limits. */
+export function wordsForNothingLeft(name: LimitName, limit: number, waiting: number): string {
+  return `What waits in the queue (${waiting}) is not begun: the run has used up its ${limitAsTyped(name, limit)}, which is for all of its sessions.`
+}
+
+// A page in a browser has no platform: what it shows is for a shell of Unix.
+const HOST: NodeJS.Platform = globalThis.process?.platform ?? 'linux'
+
+/** A word as the shell of a platform has to be given it; of Windows `cmd.exe` and PowerShell. */
+export function shellWord(text: string, platform: NodeJS.Platform = HOST): string {
+  if (platform === 'win32') return /^[\w.\\/:-]+$/.test(text) ? text : `"${text.replaceAll('"', '""')}"`
+  return /^[\w./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`
+}
+
+/** What the session of a queued prompt begins with beside its prompt, as `build, 5 rounds, 2h`; empty if nothing was said. */
+export function termsInWords({
+  template,
+  limits: { rounds, timeMs, tokens, cost } = {},
+  gates = [],
+  follows,
+}: PromptTerms): string {
+  return [
+    template === undefined ? [] : oneLine(template, MOST_WORD),
+    rounds === undefined ? [] : formatCount(rounds, 'round'),
+    timeMs === undefined ? [] : durationAsTyped(timeMs),
+    tokens === undefined ? [] : `${countAsTyped(tokens)} tokens`,
+    cost === undefined ? [] : `a cost of ${costAsTyped(cost)}`,
+    follows === undefined ? [] : `after ${oneLine(follows, MOST_WORD)}`,
+    gates.map(gate => `verified by ${oneLine(gate, MOST_WORD)}`),
+  ]
+    .flat()
+    .join(', ')
+}
+
+const MOST_WORD = 60

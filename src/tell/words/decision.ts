@@ -1,0 +1,142 @@
+import type { RecordedOf } from '../../core/events/events.ts'
+import { type Choice, GIVE_SECRET, type OpenDecision } from '../../core/rules/decision.ts'
+import { PLAN_DECISION } from '../../core/state/plan.ts'
+import type { SessionState } from '../../core/state/state.ts'
+import { here } from './commands.ts'
+import { clipLines, type Description, describe, type Hints } from './names.ts'
+import { formatCountdown, formatMoment } from './numbers.ts'
+import { oneLine } from './safe-text.ts'
+
+/** What is said of a file that a person has edited for an answer which was not taken, a sentence. */
+export function keptEdit(file: string): string {
+  return `What you saved is kept in ${oneLine(file, PATH_CHARS)}.`
+}
+
+/** The same where the decision was made while they edited it. */
+export function decidedMeanwhile(file: string | null): string {
+  const already = 'It has been decided already'
+  return file === null ? already : `${already}. ${keptEdit(file)}`
+}
+
+const PATH_CHARS = 300
+const TITLE_CHARS = 500
+const LABEL_CHARS = 200
+const MOST_LINES = 40
+const REST = 'the session has all of it'
+
+/** What a person is told of a decision that they are asked for. Of the plan of a build, it is in words of its own. @param state the session after the event */
+export function describeDecisionAsked(event: Asked, state: TaskPlanSign, hints: Hints): Description {
+  const { heading, rest } = decisionInWords(event, state, hints)
+  if (rest.length === 0) return describe(heading)
+  return describe([heading, ...bodyOf(event.body), ...rest].join('\n'), 'strong')
+}
+
+type Asked = RecordedOf<'decision-asked'>
+type TaskPlanSign = Pick<SessionState, 'taskPlan'>
+
+/**
+ * A decision that is asked for without what it is about, in lines: what is asked, what can be chosen, and until when; no
+ * `rest` where its default is taken at once.
+ */
+export function decisionInWords(
+  { at, id, title, choices, default: usual, file, until }: Asked,
+  { taskPlan }: TaskPlanSign,
+  hints: Hints,
+): { heading: string; rest: string[]; left: string } {
+  const [now, end] = [Date.parse(at), Date.parse(until)]
+  if (end <= now) return { heading: `to decide: ${oneLine(title, TITLE_CHARS)}`, rest: [], left: '' }
+  const left = wordsForDecisionEnd({ choices, default: usual, until: end }, now)
+  if (id === PLAN_DECISION && taskPlan !== null)
+    return { heading: `the plan waits for you: ${hints.startBuild}`, rest: [left], left }
+  const how = `${left}; ${hints.decide}`
+  return {
+    heading: `you decide: ${oneLine(title, TITLE_CHARS)}`,
+    rest: [...choicesInWords({ choices, file }), how],
+    left: how,
+  }
+}
+
+/** When it is over if nobody answers, and what then: `after 10 min without an answer: Start`. Times are Unix time, ms. */
+export function wordsForDecisionEnd(
+  { choices, default: usual, until }: Pick<OpenDecision, 'choices' | 'default' | 'until'>,
+  now: number,
+): string {
+  return usual === null
+    ? `it waits until ${formatMoment(until, now)} at the longest`
+    : `after ${formatCountdown(until - now)} without an answer: ${labelOf(choices, usual)}`
+}
+
+/** What became of it. @param state the session after the event */
+export function describeDecisionMade(
+  { choice, text, by }: RecordedOf<'decision-made'>,
+  { decided }: Pick<SessionState, 'decided'>,
+): Description {
+  const label = oneLine(decided?.label ?? choice, LABEL_CHARS)
+  const said = text === null ? '' : `: ${clipLines(text, MOST_LINES, REST)}`
+  return by === 'default'
+    ? describe(`decided by default: ${label}`, 'warning')
+    : describe(`decided by a person: ${label}${said}`, 'strong')
+}
+
+/** Where a session stands that asks for a decision: `you decide: Which way? (since 22:41, until 22:51: Start)`. */
+export function wordsForDeciding(decision: OpenDecision, now: number): string {
+  const { title, default: usual, since, until, choices } = decision
+  const then = usual === null ? '' : `: ${labelOf(choices, usual)}`
+  return `${oneLine(title, TITLE_CHARS)} (since ${formatMoment(since, now)}, until ${formatMoment(until, now)}${then})`
+}
+
+/**
+ * A decision that is asked for, with the lines that answer it. `about`: what it is about, in lines that are safe to write;
+ * `directory`: as it was named; null if it was not.
+ */
+export function decisionLines(
+  session: string,
+  decision: OpenDecision,
+  { now, directory, about }: { now: number; directory: string | null; about: readonly string[] },
+): string[] {
+  const { title, choices, default: usual, file, until, secret } = decision
+  const left =
+    usual === null
+      ? `It waits until ${formatMoment(until, now)} at the longest.`
+      : `Without an answer until ${formatMoment(until, now)}, ${formatCountdown(Math.max(0, until - now))} from now: ${labelOf(choices, usual)}`
+  return [
+    `${session} asks: ${oneLine(title, TITLE_CHARS)}`,
+    ...about,
+    ...choicesInWords({ choices, file }),
+    left,
+    'To decide:',
+    ...choices.map(choice =>
+      secret !== undefined && choice.id === GIVE_SECRET
+        ? `  codemachine secret set ${secret.key}${here(directory)}`
+        : `  ${decideCommand(choice, directory)}`,
+    ),
+  ]
+}
+
+/** The line that a person types to choose it. `directory`: the work directory as it was named; null if it was not. */
+function decideCommand({ id, text }: Choice, directory: string | null): string {
+  const said = text === undefined ? '' : text === 'must' ? ' "…"' : ' ["…"]'
+  return `codemachine decide ${id}${said}${here(directory)}`
+}
+
+/** What can be chosen, a line each, behind the file that it is about. */
+export function choicesInWords({ choices, file }: { choices: readonly Choice[]; file?: string | undefined }): string[] {
+  return [...seeFile(file), ...choices.map(choiceInWords)]
+}
+
+function seeFile(file: string | undefined): string[] {
+  return file === undefined ? [] : [`  See ${oneLine(file, LABEL_CHARS)}`]
+}
+
+function choiceInWords({ id, label, hint }: Choice): string {
+  const more = hint === undefined ? '' : ` (${oneLine(hint, LABEL_CHARS)})`
+  return `  ${id}: ${oneLine(label, LABEL_CHARS)}${more}`
+}
+
+function bodyOf(body: string): string[] {
+  return body.trim() === '' ? [] : clipLines(body, MOST_LINES, REST).split('\n')
+}
+
+function labelOf(choices: readonly Choice[], id: string): string {
+  return oneLine(choices.find(choice => choice.id === id)?.label ?? id, LABEL_CHARS)
+}

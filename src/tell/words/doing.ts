@@ -1,0 +1,329 @@
+import { basename } from 'node:path'
+import { unreachable } from '../../base/errors.ts'
+import type { Item } from '../../core/events/items.ts'
+import type { LiveItem } from '../../core/events/live-board.ts'
+import type { UsageWindow } from '../../core/events/outcome.ts'
+import type { Checking } from '../../core/state/fold-claim.ts'
+import type { TaskBoard } from '../../core/state/plan.ts'
+import type { SessionState } from '../../core/state/state.ts'
+import { cutLine } from './cells.ts'
+import { workOf } from './event.ts'
+import { shownCommand } from './names.ts'
+import { formatClock, formatCount, shortMoment } from './numbers.ts'
+import { activityOf, describeOutcome, waitEndOf } from './outcome.ts'
+import { agentOf, boardNow, isDelegation, isPlanShown } from './plan.ts'
+import { gateName } from './proof.ts'
+import { oneLine, titleLine } from './safe-text.ts'
+import { statusOfWork, titleOfRound, wordsForStep } from './work.ts'
+
+/** How far the tasks of a session are. */
+export interface TaskAtWork {
+  /** The one at work; null if all are done. */
+  task: TaskBoard['tasks'][number] | null
+  /** Which of how many that is, by its place among all: `2/15`; `15/15` if all are done. */
+  place: string
+  /** The same in short: `T2/15`. */
+  shortPlace: string
+  done: number
+  total: number
+}
+
+/** The task that is at work, and its place among all; null if there are none. */
+export function taskAtWork({ tasks, current }: TaskBoard): TaskAtWork | null {
+  const total = tasks.length
+  if (total === 0) return null
+  const done = tasks.filter(task => task.done).length
+  const at = tasks.findIndex(({ id }) => id === current)
+  const task = tasks[at]
+  if (task === undefined) return { task: null, place: `${done}/${total}`, shortPlace: `${done}/${total}`, done, total }
+  const place = `${at + 1}/${total}`
+  return { task, place, shortPlace: `T${place}`, done, total }
+}
+
+const TITLE_CHARS = 120
+const LOOKED_AT_CHARS = 4000
+
+/**
+ * What a session is called: of one with a plan the first heading of its specification, else the title that its memory gives it,
+ * else the first line of its goal that says something.
+ */
+export function titleOf({ goal, taskPlan }: Pick<SessionState, 'goal' | 'taskPlan'>, board: TaskBoard | null): string {
+  const beginning = goal.slice(0, LOOKED_AT_CHARS)
+  const heading = taskPlan === null ? undefined : HEADING.exec(beginning)?.[1]
+  const title = titleLine(heading ?? board?.title ?? '', TITLE_CHARS)
+  return title === '' ? titleLine(beginning, TITLE_CHARS) : title
+}
+
+const HEADING = /^#{1,3}[ \t]+(\S[^\r\n]*)/m
+
+/** The window of the account's usage limits that is fuller, of those that have not been renewed by `now` (Unix time, ms). */
+export function usedWindow(
+  { primaryWindow, secondaryWindow }: Pick<SessionState, 'primaryWindow' | 'secondaryWindow'>,
+  now: number,
+): UsageWindow | null {
+  const known = [primaryWindow, secondaryWindow].filter(window => window !== null)
+  const current = known.filter(({ resetsAt }) => resetsAt === null || resetsAt > now)
+  return current.reduce<UsageWindow | null>(
+    (fuller, window) => (fuller === null || window.usedPercent > fuller.usedPercent ? window : fuller),
+    null,
+  )
+}
+
+/** What a session does just now. */
+export interface Doing {
+  kind: 'at-work' | 'waiting' | 'held' | 'done' | 'ended'
+  /** `running npm test`. */
+  words: string
+  /** The same where there is little room: `npm test`. */
+  short: string
+  /** For how long, or how long still: `0:42`, `(4:10 left)`. */
+  time: string | null
+  /** What it was asked to do when that is over: `stopping after this round`. */
+  next: string | null
+}
+
+/**
+ * What a session does at the time `now` (Unix time, ms); one that has not ended is taken to run.
+ * @param live what goes on in its turn; null if that cannot be seen
+ */
+export function doing(state: SessionState, live: readonly LiveItem[] | null, now: number): Doing {
+  return state.ended === null
+    ? { ...running(state, live, now), next: nextOf(state) }
+    : { ...ended(state.ended), next: null }
+}
+
+type DoingNow = Omit<Doing, 'next'>
+
+function ended({ outcome }: NonNullable<SessionState['ended']>): DoingNow {
+  const { short } = describeOutcome(outcome)
+  return { kind: outcome.kind === 'done' ? 'done' : 'ended', words: short, short, time: null }
+}
+
+function running(state: SessionState, live: readonly LiveItem[] | null, now: number): DoingNow {
+  const activity = activityOf(state)
+  switch (activity) {
+    case 'running':
+    case 'stopping':
+      return state.replan === null || state.checking !== null || isInterrupted(state)
+        ? atWork(state, live, now)
+        : within('changing the plan', atWork(state, live, now))
+    case 'waiting':
+      return waiting(state, now)
+    case 'deciding':
+      return deciding(state, now)
+    case 'paused': {
+      if (state.replan !== null) return plainly('changing the plan')
+      if (isPlanShown(state)) return { kind: 'held', words: 'the plan waits for you', short: 'plan waits', time: null }
+      return { kind: 'held', words: 'paused', short: 'paused', time: leftOfHold(state, now) }
+    }
+    case 'waiting-for-network':
+      return {
+        kind: 'waiting',
+        words: 'waiting for the network',
+        short: 'network away',
+        time: state.offlineSince === null ? null : formatClock(now - state.offlineSince),
+      }
+    case 'winding-down':
+      return within('winding down', atWork(state, live, now))
+    default:
+      return unreachable(activity)
+  }
+}
+
+/** What is left until it goes on by itself; null if it does not. */
+function leftOfHold({ holdEnd }: SessionState, now: number): string | null {
+  return holdEnd?.how === 'goes-on' ? clockLeft(holdEnd.at, now) : null
+}
+
+/** `(4:10 left)`: as much as is begun of the last second is left. */
+function clockLeft(until: number, now: number): string {
+  return `(${formatClock(Math.ceil((until - now) / 1000) * 1000)} left)`
+}
+
+function deciding(state: SessionState, now: number): DoingNow {
+  const { decision } = state
+  // Without a default there is nothing to be quick for.
+  const time = decision === null || decision.default === null ? null : clockLeft(decision.until, now)
+  return isPlanShown(state)
+    ? { kind: 'held', words: 'the plan waits for you', short: 'plan waits', time }
+    : { kind: 'held', words: 'you decide', short: 'you decide', time }
+}
+
+function waiting(state: SessionState, now: number): DoingNow {
+  const until = waitEndOf(state) ?? now
+  const moment = `until ${shortMoment(until, now)}`
+  const time = clockLeft(until, now)
+  // It is over as soon as that answers.
+  if (state.waiting?.reason === 'provider-away')
+    return { kind: 'waiting', words: 'waiting for the provider', short: 'provider away', time }
+  return { kind: 'waiting', words: `waiting ${moment}`, short: moment, time }
+}
+
+function atWork(state: SessionState, live: readonly LiveItem[] | null, now: number): DoingNow {
+  const { running } = state
+  if (running === null) return betweenRounds(state, now)
+  if (running.isInterrupted) return plainly('interrupting the round')
+  if (running.turn === null) return plainly('starting codex')
+  const latest = live?.findLast(({ instance }) => instance === undefined)
+  const isIdle = latest === undefined || isDelegation(latest.item)
+  if (state.agents.length > 0 && isIdle) return delegating(state, now)
+  // A task that was handed on lasts until its result has been read.
+  if (isIdle) return plainly(live === null ? 'working' : 'thinking')
+  const { words, short, isTimed } = wordsForItem(latest.item)
+  return { kind: 'at-work', words, short, time: isTimed ? formatClock(now - latest.startedAt) : null }
+}
+
+function delegating({ agents }: SessionState, now: number): DoingNow {
+  const words =
+    agents.length === 1 ? `${agentOf(agents[0]?.instance ?? '')} at work` : `${agents.length} agents at work`
+  const since = Math.min(...agents.map(({ since }) => since))
+  return { kind: 'at-work', words, short: formatCount(agents.length, 'agent'), time: formatClock(now - since) }
+}
+
+/** What codemachine does by itself between two rounds. */
+function checking(check: Checking, { gates }: SessionState, now: number): DoingNow {
+  const short = check.kind === 'gate' ? `gate ${gateName(check.gate)}` : `review ${check.review}`
+  const words = check.kind === 'gate' ? `running ${short}` : short
+  const gate = check.kind === 'gate' ? gates.find(({ name }) => name === check.gate) : undefined
+  return { kind: 'at-work', words, short, time: clockOf(now - check.since, gate?.timeoutMs) }
+}
+
+/** How long a command has run, and, once that is a minute, when it is ended: `1:04 of 10:00`. */
+function clockOf(ms: number, mostMs: number | undefined): string {
+  const isLong = mostMs !== undefined && ms >= LONG_MS
+  return isLong ? `${formatClock(ms)} of ${formatClock(mostMs)}` : formatClock(ms)
+}
+
+const LONG_MS = 60_000
+
+/** What the work is for, before what it is. */
+function within(purpose: string, work: DoingNow): DoingNow {
+  return { ...work, words: `${purpose}: ${work.words}`, short: purpose }
+}
+
+function isInterrupted({ running }: SessionState): boolean {
+  return running?.isInterrupted ?? false
+}
+
+function plainly(words: string): DoingNow {
+  return { kind: 'at-work', words, short: words, time: null }
+}
+
+function betweenRounds(state: SessionState, now: number): DoingNow {
+  if (state.checking !== null) return checking(state.checking, state, now)
+  if (state.step === null) return plainly(judging(state))
+  const { since, mostMs } = state.step
+  return { kind: 'at-work', ...wordsForStep(state, state.step), time: clockOf(now - since, mostMs) }
+}
+
+function judging({ last, claim, taskPlan }: SessionState): string {
+  if (claim.state === 'nominated') return 'judging the claim'
+  if (taskPlan !== null && last !== null && !taskPlan.judged) {
+    return taskPlan.state === 'ready' ? 'judging the tasks' : 'looking at the plan'
+  }
+  return last === null ? 'starting' : 'between two rounds'
+}
+
+function nextOf(state: SessionState): string | null {
+  const work = workOf(state)
+  const after = state.waiting !== null ? ' after the wait' : work === null ? '' : ` after this ${work}`
+  if (state.stopAsked) return `stopping${after}`
+  if (state.pausedAt === null || activityOf(state) === 'paused') return null
+  const isPlanned = state.running !== null && !isInterrupted(state)
+  return state.replan === null || isPlanned ? `pausing${after}` : `changing the plan${after}`
+}
+
+const MOST_CELLS = 100
+const TITLE_CELLS = 24
+const WORK_CELLS = 24
+const WORK_CHARS = 120
+
+/**
+ * A running session on one short line for the status bar of tmux: `linkcheck · R4/10 · T2/15 · working · resets 05:02`.
+ * No colours; each `#` is doubled, for to tmux a single one is a command.
+ */
+export function statusLine(state: SessionState, board: TaskBoard | null, now: number): string {
+  const { running, limits, roundsUsed } = state
+  const { words, time, next } = doing(state, null, now)
+  const tasks = boardNow(board, state)
+  const task = tasks && taskAtWork(tasks)
+  const work = statusOfWork(state)
+  const round = titleOfRound(state)
+  const window = usedWindow(state, now)
+  const most = limits.rounds === null ? '' : `/${limits.rounds}`
+  const facts = [
+    cutLine(titleOf(state, board), TITLE_CELLS),
+    round === null ? `R${running?.round ?? roundsUsed}${most}` : cutLine(round.title, WORK_CELLS),
+    work === null ? (task?.shortPlace ?? '') : cutLine(oneLine(work, WORK_CHARS), WORK_CELLS),
+    time === null ? words : `${words} ${time}`,
+    next ?? '',
+    // What it does is said by them already.
+    state.agents.length === 0 || words.endsWith('at work') ? '' : formatCount(state.agents.length, 'agent'),
+    state.questions === 0 ? '' : formatCount(state.questions, 'question'),
+    window === null || window.resetsAt === null
+      ? ''
+      : `${Math.round(window.usedPercent)} %, resets ${shortMoment(window.resetsAt, now)}`,
+  ]
+  return cutLine(facts.filter(fact => fact !== '').join(' · '), MOST_CELLS).replaceAll('#', '##')
+}
+
+const COMMAND_CHARS = 200
+const NAME_CHARS = 80
+
+/** What codex does while an item runs; whether it is worth saying for how long. */
+export interface ItemInWords {
+  words: string
+  short: string
+  isTimed: boolean
+}
+
+/** An item that runs: `running npm test`, in short `npm test`. */
+export function wordsForItem(item: Item): ItemInWords {
+  switch (item.kind) {
+    case 'user-message':
+    case 'reasoning':
+      return untimed('thinking')
+    case 'agent-message':
+      return untimed('writing')
+    case 'plan':
+      return untimed('planning')
+    case 'unknown':
+      return untimed('working')
+    case 'command': {
+      const command = oneLine(shownCommand(item.command), COMMAND_CHARS)
+      return command === '' ? timed('running a command') : timed(`running ${command}`, command)
+    }
+    case 'file-change':
+      return untimed(`editing ${wordsForFiles(item)}`)
+    case 'web-search':
+      return timed('searching the web', 'searching')
+    case 'mcp-tool-call':
+      return timed(`calling ${oneLine(`${item.server}/${item.tool}`, NAME_CHARS)}`)
+    case 'tool-call': {
+      const command = oneLine(item.command ?? '', COMMAND_CHARS)
+      return command === '' ? timed(`calling ${oneLine(item.tool, NAME_CHARS)}`) : timed(`running ${command}`, command)
+    }
+    case 'sub-agent':
+      return timed(item.action === 'wait' ? 'waiting for a sub-agent' : 'working with a sub-agent', 'sub-agent')
+    case 'image':
+      return untimed('looking at an image', 'image')
+    case 'compaction':
+      return timed('compacting the context', 'compacting')
+    default:
+      return unreachable(item)
+  }
+}
+
+function wordsForFiles({ changes }: Extract<Item, { kind: 'file-change' }>): string {
+  const [first] = changes
+  if (first === undefined) return 'files'
+  return changes.length === 1 ? oneLine(basename(first.path), NAME_CHARS) : formatCount(changes.length, 'file')
+}
+
+function timed(words: string, short = words): ItemInWords {
+  return { words, short, isTimed: true }
+}
+
+function untimed(words: string, short = words): ItemInWords {
+  return { words, short, isTimed: false }
+}

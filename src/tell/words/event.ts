@@ -1,0 +1,494 @@
+import { unreachable } from '../../base/errors.ts'
+import type { Recorded, RecordedOf } from '../../core/events/events.ts'
+import type { RoundOutcome } from '../../core/events/outcome.ts'
+import type { OpenDecision } from '../../core/rules/decision.ts'
+import { PROJECT_FILE } from '../../core/rules/notices.ts'
+import { isCall, partOf, type SessionState } from '../../core/state/state.ts'
+import { describeDecisionAsked, describeDecisionMade, wordsForDecisionEnd } from './decision.ts'
+import { describeAgentItem, describeItem, describePlan } from './item.ts'
+import {
+  clipLines,
+  type Description,
+  describe,
+  describeTaken,
+  type Hints,
+  isAccessRefused,
+  SHELL_HINTS,
+  shownCommand,
+  withRest,
+  wordsForCause,
+  wordsForClass,
+  wordsForRoundEnd,
+} from './names.ts'
+import { formatCount, formatDuration, formatMoment, formatSpan, formatTokens } from './numbers.ts'
+import {
+  describeOutcome,
+  waitEndOf,
+  wordsForHoldEnd,
+  wordsForLimits,
+  wordsForRemedy,
+  wordsForStall,
+  wordsForWait,
+  wordsForWindDown,
+} from './outcome.ts'
+import {
+  agentLabel,
+  describeAgentEnd,
+  describeAgentStart,
+  describeAnswer,
+  describePlanReady,
+  describeRefusedAnswer,
+  describeRefusedPlan,
+  describeTask,
+  isPlanShown,
+  isToldOfAgent,
+  outputInWords,
+  type PlanChangeInWords,
+  planChangeInWords,
+  wordsForPart,
+} from './plan.ts'
+import {
+  describeAccepted,
+  describeClaim,
+  describeConfiguration,
+  describeCounterProof,
+  describeGate,
+  describeGatesAdded,
+  describeProtected,
+  describeQuestion,
+  describeRefusal,
+  describeReviewEnd,
+  describeReviewStart,
+  describeScopeEntered,
+  describeScopeLeft,
+  isAnswerTold,
+  isReviewing,
+  wordsForGates,
+  wordsForQuestions,
+  wordsForReviewTerms,
+} from './proof.ts'
+import { oneLine, titleLine } from './safe-text.ts'
+import {
+  describeCommandRun,
+  describeConfirmed,
+  describeEntered,
+  describeKept,
+  describeLooked,
+  describeSecretAsked,
+  describeShellRun,
+  describeWrote,
+  statusOfWork,
+  titleOfRound,
+} from './work.ts'
+
+/**
+ * What a person is told of an event; null if nothing. Pure.
+ * @param state the session after the event
+ * @param hints how a person does there what may be done about it
+ */
+export function describeEvent(event: Recorded, state: SessionState, hints: Hints = SHELL_HINTS): Description | null {
+  // The table has for each type a function of events of that type, which the compiler cannot follow here.
+  const describer = DESCRIBERS[event.type] as Describer<Recorded> | null
+  return describer === null ? null : describer(event, state, hints)
+}
+
+type Describer<E extends Recorded> = (event: E, state: SessionState, hints: Hints) => Description | null
+
+/** What describes the events of each type; null: nothing is told of them. */
+const DESCRIBERS: { readonly [T in Recorded['type']]: Describer<RecordedOf<T>> | null } = {
+  'session-created': describeCreation,
+  'session-resumed': describeResumption,
+  'session-moved': ({ worker, host, epoch }) =>
+    describe(
+      `the worker ${oneLine(worker, NAME_CHARS)} on ${oneLine(host, NAME_CHARS)} takes the session over (epoch ${epoch})`,
+      'strong',
+    ),
+  'settings-taken': ({ changes }) => describe(describeTaken(changes)),
+  'keep-awake': describeKeepAwake,
+  waiting: describeWaiting,
+  'wait-ended': describeWaitEnd,
+  'stop-asked': describeStopAsked,
+  paused: (_, state) => describePaused(state),
+  held: (_, state, hints) =>
+    describe(isPlanShown(state) ? `the plan waits for you: ${hints.startBuild}` : `paused; ${hints.goOn}`, 'strong'),
+  'hold-until': describeHoldEnd,
+  unpaused: ({ by }) =>
+    by === 'default'
+      ? describe('nobody has said how it goes on: going on by itself', 'warning')
+      : describe('unpaused by a person: going on', 'strong'),
+  'interrupt-asked': (_, state) => describeInterrupt(state),
+  'skip-asked': () =>
+    describe('skip asked for: this session ends now, and the next in the queue has its turn', 'strong'),
+  'replan-asked': describeReplanAsked,
+  replanned: (event, _, hints) => describeReplanned(event, hints),
+  'decision-asked': describeDecisionAsked,
+  'decision-made': describeDecisionMade,
+  stuck: describeStuck,
+  'session-ended': describeSessionEnd,
+
+  'round-started': describeRoundStart,
+  // It follows its round at once.
+  'turn-started': null,
+  'item-completed': describeItemOf,
+  'plan-updated': ({ steps }) => describe(`plan  ${describePlan(steps)}`),
+  // The round's end says it.
+  usage: null,
+  // `codemachine status` says it.
+  limits: null,
+  'model-rerouted': ({ from, to, reason }) =>
+    describe(`codex changed the model: ${name(from)} → ${name(to)} (${text(reason)})`, 'warning'),
+  'request-answered': describeRequest,
+  'question-asked': (event, _, hints) => describeQuestion(event, hints),
+  'answer-given': describeAnswer,
+  'answer-refused': describeRefusedAnswer,
+  'output-kept': ({ output }) => describe(`kept: ${outputInWords(output)}`),
+  steered: describeSteering,
+  warning: ({ message, more = [] }, _, hints) =>
+    more.length === 0
+      ? describe(`warning: ${text(message)}`, 'warning')
+      : describe(`${formatCount(1 + more.length, 'warning')}: ${hints.warnings}`, 'warning'),
+  error: describeError,
+  'turn-continued': describeTurnContinued,
+  'winding-down': describeWindingDown,
+  'machine-slept': ({ ms }) => describe(`the machine slept for ${formatSpan(ms)}; nothing was lost`),
+  'round-ended': describeRoundEnd,
+
+  // What came of it says it.
+  'step-started': null,
+  looked: describeLooked,
+  'command-ran': describeCommandRun,
+  wrote: describeWrote,
+  noted: ({ text: said }) => describe(text(said)),
+  'state-entered': describeEntered,
+  kept: describeKept,
+  'gates-added': describeGatesAdded,
+  'scope-entered': describeScopeEntered,
+  'scope-left': describeScopeLeft,
+
+  'shell-ran': describeShellRun,
+  'secret-asked': describeSecretAsked,
+  'secret-set': ({ key }) => describe(`the secret ${key} was set`),
+  'secret-confirmed': describeConfirmed,
+
+  'memory-broken': describeBrokenMemory,
+  'goal-restored': describeGoal,
+  'repository-restored': describeRestoration,
+  savepoint: null,
+  'settings-changed': ({ round }) =>
+    describe(
+      `warning: Round ${round} changed ${PROJECT_FILE}; lower limits count from the next round on, the rest from the next run.`,
+      'warning',
+    ),
+  'protected-changed': describeProtected,
+  'gate-configuration': describeConfiguration,
+  'counter-proof': describeCounterProof,
+
+  'plan-refused': describeRefusedPlan,
+  'plan-ready': describePlanReady,
+  'agent-started': describeAgentStart,
+  'agent-ended': describeAgentEnd,
+  'task-judged': describeTask,
+  // Each task for which that changes something has been told.
+  'tasks-judged': null,
+
+  'gate-started': null,
+  'gate-ended': describeGate,
+  'done-nominated': describeClaim,
+  'review-started': describeReviewStart,
+  'review-ended': describeReviewEnd,
+  'done-refused': describeRefusal,
+  'done-accepted': describeAccepted,
+}
+
+const NAME_CHARS = 200
+const TEXT_CHARS = 2000
+/** The most lines of what a person said, and of a diff. */
+const MOST_LINES = 40
+const REST = 'the session has all of it'
+
+function describeCreation(event: RecordedOf<'session-created'>): Description {
+  const { gates, none } = gatesInWords(event)
+  const after = event.follows === undefined ? '' : `goes on from ${event.follows}, `
+  const facts = `${event.template}, ${after}${event.sandbox}, ${wordsForLimits(event.limits)}${none}`
+  return describe(`session ${event.session}  ${titleLine(event.goal, NAME_CHARS)}  (${facts})${gates}`, 'strong')
+}
+
+/** What was waited for when it was left is waited for first. */
+function describeResumption(event: RecordedOf<'session-resumed'>, state: SessionState, hints: Hints): Description {
+  const wait = describeWaiting(event, state, hints)
+  const { gates, none } = gatesInWords(event)
+  return describe(
+    `session ${event.session} goes on  ${titleLine(state.goal, NAME_CHARS)}  (${wordsForLimits(event.limits)}${none})${gates}${wait ? `\n${wait.text}` : ''}`,
+    'strong',
+  )
+}
+
+/** Which gates a session has, and whether a review has to agree, on a line of their own; that there is neither, among the facts. */
+function gatesInWords({ gates, review }: RecordedOf<'session-created' | 'session-resumed'>): {
+  gates: string
+  none: string
+} {
+  const known = wordsForGates(gates)
+  const terms = wordsForReviewTerms(review)
+  const isNone = gates?.length === 0
+  const lines = [isNone ? null : known, terms].filter(words => words !== null)
+  return { gates: lines.length === 0 ? '' : `\n${lines.join('; ')}`, none: isNone ? ', no gates' : '' }
+}
+
+/** What codex did, in a round or as the reviewer of one. */
+function describeItemOf(event: RecordedOf<'item-completed'>, state: SessionState): Description | null {
+  const { item, session, instance } = event
+  if (isToldOfAgent(event, state)) return null
+  if (instance !== undefined) {
+    const told = describeAgentItem(item, { session, directory: state.directory })
+    return told && { ...told, text: `${agentLabel(instance, state)}  ${told.text}` }
+  }
+  const description = describeItem(item, { session, directory: state.directory })
+  if (description === null || (item.kind === 'agent-message' && isAnswerTold(item.text, state))) return null
+  if (!isReviewing(state)) return description
+  return { ...description, text: `reviewer  ${description.text}` }
+}
+
+function describeKeepAwake({ by, problem }: RecordedOf<'keep-awake'>): Description {
+  const why = problem === null ? '' : `: ${text(problem)}`
+  if (by === null) return describe(`this machine may fall asleep${why}`, problem === null ? 'quiet' : 'warning')
+  return describe(`kept awake by ${name(by)}${why}`, problem === null ? 'quiet' : 'warning')
+}
+
+function describeBrokenMemory({ problem }: RecordedOf<'memory-broken'>): Description {
+  const kept = problem.setAside === null ? '' : ` What it held was kept as ${name(problem.setAside)}.`
+  const restored = problem.restored ? ' The last good version has been put back.' : ''
+  return describe(`${name(problem.file)} could not be used: ${text(problem.problem)}${kept}${restored}`, 'warning')
+}
+
+function describeGoal({ file, how, setAside, restored }: RecordedOf<'goal-restored'>): Description {
+  const what = file === 'MAIN.md' ? 'the goal in MAIN.md' : name(file)
+  const kept = setAside === null ? '' : ` What stood there is kept as ${name(setAside)}.`
+  const back = restored ? `${what} was ${how} and is put back` : `warning: ${what} was ${how} and could not be put back`
+  return describe(`${back}: it holds your own words.${kept}`, 'warning')
+}
+
+function describeRestoration({ paths, setAside }: RecordedOf<'repository-restored'>): Description {
+  const kept = setAside === null ? '' : ` (kept as ${text(setAside)})`
+  const list = paths.map(name).join(', ')
+  return describe(`put back what the round changed in the repository's own settings: ${list}${kept}`, 'warning')
+}
+
+function describeSessionEnd(event: RecordedOf<'session-ended'>, state: SessionState): Description {
+  const { text, hint, tone } = describeOutcome(event.outcome, state)
+  const facts = `${formatCount(event.rounds, 'round')}, ${formatDuration(event.durationMs)}, ${formatTokens(event.tokens)}`
+  const open = state.decision !== null && event.outcome.kind !== 'needs-person' ? openDecision(state.decision) : null
+  const more = [hint, open, wordsForQuestions(state.questions)].filter(line => line !== null)
+  return describe([`session ${event.session} ended: ${text}  (${facts})`, ...more].join('\n'), tone)
+}
+
+/** What a session ended without, other than for want of it. */
+function openDecision({ title }: OpenDecision): string {
+  return `It ended without your decision, and asks again when it is resumed: ${text(title)}`
+}
+
+function name(value: string): string {
+  return oneLine(value, NAME_CHARS)
+}
+
+function text(value: string): string {
+  return oneLine(value, TEXT_CHARS)
+}
+
+/** A wait, as it is seen when it begins, or when its session goes on. */
+function describeWaiting({ at }: Recorded, state: SessionState, hints: Hints): Description | null {
+  const { waiting } = state
+  if (waiting === null) return null
+  const now = Date.parse(at)
+  const end = waitEndOf(state) ?? waiting.until
+  const limit = end < waiting.until ? `, but the time is used up at ${formatMoment(end, now)}` : ''
+  const how = isCall(state) ? hints.endWaitOfCall : hints.endWait
+  return describe(`waiting ${wordsForWait(waiting, now)}${limit}; ${how}`, 'warning')
+}
+
+/** What ended a wait, and what comes next. */
+function describeWaitEnd({ reason }: RecordedOf<'wait-ended'>): Description {
+  switch (reason) {
+    case 'over':
+      return describe('wait over')
+    case 'retry':
+      return describe('wait ended by a person: trying again', 'strong')
+    case 'stopped':
+      return describe('wait broken off: it goes on when the session does', 'warning')
+    default:
+      return unreachable(reason)
+  }
+}
+
+/** A person who asked it to stop; at once if nothing runs. */
+function describeStopAsked({ now, agent }: RecordedOf<'stop-asked'>, state: SessionState): Description {
+  if (agent !== undefined)
+    return describe(`${agentLabel(agent, state)} is stopped by a person; the round goes on`, 'strong')
+  const work = workOf(state)
+  return describe(`stop asked for: ${now || work === null ? 'now' : `after this ${work}`}`, 'strong')
+}
+
+/** What runs, which a person may want to end: `round`, `gate`, `review`, `step`; null if nothing does. */
+export function workOf({ running, checking, step }: SessionState): string | null {
+  return running === null ? (checking?.kind ?? (step === null ? null : 'step')) : 'round'
+}
+
+/** A person who interrupted it; null if nothing runs and it holds at once, for `held` says it. */
+function describeInterrupt(state: SessionState): Description | null {
+  const work = workOf(state)
+  if (work !== null) return describe(`interrupted by a person: the ${work} ends now`, 'strong')
+  return state.waiting === null ? null : describe('interrupted by a person: it holds after this wait', 'strong')
+}
+
+/** A person who asked it to pause, which it does between two rounds; null if that is at once, for `held` says it. */
+function describePaused(state: SessionState): Description | null {
+  const between = state.decision === null ? workOf(state) : 'decision'
+  const work = state.waiting === null ? between : 'wait'
+  return work === null ? null : describe(`pause asked for: after this ${work}`, 'strong')
+}
+
+/** When what waits for a person ends by itself. @param state the session after the event */
+function describeHoldEnd({ at, until, how }: RecordedOf<'hold-until'>, { decision }: SessionState): Description {
+  const [now, end] = [Date.parse(at), Date.parse(until)]
+  return describe(decision === null ? wordsForHoldEnd({ at: end, how }, now) : wordsForDecisionEnd(decision, now))
+}
+
+/** What a person said to the agent of a round, or to one of those that work for it. */
+function describeSteering(
+  { delivered, text, agent, answers }: RecordedOf<'steered'>,
+  state: SessionState,
+): Description {
+  const says = answers === undefined ? 'says' : `answers ${name(answers)}`
+  const whom = agent === undefined ? '' : ` to ${agentLabel(agent, state)}`
+  const when = delivered ? '' : ', to the next round'
+  // The first line of an answer says question and answer; the rest tells the agent what to make of it.
+  const told = answers === undefined ? clipLines(text, MOST_LINES, REST) : (text.trim().split('\n', 1)[0] ?? '')
+  return describe(`a person ${says}${whom}${when}: ${told}`, 'strong')
+}
+
+/** A person who wants the plan to be another. */
+function describeReplanAsked({ text, goesOn }: RecordedOf<'replan-asked'>): Description {
+  const then = goesOn ? ', and goes on by it' : ''
+  return describe(`a person wants the plan changed${then}: ${clipLines(text, MOST_LINES, REST)}`, 'strong')
+}
+
+/** What a change of plan did, by tasks; of one that an older version has journaled, as diffs. */
+function describeReplanned(event: RecordedOf<'replanned'>, hints: Hints): Description {
+  const { files, putBack } = event
+  if (files.length === 0) return describe('the plan was left as it was', 'warning')
+  const names = files.map(({ file }) => file).join(' and ')
+  const head = putBack ? `the old plan is back in ${names}` : `plan changed in ${names}`
+  const change = planChangeInWords(event)
+  const lines = change === null ? files.map(({ diff }) => clipLines(diff, MOST_LINES, REST)) : linesOfChange(change)
+  return describe(`${head}; ${hints.changePlan}\n${lines.join('\n')}`, 'strong')
+}
+
+function linesOfChange({ tasks, left, main }: PlanChangeInWords): string[] {
+  const lines = tasks.map(({ sign, text: words }) => `${sign} ${words}`)
+  const shown = withRest(lines.slice(0, MOST_LINES), lines.length + left)
+  return [...shown, ...(main === null ? [] : [main])]
+}
+
+/** What codex asked for, and what it was answered. */
+function describeRequest({ method, subject, answer }: RecordedOf<'request-answered'>): Description {
+  const words = REQUESTS.get(method)?.(subject) ?? `asked (${name(method)}): ${text(subject)}`
+  return describe(`codex ${words}  → ${text(answer)}`)
+}
+
+/** Of the requests that are answered; one without a reason has as its subject only what kind it is. */
+const REQUESTS: ReadonlyMap<string, (subject: string) => string> = new Map([
+  ['item/commandExecution/requestApproval', subject => `asked to run: ${text(shownCommand(subject))}`],
+  ['item/fileChange/requestApproval', subject => `asked to change files${because(subject, 'a file change')}`],
+  ['item/permissions/requestApproval', subject => `asked for more permissions${because(subject, 'more permissions')}`],
+  ['item/tool/requestUserInput', subject => `asked: ${text(subject)}`],
+  ['mcpServer/elicitation/request', subject => `passed on ${text(subject)}`],
+  ['item/tool/call', subject => `asked for the tool ${text(subject)}`],
+])
+
+function because(subject: string, unreasoned: string): string {
+  return subject === unreasoned ? '' : `: ${text(subject)}`
+}
+
+/** Which round starts, and who works in it with what. @param state the session after the event */
+function describeRoundStart(event: RecordedOf<'round-started'>, state: SessionState): Description {
+  const provider = event.provider === undefined ? '' : `, provider ${name(event.provider)}`
+  const model = `${provider}${event.model === null ? '' : `, model ${name(event.model)}`}`
+  const change = state.running?.replan != null ? CHANGING : null
+  const own = change === null ? titleOfRound(state) : null
+  if (own !== null) return { text: own.title, more: own.lines, tone: 'strong', moreTone: 'quiet' }
+  const part = event.part === undefined ? change : wordsForPart(state, event.part)
+  const number = `round ${event.round}`
+  const isFree = event.part !== undefined && partOf(state.kind, event.part).free
+  const isNumbered = !isFree && !(change !== null && state.taskPlan !== null)
+  const heading = [...(isNumbered ? [number] : []), ...(part === null ? [] : [part])].join(
+    part === CHANGING ? ', ' : '  ',
+  )
+  return describe(
+    `${heading}${part === null ? '  ' : ': '}${name(event.agent)}, ${name(event.engine)} ${name(event.codex)}${model}`,
+    'strong',
+  )
+}
+
+const CHANGING = 'changing the plan'
+
+/** What a round is called at its end: the next one takes the number of a summary or a change of plan. */
+function endedRound({ round }: RecordedOf<'round-ended'>, { kind, taskPlan, last }: SessionState): string {
+  if (last === null) return `round ${round}`
+  if (last.isReplan) return taskPlan === null ? `round ${round}, ${CHANGING},` : CHANGING
+  // What it is called by now may be the name of the next one.
+  if (kind?.view?.round !== undefined) return 'round'
+  return last.part !== null && partOf(kind, last.part).free ? wordsForPart({ kind }, last.part) : `round ${round}`
+}
+
+/**
+ * An error that codex reports; null for the second and later notices that the network is away, and for one that it does
+ * not try again after: the turn ends with that, and its end says it.
+ */
+function describeError(event: RecordedOf<'error'>, state: SessionState): Description | null {
+  if (event.waitsForNetwork) {
+    const isFirst = state.offlineSince === Date.parse(event.at)
+    return isFirst ? describe('the network is away; codex keeps trying', 'warning') : null
+  }
+  if (!event.willRetry) return null
+  const details = event.details === null ? '' : `: ${text(event.details)}`
+  return describe(`error: ${text(event.message)}${details} (codex tries again)`, 'warning')
+}
+
+/** A turn that failed, and goes on as another one. */
+function describeTurnContinued({ cause }: RecordedOf<'turn-continued'>): Description {
+  return describe(`turn failed${wordsForFailure(cause)}; going on in the same thread`, 'warning')
+}
+
+function wordsForFailure(cause: RoundOutcome): string {
+  if (isAccessRefused(cause)) return `: ${wordsForClass(cause)}`
+  return cause.class === 'network' ? ' for the network' : ` (${wordsForCause(cause)})`
+}
+
+/** A limit that was reached in the middle of a round. */
+function describeWindingDown(event: RecordedOf<'winding-down'>, state: SessionState): Description {
+  return describe(
+    `${wordsForWindDown(event.limit, state)}: the ${isReviewing(state) ? 'reviewer' : 'agent'} is told to come to a safe stop, and has ${formatSpan(event.graceMs)}`,
+    'warning',
+  )
+}
+
+/** A session that does not get on, and what is done about it. */
+function describeStuck({ why, rounds, remedy }: RecordedOf<'stuck'>): Description {
+  return describe(`${wordsForStall(why, rounds)}: the next round is ${wordsForRemedy(remedy)}`, 'warning')
+}
+
+/** How a round ended, and what it took and changed. @param state the session after the event */
+function describeRoundEnd(event: RecordedOf<'round-ended'>, state: SessionState): Description {
+  const work = statusOfWork(state)
+  const facts = [
+    `${endedRound(event, state)} ended: ${wordsForRoundEnd(event.outcome)}`,
+    formatDuration(event.durationMs),
+    ...(event.tokens === null ? [] : [formatTokens(event.tokens.total)]),
+    // In a call nobody looks at them.
+    ...(event.treeAfter === ''
+      ? []
+      : [`${event.changedCount === 0 ? 'no files' : formatCount(event.changedCount, 'file')} changed`]),
+    ...(work === null ? [] : [text(work)]),
+  ]
+  return describe(facts.join(', '), event.outcome.class === 'worked' ? 'strong' : 'warning')
+}

@@ -1,0 +1,82 @@
+import { unreachable } from '../../base/errors.ts'
+
+/** Whether codex is logged in. `by`: with what, as in `ChatGPT (pro)`; `why`: a sentence or its end. */
+export type LoginState =
+  | { kind: 'in'; by: string }
+  | { kind: 'out' }
+  | { kind: 'not-needed' }
+  | { kind: 'unknown'; why: string }
+
+/** Codex's home that rounds use; `problem`: why there is none, a sentence. `isOwn`: whether a login is made for that one. */
+export type HomeOfRounds = { path: string; owner: 'person' | 'codemachine'; isOwn: boolean } | { problem: string }
+
+/** The same, and who is logged in there. */
+export type LoginOfRounds =
+  | { home: Exclude<HomeOfRounds, { problem: string }>; login: LoginState }
+  | { problem: string }
+
+/** What a person should know before they log in, by the setting `codexHome`; null: nothing. */
+export function beforeLogin(setting: string): string | null {
+  if (setting !== 'own') return null
+  return 'The setting codexHome is "own": rounds use your own codex login, and not this one, until it is "auto" or "codemachine".'
+}
+
+/** What a person is told before codex opens a browser, in lines. */
+export const WITHOUT_BROWSER = `codemachine: Where nothing can open a browser, leave by Ctrl+C and type: codemachine login --device-auth
+codemachine: (The "codex login --device-auth" that codex speaks of logs in somewhere else.)
+`
+
+/** That somebody has logged in, and whether rounds use that. */
+export function afterLogin(login: LoginState, home: HomeOfRounds): string {
+  const done = loggedIn(login)
+  if ('problem' in home) return `${done} ${home.problem}`
+  return home.isOwn ? `${done} Rounds use it from now on.` : `${done} Rounds use ${home.path} all the same.`
+}
+
+function loggedIn(login: LoginState): string {
+  switch (login.kind) {
+    case 'in':
+      return `Logged in: ${login.by}.`
+    case 'not-needed':
+      return 'Logged in, though the provider of the model takes no login of OpenAI.'
+    case 'unknown':
+      return `Codex has logged in, but cannot tell who it is: ${login.why}.`
+    case 'out':
+      return 'Nobody is logged in.'
+    default:
+      return unreachable(login)
+  }
+}
+
+/** That nobody has. `stays`: whether a login from before is as it was; `why`: a sentence, or null. */
+export function withoutLogin({ stays, why }: { stays: boolean; why: string | null }): string {
+  const who = stays ? 'Nobody else has logged in: the login from before is as it was.' : 'Nobody is logged in.'
+  return why === null ? who : `${who} ${why}`
+}
+
+/** That codex is logged out, and what rounds use then. `wasIn`: whether there was a login. */
+export function afterLogout(wasIn: boolean, rounds: LoginOfRounds): string {
+  const done = wasIn ? 'Logged out.' : 'Nobody was logged in.'
+  return 'problem' in rounds ? `${done} ${rounds.problem}` : `${done} ${roundsUse(rounds)}`
+}
+
+/** Which of codex's homes rounds use, and who is logged in there. */
+export function roundsUse({ home, login }: Exclude<LoginOfRounds, { problem: string }>): string {
+  const whose = home.owner === 'person' ? 'your own codex' : "codemachine's own codex"
+  return `Rounds use ${whose} (${home.path}), ${who(login)}`
+}
+
+function who(login: LoginState): string {
+  switch (login.kind) {
+    case 'in':
+      return `logged in with ${login.by}.`
+    case 'not-needed':
+      return 'whose provider of the model takes no login of OpenAI.'
+    case 'unknown':
+      return `which cannot tell whether it is logged in: ${login.why}.`
+    case 'out':
+      return 'where nobody is logged in.'
+    default:
+      return unreachable(login)
+  }
+}

@@ -1,0 +1,230 @@
+import { isAbsolute, relative } from 'node:path'
+import { clipEnd } from '../../base/text.ts'
+import type { EventOf } from '../../core/events/events.ts'
+import type { RoundClass, RoundOutcome } from '../../core/events/outcome.ts'
+import { oneLine, safeText } from './safe-text.ts'
+
+const SHELL = /(?:^|\/)(?:ba|z|da)?sh$/
+const OPTION = /^-l?c$/
+// More than an event holds of a command.
+const MOST_COMMAND_CHARACTERS = 128 * 1024
+
+/** The command as it was written: without the `/bin/bash -lc '…'` that codex puts around it. */
+export function shownCommand(command: string): string {
+  if (command.length > MOST_COMMAND_CHARACTERS) return command
+  const [shell, option, script, ...more] = shellWords(command, 4) ?? []
+  if (shell === undefined || option === undefined || script === undefined || more.length > 0) return command
+  return SHELL.test(shell) && OPTION.test(option) ? script : command
+}
+
+/**
+ * The first `most` words of a command line as a POSIX shell reads them, parted by single spaces; null if a quote does
+ * not end, or something in them stands for something else: `$HOME`, `*`, `;`.
+ */
+function shellWords(line: string, most: number): string[] | null {
+  const words = ['']
+  const part = new RegExp(PART, 'sy')
+  for (let start = 0; start < line.length; start = part.lastIndex) {
+    part.lastIndex = start
+    const found = part.exec(line)
+    if (found === null) return null
+    const [all, single, double, escaped] = found
+    if (all !== ' ') words[words.length - 1] += single ?? double?.replace(ESCAPED, '$1') ?? escaped ?? all
+    else if (words.push('') > most) return words.slice(0, most)
+  }
+  return words
+}
+
+// In no order can a character belong to two of these, so that a long text takes no longer than its length.
+const PART = / |'([^']*)'|"([^"\\$`]*(?:\\.[^"\\$`]*)*)"|\\([^\n])|[^\s'"\\$`|&;<>()*?[#~{}!^]+/s
+// Between double quotes a backslash before any other character is one.
+const ESCAPED = /\\(?:\n|([$`"\\]))/g
+
+const PATH_CHARS = 300
+
+/** A path as it is shown: relative to the work directory if it is inside. */
+export function shownPath(path: string, directory: string): string {
+  const way = relative(directory, path)
+  const inside = isAbsolute(path) && way !== '' && !way.startsWith('..') && !isAbsolute(way)
+  return oneLine(inside ? way : path, PATH_CHARS)
+}
+
+const MOST_CLIPPED_CHARACTERS = 8000
+
+/** The first `limit` lines of a text (and at most 8,000 characters), then `rest` if some were left out. */
+export function clipLines(text: string, limit: number, rest: string): string {
+  const trimmed = text.trim()
+  const lines = trimmed.split('\n')
+  if (lines.length <= limit && trimmed.length <= MOST_CLIPPED_CHARACTERS) return trimmed
+  const shown = clipEnd(lines.slice(0, limit).join('\n'), MOST_CLIPPED_CHARACTERS)
+  const left = lines.length - limit
+  return `${shown}\n[… ${left > 0 ? `${left} more ${left === 1 ? 'line' : 'lines'}; ` : ''}${rest}]`
+}
+
+/** The first entries of a list, and how many of `count` are not among them: `… and 3 more`. */
+export function withRest(shown: readonly string[], count: number): string[] {
+  const left = count - shown.length
+  return left > 0 ? [...shown, `… and ${left} more`] : [...shown]
+}
+
+/** The phrases of one door (shell, screen, page) for what a person can do about an event. */
+export interface Hints {
+  goOn: string
+  /** Of a session that was cut off. */
+  resume: string
+  /** Where a plan waits to be looked at. */
+  startBuild: string
+  endWait: string
+  /** Of a call, which takes no commands. */
+  endWaitOfCall: string
+  /** Where a person is asked to decide. */
+  decide: string
+  changePlan: string
+  /** Where warnings are said in full. */
+  warnings: string
+  /** @param question as a person names it: `20261121_1/Q1` */
+  answer(question: string): string
+}
+
+const CTRL_C = 'Ctrl+C where it was called ends it'
+
+/** In a shell. */
+export const SHELL_HINTS: Hints = {
+  goOn: 'codemachine unpause goes on',
+  resume: 'codemachine resume goes on',
+  startBuild: 'codemachine unpause starts the build, codemachine replan "…" changes the plan',
+  endWait: 'codemachine retry ends the wait',
+  endWaitOfCall: CTRL_C,
+  decide: 'codemachine decide says how to answer',
+  changePlan: 'codemachine replan changes it again',
+  warnings: 'codemachine status says them in full, codemachine doctor what to do',
+  answer: question => `codemachine questions answer ${question} "…" answers it`,
+}
+
+/** On the screen, where keys do it. */
+export const KEY_HINTS: Hints = {
+  goOn: 'Esc offers how it goes on',
+  resume: '/resume goes on',
+  startBuild: 'Esc offers to start the build, or to change the plan',
+  endWait: 'Esc offers to end the wait',
+  endWaitOfCall: CTRL_C,
+  decide: 'Esc asks it again',
+  changePlan: 'Ctrl+C changes it again',
+  warnings: '/status says them in full, /doctor what to do',
+  answer: question => `/answer ${question.replace(/^.*\//, '')} … answers it`,
+}
+
+/** What the state of a session says of what a person can do. */
+export type StateHints = Pick<Hints, 'goOn' | 'resume' | 'startBuild' | 'endWait' | 'endWaitOfCall' | 'decide'>
+
+/** On the page of the browser, where its buttons do it. */
+export const PAGE_HINTS: StateHints = {
+  goOn: '“Go on” goes on',
+  resume: '“Go on with it” goes on',
+  startBuild: 'start it, or change the plan',
+  endWait: '“Do not wait any longer” ends the wait',
+  endWaitOfCall: CTRL_C,
+  decide: 'choose what it does',
+}
+
+/** The weight of an event for a person; views show it as a colour. */
+export type Tone = 'plain' | 'quiet' | 'strong' | 'good' | 'warning' | 'bad'
+
+/** What a view shows of one event. Safe to write to a terminal; no text in it has a newline. */
+export interface Description {
+  text: string
+  /** Lines that belong to it. */
+  more: readonly string[]
+  tone: Tone
+  /** The end of `text` that says what came of it, which is not what is cut where there is little room; left out: none is. */
+  end?: string
+  /** That of these lines; left out: the same. */
+  moreTone?: Tone
+}
+
+/** A description of a text that may have several lines and may come from outside. */
+export function describe(text: string, tone: Tone = 'plain'): Description {
+  const [first = '', ...more] = safeText(text).split('\n')
+  return { text: first, more, tone }
+}
+
+const MOST_OUTPUT_CHARACTERS = 64 * 1024
+const ESC = String.fromCharCode(0x1b)
+const BEL = String.fromCharCode(0x07)
+// Colours and movements (CSI), titles and links (OSC), and the choice of a character set.
+const SEQUENCES = new RegExp(
+  `${ESC}(?:\\[[0-?]*[ -/]*[@-~]|\\][^${BEL}${ESC}]*(?:${BEL}|${ESC}\\\\)|[()][0-9A-B])`,
+  'g',
+)
+
+/**
+ * The last 64 Ki characters of what a command printed, as lines that are safe to show, without the blank ones at both
+ * ends. Its colours are left out; of a line that it wrote over, as progress bars do, the last state is left.
+ */
+export function safeOutput(output: string): string[] {
+  const plain = output.slice(-MOST_OUTPUT_CHARACTERS).replace(SEQUENCES, '')
+  const lines = plain.split(/\r?\n/).map(line => safeText(lastState(line)).trimEnd())
+  const first = lines.findIndex(line => line !== '')
+  return first === -1 ? [] : lines.slice(first, lines.findLastIndex(line => line !== '') + 1)
+}
+
+function lastState(line: string): string {
+  const states = line.split('\r')
+  return states.findLast(state => state.trim() !== '') ?? ''
+}
+
+const MESSAGE_CHARS = 2000
+
+const WORDS: Readonly<Record<RoundClass, string>> = {
+  worked: 'worked',
+  interrupted: 'interrupted',
+  'context-full': 'the context was full',
+  refused: 'refused',
+  window: 'usage limit',
+  throttle: 'the server is busy',
+  network: 'network',
+  quota: 'no credit',
+  auth: 'login',
+  config: 'configuration',
+  silent: 'silence',
+  crashed: 'codex crashed',
+}
+
+/** The part of a round's outcome that it is named by. */
+interface NamedEnd {
+  class: RoundClass
+  status?: number | undefined
+}
+
+/** What a class of failure is called: `usage limit`. */
+export function wordsForClass(outcome: NamedEnd): string {
+  return isAccessRefused(outcome) ? 'the server refused access (403)' : WORDS[outcome.class]
+}
+
+/** Whether the server refused access (HTTP 403), which is of the class `network` for it may pass. */
+export function isAccessRefused({ class: end, status }: NamedEnd): boolean {
+  return end === 'network' && status === 403
+}
+
+/** How a round ended, in codex's own words too if it gave any, as a part of a sentence: `usage limit: You have hit your limit` */
+export function wordsForCause(outcome: RoundOutcome): string {
+  const words = wordsForClass(outcome)
+  if (outcome.message === null) return words
+  return `${words}: ${oneLine(outcome.message, MESSAGE_CHARS).replace(/(?<!\.)\.$/, '')}`
+}
+
+/** As `wordsForCause`, where a wait for it comes next and says the rest: `usage limit`. */
+export function wordsForRoundEnd(outcome: RoundOutcome): string {
+  return ALWAYS_WAITED_FOR.has(outcome.class) ? wordsForClass(outcome) : wordsForCause(outcome)
+}
+
+const ALWAYS_WAITED_FOR: ReadonlySet<RoundClass> = new Set(['window', 'throttle', 'network'])
+
+/** The settings that a running session takes over, a line. */
+export function describeTaken(changes: EventOf<'settings-taken'>['changes']): string {
+  const told = changes.map(({ setting, from, to, place }) => {
+    const how = from === null && to === null ? 'changed' : `is ${to ?? 'not set'} (it was ${from ?? 'not set'})`
+    return `${setting} ${how}: ${place}`
+  })
+  return `settings taken over: ${told.join('; ')}`
+}

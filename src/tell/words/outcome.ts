@@ -1,0 +1,456 @@
+import { FREE_SPACE, unreachable } from '../../base/errors.ts'
+import type { StallRemedy } from '../../core/events/events.ts'
+import type {
+  EndedBy,
+  OutcomeHint,
+  RoundOutcome,
+  SessionLimits,
+  SessionOutcome,
+  StallReason,
+  UsageWindow,
+  WaitReason,
+  WindDownLimit,
+} from '../../core/events/outcome.ts'
+import type { Cost } from '../../core/rules/cost.ts'
+import type { HoldEnd } from '../../core/rules/decision.ts'
+import type { Forecast } from '../../core/rules/forecast.ts'
+import type { SessionState } from '../../core/state/state.ts'
+import { here } from './commands.ts'
+import { wordsForDeciding } from './decision.ts'
+import { isAccessRefused, SHELL_HINTS, type StateHints, type Tone, wordsForCause } from './names.ts'
+import {
+  formatCost,
+  formatCount,
+  formatCountdown,
+  formatMoment,
+  formatSpan,
+  formatTokens,
+  shortNumber,
+} from './numbers.ts'
+import { gateName, type ProvedState, wordsForProof } from './proof.ts'
+import { oneLine } from './safe-text.ts'
+import type { SessionReport } from './status.ts'
+
+const REASON_CHARS = 2000
+
+const LIMIT_REACHED = {
+  rounds: 'no rounds are left',
+  time: 'the time is used up',
+  tokens: 'the tokens are used up',
+  cost: 'it has cost as much as it may',
+}
+
+/** A session's outcome in words. `hint`: what a person can do about it, null if nothing. */
+export interface OutcomeInWords {
+  short: string
+  text: string
+  hint: string | null
+  tone: Tone
+}
+
+/**
+ * The outcome of a session for a person.
+ * @param state the session that ended so, which says by what it is verified; left out: not known
+ */
+export function describeOutcome(outcome: SessionOutcome, state?: ProvedState): OutcomeInWords {
+  switch (outcome.kind) {
+    case 'done': {
+      const short = outcome.verified ? 'done, verified' : 'done, unverified'
+      return { short, text: `done — ${wordsForProof(outcome.verified, state)}`, hint: null, tone: 'good' }
+    }
+    case 'answered':
+      return {
+        short: 'answered',
+        text: 'answered; nothing was claimed, and nothing was proved',
+        hint: null,
+        tone: 'good',
+      }
+    case 'replayed':
+      return {
+        short: 'replayed',
+        text: 'replayed: nothing of it counts as done',
+        hint: null,
+        tone: 'warning',
+      }
+    case 'planned':
+      return {
+        short: 'planned',
+        text: 'planned: the plan is accepted, and nothing of it is carried out yet',
+        hint: null,
+        tone: 'good',
+      }
+    case 'limit':
+      return {
+        short: 'limit reached',
+        text: `limit reached: ${LIMIT_REACHED[outcome.limit]}`,
+        hint: null,
+        tone: 'warning',
+      }
+    case 'needs-person': {
+      const hint = outcome.hint === null ? null : oneLine(wordsForHint(outcome.hint), REASON_CHARS)
+      return {
+        short: 'needs a person',
+        text: `needs a person: ${oneLine(outcome.reason, REASON_CHARS)}`,
+        hint,
+        tone: 'bad',
+      }
+    }
+    case 'stalled':
+      return {
+        short: 'stalled',
+        text: `stalled: ${wordsForStall(outcome.why, outcome.rounds)}, and nothing that was tried has helped`,
+        hint: 'See with codemachine logs what holds it up. Change that, or write into MAIN.md what to try, before it goes on.',
+        tone: 'bad',
+      }
+    case 'interrupted':
+      return describeInterruption(outcome.by)
+    default:
+      return unreachable(outcome)
+  }
+}
+
+/** What a person can do about it in a shell, as sentences. Text in it may come from outside: show it through `oneLine`. */
+export function wordsForHint(hint: OutcomeHint): string {
+  switch (hint.do) {
+    case 'reword-goal':
+      return `Three rounds in a row were refused. Put the goal in other words, or mend what it refers to; ${THEN_RESUME}`
+    case 'choose-model':
+      return `Choose a model that can answer in the shape that it is asked for (--model), or put the goal in other words; ${THEN_RESUME}`
+    case 'check-codex':
+    case 'add-credit':
+    case 'mend-access':
+    case 'mend-codex-configuration':
+      return `${MENDS[hint.do]}; ${THEN_RESUME}`
+    case 'mend-sandbox':
+      return `${hint.mend.replace(/\.$/, '')}; ${THEN_RESUME}`
+    case 'log-in':
+      return `Log in with \`codemachine login\`; ${THEN_RESUME}`
+    case 'mend-provider':
+      return `${mendProvider(hint)}, and codemachine resume goes on; codemachine resume --provider codex goes on without it.`
+    case 'mend-cause':
+      return `${failedSince(hint)}; when the cause is mended, codemachine resume goes on.`
+    case 'resume':
+      return `${tooLongWait(hint)}; codemachine resume goes on then.`
+    case 'read-reviews':
+      return `${hint.gatesPass ? 'Every required gate passes. ' : ''}Look at what the reviewer says (codemachine report); codemachine resume goes on, with new reviews.`
+    case 'mend-plan':
+      return `Make the specification clearer, or mend ${hint.files.join(', ')}${hint.more ? ' and others' : ''} by hand; ${THEN_RESUME}`
+    case 'add-tasks':
+      return `Put some into ${hint.file}, and codemachine resume goes on; or start again: codemachine start`
+    case 'mend-parked-tasks':
+      return `Mend what stands in the way, or take the task out of ${hint.file}; codemachine resume tries it again.`
+    case 'free-disk-space':
+      return FREE_SPACE
+    case 'decide':
+      return hint.outOfTime
+        ? `Nobody has decided it before its time was used up; codemachine resume ${hint.session} with a longer --max-time asks it again.`
+        : `Nobody has decided it in time; codemachine resume ${hint.session} asks it again.`
+    case 'secret':
+      return `To go on, type: ${hint.keys.map(key => `codemachine secret set ${key}${here(hint.directory)}`).join('; ')}; codemachine resume${here(hint.directory)}`
+    case 'network':
+      return `codemachine resume --network${here(hint.directory)} goes on with the network.`
+    case 'say':
+      return hint.text
+    default:
+      return unreachable(hint)
+  }
+}
+
+const THEN_RESUME = 'then codemachine resume goes on.'
+
+const SEE_ACCESS = 'See whether the account, its rights and what lies on the way (a proxy, a VPN) let codex in'
+
+/** What is to be mended before a session goes on, or an agent is called again; without a full stop. */
+const MENDS = {
+  'check-codex': 'It crashed three times in a row before it did anything. `codemachine doctor` looks at codex',
+  'add-credit': 'Add credit, or use another account',
+  'mend-access': `The server refused access three times in a row (HTTP 403). ${SEE_ACCESS}`,
+  'mend-codex-configuration': 'Mend the codex configuration (`codemachine doctor` looks at it)',
+} satisfies Partial<Record<OutcomeHint['do'], string>>
+
+function mendProvider({ provider }: { provider: string }): string {
+  return `Mend that (\`codemachine doctor\` asks ${provider})`
+}
+
+/**
+ * What whoever has called an agent is told of a call that needed a person, as sentences: as `wordsForHint`, but that nobody
+ * goes on with a call. Null: its reason says all. `cause`: how its last round ended; `waits`: whether it may wait.
+ */
+export function wordsForCallHint(
+  hint: OutcomeHint,
+  { cause, waits }: { cause: RoundOutcome | null; waits: boolean },
+): string | null {
+  const remedy = remedyOfCall(hint)
+  if (remedy !== null) return `${remedy}.`
+  const isRefused = cause !== null && isAccessRefused(cause)
+  const why = waits ? whyNoLonger(hint) : null
+  const sentences = [why, isRefused ? `The server refused access (HTTP 403). ${SEE_ACCESS}.` : null]
+  return sentences.filter(sentence => sentence !== null).join(' ') || null
+}
+
+function remedyOfCall(hint: OutcomeHint): string | null {
+  switch (hint.do) {
+    case 'check-codex':
+    case 'add-credit':
+    case 'mend-access':
+    case 'mend-codex-configuration':
+      return MENDS[hint.do]
+    case 'mend-sandbox':
+      return hint.mend.replace(/\.$/, '')
+    case 'mend-provider':
+      return mendProvider(hint)
+    default:
+      return null
+  }
+}
+
+/** Why it is not waited for longer, a sentence; null if it is not for that. */
+function whyNoLonger(hint: OutcomeHint): string | null {
+  if (hint.do === 'mend-cause') return `${failedSince(hint)}.`
+  return hint.do === 'resume' ? `${tooLongWait(hint)}.` : null
+}
+
+function failedSince({ since }: { since: string }): string {
+  return `It has failed since ${localTime(since)}, and the next try would come later than --max-wait allows`
+}
+
+function tooLongWait({ at }: { at: string }): string {
+  return `It would have to wait until ${localTime(at)}, longer than --max-wait allows`
+}
+
+/** This locale writes `2026-11-20 23:00:00`. */
+function localTime(at: string): string {
+  return new Date(at).toLocaleString('sv-SE').slice(0, 16)
+}
+
+function describeInterruption(by: EndedBy): OutcomeInWords {
+  if (by === 'stop') return { short: 'stopped', text: 'stopped by a person', hint: null, tone: 'warning' }
+  if (by === 'skip') return { short: 'skipped', text: 'skipped by a person', hint: null, tone: 'warning' }
+  return { short: 'interrupted', text: `interrupted (${SIGNALS[by]})`, hint: null, tone: 'warning' }
+}
+
+const SIGNALS: Readonly<Record<Exclude<EndedBy, 'stop' | 'skip'>, string>> = {
+  SIGINT: 'Ctrl+C',
+  SIGTERM: 'SIGTERM',
+  SIGHUP: 'its terminal was closed',
+}
+
+/** Why a session counts as stalled: `no progress in 3 rounds`. */
+export function wordsForStall(why: StallReason, rounds: number): string {
+  switch (why) {
+    case 'nothing-changed':
+      return `no progress in ${formatCount(rounds, 'round')}`
+    case 'same-refusal':
+      return `the same claim was refused ${formatCount(rounds, 'time')}`
+    default:
+      return unreachable(why)
+  }
+}
+
+const REMEDIES: Readonly<Record<StallRemedy, string>> = {
+  'another-way': 'asked for another way',
+  'more-effort': 'given more reasoning effort',
+}
+
+/** A remedy, as said of the next round: `asked for another way`. */
+export function wordsForRemedy(remedy: StallRemedy): string {
+  return REMEDIES[remedy]
+}
+
+/** The limits of a session: `at most 20 rounds, 8 h, 5M tokens`. */
+export function wordsForLimits({ rounds, timeMs, tokens, cost }: SessionLimits): string {
+  const limits = [
+    ...(rounds === null ? [] : [formatCount(rounds, 'round')]),
+    ...(timeMs === null ? [] : [formatSpan(timeMs)]),
+    ...(tokens === null ? [] : [formatTokens(tokens)]),
+    ...(cost === undefined ? [] : [`a cost of ${formatCost(cost)}`]),
+  ]
+  return limits.length === 0 ? 'without a limit' : `at most ${limits.join(', ')}`
+}
+
+/** What it has cost, in the currency of the prices: `cost 3.20 of 10.00`, `cost 3.20, without 900 tokens that have no price`. */
+export function wordsForCost({ amount, unpriced }: Cost, { cost: most }: Pick<SessionLimits, 'cost'>): string {
+  const of = most === undefined ? '' : ` of ${formatCost(most)}`
+  return `cost ${formatCost(amount)}${of}${unpriced === 0 ? '' : `, without ${formatTokens(unpriced)} that have no price`}`
+}
+
+/** `about 3 more rounds in this window, then a wait until 05:02`, as seen at the time `now`; both Unix time, ms. */
+export function wordsForForecast({ rounds, until }: Forecast, now: number): string {
+  const wait = `a wait until ${formatMoment(until, now)}`
+  if (rounds === 0) return `no more rounds in this window: ${wait} comes next`
+  return `about ${rounds} more round${rounds === 1 ? '' : 's'} in this window, then ${wait}`
+}
+
+/** How much of its time is used: `1 h 2 min of 8 h`. */
+export function wordsForTimeUsed(ms: number, { timeMs }: SessionLimits): string {
+  return timeMs === null ? formatSpan(ms) : `${formatSpan(ms)} of ${formatSpan(timeMs)}`
+}
+
+/** How many of its tokens are used: `1.2M of 5M tokens`. */
+export function wordsForTokensUsed(used: number, { tokens }: SessionLimits): string {
+  return tokens === null ? formatTokens(used) : `${shortNumber(used)} of ${formatTokens(tokens)}`
+}
+
+/**
+ * A wait as it is seen at the time `now` (both Unix time, ms): `until 05:02, 3 h 10 min from now (usage limit: …)`.
+ */
+export function wordsForWait(
+  { until, cause, reason }: { until: number; cause: RoundOutcome; reason?: WaitReason | undefined },
+  now: number,
+): string {
+  const left = until > now ? `${formatCountdown(until - now)} from now` : 'which is over'
+  const most = reason === 'provider-away' ? 'at most ' : ''
+  return `${most}until ${formatMoment(until, now)}, ${left} (${wordsForCause(cause)})`
+}
+
+/** When a hold ends by itself, and how: `goes on by itself in 30 min, at 23:40`. Times are Unix time, ms. */
+export function wordsForHoldEnd({ at, how }: HoldEnd, now: number): string {
+  const when = `in ${formatCountdown(Math.max(0, at - now))}, at ${formatMoment(at, now)}`
+  if (how === 'goes-on') return `goes on by itself ${when}`
+  return how === 'limit' ? `ends ${when}: its time is used up then` : `ends ${when}, and needs a person then`
+}
+
+/** What of a session a limit is measured by. */
+interface Used {
+  limits: SessionLimits
+  primaryWindow: UsageWindow | null
+  secondaryWindow: UsageWindow | null
+}
+
+/** Which limit was reached in the middle of a round: `8 h of time are used up`. */
+export function wordsForWindDown(limit: WindDownLimit, { limits, primaryWindow, secondaryWindow }: Used): string {
+  switch (limit) {
+    case 'time':
+      return limits.timeMs === null ? 'the time is used up' : `${formatSpan(limits.timeMs)} of time are used up`
+    case 'tokens':
+      return limits.tokens === null ? 'the tokens are used up' : `${formatTokens(limits.tokens)} are used up`
+    case 'cost':
+      return limits.cost === undefined ? 'it has cost as much as it may' : `it has cost ${formatCost(limits.cost)}`
+    case 'usage': {
+      const percent = Math.max(primaryWindow?.usedPercent ?? 0, secondaryWindow?.usedPercent ?? 0)
+      return percent === 0
+        ? 'the usage limit is used as far as it may be'
+        : `${Math.round(percent)} % of the usage limit is used, as much as may be`
+    }
+    case 'round':
+      return 'the time of this round is used up'
+    default:
+      return unreachable(limit)
+  }
+}
+
+/** When the wait of a session is over: Unix time, ms; earlier than was meant if its time is used up before. Null if it waits for nothing. */
+export function waitEndOf({
+  waiting,
+  limits,
+  beganAt,
+  workedMs,
+}: Pick<SessionState, 'waiting' | 'limits' | 'beganAt' | 'workedMs'>): number | null {
+  if (waiting === null) return null
+  return limits.timeMs === null ? waiting.until : Math.min(waiting.until, beganAt + limits.timeMs - workedMs)
+}
+
+type RunningReport = SessionReport & { activity: Activity }
+
+/**
+ * What a session that runs does at the time `now` (Unix time, ms), what it was asked to do next, and what a person can do
+ * about it where they look at it.
+ */
+export function wordsForActivity(session: RunningReport, now: number, hints: StateHints = SHELL_HINTS): string {
+  const work = session.round === null ? session.checking?.kind : 'round'
+  const next = work === undefined ? '' : ` after this ${work}`
+  return [
+    wordsFor(session, now, hints),
+    ...(session.replanAsked ? ['the plan is being changed'] : []),
+    ...(session.pausedAt !== null && session.activity !== 'paused' ? [`pausing${next}`] : []),
+    ...(session.stopAsked ? [`stopping${next}`] : []),
+  ]
+    .filter(words => words !== '')
+    .join('; ')
+}
+
+function wordsFor(session: RunningReport, now: number, hints: StateHints): string {
+  const { activity, waiting, pausedAt, offlineSince, windingDown } = session
+  switch (activity) {
+    case 'running':
+      return session.checking === null ? 'running' : wordsForCheck(session.checking, now)
+    case 'waiting': {
+      const wait = waiting && wordsForWait({ ...waiting, until: Date.parse(waiting.until) }, now)
+      return `waiting ${wait ?? ''}; ${session.isCall ? hints.endWaitOfCall : hints.endWait}`
+    }
+    case 'deciding':
+      return decisionInWords(session, now, hints)
+    case 'paused':
+      return session.build?.waitsForPerson
+        ? `the plan waits for you${since(pausedAt, now)}; ${hints.startBuild}`
+        : `paused${since(pausedAt, now)}${holdEnd(session, now)}; ${hints.goOn}`
+    case 'waiting-for-network':
+      return `waiting for the network${since(offlineSince, now)}; codex keeps trying`
+    case 'winding-down':
+      return `winding down${windingDown === null ? '' : `: ${wordsForWindDown(windingDown, session)}`}`
+    // What it was asked for is said of every activity.
+    case 'stopping':
+      return session.checking === null ? '' : wordsForCheck(session.checking, now)
+    default:
+      return unreachable(activity)
+  }
+}
+
+function decisionInWords({ decision, build }: RunningReport, now: number, hints: StateHints): string {
+  if (decision === null) return ''
+  if (build?.waitsForPerson) {
+    const until = formatMoment(Date.parse(decision.until), now)
+    return `the plan waits for you${since(decision.since, now)}, until ${until} at the longest; ${hints.startBuild}`
+  }
+  const open = { ...decision, since: Date.parse(decision.since), until: Date.parse(decision.until) }
+  return `you decide: ${wordsForDeciding(open, now)}; ${hints.decide}`
+}
+
+function wordsForCheck(check: NonNullable<SessionReport['checking']>, now: number): string {
+  const what = check.kind === 'gate' ? `running gate ${gateName(check.gate)}` : `review ${check.review} is made`
+  return `${what}, for ${formatSpan(now - Date.parse(check.since))} now`
+}
+
+function holdEnd({ hold }: RunningReport, now: number): string {
+  return hold === null ? '' : `, ${wordsForHoldEnd({ at: Date.parse(hold.until), how: hold.how }, now)}`
+}
+
+function since(at: string | null, now: number): string {
+  return at === null ? '' : ` since ${formatMoment(Date.parse(at), now)}`
+}
+
+/** What a session that runs is doing. Asked to stop, it still does one of the others until its round has ended. */
+export type Activity =
+  | 'running'
+  | 'waiting'
+  | 'deciding'
+  | 'paused'
+  | 'waiting-for-network'
+  | 'winding-down'
+  | 'stopping'
+
+/** What tells it; as in SessionState. */
+type Signs = Pick<
+  SessionState,
+  'running' | 'checking' | 'step' | 'waiting' | 'decision' | 'pausedAt' | 'offlineSince' | 'windingDown' | 'stopAsked'
+>
+
+/** What a session that runs is doing now: the first of these that is the case. Pure. */
+export function activityOf({
+  running,
+  checking,
+  step,
+  waiting,
+  decision,
+  pausedAt,
+  offlineSince,
+  windingDown,
+  stopAsked,
+}: Signs): Activity {
+  if (waiting !== null) return 'waiting'
+  if (decision !== null && running === null) return 'deciding'
+  if (pausedAt !== null && running === null && checking === null && step === null) return 'paused'
+  if (windingDown !== null) return 'winding-down'
+  if (offlineSince !== null) return 'waiting-for-network'
+  return stopAsked ? 'stopping' : 'running'
+}

@@ -1,0 +1,495 @@
+import { unreachable } from '../../base/errors.ts'
+import { namesFailure } from '../../base/failure-lines.ts'
+import type { RecordedOf, RefusalReason } from '../../core/events/events.ts'
+import type { Gate, GateResult, GateStatus, GateTime } from '../../core/events/outcome.ts'
+import { wordsForDoubts } from '../../core/rules/proof/counter-proof.ts'
+import { type Finding, findingKey, type ReviewAnswer, type ReviewTerms } from '../../core/rules/review.ts'
+import { type Claim, partOf, type SessionState } from '../../core/state/state.ts'
+import {
+  clipLines,
+  type Description,
+  describe,
+  type Hints,
+  safeOutput,
+  type Tone,
+  withRest,
+  wordsForCause,
+} from './names.ts'
+import { formatCount, formatDuration, formatTokens } from './numbers.ts'
+import { oneLine } from './safe-text.ts'
+
+const NAME_CHARS = 200
+const TEXT_CHARS = 2000
+const MOST_FILES = 20
+const MOST_OPTIONS = 20
+
+const TOUCHES: Readonly<Record<RecordedOf<'protected-changed'>['files'][number]['how'], string>> = {
+  changed: 'changed',
+  deleted: 'deleted',
+  skipped: 'tests in it marked to be skipped',
+}
+
+/** What a person is told of protected files that a round touched. */
+export function describeProtected({ round, files, count }: RecordedOf<'protected-changed'>): Description {
+  const shown = files.slice(0, MOST_FILES).map(({ path, how, gates }) => {
+    const of = gates.length === 0 ? '' : `  (gate ${gates.map(gateName).join(', ')})`
+    return `${name(path)}: ${TOUCHES[how]}${of}`
+  })
+  const lines = [
+    `round ${round} touched ${formatCount(count, 'protected file')}: unless that is taken back, done needs a review that agrees`,
+    ...withRest(shown, count),
+  ]
+  return describe(lines.join('\n'), 'warning')
+}
+
+/** What a person is told of configuration that gates run through; null if nothing has ever differed. */
+export function describeConfiguration({ round, files, count }: RecordedOf<'gate-configuration'>): Description | null {
+  if (count === 0) return round === 0 ? null : describe('configuration that gates run through is what it was', 'quiet')
+  const shown = files.slice(0, MOST_FILES).map(({ path, how }) => `${name(path)}: ${how === 'added' ? 'new' : how}`)
+  const what = `${formatCount(count, 'file')} that gates run through ${count === 1 ? 'is' : 'are'} new or not what the session began with`
+  return describe([`${what}: done needs a review that agrees`, ...withRest(shown, count)].join('\n'), 'warning')
+}
+
+/** What a person is told of a gate that was run without the work. */
+export function describeCounterProof(proof: RecordedOf<'counter-proof'>): Description | null {
+  const { result, gate, made, madeCount, isSmallest, problem, doubts } = proof
+  if (doubts.length > 0) {
+    const lines = wordsForDoubts(proof, MOST_FILES).map(line)
+    return describe(
+      [`gate ${gateName(gate)} leaves doubts: done needs a review that agrees`, ...lines].join('\n'),
+      'warning',
+    )
+  }
+  switch (result) {
+    case 'stands':
+      return describe(
+        `gate ${gateName(gate)} fails without the work; ${isSmallest ? 'what made it pass' : 'what made it pass is among'}: ${withRest(made.slice(0, MOST_MADE).map(name), madeCount).join(', ')}`,
+        'good',
+      )
+    case 'not-tried':
+      return describe(`gate ${gateName(gate)} is not counter-proved: ${line(problem ?? '')}`, 'quiet')
+    default:
+      return null
+  }
+}
+
+const MOST_MADE = 5
+
+/** What a person is told of a question that is kept for them. */
+export function describeQuestion(
+  { session, question, text, options, assumption, agent }: RecordedOf<'question-asked'>,
+  hints: Hints,
+): Description {
+  const shown = options.slice(0, MOST_OPTIONS).map((option, i) => `${i + 1}. ${line(option)}`)
+  const lines = [
+    `question ${name(question)}${agent === undefined ? '' : ` of ${name(agent)}`}: ${line(text)}`,
+    ...withRest(shown, options.length),
+    `until you answer, the agent assumes: ${line(assumption)}`,
+    `${hints.answer(name(`${session}/${question}`))}${options.length > 0 ? '; the number of an option will do' : ''}`,
+  ]
+  return describe(lines.join('\n'), 'strong')
+}
+
+/** What these refusals are about has been told in full just before. */
+const TOLD_BEFORE = new Set<string>(['gate-failed', 'review-findings'] satisfies RefusalReason[])
+
+/** What a person is told of a claim that was refused. */
+export function describeRefusal({ reason, detail, scope }: RecordedOf<'done-refused'>): Description {
+  const text = detail.trim()
+  const words = line(TOLD_BEFORE.has(reason) ? (text.split('\n', 1)[0] ?? '') : text)
+  return describe(`${ofStep(scope)}claim refused (${name(reason)}): ${words}`, 'warning')
+}
+
+/** What a person is told of a claim that was made. */
+export function describeClaim({ by, whyNothing, scope }: RecordedOf<'done-nominated'>): Description {
+  const isOwn = by.every(each => each === 'template')
+  const who = by.map(each => (each === 'template' ? 'codemachine itself' : name(each))).join(' and ')
+  const claimed = `${ofStep(scope)}${isOwn ? 'no work is left: codemachine now checks whether it is done' : `claimed done by ${who}`}`
+  return whyNothing === undefined
+    ? describe(claimed)
+    : describe(`${claimed}, without any work: ${line(whyNothing)}`, 'warning')
+}
+
+function ofStep(scope: string | undefined): string {
+  return scope === undefined ? '' : `step ${name(scope)}: `
+}
+
+/** What a person is told of a claim that was accepted. */
+export function describeAccepted(
+  { tree, verified, scope }: RecordedOf<'done-accepted'>,
+  state: SessionState,
+): Description {
+  if (scope !== undefined) {
+    const { claim } = state
+    const accepted = { state: 'accepted', tree, results: claim.state === 'nominated' ? claim.results : [] } as const
+    return describe(
+      `step ${name(scope)} is done: ${wordsForProof(verified ?? false, { ...state, claim: accepted })}`,
+      'good',
+    )
+  }
+  const proof = verified === undefined ? '' : `: ${wordsForProof(verified, state)}`
+  return describe(`claim accepted for the files as they are now (tree ${name(tree.slice(0, 12))})${proof}`, 'good')
+}
+
+/** What a person is told when a part of the session begins that is worked on until it is done by itself. */
+export function describeScopeEntered({ name: scope, gates }: RecordedOf<'scope-entered'>): Description {
+  return describe(`step ${name(scope)} is worked on until it is done by itself: ${wordsForGates(gates)}`)
+}
+
+/** Which commands the template has added to the gates of the session. */
+export function describeGatesAdded({ gates, why }: RecordedOf<'gates-added'>): Description {
+  const because = why === '' ? '' : ` (${line(why)})`
+  if (gates.length === 0) return describe(`no gates are added any more${because}`)
+  return describe(`added to what has to pass before done: ${wordsForGates(gates)}${because}`)
+}
+
+/** That such a part is left; null where it was told already that it is done. */
+export function describeScopeLeft({ name: scope, outcome, why }: RecordedOf<'scope-left'>): Description | null {
+  if (outcome === 'done') return null
+  return describe(`step ${name(scope)} is left, and is not done${why === null ? '' : `: ${line(why)}`}`, 'warning')
+}
+
+function name(value: string): string {
+  return oneLine(value, NAME_CHARS)
+}
+
+function line(value: string): string {
+  return oneLine(value, TEXT_CHARS)
+}
+
+type GateEnded = RecordedOf<'gate-ended'>
+
+const OUTPUT_LINES = 10
+/** Of the lines before those, as many as name a failure. */
+const FAILURE_LINES = 5
+const LINE_CHARS = 300
+
+/** What a person is told of a gate that has run, part by part. */
+export interface GateInWords {
+  /** `gate tests`, `gate tests, after round 3`. */
+  name: string
+  /** `failed (exit code 1)`. */
+  end: string
+  time: string
+  /** What else belongs to how it ended: `it failed before round 1, too`. */
+  remarks: readonly string[]
+  /** Sentences on what stood in its way, and on what it did to the files. */
+  notes: readonly string[]
+  /** Whether what it printed shows what is wrong. */
+  isOutputShown: boolean
+  tone: Tone
+}
+
+/** How a gate came out, with the last lines that it printed if that is not good. */
+export function describeGate(event: GateEnded, state: SessionState): Description {
+  const { name, end, time, remarks, notes, isOutputShown, tone } = gateInWords(event, state)
+  const line = [`${name}: ${end}, ${time}`, ...remarks].join('; ')
+  return describe([line, ...notes, ...(isOutputShown ? lastLinesShown(event.output) : [])].join('\n'), tone)
+}
+
+/** The parts of which that is told. */
+export function gateInWords(event: GateEnded, state: SessionState): GateInWords {
+  const { gate, status, when, round, durationMs } = event
+  const time = wordsForGateTime(when, round, isAdded(gate, state))
+  const isBad = status === 'failed' || status === 'timed-out' || status === 'not-started'
+  return {
+    name: `gate ${gateName(gate)}${time === null ? '' : `, ${time}`}`,
+    end: wordsForGate(event),
+    time: formatDuration(durationMs),
+    remarks: isBad ? remarksOn(event, state) : status === 'flaky' ? [wordsForFlaky(event)] : [],
+    notes: notesOn(event),
+    isOutputShown: isBad || status === 'flaky',
+    tone: isBad || status === 'flaky' ? 'warning' : status === 'passed' ? 'good' : 'quiet',
+  }
+}
+
+function remarksOn({ gate, when, status }: GateEnded, { gates, addedGates, before }: SessionState): string[] {
+  const first = before.find(result => result.gate === gate)?.status
+  const since =
+    when === 'before' || first === undefined ? null : wordsForBefore(first, status, isAdded(gate, { addedGates }))
+  const isOptional = gates.some(({ name, required }) => name === gate && !required)
+  return [
+    ...(since === null ? [] : [since]),
+    ...(isOptional && when === 'claim' ? ['it is not required, so done does not wait for it'] : []),
+  ]
+}
+
+function isAdded(gate: string, { addedGates }: Pick<SessionState, 'addedGates'>): boolean {
+  return addedGates.some(({ name }) => name === gate)
+}
+
+function notesOn({ problem, ...rest }: GateEnded): string[] {
+  const changed = wordsForChangedByGate(rest)
+  return [...(problem === null ? [] : [oneLine(problem, TEXT_CHARS)]), ...(changed === null ? [] : [changed])]
+}
+
+/** The last ten lines of what a gate or a command printed, as they are shown below how it ended. */
+export function lastLinesShown(output: string): string[] {
+  const lines = safeOutput(output).filter(line => line !== '')
+  const left = lines.length - OUTPUT_LINES
+  return [
+    ...lines
+      .slice(0, Math.max(0, left))
+      .filter(namesFailure)
+      .slice(0, FAILURE_LINES)
+      .map(line => oneLine(line, LINE_CHARS)),
+    ...(left > 0 ? [`… ${formatCount(left, 'line')} before`] : []),
+    ...lines.slice(-OUTPUT_LINES).map(line => oneLine(line, LINE_CHARS)),
+  ].map(line => `  ${line}`)
+}
+
+const SHORT_NAME_CHARS = 120
+const PATH_CHARS = 300
+const MOST_CHANGED_FILES = 10
+
+/**
+ * The name of a gate, which may be a whole command, as it is shown: on one line, at most 120 characters, and between
+ * backticks if it could not be told from the words around it.
+ */
+export function gateName(name: string): string {
+  const line = oneLine(name, SHORT_NAME_CHARS)
+  return MIXES_WITH_WORDS.test(line) ? `\`${line}\`` : line
+}
+
+const MIXES_WITH_WORDS = /[,;:()]/
+
+/** How a gate came out: `passed`, `failed (exit code 1)`. */
+export function wordsForGate({ status, exitCode }: Pick<GateResult, 'status' | 'exitCode'>): string {
+  switch (status) {
+    case 'passed':
+      return 'passed'
+    case 'flaky':
+      return 'flaky'
+    case 'failed':
+      return `failed${exitCode === null ? '' : ` (exit code ${exitCode})`}`
+    case 'timed-out':
+      return 'timed out'
+    case 'not-started':
+      return 'could not be run'
+    case 'broken-off':
+      return 'broken off'
+    default:
+      return unreachable(status)
+  }
+}
+
+/** Of a flaky gate, why it is called so. */
+export function wordsForFlaky({ exitCode }: Pick<GateResult, 'exitCode'>): string {
+  const code = exitCode === null ? '' : ` (exit code ${exitCode})`
+  return `it failed${code}, and passed when it was run again on the same files`
+}
+
+/** How a gate that did not pass had come out the first time, before round 1 or when it was added; null if that tells nothing. */
+export function wordsForBefore(first: GateStatus, now: GateStatus, isAdded = false): string | null {
+  const when = wordsForFirstTime(isAdded)
+  if (first === 'flaky') return `it was flaky ${when}`
+  if (first === 'passed' || first === 'broken-off') return null
+  return first === 'failed' && now === 'failed' ? `it failed ${when}, too` : `it did not pass ${when} either`
+}
+
+/** When a gate ran for the first time. `isAdded`: whether a template has added it, which it may do when work was done already. */
+export function wordsForFirstTime(isAdded: boolean): string {
+  return isAdded ? 'when it was added' : 'before round 1'
+}
+
+/** What a gate did to the files that it checks: `it changed 2 files itself, which is not …: a, b`; null if nothing. */
+export function wordsForChangedByGate({ changed, changedCount }: ChangedByGate): string | null {
+  if (changedCount === 0) return null
+  const shown = changed.slice(0, MOST_CHANGED_FILES).map(path => oneLine(path, PATH_CHARS))
+  const list = withRest(shown, changedCount).join(', ')
+  return `it changed ${formatCount(changedCount, 'file')} itself, which is not taken for the agent's work: ${list}`
+}
+
+type ChangedByGate = Pick<GateResult, 'changed' | 'changedCount'>
+
+/** When a gate ran, if that is not because done was claimed: `before round 1`; `isAdded`: whether a template has added it. */
+export function wordsForGateTime(when: GateTime, round: number, isAdded = false): string | null {
+  switch (when) {
+    case 'before':
+      return wordsForFirstTime(isAdded)
+    case 'after-round':
+      return `after round ${round}`
+    case 'tasks':
+      return `for the tasks of round ${round}`
+    case 'counter-proof':
+      return 'without the work'
+    case 'limit':
+      return 'at the limit'
+    case 'claim':
+      return null
+    default:
+      return unreachable(when)
+  }
+}
+
+type ReviewEnded = RecordedOf<'review-ended'>
+
+const SUMMARY_LINES = 10
+const MOST_FINDINGS = 20
+
+const CAUSES: Readonly<Record<string, string>> = {
+  asked: 'a review is wanted before done',
+  protected: 'protected files are not what they were',
+  configuration: 'configuration that gates run through is not what it was',
+  'counter-proof': 'a gate leaves doubts without the work',
+}
+
+/** How a finding is meant, by its severity. */
+export const SEVERITY_TONES: Readonly<Record<Finding['severity'], Tone>> = {
+  critical: 'bad',
+  major: 'warning',
+  minor: 'quiet',
+}
+
+/** A review that begins, why, and with what. */
+export function describeReviewStart({ review, causes, model, effort }: RecordedOf<'review-started'>): Description {
+  const why = causes.map(cause => (Object.hasOwn(CAUSES, cause) ? CAUSES[cause] : oneLine(cause, NAME_CHARS)))
+  const terms = [model, effort].filter(term => term !== null).map(term => oneLine(term, NAME_CHARS))
+  const reasons = why.length === 0 ? '' : `: ${why.join(', and ')}`
+  return describe(`review ${review} starts${reasons}${terms.length === 0 ? '' : `  (${terms.join(' ')})`}`, 'strong')
+}
+
+/** What a review came to, with each finding on lines of its own. */
+export function describeReviewEnd(event: ReviewEnded): Description {
+  const { answer } = event
+  const tone = answer?.verdict === 'agreed' ? 'good' : 'warning'
+  if (answer === null) return describe(reviewEndInWords(event), tone)
+  const shown = answer.findings.slice(0, MOST_FINDINGS)
+  const left = answer.findings.length - shown.length
+  const rest = `all of it: codemachine logs ${event.session} --json`
+  const lines = [
+    reviewEndInWords(event),
+    ...(answer.summary.trim() === '' ? [] : [clipLines(answer.summary, SUMMARY_LINES, rest)]),
+    ...shown.flatMap(finding => findingLines(finding, isRepeated(finding, event))),
+    ...(left > 0 ? [`[… ${formatCount(left, 'more finding')}; ${rest}]`] : []),
+  ]
+  return describe(lines.join('\n'), tone)
+}
+
+/** `review 2: 3 findings, 1 of them found before and left to you, 1m02s, 9.1k tokens`. */
+export function reviewEndInWords(event: ReviewEnded): string {
+  const { review, tokens, durationMs, answer, outcome, repeated } = event
+  const facts = [formatDuration(durationMs), ...(tokens === null ? [] : [formatTokens(tokens.total)])]
+  const why = outcome.class === 'worked' ? ' that can be read' : `: ${wordsForCause(outcome)}`
+  const verdict =
+    answer === null
+      ? `review ${review} gave no answer${why}`
+      : wordsForReview({ review, ...answer, findings: answer.findings.length, repeated: repeated.length })
+  return [verdict, ...facts].join(', ')
+}
+
+/** What a review came to; `findings` and `repeated`: how many. `verdict` null: it gave no answer. */
+export interface ReviewFacts {
+  review: number
+  verdict: ReviewAnswer['verdict'] | null
+  findings: number
+  repeated: number
+}
+
+/** In words: `review 2: 3 findings, 1 of them found before and left to you`, `review 3: agreed`. */
+export function wordsForReview({ review, verdict, findings, repeated }: ReviewFacts): string {
+  if (verdict === null) return `review ${review} gave no answer`
+  const count = formatCount(findings, 'finding')
+  if (verdict === 'agreed') return `review ${review}: agreed${findings === 0 ? '' : `, with ${count}`}`
+  if (repeated === 0) return `review ${review}: ${count}`
+  const which = repeated === findings ? (repeated === 1 ? '' : 'all ') : `${repeated} of them `
+  return `review ${review}: ${count}, ${which}found before and left to you`
+}
+
+/** Whether a review before this one had found it, too. */
+export function isRepeated(finding: Finding, { repeated }: ReviewEnded): boolean {
+  return repeated.some(other => findingKey(other) === findingKey(finding))
+}
+
+/** Where a finding is: `src/a.ts:3`; empty if it is about no file. */
+export function placeOf({ file, line }: Pick<Finding, 'file' | 'line'>): string {
+  return file === null ? '' : `${oneLine(file, NAME_CHARS)}${line === null ? '' : `:${line}`}`
+}
+
+/** A finding on a line, with what would mend it below. */
+export function findingLines(finding: Finding, isAgain: boolean): string[] {
+  const { severity, problem, mend } = finding
+  const place = placeOf(finding)
+  return [
+    `- ${severity}${place === '' ? '' : `  ${place}`}  ${oneLine(problem, TEXT_CHARS)}${isAgain ? '  (found before: left to you)' : ''}`,
+    ...(mend.trim() === '' ? [] : [`  mend: ${oneLine(mend, TEXT_CHARS)}`]),
+  ]
+}
+
+const MOST_GATES = 8
+
+/** What tells by what a claim is proved; as in SessionState. */
+export interface ProvedState {
+  claim:
+    | Exclude<Claim, { state: 'accepted' }>
+    | { state: 'accepted'; tree: string; results: readonly Pick<GateResult, 'gate' | 'status'>[] }
+  gates: { readonly length: number }
+  reviews: Pick<SessionState['reviews'], 'agreedTo'>
+}
+
+/**
+ * How far what is done is proved: `verified by 2 gates, reviewed`.
+ * @param state the session after its claim was accepted; left out: not known
+ */
+export function wordsForProof(verified: boolean, state?: ProvedState): string {
+  const claim = state?.claim.state === 'accepted' ? state.claim : null
+  const named = (...status: GateResult['status'][]) =>
+    (claim?.results ?? []).filter(result => status.includes(result.status)).map(({ gate }) => gateName(gate))
+  const [passed, flaky] = [named('passed', 'flaky'), named('flaky')]
+  const failed = named('failed', 'timed-out', 'not-started')
+  const isReviewed = claim !== null && claim.tree === state?.reviews.agreedTo
+  const why = state?.gates.length ? 'no gate is required' : 'no gates are configured'
+  const proved = verified ? `${verifiedBy(passed.length)}${isReviewed ? ', reviewed' : ''}` : null
+  return [
+    proved ?? (isReviewed ? `unverified: a review agreed, but ${why}` : `unverified, for ${why}`),
+    ...(flaky.length === 0 ? [] : [`flaky: ${flaky.join(', ')}`]),
+    ...(failed.length === 0 ? [] : [`not required, and not passed: ${failed.join(', ')}`]),
+  ].join('; ')
+}
+
+function verifiedBy(passed: number): string {
+  return passed === 0 ? 'verified' : `verified by ${formatCount(passed, 'gate')}`
+}
+
+/** The gates of a session: `gates tests, lint (not required)`; null if they are not known, `no gates` if there are none. */
+export function wordsForGates(gates: readonly Gate[] | undefined): string | null {
+  if (gates === undefined) return null
+  if (gates.length === 0) return 'no gates'
+  const shown = gates.slice(0, MOST_GATES).map(gate => `${gateName(gate.name)}${remarkOn(gate)}`)
+  return `gates ${withRest(shown, gates.length).join(', ')}`
+}
+
+function remarkOn({ required, everyRound }: Gate): string {
+  const remarks = [...(required ? [] : ['not required']), ...(everyRound ? ['after every round'] : [])]
+  return remarks.length === 0 ? '' : ` (${remarks.join(', ')})`
+}
+
+/** That a review has to agree before done, and with what it is made; null if none is asked for. */
+export function wordsForReviewTerms(review: ReviewTerms | null | undefined): string | null {
+  if (review === undefined || review === null) return null
+  const terms = [review.model, review.effort].filter(term => term !== null).map(term => oneLine(term, SHORT_NAME_CHARS))
+  return `a review before done${terms.length === 0 ? '' : ` (${terms.join(' ')})`}`
+}
+
+/** Questions that the agent would have asked: `2 questions were asked; codemachine questions shows them`; null if none. */
+export function wordsForQuestions(questions: number): string | null {
+  if (questions === 0) return null
+  const were =
+    questions === 1 ? 'was asked; codemachine questions shows it' : 'were asked; codemachine questions shows them'
+  return `${formatCount(questions, 'question')} ${were}`
+}
+
+/** Whether what codex does is the work of a reviewer, and not of a round. */
+export function isReviewing({ running, checking }: Pick<SessionState, 'running' | 'checking'>): boolean {
+  return running === null && checking?.kind === 'review'
+}
+
+/**
+ * Whether a message is an answer, or the beginning of one (JSON), that is told in words once it is given: a reviewer's, or of
+ * a round whose template does that. @param state the session when it is written
+ */
+export function isAnswerTold(text: string, state: Pick<SessionState, 'running' | 'checking' | 'kind'>): boolean {
+  if (!text.trimStart().startsWith('{')) return false
+  const { running, kind } = state
+  return isReviewing(state) || (running?.part != null && partOf(kind, running.part).tellsAnswer === true)
+}

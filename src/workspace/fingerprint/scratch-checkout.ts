@@ -1,0 +1,175 @@
+import { chmod, lstat, mkdir, mkdtemp, readdir, realpath, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { findObstacle } from '../files/inside-directory.ts'
+import {
+  fromLatin1,
+  GitError,
+  type GitSetting,
+  runGit,
+  runGitOrThrow,
+  UNSPLIT_INDEX,
+  withVariables,
+  writeToPrivateGit,
+} from '../git/git.ts'
+import { type CarriedChanges, carriedChanges, type TreeEntry } from '../git/objects.ts'
+import type { PrivateGit } from '../git/private-git.ts'
+import { linkIgnoredDependencies } from '../worktree/land.ts'
+
+interface ScratchOptions {
+  git: PrivateGit
+  /** Identifies the folders of earlier runs that were killed, so that they can be removed. */
+  key: string
+  /** The commit that was checked out when the session was done. */
+  from: string
+  /** The fingerprint of all files at that moment. */
+  tree: string
+  /** The commits after `from`, oldest first. */
+  commits: readonly string[]
+}
+
+/** Files written to the scratch folder: the work directory in it and its fingerprint; or why it failed, a sentence. */
+export type CheckoutResult = { directory: string; tree: string } | { problem: string }
+
+/** Opens the checkouts of a scratch folder. The caller holds the run lock. */
+export async function openScratchCheckouts(options: ScratchOptions): Promise<ScratchCheckouts> {
+  const carried = await carriedChanges(options.git, options)
+  return new ScratchCheckouts(options, carried, await openScratchFolder(options))
+}
+
+/** Checks out one state after another in the same folder; each replaces the one before. */
+export class ScratchCheckouts implements AsyncDisposable {
+  readonly #options: ScratchOptions
+  readonly #carried: CarriedChanges
+  readonly #folder: ScratchFolder
+
+  constructor(options: ScratchOptions, carried: CarriedChanges, folder: ScratchFolder) {
+    this.#options = options
+    this.#carried = carried
+    this.#folder = folder
+  }
+
+  /** Checks out the files as they were when the session was done, committed or not. */
+  async layCertified(): Promise<CheckoutResult> {
+    return await this.#lay(this.#options.from, this.#carried.at(-1))
+  }
+
+  /** Checks out commit `index` (from 0), with the uncommitted files of then that no commit has touched since. */
+  async layCommit(index: number): Promise<CheckoutResult> {
+    const commit = this.#options.commits[index]
+    if (commit === undefined) throw new RangeError(`There is no commit ${index}.`)
+    const submodule = this.#carried.submoduleChanged(index)
+    if (submodule !== null) return { problem: `the submodule ${fromLatin1(submodule)} changed on the way` }
+    return await this.#lay(commit, this.#carried.at(index))
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#folder[Symbol.asyncDispose]()
+  }
+
+  async #lay(commit: string, changes: readonly TreeEntry[]): Promise<CheckoutResult> {
+    const { prefix } = this.#options.git
+    return await this.#folder.lay(setting => fillIndex(setting, prefix, commit, changes))
+  }
+}
+
+/**
+ * Creates a temporary folder to check out files in, through the private git directory: no checkout, worktree, hook or
+ * filter of the person's repository is involved. Disposing removes the folder.
+ * @param options.key identifies the folders of earlier runs that were killed; they are removed first
+ */
+export async function openScratchFolder({ git, key }: Pick<ScratchOptions, 'git' | 'key'>): Promise<ScratchFolder> {
+  const temporary = await realpath(tmpdir())
+  await removeScratchLeft(key)
+  return new ScratchFolder(git, await mkdtemp(join(temporary, nameFor(key))))
+}
+
+/** Removes the folders that a killed run has left. The caller holds the run lock. */
+export async function removeScratchLeft(key: string): Promise<void> {
+  const temporary = await realpath(tmpdir())
+  const left = (await readdir(temporary)).filter(each => each.startsWith(nameFor(key)))
+  for (const each of left) await removeFolder(join(temporary, each))
+}
+
+function nameFor(key: string): string {
+  return `codemachine-verify-${key}-`
+}
+
+/** Checks out one set of files after another; each replaces the one before. */
+export class ScratchFolder implements AsyncDisposable {
+  readonly #git: PrivateGit
+  readonly #folder: string
+
+  constructor(git: PrivateGit, folder: string) {
+    this.#git = git
+    this.#folder = folder
+  }
+
+  /**
+   * Checks out what `fill` puts into the index, with links to the ignored dependencies of the work directory.
+   * @param fill resolves with the tree of the work directory in it
+   */
+  async lay(fill: (setting: GitSetting) => Promise<string>): Promise<CheckoutResult> {
+    const git = this.#git
+    const top = join(this.#folder, 'files')
+    await removeFolder(top)
+    await mkdir(top)
+    const setting = this.#settingAt(top)
+    try {
+      return await writeToPrivateGit(git.gitDir, async () => {
+        const tree = await fill(setting)
+        await runGitOrThrow(setting, [...UNSPLIT_INDEX, 'checkout-index', '--all', '--force', '--quiet'])
+        const obstacle = await findObstacle(top, git.prefix)
+        if (obstacle !== null && obstacle.kind !== 'missing') return { problem: `${git.prefix} is no folder there` }
+        const directory = join(top, git.prefix)
+        await mkdir(directory, { recursive: true })
+        await linkIgnoredDependencies(git, top)
+        return { directory, tree }
+      })
+    } catch (error) {
+      if (error instanceof GitError) return { problem: `its files cannot be read (${error.message})` }
+      throw error
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await removeFolder(this.#folder)
+  }
+
+  #settingAt(top: string): GitSetting {
+    const variables = { GIT_WORK_TREE: top, GIT_INDEX_FILE: join(this.#folder, 'index') }
+    return { ...withVariables(this.#git.setting, variables), directory: top }
+  }
+}
+
+/** Fills the index from a commit and changes. Returns the tree of the work directory in it. */
+async function fillIndex(
+  setting: GitSetting,
+  prefix: string,
+  commit: string,
+  changes: readonly TreeEntry[],
+): Promise<string> {
+  await runGitOrThrow(setting, [...UNSPLIT_INDEX, 'read-tree', '--reset', commit])
+  const input = changes.map(({ mode, hash, path }) => `${mode} ${hash}\t${path}\0`).join('')
+  await runGitOrThrow(setting, [...UNSPLIT_INDEX, 'update-index', '-z', '--index-info'], input)
+  const whole = (await runGitOrThrow(setting, [...UNSPLIT_INDEX, 'write-tree'])).trim()
+  if (prefix === '') return whole
+  const part = await runGit(setting, ['rev-parse', '--verify', '--quiet', `${whole}:${prefix.slice(0, -1)}`])
+  return part.ok ? part.stdout.trim() : whole
+}
+
+async function removeFolder(path: string): Promise<void> {
+  try {
+    await rm(path, { recursive: true, force: true, maxRetries: 3 })
+  } catch {
+    await makeFoldersWritable(path)
+    await rm(path, { recursive: true, force: true, maxRetries: 3 })
+  }
+}
+
+/** Gives the owner all rights on a folder and those in it: a gate may have left folders without them. */
+async function makeFoldersWritable(path: string): Promise<void> {
+  if (!(await lstat(path)).isDirectory()) return
+  await chmod(path, 0o700)
+  for (const name of await readdir(path)) await makeFoldersWritable(join(path, name))
+}

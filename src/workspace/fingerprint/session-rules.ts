@@ -1,0 +1,202 @@
+import { dirname, join } from 'node:path'
+import { UserError } from '../../base/errors.ts'
+import { gatesOfAll } from '../../core/state/scope.ts'
+import type { SessionState } from '../../core/state/state.ts'
+import { pathExists, writeWholeFile } from '../../platform/files.ts'
+import { readRegularFile } from '../files/inside-directory.ts'
+import { fromLatin1, runGit, toLatin1, withVariables } from '../git/git.ts'
+import type { PrivateGit } from '../git/private-git.ts'
+import type { Fingerprints } from './fingerprint.ts'
+import type { IgnoredNow } from './index-look.ts'
+import { exceptionRules, literal } from './well-known.ts'
+
+/** What the rules of a session depend on. */
+interface SessionLooksOptions {
+  /** Of the file that keeps them: in the session's records, never in the work directory. */
+  path: string
+  /** Aborted when the session is to end: then no rules are kept, and it begins with those that hold when it goes on. */
+  ending: AbortSignal
+  state(): SessionState
+  /** Told what a person should know, a sentence each. */
+  onRemark(remark: string): void
+  /** What else is to be said of a work directory in which no round has ended yet, once it has been looked at. */
+  remarksAtStart?(git: PrivateGit): Promise<readonly string[]>
+}
+
+/** Looks at the work directory of a session at work. */
+interface SessionLooks {
+  /**
+   * Takes the fingerprint by the session's ignore rules: what a person has said meanwhile may name more files. The first look
+   * keeps the rules. Throws `GitStopped` once the signal is aborted, a `UserError` where the records have been deleted.
+   */
+  take(signal?: AbortSignal): Promise<string>
+}
+
+/**
+ * Has the fingerprints of a work directory go by the ignore rules of a session's start; by those that files have now if it
+ * was begun by a version that kept none. A session that has not begun yet gets those of now.
+ */
+export function lookBySessionRules(fingerprints: Fingerprints, options: SessionLooksOptions): SessionLooks {
+  const { path, ending, state } = options
+  let named: readonly string[] | null = null
+  return {
+    async take(signal) {
+      const now = textsThatName(state())
+      if (named === null) {
+        const signals = [ending, ...(signal === undefined ? [] : [signal])]
+        await openRules(fingerprints, now, { ...options, signal: AbortSignal.any(signals) })
+      } else {
+        if (fingerprints.ignoredBy !== null && !(await pathExists(path))) throw recordsGone(path)
+        const isSame = now.length === named.length && now.every((text, index) => text === named?.[index])
+        if (!isSame) await nameInRules(fingerprints, path, now)
+      }
+      named = now
+      return await fingerprints.take(signal)
+    },
+  }
+}
+
+async function openRules(
+  fingerprints: Fingerprints,
+  named: readonly string[],
+  { path, state, onRemark, remarksAtStart, signal }: SessionLooksOptions & { signal: AbortSignal },
+): Promise<void> {
+  const { savepoint, last, running } = state()
+  const isNew = savepoint === null && last === null && running === null
+  const isToBeKept = isNew && !(await pathExists(path))
+  const remarks = isToBeKept ? await keepIgnoreRules(fingerprints, path, named, signal) : []
+  // Gates may have come since, and what a person said just before it was cut off.
+  if (!isToBeKept) await nameInRules(fingerprints, path, named)
+  await followIgnoreRules(fingerprints, path)
+  if (last === null && remarksAtStart !== undefined)
+    remarks.push(...(await fingerprints.mending(remarksAtStart, signal)))
+  for (const remark of remarks) onRemark(remark)
+}
+
+function recordsGone(path: string): UserError {
+  return new UserError(
+    `The records of the session are gone: ${dirname(path)} was deleted while it ran. Its work is in the work directory, as it is.`,
+    { hint: 'Begin a new session there; this one cannot be gone on with.', exitCode: 4 },
+  )
+}
+
+/** Has fingerprints go by the rules that were kept of a session; by those that files have now if none were. */
+export async function followIgnoreRules(fingerprints: Fingerprints, path: string): Promise<void> {
+  fingerprints.ignoreBy((await pathExists(path)) ? path : null)
+}
+
+/** In which a file may be named that is looked at, though it lies among dependencies, caches or build output. */
+function textsThatName(state: SessionState): string[] {
+  const goals = [state.goal, ...(state.scope === null ? [] : [state.scope.goal])]
+  return [...gatesOfAll(state).flatMap(({ run, protect }) => [run, ...protect]), ...goals, ...state.personSaid]
+}
+
+async function keepIgnoreRules(
+  fingerprints: Fingerprints,
+  path: string,
+  named: readonly string[],
+  signal: AbortSignal,
+): Promise<string[]> {
+  // Opens nested repositories, of which git lists nothing before that.
+  const now = await fingerprints.lookByRulesOfNow(signal)
+  const { rules, remarks, place } = await fingerprints.mending(async git => {
+    const read = await rulesNow(git, now)
+    return { ...read, place: await ruleThatHidesAll(git, read.rules, now.files) }
+  }, signal)
+  const atStart = place === null ? rules : ''
+  await writeWholeFile(path, Buffer.from(sessionRules(fingerprints.git, named, atStart), 'latin1'))
+  if (place === null) return remarks
+  const remark = `${place} ignores everything in the work directory, so no ignore rule of the session's start counts: all files are looked at and kept, but for well-known dependencies, caches and build output. Take that rule out, or have it name what is to be ignored.`
+  return [...remarks, remark]
+}
+
+async function nameInRules({ git }: Fingerprints, path: string, named: readonly string[]): Promise<void> {
+  const kept = await readRegularFile(path, 2 * MOST_BYTES)
+  if (kept.kind !== 'bytes') return
+  const before = kept.bytes.toString('latin1')
+  const after = sessionRules(git, named, before.slice(before.indexOf(MARK) + MARK.length))
+  if (after !== before) await writeWholeFile(path, Buffer.from(after, 'latin1'))
+}
+
+/** Exclude rules relative to git's top, in latin1: what is excepted, then what was ignored at the start, which counts more. */
+function sessionRules({ setting, prefix }: PrivateGit, named: readonly string[], atStart: string): string {
+  const directory = join(setting.directory, prefix).replace(/\/$/, '')
+  return `${exceptionRules(named, directory, prefix).map(toLatin1).join('\n')}\n${MARK}${atStart}`
+}
+
+/** The ignore rules that hold now, as one text relative to git's top: a later rule counts more than an earlier one. */
+async function rulesNow(git: PrivateGit, now: IgnoredNow): Promise<{ rules: string; remarks: string[] }> {
+  // What the private git directory excludes is what the person does: their global file, then their repository's own.
+  const person = await readRegularFile(join(git.gitDir, 'info', 'exclude'), 2 * MOST_BYTES)
+  const texts = person.kind === 'bytes' ? [person.bytes.toString('latin1')] : []
+  const remarks: string[] = []
+  let room = MOST_BYTES
+  for (const path of ignoreFiles(git, now).slice(0, MOST_FILES)) {
+    const name = fromLatin1(path)
+    const read = await readRegularFile(join(git.setting.directory, name), room)
+    if (read.kind === 'bytes') {
+      room -= read.bytes.length
+      texts.push(rulesOf(read.bytes.toString('latin1'), path.slice(0, -IGNORE_FILE.length - 1)))
+    } else if (read.kind === 'too-large') {
+      remarks.push(
+        `The rules of ${name} are not kept, as it is too large (${MOST_BYTES / 1024 / 1024} MiB of rules are, in all): what they ignore is looked at, too. Make it shorter.`,
+      )
+    }
+  }
+  return { rules: texts.map(text => (text === '' || text.endsWith('\n') ? text : `${text}\n`)).join(''), remarks }
+}
+
+/** The `.gitignore` files whose rules hold: latin1 paths relative to the top, outer ones first. */
+function ignoreFiles({ prefix }: PrivateGit, { files, ignored }: IgnoredNow): string[] {
+  const above = prefix.split('/').slice(0, -1)
+  const outer = above.map((_, index) => [...above.slice(0, index), IGNORE_FILE].map(toLatin1).join('/'))
+  // One that ignores itself and its folder, as caches have it, is itself ignored; one in a folder that others ignore is not named.
+  const inside = [...files, ...ignored].filter(path => /(?:^|\/)\.gitignore$/.test(path))
+  const byDepth = inside.sort((a, b) => a.split('/').length - b.split('/').length)
+  return [...new Set([...outer, ...byDepth])]
+}
+
+/** Rules of a `.gitignore` in this folder, relative to the top. Latin1, as git reads them. */
+function rulesOf(text: string, folder: string): string {
+  const lines = text.replace(/^\xef\xbb\xbf/, '').split(/\r?\n/)
+  if (folder === '') return lines.join('\n')
+  if (/[\n\r]/.test(folder)) return ''
+  const at = `/${literal(folder)}`
+  const rules = lines.flatMap(line => {
+    if (line.trim() === '' || line.startsWith('#')) return []
+    const [negation, rule] = line.startsWith('!') ? ['!', line.slice(1)] : ['', line]
+    // A slash at the beginning or in the middle ties a rule to its folder.
+    const isTied = rule.trimEnd().replace(/\/$/, '').includes('/')
+    return [`${negation}${at}/${isTied ? rule.replace(/^\//, '') : `**/${rule}`}`]
+  })
+  return rules.join('\n')
+}
+
+/**
+ * The place and text of a rule by which nothing in the work directory counts, neither what is there nor what may come;
+ * null if there is none.
+ */
+async function ruleThatHidesAll(
+  { setting, prefix }: PrivateGit,
+  rules: string,
+  files: readonly string[],
+): Promise<string | null> {
+  const isException = (line: string) => line.startsWith('!') && !OF_GIT.test(line)
+  if (rules.split('\n').some(isException)) return null
+  if (files.some(path => !OF_GIT.test(path))) return null
+  // `check-ignore` refuses literal pathspecs, and reads none from stdin.
+  const plain = withVariables(setting, { GIT_LITERAL_PATHSPECS: '0' })
+  const probes = ['codemachine-probe', 'codemachine-probe.d/x'].map(name => `${toLatin1(prefix)}${name}\0`).join('')
+  const asked = await runGit(plain, ['check-ignore', '--no-index', '-v', '-z', '--stdin'], probes)
+  const fields = asked.stdout.split('\0')
+  if (fields.length < 9) return null
+  const [source = '', line = '', rule = ''] = fields
+  return `${fromLatin1(source)}:${line} (${fromLatin1(rule)})`
+}
+
+/** Ends in the name of a file that is there for git's sake alone. */
+const OF_GIT = /(?:^|[/!])\.git(?:ignore|keep|attributes)$/
+const IGNORE_FILE = '.gitignore'
+const MARK = '# What was ignored when the session began:\n'
+const MOST_FILES = 2000
+const MOST_BYTES = 4 * 1024 * 1024

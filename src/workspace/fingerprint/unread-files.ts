@@ -1,0 +1,175 @@
+import { createHash } from 'node:crypto'
+import { type BigIntStats, lstatSync } from 'node:fs'
+import { setImmediate } from 'node:timers/promises'
+import { formatBytes } from '../../base/text.ts'
+import { kindOfSpecial } from '../git/blocking-files.ts'
+import { fromLatin1, pathBytes, runGitOrThrow, splitAtNul, toLatin1 } from '../git/git.ts'
+import { type PrivateGit, writeAttributes } from '../git/private-git.ts'
+import { literal } from './well-known.ts'
+
+/**
+ * A file whose content is not read: larger than `max_file_size`, no plain file, or hidden, as it holds a secret. In a fingerprint it is an entry of mode
+ * 160000, as of a submodule, whose id is a hash of size and times: git wants no object for it, and a rewind leaves it alone.
+ */
+export interface UnreadFile {
+  /** Latin1, relative to git's top. */
+  path: string
+  id: string
+}
+
+/** What is larger is not read, if nothing else is set: 2 GiB. */
+export const MAX_FILE_SIZE = 2 * 1024 ** 3
+
+/** The mode of an unread file in a tree. */
+export const UNREAD_MODE = '160000'
+
+/** Which files are not read. */
+export interface UnreadOptions {
+  /** The size of the largest file whose content is read, bytes; `MAX_FILE_SIZE` if left out. */
+  maxFileSize?: number
+  /** Files that hold a secret, as of now, relative to the work directory with `/`: their content is not read. Left out: none. */
+  hidden?: () => readonly string[]
+}
+
+/** The unread files of a work directory, and what was said of them. */
+export class UnreadFiles {
+  readonly #most: number
+  readonly #warn: (message: string) => void
+  readonly #prefix: string
+  readonly #options: UnreadOptions
+  readonly #told = new Set<string>()
+  /** The hidden files that the index has no content of. */
+  #isOut = ''
+
+  constructor({ prefix }: PrivateGit, options: UnreadOptions, warn: (message: string) => void) {
+    // The apparent size counts, also of a sparse file.
+    this.#most = options.maxFileSize ?? MAX_FILE_SIZE
+    this.#prefix = toLatin1(prefix)
+    this.#options = options
+    this.#warn = warn
+  }
+
+  /** The files that are hidden now: latin1, relative to the work directory. */
+  get hidden(): readonly string[] {
+    return hiddenBy(this.#options)
+  }
+
+  /** The files that have been hidden since the last call and whose content is in the index. */
+  async newlyHidden(git: PrivateGit): Promise<readonly string[]> {
+    const hidden = this.hidden.map(path => this.#prefix + path)
+    const key = hidden.join('\0')
+    if (key === this.#isOut) return []
+    await hideInDiffs(git, this.#options)
+    this.#isOut = key
+    if (hidden.length === 0) return []
+    const entries = splitAtNul(
+      await runGitOrThrow(git.setting, ['ls-files', '--stage', '-z', '--', ...hidden.map(fromLatin1)]),
+    )
+    const read = entries.filter(entry => !entry.startsWith(UNREAD_MODE))
+    return read.map(entry => entry.slice(entry.indexOf('\t') + 1))
+  }
+
+  /**
+   * Divides paths into those that git may read, and the others, which are said once each.
+   * @param known the ids of unread files in the index, by path; those that are as they were come in neither
+   */
+  async divide(
+    git: PrivateGit,
+    paths: readonly string[],
+    known: ReadonlyMap<string, string>,
+  ): Promise<{ read: string[]; unread: UnreadFile[] }> {
+    const read: string[] = []
+    const unread: UnreadFile[] = []
+    const hidden = new Set(this.hidden.map(path => this.#prefix + path))
+    for (const [index, path] of paths.entries()) {
+      if (index % PATHS_AT_ONCE === PATHS_AT_ONCE - 1) await setImmediate()
+      const stat = statOf(git.setting.directory, path)
+      const why = stat === null ? null : this.#whyUnread(stat, hidden.has(path))
+      if (stat === null || why === null) read.push(path)
+      else {
+        this.#tell(path, why)
+        const id = standIn(stat, git.objectFormat)
+        if (known.get(path) !== id) unread.push({ path, id })
+      }
+    }
+    return { read, unread }
+  }
+
+  #whyUnread(stat: BigIntStats, isHidden: boolean): string | null {
+    if (isHidden && !stat.isDirectory()) return 'holds a secret'
+    if (stat.isSymbolicLink() || stat.isDirectory()) return null
+    if (!stat.isFile()) return `is ${kindOfSpecial(stat)}`
+    return stat.size > this.#most ? `is larger than max_file_size (${formatBytes(this.#most)})` : null
+  }
+
+  #tell(path: string, why: string): void {
+    if (this.#told.has(path) || this.#told.size > MOST_TOLD) return
+    this.#told.add(path)
+    const isLast = this.#told.size > MOST_TOLD
+    const name = isLast ? 'There are more files of which that is true' : `${fromLatin1(path)} ${why}`
+    this.#warn(`${name}: only size and time are looked at, and no savepoint has the content.`)
+  }
+}
+
+/** Has diffs not show what files held before they were hidden. In trees paths are relative to the work directory. */
+export async function hideInDiffs({ gitDir }: PrivateGit, options: UnreadOptions): Promise<void> {
+  await writeAttributes(
+    gitDir,
+    hiddenBy(options)
+      .map(path => `"/${inQuotes(literal(path))}" -diff\n`)
+      .join(''),
+  )
+}
+
+function hiddenBy({ hidden = () => [] }: UnreadOptions): string[] {
+  return hidden().map(toLatin1)
+}
+
+function inQuotes(text: string): string {
+  return text.replace(/["\\]/g, '\\$&').replaceAll('\n', '\\n').replaceAll('\r', '\\r')
+}
+
+/** Puts unread files into the index. */
+export async function stageUnread(git: PrivateGit, files: readonly UnreadFile[]): Promise<void> {
+  if (files.length === 0) return
+  const input = files.map(({ path, id }) => `${UNREAD_MODE} ${id} 0\t${path}\0`).join('')
+  await runGitOrThrow(git.setting, ['update-index', '-z', '--index-info'], input)
+}
+
+/**
+ * Takes unread files out of the index in whose place there is a folder now: git would take it for a submodule, and not
+ * look into it. Answers how many were `replaced` so, and how many are `left`.
+ */
+export async function forgetReplaced(git: PrivateGit): Promise<{ replaced: number; left: number }> {
+  const entries = splitAtNul(await runGitOrThrow(git.setting, ['ls-files', '--stage', '-z']))
+  const paths = entries
+    .filter(entry => entry.startsWith(UNREAD_MODE))
+    .map(entry => entry.slice(entry.indexOf('\t') + 1))
+  const replaced = paths.filter(path => statOf(git.setting.directory, path)?.isDirectory())
+  const counts = { replaced: replaced.length, left: paths.length - replaced.length }
+  if (replaced.length === 0) return counts
+  const input = replaced.map(path => `${path}\0`).join('')
+  await runGitOrThrow(git.setting, ['update-index', '--force-remove', '-z', '--stdin'], input)
+  return counts
+}
+
+/** Null if there is nothing, or nothing that may be looked at. Not through a promise: there may be a hundred thousand. */
+function statOf(top: string, path: string): BigIntStats | null {
+  try {
+    return lstatSync(pathBytes(top, path), { bigint: true, throwIfNoEntry: false }) ?? null
+  } catch {
+    return null
+  }
+}
+
+/**
+ * By the time at which the inode changed too, which no program can set: an agent can write over the content and set the
+ * time of writing back, and a claim would be believed of files that are not those that were proved. So a mere chmod, or
+ * another link to it, counts as a change as well: that costs a round more, or a line of `verify`.
+ */
+function standIn({ mode, size, mtimeNs, ctimeNs }: BigIntStats, format: 'sha1' | 'sha256'): string {
+  return createHash(format).update([mode, size, mtimeNs, ctimeNs].join(' ')).digest('hex')
+}
+
+const PATHS_AT_ONCE = 2_000
+const MOST_TOLD = 20

@@ -1,0 +1,31 @@
+import { execFileSync } from 'node:child_process'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { claimDone, round } from '../../support/rounds.ts'
+import { openScene } from '../../support/scene.ts'
+
+test('a round that leaves pipes where git reads its rules hangs nothing: they are renamed, said, and the session is done', async () => {
+  const pipes = 'mkdir -p deep; rm -f .gitignore; mkfifo .gitignore deep/.gitignore; truncate -s 1T data.mdb'
+  await using scene = await openScene([round(pipes), round(claimDone), round(claimDone)])
+  const { exitCode, stdout } = await scene.run('--plain', '--rounds', '4', 'build X')
+  expect(stdout).toContain(
+    '.gitignore is a pipe, at which git would wait for ever; it was renamed to .gitignore.broken-1.',
+  )
+  expect(stdout).toContain('deep/.gitignore.broken-1')
+  expect(stdout).toContain('data.mdb is larger than max_file_size (2.0 GiB)')
+  expect(exitCode).toBe(0)
+})
+
+test('a pipe as .git/config is one sentence that names it, and ends the run for a person', async () => {
+  await using scene = await openScene([])
+  const { directory } = scene.place
+  execFileSync('git', ['init', '--quiet'], { cwd: directory })
+  execFileSync('rm', [join(directory, '.git/config')])
+  execFileSync('mkfifo', [join(directory, '.git/config')])
+  const { exitCode, stderr } = await scene.run('--plain', 'build X')
+  expect(stderr).toMatch(
+    /^codemachine: git cannot look at .*: \.git\/config is a pipe, at which git would wait for ever; /m,
+  )
+  expect(stderr).not.toMatch(/^ +at /m)
+  expect(exitCode).toBe(4)
+})

@@ -1,0 +1,46 @@
+import { expect } from 'vitest'
+import { test } from '../../support/side-by-side.ts'
+import { PYTHON, playWork, SHELL } from './counter-proof-scene.ts'
+
+test('the files that made a gate pass stand in the report and in done.json', async () => {
+  const { exitCode, counterProofs, causes, certificate, card } = await playWork({
+    ...SHELL,
+    does: 'echo "echo 3" > calc.sh; echo more > notes.txt',
+  })
+  expect(exitCode).toBe(0)
+  expect(causes).toEqual([])
+  expect(counterProofs).toMatchObject([
+    { gate: 'g', result: 'stands', made: ['calc.sh'], isSmallest: true, doubts: [] },
+  ])
+  expect(certificate.gates).toMatchObject([{ counterProof: { result: 'stands', made: ['calc.sh'], doubts: [] } }])
+  expect(card).toContain('fails without the work; what made it pass: calc.sh')
+})
+
+test('a gate that has gone blind is found, and done needs a review that agrees', async () => {
+  const { exitCode, counterProofs, causes, certificate, card } = await playWork({
+    ...SHELL,
+    does: 'echo "exit 0" > scripts/test.sh',
+  })
+  expect(exitCode).toBe(0)
+  expect(causes).toEqual(['counter-proof'])
+  expect(counterProofs).toMatchObject([{ result: 'blind', made: ['scripts/test.sh'], doubts: ['blind'] }])
+  expect(certificate.gates).toMatchObject([{ counterProof: { result: 'blind', doubts: ['blind'] } }])
+  expect(card).toContain('now passes with the work taken out: what makes it pass is scripts/test.sh')
+})
+
+test('a program that ends the runner before it reads the tests is found by what is not read any more', async () => {
+  const { counterProofs, causes } = await playWork({
+    ...PYTHON,
+    does: "printf 'import os\\nos._exit(0)\\n' > argparse.py",
+  })
+  expect(causes).toEqual(['counter-proof'])
+  expect(counterProofs).toMatchObject([
+    {
+      result: 'stands',
+      made: ['argparse.py'],
+      unread: ['calc.py', 'tests/__init__.py', 'tests/test_calc.py'],
+      tests: { now: null, most: 2 },
+      doubts: ['unread', 'fewer-tests'],
+    },
+  ])
+})

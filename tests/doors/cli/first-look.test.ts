@@ -1,0 +1,43 @@
+import { closeSync, ftruncateSync, openSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { processesOf } from '../../support/processes.ts'
+import { openRealScene, type RealScene } from '../../support/real-scene.ts'
+import { eventsOf } from '../../support/scene.ts'
+
+/** Files that take no room on the disk, and of which git reads 15 GiB: minutes. */
+function makeLarge({ place }: RealScene): void {
+  for (let n = 0; n < 8; n++) {
+    const file = openSync(join(place.directory, `${n}.img`), 'w')
+    ftruncateSync(file, 2_000_000_000)
+    closeSync(file)
+  }
+}
+
+test('--max-time bounds the first look at a huge work directory, and says what can be done', async () => {
+  await using scene = await openRealScene([])
+  makeLarge(scene)
+  const { exitCode, events } = await scene.run('--json', '--max-time', '2s', 'build X')
+  expect(exitCode).toBe(3)
+  expect(events.at(-1)).toMatchObject({ type: 'session-ended', outcome: { kind: 'limit', limit: 'time' }, rounds: 0 })
+  expect(eventsOf(events, 'warning').map(({ message }) => message)).toContain(
+    `git did not come to the end of its look at ${scene.place.directory} in the time of the session: give it more with --max-time, have git ignore what is large there, or see whether a disk hangs.`,
+  )
+  expect(processesOf(scene.place)).toEqual([])
+})
+
+test('a signal ends the first look at a huge work directory at once', async () => {
+  await using scene = await openRealScene([])
+  makeLarge(scene)
+  await using running = scene.start('--json', 'build X')
+  await running.event('session-created')
+  const killedAt = Date.now()
+  running.process.kill('SIGTERM')
+  const { exitCode, events } = await running.ended
+  expect(exitCode).toBe(143)
+  const [over] = eventsOf(events, 'session-ended')
+  expect(over?.outcome).toEqual({ kind: 'interrupted', by: 'SIGTERM' })
+  // At once: a look at what a round has left may take 20 s more.
+  expect(Date.parse(over?.at ?? '') - killedAt).toBeLessThan(15_000)
+  expect(processesOf(scene.place)).toEqual([])
+})

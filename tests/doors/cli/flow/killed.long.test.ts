@@ -1,0 +1,103 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect } from 'vitest'
+import type { Recorded } from '../../../../src/core/events/events.ts'
+import { message, reply, type Script, shell, turnsScript } from '../../../../src/demo/model/reply.ts'
+import { at, FILE, HEAD, lay, PROMPT } from '../../../support/flow-scene.ts'
+import { type KillPoint, killsIn, startWithKills } from '../../../support/kill-points.ts'
+import { openRealScene } from '../../../support/real-scene.ts'
+import { folder } from '../../../support/rounds.ts'
+import { eventsOf } from '../../../support/scene.ts'
+import { test } from '../../../support/side-by-side.ts'
+
+const WORKFLOW = `${HEAD}
+[engines.codex]
+args = ["-c", "model_reasoning_effort=low"]
+[workflow]
+  [[workflow.steps]]
+  agent = "writer"
+  id = "draft"
+  [workflow.steps.input]
+  template = "Draft it."
+  [workflow.steps.output]
+  kind = "file"
+  path = "LOG.md"
+  append = true
+  [[workflow.steps]]
+  id = "count"
+  run = "echo counted >> counted; wc -w < LOG.md"
+  [[workflow.steps]]
+  agent = "writer"
+  id = "fix"
+  engine = "codemachine"
+  verify = ["test -f fixed"]
+  [workflow.steps.input]
+  template = "Fix it: {{steps.draft.output}}"
+  [[workflow.steps]]
+  agent = "writer"
+  id = "end"
+  [workflow.steps.input]
+  template = "{{steps.count.output}} words, then {{steps.fix.output}}"
+  [workflow.steps.output]
+  kind = "file"
+  path = "LOG.md"
+  append = true
+`
+
+const fix = `${folder}/steps/fix`
+const CLAIM = `echo '{"tasks":[{"id":"T1","name":"fix it","done":true}]}' > ${fix}/tasks.json; sed -i 's/^finite_incantatem: false/finite_incantatem: true/' ${fix}/MAIN.md`
+
+/** What the model does follows from what it is asked, so that it does not matter how often that is. */
+function modelOf(isFixed: () => boolean): Script {
+  return turnsScript(({ userTexts, step }) => {
+    const input = userTexts.at(-1) ?? ''
+    if (input.startsWith('Draft it.')) return reply(message('Two words.\n'))
+    if (input.includes('Go on with the goal.')) {
+      if (step === 0) return reply(shell(isFixed() ? CLAIM : 'touch fixed'))
+      return reply(message('Fixed.'))
+    }
+    return reply(message(/^3\s+words, then Fixed\./.test(input) ? 'The end.\n' : `What? ${input}`))
+  })
+}
+
+/** One in each step, while it is worked on, proved, written or noted. */
+const POINTS: readonly KillPoint[] = [
+  { victim: 'codemachine', event: 'item-completed', item: 'agent-message', when: 'after', n: 1 },
+  { victim: 'codemachine', event: 'wrote', when: 'before', n: 1 },
+  { victim: 'codemachine', event: 'wrote', when: 'after', n: 1 },
+  { victim: 'codemachine', event: 'command-ran', when: 'before', n: 1 },
+  { victim: 'codemachine', event: 'scope-entered', when: 'after', n: 1 },
+  { victim: 'codemachine', event: 'round-ended', when: 'after', n: 1 },
+  { victim: 'codemachine', event: 'done-accepted', when: 'before', n: 1 },
+  { victim: 'codemachine', event: 'scope-left', when: 'after', n: 1 },
+  { victim: 'codemachine', event: 'round-started', when: 'after', n: 1 },
+  { victim: 'codemachine', event: 'done-nominated', when: 'after', n: 1 },
+]
+
+test('killed in each step of a workflow and resumed, it comes to the same end, and no finished step is run again', async () => {
+  let directory = ''
+  await using scene = await openRealScene(modelOf(() => existsSync(join(directory, 'fixed'))))
+  directory = scene.place.directory
+  await lay(scene, { [FILE]: WORKFLOW, ...PROMPT, 'LOG.md': 'Before.\n' })
+  let last: { exitCode: number | null; stderr: string } = { exitCode: null, stderr: '' }
+  for (let n = 0; n <= POINTS.length; n++) {
+    const args = n === 0 ? ['flow', 'run', FILE, '--no-mock'] : ['resume']
+    last = await startWithKills(scene.place, [...args, '--json', '--no-keep-awake'], POINTS).ended
+    expect(killsIn(scene.place), last.stderr).toHaveLength(Math.min(n + 1, POINTS.length))
+  }
+  expect(last.exitCode, last.stderr).toBe(0)
+  const journal = scene.recorded('journal.ndjson').trim().split('\n')
+  const events = journal.map(line => JSON.parse(line) as Recorded)
+  expect(eventsOf(events, 'session-ended')).toMatchObject([{ outcome: { kind: 'done' } }])
+  expect(eventsOf(events, 'noted').map(({ text }) => text)).toEqual([
+    'Step 1/4: draft: done, LOG.md',
+    'Step 2/4: count: done',
+    'Step 3/4: fix: done',
+    'Step 4/4: end: done, LOG.md',
+  ])
+  expect(await at(scene, 'LOG.md')).toBe('Before.\nTwo words.\nThe end.\n')
+  // The command that was cut off is run again, and none after that.
+  expect(await at(scene, 'counted')).toBe('counted\ncounted\n')
+  const worked = eventsOf(events, 'round-ended').filter(({ outcome }) => outcome.class === 'worked')
+  expect(worked.map(({ round }) => round)).toEqual([...new Set(worked.map(({ round }) => round))])
+})

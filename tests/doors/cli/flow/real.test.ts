@@ -1,0 +1,93 @@
+import { existsSync } from 'node:fs'
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { afterAll, expect } from 'vitest'
+import { codemachine } from '../../../support/codemachine.ts'
+import { openRealScene } from '../../../support/real-scene.ts'
+import { says } from '../../../support/rounds.ts'
+import { eventsOf } from '../../../support/scene.ts'
+import { test } from '../../../support/side-by-side.ts'
+
+const bin = fileURLToPath(new URL('../../../../dist/codex-flow.js', import.meta.url))
+const FLOW = `name = "notes"
+[defaults]
+mock = false
+[agents.writer]
+prompt = "writer.md"
+[workflow]
+  [[workflow.steps]]
+  agent = "writer"
+  description = "Draft"
+  [workflow.steps.input]
+  template = "Write about {{topic}}."
+  [workflow.steps.output]
+  kind = "file"
+  path = "DRAFT.md"
+  [[workflow.steps]]
+  id = "count"
+  run = "wc -w < DRAFT.md"
+`
+
+// `onTestFinished` would end what another test uses: side by side, it takes the one that began last for its own.
+const atEnd = new AsyncDisposableStack()
+afterAll(() => atEnd.disposeAsync())
+
+/** A project with that workflow, and a codex whose model says these things. */
+async function project(...said: string[]) {
+  const scene = atEnd.use(await openRealScene(said.map(text => [says(text)])))
+  const { directory } = scene.place
+  await mkdir(join(directory, 'sub'))
+  await writeFile(join(directory, 'notes.workflow.toml'), FLOW)
+  await writeFile(join(directory, 'writer.md'), 'You write plainly.\n')
+  const codexFlow = (args: readonly string[], options = {}) => codemachine(scene.place, args, { bin, ...options })
+  return { scene, directory, codexFlow }
+}
+
+test('a workflow whose file says so runs for real: typed in a folder, with a value from standard input', async () => {
+  const { scene, directory, codexFlow } = await project('Trees are tall.')
+  const args = ['run', '../notes.workflow.toml', '--var', 'topic=@-', '--no-keep-awake']
+  const options = { cwd: join(directory, 'sub'), input: 'trees' }
+  const { exitCode, stdout, stderr } = await codexFlow(args, options)
+  expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
+  expect(scene.input(1)).toBe('Write about trees.')
+  expect(await readFile(join(directory, 'DRAFT.md'), 'utf8')).toBe('Trees are tall.\n')
+  expect(stdout).toContain('Step 1/2: Draft')
+  expect(stdout).toContain('Step 2/2: count')
+  expect(stdout).not.toMatch(/no model is asked/i)
+  expect(existsSync(join(directory, '.codex-flow/runtime/debug/1-draft.json'))).toBe(true)
+})
+
+test('what was recorded by a real run is replayed with --mock, and writes nothing', async () => {
+  const { scene, directory, codexFlow } = await project('Trees are tall.')
+  const typed = ['run', 'notes.workflow.toml', '--var', 'topic=trees', '--no-keep-awake']
+  const real = await codexFlow(typed)
+  expect(real.exitCode).toBe(0)
+  await writeFile(join(directory, 'DRAFT.md'), 'mine')
+  const replayed = await codexFlow([...typed, '--mock', '--pace', '0', '--strict'])
+  expect({ ...replayed, stdout: '' }).toMatchObject({ exitCode: 0, stderr: '' })
+  expect(replayed.stdout).toContain('Step 1/2: Draft')
+  expect(replayed.stdout).toContain('  Trees are tall.')
+  expect(replayed.stdout).toContain('would run: wc -w < DRAFT.md (recorded: exit code 0)')
+  expect(await readFile(join(directory, 'DRAFT.md'), 'utf8')).toBe('mine')
+  expect(scene.model.requests).toHaveLength(1)
+})
+
+test('the flags of a run are there: events as JSON, a limit, a gate that does not pass', async () => {
+  const { codexFlow } = await project('Trees are tall.')
+  const typed = ['run', 'notes.workflow.toml', '--var', 'topic=trees', '--no-keep-awake', '--json']
+  const { exitCode, events, stdout } = await codexFlow([
+    ...typed,
+    '--verify',
+    'false',
+    '--max-time',
+    '2h',
+    '--sandbox',
+    'workspace-write',
+  ])
+  expect(stdout.split('\n').filter(line => line !== '')).toHaveLength(events.length)
+  const [created] = eventsOf(events, 'session-created')
+  expect(created).toMatchObject({ template: 'flow', limits: { timeMs: 7_200_000 }, gates: [{ run: 'false' }] })
+  expect(eventsOf(events, 'session-ended')).toMatchObject([{ outcome: { kind: 'needs-person' } }])
+  expect(exitCode).toBe(4)
+})

@@ -1,0 +1,64 @@
+import { beforeAll, describe, test, vi } from 'vitest'
+import { describePoint } from '../../../support/kill-points.ts'
+import { sliceOf } from '../../../support/random.ts'
+import { IMPATIENT } from '../../../support/real-scene.ts'
+import { eventfulChains } from './points.ts'
+import { type SurviveOptions, survive, undisturbedTree } from './survive.ts'
+import {
+  asked,
+  asking,
+  brokenOnce,
+  busyOnce,
+  forceful,
+  idle,
+  lingering,
+  meddling,
+  PROTECTING,
+  reviewed,
+  unsettling,
+} from './turnouts.ts'
+
+vi.setConfig({ maxConcurrency: 4 })
+
+let tree = ''
+beforeAll(async () => {
+  tree = await undisturbedTree()
+})
+
+const sessions: Record<keyof typeof eventfulChains, () => SurviveOptions> = {
+  busy: () => ({ turnout: busyOnce() }),
+  retrying: () => ({ turnout: brokenOnce() }),
+  continued: () => ({ turnout: brokenOnce(), scene: { provider: IMPATIENT } }),
+  forceful: () => ({ turnout: forceful }),
+  meddling: () => ({ turnout: meddling }),
+  unsettling: () => ({ turnout: unsettling }),
+  breaking: () => ({ turnout: meddling }),
+  narrowing: () => ({ turnout: meddling }),
+  lingering: () => ({ turnout: lingering() }),
+  idle: () => ({ turnout: idle, env: { CODEMACHINE_STALL_ROUNDS: '2' } }),
+  steered: () => ({ turnout: asked({ type: 'steer', text: 'Mind the draught.' }) }),
+  paused: () => ({ turnout: asked({ type: 'pause' }) }),
+  held: () => ({ turnout: asked({ type: 'pause' }) }),
+  counted: () => ({ turnout: asked({ type: 'pause' }) }),
+  configured: () => ({ turnout: reviewed, scene: { person: PROTECTING } }),
+  unpaused: () => ({ turnout: asked({ type: 'pause' }, { type: 'unpause' }) }),
+  stopped: () => ({ turnout: asked({ type: 'stop', now: false }) }),
+  interrupted: () => ({ turnout: asked({ type: 'interrupt' }) }),
+  skipped: () => ({ turnout: asked({ type: 'skip' }) }),
+  replanned: () => ({ turnout: asked({ type: 'replan', text: 'Make the parts one by one.' }) }),
+  windingDown: () => ({ args: ['--no-keep-awake', '--max-tokens', '1'], resumeArgs: ['--max-tokens', '50M'] }),
+  keptAwake: () => ({ args: [] }),
+  asking: () => ({ turnout: asking }),
+  gated: () => ({ args: ['--no-keep-awake', '--verify', 'test -e parts/2.txt'] }),
+  reviewed: () => ({ turnout: reviewed, scene: { person: PROTECTING } }),
+}
+
+const chains = Object.entries(eventfulChains).map(
+  ([name, points]) => [name, points.map(describePoint).join('; then '), points] as const,
+)
+
+describe.concurrent('a session in which much happens comes to the same end when SIGKILL ends', () => {
+  test.each(sliceOf(chains))('(%s) %s', async (name, _, points) => {
+    await survive(points, tree, sessions[name as keyof typeof sessions]())
+  })
+})

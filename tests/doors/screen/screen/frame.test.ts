@@ -1,0 +1,170 @@
+import { describe, expect, test } from 'vitest'
+import { atLeastAsHigh, type FrameParts, isSame, layOut } from '../../../../src/doors/screen/screen/frame.ts'
+import { type HintSituation, hintLine } from '../../../../src/doors/screen/screen/hints.ts'
+import { indented } from '../../../../src/doors/screen/screen/screen.tsx'
+import { Keymap } from '../../../../src/project/settings/keys.ts'
+
+const rows = (name: string, count: number) => Array.from({ length: count }, (_, at) => `${name} ${at + 1}`)
+
+/** Parts that all want more than there is. */
+function greedy(over: Partial<FrameParts> = {}): FrameParts {
+  return {
+    main: most => rows('main', most),
+    panel: most => rows('panel', most),
+    progress: () => 'progress',
+    header: most => rows('header', most),
+    input: { isDialog: false, draw: most => ({ lines: rows('input', most), caret: { x: 3, y: most - 1 } }) },
+    hint: () => 'hint',
+    ...over,
+  }
+}
+
+describe('a frame', () => {
+  test('is lower than the terminal at any height, and the caret is in it', () => {
+    for (let height = 1; height <= 60; height++) {
+      for (const isDialog of [false, true]) {
+        const parts = greedy()
+        const { lines, caret } = layOut({ ...parts, input: { ...parts.input, isDialog } }, height)
+        expect(lines.length, `${height} rows`).toBeLessThanOrEqual(Math.max(1, height - 1))
+        expect(lines[caret?.y ?? -1], `${height} rows`).toMatch(/^input/)
+      }
+    }
+  })
+
+  test('has everything in a usual terminal, from top to bottom', () => {
+    const parts = greedy({
+      main: () => rows('main', 2),
+      panel: () => rows('panel', 1),
+      input: { isDialog: false, draw: () => ({ lines: ['input 1'], caret: { x: 2, y: 0 } }) },
+    })
+    const { lines, caret } = layOut(parts, 24)
+    expect(lines).toEqual(['main 1', 'main 2', '', 'panel 1', 'progress', 'header 1', 'header 2', 'input 1', 'hint'])
+    expect(caret).toEqual({ x: 2, y: 7 })
+  })
+
+  test('keeps a header, a place to type and the hint in ten rows', () => {
+    const { lines } = layOut(greedy({ panel: null }), 10)
+    expect(lines).toEqual([...rows('main', 4), 'header 1', ...rows('input', 3), 'hint'])
+  })
+
+  test('gives a question the rows of what happens', () => {
+    const parts = greedy()
+    const { lines } = layOut({ ...parts, panel: null, input: { ...parts.input, isDialog: true } }, 10)
+    expect(lines).toEqual(['header 1', ...rows('input', 7), 'hint'])
+  })
+
+  test('keeps how to leave a question in four rows, in the place of the header', () => {
+    const parts = greedy()
+    const { lines } = layOut({ ...parts, panel: null, input: { ...parts.input, isDialog: true } }, 5)
+    expect(lines).toEqual([...rows('input', 3), 'hint'])
+  })
+
+  test('is as small as what there is', () => {
+    const parts = greedy({ main: () => [], panel: null, progress: () => null, header: () => [], hint: () => null })
+    const { lines } = layOut(
+      { ...parts, input: { isDialog: false, draw: () => ({ lines: ['› '], caret: { x: 2, y: 0 } }) } },
+      24,
+    )
+    expect(lines).toEqual(['› '])
+  })
+})
+
+describe('the hint', () => {
+  const place: HintSituation = {
+    keymap: new Keymap(),
+    isSession: true,
+    isRunning: true,
+    isWatching: false,
+    isHeld: false,
+    isDeciding: false,
+    canFollow: false,
+    showsTasks: false,
+    text: '',
+    command: null,
+    tells: false,
+    isSearching: false,
+    popup: null,
+    question: null,
+    writes: null,
+  }
+  const one = { name: 'change', description: '', note: null }
+
+  test.each<[Partial<HintSituation>, number, string]>([
+    [
+      {},
+      120,
+      'Esc interrupts · Ctrl+C changes the plan · Ctrl+E log · ? keys · Ctrl+X everything · Ctrl+T tasks · Ctrl+C twice leaves',
+    ],
+    [{}, 80, 'Esc interrupts · Ctrl+C changes the plan · Ctrl+E log · ? keys · Ctrl+T tasks'],
+    [{}, 40, 'Esc interrupts · Ctrl+C plan · ? keys'],
+    [{ isWatching: true }, 80, 'Esc interrupts · Ctrl+C twice detaches · Ctrl+E log · ? keys · Ctrl+X everything'],
+    [{ text: 'next' }, 80, 'Enter queues it as the next session · Tab tells the agent now · Ctrl+C clears it'],
+    [
+      { text: 'next', tells: true },
+      80,
+      'Enter tells the agent now · Tab queues it as the next session · Ctrl+C clears it',
+    ],
+    [{ text: 'next' }, 40, 'Enter queues it · Tab tells the agent'],
+    [{ text: '/theme', command: 'command' }, 80, 'Enter runs it · Ctrl+C clears it'],
+    [{ text: '/thme', command: 'unknown-command' }, 80, 'No command has that name · Ctrl+C clears it'],
+    [
+      { text: '/etc/hosts is wrong' },
+      80,
+      'Enter queues it as the next session · Tab tells the agent now · Ctrl+C clears it',
+    ],
+    [{ question: { options: [{}] } }, 20, 'Esc closes'],
+    [{ isSearching: true }, 20, 'Esc goes back'],
+    [
+      { text: '/ch', popup: { kind: 'commands', typed: 'ch', options: [one], selected: 0 } },
+      80,
+      'Enter runs /change · Tab completes it · Esc closes · ↑ ↓ choose',
+    ],
+    [{ question: { options: [{}] } }, 80, '↑ ↓ and Enter choose · Esc closes'],
+    [
+      { question: { options: [{}], esc: 'goes on with the work', interruptHolds: true } },
+      80,
+      '↑ ↓ and Enter choose · Esc goes on with the work · Ctrl+C leaves it held',
+    ],
+    [
+      { question: { options: [{}], esc: 'goes on with the work', interruptHolds: true }, writes: 'text' },
+      60,
+      'Enter sends it · Esc goes back to the choices',
+    ],
+    [{ isHeld: true, isDeciding: true }, 60, 'Esc asks it again · Ctrl+C plan · Ctrl+E log · ? keys'],
+    [{ isHeld: true }, 60, 'Esc asks how it goes on · Ctrl+C plan · Ctrl+E log · ? keys'],
+    [{ showsTasks: true }, 60, 'Esc closes the tasks · Ctrl+C plan · Ctrl+E log · ? keys'],
+    [{ isRunning: false }, 60, 'What you type now is the next session · Ctrl+E log · ? keys'],
+    [
+      { isSession: false, isRunning: false },
+      80,
+      'Type what to work on · / commands · ? keys · @ files · Ctrl+X everything',
+    ],
+    [{ isSession: false, isRunning: false, text: 'a goal' }, 20, 'Enter starts it'],
+    [{}, 12, 'Esc interru…'],
+  ])('for %o in %i columns: %s', (over, columns, hint) => {
+    expect(hintLine({ ...place, ...over }, columns)).toBe(hint)
+  })
+})
+
+const frame = { lines: ['build X', '› '], caret: { x: 2, y: 1 } }
+
+test('where there is less to show, what is typed in stays in its row', () => {
+  expect(atLeastAsHigh(frame, 4)).toEqual({ lines: ['', '', 'build X', '› '], caret: { x: 2, y: 3 } })
+  expect(atLeastAsHigh(frame, 2)).toBe(frame)
+  expect(atLeastAsHigh({ lines: [], caret: null }, -3)).toEqual({ lines: [], caret: null })
+})
+
+test('a frame is the same only with its caret in the same cell', () => {
+  expect(isSame(frame, { ...frame, lines: [...frame.lines] })).toBe(true)
+  expect(isSame(frame, { ...frame, caret: { x: 3, y: 1 } })).toBe(false)
+  expect(isSame(frame, { ...frame, lines: ['build Y', '› '] })).toBe(false)
+})
+
+test('what is broken into rows stays under where its words began', () => {
+  expect(indented('ok     git     it is there, and new enough', 32)).toEqual([
+    'ok     git     it is there, and',
+    '               new enough',
+  ])
+  expect(indented('  - one two three', 10)).toEqual(['  - one', '    two', '    three'])
+  expect(indented('no indent at all', 9)).toEqual(['no indent', 'at all'])
+})

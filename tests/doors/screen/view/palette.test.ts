@@ -1,0 +1,116 @@
+import { expect, test } from 'vitest'
+import type { SessionEvent } from '../../../../src/core/events/events.ts'
+import { slashCommands } from '../../../../src/doors/screen/composer/completion.ts'
+import { ScreenModel } from '../../../../src/doors/screen/screen/model.ts'
+import { openTheme } from '../../../../src/doors/screen/terminal/theme.ts'
+import type { Stage } from '../../../../src/doors/screen/view/full-view.ts'
+import { paletteOf } from '../../../../src/doors/screen/view/palette.ts'
+import { Keymap } from '../../../../src/project/settings/keys.ts'
+import type { AskedQuestion } from '../../../../src/session/records/answers.ts'
+import { created, foldAll, recorded, started } from '../../../support/session-events.ts'
+import { TestClock } from '../../../support/test-clock.ts'
+import { typed } from '../pager/keys.ts'
+
+/** The palette of the start screen, or of a session after these events. */
+function paletteAt(events: readonly SessionEvent[] = [], asked: readonly AskedQuestion[] = []) {
+  const model = new ScreenModel({
+    theme: openTheme({ theme: 'plain', env: {}, reader: false }),
+    clock: new TestClock(),
+    motion: 'reduced',
+    keymap: new Keymap(),
+    enter: 'queue',
+    isWatching: false,
+    size: () => ({ columns: 80, rows: 40 }),
+    redact: each => each,
+    searchFiles: async () => [],
+    onChange: () => {},
+  })
+  const last = recorded([...events]).at(-1)
+  if (last !== undefined) {
+    model.showsSession = true
+    model.pane.event(last, foldAll([...events]))
+  }
+  model.showAsked(asked)
+  const sent: string[] = []
+  const commands = [
+    { name: 'stop', description: 'End after this round', note: null },
+    { name: 'answer', description: 'Answer a question', note: null },
+    { name: 'steer', description: 'Tell one of the agents at work something', note: null },
+    ...slashCommands({ login: null }),
+  ]
+  const view = paletteOf(model, commands, {
+    act: action => void sent.push(action),
+    command: name => void sent.push(`/${name}`),
+  })
+  const stage = { leaveFor: (action: () => void) => action(), close: () => {} } as Stage
+  const rows = () =>
+    view
+      .frame({ columns: 80, rows: 60 })
+      .lines.slice(2, -1)
+      .map(line => line.slice(2).trimEnd())
+      .filter(line => line !== '')
+  return {
+    sent,
+    rows,
+    lastLine: () => view.frame({ columns: 80, rows: 60 }).lines.at(-1)?.trimEnd(),
+    press: (...names: string[]) => {
+      for (const name of names) for (const key of typed(name)) view.press(key, stage)
+    },
+    found: (query: string) => {
+      for (const key of typed('ctrl+u')) view.press(key, stage)
+      for (const key of typed(query)) view.press(key, stage)
+      return rows()
+    },
+  }
+}
+
+const running: SessionEvent[] = [created(), started(1)]
+
+test('what the palette offers first ends nothing: to leave, stop and interrupt stand last', () => {
+  const atStart = paletteAt()
+  atStart.press('return')
+  expect(atStart.sent).toEqual(['help'])
+  expect(atStart.rows().slice(-3).join()).toMatch(/Leave.*\/exit.*Leave +Ctrl\+D|Leave +Ctrl\+D.*\/exit/)
+  const ends = paletteAt(running).rows().slice(-5)
+  expect(ends.map(row => row.split(/ {2,}/).at(-1))).toEqual(['Esc', 'Ctrl+D', 'Ctrl+Z', '/stop', '/exit'])
+})
+
+test.each([
+  ['/intrupt', /^Interrupt the turn/],
+  ['/doctor', /\/doctor$/],
+  ['chagnes', /^Changes/],
+  ['undo', /^Changes; put a file back/],
+  ['cancel', /^Interrupt the turn|\/stop$/],
+  ['quit', /^Leave/],
+  ['transcript', /^Log/],
+  ['history', /^Log|^Search the prompts/],
+  ['search', /^Search the prompts/],
+])('%s finds what is meant', (query, first) => {
+  expect(paletteAt(running).found(query)[0]).toMatch(first)
+})
+
+test('to answer is offered once a question is open', () => {
+  const question: AskedQuestion = {
+    session: '20261121_1',
+    at: '2026-11-21T23:40:00.000Z',
+    round: 1,
+    question: 'Q1',
+    text: 'Which database?',
+    options: [],
+    assumption: 'SQLite',
+    answer: null,
+  }
+  expect(paletteAt(running).rows().join('\n')).not.toContain('/answer')
+  expect(paletteAt(running, [question]).rows().join('\n')).toContain('/answer')
+})
+
+test('on the start screen "undo" finds the changes of the newest session', () => {
+  expect(paletteAt().found('undo')[0]).toMatch(/\/diff$/)
+})
+
+test('the last line of the palette is where its search is typed, and no key to press', () => {
+  const { lastLine, press } = paletteAt(running)
+  expect(lastLine()).toBe('›    Enter does it · Esc closes')
+  press('stop')
+  expect(lastLine()).toBe('› stop   Enter does it · Esc closes')
+})

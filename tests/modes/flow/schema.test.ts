@@ -1,0 +1,130 @@
+import { describe, expect, test } from 'vitest'
+import { readSchema } from '../../../src/modes/flow/file/schema.ts'
+
+const read = (schema: unknown) => readSchema(typeof schema === 'string' ? schema : JSON.stringify(schema))
+
+const nested = (levels: number): unknown => (levels === 0 ? {} : { properties: { a: nested(levels - 1) } })
+const doubled = Object.fromEntries(
+  Array.from({ length: 30 }, (_, n) => [
+    `a${n}`,
+    { allOf: [{ $ref: `#/$defs/a${n + 1}` }, { $ref: `#/$defs/a${n + 1}` }] },
+  ]),
+)
+const chained = Object.fromEntries(Array.from({ length: 5_000 }, (_, n) => [`a${n}`, { $ref: `#/$defs/a${n + 1}` }]))
+
+const deep = `${'{"not":'.repeat(30_000)}{}${'}'.repeat(30_000)}`
+
+describe('a JSON Schema', () => {
+  test('may use what answers are checked by, and lead back to itself for a part of the value', async () => {
+    const schema = {
+      $id: 'https://example.org/tree',
+      title: 'A tree',
+      type: ['object', 'null'],
+      properties: {
+        name: { type: 'string', minLength: 1, pattern: '^\\p{L}+$', format: 'email', 'x-ours': 1 },
+        not: { $ref: '#/$defs/toString' },
+        children: { type: 'array', items: { $ref: '#' }, uniqueItems: true, contains: true },
+      },
+      patternProperties: { '^x': { const: null } },
+      dependentRequired: { name: ['children'] },
+      dependentSchemas: { name: { anyOf: [{ enum: [1] }, false] } },
+      if: { required: ['name'] },
+      else: { maxProperties: 3 },
+      $defs: { toString: { type: 'integer', multipleOf: 2, default: 4 } },
+    }
+    expect(await read(schema)).toEqual({ schema })
+  })
+
+  test.each([
+    [
+      '{',
+      'is not valid JSON: line 1, column 2: the file ends too early; write JSON without comments or trailing commas',
+    ],
+    [[1], 'is no JSON Schema: it has to be an object, such as { "type": "object" }'],
+    [{ type: 'array' }, 'is for "array"; an answer is an object: write "type": "object"'],
+    [
+      { type: 'text' },
+      'is no JSON Schema to check by: `type` is "text"; it has to be one of object, array, string, number, integer, boolean, null',
+    ],
+    [
+      { propertys: {} },
+      'is no JSON Schema to check by: `propertys` is no keyword that an answer is checked by; the nearest is "properties"',
+    ],
+    [
+      { properties: { a: { typ: 'string' } } },
+      'is no JSON Schema to check by: `properties.a.typ` is no keyword that an answer is checked by; the nearest is "type"',
+    ],
+    [
+      { $dynamicRef: '#a' },
+      'is no JSON Schema to check by: `$dynamicRef` is no keyword that an answer is checked by; leave it out',
+    ],
+    [
+      { properties: { a: 'string' } },
+      'is no JSON Schema to check by: `properties.a` is "string"; a schema is an object, or true or false',
+    ],
+    [{ properties: [] }, 'is no JSON Schema to check by: `properties` is []; it has to be an object'],
+    [{ required: 'a' }, 'is no JSON Schema to check by: `required` is "a"; it has to be a list of names'],
+    [
+      { properties: { a: { items: [{}] } } },
+      'is no JSON Schema to check by: `properties.a.items` is a list; write "prefixItems" for it',
+    ],
+    [
+      { anyOf: [] },
+      'is no JSON Schema to check by: `anyOf` is []; it has to be a list of schemas, and not an empty one',
+    ],
+    [
+      { allOf: [{ not: 3 }] },
+      'is no JSON Schema to check by: `allOf[0].not` is 3; a schema is an object, or true or false',
+    ],
+    [{ minProperties: -1 }, 'is no JSON Schema to check by: `minProperties` is -1; it has to be a whole number from 0'],
+    [
+      { properties: { a: { exclusiveMinimum: true } } },
+      'is no JSON Schema to check by: `properties.a.exclusiveMinimum` is true; it has to be a number',
+    ],
+    [
+      { properties: { a: { pattern: '(' } } },
+      'is no JSON Schema to check by: `properties.a.pattern` is no regular expression: "("',
+    ],
+    [
+      { patternProperties: { '[': {} } },
+      'is no JSON Schema to check by: `patternProperties.[` is no regular expression: "["',
+    ],
+    [
+      { properties: { a: { $ref: 'https://example.org/a.json' } } },
+      'is no JSON Schema to check by: `properties.a.$ref` is "https://example.org/a.json"; write one within this file, such as "#/$defs/name"',
+    ],
+    [
+      { properties: { a: { $ref: '#/$defs/none' } } },
+      'has the "$ref" "#/$defs/none", which leads to no schema in this file; mend it',
+    ],
+    [
+      { $ref: '#/properties', properties: {} },
+      'has the "$ref" "#/properties", which leads to no schema in this file; mend it',
+    ],
+    [{ $ref: '#' }, 'has a "$ref" that leads round in a circle; take it out of the circle'],
+    [
+      { $defs: { a: { anyOf: [{ $ref: '#/$defs/b' }] }, b: { not: { $ref: '#/$defs/a' } } } },
+      'has a "$ref" that leads round in a circle; take it out of the circle',
+    ],
+    [
+      { properties: { a: { $id: 'x' } } },
+      'is no JSON Schema to check by: `properties.a.$id` stands in a part of the schema; leave it out',
+    ],
+    [{ $id: 'http://' }, 'cannot be used: TypeError: Invalid URL; mend it'],
+  ])('%j is refused', async (schema, problem) => {
+    expect(await read(schema)).toEqual({ problem })
+  })
+
+  test('that would take too long, or more than there is of the stack, is refused', async () => {
+    const problems = []
+    for (const schema of [{ $defs: { ...doubled, a30: {} } }, { $defs: { ...chained, a5000: {} } }, nested(40), deep]) {
+      problems.push(await read(schema))
+    }
+    expect(problems).toEqual([
+      { problem: 'checks one value by more than 10000 schemas; make it simpler' },
+      { problem: 'has more than 500 references in a row; make it simpler' },
+      { problem: 'nests schemas more than 64 deep; make it flatter' },
+      { problem: 'nests schemas more than 64 deep; make it flatter' },
+    ])
+  })
+})

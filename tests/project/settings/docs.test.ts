@@ -1,0 +1,45 @@
+import { readFile } from 'node:fs/promises'
+import { expect, test } from 'vitest'
+import { settingInfos } from '../../../src/project/settings/schema.ts'
+import { openSettings } from './settings-places.ts'
+
+const page = await readFile(new URL('../../../docs/settings.md', import.meta.url), 'utf8')
+
+const examples = [...page.matchAll(/```toml\n(.*?)```/gs)].map(([, example = '']) => example)
+
+test('every setting stands in docs/settings.md with its flag, and no other does', () => {
+  const rows = [...page.matchAll(/^\| `([\w.]+)` \| (?:`(--[\w-]+)`)? ?\|/gm)].map(([, toml, flag]) => [
+    toml,
+    flag ?? null,
+  ])
+  expect(rows.sort()).toEqual(settingInfos.map(({ toml, flag }) => [toml, flag]).sort())
+})
+
+test('the config.toml for a night on that page is one', async () => {
+  await using settings = await openSettings()
+  await settings.person(examples.at(-1) ?? '')
+  expect((await settings.load()).settings).toMatchObject({
+    maxTime: 9 * 60 * 60 * 1000,
+    notify: { command: ['notify-send', 'codemachine'], events: ['ended', 'needs-person', 'waiting', 'stuck'] },
+  })
+})
+
+test('a project may say the gates in docs/gates.md, and every key of one stands there', async () => {
+  const page = await readFile(new URL('../../../docs/gates.md', import.meta.url), 'utf8')
+  const [, gates = ''] = /```toml\n(.*?)```/s.exec(page) ?? []
+  await using settings = await openSettings()
+  await settings.project(gates)
+  expect((await settings.load()).gates).toMatchObject([
+    {
+      name: 'tests',
+      run: 'npm test',
+      timeoutMs: 1_200_000,
+      required: true,
+      protect: ['tests/**', 'vitest.config.ts', 'package.json'],
+    },
+    { name: 'lint', timeoutMs: 600_000, required: false, everyRound: true },
+  ])
+  await settings.project('[[gates]]\nwhatever = 1\n')
+  const [, keys = ''] = /those of a gate are (.*)\./.exec(await settings.sentence()) ?? []
+  expect([...page.matchAll(/^\| `(\w+)`/gm)].map(([, key]) => key).sort()).toEqual(keys.split(', ').sort())
+})

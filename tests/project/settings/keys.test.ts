@@ -1,0 +1,119 @@
+import { readFileSync } from 'node:fs'
+import { describe, expect, test } from 'vitest'
+import { keysPage } from '../../../scripts/keys-page.ts'
+import { parseToml } from '../../../src/platform/toml.ts'
+import { chordLabel, KEY_ACTIONS, type KeyAction, Keymap, keySettings } from '../../../src/project/settings/keys.ts'
+
+const read = (text: string, layer: 'person' | 'project' = 'person') =>
+  keySettings(parseToml(text, { name: 'config.toml' }), layer)
+
+describe('the table of keys', () => {
+  test.each([null, 'vim' as const])('has no key for two actions at once, with the preset %s', preset => {
+    const keymap = new Keymap({ preset, remapped: new Map() })
+    const taken = new Map<string, string>()
+    for (const each of KEY_ACTIONS as readonly KeyAction[]) {
+      for (const chord of keymap.chordsOf(each.id as never)) {
+        for (const when of each.when === undefined ? ['empty', 'text'] : [each.when]) {
+          const place = `${each.context} ${when} ${chord}`
+          expect(taken.get(place), place).toBeUndefined()
+          taken.set(place, each.id)
+        }
+      }
+    }
+  })
+
+  test('docs/keys.md has every key, and is made from the table', () => {
+    expect(readFileSync('docs/keys.md', 'utf8')).toBe(keysPage())
+  })
+
+  test('a key is written as people write it', () => {
+    const shown = ['ctrl+x', 'alt+up', 'return', 'd', 'G', 'ctrl+_', 'shift+tab', 'pageup', 'space', 'ctrl++'].map(
+      chordLabel,
+    )
+    expect(shown).toEqual(['Ctrl+X', 'Alt+↑', 'Enter', 'd', 'G', 'Ctrl+_', 'Shift+Tab', 'PgUp', 'Space', 'Ctrl++'])
+  })
+})
+
+describe('[keys]', () => {
+  test('remaps an action, to several keys or to none; the others stay', () => {
+    const keymap = new Keymap(read('[keys]\npalette = ["Ctrl+Space", "alt+x"]\ndiff = []\nhelp = "!"\n'))
+    expect(keymap.inField('alt+x', true)).toBe('palette')
+    expect(keymap.inField('ctrl+x', true)).toBeNull()
+    expect(keymap.inField('alt+g', true)).toBeNull()
+    expect(keymap.inField('!', true)).toBe('help')
+    expect(keymap.label('palette')).toBe('Ctrl+Space')
+    expect(keymap.label('log')).toBe('Ctrl+E')
+  })
+
+  test('preset = "vim" adds its keys in pager, lists and review, and takes none from the field', () => {
+    const keymap = new Keymap(read('keys.preset = "vim"'))
+    expect(keymap.inView('list', 'ctrl+f')).toBe('page_down')
+    expect([keymap, new Keymap()].map(each => each.inView('list', 'j'))).toEqual(['row_down', 'row_down'])
+    expect(keymap.inView('list', 'l')).toBe('open')
+    expect(keymap.inView('pager', 'ctrl+e')).toBe('line_down')
+    expect(keymap.inView('review', ']')).toBe('next_hunk')
+    expect(keymap.inField('j', true)).toBeNull()
+  })
+
+  test('a vim key can be given away once its action has another one', () => {
+    const keymap = new Keymap(read('[keys]\npreset = "vim"\ndown = "n"\nnext_hit = "J"\nnext_hunk = "J"\n'))
+    expect(keymap.inView('list', 'n')).toBe('down')
+  })
+
+  test.each([
+    ['[keys]\npalete = "ctrl+x"', 'config.toml:2: there is no action "palete" in keys; did you mean "palette"?'],
+    ['[keys]\npalette = "crtl+x"', 'config.toml:2: keys.palette is "crtl+x", which is no key; did you mean "ctrl+x"?'],
+    [
+      '[keys]\npalette = "ctrl+pagdown"',
+      'config.toml:2: keys.palette is "ctrl+pagdown", which is no key; did you mean "ctrl+pagedown"?',
+    ],
+    ['[keys]\npalette = 7', 'config.toml:2: keys.palette is 7; use a key such as "ctrl+x", or a list of at most 8.'],
+    [
+      '[keys]\n\npalette = "ctrl+t"',
+      'config.toml:3: keys.palette is "ctrl+t", which is the key of "tasks", too; use another one for one of the two.',
+    ],
+    [
+      '[keys]\npalette = "ctrl+k"',
+      'config.toml:2: keys.palette is "ctrl+k", which is the key of "kill_line", too; use another one for one of the two.',
+    ],
+    [
+      '[keys]\npalette = "alt+g"\ndiff = "alt+p"\nlog = "alt+p"',
+      'config.toml:3: keys.diff is "alt+p", which is the key of "log", too; use another one for one of the two.',
+    ],
+    [
+      '[keys]\npalette = "x"',
+      'config.toml:2: keys.palette is "x", which is typed into the field; use a key with ctrl or alt.',
+    ],
+    [
+      '[keys]\npalette = "ctrl+i"',
+      'config.toml:2: keys.palette is "ctrl+i", which a terminal sends as Tab; use another key.',
+    ],
+    [
+      '[keys]\npalette = "shift+x"',
+      'config.toml:2: keys.palette is "shift+x"; terminals tell Shift apart only with Enter and Tab.',
+    ],
+    ['[keys]\nplan = "ctrl+p"', 'config.toml:2: keys.plan cannot be remapped; it stays Ctrl+C.'],
+    ['[keys]\npreset = "emacs"', 'config.toml:2: keys.preset is "emacs"; use "vim", or leave the line out.'],
+    [
+      '[[keys]]\npalette = "ctrl+x"',
+      'config.toml:1: keys is one table; write a line [keys], and below it palette = "ctrl+x".',
+    ],
+    ['keys = 3', 'config.toml:1: keys is one table; write a line [keys], and below it palette = "ctrl+x".'],
+    [
+      '[keys.palette]\nkey = "x"',
+      'config.toml:1: keys is one table; write a line [keys], and below it palette = "ctrl+x".',
+    ],
+    [
+      'keys = { close = "up" }',
+      'config.toml:1: keys.close is "up", which is the key of "up", too; use another one for one of the two.',
+    ],
+  ])('%j is told in one sentence with its line', (text, sentence) => {
+    expect(() => read(text)).toThrow(sentence)
+  })
+
+  test('a project says nothing of keys: a clone would say what Ctrl+E does', () => {
+    expect(() => read('[keys]\nlog = "alt+l"', 'project')).toThrow(
+      "config.toml:2: keys cannot be set by a project's own file; use your own config.toml.",
+    )
+  })
+})

@@ -1,0 +1,75 @@
+import { mkdtemp, rm, stat, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { UserError } from '../../../src/base/errors.ts'
+import { openKeptTexts, refuseTexts } from '../../../src/session/records/kept-texts.ts'
+
+let folder: string
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'codemachine-kept-'))
+})
+afterEach(() => rm(folder, { recursive: true, force: true }))
+
+test('a text that is kept is read again as it was, without a byte order mark and half characters', async () => {
+  const texts = openKeptTexts(folder)
+  const kept = await texts.keep([
+    { name: 'plan.json', text: '{"steps":[]}\r\n' },
+    { name: '1-prompt.md', text: '\uFEFFSchreib es: „grün“ 🌱 \uD83C' },
+  ])
+  expect(kept.map(({ name, bytes }) => [name, bytes])).toEqual([
+    ['plan.json', 14],
+    ['1-prompt.md', 32],
+  ])
+  expect(await texts.read('plan.json', kept)).toBe('{"steps":[]}\r\n')
+  expect(await openKeptTexts(folder).read('1-prompt.md', kept)).toBe('Schreib es: „grün“ 🌱 \uFFFD')
+  if (process.platform !== 'win32') {
+    expect((await stat(join(folder, 'kept'))).mode & 0o777).toBe(0o700)
+    expect((await stat(join(folder, 'kept', 'plan.json'))).mode & 0o777).toBe(0o600)
+  }
+})
+
+test('a text that is gone, changed, unreadable or was never kept is refused with the name of its file', async () => {
+  const texts = openKeptTexts(folder)
+  const kept = await texts.keep([{ name: 'plan.json', text: '{}' }])
+  const path = join(folder, 'kept', 'plan.json')
+  const refusal = async (name = 'plan.json') => {
+    const error = await texts.read(name, kept).catch((thrown: unknown) => thrown)
+    expect(error).toBeInstanceOf(UserError)
+    return error instanceof Error ? error.message : ''
+  }
+  await writeFile(path, '{ }')
+  expect(await refusal()).toBe(
+    `${path} is not the text any more with which the session began; put it back, or begin a new session.`,
+  )
+  await writeFile(path, Buffer.from([0xff, 0xfe, 0xfd]))
+  expect(await refusal()).toContain(`${path} is not UTF-8 text`)
+  await rm(path)
+  expect(await refusal()).toContain(`${path} is gone, with which the session began; put it back`)
+  expect(await refusal('other.md')).toBe(`The session keeps no text of the name ${join(folder, 'kept', 'other.md')}.`)
+})
+
+const same = (text: string) => text
+
+test('a text of more than 16 MiB is refused before anything is made of it', () => {
+  expect(() => refuseTexts([{ name: 'a', text: 'x'.repeat(16 * 1024 * 1024) }], same)).not.toThrow()
+  expect(() => refuseTexts([{ name: 'big.md', text: 'ü'.repeat(8 * 1024 * 1024 + 1) }], same)).toThrow(
+    new UserError('big.md has 17 MiB, and may have 16 MiB; use a shorter text.'),
+  )
+})
+
+test.each(['', '../a', 'a/b', '.hidden', 'grün', 'x'.repeat(101), 'a\n'])('no text has the name %j', name => {
+  expect(() => refuseTexts([{ name, text: '' }], same)).toThrow('No text can be kept')
+})
+
+test('no two texts have names that are one on some system', () => {
+  expect(() =>
+    refuseTexts(
+      [
+        { name: 'A', text: '' },
+        { name: 'a', text: '' },
+      ],
+      same,
+    ),
+  ).toThrow('No text can be kept')
+})

@@ -1,0 +1,134 @@
+import { expect, test } from 'vitest'
+import { exitCodeOf, isFinished, type OutcomeHint } from '../../../src/core/events/outcome.ts'
+import { describeOutcome, wordsForCallHint, wordsForHint } from '../../../src/tell/words/outcome.ts'
+import { local } from '../../doors/screen/samples.ts'
+
+const NIGHT = new Date(local(20, 23, 0)).toISOString()
+const PLAN = '.codemachine/plan/tasks.json'
+
+/** What a person in a shell is told, by hint. A hint that is missing does not compile. */
+const WORDS: { [K in OutcomeHint['do']]: [Extract<OutcomeHint, { do: K }>, string] } = {
+  'reword-goal': [
+    { do: 'reword-goal' },
+    'Three rounds in a row were refused. Put the goal in other words, or mend what it refers to; then codemachine resume goes on.',
+  ],
+  'choose-model': [
+    { do: 'choose-model' },
+    'Choose a model that can answer in the shape that it is asked for (--model), or put the goal in other words; then codemachine resume goes on.',
+  ],
+  'check-codex': [
+    { do: 'check-codex' },
+    'It crashed three times in a row before it did anything. `codemachine doctor` looks at codex; then codemachine resume goes on.',
+  ],
+  'add-credit': [{ do: 'add-credit' }, 'Add credit, or use another account; then codemachine resume goes on.'],
+  'log-in': [{ do: 'log-in' }, 'Log in with `codemachine login`; then codemachine resume goes on.'],
+  'mend-access': [
+    { do: 'mend-access' },
+    'The server refused access three times in a row (HTTP 403). See whether the account, its rights and what lies on the way (a proxy, a VPN) let codex in; then codemachine resume goes on.',
+  ],
+  'mend-codex-configuration': [
+    { do: 'mend-codex-configuration' },
+    'Mend the codex configuration (`codemachine doctor` looks at it); then codemachine resume goes on.',
+  ],
+  'mend-sandbox': [
+    { do: 'mend-sandbox', mend: 'Remove the link.' },
+    'Remove the link; then codemachine resume goes on.',
+  ],
+  'mend-provider': [
+    { do: 'mend-provider', provider: 'local' },
+    'Mend that (`codemachine doctor` asks local), and codemachine resume goes on; codemachine resume --provider codex goes on without it.',
+  ],
+  'mend-cause': [
+    { do: 'mend-cause', since: NIGHT },
+    'It has failed since 2026-11-20 23:00, and the next try would come later than --max-wait allows; when the cause is mended, codemachine resume goes on.',
+  ],
+  resume: [
+    { do: 'resume', session: '20261120_1', at: NIGHT },
+    'It would have to wait until 2026-11-20 23:00, longer than --max-wait allows; codemachine resume goes on then.',
+  ],
+  'read-reviews': [
+    { do: 'read-reviews', gatesPass: true },
+    'Every required gate passes. Look at what the reviewer says (codemachine report); codemachine resume goes on, with new reviews.',
+  ],
+  'mend-plan': [
+    { do: 'mend-plan', files: [PLAN, 'a.md'], more: true },
+    `Make the specification clearer, or mend ${PLAN}, a.md and others by hand; then codemachine resume goes on.`,
+  ],
+  'add-tasks': [
+    { do: 'add-tasks', file: PLAN },
+    `Put some into ${PLAN}, and codemachine resume goes on; or start again: codemachine start`,
+  ],
+  'mend-parked-tasks': [
+    { do: 'mend-parked-tasks', file: PLAN },
+    `Mend what stands in the way, or take the task out of ${PLAN}; codemachine resume tries it again.`,
+  ],
+  'free-disk-space': [
+    { do: 'free-disk-space' },
+    'Free some space; nothing that was journaled before is lost, and codemachine resume goes on from there.',
+  ],
+  decide: [
+    { do: 'decide', session: '20261120_1', title: 'Which database?' },
+    'Nobody has decided it in time; codemachine resume 20261120_1 asks it again.',
+  ],
+  secret: [
+    { do: 'secret', keys: ['API_KEY', 'DB_URL'], directory: '/home/ann/my shop' },
+    "To go on, type: codemachine secret set API_KEY -C '/home/ann/my shop'; codemachine secret set DB_URL -C '/home/ann/my shop'; codemachine resume -C '/home/ann/my shop'",
+  ],
+  network: [
+    { do: 'network', directory: '/home/ann/shop' },
+    'codemachine resume --network -C /home/ann/shop goes on with the network.',
+  ],
+  say: [{ do: 'say', text: 'Log in.' }, 'Log in.'],
+}
+
+test.each(Object.values(WORDS))('what a person can do is told in a shell: %o', (hint, words) => {
+  expect(wordsForHint(hint)).toBe(words)
+  expect(describeOutcome({ kind: 'needs-person', reason: 'x', hint }).hint).toBe(words)
+})
+
+test('where no required gate passes, that is not said of the reviews', () => {
+  expect(wordsForHint({ do: 'read-reviews', gatesPass: false })).toMatch(/^Look at what the reviewer says/)
+})
+
+test('what an earlier version said cannot steer a terminal', () => {
+  const hint: OutcomeHint = { do: 'say', text: 'a\u001b[2Jb\nc' }
+  expect(describeOutcome({ kind: 'needs-person', reason: 'x', hint }).hint).not.toMatch(/\p{Cc}/u)
+})
+
+test('what nobody has decided before the time of its session was used up is asked again with more time', () => {
+  expect(wordsForHint({ do: 'decide', session: '20261120_1', title: 'Which database?', outOfTime: true })).toBe(
+    'Nobody has decided it before its time was used up; codemachine resume 20261120_1 with a longer --max-time asks it again.',
+  )
+})
+
+test('of a call to which the server refused access three times in a row, that is said, and not that it goes on', () => {
+  const cause = { class: 'network', message: null, status: 403 } as const
+  expect(wordsForCallHint({ do: 'mend-access' }, { cause, waits: true })).toBe(
+    'The server refused access three times in a row (HTTP 403). See whether the account, its rights and what lies on the way (a proxy, a VPN) let codex in.',
+  )
+})
+
+test('of a call that only a person can mend, what to mend is said, and not that it goes on', () => {
+  const told = (['check-codex', 'add-credit', 'mend-codex-configuration'] as const).map(what =>
+    wordsForCallHint({ do: what }, { cause: null, waits: false }),
+  )
+  expect(told).toEqual([
+    'It crashed three times in a row before it did anything. `codemachine doctor` looks at codex.',
+    'Add credit, or use another account.',
+    'Mend the codex configuration (`codemachine doctor` looks at it).',
+  ])
+  expect(wordsForCallHint({ do: 'mend-provider', provider: 'local' }, { cause: null, waits: false })).toBe(
+    'Mend that (`codemachine doctor` asks local).',
+  )
+})
+
+test('of a session that ends as planned it is said that nothing is carried out yet, and that it is not done', () => {
+  const planned = { kind: 'planned' } as const
+  expect(describeOutcome(planned)).toEqual({
+    short: 'planned',
+    text: 'planned: the plan is accepted, and nothing of it is carried out yet',
+    hint: null,
+    tone: 'good',
+  })
+  expect([exitCodeOf(planned), isFinished(planned)]).toEqual([0, false])
+})
