@@ -1,17 +1,7 @@
+import type { Secret } from '../core/shapes/secrets.ts'
 import { codesOf, type FormSearch, formSearchOf } from './form-search.ts'
 import { knownForms, solidForms, solidOf } from './secret-forms.ts'
 import { partSearchOf } from './secret-parts.ts'
-
-/** A value that must not be shown or stored. `[secret NAME]` takes its place. */
-export interface Secret {
-  name: string
-  value: string
-  /**
-   * Whether it is looked for encoded and across lines too, as what programs make of it; left out: only as it is written. More of a
-   * text that comes in pieces is held back then, the last character of nearly every piece.
-   */
-  isEncoded?: true
-}
 
 /**
  * Replaces secrets in what is stored or shown. Finds a value as it is, JSON-escaped (once or twice), percent-encoded, and

@@ -5,10 +5,9 @@ import { pipeline } from 'node:stream/promises'
 import { setImmediate } from 'node:timers/promises'
 import { createUnzip } from 'node:zlib'
 import { systemErrorCode } from '../base/errors.ts'
-import { isShortSecret } from '../core/shapes/secrets.ts'
+import { isShortSecret, type Secret } from '../core/shapes/secrets.ts'
 import { codesOf, type FormSearch, formSearchOf, type KnownForm } from './form-search.ts'
 import { BadPack, looksLikePack, objectsInPack } from './git-pack.ts'
-import type { Secret } from './redactor.ts'
 import { knownForms, solidForms, solidOf } from './secret-forms.ts'
 
 /** What a search may cost. */

@@ -1,5 +1,5 @@
+import type { Secret } from '../core/shapes/secrets.ts'
 import { codesOf, type KnownForm, type Neighbour, sixBitsOf, textOf } from './form-search.ts'
-import type { Secret } from './redactor.ts'
 
 /**
  * The forms of these secrets, and what is known of each: the value, without white space around it, and its longer

@@ -1,5 +1,5 @@
+import type { Secret } from '../core/shapes/secrets.ts'
 import { codesOf, type FormSearch, type FoundForm, formSearchOf, type KnownForm, textOf } from './form-search.ts'
-import type { Secret } from './redactor.ts'
 import { solidOf } from './secret-forms.ts'
 
 /** Looks for long parts of secrets, which a command prints that cuts one in two. */

@@ -2,9 +2,9 @@ import { readdirSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import type { Clock } from '../base/clock.ts'
 import { messageOf, systemErrorCode } from '../base/errors.ts'
-import { isShortSecret, problemOfKey, problemOfValue } from '../core/shapes/secrets.ts'
+import { isShortSecret, problemOfKey, problemOfValue, type Secret } from '../core/shapes/secrets.ts'
 import { readBoundedNow, stampOf } from '../platform/files.ts'
-import { type Redactor, redactorOf, type Secret } from './redactor.ts'
+import { type Redactor, redactorOf } from './redactor.ts'
 import { nameLooksSecret, secretVariables, valueLooksSecret } from './variables.ts'
 
 /** A redactor that learns secrets while it is used. */

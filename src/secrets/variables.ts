@@ -1,4 +1,4 @@
-import type { Secret } from './redactor.ts'
+import type { Secret } from '../core/shapes/secrets.ts'
 
 /**
  * The secrets in an environment: of variables whose names look secret or are among `keys`, and what is secret in the

@@ -52,7 +52,6 @@ const LAYERS: Record<string, readonly string[]> = {
 
 /** What still imports from a layer above its own. */
 const UP: readonly string[] = [
-  'src/core/shapes/secrets.ts imports src/secrets/redactor.ts',
   'src/project/open-run.ts imports src/modes/registry.ts',
   'src/project/resume.ts imports src/modes/flow/start/prepare.ts',
   'src/project/sessions.ts imports src/modes/change/start/options.ts',

@@ -1,4 +1,13 @@
-import type { Secret } from '../../secrets/redactor.ts'
+/** A value that must not be shown or stored. `[secret NAME]` takes its place. */
+export interface Secret {
+  name: string
+  value: string
+  /**
+   * Whether it is looked for encoded and across lines too, as what programs make of it; left out: only as it is written. More of a
+   * text that comes in pieces is held back then, the last character of nearly every piece.
+   */
+  isEncoded?: true
+}
 
 /** The secrets of the project that a session works in. Their values lie in the records, out of reach of the model. */
 export interface SessionSecrets {

@@ -6,6 +6,7 @@ import {
   isShortSecret,
   keepsGitObjects,
   problemOfKey,
+  type Secret,
   type SessionSecrets,
   type StoredSecret,
 } from '../../core/shapes/secrets.ts'
@@ -21,7 +22,7 @@ import {
 import { readAskHuman, readRunShell } from '../../core/shapes/shell-tools.ts'
 import type { AnsweredTool } from '../../core/shapes/tools.ts'
 import type { Template, ThreadSpec } from '../../core/template.ts'
-import { type Redactor, redactorOf, type Secret } from '../../secrets/redactor.ts'
+import { type Redactor, redactorOf } from '../../secrets/redactor.ts'
 import type { SessionLog } from '../session-log.ts'
 
 /** What commands with secrets are run with in a session. */
