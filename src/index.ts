@@ -3,7 +3,7 @@ import { homedir } from 'node:os'
 import { xdgConfig } from 'xdg-basedir'
 import { systemClock } from './base/clock.ts'
 import { OWN_ENGINES } from './engines/registry.ts'
-import { OWN_TEMPLATES } from './modes/registry.ts'
+import { OWN_MODES, OWN_TEMPLATES } from './modes/registry.ts'
 import { ownEnvironment } from './project/environment/own-environment.ts'
 import type { OpenOptions, Project } from './project/library.ts'
 import { OpenProject } from './project/open-project.ts'
@@ -39,6 +39,7 @@ export function processWorld(changes: Partial<World> = {}): World {
     pid: process.pid,
     clock: systemClock,
     templates: OWN_TEMPLATES,
+    modes: OWN_MODES,
     signal: new AbortController().signal,
     ...changes,
     engines: new Map([...OWN_ENGINES, ...(changes.engines ?? [])]),

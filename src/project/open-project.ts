@@ -256,13 +256,13 @@ function endedBy(reason: unknown): EndedBy {
 }
 
 function queueOf(records: Records, world: World): ProjectQueue {
-  const { clock, env, platform } = world
+  const { clock, platform } = world
   const queue = openQueue(records.queue)
   return {
     async add(prompt, terms = {}) {
       if (Object.values(terms).some(term => term !== undefined)) {
         const { checkTerms } = await import('./start/templates.ts')
-        checkTerms(terms, records.templates, env)
+        checkTerms(terms, { ...world, templates: records.templates })
         if (terms.limits?.cost !== undefined) await refuseCostWithoutPrices(records, world)
         await refuseBeyondRunning(records, platform, terms)
       }

@@ -22,7 +22,6 @@ import {
   type SandboxCommandsOptions,
 } from '../engines/codex/sandbox-commands.ts'
 import { openShell } from '../engines/codex/shell/open-shell.ts'
-import { USUAL_TEMPLATE } from '../modes/registry.ts'
 import { forPerson } from '../platform/control-group.ts'
 import { MARK_VARIABLE, makeMark } from '../platform/end-processes.ts'
 import type { WritableByAgents } from '../platform/files.ts'
@@ -183,7 +182,7 @@ export async function openRun(
   const commands = opened.use(openSandboxCommands(codexOptions))
   const engines = await openEngines(world, { ...codexOptions, providers: providers.byName, ...timesOf(settings) })
   opened.defer(() => engines.close())
-  if (begins !== null) warmFor(engines, records.templates.get(begins.template ?? USUAL_TEMPLATE))
+  if (begins !== null) warmFor(engines, records.templates.get(begins.template ?? world.modes.usual))
   const fingerprints = await looking
   const savepoints = opened.use(openSavepoints(fingerprints, { onWarning: remark }))
   remarks.push(

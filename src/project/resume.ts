@@ -101,7 +101,7 @@ async function resumeAlone(
   opened.remarks.push(
     ...remarksOnHost(state),
     ...remarksOnJournal(records.journal(id), rubbish),
-    ...(await remarksOnKept(records, state)),
+    ...(await remarksOnKept(world, records, state)),
   )
   const own = withoutScope(state)
   const gates = gatesAtResume(
@@ -217,9 +217,9 @@ function remarksOnJournal(path: string, rubbish: number): string[] {
 }
 
 /** What is others now of what the session began with and has kept. */
-async function remarksOnKept(records: Records, state: SessionState): Promise<string[]> {
+async function remarksOnKept({ modes }: World, records: Records, state: SessionState): Promise<string[]> {
   if (state.kept.length === 0) return []
-  return await (await import('../modes/flow/start/prepare.ts')).remarksOnSources(records, state)
+  return (await (await modes.partsOf(state.template))?.remarksOnResume?.(records, state)) ?? []
 }
 
 function remarksOnHost({ host }: SessionState): string[] {

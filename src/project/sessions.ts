@@ -14,8 +14,6 @@ import type { PromptTerms } from '../core/shapes/queue.ts'
 import type { Reply } from '../core/shapes/reply.ts'
 import { emptyState, type SessionState } from '../core/state/state.ts'
 import { inEffect, type Template } from '../core/template.ts'
-import { optionsAtBegin } from '../modes/change/start/options.ts'
-import { USUAL_TEMPLATE } from '../modes/registry.ts'
 import { type HeldFolder, holdFolder, lacksRoom, pathExists } from '../platform/files.ts'
 import { startTimeOf } from '../platform/processes.ts'
 import { PersonAsked } from '../session/person.ts'
@@ -62,7 +60,7 @@ export interface NewSession {
   text: string
   /** The id that it had in the queue; null if it did not come from there. */
   queued: string | null
-  /** Name of its template; left out: `USUAL_TEMPLATE`. */
+  /** Name of its template; left out: the usual one (`Modes.usual`). */
   template?: string
   /** What begins it; left out: a prompt. */
   by?: 'command'
@@ -172,9 +170,11 @@ export class Sessions implements AsyncDisposable {
   async runNew(prompt: NewSession, onCreated: () => Promise<void>): Promise<EndedSession> {
     this.#beginning.expect()
     const { records, settings, repository, redactor } = this.#run
-    const { template = USUAL_TEMPLATE, asksPlan = false, terms, kept: texts = [], outputs = [] } = prompt
+    const { modes } = this.#world
+    const { template = modes.usual, asksPlan = false, terms, kept: texts = [], outputs = [] } = prompt
     const kind = templateNamed(records.templates, template, prompt.by)
-    const options = optionsOf(kind, optionsAtBegin(this.#run, kind, terms?.options))
+    const parts = await modes.partsOf(template)
+    const options = optionsOf(kind, parts?.optionsAtBegin?.(this.#run, terms?.options) ?? terms?.options)
     const { limits, gates, said } = termsAtStart(this.#run, kind, { ...terms, options }, this.#allowance ?? undefined)
     await refuseUnpriced(this.#run, kind, limits)
     refuseSecretGates({ gates }, { redactor, env: this.#world.env })
@@ -199,7 +199,7 @@ export class Sessions implements AsyncDisposable {
     // On the disk before the journal names them: where it has its first event, nothing of them is missing.
     const kept = await openKeptTexts(records.sessionFolder(id)).keep(texts)
     const first = await keepOutputs(records, id, outputs, text => redactor.text(text))
-    return await this.#play(emptyState(id), place, async log => {
+    return await this.#play(emptyState(id), place, template, async log => {
       log.emit({
         type: 'session-created',
         goal: prompt.text,
@@ -248,7 +248,7 @@ export class Sessions implements AsyncDisposable {
     const { directory, sessionFolder: records } = this.#run.records
     const memory = state.kind?.memory ?? 'session'
     const place = sessionFolder({ directory, id: state.id, records: records(state.id), memory })
-    return await this.#play(state, place, async log => {
+    return await this.#play(state, place, state.template, async log => {
       log.emit({
         type: 'session-resumed',
         limits,
@@ -287,20 +287,26 @@ export class Sessions implements AsyncDisposable {
   async #play(
     state: SessionState,
     place: SessionFolder,
+    template: string,
     begin: (log: SessionLog) => Promise<void>,
   ): Promise<EndedSession> {
-    const { records, redactor } = this.#run
-    const { clock } = this.#world
-    const roundsDirectory = join(records.sessionFolder(state.id), 'rounds')
-    await mkdir(roundsDirectory, { recursive: true, mode: 0o700 })
+    const { records, redactor, remarks } = this.#run
+    const { clock, modes } = this.#world
+    await mkdir(join(records.sessionFolder(state.id), 'rounds'), { recursive: true, mode: 0o700 })
     await using journal = openJournal(records.journal(state.id))
     await using snapshots = new SnapshotWriter(records, state.id)
-    const views = [...this.#views, snapshots]
+    const { openRecorder } = (await modes.partsOf(template)) ?? {}
+    await using recorder = openRecorder?.({ records, redactor, onProblem: problem => remarks.push(problem) }) ?? null
+    const views = [...this.#views, ...(recorder === null ? [] : [recorder]), snapshots]
     const log = new SessionLog(state, { journal, views, templates: records.templates, clock, redactor })
     await begin(log)
     const reserve = await openDiskReserve(records.sessionFolder(state.id))
     try {
-      const outcome = await this.#runToEnd(log, place, roundsDirectory)
+      const onRecord = (round: number, line: string) => {
+        this.#record?.(state.id, round, line)
+        recorder?.record?.(round, line)
+      }
+      const outcome = await this.#runToEnd(log, place, onRecord)
       const used = usedBy(log.state)
       this.#allowance &&= withUsed(this.#allowance, used)
       return { id: state.id, outcome, limits: log.state.limits, used }
@@ -313,7 +319,7 @@ export class Sessions implements AsyncDisposable {
     }
   }
 
-  async #runToEnd(log: SessionLog, place: SessionFolder, roundsDirectory: string): Promise<SessionOutcome> {
+  async #runToEnd(log: SessionLog, place: SessionFolder, onRecord: OnRecord): Promise<SessionOutcome> {
     const { records, settings, engines, providers, traces, repository, remarks, redactor, secrets } = this.#run
     const { clock } = this.#world
     const { id } = log.state
@@ -354,8 +360,8 @@ export class Sessions implements AsyncDisposable {
       takeSettings: taking => this.#takeSettings(taking),
       recordsRoot: records.root,
       writing: records.writing,
-      roundsDirectory,
-      onRecord: (round, line) => this.#record?.(id, round, line),
+      roundsDirectory: join(records.sessionFolder(id), 'rounds'),
+      onRecord,
       outputs: openOutputs(records.sessionFolder(id)),
       planBefore: openPlanBefore(records.sessionFolder(id)),
       redactor,
@@ -436,6 +442,8 @@ export class Sessions implements AsyncDisposable {
       .catch(() => {})
   }
 }
+
+type OnRecord = (round: number, line: string) => void
 
 /** The session if it ends so, and not as it was to. */
 function endedAs(state: SessionState, outcome: SessionOutcome): SessionState {

@@ -5,8 +5,6 @@ import type { RunAllowance } from '../core/rules/run-limits.ts'
 import type { QueuedPrompt } from '../core/shapes/queue.ts'
 import type { Reply } from '../core/shapes/reply.ts'
 import type { TemplateKinds } from '../core/template.ts'
-import { RunRecorder } from '../modes/flow/start/run-recorder.ts'
-import { TeamRecorder } from '../modes/team/start/recorder.ts'
 import type { Command } from '../session/records/control.ts'
 import { readSessions } from '../session/records/journal.ts'
 import { openQueue, type Queue } from '../session/records/queue.ts'
@@ -95,12 +93,7 @@ export async function workThrough(
     ...(await unstartable(opened, queue)).map(({ id, problem }) => `${id} waits in the queue still. ${problem}`),
   )
   const { allowance = allowanceAtStart(opened.settings, opened.sources) } = work
-  const { records, redactor, remarks } = opened
-  const onProblem = (sentence: string) => void remarks.push(sentence)
-  await using teams = new TeamRecorder({ records, onProblem })
-  await using recorder = new RunRecorder({ records, redactor, onProblem })
-  const seen = recorder.watching(observer)
-  const shown = { ...seen, view: loadingAhead(teams.beside(seen.view)) }
+  const shown = { ...observer, view: loadingAhead(observer.view) }
   await using sessions = await Sessions.open(world, opened, shown, allowance)
   observer.reach?.(sessions)
   using _ = { [Symbol.dispose]: () => observer.reach?.(null) }

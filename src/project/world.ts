@@ -5,6 +5,7 @@ import type { TemplateKinds } from '../core/template.ts'
 import { type Redactor, redactorOf } from '../secrets/redactor.ts'
 import { secretVariables } from '../secrets/variables.ts'
 import type { RecordsPlaces } from '../session/records/records.ts'
+import type { Modes } from './modes.ts'
 
 /**
  * What a program hands to codemachine: the only way to the machine outside, without a terminal. `src/index.ts` makes it of
@@ -34,6 +35,8 @@ export interface World {
   engines: EngineKinds
   /** The templates that sessions may be of. */
   templates: TemplateKinds
+  /** What their modes bring beside them. */
+  modes: Modes
   /** Ends what goes on when it is aborted; its reason is `SIGINT`, `SIGTERM` or `SIGHUP`. */
   signal: AbortSignal
 }

@@ -3,7 +3,7 @@ import { PassThrough } from 'node:stream'
 import { systemClock } from '../../src/base/clock.ts'
 import type { CliContext } from '../../src/doors/screen/cli-context.ts'
 import { OWN_ENGINES } from '../../src/engines/registry.ts'
-import { OWN_TEMPLATES } from '../../src/modes/registry.ts'
+import { OWN_MODES, OWN_TEMPLATES } from '../../src/modes/registry.ts'
 import { BIN } from './codemachine.ts'
 import { NO_PROCESS } from './no-process.ts'
 
@@ -28,6 +28,7 @@ export function cliContext(
     clock: systemClock,
     engines: OWN_ENGINES,
     templates: OWN_TEMPLATES,
+    modes: OWN_MODES,
     signal: new AbortController().signal,
     host: NO_PROCESS,
     own: { command: [process.execPath, BIN], args: [], detached: null },

@@ -36,7 +36,7 @@ import { addMcp, addWeb } from './program/web.ts'
 import { addTeam } from './team/program.ts'
 
 /** What a command line is read with; `templates` left out: those of codemachine itself. */
-export type BareContext = Omit<CliContext, 'templates'> &
+export type BareContext = Omit<CliContext, 'templates' | 'modes'> &
   Partial<Pick<CliContext, 'templates'>> & {
     /** How a help comes to stdout; left out: through the stream. */
     helpOutput?: {
@@ -202,7 +202,7 @@ function commandContext(context: BareContext): Promise<CliContext> {
 const contexts = new WeakMap<BareContext, Promise<CliContext>>()
 
 async function makeContext(context: BareContext): Promise<CliContext> {
-  const [{ OWN_TEMPLATES }, { ownEnvironment }] = await Promise.all([
+  const [{ OWN_MODES, OWN_TEMPLATES }, { ownEnvironment }] = await Promise.all([
     import('../../modes/registry.ts'),
     import('../../project/environment/own-environment.ts'),
   ])
@@ -214,7 +214,7 @@ async function makeContext(context: BareContext): Promise<CliContext> {
   }
   // Not by what it has: a stream is opened when it is asked for.
   const { env: _, ...rest } = Object.getOwnPropertyDescriptors(context)
-  return Object.defineProperties({ templates, env } as CliContext, rest)
+  return Object.defineProperties({ templates, modes: OWN_MODES, env } as CliContext, rest)
 }
 
 /** What the parser says of a mistake; without the value of an option that there is not, for it may be a key. */

@@ -3,8 +3,6 @@ import { readdir, readFile, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { UserError } from '../../base/errors.ts'
 import type { PromptTerms } from '../../core/shapes/queue.ts'
-import { CHANGE, type ChangeTerms } from '../../modes/change/start/options.ts'
-import { USUAL_TEMPLATE } from '../../modes/registry.ts'
 import { startDetached } from '../../platform/detached.ts'
 import { openQueue } from '../../session/records/queue.ts'
 import type { Records } from '../../session/records/records.ts'
@@ -37,7 +35,7 @@ const LEFT_MS = 7 * 24 * 60 * 60 * 1000
 const MOST_SAID = 2_000
 
 /** What can start runners. */
-export type StartingWorld = Pick<World, 'cwd' | 'env' | 'clock' | 'templates'> & { own: OwnCommand }
+export type StartingWorld = Pick<World, 'cwd' | 'env' | 'clock' | 'templates' | 'modes'> & { own: OwnCommand }
 
 /**
  * Starts a runner that outlives this process, and waits until it has begun a session, ended, or taken too long for that.
@@ -103,9 +101,10 @@ export async function startSession(
     const plan = acceptsPlan ? ['--yes'] : []
     return await begun(world, records, ['start', ...common, ...named, ...plan, ...verify, ...place], null, signal)
   }
-  const terms = { template, gates, limits, follows, ...planTerms(world, template, acceptsPlan) }
-  checkTerms(terms, world.templates, world.env)
-  if (template === undefined || template === USUAL_TEMPLATE) {
+  const { usual } = world.modes
+  const terms = { template, gates, limits, follows, ...(await planTerms(world, template ?? usual, acceptsPlan)) }
+  checkTerms(terms, world)
+  if (template === undefined || template === usual) {
     const from = follows === undefined ? [] : [`--follow-up=${follows}`]
     // `--worktree` without a name takes what stands behind it for one.
     return await begun(world, records, [...common, ...verify, ...from, '-', ...place], goal, signal)
@@ -134,16 +133,14 @@ function refuseToFollow({ goal, worktree, follows }: WantedSession): void {
 }
 
 /** What is said of the plan of a session from a prompt. A `UserError` where a person cannot decide on it. */
-function planTerms(
-  { templates }: Pick<StartingWorld, 'templates'>,
-  template = USUAL_TEMPLATE,
-  acceptsPlan?: boolean,
-): Pick<PromptTerms, 'options'> {
+async function planTerms(
+  { templates, modes }: Pick<StartingWorld, 'templates' | 'modes'>,
+  template: string,
+  acceptsPlan: boolean | undefined,
+): Promise<Pick<PromptTerms, 'options'>> {
   if (acceptsPlan === undefined) return {}
-  if (template === CHANGE) {
-    const review: ChangeTerms['review'] = acceptsPlan ? 'auto' : 'manual'
-    return { options: { review } }
-  }
+  const options = (await modes.partsOf(template))?.optionsForPlan?.(acceptsPlan)
+  if (options !== undefined) return { options }
   if (templates.get(template)?.hasPlan === true && !acceptsPlan)
     throw new UserError(
       `The plan of a ${template} from a prompt is carried out as it comes; begin it from a specification to decide on it.`,

@@ -6,7 +6,6 @@ import { nearestName } from '../../base/text.ts'
 import type { Agent, AgentRoster } from '../../core/shapes/agent.ts'
 import type { PromptTerms } from '../../core/shapes/queue.ts'
 import type { TemplateKind, TemplateKinds } from '../../core/template.ts'
-import { USUAL_TEMPLATE } from '../../modes/registry.ts'
 import { parseToml, topLevel } from '../../platform/toml.ts'
 import { redactorOf } from '../../secrets/redactor.ts'
 import { secretVariables } from '../../secrets/variables.ts'
@@ -68,9 +67,12 @@ export function templateNamed(templates: TemplateKinds, name: string, by: Beginn
  * Throws a `UserError` if no session can begin with these terms: there is no such template, a gate is no command, or a gate
  * or an option holds a secret of the environment, which is never kept.
  */
-export function checkTerms(terms: PromptTerms, templates: TemplateKinds, env: Readonly<NodeJS.ProcessEnv>): void {
+export function checkTerms(
+  terms: PromptTerms,
+  { templates, modes, env }: Pick<World, 'templates' | 'modes' | 'env'>,
+): void {
   const { template, gates = [] } = terms
-  const kind = templateNamed(templates, template ?? USUAL_TEMPLATE)
+  const kind = templateNamed(templates, template ?? modes.usual)
   const redactor = redactorOf(secretVariables(env))
   refuseSecretOptions(kind, optionsOf(kind, terms.options), redactor)
   const checked = withVerified([], gates, { sandbox: 'read-only', network: false })

@@ -13,7 +13,6 @@ import { type FlowPlan, PLAN_NAME } from '../../../src/modes/flow/file/plan.ts'
 import { type FoundRecording, findRecording } from '../../../src/modes/flow/file/recording-files.ts'
 import { RunRecorder } from '../../../src/modes/flow/start/run-recorder.ts'
 import { OWN_TEMPLATES } from '../../../src/modes/registry.ts'
-import type { RunObserver } from '../../../src/project/work-through-queue.ts'
 import { redactorOf } from '../../../src/secrets/redactor.ts'
 import { planOf, playFlow } from '../../support/flow-session.ts'
 import type { Play } from '../../support/played-session.ts'
@@ -60,8 +59,6 @@ async function record(
     redactor: REDACTOR,
     onProblem: sentence => void problems.push(sentence),
   })
-  const observer: RunObserver = { view: { event() {}, live() {} }, canAsk: false }
-  const { view, record } = recorder.watching(observer)
   const text = JSON.stringify(plan)
   await mkdir(join(records, 'kept'), { recursive: true })
   await writeFile(join(records, 'kept', PLAN_NAME), text)
@@ -70,7 +67,7 @@ async function record(
     (said): Play =>
       async ({ run }) => {
         await doing(run.round)
-        for (const line of sent(said)) record?.(SESSION, run.round, line)
+        for (const line of sent(said)) recorder.record(run.round, line)
         run.onEvent({
           type: 'item-completed',
           round: run.round,
@@ -84,7 +81,7 @@ async function record(
     begun: { kept: [{ name: PLAN_NAME, bytes: text.length, sha256 }] },
     append: event => {
       state = fold(state, event, OWN_TEMPLATES)
-      view.event(event, state)
+      recorder.event(event, state)
     },
     ...options,
   })

@@ -45,7 +45,7 @@ class Told implements AsyncDisposable {
 
   async tell(events: readonly SessionEvent[]): Promise<void> {
     await using journal = openJournal(this.journal)
-    const view = this.#recorder.beside({ event: () => {}, live: () => {} })
+    const view = this.#recorder
     for (const event of events) {
       const at = new Date(FIRST_AT + this.#count++ * 1000).toISOString()
       const recorded = { v: 1, at, session: SESSION, ...event } as Recorded

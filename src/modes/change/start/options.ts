@@ -1,5 +1,4 @@
 import { UserError } from '../../../base/errors.ts'
-import type { TemplateKind } from '../../../core/template.ts'
 import { isOnThisMachine } from '../../../engines/ask-provider.ts'
 import type { Run } from '../../../project/open-run.ts'
 import { checkProvider } from '../../../project/settings/providers.ts'
@@ -84,11 +83,10 @@ function executorNamed(name: string, place: string, { providers }: Known): Execu
 }
 
 /**
- * The options of a session that begins now: as they were told, and below that, for a change, as the settings have them. What a
+ * The options of a change that begins now: as they were told, and below that as the settings have them. What a
  * person should know of them becomes a remark of the run.
  */
-export function optionsAtBegin(run: Run, { name }: Pick<TemplateKind, 'name'>, told: unknown): unknown {
-  if (name !== CHANGE) return told
+export function optionsAtBegin(run: Run, told: unknown): unknown {
   const isTable = typeof told === 'object' && told !== null && !Array.isArray(told)
   if (told !== undefined && !isTable) return told
   // What a program has told of its executor is its own, whatever the settings say of theirs.

@@ -1,10 +1,10 @@
 import { messageOf } from '../../../base/errors.ts'
 import { truncate } from '../../../base/text.ts'
-import type { LiveEvent, Recorded, View } from '../../../core/events/events.ts'
+import type { LiveEvent, Recorded } from '../../../core/events/events.ts'
 import type { Output } from '../../../core/rules/outputs.ts'
 import type { SessionState } from '../../../core/state/state.ts'
 import { ExecJson } from '../../../engines/exec/exec-json.ts'
-import type { RunObserver } from '../../../project/work-through-queue.ts'
+import type { SessionRecorder } from '../../../project/modes.ts'
 import type { Redactor } from '../../../secrets/redactor.ts'
 import { openKeptTexts } from '../../../session/records/kept-texts.ts'
 import { openOutputs } from '../../../session/records/outputs.ts'
@@ -31,9 +31,6 @@ export interface RunRecorderOptions {
   onProblem(sentence: string): void
 }
 
-/** What of an observer the sessions themselves know. */
-type Seen = Pick<RunObserver, 'view' | 'canAsk' | 'hasScreen' | 'record'>
-
 /** What the template of a workflow keeps of it, as far as it is written down here. */
 interface Progress {
   options: FlowOptions
@@ -55,7 +52,7 @@ interface StepProgress {
  * Writes what happens in real runs of workflows into `.codex-flow/runtime/` as it comes: the recording of each step, its log and
  * its last message. Sessions of other templates, and replays, leave nothing. Disposing of it resolves when all is written.
  */
-export class RunRecorder implements View, AsyncDisposable {
+export class RunRecorder implements SessionRecorder {
   readonly #options: RunRecorderOptions
   readonly #problems = new Set<string>()
   #run: RecordedRun | null = null
@@ -65,26 +62,6 @@ export class RunRecorder implements View, AsyncDisposable {
     this.#options = options
   }
 
-  /** What an observer sees of sessions, and of what this writes then. */
-  watching(observer: RunObserver): Seen {
-    const { canAsk, hasScreen = false } = observer
-    return {
-      canAsk,
-      hasScreen,
-      view: {
-        event: (event, state) => {
-          observer.view.event(event, state)
-          this.event(event, state)
-        },
-        live: event => observer.view.live(event),
-      },
-      record: (session, round, line) => {
-        observer.record?.(session, round, line)
-        this.#run?.record(round, line)
-      },
-    }
-  }
-
   event(event: Recorded, state: SessionState): void {
     if (event.type === 'session-created' || event.type === 'session-resumed') this.#begin(state)
     this.#run?.event(event, state)
@@ -92,6 +69,10 @@ export class RunRecorder implements View, AsyncDisposable {
   }
 
   live(_: LiveEvent): void {}
+
+  record(round: number, line: string): void {
+    this.#run?.record(round, line)
+  }
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#end()

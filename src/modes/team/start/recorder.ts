@@ -1,8 +1,9 @@
 import { join } from 'node:path'
 import { isNoRoom, messageOf, systemErrorCode, UserError } from '../../../base/errors.ts'
-import type { Recorded, View } from '../../../core/events/events.ts'
+import type { LiveEvent, Recorded } from '../../../core/events/events.ts'
 import { fold } from '../../../core/state/fold.ts'
 import { emptyState, type SessionState } from '../../../core/state/state.ts'
+import type { SessionRecorder } from '../../../project/modes.ts'
 import { readJournal } from '../../../session/records/journal.ts'
 import type { Records } from '../../../session/records/records.ts'
 import { shownCommand } from '../../../tell/words/names.ts'
@@ -25,7 +26,7 @@ const MOST_WAITING = 32 * 1024 * 1024
  * Writes what happens in the sessions of teams into their workspace as it comes: the file of the run, and the log. Sessions of
  * other templates leave nothing. Disposing of it resolves when all is written.
  */
-export class TeamRecorder implements AsyncDisposable {
+export class TeamRecorder implements SessionRecorder {
   readonly #options: TeamRecorderOptions
   readonly #told = new Set<string>()
   #team: RecordedTeam | null = null
@@ -35,22 +36,13 @@ export class TeamRecorder implements AsyncDisposable {
     this.#options = options
   }
 
-  /** A view that this sees the events of, too. */
-  beside(view: View): View {
-    return {
-      event: (event, state) => {
-        view.event(event, state)
-        this.event(event, state)
-      },
-      live: event => view.live(event),
-    }
-  }
-
   event(event: Recorded, state: SessionState): void {
     if (event.type === 'session-created' || event.type === 'session-resumed') this.#begin(state)
     this.#team?.event(event, state)
     if (event.type === 'session-ended') this.#end()
   }
+
+  live(_: LiveEvent): void {}
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#end()

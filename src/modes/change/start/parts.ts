@@ -1,0 +1,8 @@
+import type { ModeParts } from '../../../project/modes.ts'
+import { type ChangeTerms, optionsAtBegin } from './options.ts'
+
+/** What changes bring to a project. */
+export const changeParts: ModeParts = {
+  optionsAtBegin,
+  optionsForPlan: acceptsPlan => ({ review: acceptsPlan ? 'auto' : 'manual' }) satisfies Partial<ChangeTerms>,
+}
