@@ -22,7 +22,7 @@ export function randomFrom(seed: number): Random {
 /** The seed of this run of the tests (`seed.ts`). */
 export const SEED = Number(process.env.SEED ?? 1)
 
-/** One of every so many, as `SLICE` says (`.ci/run` plays a third of each kill matrix); all, where it says nothing. The seed says which ones; of few it is one. */
+/** One of every so many, as `SLICE` says (`.ci/run` plays a fifth of each kill matrix); all, where it says nothing. The seed says which ones; of few it is one. */
 export function sliceOf<T>(all: readonly T[]): T[] {
   const every = Number(process.env.SLICE ?? 1)
   const sliced = all.filter((_, at) => (at + SEED) % every === 0)
