@@ -39,25 +39,24 @@ type KnownPackages = Map<string, { looks: string; entry: string }>
 const PROGRAMS = 'node_modules/.bin'
 
 /**
- * Reads what lies in the work directory, is usually ignored by git, and is what gates run: `node_modules/.bin`, the programs of
- * folders on PATH and of Python's virtual environments at the top, and the packages that these find. The result is text for
- * `changedPrograms`. Looks at no more than 1,000 entries, 60,000 files and 10 s, and at the first 64 KiB of each file.
+ * Makes a reader of what gates run in the work directory and git usually ignores: `node_modules/.bin`, the programs of folders on
+ * PATH and of Python's virtual environments at the top, and the packages that these find. Its text is for `changedPrograms`. It
+ * looks at no more than 1,000 entries, 60,000 files and 10 s, at the first 64 KiB of each file, and knows from one look to the next
+ * which packages are as they were.
  * @param searched the folders on PATH, of which those below the work directory count
- * @param known what is kept from one look to the next
  */
-export async function readPrograms(
-  directory: string,
-  searched: readonly string[],
-  known: KnownPackages = new Map(),
-): Promise<string> {
-  const look = new Look(directory, known)
-  await look.all(searched)
-  const { entries, isWhole } = look
-  return JSON.stringify({ v: 2, isWhole, entries } satisfies Programs & { v: 2 })
+export function programReader(directory: string, searched: readonly string[]): () => Promise<string> {
+  const known: KnownPackages = new Map()
+  return async () => {
+    const look = new Look(directory, known)
+    await look.all(searched)
+    const { entries, isWhole } = look
+    return JSON.stringify({ v: 2, isWhole, entries } satisfies Programs & { v: 2 })
+  }
 }
 
 /**
- * What differs between two texts of `readPrograms`, in the order of the paths. A text of an earlier version is the hash of
+ * What differs between two texts of a `programReader`, in the order of the paths. A text of an earlier version is the hash of
  * `node_modules/.bin` alone. Pure.
  */
 export function changedPrograms(before: string, after: string): ChangedProgram[] {

@@ -130,7 +130,7 @@ export interface GateConfiguration {
 }
 
 interface GateConfigurationOptions extends ProtectedChangesOptions {
-  /** `readPrograms` of then, null if not known, and of now. */
+  /** The text of a `programReader` of then, null if not known, and of now. */
   programs: { before: string | null; after: string }
 }
 

@@ -15,7 +15,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { TOP_CONFIGURATION } from '../../src/core/rules/proof/gate-files.ts'
 import { openFingerprints } from '../../src/workspace/fingerprint/fingerprint.ts'
 import { findRepository } from '../../src/workspace/git/git.ts'
-import { changedPrograms, readPrograms } from '../../src/workspace/programs.ts'
+import { changedPrograms, programReader } from '../../src/workspace/programs.ts'
 import {
   gateConfiguration,
   marksTestsSkipped,
@@ -280,14 +280,14 @@ test('globs that protect nothing are told from those that match a file, one that
 /** What differs of the configuration that these gates run through, before a change and after each. */
 async function configurations(gates: readonly ProtectingGate[], ...changes: (() => void)[]) {
   const searched = [join(work, 'bin'), '/usr/bin']
-  const known = new Map()
+  const read = programReader(work, searched)
   const prints = await open()
   prints.protect([...gates.flatMap(({ protect }) => protect), ...TOP_CONFIGURATION])
-  const [before, was] = [await prints.take(), await readPrograms(work, searched, known)]
+  const [before, was] = [await prints.take(), await read()]
   const found = []
   for (const change of changes) {
     change()
-    const [after, now] = [await prints.take(), await readPrograms(work, searched, known)]
+    const [after, now] = [await prints.take(), await read()]
     found.push(
       await gateConfiguration({ gates, before, after, git: prints.git, programs: { before: was, after: now } }),
     )
@@ -436,20 +436,20 @@ test('a program of a folder on PATH, and a package of a virtual environment, cou
 test('what an earlier version has kept of programs is compared with those of now', async () => {
   write('node_modules/.bin/vitest', '1')
   write('node_modules/vitest/index.js', '1')
-  const text = await readPrograms(work, [])
+  const text = await programReader(work, [])()
   const earlier = (JSON.parse(text) as { entries: Record<string, string> }).entries['node_modules/.bin']?.slice(1) ?? ''
   expect(earlier).toMatch(/^[0-9a-f]{64}$/)
   expect(changedPrograms(earlier, text)).toEqual([])
   write('node_modules/.bin/vitest', '2')
-  expect(changedPrograms(earlier, await readPrograms(work, []))).toMatchObject([{ path: 'node_modules/.bin' }])
+  expect(changedPrograms(earlier, await programReader(work, [])())).toMatchObject([{ path: 'node_modules/.bin' }])
 })
 
 test('of more packages than are looked at, those that are not there tell nothing, and changed ones count', async () => {
   for (let n = 0; n < 1_100; n += 1) write(`node_modules/p${n}/index.js`, '1')
-  const before = await readPrograms(work, [])
+  const before = await programReader(work, [])()
   write('node_modules/a/index.js', '1')
   write('node_modules/p1/index.js', '2')
-  const changed = changedPrograms(before, await readPrograms(work, []))
+  const changed = changedPrograms(before, await programReader(work, [])())
   expect(changed.map(({ path }) => path)).toEqual(['node_modules/p1'])
   expect(before.length).toBeLessThan(64 * 1024)
 })

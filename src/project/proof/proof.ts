@@ -15,7 +15,7 @@ import { workChanges } from '../../workspace/gate-paths.ts'
 import { isFullyCommitted } from '../../workspace/git/commits.ts'
 import { readHead } from '../../workspace/git/git.ts'
 import { changedFiles } from '../../workspace/git/trees.ts'
-import { readPrograms } from '../../workspace/programs.ts'
+import { programReader } from '../../workspace/programs.ts'
 import { gateConfiguration, protectedChanges } from '../../workspace/protected-files.ts'
 import { testsInReports } from '../../workspace/test-reports.ts'
 import type { Run } from '../open-run.ts'
@@ -44,8 +44,7 @@ export function proofEnvironment(
     fingerprints.mending(git => protectedChanges({ gates, before, after, git }))
   const { directory } = records
   const searched = searchedFolders(env, platform).map(({ folder }) => folder)
-  const packages = new Map()
-  const programsNow = () => readPrograms(directory, searched, packages)
+  const programsNow = programReader(directory, searched)
   const onGates = () => ({
     door: commands,
     redact: (text: string) => redactor.text(text),

@@ -209,7 +209,8 @@ export class Proof {
     })
     this.#saving.catch(() => {})
     if (round.treeBefore !== round.treeAfter) await this.#lookAtProtected(round)
-    await this.lookAtConfiguration(round.treeAfter)
+    // Where no gate protects anything, a claim is soon enough: it takes a walk through all packages.
+    for (const of of this.#sides) if (protects(of)) await this.#lookAt(round.treeAfter, of)
   }
 
   /** Runs the gates that run after every round. Resolves with the fingerprint afterwards. */
@@ -312,7 +313,7 @@ export class Proof {
     return (await this.#means.changedProtected(gates, start, tree)).count > 0
   }
 
-  /** Looks at the configuration that gates run through, and journals it where it is another than when it was looked at last. */
+  /** Looks, for a claim, at the configuration that gates run through, and journals it where it is another than when it was looked at last. */
   async lookAtConfiguration(tree: string): Promise<void> {
     for (const of of this.#sides) if (isLookedAt(of)) await this.#lookAt(tree, of)
   }

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs'
-import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { mkdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
 import type { Gate } from '../../../src/core/events/outcome.ts'
@@ -194,12 +194,15 @@ test('the tests of a gate that prints no count are those of the reports that it 
     const { result } = await run({ run: line }, options)
     return result.tests
   }
-  await mkdir(join(directory, 'target/surefire-reports'), { recursive: true })
-  await writeFile(join(directory, 'target/surefire-reports/TEST-old.xml'), suite(9))
-  await new Promise(resolve => setTimeout(resolve, 50))
-  expect(await counted('true')).toBeUndefined()
-  const written = (path: string, count: number) => `printf '${suite(count)}' > ${path}`
   const folder = 'target/surefire-reports'
+  const old = join(directory, folder, 'TEST-old.xml')
+  await mkdir(join(directory, folder), { recursive: true })
+  await writeFile(old, suite(9))
+  const { ctimeMs } = await stat(old)
+  expect(await testsInReports(directory, 'true', ctimeMs)).toBe(9)
+  expect(await testsInReports(directory, 'true', ctimeMs + 1_000), 'older than the gate').toBeNull()
+  await rm(old)
+  const written = (path: string, count: number) => `printf '${suite(count)}' > ${path}`
   expect(await counted(`${written(`${folder}/TEST-a.xml`, 2)}; ${written(`${folder}/TEST-b.xml`, 1)}`)).toBe(3)
   expect(await counted(`mkdir -p out/deep; ${written('out/deep/mine.xml', 4)}`)).toBe(4)
   expect(await counted(`${written('junit.xml', 4)}; echo 12 passed in 1s`), 'what it prints comes first').toBe(12)
