@@ -61,7 +61,7 @@ export const fileEvent = variant('type', {
     ),
     uncommitted: about(
       optional(fields({ paths: listOf(text), count: number })),
-      'once rounds have committed: what differs from `head`: `{ paths, count }`, at most 50 paths; left out: nothing, not known, or by an older version',
+      'once rounds have committed: what has changed since the session began and is otherwise in `head`: `{ paths, count }`, at most 50 paths; left out: nothing, not known, or by an older version',
     ),
     notLookedAt: about(
       optional(fields({ paths: listOf(text), count: number })),

@@ -181,7 +181,7 @@ export interface ReportChanges extends TreeChanges {
   unkept: readonly { round: number; files: number }[]
   /** How many files steps have changed that no savepoint has yet; left out: none. */
   unkeptSteps?: number
-  /** What the last savepoint holds and `now.head` does not, once rounds have committed, at most 50 paths. */
+  /** What the session has changed and `now.head` does not hold, once rounds have committed, at most 50 paths. */
   uncommitted: { paths: readonly string[]; count: number }
   /** What lay in the work directory and the last savepoint does not hold, at most 50 paths: a folder ends in `/`. */
   notLookedAt: { paths: readonly string[]; count: number }

@@ -137,11 +137,20 @@ export async function isFullyCommitted(git: PrivateGit, commit: string, tree: st
   return !listed.ok || listed.stdout.split('\0').some(entry => entry.startsWith('160000 ')) ? null : false
 }
 
-/** The paths that differ between a commit of the person's repository and the fingerprint `tree`, in git's order; null if that cannot be known. */
-export async function uncommittedPaths(git: PrivateGit, commit: string, tree: string): Promise<string[] | null> {
+/**
+ * The paths that have changed from the fingerprint `first` to `tree` and are otherwise in a commit of the person's repository, in
+ * git's order; null if that cannot be known.
+ */
+export async function uncommittedPaths(
+  git: PrivateGit,
+  commit: string,
+  { first, tree }: { first: string; tree: string },
+): Promise<string[] | null> {
   const held = await treeOfCommit(git, commit)
-  const files = held === null ? null : await changedFiles(git, held, tree)
-  return files?.map(({ path }) => path) ?? null
+  if (held === null) return null
+  const [uncommitted, changed] = await Promise.all([changedFiles(git, held, tree), changedFiles(git, first, tree)])
+  const work = new Set(changed?.map(({ path }) => path))
+  return uncommitted?.map(({ path }) => path).filter(path => changed === null || work.has(path)) ?? null
 }
 
 /**

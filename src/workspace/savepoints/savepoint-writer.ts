@@ -30,7 +30,7 @@ export interface SavepointFacts {
   head: string | null
   /** New commits of the person's branch since the savepoint before; at most 20, oldest first. */
   commits: readonly NewCommit[]
-  /** What differs from `head`, once the person's branch has got commits; at most 50 paths. Left out: nothing, or not known. */
+  /** What the session has changed and `head` does not hold, once the person's branch has got commits; at most 50 paths. Left out: nothing, or not known. */
   uncommitted?: { paths: readonly string[]; count: number }
 }
 
@@ -166,11 +166,21 @@ export class SavepointWriter extends SavepointStore implements AsyncDisposable {
     if (!isThere) await this.#name(made, commit)
     const hasCommits = commits.length > 0 || (chain?.hasCommits ?? false)
     this.#chains.set(session, { newest: { ...made, commit, id: `${session}/${round}` }, first, changes, hasCommits })
-    return { commit, tree, changes, head, commits, ...(hasCommits ? await this.#uncommitted(head, tree) : {}) }
+    return {
+      commit,
+      tree,
+      changes,
+      head,
+      commits,
+      ...(hasCommits ? await this.#uncommitted(head, { first, tree }) : {}),
+    }
   }
 
-  async #uncommitted(head: string | null, tree: string): Promise<Pick<SavepointFacts, 'uncommitted'>> {
-    const paths = (head === null ? null : await uncommittedPaths(this.#git, head, tree)) ?? []
+  async #uncommitted(
+    head: string | null,
+    trees: { first: string; tree: string },
+  ): Promise<Pick<SavepointFacts, 'uncommitted'>> {
+    const paths = (head === null ? null : await uncommittedPaths(this.#git, head, trees)) ?? []
     return paths.length === 0 ? {} : { uncommitted: { paths: paths.slice(0, MOST_UNCOMMITTED), count: paths.length } }
   }
 
