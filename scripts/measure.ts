@@ -1,10 +1,11 @@
 import { globSync, readFileSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { parseSync } from 'oxc-parser'
+import { type Program, parseSync, Visitor } from 'oxc-parser'
 
 /**
  * Prints the size of `src`: files, lines a file, code lines (as Biome formats them; without comments, blank lines and
- * imports), exports, comment lines for each export, and the fullest folders. `npm run measure`, in the package's root.
+ * imports), exports, comment lines for each export, functions and the longest of them, and the fullest folders. Nothing
+ * limits them: they are looked at. `npm run measure`, in the package's root.
  */
 
 interface Size {
@@ -13,6 +14,7 @@ interface Size {
   code: number
   comments: number
   exports: number
+  functions: { place: string; lines: number }[]
 }
 
 const sizes = globSync('src/**/*.{ts,tsx}').map(sizeOf)
@@ -29,6 +31,9 @@ console.log(
 )
 console.log('the longest:')
 for (const { path, lines } of sizes.toSorted((a, b) => b.lines - a.lines).slice(0, 5)) console.log(`  ${path} ${lines}`)
+const functions = sizes.flatMap(each => each.functions).sort((a, b) => b.lines - a.lines)
+console.log(`functions ${functions.length}, lines: median ${functions[functions.length >> 1]?.lines}, the longest:`)
+for (const { place, lines } of functions.slice(0, 5)) console.log(`  ${place} ${lines}`)
 console.log('code lines and files of each layer:')
 for (const [layer, files] of [...Map.groupBy(sizes, ({ path }) => path.split('/')[1] ?? '')].sort()) {
   console.log(`  ${layer} ${files.reduce((total, { code }) => total + code, 0)} in ${files.length}`)
@@ -36,6 +41,14 @@ for (const [layer, files] of [...Map.groupBy(sizes, ({ path }) => path.split('/'
 console.log('the fullest folders:')
 for (const { folder, length } of folders.toSorted((a, b) => b.length - a.length).slice(0, 5)) {
   console.log(`  ${folder} ${length}`)
+}
+
+/** Where each function of a file begins and ends. */
+function spansOf(program: Program): { start: number; end: number }[] {
+  const spans: { start: number; end: number }[] = []
+  const add = ({ start, end }: { start: number; end: number }) => spans.push({ start, end })
+  new Visitor({ FunctionDeclaration: add, FunctionExpression: add, ArrowFunctionExpression: add }).visit(program)
+  return spans
 }
 
 function sizeOf(path: string): Size {
@@ -56,6 +69,10 @@ function sizeOf(path: string): Size {
     code: kinds.filter(kind => kind === 'code').length,
     comments: kinds.filter(kind => kind === 'comment').length,
     exports: module.staticExports.flatMap(({ entries }) => entries).length,
+    functions: spansOf(program).map(({ start, end }) => ({
+      place: `${path}:${lineOf(start) + 1}`,
+      lines: lineOf(end - 1) - lineOf(start) + 1,
+    })),
   }
 }
 

@@ -100,25 +100,6 @@ const PURE = ['core']
 /** Folders that hide something: at most two thirds of their files are imported from outside. */
 const ROOMS = ['session', 'engines', 'tell/report', 'tell/notify', 'project/doctor', 'doors/screen/host', 'demo']
 
-/** The largest file, and the largest function, in lines. */
-const MOST_LINES = 500
-const MOST_LINES_OF_FUNCTION = 80
-/** The most files of one folder, its subfolders not counted. */
-const MOST_FILES = 16
-/** A file of fewer lines needs users in three folders, or to be loaded only when it is wanted. */
-const LEAST_LINES = 60
-/** The two doors; which engines there are; what a template is. */
-const NO_SLIVERS = [
-  'src/bin.ts',
-  'src/codex-flow.ts',
-  'src/start.ts',
-  'src/index.ts',
-  'src/doors/page/http-ece.d.ts',
-  'src/doors/page/page/sw.ts',
-  'src/engines/registry.ts',
-  'src/modes/goal/goal.ts',
-]
-
 interface Arrow {
   from: string
   to: string
@@ -311,42 +292,6 @@ test('no file needs itself, by way of others, while it is loaded', () => {
   expect([...circles]).toEqual([])
 })
 
-test('no file is too long to be read', () => {
-  expect(ours.filter(({ lines }) => lines > MOST_LINES).map(({ path, lines }) => `${path}: ${lines}`)).toEqual([])
-})
-
-test('no function is too long to be read', () => {
-  const long = ours.flatMap(({ path }) =>
-    functionsOf(path)
-      .filter(({ lines }) => lines > MOST_LINES_OF_FUNCTION)
-      .map(({ line, lines }) => `${path}:${line}: ${lines}`),
-  )
-  expect(long).toEqual([])
-})
-
-/** The functions of a file: the line where each begins, and how many lines it has. */
-function functionsOf(path: string): { line: number; lines: number }[] {
-  const text = readFileSync(join(ROOT, path), 'utf8')
-  const linesOf = (part: string) => part.split('\n').length
-  const found: { line: number; lines: number }[] = []
-  const add = ({ start, end }: { start: number; end: number }) => {
-    found.push({ line: linesOf(text.slice(0, start)), lines: linesOf(text.slice(start, end)) })
-  }
-  new Visitor({ FunctionDeclaration: add, FunctionExpression: add, ArrowFunctionExpression: add }).visit(
-    parseSync(path, text).program,
-  )
-  return found
-}
-
-test('no file is a sliver', () => {
-  const slivers = ours.filter(({ path, lines }) => {
-    if (lines >= LEAST_LINES || NO_SLIVERS.includes(path)) return false
-    const own = users.get(path) ?? []
-    return new Set(own.map(({ from }) => folderOf(from))).size < 3 && !own.some(({ kind }) => kind === 'lazy')
-  })
-  expect(slivers.map(({ path, lines }) => `${path}: ${lines}`)).toEqual([])
-})
-
 test('no file does nothing but hand on what other files of ours export', () => {
   const barrels = ours.filter(({ path, arrows: uses }) => {
     if (!uses.some(({ to }) => to.startsWith('src/'))) return false
@@ -357,11 +302,6 @@ test('no file does nothing but hand on what other files of ours export', () => {
     )
   })
   expect(barrels.map(({ path }) => path)).toEqual([])
-})
-
-test('no folder is a drawer', () => {
-  const full = [...Map.groupBy(ours, ({ path }) => folderOf(path))].filter(([, files]) => files.length > MOST_FILES)
-  expect(full.map(([folder, files]) => `${folder}: ${files.length}`)).toEqual([])
 })
 
 test.each(ROOMS)('%s is entered by at most two thirds of its files', room => {
