@@ -197,7 +197,7 @@ const OF_A_RUN = [
   'src/platform/heap.ts',
   'src/doors/cli/commands/run.ts',
   'src/project/open-run.ts',
-  'src/project/work-through-queue.ts',
+  'src/project/run-queue.ts',
   'src/engines/codex/engine.ts',
 ]
 /**

@@ -22,8 +22,8 @@ import type {
 } from './library.ts'
 import type { Run, RunListeners } from './open-run.ts'
 import type { Resume } from './resume.ts'
+import type { QueueResult, RunObserver, Start } from './run-queue.ts'
 import type { NewSession, Sessions } from './sessions.ts'
-import type { RunObserver, Start, WorkedThrough } from './work-through-queue.ts'
 import { directoryOf, placesOf, type World } from './world.ts'
 
 /** What a run begins with, and what it goes on with. */
@@ -72,7 +72,7 @@ export class OpenProject implements Project {
     const { template, options: told, follows } = options
     const first = { text, terms: { options: told, follows }, ...(template === undefined ? {} : { template }) }
     return await this.#runOne(options, (observer, signal) =>
-      this.workThrough({ first, alone: true }, observer, {}, signal),
+      this.runQueue({ first, alone: true }, observer, {}, signal),
     )
   }
 
@@ -152,17 +152,14 @@ export class OpenProject implements Project {
     return data
   }
 
-  /** Runs sessions, one after the other, as `workThrough` does; null if there was nothing to do. */
-  async workThrough(
+  /** Runs sessions, one after the other, as `runQueue` does; null if there was nothing to do. */
+  async runQueue(
     { first, alone, resumable = true }: Work,
     observer: RunObserver,
     listeners: RunListeners = {},
     signal?: AbortSignal,
-  ): Promise<WorkedThrough | null> {
-    const [{ openRun }, { workThrough }] = await Promise.all([
-      import('./open-run.ts'),
-      import('./work-through-queue.ts'),
-    ])
+  ): Promise<QueueResult | null> {
+    const [{ openRun }, { runQueue }] = await Promise.all([import('./open-run.ts'), import('./run-queue.ts')])
     const world = { ...this.#world, signal: this.#until(signal) }
     const named = this.#options.directory ?? null
     return await this.#whileOpen(async () => {
@@ -173,7 +170,7 @@ export class OpenProject implements Project {
           async () => {},
         )
       const start: Start | null = first && (sessions => begin(sessions, first))
-      return await workThrough(world, opened, { first: start, named, resumable, ...(alone && { alone }) }, observer)
+      return await runQueue(world, opened, { first: start, named, resumable, ...(alone && { alone }) }, observer)
     })
   }
 
@@ -183,7 +180,7 @@ export class OpenProject implements Project {
     observer: RunObserver,
     listeners: RunListeners = {},
     signal?: AbortSignal,
-  ): Promise<WorkedThrough> {
+  ): Promise<QueueResult> {
     const { resumeSession } = await import('./resume.ts')
     const world = { ...this.#world, signal: this.#until(signal) }
     const wanted = { ...resume, options: this.#options }
@@ -198,7 +195,7 @@ export class OpenProject implements Project {
   /** Runs one session for a program, whose functions may throw. */
   async #runOne(
     { onEvent, onLive, canAsk = false, signal }: RunEventsOptions,
-    work: (observer: RunObserver, signal: AbortSignal) => Promise<WorkedThrough | null>,
+    work: (observer: RunObserver, signal: AbortSignal) => Promise<QueueResult | null>,
   ): Promise<EndedSession> {
     const failing = new AbortController()
     let thrown: { error: unknown } | null = null

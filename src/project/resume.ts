@@ -24,7 +24,7 @@ import { findSession, latestSession, newestBuild, whereElse } from './find.ts'
 import type { RunOptions } from './library.ts'
 import { openRun, type RunListeners, refuseHiddenGates, settingsOf } from './open-run.ts'
 import { gatesAtResume, limitsAtResume, optionsAtResume, reviewAtResume, runAtResume } from './resume-terms.ts'
-import { nextToStart, type RunObserver, type Start, type WorkedThrough, workThrough } from './work-through-queue.ts'
+import { nextToStart, type QueueResult, type RunObserver, runQueue, type Start } from './run-queue.ts'
 import type { World } from './world.ts'
 
 /** Which session goes on, and how. */
@@ -49,7 +49,7 @@ export async function resumeSession(
   resume: Resume,
   observer: RunObserver,
   listeners: RunListeners = {},
-): Promise<WorkedThrough> {
+): Promise<QueueResult> {
   const { session, options } = resume
   const before =
     session === null
@@ -66,7 +66,7 @@ export async function resumeSession(
   await using opened = await openRun(world, options, listeners)
   const named = options.directory ?? null
   const of = own.allowance === null ? {} : { allowance: own.allowance }
-  const rest = await workThrough(world, opened, { first: null, named, resumable: true, ...of }, observer)
+  const rest = await runQueue(world, opened, { first: null, named, resumable: true, ...of }, observer)
   if (rest === null) return own
   const sessions = [...own.sessions, ...rest.sessions]
   return { ...rest, sessions, exitCode: rest.isBrokenOff ? rest.exitCode : own.exitCode || rest.exitCode }
@@ -79,7 +79,7 @@ async function resumeAlone(
   { options, rereadsGates: reread }: Resume,
   observer: RunObserver,
   listeners: RunListeners,
-): Promise<WorkedThrough> {
+): Promise<QueueResult> {
   const { id, said, overrides } = before
   const all = optionsAtResume(said, overrides, options)
   if (before.ended === null || !isFinished(before.ended.outcome)) {
@@ -113,7 +113,7 @@ async function resumeAlone(
   const first: Start = sessions => sessions.resume(state, limits, gates, review)
   const named = options.directory ?? null
   const allowance = runAtResume(state, options, limits)
-  const worked = await workThrough(world, opened, { first, alone: true, named, resumable: true, allowance }, observer)
+  const worked = await runQueue(world, opened, { first, alone: true, named, resumable: true, allowance }, observer)
   if (worked === null) throw new Error(`${id} was not gone on with.`)
   return worked
 }

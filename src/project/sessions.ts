@@ -46,12 +46,12 @@ import { type Run, refuseSecretGates, warmFor } from './open-run.ts'
 import { certify, proofEnvironment } from './proof/proof.ts'
 import { openSessionFiles } from './proof/session-files.ts'
 import { optionsOf, policyOf, protectFrom, refuseUnpriced, reviewIn, termsAtStart } from './resume-terms.ts'
+import type { RunObserver } from './run-queue.ts'
 import { closedPaths } from './secrets/session-secrets.ts'
 import { reachesNetwork } from './settings/gates.ts'
 import { templateNamed } from './start/templates.ts'
 import { TemplateFactory } from './template-factory.ts'
 import { LiveShare, Watchers } from './watch/live-share.ts'
-import type { RunObserver } from './work-through-queue.ts'
 import type { World } from './world.ts'
 
 /** What a new session begins with. */

@@ -71,7 +71,7 @@ test('a session begins with texts and outputs that its first event names, and re
   const { records } = project
   const lines: [string, number, string][] = []
   const events: Recorded[] = []
-  const worked = await project.workThrough(
+  const worked = await project.runQueue(
     { first: begun },
     {
       view: { event: event => void events.push(event), live: nothing },
@@ -112,7 +112,7 @@ test('nothing is begun with a text that holds a secret, which the records never 
   await using opened = await openReading({ DEPLOY_TOKEN: 'sesame-open-12345' })
   const { project, begun } = opened
   const kept = [{ name: 'plan.txt', text: JSON.stringify({ run: 'curl -u sesame-open-12345' }) }]
-  const worked = project.workThrough(
+  const worked = project.runQueue(
     { first: { ...begun, kept } },
     { view: { event: nothing, live: nothing }, canAsk: false },
   )
@@ -124,7 +124,7 @@ test('nothing is begun with a text that is too long', async () => {
   await using opened = await openReading()
   const { project, begun } = opened
   const kept = [{ name: 'plan.txt', text: 'x'.repeat(16 * 1024 * 1024 + 1) }]
-  const worked = project.workThrough(
+  const worked = project.runQueue(
     { first: { ...begun, kept } },
     { view: { event: nothing, live: nothing }, canAsk: false },
   )

@@ -1,8 +1,8 @@
 import type { Readable, Writable } from 'node:stream'
 import type { View } from '../../core/events/events.ts'
 import type { ServedPage } from '../../project/page/served.ts'
+import type { Reachable } from '../../project/run-queue.ts'
 import type { BegunDetached, OwnCommand } from '../../project/start/detached.ts'
-import type { Reachable } from '../../project/work-through-queue.ts'
 import type { World } from '../../project/world.ts'
 import type { Tone } from '../../tell/words/names.ts'
 

@@ -8,7 +8,7 @@ import { describeOutcome } from '../../tell/words/outcome.ts'
 import { directoryOfRecords } from '../environment/directory-of-records.ts'
 import { latestSession, readableState } from '../find.ts'
 import { stateLeft } from '../resume.ts'
-import { nextToStart } from '../work-through-queue.ts'
+import { nextToStart } from '../run-queue.ts'
 import { placesOf, type World } from '../world.ts'
 
 /** What the service has to do in a directory. */

@@ -139,7 +139,7 @@ export async function makeChange(
   await using project = await OpenProject.open(context, options)
   const first = newChange(context, project.directory, options, wanted)
   const observer = observerOn(context, runFlagsOf(flags))
-  const worked = await project.workThrough({ first }, observer, listenersOn(context, flags))
+  const worked = await project.runQueue({ first }, observer, listenersOn(context, flags))
   if (worked === null) throw new Error('No session was run.')
   return worked.exitCode
 }

@@ -75,7 +75,7 @@ const WORK_OF_SCREEN = {
 async function workOn(context: CliContext, options: RunOptions, work: Work, show: ShowFlags): Promise<number> {
   await using project = await OpenProject.open(context, options)
   const observer = observerOn(context, show, work.resumable)
-  const worked = await project.workThrough(work, observer, listenersOn(context, show))
+  const worked = await project.runQueue(work, observer, listenersOn(context, show))
   if (worked !== null) return worked.exitCode
   throw new UserError('There is no goal, and nothing waits in the queue.', {
     hint: context.stdin.isTTY

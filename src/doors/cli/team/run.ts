@@ -6,7 +6,7 @@ import { PROJECTS } from '../../../modes/team/start/places.ts'
 import { pathExists } from '../../../platform/files.ts'
 import type { RunOptions } from '../../../project/library.ts'
 import { OpenProject } from '../../../project/open-project.ts'
-import type { RunObserver } from '../../../project/work-through-queue.ts'
+import type { RunObserver } from '../../../project/run-queue.ts'
 import { directoryOf } from '../../../project/world.ts'
 import { oneLine } from '../../../tell/words/safe-text.ts'
 import type { CliContext } from '../../screen/cli-context.ts'
@@ -191,7 +191,7 @@ async function makeProject(
   try {
     await using project = await OpenProject.open(context, options)
     return await withNetworkIfChosen(context, options, { observer, listeners }, async inner => {
-      const worked = await project.workThrough({ first }, inner, listeners)
+      const worked = await project.runQueue({ first }, inner, listeners)
       if (worked === null) throw new Error('No session was run.')
       return worked
     })

@@ -2,7 +2,7 @@ import type { SessionOutcome } from '../../../core/events/outcome.ts'
 import type { RunOptions } from '../../../project/library.ts'
 import { OpenProject } from '../../../project/open-project.ts'
 import type { RunListeners } from '../../../project/open-run.ts'
-import type { RunObserver, WorkedThrough } from '../../../project/work-through-queue.ts'
+import type { QueueResult, RunObserver } from '../../../project/run-queue.ts'
 import type { CliContext } from '../../screen/cli-context.ts'
 
 /** What shows a run, and whom it tells. */
@@ -20,7 +20,7 @@ export async function withNetworkIfChosen(
   context: CliContext,
   options: RunOptions,
   { observer, listeners }: Shown,
-  work: (observer: RunObserver) => Promise<WorkedThrough>,
+  work: (observer: RunObserver) => Promise<QueueResult>,
 ): Promise<number> {
   const { sessions, exitCode } = await work({
     ...observer,

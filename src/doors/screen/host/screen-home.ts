@@ -8,9 +8,9 @@ import { latestSession } from '../../../project/find.ts'
 import type { Ask, RunOptions } from '../../../project/library.ts'
 import { NO_FACTS, type StartFacts } from '../../../project/login.ts'
 import { settingsOf } from '../../../project/open-run.ts'
+import type { NewStart, Reachable } from '../../../project/run-queue.ts'
 import type { LoadedSettings } from '../../../project/settings/load.ts'
 import { gatherStartFacts, makeFirstFolders } from '../../../project/start/start-facts.ts'
-import type { NewStart, Reachable } from '../../../project/work-through-queue.ts'
 import { directoryOf } from '../../../project/world.ts'
 import { openRecords, type Records } from '../../../session/records/records.ts'
 import { readRunner } from '../../../session/records/run-lock.ts'
@@ -52,7 +52,7 @@ export class ScreenHome implements AsyncDisposable {
       options: () => this.#options,
       resume: (session, more) => this.#choose({ kind: 'resume', session, more }),
       watch: (records, session) => this.#choose({ kind: 'watch', records, session }),
-      workThroughQueue: () => this.#choose({ kind: 'run', goal: null }),
+      runQueue: () => this.#choose({ kind: 'run', goal: null }),
       begin: session => this.#choose({ kind: 'start', session }),
       change: change => this.#choose({ kind: 'change', change }),
       team: goal => this.#choose({ kind: 'team', goal }),

@@ -4,11 +4,11 @@ import { findSession } from '../../../project/find.ts'
 import type { Ask, RunOptions } from '../../../project/library.ts'
 import { settingsOf } from '../../../project/open-run.ts'
 import { findUnfinished } from '../../../project/resume.ts'
+import type { NewStart } from '../../../project/run-queue.ts'
 import type { Settings } from '../../../project/settings/schema.ts'
 import { describeSpecification, goalOf, IS_IT_COMPLETE, specificationHere } from '../../../project/start/dry-run.ts'
 import { codexInUse, resumableSessions } from '../../../project/start/start-facts.ts'
 import { chooseTemplate, startableTemplates, templateNamed } from '../../../project/start/templates.ts'
-import type { NewStart } from '../../../project/work-through-queue.ts'
 import type { Records } from '../../../session/records/records.ts'
 import { termsInWords } from '../../../tell/words/commands.ts'
 import { formatCount } from '../../../tell/words/numbers.ts'
@@ -244,7 +244,7 @@ async function chooseFromQueue({ person, start }: SlashPlace): Promise<void> {
     ],
   })
   if (answer.kind !== 'chosen') return
-  if (answer.id === 'work') return start?.workThroughQueue()
+  if (answer.id === 'work') return start?.runQueue()
   const prompt = prompts.find(({ id }) => id === answer.id)
   if (prompt === undefined) return
   const isTaken = await person.queue.takeBack(prompt, text => screen.model.addText(text))
@@ -302,8 +302,8 @@ interface SlashStart {
   resume(session: string, more: TypedLimits): void
   /** Leaves the start screen for a session that another process runs. */
   watch(records: Records, session: string): void
-  /** Works through what waits. */
-  workThroughQueue(): void
+  /** Runs what waits. */
+  runQueue(): void
   /** Begins a session from the specification. */
   begin(session: NewStart): void
   /** Begins a change. */

@@ -22,7 +22,7 @@ export interface WantedChange {
   follows?: string | null
 }
 
-/** Makes the session of a change, for `OpenProject.workThrough`. Its questions to servers on this machine go on while the run is opened. */
+/** Makes the session of a change, for `OpenProject.runQueue`. Its questions to servers on this machine go on while the run is opened. */
 export function newChange(
   world: Pick<World, 'env' | 'configHome' | 'clock' | 'signal'>,
   directory: string,

@@ -5,8 +5,8 @@ import { readableState } from '../../../project/find.ts'
 import type { RunOptions } from '../../../project/library.ts'
 import { OpenProject } from '../../../project/open-project.ts'
 import type { Run, RunListeners } from '../../../project/open-run.ts'
+import type { RunObserver } from '../../../project/run-queue.ts'
 import type { NewSession } from '../../../project/sessions.ts'
-import type { RunObserver } from '../../../project/work-through-queue.ts'
 import { directoryOf, type World } from '../../../project/world.ts'
 import { openOutputs } from '../../../session/records/outputs.ts'
 import type { Records } from '../../../session/records/records.ts'
@@ -57,7 +57,7 @@ export async function runFlow(
   const options = { ...others, ...(root === world.cwd ? {} : { directory: root }) }
   await using project = await OpenProject.open(world, options)
   const first = async (run: Run) => await newFlow(world, run, { ...wanted, directory: stands })
-  const worked = await project.workThrough({ first }, observer, listeners)
+  const worked = await project.runQueue({ first }, observer, listeners)
   if (worked === null) throw new Error('No session was run.')
   return worked.exitCode
 }

@@ -48,7 +48,7 @@ export interface TeamTerms extends Pick<WantedTeam, 'mode' | 'step' | 'stepwise'
 export interface BegunTeam {
   /** The real path of its project, the work directory of its session. */
   directory: string
-  /** Makes its session, for `OpenProject.workThrough` in that directory. */
+  /** Makes its session, for `OpenProject.runQueue` in that directory. */
   first: (run: Run) => Promise<Omit<NewSession, 'queued'>>
   /** Takes away what was made for a session that could not begin. */
   dropUnused(): Promise<void>

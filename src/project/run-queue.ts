@@ -42,7 +42,7 @@ export interface RunObserver {
   ended?(stop: Stop, report: EndReport): void
 }
 
-/** What to work through. */
+/** What to run. */
 interface Work {
   /** Null: what waits. */
   first: Start | null
@@ -57,7 +57,7 @@ interface Work {
 }
 
 /** How it went. `exitCode`: that of an interruption of the run, else of the first session that was not done. */
-export interface WorkedThrough {
+export interface QueueResult {
   exitCode: number
   /** Those that ran, the first one first. */
   sessions: readonly EndedSession[]
@@ -73,12 +73,12 @@ export interface WorkedThrough {
  * Runs one session after the other: the first, then, unless it is to be `alone`, one for each prompt that waits. Null if
  * there was nothing to do. A `UserError` if nothing could be proved done as the settings want it.
  */
-export async function workThrough(
+export async function runQueue(
   world: World,
   opened: Run,
   work: Work,
   observer: RunObserver,
-): Promise<WorkedThrough | null> {
+): Promise<QueueResult | null> {
   const { alone } = work
   if (opened.gateRefusal !== null) throw new UserError(opened.gateRefusal)
   const queue = openQueue(opened.records.queue)

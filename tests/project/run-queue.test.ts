@@ -55,7 +55,7 @@ test('what waits is worked on until a person has to mend what the next one needs
   const queue = openQueue(project.records.queue)
   expect(await queue.claim('000001')).toBe(true)
   const left: number[] = []
-  const worked = await project.workThrough(
+  const worked = await project.runQueue(
     { first: null },
     {
       view: { event: () => {}, live: () => {} },
