@@ -155,7 +155,10 @@ function playedLooks(folder: string, facts: Partial<ContextFacts> = {}): NonNull
         entries: 1,
         manifests: [],
         rules: [],
-        commands: [{ run: 'npm test', kind: 'test', from: 'package.json' }],
+        commands: [
+          { run: 'npm test', kind: 'test', from: 'package.json' },
+          { run: 'node --test', kind: 'test', from: 'README.md' },
+        ],
         mentioned: [],
         notes: [],
         ...facts,

@@ -1,5 +1,4 @@
 import { truncate } from '../../base/text.ts'
-import { weakness } from './commands/weakness.ts'
 import { type Mistake, type Plan, problemOfMistakes, readPlan } from './plan.ts'
 
 /** Why an answer is no plan that could be carried out, a line for each mistake as `readPlan` says it; null if it is one. Pure. */
@@ -39,15 +38,7 @@ export function mistakesOf(plan: Plan): Mistake[] {
     ...lists,
     ...empty,
     ...files.flatMap(({ path }, at) => mistakeAt(`files[${at}].path`, problemOfPath(path))),
-    ...verification.flatMap(({ run }, at) =>
-      mistakeAt(
-        `verification[${at}].run`,
-        weakness(
-          run,
-          files.map(({ path }) => path),
-        ),
-      ),
-    ),
+    ...verification.flatMap(({ run }, at) => mistakeAt(`verification[${at}].run`, problemOfRun(run))),
   ]
 }
 
@@ -77,4 +68,27 @@ export function problemOfPath(path: string): string | null {
     return `is ${shown}, which lies in .git or .codemachine; those are not to be changed. Leave it out.`
   }
   return parts.every(part => part === '' || part === '.') ? `is ${shown}, which names no file; ${example}` : null
+}
+
+const MOST_RUN_CHARACTERS = 2_000
+const MEND = 'Name a command that fails as long as the work is not done, such as a test, `grep -q`, or `node -e`.'
+const SENTENCE = /^(?:\p{Lo}|\p{Lu}\p{Ll}+(?:\s+[\p{L}\p{N}\u2019']+[.,:!?]?){2,}$)/u
+const AS_ROOT = /(?:^|[;&|(]\s*|\/)(sudo|doas|su|pkexec)\s/
+const ALWAYS_SUCCEEDS = /^(?:true|:|exit(?: 0)?|(?:echo|printf)(?:\s[^&|;<>`$]*)?|)$/
+
+/** Why a line for a shell is no check, the end of a sentence; null if it may be run, and shows then whether it is one. Pure. */
+export function problemOfRun(run: string): string | null {
+  const line = run.trim()
+  if (line === '') return `is empty. ${MEND}`
+  if (line.length > MOST_RUN_CHARACTERS)
+    return `has ${line.length} characters; ${MOST_RUN_CHARACTERS} are the most. Put what it does into a script of the project, and run that.`
+  if (/[\p{Cc}\u2028\u2029]/u.test(line))
+    return 'has line breaks or other control characters; write one line, with && or ; between commands.'
+  if (/\p{Bidi_Control}/u.test(line)) return 'has characters that reorder it; write it without them.'
+  if (SENTENCE.test(line)) return `is a sentence, not a command. ${MEND}`
+  const root = AS_ROOT.exec(line)?.[1]
+  if (root !== undefined)
+    return `uses \`${root}\`; commands run in a sandbox, with no more rights than the person has. Leave it out.`
+  const isIdle = line.split(/;|&&|\|\|/).every(part => ALWAYS_SUCCEEDS.test(part.trim()))
+  return isIdle ? `proves nothing: it succeeds whatever the work is like. ${MEND}` : null
 }

@@ -1,7 +1,6 @@
 import { truncate } from '../../base/text.ts'
-import { weakness } from './commands/weakness.ts'
 import { type Mistake, problemOfMistakes } from './plan.ts'
-import { MOST_PLAN_BYTES, mistakeAt, problemOfPath, tooLarge } from './plan-rules.ts'
+import { MOST_PLAN_BYTES, mistakeAt, problemOfPath, problemOfRun, tooLarge } from './plan-rules.ts'
 import type { TaskSpec } from './tasks.ts'
 
 /** The most tasks of a session, and of what one of them holds: a local model with a small context window has to take it. */
@@ -181,8 +180,7 @@ function circleIn(tasks: readonly TaskSpec[]): string[] {
   return []
 }
 
-function runMistakes(tasks: readonly TaskSpec[], { done, projectCommands }: TasksGround): Mistake[] {
-  const made = [...done, ...tasks].filter(({ type }) => type === 'ACTION').flatMap(filesOfAction)
+function runMistakes(tasks: readonly TaskSpec[], { projectCommands }: TasksGround): Mistake[] {
   const known = new Set(projectCommands.map(onOneLine))
   const example = projectCommands[0]
   const hint = example === undefined ? '' : ` The project has \`${truncate(onOneLine(example), 120)}\`.`
@@ -207,24 +205,13 @@ function runMistakes(tasks: readonly TaskSpec[], { done, projectCommands }: Task
       ]
     }
     if (known.has(onOneLine(run))) return []
-    const wrong = weakness(run, made)
+    const wrong = problemOfRun(run)
     return mistakeAt(place, wrong === null ? null : `${wrong}${hint}`)
   })
 }
 
 function onOneLine(run: string): string {
   return run.trim().replace(/\s+/g, ' ')
-}
-
-/** The files that an ACTION says it changes, and what it speaks of that looks like one. */
-function filesOfAction({ files, description, outputs }: TaskSpec): string[] {
-  const text = [description, ...Object.values(outputs)].join('\n')
-  return [
-    ...files,
-    ...(text.match(/[\p{L}\p{N}_@.-]+(?:\/[\p{L}\p{N}_@.-]+)*\/?/gu) ?? [])
-      .filter(word => /[./]/.test(word.slice(1, -1)))
-      .map(word => word.replace(/\.+$/, '')),
-  ]
 }
 
 /** ACTIONs after which no VERIFICATION comes in time. */

@@ -75,6 +75,8 @@ export interface PlanningWork {
   tries: number
   /** Whether the last answer was no such plan, and the state is not entered again yet. */
   isRefused: boolean
+  /** The checks of plans that have run before the work; `told`: it passed, and the planner knows. */
+  checked: readonly { run: string; came: 'passed' | 'failed' | 'told' }[]
   /** What the next planning round is told; null: nothing. */
   feedback: string | null
   /** What a person wants changed who has broken in; null: nothing, or it is worked on already. `isGo`: without being shown again. */

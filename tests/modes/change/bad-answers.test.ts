@@ -25,8 +25,8 @@ describe('an answer that is no plan is told to the next planning round, whose pl
     ['70 KiB', json(planOf({ description: 'x'.repeat(70_000) })), '(60 KiB) are the most. Say it in fewer words'],
     ['a command of two lines', withCommand('npm test\nnpm run lint'), '`verification[0].run` has line breaks'],
     ['sudo', withCommand('sudo npm test'), '`verification[0].run` uses `sudo`'],
-    ['a command that proves nothing', withCommand('npm test || true'), '`verification[0].run` proves nothing'],
-    ['a command that is prose', withCommand('Check that it works'), '`verification[0].run` is prose'],
+    ['a command that proves nothing', withCommand('true; echo ok'), '`verification[0].run` proves nothing'],
+    ['a command that is prose', withCommand('Check that it works'), '`verification[0].run` is a sentence'],
   ])('%s', async (_, message, told) => {
     const { outcome, inputs } = await playChange([answering(message), answering(GOOD_PLAN)], {
       folder,
@@ -71,7 +71,7 @@ describe('an answer that is no list of tasks is told to the next round, whose ta
     ['a circle', asked(circle), '(T1 → T3 → T1)'],
     ['a command of two lines', asked([task('T1'), check('T2', 'npm test\ntrue')]), '`tasks[1].run` has line breaks'],
     ['sudo', asked([task('T1'), check('T2', 'sudo npm test')]), '`tasks[1].run` uses `sudo`'],
-    ['a verification in prose', asked([task('T1'), check('T2', 'See that it works')]), '`tasks[1].run` is prose'],
+    ['a verification in prose', asked([task('T1'), check('T2', 'See that it works')]), '`tasks[1].run` is a sentence'],
     ['a task without its verification', asked([task('T1')]), 'no VERIFICATION comes after it'],
     ['another shape', asked([{ ...task('T1'), type: 'FIXING' }]), '`tasks[0].type` has to be one of'],
   ])('%s', async (_, message, told) => {

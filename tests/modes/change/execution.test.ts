@@ -392,7 +392,7 @@ test('without a command that proves anything the person is told before it starts
     change: { review: 'auto' },
     facts: { commands: [] },
     begun: {},
-    command: commands({ [run]: ['before', 'passed'] }),
+    command: commands({ [run]: ['before', 'passed'], 'node --test': ['no'] }),
   })
   expect(outcome).toEqual({ kind: 'done', verified: false })
   expect(notes(events)[0]).toEqual(['no-proof', expect.stringContaining('ends unverified')])

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { parseAnswer } from '../../../src/core/rules/answer.ts'
 import { schemaProblem } from '../../../src/core/rules/answer-schema.ts'
 import { hashOfPlan, PLAN_ANSWER, readPlan } from '../../../src/modes/change/plan.ts'
-import { planProblem } from '../../../src/modes/change/plan-rules.ts'
+import { planProblem, problemOfRun } from '../../../src/modes/change/plan-rules.ts'
 import { TASKS_ANSWER } from '../../../src/modes/change/tasks.ts'
 import { PLAN, plans } from './plans.ts'
 
@@ -85,14 +85,13 @@ describe('the answer of a planning round', () => {
           { run: 'true', why: '' },
         ],
       },
-      /^- `verification\[1\]\.run` proves nothing: `true`/,
+      /^- `verification\[1\]\.run` proves nothing: it succeeds/,
     ],
     [
-      'that its file is there',
-      { verification: [{ run: 'test -e src/limit.ts', why: '' }] },
-      /only looks whether "src\/limit\.ts" is there/,
+      'prose for a command',
+      { verification: [{ run: 'Check that it works', why: '' }] },
+      /is a sentence, not a command/,
     ],
-    ['prose for a command', { verification: [{ run: 'Check that it works', why: '' }] }, /is prose, not a command/],
     [
       '201 files',
       { files: Array.from({ length: 201 }, (_, at) => ({ path: `a${at}`, change: '' })) },
@@ -208,4 +207,39 @@ describe('the shapes that models are asked for', () => {
     expect(loose(schema)).toEqual([])
     expect(JSON.stringify(schema).length).toBeLessThan(2_000)
   })
+})
+
+describe('a line that', () => {
+  test.each(['true', ':', 'exit', 'exit 0', ' true ; echo ok', 'echo "all is well" && true', 'printf done || exit 0'])(
+    'succeeds whatever the work is like is refused: %s',
+    run => expect(problemOfRun(run)).toMatch(/^proves nothing/),
+  )
+
+  test.each([
+    ['', /is empty/],
+    ['   ', /is empty/],
+    ['npm test\nnpm run lint', /line breaks/],
+    ['npm\u001b[31mtest', /control characters/],
+    ['npm test \u202etset', /reorder/],
+    ['sudo npm test', /uses `sudo`/],
+    ['cd a && /usr/bin/sudo make install', /uses `sudo`/],
+    ['echo "$(doas cat a)"', /uses `doas`/],
+    [`node -e "${'a'.repeat(2_001)}"`, /2000 are the most/],
+    ['Check that the API returns 429 after ten requests.', /is a sentence/],
+    ['Run npm test and see that it passes', /is a sentence/],
+    ['运行测试，确认全部通过', /is a sentence/],
+  ])('is no check is refused: %j', (run, problem) => expect(problemOfRun(run)).toMatch(problem))
+
+  test.each([
+    'npm test',
+    'npm test && echo ok',
+    'test -e src/limit.ts',
+    'echo hi | ./cli',
+    'echo $(node -p 1) > out',
+    'exit 1',
+    'grep -q sudo README.md',
+    'Rscript tests/run.R -v',
+    'R CMD check',
+    'node -e "process.exit(0)"',
+  ])('may show something is run: %s', run => expect(problemOfRun(run)).toBeNull())
 })

@@ -70,6 +70,35 @@ test('a plan is made of what was gathered, and is carried out once a person acce
   expect(accepted?.sha256).toBe(versions(events)[0]?.sha256)
 })
 
+const checking = (...runs: string[]) => planOf({ verification: runs.map(run => ({ run, why: 'it shows the limit' })) })
+const passing = (...runs: string[]): Partial<ChangePlay> => ({
+  command: name => (runs.includes(name) ? {} : { status: 'failed', exitCode: 1 }),
+})
+const ranIn = (events: readonly Recorded[]) =>
+  ofType(events, 'command-ran').map(({ name, status }) => `${name}: ${status}`)
+
+test('a check that passes before the work goes back to the planner once; one of the project may pass', async () => {
+  const plays = [
+    answering(checking('npm test', 'node keep.js', 'node new.js')),
+    answering(checking('npm test', 'node keep.js', 'node newer.js')),
+  ]
+  const { outcome, events, inputs } = await plan(plays, { says: [['accept']], ...passing('npm test', 'node keep.js') })
+  expect(outcome).toEqual(planned)
+  expect(ranIn(events)).toEqual(['node keep.js: passed', 'node new.js: failed', 'node newer.js: failed'])
+  expect(inputs[1]).toContain('`node keep.js` passes already, before anything is changed')
+  expect(inputs[1]).not.toContain('`npm test` passes already')
+  expect(inputs[1]).toContain('The rest of the plan can stay')
+  expect(versions(events).map(({ plan }) => plan.verification.map(({ run }) => run))).toEqual([
+    ['npm test', 'node keep.js', 'node newer.js'],
+  ])
+})
+
+test('a planner whose checks pass before the work each time needs a person', async () => {
+  const plays = ['a', 'b', 'c'].map(name => answering(checking(`node ${name}.js`)))
+  const { outcome } = await plan(plays, passing('node a.js', 'node b.js', 'node c.js'))
+  expect(outcome).toMatchObject({ kind: 'needs-person', reason: expect.stringContaining('`node c.js` passes already') })
+})
+
 test('a remark is kept with what was accepted', async () => {
   const { events } = await plan([answering(FIRST)], { says: [['accept', 'Mind the proxy.']] })
   expect(changeAfter(events).planning.accepted?.remark).toBe('Mind the proxy.')
@@ -545,6 +574,7 @@ test('the commands of an accepted plan become gates, and those of the version be
   const { events } = await plan([answering(FIRST), answering(other), prose], {
     change: { planOnly: false },
     says: [['accept'], ['accept']],
+    ...passing(),
     onEvent: breakingIn('EXECUTING_TASKS.decomposition', 'Only the tests of the API.'),
   })
   const added = ofType(events, 'gates-added')

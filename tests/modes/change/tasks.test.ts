@@ -63,9 +63,9 @@ describe('tasks that can be carried out', () => {
   })
 
   test('may run a command of the project whatever it is', () => {
-    const tasks = [task('T1'), check('T2', 'make  check | tail')]
+    const tasks = [task('T1'), check('T2', 'echo  checked')]
     expect(problem(tasks)).toMatch(/proves nothing/)
-    expect(tasksProblem(tasks, { ...GROUND, projectCommands: ['npm test', 'make check | tail'] })).toBeNull()
+    expect(tasksProblem(tasks, { ...GROUND, projectCommands: ['npm test', 'echo checked'] })).toBeNull()
   })
 
   test('may have names in any script', () => {
@@ -151,26 +151,11 @@ describe('tasks that cannot be carried out are sent back with place and mend', (
     [
       'a verification whose command is prose',
       [task('T1'), check('T2', 'Check that the limit works')],
-      /`tasks\[1\]\.run` is prose, not a command/,
+      /`tasks\[1\]\.run` is a sentence, not a command/,
     ],
-    ['a weak command', [task('T1'), check('T2', 'npm test || true')], /`tasks\[1\]\.run` proves nothing/],
+    ['a weak command', [task('T1'), check('T2', 'true && echo ok')], /`tasks\[1\]\.run` proves nothing/],
     ['a command of two lines', [task('T1'), check('T2', 'npm test\ntrue')], /has line breaks/],
     ['sudo', [task('T1'), check('T2', 'sudo npm test')], /uses `sudo`/],
-    [
-      'that a file is there which a task makes',
-      [task('T1', { files: ['out.txt'] }), check('T2', 'test -e out.txt')],
-      /only looks whether "out\.txt" is there/,
-    ],
-    [
-      'that a file is there of which a task speaks',
-      [task('T1', { files: [], description: 'Write `out/b.txt`.' }), check('T2', '[ -f out/b.txt ]')],
-      /only looks whether "out\/b\.txt" is there/,
-    ],
-    [
-      'that a file is there which a task promises',
-      [task('T1', { outputs: { file: 'The file out.txt' } }), check('T2', 'ls out.txt')],
-      /only looks whether "out\.txt" is there/,
-    ],
     [
       'a command of an ACTION',
       [task('T1', { run: 'npm install' }), check('T2')],
@@ -234,11 +219,6 @@ describe('tasks that cannot be carried out are sent back with place and mend', (
       /done already \(T2\) before T3, an ACTION on the same files/,
     )
     expect(tasksProblem([check('T3'), task('T4'), check('T5')], { ...GROUND, done })).toBeNull()
-  })
-
-  test('that a file is there which a task made that is done proves nothing', () => {
-    const done = [task('T1', { files: ['limit.js'] }), check('T2')]
-    expect(problem([check('T3', 'test -e limit.js')], { done })).toMatch(/proves nothing/)
   })
 
   test('a folder holds its files, and not those of a folder that begins alike', () => {

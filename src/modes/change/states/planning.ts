@@ -6,6 +6,7 @@ import type { ContextFacts } from '../../../core/shapes/context.ts'
 import type { SessionState } from '../../../core/state/state.ts'
 import type { RoundSpec, Step } from '../../../core/template.ts'
 import { withNotices } from '../../../session/proof/review-input.ts'
+import { projectCommands } from '../execution/before.ts'
 import type { ChangeParts, ChangeState, Process } from '../machine.ts'
 import { hashOfPlan, PLAN_ANSWER, type Plan, readPlan } from '../plan.ts'
 import { planMarkdown, planText, readPlanText } from '../plan-text.ts'
@@ -33,6 +34,7 @@ export const NO_PLANNING: PlanningWork = {
   refusals: 0,
   tries: 0,
   isRefused: false,
+  checked: [],
   feedback: null,
   wanted: null,
   isGo: false,
@@ -79,7 +81,7 @@ export const generatingPlan: ChangeState = {
   exit: withoutDraft,
   fold: foldMaking,
   process(own, session, parts) {
-    const making = nextInMaking(own)
+    const making = nextInMaking(own, session)
     if (making !== null) return making
     return own.planning.versions.length === 0
       ? { step: planRound(own, session, parts) }
@@ -152,13 +154,16 @@ function joined(before: string | null, text: string): string {
 }
 
 /** What is done until a plan that came is a version in its file; null: there is none, or it is one. */
-export function nextInMaking({ state, planning }: ChangeWork): Process | null {
+export function nextInMaking(own: ChangeWork, session: SessionState): Process | null {
+  const { state, planning } = own
   const { isRefused, refusals, problem, draft, versions, filed, reading, unread } = planning
   if (unread !== null) return { step: { kind: 'note', name: UNREAD, text: wordsForUnread(unread) } }
   if (isRefused && refusals >= MOST_ANSWER_REFUSALS) return { step: noPlan(problem) }
   if (isRefused) return { to: state, why: `no plan that can be used: ${firstLine(problem)}` }
   const isUnread = draft?.isUnjudged === true && draft.author === 'person'
   if (draft?.isUnjudged === true && !isUnread) return { to: state, why: NOT_JUDGED }
+  const check = nextCheck(own, session)
+  if (check !== null) return { step: runCheck(check) }
   if (draft !== null && !isUnread) return { step: { kind: 'look', what: LOOKS.files } }
   if (isUnread || reading === 'edited') return { step: { kind: 'look', what: LOOKS.edited } }
   const unfiled = versions[filed]
@@ -181,6 +186,44 @@ function keepVersion(version: PlanVersion): Step {
 export function fileOf({ version }: Pick<PlanVersion, 'version'>): string {
   return `plan/v${version}.md`
 }
+
+/** A check that takes longer, ms, does not count as passing before the work. */
+const CHECK_MS = 30_000
+
+/** Nobody has accepted the plan yet, so that its commands can write nothing. */
+function runCheck(run: string): Step {
+  return { kind: 'command', name: run, run, timeoutMs: CHECK_MS, network: false, readOnly: true }
+}
+
+/**
+ * The next check of the planner's draft that has to fail before the work; null: there is none. Commands of the project may
+ * pass at any time, and once tasks were made so may all others.
+ */
+function nextCheck(own: ChangeWork, session: SessionState): string | null {
+  const { draft, checked } = own.planning
+  if (draft?.author !== 'planner' || draft.isUnjudged || own.execution.made > 0) return null
+  const known = [...projectCommands(own, session), ...checked.map(({ run }) => run)]
+  return draft.plan.verification.find(({ run }) => !known.includes(run))?.run ?? null
+}
+
+/** A draft whose checks have all run goes back once for those that pass. The planner may name one again: then it stays. */
+function afterCheck(own: ChangeWork, { status }: EventOf<'command-ran'>, session: SessionState): ChangeWork {
+  const run = nextCheck(own, session)
+  const { draft, checked } = own.planning
+  if (run === null || draft === null) return own
+  const ran = [...checked, { run, came: status === 'passed' ? ('passed' as const) : ('failed' as const) }]
+  const after = withPlanning(own, { checked: ran })
+  const isOfDraft = (each: string) => draft.plan.verification.some(({ run }) => run === each)
+  const passed = ran.filter(({ run, came }) => came === 'passed' && isOfDraft(run))
+  if (passed.length === 0 || nextCheck(after, session) !== null) return after
+  const told = ran.map(each => (passed.includes(each) ? { ...each, came: 'told' as const } : each))
+  const lines = passed.map(({ run }) => `- \`${run}\` ${PASSES_ALREADY}`)
+  const problem = `${lines.join('\n')}\n\nThe rest of the plan can stay:\n\n${planMarkdown(draft.plan)}`
+  return refused(withPlanning(after, { checked: told, draft: null }), problem)
+}
+
+const PASSES_ALREADY =
+  'passes already, before anything is changed, so that it shows nothing of the change. Name one that fails until the change is made, or name it again if it is to guard what works.'
 
 function noPlan(problem: string | null): Step {
   const times = `${MOST_ANSWER_REFUSALS} times in a row`
@@ -257,7 +300,8 @@ export function aheadInMaking(own: ChangeWork, { running }: SessionState, parts:
 }
 
 /** What is known of the plan after what happened while one was made. */
-export function foldMaking(own: ChangeWork, event: SessionEvent, { running }: SessionState): ChangeWork {
+export function foldMaking(own: ChangeWork, event: SessionEvent, session: SessionState): ChangeWork {
+  const { running } = session
   switch (event.type) {
     case 'answer-given':
       return running?.part === 'plan' ? withAnswer(own, event) : own
@@ -265,6 +309,8 @@ export function foldMaking(own: ChangeWork, event: SessionEvent, { running }: Se
       return running?.part === 'plan' ? refused(own, event.problem) : own
     case 'round-ended':
       return running?.part === 'plan' ? afterRound(own, event) : own
+    case 'command-ran':
+      return afterCheck(own, event, session)
     case 'looked':
       return afterLook(own, event)
     case 'kept':

@@ -1,5 +1,6 @@
 import type { EventOf } from '../../../core/events/events.ts'
 import { PLAN_DECISION } from '../../../core/state/plan.ts'
+import type { SessionState } from '../../../core/state/state.ts'
 import type { Step } from '../../../core/template.ts'
 import type { ChangeState } from '../machine.ts'
 import { CHOICES, planDecision } from '../plan-decision.ts'
@@ -82,7 +83,7 @@ export const refinement: ChangeState = {
   exit: withoutDraft,
   fold: foldMaking,
   process(own, session, parts) {
-    const making = nextInMaking(own)
+    const making = nextInMaking(own, session)
     if (making !== null) return making
     const { planning } = own
     if (planning.feedback !== null) return { step: planRound(own, session, parts) }
@@ -152,9 +153,9 @@ function foldAccepted(own: ChangeWork, event: Parameters<NonNullable<ChangeState
   return withPlanning(own, { accepted: { ...accepted, hasGates: true }, addsGates: event.gates.length > 0 })
 }
 
-function processAccepted(own: ChangeWork): ReturnType<ChangeState['process']> {
+function processAccepted(own: ChangeWork, session: SessionState): ReturnType<ChangeState['process']> {
   const { planning, options } = own
-  const making = nextInMaking(own)
+  const making = nextInMaking(own, session)
   if (making !== null) return making
   if (options.planOnly) return { step: { kind: 'end', outcome: { kind: 'planned' } } }
   const gates = planning.accepted?.hasGates ? null : gatesOf(own)
