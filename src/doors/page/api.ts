@@ -15,7 +15,6 @@ import { placesRoutes } from './places-api.ts'
 import { NewsTeller, Push, pushRoutes } from './push.ts'
 import { bodyOf, publicKey, Streams, shownBy } from './requests.ts'
 import { gone, ReportTickets, sessionRoutes } from './session-api.ts'
-import { SessionHub } from './session-hub.ts'
 
 export interface ApiOptions {
   world: World & StartingWorld
@@ -64,7 +63,6 @@ export function openApi(options: ApiOptions): Api {
   const signal = AbortSignal.any([options.signal, closing.signal])
   const world = { ...options.world, signal }
   const streams = new Streams({ clock: world.clock, access, signal })
-  const hub = new SessionHub(world)
   const tickets = new ReportTickets(world)
   const verifications = new Verifications(world)
   const push = new Push({ folder, world, access, allowsLoopback, signal, onProblem })
@@ -97,10 +95,7 @@ export function openApi(options: ApiOptions): Api {
     if (card === undefined) throw gone()
     return card
   }
-  routes.route(
-    '/sessions/:place/:id',
-    sessionRoutes({ world, streams, hub, tickets, verifications, sessionOf, onProblem }),
-  )
+  routes.route('/sessions/:place/:id', sessionRoutes({ world, streams, tickets, verifications, sessionOf, onProblem }))
 
   return {
     get isNeeded() {
@@ -110,7 +105,7 @@ export function openApi(options: ApiOptions): Api {
     takeReport: ticket => tickets.take(ticket),
     [Symbol.asyncDispose]: async () => {
       closing.abort()
-      await hub[Symbol.asyncDispose]()
+      await streams.ended()
       await verifications[Symbol.asyncDispose]()
       await following
       await news.done()

@@ -84,7 +84,7 @@ const BEAT_MS = 10_000
 /** The streams that are open, each of a device: they end with their connection, with the server, and with the device. */
 export class Streams {
   readonly #options: StreamsOptions
-  readonly #open = new Map<AbortController, string>()
+  readonly #open = new Map<AbortController, { device: string | null; over: Promise<void> }>()
 
   constructor(options: StreamsOptions) {
     this.#options = options
@@ -102,7 +102,8 @@ export class Streams {
     return streamSSE(c, async out => {
       const gone = new AbortController()
       const over = AbortSignal.any([this.#options.signal, gone.signal])
-      this.#open.set(gone, device ?? '')
+      const { promise: closed, resolve } = Promise.withResolvers<void>()
+      this.#open.set(gone, { device, over: closed })
       out.onAbort(() => gone.abort())
       const beating = this.#beat(device, gone, over, () => out.write(': there\n\n'))
       const send: Send = async ({ event, id, data }) => {
@@ -119,8 +120,9 @@ export class Streams {
         })
       } finally {
         gone.abort()
-        this.#open.delete(gone)
         await beating
+        this.#open.delete(gone)
+        resolve()
       }
     })
   }
@@ -132,7 +134,12 @@ export class Streams {
 
   /** Ends those of a device. */
   end(device: string): void {
-    for (const [gone, of] of this.#open) if (of === device) gone.abort()
+    for (const [gone, open] of this.#open) if (open.device === device) gone.abort()
+  }
+
+  /** Resolves when each that is open has ended. */
+  async ended(): Promise<void> {
+    await Promise.all([...this.#open.values()].map(({ over }) => over))
   }
 
   /** A device may be ended by another process, too. */

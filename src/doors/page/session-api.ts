@@ -41,13 +41,12 @@ import { describeEvent } from '../../tell/words/event.ts'
 import { ownBoard } from '../../tell/words/work.ts'
 import { isPrivate, type WebEnv } from './guard.ts'
 import { bodyOf, limits, name, numberOf, type Streams, text } from './requests.ts'
-import { rowOf, type SessionHub } from './session-hub.ts'
+import { rowOf, streamSession } from './session-stream.ts'
 
 /** What the page asks of one session. */
 export interface SessionApiOptions {
   world: World & StartingWorld
   streams: Streams
-  hub: SessionHub
   tickets: ReportTickets
   verifications: Verifications
   /** The session that a request is about; a `UserError` if there is none of it any more. */
@@ -97,13 +96,14 @@ export function sessionRoutes(options: SessionApiOptions): Hono<WebEnv> {
   return routes
 }
 
-function addLooking(routes: Hono<WebEnv>, { world, streams, hub, sessionOf }: SessionApiOptions): void {
+function addLooking(routes: Hono<WebEnv>, { world, streams, sessionOf }: SessionApiOptions): void {
   routes.get('/stream', c =>
     streams.open(c, async (send, over) => {
-      const { row } = sessionOf(c)
-      for await (const part of hub.watch(row.records, row.id, afterOf(c), over)) {
-        await send({ event: part.kind, id: String(part.n), data: part })
-      }
+      await streamSession(world, sessionOf(c).row, {
+        after: numberOf(c, 'after'),
+        tell: part => send({ event: part.kind, id: String(part.n), data: part }),
+        signal: over,
+      })
     }),
   )
   routes.get('/rows', async c => {
@@ -288,11 +288,6 @@ function addProof(routes: Hono<WebEnv>, options: SessionApiOptions): void {
 async function reportOf(world: World, { records, id }: SessionCard['row']) {
   const project = await OpenProject.open(world, { directory: records.directory })
   return await project.report(id)
-}
-
-/** How many of its events the reader knows; null: none. */
-function afterOf(c: Context<WebEnv>): number | null {
-  return numberOf(c, 'after')
 }
 
 /** How long a report can be fetched once it was asked for, ms, and how many wait at once. */

@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
 import type { LiveItem } from '../../../../core/events/live-board.ts'
-import type { StreamRow } from '../../session-hub.ts'
+import type { StreamRow } from '../../session-stream.ts'
 import { useOver, VirtualList } from '../parts.tsx'
 import { TEXTS } from '../texts.ts'
 import { Markdown } from './markdown.tsx'

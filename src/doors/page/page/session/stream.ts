@@ -1,7 +1,7 @@
 import { batch, computed, signal } from '@preact/signals'
 import type { Recorded } from '../../../../core/events/events.ts'
 import { LiveBoard, type LiveItem } from '../../../../core/events/live-board.ts'
-import type { StreamPart, StreamRow } from '../../session-hub.ts'
+import type { StreamPart, StreamRow } from '../../session-stream.ts'
 import { follow, get, type Told } from '../client.ts'
 
 /** So many rows are kept; those before are on the page of the rounds. */
@@ -102,10 +102,8 @@ export class SessionStream {
       case 'live':
         this.#board.live(part.event, part.at)
         break
-      case 'now':
+      case 'goes-on':
         this.#forgetLive()
-        for (const { startedAt, ...each } of part.items)
-          this.#board.live({ type: 'item-started', round: 0, ...each }, startedAt)
         break
       case 'problem':
         this.problem.value = part.problem
