@@ -4,7 +4,6 @@ import type { EventOf, LiveEvent, SessionEvent } from './events/events.ts'
 import type { RoundOutcome } from './events/outcome.ts'
 import type { ProvidersByName } from './shapes/provider.ts'
 import type { SandboxChoice } from './shapes/sandbox.ts'
-import type { ThreadSpec } from './template.ts'
 
 /** What an engine reports of a running round. */
 export type EngineEvent = Extract<
@@ -28,6 +27,51 @@ export type EngineEvent = Extract<
 export interface SandboxProblem {
   problem: string
   mend: string
+}
+
+/** What a round's thread is started with: all that can be known before the round before it has ended. */
+export interface ThreadSpec {
+  /** Name of the agent, as in `config/*.agents.js`. */
+  agent: string
+  developerInstructions: string
+  model: string | null
+  effort: string | null
+  /** Whether its thread may write nothing at all, whatever the rounds may; left out: what the rounds may. */
+  readOnly?: true
+  /** The folders that it may write in, relative to the work directory, and nothing else; left out: what the rounds may. */
+  writable?: readonly string[]
+  /** Name of the engine that it runs on; left out: the usual one of the run (`Engines.usual`). */
+  engine?: string
+  /** Arguments for the engine `exec`, in addition to its own; other engines ignore them. Left out: none. */
+  args?: readonly string[]
+  /** What it may not read, in the sandbox `workspace-write`: absolute paths, and globs (`/work/**\/*.pem`); left out: nothing. */
+  unreadable?: readonly string[]
+  /** What an engine that replays plays; left out: nothing, which such an engine refuses. */
+  recording?: Recording
+  /** The provider of its model: of the settings, or `codex` for what codex is configured with; left out: the session's. */
+  provider?: string
+  /** Whether its agent has neither codex's own shell nor its way to write files; left out: it has both. */
+  noShell?: true
+  /** What it may call in codemachine. */
+  tools?: readonly HostTool[]
+}
+
+/** A recording of a round: what codex sent, a line each (`rounds/001.ndjson` of a session, `codex exec --json`). */
+export interface Recording {
+  /** Relative to the work directory, or absolute. */
+  path: string
+  /** What a person is told that it is called; left out: its path. */
+  name?: string
+  /** As fast as it was recorded, where its lines say when that was; one event a second, or in so many; or all at once. */
+  pace: 'recorded' | 'second' | { seconds: number } | 'at-once'
+}
+
+/** A tool that codemachine offers to an agent, and answers itself. */
+export interface HostTool {
+  name: string
+  description: string
+  /** JSON Schema of its arguments. */
+  inputSchema: object
 }
 
 /** What runs rounds: the real codex, a recording of it, or what a program brings. */

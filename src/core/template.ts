@@ -1,6 +1,5 @@
-import type * as v from 'valibot'
 import { messageOf, TemplateError, UserError } from '../base/errors.ts'
-import type { EventOf, SessionEvent } from './events/events.ts'
+import type { ThreadSpec } from './engine.ts'
 import type { SessionOutcome } from './events/outcome.ts'
 import type { AskedAnswer } from './rules/answer.ts'
 import type { Decision } from './rules/decision.ts'
@@ -8,53 +7,7 @@ import type { Output } from './rules/outputs.ts'
 import type { Agent, AgentPrompt, AgentRoster } from './shapes/agent.ts'
 import type { MemorySnapshot } from './shapes/memory.ts'
 import type { AnsweredTool } from './shapes/tools.ts'
-import type { SessionState } from './state/state.ts'
-import type { TemplateView } from './view.ts'
-
-/** What a round's thread is started with: all that can be known before the round before it has ended. */
-export interface ThreadSpec {
-  /** Name of the agent, as in `config/*.agents.js`. */
-  agent: string
-  developerInstructions: string
-  model: string | null
-  effort: string | null
-  /** Whether its thread may write nothing at all, whatever the rounds may; left out: what the rounds may. */
-  readOnly?: true
-  /** The folders that it may write in, relative to the work directory, and nothing else; left out: what the rounds may. */
-  writable?: readonly string[]
-  /** Name of the engine that it runs on; left out: the usual one of the run (`Engines.usual`). */
-  engine?: string
-  /** Arguments for the engine `exec`, in addition to its own; other engines ignore them. Left out: none. */
-  args?: readonly string[]
-  /** What it may not read, in the sandbox `workspace-write`: absolute paths, and globs (`/work/**\/*.pem`); left out: nothing. */
-  unreadable?: readonly string[]
-  /** What an engine that replays plays; left out: nothing, which such an engine refuses. */
-  recording?: Recording
-  /** The provider of its model: of the settings, or `codex` for what codex is configured with; left out: the session's. */
-  provider?: string
-  /** Whether its agent has neither codex's own shell nor its way to write files; left out: it has both. */
-  noShell?: true
-  /** What it may call in codemachine. */
-  tools?: readonly HostTool[]
-}
-
-/** A recording of a round: what codex sent, a line each (`rounds/001.ndjson` of a session, `codex exec --json`). */
-export interface Recording {
-  /** Relative to the work directory, or absolute. */
-  path: string
-  /** What a person is told that it is called; left out: its path. */
-  name?: string
-  /** As fast as it was recorded, where its lines say when that was; one event a second, or in so many; or all at once. */
-  pace: 'recorded' | 'second' | { seconds: number } | 'at-once'
-}
-
-/** A tool that codemachine offers to an agent, and answers itself. */
-export interface HostTool {
-  name: string
-  description: string
-  /** JSON Schema of its arguments. */
-  inputSchema: object
-}
+import type { SessionKind, SessionState } from './state/state.ts'
 
 export interface RoundSpec {
   thread: ThreadSpec
@@ -209,102 +162,8 @@ export type Step =
   | { kind: 'decide'; decision: Decision }
   | { kind: 'end'; outcome: SessionOutcome }
 
-/** The rights of the rounds that a template has for one thing, and what they are called. */
-export interface PartKind {
-  /** Such as `team building`. */
-  words: string
-  /** Whether what the memory files say after it is a claim that all is done. */
-  claims: boolean
-  /** Whether it uses up none of the person's rounds; such a round only looks, and changes no plan. */
-  free: boolean
-  /** Whether it counts as a round without progress if it worked and left everything as it was. */
-  countsForStall: boolean
-  /** Whether it may give work to other agents. */
-  delegates: boolean
-  /** How many characters of the agent's last message are kept in the state. */
-  keepsWords: number
-  /** Whether its answer (JSON) is told in words by the template, so that the message itself is only in the whole log; left out: it is shown. */
-  tellsAnswer?: true
-}
-
-/**
- * Where a session keeps its tasks: in its own folder, or in `.codemachine/plan/`, which all sessions of a project share.
- * `none`: it has no memory files at all.
- */
-export type MemoryLayout = 'session' | 'project-plan' | 'none'
-
-/**
- * A kind of session, by the name that its journal has: what its rounds are for, and what of its own it keeps of what has
- * happened. `S` is that state. Pure; `open` is where a session of it is carried out.
- */
-export interface TemplateKind<S = unknown> {
-  readonly name: string
-  /** One line for a list. */
-  readonly description: string
-  /** What a person types to start one. */
-  readonly command: string
-  /** The most rounds of a session with these options for which nobody has named a limit; null: what the setting `rounds` says. Pure. */
-  defaultRounds(options: unknown): number | null
-  /** Its kinds of rounds, by the word in `part` of `round-started`; none: it has but one. */
-  readonly parts: Readonly<Record<string, PartKind>>
-  /** Whether its sessions have a plan of tasks, which codemachine looks at and judges. */
-  readonly hasPlan: boolean
-  readonly memory: MemoryLayout
-  /**
-   * Whether each session of it is a call: somebody waits for its answer, and any number of them work side by side, beside
-   * the session of the work directory. None of them holds the directory's lock, counts as its newest session, or can be
-   * gone on with.
-   */
-  readonly isCall?: true
-  /** Whether its sessions are begun by its own `command` alone, and by no prompt, typed or queued; left out: prompts begin them. */
-  readonly hasOwnCommand?: true
-  /** Whether its sessions are begun by what a person says alone, and never from the specification, by `start`; left out: that begins them, too. */
-  readonly needsRequest?: true
-  /**
-   * Whether it changes its plan itself when a person asks for that: `replan-asked` breaks off the round, command, look or
-   * decision that goes on, and holds nothing; its `fold` is told the text, and `next` says what comes. Of what was broken off
-   * only the end comes after that (`round-ended` as `interrupted`); `wrote` and `kept` may come of files that were written
-   * just then. A claim that was made or accepted is none any more. Left out: `next` is asked for a round `replan`.
-   */
-  readonly replansItself?: true
-  /**
-   * Of one that does: why it does not change its plan any more, a sentence; null: it does. Asked before anything is broken off
-   * for it. Pure. Left out: it always does.
-   */
-  refusesReplan?(own: S, session: SessionState): string | null
-  /**
-   * Whether only what sums it up comes any more, so that no round is told what a person says. Pure. Left out: rounds are told
-   * until a claim is accepted.
-   */
-  isSummedUp?(own: S, session: SessionState): boolean
-  /** Whether it adds gates while a session runs (`gates`): then what these may run through is looked at before its first round. */
-  readonly addsGates?: true
-  /**
-   * Whether its rounds have commands run by codemachine (`run_shell`), with secrets of the project if they need them: then its
-   * agents cannot read these, nor the records. Left out: they have none.
-   */
-  readonly usesShell?: true
-  /** The state of its own that a session begins in, which the first `enter` leaves; left out: none. */
-  readonly firstState?: string
-  /** What it can be told beside the goal, in `options` of `session-created`; left out: nothing, or what its own command makes. */
-  readonly options?: v.GenericSchema
-  /**
-   * Whether the template itself says how often a refused claim of its own is mended: such refusals do not end a session as
-   * stalled. Left out: they do.
-   */
-  readonly mendsClaims?: true
-  /**
-   * Of the templates of codemachine itself: their state is data that comes back from JSON as it was, and their `first` and
-   * `fold` change with codemachine alone. So what a long session has come to is kept beside its journal. Left out: its journal
-   * is folded from the beginning each time.
-   */
-  readonly hasPlainState?: true
-  /** The template's own state when a session of it begins. */
-  first(created: EventOf<'session-created'>): S
-  /** That state after one more event; `session`: as it was before the event. Pure, and bounded. */
-  fold(own: S, event: SessionEvent, session: SessionState): S
-  /** How its sessions are told. Left out: as any session with its kinds of rounds and its tasks is. */
-  readonly view?: TemplateView<S>
+/** A kind of session, and where a session of it is carried out. */
+export interface TemplateKind<S = unknown> extends SessionKind<S> {
   /** Makes ready to carry out a session. Throws a `UserError` if a prompt cannot be used. */
   open(setup: TemplateSetup): Promise<Template>
 }

@@ -1,34 +1,3 @@
-import type { SessionState } from './state/state.ts'
-
-/**
- * How a session of a template is told: on the screen, on plain lines, by `status`, in notifications and in the report.
- * Functions of its own state, pure; `session` is the whole of it. All may be left out. A text may hold anything and be of
- * any length: it is bounded where it is kept, and made safe where it is drawn. What one of them throws is told in its place.
- */
-export interface TemplateView<S = unknown> {
-  /** What a step between two rounds is called while it is carried out: `checking the links`; null: as codemachine calls it. An empty text: what a look has found, a state that is entered (`enter`) or a file that is kept for people (`keep`) is not told. Of a state it may have more lines, which are told below the first where it is entered. */
-  step?(step: StepName, own: S, session: SessionState): string | null
-  /** What the round that runs, or the next one, is called in the place of its number, such as `Step 2/4: lint`; null: as codemachine calls it. */
-  round?(own: S, session: SessionState): RoundTitle | null
-  /** How far the work is, in a few words for one line: `step 3 of 8`; null: nothing. Left out: how many rows are done. */
-  status?(own: S, session: SessionState): string | null
-  /** The work, row by row, of which the first 500 are shown. Left out: the tasks of its plan, or of `tasks.json`. */
-  board?(own: S, session: SessionState): readonly BoardRow[]
-  /** What the card at the end says first: at most six facts. */
-  card?(own: S, session: SessionState): readonly CardFact[]
-  /** A section of its own in the report; null: none. */
-  report?(own: S, session: SessionState): ReportSection | null
-  /** What `work` of `status --json` has beside its own fields, for programs: JSON of at most 512 KiB. Left out: nothing. */
-  data?(own: S, session: SessionState): Readonly<Record<string, unknown>>
-  /**
-   * What a session that goes on from it is told of its work beside its goal, its end and the files that it changed, in
-   * Markdown, at most 64 KiB; null, or left out: its agent's last words.
-   */
-  followUp?(own: S, session: SessionState): string | null
-  /** The versions of the plan that a person accepts or has changed, the oldest first, at most 50. Left out: there are none. */
-  plans?(own: S, session: SessionState): readonly ShownPlan[]
-}
-
 /** A version of a plan, as a person is shown it. */
 export interface ShownPlan {
   /** From 1. */

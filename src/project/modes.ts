@@ -1,5 +1,5 @@
-import type { Recorded, View } from '../core/events/events.ts'
-import type { SessionState } from '../core/state/state.ts'
+import type { Recorded } from '../core/events/events.ts'
+import type { SessionState, View } from '../core/state/state.ts'
 import type { Redactor } from '../secrets/redactor.ts'
 import type { Records } from '../session/records/records.ts'
 

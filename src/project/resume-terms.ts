@@ -1,17 +1,11 @@
 import * as v from 'valibot'
 import { UserError, unreachable } from '../base/errors.ts'
 import type { RunOverrides } from '../core/events/events.ts'
+import type { RunAllowance } from '../core/events/outcome.ts'
 import { type Gate, limitReached, type SessionLimits } from '../core/events/outcome.ts'
 import { type ModelPrice, problemOfModel } from '../core/rules/cost.ts'
 import type { ReviewTerms } from '../core/rules/review.ts'
-import {
-  allowanceAtResume,
-  beyondRun,
-  limitsInRun,
-  NOTHING_USED,
-  type RunAllowance,
-  usedBy,
-} from '../core/rules/run-limits.ts'
+import { allowanceAtResume, beyondRun, limitsInRun, NOTHING_USED, usedBy } from '../core/rules/run-limits.ts'
 import { CODEX_PROVIDER, type Providers } from '../core/shapes/provider.ts'
 import type { PromptTerms } from '../core/shapes/queue.ts'
 import { hasChangedProof, withoutScope } from '../core/state/scope.ts'

@@ -32,13 +32,14 @@ export class TemplateFactory {
 
   /** That of one session; `place`: where its memory lies. */
   async createFor(
-    { id, kind, template: name, taskPlan, kept }: SessionState,
+    { id, template: name, taskPlan, kept }: SessionState,
     place: SessionFolder,
     memory: Memory,
   ): Promise<Pick<RunnerOptions, 'template' | 'agents'>> {
     const { records, settings, remarks, fingerprints, redactor } = this.#run
     const { directory } = records
-    if (kind === null) throw new UserError(unknownTemplate(name))
+    const kind = records.templates.get(name)
+    if (kind === undefined) throw new UserError(unknownTemplate(name))
     // Those that a person has tried again are not parked in the file either.
     const tried = taskPlan?.tasks.filter(({ parked }) => parked === null) ?? []
     if (tried.length > 0) await memory.markTasks(tried.map(({ id }) => ({ id, parked: null })))

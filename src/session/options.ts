@@ -1,6 +1,8 @@
 import type { Clock } from '../base/clock.ts'
-import type { Engines } from '../core/engine.ts'
-import type { SessionOutcome } from '../core/events/outcome.ts'
+import type { Engines, ThreadSpec } from '../core/engine.ts'
+import type { EventOf } from '../core/events/events.ts'
+import type { Gate, GateResult, GateTime, SessionOutcome } from '../core/events/outcome.ts'
+import type { CounterProof, CounterSearch, WorkChange } from '../core/rules/proof/counter-proof.ts'
 import type { FolderFiles, Memory, PersonsFiles, ScopeFiles } from '../core/shapes/memory.ts'
 import type { Providers } from '../core/shapes/provider.ts'
 import type { SessionState } from '../core/state/state.ts'
@@ -8,8 +10,6 @@ import type { Template } from '../core/template.ts'
 import type { Redactor } from '../secrets/redactor.ts'
 import type { AgentBook } from './delegation/delegation.ts'
 import type { PersonAsked } from './person.ts'
-import type { RepositoryGuard, WorkTree } from './proof/claim.ts'
-import type { ProofEnvironment } from './proof/gates.ts'
 import type { Outputs } from './records/outputs.ts'
 import type { PlanBefore } from './records/plan-before.ts'
 import type { SessionLog } from './session-log.ts'
@@ -111,3 +111,96 @@ export interface RunnerOptions {
    */
   beforeEnd(ended: SessionState): Promise<SessionOutcome | null>
 }
+
+/** What tells whether a round changed the work tree. */
+export interface WorkTree {
+  /**
+   * The fingerprint of the work tree now: a git tree hash. Throws `GitStopped` once the signal is aborted.
+   * @param how `anew`: with nothing taken for granted that was known of the last one, as for a claim; left out: by that
+   */
+  take(signal?: AbortSignal, how?: 'anew'): Promise<string>
+  changed(before: string, after: string): Promise<{ paths: readonly string[]; count: number }>
+}
+
+/** Runs what looks at the files so that it does not outlast the session: its signal is aborted then. */
+export type BoundedLook = <T>(look: (signal: AbortSignal) => Promise<T>) => Promise<T>
+
+/** What puts the repository's own settings back if a round changed them. */
+export interface RepositoryGuard {
+  check(): Promise<{
+    restored: readonly string[]
+    setAside: string | null
+    /** A sentence for each thing that could not be put right. */
+    problems: readonly string[]
+  } | null>
+}
+
+/** What the counter-proof of a gate is made with. */
+export interface ToCounterProve extends Pick<CounterSearch<WorkChange>, 'failedBefore' | 'ofGates' | 'mostMs'> {
+  /** The tree that the work began with; null if it is not kept. */
+  start: string | null
+  /** The tree that was claimed. */
+  tree: string
+  /** How many tests it says it ran now, and the most that it ran earlier; null: it did not say. */
+  tests: { now: number | null; most: number | null }
+  signal: AbortSignal
+}
+
+/** On what a gate is run. */
+interface ProofPlace {
+  /** What it is looked at with before and after, no longer than the session may take. */
+  workTree: WorkTree
+  /** Its fingerprint now. */
+  tree: string
+  /** Aborted when the gate is to be broken off. */
+  signal: AbortSignal
+}
+
+/** The effects that proving a claim needs: running gates, keeping savepoints, comparing trees, preparing a review. */
+export interface ProofEnvironment {
+  /** Runs a gate on this work tree, in the sandbox of the rounds. `start`: the tree that the work began with, null if not kept. Every end of the gate is a result; never rejects for one. */
+  runGate(gate: Gate, on: ProofPlace & { when: GateTime; start: string | null }): Promise<RanGate>
+  /** Runs a command of the template as a gate is run, once; never rejects for how it ends. `output`: up to 16,000 characters. */
+  runCommand(
+    command: Pick<Gate, 'name' | 'run' | 'timeoutMs' | 'network'> & { readOnly?: true },
+    on: ProofPlace,
+  ): Promise<Omit<RanGate, 'gate'>>
+  /** Keeps a work tree as a savepoint; null if that failed, after a warning. */
+  keepSavepoint(of: {
+    session: string
+    round: number
+    tree: string
+    /** Ends it; `GitStopped` is thrown then. */
+    signal?: AbortSignal
+  }): Promise<Pick<
+    EventOf<'savepoint'>,
+    'commit' | 'tree' | 'changes' | 'head' | 'commits' | 'uncommitted' | 'notLookedAt'
+  > | null>
+  /** The files of a tree that are changed or deleted in another one; null if it cannot be known. */
+  lost(before: string, after: string): Promise<readonly string[] | null>
+  /** The protected files that differ between two trees. */
+  changedProtected(
+    gates: readonly Gate[],
+    before: string,
+    after: string,
+  ): Promise<Pick<EventOf<'protected-changed'>, 'files' | 'count'>>
+  /** The configuration that gates run through and that differs between two trees; `programs`: those of then, null if not known. */
+  configuration(
+    gates: readonly Gate[],
+    before: string,
+    after: string,
+    programs: string | null,
+  ): Promise<Pick<EventOf<'gate-configuration'>, 'files' | 'count' | 'digest'>>
+  /**
+   * Runs a gate that passes on a tree without the work, in a checkout of its own. Never rejects for how the gate ends; null
+   * if it was broken off.
+   */
+  counterProof(gate: Gate, of: ToCounterProve): Promise<CounterProof | null>
+  /** A hash of the programs that scripts in the work directory find first. */
+  programs(): Promise<string>
+  /** The thread and the input of a review of this tree. */
+  reviewer(state: SessionState, tree: string): Promise<{ thread: ThreadSpec; input: string }>
+}
+
+/** What a gate came to, and the fingerprint that was taken when it had ended. */
+export type RanGate = GateResult & { treeAfter: string }

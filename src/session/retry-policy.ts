@@ -1,5 +1,5 @@
 import type { Clock } from '../base/clock.ts'
-import type { SandboxProblem } from '../core/engine.ts'
+import type { SandboxProblem, ThreadSpec } from '../core/engine.ts'
 import type { EventOf } from '../core/events/events.ts'
 import {
   limitReached,
@@ -16,7 +16,6 @@ import {
   waitAtMost,
 } from '../core/rules/after-round.ts'
 import { sessionTokens } from '../core/state/state.ts'
-import type { ThreadSpec } from '../core/template.ts'
 import type { RunnerOptions, RunnerPolicy } from './options.ts'
 import type { PersonAsked } from './person.ts'
 import type { ProviderLook } from './providers/round-providers.ts'

@@ -1,4 +1,5 @@
 import { unreachable } from '../base/errors.ts'
+import type { ThreadSpec } from '../core/engine.ts'
 import type { EventOf, SessionEvent } from '../core/events/events.ts'
 import {
   exitCodeOf,
@@ -11,24 +12,17 @@ import type { AfterRound } from '../core/rules/after-round.ts'
 import type { ReviewCause } from '../core/rules/review.ts'
 import type { MemorySnapshot } from '../core/shapes/memory.ts'
 import { isCall, partOf, type SessionState, sessionTokens } from '../core/state/state.ts'
-import {
-  inTemplate,
-  type OwnStep,
-  type RoundScope,
-  type RoundStep,
-  type Step,
-  type ThreadSpec,
-} from '../core/template.ts'
+import { inTemplate, type OwnStep, type RoundScope, type RoundStep, type Step } from '../core/template.ts'
 import { GitStopped } from '../workspace/git/git.ts'
 import { Answers, endOfRefusals } from './answers.ts'
 import { CurrentTurn } from './current-turn.ts'
 import { Decisions } from './decisions.ts'
 import { Holds } from './holds.ts'
-import type { RunnerOptions } from './options.ts'
+import type { RunnerOptions, WorkTree } from './options.ts'
 import { PlanChange } from './plan/plan-change.ts'
 import { PlanCheck } from './plan/plan-check.ts'
-import { ClaimProof, emitRestored, followStall, lookingNoLongerThan, type WorkTree } from './proof/claim.ts'
-import { Proof } from './proof/gates.ts'
+import { ClaimProof, followStall, lookingNoLongerThan } from './proof/claim.ts'
+import { emitRestored, Proof } from './proof/gates.ts'
 import { RoundProviders } from './providers/round-providers.ts'
 import { Budget, RetryPolicy, refusedBySandbox } from './retry-policy.ts'
 import { MemoryAtHand, Rounds, ThreadAhead } from './rounds.ts'

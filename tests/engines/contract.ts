@@ -9,12 +9,12 @@ import type {
   EngineSetup,
   PreparedRound,
   RoundRun,
+  ThreadSpec,
   ToolAnswer,
   ToolCall,
 } from '../../src/core/engine.ts'
 import type { LiveEvent } from '../../src/core/events/events.ts'
 import type { RoundClass, RoundOutcome } from '../../src/core/events/outcome.ts'
-import type { ThreadSpec } from '../../src/core/template.ts'
 import { functionCall, message, type Reply, reply, roundsScript, shell } from '../../src/demo/model/reply.ts'
 import {
   cutStream,

@@ -3,8 +3,7 @@ import { appendFileSync } from 'node:fs'
 import { mkdir, open, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import type { Engine, EngineEvent } from '../../src/core/engine.ts'
-import type { Recording } from '../../src/core/template.ts'
+import type { Engine, EngineEvent, Recording } from '../../src/core/engine.ts'
 import {
   applyPatch,
   functionCall,

@@ -1,6 +1,7 @@
 import { rename } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Clock } from '../../src/base/clock.ts'
+import type { ThreadSpec } from '../../src/core/engine.ts'
 import {
   type Engine,
   Engines,
@@ -16,22 +17,14 @@ import type { FolderFiles, MemorySnapshot, MemoryTexts, TaskMark } from '../../s
 import { CODEX_PROVIDER, type Provider } from '../../src/core/shapes/provider.ts'
 import { fold } from '../../src/core/state/fold.ts'
 import { emptyState } from '../../src/core/state/state.ts'
-import {
-  NO_KEPT_TEXTS,
-  type Template,
-  type TemplateKinds,
-  type TemplateSetup,
-  type ThreadSpec,
-} from '../../src/core/template.ts'
+import { NO_KEPT_TEXTS, type Template, type TemplateKinds, type TemplateSetup } from '../../src/core/template.ts'
 import { goalKind } from '../../src/modes/goal/goal.ts'
 import { OWN_TEMPLATES } from '../../src/modes/registry.ts'
 import { Watchers } from '../../src/project/watch/live-share.ts'
 import { nothingSecret, type Redactor } from '../../src/secrets/redactor.ts'
 import type { AgentBook } from '../../src/session/delegation/delegation.ts'
-import type { Audience, RunnerPolicy } from '../../src/session/options.ts'
+import type { Audience, ProofEnvironment, RepositoryGuard, RunnerPolicy } from '../../src/session/options.ts'
 import { PersonAsked } from '../../src/session/person.ts'
-import type { RepositoryGuard } from '../../src/session/proof/claim.ts'
-import type { ProofEnvironment } from '../../src/session/proof/gates.ts'
 import { openOutputs } from '../../src/session/records/outputs.ts'
 import type { KeptPlan } from '../../src/session/records/plan-before.ts'
 import { SessionLog } from '../../src/session/session-log.ts'

@@ -1,5 +1,6 @@
+import type { ThreadSpec } from '../../src/core/engine.ts'
 import type { SessionState } from '../../src/core/state/state.ts'
-import type { Template, TemplateKind, TemplateSetup, ThreadSpec } from '../../src/core/template.ts'
+import type { Template, TemplateKind, TemplateSetup } from '../../src/core/template.ts'
 import { defineTemplate } from '../../src/core/template.ts'
 import { withNotices } from '../../src/session/proof/review-input.ts'
 

@@ -4,6 +4,7 @@ import { STATUS_CODES } from 'node:http'
 import { setTimeout as delay, setImmediate as nextTick } from 'node:timers/promises'
 import type { ServerNotification } from '../../protocol/codex.ts'
 import { unreachable } from '../../src/base/errors.ts'
+import type { ThreadSpec } from '../../src/core/engine.ts'
 import {
   defineEngine,
   type Engine,
@@ -15,7 +16,6 @@ import {
 } from '../../src/core/engine.ts'
 import type { RoundOutcome } from '../../src/core/events/outcome.ts'
 import { CODEX_PROVIDER } from '../../src/core/shapes/provider.ts'
-import type { ThreadSpec } from '../../src/core/template.ts'
 import type {
   ItemsReply,
   ModelRequest,

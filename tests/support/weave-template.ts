@@ -1,6 +1,7 @@
+import type { ThreadSpec } from '../../src/core/engine.ts'
 import type { SessionEvent } from '../../src/core/events/events.ts'
 import type { SessionState } from '../../src/core/state/state.ts'
-import type { Step, Template, TemplateKind, ThreadSpec } from '../../src/core/template.ts'
+import type { Step, Template, TemplateKind } from '../../src/core/template.ts'
 import { defineTemplate } from '../../src/core/template.ts'
 
 /** What a loom does: it plans, asks about the plan, weaves, measures, claims that it is woven, and sums up. */

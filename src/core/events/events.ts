@@ -1,5 +1,4 @@
 import type * as v from 'valibot'
-import type { SessionState } from '../state/state.ts'
 import type { claimEvent } from './claim.ts'
 import type { fileEvent } from './files.ts'
 import type { Item } from './items.ts'
@@ -68,10 +67,3 @@ export type LiveEvent =
       instance?: string
     }
   | { type: 'output-delta'; round: number; item: string; text: string; instance?: string }
-
-/** A reader that shows events, and decides nothing. */
-export interface View {
-  /** @param state the session after the event */
-  event(event: Recorded, state: SessionState): void
-  live(event: LiveEvent): void
-}

@@ -109,6 +109,14 @@ export interface Used {
   cost?: number
 }
 
+/** What a run may take, all of its sessions together, and what of that its earlier sessions have used. */
+export interface RunAllowance {
+  limits: SessionLimits
+  used: Used
+  /** Whether each session has the usual number of rounds though another limit is set. */
+  keepsUsual?: boolean
+}
+
 /** The first limit that is reached; null if there is room for more. Pure. */
 export function limitReached(limits: SessionLimits, used: Used): 'rounds' | 'time' | 'tokens' | 'cost' | null {
   const reached = (limit: number | null, value: number) => limit !== null && value >= limit

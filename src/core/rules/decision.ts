@@ -1,7 +1,6 @@
 import { clipEnd, truncate } from '../../base/text.ts'
 import type { EventOf } from '../events/events.ts'
 import type { Reply } from '../shapes/reply.ts'
-import type { SessionState } from '../state/state.ts'
 
 /** What a template has a person decide; docs/events.md says what each field is. */
 export type Decision = Omit<EventOf<'decision-asked'>, 'type' | 'until'>
@@ -115,11 +114,16 @@ function clipLine(text: string, limit: number): string {
   return truncate(text.replace(/\s+/g, ' ').trim(), limit)
 }
 
+/** What of a session says whether something is to be decided. */
+interface Deciding {
+  id: string
+  decision: OpenDecision | null
+  decided: DecidedChoice | null
+  ended: unknown
+}
+
 /** Why an answer is not taken; null if it is. The one that came first has been journaled, and counts. Pure. */
-export function refusalOf(
-  answer: DecisionAnswer,
-  state: Pick<SessionState, 'id' | 'decision' | 'decided' | 'ended'>,
-): Reply | null {
+export function refusalOf(answer: DecisionAnswer, state: Deciding): Reply | null {
   const { id, ended } = state
   if (answer.session !== undefined && answer.session !== id) {
     return { code: 'other-session', message: `It is ${id} that runs, and not ${answer.session}.` }
@@ -144,10 +148,7 @@ export function refusalOf(
   return null
 }
 
-function notAsked(
-  { decision: meant }: DecisionAnswer,
-  { id, decision, decided, ended }: Pick<SessionState, 'id' | 'decision' | 'decided' | 'ended'>,
-): Reply {
+function notAsked({ decision: meant }: DecisionAnswer, { id, decision, decided, ended }: Deciding): Reply {
   if (ended !== null) return { code: 'not-asked', message: `${id} has ended, so nothing of it is decided any more.` }
   if (decided !== null && (meant === undefined ? decision === null : meant === decided.id)) {
     const by = decided.by === 'default' ? ', by default' : ''

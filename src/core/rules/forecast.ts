@@ -1,5 +1,4 @@
-import { isFinished, type UsageWindow } from '../events/outcome.ts'
-import type { SessionState } from '../state/state.ts'
+import { isFinished, type SessionOutcome, type UsageWindow } from '../events/outcome.ts'
 
 /** How much of one usage window the rounds of a session have used: the part of the window that they have seen whole. */
 interface WindowTrend {
@@ -81,12 +80,23 @@ export function forecastOf({ primary, secondary }: UsageTrends, mostPercent: num
   return forecasts.toSorted((a, b) => a.rounds - b.rounds || b.until - a.until)[0] ?? null
 }
 
+/** What of a session says how it uses the windows. */
+interface UsedWindows {
+  ended: { outcome: SessionOutcome } | null
+  waiting: unknown
+  usageTrends: UsageTrends
+  maxUsage: number | null
+  hasCredits: boolean
+}
+
 /**
  * How many more rounds fit into the usage window before one waits, at the time `now` (Unix time, ms); null if that cannot be
  * said, the session waits already, has come to its end, or the account goes on with credits. Pure.
  */
-export function forecastFor(state: SessionState, now: number): Forecast | null {
-  const { ended, waiting, usageTrends, maxUsage, hasCredits } = state
+export function forecastFor(
+  { ended, waiting, usageTrends, maxUsage, hasCredits }: UsedWindows,
+  now: number,
+): Forecast | null {
   if (waiting !== null || (ended !== null && isFinished(ended.outcome)) || (maxUsage === null && hasCredits))
     return null
   return forecastOf(usageTrends, maxUsage ?? 100, now)

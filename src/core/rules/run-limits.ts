@@ -1,13 +1,5 @@
-import type { SessionLimits, Used } from '../events/outcome.ts'
+import type { RunAllowance, SessionLimits, Used } from '../events/outcome.ts'
 import { elapsedMs, type SessionState, sessionTokens } from '../state/state.ts'
-
-/** What a run may take, all of its sessions together, and what of that its earlier sessions have used. */
-export interface RunAllowance {
-  limits: SessionLimits
-  used: Used
-  /** Whether each session has the usual number of rounds though another limit is set. */
-  keepsUsual?: boolean
-}
 
 /** A limit by its name in `SessionLimits`. */
 export type LimitName = keyof SessionLimits & keyof Used

@@ -1,4 +1,4 @@
-import type { HostTool } from '../template.ts'
+import type { HostTool } from '../engine.ts'
 
 /** A line for a shell, and what it has beside what the commands of rounds have. */
 export interface ShellCommand {

@@ -1,6 +1,5 @@
 import * as v from 'valibot'
-import type { ToolAnswer } from '../engine.ts'
-import type { HostTool } from '../template.ts'
+import type { HostTool, ToolAnswer } from '../engine.ts'
 
 /** A tool that codemachine answers itself; `T` is what a call asks for. */
 export interface AnsweredTool<T extends object = object> {

@@ -1,5 +1,5 @@
 import type { ClaimEvent, EventOf, FileEvent } from '../events/events.ts'
-import { type Gate, type GateResult, type GateTime, hasPassed } from '../events/outcome.ts'
+import { type Gate, type GateResult, hasPassed } from '../events/outcome.ts'
 import {
   gateNotice,
   goalNotice,
@@ -16,6 +16,7 @@ import {
   type Claim,
   type FoldsOf,
   failuresAfter,
+  type GateFailure,
   type SessionState,
   sessionTokens,
   tokensOfProviders,
@@ -294,20 +295,6 @@ function lastSaid(said: readonly string[]): readonly string[] {
     first = at
   }
   return said.slice(first)
-}
-
-/** A gate or review that runs between two rounds. `since`: Unix time, ms. */
-export type Checking =
-  | { kind: 'gate'; gate: string; when: GateTime; since: number }
-  /** `heard`: `personSaid` when the review began; `configuration`: the digest of what gates run through. */
-  | { kind: 'review'; review: number; since: number; heard: readonly string[]; configuration: string | null }
-
-/** A failed run of a gate: which command, on which tree. Of a flaky gate, the run that failed. */
-export interface GateFailure {
-  gate: string
-  run: string
-  tree: string
-  exitCode: number | null
 }
 
 const MOST_FAILURES = 100

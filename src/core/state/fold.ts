@@ -24,7 +24,7 @@ import {
 import { type Output, withOutput } from '../rules/outputs.ts'
 import { NO_STALL, stallAfterRound } from '../rules/stall.ts'
 import { questionKey } from '../shapes/tools.ts'
-import { inTemplate, type TemplateKinds } from '../template.ts'
+import { inTemplate } from '../template.ts'
 import {
   CLAIM_FOLDS,
   claimAtResume,
@@ -56,13 +56,14 @@ import {
   NO_FAILURES,
   partOf,
   releaseHold,
+  type SessionKind,
   type SessionState,
   sessionTokens,
   tokensOfProviders,
 } from './state.ts'
 
 /** The state after one more event. `templates`: those that this version knows. Pure: no clock, file or process. */
-export function fold(state: SessionState, event: Recorded, templates: TemplateKinds): SessionState {
+export function fold(state: SessionState, event: Recorded, templates: ReadonlyMap<string, SessionKind>): SessionState {
   const at = Date.parse(event.at)
   // The table has for each type a function of events of that type, which the compiler cannot follow here.
   const apply = FOLDS[event.type] as (state: SessionState, event: SessionEvent, at: number) => SessionState
@@ -78,7 +79,11 @@ function workAfter(state: SessionState, event: SessionEvent): unknown {
 }
 
 /** The session with its template, as far as that is known. */
-function begin(state: SessionState, event: EventOf<'session-created'>, templates: TemplateKinds): SessionState {
+function begin(
+  state: SessionState,
+  event: EventOf<'session-created'>,
+  templates: ReadonlyMap<string, SessionKind>,
+): SessionState {
   const kind = templates.get(event.template) ?? null
   if (kind === null) return state
   return {

@@ -4,28 +4,7 @@ import type { Notice } from '../rules/notices.ts'
 import { NO_REVIEWS } from '../rules/review.ts'
 import { NO_STALL } from '../rules/stall.ts'
 import { reviewsAtResume } from './fold-claim.ts'
-import type { SessionState } from './state.ts'
-
-/** What of a session is set aside while it is in a scope: how its own claims are proved, and what came of that. */
-const SET_ASIDE = [
-  'gates',
-  'review',
-  'before',
-  'gateRuns',
-  'gateFailures',
-  'flakyGates',
-  'testCounts',
-  'counterProofs',
-  'reviews',
-  'gateConfiguration',
-  'protectedChanged',
-  'hasChangedFiles',
-  'toldNothingDone',
-  'claim',
-  'stall',
-] as const satisfies readonly (keyof SessionState)[]
-
-type SetAside = Pick<SessionState, (typeof SET_ASIDE)[number]>
+import { type GivenUpScope, type Scope, SET_ASIDE, type SessionState, type SetAside } from './state.ts'
 
 /** What a session begins with in a scope in the place of what is set aside. */
 const AT_ENTRY = {
@@ -44,36 +23,6 @@ const AT_ENTRY = {
   claim: { state: 'none' },
   stall: NO_STALL,
 } as const satisfies Omit<SetAside, 'gates'>
-
-/**
- * The scope that a session is in: a part of it with a done rule of its own. Meanwhile the fields of `SET_ASIDE` of the state
- * are those of the scope, so that its claims are proved as those of a session are.
- */
-export interface Scope {
-  name: string
-  /** What its rounds work on. */
-  goal: string
-  /** How many rounds have counted in it since it was entered. */
-  rounds: number
-  /** Fingerprint of the work tree that it was entered with. */
-  tree: string
-  /** Fingerprint that the files which its gates protect are compared with. */
-  since: string
-  /** Whether one of its rounds was replayed from a recording: then nothing in it can be done. */
-  replayed: boolean
-  /** Those fields of the session itself, and what its next round is to be told of its own claims and gates. */
-  session: SetAside & { notices: readonly Notice[] }
-}
-
-/**
- * What a scope was compared with that changed what its gates protect, or run through, and was given up: nobody has agreed to
- * that. `programs`: as in `gateConfiguration`.
- */
-export interface GivenUpScope {
-  name: string
-  tree: string
-  programs: string | null
-}
 
 /** More scopes than a session has that does anything else. */
 const MOST_GIVEN_UP = 1_000

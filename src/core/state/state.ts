@@ -1,9 +1,20 @@
-import type { EventOf, KeptText, RefusalReason, RunOverrides, SessionEvent, TokenCounts } from '../events/events.ts'
+import type * as v from 'valibot'
+import type {
+  EventOf,
+  KeptText,
+  LiveEvent,
+  Recorded,
+  RefusalReason,
+  RunOverrides,
+  SessionEvent,
+  TokenCounts,
+} from '../events/events.ts'
 import type {
   Gate,
   GateResult,
   GateTime,
   RoundOutcome,
+  RunAllowance,
   SessionLimits,
   SessionOutcome,
   UsageWindow,
@@ -18,12 +29,9 @@ import type { Notice } from '../rules/notices.ts'
 import type { Output } from '../rules/outputs.ts'
 import type { CounterProof } from '../rules/proof/counter-proof.ts'
 import { NO_REVIEWS, type Reviews, type ReviewTerms } from '../rules/review.ts'
-import type { RunAllowance } from '../rules/run-limits.ts'
 import { NO_STALL, type Stall } from '../rules/stall.ts'
-import type { PartKind, TemplateKind } from '../template.ts'
-import type { Checking, GateFailure } from './fold-claim.ts'
+import type { BoardRow, CardFact, ReportSection, RoundTitle, ShownPlan, StepName } from '../view.ts'
 import type { AgentAtWork, EndedAgent, TaskPlan } from './plan.ts'
-import type { GivenUpScope, Scope } from './scope.ts'
 
 /** A round that has ended; `isReplan`: it was to change the plan as a person had asked. */
 export type EndedRound = Pick<
@@ -81,13 +89,205 @@ export interface PlanStep {
   status: 'pending' | 'in-progress' | 'completed'
 }
 
+/** The rights of the rounds that a template has for one thing, and what they are called. */
+export interface PartKind {
+  /** Such as `team building`. */
+  words: string
+  /** Whether what the memory files say after it is a claim that all is done. */
+  claims: boolean
+  /** Whether it uses up none of the person's rounds; such a round only looks, and changes no plan. */
+  free: boolean
+  /** Whether it counts as a round without progress if it worked and left everything as it was. */
+  countsForStall: boolean
+  /** Whether it may give work to other agents. */
+  delegates: boolean
+  /** How many characters of the agent's last message are kept in the state. */
+  keepsWords: number
+  /** Whether its answer (JSON) is told in words by the template, so that the message itself is only in the whole log; left out: it is shown. */
+  tellsAnswer?: true
+}
+
+/**
+ * Where a session keeps its tasks: in its own folder, or in `.codemachine/plan/`, which all sessions of a project share.
+ * `none`: it has no memory files at all.
+ */
+export type MemoryLayout = 'session' | 'project-plan' | 'none'
+
+/**
+ * A kind of session, by the name that its journal has: what its rounds are for, and what of its own it keeps of what has
+ * happened. `S` is that state. Pure.
+ */
+export interface SessionKind<S = unknown> {
+  readonly name: string
+  /** One line for a list. */
+  readonly description: string
+  /** What a person types to start one. */
+  readonly command: string
+  /** The most rounds of a session with these options for which nobody has named a limit; null: what the setting `rounds` says. Pure. */
+  defaultRounds(options: unknown): number | null
+  /** Its kinds of rounds, by the word in `part` of `round-started`; none: it has but one. */
+  readonly parts: Readonly<Record<string, PartKind>>
+  /** Whether its sessions have a plan of tasks, which codemachine looks at and judges. */
+  readonly hasPlan: boolean
+  readonly memory: MemoryLayout
+  /**
+   * Whether each session of it is a call: somebody waits for its answer, and any number of them work side by side, beside
+   * the session of the work directory. None of them holds the directory's lock, counts as its newest session, or can be
+   * gone on with.
+   */
+  readonly isCall?: true
+  /** Whether its sessions are begun by its own `command` alone, and by no prompt, typed or queued; left out: prompts begin them. */
+  readonly hasOwnCommand?: true
+  /** Whether its sessions are begun by what a person says alone, and never from the specification, by `start`; left out: that begins them, too. */
+  readonly needsRequest?: true
+  /**
+   * Whether it changes its plan itself when a person asks for that: `replan-asked` breaks off the round, command, look or
+   * decision that goes on, and holds nothing; its `fold` is told the text, and `next` says what comes. Of what was broken off
+   * only the end comes after that (`round-ended` as `interrupted`); `wrote` and `kept` may come of files that were written
+   * just then. A claim that was made or accepted is none any more. Left out: `next` is asked for a round `replan`.
+   */
+  readonly replansItself?: true
+  /**
+   * Of one that does: why it does not change its plan any more, a sentence; null: it does. Asked before anything is broken off
+   * for it. Pure. Left out: it always does.
+   */
+  refusesReplan?(own: S, session: SessionState): string | null
+  /**
+   * Whether only what sums it up comes any more, so that no round is told what a person says. Pure. Left out: rounds are told
+   * until a claim is accepted.
+   */
+  isSummedUp?(own: S, session: SessionState): boolean
+  /** Whether it adds gates while a session runs (`gates`): then what these may run through is looked at before its first round. */
+  readonly addsGates?: true
+  /**
+   * Whether its rounds have commands run by codemachine (`run_shell`), with secrets of the project if they need them: then its
+   * agents cannot read these, nor the records. Left out: they have none.
+   */
+  readonly usesShell?: true
+  /** The state of its own that a session begins in, which the first `enter` leaves; left out: none. */
+  readonly firstState?: string
+  /** What it can be told beside the goal, in `options` of `session-created`; left out: nothing, or what its own command makes. */
+  readonly options?: v.GenericSchema
+  /**
+   * Whether the template itself says how often a refused claim of its own is mended: such refusals do not end a session as
+   * stalled. Left out: they do.
+   */
+  readonly mendsClaims?: true
+  /**
+   * Of the templates of codemachine itself: their state is data that comes back from JSON as it was, and their `first` and
+   * `fold` change with codemachine alone. So what a long session has come to is kept beside its journal. Left out: its journal
+   * is folded from the beginning each time.
+   */
+  readonly hasPlainState?: true
+  /** The template's own state when a session of it begins. */
+  first(created: EventOf<'session-created'>): S
+  /** That state after one more event; `session`: as it was before the event. Pure, and bounded. */
+  fold(own: S, event: SessionEvent, session: SessionState): S
+  /** How its sessions are told. Left out: as any session with its kinds of rounds and its tasks is. */
+  readonly view?: TemplateView<S>
+}
+
+/**
+ * How a session of a template is told: on the screen, on plain lines, by `status`, in notifications and in the report.
+ * Functions of its own state, pure; `session` is the whole of it. All may be left out. A text may hold anything and be of
+ * any length: it is bounded where it is kept, and made safe where it is drawn. What one of them throws is told in its place.
+ */
+export interface TemplateView<S = unknown> {
+  /** What a step between two rounds is called while it is carried out: `checking the links`; null: as codemachine calls it. An empty text: what a look has found, a state that is entered (`enter`) or a file that is kept for people (`keep`) is not told. Of a state it may have more lines, which are told below the first where it is entered. */
+  step?(step: StepName, own: S, session: SessionState): string | null
+  /** What the round that runs, or the next one, is called in the place of its number, such as `Step 2/4: lint`; null: as codemachine calls it. */
+  round?(own: S, session: SessionState): RoundTitle | null
+  /** How far the work is, in a few words for one line: `step 3 of 8`; null: nothing. Left out: how many rows are done. */
+  status?(own: S, session: SessionState): string | null
+  /** The work, row by row, of which the first 500 are shown. Left out: the tasks of its plan, or of `tasks.json`. */
+  board?(own: S, session: SessionState): readonly BoardRow[]
+  /** What the card at the end says first: at most six facts. */
+  card?(own: S, session: SessionState): readonly CardFact[]
+  /** A section of its own in the report; null: none. */
+  report?(own: S, session: SessionState): ReportSection | null
+  /** What `work` of `status --json` has beside its own fields, for programs: JSON of at most 512 KiB. Left out: nothing. */
+  data?(own: S, session: SessionState): Readonly<Record<string, unknown>>
+  /**
+   * What a session that goes on from it is told of its work beside its goal, its end and the files that it changed, in
+   * Markdown, at most 64 KiB; null, or left out: its agent's last words.
+   */
+  followUp?(own: S, session: SessionState): string | null
+  /** The versions of the plan that a person accepts or has changed, the oldest first, at most 50. Left out: there are none. */
+  plans?(own: S, session: SessionState): readonly ShownPlan[]
+}
+
+/**
+ * The scope that a session is in: a part of it with a done rule of its own. Meanwhile the fields of `SET_ASIDE` of the state
+ * are those of the scope, so that its claims are proved as those of a session are.
+ */
+export interface Scope {
+  name: string
+  /** What its rounds work on. */
+  goal: string
+  /** How many rounds have counted in it since it was entered. */
+  rounds: number
+  /** Fingerprint of the work tree that it was entered with. */
+  tree: string
+  /** Fingerprint that the files which its gates protect are compared with. */
+  since: string
+  /** Whether one of its rounds was replayed from a recording: then nothing in it can be done. */
+  replayed: boolean
+  /** Those fields of the session itself, and what its next round is to be told of its own claims and gates. */
+  session: SetAside & { notices: readonly Notice[] }
+}
+
+/**
+ * What a scope was compared with that changed what its gates protect, or run through, and was given up: nobody has agreed to
+ * that. `programs`: as in `gateConfiguration`.
+ */
+export interface GivenUpScope {
+  name: string
+  tree: string
+  programs: string | null
+}
+
+/** What of a session is set aside while it is in a scope: how its own claims are proved, and what came of that. */
+export const SET_ASIDE = [
+  'gates',
+  'review',
+  'before',
+  'gateRuns',
+  'gateFailures',
+  'flakyGates',
+  'testCounts',
+  'counterProofs',
+  'reviews',
+  'gateConfiguration',
+  'protectedChanged',
+  'hasChangedFiles',
+  'toldNothingDone',
+  'claim',
+  'stall',
+] as const satisfies readonly (keyof SessionState)[]
+
+export type SetAside = Pick<SessionState, (typeof SET_ASIDE)[number]>
+
+/** A gate or review that runs between two rounds. `since`: Unix time, ms. */
+export type Checking =
+  | { kind: 'gate'; gate: string; when: GateTime; since: number }
+  /** `heard`: `personSaid` when the review began; `configuration`: the digest of what gates run through. */
+  | { kind: 'review'; review: number; since: number; heard: readonly string[]; configuration: string | null }
+
+/** A failed run of a gate: which command, on which tree. Of a flaky gate, the run that failed. */
+export interface GateFailure {
+  gate: string
+  run: string
+  tree: string
+  exitCode: number | null
+}
+
 /** The state of a session: the pure fold of its journal. Its size does not grow with the number of events. */
 export interface SessionState {
   id: string
   goal: string
   template: string
   /** That template; null before the first event, and where this version does not know it. */
-  kind: TemplateKind | null
+  kind: SessionKind | null
   /** The state of the template itself, of which only it knows the shape. */
   work: unknown
   directory: string
@@ -247,6 +447,13 @@ export interface SessionState {
   updatedAt: number
 }
 
+/** A reader that shows events, and decides nothing. */
+export interface View {
+  /** @param state the session after the event */
+  event(event: Recorded, state: SessionState): void
+  live(event: LiveEvent): void
+}
+
 /** For each event of a union, how the state is after it. `at`: Unix time, ms. Pure. */
 export type FoldsOf<E extends SessionEvent> = {
   readonly [T in E['type']]: (state: SessionState, event: EventOf<T>, at: number) => SessionState
@@ -263,7 +470,7 @@ const USUAL_PART: PartKind = {
 }
 
 /** The kind of a round by the word for what it is for; `part` null: of a template with one kind of round. Pure. */
-export function partOf(kind: TemplateKind | null, part: string | null): PartKind {
+export function partOf(kind: SessionKind | null, part: string | null): PartKind {
   const parts = kind?.parts ?? {}
   return part !== null && Object.hasOwn(parts, part) ? (parts[part] ?? USUAL_PART) : USUAL_PART
 }

@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs'
 import type { Writable } from 'node:stream'
 import { Interrupted, isReaderGone, messageOf } from '../../base/errors.ts'
-import type { View } from '../../core/events/events.ts'
+import type { View } from '../../core/state/state.ts'
 import type { SessionsPlace } from '../../project/find.ts'
 import type { RunObserver } from '../../project/run-queue.ts'
 import { howToGoOn } from '../../tell/words/commands.ts'

@@ -1,5 +1,5 @@
 import type { Readable, Writable } from 'node:stream'
-import type { View } from '../../core/events/events.ts'
+import type { View } from '../../core/state/state.ts'
 import type { ServedPage } from '../../project/page/served.ts'
 import type { Reachable } from '../../project/run-queue.ts'
 import type { BegunDetached, OwnCommand } from '../../project/start/detached.ts'

@@ -1,3 +1,4 @@
+import type { ThreadSpec } from '../../core/engine.ts'
 import {
   type Engine,
   type EngineSetup,
@@ -6,7 +7,6 @@ import {
   unusableRound,
 } from '../../core/engine.ts'
 import { CODEX_PROVIDER, type ProvidersByName } from '../../core/shapes/provider.ts'
-import type { ThreadSpec } from '../../core/template.ts'
 import type { AppServer } from './app-server.ts'
 import { type CodexCapabilities, capabilitiesOf } from './find-codex.ts'
 import { CodexRound } from './round.ts'

@@ -6,11 +6,11 @@ import type {
   PreparedRound,
   RoundRun,
   SandboxProblem,
+  ThreadSpec,
   UsageLimits,
 } from '../../core/engine.ts'
 import type { RoundOutcome } from '../../core/events/outcome.ts'
 import type { Provider } from '../../core/shapes/provider.ts'
-import type { ThreadSpec } from '../../core/template.ts'
 import { askPatiently, canBeAsked } from '../ask-provider.ts'
 import type { AppServerExit, CodexOptions } from './app-server.ts'
 import {

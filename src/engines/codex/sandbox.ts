@@ -3,8 +3,8 @@ import { access, mkdir, readlink, symlink } from 'node:fs/promises'
 import { delimiter, dirname, isAbsolute, join } from 'node:path'
 import type { AskForApproval, SandboxPolicy, ThreadStartParams, TurnStartParams } from '../../../protocol/codex.ts'
 import { unreachable } from '../../base/errors.ts'
+import type { ThreadSpec } from '../../core/engine.ts'
 import type { SandboxChoice, SandboxMode } from '../../core/shapes/sandbox.ts'
-import type { ThreadSpec } from '../../core/template.ts'
 import { pathInside, writableByAgents } from '../../platform/files.ts'
 import {
   NO_CURRENT_DIRECTORY,

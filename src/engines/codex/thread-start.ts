@@ -2,9 +2,8 @@ import type { JsonValue, ThreadStartParams, TurnStartParams, UserInput } from '.
 import { messageOf } from '../../base/errors.ts'
 import { version } from '../../base/package.ts'
 import { clipEnd } from '../../base/text.ts'
-import type { ModelInUse } from '../../core/engine.ts'
+import type { ModelInUse, ThreadSpec } from '../../core/engine.ts'
 import type { Provider } from '../../core/shapes/provider.ts'
-import type { ThreadSpec } from '../../core/template.ts'
 import { endTree } from '../../platform/end-processes.ts'
 import {
   type AppServer,

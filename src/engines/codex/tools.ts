@@ -11,9 +11,8 @@ import type {
 import type { Clock } from '../../base/clock.ts'
 import { messageOf } from '../../base/errors.ts'
 import { truncate } from '../../base/text.ts'
-import type { RoundRun, ToolAnswer, ToolCall } from '../../core/engine.ts'
+import type { HostTool, RoundRun, ToolAnswer, ToolCall } from '../../core/engine.ts'
 import { ASK_PERSON, MOST_OPTION, MOST_OPTIONS, MOST_TEXT, type Question } from '../../core/shapes/tools.ts'
-import type { HostTool } from '../../core/template.ts'
 import type { RoundFeed } from './round-feed.ts'
 import { boundedText } from './translate-item.ts'
 

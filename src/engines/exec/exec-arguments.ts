@@ -1,5 +1,5 @@
+import type { ThreadSpec } from '../../core/engine.ts'
 import type { SandboxChoice } from '../../core/shapes/sandbox.ts'
-import type { ThreadSpec } from '../../core/template.ts'
 import { tomlInline, tomlString } from '../../platform/toml.ts'
 import type { CodexCapabilities } from '../codex/find-codex.ts'
 import { type AgentProfile, profileValues } from '../codex/profiles.ts'

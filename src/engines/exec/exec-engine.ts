@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import type { ServerNotification } from '../../../protocol/codex.ts'
 import { messageOf } from '../../base/errors.ts'
 import { LineSplitter } from '../../base/text.ts'
+import type { ThreadSpec } from '../../core/engine.ts'
 import {
   type Engine,
   type EngineSetup,
@@ -14,7 +15,6 @@ import {
 } from '../../core/engine.ts'
 import type { RoundOutcome } from '../../core/events/outcome.ts'
 import { CODEX_PROVIDER } from '../../core/shapes/provider.ts'
-import type { ThreadSpec } from '../../core/template.ts'
 import { endTree } from '../../platform/end-processes.ts'
 import type { AppServer, AppServerExit } from '../codex/app-server.ts'
 import { exitOutcome, INTERRUPTED, turnOutcome, withRetryAt } from '../codex/classify.ts'

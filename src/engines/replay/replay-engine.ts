@@ -4,9 +4,8 @@ import { resolve } from 'node:path'
 import type { Clock } from '../../base/clock.ts'
 import { messageOf, systemErrorCode } from '../../base/errors.ts'
 import { LineSplitter } from '../../base/text.ts'
-import type { Engine, PreparedRound, RoundRun } from '../../core/engine.ts'
+import type { Engine, PreparedRound, Recording, RoundRun, ThreadSpec } from '../../core/engine.ts'
 import type { RoundOutcome } from '../../core/events/outcome.ts'
-import type { Recording, ThreadSpec } from '../../core/template.ts'
 import { type RecordedLine, RecordedRound } from '../codex/recorded-round.ts'
 
 export interface ReplayOptions {

@@ -1,6 +1,7 @@
+import type { ThreadSpec } from '../../core/engine.ts'
 import type { SessionOutcome, WindDownLimit } from '../../core/events/outcome.ts'
 import type { EndedRound, SessionState } from '../../core/state/state.ts'
-import type { Template, TemplateKind, ThreadSpec } from '../../core/template.ts'
+import type { Template, TemplateKind } from '../../core/template.ts'
 
 /** What a call keeps. */
 interface CallWork {

@@ -1,6 +1,7 @@
+import type { ThreadSpec } from '../../core/engine.ts'
 import type { SessionEvent } from '../../core/events/events.ts'
 import type { SessionState } from '../../core/state/state.ts'
-import type { Step, Template, ThreadSpec } from '../../core/template.ts'
+import type { Step, Template } from '../../core/template.ts'
 import {
   action,
   decomposition,

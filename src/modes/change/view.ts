@@ -1,6 +1,6 @@
 import type { ContextFacts } from '../../core/shapes/context.ts'
-import type { SessionState } from '../../core/state/state.ts'
-import type { BoardMark, BoardRow, CardFact, StepName, TemplateView } from '../../core/view.ts'
+import type { SessionState, TemplateView } from '../../core/state/state.ts'
+import type { BoardMark, BoardRow, CardFact, StepName } from '../../core/view.ts'
 import { howItEnded } from './execution/rounds.ts'
 import { changeFollowUp } from './follow-up.ts'
 import { planMarkdown } from './plan-text.ts'

@@ -1,17 +1,9 @@
 import { clipEnd, truncate } from '../../base/text.ts'
+import type { ThreadSpec } from '../../core/engine.ts'
 import type { SessionOutcome } from '../../core/events/outcome.ts'
 import type { Decision } from '../../core/rules/decision.ts'
 import type { SessionState } from '../../core/state/state.ts'
-import type {
-  InputPart,
-  OwnStep,
-  RoundScope,
-  RoundSpec,
-  RoundStep,
-  Step,
-  Template,
-  ThreadSpec,
-} from '../../core/template.ts'
+import type { InputPart, OwnStep, RoundScope, RoundSpec, RoundStep, Step, Template } from '../../core/template.ts'
 import { fitNotices } from '../../session/proof/review-input.ts'
 import {
   type AgentWork,

@@ -1,5 +1,6 @@
 import { withLineEnd } from '../../base/text.ts'
-import type { OwnStep, Step, Template, ThreadSpec } from '../../core/template.ts'
+import type { ThreadSpec } from '../../core/engine.ts'
+import type { OwnStep, Step, Template } from '../../core/template.ts'
 import type { MockScript, MockStep } from './file/mock-script.ts'
 import type { FlowPlan, FlowStep } from './file/plan.ts'
 import { type FlowWork, NOTES, workOf } from './flow.ts'

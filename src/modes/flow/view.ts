@@ -1,5 +1,5 @@
-import type { SessionState } from '../../core/state/state.ts'
-import type { BoardMark, BoardRow, TemplateView } from '../../core/view.ts'
+import type { SessionState, TemplateView } from '../../core/state/state.ts'
+import type { BoardMark, BoardRow } from '../../core/view.ts'
 import type { StepFacts } from './file/plan.ts'
 import type { FlowWork, StepRecord } from './flow.ts'
 

@@ -1,4 +1,5 @@
 import { clipEnd } from '../../base/text.ts'
+import type { ThreadSpec } from '../../core/engine.ts'
 import type { EventOf, SessionEvent } from '../../core/events/events.ts'
 import type { SessionOutcome } from '../../core/events/outcome.ts'
 import { MOST_ANSWER_REFUSALS, refusedAnswer } from '../../core/rules/answer.ts'
@@ -6,8 +7,8 @@ import type { Decision } from '../../core/rules/decision.ts'
 import { followedMaterial } from '../../core/rules/outputs.ts'
 import type { MemorySnapshot } from '../../core/shapes/memory.ts'
 import { PLAN_ANSWER, PLAN_CHOICES, PLAN_DECISION, type PlanTask, type TaskPlan } from '../../core/state/plan.ts'
-import type { SessionState } from '../../core/state/state.ts'
-import type { PartKind, Template, TemplateKind, ThreadSpec } from '../../core/template.ts'
+import type { PartKind, SessionState } from '../../core/state/state.ts'
+import type { Template, TemplateKind } from '../../core/template.ts'
 import { replanInput, withNotices } from '../../session/proof/review-input.ts'
 
 /** What a build keeps of what has happened, beside its plan. */

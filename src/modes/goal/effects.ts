@@ -1,7 +1,8 @@
 import { loadPrompt } from '../../base/package.ts'
+import type { ThreadSpec } from '../../core/engine.ts'
 import { followedMaterial } from '../../core/rules/outputs.ts'
 import { askPersonTool } from '../../core/shapes/tools.ts'
-import type { Template, TemplateSetup, ThreadSpec } from '../../core/template.ts'
+import type { Template, TemplateSetup } from '../../core/template.ts'
 import { replanInput, replanInstructions, withNotices, withPaths } from '../../session/proof/review-input.ts'
 
 /** The input of a round on which nothing has to be told. */

@@ -1,10 +1,11 @@
 import { inlineCode } from '../../base/markdown.ts'
 import { truncate } from '../../base/text.ts'
+import type { ThreadSpec } from '../../core/engine.ts'
 import type { OutcomeHint, SessionOutcome } from '../../core/events/outcome.ts'
 import { type Decision, GIVE_SECRET } from '../../core/rules/decision.ts'
 import { PLAN_CHOICES, PLAN_DECISION } from '../../core/state/plan.ts'
 import type { SessionState } from '../../core/state/state.ts'
-import type { Step, ThreadSpec } from '../../core/template.ts'
+import type { Step } from '../../core/template.ts'
 import { MOST_ALL_STEPS } from './answers.ts'
 import {
   CHOICES,

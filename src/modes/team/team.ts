@@ -1,5 +1,6 @@
 import * as v from 'valibot'
-import type { PartKind, TemplateKind } from '../../core/template.ts'
+import type { PartKind } from '../../core/state/state.ts'
+import type { TemplateKind } from '../../core/template.ts'
 import { firstWork, foldTeam, MOST_REPLANS } from './fold.ts'
 import { teamView } from './view.ts'
 import type { TeamOptions, TeamWork } from './work.ts'

@@ -8,7 +8,7 @@ import {
   notTried,
 } from '../../core/rules/proof/counter-proof.ts'
 import { openSandboxCommands, type SandboxCommandsOptions } from '../../engines/codex/sandbox-commands.ts'
-import type { ToCounterProve } from '../../session/proof/gates.ts'
+import type { ToCounterProve } from '../../session/options.ts'
 import { runGate } from '../../session/proof/run-gate.ts'
 import { type CounterCheckout, openCounterCheckout } from '../../workspace/counter-checkout.ts'
 import type { Fingerprints } from '../../workspace/fingerprint/fingerprint.ts'

@@ -1,8 +1,7 @@
 import { join } from 'node:path'
-import type { ToolAnswer } from '../../core/engine.ts'
+import type { ThreadSpec, ToolAnswer } from '../../core/engine.ts'
 import { type AgentTask, problemOfTask } from '../../core/shapes/tools.ts'
 import type { AgentStatus } from '../../core/state/plan.ts'
-import type { ThreadSpec } from '../../core/template.ts'
 import { memoryRoot } from '../../workspace/memory/memory-paths.ts'
 import { type Hold, liesWithin, type Paths } from './path-holds.ts'
 

@@ -1,7 +1,7 @@
+import type { ThreadSpec } from '../../core/engine.ts'
 import type { AgentTask } from '../../core/shapes/tools.ts'
 import { MOST_FAILURES, type NamedTask, PLAN_DECISION, type PlanTask, tasksNamed } from '../../core/state/plan.ts'
 import { partOf } from '../../core/state/state.ts'
-import type { ThreadSpec } from '../../core/template.ts'
 import { makeFolderInside } from '../../workspace/files/inside-directory.ts'
 import type { SessionLog } from '../session-log.ts'
 import { type CallOptions, playCall, refusedAnswer } from './agent-call.ts'

@@ -8,7 +8,7 @@ import type { ReviewCause } from '../../core/rules/review.ts'
 import { stallStep } from '../../core/rules/stall.ts'
 import type { Memory, MemorySnapshot } from '../../core/shapes/memory.ts'
 import { inScope } from '../../core/state/scope.ts'
-import type { RunnerPolicy } from '../options.ts'
+import type { BoundedLook, RunnerPolicy, WorkTree } from '../options.ts'
 import type { PersonAsked } from '../person.ts'
 import { endOfSandbox } from '../retry-policy.ts'
 import type { Scopes } from '../scope/scopes.ts'
@@ -197,16 +197,6 @@ export function followStall(log: SessionLog, stallRounds: number): SessionOutcom
   return null
 }
 
-/** What tells whether a round changed the work tree. */
-export interface WorkTree {
-  /**
-   * The fingerprint of the work tree now: a git tree hash. Throws `GitStopped` once the signal is aborted.
-   * @param how `anew`: with nothing taken for granted that was known of the last one, as for a claim; left out: by that
-   */
-  take(signal?: AbortSignal, how?: 'anew'): Promise<string>
-  changed(before: string, after: string): Promise<{ paths: readonly string[]; count: number }>
-}
-
 /** How long a look at the work tree may take. */
 interface LookLimits {
   clock: Clock
@@ -215,9 +205,6 @@ interface LookLimits {
   /** What is left of the session's time, ms; infinite without a limit. */
   mostMs(): number
 }
-
-/** Runs what looks at the files so that it does not outlast the session: its signal is aborted then. */
-export type BoundedLook = <T>(look: (signal: AbortSignal) => Promise<T>) => Promise<T>
 
 /** Bounds looks at the files by the time of the session, and by `END_LOOK_MS` once it is to end. */
 export function lookingNoLongerThan({ clock, ending, mostMs }: LookLimits): BoundedLook {
@@ -287,23 +274,4 @@ async function lookOnceMore(
   const { paths } = await workTree.changed(claimed, tree)
   const detail = `something that was left running changed files (${paths.slice(0, 5).join('; ')}) after the round had ended. Look at the whole with fresh eyes.`
   return { tree, refusal: { reason: 'tree-changed', detail } }
-}
-
-/** What puts the repository's own settings back if a round changed them. */
-export interface RepositoryGuard {
-  check(): Promise<{
-    restored: readonly string[]
-    setAside: string | null
-    /** A sentence for each thing that could not be put right. */
-    problems: readonly string[]
-  } | null>
-}
-
-/** Journals what was put back, and what could not be. */
-export function emitRestored(log: SessionLog, restored: Awaited<ReturnType<RepositoryGuard['check']>>): void {
-  if (!restored) return
-  const round = log.state.last?.round ?? 0
-  const { restored: paths, setAside, problems } = restored
-  if (paths.length > 0) log.emit({ type: 'repository-restored', round, paths, setAside })
-  for (const message of problems) log.emit({ type: 'warning', round, message })
 }

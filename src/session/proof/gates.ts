@@ -2,83 +2,13 @@ import { isDiskFull } from '../../base/errors.ts'
 import type { EventOf } from '../../core/events/events.ts'
 import { type Gate, type GateTime, hasPassed } from '../../core/events/outcome.ts'
 import { PROJECT_FILE } from '../../core/rules/notices.ts'
-import type { CounterProof, CounterSearch, WorkChange } from '../../core/rules/proof/counter-proof.ts'
 import { markFlaky } from '../../core/state/fold-claim.ts'
 import { agreedBefore, inScope, withoutScope } from '../../core/state/scope.ts'
 import type { EndedRound, SessionState } from '../../core/state/state.ts'
-import type { ThreadSpec } from '../../core/template.ts'
 import { GitStopped } from '../../workspace/git/git.ts'
+import type { BoundedLook, ProofEnvironment, RepositoryGuard, WorkTree } from '../options.ts'
 import type { PersonAsked } from '../person.ts'
 import type { SessionLog } from '../session-log.ts'
-import { type BoundedLook, emitRestored, type RepositoryGuard, type WorkTree } from './claim.ts'
-import type { RanGate } from './run-gate.ts'
-
-/** What the counter-proof of a gate is made with. */
-export interface ToCounterProve extends Pick<CounterSearch<WorkChange>, 'failedBefore' | 'ofGates' | 'mostMs'> {
-  /** The tree that the work began with; null if it is not kept. */
-  start: string | null
-  /** The tree that was claimed. */
-  tree: string
-  /** How many tests it says it ran now, and the most that it ran earlier; null: it did not say. */
-  tests: { now: number | null; most: number | null }
-  signal: AbortSignal
-}
-
-/** On what a gate is run. */
-interface ProofPlace {
-  /** What it is looked at with before and after, no longer than the session may take. */
-  workTree: WorkTree
-  /** Its fingerprint now. */
-  tree: string
-  /** Aborted when the gate is to be broken off. */
-  signal: AbortSignal
-}
-
-/** The effects that proving a claim needs: running gates, keeping savepoints, comparing trees, preparing a review. */
-export interface ProofEnvironment {
-  /** Runs a gate on this work tree, in the sandbox of the rounds. `start`: the tree that the work began with, null if not kept. Every end of the gate is a result; never rejects for one. */
-  runGate(gate: Gate, on: ProofPlace & { when: GateTime; start: string | null }): Promise<RanGate>
-  /** Runs a command of the template as a gate is run, once; never rejects for how it ends. `output`: up to 16,000 characters. */
-  runCommand(
-    command: Pick<Gate, 'name' | 'run' | 'timeoutMs' | 'network'> & { readOnly?: true },
-    on: ProofPlace,
-  ): Promise<Omit<RanGate, 'gate'>>
-  /** Keeps a work tree as a savepoint; null if that failed, after a warning. */
-  keepSavepoint(of: {
-    session: string
-    round: number
-    tree: string
-    /** Ends it; `GitStopped` is thrown then. */
-    signal?: AbortSignal
-  }): Promise<Pick<
-    EventOf<'savepoint'>,
-    'commit' | 'tree' | 'changes' | 'head' | 'commits' | 'uncommitted' | 'notLookedAt'
-  > | null>
-  /** The files of a tree that are changed or deleted in another one; null if it cannot be known. */
-  lost(before: string, after: string): Promise<readonly string[] | null>
-  /** The protected files that differ between two trees. */
-  changedProtected(
-    gates: readonly Gate[],
-    before: string,
-    after: string,
-  ): Promise<Pick<EventOf<'protected-changed'>, 'files' | 'count'>>
-  /** The configuration that gates run through and that differs between two trees; `programs`: those of then, null if not known. */
-  configuration(
-    gates: readonly Gate[],
-    before: string,
-    after: string,
-    programs: string | null,
-  ): Promise<Pick<EventOf<'gate-configuration'>, 'files' | 'count' | 'digest'>>
-  /**
-   * Runs a gate that passes on a tree without the work, in a checkout of its own. Never rejects for how the gate ends; null
-   * if it was broken off.
-   */
-  counterProof(gate: Gate, of: ToCounterProve): Promise<CounterProof | null>
-  /** A hash of the programs that scripts in the work directory find first. */
-  programs(): Promise<string>
-  /** The thread and the input of a review of this tree. */
-  reviewer(state: SessionState, tree: string): Promise<{ thread: ThreadSpec; input: string }>
-}
 
 export interface ProofOptions {
   log: SessionLog
@@ -460,4 +390,13 @@ async function unlessStopped<T>(action: () => Promise<T>): Promise<T | null> {
 function unlessFull(error: unknown): null {
   if (isDiskFull(error)) return null
   throw error
+}
+
+/** Journals what was put back, and what could not be. */
+export function emitRestored(log: SessionLog, restored: Awaited<ReturnType<RepositoryGuard['check']>>): void {
+  if (!restored) return
+  const round = log.state.last?.round ?? 0
+  const { restored: paths, setAside, problems } = restored
+  if (paths.length > 0) log.emit({ type: 'repository-restored', round, paths, setAside })
+  for (const message of problems) log.emit({ type: 'warning', round, message })
 }

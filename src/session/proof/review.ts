@@ -1,17 +1,16 @@
 import type { Clock } from '../../base/clock.ts'
-import type { Engines, PreparedRound } from '../../core/engine.ts'
+import type { Engines, PreparedRound, ThreadSpec } from '../../core/engine.ts'
 import type { RoundOutcome } from '../../core/events/outcome.ts'
 import { refusedAnswerNote } from '../../core/rules/answer.ts'
 import { WIND_DOWN_REVIEW } from '../../core/rules/notices.ts'
 import { REVIEW, REVIEW_SCHEMA, type ReviewCause, readReview, splitFindings } from '../../core/rules/review.ts'
 import { inScope } from '../../core/state/scope.ts'
 import { roundTokens } from '../../core/state/state.ts'
-import type { ThreadSpec } from '../../core/template.ts'
 import { pathInside } from '../../platform/files.ts'
 import type { Answers } from '../answers.ts'
+import type { ProofEnvironment } from '../options.ts'
 import { type EndedTurn, playRound, type RoundPlayOptions } from '../play-round.ts'
 import type { SessionLog } from '../session-log.ts'
-import type { ProofEnvironment } from './gates.ts'
 
 export interface ReviewClaimOptions {
   log: SessionLog

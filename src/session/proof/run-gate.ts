@@ -2,10 +2,7 @@ import { endWithFailures } from '../../base/failure-lines.ts'
 import type { Gate, GateResult } from '../../core/events/outcome.ts'
 import { networkRefused } from '../../core/rules/notices.ts'
 import { testCountOf } from '../../core/rules/proof/test-counts.ts'
-import type { WorkTree } from './claim.ts'
-
-/** What a gate came to, and the fingerprint that was taken when it had ended. */
-export type RanGate = GateResult & { treeAfter: string }
+import type { RanGate, WorkTree } from '../options.ts'
 
 /** Runs shell lines in the sandbox of the rounds. */
 interface GateDoor {

@@ -1,8 +1,8 @@
 import type { Clock } from '../../base/clock.ts'
+import type { ThreadSpec } from '../../core/engine.ts'
 import type { RoundOutcome, SessionOutcome } from '../../core/events/outcome.ts'
 import type { AfterRound } from '../../core/rules/after-round.ts'
 import { CODEX_PROVIDER, type Provider, type ProviderProblem, type Providers } from '../../core/shapes/provider.ts'
-import type { ThreadSpec } from '../../core/template.ts'
 import type { RunnerPolicy } from '../options.ts'
 import type { SessionLog } from '../session-log.ts'
 

@@ -11,7 +11,7 @@ import { fold } from '../../core/state/fold.ts'
 import { emptyState, type SessionState } from '../../core/state/state.ts'
 import { FolderChanges, NotAFile, openRegularFile } from '../../platform/files.ts'
 import type { Records } from './records.ts'
-import { readSnapshot, type SnapshotCheck } from './snapshot.ts'
+import { type JournalRead, readSnapshot, type SnapshotCheck } from './snapshot.ts'
 
 const FORMAT = 'codemachine-journal'
 const VERSION = 1
@@ -116,15 +116,6 @@ async function* chunksOf(path: string, start: number, mostBytes: number): AsyncG
     position += bytesRead
     yield buffer.subarray(0, bytesRead)
   }
-}
-
-/** How far a journal was read. */
-export interface JournalRead {
-  /** Where its last whole line ends, in bytes from its beginning. */
-  bytes: number
-  /** The lines before that which are not JSON, without blank ones, and whether the last one is among them. */
-  rubbish: number
-  isLastRubbish: boolean
 }
 
 /** Nothing of a journal. */

@@ -4,8 +4,16 @@ import { isDeepStrictEqual } from 'node:util'
 import { codeId } from '../../base/package.ts'
 import type { SessionState } from '../../core/state/state.ts'
 import { openRegularFile, replaceFile } from '../../platform/files.ts'
-import type { JournalRead } from './journal.ts'
 import type { Records } from './records.ts'
+
+/** How far a journal was read. */
+export interface JournalRead {
+  /** Where its last whole line ends, in bytes from its beginning. */
+  bytes: number
+  /** The lines before that which are not JSON, without blank ones, and whether the last one is among them. */
+  rubbish: number
+  isLastRubbish: boolean
+}
 
 /**
  * What a session and its report had come to when its journal had been read so far: the fold of a part of the journal, kept

@@ -3,8 +3,7 @@ import type { Gate, SessionOutcome, StallReason } from '../../core/events/outcom
 import { ownFilesOf } from '../../core/rules/proof/gate-files.ts'
 import type { RoundScope, RoundStep, ScopeGate } from '../../core/template.ts'
 import type { Answers } from '../answers.ts'
-import type { RunnerOptions } from '../options.ts'
-import type { WorkTree } from '../proof/claim.ts'
+import type { RunnerOptions, WorkTree } from '../options.ts'
 import type { Proof } from '../proof/gates.ts'
 
 export interface ScopesOptions extends Pick<RunnerOptions, 'log' | 'scopes' | 'redactor' | 'engines' | 'lacksRoom'> {

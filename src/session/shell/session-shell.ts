@@ -1,6 +1,6 @@
 import type { Clock } from '../../base/clock.ts'
 import { UserError } from '../../base/errors.ts'
-import type { ToolAnswer } from '../../core/engine.ts'
+import type { ThreadSpec, ToolAnswer } from '../../core/engine.ts'
 import type { EventOf } from '../../core/events/events.ts'
 import {
   isShortSecret,
@@ -21,7 +21,7 @@ import {
 } from '../../core/shapes/shell.ts'
 import { readAskHuman, readRunShell } from '../../core/shapes/shell-tools.ts'
 import type { AnsweredTool } from '../../core/shapes/tools.ts'
-import type { Template, ThreadSpec } from '../../core/template.ts'
+import type { Template } from '../../core/template.ts'
 import { type Redactor, redactorOf } from '../../secrets/redactor.ts'
 import type { SessionLog } from '../session-log.ts'
 

@@ -1,7 +1,6 @@
 import type { Clock } from '../../base/clock.ts'
 import { messageOf } from '../../base/errors.ts'
-import type { View } from '../../core/events/events.ts'
-import type { SessionState } from '../../core/state/state.ts'
+import type { SessionState, View } from '../../core/state/state.ts'
 import {
   type Channel,
   type ChannelOptions,

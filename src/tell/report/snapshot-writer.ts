@@ -1,6 +1,6 @@
 import { stat } from 'node:fs/promises'
-import type { Recorded, View } from '../../core/events/events.ts'
-import type { SessionState } from '../../core/state/state.ts'
+import type { Recorded } from '../../core/events/events.ts'
+import type { SessionState, View } from '../../core/state/state.ts'
 import type { Records } from '../../session/records/records.ts'
 import { removeSnapshot } from '../../session/records/snapshot.ts'
 

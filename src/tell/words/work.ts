@@ -1,6 +1,7 @@
 import { clipEnd, formatBytes, truncate } from '../../base/text.ts'
 import type { RecordedOf } from '../../core/events/events.ts'
 import { type TaskBoard, taskOf } from '../../core/state/plan.ts'
+import type { TemplateView } from '../../core/state/state.ts'
 import { isKnown, type SessionState } from '../../core/state/state.ts'
 import type {
   BoardMark,
@@ -11,7 +12,6 @@ import type {
   RoundTitle,
   ShownPlan,
   StepName,
-  TemplateView,
 } from '../../core/view.ts'
 import { clipLines, type Description, describe, type Tone, withRest } from './names.ts'
 import { formatCount, formatDuration } from './numbers.ts'

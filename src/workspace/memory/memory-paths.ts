@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import type { MemoryLayout } from '../../core/template.ts'
+import type { MemoryLayout } from '../../core/state/state.ts'
 
 /** The folder of all memory, relative to the work directory. */
 export const memoryRoot = '.codemachine'

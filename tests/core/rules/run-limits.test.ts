@@ -1,11 +1,10 @@
 import { describe, expect, test } from 'vitest'
-import type { Used } from '../../../src/core/events/outcome.ts'
+import type { RunAllowance, Used } from '../../../src/core/events/outcome.ts'
 import {
   allowanceAtResume,
   beyondRun,
   limitsInRun,
   NOTHING_USED,
-  type RunAllowance,
   usedBy,
   usedUp,
   withUsed,

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
+import type { ThreadSpec } from '../../../src/core/engine.ts'
 import { type Engine, Engines } from '../../../src/core/engine.ts'
-import type { ThreadSpec } from '../../../src/core/template.ts'
 
 const THREAD: ThreadSpec = { agent: 'a', developerInstructions: 'Do it.', model: null, effort: null }
 

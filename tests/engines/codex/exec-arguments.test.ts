@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
+import type { ThreadSpec } from '../../../src/core/engine.ts'
 import type { SandboxChoice } from '../../../src/core/shapes/sandbox.ts'
-import type { ThreadSpec } from '../../../src/core/template.ts'
 import { capabilitiesOf } from '../../../src/engines/codex/find-codex.ts'
 import { threadTerms } from '../../../src/engines/codex/sandbox.ts'
 import { type ExecTurn, execArguments, execCommand, fitsAsArgument } from '../../../src/engines/exec/exec-arguments.ts'

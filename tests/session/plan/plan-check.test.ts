@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
+import type { ThreadSpec } from '../../../src/core/engine.ts'
 import type { Recorded, SessionEvent } from '../../../src/core/events/events.ts'
 import type { Gate } from '../../../src/core/events/outcome.ts'
-import type { ThreadSpec } from '../../../src/core/template.ts'
 import { nextOfBuild } from '../../../src/modes/from-specification/build.ts'
 import { redactorOf } from '../../../src/secrets/redactor.ts'
 import { applyTaskMarks, rawTasksById } from '../../../src/workspace/memory/tasks-file.ts'

@@ -1,6 +1,6 @@
-import type { EventOf, LiveEvent, Recorded, View } from '../../../core/events/events.ts'
+import type { EventOf, LiveEvent, Recorded } from '../../../core/events/events.ts'
 import { isTaken } from '../../../core/shapes/reply.ts'
-import type { SessionState } from '../../../core/state/state.ts'
+import type { SessionState, View } from '../../../core/state/state.ts'
 import { workOf } from '../../../tell/words/event.ts'
 import { formatCount } from '../../../tell/words/numbers.ts'
 import {
