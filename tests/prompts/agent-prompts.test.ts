@@ -9,8 +9,8 @@ import { agentInstructions, readUsualPrompt } from '../../src/agents/prompts.ts'
 import { packageFile } from '../../src/base/package.ts'
 import type { Agent } from '../../src/core/shapes/agent.ts'
 import { NO_KEPT_TEXTS } from '../../src/core/template.ts'
-import type { BuildPart } from '../../src/modes/from-specification/build.ts'
 import { openBuild, retryInput } from '../../src/modes/from-specification/effects.ts'
+import type { BuildPart } from '../../src/modes/from-specification/next.ts'
 import { parsePlan } from '../../src/workspace/memory/plan-files.ts'
 
 const roster = loadAgents()

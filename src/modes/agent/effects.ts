@@ -1,8 +1,16 @@
 import { findEnabledAgent } from '../../agents/agent.ts'
 import { agentInstructions, USER_REQUEST } from '../../agents/prompts.ts'
 import { UserError } from '../../base/errors.ts'
+import type { ThreadSpec } from '../../core/engine.ts'
+import type { SessionOutcome, WindDownLimit } from '../../core/events/outcome.ts'
+import type { EndedRound, SessionState } from '../../core/state/state.ts'
 import type { Template, TemplateSetup } from '../../core/template.ts'
-import { nextOfCall } from './agent.ts'
+
+/** What a call keeps. */
+interface CallWork {
+  /** The limit for which its round had to come to a safe stop; null if it had not. */
+  stoppedFor: WindDownLimit | null
+}
 
 /** Makes a call ready: the thread of its agent, whose prompt is as it is now. */
 export async function openAgent({ directory, agents, call }: TemplateSetup): Promise<Template> {
@@ -20,4 +28,37 @@ export async function openAgent({ directory, agents, call }: TemplateSetup): Pro
     effort: modelReasoningEffort,
   }
   return { threads: [{ part: 'task', thread }], ...nextOfCall(thread, `${USER_REQUEST}\n${call.task}`) }
+}
+
+/**
+ * What comes next in a call: its round, which is tried again as long as it has used up nothing, then the end.
+ * @param input the user input of the round
+ */
+export function nextOfCall(thread: ThreadSpec, input: string): Pick<Template, 'next' | 'ahead'> {
+  return {
+    next(session) {
+      const { last } = session
+      // One that a limit broke off is not tried again: before a round the runner finds that it is reached.
+      const isDue = last === null || !last.counts || last.outcome.class === 'interrupted'
+      if (isDue) return { kind: 'round', round: { thread, input, part: 'task', tellsGoal: true } }
+      return { kind: 'end', outcome: outcomeOf(last, session) }
+    },
+    ahead: ({ last }) => (last === null ? thread : null),
+  }
+}
+
+function outcomeOf({ outcome }: EndedRound, session: SessionState): SessionOutcome {
+  if (outcome.class !== 'worked') {
+    return { kind: 'needs-person', reason: outcome.message ?? `The round ended: ${outcome.class}.`, hint: null }
+  }
+  const { stoppedFor } = session.work as CallWork
+  switch (stoppedFor) {
+    case null:
+    case 'round':
+      return { kind: 'answered' }
+    case 'usage':
+      return { kind: 'needs-person', reason: 'The usage limit is used as far as it may be.', hint: null }
+    default:
+      return { kind: 'limit', limit: stoppedFor }
+  }
 }

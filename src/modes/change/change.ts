@@ -4,10 +4,10 @@ import type { PartKind, SessionState } from '../../core/state/state.ts'
 import type { TemplateKind } from '../../core/template.ts'
 import { executionAtResume } from './execution/fold.ts'
 import { hasWorkLeft, MOST_ROUNDS, NO_EXECUTION } from './execution/queue.ts'
-import { type ChangePart, NO_ROOM, NO_ROOM_TEXT, STATES, type StateName } from './machine.ts'
+import { NO_ROOM, NO_ROOM_TEXT, STATES } from './machine.ts'
 import { MOST_VERSIONS, NO_PLANNING, withPlanning, withWanted } from './states/planning.ts'
 import { changeView } from './view.ts'
-import type { ChangeOptions, ChangeWork } from './work.ts'
+import type { ChangeOptions, ChangePart, ChangeWork, StateName } from './work.ts'
 
 /** A round of a change. It claims nothing: the template does. One that only looks may leave everything as it was. */
 const WORKS: PartKind = {

@@ -11,14 +11,24 @@ import { hashFiles } from './context/project-file.ts'
 import { projectCommands } from './execution/before.ts'
 import { LINES_LOOK, NO_TASKS_LEFT, SUMMARY_FILE, TASKS_FILE, withLines } from './execution/fold.ts'
 import { MOST_TASKS, worksOf } from './execution/queue.ts'
-import { type ChangePart, type ChangeParts, type ChangeRole, nextOfChange, type Responsible } from './machine.ts'
+import { nextOfChange } from './machine.ts'
 import { mistakesOf, planProblem, sizeProblem } from './plan-rules.ts'
 import { readPlanText } from './plan-text.ts'
 import { type EditedPlan, fileOf, LOOKS, lastVersion } from './states/planning.ts'
 import { summaryText } from './summary.ts'
 import { readTasks, tasksFile } from './tasks.ts'
 import { tasksProblem } from './tasks-rules.ts'
-import { type ChangeOptions, type ChangeWork, type FileHashes, type Worked, workOf } from './work.ts'
+import {
+  type ChangeOptions,
+  type ChangePart,
+  type ChangeParts,
+  type ChangeRole,
+  type ChangeWork,
+  type FileHashes,
+  type Responsible,
+  type Worked,
+  workOf,
+} from './work.ts'
 
 /** The prompt of each role, and what its rounds are for. Who only looks can write nothing. */
 const ROLES: Readonly<Record<ChangeRole, { prompt: string; part: ChangePart; readOnly: boolean }>> = {

@@ -1,6 +1,3 @@
-import type { ThreadSpec } from '../../core/engine.ts'
-import type { SessionEvent } from '../../core/events/events.ts'
-import type { SessionState } from '../../core/state/state.ts'
 import type { Step, Template } from '../../core/template.ts'
 import {
   action,
@@ -15,60 +12,7 @@ import {
 } from './states/executing-tasks.ts'
 import { gatheringContext, generatingPlan, MOST_VERSIONS, waitingForInput } from './states/planning.ts'
 import { accepted, autoAccepted, manualReview, refinement, rejected, userReview } from './states/reviewing-plan.ts'
-import { type ChangeWork, workOf } from './work.ts'
-
-/** The states of a change; what comes after a dot is within the state before it. */
-export type StateName =
-  | 'WAITING_FOR_INPUT'
-  | 'GATHERING_CONTEXT'
-  | 'GENERATING_PLAN'
-  | 'REVIEWING_PLAN.user-review'
-  | 'REVIEWING_PLAN.auto-accepted'
-  | 'REVIEWING_PLAN.manual-review'
-  | 'REVIEWING_PLAN.accepted'
-  | 'REVIEWING_PLAN.rejected'
-  | 'REVIEWING_PLAN.refinement'
-  | 'EXECUTING_TASKS.decomposition'
-  | 'EXECUTING_TASKS.queue'
-  | 'EXECUTING_TASKS.info-gathering'
-  | 'EXECUTING_TASKS.action'
-  | 'EXECUTING_TASKS.verification'
-  | 'EXECUTING_TASKS.result'
-  | 'EXECUTING_TASKS.fixing'
-  | 'EXECUTING_TASKS.failure'
-  | 'GENERATING_SUMMARY'
-
-/** What a round of a change is for. */
-export type ChangePart = 'plan' | 'decompose' | 'gather' | 'act' | 'fix' | 'summary'
-
-/** Who does what in a change: its prompt, and whether it may write. */
-export type ChangeRole = 'planner' | 'decomposer' | 'gatherer' | 'executor' | 'fixer' | 'summary'
-
-/** Whose model and provider do it. */
-export type Responsible = 'planner' | 'executor'
-
-/** What a change is carried out with. */
-export interface ChangeParts {
-  thread(role: ChangeRole, by: Responsible): ThreadSpec
-  /** The session's folder, relative to the work directory, with `/`. */
-  folder: string
-}
-
-/** What comes next in a state: a step, or another state and why it is next, a sentence for a person. */
-export type Process = { step: Step } | { to: StateName; why: string }
-
-/** One state of a change. All of it is pure. */
-export interface ChangeState {
-  /** The memory of the change when it is entered, and when it is left; left out: as it was. */
-  enter?(own: ChangeWork, session: SessionState): ChangeWork
-  exit?(own: ChangeWork, session: SessionState): ChangeWork
-  /** That memory after an event that happened in it; `session`: before the event. Left out: as it was. */
-  fold?(own: ChangeWork, event: SessionEvent, session: SessionState): ChangeWork
-  /** What is done in it next, or which state is next. */
-  process(own: ChangeWork, session: SessionState, parts: ChangeParts): Process
-  /** The thread of the next round, as far as it is known; left out: it is not. */
-  ahead?(own: ChangeWork, session: SessionState, parts: ChangeParts): ThreadSpec | null
-}
+import { type ChangeParts, type ChangeState, type ChangeWork, type Process, type StateName, workOf } from './work.ts'
 
 /**
  * The table: each state, and the states that may follow it. A person who breaks in and wants another plan leads to

@@ -3,10 +3,9 @@ import { clipEnd, truncate } from '../../base/text.ts'
 import type { Choice, Decision } from '../../core/rules/decision.ts'
 import { PLAN_CHOICES, PLAN_DECISION } from '../../core/state/plan.ts'
 import type { SessionState } from '../../core/state/state.ts'
-import type { ChangeParts } from './machine.ts'
 import { planDiff, planMarkdown } from './plan-text.ts'
 import { fileOf, lastVersion, MOST_VERSIONS } from './states/planning.ts'
-import type { ChangeWork, PlanVersion } from './work.ts'
+import type { ChangeParts, ChangeWork, PlanVersion } from './work.ts'
 
 /** What a person can say to a plan. */
 export const CHOICES = { ...PLAN_CHOICES, edit: 'edit', again: 'again' } as const

@@ -18,7 +18,7 @@ import { askPersonTool, runAgentTool } from '../../core/shapes/tools.ts'
 import type { Template, TemplateSetup } from '../../core/template.ts'
 import { replanInstructions } from '../../session/proof/review-input.ts'
 import { checkPlanFiles, specificationFile, writePlanSummary } from '../../workspace/memory/plan-files.ts'
-import { type BuildPart, nextOfBuild, summaryOfEnd, workOf } from './build.ts'
+import { type BuildPart, nextOfBuild, summaryOfEnd, workOf } from './next.ts'
 
 /** The main agent that runs each kind of round. */
 const LEADS: Readonly<Record<BuildPart, MainAgentName>> = {

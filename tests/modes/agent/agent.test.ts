@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import type { RoundClass, WindDownLimit } from '../../../src/core/events/outcome.ts'
 import { emptyState, type SessionState } from '../../../src/core/state/state.ts'
-import { agentKind, nextOfCall } from '../../../src/modes/agent/agent.ts'
+import { agentKind } from '../../../src/modes/agent/agent.ts'
+import { nextOfCall } from '../../../src/modes/agent/effects.ts'
 
 const THREAD = { agent: 'backend-dev', developerInstructions: 'Work.', model: null, effort: null }
 const call = nextOfCall(THREAD, 'User Request:\nDo it')

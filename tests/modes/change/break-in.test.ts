@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import type { Recorded } from '../../../src/core/events/events.ts'
 import type { Reply } from '../../../src/core/shapes/reply.ts'
-import type { StateName } from '../../../src/modes/change/machine.ts'
+import type { StateName } from '../../../src/modes/change/work.ts'
 import {
   answering,
   askIn,

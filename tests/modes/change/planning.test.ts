@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import type { Recorded } from '../../../src/core/events/events.ts'
-import type { StateName } from '../../../src/modes/change/machine.ts'
 import { planText } from '../../../src/modes/change/plan-text.ts'
 import { lastVersion } from '../../../src/modes/change/states/planning.ts'
+import type { StateName } from '../../../src/modes/change/work.ts'
 import {
   answering,
   breakingIn,

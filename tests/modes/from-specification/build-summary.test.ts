@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { SessionEvent } from '../../../src/core/events/events.ts'
 import { exitCodeOf, type SessionOutcome } from '../../../src/core/events/outcome.ts'
-import { type BuildPart, summaryOfEnd } from '../../../src/modes/from-specification/build.ts'
+import { type BuildPart, summaryOfEnd } from '../../../src/modes/from-specification/next.ts'
 import { created, ended, foldAll, says, started, worked } from '../../support/session-events.ts'
 
 const begun: SessionEvent = { ...created(), template: 'build' }

@@ -7,10 +7,9 @@ import { personsWordsOf, wordsInInput } from '../../../core/state/persons-words.
 import type { SessionState } from '../../../core/state/state.ts'
 import type { RoundSpec, RoundStep } from '../../../core/template.ts'
 import { fitNotices } from '../../../session/proof/review-input.ts'
-import type { ChangeParts, ChangeRole, Responsible } from '../machine.ts'
 import type { Plan } from '../plan.ts'
 import { TASKS_ANSWER, type TaskSpec } from '../tasks.ts'
-import type { ChangeWork, TaskRecord } from '../work.ts'
+import type { ChangeParts, ChangeRole, ChangeWork, Responsible, TaskRecord } from '../work.ts'
 import { acceptedPlan, DECOMPOSITION, projectCommands, statusBefore } from './before.ts'
 import { giverOf, MOST_TASKS, outputOf, taskInHand } from './queue.ts'
 

@@ -36,10 +36,9 @@ import {
   wordsForUnanswered,
 } from '../execution/queue.ts'
 import { decomposeRound, fixRound, howItEnded, summaryRound, type TaskPlanned, taskRound } from '../execution/rounds.ts'
-import type { ChangeState, Process, StateName } from '../machine.ts'
 import { summaryFacts, summaryText } from '../summary.ts'
 import { nameOfTask, tasksFile } from '../tasks.ts'
-import type { ChangeWork, TaskRecord } from '../work.ts'
+import type { ChangeState, ChangeWork, Process, StateName, TaskRecord } from '../work.ts'
 
 /** The accepted plan is cut into tasks, and what their commands come to before anything is changed is looked at. */
 export const decomposition: ChangeState = {

@@ -7,10 +7,9 @@ import type { SessionState } from '../../../core/state/state.ts'
 import type { RoundSpec, Step } from '../../../core/template.ts'
 import { withNotices } from '../../../session/proof/review-input.ts'
 import { projectCommands } from '../execution/before.ts'
-import type { ChangeParts, ChangeState, Process } from '../machine.ts'
 import { hashOfPlan, PLAN_ANSWER, type Plan, readPlan } from '../plan.ts'
 import { planMarkdown, planText, readPlanText } from '../plan-text.ts'
-import type { ChangeWork, FileHashes, PlanningWork, PlanVersion } from '../work.ts'
+import type { ChangeParts, ChangeState, ChangeWork, FileHashes, PlanningWork, PlanVersion, Process } from '../work.ts'
 
 /** The looks of a change until its plan is accepted. */
 export const LOOKS = {

@@ -2,9 +2,8 @@ import type { EventOf } from '../../../core/events/events.ts'
 import { PLAN_DECISION } from '../../../core/state/plan.ts'
 import type { SessionState } from '../../../core/state/state.ts'
 import type { Step } from '../../../core/template.ts'
-import type { ChangeState } from '../machine.ts'
 import { CHOICES, planDecision } from '../plan-decision.ts'
-import type { AcceptedPlan, ChangeWork, FileHashes } from '../work.ts'
+import type { AcceptedPlan, ChangeState, ChangeWork, FileHashes } from '../work.ts'
 import {
   aheadInMaking,
   beginAgain,
