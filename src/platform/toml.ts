@@ -1,5 +1,6 @@
-import { type AST, getStaticTOMLValue, ParseError, parseTOML } from 'toml-eslint-parser'
+import { type AST, ParseError, parseTOML } from 'toml-eslint-parser'
 import { UserError } from '../base/errors.ts'
+import { truncate } from '../base/text.ts'
 import { readBoundedText } from './files.ts'
 
 /** A parsed TOML file: the settings of a person or project, or a file of codex's configuration. */
@@ -11,7 +12,7 @@ export interface TomlFile {
 }
 
 /** A statement or a table at the top of a TOML file. */
-export type TomlNode = AST.TOMLKeyValue | AST.TOMLTable
+type TomlStatement = AST.TOMLKeyValue | AST.TOMLTable
 
 /** The name of a TOML file in messages, and what its reader asks of the person. */
 export interface TomlSource {
@@ -102,18 +103,148 @@ const MENDS = [
 ] as const
 
 /** The statements before the first table, and the tables, in the order of the file. */
-export function topLevel({ program }: Pick<TomlFile, 'program'>): readonly TomlNode[] {
+export function topLevel({ program }: Pick<TomlFile, 'program'>): readonly TomlStatement[] {
   return program.body[0].body
 }
 
 /** The path of a key or of a table's name: `['screen', 'theme']` for `screen.theme`. */
-export function keyPath(node: TomlNode): readonly string[] {
-  return getStaticTOMLValue(node.key).map(String)
+export function keyPath({ key }: Pick<TomlStatement, 'key'>): readonly string[] {
+  return key.keys.map(each => (each.type === 'TOMLBare' ? each.name : each.value))
 }
 
-/** The value of a node as JavaScript has it: a text, a number, a list, an object; of a file the object of its tables. */
-export function tomlValue(node: AST.TOMLContentNode | AST.TOMLProgram): unknown {
-  return getStaticTOMLValue(node)
+/** A place in a TOML file, from 1. */
+export interface TomlSpot {
+  line: number
+  column: number
+}
+
+/** A table, a list or a value of a TOML file. */
+export interface TomlNode extends TomlSpot {
+  /** Such as `workflow.steps[2].output.path`, counted from 0; empty: the file. */
+  path: string
+  /** Where its name stands. */
+  key: TomlSpot
+  /** A table by the names of its members, a list, or a text, a number, a truth value or a date. */
+  content: Map<string, TomlNode> | TomlNode[] | string | number | bigint | boolean | Date
+  /** As it stands in the file, cut short where it is long; of a table what it is. */
+  written: string
+  /** Left out: the file, or a table with a header. */
+  source?: AST.TOMLContentNode
+}
+
+/** The tables of a TOML file as one. */
+export function tomlTree({ text, program }: Pick<TomlFile, 'text' | 'program'>): TomlNode {
+  const root = tableAt('', { line: 1, column: 1 })
+  for (const node of topLevel({ program })) {
+    const [table, lines] = node.type === 'TOMLTable' ? [tableOf(root, node), node.body] : [root, [node]]
+    for (const line of lines) addLine(text, table, line, 0)
+  }
+  return root
+}
+
+/** The table of a header; those above it are made where they are not there yet. */
+function tableOf(root: TomlNode, { resolvedKey, key, loc }: AST.TOMLTable): TomlNode {
+  let table = root
+  let depth = -1
+  for (const [at, name] of resolvedKey.entries()) {
+    if (typeof name === 'number') continue
+    depth += 1
+    const spot = spotOf(depth === key.keys.length - 1 ? loc : (key.keys[depth]?.loc ?? loc))
+    const index = resolvedKey[at + 1]
+    table = typeof index === 'number' ? itemOf(table, name, spot, index) : memberOf(table, name, spot)
+  }
+  return table
+}
+
+function addLine(text: string, table: TomlNode, { key, value }: AST.TOMLKeyValue, level: number): void {
+  const path = keyPath({ key })
+  let inner = table
+  for (const [index, name] of path.entries()) {
+    const spot = spotOf((key.keys[index] ?? key).loc)
+    if (index < path.length - 1) inner = memberOf(inner, name, spot)
+    else membersOf(inner).set(name, nodeOf(text, value, memberPath(inner.path, name), spot, level))
+  }
+}
+
+/** No file needs more; what lies deeper is not read. */
+const MOST_LEVELS = 12
+const MOST_WRITTEN = 60
+const MOST_NAME = 100
+
+function nodeOf(text: string, source: AST.TOMLContentNode, path: string, key: TomlSpot, level: number): TomlNode {
+  const spot = spotOf(source.loc)
+  if (source.type === 'TOMLInlineTable') {
+    const table = { ...tableAt(path, spot), key, source }
+    for (const line of level < MOST_LEVELS ? source.body : []) addLine(text, table, line, level + 1)
+    return table
+  }
+  const [start, end] = source.range
+  const beginning = text.slice(start, Math.min(end, start + 10 * MOST_WRITTEN))
+  const node = { path, key, ...spot, source, written: truncate(beginning.replace(/\s+/g, ' '), MOST_WRITTEN) }
+  if (source.type === 'TOMLValue') return { ...node, content: source.value }
+  const elements = level < MOST_LEVELS ? source.elements : []
+  const content = elements.map((each, index) => nodeOf(text, each, `${path}[${index}]`, spotOf(each.loc), level + 1))
+  return { ...node, content }
+}
+
+/** The path of a member of a table. */
+export function memberPath(path: string, name: string): string {
+  const short = truncate(name, MOST_NAME)
+  const shown = /^[\w-]+…?$/.test(short) ? short : JSON.stringify(short)
+  return path === '' ? shown : `${path}.${shown}`
+}
+
+function tableAt(path: string, spot: TomlSpot): TomlNode {
+  return { path, key: spot, ...spot, content: new Map(), written: 'a table' }
+}
+
+function membersOf({ content }: TomlNode): Map<string, TomlNode> {
+  return content instanceof Map ? content : new Map()
+}
+
+/** The table of that name in a table, made where there is none. */
+function memberOf(table: TomlNode, name: string, spot: TomlSpot): TomlNode {
+  const there = membersOf(table).get(name)
+  if (there?.content instanceof Map) return there
+  const made = tableAt(memberPath(table.path, name), spot)
+  membersOf(table).set(name, made)
+  return made
+}
+
+/** The table with an index in the list of that name, both made where they are not there. */
+function itemOf(table: TomlNode, name: string, spot: TomlSpot, index: number): TomlNode {
+  const path = memberPath(table.path, name)
+  const there = membersOf(table).get(name)
+  const items = Array.isArray(there?.content) ? there.content : []
+  if (items !== there?.content) {
+    membersOf(table).set(name, { path, key: spot, ...spot, content: items, written: 'a list of tables' })
+  }
+  items[index] ??= tableAt(`${path}[${index}]`, spot)
+  return items[index]
+}
+
+function spotOf({ start: { line, column } }: AST.TOMLNode['loc']): TomlSpot {
+  return { line, column: column + 1 }
+}
+
+/** What stands at a path below a node; null: nothing. */
+export function tomlNodeAt(node: TomlNode, path: readonly (string | number)[]): TomlNode | null {
+  const [name, ...rest] = path
+  if (name === undefined) return node
+  const { content } = node
+  const found =
+    content instanceof Map ? content.get(String(name)) : Array.isArray(content) ? content[Number(name)] : null
+  return found ? tomlNodeAt(found, rest) : null
+}
+
+/**
+ * The value of a node as JavaScript has it: a text, a number, a list, an object; of a file the object of its tables. A key
+ * `__proto__` is one like any other.
+ */
+export function tomlValue({ content }: TomlNode): unknown {
+  if (Array.isArray(content)) return content.map(tomlValue)
+  if (!(content instanceof Map)) return content
+  return Object.fromEntries([...content].map(([name, node]) => [name, tomlValue(node)]))
 }
 
 /** A text as a TOML basic string, with its quotes. */

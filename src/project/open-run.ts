@@ -6,6 +6,7 @@ import { inboxFolder } from '../agents/inbox.ts'
 import { readRoster } from '../agents/roster.ts'
 import { Cleanup, UserError } from '../base/errors.ts'
 import { packageFile } from '../base/package.ts'
+import { truncate } from '../base/text.ts'
 import type { Engines } from '../core/engine.ts'
 import type { RunOverrides } from '../core/events/events.ts'
 import type { Gate } from '../core/events/outcome.ts'
@@ -69,7 +70,6 @@ import type { RunOptions } from './library.ts'
 import { runOverridesOf } from './resume-terms.ts'
 import { openSessionSecrets } from './secrets/session-secrets.ts'
 import type { NewSession } from './sessions.ts'
-import { shortened } from './settings/entries.ts'
 import type { LoadedGates } from './settings/gates.ts'
 import { loadSettings, type SettingSources } from './settings/load.ts'
 import type { Settings } from './settings/schema.ts'
@@ -481,7 +481,7 @@ export function refuseHiddenGates(id: string, gates: readonly Gate[]): void {
     const name = secretIn(gate)
     if (name === null) continue
     throw new UserError(
-      `${id} has a gate with a secret in it (${shortened(gate.name)}), which is not kept; write "$${name}" in its place in the file that names it, and add --reread-gates.`,
+      `${id} has a gate with a secret in it (${truncate(gate.name, 60)}), which is not kept; write "$${name}" in its place in the file that names it, and add --reread-gates.`,
     )
   }
 }

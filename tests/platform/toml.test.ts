@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { UserError } from '../../src/base/errors.ts'
-import { keyPath, parseToml, readToml, tomlString, tomlValue, topLevel } from '../../src/platform/toml.ts'
+import { keyPath, parseToml, readToml, tomlString, tomlTree, tomlValue, topLevel } from '../../src/platform/toml.ts'
 import { cpuMs } from '../support/cpu-time.ts'
 
 let folder: string
@@ -35,13 +35,22 @@ test('a mistake is told with line and column, and with what the reader asks for'
 test.each(['', 'C:\\tools', 'two "words"\n', '\u0000\u007f\u2028', 'größer 😀'])(
   '%j written as TOML is read as it was',
   text => {
-    expect(tomlValue(parseToml(`a = ${tomlString(text)}`, { name: 'x.toml' }).program)).toEqual({ a: text })
+    expect(tomlValue(tomlTree(parseToml(`a = ${tomlString(text)}`, { name: 'x.toml' })))).toEqual({ a: text })
   },
 )
 
 test('a value of one digit at the very end is read', () => {
-  expect(tomlValue(parseToml('a = 7', { name: 'x.toml' }).program)).toEqual({ a: 7 })
+  expect(tomlValue(tomlTree(parseToml('a = 7', { name: 'x.toml' })))).toEqual({ a: 7 })
 })
+
+test.each(['[__proto__]\nx = 1', '__proto__.x = 1', '__proto__ = { x = 1 }', '[a]\nb = 1\n[__proto__]\nx = 1'])(
+  'a key __proto__ is one like any other, and changes no object of the program: %j',
+  text => {
+    const value = tomlValue(tomlTree(parseToml(text, { name: 'x.toml' })))
+    expect(Object.entries(Object(value))).toContainEqual(['__proto__', { x: 1 }])
+    expect(Object({}).x).toBeUndefined()
+  },
+)
 
 test.each([
   ['a text', `a = "${'x'.repeat(200_000)}"`],

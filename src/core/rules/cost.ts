@@ -1,7 +1,7 @@
 import type { TokenCounts } from '../events/events.ts'
 
 /** What a model costs per million tokens, in the currency of the person's prices. */
-export interface Price {
+interface Price {
   /** Of input that was not cached. */
   in: number
   /** Of cached input. */

@@ -34,11 +34,11 @@ export interface AgentTable {
   places: Readonly<Record<string, string>>
   /** Absolute; what `prompt` is relative to. */
   folder: string
-  prompt?: string
-  model?: string
-  effort?: string
-  enabled?: boolean
-  description?: string
+  prompt?: string | undefined
+  model?: string | undefined
+  effort?: string | undefined
+  enabled?: boolean | undefined
+  description?: string | undefined
 }
 
 /** What the settings say of agents. `remarks`: which of the project's are passed over, and why, a sentence each. */

@@ -10,6 +10,7 @@ import {
   type TomlFile,
   tomlInline,
   tomlString,
+  tomlTree,
   tomlValue,
   topLevel,
 } from '../../platform/toml.ts'
@@ -170,7 +171,7 @@ export async function readProfileExtras(
   const isFile = capabilitiesOf(codexVersion).profileFiles
   const path = isFile ? profilePath(codexHome, name) : join(codexHome, 'config.toml')
   const file = await readToml(path, { name: path, mend: MEND })
-  const all = file === null ? {} : tomlValue(file.program)
+  const all = file === null ? {} : tomlValue(tomlTree(file))
   const {
     model: _model,
     model_reasoning_effort: _effort,
@@ -269,9 +270,7 @@ function withoutProfile(before: TomlFile, name: string): string | null {
 }
 
 function textIn(file: TomlFile, name: string): string | null {
-  const line = ownLines(file).find(({ key }) => key === name)
-  const value = line === undefined ? null : tomlValue(line.node.value)
-  return typeof value === 'string' ? value : null
+  return stringMember(tomlValue(tomlTree(file)), name)
 }
 
 function headerOf(name: string): string {
@@ -382,7 +381,7 @@ function without(text: string, ranges: readonly [number, number][]): string {
 }
 
 function profilesIn(config: TomlFile): Map<string, AgentProfile> {
-  const { profiles }: { profiles?: unknown } = Object(tomlValue(config.program))
+  const { profiles }: { profiles?: unknown } = Object(tomlValue(tomlTree(config)))
   if (typeof profiles !== 'object' || profiles === null) return new Map()
   return new Map(
     Object.entries(profiles).map(([name, profile]) => [

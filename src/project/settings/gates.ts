@@ -1,10 +1,10 @@
-import * as v from 'valibot'
 import { UserError } from '../../base/errors.ts'
-import { nearestName } from '../../base/text.ts'
+import { truncate } from '../../base/text.ts'
 import type { Gate } from '../../core/events/outcome.ts'
 import { ownFilesOf } from '../../core/rules/proof/gate-files.ts'
-import { GATES, type Layer, shortened, type WrittenGate } from './entries.ts'
-import { command, globs, line, type Settings, shortDuration, trueOrFalse } from './schema.ts'
+import { valueProblem } from '../../platform/toml-check.ts'
+import { command, type Settings } from './schema.ts'
+import type { SettingsFile } from './settings-file.ts'
 
 /** The gates of a run, in the order in which they run. */
 export interface LoadedGates {
@@ -73,25 +73,28 @@ const MAX_GATES = 50
 function networkRefusal(entries: readonly GateEntry[]): string | null {
   const excess = entries.find(({ gate }) => gate.network === true)
   if (excess === undefined) return null
-  return `${excess.places.get('network') ?? excess.place}: ${GATES}.network is true, and the rounds have no network; a gate never has more rights than they, so give it to both with --network, or take it out.`
+  return `${excess.networkAt}: gates.network is true, and the rounds have no network; a gate never has more rights than they, so give it to both with --network, or take it out.`
 }
 
 /** A project's file cannot make a session wait longer for a gate than for a command of an agent. */
-function checkTimeout({ layer, places, gate }: GateEntry, { commandMinutes }: Pick<Settings, 'commandMinutes'>): void {
-  const timeout = places.get('timeout')
-  if (layer !== 'project' || timeout === undefined || gate.timeoutMs <= commandMinutes * 60_000) return
+function checkTimeout(
+  { layer, timeoutAt, gate }: GateEntry,
+  { commandMinutes }: Pick<Settings, 'commandMinutes'>,
+): void {
+  if (layer !== 'project' || timeoutAt === null || gate.timeoutMs <= commandMinutes * 60_000) return
   throw new UserError(
-    `${timeout}: ${GATES}.timeout is longer than a command may take (command_minutes = ${commandMinutes}), which a project's own file cannot ask for; raise command_minutes in your own config.toml, or write the gate there.`,
+    `${timeoutAt}: gates.timeout is longer than a command may take (command_minutes = ${commandMinutes}), which a project's own file cannot ask for; raise command_minutes in your own config.toml, or write the gate there.`,
   )
 }
 
 /** A gate of a file, with its places. */
-export interface GateEntry {
-  layer: Layer
+interface GateEntry {
+  layer: SettingsFile['layer']
   /** Its first line: `codemachine.toml:3`. */
   place: string
-  /** The place of each of its keys; a key that is not here was not written. */
-  places: ReadonlyMap<string, string>
+  networkAt: string
+  /** Null: it is not written. */
+  timeoutAt: string | null
   /** `network`: null if not written. */
   gate: Omit<Gate, 'network'> & { network: boolean | null }
 }
@@ -105,59 +108,10 @@ function withOwnFiles(gate: Gate): Gate {
 /** The values of a gate of which only the command is written. */
 const GATE_DEFAULTS = { timeoutMs: 10 * 60_000, required: true, network: null, protect: [], everyRound: false } as const
 
-/**
- * Checks and parses the gates of one file. Throws a `UserError` of one sentence, with the place, for the first mistake.
- * @param file the file's name in messages
- */
-export function gateEntries(written: readonly WrittenGate[], file: string, layer: Layer): GateEntry[] {
-  const entries = written.map(gate => entryOf(gate, file, layer))
-  for (const [index, { gate, place }] of entries.entries()) {
-    const first = entries.slice(0, index).find(other => other.gate.name === gate.name)
-    if (first === undefined) continue
-    throw new UserError(
-      `${place}: the gate at ${first.place} is called "${shortened(gate.name)}", too; give each a name of its own.`,
-    )
-  }
-  return entries
-}
-
-/** A command of `--verify`, checked as `run` of a gate is. */
-function verifyCommand(text: string): string {
-  if (v.is(FIELDS.run, text)) return text
-  throw new UserError(`--verify is ${shortened(JSON.stringify(text))}; use ${v.getDescription(FIELDS.run)}.`)
-}
-
-const FIELDS = {
-  name: line('a name on one line, of at most 100 characters', 100),
-  run: command,
-  timeout: shortDuration,
-  required: trueOrFalse,
-  network: trueOrFalse,
-  protect: globs,
-  every_round: trueOrFalse,
-} as const
-
-const gateSchema = v.partial(v.object(FIELDS))
-
-function entryOf({ line: first, fields }: WrittenGate, file: string, layer: Layer): GateEntry {
-  const place = `${file}:${first}`
-  const known = Object.entries<v.GenericSchema>(FIELDS)
-  for (const { key, line: at, value, written } of fields) {
-    const schema = known.find(([name]) => name === key)?.[1]
-    if (schema === undefined) return refuseUnknown(key, `${file}:${at}`)
-    if (v.is(schema, value)) continue
-    throw new UserError(`${file}:${at}: ${GATES}.${key} is ${shortened(written)}; use ${v.getDescription(schema)}.`)
-  }
-  const said = v.parse(gateSchema, Object.fromEntries(fields.map(({ key, value }) => [key, value])))
-  const { run } = said
-  if (run === undefined) {
-    throw new UserError(`${place}: this gate has no run; write the command that has to pass: run = "npm test".`)
-  }
-  return {
-    layer,
-    place,
-    places: new Map(fields.map(({ key, line: at }) => [key, `${file}:${at}`])),
-    gate: {
+/** The gates of one file. Throws a `UserError` of one sentence, with the place, for two of one name. */
+export function gateEntries({ layer, value, placeOf }: SettingsFile): GateEntry[] {
+  const entries = (value.gates ?? []).map(({ run = '', ...said }, index): GateEntry => {
+    const gate = {
       name: said.name ?? run,
       run,
       timeoutMs: said.timeout ?? GATE_DEFAULTS.timeoutMs,
@@ -165,13 +119,23 @@ function entryOf({ line: first, fields }: WrittenGate, file: string, layer: Laye
       network: said.network ?? GATE_DEFAULTS.network,
       protect: said.protect ?? GATE_DEFAULTS.protect,
       everyRound: said.every_round ?? GATE_DEFAULTS.everyRound,
-    },
+    }
+    const timeoutAt = said.timeout === undefined ? null : placeOf('gates', index, 'timeout')
+    return { layer, place: placeOf('gates', index), networkAt: placeOf('gates', index, 'network'), timeoutAt, gate }
+  })
+  for (const [index, { gate, place }] of entries.entries()) {
+    const first = entries.slice(0, index).find(other => other.gate.name === gate.name)
+    if (first === undefined) continue
+    throw new UserError(
+      `${place}: the gate at ${first.place} is called "${truncate(gate.name, 60)}", too; give each a name of its own.`,
+    )
   }
+  return entries
 }
 
-function refuseUnknown(key: string, place: string): never {
-  const known = Object.keys(FIELDS)
-  const near = nearestName(key, known)
-  const mend = near === null ? `those of a gate are ${known.join(', ')}.` : `did you mean "${GATES}.${near}"?`
-  throw new UserError(`${place}: unknown key "${GATES}.${key}"; ${mend}`)
+/** A command of `--verify`, checked as `run` of a gate is. */
+function verifyCommand(text: string): string {
+  const problem = valueProblem(command, text, JSON.stringify(text))
+  if (problem === null) return text
+  throw new UserError(`--verify ${problem}.`)
 }

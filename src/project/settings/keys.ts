@@ -1,6 +1,6 @@
 import { UserError } from '../../base/errors.ts'
 import { nearestName } from '../../base/text.ts'
-import { keyPath, type TomlFile, type TomlNode, tomlValue, topLevel } from '../../platform/toml.ts'
+import type { SettingsFile } from './settings-file.ts'
 
 /**
  * Where keys count. `field`: the screen with its field, a session's or the start screen's; `view`: everything that fills
@@ -170,7 +170,7 @@ export interface KeySettings {
 }
 
 /** The keys as they come. */
-export const DEFAULT_KEYS: KeySettings = { preset: null, remapped: new Map() }
+const DEFAULT_KEYS: KeySettings = { preset: null, remapped: new Map() }
 
 /** Which key does what, once presets and remaps are applied. */
 export class Keymap {
@@ -258,64 +258,23 @@ const KEY_LABELS: Readonly<Record<string, string>> = {
   pagedown: 'PgDn',
 }
 
-/** The name of the table of keys. */
-export const KEYS = 'keys'
-
 /**
- * What `[keys]` of a file says. Throws a `UserError` of one sentence, with file and line, for an action or a key that does
- * not exist, for two actions of one key, and for a project's file, which comes with a clone.
+ * What `[keys]` of the person's file says. Throws a `UserError` of one sentence, with file and line, for an action or a key that does
+ * not exist, and for two actions of one key.
  */
-export function keySettings(file: TomlFile, layer: 'person' | 'project'): KeySettings {
-  const written = fieldsOf(file)
-  const [first] = written
-  if (first === undefined) return DEFAULT_KEYS
-  if (layer === 'project') {
-    throw new UserError(`${first.place}: ${KEYS} cannot be set by a project's own file; use your own config.toml.`)
-  }
+export function keySettings({ value, placeOf }: Pick<SettingsFile, 'value' | 'placeOf'>): KeySettings {
+  const { preset = null, ...written } = value.keys ?? {}
   const remapped = new Map<KeyActionId, readonly string[]>()
-  let preset: 'vim' | null = null
-  for (const { name, value, place } of written) {
-    if (name === 'preset') preset = presetOf(value, place)
-    else remapped.set(actionNamed(name, place), chordsIn(value, `${place}: ${KEYS}.${name}`))
+  for (const [name, chords] of Object.entries(written)) {
+    const place = placeOf('keys', name)
+    const subject = `${place}: keys.${name}`
+    remapped.set(
+      actionNamed(name, place),
+      [chords].flat().map(each => chordWritten(each, subject)),
+    )
   }
-  for (const { name, place } of written)
-    if (name !== 'preset') checkFree(name as KeyActionId, { preset, remapped }, place)
+  for (const id of remapped.keys()) checkFree(id, { preset, remapped }, placeOf('keys', id))
   return { preset, remapped }
-}
-
-interface WrittenKey {
-  name: string
-  value: unknown
-  /** The file with its line from 1. */
-  place: string
-}
-
-function fieldsOf(file: TomlFile): WrittenKey[] {
-  return topLevel(file)
-    .filter(node => keyPath(node)[0] === KEYS)
-    .flatMap(node => {
-      const place = `${file.name}:${node.loc.start.line}`
-      const path = keyPath(node)
-      const isList = node.type === 'TOMLTable' && node.kind === 'array'
-      if (isList || path.length > 2 || (node.type === 'TOMLTable' && path.length > 1)) return refuseShape(place)
-      if (node.type === 'TOMLTable') return node.body.map(each => fieldOf(file, keyPath(each), each))
-      if (path.length === 2) return [fieldOf(file, path.slice(1), node)]
-      if (node.value.type !== 'TOMLInlineTable') return refuseShape(place)
-      return node.value.body.map(each => fieldOf(file, keyPath(each), each))
-    })
-}
-
-function fieldOf(file: TomlFile, path: readonly string[], node: Extract<TomlNode, { value: unknown }>): WrittenKey {
-  return { name: path.join('.'), value: tomlValue(node.value), place: `${file.name}:${node.loc.start.line}` }
-}
-
-function refuseShape(place: string): never {
-  throw new UserError(`${place}: ${KEYS} is one table; write a line [${KEYS}], and below it palette = "ctrl+x".`)
-}
-
-function presetOf(value: unknown, place: string): 'vim' {
-  if (value === 'vim') return value
-  throw new UserError(`${place}: ${KEYS}.preset is ${quoted(value)}; use "vim", or leave the line out.`)
 }
 
 function actionNamed(name: string, place: string): KeyActionId {
@@ -324,25 +283,13 @@ function actionNamed(name: string, place: string): KeyActionId {
   if (known !== undefined && free.includes(known.id)) return known.id
   if (known !== undefined) {
     throw new UserError(
-      `${place}: ${KEYS}.${name} cannot be remapped; it stays ${known.chords.map(chordLabel).join(', ')}.`,
+      `${place}: keys.${name} cannot be remapped; it stays ${known.chords.map(chordLabel).join(', ')}.`,
     )
   }
   const near = nearestName(name, [...free, 'preset'])
   const mend = near === null ? `the known ones are preset, ${free.join(', ')}.` : `did you mean "${near}"?`
-  throw new UserError(`${place}: there is no action "${short(name)}" in ${KEYS}; ${mend}`)
+  throw new UserError(`${place}: there is no action "${short(name)}" in keys; ${mend}`)
 }
-
-function chordsIn(value: unknown, subject: string): readonly string[] {
-  const written = Array.isArray(value) ? value : [value]
-  if (written.length > MOST_CHORDS || written.some(each => typeof each !== 'string')) {
-    throw new UserError(
-      `${subject} is ${quoted(value)}; use a key such as "ctrl+x", or a list of at most ${MOST_CHORDS}.`,
-    )
-  }
-  return written.map(each => chordWritten(String(each), subject))
-}
-
-const MOST_CHORDS = 8
 
 /** The key that a person has written, as `chordOf` names it. */
 function chordWritten(text: string, subject: string): string {
@@ -416,7 +363,7 @@ function checkFree(id: KeyActionId, settings: KeySettings, place: string): void 
   for (const chord of keymap.chordsOf(id)) {
     if (own.context === 'field' && own.when !== 'empty' && (chord === 'space' || [...chord].length === 1)) {
       throw new UserError(
-        `${place}: ${KEYS}.${id} is "${chord}", which is typed into the field; use a key with ctrl or alt.`,
+        `${place}: keys.${id} is "${chord}", which is typed into the field; use a key with ctrl or alt.`,
       )
     }
     const other = KEY_ACTIONS.find(
@@ -425,7 +372,7 @@ function checkFree(id: KeyActionId, settings: KeySettings, place: string): void 
     )
     if (other !== undefined) {
       throw new UserError(
-        `${place}: ${KEYS}.${id} is "${chord}", which is the key of "${other.id}", too; use another one for one of the two.`,
+        `${place}: keys.${id} is "${chord}", which is the key of "${other.id}", too; use another one for one of the two.`,
       )
     }
   }

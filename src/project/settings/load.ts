@@ -5,34 +5,23 @@ import type { ModelPrice } from '../../core/rules/cost.ts'
 import type { AgentTables } from '../../core/shapes/agent.ts'
 import type { ProvidersByName } from '../../core/shapes/provider.ts'
 import { SANDBOX_MODES } from '../../core/shapes/sandbox.ts'
-import { readToml } from '../../platform/toml.ts'
+import { valueProblem } from '../../platform/toml-check.ts'
 import { agentTables } from './agents.ts'
-import {
-  checkEntry,
-  type Entry,
-  type Layer,
-  PRICES,
-  PROVIDERS,
-  parseTextEntry,
-  settingEntries,
-  subjectOf,
-  type WrittenField,
-  writtenFields,
-  writtenGates,
-} from './entries.ts'
-import { effectiveGates, type GateEntry, gateEntries, type LoadedGates } from './gates.ts'
-import { DEFAULT_KEYS, type KeySettings, keySettings } from './keys.ts'
-import { effectivePrices } from './prices.ts'
+import { effectiveGates, gateEntries, type LoadedGates } from './gates.ts'
+import { type KeySettings, keySettings } from './keys.ts'
 import { checkProvider, effectiveProviders } from './providers.ts'
 import {
   CHANGE_REVIEWS,
   type FlagKey,
+  rightOf,
+  type SettingInfo,
   type SettingKey,
   type Settings,
   type SettingValue,
   settingInfos,
   settingsSchema,
 } from './schema.ts'
+import { type Entry, LAYERS, type Layer, readSettingsFile, type SettingsFile } from './settings-file.ts'
 
 /** The places that settings are read from. */
 export interface SettingsPlaces {
@@ -76,20 +65,16 @@ export interface LoadedSettings extends LoadedGates {
  * one sentence for the first mistake in any layer, even where a later layer would win.
  */
 export async function loadSettings(places: SettingsPlaces): Promise<LoadedSettings> {
-  const personFile = await readSettingsFile(join(places.configHome, 'codemachine', 'config.toml'), 'person')
-  const projectFile =
-    places.withoutProject === true
-      ? NOTHING_WRITTEN
-      : await readSettingsFile(join(places.directory, PROJECT_FILE), 'project', PROJECT_FILE)
-  const entries = [
-    ...defaultEntries(places.defaults),
-    ...personFile.entries,
-    ...projectFile.entries,
-    ...environmentEntries(places.env),
-    ...flagEntries(places.flags),
-  ]
-  for (const entry of entries) checkEntry(entry)
-  const providers = effectiveProviders(personFile.providers, places.env)
+  const ofPerson = await readSettingsFile(join(places.configHome, 'codemachine', 'config.toml'), 'person')
+  const ofProject = await readSettingsFile(
+    places.withoutProject === true ? null : join(places.directory, PROJECT_FILE),
+    'project',
+    PROJECT_FILE,
+  )
+  const inTexts = [...defaultEntries(places.defaults), ...environmentEntries(places.env), ...flagEntries(places.flags)]
+  for (const entry of inTexts) checkEntry(entry)
+  const entries = [...ofPerson.entries, ...ofProject.entries, ...inTexts]
+  const providers = effectiveProviders(ofPerson, places.env)
 
   const winners = winnersOf(entries)
   const settings = settingsOf(winners)
@@ -97,56 +82,46 @@ export async function loadSettings(places: SettingsPlaces): Promise<LoadedSettin
   checkProvider(settings.provider, sources.provider.place, providers)
   const { executor } = settings.change
   if (executor !== null) checkProvider(executor, sources['change.executor'].place, providers)
-  const prices = effectivePrices(personFile.prices)
   const { model, effort } = settingsOf(winnersOf(entries.filter(entry => !countsOnce(entry))))
-  const gates = effectiveGates([...personFile.gates, ...projectFile.gates], places.verify ?? [], settings)
-  const ofAgents = {
-    tables: [...personFile.agents.tables, ...projectFile.agents.tables],
-    remarks: projectFile.agents.remarks,
-  }
+  const gates = effectiveGates([ofPerson, ofProject].flatMap(gateEntries), places.verify ?? [], settings)
+  const agents = [ofPerson, ofProject].map(agentTables)
   return {
     settings,
     sources,
     providers,
-    prices,
+    prices: pricesOf(ofPerson),
     lasting: { model, effort },
-    agentTables: ofAgents,
-    keys: personFile.keys,
+    agentTables: {
+      tables: agents.flatMap(({ tables }) => tables),
+      remarks: agents.flatMap(({ remarks }) => remarks),
+    },
+    keys: keySettings(ofPerson),
     ...gates,
   }
 }
 
 const PROJECT_FILE = 'codemachine.toml'
 
-const NOTHING_WRITTEN: SettingsFile = {
-  entries: [],
-  gates: [],
-  providers: [],
-  prices: [],
-  agents: { tables: [], remarks: [] },
-  keys: DEFAULT_KEYS,
+/** The prices of models. Cached input without a price costs what other input does. */
+function pricesOf({ value }: SettingsFile): ModelPrice[] {
+  return Object.entries(value.prices ?? {}).map(([model, { in: input = 0, out = 0, cached = input }]) => ({
+    model,
+    in: input,
+    cached,
+    out,
+  }))
 }
 
-interface SettingsFile {
-  entries: readonly Entry[]
-  gates: readonly GateEntry[]
-  providers: readonly WrittenField[]
-  prices: readonly WrittenField[]
-  agents: AgentTables
-  keys: KeySettings
+/** Throws a `UserError` of one sentence if the setting cannot have this value. */
+function checkEntry(entry: Entry): void {
+  const problem = valueProblem(entry.info.schema, entry.value, entry.written)
+  if (problem !== null) throw new UserError(`${subjectOf(entry)} ${problem}.`)
 }
 
-async function readSettingsFile(path: string, layer: 'person' | 'project', name = path): Promise<SettingsFile> {
-  const file = await readToml(path, { name })
-  if (file === null) return NOTHING_WRITTEN
-  return {
-    entries: settingEntries(file, layer),
-    gates: gateEntries(writtenGates(file), name, layer),
-    providers: writtenFields(file, layer, PROVIDERS),
-    prices: writtenFields(file, layer, PRICES),
-    agents: agentTables(file, layer, path),
-    keys: keySettings(file, layer),
-  }
+/** The start of a message about an entry: its place, and its name where the place does not have it. */
+function subjectOf({ layer, info, place }: Entry): string {
+  if (layer === 'environment' || layer === 'flag') return place
+  return `${place}: ${layer === 'defaults' ? info.key : info.toml}`
 }
 
 function defaultEntries(defaults: unknown): Entry[] {
@@ -178,6 +153,26 @@ function flagEntries(flags: SettingsPlaces['flags']): Entry[] {
   })
 }
 
+/**
+ * A setting of a place that has only texts (environment, flags): parsed as the text, number, boolean or JSON array that
+ * the setting accepts.
+ */
+function parseTextEntry(info: SettingInfo, layer: Layer, place: string, text: string): Entry {
+  const number = /^-?\d+(\.\d+)?$/.test(text) ? Number(text) : text
+  const truth = text === 'true' ? true : text === 'false' ? false : text
+  const value = [text, number, truth, listIn(text)].find(meaning => v.is(info.schema, meaning)) ?? text
+  return { info, layer, value, written: JSON.stringify(text), place }
+}
+
+function listIn(text: string): unknown {
+  if (!text.trimStart().startsWith('[')) return text
+  try {
+    return JSON.parse(text)
+  } catch {
+    return text
+  }
+}
+
 /** The value that the text of a flag means, as it is in `Settings`; a `UserError` of one sentence if it can have none. */
 export function flagValue<Key extends FlagKey>(key: Key, text: string): NonNullable<SettingValue<Key>> {
   const info = settingInfos.find(each => each.key === key)
@@ -194,7 +189,8 @@ function countsOnce({ layer, info }: Entry): boolean {
 /** The winning entry of each setting. */
 function winnersOf(entries: readonly Entry[]): Entry[] {
   return settingInfos.map(({ key }) => {
-    const winner = effectiveEntry(entries.filter(entry => entry.info.key === key))
+    const written = LAYERS.flatMap(layer => entries.filter(entry => entry.info.key === key && entry.layer === layer))
+    const winner = effectiveEntry(written)
     if (winner === undefined) throw new Error(`settings.js has no ${key}.`)
     return winner
   })
@@ -214,17 +210,14 @@ function sourcesOf(entries: readonly Entry[]): SettingSources {
 }
 
 /**
- * The winning entry of one setting: the last, unless it is a project's that exceeds its rights. `codemachine.toml` lies where an agent can write and comes with any repository that is cloned; so it may make
- * the sandbox stricter, never looser, does not say which program is run or where anything is sent, lifts no limit that
- * the person wrote, does not switch off what ends a round or a session that gets nowhere, not even where the person
- * wrote nothing, and does not weaken what done is proven by. A limit that is too high is passed over; for what it must
- * not say a `UserError` is thrown.
+ * The winning entry of one setting: the last, unless it is a project's that exceeds its rights. A limit that is too high is passed over;
+ * for what it must not say a `UserError` is thrown.
  */
 function effectiveEntry(entries: readonly Entry[]): Entry | undefined {
   const [before, last] = [entries.at(-2), entries.at(-1)]
   if (last?.layer !== 'project') return last
   if (before === undefined) return undefined
-  const right = RIGHTS[last.info.key]
+  const right = rightOf(last.info.schema)
   switch (right) {
     case 'free':
       return last
@@ -243,79 +236,12 @@ function effectiveEntry(entries: readonly Entry[]): Entry | undefined {
     case 'the-same':
       return last.value === before.value ? last : refuse(last, last.written)
     case 'none':
+    case null:
       return refuse(last, 'set')
     default:
       return unreachable(right)
   }
 }
-
-const RIGHTS = {
-  mode: 'free',
-  rounds: 'lower',
-  maxTime: 'lower',
-  maxTokens: 'lower',
-  maxCost: 'lower',
-  maxUsage: 'lower',
-  maxWait: 'lower',
-  // A default that comes too soon leaves a person no time to answer.
-  decideAfter: 'never-lower',
-  model: 'free',
-  effort: 'free',
-  provider: 'none',
-  sandbox: 'not-looser',
-  network: 'not-looser',
-  silenceMinutes: 'never-higher',
-  commandMinutes: 'never-higher',
-  graceMinutes: 'never-higher',
-  stallRounds: 'never-higher',
-  keepAwake: 'lower',
-  maxFileSize: 'lower',
-  review: 'not-off',
-  'reviewer.model': 'yields',
-  'reviewer.effort': 'yields',
-  // A clone would have its own plan carried out unseen, say where the code is sent, or what it costs.
-  'change.review': 'not-looser',
-  'change.fixAttempts': 'free',
-  'change.executor': 'none',
-  'change.plannerModel': 'none',
-  'change.plannerEffort': 'none',
-  // It runs in the sandbox, as a gate of the project's does; what is copied from the checkout is the person's own.
-  'worktree.setup': 'free',
-  'worktree.setupMinutes': 'never-higher',
-  'worktree.copy': 'none',
-  'notify.command': 'none',
-  'notify.webhook': 'none',
-  'notify.bell': 'none',
-  'notify.events': 'none',
-  'screen.theme': 'none',
-  'screen.motion': 'none',
-  'screen.reader': 'none',
-  'screen.enter': 'none',
-  'screen.mouse': 'none',
-  'agents.atOnce': 'lower',
-  codexBin: 'the-same',
-  codexHome: 'the-same',
-  requestSeconds: 'free',
-  endSeconds: 'free',
-  port: 'free',
-  // A clone would say where other agents may begin sessions.
-  'mcp.dirs': 'none',
-  // A clone would say where sessions are sent, and what others may have this machine run.
-  'fleet.queue': 'none',
-  'fleet.templates': 'none',
-  'logging.level': 'free',
-} as const satisfies Record<SettingKey, Right>
-
-type Right =
-  | 'free'
-  | 'lower'
-  | 'never-higher'
-  | 'never-lower'
-  | 'not-off'
-  | 'yields'
-  | 'not-looser'
-  | 'the-same'
-  | 'none'
 
 /** How much a value permits: a higher rank permits more. */
 function rankOf({ info, value }: Entry): number {

@@ -1,7 +1,9 @@
 import * as v from 'valibot'
 import { isBalanced } from '../../base/glob.ts'
 import { parseBytes, parseDuration } from '../../base/text.ts'
+import { CODEX_PROVIDER } from '../../core/shapes/provider.ts'
 import { SANDBOX_MODES } from '../../core/shapes/sandbox.ts'
+import { type TomlAbout, table } from '../../platform/toml-check.ts'
 
 /** Parses a count such as `5000000`, `"2_000_000"`, `"500k"` or `"1.5M"` into a whole number; null for anything else. */
 export function parseCount(written: number | string): number | null {
@@ -18,7 +20,7 @@ const COUNT = /^(\d+(?:_\d+)*)(?:\.(\d+))? ?([kKmM]?)$/
 // The types of settings. A description completes "use …" in the message about a wrong value.
 
 /** One of some names. */
-export const oneOf = <const Names extends readonly [string, ...string[]]>(names: Names) =>
+const oneOf = <const Names extends readonly [string, ...string[]]>(names: Names) =>
   v.pipe(v.picklist(names), v.description(names.length === 1 ? `"${names[0]}"` : `one of ${quoted(names)}`))
 
 /** Any of some names, none too. */
@@ -61,13 +63,13 @@ const duration = durationUpTo(
 )
 
 /** As `duration`, for one command. */
-export const shortDuration = durationUpTo(
+const shortDuration = durationUpTo(
   DAY_MS,
   'a time with its unit from 1 second to 24 hours, such as "90s", "10m" or "1h30m"',
 )
 
 /** A number of tokens, written as one or with `k` or `M`. */
-export const tokensBetween = (least: number, most: number, description: string) =>
+const tokensBetween = (least: number, most: number, description: string) =>
   v.pipe(
     v.union([v.number(), v.string()]),
     v.transform(parseCount),
@@ -105,10 +107,10 @@ const size = v.pipe(
 )
 
 /** A truth value. */
-export const trueOrFalse = v.pipe(v.boolean(), v.description('true or false'))
+const trueOrFalse = v.pipe(v.boolean(), v.description('true or false'))
 
 /** One line that is not blank, of at most `most` characters. */
-export const line = (description: string, most = 10_000) =>
+const line = (description: string, most = 10_000) =>
   v.pipe(v.string(), v.maxLength(most), v.check(isOneLine), v.description(description))
 
 /** Two looks, each of which takes time that grows with the length alone: in one pattern a long text would take for ever. */
@@ -120,7 +122,7 @@ function isOneLine(text: string): boolean {
 export const command = line('a command on one line, such as "npm test"', 4000)
 
 /** Names of files with `*`, relative to the work directory. One that could name no file in there would protect nothing. */
-export const globs = v.pipe(
+const globs = v.pipe(
   v.array(
     v.pipe(
       line('', 500),
@@ -170,17 +172,17 @@ const names = v.pipe(
 )
 
 /** A small word, such as an effort that a model knows. */
-export const word = (description: string) => v.pipe(v.string(), v.regex(/^[a-z]+$/), v.description(description))
+const word = (description: string) => v.pipe(v.string(), v.regex(/^[a-z]+$/), v.description(description))
 
 /** The name of a provider: of a table, or one that is there without. */
-export const providerName = v.pipe(
+const providerName = v.pipe(
   v.string(),
   v.regex(/^[a-z0-9][a-z0-9_-]{0,39}$/),
   v.description('the name of a provider, such as "local" of a table [providers.local], "ollama" or "codex"'),
 )
 
 /** The name of an environment variable; what was meant as its value is not shown. */
-export const variableName = v.pipe(
+const variableName = v.pipe(
   v.string(),
   v.regex(/^[A-Za-z_][A-Za-z0-9_]{0,199}$/),
   v.metadata({ secret: true }),
@@ -202,7 +204,7 @@ const commandLine = v.pipe(
 )
 
 /** An http or https URL; it may hold credentials. */
-export const webAddress = v.pipe(
+const webAddress = v.pipe(
   v.string(),
   v.regex(/^https?:\/\/[^\s\p{Cc}]+$/iu),
   v.check(text => URL.canParse(text)),
@@ -215,6 +217,44 @@ function orNull<const S extends v.GenericSchema>(schema: S) {
   return v.pipe(v.nullable(schema), v.metadata(v.getMetadata(schema)), v.description(v.getDescription(schema) ?? ''))
 }
 
+/**
+ * What a project's own file may say of a setting. That file lies where an agent can write, and comes with any repository that
+ * is cloned. So it may make the sandbox stricter, never looser. It does not say which program is run, or where anything is sent. It lifts
+ * no limit that the person wrote. It does not switch off what ends a round or a session that gets nowhere, not even where the person wrote
+ * nothing. It does not weaken what done is proven by.
+ */
+export type Right =
+  /** Anything. */
+  | 'free'
+  /** A limit that the person wrote is only lowered. */
+  | 'lower'
+  /** Nor is the default raised; or lowered. */
+  | 'never-higher'
+  | 'never-lower'
+  /** What the person has on stays on. */
+  | 'not-off'
+  /** What the person wrote counts. */
+  | 'yields'
+  /** A looser value is refused. */
+  | 'not-looser'
+  /** Only what counts without it. */
+  | 'the-same'
+  /** Nothing. */
+  | 'none'
+
+/** What a schema of the settings says beside the type. */
+interface About extends TomlAbout {
+  project?: Right
+}
+
+const may = <const Schema extends v.GenericSchema>(project: Right, schema: Schema) =>
+  v.pipe(schema, v.metadata({ project }))
+
+/** What a project's own file may say of a setting or a table; null: each of its members has its own right. */
+export function rightOf(schema: v.GenericSchema): Right | null {
+  return (v.getMetadata(schema) as About).project ?? null
+}
+
 function quoted(names: readonly string[]): string {
   return names.map(name => `"${name}"`).join(', ')
 }
@@ -223,64 +263,82 @@ function quoted(names: readonly string[]): string {
 export const CHANGE_REVIEWS = ['manual', 'auto'] as const
 
 /** What an effort is, for messages. */
-export const EFFORT = 'an effort that the model knows, such as "low", "medium" or "high"'
+const EFFORT = 'an effort that the model knows, such as "low", "medium" or "high"'
 
 /** All settings. */
 export const settingsSchema = v.strictObject({
-  mode: oneOf(['build', 'goal']),
-  rounds: wholeNumber(1, 100_000),
-  maxTime: orNull(duration),
-  maxTokens: orNull(tokens),
-  maxCost: orNull(numberOf('money, in the currency of your prices,', 0.01, 1e9)),
-  maxUsage: orNull(percent),
-  maxWait: duration,
-  decideAfter: duration,
-  model: orNull(line('the name of a model')),
-  effort: orNull(word(EFFORT)),
-  provider: providerName,
-  sandbox: oneOf(SANDBOX_MODES),
-  network: trueOrFalse,
-  silenceMinutes: minutes,
-  commandMinutes: minutes,
-  graceMinutes: minutes,
-  stallRounds: wholeNumber(2, 100_000),
-  keepAwake: trueOrFalse,
-  maxFileSize: size,
-  review: trueOrFalse,
+  mode: may('free', oneOf(['build', 'goal'])),
+  rounds: may('lower', wholeNumber(1, 100_000)),
+  maxTime: may('lower', orNull(duration)),
+  maxTokens: may('lower', orNull(tokens)),
+  maxCost: may('lower', orNull(numberOf('money, in the currency of your prices,', 0.01, 1e9))),
+  maxUsage: may('lower', orNull(percent)),
+  maxWait: may('lower', duration),
+  // A default that comes too soon leaves a person no time to answer.
+  decideAfter: may('never-lower', duration),
+  model: may('free', orNull(line('the name of a model'))),
+  effort: may('free', orNull(word(EFFORT))),
+  provider: may('none', providerName),
+  sandbox: may('not-looser', oneOf(SANDBOX_MODES)),
+  network: may('not-looser', trueOrFalse),
+  silenceMinutes: may('never-higher', minutes),
+  commandMinutes: may('never-higher', minutes),
+  graceMinutes: may('never-higher', minutes),
+  stallRounds: may('never-higher', wholeNumber(2, 100_000)),
+  keepAwake: may('lower', trueOrFalse),
+  maxFileSize: may('lower', size),
+  review: may('not-off', trueOrFalse),
   reviewer: v.strictObject({
-    model: orNull(line('the name of a model')),
-    effort: orNull(word(EFFORT)),
+    model: may('yields', orNull(line('the name of a model'))),
+    effort: may('yields', orNull(word(EFFORT))),
   }),
   change: v.strictObject({
-    review: oneOf(CHANGE_REVIEWS),
-    fixAttempts: wholeNumber(1, 10),
-    executor: orNull(providerName),
-    plannerModel: orNull(line('the name of a model')),
-    plannerEffort: word(EFFORT),
+    // A clone would have its own plan carried out unseen, say where the code is sent, or what it costs.
+    review: may('not-looser', oneOf(CHANGE_REVIEWS)),
+    fixAttempts: may('free', wholeNumber(1, 10)),
+    executor: may('none', orNull(providerName)),
+    plannerModel: may('none', orNull(line('the name of a model'))),
+    plannerEffort: may('none', word(EFFORT)),
   }),
-  worktree: v.strictObject({ setup: orNull(command), setupMinutes: minutes, copy: filesInside }),
+  worktree: v.strictObject({
+    // It runs in the sandbox, as a gate of the project's does; what is copied from the checkout is the person's own.
+    setup: may('free', orNull(command)),
+    setupMinutes: may('never-higher', minutes),
+    copy: may('none', filesInside),
+  }),
   notify: v.strictObject({
-    command: orNull(commandLine),
-    webhook: orNull(webAddress),
-    bell: trueOrFalse,
-    events: anyOf(['ended', 'needs-person', 'waiting', 'round-ended', 'stuck', 'paused']),
+    command: may('none', orNull(commandLine)),
+    webhook: may('none', orNull(webAddress)),
+    bell: may('none', trueOrFalse),
+    events: may('none', anyOf(['ended', 'needs-person', 'waiting', 'round-ended', 'stuck', 'paused'])),
   }),
   screen: v.strictObject({
-    theme: oneOf(['auto', 'dark', 'light', 'plain']),
-    motion: oneOf(['full', 'reduced']),
-    reader: trueOrFalse,
-    enter: oneOf(['queue', 'tell']),
-    mouse: trueOrFalse,
+    theme: may('none', oneOf(['auto', 'dark', 'light', 'plain'])),
+    motion: may('none', oneOf(['full', 'reduced'])),
+    reader: may('none', trueOrFalse),
+    enter: may('none', oneOf(['queue', 'tell'])),
+    mouse: may('none', trueOrFalse),
   }),
-  codexBin: orNull(line('the path of the codex program')),
-  codexHome: oneOf(['auto', 'own', 'codemachine']),
-  agents: v.strictObject({ atOnce: wholeNumber(1, 20) }),
-  requestSeconds: seconds,
-  endSeconds: seconds,
-  port: wholeNumber(1, 65_535),
-  mcp: v.strictObject({ dirs: directories }),
-  fleet: v.strictObject({ queue: orNull(databaseAddress), templates: names }),
-  logging: v.strictObject({ level: oneOf(['error', 'warn', 'info', 'debug']) }),
+  codexBin: may('the-same', orNull(line('the path of the codex program'))),
+  codexHome: may('the-same', oneOf(['auto', 'own', 'codemachine'])),
+  agents: v.strictObject({
+    atOnce: may('lower', wholeNumber(1, 20)),
+  }),
+  requestSeconds: may('free', seconds),
+  endSeconds: may('free', seconds),
+  port: may('free', wholeNumber(1, 65_535)),
+  mcp: v.strictObject({
+    // A clone would say where other agents may begin sessions.
+    dirs: may('none', directories),
+  }),
+  fleet: v.strictObject({
+    // A clone would say where sessions are sent, and what others may have this machine run.
+    queue: may('none', orNull(databaseAddress)),
+    templates: may('none', names),
+  }),
+  logging: v.strictObject({
+    level: may('free', oneOf(['error', 'warn', 'info', 'debug'])),
+  }),
 })
 
 /**
@@ -289,21 +347,12 @@ export const settingsSchema = v.strictObject({
  */
 export type Settings = v.InferOutput<typeof settingsSchema>
 
+type Entries = (typeof settingsSchema)['entries']
+
 /** The name of one setting: its path in `Settings`, joined by dots. */
-export type SettingKey =
-  | Exclude<
-      keyof Settings,
-      'agents' | 'change' | 'fleet' | 'logging' | 'mcp' | 'notify' | 'reviewer' | 'screen' | 'worktree'
-    >
-  | `agents.${keyof Settings['agents']}`
-  | `change.${keyof Settings['change']}`
-  | `fleet.${keyof Settings['fleet']}`
-  | `logging.${keyof Settings['logging']}`
-  | `mcp.${keyof Settings['mcp']}`
-  | `notify.${keyof Settings['notify']}`
-  | `reviewer.${keyof Settings['reviewer']}`
-  | `screen.${keyof Settings['screen']}`
-  | `worktree.${keyof Settings['worktree']}`
+export type SettingKey = {
+  [Key in keyof Entries]: Entries[Key] extends { entries: infer Inner } ? `${Key}.${keyof Inner & string}` : Key
+}[keyof Entries]
 
 /** One setting: its name in each place, and its type. */
 export interface SettingInfo {
@@ -362,7 +411,7 @@ export const settingInfos: readonly SettingInfo[] = leavesOf(settingsSchema, [])
 
 function leavesOf(schema: v.GenericSchema, path: readonly string[]): SettingInfo[] {
   if (isTable(schema)) return Object.entries(schema.entries).flatMap(([name, leaf]) => leavesOf(leaf, [...path, name]))
-  const snake = path.map(name => name.replace(/[A-Z]/g, letter => `_${letter.toLowerCase()}`))
+  const snake = path.map(snakeCase)
   const key = path.join('.') as SettingKey
   const flags: { readonly [Key in SettingKey]?: string } = FLAGS
   return [
@@ -379,3 +428,145 @@ function leavesOf(schema: v.GenericSchema, path: readonly string[]): SettingInfo
 function isTable(schema: v.GenericSchema): schema is v.GenericSchema & { entries: Record<string, v.GenericSchema> } {
   return schema.type === 'strict_object'
 }
+
+function snakeCase(name: string): string {
+  return name.replace(/[A-Z]/g, letter => `_${letter.toLowerCase()}`)
+}
+
+/** The same settings as they are called in a file, where each may be left out. */
+function inFile(entries: Record<string, v.GenericSchema>): v.ObjectEntries {
+  return Object.fromEntries(
+    Object.entries(entries).map(([name, schema]) => [
+      snakeCase(name),
+      isTable(schema) ? table(inFile(schema.entries)) : schema,
+    ]),
+  )
+}
+
+/** What a gate is begun with. */
+const HOW_TO_BEGIN = 'begin each gate with a line [[gates]], and write run = "…" below it'
+
+/** A gate of a file. */
+const gateSchema = table({
+  name: line('a name on one line, of at most 100 characters', 100),
+  run: v.pipe(command, v.metadata({ missing: 'write the command that has to pass: run = "npm test"' })),
+  timeout: shortDuration,
+  required: trueOrFalse,
+  network: trueOrFalse,
+  protect: globs,
+  every_round: trueOrFalse,
+})
+
+/** A provider of a file, or of the environment. */
+export const providerSchema = table(
+  {
+    base_url: v.pipe(
+      webAddress,
+      v.transform(text => text.replace(/\/+$/, '')),
+      v.metadata({ refuse: problemOfAddress }),
+      v.description('an http or https URL, such as "http://127.0.0.1:11434/v1"'),
+    ),
+    model: line('the name of a model, such as "qwen3-coder:30b"', 500),
+    key_env: variableName,
+    context_window: tokensBetween(1000, 100_000_000, 'a number of tokens from 1000 to 100M, such as 32768 or "128k"'),
+    when_away: oneOf(['wait', 'remote', 'stop']),
+  },
+  {
+    hints: {
+      wire_api: 'codex speaks the Responses API alone, and no server that has only "chat"; leave it out',
+    },
+  },
+)
+
+function problemOfAddress(text: string): string | null {
+  const url = new URL(text)
+  if (url.username !== '' || url.password !== '') {
+    return 'has a user or a password in it (not shown); take them out, put the key into an environment variable, and name that one with key_env'
+  }
+  if (!/[?#]/.test(text)) return null
+  return 'has a "?" or "#" in it (not shown); name the address below which /models and /responses lie, such as "http://127.0.0.1:11434/v1"'
+}
+
+/** The name of a table of a provider. */
+export const providerTable = v.pipe(
+  providerName,
+  v.notValue(CODEX_PROVIDER),
+  v.description(
+    'lower-case letters, digits, "-" and "_", such as [providers.local], and not "codex", which is what codex is configured with itself',
+  ),
+)
+
+/** What a model costs per million tokens; a model of one's own may cost nothing. */
+const price = v.pipe(
+  v.number(),
+  v.minValue(0),
+  v.maxValue(1_000_000),
+  v.description('a number from 0 to 1000000, per million tokens'),
+)
+const needed = v.pipe(price, v.metadata({ missing: 'write in and out, per million tokens' }))
+const priceSchema = table(
+  { in: needed, cached: price, out: needed },
+  {
+    hints: {
+      '*': 'those of a price are in, cached, out; a name of a model with a dot stands in quotes: [prices."gpt-5.5"]',
+    },
+  },
+)
+
+/** An agent of a file. */
+const agentSchema = table({
+  prompt: v.pipe(
+    v.string(),
+    v.maxLength(500),
+    // Not on another drive, above the file or in a home directory.
+    v.regex(/^(?![\\/~]|[a-z]:)(?!(?:.*[\\/])?\.\.(?:[\\/]|$))\P{Cc}*[^\s\p{Cc}\\/.]\P{Cc}*$/iu),
+    v.description('a path below the folder of this file, without "..", such as "agents/security-expert.md"'),
+  ),
+  model: line('the name of a model', 200),
+  effort: word(EFFORT),
+  enabled: trueOrFalse,
+  description: line('one line of at most 400 characters that says what it is for', 400),
+})
+
+/** The name of an agent: of files and profiles, too. */
+const agentName = v.pipe(
+  v.string(),
+  v.regex(/^[a-z][a-z0-9]*(-[a-z0-9]+)*$/),
+  v.maxLength(40),
+  v.description(
+    'lower-case letters, digits and single dashes, at most 40 characters, such as [agents.security-expert]',
+  ),
+)
+
+const keys = v.pipe(
+  v.union([v.string(), v.pipe(v.array(v.string()), v.maxLength(8))]),
+  v.description('a key such as "ctrl+x", or a list of at most 8'),
+)
+
+/** A settings file: the person's `config.toml`, or a project's `codemachine.toml`. */
+export const settingsFileSchema = table(
+  {
+    ...inFile(settingsSchema.entries),
+    agents: v.pipe(
+      v.objectWithRest({ at_once: v.optional(settingsSchema.entries.agents.entries.atOnce) }, agentSchema),
+      v.metadata({ names: agentName }),
+    ),
+    gates: v.array(gateSchema),
+    // A clone would name where the code is sent, lift a limit of cost, or say what Ctrl+E does.
+    providers: may('none', v.record(providerTable, providerSchema)),
+    prices: may(
+      'none',
+      v.record(v.pipe(line('', 500), v.description('the name of a model, such as [prices."gpt-5.5"]')), priceSchema),
+    ),
+    keys: may('none', v.objectWithRest({ preset: v.optional(oneOf(['vim'])) }, keys)),
+  },
+  {
+    hints: {
+      verify: HOW_TO_BEGIN,
+      run: HOW_TO_BEGIN,
+      protect: HOW_TO_BEGIN,
+      required: HOW_TO_BEGIN,
+      every_round: HOW_TO_BEGIN,
+    },
+  },
+)

@@ -103,5 +103,7 @@ test.each([
   }
   const { exitCode, stderr } = await codemachine(place, ['logout'], { env: env(place.root) })
   expect(exitCode).toBe(2)
-  expect(stderr).toContain(`codemachine: ${join(place.root, folder, 'codemachine', 'config.toml')}:1: unknown key`)
+  expect(stderr).toContain(
+    `codemachine: ${join(place.root, folder, 'codemachine', 'config.toml')}:1: nonsense is an unknown key`,
+  )
 })

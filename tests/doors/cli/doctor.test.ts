@@ -393,7 +393,7 @@ describe.concurrent('codemachine doctor', () => {
       {
         check: 'settings',
         status: 'problem',
-        message: 'codemachine.toml:2: unknown key "rouds".',
+        message: 'codemachine.toml:2: rouds is an unknown key.',
         mend: 'Did you mean "rounds"?',
       },
     ])

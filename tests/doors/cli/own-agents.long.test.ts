@@ -158,12 +158,12 @@ describe('a mistake in the agents of the person is one sentence with its place, 
     [
       'a key that there is not',
       'promt = "a.md"',
-      'CONFIG:2: unknown key "agents.security-expert.promt"; did you mean "prompt"?',
+      'CONFIG:2: agents.security-expert.promt is an unknown key; did you mean "prompt"?',
     ],
     [
       'a right',
       'prompt = "a.md"\nsandbox = "danger-full-access"',
-      'CONFIG:3: unknown key "agents.security-expert.sandbox"; those of an agent are prompt, model, effort, enabled, description.',
+      'CONFIG:3: agents.security-expert.sandbox is an unknown key; the known ones are prompt, model, effort, enabled, description.',
     ],
     [
       'no prompt',
@@ -222,8 +222,8 @@ describe('a mistake in the agents of the person is one sentence with its place, 
     const { config } = await write(scene, {})
     await mkdir(dirname(config), { recursive: true })
     for (const [text, problem] of [
-      ['[[agents.auditor]]\nprompt = "a.md"\n', 'agents has a table for each; begin one with a line [agents.NAME], '],
-      [`a${'.a'.repeat(5000)} = 1\n`, `unknown key "${'a.'.repeat(29)}a…"; the known ones are `],
+      ['[[agents.auditor]]\nprompt = "a.md"\n', 'agents.auditor is no table; begin it with a line [agents.auditor].'],
+      [`a${'.a'.repeat(5000)} = 1\n`, 'a is an unknown key; the known ones are '],
     ]) {
       await writeFile(config, text ?? '')
       const { exitCode, stderr } = await scene.run('--json', 'a goal')
@@ -235,8 +235,8 @@ describe('a mistake in the agents of the person is one sentence with its place, 
     await using scene = await openScene([])
     const { config } = await write(scene, { person: { 'a.md': 'x' } })
     for (const [name, problem] of [
-      ['Security', /"Security" is no name for an agent; use lower-case letters, digits and single dashes/],
-      ['"a/../b"', /"a\/\.\.\/b" is no name for an agent; /],
+      ['Security', /agents\.Security cannot have this name; use lower-case letters, digits and single dashes/],
+      ['"a/../b"', /agents\."a\/\.\.\/b" cannot have this name; /],
       ['master-mind', /"master-mind" is an agent of codemachine's own that is given no tasks, and stays as it ships; /],
       ['backend', /the memory file of "backend" would be that of "backend-dev" .+; give it another name\./],
     ] as const) {
@@ -277,12 +277,12 @@ test("a project's agents that cannot be used, or have a name that is taken, are 
   expect(exitCode).toBe(0)
   expect(stderr.trimEnd().split('\n')).toEqual(
     [
-      'codemachine.toml:11: agents has a table for each; begin one with a line [agents.NAME], and write prompt = "…" below it. It is passed over.',
-      expect.stringContaining('codemachine.toml:6: "Evil" is no name for an agent; ') as string,
-      'codemachine.toml:14: unknown key "agents.wide.network"; those of an agent are prompt, model, effort, enabled, description. It is passed over.',
+      expect.stringContaining('codemachine.toml:5: agents.Evil cannot have this name; ') as string,
+      'codemachine.toml:14: agents.wide.network is an unknown key; the known ones are prompt, model, effort, enabled, description. It is passed over.',
       `codemachine.toml:2: there is an agent "security-expert" already, yours (${config}:2), which counts; give it another name. It is passed over.`,
       'codemachine.toml:4: there is an agent "backend-dev" already, one that ships with codemachine, which counts; give it another name. It is passed over.',
       expect.stringMatching(/codemachine\.toml:8: agents\.secret\.prompt: .+inside is a link; put a folder/) as string,
+      expect.stringContaining('codemachine.toml:11: the agent "empty" has no prompt; ') as string,
     ].map(each => (typeof each === 'string' ? `codemachine: ${each}` : each)),
   )
   const listed: { name: string; enabled: boolean; prompt: string }[] = JSON.parse(stdout)

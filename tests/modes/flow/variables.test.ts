@@ -141,7 +141,7 @@ describe('a file of values', () => {
 
   test.each([
     ['v.toml', 'a = 1\n[b]\nc = 1\n', 'v.toml:2:1: "b" is a table; in a file of values names and values stand alone.'],
-    ['v.toml', 'a.b = 1\n', 'v.toml:1:1: "a.b" is a table; in a file of values names and values stand alone.'],
+    ['v.toml', 'a.b = 1\n', 'v.toml:1:1: "a" is a table; in a file of values names and values stand alone.'],
     [
       'v.toml',
       'x = 1\n  a = 2026-01-01\n',

@@ -39,7 +39,7 @@ test('a project may say the gates in docs/gates.md, and every key of one stands 
     },
     { name: 'lint', timeoutMs: 600_000, required: false, everyRound: true },
   ])
-  await settings.project('[[gates]]\nwhatever = 1\n')
-  const [, keys = ''] = /those of a gate are (.*)\./.exec(await settings.sentence()) ?? []
+  await settings.project('[[gates]]\nrun = "a"\nwhatever = 1\n')
+  const [, keys = ''] = /the known ones are (.*)\./.exec(await settings.sentence()) ?? []
   expect([...page.matchAll(/^\| `(\w+)`/gm)].map(([, key]) => key).sort()).toEqual(keys.split(', ').sort())
 })

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { gatesAtResume, reviewAtResume } from '../../../src/project/resume-terms.ts'
-import type { Layer } from '../../../src/project/settings/entries.ts'
+import type { Layer } from '../../../src/project/settings/settings-file.ts'
 import { cpuMs } from '../../support/cpu-time.ts'
 import { openSettings } from './settings-places.ts'
 
@@ -123,11 +123,12 @@ describe('a gate that is wrong is told in one sentence with its place', () => {
     'use a list of globs relative to the work directory, without ".." or an open bracket, such as ["tests/**", "package.json"].'
   const COMMAND = 'use a command on one line, such as "npm test".'
   const TABLES = 'begin each gate with a line [[gates]], and write run = "…" below it.'
+  const LIST = 'gates is no list; begin each of its tables with a line [[gates]].'
   test.each([
-    ['requird = true', '3: unknown key "gates.requird"; did you mean "gates.required"?'],
-    ['everyRound = true', '3: unknown key "gates.everyRound"; did you mean "gates.every_round"?'],
-    ['max_time = "1h"', '3: unknown key "gates.max_time"; those of a gate are name, run, timeout, '],
-    ['name.x = 1', '3: unknown key "gates.name.x"; '],
+    ['requird = true', '3: gates.requird is an unknown key; did you mean "required"?'],
+    ['everyRound = true', '3: gates.everyRound is an unknown key; did you mean "every_round"?'],
+    ['max_time = "1h"', '3: gates.max_time is an unknown key; the known ones are name, run, timeout, '],
+    ['name.x = 1', '3: gates.name is a table; use a name on one line'],
     ['timeout = 10', `3: gates.timeout is 10; ${TIME}`],
     ['timeout = "soon"', `3: gates.timeout is "soon"; ${TIME}`],
     ['timeout = "25h"', `3: gates.timeout is "25h"; ${TIME}`],
@@ -149,7 +150,7 @@ describe('a gate that is wrong is told in one sentence with its place', () => {
       '[[gates]]\nrun = "npm test"',
       '3: the gate at codemachine.toml:1 is called "npm test", too; give each a name of its own.',
     ],
-    ['[gates.tests]\nrun = "a"', `3: gates.tests is in no gate; ${TABLES}`],
+    ['[gates.tests]\nrun = "a"', '3: gates.tests is an unknown key; the known ones are name, run'],
   ])('%s', async (text, said) => {
     await using settings = await openSettings()
     await settings.project(`[[gates]]\nrun = "npm test"\n${text}\n`)
@@ -157,15 +158,15 @@ describe('a gate that is wrong is told in one sentence with its place', () => {
   })
 
   test.each([
-    ['[gates]\nrun = "npm test"', `1: gates is a list of tables; ${TABLES}`],
-    ['gates = "npm test"', `1: gates is a list of tables; ${TABLES}`],
-    ['gates = ["npm test"]', `1: gates is a list of tables; ${TABLES}`],
-    ['gates.run = "npm test"', `1: gates.run is in no gate; ${TABLES}`],
-    ['gates = { run = "npm test" }', `1: gates is a list of tables; ${TABLES}`],
-    ['verify = "npm test"', `1: unknown key "verify"; ${TABLES}`],
-    ['protect = ["tests/**"]', `1: "protect" belongs to a gate; ${TABLES}`],
-    ['[[gate]]\nrun = "npm test"', '1: unknown key "gate"; did you mean "gates"?'],
-    ['\n[[gates]]\nname = "tests"', '2: this gate has no run; write the command that has to pass: run = "npm test".'],
+    ['[gates]\nrun = "npm test"', `1: ${LIST}`],
+    ['gates = "npm test"', `1: ${LIST}`],
+    ['gates = ["npm test"]', '1: gates is no table; begin it with a line [[gates]].'],
+    ['gates.run = "npm test"', `1: ${LIST}`],
+    ['gates = { run = "npm test" }', `1: ${LIST}`],
+    ['verify = "npm test"', `1: verify is an unknown key; ${TABLES}`],
+    ['protect = ["tests/**"]', `1: protect is an unknown key; ${TABLES}`],
+    ['[[gate]]\nrun = "npm test"', '1: gate is an unknown key; did you mean "gates"?'],
+    ['\n[[gates]]\nname = "tests"', '2: gates.run is missing; write the command that has to pass: run = "npm test".'],
     ['[[gates]]\nrun = ["npm", "test"]', `2: gates.run is ["npm", "test"]; ${COMMAND}`],
     ['[[gates]]\nrun = "  "', `2: gates.run is " "; ${COMMAND}`],
     ['[[gates]]\nrun = """a\nb"""', `2: gates.run is """a b"""; ${COMMAND}`],
@@ -179,7 +180,7 @@ describe('a gate that is wrong is told in one sentence with its place', () => {
     await using settings = await openSettings()
     expect(await settings.sentence({ verify: ['true', ' '] })).toBe(`UserError: --verify is " "; ${COMMAND}`)
     await settings.person('[[gates]]\n')
-    expect(await settings.sentence()).toMatch(`UserError: ${settings.ofPerson}:1: this gate has no run; `)
+    expect(await settings.sentence()).toMatch(`UserError: ${settings.ofPerson}:1: gates.run is missing; `)
   })
 
   test('if there are too many', async () => {

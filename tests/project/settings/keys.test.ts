@@ -1,11 +1,15 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { keysPage } from '../../../scripts/keys-page.ts'
-import { parseToml } from '../../../src/platform/toml.ts'
-import { chordLabel, KEY_ACTIONS, type KeyAction, Keymap, keySettings } from '../../../src/project/settings/keys.ts'
+import { chordLabel, KEY_ACTIONS, type KeyAction, Keymap } from '../../../src/project/settings/keys.ts'
+import { openSettings } from './settings-places.ts'
 
-const read = (text: string, layer: 'person' | 'project' = 'person') =>
-  keySettings(parseToml(text, { name: 'config.toml' }), layer)
+/** The keys of the screen with this text in the person's file, or in the project's. */
+async function read(text: string, layer: 'person' | 'project' = 'person') {
+  await using settings = await openSettings()
+  await settings[layer](text)
+  return (await settings.load()).keys
+}
 
 describe('the table of keys', () => {
   test.each([null, 'vim' as const])('has no key for two actions at once, with the preset %s', preset => {
@@ -35,8 +39,8 @@ describe('the table of keys', () => {
 })
 
 describe('[keys]', () => {
-  test('remaps an action, to several keys or to none; the others stay', () => {
-    const keymap = new Keymap(read('[keys]\npalette = ["Ctrl+Space", "alt+x"]\ndiff = []\nhelp = "!"\n'))
+  test('remaps an action, to several keys or to none; the others stay', async () => {
+    const keymap = new Keymap(await read('[keys]\npalette = ["Ctrl+Space", "alt+x"]\ndiff = []\nhelp = "!"\n'))
     expect(keymap.inField('alt+x', true)).toBe('palette')
     expect(keymap.inField('ctrl+x', true)).toBeNull()
     expect(keymap.inField('alt+g', true)).toBeNull()
@@ -45,8 +49,8 @@ describe('[keys]', () => {
     expect(keymap.label('log')).toBe('Ctrl+E')
   })
 
-  test('preset = "vim" adds its keys in pager, lists and review, and takes none from the field', () => {
-    const keymap = new Keymap(read('keys.preset = "vim"'))
+  test('preset = "vim" adds its keys in pager, lists and review, and takes none from the field', async () => {
+    const keymap = new Keymap(await read('keys.preset = "vim"'))
     expect(keymap.inView('list', 'ctrl+f')).toBe('page_down')
     expect([keymap, new Keymap()].map(each => each.inView('list', 'j'))).toEqual(['row_down', 'row_down'])
     expect(keymap.inView('list', 'l')).toBe('open')
@@ -55,8 +59,8 @@ describe('[keys]', () => {
     expect(keymap.inField('j', true)).toBeNull()
   })
 
-  test('a vim key can be given away once its action has another one', () => {
-    const keymap = new Keymap(read('[keys]\npreset = "vim"\ndown = "n"\nnext_hit = "J"\nnext_hunk = "J"\n'))
+  test('a vim key can be given away once its action has another one', async () => {
+    const keymap = new Keymap(await read('[keys]\npreset = "vim"\ndown = "n"\nnext_hit = "J"\nnext_hunk = "J"\n'))
     expect(keymap.inView('list', 'n')).toBe('down')
   })
 
@@ -93,27 +97,24 @@ describe('[keys]', () => {
       'config.toml:2: keys.palette is "shift+x"; terminals tell Shift apart only with Enter and Tab.',
     ],
     ['[keys]\nplan = "ctrl+p"', 'config.toml:2: keys.plan cannot be remapped; it stays Ctrl+C.'],
-    ['[keys]\npreset = "emacs"', 'config.toml:2: keys.preset is "emacs"; use "vim", or leave the line out.'],
-    [
-      '[[keys]]\npalette = "ctrl+x"',
-      'config.toml:1: keys is one table; write a line [keys], and below it palette = "ctrl+x".',
-    ],
-    ['keys = 3', 'config.toml:1: keys is one table; write a line [keys], and below it palette = "ctrl+x".'],
+    ['[keys]\npreset = "emacs"', 'config.toml:2: keys.preset is "emacs"; use "vim".'],
+    ['[[keys]]\npalette = "ctrl+x"', 'config.toml:1: keys is no table; begin it with a line [keys].'],
+    ['keys = 3', 'config.toml:1: keys is no table; begin it with a line [keys].'],
     [
       '[keys.palette]\nkey = "x"',
-      'config.toml:1: keys is one table; write a line [keys], and below it palette = "ctrl+x".',
+      'config.toml:1: keys.palette is a table; use a key such as "ctrl+x", or a list of at most 8.',
     ],
     [
       'keys = { close = "up" }',
       'config.toml:1: keys.close is "up", which is the key of "up", too; use another one for one of the two.',
     ],
   ])('%j is told in one sentence with its line', (text, sentence) => {
-    expect(() => read(text)).toThrow(sentence)
+    return expect(read(text)).rejects.toThrow(sentence)
   })
 
   test('a project says nothing of keys: a clone would say what Ctrl+E does', () => {
-    expect(() => read('[keys]\nlog = "alt+l"', 'project')).toThrow(
-      "config.toml:2: keys cannot be set by a project's own file; use your own config.toml.",
+    return expect(read('[keys]\nlog = "alt+l"', 'project')).rejects.toThrow(
+      "codemachine.toml:1: keys cannot be set by a project's own file; if you want that, use your own config.toml.",
     )
   })
 })

@@ -117,7 +117,7 @@ describe('a limit that is none is told in one sentence with its place', () => {
     ['grace_minutes = nan', `grace_minutes is nan; use ${MINUTES}.`],
     ['stall_rounds = 1', 'stall_rounds is 1; use a whole number from 2 to 100000.'],
     ['keep_awake = "no"', 'keep_awake is "no"; use true or false.'],
-    ['maxTime = "8h"', 'unknown key "maxTime"; did you mean "max_time"?'],
+    ['maxTime = "8h"', 'maxTime is an unknown key; did you mean "max_time"?'],
   ])('%s', async (text, said) => {
     await using settings = await openSettings()
     await settings.project(text)

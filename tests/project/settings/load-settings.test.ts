@@ -101,12 +101,12 @@ describe('a mistake is told in one sentence with its place', () => {
       'sandbox = "full"',
       'codemachine.toml:1: sandbox is "full"; use one of "read-only", "workspace-write", "danger-full-access".',
     ],
-    ['port = 1\nrouds = 4', 'codemachine.toml:2: unknown key "rouds"; did you mean "rounds"?'],
-    ['codexBin = "x"', 'codemachine.toml:1: unknown key "codexBin"; did you mean "codex_bin"?'],
-    ['[loging]\nlevel = "info"', 'codemachine.toml:1: unknown key "loging"; did you mean "logging"?'],
-    ['[logging]\nlevl = "info"', 'codemachine.toml:2: unknown key "logging.levl"; did you mean "logging.level"?'],
-    ['logging = 3', 'codemachine.toml:1: logging is a table; write logging.level instead.'],
-    ['rounds.x = 3', 'codemachine.toml:1: unknown key "rounds.x"; did you mean "rounds"?'],
+    ['port = 1\nrouds = 4', 'codemachine.toml:2: rouds is an unknown key; did you mean "rounds"?'],
+    ['codexBin = "x"', 'codemachine.toml:1: codexBin is an unknown key; did you mean "codex_bin"?'],
+    ['[loging]\nlevel = "info"', 'codemachine.toml:1: loging is an unknown key; did you mean "logging"?'],
+    ['[logging]\nlevl = "info"', 'codemachine.toml:2: logging.levl is an unknown key; did you mean "level"?'],
+    ['logging = 3', 'codemachine.toml:1: logging is no table; begin it with a line [logging].'],
+    ['rounds.x = 3', 'codemachine.toml:1: rounds is a table; use a whole number from 1 to 100000.'],
     ['rounds = { x = 3 }', 'codemachine.toml:1: rounds is a table; use a whole number from 1 to 100000.'],
     ['[model]', 'codemachine.toml:1: model is a table; use the name of a model.'],
     ['[rounds]', 'codemachine.toml:1: rounds is a table; use a whole number from 1 to 100000.'],
@@ -116,8 +116,8 @@ describe('a mistake is told in one sentence with its place', () => {
       'rounds\nport = 1',
       'codemachine.toml:1:7: not valid TOML: the key, equals sign, and value must be on the same line.',
     ],
-    ['[[rounds]]', 'codemachine.toml:1: rounds is a table; use a whole number from 1 to 100000.'],
-    ['[[logging]]\nlevel = "info"', 'codemachine.toml:1: logging is a table; write logging.level instead.'],
+    ['[[rounds]]', 'codemachine.toml:1: rounds is a list of tables; use a whole number from 1 to 100000.'],
+    ['[[logging]]\nlevel = "info"', 'codemachine.toml:1: logging is no table; begin it with a line [logging].'],
     [
       'rounds = 1\nrounds = 2',
       'codemachine.toml:2:1: not valid TOML: defining a key multiple times is invalid; leave one of them out.',
@@ -131,11 +131,15 @@ describe('a mistake is told in one sentence with its place', () => {
   test('a key that is like no other is told with those that are known', async () => {
     await project('__proto__ = 1')
     expect(await sentence()).toMatch(
-      /^UserError: codemachine.toml:1: unknown key "__proto__"; the known ones are mode, /,
+      /^UserError: codemachine.toml:1: __proto__ is an unknown key; the known ones are mode, /,
     )
   })
 
   test('in the config file of the person, by its path', async () => {
+    await person('agents.at_onc = 3')
+    expect(await sentence()).toBe(
+      `UserError: ${places.ofPerson}:1: agents.at_onc is an unknown key; did you mean "at_once"?`,
+    )
     await person('port = "x"')
     expect(await sentence()).toBe(`UserError: ${places.ofPerson}:1: port is "x"; use a whole number from 1 to 65535.`)
   })

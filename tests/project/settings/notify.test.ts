@@ -90,11 +90,8 @@ describe('a mistake is told with its place, and what may hold a secret is not re
   })
 
   test.each([
-    ['[notify]\ncomand = ["x"]', '2: unknown key "notify.comand"; did you mean "notify.command"?'],
-    [
-      'notify = "https://hooks.example"',
-      '1: notify is a table; write notify.command, notify.webhook, notify.bell, notify.events instead.',
-    ],
+    ['[notify]\ncomand = ["x"]', '2: notify.comand is an unknown key; did you mean "command"?'],
+    ['notify = "https://hooks.example"', '1: notify is no table; begin it with a line [notify].'],
   ])('%s', async (text, said) => {
     await using settings = await openSettings()
     await settings.person(text)

@@ -12,13 +12,19 @@ describe('prices', () => {
   })
 
   test.each([
-    ['[prices.a]\nin = -1\nout = 2\n', ':2: prices."a".in is -1; use a number from 0 to 1000000, per million tokens.'],
-    ['[prices.a]\nin = "free"\nout = 2\n', ':2: prices."a".in is "free"; use a number'],
-    ['[prices.a]\nin = 1\n', ':2: the price of a has no "out"; write in and out, per million tokens.'],
-    ['[prices]\nin = 1\n', ':2: prices has a table for each; begin one with a line [prices."MODEL"], and write in = …'],
-    ['[prices.""]\nin = 1\nout = 1\n', ':2: a price is of no model; name it, such as [prices."gpt-5.5"].'],
-    ['[prices.gpt-5.5]\nin = 1\nout = 1\n', 'put it into quotes: [prices."gpt-5.5"].'],
-    ['[prices.a]\nin = 1\nout = 1\nper = 2\n', ':4: unknown key "prices.a.per"; those of a price are in, cached, out.'],
+    ['[prices.a]\nin = -1\nout = 2\n', ':2: prices.a.in is -1; use a number from 0 to 1000000, per million tokens.'],
+    ['[prices.a]\nin = "free"\nout = 2\n', ':2: prices.a.in is "free"; use a number'],
+    ['[prices.a]\nin = 1\n', ':1: prices.a.out is missing; write in and out, per million tokens.'],
+    ['[prices]\nin = 1\n', ':2: prices.in is no table; begin it with a line [prices.in].'],
+    [
+      '[prices.""]\nin = 1\nout = 1\n',
+      ':1: prices."" cannot have this name; use the name of a model, such as [prices."gpt-5.5"].',
+    ],
+    ['[prices.gpt-5.5]\nin = 1\nout = 1\n', 'a name of a model with a dot stands in quotes: [prices."gpt-5.5"].'],
+    [
+      '[prices.a]\nin = 1\nout = 1\nper = 2\n',
+      ':4: prices.a.per is an unknown key; those of a price are in, cached, out;',
+    ],
   ])('that are none are told in one sentence: %s', async (text, said) => {
     await using settings = await openSettings()
     await settings.person(text)

@@ -110,29 +110,32 @@ describe('a mistake in a provider is told in one sentence, without what may be a
     [`${LOCAL}when_away = "sleep"`, '3: providers.local.when_away is "sleep"; use one of "wait", "remote", "stop".'],
     [
       `${LOCAL}wire_api = "chat"`,
-      '3: providers.local.wire_api cannot be chosen: codex speaks the Responses API alone, and no server that has only "chat"; leave it out.',
+      '3: providers.local.wire_api is an unknown key; codex speaks the Responses API alone, and no server that has only "chat"; leave it out.',
     ],
-    [`${LOCAL}modell = "x"`, '3: unknown key "providers.local.modell"; did you mean "model"?'],
+    [`${LOCAL}modell = "x"`, '3: providers.local.modell is an unknown key; did you mean "model"?'],
     [
       `${LOCAL}api_key = "sk-1234"`,
-      '3: unknown key "providers.local.api_key"; those of a provider are base_url, model, key_env, context_window, when_away.',
+      '3: providers.local.api_key is an unknown key; the known ones are base_url, model, key_env, context_window, when_away.',
     ],
     [
       `${begin}model = "x"`,
-      '2: the provider local has no base_url; name its address, such as base_url = "http://127.0.0.1:8080/v1".',
+      '1: the provider local has no base_url; name its address, such as base_url = "http://127.0.0.1:8080/v1".',
     ],
     [
       '[providers.codex]\nmodel = "x"',
-      '2: "codex" is what codex is configured with itself; use lower-case letters, digits, "-" and "_", such as [providers.local].',
+      '1: providers.codex cannot have this name; use lower-case letters, digits, "-" and "_", such as [providers.local], and not "codex", which is what codex is configured with itself.',
     ],
     [
       '[providers."a b"]\nmodel = "x"',
-      '2: "a b" is no name for a provider; use lower-case letters, digits, "-" and "_", such as [providers.local].',
+      '1: providers."a b" cannot have this name; use lower-case letters, digits, "-" and "_", such as [providers.local], and not "codex", which is what codex is configured with itself.',
     ],
-    ...['providers = 3', '[[providers]]\nmodel = "x"', '[providers.local]', 'providers.local = 3'].map(text => [
-      text,
-      '1: providers has a table for each; begin one with a line [providers.NAME], and write base_url = "…" below it.',
-    ]),
+    ['providers = 3', '1: providers is no table; begin it with a line [providers.NAME].'],
+    ['[[providers]]\nmodel = "x"', '1: providers is no table; begin it with a line [providers.NAME].'],
+    ['providers.local = 3', '1: providers.local is no table; begin it with a line [providers.local].'],
+    [
+      '[providers.local]',
+      '1: the provider local has no base_url; name its address, such as base_url = "http://127.0.0.1:8080/v1".',
+    ],
   ])('%j', async (text, expected) => {
     await places.person(text)
     const sentence = await places.sentence()

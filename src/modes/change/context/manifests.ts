@@ -1,5 +1,5 @@
 import { basename } from 'node:path'
-import { tomlProgram, tomlValue } from '../../../platform/toml.ts'
+import { tomlProgram, tomlTree, tomlValue } from '../../../platform/toml.ts'
 import { withoutComments } from '../../../workspace/memory/main-file.ts'
 import { type Project, type ProjectFile, readProjectFile } from './project-file.ts'
 import { oneLine, quoted } from './sections.ts'
@@ -354,7 +354,7 @@ function jsonObject(text: string): Readonly<Record<string, unknown>> {
 function tomlObject(text: string): Readonly<Record<string, unknown>> {
   const program = tomlProgram(text)
   if ('problem' in program) throw new NotReadable(`is not valid TOML at line ${program.line}`)
-  return objectOf(tomlValue(program))
+  return objectOf(tomlValue(tomlTree({ text, program })))
 }
 
 function isObject(value: unknown): value is Readonly<Record<string, unknown>> {

@@ -3,7 +3,7 @@ import { UserError } from '../../../base/errors.ts'
 import { parseJson } from '../../../base/json.ts'
 import { formatBytes } from '../../../base/text.ts'
 import { readBoundedText } from '../../../platform/files.ts'
-import { keyPath, parseToml, type TomlNode, tomlValue, topLevel } from '../../../platform/toml.ts'
+import { parseToml, tomlTree } from '../../../platform/toml.ts'
 import { isVariableName, VARIABLE_NAME } from './references.ts'
 
 /** Values of variables that a person gave with a run, by name. */
@@ -122,22 +122,16 @@ async function readValuesFile(file: string, directory: string): Promise<NamedTex
 }
 
 function valuesInToml(text: string, file: string): NamedText[] {
-  const toml = parseToml(text, { name: file })
-  return topLevel(toml).map(node => {
-    const { line, column } = node.loc.start
-    const wrong = (problem: string) => new UserError(`${file}:${line}:${column + 1}: ${problem}.`)
-    const [name = '', ...more] = keyPath(node)
-    if (node.type === 'TOMLTable' || more.length > 0) throw wrong(`${shown([name, ...more].join('.'))} ${NOT_FLAT}`)
-    if (!isVariableName(name)) throw wrong(`${shown(name)} ${NO_NAME}`)
-    const value = textOfValue(tomlValue(node.value), writtenNumber(node, text))
-    if (value === null) throw wrong(`${shown(name)} ${NO_TEXT}`)
-    return { name, text: value }
+  const { content } = tomlTree(parseToml(text, { name: file }))
+  return [...(content instanceof Map ? content : [])].map(([name, { key, content: value, source }]) => {
+    const wrong = (problem: string) => new UserError(`${file}:${key.line}:${key.column}: ${shown(name)} ${problem}.`)
+    if (value instanceof Map) throw wrong(NOT_FLAT)
+    if (!isVariableName(name)) throw wrong(NO_NAME)
+    // A number keeps its form: `1.10` is a version more often than a number.
+    const found = textOfValue(value, source === undefined ? '' : text.slice(...source.range))
+    if (found === null) throw wrong(NO_TEXT)
+    return { name, text: found }
   })
-}
-
-/** A number keeps its form: `1.10` is a version more often than a number. */
-function writtenNumber(node: TomlNode, text: string): string {
-  return node.type === 'TOMLKeyValue' ? text.slice(...node.value.range) : ''
 }
 
 function valuesInJson(text: string, file: string): NamedText[] {

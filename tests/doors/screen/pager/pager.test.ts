@@ -3,8 +3,7 @@ import { Pager } from '../../../../src/doors/screen/pager/pager.ts'
 import { compileSearch, LineBuffer } from '../../../../src/doors/screen/pager/source.ts'
 import { openTheme } from '../../../../src/doors/screen/terminal/theme.ts'
 import type { FullView } from '../../../../src/doors/screen/view/full-view.ts'
-import { parseToml } from '../../../../src/platform/toml.ts'
-import { Keymap, keySettings } from '../../../../src/project/settings/keys.ts'
+import { Keymap } from '../../../../src/project/settings/keys.ts'
 import { cpuMs } from '../../../support/cpu-time.ts'
 import { typed } from './keys.ts'
 
@@ -127,7 +126,7 @@ test('? shows the keys, those of the log first; a key that is given to it search
   const overlay = shown.stage.opened[0]?.frame({ columns: 80, rows: 24 }).lines ?? []
   expect(overlay[0]).toBe('In the log')
   expect(overlay.join('\n')).not.toMatch(/backwards/i)
-  const remapped = keySettings(parseToml('[keys]\nfind_back = "\\\\"', { name: 'config.toml' }), 'person')
+  const remapped = { preset: null, remapped: new Map([['find_back', ['\\']] as const]) }
   const other = pagerOf(numbered(100), 'start', new Keymap(remapped))
   other.press('\\', '98', 'return')
   expect(other.status()).toContain('went on from the end')

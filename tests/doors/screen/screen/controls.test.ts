@@ -9,9 +9,8 @@ import { askDecision } from '../../../../src/doors/screen/screen/dialogs.ts'
 import { askToStart } from '../../../../src/doors/screen/screen/how-it-goes-on.ts'
 import { ScreenModel } from '../../../../src/doors/screen/screen/model.ts'
 import { openTheme } from '../../../../src/doors/screen/terminal/theme.ts'
-import { parseToml } from '../../../../src/platform/toml.ts'
 import type { Ask } from '../../../../src/project/library.ts'
-import { Keymap, keySettings } from '../../../../src/project/settings/keys.ts'
+import { Keymap } from '../../../../src/project/settings/keys.ts'
 import { created, ended, foldAll, recorded, started, worked } from '../../../support/session-events.ts'
 import { TestClock } from '../../../support/test-clock.ts'
 import { sampleEvents } from '../samples.ts'
@@ -244,7 +243,7 @@ test('screen.enter = "tell": Enter tells the agent and Tab queues, and where no 
 })
 
 test('a key that is remapped does what its action says, and its old key nothing', async () => {
-  const remapped = keySettings(parseToml('[keys]\nlog = "alt+l"', { name: 'config.toml' }), 'person')
+  const remapped = { preset: null, remapped: new Map([['log', ['alt+l']] as const]) }
   const { press, happens, calls } = sit({ keymap: new Keymap(remapped) })
   happens(created(), started(1))
   await press(ctrl('e'))

@@ -1,6 +1,6 @@
 import type { AST } from 'toml-eslint-parser'
 import { truncate } from '../../../../base/text.ts'
-import { keyPath, type TomlProblem, tomlProgram, tomlValue } from '../../../../platform/toml.ts'
+import { keyPath, type TomlProblem, tomlProgram } from '../../../../platform/toml.ts'
 import type { At } from '../file.ts'
 
 /** A table, a list or a value of a TOML file, with its place. */
@@ -113,7 +113,7 @@ class TreeBuilder {
       offsets ??= value.kind === 'string' ? this.#offsetsOf(value) : []
       return this.#lineColumn(offsets[index] ?? start)
     }
-    return { kind: 'scalar', ...at, value: tomlValue(value), written, placeOf }
+    return { kind: 'scalar', ...at, value: value.value, written, placeOf }
   }
 
   /** For each character of a text where it begins in the file, and where the text ends. */

@@ -1,0 +1,76 @@
+import { dirname } from 'node:path'
+import * as v from 'valibot'
+import { UserError } from '../../base/errors.ts'
+import { parseToml, readToml, type TomlNode, tomlNodeAt, tomlTree, tomlValue } from '../../platform/toml.ts'
+import { checkToml, type TomlMistake } from '../../platform/toml-check.ts'
+import { rightOf, type SettingInfo, settingInfos, settingsFileSchema } from './schema.ts'
+
+/** A settings file without mistakes; empty where there is none. */
+export interface SettingsFile {
+  layer: 'person' | 'project'
+  /** As it is called in messages. */
+  name: string
+  /** In which it lies, absolute. */
+  folder: string
+  value: v.InferOutput<typeof settingsFileSchema>
+  entries: readonly Entry[]
+  /** Where the value at a path stands: `codemachine.toml:3`. */
+  placeOf(...path: (string | number)[]): string
+  /** What is wrong with agents of a project's file, a sentence each. */
+  passedOver: readonly (TomlMistake & { sentence: string })[]
+}
+
+/** Reads a settings file; null: there is none. Throws a `UserError` for the first mistake; of agents in a project's file, which an agent can write, none. */
+export async function readSettingsFile(
+  path: string | null,
+  layer: SettingsFile['layer'],
+  name = path ?? '',
+): Promise<SettingsFile> {
+  const file = path === null ? null : await readToml(path, { name })
+  const tree = tomlTree(file ?? parseToml('', { name }))
+  const placeOf = (...at: (string | number)[]) => `${name}:${(tomlNodeAt(tree, at) ?? tree).key.line}`
+  if (layer === 'project') refuseTables(tree, placeOf)
+  const { value, mistakes } = checkToml(settingsFileSchema, tree)
+  const told = mistakes.map(mistake => ({ ...mistake, sentence: sentenceOf(mistake, name) }))
+  const isPassedOver = ({ place }: TomlMistake) => layer === 'project' && /^agents\.(?!at_once$)/.test(place)
+  const wrong = told.find(mistake => !isPassedOver(mistake))
+  if (wrong !== undefined) throw new UserError(wrong.sentence)
+  const entries = settingInfos.flatMap(info => {
+    const node = tomlNodeAt(tree, info.toml.split('.'))
+    if (node === null) return []
+    return [{ info, layer, value: tomlValue(node), written: node.written, place: `${name}:${node.key.line}` }]
+  })
+  return { layer, name, folder: dirname(path ?? ''), value, entries, placeOf, passedOver: told.filter(isPassedOver) }
+}
+
+function sentenceOf({ line, place, problem }: TomlMistake, name: string): string {
+  return `${name}:${line}: ${place.replace(/\[\d+\]/g, '')} ${problem}${problem.endsWith('?') ? '' : '.'}`
+}
+
+/** Throws a `UserError` for a table of which a project's own file says nothing. */
+function refuseTables(tree: TomlNode, placeOf: SettingsFile['placeOf']): void {
+  const refused = Object.entries(settingsFileSchema.entries).find(
+    ([name, { wrapped }]) =>
+      tomlNodeAt(tree, [name]) !== null && v.getDescription(wrapped) === undefined && rightOf(wrapped) === 'none',
+  )
+  if (refused === undefined) return
+  throw new UserError(
+    `${placeOf(refused[0])}: ${refused[0]} cannot be set by a project's own file; if you want that, use your own config.toml.`,
+  )
+}
+
+/** The kind of place that a setting comes from; later ones win. */
+export type Layer = (typeof LAYERS)[number]
+
+export const LAYERS = ['defaults', 'person', 'project', 'environment', 'flag'] as const
+
+/** The value of one setting in one place. */
+export interface Entry {
+  info: SettingInfo
+  layer: Layer
+  value: unknown
+  /** The value as written, for messages. */
+  written: string
+  /** Where it was written: `codemachine.toml:3`, `CODEMACHINE_ROUNDS`, `--rounds`. */
+  place: string
+}
