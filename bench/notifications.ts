@@ -4,7 +4,6 @@ import { join } from 'node:path'
 import { systemClock } from '../src/base/clock.ts'
 import { emptyState } from '../src/core/state/state.ts'
 import { startAppServer } from '../src/engines/codex/app-server.ts'
-import { capabilitiesOf } from '../src/engines/codex/find-codex.ts'
 import { CodexRound } from '../src/engines/codex/round.ts'
 import { sandboxTerms } from '../src/engines/codex/sandbox.ts'
 import { connect } from '../src/engines/codex/thread-start.ts'
@@ -64,11 +63,7 @@ async function rateOf(peer: string, directory: string): Promise<number> {
     forCommands: {},
     env: {},
     directory,
-    sandbox: sandboxTerms(
-      directory,
-      { mode: 'workspace-write', network: false, writable: [] },
-      capabilitiesOf('0.169.0'),
-    ),
+    sandbox: sandboxTerms(directory, { mode: 'workspace-write', network: false, writable: [] }),
     clock: systemClock,
     silenceMs: 60_000,
     commandMs: 60_000,

@@ -11,10 +11,10 @@ import type { Provider, Providers } from '../core/shapes/provider.ts'
 import { askPatiently } from '../engines/ask-provider.ts'
 import {
   type CodexBinary,
-  type CodexCapabilities,
   type CodexHome,
   chooseCodexHome,
   findCodex,
+  isOlderCodex,
 } from '../engines/codex/find-codex.ts'
 import { askOfferedModels, type OfferedModels, withOfferedModels } from '../engines/codex/models.ts'
 import { type AgentProfile, type UpdatedProfiles, updateProfiles } from '../engines/codex/profiles.ts'
@@ -142,7 +142,7 @@ export async function codexOptionsOf(
   const group = { platform, self: pid, clock, graceMs: endMs, otherRuns }
   return {
     binary,
-    overrides,
+    overrides: [...(isOlderCodex(binary.version, '0.160.0') ? [WITHOUT_SNAPSHOT] : []), ...overrides],
     env: home.env,
     firstOnPath: await withoutLsbRelease(folder, platform),
     key,
@@ -161,6 +161,12 @@ export async function codexOptionsOf(
     onEnded: commands => void endedCommands?.push(...commands.map(command => redactor.text(command))),
   }
 }
+
+/**
+ * Before 0.160 login shells take the variables that commands are not to see from codex's snapshot of a shell (measured
+ * with 0.157 and 0.160).
+ */
+const WITHOUT_SNAPSHOT = 'features.shell_snapshot=false'
 
 /** What rounds and gates may write beside the work directory. */
 export function writableGit(directory: string, repository: PersonRepository | null): string[] {
@@ -209,7 +215,7 @@ export async function agentsAtStart(
   const { agents: fitted, remark } = asChosen(allOf(agents), offered, settings)
   const profiled = asChosen(inAllProjects(allOf(agents)), offered, inProfiles)
   const keepModels = offered === null && inProfiles.model === null
-  const profiles = await profilesAtStart(codex, profiled.agents, { keepModels })
+  const profiles = await profilesAtStart(codex.home, profiled.agents, { keepModels })
   const byName = new Map(fitted.map(agent => [agent.name, agent]))
   const asItRuns = (agent: Agent): Agent => {
     if (provider !== undefined) return { ...agent, model: provider.model, modelReasoningEffort: settings.effort }
@@ -271,17 +277,13 @@ async function modelsAtHand(
  * which no profile is usable then. `keepModels`: as for `updateProfiles`.
  */
 async function profilesAtStart(
-  {
-    home,
-    binary,
-  }: { home: Pick<ChosenCodex['home'], 'path' | 'owner'>; binary: Pick<ChosenCodex['binary'], 'version'> },
+  home: Pick<CodexHome, 'path' | 'owner'>,
   agents: readonly Agent[],
   { keepModels }: { keepModels: boolean },
 ): Promise<UpdatedProfiles> {
   if (home.owner === 'person') return { remarks: [], byHand: new Map(), usable: new Set(), unreadable: new Map() }
   return await updateProfiles({
     codexHome: home.path,
-    codexVersion: binary.version,
     agents: agents.filter(({ enabled }) => enabled),
     without: agents.flatMap(({ name, enabled }) => (enabled ? [] : [name])),
     keepModels,
@@ -299,13 +301,11 @@ function inAllProjects(agents: readonly Agent[]): readonly Agent[] {
  */
 export async function profilesWithoutStart(
   codexHome: string,
-  binary: Pick<ChosenCodex['binary'], 'version'>,
   { settings, agentTables }: { settings: Chosen; agentTables: AgentTables },
 ): Promise<void> {
   const { roster } = await readRoster(null, agentTables)
   const { agents } = asChosen(inAllProjects(allOf(roster)), null, settings)
-  const home = { path: codexHome, owner: 'codemachine' as const }
-  await profilesAtStart({ home, binary }, agents, { keepModels: settings.model === null })
+  await profilesAtStart({ path: codexHome, owner: 'codemachine' }, agents, { keepModels: settings.model === null })
 }
 
 /** Where an agent can write in every sandbox that may write; null: it cannot, in the sandbox `workspace-write`. */
@@ -418,10 +418,9 @@ export async function remarksOnReach(
 
 const SANDBOX_IS_OFF = 'The sandbox is off: what a round starts with an environment of its own (`env -i setsid …`) is'
 
-/** What the sandbox that was chosen cannot do with this codex, and what without one cannot be done. */
+/** What the sandbox that was chosen cannot do, and what without one cannot be done. */
 export function remarksOnSandbox(
   { sandbox, network }: Pick<Settings, 'sandbox' | 'network'>,
-  capabilities: CodexCapabilities,
   { platform, controlGroup }: Pick<SandboxCommandsOptions, 'platform' | 'controlGroup'>,
 ): string[] {
   if (sandbox === 'danger-full-access') {
@@ -430,15 +429,7 @@ export function remarksOnSandbox(
     const isNotFound = `not found when the round ends, and may go on writing, after done too.${mend}`
     return [`${SANDBOX_IS_OFF} ${controlGroup ? isFound : isNotFound}`]
   }
-  if (sandbox !== 'read-only') return []
-  const remarks: string[] = []
-  if (!capabilities.permissionProfiles) {
-    remarks.push(
-      'This codex cannot let a read-only agent write its memory, so it can never claim done; 0.140 and newer can.',
-    )
-  }
-  if (network) remarks.push('--network has no effect in the sandbox read-only.')
-  return remarks
+  return sandbox === 'read-only' && network ? ['--network has no effect in the sandbox read-only.'] : []
 }
 
 /**

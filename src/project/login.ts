@@ -205,9 +205,9 @@ export const NO_FACTS: StartFacts = {
   missing: [],
 }
 
-async function refreshProfiles(home: string, { world, codex, directory, settings }: LoginPlace): Promise<void> {
+async function refreshProfiles(home: string, { world, directory, settings }: LoginPlace): Promise<void> {
   const { agentTables } = await settingsOf(world, directory, {})
-  await profilesWithoutStart(home, codex, { settings, agentTables })
+  await profilesWithoutStart(home, { settings, agentTables })
 }
 
 /** The sentence of `StartFacts.missing` that says that codex has no login. */

@@ -17,7 +17,6 @@ import type { SessionSecrets } from '../core/shapes/secrets.ts'
 import type { Shell } from '../core/shapes/shell.ts'
 import type { View } from '../core/state/state.ts'
 import type { TemplateKind } from '../core/template.ts'
-import { capabilitiesOf } from '../engines/codex/find-codex.ts'
 import {
   openSandboxCommands,
   type SandboxCommands,
@@ -186,10 +185,7 @@ export async function openRun(
   if (begins !== null) warmFor(engines, records.templates.get(begins.template ?? world.modes.usual))
   const fingerprints = await looking
   const savepoints = opened.use(openSavepoints(fingerprints, { onWarning: remark }))
-  remarks.push(
-    ...(await remarksOnReach(world, records, codex.binary)),
-    ...remarksOnSandbox(settings, capabilitiesOf(codex.binary.version), codexOptions),
-  )
+  remarks.push(...(await remarksOnReach(world, records, codex.binary)), ...remarksOnSandbox(settings, codexOptions))
   const where = await writableIn(records.directory, env, await agentFolders(world))
   const notifier = openNotices(world, settings, listeners, { where, key: records.key, owner }, remarks, opened)
   const held = opened.move()

@@ -480,7 +480,7 @@ function wordsForFullDisk(directory: string): string {
   return `No room is left on the disk of ${directory}, and the last rounds left everything as it was: free some before the session goes on.`
 }
 
-const IT_TAKES = 'that takes the sandbox workspace-write, and codex 0.157 or newer.'
+const IT_TAKES = 'that takes the sandbox workspace-write.'
 const FREE_SPACE = { do: 'free-disk-space' } as const
 
 /** A recording that cannot be played says itself what to mend; codex has nothing to do with it. */

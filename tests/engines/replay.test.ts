@@ -213,7 +213,7 @@ test('what another thread does is not shown, and times are told from when the li
     emittedAtMs: 1_030_500,
   })
   const { outcome, events } = await replayed(place, [
-    JSON.stringify({ id: 1, result: { thread: { id: 't' }, approvalPolicy: 'never' } }),
+    JSON.stringify({ id: 1, result: { thread: { id: 't' } } }),
     begun,
     warned.replace('"threadId":"t"', '"threadId":"of-a-sub-agent"'),
     JSON.stringify({
@@ -225,7 +225,7 @@ test('what another thread does is not shown, and times are told from when the li
     JSON.stringify(completed('of-a-sub-agent', 'Try again in 2 hours.')),
   ])
   expect(outcome).toEqual({ class: 'window', message: 'Try again in 1 hour.', retryAt: 1_030_500 + 3_600_000 })
-  expect(events).toMatchObject([{ type: 'turn-started' }, { type: 'request-answered', answer: 'declined' }])
+  expect(events).toMatchObject([{ type: 'turn-started' }, { type: 'request-answered', answer: 'accepted' }])
 })
 
 test('what holds no turn to its end says so', async () => {

@@ -8,7 +8,6 @@ import {
 } from '../../core/engine.ts'
 import { CODEX_PROVIDER, type ProvidersByName } from '../../core/shapes/provider.ts'
 import type { AppServer } from './app-server.ts'
-import { type CodexCapabilities, capabilitiesOf } from './find-codex.ts'
 import { CodexRound } from './round.ts'
 import { Rights } from './sandbox/rights.ts'
 import { trySandbox } from './sandbox/try-sandbox.ts'
@@ -29,7 +28,6 @@ export class CodexEngine implements Engine {
   readonly name = 'codex'
   readonly version: string
   readonly #options: CodexEngineOptions
-  readonly #capabilities: CodexCapabilities
   readonly #rights: Rights
   /** Those whose round has ended. */
   readonly #idle = new Set<AppServer>()
@@ -41,7 +39,6 @@ export class CodexEngine implements Engine {
 
   constructor(options: CodexEngineOptions) {
     this.#options = options
-    this.#capabilities = capabilitiesOf(options.binary.version)
     this.#rights = new Rights({ ...options, work: 'round' })
     this.version = options.binary.version
   }
@@ -65,7 +62,7 @@ export class CodexEngine implements Engine {
       connection,
       thread,
       provider,
-      sandbox: threadTerms(thread, directory, sandbox, this.#capabilities),
+      sandbox: threadTerms(thread, directory, sandbox),
       forCommands: shielded.forCommands,
       trySandbox: rpc => this.#tryOn(rpc, thread),
       checkLogin,
@@ -106,7 +103,7 @@ export class CodexEngine implements Engine {
   }
 
   get hidesFiles(): boolean {
-    return hidesFiles(this.#options.sandbox, this.#capabilities)
+    return hidesFiles(this.#options.sandbox)
   }
 
   async settle(): Promise<void> {

@@ -263,75 +263,14 @@ function answerOf({ exitCode, stdout, stderr, failure }: ProcessResult): string 
   return exitCode === null ? `could not be run (${failure})` : 'answered nothing'
 }
 
-/**
- * The oldest supported codex: the oldest measured one whose `turn/steer`, sandbox and messages of a round are those of
- * today.
- */
-export const OLDEST_CODEX = '0.120.0'
+/** The oldest supported codex: the first whose permission profiles deny reading. */
+export const OLDEST_CODEX = '0.157.0'
 
 /** The newest measured codex, whose protocol `protocol/codex.ts` is. */
 export const NEWEST_MEASURED_CODEX = CODEX_VERSION
 
-/** The features of one version of codex; measured with 0.120, 0.130, 0.140, 0.145, 0.150, 0.155, 0.160, 0.166, 0.169. */
-export interface CodexCapabilities {
-  /**
-   * Under the granular approval policy an `rm -f` style command is asked about, and runs inside the sandbox once it is
-   * accepted. Older ones take the policy and refuse every such command; `never` says the same there, with less.
-   */
-  granularApprovals: boolean
-  /** `rm -f` runs under the policy `never` with full access. Elsewhere it is refused, and `on-request` asks about it. */
-  forcedRemovalUnderNever: boolean
-  /**
-   * `config.agents.enabled = false` turns sub-agents off; older ones refuse to start a thread with it, and there
-   * `config.features.multi_agent = false` does the same.
-   */
-  agentsSwitch: boolean
-  /** `thread/start` takes a permission profile by name: everything read-only but one directory of the work directory. */
-  permissionProfiles: boolean
-  /**
-   * A permission profile, which a turn can name, keeps commands from reading a path, or what a glob matches. Measured with
-   * 0.140, 0.145 and 0.155, which refuse the turn, and with 0.157, 0.158, 0.160, 0.166 and 0.169.
-   */
-  deniesReading: boolean
-  /** `projects.<cwd>.trust_level = "untrusted"` keeps codex from writing to config.toml; older ones write "trusted". */
-  untrustedKeepsConfig: boolean
-  /**
-   * Login shells leave out the variables that `shell_environment_policy` excludes; older ones take them from a snapshot
-   * of the shell all the same, unless `features.shell_snapshot` is off. Measured with 0.120, 0.140, 0.155 and 0.169.
-   */
-  snapshotKeepsPolicy: boolean
-  /**
-   * `--profile NAME` reads `NAME.config.toml`, and fails where config.toml has `[profiles.NAME]`; older ones read that
-   * table and nothing else. Measured with 0.120, 0.132, 0.133, 0.134, 0.135 and 0.169.
-   */
-  profileFiles: boolean
-  /**
-   * `codex exec` writes its directory into config.toml as trusted unless `projects.<directory>.trust_level` is given.
-   * 0.120, 0.133, 0.145 and 0.155 do, 0.166 does not; what came between was not measured.
-   */
-  execWritesTrust: boolean
-}
-
-/** The features of codex `version` (`0.169.0`). A prerelease counts as its release. */
-export function capabilitiesOf(version: string): CodexCapabilities {
-  const since = (first: string) => !isOlderCodex(version, first)
-  return {
-    // 0.166 does not have it, and no 0.167 and 0.168 were published.
-    granularApprovals: since('0.167.0'),
-    forcedRemovalUnderNever: !since('0.145.0'),
-    agentsSwitch: since('0.145.0'),
-    permissionProfiles: since('0.140.0'),
-    deniesReading: since('0.157.0'),
-    untrustedKeepsConfig: since('0.130.0'),
-    // 0.155 does not; what came between was not measured, and no 0.167 and 0.168 were published.
-    snapshotKeepsPolicy: since('0.167.0'),
-    profileFiles: since('0.134.0'),
-    execWritesTrust: !since('0.166.0'),
-  }
-}
-
 /** Parses the output of `codex --version` (`codex-cli 0.170.0-alpha.1`); null if it is not codex's. */
-export function parseVersionOutput(output: string): string | null {
+function parseVersionOutput(output: string): string | null {
   return /^codex(?:-cli)? (\d+\.\d+\.\d+(?:[-+][\w.+-]+)?)\s*$/m.exec(output)?.[1] ?? null
 }
 
@@ -367,21 +306,16 @@ async function packageOfLauncher(file: string): Promise<string | null> {
 }
 
 /**
- * The native binary that belongs to codex's npm package in `directory`; null if it is not installed. It lies in a
- * package of its own for each platform, in versions before 0.100 in the package itself.
+ * The native binary of codex's npm package in `directory`, which lies in a package of its own for each platform; null if
+ * that is not installed.
  */
 async function nativeBinary(directory: string, platform: NodeJS.Platform, arch: string): Promise<string | null> {
   const triple = TRIPLES[`${platform}-${arch}`]
   if (triple === undefined) return null
-  const platformPackage = platformPackageOf(directory, triple.name)
-  const executable = platform === 'win32' ? 'codex.exe' : 'codex'
-  for (const root of platformPackage === null ? [directory] : [platformPackage, directory]) {
-    for (const folder of ['bin', 'codex']) {
-      const file = join(root, 'vendor', triple.target, folder, executable)
-      if (await isFile(file)) return file
-    }
-  }
-  return null
+  const root = platformPackageOf(directory, triple.name)
+  if (root === null) return null
+  const file = join(root, 'vendor', triple.target, 'bin', platform === 'win32' ? 'codex.exe' : 'codex')
+  return (await isFile(file)) ? file : null
 }
 
 /** True if `path` is a file or a link to one. */

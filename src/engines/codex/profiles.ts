@@ -14,13 +14,11 @@ import {
   tomlValue,
   topLevel,
 } from '../../platform/toml.ts'
-import { capabilitiesOf } from './find-codex.ts'
-import { memberOf, stringMember } from './wire.ts'
+import { stringMember } from './wire.ts'
 
 export interface ProfilesOptions {
   /** Codex's home that is codemachine's own, which exists. Absolute. */
   codexHome: string
-  codexVersion: string
   agents: readonly AgentProfile[]
   /** Names of agents that have no profile: what codemachine has written of one goes. */
   without: readonly string[]
@@ -41,35 +39,31 @@ export interface UpdatedProfiles {
 }
 
 /**
- * Writes the agents' profiles into codex's home, in the form that the installed version reads (docs/profiles.md), and
- * removes them from the other form. What the person wrote stays, byte by byte. A file that cannot be written, or a profile
- * that cannot be read, becomes a remark; throws a `UserError` with the place for a `config.toml` that cannot be read.
+ * Writes the agents' profiles into codex's home, one `NAME.config.toml` each (docs/profiles.md). What the person wrote
+ * stays, byte by byte. A file that cannot be written, or a profile that cannot be read, becomes a remark; throws a
+ * `UserError` with the place for a `config.toml` that cannot be read.
  */
 export async function updateProfiles(wanted: ProfilesOptions): Promise<UpdatedProfiles> {
-  const { codexHome, codexVersion, agents } = wanted
+  const { codexHome, agents } = wanted
   const path = join(codexHome, 'config.toml')
   const config = await readToml(path, { name: path, mend: MEND })
-  const found = config === null ? NOTHING_YET : takeTablesOut(config, path)
-  const byHand = new Map([...found.byHand].filter(([name]) => agents.some(agent => agent.name === name)))
-  const names = agents.map(({ name }) => name)
-  const ours = agents.filter(({ name }) => !byHand.has(name))
-  const { profileFiles } = capabilitiesOf(codexVersion)
-  const tables = profileFiles ? [] : ours.map(agent => withModel(agent, wanted, found.own.get(agent.name)?.model))
-  const problems = [await changeConfig(path, config?.text ?? null, withTables(found.rest, tables))]
-  const usable = new Set(profileFiles || problems[0] !== null ? [] : names)
+  const text = config?.text.replace(EARLIER_BLOCK, '') ?? NOTHING_YET
+  const tables = profilesIn(parseToml(text, { name: path, mend: MEND }))
+  const byHand = new Map([...tables].filter(([name]) => agents.some(agent => agent.name === name)))
+  const problems = [await changeFile(path, config?.text ?? null, text)]
+  const usable = new Set<string>()
   const unreadable = new Map<string, UserError>()
   const filesByHand = new Map<string, AgentProfile>()
-  for (const agent of ours) {
-    const problem = await changeProfile(agent, wanted, profileFiles, filesByHand).catch((error: unknown) => {
+  for (const agent of agents.filter(({ name }) => !byHand.has(name))) {
+    const problem = await changeProfile(agent, wanted, filesByHand).catch((error: unknown) => {
       if (!(error instanceof UserError)) throw error
       unreadable.set(agent.name, error)
       return `The profile of ${agent.name} is left as it is: ${error.message}`
     })
     problems.push(problem)
-    if (profileFiles && problem === null) usable.add(agent.name)
+    if (problem === null) usable.add(agent.name)
   }
   for (const name of wanted.without) problems.push(await removeProfile(codexHome, name))
-  if (!profileFiles) for (const name of byHand.keys()) usable.add(name)
   return {
     remarks: [
       ...remarksOn([...byHand.keys()], path),
@@ -82,11 +76,11 @@ export async function updateProfiles(wanted: ProfilesOptions): Promise<UpdatedPr
   }
 }
 
-const NOTHING_YET: ProfileTables = {
-  rest: `# Codex's configuration where codemachine runs it with a login of its own. What you write here stays.\n`,
-  byHand: new Map(),
-  own: new Map(),
-}
+const NOTHING_YET = `# Codex's configuration where codemachine runs it with a login of its own. What you write here stays.\n`
+
+/** The tables that earlier versions wrote for a codex before 0.134, with which a newer one does not start. */
+const EARLIER_BLOCK =
+  /^# codemachine: profiles of the agents begin.*\n(?:(?:\[profiles\.|model).*\n)*# codemachine: profiles of the agents end\n?/m
 
 function remarksOn(byHand: readonly string[], path: string): string[] {
   if (byHand.length === 0) return []
@@ -102,19 +96,21 @@ function profilePath(codexHome: string, name: string): string {
   return join(codexHome, `${name}.config.toml`)
 }
 
-function withModel(agent: AgentProfile, { keepModels }: ProfilesOptions, before: string | null | undefined) {
-  return keepModels && before !== undefined ? { ...agent, model: before } : agent
-}
-
-/** Null, or the problem as a sentence. */
-async function changeConfig(path: string, before: string | null, text: string): Promise<string | null> {
-  try {
-    parseToml(text, { name: path, mend: MEND })
-  } catch (error) {
-    if (!(error instanceof UserError)) throw error
-    return `The agents have no profiles, for ${path} writes \`profiles\` in another form; make tables [profiles.NAME] of it.`
+/** Null, or the problem as a sentence. Adds a profile that the person wrote to `byHand`, and leaves its file alone. */
+async function changeProfile(
+  agent: AgentProfile,
+  { codexHome, keepModels }: ProfilesOptions,
+  byHand: Map<string, AgentProfile>,
+): Promise<string | null> {
+  const path = profilePath(codexHome, agent.name)
+  const before = await readToml(path, { name: path, mend: MEND })
+  const theirs = before === null ? null : profileByHand(before, agent.name)
+  if (theirs !== null) {
+    byHand.set(agent.name, theirs)
+    return null
   }
-  return await changeFile(path, before, text)
+  const model = keepModels && before !== null ? textIn(before, 'model') : agent.model
+  return await changeFile(path, before?.text ?? null, renderProfileFile(before, { ...agent, model }))
 }
 
 /** Takes out of an agent's file what codemachine has written. One that cannot be read is the person's to mend; without its agent it harms nothing. */
@@ -129,30 +125,6 @@ async function removeProfile(codexHome: string, name: string): Promise<string | 
   }
 }
 
-/** Adds a profile that the person wrote to `byHand`, and leaves its file alone. */
-async function changeProfile(
-  agent: AgentProfile,
-  wanted: ProfilesOptions,
-  isFile: boolean,
-  byHand: Map<string, AgentProfile>,
-): Promise<string | null> {
-  const path = profilePath(wanted.codexHome, agent.name)
-  const before = await readToml(path, { name: path, mend: MEND })
-  if (isFile) {
-    const theirs = before === null ? null : profileByHand(before, agent.name)
-    if (theirs !== null) {
-      byHand.set(agent.name, theirs)
-      return null
-    }
-    const text = renderProfileFile(
-      before,
-      withModel(agent, wanted, before === null ? undefined : textIn(before, 'model')),
-    )
-    return await changeFile(path, before?.text ?? null, text)
-  }
-  return await removeProfile(wanted.codexHome, agent.name)
-}
-
 /** What a person has written into the profile of an agent beside its model and effort. */
 export interface ProfileExtras {
   /** `key=value` pairs for codex's `-c`. */
@@ -164,20 +136,15 @@ export interface ProfileExtras {
 /**
  * Reads them, for an app-server takes no `--profile`. Throws a `UserError` with the place for a file that cannot be read.
  */
-export async function readProfileExtras(
-  { codexHome, codexVersion }: Pick<ProfilesOptions, 'codexHome' | 'codexVersion'>,
-  name: string,
-): Promise<ProfileExtras> {
-  const isFile = capabilitiesOf(codexVersion).profileFiles
-  const path = isFile ? profilePath(codexHome, name) : join(codexHome, 'config.toml')
+export async function readProfileExtras(codexHome: string, name: string): Promise<ProfileExtras> {
+  const path = profilePath(codexHome, name)
   const file = await readToml(path, { name: path, mend: MEND })
-  const all = file === null ? {} : tomlValue(tomlTree(file))
   const {
     model: _model,
     model_reasoning_effort: _effort,
     developer_instructions: instructions,
     ...rest
-  }: Record<string, unknown> = Object(isFile ? all : memberOf(memberOf(all, 'profiles'), name))
+  }: Record<string, unknown> = Object(file === null ? {} : tomlValue(tomlTree(file)))
   return {
     overrides: Object.entries(rest).map(([key, value]) => `${key}=${tomlInline(value)}`),
     developerInstructions: typeof instructions === 'string' ? instructions : null,
@@ -302,82 +269,6 @@ function withoutLine(text: string, { range }: AST.TOMLKeyValue): string {
 
 function splice(text: string, [start, end]: AST.Range, value: string): string {
   return text.slice(0, start) + value + text.slice(end)
-}
-
-const BEGIN = '# codemachine: profiles of the agents begin (written anew at every start)'
-/** The same, where codemachine has also ended the line before. */
-const BEGIN_LINE_ENDED =
-  '# codemachine: profiles of the agents begin (written anew at every start, as is the line end before)'
-const END = '# codemachine: profiles of the agents end'
-
-/** The parts of a `config.toml`. */
-interface ProfileTables {
-  /** The text without codemachine's block, byte by byte. */
-  rest: string
-  /** The profiles that the person wrote, by name. */
-  byHand: ReadonlyMap<string, AgentProfile>
-  /** The profiles that codemachine wrote, by name. */
-  own: ReadonlyMap<string, AgentProfile>
-}
-
-/** Takes one apart; `path` is its name in the `UserError` that it throws if the rest alone is not valid. */
-function takeTablesOut(config: TomlFile, path: string): ProfileTables {
-  const { text } = config
-  const block = blockIn(text)
-  if (block === null) return { rest: text, byHand: profilesIn(config), own: new Map() }
-  const cut: [number, number][] = []
-  for (const node of topLevel(config)) {
-    if (node.type !== 'TOMLTable' || node.range[0] < block.start || node.range[0] >= block.end) continue
-    // Codex writes tables of its own into the block too, for its end is only a comment.
-    const [first, , ...deeper] = keyPath(node)
-    if (first === 'profiles' && deeper.length === 0) cut.push([node.range[0], endOfLine(text, node.range[1])])
-  }
-  const inside = without(text.slice(0, block.end), cut).slice(block.start)
-  const left = inside
-    .split('\n')
-    .filter(line => !isBegin(line) && line.trimEnd() !== END)
-    .join('\n')
-  const after = (left.trim() === '' ? '' : left) + text.slice(block.end)
-  const before = text.slice(0, block.start)
-  const isEnded = after === '' && text.startsWith(BEGIN_LINE_ENDED, block.start)
-  const rest = (isEnded ? before.replace(/\n$/, '') : before) + after
-  const ours = profilesIn(config)
-  const theirs = profilesIn(parseToml(rest, { name: path, mend: MEND }))
-  return { rest, byHand: theirs, own: new Map([...ours].filter(([name]) => !theirs.has(name))) }
-}
-
-/** The text of `config.toml` with the tables of these agents in one block at its end. */
-function withTables(rest: string, agents: readonly AgentProfile[]): string {
-  if (agents.length === 0) return rest
-  const tables = agents.flatMap(agent => [
-    `[profiles.${agent.name}]`,
-    ...profileValues(agent).flatMap(([key, value]) => (value === null ? [] : [`${key} = ${tomlString(value)}`])),
-  ])
-  const isEnded = rest === '' || rest.endsWith('\n')
-  const block = [isEnded ? BEGIN : BEGIN_LINE_ENDED, ...tables, END].join('\n')
-  return `${rest}${isEnded ? '' : '\n'}${block}\n`
-}
-
-function isBegin(line: string): boolean {
-  return [BEGIN, BEGIN_LINE_ENDED].includes(line.trimEnd())
-}
-
-/** Where the block is, whole lines; null if there is none that begins and ends. */
-function blockIn(text: string): { start: number; end: number } | null {
-  const lines = [...text.matchAll(/^.*(?:\n|$)/gm)].map(match => ({ at: match.index, text: match[0] }))
-  const end = lines.findLastIndex(line => line.text.trimEnd() === END)
-  const start = lines.slice(0, Math.max(0, end)).findLastIndex(line => isBegin(line.text))
-  const [first, last] = [lines[start], lines[end]]
-  return first === undefined || last === undefined ? null : { start: first.at, end: last.at + last.text.length }
-}
-
-function endOfLine(text: string, at: number): number {
-  const newline = text.indexOf('\n', at)
-  return newline === -1 ? text.length : newline + 1
-}
-
-function without(text: string, ranges: readonly [number, number][]): string {
-  return [...ranges].reverse().reduce((left, [start, end]) => left.slice(0, start) + left.slice(end), text)
 }
 
 function profilesIn(config: TomlFile): Map<string, AgentProfile> {

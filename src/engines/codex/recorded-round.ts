@@ -31,8 +31,6 @@ export class RecordedRound {
   readonly #execLines: ExecLines
   #threadId: string | null = null
   #inUse: ModelInUse = {}
-  /** Whether codex was told that commands that it asked about may run. */
-  #acceptsCommands = true
   #outcome: RoundOutcome | null = null
   #hasTurn = false
 
@@ -95,7 +93,6 @@ export class RecordedRound {
     if (typeof id !== 'string') return true
     this.#threadId = id
     this.#inUse = modelInUse(result)
-    this.#acceptsCommands = memberOf(result, 'approvalPolicy') !== 'never'
     return true
   }
 
@@ -110,7 +107,7 @@ export class RecordedRound {
   #request(request: ServerRequest): boolean {
     // The item of the call shows what came of it.
     if (request.method === 'item/tool/call') return true
-    this.#feed.requestAnswered(request.method, answerRequest(request, this.#acceptsCommands))
+    this.#feed.requestAnswered(request.method, answerRequest(request))
     return true
   }
 

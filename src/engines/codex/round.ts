@@ -377,7 +377,7 @@ export class CodexRound implements PreparedRound {
   #onRequest(method: string, params: unknown): unknown {
     const request = { method, params } as ServerRequest
     if (request.method === 'item/tool/call') return this.#tools.call(request.params)
-    const answered = answerRequest(request, this.#options.sandbox.acceptsCommands)
+    const answered = answerRequest(request)
     this.#feed.requestAnswered(method, answered)
     if (request.method === 'item/tool/requestUserInput') this.#tools.keep(questionsInRequest(request.params))
     return answered.result

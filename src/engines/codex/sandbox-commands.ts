@@ -4,7 +4,6 @@ import { clipEnd } from '../../base/text.ts'
 import { MARK_VARIABLE } from '../../platform/end-processes.ts'
 import { StartMark, shellLine } from '../../platform/run-process.ts'
 import { type AppServer, type CodexOptions, describeExit, LONGEST_WAIT_MS } from './app-server.ts'
-import { capabilitiesOf } from './find-codex.ts'
 import { Rights } from './sandbox/rights.ts'
 import { describeProblem } from './sandbox/try-sandbox.ts'
 import {
@@ -226,7 +225,7 @@ class OneAtATime implements SandboxCommands {
     const { platform, directory, binary } = this.#options
     const { sandbox, shielded, servers } = this.#rights
     const choice = { ...sandbox, network: sandbox.network && network && !readOnly }
-    const profile = hidingProfile(unreadable, directory, choice, capabilitiesOf(binary.version), { readOnly })
+    const profile = hidingProfile(unreadable, directory, choice, { readOnly })
     const output = new CommandOutput()
     const started = new StartMark(platform)
     const { server, mark } = this.#rights.start(undefined, profile?.overrides)

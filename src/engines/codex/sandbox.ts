@@ -4,7 +4,7 @@ import { delimiter, dirname, isAbsolute, join } from 'node:path'
 import type { AskForApproval, SandboxPolicy, ThreadStartParams, TurnStartParams } from '../../../protocol/codex.ts'
 import { unreachable } from '../../base/errors.ts'
 import type { ThreadSpec } from '../../core/engine.ts'
-import type { SandboxChoice, SandboxMode } from '../../core/shapes/sandbox.ts'
+import type { SandboxChoice } from '../../core/shapes/sandbox.ts'
 import { pathInside, writableByAgents } from '../../platform/files.ts'
 import {
   NO_CURRENT_DIRECTORY,
@@ -14,18 +14,26 @@ import {
   withPersonPath,
 } from '../../platform/run-process.ts'
 import { tomlInline } from '../../platform/toml.ts'
-import type { CodexCapabilities } from './find-codex.ts'
 import { memberOf } from './wire.ts'
 
-/** A sandbox in codex's terms: parameters of `thread/start` and `turn/start`, and answers to its approval requests. */
+/** A sandbox in codex's terms: parameters of `thread/start` and `turn/start`. */
 export interface SandboxTerms {
   thread: Pick<ThreadStartParams, 'sandbox' | 'permissions' | 'config'>
   turn: Pick<TurnStartParams, 'sandboxPolicy' | 'permissions'>
-  approvalPolicy: AskForApproval
-  /** Whether login shells may start from codex's snapshot of one: not where it would undo what commands are not to see. */
-  shellSnapshot: boolean
-  /** Whether a command that codex asks about is allowed: only where that cannot lead out of the sandbox. */
-  acceptsCommands: boolean
+}
+
+/**
+ * The policy of every thread. Codex refuses every way out of the sandbox by itself, and asks only about commands that its
+ * rules stop (`rm -f` and the like), which then run inside. Before 0.167 it refuses these too.
+ */
+export const APPROVAL_POLICY: AskForApproval = {
+  granular: {
+    sandbox_approval: false,
+    rules: true,
+    skill_approval: false,
+    request_permissions: false,
+    mcp_elicitations: false,
+  },
 }
 
 /**
@@ -33,69 +41,55 @@ export interface SandboxTerms {
  * started with more, codex would write the directory into the person's config.toml as trusted, and then read the
  * directory's own configuration (measured, docs/codex.md).
  */
-export function sandboxTerms(directory: string, choice: SandboxChoice, capabilities: CodexCapabilities): SandboxTerms {
-  const shellSnapshot = choice.mode === 'danger-full-access' || capabilities.snapshotKeepsPolicy
-  return { ...rights(directory, choice, capabilities), ...approvals(choice.mode, capabilities), shellSnapshot }
+export function sandboxTerms(directory: string, choice: SandboxChoice): SandboxTerms {
+  if (choice.mode !== 'read-only')
+    return { thread: { sandbox: 'read-only' }, turn: { sandboxPolicy: commandPolicy(choice, true) } }
+  return withProfile(MEMORY_ONLY, { filesystem: { ':root': 'read', [join(directory, '.codemachine')]: 'write' } })
 }
 
 /** The terms of a thread that can write nothing, not even its memory, and has no network, whatever the rounds have. */
-function readOnlyTerms(capabilities: CodexCapabilities): SandboxTerms {
-  return {
-    thread: { sandbox: 'read-only' },
-    turn: { sandboxPolicy: { type: 'readOnly', networkAccess: false } },
-    ...approvals('read-only', capabilities),
-    shellSnapshot: capabilities.snapshotKeepsPolicy,
-  }
+const READ_ONLY_TERMS: SandboxTerms = {
+  thread: { sandbox: 'read-only' },
+  turn: { sandboxPolicy: { type: 'readOnly', networkAccess: false } },
 }
 
 /**
  * As `sandboxTerms`, for a thread that may write only in these folders, relative to `directory`, and the temporary ones:
  * nothing else of the work directory, and no repository's git directory. They have to be there. It narrows the sandbox
- * `workspace-write` alone: with full access nothing is enforced, and in read-only there is nothing to narrow; nor is it
- * enforced by a codex without permission profiles.
+ * `workspace-write` alone: with full access nothing is enforced, and in read-only there is nothing to narrow.
  */
-function writableTerms(
-  directory: string,
-  folders: readonly string[],
-  choice: SandboxChoice,
-  capabilities: CodexCapabilities,
-): SandboxTerms {
-  const terms = sandboxTerms(directory, choice, capabilities)
-  // Without profiles the directory in which commands start is writable in any case, and they have to start in this one.
-  if (choice.mode !== 'workspace-write' || !capabilities.permissionProfiles) return terms
-  return { ...terms, ...withProfile(SOME_FOLDERS, profileOfFolders(directory, folders, choice)) }
+function writableTerms(directory: string, folders: readonly string[], choice: SandboxChoice): SandboxTerms {
+  if (choice.mode !== 'workspace-write') return sandboxTerms(directory, choice)
+  return withProfile(SOME_FOLDERS, profileOfFolders(directory, folders, choice))
 }
 
 /** Whether a thread is kept from reading what is named: by permission profiles, in the sandbox `workspace-write` alone. */
-export function hidesFiles({ mode }: Pick<SandboxChoice, 'mode'>, { deniesReading }: CodexCapabilities): boolean {
-  return mode === 'workspace-write' && deniesReading
+export function hidesFiles({ mode }: Pick<SandboxChoice, 'mode'>): boolean {
+  return mode === 'workspace-write'
 }
 
 type ThreadRights = Pick<ThreadSpec, 'readOnly' | 'writable' | 'unreadable' | 'noShell'>
 
 /**
- * As `readOnlyTerms`, `writableTerms` or `sandboxTerms`, for a thread that may not read the paths: absolute ones, and globs.
+ * As `READ_ONLY_TERMS`, `writableTerms` or `sandboxTerms`, for a thread that may not read the paths: absolute ones, and globs.
  * Where that is not enforced (`hidesFiles`) they are those terms.
  */
 export function threadTerms(
   { noShell, readOnly = noShell, writable, unreadable = [] }: ThreadRights,
   directory: string,
   choice: SandboxChoice,
-  capabilities: CodexCapabilities,
 ): SandboxTerms {
-  const terms = readOnly
-    ? readOnlyTerms(capabilities)
-    : writable
-      ? writableTerms(directory, writable, choice, capabilities)
-      : sandboxTerms(directory, choice, capabilities)
-  if (unreadable.length === 0 || !hidesFiles(choice, capabilities)) return terms
+  if (unreadable.length === 0 || !hidesFiles(choice)) {
+    if (readOnly) return READ_ONLY_TERMS
+    return writable ? writableTerms(directory, writable, choice) : sandboxTerms(directory, choice)
+  }
   const profile = readOnly
     ? READS_ALL
     : writable
       ? profileOfFolders(directory, writable, choice)
       : profileOfAll(directory, choice)
   const permissions = { [READING]: READS_ALL, [HIDING]: withoutReading(profile, unreadable) }
-  return { ...terms, thread: { permissions: READING, config: { permissions } }, turn: { permissions: HIDING } }
+  return { thread: { permissions: READING, config: { permissions } }, turn: { permissions: HIDING } }
 }
 
 /** A permission profile that is defined where an app-server is started, for the commands that it runs. */
@@ -122,10 +116,9 @@ export function hidingProfile(
   unreadable: readonly string[],
   directory: string,
   choice: SandboxChoice,
-  capabilities: CodexCapabilities,
   { readOnly = false, temporary = null }: HidingOptions = {},
 ): HidingProfile | null {
-  if (!hidesFiles(choice, capabilities)) return null
+  if (!hidesFiles(choice)) return null
   const profile = readOnly ? READS_ALL : profileOfAll(directory, choice, temporary)
   const hiding = withoutReading(profile, [...new Set(unreadable)].sort())
   const hidesNone = Object.keys(hiding.filesystem).length === Object.keys(profile.filesystem).length
@@ -187,7 +180,7 @@ type Profile = {
 }
 
 /** A permission profile, which is defined where it is used. */
-function withProfile(name: string, profile: Profile): Pick<SandboxTerms, 'thread' | 'turn'> {
+function withProfile(name: string, profile: Profile): SandboxTerms {
   return { thread: { permissions: name, config: { permissions: { [name]: profile } } }, turn: {} }
 }
 
@@ -224,43 +217,6 @@ export function commandPolicy(
     default:
       return unreachable(choice.mode)
   }
-}
-
-function rights(
-  directory: string,
-  choice: SandboxChoice,
-  { permissionProfiles }: CodexCapabilities,
-): Pick<SandboxTerms, 'thread' | 'turn'> {
-  const thread = { sandbox: 'read-only' } as const
-  if (choice.mode !== 'read-only') return { thread, turn: { sandboxPolicy: commandPolicy(choice, true) } }
-  if (!permissionProfiles) return { thread, turn: {} }
-  return withProfile(MEMORY_ONLY, { filesystem: { ':root': 'read', [join(directory, '.codemachine')]: 'write' } })
-}
-
-/**
- * Under the granular policy codex refuses every way out of the sandbox by itself, and asks only about commands that its
- * rules stop (`rm -f` and the like), which then run inside. Before it, an approval could not be told from a way out, so
- * nothing may be asked, except where there is no sandbox to leave.
- */
-function approvals(
-  mode: SandboxMode,
-  { granularApprovals, forcedRemovalUnderNever }: CodexCapabilities,
-): Pick<SandboxTerms, 'approvalPolicy' | 'acceptsCommands'> {
-  if (granularApprovals) return { approvalPolicy: GRANULAR, acceptsCommands: true }
-  if (mode === 'danger-full-access' && !forcedRemovalUnderNever) {
-    return { approvalPolicy: 'on-request', acceptsCommands: true }
-  }
-  return { approvalPolicy: 'never', acceptsCommands: false }
-}
-
-const GRANULAR: AskForApproval = {
-  granular: {
-    sandbox_approval: false,
-    rules: true,
-    skill_approval: false,
-    request_permissions: false,
-    mcp_elicitations: false,
-  },
 }
 
 /** The environment of an app-server, and the variables that its agents' commands get instead. */

@@ -14,6 +14,7 @@ import {
   startAppServer,
 } from './app-server.ts'
 import {
+  APPROVAL_POLICY,
   type CommandConfig,
   commandConfigIn,
   commandSettings,
@@ -149,7 +150,7 @@ function threadIdOf(answer: unknown): string {
 /** The most that a name may have; codex takes any text for one. */
 const NAME_CHARACTERS = 200
 
-/** What the answer to `thread/start` says of it; older versions of codex say less. */
+/** What the answer to `thread/start` says of it. */
 export function modelInUse(answer: unknown): ModelInUse {
   if (typeof answer !== 'object' || answer === null) return {}
   const model = memberOf(answer, 'model')
@@ -178,7 +179,7 @@ export function threadStartParams(
     ...(model === null ? {} : { model }),
     ...(provider === null ? {} : { modelProvider: providerId(provider) }),
     ...rights,
-    approvalPolicy: terms.approvalPolicy,
+    approvalPolicy: APPROVAL_POLICY,
     developerInstructions: thread.developerInstructions,
     ...(thread.tools === undefined ? {} : { dynamicTools: dynamicTools(thread.tools) }),
     config: {
@@ -192,7 +193,6 @@ export function threadStartParams(
         ...(provider === null && !thread.noShell ? {} : { multi_agent: false }),
         // `apply_patch` stays, which the sandbox then refuses.
         ...(thread.noShell && { shell_tool: false, view_image: false }),
-        ...(terms.shellSnapshot ? {} : { shell_snapshot: false }),
       },
       tools: { update_plan: { enabled: true }, experimental_request_user_input: { enabled: false } },
     },
@@ -240,7 +240,7 @@ export function turnStartParams(
   return {
     threadId,
     input,
-    approvalPolicy: terms.approvalPolicy,
+    approvalPolicy: APPROVAL_POLICY,
     ...terms.turn,
     ...(outputSchema === undefined ? {} : { outputSchema: outputSchema as JsonValue }),
   }

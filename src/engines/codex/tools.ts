@@ -16,7 +16,7 @@ import { ASK_PERSON, MOST_OPTION, MOST_OPTIONS, MOST_TEXT, type Question } from 
 import type { RoundFeed } from './round-feed.ts'
 import { boundedText } from './translate-item.ts'
 
-/** The tools that codemachine answers itself, as parameters of `thread/start`; measured from codex 0.120 on. */
+/** The tools that codemachine answers itself, as parameters of `thread/start`. */
 export function dynamicTools(tools: readonly HostTool[]): DynamicToolSpec[] {
   return tools.map(({ name, description, inputSchema }) => {
     return { type: 'function', name, description, inputSchema: inputSchema as JsonValue }
@@ -114,20 +114,19 @@ export interface Answered {
 }
 
 /**
- * Answers a request of codex while nobody watches. Throws a `ResponseError` for one that it does not know.
- *
- * @param acceptsCommands whether a command that is asked about may run (`SandboxTerms`)
+ * Answers a request of codex while nobody watches: what it asks about runs inside of the sandbox (`APPROVAL_POLICY`).
+ * Throws a `ResponseError` for one that it does not know.
  */
-export function answerRequest(request: ServerRequest, acceptsCommands: boolean): Answered {
-  const answered = answerTo(request, acceptsCommands)
+export function answerRequest(request: ServerRequest): Answered {
+  const answered = answerTo(request)
   return { ...answered, subject: boundedText(answered.subject) }
 }
 
-function answerTo(request: ServerRequest, acceptsCommands: boolean): Answered {
+function answerTo(request: ServerRequest): Answered {
   switch (request.method) {
     case 'item/commandExecution/requestApproval': {
       const { command, additionalPermissions, networkApprovalContext } = request.params
-      const plain = acceptsCommands && !additionalPermissions && !networkApprovalContext
+      const plain = !additionalPermissions && !networkApprovalContext
       const decision = plain ? 'accept' : 'decline'
       return { result: { decision }, subject: command ?? 'a command', answer: plain ? 'accepted' : 'declined' }
     }
@@ -174,7 +173,7 @@ export function questionsInRequest({ questions }: ToolRequestUserInputParams): T
 
 /** As `questionsInRequest`, of an item: a message may ask without waiting for an answer. */
 export function questionsInItem(item: ThreadItem): ToolCall[] {
-  // Older versions leave it out.
+  // A recording of an older codex leaves it out.
   if (item.type !== 'agentMessage' || !Array.isArray(item.questions)) return []
   return item.questions.map(({ title, options }) => {
     return asCall(title, options ?? [], options?.find(option => PREFERRED.test(option)) ?? options?.[0] ?? null)

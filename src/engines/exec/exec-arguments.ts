@@ -1,7 +1,6 @@
 import type { ThreadSpec } from '../../core/engine.ts'
 import type { SandboxChoice } from '../../core/shapes/sandbox.ts'
 import { tomlInline, tomlString } from '../../platform/toml.ts'
-import type { CodexCapabilities } from '../codex/find-codex.ts'
 import { type AgentProfile, profileValues } from '../codex/profiles.ts'
 import { commandSettings, type SandboxTerms, type ShieldedEnvironment } from '../codex/sandbox.ts'
 import { threadStartParams } from '../codex/thread-start.ts'
@@ -18,7 +17,6 @@ export interface ExecTurn {
   /** `key=value` pairs that the person hands to codex with `-c`; they win over all others. */
   overrides: readonly string[]
   platform: NodeJS.Platform
-  capabilities: CodexCapabilities
   /** `shell_environment_policy` of the person; null if there is none. */
   shellPolicy: unknown
   input: string
@@ -38,7 +36,6 @@ export function execCommand(request: ExecTurn): { command: readonly string[]; pr
     ...(permissions == null ? {} : { default_permissions: permissions }),
     ...(model == null ? {} : { model }),
     ...(modelProvider == null ? {} : { model_provider: modelProvider }),
-    ...trust(directory, request.capabilities),
   }
   const sandbox = permissions == null ? sandboxArguments(request.terms) : { flags: [], settings: {}, last: [] }
   const pairs = Object.entries({ ...settings, ...sandbox.settings }).map(
@@ -93,7 +90,7 @@ function sandboxArguments({ turn }: SandboxTerms): {
 /** One task of an agent, for a `codex exec` by itself. */
 interface ExecRequest {
   agent: AgentProfile
-  /** Whether the agent's profile is in codex's home, in the form that this codex reads. */
+  /** Whether the agent's profile is in codex's home. */
   hasProfile: boolean
   /** The work directory, absolute. */
   directory: string
@@ -110,12 +107,12 @@ interface ExecRequest {
 }
 
 /** The arguments of `codex exec` for one task of an agent. */
-export function execArguments(request: ExecRequest, capabilities: CodexCapabilities): string[] {
+export function execArguments(request: ExecRequest): string[] {
   const { agent, hasProfile, directory, sandbox, overrides, lastMessage, prompt } = request
   const settings = [
-    ...modelSettings(agent, hasProfile && !capabilities.profileFiles),
+    // What the profile says, too: another call may write that file before codex reads it.
+    ...profileValues(agent).flatMap(([key, value]) => (value === null ? [] : [`${key}=${tomlString(value)}`])),
     ...sandboxSettings(sandbox),
-    ...Object.entries(trust(directory, capabilities)).map(([key, value]) => `${key}=${tomlInline(value)}`),
     ...Object.entries(commandSettings(request.forCommands, request.shellPolicy)).map(
       ([key, value]) => `${key}=${tomlInline(value)}`,
     ),
@@ -153,24 +150,10 @@ export function fitsAsArgument(prompt: string, others: readonly string[], platfo
   return units.reduce((sum, each) => sum + each, 0) <= 32_000
 }
 
-/** What the profile says, too: another call may write that file before codex reads it. `inTable`: it is a table, which wins over the top level. */
-function modelSettings(agent: AgentProfile, inTable: boolean): string[] {
-  const before = inTable ? `profiles.${agent.name}.` : ''
-  return profileValues(agent).flatMap(([key, value]) =>
-    value === null ? [] : [`${before}${key}=${tomlString(value)}`],
-  )
-}
-
 function sandboxSettings({ mode, network, writable }: SandboxChoice): string[] {
   if (mode !== 'workspace-write') return []
   return [
     `sandbox_workspace_write.network_access=${network}`,
     ...(writable.length === 0 ? [] : [`sandbox_workspace_write.writable_roots=${tomlInline([...writable])}`]),
   ]
-}
-
-/** Keeps codex from writing into the person's config.toml that the directory is trusted (docs/profiles.md). */
-function trust(directory: string, { execWritesTrust, untrustedKeepsConfig }: CodexCapabilities): object {
-  if (!execWritesTrust) return {}
-  return { projects: { [directory]: { trust_level: untrustedKeepsConfig ? 'untrusted' : 'trusted' } } }
 }

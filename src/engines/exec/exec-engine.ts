@@ -18,7 +18,6 @@ import { CODEX_PROVIDER } from '../../core/shapes/provider.ts'
 import { endTree } from '../../platform/end-processes.ts'
 import type { AppServer, AppServerExit } from '../codex/app-server.ts'
 import { exitOutcome, INTERRUPTED, turnOutcome, withRetryAt } from '../codex/classify.ts'
-import { type CodexCapabilities, capabilitiesOf } from '../codex/find-codex.ts'
 import { Activity, NetworkWaits, RoundFeed, watchForSilence } from '../codex/round-feed.ts'
 import { Rights } from '../codex/sandbox/rights.ts'
 import { Attempts, trySandbox, withoutSandbox } from '../codex/sandbox/try-sandbox.ts'
@@ -38,7 +37,6 @@ export class ExecEngine implements Engine {
   readonly name = 'exec'
   readonly version: string
   readonly #options: EngineSetup
-  readonly #capabilities: CodexCapabilities
   readonly #rights: Rights
   readonly #closing = new AbortController()
   /** Those that were begun, or may be. */
@@ -47,7 +45,6 @@ export class ExecEngine implements Engine {
 
   constructor(options: EngineSetup) {
     this.#options = options
-    this.#capabilities = capabilitiesOf(options.binary.version)
     this.version = options.binary.version
     // What the person hands to codex comes last among the arguments, where it wins.
     this.#rights = new Rights({ ...options, overrides: [], work: 'round' })
@@ -62,7 +59,6 @@ export class ExecEngine implements Engine {
       ...this.#options,
       thread,
       rights: this.#rights,
-      capabilities: this.#capabilities,
       askForConfig: () => this.#askForConfig(),
       trySandbox: () => this.#trySandbox(),
       onOver: () => this.#rounds.delete(round),
@@ -72,7 +68,7 @@ export class ExecEngine implements Engine {
   }
 
   get hidesFiles(): boolean {
-    return hidesFiles(this.#options.sandbox, this.#capabilities)
+    return hidesFiles(this.#options.sandbox)
   }
 
   async settle(): Promise<void> {
@@ -129,7 +125,6 @@ function unusableArgument(name: string): RoundOutcome {
 interface ExecRoundOptions extends EngineSetup {
   thread: ThreadSpec
   rights: Rights
-  capabilities: CodexCapabilities
   /** What the person has configured; the rights have it by then. */
   askForConfig(): Promise<AskedCodex<CommandConfig>>
   /** Why its sandbox starts nothing; null: it does, or that is not known. */
@@ -224,10 +219,10 @@ class ExecRound implements PreparedRound {
     if (this.#cause) return this.#cause
     // Without the person's policy ours would take its place, and show commands what is kept from them.
     if ('why' in asked) return asked.exit ? exitOutcome(asked.exit, true) : { class: 'crashed', message: asked.why }
-    const { clock, log, rights, directory, capabilities } = this.#options
+    const { clock, log, rights, directory } = this.#options
     const { command, prompt } = execCommand({
       ...this.#options,
-      terms: threadTerms(this.thread, directory, rights.sandbox, capabilities),
+      terms: threadTerms(this.thread, directory, rights.sandbox),
       forCommands: rights.shielded.forCommands,
       input,
       shellPolicy: asked.answer.policy,

@@ -18,8 +18,6 @@ type Line = { type: string } & Readonly<Record<string, unknown>>
  */
 export class ExecJson {
   #thread: string | null = null
-  /** Whether codex was told that commands that it asked about may run. */
-  #acceptsCommands = true
   /** The ids of items that have begun, by codex's own. */
   readonly #begun = new Map<string, string>()
   #items = 0
@@ -50,7 +48,6 @@ export class ExecJson {
     const result = memberOf(message, 'result')
     const id = memberOf(memberOf(result, 'thread'), 'id')
     if (typeof id !== 'string') return []
-    this.#acceptsCommands = memberOf(result, 'approvalPolicy') !== 'never'
     return this.#threadStarted(id, modelInUse(result))
   }
 
@@ -66,7 +63,7 @@ export class ExecJson {
   #request(request: ServerRequest): Line[] {
     // The item of the call shows what came of it.
     if (request.method === 'item/tool/call') return []
-    const { subject, answer } = answerRequest(request, this.#acceptsCommands)
+    const { subject, answer } = answerRequest(request)
     return [{ type: 'request.answered', method: request.method, subject, answer }]
   }
 

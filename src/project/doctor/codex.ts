@@ -6,15 +6,12 @@ import type { SandboxProblem } from '../../core/engine.ts'
 import { type AppServer, describeExit, startAppServer } from '../../engines/codex/app-server.ts'
 import {
   type CodexBinary,
-  type CodexCapabilities,
   type CodexHome,
-  capabilitiesOf,
   chooseCodexHome,
   isOlderCodex,
   NEWEST_MEASURED_CODEX,
 } from '../../engines/codex/find-codex.ts'
 import { mendOfSandbox, type SandboxPlace, trySandbox } from '../../engines/codex/sandbox/try-sandbox.ts'
-import { sandboxTerms } from '../../engines/codex/sandbox.ts'
 import { readCommandConfig, shakeHands } from '../../engines/codex/thread-start.ts'
 import { openRpc, RequestFailure, type Rpc } from '../../engines/codex/wire.ts'
 import { endTree } from '../../platform/end-processes.ts'
@@ -263,7 +260,7 @@ const UPDATE = 'Update codex: npm install --global @openai/codex@latest'
 /** Finds the codex that runs the rounds; throws a `UserError` if there is none that can. */
 export async function checkBinary(
   { world, env }: CheckRun,
-  { settings, codexBin }: SettingsInUse,
+  { codexBin }: Pick<SettingsInUse, 'codexBin'>,
   directory: string,
 ): Promise<Checked<CodexBinary>> {
   const [records = { folder: directory, directory }] = await recordsAround({ ...world, directory })
@@ -275,7 +272,7 @@ export async function checkBinary(
   const by = launcher === null ? '' : `, for ${launcher}`
   const found = ok('codex', `codex ${version}${newer}, from ${NAMES[source]}: ${path}${by}`)
   const known = remarks.map(remark => warning('codex', remark, 'Name the one that you mean with --codex-bin.'))
-  return { findings: [found, ...known, ...notes(version, settings, capabilitiesOf(version))], value: codex }
+  return { findings: [found, ...known, ...notes(version)], value: codex }
 }
 
 const NAMES: Record<CodexBinary['source'], string> = {
@@ -286,17 +283,9 @@ const NAMES: Record<CodexBinary['source'], string> = {
 }
 
 /** What this version does to a round, and a newer one does not. */
-function notes(version: string, { sandbox, network }: Settings, capabilities: CodexCapabilities): Finding[] {
-  const terms = sandboxTerms('/', { mode: sandbox, network, writable: [] }, capabilities)
-  const found: Finding[] = []
-  if (!terms.acceptsCommands && !capabilities.forcedRemovalUnderNever) {
-    found.push(warning('codex', `codex ${version} refuses every \`rm -rf\` in rounds; 0.167 and newer do not.`, UPDATE))
-  }
-  if (sandbox === 'read-only' && !capabilities.permissionProfiles) {
-    const message = `codex ${version} does not let a read-only agent write even its memory files; 0.140 and newer do.`
-    found.push(warning('codex', message, UPDATE))
-  }
-  return found
+function notes(version: string): Finding[] {
+  if (!isOlderCodex(version, '0.167.0')) return []
+  return [warning('codex', `codex ${version} refuses every \`rm -rf\` in rounds; 0.167 and newer do not.`, UPDATE)]
 }
 
 /**

@@ -1,5 +1,4 @@
 import type { SandboxChoice } from '../../core/shapes/sandbox.ts'
-import { capabilitiesOf } from '../../engines/codex/find-codex.ts'
 import { sandboxTerms, shieldEnvironment } from '../../engines/codex/sandbox.ts'
 import { threadStartParams } from '../../engines/codex/thread-start.ts'
 import { recordsAround } from '../../session/records/records.ts'
@@ -92,7 +91,7 @@ async function checkCodex(
   const { model, effort, sandbox, network } = settings
   const writable = writableGit(directory, await findRepository(directory))
   const choice: SandboxChoice = { mode: sandbox, network, writable }
-  const terms = sandboxTerms(directory, choice, capabilitiesOf(binary.value.version))
+  const terms = sandboxTerms(directory, choice)
   const thread = threadStartParams(directory, { agent: 'doctor', developerInstructions: '', model, effort }, terms)
   const question = askCodex(run, {
     path: binary.value.path,

@@ -6,7 +6,7 @@ import { formatBytes } from '../../base/text.ts'
 import type { ThreadSpec } from '../../core/engine.ts'
 import type { Agent, AgentRoster } from '../../core/shapes/agent.ts'
 import { NO_KEPT_TEXTS, type TemplateKind } from '../../core/template.ts'
-import { type CodexBinary, capabilitiesOf, chooseCodexHome } from '../../engines/codex/find-codex.ts'
+import { type CodexBinary, chooseCodexHome } from '../../engines/codex/find-codex.ts'
 import { execArguments } from '../../engines/exec/exec-arguments.ts'
 import type { Records } from '../../session/records/records.ts'
 import { formatCount } from '../../tell/words/numbers.ts'
@@ -67,7 +67,7 @@ interface DryRunOptions {
   directory: string
   /** Folder of what is recorded of agents. */
   agentRecords: string
-  codex: Pick<CodexBinary, 'path' | 'version'>
+  codex: Pick<CodexBinary, 'path'>
   /** Whether the agents have profiles in codex's home. */
   hasProfiles: boolean
   settings: Pick<Settings, 'model' | 'effort' | 'sandbox' | 'network'>
@@ -109,7 +109,7 @@ async function dryAgent(agent: Agent, options: DryRunOptions): Promise<DryAgent>
   if ('problem' in instructions) throw new UserError(instructions.problem)
   const { codex } = options
   const request = execRequest(agent, compositePrompt(instructions.text, SOME_TASK), options)
-  const command = [codex.path, ...execArguments(request, capabilitiesOf(codex.version))]
+  const command = [codex.path, ...execArguments(request)]
   return { ...asSet(agent, options), from: prompt.from, command }
 }
 

@@ -146,7 +146,7 @@ async function tellLogin(
       { login: tellIt, model: usualModel => tell({ usualModel }) },
     )
   const isOurs = codexHome.owner === 'codemachine' && (await pathExists(codexHome.path))
-  if (isOurs && !signal.aborted) await profilesWithoutStart(codexHome.path, codex, read)
+  if (isOurs && !signal.aborted) await profilesWithoutStart(codexHome.path, read)
 }
 
 /** For `catch`: told what a person has to mend, and null in the place of the value. */

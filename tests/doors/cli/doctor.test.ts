@@ -237,7 +237,7 @@ describe.concurrent('codemachine doctor', () => {
 
   test('warns of a codex whose rounds can remove nothing by force', async () => {
     await using place = await goodPlace()
-    const peer = await writePeer(place.root, `${VERSION.replace('0.169.0', '0.150.0')}\n${LEAKING}`)
+    const peer = await writePeer(place.root, `${VERSION.replace('0.169.0', '0.160.0')}\n${LEAKING}`)
     const { of } = await examine(place, ['--codex-bin', peer])
     expect(of('codex')[1]).toMatchObject({ status: 'warning', message: expect.stringContaining('rm -rf') })
   })

@@ -1,7 +1,6 @@
 import { mkdir, realpath, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { capabilitiesOf } from '../../../src/engines/codex/find-codex.ts'
 import {
   codemachineInReach,
   reachOf,
@@ -41,9 +40,8 @@ test('a codemachine that an agent can rewrite is named, and how to have another'
 })
 
 test('where the sandbox is off a person is told that what hides its origin outlives its round', () => {
-  const capabilities = capabilitiesOf('0.169.0')
   const remarks = (sandbox: 'danger-full-access' | 'workspace-write', platform: NodeJS.Platform = 'linux') =>
-    remarksOnSandbox({ sandbox, network: false }, capabilities, { platform }).join()
+    remarksOnSandbox({ sandbox, network: false }, { platform }).join()
   expect(remarks('danger-full-access')).toMatch(/env -i setsid.* is not found .*after done.*systemd-run --user --scope/)
   expect(remarks('danger-full-access', 'darwin')).toMatch(/env -i setsid.* is not found .*after done too\.$/)
   expect(remarks('workspace-write')).toBe('')

@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest'
 import type { ThreadSpec } from '../../../src/core/engine.ts'
 import type { SandboxChoice } from '../../../src/core/shapes/sandbox.ts'
-import { capabilitiesOf } from '../../../src/engines/codex/find-codex.ts'
 import { threadTerms } from '../../../src/engines/codex/sandbox.ts'
 import { type ExecTurn, execArguments, execCommand, fitsAsArgument } from '../../../src/engines/exec/exec-arguments.ts'
 
@@ -16,10 +15,9 @@ const request: Parameters<typeof execArguments>[0] = {
   lastMessage: '/r/last',
   prompt: '--- a prompt',
 }
-const NEWEST = capabilitiesOf('0.169.0')
 
 test('codex is told the profile, the sandbox, what commands are not to see, and the prompt as the last thing', () => {
-  expect(execArguments(request, NEWEST).join(' ')).toBe(
+  expect(execArguments(request).join(' ')).toBe(
     'exec --profile frontend-dev --skip-git-repo-check --sandbox workspace-write' +
       ' -c model="gpt-\\"9\\"" -c model_reasoning_effort="medium"' +
       ' -c sandbox_workspace_write.network_access=false -c shell_environment_policy.exclude=["SECRET", "GIT_DIR"]' +
@@ -28,19 +26,10 @@ test('codex is told the profile, the sandbox, what commands are not to see, and 
 })
 
 test('where no profile can be read, model and effort are told by themselves', () => {
-  const args = execArguments({ ...request, hasProfile: false, prompt: null }, NEWEST)
+  const args = execArguments({ ...request, hasProfile: false, prompt: null })
   expect(args).not.toContain('--profile')
   expect(args).toEqual(expect.arrayContaining(['model="gpt-\\"9\\""', 'model_reasoning_effort="medium"']))
   expect(args.at(-1)).toBe('-')
-})
-
-test('what profile another call may have written meanwhile, model and effort are told beside it, in a table’s own place', () => {
-  expect(execArguments(request, capabilitiesOf('0.133.0'))).toEqual(
-    expect.arrayContaining([
-      'profiles.frontend-dev.model="gpt-\\"9\\""',
-      'profiles.frontend-dev.model_reasoning_effort="medium"',
-    ]),
-  )
 })
 
 test.each<[NodeJS.Platform, string, string[], boolean]>([
@@ -55,20 +44,8 @@ test.each<[NodeJS.Platform, string, string[], boolean]>([
 })
 
 test('without a sandbox codex is told so in both ways', () => {
-  const args = execArguments(
-    { ...request, sandbox: { mode: 'danger-full-access', network: true, writable: [] } },
-    NEWEST,
-  )
+  const args = execArguments({ ...request, sandbox: { mode: 'danger-full-access', network: true, writable: [] } })
   expect(args.slice(4, 7)).toEqual(['--sandbox', 'danger-full-access', '--dangerously-bypass-approvals-and-sandbox'])
-})
-
-test.each([
-  ['0.120.0', 'trusted'],
-  ['0.155.0', 'untrusted'],
-])('codex %s is kept from writing into config.toml that the directory is trusted', (version, level) => {
-  expect(execArguments(request, capabilitiesOf(version))).toContain(
-    `projects={"/a.b/work" = {"trust_level" = "${level}"}}`,
-  )
 })
 
 const turnIn = (choice: Partial<SandboxChoice> = {}, more: Partial<ThreadSpec> = {}): ExecTurn => {
@@ -76,12 +53,11 @@ const turnIn = (choice: Partial<SandboxChoice> = {}, more: Partial<ThreadSpec> =
   const sandbox: SandboxChoice = { mode: 'workspace-write', network: false, writable: ['/git'], ...choice }
   return {
     thread,
-    terms: threadTerms(thread, '/work', sandbox, NEWEST),
+    terms: threadTerms(thread, '/work', sandbox),
     forCommands: { GIT_DIR: null },
     directory: '/work',
     overrides: ['model="mine"'],
     platform: 'linux',
-    capabilities: NEWEST,
     shellPolicy: null,
     input: 'Go on.',
     schema: '/tmp/schema.json',

@@ -82,15 +82,15 @@ describe.skipIf(isWindows)(`which codex runs the rounds${unless(!isWindows, 'the
     const native = `codemachine/node_modules/@openai/codex-linux-x64/vendor/${TRIPLE}/bin/codex`
     expect(await search()).toMatchObject({ path: join(root, native), source: 'node_modules', version: '0.169.0' })
 
-    const onPath = await codex('bin/codex', '0.150.0')
-    expect(await search()).toEqual({ path: onPath, source: 'PATH', version: '0.150.0', launcher: null, remarks: [] })
+    const onPath = await codex('bin/codex', '0.160.0')
+    expect(await search()).toEqual({ path: onPath, source: 'PATH', version: '0.160.0', launcher: null, remarks: [] })
 
-    const named = await codex('named/codex', '0.151.0')
+    const named = await codex('named/codex', '0.161.0')
     const env = { PATH: join(root, 'bin'), CODEX_BIN: named }
     expect(await search({ env })).toEqual({
       path: named,
       source: 'CODEX_BIN',
-      version: '0.151.0',
+      version: '0.161.0',
       launcher: null,
       remarks: [],
     })
@@ -113,8 +113,8 @@ describe.skipIf(isWindows)(`which codex runs the rounds${unless(!isWindows, 'the
   })
 
   test('what is on PATH without being executable is passed over, as a shell does', async () => {
-    await chmod(await codex('bin/codex', '0.121.0'), 0o644)
-    const second = await codex('second/codex', '0.122.0')
+    await chmod(await codex('bin/codex', '0.157.0'), 0o644)
+    const second = await codex('second/codex', '0.158.0')
     expect(await search({ env: { PATH: `${join(root, 'bin')}:${join(root, 'second')}` } })).toMatchObject({
       path: second,
     })
@@ -166,16 +166,6 @@ describe.skipIf(isWindows)(`which codex runs the rounds${unless(!isWindows, 'the
       expect(await search({ platform: 'win32', env })).toMatchObject({ path: binary, source: 'PATH' })
     })
 
-    test('in the layouts of older versions', async () => {
-      const flag = await npmPackage('old/node_modules', 'old/node_modules', `${TRIPLE}/codex`)
-      expect((await search({ flag })).path).toBe(native('old/node_modules', `${TRIPLE}/codex`))
-
-      await manifest('older/node_modules/@openai/codex', '@openai/codex')
-      const inside = await codex(`older/node_modules/@openai/codex/vendor/${TRIPLE}/codex/codex`)
-      const launcher = await codex('older/node_modules/@openai/codex/bin/codex.js')
-      expect((await search({ flag: launcher })).path).toBe(inside)
-    })
-
     test('and is used itself where there is none', async () => {
       await manifest('bare/node_modules/@openai/codex', '@openai/codex')
       const launcher = await codex('bare/node_modules/@openai/codex/bin/codex.js')
@@ -223,10 +213,10 @@ describe.skipIf(isWindows)(`which codex runs the rounds${unless(!isWindows, 'the
     })
 
     test('a codex that is too old', async () => {
-      await codex('bin/codex', '0.119.9')
+      await codex('bin/codex', '0.156.9')
       const error = await fault()
       expect(error.message).toBe(
-        `PATH leads to ${root}/bin/codex, which is codex 0.119.9, and codemachine needs 0.120.0 or newer.`,
+        `PATH leads to ${root}/bin/codex, which is codex 0.156.9, and codemachine needs 0.157.0 or newer.`,
       )
       expect(error.hint).toContain('@openai/codex@latest')
     })
@@ -330,12 +320,12 @@ describe.skipIf(isWindows)(`which codex runs the rounds${unless(!isWindows, 'the
     const real = { flag: path, remembered }
     expect(await search(real)).toMatchObject({ path, version })
     const known = JSON.parse(await readFile(remembered, 'utf8'))
-    await writeFile(remembered, JSON.stringify({ ...known, version: '0.150.0' }))
-    expect(await search(real)).toMatchObject({ path, version: '0.150.0' })
+    await writeFile(remembered, JSON.stringify({ ...known, version: '0.160.0' }))
+    expect(await search(real)).toMatchObject({ path, version: '0.160.0' })
 
     const isTooOld = { ...known, version: '0.1.0' }
     await writeFile(remembered, JSON.stringify(isTooOld))
-    expect((await fault(real)).message).toContain('needs 0.120.0 or newer')
+    expect((await fault(real)).message).toContain('needs 0.157.0 or newer')
 
     for (const other of [{ ...isTooOld, stamp: '1 2 3 4' }, { ...isTooOld, program: '/bin/codex' }, 'torn', null]) {
       await writeFile(remembered, JSON.stringify(other).slice(0, other === 'torn' ? 3 : undefined))
@@ -343,8 +333,8 @@ describe.skipIf(isWindows)(`which codex runs the rounds${unless(!isWindows, 'the
     }
 
     await rm(remembered)
-    const asked = await codex('bin/codex', '0.150.0')
-    expect(await search({ remembered })).toMatchObject({ path: asked, version: '0.150.0' })
+    const asked = await codex('bin/codex', '0.160.0')
+    expect(await search({ remembered })).toMatchObject({ path: asked, version: '0.160.0' })
     await expect(readFile(remembered)).rejects.toThrow('ENOENT')
     await search({ ...real, copies: { folder: join(root, 'records/bin'), makes: false } })
     await expect(readFile(remembered)).rejects.toThrow('ENOENT')
@@ -353,8 +343,8 @@ describe.skipIf(isWindows)(`which codex runs the rounds${unless(!isWindows, 'the
   test('the shim of a version manager, a small program that starts another codex tomorrow, is asked each time', async () => {
     const remembered = join(root, 'codex.json')
     // No kernel takes it for a program of its own, so it is the shell that runs it.
-    const flag = await script('shims/codex', '\x7fELF\necho "codex-cli 0.150.0"\n')
-    expect((await search({ flag, remembered })).version).toBe('0.150.0')
+    const flag = await script('shims/codex', '\x7fELF\necho "codex-cli 0.160.0"\n')
+    expect((await search({ flag, remembered })).version).toBe('0.160.0')
     await expect(readFile(remembered)).rejects.toThrow('ENOENT')
   })
 

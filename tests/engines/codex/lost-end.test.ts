@@ -133,22 +133,6 @@ describe('a codex that is idle', () => {
     expect(await outcomeOf(opened)).toEqual({ class: 'worked', message: null })
   })
 
-  test('of a version that makes up the ids of what it reads brings along the last message alone', async () => {
-    const items = ['hello', 'bye'].map((text, at) => ({
-      type: 'agentMessage',
-      id: `item-${at + 2}`,
-      text,
-      phase: null,
-    }))
-    const opened = await peer(`${idle}
-      on['thread/read'] = read({ id: TURN, status: 'completed', error: null, items: ${JSON.stringify(items)} })
-      on['turn/start'] = id => { send({ id, result: {} }); started(); message('hello'); idle() }`)
-    await waitsForEnd(opened)
-    await opened.clock.advance(15_500)
-    expect((await outcomeOf(opened)).class).toBe('worked')
-    expect(said(opened.round.events)).toEqual(['hello', 'bye'])
-  })
-
   test('and reads back what are no items brings along the others', async () => {
     const items = [null, 3, {}, { type: 'agentMessage', id: 'm9', text: 'bye', phase: null }]
     const opened = await peer(`${idle}

@@ -8,7 +8,6 @@ import type { SandboxChoice } from '../../../src/core/shapes/sandbox.ts'
 import { functionCall, reply, roundsScript, type ScriptStep, shell } from '../../../src/demo/model/reply.ts'
 import { type ScriptedModel, startScriptedModel } from '../../../src/demo/model/scripted-model.ts'
 import { CodexEngine } from '../../../src/engines/codex/engine.ts'
-import { capabilitiesOf } from '../../../src/engines/codex/find-codex.ts'
 import { sandboxTerms, threadTerms } from '../../../src/engines/codex/sandbox.ts'
 import { startTimeOf } from '../../../src/platform/processes.ts'
 import { findRealCodex } from '../../support/find-real-codex.ts'
@@ -118,8 +117,8 @@ test('where there is no repository an agent makes one and commits, patches by he
 
 describe('an agent that is bound to folders', () => {
   const choice = { network: true, writable: ['/work/.git'] }
-  const bound = (mode: SandboxChoice['mode'], version = '0.169.0') =>
-    threadTerms({ writable: ['src/web', 'docs'] }, '/work', { ...choice, mode }, capabilitiesOf(version))
+  const bound = (mode: SandboxChoice['mode']) =>
+    threadTerms({ writable: ['src/web', 'docs'] }, '/work', { ...choice, mode })
 
   test('has no repository to write in, and the network that the person allows', () => {
     const { thread, turn } = bound('workspace-write')
@@ -129,13 +128,8 @@ describe('an agent that is bound to folders', () => {
     expect(JSON.stringify([thread, turn])).not.toContain('.git')
   })
 
-  test('works in the work directory as all others where codex has no permission profiles to bind it', () => {
-    const mode = 'workspace-write'
-    expect(bound(mode, '0.120.0')).toEqual(sandboxTerms('/work', { ...choice, mode }, capabilitiesOf('0.120.0')))
-  })
-
   test.each(['danger-full-access', 'read-only'] as const)('has what every agent has in %s', mode => {
-    expect(bound(mode)).toEqual(sandboxTerms('/work', { ...choice, mode }, capabilitiesOf('0.169.0')))
+    expect(bound(mode)).toEqual(sandboxTerms('/work', { ...choice, mode }))
   })
 })
 

@@ -97,7 +97,7 @@ test.each<[string, object]>([
   ['item/tool/requestUserInput', { questions: [{ id: 'q', question: LONG }] }],
   ['mcpServer/elicitation/request', { serverName: LONG }],
 ])('what %s is about is bounded too', (method, params) => {
-  const { subject } = answerRequest({ method, id: 1, params } as ServerRequest, false)
+  const { subject } = answerRequest({ method, id: 1, params } as ServerRequest)
   expect(subject.length).toBeLessThan(MOST)
   expect(subject).toMatch(/more characters\]$/)
 })

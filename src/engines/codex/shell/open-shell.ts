@@ -7,7 +7,6 @@ import type { Shell, ShellCommand, ShellEnd } from '../../../core/shapes/shell.t
 import { MARK_VARIABLE } from '../../../platform/end-processes.ts'
 import { StartMark, shellLine } from '../../../platform/run-process.ts'
 import { type AppServer, describeExit, LONGEST_WAIT_MS, Tail } from '../app-server.ts'
-import { capabilitiesOf } from '../find-codex.ts'
 import { Rights } from '../sandbox/rights.ts'
 import { describeProblem, type SandboxPlace } from '../sandbox/try-sandbox.ts'
 import { commandPolicy, commandVariables, type HidingProfile, hidingProfile } from '../sandbox.ts'
@@ -47,8 +46,8 @@ class CodexShell implements Shell {
     this.#options = options
     const { owner, platform, log } = options
     this.#temporary = new TemporaryFolders({ root: options.temporary, pid: owner.pid, platform, log })
-    const hasNamespaces = options.platform === 'linux' && capabilitiesOf(options.binary.version).deniesReading
-    this.#setup = { options, rights, endsAll: hasNamespaces && options.sandbox.mode !== 'danger-full-access' }
+    const hasNamespaces = options.platform === 'linux' && options.sandbox.mode !== 'danger-full-access'
+    this.#setup = { options, rights, endsAll: hasNamespaces }
   }
 
   async run(command: ShellCommand): Promise<ShellEnd> {
@@ -105,9 +104,8 @@ class CodexShell implements Shell {
 
   /** The one that denies these paths. Another ends when what runs in it has ended. */
   #doorFor(unreadable: readonly string[], temporary: string | null): Door {
-    const { directory, binary } = this.#options
     const { sandbox } = this.#setup.rights
-    const profile = hidingProfile(unreadable, directory, sandbox, capabilitiesOf(binary.version), { temporary })
+    const profile = hidingProfile(unreadable, this.#options.directory, sandbox, { temporary })
     const door = this.#doors.get(temporary)
     if (door !== undefined && !door.isGone && String(door.profile?.overrides) === String(profile?.overrides))
       return door

@@ -42,7 +42,8 @@ export class Turn {
   /** Its id by the answer to `turn/start`, which comes before codex takes an interrupt of it. */
   #acceptedId: string | null = null
   #wasRefused = false
-  readonly #told = new ToldItems()
+  /** The ids of the items that codex has told as completed. */
+  readonly #told = new Set<string>()
   #lastError: CodexError | null = null
   #idle = new AbortController()
 
@@ -83,7 +84,7 @@ export class Turn {
 
   /** Takes note of what codex tells of its thread. */
   note(message: ServerNotification): void {
-    if (message.method === 'item/completed') this.#told.add(message.params.item)
+    if (message.method === 'item/completed') this.#told.add(message.params.item.id)
     else if (message.method === 'error' && !message.params.willRetry) this.#lastError = message.params.error
   }
 
@@ -113,7 +114,11 @@ export class Turn {
   }
 
   #asRead({ id, status, error, items }: TurnRead): LostEnd {
-    const missing = this.#told.missingOf(Array.isArray(items) ? items : [])
+    // What codex answers has been checked by nobody.
+    const missing = (Array.isArray(items) ? items : []).filter(item => {
+      const itemId = stringMember(item, 'id')
+      return itemId !== null && !this.#told.has(itemId) && memberOf(item, 'status') !== 'inProgress'
+    })
     return { id, status, error: error ?? this.#lastError, wasToldToStart: this.#id !== null, missing }
   }
 
@@ -158,31 +163,5 @@ export class Turn {
     } finally {
       settled.abort()
     }
-  }
-}
-
-/** Ids that codex before 0.150 makes up when a thread is read: they are not those that it told the items with. */
-const MADE_UP = /^item-\d+$/
-
-/** Which items of a turn codex has told as completed. */
-class ToldItems {
-  readonly #ids = new Set<string>()
-  #messages = 0
-
-  add({ id, type }: ThreadItem): void {
-    this.#ids.add(id)
-    if (type === 'agentMessage') this.#messages++
-  }
-
-  /** Those of a whole turn that have come to their end and were not told. Where ids are made up, only messages of the agent. */
-  missingOf(items: readonly ThreadItem[]): ThreadItem[] {
-    let messages = 0
-    // What codex answers has been checked by nobody.
-    return items.filter(item => {
-      if (stringMember(item, 'id') === null) return false
-      if (item.type === 'agentMessage') messages++
-      if (MADE_UP.test(item.id)) return item.type === 'agentMessage' && messages > this.#messages
-      return !this.#ids.has(item.id) && memberOf(item, 'status') !== 'inProgress'
-    })
   }
 }

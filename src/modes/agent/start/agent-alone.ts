@@ -110,9 +110,7 @@ export async function runAgentAlone(world: World, call: AgentCall): Promise<Alon
     throw new UserError('Codex is not logged in, so no agent can work.', { exitCode: 4, hint: LOG_IN })
   const unreadable = profiles.unreadable.get(name)
   if (unreadable !== undefined) throw unreadable
-  const profile = profiles.usable.has(name)
-    ? await readProfileExtras({ codexHome: codex.home.path, codexVersion: codex.binary.version }, name)
-    : NO_PROFILE
+  const profile = profiles.usable.has(name) ? await readProfileExtras(codex.home.path, name) : NO_PROFILE
   const template = await AGENT_CALLS.open({
     directory,
     memory: NO_FILES,
