@@ -19,6 +19,22 @@ export function parseJson(text: string): ParsedJson {
   }
 }
 
+/** The value of a text, without a word of what is wrong with it; null for what is no JSON. */
+export function parsedOrNull(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return null
+  }
+}
+
+/** An own member of whatever a value is; undefined if it has none of this name. */
+export function memberOf(value: unknown, name: string): unknown {
+  return typeof value === 'object' && value !== null && Object.hasOwn(value, name)
+    ? Reflect.get(value, name)
+    : undefined
+}
+
 /** Whether two values of a JSON file are the same; the order of an object's keys does not matter. Does not call itself: they may be deep. */
 export function isSameJson(a: unknown, b: unknown): boolean {
   const pairs: [unknown, unknown][] = [[a, b]]

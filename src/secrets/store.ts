@@ -2,6 +2,7 @@ import { mkdir, readdir, rm } from 'node:fs/promises'
 import { basename, isAbsolute, join, normalize } from 'node:path'
 import * as v from 'valibot'
 import { messageOf, systemErrorCode, UserError, writing } from '../base/errors.ts'
+import { parsedOrNull } from '../base/json.ts'
 import { problemOfKey, problemOfValue, type StoredSecret } from '../core/shapes/secrets.ts'
 import { readBoundedNow, readBoundedText, writeWholeFile } from '../platform/files.ts'
 
@@ -166,13 +167,13 @@ async function readSecret(path: string, key: string): Promise<v.InferOutput<type
   const read = await readBoundedText(path, MOST_BYTES)
   if (read === 'missing') return 'missing'
   if ('problem' in read) return `${path} ${read.problem}.`
-  const parsed = v.safeParse(secretSchema, jsonOf(read.text))
+  const parsed = v.safeParse(secretSchema, parsedOrNull(read.text))
   const isSound = parsed.success && parsed.output.key === key && problemOfValue(parsed.output.value) === null
   return isSound ? parsed.output : `${path} holds no secret that codemachine has stored.`
 }
 
 function hiddenIn(bytes: Buffer): string[] {
-  const parsed = v.safeParse(hiddenSchema, jsonOf(bytes.toString('utf8')))
+  const parsed = v.safeParse(hiddenSchema, parsedOrNull(bytes.toString('utf8')))
   if (!parsed.success) return []
   const { files, outside } = parsed.output
   return [...files.filter(isRelative), ...outside.filter(isAbsolutePath)].slice(0, MOST_HIDDEN)
@@ -184,14 +185,6 @@ function isRelative(path: string): boolean {
 
 function isAbsolutePath(path: string): boolean {
   return isAbsolute(path) && normalize(path) === path && !path.includes('\0')
-}
-
-function jsonOf(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return null
-  }
 }
 
 async function write(folder: string, name: string, content: unknown): Promise<void> {

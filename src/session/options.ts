@@ -3,7 +3,7 @@ import type { Engines, ThreadSpec } from '../core/engine.ts'
 import type { EventOf } from '../core/events/events.ts'
 import type { Gate, GateResult, GateTime, SessionOutcome } from '../core/events/outcome.ts'
 import type { CounterProof, CounterSearch, WorkChange } from '../core/rules/proof/counter-proof.ts'
-import type { FolderFiles, Memory, PersonsFiles, ScopeFiles } from '../core/shapes/memory.ts'
+import { type FolderFiles, type Memory, NO_MEMORY, type PersonsFiles, type ScopeFiles } from '../core/shapes/memory.ts'
 import type { Providers } from '../core/shapes/provider.ts'
 import type { SessionState } from '../core/state/state.ts'
 import type { Template } from '../core/template.ts'
@@ -111,6 +111,20 @@ export interface RunnerOptions {
    */
   beforeEnd(ended: SessionState): Promise<SessionOutcome | null>
 }
+
+/** Of a session that has nothing but its rounds: no file is kept of it or looked at, and nothing of it is proved. */
+export const ROUNDS_ALONE = {
+  memory: NO_MEMORY,
+  scopes: null,
+  folder: null,
+  workTree: { take: async () => '', changed: async () => ({ paths: [], count: 0 }) },
+  guard: { check: async () => null },
+  means: null,
+  shell: null,
+  takeSettings: async () => {},
+  random: Math.random,
+  isUsual: () => false,
+} satisfies Partial<RunnerOptions>
 
 /** What tells whether a round changed the work tree. */
 export interface WorkTree {

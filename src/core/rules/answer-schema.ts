@@ -1,4 +1,5 @@
 import { type OutputUnit, type Schema, Validator } from '@cfworker/json-schema'
+import { memberOf } from '../../base/json.ts'
 import { clipEnd } from '../../base/text.ts'
 import type { JsonSchema } from './answer.ts'
 
@@ -129,7 +130,7 @@ function placeOf(pointer: string, root: unknown): { place: string; value: unknow
   let place = ''
   for (const step of stepsOf(pointer)) {
     place += Array.isArray(value) ? `[${step}]` : place === '' ? step : `.${step}`
-    value = member(value, step)
+    value = memberOf(value, step)
   }
   return { place: place === '' ? 'The answer' : `\`${place}\``, value }
 }
@@ -138,11 +139,11 @@ function placeOf(pointer: string, root: unknown): { place: string; value: unknow
 function wantedAt(schema: JsonSchema, location: string): unknown {
   let found: unknown = schema
   for (const step of stepsOf(location)) {
-    found = member(found, step)
+    found = memberOf(found, step)
     // Else it is a field of that name.
     if (step !== '$ref' || typeof found !== 'string') continue
     if (!found.startsWith('#')) return undefined
-    found = stepsOf(found).reduce(member, schema as unknown)
+    found = stepsOf(found).reduce(memberOf, schema as unknown)
   }
   return found
 }
@@ -152,8 +153,4 @@ function stepsOf(pointer: string): string[] {
     .split('/')
     .slice(1)
     .map(step => decodeURIComponent(step).replaceAll('~1', '/').replaceAll('~0', '~'))
-}
-
-function member(value: unknown, key: string): unknown {
-  return typeof value === 'object' && value !== null && Object.hasOwn(value, key) ? Reflect.get(value, key) : undefined
 }

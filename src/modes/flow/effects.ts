@@ -8,6 +8,7 @@ import { withPaths } from '../../session/proof/review-input.ts'
 import { findObstacle, readRegularFile } from '../../workspace/files/inside-directory.ts'
 import { type MockScript, SCRIPT_NAME } from './file/mock-script.ts'
 import { type AgentWork, type FlowPlan, type FlowStep, PLAN_NAME, runsAsExec } from './file/plan.ts'
+import { keptRecording } from './file/recording.ts'
 import { lookOf, nextOfFlow } from './next.ts'
 import { nextOfReplay } from './replay.ts'
 
@@ -49,14 +50,9 @@ function threadOf(step: FlowStep, work: AgentWork, setup: TemplateSetup): Thread
   }
 }
 
-/** Name of the kept text that is the recording of a step. */
-function recordingOf({ index }: Pick<FlowStep, 'index'>): string {
-  return `recording-${index}.jsonl`
-}
-
 /** A step that is replayed though the others are not; its recording is that which the session began with. */
 async function replayOf(step: FlowStep, setup: TemplateSetup): Promise<Pick<ThreadSpec, 'engine' | 'recording'>> {
-  const name = recordingOf(step)
+  const name = keptRecording(step)
   await setup.kept.read(name)
   return { engine: 'replay', recording: { path: setup.kept.path(name), pace: 'at-once' } }
 }

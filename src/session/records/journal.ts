@@ -4,6 +4,7 @@ import { dirname } from 'node:path'
 import { promisify } from 'node:util'
 import type { Clock } from '../../base/clock.ts'
 import { diskFull, isNoRoom, systemErrorCode, TemplateError, UserError } from '../../base/errors.ts'
+import { parsedOrNull } from '../../base/json.ts'
 import { LineSplitter } from '../../base/text.ts'
 import { isEvent, upgradeEvent } from '../../core/events/checks.ts'
 import type { Recorded } from '../../core/events/events.ts'
@@ -205,7 +206,7 @@ export class JournalLines {
       this.#first = false
       // To look for a word in a line takes a tenth of the time that it takes to parse it.
       if (!line.includes(named)) return
-      const value = parse(line)
+      const value = parsedOrNull(line)
       const isRubbish = value === null
       if (isRubbish && line.trim() === '') return
       this.#isLastRubbish = isRubbish
@@ -302,7 +303,7 @@ export async function lockOfSession(
 
 /** Refuses what another program, or a newer version, has written. A first line that names no format is one that was torn. */
 function refuseForeign(path: string, firstLine: string): void {
-  const header = parse(firstLine)
+  const header = parsedOrNull(firstLine)
   if (!isObject(header) || !('format' in header)) return
   const { format, v = VERSION } = header
   if (format === FORMAT && v === VERSION) return
@@ -320,14 +321,6 @@ function unreadable(path: string, cause: unknown): unknown {
   const code = systemErrorCode(cause)
   if (code === null) return cause
   return new UserError(`${path} cannot be read: ${code}; make it readable.`, { cause })
-}
-
-function parse(line: string): unknown {
-  try {
-    return JSON.parse(line)
-  } catch {
-    return null
-  }
 }
 
 function isRecorded(value: unknown): value is Recorded {

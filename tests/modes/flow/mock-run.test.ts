@@ -11,8 +11,7 @@ import {
   type FlowStep,
   flowOptionsOf,
 } from '../../../src/modes/flow/file/plan.ts'
-import { firstLine, inputHash } from '../../../src/modes/flow/file/recording.ts'
-import { DEBUG_FOLDER } from '../../../src/modes/flow/file/recording-files.ts'
+import { DEBUG_FOLDER, firstLine, inputHash } from '../../../src/modes/flow/file/recording.ts'
 import { runMock } from '../../../src/modes/flow/start/mock-run.ts'
 import { OWN_TEMPLATES } from '../../../src/modes/registry.ts'
 import type { EndReport } from '../../../src/project/reports.ts'

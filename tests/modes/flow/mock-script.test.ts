@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { dryRunOf, type ScriptOptions, scriptOf } from '../../../src/modes/flow/file/mock-script.ts'
 import type { AgentWork, FlowPlan, FlowStep } from '../../../src/modes/flow/file/plan.ts'
+import type { FoundRecording } from '../../../src/modes/flow/file/recording.ts'
 import { inputHash, type RecordingHeader } from '../../../src/modes/flow/file/recording.ts'
-import type { FoundRecording } from '../../../src/modes/flow/file/recording-files.ts'
 
 const AGENT: AgentWork = {
   kind: 'agent',

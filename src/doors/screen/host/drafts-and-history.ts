@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import * as v from 'valibot'
 import type { Clock } from '../../../base/clock.ts'
 import { messageOf, systemErrorCode } from '../../../base/errors.ts'
+import { parsedOrNull } from '../../../base/json.ts'
 import { LineSplitter } from '../../../base/text.ts'
 import type { PromptTerms, QueuedPrompt } from '../../../core/shapes/queue.ts'
 import { readBoundedText, writeWholeFile } from '../../../platform/files.ts'
@@ -242,7 +243,7 @@ export function openDraftFile({ path, clock, onProblem }: DraftFileOptions): Dra
   return {
     read: async () => {
       const read = await readBoundedText(path, MOST_DRAFT_BYTES)
-      return typeof read === 'object' && 'text' in read ? parsed(read.text) : null
+      return typeof read === 'object' && 'text' in read ? parsedOrNull(read.text) : null
     },
     keep: next => {
       draft = next
@@ -267,14 +268,6 @@ async function put(path: string, draft: unknown): Promise<void> {
   if (draft === null) return await rm(path, { force: true })
   const bytes = Buffer.from(`${JSON.stringify(draft)}\n`)
   if (bytes.length <= MOST_DRAFT_BYTES) await writeWholeFile(path, bytes)
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return null
-  }
 }
 
 const draftSchema = v.object({

@@ -9,8 +9,16 @@ import {
   type Reference,
   type TemplatePart,
 } from './plan.ts'
-import { inputHash, type KnownTexts, type RecordedResult, renderParts, type StepCame, textOf } from './recording.ts'
-import type { FoundRecording, StepRecording } from './recording-files.ts'
+import {
+  type FoundRecording,
+  inputHash,
+  type KnownTexts,
+  type RecordedResult,
+  renderParts,
+  type StepCame,
+  type StepRecording,
+  textOf,
+} from './recording.ts'
 
 /** Name of the kept text that holds the `MockScript` of a mock run as JSON. */
 export const SCRIPT_NAME = 'mock.json'

@@ -1,3 +1,4 @@
+import { memberOf } from '../../../base/json.ts'
 import { truncate } from '../../../base/text.ts'
 import type { JsonSchema } from '../../../core/rules/answer.ts'
 
@@ -329,12 +330,8 @@ export function comparedFields(
 }
 
 /** The value at that path: a text as it is, else as JSON; empty if there is none. */
-function textAt(value: unknown, path: readonly string[]): string {
-  let found = value
-  for (const name of path) {
-    const isKnown = typeof found === 'object' && found !== null && Object.hasOwn(found, name)
-    found = isKnown ? (found as Record<string, unknown>)[name] : undefined
-  }
+export function textAt(value: unknown, path: readonly string[]): string {
+  const found = path.reduce<unknown>(memberOf, value)
   return typeof found === 'string' ? found : (JSON.stringify(found) ?? '')
 }
 

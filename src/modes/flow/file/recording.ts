@@ -1,6 +1,19 @@
 import { createHash } from 'node:crypto'
+import { realpath } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
 import * as v from 'valibot'
-import type { FrozenValue, StepPart, TemplatePart } from './plan.ts'
+import { Interrupted } from '../../../base/errors.ts'
+import { memberOf, parsedOrNull } from '../../../base/json.ts'
+import { findObstacle, readRegularFile, whatIsThere } from '../../../workspace/files/inside-directory.ts'
+import {
+  type FlowPlan,
+  type FlowStep,
+  type FrozenValue,
+  recordingFilesOf,
+  type StepPart,
+  type TemplatePart,
+  textAt,
+} from './plan.ts'
 
 /**
  * The first line of a recording, which codemachine writes: of which step it is, and on what input. All but `type` and `v`
@@ -84,7 +97,7 @@ export function lastLine(result: RecordedResult): string {
 export function readOwnLine(line: string): OwnLine {
   // Nothing else is parsed twice.
   if (!line.slice(0, LONGEST_START).includes(OWN_LINES)) return null
-  const value = parsed(line)
+  const value = parsedOrNull(line)
   if (!v.is(ownLine, value)) return null
   if (value.v > VERSION) return { newer: value.v }
   if (value.type === LAST_LINE) {
@@ -146,23 +159,194 @@ function textOfStep(
       return step.exit === null ? null : String(step.exit)
     case 'answer': {
       if (step.output === null) return null
-      const value = field.reduce<unknown>(memberOf, step.answer)
-      if (value === undefined) return ''
-      return typeof value === 'string' ? value : JSON.stringify(value)
+      return textAt(step.answer, field)
     }
   }
 }
 
-function memberOf(value: unknown, name: string): unknown {
-  return typeof value === 'object' && value !== null && Object.hasOwn(value, name)
-    ? (value as Record<string, unknown>)[name]
-    : undefined
+/** Name of the kept text that is the recording of a step, as it was when the session began. */
+export function keptRecording({ index }: Pick<FlowStep, 'index'>): string {
+  return `recording-${index}.jsonl`
 }
 
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return null
+/** Where recordings lie, relative to the work directory. */
+export const DEBUG_FOLDER = '.codex-flow/runtime/debug'
+
+/** What a recording says; its lines are not kept. */
+export interface StepRecording extends Said {
+  /** Relative to the work directory, with `/`. */
+  path: string
+  bytes: number
+  /** Of its bytes, hex. */
+  sha256: string
+}
+
+/** What the lines of a recording say. */
+interface Said {
+  /** What codemachine says in its first line and its last one; empty where it has none. */
+  header: RecordingHeader
+  /** Whether codex says anything in it that is shown. */
+  hasEvents: boolean
+  /** Whether a turn begins in it. */
+  hasTurn: boolean
+  /** The last message of its agent; null: there is none. */
+  lastMessage: string | null
+  /** How its last turn failed, in the words of codex; null: it did not, or there is no turn. */
+  failure: string | null
+}
+
+/** What was found of a step's recording. `problem`: goes on after the path, as in `is a link`. */
+export type FoundRecording =
+  | { kind: 'recording'; recording: StepRecording }
+  /** `looked`: the names of the files, relative to the work directory. */
+  | { kind: 'missing'; looked: readonly string[] }
+  | { kind: 'broken'; path: string; problem: string }
+
+/** The largest recording that is read, bytes. */
+const MOST_BYTES = 64 * 1024 * 1024
+/** Characters of a file's name that a recording has. */
+const MOST_NAMED = 200
+
+/**
+ * Looks for the recording of a step of a workflow below `root`, the real path of the work directory, and reads it once; of
+ * one that names its workflow that has to be this one. Agents can write
+ * there: never through a link, bounded, and nothing in it is believed but as text. Throws `Interrupted` with the signal.
+ */
+export async function findRecording(
+  root: string,
+  { file, name }: Pick<FlowPlan, 'file' | 'name'>,
+  step: Pick<FlowStep, 'index' | 'stem' | 'work'>,
+  signal: AbortSignal,
+): Promise<FoundRecording> {
+  if (signal.aborted) throw new Interrupted(signal.reason)
+  const looked = recordingFilesOf(step).map(each => `${DEBUG_FOLDER}/${each}`)
+  for (const path of looked) {
+    const bytes = await bytesInside(root, path)
+    if (bytes === 'missing') continue
+    const read = 'problem' in bytes ? bytes : readRecording(bytes)
+    if ('problem' in read) return { kind: 'broken', path, ...read }
+    const { workflow } = read.header
+    if (workflow === undefined || (workflow.file === file && workflow.name === name))
+      return { kind: 'recording', recording: { path, ...read } }
+    const other = `the workflow ${JSON.stringify(workflow.name)} of ${workflow.file.replaceAll(/[\p{C}\p{Zl}\p{Zp}]/gu, '?').slice(0, MOST_NAMED)}`
+    return { kind: 'broken', path, problem: `was recorded by another one, ${other}; run this one for real (--no-mock)` }
   }
+  return { kind: 'missing', looked }
+}
+
+/** The text of a recording that was found, so that what is played is what was read; null if it has changed since. */
+export async function textOfRecording(
+  root: string,
+  { path, bytes, sha256, hasTurn }: Pick<StepRecording, 'path' | 'bytes' | 'sha256' | 'hasTurn'>,
+): Promise<string | null> {
+  const now = await bytesInside(root, path)
+  if (now === 'missing' || 'problem' in now) return null
+  // One that grows counts as what it was.
+  const same = now.subarray(0, bytes)
+  // What shows no turn was written by hand, or cut: it is played as one.
+  return sha256Of(same) === sha256 ? `${hasTurn ? '' : '{"type":"turn.started"}\n'}${textIn(same)}` : null
+}
+
+async function bytesInside(root: string, path: string): Promise<Buffer | { problem: string } | 'missing'> {
+  const obstacle = await findObstacle(root, dirname(path))
+  if (obstacle?.kind === 'missing') return 'missing'
+  if (obstacle !== null) return { problem: `cannot be reached: ${obstacle.path} ${whatIsThere(obstacle)}` }
+  const read = await readRegularFile(join(root, path), MOST_BYTES)
+  switch (read.kind) {
+    case 'gone':
+      return 'missing'
+    case 'broken':
+      return { problem: read.problem.replace(/^it (.*)\.$/, '$1') }
+    case 'too-large': {
+      const mib = (bytes: number) => Math.ceil(bytes / 1024 / 1024)
+      return { problem: `has ${mib(read.size)} MiB, and may have ${mib(MOST_BYTES)}; record the step again` }
+    }
+    case 'bytes': {
+      // A folder on the way may have become a link between the two looks.
+      const isInside = (await realpath(join(root, path)).catch(() => null)) === join(root, path)
+      return isInside ? read.bytes : { problem: 'is reached through a link; put folders in the place of links' }
+    }
+  }
+}
+
+function readRecording(bytes: Buffer): Omit<StepRecording, 'path'> | { problem: string } {
+  const isUtf16 = /^(?:\xff\xfe|\xfe\xff)/.test(bytes.toString('latin1', 0, 2))
+  if (isUtf16) return { problem: 'is UTF-16 text; save it as UTF-8' }
+  const said = saidIn(textIn(bytes).split('\n'))
+  if ('problem' in said) return said
+  return { bytes: bytes.length, sha256: sha256Of(bytes), ...said }
+}
+
+/** Without its byte order mark. */
+function textIn(bytes: Buffer): string {
+  return bytes.toString('utf8').replace(/^\uFEFF/, '')
+}
+
+function sha256Of(bytes: Buffer): string {
+  return createHash('sha256').update(bytes).digest('hex')
+}
+
+/** What lines say, whether of `codex exec --json` or of an app-server; all others are passed over. */
+function saidIn(lines: readonly string[]): Said | { problem: string } {
+  const said: Said = { header: {}, hasEvents: false, hasTurn: false, lastMessage: null, failure: null }
+  let result: RecordedResult = {}
+  for (const line of lines) {
+    const own = readOwnLine(line)
+    if (own === null) addLineOfCodex(said, line)
+    else if (own === 'broken') continue
+    else if ('newer' in own)
+      return {
+        problem: `was recorded by a newer codemachine (its lines are of version ${own.newer}); update codemachine, or record the step again`,
+      }
+    else if ('header' in own) said.header = { ...said.header, ...own.header }
+    // Of more than one the last counts: the step was done again.
+    else result = own.result
+  }
+  return { ...said, header: { ...said.header, ...result } }
+}
+
+function addLineOfCodex(said: Said, line: string): void {
+  const value = parsedOrNull(line)
+  const [type, method] = [memberOf(value, 'type'), memberOf(value, 'method')]
+  // By the name that `codex exec --json` has for it.
+  const kind = typeof type === 'string' ? type : typeof method === 'string' ? method.replace('/', '.') : ''
+  const body = typeof type === 'string' ? value : memberOf(value, 'params')
+  if (!EVENTS.has(kind)) return
+  said.hasEvents = true
+  switch (kind) {
+    case 'turn.started':
+      said.hasTurn = true
+      said.failure = null
+      return
+    case 'turn.failed':
+      said.failure = saidAt(body, 'error', 'message') ?? NO_REASON
+      return
+    case 'turn.completed':
+      // An app-server says so of one that failed, too.
+      if (saidAt(body, 'turn', 'status') === 'failed')
+        said.failure = saidAt(body, 'turn', 'error', 'message') ?? NO_REASON
+      return
+    case 'item.completed': {
+      const item = saidAt(body, 'item', 'type')
+      if (item === 'agent_message' || item === 'agentMessage')
+        said.lastMessage = saidAt(body, 'item', 'text') ?? said.lastMessage
+    }
+  }
+}
+
+const NO_REASON = 'codex gave no reason'
+
+const EVENTS: ReadonlySet<string> = new Set([
+  'turn.started',
+  'turn.completed',
+  'turn.failed',
+  'item.started',
+  'item.updated',
+  'item.completed',
+  'error',
+])
+
+function saidAt(value: unknown, ...path: readonly string[]): string | null {
+  const found = path.reduce<unknown>(memberOf, value)
+  return typeof found === 'string' ? found : null
 }

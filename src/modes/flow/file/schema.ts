@@ -1,4 +1,4 @@
-import { parseJson } from '../../../base/json.ts'
+import { memberOf, parseJson } from '../../../base/json.ts'
 import { nearestName, truncate } from '../../../base/text.ts'
 import type { JsonSchema } from '../../../core/rules/answer.ts'
 
@@ -169,12 +169,6 @@ function pointerParts(reference: string): string[] {
   } catch {
     return ['']
   }
-}
-
-function memberOf(value: unknown, name: string): unknown {
-  return typeof value === 'object' && value !== null && Object.hasOwn(value, name)
-    ? Reflect.get(value, name)
-    : undefined
 }
 
 /** By what the same value is checked, too. */

@@ -1,15 +1,13 @@
-import { mkdir } from 'node:fs/promises'
+import { mkdir, writeFile } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { loadAgents } from '../../../agents/agent.ts'
 import { Cleanup, UserError } from '../../../base/errors.ts'
 import { version } from '../../../base/package.ts'
 import { Engines } from '../../../core/engine.ts'
-import type { EventOf, Recorded } from '../../../core/events/events.ts'
+import type { EventOf } from '../../../core/events/events.ts'
 import type { SessionOutcome } from '../../../core/events/outcome.ts'
 import { usedBy } from '../../../core/rules/run-limits.ts'
-import { NO_MEMORY } from '../../../core/shapes/memory.ts'
-import type { View } from '../../../core/state/state.ts'
 import { emptyState, type SessionState } from '../../../core/state/state.ts'
 import { inEffect, type Template } from '../../../core/template.ts'
 import { chooseCodexHome } from '../../../engines/codex/find-codex.ts'
@@ -31,7 +29,7 @@ import { LiveShare, Watchers } from '../../../project/watch/live-share.ts'
 import { directoryOf, type World } from '../../../project/world.ts'
 import type { Redactor } from '../../../secrets/redactor.ts'
 import { openRedactor } from '../../../secrets/secrets.ts'
-import type { RepositoryGuard, WorkTree } from '../../../session/options.ts'
+import { ROUNDS_ALONE } from '../../../session/options.ts'
 import { PersonAsked } from '../../../session/person.ts'
 import { watchCommands } from '../../../session/records/control.ts'
 import { openJournal } from '../../../session/records/journal.ts'
@@ -45,8 +43,8 @@ import { SessionRunner } from '../../../session/session-runner.ts'
 import { makeMemoryFolderOrRefuse } from '../../../workspace/memory/memory-folder.ts'
 import { memoryRoot, scopeFolder, sessionFolder } from '../../../workspace/memory/memory-paths.ts'
 import { type MadeScript, SCRIPT_NAME, scriptOf, shownOf, toldOf, type Unplayable } from '../file/mock-script.ts'
-import { type FlowOptions, type FlowPlan, type FlowStep, PLAN_NAME } from '../file/plan.ts'
-import { copyRecording, type FoundRecording, findRecording } from '../file/recording-files.ts'
+import { type FlowOptions, type FlowPlan, PLAN_NAME } from '../file/plan.ts'
+import { type FoundRecording, findRecording, keptRecording, textOfRecording } from '../file/recording.ts'
 import { writeMemory } from './runtime-files.ts'
 
 /** A workflow that is replayed from its recordings. */
@@ -125,7 +123,7 @@ async function madeScript(
   for (const step of plan.steps) found.set(step.id, await findRecording(directory, plan, step, signal))
   const { from, writes, verbose } = options
   const redact = (text: string) => redactor.text(text)
-  const made = scriptOf(plan, { from, writes, verbose, found, placeOf: fileOf, redact })
+  const made = scriptOf(plan, { from, writes, verbose, found, placeOf: keptRecording, redact })
   if ('unplayable' in made) throw notPlayable(made.unplayable)
   const [changed] = made.changed
   if (strict && changed !== undefined) {
@@ -137,10 +135,6 @@ async function madeScript(
     )
   }
   return made
-}
-
-function fileOf({ index }: FlowStep): string {
-  return `recording-${index}.jsonl`
 }
 
 function notPlayable([first, ...others]: readonly Unplayable[]): UserError {
@@ -172,8 +166,9 @@ async function openSession(
   const folder = join(records.sessionFolder(id), 'kept')
   await mkdir(folder, { mode: 0o700 })
   for (const { step, recording } of played) {
-    if (await copyRecording(directory, recording, join(folder, fileOf(step)))) continue
-    throw new UserError(`${recording.path} has changed while it was read; try again.`)
+    const text = await textOfRecording(directory, recording)
+    if (text === null) throw new UserError(`${recording.path} has changed while it was read; try again.`)
+    await writeFile(join(folder, keptRecording(step)), text, { flag: 'wx', mode: 0o600 })
   }
   const steps = script.steps.map(({ recording, ...step }) => ({
     ...step,
@@ -194,15 +189,14 @@ async function play(work: Work): Promise<SessionState> {
   const owner = { pid, startTime: await startTimeOf(pid, platform) }
   const live = opened.use(new LiveShare({ path: records.live, owner, redactor, clock }))
   const journal = opened.use(openJournal(records.journal(id)))
-  const memory = new MemoryFiles(work)
-  const views: View[] = [observer.view, live, memory]
+  const views = [observer.view, live]
   const log = new SessionLog(emptyState(id), { journal, views, templates: records.templates, clock, redactor })
   const reserve = await openDiskReserve(records.sessionFolder(id))
   opened.defer(() => reserve.release())
   log.emit(createdOf(work))
   await log.sync()
   try {
-    await runToEnd(work, log, memory, opened)
+    await runToEnd(work, log, opened)
     return log.state
   } catch (error) {
     await endSessionBrokenOff(error, log, reserve, clock)
@@ -210,7 +204,7 @@ async function play(work: Work): Promise<SessionState> {
   }
 }
 
-async function runToEnd(work: Work, log: SessionLog, memory: MemoryFiles, opened: Cleanup): Promise<SessionOutcome> {
+async function runToEnd(work: Work, log: SessionLog, opened: Cleanup): Promise<SessionOutcome> {
   const { world, records, settings, redactor, observer, id } = work
   const { clock } = world
   const { directory } = records
@@ -224,13 +218,8 @@ async function runToEnd(work: Work, log: SessionLog, memory: MemoryFiles, opened
     log,
     engines,
     providers: { byName: new Map(), usual: 'codex', remoteModel: null, ask: async () => null },
-    memory: NO_MEMORY,
-    scopes: null,
-    folder: null,
-    workTree: UNSEEN,
+    ...ROUNDS_ALONE,
     lacksRoom: () => lacksRoom(directory),
-    guard: UNGUARDED,
-    means: null,
     template: await openTemplate(work, log.state, remarks),
     agents: {
       book: openAgentBook({ agents: async () => loadAgents(), directory, promptOf: async () => undefined }),
@@ -239,23 +228,19 @@ async function runToEnd(work: Work, log: SessionLog, memory: MemoryFiles, opened
       atOnce: 1,
     },
     closed: () => [],
-    shell: null,
     policy: policyOf(settings),
-    takeSettings: async () => {},
     recordsRoot: records.root,
     roundsDirectory: join(records.sessionFolder(id), 'rounds'),
     outputs: openOutputs(records.sessionFolder(id)),
     planBefore: openPlanBefore(records.sessionFolder(id)),
     redactor,
     clock,
-    random: Math.random,
-    isUsual: () => false,
     takeRemarks: () => remarks.splice(0),
     canAsk: observer.canAsk,
     audience: watchers,
     asked,
-    beforeEnd: async () => {
-      for (const message of await memory.written()) log.emit({ type: 'warning', round: null, message })
+    beforeEnd: async ended => {
+      for (const message of await writeMessages(work, ended)) log.emit({ type: 'warning', round: null, message })
       return null
     },
   })
@@ -284,10 +269,6 @@ async function openTemplate(work: Work, state: SessionState, remarks: string[]):
     }),
   )
 }
-
-/** The files are not looked at: a replay changes none. */
-const UNSEEN: WorkTree = { take: async () => '', changed: async () => ({ paths: [], count: 0 }) }
-const UNGUARDED: RepositoryGuard = { check: async () => null }
 
 function createdOf({ mock, records, settings, kept, made }: Work): EventOf<'session-created'> {
   const { plan, options } = mock
@@ -320,36 +301,13 @@ function outcomeOf({ ended }: SessionState): SessionOutcome {
   return ended.outcome
 }
 
-/** Writes the last message of each step that was replayed, where a real run does. */
-class MemoryFiles implements View {
-  readonly #directory: string
-  readonly #redactor: Redactor
-  readonly #waiting: MadeScript['played'][number][]
-  readonly #problems = new Set<string>()
-  #writing: Promise<void> = Promise.resolve()
-
-  constructor({ records, redactor, made }: Work) {
-    this.#directory = records.directory
-    this.#redactor = redactor
-    this.#waiting = [...made.played]
+/** Writes the last message of each step that was replayed, where a real run does. Answers what could not be: a sentence each. */
+async function writeMessages({ records, redactor, made }: Work, { last }: SessionState): Promise<ReadonlySet<string>> {
+  const problems = new Set<string>()
+  for (const { step, recording } of made.played.slice(0, last?.round ?? 0)) {
+    const said = recording.lastMessage
+    if (said !== null)
+      await writeMemory(records.directory, step, redactor.text(said), problem => void problems.add(problem))
   }
-
-  event({ type }: Recorded): void {
-    if (type !== 'round-ended') return
-    const played = this.#waiting.shift()
-    const said = played?.recording.lastMessage ?? null
-    if (played === undefined || said === null) return
-    const text = this.#redactor.text(said)
-    this.#writing = this.#writing.then(() =>
-      writeMemory(this.#directory, played.step, text, problem => void this.#problems.add(problem)),
-    )
-  }
-
-  live(): void {}
-
-  /** Resolves once all are written, with what could not be: a sentence each. */
-  async written(): Promise<readonly string[]> {
-    await this.#writing
-    return [...this.#problems]
-  }
+  return problems
 }

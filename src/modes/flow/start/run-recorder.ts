@@ -1,4 +1,5 @@
 import { messageOf } from '../../../base/errors.ts'
+import { memberOf, parsedOrNull } from '../../../base/json.ts'
 import { truncate } from '../../../base/text.ts'
 import type { LiveEvent, Recorded } from '../../../core/events/events.ts'
 import type { Output } from '../../../core/rules/outputs.ts'
@@ -11,7 +12,7 @@ import { openOutputs } from '../../../session/records/outputs.ts'
 import type { Records } from '../../../session/records/records.ts'
 import { describeEvent } from '../../../tell/words/event.ts'
 import { formatTime } from '../../../tell/words/numbers.ts'
-import { type FlowOptions, type FlowPlan, type FlowStep, PLAN_NAME, type TemplatePart } from '../file/plan.ts'
+import { type FlowPlan, type FlowStep, PLAN_NAME, type TemplatePart } from '../file/plan.ts'
 import {
   firstLine,
   inputHash,
@@ -21,6 +22,8 @@ import {
   renderParts,
   type StepCame,
 } from '../file/recording.ts'
+import { APPROVE, type FlowWork, type StepRecord, workOf } from '../flow.ts'
+import { titleOf } from '../view.ts'
 import { keepEarlier, RuntimeFile, writeMemory } from './runtime-files.ts'
 
 /** What a real run of a workflow leaves for people is written from. */
@@ -31,85 +34,12 @@ export interface RunRecorderOptions {
   onProblem(sentence: string): void
 }
 
-/** What the template of a workflow keeps of it, as far as it is written down here. */
-interface Progress {
-  options: FlowOptions
-  /** Index of the step that is worked on, from 0. */
-  at: number
-  steps: readonly StepProgress[]
-}
-
-interface StepProgress {
-  mark: 'to-do' | 'done' | 'failed' | 'skipped' | 'left-out'
-  triedAgain: number
-  exit: number | null
-  output: Output | null
-  answer: Output | null
-  why: string | null
-}
-
-/**
- * Writes what happens in real runs of workflows into `.codex-flow/runtime/` as it comes: the recording of each step, its log and
- * its last message. Sessions of other templates, and replays, leave nothing. Disposing of it resolves when all is written.
- */
-export class RunRecorder implements SessionRecorder {
-  readonly #options: RunRecorderOptions
-  readonly #problems = new Set<string>()
-  #run: RecordedRun | null = null
-  #over: Promise<void> = Promise.resolve()
-
-  constructor(options: RunRecorderOptions) {
-    this.#options = options
-  }
-
-  event(event: Recorded, state: SessionState): void {
-    if (event.type === 'session-created' || event.type === 'session-resumed') this.#begin(state)
-    this.#run?.event(event, state)
-    if (event.type === 'session-ended') this.#end()
-  }
-
-  live(_: LiveEvent): void {}
-
-  record(round: number, line: string): void {
-    this.#run?.record(round, line)
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    this.#end()
-    await this.#over
-  }
-
-  #begin(state: SessionState): void {
-    this.#end()
-    const progress = progressOf(state)
-    if (progress === null || progress.options.mode === 'mock') return
-    const before = this.#over
-    const onProblem = (sentence: string) => {
-      if (this.#problems.has(sentence)) return
-      this.#problems.add(sentence)
-      this.#options.onProblem(sentence)
-    }
-    this.#run = new RecordedRun(state, progress, { ...this.#options, onProblem }, before)
-  }
-
-  #end(): void {
-    if (this.#run !== null) this.#over = this.#run.end()
-    this.#run = null
-  }
-}
-
-function progressOf({ template, work }: SessionState): Progress | null {
-  return template === 'flow' && typeof work === 'object' && work !== null ? (work as Progress) : null
-}
-
 /** The most that waits to be written, in characters: a disk that hangs does not hold up the run. */
 const MOST_WAITING = 32 * 1024 * 1024
 /** The most of a value, and of what a command printed, that is recorded, in characters. */
 const MOST_VALUE = 64 * 1024
 const MOST_PRINTED = 1024 * 1024
 const MOST_WHY = 2_000
-/** Begins the ids of the decisions on outputs. */
-const APPROVE = 'approve-'
 
 /** What is written of one step. */
 interface OpenStep {
@@ -118,15 +48,19 @@ interface OpenStep {
   log: RuntimeFile
 }
 
-/** One session of a workflow. What comes is queued, and written in its order, one after the other. */
-class RecordedRun {
-  readonly #session: string
+/**
+ * Writes what happens in one real run of a workflow into `.codex-flow/runtime/` as it comes: the recording of each step, its log
+ * and its last message. What comes is queued, and written in its order. Disposing of it resolves when all is written.
+ */
+export class RunRecorder implements SessionRecorder {
   readonly #options: RunRecorderOptions
-  readonly #kept: SessionState['kept']
-  #progress: Progress
+  readonly #problems = new Set<string>()
+  #session = ''
+  /** After the last event; null: none has come. */
+  #work: FlowWork | null = null
   #plan: FlowPlan | null = null
   #open: OpenStep | null = null
-  #queue: Promise<void>
+  #queue: Promise<void> = Promise.resolve()
   #waiting = 0
   #isLate = false
   /** The round whose lines come, and what says them as `codex exec` does. */
@@ -137,21 +71,18 @@ class RecordedRun {
   #approved: boolean | undefined
   #lastMessage: string | null = null
 
-  constructor(state: SessionState, progress: Progress, options: RunRecorderOptions, before: Promise<void>) {
-    this.#session = state.id
-    this.#kept = state.kept
-    this.#progress = progress
+  constructor(options: RunRecorderOptions) {
     this.#options = options
-    this.#queue = before.then(() => this.#prepare(progress))
   }
 
   event(event: Recorded, state: SessionState): void {
-    const { at } = this.#progress
+    const next = workOf(state)
+    const before = this.#work ?? next
+    if (this.#work === null) this.#do(() => this.#prepare(next, state))
+    this.#work = next
+    this.#session = state.id
     const told = describeEvent(event, state)
-    const next = progressOf(state) ?? this.#progress
-    const before = this.#progress
-    this.#progress = next
-    if (event.type === 'round-started' || event.type === 'step-started') this.#begin(at, next)
+    if (event.type === 'round-started' || event.type === 'step-started') this.#do(() => this.#openStep(before.at, next))
     if (event.type === 'command-ran' && event.exitCode !== null) this.#verified.set(event.name, event.exitCode)
     // The gates of a scope are what its step is verified by.
     if (event.type === 'gate-ended' && event.scope !== undefined && event.exitCode !== null)
@@ -162,8 +93,10 @@ class RecordedRun {
       this.#add('log', `${formatTime(Date.parse(event.at))}  ${lines.join('\n')}\n`)
     }
     for (const [index, record] of next.steps.entries())
-      if (record.mark !== 'to-do' && before.steps[index]?.mark === 'to-do') this.#finish(index, next)
+      if (record.mark !== 'to-do' && before.steps[index]?.mark === 'to-do') this.#finish(index, record, next)
   }
+
+  live(_: LiveEvent): void {}
 
   /** A line that an engine has sent, without secrets. */
   record(round: number, line: string): void {
@@ -174,17 +107,22 @@ class RecordedRun {
     if (lines.length > 0) this.#add('recording', `${lines.join('\n')}\n`)
   }
 
-  /** Resolves when all is written. */
-  end(): Promise<void> {
+  async [Symbol.asyncDispose](): Promise<void> {
     this.#do(() => this.#close())
-    return this.#queue
+    await this.#queue
   }
 
-  async #prepare({ options, steps }: Progress): Promise<void> {
-    const { records, onProblem } = this.#options
-    const { directory, sessionFolder } = records
+  /** Told once: a run does not end for what only people read. */
+  readonly #onProblem = (sentence: string): void => {
+    if (this.#problems.has(sentence)) return
+    this.#problems.add(sentence)
+    this.#options.onProblem(sentence)
+  }
+
+  async #prepare({ options, steps }: FlowWork, { id, kept }: Pick<SessionState, 'id' | 'kept'>): Promise<void> {
+    const { directory, sessionFolder } = this.#options.records
     try {
-      this.#plan = JSON.parse(await openKeptTexts(sessionFolder(this.#session)).read(PLAN_NAME, this.#kept)) as FlowPlan
+      this.#plan = JSON.parse(await openKeptTexts(sessionFolder(id)).read(PLAN_NAME, kept)) as FlowPlan
     } catch {
       // The template says so.
       return
@@ -194,54 +132,46 @@ class RecordedRun {
       ({ work }, at) =>
         at >= first && steps[at]?.mark === 'to-do' && !(work.kind === 'agent' && work.engine === 'mock'),
     )
-    await keepEarlier(directory, replaced, this.#session, onProblem)
+    await keepEarlier(directory, replaced, id, this.#onProblem)
   }
 
-  #begin(at: number, progress: Progress): void {
-    this.#do(() => this.#openStep(at, progress))
-  }
-
-  async #openStep(at: number, progress: Progress): Promise<void> {
+  async #openStep(at: number, work: FlowWork): Promise<void> {
     const step = this.#plan?.steps[at]
     if (step === undefined || this.#open?.step === step) return
     await this.#close()
-    const { records, onProblem } = this.#options
-    const { directory } = records
+    const { directory } = this.#options.records
     const isReplay = step.work.kind === 'agent' && step.work.engine === 'mock'
-    const log = await RuntimeFile.log(directory, step, onProblem)
+    const log = await RuntimeFile.log(directory, step, this.#onProblem)
     const recording = await (isReplay
-      ? RuntimeFile.none(onProblem)
-      : RuntimeFile.recording(directory, step, this.#session, onProblem))
+      ? RuntimeFile.none(this.#onProblem)
+      : RuntimeFile.recording(directory, step, this.#session, this.#onProblem))
     this.#open = { step, recording, log }
-    await log.add(`== ${this.#session}: step ${step.index}/${progress.steps.length} ${step.id}\n`)
+    await log.add(`== ${this.#session}: step ${step.index}/${work.steps.length} ${step.id}\n`)
     // Its last line may be torn.
     if (recording.goesOn) await recording.add('\n')
-    else await recording.add(`${firstLine(await this.#headerOf(step, progress))}\n`)
+    else await recording.add(`${firstLine(await this.#headerOf(step, work))}\n`)
   }
 
-  #finish(at: number, progress: Progress): void {
-    const record = progress.steps[at]
+  #finish(at: number, record: StepRecord, work: FlowWork): void {
     const [verified, approved, lastMessage] = [this.#verified, this.#approved, this.#lastMessage]
     this.#verified = new Map()
     this.#approved = undefined
     this.#lastMessage = null
-    if (record === undefined) return
-    const title = `Step ${at + 1}/${progress.steps.length}: ${progress.options.steps[at]?.title ?? ''}`
+    const title = titleOf(work, at + 1)
     this.#do(async () => {
-      await this.#openStep(at, progress)
+      await this.#openStep(at, work)
       const open = this.#open
       if (open === null) return
       const { step, recording } = open
       const output = record.output === null ? null : await this.#read(record.output)
       await recording.add(`${lastLine(resultOf(step, record, { title, verified, approved, output, lastMessage }))}\n`)
       const { directory } = this.#options.records
-      if (step.work.kind === 'agent' && output !== null)
-        await writeMemory(directory, step, output, this.#options.onProblem)
+      if (step.work.kind === 'agent' && output !== null) await writeMemory(directory, step, output, this.#onProblem)
       await this.#close()
     })
   }
 
-  async #headerOf(step: FlowStep, progress: Progress): Promise<RecordingHeader> {
+  async #headerOf(step: FlowStep, flow: FlowWork): Promise<RecordingHeader> {
     const { id, work, when } = step
     const redact = (text: string) => this.#options.redactor.text(text)
     const values = this.#plan?.values ?? {}
@@ -251,7 +181,7 @@ class RecordedRun {
       return value?.from === 'run' && value.text.length <= MOST_VALUE ? [[name, redact(value.text)] as const] : []
     })
     const input =
-      work.kind === 'agent' ? renderParts(work.input, { values, came: await this.#cameOf(parts, progress) }) : null
+      work.kind === 'agent' ? renderParts(work.input, { values, came: await this.#cameOf(parts, flow) }) : null
     return {
       step: id,
       ...(this.#plan === null ? {} : { workflow: { file: this.#plan.file, name: this.#plan.name } }),
@@ -264,7 +194,7 @@ class RecordedRun {
   }
 
   /** What the steps came to that are referred to. */
-  async #cameOf(parts: readonly TemplatePart[], { steps }: Progress): Promise<Map<string, StepCame>> {
+  async #cameOf(parts: readonly TemplatePart[], { steps }: FlowWork): Promise<Map<string, StepCame>> {
     const came = new Map<string, StepCame>()
     for (const part of parts) {
       if (typeof part === 'string' || !('step' in part) || came.has(part.step)) continue
@@ -273,7 +203,7 @@ class RecordedRun {
       if (record?.mark !== 'done' && record?.mark !== 'failed') continue
       const output = record.output === null ? '' : await this.#read(record.output)
       const answer = record.answer === null ? null : await this.#read(record.answer)
-      came.set(part.step, { output, exit: record.exit, answer: answer === null ? undefined : parsed(answer) })
+      came.set(part.step, { output, exit: record.exit, answer: answer === null ? undefined : parsedOrNull(answer) })
     }
     return came
   }
@@ -291,8 +221,7 @@ class RecordedRun {
 
   #add(to: 'log' | 'recording', text: string): void {
     if (this.#waiting + text.length > MOST_WAITING) {
-      if (!this.#isLate)
-        this.#options.onProblem('The disk is too slow for .codex-flow/runtime: lines are left out there.')
+      if (!this.#isLate) this.#onProblem('The disk is too slow for .codex-flow/runtime: lines are left out there.')
       this.#isLate = true
       return
     }
@@ -305,8 +234,7 @@ class RecordedRun {
 
   #do(act: () => Promise<void>): void {
     this.#queue = this.#queue.then(act).catch((error: unknown) => {
-      // A run does not end for what only people read.
-      this.#options.onProblem(`.codex-flow/runtime could not be written: ${messageOf(error)}.`)
+      this.#onProblem(`.codex-flow/runtime could not be written: ${messageOf(error)}.`)
     })
   }
 }
@@ -318,7 +246,7 @@ function variablesIn(parts: readonly TemplatePart[]): string[] {
 /** What came of a step, for the last line of its recording. */
 function resultOf(
   { work, verify, approve }: FlowStep,
-  { mark, exit, triedAgain, why }: StepProgress,
+  { mark, exit, triedAgain, why }: StepRecord,
   came: {
     title: string
     verified: ReadonlyMap<string, number>
@@ -355,14 +283,7 @@ function reasonIn(why: string, title: string): string {
 /** The message of an agent that a line says whole; null: it says none. */
 function messageIn(line: string): string | null {
   if (!line.startsWith('{"type":"item.completed"') || !line.includes('"agent_message"')) return null
-  const { item } = (parsed(line) ?? {}) as { item?: { type?: unknown; text?: unknown } }
-  return item?.type === 'agent_message' && typeof item.text === 'string' ? item.text : null
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
+  const item = memberOf(parsedOrNull(line), 'item')
+  const text = memberOf(item, 'text')
+  return memberOf(item, 'type') === 'agent_message' && typeof text === 'string' ? text : null
 }

@@ -22,7 +22,14 @@ import {
   neededSteps,
   PLAN_NAME,
 } from '../file/plan.ts'
-import { type FoundRecording, findRecording, type StepRecording, textOfRecording } from '../file/recording-files.ts'
+import {
+  type FoundRecording,
+  findRecording,
+  keptRecording,
+  type StepRecording,
+  textOfRecording,
+} from '../file/recording.ts'
+import { type StepRecord, workOf } from '../flow.ts'
 import { flowRootOf, preparedPlan, secretInBy, type WantedFlow } from './prepare.ts'
 
 /** A workflow that is to be run for real. */
@@ -233,22 +240,14 @@ function noStep({ name, steps }: FlowPlan, wanted: string): string {
   return `${name} has no step "${wanted.slice(0, 60)}"; ${meant}`
 }
 
-/** What the fold of a workflow keeps of a step, as far as another run can use it. */
-interface EndedStep {
-  mark: string
-  exit: number | null
-  output: Output | null
-  answer: Output | null
-}
-
 async function newestRun(
   records: Records,
   plan: FlowPlan,
-): Promise<{ id: string; steps: ReadonlyMap<string, EndedStep> } | null> {
+): Promise<{ id: string; steps: ReadonlyMap<string, StepRecord> } | null> {
   for (const id of (await records.sessions()).reverse().slice(0, MOST_LOOKED_AT)) {
     const state = await readableState(records, id)
     if (state?.template !== FLOW || state.kind === null) continue
-    const { options, steps } = state.work as { options: FlowOptions; steps: readonly EndedStep[] }
+    const { options, steps } = workOf(state)
     if (options.mode !== 'real' || options.file !== plan.file || options.name !== plan.name) continue
     return { id, steps: new Map(options.steps.flatMap((step, at) => (steps[at] ? [[step.id, steps[at]]] : []))) }
   }
@@ -269,7 +268,7 @@ async function recordingsFor(
     if (step.work.kind !== 'agent' || step.work.engine !== 'mock') continue
     const found = await findRecording(root, plan, step, signal)
     if (found.kind !== 'recording') throw new UserError(noRecording(step, found))
-    kept.push({ name: `recording-${step.index}.jsonl`, text: await textOf(root, step, found.recording) })
+    kept.push({ name: keptRecording(step), text: await textOf(root, step, found.recording) })
   }
   return kept
 }
