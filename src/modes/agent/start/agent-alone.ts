@@ -12,7 +12,6 @@ import type { SessionLimits, SessionOutcome } from '../../../core/events/outcome
 import type { ModelPrice } from '../../../core/rules/cost.ts'
 import { limitsInRun } from '../../../core/rules/run-limits.ts'
 import type { Agent, AgentRoster } from '../../../core/shapes/agent.ts'
-import { NO_MEMORY } from '../../../core/shapes/memory.ts'
 import type { Providers } from '../../../core/shapes/provider.ts'
 import type { View } from '../../../core/state/state.ts'
 import { emptyState, type SessionState } from '../../../core/state/state.ts'
@@ -41,7 +40,7 @@ import { Watchers } from '../../../project/watch/live-share.ts'
 import { directoryOf, type World } from '../../../project/world.ts'
 import { SpokenText } from '../../../session/delegation/agent-call.ts'
 import { problemOfDepth } from '../../../session/delegation/agent-request.ts'
-import type { RepositoryGuard, WorkTree } from '../../../session/options.ts'
+import { ROUNDS_ALONE } from '../../../session/options.ts'
 import { PersonAsked } from '../../../session/person.ts'
 import { openJournal } from '../../../session/records/journal.ts'
 import { openOutputs } from '../../../session/records/outputs.ts'
@@ -209,13 +208,9 @@ async function carryOut(work: Work): Promise<AloneEnd> {
     log,
     engines,
     providers: work.providers,
-    memory: NO_MEMORY,
-    scopes: null,
-    folder: null,
-    workTree: UNSEEN,
+    // Others may change the files meanwhile, and nothing is claimed of them.
+    ...ROUNDS_ALONE,
     lacksRoom: async () => false,
-    guard: UNGUARDED,
-    means: null,
     template: work.template,
     agents: {
       book: openAgentBook({
@@ -228,17 +223,13 @@ async function carryOut(work: Work): Promise<AloneEnd> {
       atOnce: work.settings.agents.atOnce,
     },
     closed: closedPaths(records, openSessionSecrets(records, { ...codex, writable: [] })),
-    shell: null,
     policy: policyOf({ ...work.settings, maxWait: waitOf(work) }),
-    takeSettings: async () => {},
     recordsRoot: records.root,
     roundsDirectory,
     outputs: openOutputs(records.sessionFolder(id)),
     planBefore: openPlanBefore(records.sessionFolder(id)),
     redactor,
     clock,
-    random: Math.random,
-    isUsual: () => false,
     takeRemarks: () => remarks.splice(0),
     canAsk: false,
     audience: new Watchers(false, world),
@@ -268,11 +259,6 @@ async function carryOut(work: Work): Promise<AloneEnd> {
 function waitOf({ settings, sources }: Pick<Work, 'settings' | 'sources'>): number {
   return sources.maxWait.layer === 'defaults' ? 0 : settings.maxWait
 }
-
-/** The files are not looked at: others may change them meanwhile, and nothing is claimed of them. */
-const UNSEEN: WorkTree = { take: async () => '', changed: async () => ({ paths: [], count: 0 }) }
-/** In `workspace-write` the repository's own files are closed to the agent. */
-const UNGUARDED: RepositoryGuard = { check: async () => null }
 
 function instanceOf(agent: string, at: number): string {
   return `${agent}-${new Date(at).toISOString().replace(/[-:.Z]/g, '')}`
