@@ -6,7 +6,7 @@ import { writeWholeFile } from '../platform/files.ts'
 import { certificatePath } from '../project/proof/verify.ts'
 import { placesOf, type World } from '../project/world.ts'
 import { type Command, watchCommands } from '../session/records/control.ts'
-import { readJournal } from '../session/records/journal.ts'
+import { firstEvent } from '../session/records/journal.ts'
 import {
   copiesIn,
   isSessionId,
@@ -221,8 +221,7 @@ class Copy implements Copied, AsyncDisposable {
 
   /** A session counts as one that runs if it has an event since whoever holds the lock has begun: by the clock that events are of. */
   async #begunAt(): Promise<Date> {
-    for await (const { at } of readJournal(this.records.journal(this.id))) return new Date(at)
-    return new Date(0)
+    return new Date((await firstEvent(this.records.journal(this.id)))?.at ?? 0)
   }
 
   /** Has the worker told what a person has asked on this machine. */

@@ -29,13 +29,12 @@ export async function directoryOfRecords(
 
 async function createdIn(journal: string): Promise<string | undefined> {
   try {
-    const { readJournal } = await import('../../session/records/journal.ts')
-    for await (const event of readJournal(journal)) {
-      return event.type === 'session-created' ? event.directory : undefined
-    }
+    const { firstEvent } = await import('../../session/records/journal.ts')
+    const first = await firstEvent(journal)
+    return first?.type === 'session-created' ? first.directory : undefined
   } catch (error) {
     // It is named where the sessions are listed.
     if (!(error instanceof UserError)) throw error
+    return undefined
   }
-  return undefined
 }

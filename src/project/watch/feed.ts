@@ -4,14 +4,12 @@ import type { LiveEvent, Recorded } from '../../core/events/events.ts'
 import { ENDS_WHAT_RUNS, liveKey } from '../../core/events/live-board.ts'
 import { fold } from '../../core/state/fold.ts'
 import { emptyState, type SessionState, type SessionStatus, sessionStatusOf } from '../../core/state/state.ts'
-import type { TemplateKinds } from '../../core/template.ts'
 import { FolderChanges } from '../../platform/files.ts'
 import { type ProcessIdentity, startTimeOf } from '../../platform/processes.ts'
 import { sendCommand } from '../../session/records/control.ts'
-import { GrowingJournal, isCallSession, lockOfSession } from '../../session/records/journal.ts'
+import { eachEvent, isCallSession, JOURNAL_START, lockOfSession, recentPast } from '../../session/records/journal.ts'
 import type { Records } from '../../session/records/records.ts'
-import { askWhoRuns, type LockHolder } from '../../session/records/run-lock.ts'
-import { readSnapshot } from '../../session/records/snapshot.ts'
+import { lookout, type Runner } from '../../session/records/run-lock.ts'
 import { fileState } from '../../workspace/files/inside-directory.ts'
 import { latestSession } from '../find.ts'
 import type { WatchUpdate } from '../library.ts'
@@ -29,7 +27,7 @@ export async function* followSession(options: FeedOptions): AsyncGenerator<Watch
   await using attendance = new Attendance(records.control, options)
   const lock = await lockOfSession(records, options.id)
   const isCall = lock !== records.lock
-  const following = { ...options, run: new RunLookout(lock, options), attendance, sessions, isCall }
+  const following = { ...options, look: lookout(lock, options), attendance, sessions, isCall }
   let next = yield* followOne(options.id, false, following)
   while (next !== null) {
     yield { kind: 'next-session', id: next }
@@ -45,7 +43,7 @@ const PACE_MS = 25
 interface Following extends FeedOptions {
   /** Whether the session is a call: nobody takes commands for it, and nothing follows it. */
   isCall: boolean
-  run: RunLookout
+  look: ReturnType<typeof lookout>
   attendance: Attendance
   sessions: SessionsAhead
 }
@@ -59,13 +57,13 @@ async function* followOne(
   isNew: boolean,
   following: Following,
 ): AsyncGenerator<WatchUpdate, string | null> {
-  const { records, clock, signal, run, attendance, sessions, isCall } = following
-  await using session = new FollowedSession(id, following)
+  const { records, clock, signal, look, attendance, sessions, isCall } = following
+  const session = new FollowedSession(id, following)
   using changes = new FolderChanges([records.folder, records.sessionFolder(id)], following)
   const isLast = !isNew && (yield* attach(session, following))
   let hasRun = isNew
   while (!signal.aborted) {
-    const runner = await run.look()
+    const runner = await look()
     if (runner !== null && !isCall && !following.unattended) attendance.keep()
     yield* session.news(runner)
     const standing = sessionStatusOf(session.state, runner)
@@ -85,7 +83,7 @@ async function* followOne(
 /** Tells the past; answers whether that is all: another session is at work. */
 async function* attach(session: FollowedSession, following: Following): AsyncGenerator<WatchUpdate, boolean> {
   // Before the journal: a session that ends while it is read must not look cut off.
-  const runner = await following.run.look()
+  const runner = await following.look()
   yield* session.past()
   const standing = sessionStatusOf(session.state, runner)
   yield { kind: 'attached', state: session.state, standing }
@@ -165,129 +163,64 @@ export class Attendance implements AsyncDisposable {
   }
 }
 
-/** Who runs the session; `unknown`: that cannot be told. */
-type Runner = LockHolder | null | 'unknown'
-
-/** A run that goes away is noticed within this time, ms. */
-const LOOK_MS = 1000
-
-/** Who holds the lock of what is followed, looked up at most once a second. */
-class RunLookout {
-  readonly #lock: string
-  readonly #options: FeedOptions
-  #lookedAt = Number.NEGATIVE_INFINITY
-  #runner: Runner = null
-  #isTold = false
-
-  constructor(lock: string, options: FeedOptions) {
-    this.#lock = lock
-    this.#options = options
-  }
-
-  async look(): Promise<Runner> {
-    const { platform, clock } = this.#options
-    const now = clock.monotonic()
-    if (now - this.#lookedAt < LOOK_MS) return this.#runner
-    this.#lookedAt = now
-    this.#runner = await askWhoRuns(this.#lock, platform, problem => this.#tell(problem))
-    return this.#runner
-  }
-
-  #tell(problem: string): void {
-    if (!this.#isTold) this.#options.onProblem(problem)
-    this.#isTold = true
-  }
-}
-
 /** Of the past; those before are folded into the state. */
 const RECENT_EVENTS = 200
 
 /** One session: what is journaled of it, and what its run shares of it. */
-class FollowedSession implements AsyncDisposable {
-  readonly #records: Records
-  readonly #id: string
-  #journal: GrowingJournal
-  readonly #live: SharedLive
+class FollowedSession {
+  readonly #options: FeedOptions
   readonly #changes = new LiveChanges()
-  readonly #clock: Clock
-  readonly #signal: AbortSignal
-  readonly #templates: TemplateKinds
-  #state: SessionState
+  #read = JOURNAL_START
+  #liveKey: string | null = null
   #isEndTold = false
+  state: SessionState
 
-  constructor(id: string, { records, clock, signal }: FeedOptions) {
-    this.#records = records
-    this.#id = id
-    this.#journal = new GrowingJournal(records.journal(id))
-    this.#live = new SharedLive(records.live)
-    this.#clock = clock
-    this.#signal = signal
-    this.#templates = records.templates
-    this.#state = emptyState(id)
+  constructor(id: string, options: FeedOptions) {
+    this.#options = options
+    this.state = emptyState(id)
   }
 
-  get state(): SessionState {
-    return this.#state
-  }
-
-  /** The last events of what is written; all of it is folded, or what comes after a snapshot. */
+  /** The last events of what is written. */
   async *past(): AsyncGenerator<WatchUpdate> {
-    const earlier = (await readSnapshot(this.#records, this.#id, 'ends'))?.earlier() ?? null
-    if (earlier !== null) {
-      this.#state = earlier.state
-      this.#journal = new GrowingJournal(this.#records.journal(this.#id), earlier.read)
-    }
-    let last: WatchUpdate[] = []
-    for await (const fed of this.#recorded()) {
-      last.push(fed)
-      if (last.length > 2 * RECENT_EVENTS) last = last.slice(-RECENT_EVENTS)
-    }
-    yield* last.slice(-RECENT_EVENTS)
+    const { records, signal } = this.#options
+    const past = await recentPast(records, this.state.id, { most: RECENT_EVENTS, wholeLines: true, signal })
+    this.#read = past.read
+    for (const { event, state } of past.events) yield this.#told(event, state)
+    this.state = past.state
   }
 
   /** What has come since the last time. */
   async *news(runner: Runner): AsyncGenerator<WatchUpdate> {
+    const { records, clock, signal } = this.#options
     // Before the journal: what a snapshot builds on has been journaled.
-    const snapshot = await this.#live.next(runner)
-    yield* this.#recorded()
-    if (snapshot?.session === this.#state.id) {
-      for (const passing of this.#changes.in(snapshot, this.#clock.now())) yield { kind: 'live', ...passing }
+    const snapshot = await this.#shared(runner)
+    const events: Recorded[] = []
+    const options = { from: this.#read, wholeLines: true, signal }
+    this.#read = await eachEvent(records.journal(this.state.id), event => events.push(event), options)
+    for (const event of events) yield this.#told(event, fold(this.state, event, records.templates))
+    if (snapshot?.session === this.state.id) {
+      for (const passing of this.#changes.in(snapshot, clock.now())) yield { kind: 'live', ...passing }
     }
-    const hasEnded = this.#state.ended !== null
+    const hasEnded = this.state.ended !== null
     if (hasEnded && !this.#isEndTold) yield { kind: 'ended' }
     this.#isEndTold = hasEnded
   }
 
-  [Symbol.asyncDispose](): Promise<void> {
-    return this.#journal[Symbol.asyncDispose]()
+  #told(event: Recorded, state: SessionState): WatchUpdate {
+    this.state = state
+    this.#changes.event(event, state.events)
+    return { kind: 'event', event, state }
   }
 
-  async *#recorded(): AsyncGenerator<Extract<WatchUpdate, { kind: 'event' }>> {
-    for await (const event of this.#journal.readOn(this.#signal)) {
-      this.#state = fold(this.#state, event, this.#templates)
-      this.#changes.event(event, this.#state.events)
-      yield { kind: 'event', event, state: this.#state }
-    }
-  }
-}
-
-/** What a run shares of what it does just now. */
-class SharedLive {
-  readonly #path: string
-  #key: string | null = null
-
-  constructor(path: string) {
-    this.#path = path
-  }
-
-  /** The snapshot, if it is another than the last time; not one that a dead run has left. */
-  async next(runner: Runner): Promise<LiveSnapshot | null> {
+  /** What a run shares of what it does just now, if that is another than the last time; not what a dead run has left. */
+  async #shared(runner: Runner): Promise<LiveSnapshot | null> {
+    const path = this.#options.records.live
     if (runner === null || runner === 'unknown') return null
-    const key = (await fileState(this.#path))?.key ?? null
-    if (key === null || key === this.#key) return null
-    const snapshot = await readLiveSnapshot(this.#path)
+    const key = (await fileState(path))?.key ?? null
+    if (key === null || key === this.#liveKey) return null
+    const snapshot = await readLiveSnapshot(path)
     if (snapshot?.pid !== runner.pid || snapshot.startTime !== runner.startTime) return null
-    this.#key = key
+    this.#liveKey = key
     return snapshot
   }
 }

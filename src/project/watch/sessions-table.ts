@@ -10,9 +10,9 @@ import {
   sessionStatusOf,
   sessionTokens,
 } from '../../core/state/state.ts'
-import { eachEvent, foldJournal, JOURNAL_START, problemOfSession, readJournal } from '../../session/records/journal.ts'
+import { eachEvent, firstEvent, foldJournal, JOURNAL_START, problemOfSession } from '../../session/records/journal.ts'
 import { allRecords, fleetSessionOf, type Records } from '../../session/records/records.ts'
-import { askWhoRuns } from '../../session/records/run-lock.ts'
+import { askWhoRuns, type Runner } from '../../session/records/run-lock.ts'
 import { activityOf } from '../../tell/words/outcome.ts'
 import { directoryOfRecords } from '../environment/directory-of-records.ts'
 import { placesAround } from '../find.ts'
@@ -228,7 +228,7 @@ interface Place {
   worktree: string | null
   records: Records
   ids: readonly string[]
-  runner: Awaited<ReturnType<typeof askWhoRuns>>
+  runner: Runner
 }
 
 function runnerKey(runner: Place['runner']): string {
@@ -307,8 +307,6 @@ function ofState(state: SessionState, standing: SessionStatus, now: number): Row
 
 /** More than the last event of a session has, as good as always. */
 const END_BYTES = 8 * 1024
-/** What comes after the first event is not parsed for nothing. */
-const FIRST_BYTES = 4 * 1024
 
 /** A session that has ended, by the first and the last events of its journal; null if these do not say it. */
 async function readEnds(records: Records, id: string): Promise<RowFacts | null> {
@@ -322,9 +320,10 @@ async function readEnds(records: Records, id: string): Promise<RowFacts | null> 
   const ended = last as Recorded | null
   if (ended?.type !== 'session-ended') return null
   const created = await firstEvent(path)
-  const kind = created === null ? undefined : records.templates.get(created.template)
+  if (created?.type !== 'session-created') return null
+  const kind = records.templates.get(created.template)
   // Of a template that is not known the fold says what is to be said.
-  return created === null || kind === undefined ? null : ofEnds(created, ended, kind.isCall === true)
+  return kind === undefined ? null : ofEnds(created, ended, kind.isCall === true)
 }
 
 /** Events after which a session has not ended. */
@@ -345,11 +344,6 @@ function ofEnds(created: RecordedOf<'session-created'>, ended: RecordedOf<'sessi
     createdAt: Date.parse(created.at),
     problem: null,
   }
-}
-
-async function firstEvent(path: string): Promise<RecordedOf<'session-created'> | null> {
-  for await (const event of readJournal(path, FIRST_BYTES)) return event.type === 'session-created' ? event : null
-  return null
 }
 
 const GOAL_CHARS = 300

@@ -3,7 +3,6 @@ import { forecastFor } from '../../core/rules/forecast.ts'
 import type { TaskBoard } from '../../core/state/plan.ts'
 import {
   elapsedMs,
-  emptyState,
   isCall,
   type SessionState,
   sessionStatusOf,
@@ -11,10 +10,10 @@ import {
   tokensOfProviders,
 } from '../../core/state/state.ts'
 import type { Redactor } from '../../secrets/redactor.ts'
-import { foldJournal, lastEvents, readJournal } from '../../session/records/journal.ts'
+import { type RecentPast, readJournal, recentPast } from '../../session/records/journal.ts'
 import { openQueue } from '../../session/records/queue.ts'
 import type { Records } from '../../session/records/records.ts'
-import { askWhoRuns, type LockHolder } from '../../session/records/run-lock.ts'
+import { askWhoRuns, type Runner } from '../../session/records/run-lock.ts'
 import { describeEvent } from '../../tell/words/event.ts'
 import { activityOf } from '../../tell/words/outcome.ts'
 import { boardNow, tasksOfBoard } from '../../tell/words/plan.ts'
@@ -80,7 +79,7 @@ async function readPlace(
 export async function readSession(
   records: Records,
   id: string,
-  runner: LockHolder | null | 'unknown',
+  runner: Runner,
   { clock, env }: StatusWorld,
 ): Promise<SessionReport | null> {
   const now = clock.now()
@@ -155,11 +154,9 @@ async function readToEnd(
   records: Records,
   id: string,
 ): Promise<{ state: SessionState } & Pick<SessionReport, 'last' | 'warnings'>> {
-  // Before the state: no event is described by a session that it has yet to come to.
-  const recent = await lastEvents(records.journal(id), RECENT_EVENTS)
-  const state = (await foldJournal(records, id, 'ends')) ?? emptyState(id)
-  const warnings = await warningsOf(records.journal(id), recent)
-  for (const event of recent.reverse()) {
+  const { state, events } = await recentPast(records, id, { most: RECENT_EVENTS })
+  const warnings = await warningsOf(records.journal(id), events)
+  for (const { event } of events.toReversed()) {
     const description = describeEvent(event, state)
     if (description) return { state, warnings, last: { at: event.at, text: description.text } }
   }
@@ -171,7 +168,7 @@ const START_EVENTS = 200
 const MOST_WARNINGS = 30
 
 /** The warnings with which a session began, and those among its last events, each once. Reads only the two ends of the journal. */
-async function warningsOf(path: string, recent: readonly Recorded[]): Promise<string[]> {
+async function warningsOf(path: string, recent: RecentPast['events']): Promise<string[]> {
   const found = new Set<string>()
   const add = (event: Recorded) => {
     if (event.type === 'warning') for (const message of [event.message, ...(event.more ?? [])]) found.add(message)
@@ -182,7 +179,7 @@ async function warningsOf(path: string, recent: readonly Recorded[]): Promise<st
     if (event.type === 'item-completed' || read > START_EVENTS) break
     add(event)
   }
-  for (const event of recent) add(event)
+  for (const { event } of recent) add(event)
   return [...found].slice(0, MOST_WARNINGS)
 }
 

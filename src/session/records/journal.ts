@@ -1,5 +1,4 @@
 import { closeSync, fdatasync, fstatSync, ftruncateSync, openSync, readSync, writeSync } from 'node:fs'
-import { type FileHandle, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { promisify } from 'node:util'
 import type { Clock } from '../../base/clock.ts'
@@ -93,18 +92,30 @@ function lastByte(fd: number, size: number): number | undefined {
 /**
  * The events of a journal in their order, read in pieces of bounded size. Blank, torn and rubbish lines are passed over;
  * so are events of a type that this version does not know. A file that is not there gives none; a `UserError` if it is
- * of a newer or foreign format, no regular file, or cannot be read.
- * @param chunkBytes how long these pieces are
+ * of a newer or foreign format, no regular file, or cannot be read. Returns how far it was read.
  */
-export async function* readJournal(path: string, chunkBytes = CHUNK_BYTES): AsyncGenerator<Recorded> {
-  const lines = new JournalLines(path)
+export async function* readJournal(path: string, options: ReadOptions = {}): AsyncGenerator<Recorded, JournalRead> {
+  const lines = new JournalLines(path, options)
+  for await (const piece of piecesOf(path, lines, options)) yield* piece
+  return lines.read
+}
+
+/** The events of a journal, as many at a time as a piece of the file has. */
+async function* piecesOf(
+  path: string,
+  lines: JournalLines,
+  { from = JOURNAL_START, wholeLines = false, chunkBytes = CHUNK_BYTES, signal }: ReadOptions,
+): AsyncGenerator<Recorded[]> {
   try {
-    for await (const chunk of chunksOf(path, 0, chunkBytes)) yield* lines.push(chunk)
+    for await (const chunk of chunksOf(path, from.bytes, chunkBytes)) {
+      if (signal?.aborted) return
+      yield lines.push(chunk)
+    }
   } catch (error) {
     if (systemErrorCode(error) === 'ENOENT') return
     throw unreadable(path, error)
   }
-  yield* lines.end()
+  if (!wholeLines) yield lines.end()
 }
 
 /** The bytes of a file from a place on, at most so many at a time. A stream would bring all of Node's streams with it, which a look does without. */
@@ -123,13 +134,17 @@ async function* chunksOf(path: string, start: number, mostBytes: number): AsyncG
 export const JOURNAL_START: JournalRead = { bytes: 0, rubbish: 0, isLastRubbish: false }
 
 /** What is read of a journal; left out: all of it. */
-interface EachEventOptions {
+interface ReadOptions {
   /** Where to begin: how far it was read before. */
   from?: JournalRead
   /** Leaves out a last line without its newline, which may yet become another. */
   wholeLines?: boolean
   /** Passes over lines in which this word, such as a type, does not stand as a whole string; those that are rubbish are not counted then. */
   only?: string
+  /** How long the pieces are that are read at once. */
+  chunkBytes?: number
+  /** Ends the reading behind such a piece. */
+  signal?: AbortSignal
 }
 
 /**
@@ -139,51 +154,15 @@ interface EachEventOptions {
 export async function eachEvent(
   path: string,
   onEvent: (event: Recorded) => void,
-  { from = JOURNAL_START, wholeLines = false, only }: EachEventOptions = {},
+  options: ReadOptions = {},
 ): Promise<JournalRead> {
-  const lines = new JournalLines(path, from, only)
-  try {
-    for await (const chunk of chunksOf(path, from.bytes, CHUNK_BYTES)) lines.push(chunk).forEach(onEvent)
-  } catch (error) {
-    if (systemErrorCode(error) === 'ENOENT') return from
-    throw unreadable(path, error)
-  }
-  if (!wholeLines) lines.end().forEach(onEvent)
+  const lines = new JournalLines(path, options)
+  for await (const piece of piecesOf(path, lines, options)) piece.forEach(onEvent)
   return lines.read
 }
 
-/** The last events of a journal, the oldest first, at most `most`: read from its end. Throws as `readJournal` does. */
-export async function lastEvents(path: string, most: number): Promise<Recorded[]> {
-  for (let length = TAIL_BYTES; ; length *= 8) {
-    const start = Math.max(0, (await sizeOf(path)) - length)
-    let events: Recorded[] = []
-    // A line that begins before that is none of them, or is taken for rubbish.
-    await eachEvent(
-      path,
-      event => {
-        events.push(event)
-        if (events.length >= 2 * most) events = events.slice(-most)
-      },
-      { from: { ...JOURNAL_START, bytes: start } },
-    )
-    if (start === 0 || events.length >= most) return events.slice(-most)
-  }
-}
-
-/** A hundred events are hardly ever longer. */
-const TAIL_BYTES = 256 * 1024
-
-async function sizeOf(path: string): Promise<number> {
-  try {
-    return (await stat(path)).size
-  } catch (error) {
-    if (systemErrorCode(error) === 'ENOENT') return 0
-    throw unreadable(path, error)
-  }
-}
-
 /** Cuts the bytes of a journal into its events. Throws a `UserError` at the first line of a newer or foreign format. */
-export class JournalLines {
+class JournalLines {
   readonly #splitter: LineSplitter
   #ready: Recorded[] = []
   #bytes: number
@@ -191,11 +170,7 @@ export class JournalLines {
   #isLastRubbish: boolean
   #first: boolean
 
-  /**
-   * @param from how far it was read before
-   * @param only as of `eachEvent`
-   */
-  constructor(path: string, from: JournalRead = JOURNAL_START, only?: string) {
+  constructor(path: string, { from = JOURNAL_START, only }: Pick<ReadOptions, 'from' | 'only'> = {}) {
     const named = only === undefined ? '' : `"${only}"`
     this.#bytes = from.bytes
     this.#rubbish = from.rubbish
@@ -245,7 +220,7 @@ export class JournalLines {
 export async function problemOfJournal(path: string): Promise<string | null> {
   try {
     // What is wrong with the whole of it shows at its beginning.
-    for await (const _ of readJournal(path, FIRST_BYTES)) return null
+    await firstEvent(path)
     return null
   } catch (error) {
     if (error instanceof UserError) return error.message
@@ -258,8 +233,9 @@ export async function hasEvents(path: string): Promise<boolean> {
   return (await firstEvent(path)) !== null
 }
 
-async function firstEvent(path: string): Promise<Recorded | null> {
-  for await (const event of readJournal(path, FIRST_BYTES)) return event
+/** The first event of a journal; null if it holds none. Throws as `readJournal` does. */
+export async function firstEvent(path: string): Promise<Recorded | null> {
+  for await (const event of readJournal(path, { chunkBytes: FIRST_BYTES })) return event
   return null
 }
 
@@ -367,45 +343,31 @@ export async function foldAndCount(
   }
 }
 
-/** A journal that is still being written, and may not be there yet. */
-export class GrowingJournal implements AsyncDisposable {
-  readonly #path: string
-  readonly #buffer = Buffer.alloc(CHUNK_BYTES)
-  readonly #lines: JournalLines
-  #file: FileHandle | null = null
-  #position: number
-
-  /** @param from how far it was read before */
-  constructor(path: string, from: JournalRead = JOURNAL_START) {
-    this.#path = path
-    this.#lines = new JournalLines(path, from)
-    this.#position = from.bytes
-  }
-
-  /** What has become whole since the last time. A torn last line counts once it is completed. */
-  async *readOn(signal: AbortSignal): AsyncGenerator<Recorded> {
-    this.#file ??= await openIfThere(this.#path)
-    while (this.#file && !signal.aborted) {
-      const { bytesRead } = await this.#file.read(this.#buffer, { position: this.#position })
-      if (bytesRead === 0) return
-      this.#position += bytesRead
-      // The lines keep what they are given; the buffer is used again.
-      yield* this.#lines.push(Buffer.from(this.#buffer.subarray(0, bytesRead)))
-    }
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.#file?.close()
-  }
+/** What a session has come to, and its last events, each with the session after it. */
+export interface RecentPast {
+  state: SessionState
+  events: readonly { event: Recorded; state: SessionState }[]
+  /** How far the journal was read. */
+  read: JournalRead
 }
 
-async function openIfThere(path: string): Promise<FileHandle | null> {
-  try {
-    return await openRegularFile(path)
-  } catch (error) {
-    if (systemErrorCode(error) === 'ENOENT') return null
-    throw unreadable(path, error)
+/** The last events of a session, at most `most`: read from a snapshot on, where there is one. Throws as `readJournal` does. */
+export async function recentPast(
+  records: Pick<Records, 'journal' | 'templates'>,
+  id: string,
+  { most, ...options }: { most: number; wholeLines?: boolean; signal?: AbortSignal },
+): Promise<RecentPast> {
+  const earlier = (await readSnapshot(records, id, 'ends'))?.earlier() ?? null
+  let state = earlier?.state ?? emptyState(id)
+  let events: RecentPast['events'][number][] = []
+  const add = (event: Recorded) => {
+    state = fold(state, event, records.templates)
+    events.push({ event, state })
+    if (events.length > 2 * most) events = events.slice(-most)
   }
+  const from = earlier?.read ?? JOURNAL_START
+  const read = await eachEvent(records.journal(id), add, { ...options, from })
+  return { state, events: events.slice(-most), read }
 }
 
 export interface FollowOptions {
@@ -422,12 +384,12 @@ export interface FollowOptions {
  */
 export async function* followJournal(path: string, options: FollowOptions): AsyncGenerator<Recorded> {
   const { signal, isOver } = options
-  await using journal = new GrowingJournal(path)
   using changes = new FolderChanges([dirname(path)], options)
+  let read = JOURNAL_START
   while (!signal.aborted) {
-    yield* journal.readOn(signal)
+    read = yield* readJournal(path, { from: read, wholeLines: true, signal })
     if (await isOver()) {
-      yield* journal.readOn(signal)
+      yield* readJournal(path, { from: read, wholeLines: true })
       return
     }
     await changes.next(POLL_MS)

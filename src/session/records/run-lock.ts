@@ -3,6 +3,7 @@ import { rm } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import { basename, dirname } from 'node:path'
 import * as v from 'valibot'
+import type { Clock } from '../../base/clock.ts'
 import { Cleanup, UserError, writing } from '../../base/errors.ts'
 import { readBoundedText, stageFile } from '../../platform/files.ts'
 import {
@@ -138,12 +139,39 @@ export async function askWhoRuns(
   path: string,
   platform: NodeJS.Platform,
   onProblem: (problem: string) => void,
-): Promise<LockHolder | null | 'unknown'> {
+): Promise<Runner> {
   const lock = await readRunLock(path, platform)
   if (lock.state === 'held' || lock.state === 'elsewhere') return lock.holder
   if (lock.state !== 'unreadable') return null
   onProblem(unreadableInWords(lock.problem))
   return 'unknown'
+}
+
+/** Who runs; `unknown`: that cannot be told. */
+export type Runner = LockHolder | null | 'unknown'
+
+/** A run that goes away is noticed within this time, ms. */
+const LOOK_MS = 1000
+
+/** Tells who runs, looked up at most once a second. Why it cannot be known is told once, as a sentence. */
+export function lookout(
+  path: string,
+  { platform, clock, onProblem }: { platform: NodeJS.Platform; clock: Clock; onProblem: (problem: string) => void },
+): () => Promise<Runner> {
+  let lookedAt = Number.NEGATIVE_INFINITY
+  let runner: Runner = null
+  let isTold = false
+  const tell = (problem: string) => {
+    if (!isTold) onProblem(problem)
+    isTold = true
+  }
+  return async () => {
+    const now = clock.monotonic()
+    if (now - lookedAt < LOOK_MS) return runner
+    lookedAt = now
+    runner = await askWhoRuns(path, platform, tell)
+    return runner
+  }
 }
 
 const MOST_BYTES = 64 * 1024

@@ -23,7 +23,7 @@ import {
   readSessions,
 } from '../../../session/records/journal.ts'
 import { openRecords, type Records } from '../../../session/records/records.ts'
-import { askWhoRuns } from '../../../session/records/run-lock.ts'
+import { askWhoRuns, lookout, type Runner } from '../../../session/records/run-lock.ts'
 import {
   formatCount,
   formatDayAndTime,
@@ -174,7 +174,7 @@ export async function listSessions(
 async function callNow(
   records: Records,
   begun: SessionState,
-  ask: (lock: string) => ReturnType<typeof askWhoRuns>,
+  ask: (lock: string) => Promise<Runner>,
 ): Promise<{ state: SessionState; standing: SessionStatus }> {
   if (begun.ended !== null) return { state: begun, standing: 'ended' }
   const runner = await ask(records.callLock(begun.id))
@@ -234,7 +234,9 @@ export async function logs(
 ): Promise<number> {
   const { records, id } = await sessionHere(context, session, place)
   const path = records.journal(id)
-  const isLeft = lookout(context, await lockOfSession(records, id))
+  const { platform, clock } = context
+  const look = lookout(await lockOfSession(records, id), { platform, clock, onProblem: sayOn(context) })
+  const isLeft = async () => (await look()) === null
   if (!(await hasEvents(path)) && (!follow || (await isLeft()))) {
     throw new UserError(`${path} holds no session.`)
   }
@@ -268,16 +270,6 @@ export async function showEvents(
     await output.ready()
     if (output.ended.aborted) break
   }
-}
-
-/** Tells whether nobody runs any more. Where that cannot be known it is said, once, and somebody may. */
-function lookout({ platform, stderr }: CliContext, lock: string): () => Promise<boolean> {
-  let isSaid = false
-  const say = (problem: string) => {
-    if (!isSaid) stderr.write(`codemachine: ${problem}\n`)
-    isSaid = true
-  }
-  return async () => (await askWhoRuns(lock, platform, say)) === null
 }
 
 /** `codemachine watch`: a session that another process runs, as it happens. Without a terminal: in plain lines. */
