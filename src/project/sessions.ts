@@ -28,8 +28,8 @@ import { openPlanBefore } from '../session/records/plan-before.ts'
 import { openQueue } from '../session/records/queue.ts'
 import type { Records } from '../session/records/records.ts'
 import { lockedSince } from '../session/records/run-lock.ts'
+import { Session } from '../session/session.ts'
 import { endSessionBrokenOff, openDiskReserve, SessionLog } from '../session/session-log.ts'
-import { SessionRunner } from '../session/session-runner.ts'
 import { SnapshotWriter } from '../tell/report/snapshot-writer.ts'
 import { wordsForNothingLeft } from '../tell/words/commands.ts'
 import { readHead } from '../workspace/git/git.ts'
@@ -346,7 +346,7 @@ export class Sessions implements AsyncDisposable {
     await using commands = usesShell ? this.#run.openShell() : null
     const commandMs = settings.commandMinutes * 60_000
     const shell = commands && { shell: commands, secrets, commandMs, lay }
-    const runner = new SessionRunner({
+    const runner = new Session({
       log,
       engines,
       providers,
@@ -436,7 +436,7 @@ export class Sessions implements AsyncDisposable {
   }
 
   /** It may take the system some seconds to say so; the work does not wait for it. */
-  #keepAwake(runner: SessionRunner): void {
+  #keepAwake(runner: Session): void {
     this.#run
       .keepAwake()
       ?.then(({ by, problem }) => runner.tell({ type: 'keep-awake', by, problem }))

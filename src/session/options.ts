@@ -136,9 +136,6 @@ export interface WorkTree {
   changed(before: string, after: string): Promise<{ paths: readonly string[]; count: number }>
 }
 
-/** Runs what looks at the files so that it does not outlast the session: its signal is aborted then. */
-export type BoundedLook = <T>(look: (signal: AbortSignal) => Promise<T>) => Promise<T>
-
 /** What puts the repository's own settings back if a round changed them. */
 export interface RepositoryGuard {
   check(): Promise<{

@@ -6,6 +6,7 @@ import type { SessionState } from '../core/state/state.ts'
 import { type OwnStep, type StepFile, templateError } from '../core/template.ts'
 import { type FileToWrite, writeAllInside } from '../workspace/files/write-all.ts'
 import type { Answers } from './answers.ts'
+import type { Budget } from './budget.ts'
 import type { RunnerOptions } from './options.ts'
 import type { ClaimProof } from './proof/claim.ts'
 import { emitRestored } from './proof/gates.ts'
@@ -13,29 +14,14 @@ import { OUTPUT_CHARACTERS } from './proof/run-gate.ts'
 import type { Scopes } from './scope/scopes.ts'
 import type { SessionShell } from './shell/session-shell.ts'
 
-export interface OwnStepsOptions
-  extends Pick<
-    RunnerOptions,
-    | 'log'
-    | 'template'
-    | 'workTree'
-    | 'folder'
-    | 'guard'
-    | 'means'
-    | 'asked'
-    | 'agents'
-    | 'clock'
-    | 'recordsRoot'
-    | 'writing'
-    | 'redactor'
-  > {
+/** With what of the session the steps are carried out. */
+interface StepMeans {
+  budget: Budget
   claim: ClaimProof
   scopes: Scopes
   answers: Answers
   /** Null: no commands are run with secrets. */
   sessionShell: SessionShell | null
-  /** The time that a command may take at most, ms. */
-  mostCommandMs(): number
 }
 
 /** More than this without a round between them are a template that goes round in circles. */
@@ -52,14 +38,16 @@ const NOTE_CHARACTERS = 1_000
 
 /** The steps of a template that codemachine carries out itself: each is journaled before and after. */
 export class OwnSteps {
-  readonly #options: OwnStepsOptions
+  readonly #options: RunnerOptions
+  readonly #means: StepMeans
   #breakingOff = new AbortController()
   #isAtWork = false
   /** The last round that had ended before the last steps, and how many these are. */
   #since: { round: unknown; steps: number } = { round: null, steps: 0 }
 
-  constructor(options: OwnStepsOptions) {
+  constructor(options: RunnerOptions, means: StepMeans) {
     this.#options = options
+    this.#means = means
   }
 
   /**
@@ -114,15 +102,15 @@ export class OwnSteps {
         await this.#keep(number, step)
         return tree
       case 'gates':
-        this.#options.scopes.addGates(step.gates, truncate(step.why, NOTE_CHARACTERS), number)
+        this.#means.scopes.addGates(step.gates, truncate(step.why, NOTE_CHARACTERS), number)
         return tree
       case 'claim':
-        return await this.#options.claim.nominate(number)
+        return await this.#means.claim.nominate(number)
       case 'confirm-secret':
         await this.#confirm(number, step.key)
         return null
       case 'leave-scope':
-        await this.#options.scopes.giveUp(truncate(step.why, NOTE_CHARACTERS), number)
+        await this.#means.scopes.giveUp(truncate(step.why, NOTE_CHARACTERS), number)
         return tree
       default:
         return unreachable(step)
@@ -168,7 +156,8 @@ export class OwnSteps {
   }
 
   async #look(step: number, { what, keep }: Extract<OwnStep, { kind: 'look' }>): Promise<void> {
-    const { log, redactor, answers } = this.#options
+    const { log, redactor } = this.#options
+    const { answers } = this.#means
     const signal = this.#until()
     const found = await this.#found(what, keep !== undefined, signal)
     if (found === null) return
@@ -195,7 +184,8 @@ export class OwnSteps {
   }
 
   async #keep(step: number, wanted: Extract<OwnStep, { kind: 'keep' }>): Promise<void> {
-    const { log, answers } = this.#options
+    const { log } = this.#options
+    const { answers } = this.#means
     const { file, name } = wanted
     const text = 'text' in wanted ? wanted.text : await answers.whole(wanted.output)
     const kept =
@@ -206,7 +196,8 @@ export class OwnSteps {
   }
 
   async #confirm(step: number, key: string): Promise<void> {
-    const { log, sessionShell } = this.#options
+    const { log } = this.#options
+    const { sessionShell } = this.#means
     if (sessionShell === null)
       throw new TemplateError(`the template "${log.state.template}" has no commands run with secrets`)
     const confirmed = await sessionShell.confirm(key, this.#until())
@@ -220,7 +211,8 @@ export class OwnSteps {
     name: string | undefined,
     kind: OutputKind,
   ): Promise<{ bytes: number | null; sha256: string | null; problem: string | null; output?: Output }> {
-    const { log, folder, redactor, answers } = this.#options
+    const { log, folder, redactor } = this.#options
+    const { answers } = this.#means
     if (folder === null)
       throw new TemplateError(`the template "${log.state.template}" keeps a file, and its session has no folder`)
     const text = redactor.text(given).toWellFormed()
@@ -277,7 +269,7 @@ export class OwnSteps {
       exitCode: how.exitCode,
       durationMs: how.durationMs,
       output: lastLines(how.output, OUTPUT_CHARACTERS),
-      ...(isKept ? { kept: await this.#options.answers.keep(name, 'txt', how.output) } : {}),
+      ...(isKept ? { kept: await this.#means.answers.keep(name, 'txt', how.output) } : {}),
       problem: how.problem,
       tree,
       treeAfter,
@@ -290,7 +282,7 @@ export class OwnSteps {
 
   /** How long a command may take now, ms. */
   #mostMs({ timeoutMs }: Extract<OwnStep, { kind: 'command' }>): number {
-    return Math.round(Math.min(timeoutMs, this.#options.mostCommandMs()))
+    return Math.round(Math.min(timeoutMs, this.#means.budget.leastMs))
   }
 
   async #write(step: number, { files }: Extract<OwnStep, { kind: 'write' }>): Promise<null> {
@@ -308,7 +300,7 @@ export class OwnSteps {
     const all: FileToWrite[] = []
     for (const file of files) {
       const { path, append } = file
-      const text = 'text' in file ? file.text : await this.#options.answers.whole(file.output)
+      const text = 'text' in file ? file.text : await this.#means.answers.whole(file.output)
       if (text === null) {
         const { output } = file as Extract<StepFile, { output: unknown }>
         return { problem: `what was to be written to ${path} is not kept any more (${output.file}).` }

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { systemClock } from '../../src/base/clock.ts'
-import { lookingNoLongerThan } from '../../src/session/proof/claim.ts'
+import { lookNoLongerThan } from '../../src/session/budget.ts'
 import { GitStopped } from '../../src/workspace/git/git.ts'
 import { ofType, type PlayOptions, playSession } from '../support/played-session.ts'
 import { worked } from '../support/session-events.ts'
@@ -25,20 +25,20 @@ describe('a look at the files that hangs', { timeout: SECONDS }, () => {
 
   test('is ended when the time of the session is over', async () => {
     const ending = new AbortController()
-    const looking = { clock: systemClock, ending: () => ending.signal, mostMs: () => 10 }
-    await expect(lookingNoLongerThan(looking)(hanging)).rejects.toThrow('ended')
+    const looking = { clock: systemClock, ending: ending.signal, mostMs: 10 }
+    await expect(lookNoLongerThan(hanging, looking)).rejects.toThrow('ended')
   })
 
   test('is ended 20 s after a person has ended the session, and one that comes to an end is not', async () => {
     const waits: number[] = []
     const clock = { ...systemClock, wait: async (ms: number) => void waits.push(ms) }
     const ending = new AbortController()
-    const looking = { clock, ending: () => ending.signal, mostMs: () => Number.POSITIVE_INFINITY }
-    const look = lookingNoLongerThan(looking)(hanging)
+    const looking = { clock, ending: ending.signal, mostMs: Number.POSITIVE_INFINITY }
+    const look = lookNoLongerThan(hanging, looking)
     ending.abort()
     await expect(look).rejects.toThrow('ended')
     expect(waits).toEqual([20_000])
-    expect(await lookingNoLongerThan(looking)(async () => 'tree')).toBe('tree')
+    expect(await lookNoLongerThan(async () => 'tree', looking)).toBe('tree')
   })
 })
 

@@ -4,7 +4,7 @@ import { fold } from '../../src/core/state/fold.ts'
 import { emptyState, type SessionState } from '../../src/core/state/state.ts'
 import { OWN_TEMPLATES } from '../../src/modes/registry.ts'
 import { nothingSecret } from '../../src/secrets/redactor.ts'
-import type { SessionRunner } from '../../src/session/session-runner.ts'
+import type { Session } from '../../src/session/session.ts'
 import { askedIn } from '../support/asked.ts'
 import { type Cue, forEver, runSession, untilBrokenOff } from '../support/breaking-in.ts'
 import { ofType, type Play, type PlayOptions } from '../support/played-session.ts'
@@ -286,7 +286,7 @@ describe('in the moment in which', () => {
     rounds: readonly Play[],
     optionsOf: (ask: () => void, state: () => SessionState | null) => Omit<PlayOptions, 'folder'>,
   ) {
-    let runner: SessionRunner | null = null
+    let runner: Session | null = null
     let isAsked = false
     const ask = () => {
       if (isAsked || runner === null) return

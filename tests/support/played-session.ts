@@ -27,8 +27,8 @@ import type { Audience, ProofEnvironment, RepositoryGuard, RunnerPolicy } from '
 import { PersonAsked } from '../../src/session/person.ts'
 import { openOutputs } from '../../src/session/records/outputs.ts'
 import type { KeptPlan } from '../../src/session/records/plan-before.ts'
+import { Session } from '../../src/session/session.ts'
 import { SessionLog } from '../../src/session/session-log.ts'
-import { SessionRunner } from '../../src/session/session-runner.ts'
 import type { ShellMeans } from '../../src/session/shell/session-shell.ts'
 import { sessionFolder } from '../../src/workspace/memory/memory-paths.ts'
 import { openScopedMemory } from '../../src/workspace/memory/scope-memory.ts'
@@ -52,7 +52,7 @@ export type Play = (played: Played) => Promise<RoundOutcome> | RoundOutcome
 
 /** A session while it runs, for those who ask something of it. */
 interface Playing {
-  runner: SessionRunner
+  runner: Session
   asked: PersonAsked
   clock: VirtualClock
   events: readonly Recorded[]
@@ -251,7 +251,7 @@ export async function playSession(plays: readonly Play[], options: PlayOptions):
   log.emit(
     before.length > 0 ? { ...resumed(log.state.limits.rounds), ...options.resumed } : { ...begun, ...options.begun },
   )
-  const runner = new SessionRunner({
+  const runner = new Session({
     log,
     template,
     engines: new Engines({ played: engine }, 'played'),

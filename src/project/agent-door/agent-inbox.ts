@@ -17,7 +17,7 @@ import { messageOf } from '../../base/errors.ts'
 import type { ToolAnswer } from '../../core/engine.ts'
 import { FolderChanges } from '../../platform/files.ts'
 import type { Records } from '../../session/records/records.ts'
-import type { SessionRunner } from '../../session/session-runner.ts'
+import type { Session } from '../../session/session.ts'
 import { isShownOutside } from './ask-session.ts'
 
 export interface InboxOptions {
@@ -343,7 +343,7 @@ function endOf({ success, status }: InboxAnswer, over: AbortSignal): RequestOutc
 /** Lets command lines in a work directory (`codemachine --agent`) have agents work for the session that runs there. */
 export async function serveAgents(
   { directory, folder }: Pick<Records, 'directory' | 'folder'>,
-  runner: Pick<SessionRunner, 'delegation'>,
+  runner: Pick<Session, 'delegation'>,
   { clock, remarks }: { clock: Clock; remarks: string[] },
 ): Promise<AsyncDisposable> {
   return await serveInbox({

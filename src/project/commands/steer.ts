@@ -6,7 +6,7 @@ import { inTemplate } from '../../core/template.ts'
 import type { AgentWorking } from '../../session/delegation/agent-request.ts'
 import type { PersonAsked } from '../../session/person.ts'
 import type { Command } from '../../session/records/control.ts'
-import type { SessionRunner } from '../../session/session-runner.ts'
+import type { Session } from '../../session/session.ts'
 import { agentOf, wordsForPart } from '../../tell/words/plan.ts'
 import { oneLine } from '../../tell/words/safe-text.ts'
 import type { AskedLimits } from '../watch/live-settings.ts'
@@ -14,7 +14,7 @@ import type { AskedLimits } from '../watch/live-settings.ts'
 /** The session that runs, and how a person reaches it. */
 export interface RunningSession {
   id: string
-  runner: SessionRunner
+  runner: Session
   asked: PersonAsked
   /** How many prompts wait in the queue. */
   waiting(): Promise<number>
@@ -180,11 +180,7 @@ export async function takeAnswer(
 }
 
 /** An answer changes the work, so it is not for a round that only looks: the next one is told. */
-async function tellRound(
-  text: string,
-  question: string,
-  { runner }: RunningSession,
-): ReturnType<SessionRunner['steer']> {
+async function tellRound(text: string, question: string, { runner }: RunningSession): ReturnType<Session['steer']> {
   const { running, kind } = runner.state
   if (running?.part == null || !partOf(kind, running.part).free) return await runner.steer(text, question)
   const isTold = runner.tell({ type: 'steered', round: running.round, text, delivered: false, answers: question })

@@ -22,8 +22,8 @@ export interface DelegationOptions extends CallOptions {
   platform: NodeJS.Platform
   /** How many agents work at the same time. */
   atOnce: number
-  /** What the round gets to come to a safe stop, ms; its agents get half of it, so that it can look at what they leave. */
-  graceMs: number
+  /** `graceMs`: what the round gets to come to a safe stop; its agents get half of it, so that it can look at what they leave. */
+  policy: { readonly graceMs: number }
 }
 
 /** The most requests that wait for their turn. */
@@ -92,8 +92,8 @@ export class Delegation {
     const { windDown, ending, done } = this.#ends.now
     if (windDown.signal.aborted) return
     windDown.abort()
-    const { clock, graceMs } = this.#options
-    void clock.wait(graceMs / 2, done.signal).then(() => {
+    const { clock, policy } = this.#options
+    void clock.wait(policy.graceMs / 2, done.signal).then(() => {
       if (!done.signal.aborted) ending.abort()
     })
   }

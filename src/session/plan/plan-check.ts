@@ -1,5 +1,5 @@
 import { unreachable } from '../../base/errors.ts'
-import type { Gate, SessionOutcome } from '../../core/events/outcome.ts'
+import type { Gate } from '../../core/events/outcome.ts'
 import {
   changedTasks,
   claimedTasks,
@@ -16,36 +16,30 @@ import { rawTasksById } from '../../workspace/memory/tasks-file.ts'
 import type { RunnerOptions } from '../options.ts'
 import type { Proof } from '../proof/gates.ts'
 
-export interface PlanCheckOptions extends Pick<RunnerOptions, 'log' | 'memory' | 'template' | 'redactor' | 'asked'> {
-  proof: Proof
-  /** Has the session held; an outcome if it ends meanwhile. */
-  hold(): Promise<SessionOutcome | null>
-}
+type PlanCheckOptions = Pick<RunnerOptions, 'log' | 'memory' | 'template' | 'redactor'>
 
 /** What codemachine looks at by itself between the rounds of a session with a plan: the plan, and the tasks in it. */
 export class PlanCheck {
   readonly #options: PlanCheckOptions
+  readonly #proof: Proof
   /** The tasks as they stood in `tasks.json` before the rounds that are judged next. */
   #before: ReturnType<typeof rawTasksById> | null = null
 
-  constructor(options: PlanCheckOptions) {
+  constructor(options: PlanCheckOptions, proof: Proof) {
     this.#options = options
+    this.#proof = proof
   }
 
-  /** Looks at the plan, or at its tasks, unless the session is held or ends. `tree`: as that of `ClaimProof.prove`. */
-  async look(
-    what: 'plan' | 'tasks',
-    tree: string,
-    memory: MemorySnapshot,
-  ): Promise<{ tree: string | null; end: SessionOutcome | null }> {
-    const { asked, log, hold } = this.#options
-    if (asked.endedBy !== null) return { tree: null, end: { kind: 'interrupted', by: asked.endedBy } }
-    // What a person writes into the plan while the session holds must not be taken for what the round did.
-    const takesTime = what === 'plan' || this.#stillToRun(this.#gatesFor(memory), tree).length > 0
-    if (takesTime && asked.isPaused && log.state.replan === null) return { tree: null, end: await hold() }
-    if (what === 'tasks') return { tree: await this.#atTasks(memory, tree), end: null }
+  /** Whether a look runs gates, or takes what was written: what a person writes while the session holds is not what a round did. */
+  takesTime(what: 'plan' | 'tasks', tree: string, memory: MemorySnapshot): boolean {
+    return what === 'plan' || this.#stillToRun(this.#gatesFor(memory), tree).length > 0
+  }
+
+  /** Looks at the plan, or at its tasks. Resolves with the fingerprint afterwards; null if it has to be taken again. */
+  async look(what: 'plan' | 'tasks', tree: string, memory: MemorySnapshot): Promise<string | null> {
+    if (what === 'tasks') return await this.#atTasks(memory, tree)
     await this.#atPlan()
-    return { tree: null, end: null }
+    return null
   }
 
   /** Takes what an agent has written for the plan, or says what is wrong with it. */
@@ -79,7 +73,7 @@ export class PlanCheck {
    * only put back: a person has not taken it out. Answers the fingerprint of the work tree, which gates may have changed.
    */
   async #atTasks(memory: MemorySnapshot, tree: string): Promise<string> {
-    const { log, proof } = this.#options
+    const { log } = this.#options
     const { taskPlan: plan, last, replan } = log.state
     if (plan === null) return tree
     const round = last?.round ?? 0
@@ -92,7 +86,7 @@ export class PlanCheck {
     if (isAfterRound) this.#noteChanges(memory)
     else this.#tell(editedTasks(plan, this.#tasksOf(memory)))
     const wanted = this.#gatesFor(memory)
-    const after = await proof.run(this.#stillToRun(wanted, tree), 'tasks', tree)
+    const after = await this.#proof.run(this.#stillToRun(wanted, tree), 'tasks', tree)
     // What was broken off, or never run because the session is to end, is looked at again.
     if (!after.isComplete) return after.tree
     const names = new Set(wanted.map(({ name }) => name))

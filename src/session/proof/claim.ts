@@ -1,35 +1,25 @@
-import type { Clock } from '../../base/clock.ts'
 import { unreachable } from '../../base/errors.ts'
-import type { Engines } from '../../core/engine.ts'
+import type { SandboxProblem } from '../../core/engine.ts'
 import type { RefusalReason } from '../../core/events/events.ts'
 import type { SessionOutcome } from '../../core/events/outcome.ts'
 import { judgeDone, nextProof, type Verdict } from '../../core/rules/done-rule.ts'
 import type { ReviewCause } from '../../core/rules/review.ts'
 import { stallStep } from '../../core/rules/stall.ts'
-import type { Memory, MemorySnapshot } from '../../core/shapes/memory.ts'
+import type { MemorySnapshot } from '../../core/shapes/memory.ts'
 import { inScope } from '../../core/state/scope.ts'
-import type { BoundedLook, RunnerPolicy, WorkTree } from '../options.ts'
-import type { PersonAsked } from '../person.ts'
-import { endOfSandbox } from '../retry-policy.ts'
+import type { RunnerOptions } from '../options.ts'
 import type { Scopes } from '../scope/scopes.ts'
 import type { SessionLog } from '../session-log.ts'
 import type { Proof } from './gates.ts'
 
-export interface ClaimProofOptions extends JudgeOptions {
-  asked: PersonAsked
-  proof: Proof
-  scopes: Scopes
-  policy: Pick<RunnerPolicy, 'stallRounds'>
-  /** Resolves when a person lets the paused session go on. */
-  hold(): Promise<SessionOutcome | null>
-  /** Reviews a tree; resolves with the outcome if the session ends with that, else null. */
-  review(causes: readonly ReviewCause[], tree: string): Promise<SessionOutcome | null>
-}
-
-/** The result of one step. `tree`: the fingerprint now, null if it has to be taken again; `end`: null unless the session ends. */
+/**
+ * The result of one step. `tree`: the fingerprint now, null if it has to be taken again; `end`: null unless the session ends;
+ * `needs`: what comes first, the end of a pause or a review.
+ */
 interface AfterStep {
   tree: string | null
   end: SessionOutcome | null
+  needs?: 'hold' | { review: readonly ReviewCause[] }
 }
 
 /** The progress of one claim's proof. */
@@ -53,16 +43,21 @@ const CHANGED_SINCE = 'files were changed since it was claimed. Look at the whol
  * person can break in, and a crash loses no more than the proof so far.
  */
 export class ClaimProof {
-  readonly #options: ClaimProofOptions
+  readonly #options: RunnerOptions
+  readonly #proof: Proof
+  readonly #scopes: Scopes
   #passing: Passing | null = null
 
-  constructor(options: ClaimProofOptions) {
+  constructor(options: RunnerOptions, proof: Proof, scopes: Scopes) {
     this.#options = options
+    this.#proof = proof
+    this.#scopes = scopes
   }
 
   /** Does the next step of the proof; the claim is refused if the memory files do not make it any more. */
   async prove(tree: string, memory: MemorySnapshot): Promise<AfterStep> {
-    const { log, asked, proof } = this.#options
+    const { log, asked } = this.#options
+    const proof = this.#proof
     const { claim } = log.state
     if (asked.endedBy !== null && asked.ending.aborted) return { tree, end: this.#interrupted }
     if (log.state.scope === null ? log.state.replayed : log.state.scope.replayed) return await this.#replayed(tree)
@@ -83,7 +78,7 @@ export class ClaimProof {
     const takesTime = step.kind === 'gate' || step.kind === 'counter-proof' || step.kind === 'review'
     // A person who wants it to stop after the round still learns the verdict on that round, where no gate or review is needed.
     if (takesTime && asked.endedBy !== null) return { tree, end: this.#interrupted }
-    if (takesTime && asked.isPaused) return { tree: null, end: await this.#options.hold() }
+    if (takesTime && asked.isPaused) return { tree: null, end: null, needs: 'hold' }
     switch (step.kind) {
       case 'gate': {
         const after = await proof.run([step.gate], 'claim', tree)
@@ -97,7 +92,7 @@ export class ClaimProof {
         await proof.counterProve(step.gate, tree)
         return { tree, end: null }
       case 'review':
-        return { tree: null, end: await this.#options.review(step.causes, tree) }
+        return { tree: null, end: null, needs: { review: step.causes } }
       case 'refuse':
         return await this.#refused(tree, step.reason, step.detail)
       case 'accept':
@@ -118,20 +113,20 @@ export class ClaimProof {
 
   /** That of a scope ends the scope, and not the session. */
   async #accepted(tree: string, verified: boolean): Promise<AfterStep> {
-    const { log, proof, scopes } = this.#options
-    await proof.keepAccepted(this.#round, tree)
-    await scopes.clear()
+    const { log } = this.#options
+    await this.#proof.keepAccepted(this.#round, tree)
+    await this.#scopes.clear()
     if (log.state.claim.state !== 'nominated') return { tree, end: null }
     log.emit({ type: 'done-accepted', round: this.#round, tree, verified, ...inScope(log.state) })
-    scopes.leaveDone()
+    this.#scopes.leaveDone()
     return { tree, end: null }
   }
 
   /** Nothing that was replayed is ever done. */
   async #replayed(tree: string): Promise<AfterStep> {
-    const { log, scopes } = this.#options
+    const { log } = this.#options
     if (log.state.scope === null) return { tree, end: { kind: 'replayed' } }
-    await scopes.giveUp(REPLAYED)
+    await this.#scopes.giveUp(REPLAYED)
     return { tree, end: null }
   }
 
@@ -184,6 +179,12 @@ export class ClaimProof {
   }
 }
 
+/** The end of a session in whose sandbox nothing can be started; null if it can go on. */
+export function endOfSandbox(found: SandboxProblem | null): SessionOutcome | null {
+  if (found === null) return null
+  return { kind: 'needs-person', reason: found.problem, hint: { do: 'mend-sandbox', mend: found.mend } }
+}
+
 /** Journals what is done about rounds that do not get on; an outcome if nothing has helped. */
 export function followStall(log: SessionLog, stallRounds: number): SessionOutcome | null {
   const { claim, last, stall } = log.state
@@ -197,52 +198,14 @@ export function followStall(log: SessionLog, stallRounds: number): SessionOutcom
   return null
 }
 
-/** How long a look at the work tree may take. */
-interface LookLimits {
-  clock: Clock
-  /** Aborted when the session is to end; a look may still take `END_LOOK_MS`. */
-  ending(): AbortSignal
-  /** What is left of the session's time, ms; infinite without a limit. */
-  mostMs(): number
-}
-
-/** Bounds looks at the files by the time of the session, and by `END_LOOK_MS` once it is to end. */
-export function lookingNoLongerThan({ clock, ending, mostMs }: LookLimits): BoundedLook {
-  return async look => {
-    const [done, over] = [new AbortController(), new AbortController()]
-    const giveUpAfter = async (ms: number) => {
-      await clock.wait(Math.min(Math.max(0, ms), MOST_LOOK_MS), done.signal)
-      over.abort()
-    }
-    const end = () => void giveUpAfter(END_LOOK_MS)
-    const signal = ending()
-    if (signal.aborted) end()
-    else signal.addEventListener('abort', end, { signal: done.signal })
-    if (Number.isFinite(mostMs())) void giveUpAfter(mostMs())
-    try {
-      return await look(over.signal)
-    } finally {
-      done.abort()
-    }
-  }
-}
-
-/** So long the files may be looked at after a person has ended the session, ms: what the round left is to be known. */
-const END_LOOK_MS = 20_000
-const MOST_LOOK_MS = 24 * 60 * 60 * 1000
-
-export interface JudgeOptions {
-  log: SessionLog
-  memory: Memory
-  engines: Engines
-  workTree: WorkTree
-}
-
 /**
  * Judges the round that has just ended, however it ended: a claim must not outlive the round that made it. One that is
  * not refused stays nominated, to be proved. Returns the fingerprint of the work tree, if it was taken anew.
  */
-export async function judgeClaim(snapshot: MemorySnapshot, options: JudgeOptions): Promise<string | null> {
+export async function judgeClaim(
+  snapshot: MemorySnapshot,
+  options: Pick<RunnerOptions, 'log' | 'memory' | 'engines' | 'workTree'>,
+): Promise<string | null> {
   const { log, memory } = options
   const { last } = log.state
   if (!last) return null
@@ -266,7 +229,7 @@ function whyNothingOf({ whyNothing }: Extract<Verdict, { kind: 'nominated' }>): 
 /** Before a claim is believed, nothing may be left that could still change the tree that it is about. */
 async function lookOnceMore(
   claimed: string,
-  { engines, workTree }: JudgeOptions,
+  { engines, workTree }: Pick<RunnerOptions, 'engines' | 'workTree'>,
 ): Promise<{ tree: string; refusal: { reason: RefusalReason; detail: string } | null }> {
   await engines.settle()
   const tree = await workTree.take(undefined, 'anew')

@@ -6,22 +6,11 @@ import { markFlaky } from '../../core/state/fold-claim.ts'
 import { agreedBefore, inScope, withoutScope } from '../../core/state/scope.ts'
 import type { EndedRound, SessionState } from '../../core/state/state.ts'
 import { GitStopped } from '../../workspace/git/git.ts'
-import type { BoundedLook, ProofEnvironment, RepositoryGuard, WorkTree } from '../options.ts'
-import type { PersonAsked } from '../person.ts'
+import type { Budget } from '../budget.ts'
+import type { ProofEnvironment, RepositoryGuard, RunnerOptions } from '../options.ts'
 import type { SessionLog } from '../session-log.ts'
 
-export interface ProofOptions {
-  log: SessionLog
-  workTree: WorkTree
-  guard: RepositoryGuard
-  asked: PersonAsked
-  /** Null for a session of which nothing is kept and nothing is proved. */
-  means: ProofEnvironment | null
-  /** Bounds what is kept while nothing else goes on. */
-  bounded: BoundedLook
-  /** The time that a gate may take at most, ms. */
-  mostGateMs(): number
-}
+type ProofOptions = Pick<RunnerOptions, 'log' | 'workTree' | 'guard' | 'asked' | 'means'>
 
 const END_UNKEPT =
   'What the session has left since its last savepoint is in none: git failed, or there was no time for it.'
@@ -71,6 +60,7 @@ function hasFailedEarlier({ before, gateFailures }: SessionState, name: string):
 /** Keeps savepoints and runs gates, before the first round and after each one. */
 export class Proof {
   readonly #options: ProofOptions
+  readonly #budget: Budget
   readonly #log: SessionLog
   #hasToldOfProject = false
   /** True if the savepoint of what the session began with failed. */
@@ -80,8 +70,9 @@ export class Proof {
   #saving: Promise<unknown> = Promise.resolve()
   #breakingOff = new AbortController()
 
-  constructor(options: ProofOptions) {
+  constructor(options: ProofOptions, budget: Budget) {
     this.#options = options
+    this.#budget = budget
     this.#log = options.log
   }
 
@@ -98,11 +89,11 @@ export class Proof {
   async begin(tree: string): Promise<string> {
     const { state } = this.#log
     const isKept = state.savepoint !== null || this.#isUnkept || state.last !== null
-    const { bounded, workTree } = this.#options
-    if (!isKept && !(await bounded(signal => this.#save(0, tree, signal)))) {
+    const { workTree } = this.#options
+    if (!isKept && !(await this.#budget.bounded(signal => this.#save(0, tree, signal)))) {
       // What was borrowed for it may be broken, and is read again.
       const again = await workTree.take()
-      this.#isUnkept = !(await bounded(signal => this.#save(0, again, signal)))
+      this.#isUnkept = !(await this.#budget.bounded(signal => this.#save(0, again, signal)))
       if (this.#isUnkept) this.#log.emit({ type: 'warning', round: null, message: UNKEPT })
       return again
     }
@@ -119,10 +110,10 @@ export class Proof {
 
   /** Keeps what rounds have left that had no savepoint yet when the session was cut off; says of which there is none. */
   async keepLate(): Promise<void> {
-    const { means, bounded, workTree } = this.#options
+    const { means, workTree } = this.#options
     if (means === null) return
     for (const { round, tree } of this.#log.state.unkept) {
-      const save = () => bounded(signal => this.#save(round, tree, signal))
+      const save = () => this.#budget.bounded(signal => this.#save(round, tree, signal))
       if (await save()) continue
       // What git failed at is read again now, from the files, if these are still the same.
       const isKept = (await workTree.take()) === tree && (await save())
@@ -170,14 +161,14 @@ export class Proof {
 
   /** Runs gates one after the other; `isComplete` is false if a person broke in before the last one had ended. */
   async run(gates: readonly Gate[], when: GateTime, tree: string): Promise<{ tree: string; isComplete: boolean }> {
-    const { asked, workTree, guard, mostGateMs } = this.#options
+    const { asked, workTree, guard } = this.#options
     if (gates.length === 0) return { tree, isComplete: true }
     const means = this.#means
     this.#breakingOff = new AbortController()
     const signal = AbortSignal.any([asked.ending, this.#breakingOff.signal])
     let after = tree
     let isComplete = true
-    let leftMs = when === 'limit' ? mostGateMs() : Number.POSITIVE_INFINITY
+    let leftMs = when === 'limit' ? this.#budget.leastMs : Number.POSITIVE_INFINITY
     for (const gate of gates) {
       if (signal.aborted || asked.endedBy !== null || leftMs <= 0) {
         isComplete = false
@@ -188,7 +179,7 @@ export class Proof {
       const side = when === 'before' || when === 'limit' ? withoutScope(this.#log.state) : this.#log.state
       const of = inScope(side)
       this.#log.emit({ type: 'gate-started', round, when, gate: gate.name, ...of })
-      const timeoutMs = Math.min(gate.timeoutMs, mostGateMs(), leftMs)
+      const timeoutMs = Math.min(gate.timeoutMs, this.#budget.leastMs, leftMs)
       const { treeAfter, ...ran } = await means.runGate(
         { ...gate, timeoutMs },
         { when, workTree, tree: after, start: startOf(side), signal },
@@ -205,7 +196,7 @@ export class Proof {
 
   /** Runs a required gate that has passed for the claim without the work; false if a person broke in. */
   async counterProve(gate: Gate, tree: string): Promise<boolean> {
-    const { asked, mostGateMs } = this.#options
+    const { asked } = this.#options
     const { state } = this.#log
     const round = state.last?.round ?? 0
     const result =
@@ -213,7 +204,7 @@ export class Proof {
     this.#breakingOff = new AbortController()
     this.#log.emit({ type: 'gate-started', round, when: 'counter-proof', gate: gate.name, ...inScope(state) })
     const proof = await this.#means.counterProof(
-      { ...gate, timeoutMs: Math.min(gate.timeoutMs, mostGateMs()) },
+      { ...gate, timeoutMs: Math.min(gate.timeoutMs, this.#budget.leastMs) },
       {
         start: startOf(state),
         tree,

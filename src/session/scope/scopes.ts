@@ -3,21 +3,21 @@ import type { Gate, SessionOutcome, StallReason } from '../../core/events/outcom
 import { ownFilesOf } from '../../core/rules/proof/gate-files.ts'
 import type { RoundScope, RoundStep, ScopeGate } from '../../core/template.ts'
 import type { Answers } from '../answers.ts'
-import type { RunnerOptions, WorkTree } from '../options.ts'
+import type { RunnerOptions } from '../options.ts'
 import type { Proof } from '../proof/gates.ts'
 
-export interface ScopesOptions extends Pick<RunnerOptions, 'log' | 'scopes' | 'redactor' | 'engines' | 'lacksRoom'> {
-  workTree: WorkTree
-  proof: Proof
-  answers: Answers
-}
+type ScopesOptions = Pick<RunnerOptions, 'log' | 'scopes' | 'redactor' | 'engines' | 'lacksRoom' | 'workTree'>
 
 /** The scopes of a session: it is in one of them, or in none. */
 export class Scopes {
   readonly #options: ScopesOptions
+  readonly #proof: Proof
+  readonly #answers: Answers
 
-  constructor(options: ScopesOptions) {
+  constructor(options: ScopesOptions, proof: Proof, answers: Answers) {
     this.#options = options
+    this.#proof = proof
+    this.#answers = answers
   }
 
   /**
@@ -46,15 +46,15 @@ export class Scopes {
 
   /** Enters a scope while nothing runs that could change files. */
   async enter({ name, goal, gates: wanted }: RoundScope): Promise<void> {
-    const { log, scopes, engines, workTree, proof, answers } = this.#options
+    const { log, scopes, engines, workTree } = this.#options
     const gates = this.#gatesOf(wanted)
     await engines.settle()
-    const text = await answers.textOf(goal, MOST_GOAL_CHARACTERS)
+    const text = await this.#answers.textOf(goal, MOST_GOAL_CHARACTERS)
     await scopes?.make({ name, goal: text, gates })
     const tree = await workTree.take()
-    const compared = await proof.comparedWith({ name, gates })
+    const compared = await this.#proof.comparedWith({ name, gates })
     log.emit({ type: 'scope-entered', name, goal: text, gates, tree, ...compared })
-    await proof.tellAtEntry()
+    await this.#proof.tellAtEntry()
   }
 
   /** Makes ready to leave it: what was written into the session's own files meanwhile claims nothing. */

@@ -100,7 +100,7 @@ export async function openScene(options: SceneOptions = {}) {
     platform: options.platform ?? 'linux',
     redactor: options.redactor ?? nothingSecret,
     atOnce: options.atOnce ?? 3,
-    graceMs: 60_000,
+    policy: { graceMs: 60_000 },
     onRoundEvent: event => log.emit(event),
     book: {
       thread: async agent =>

@@ -47,8 +47,8 @@ import { openOutputs } from '../../../session/records/outputs.ts'
 import { openPlanBefore } from '../../../session/records/plan-before.ts'
 import { openRecords, type Records } from '../../../session/records/records.ts'
 import { takeRunLock } from '../../../session/records/run-lock.ts'
+import { Session } from '../../../session/session.ts'
 import { SessionLog } from '../../../session/session-log.ts'
-import { SessionRunner } from '../../../session/session-runner.ts'
 import { describeEvent } from '../../../tell/words/event.ts'
 import { type Hints, SHELL_HINTS } from '../../../tell/words/names.ts'
 import { formatSpan } from '../../../tell/words/numbers.ts'
@@ -204,7 +204,7 @@ async function carryOut(work: Work): Promise<AloneEnd> {
   log.emit(createdOf(work))
   const roundsDirectory = join(records.sessionFolder(id), 'rounds')
   await mkdir(roundsDirectory, { mode: 0o700 })
-  const runner = new SessionRunner({
+  const runner = new Session({
     log,
     engines,
     providers: work.providers,

@@ -38,8 +38,8 @@ import { openOutputs } from '../../../session/records/outputs.ts'
 import { openPlanBefore } from '../../../session/records/plan-before.ts'
 import { openRecords, type Records } from '../../../session/records/records.ts'
 import { takeRunLock } from '../../../session/records/run-lock.ts'
+import { Session } from '../../../session/session.ts'
 import { endSessionBrokenOff, openDiskReserve, SessionLog } from '../../../session/session-log.ts'
-import { SessionRunner } from '../../../session/session-runner.ts'
 import { makeMemoryFolderOrRefuse } from '../../../workspace/memory/memory-folder.ts'
 import { memoryRoot, scopeFolder, sessionFolder } from '../../../workspace/memory/memory-paths.ts'
 import { type MadeScript, SCRIPT_NAME, scriptOf, shownOf, toldOf, type Unplayable } from '../file/mock-script.ts'
@@ -214,7 +214,7 @@ async function runToEnd(work: Work, log: SessionLog, opened: Cleanup): Promise<S
   const engines = new Engines({ replay }, 'replay')
   opened.defer(() => engines.close())
   const remarks = [...(work.mock.remarks ?? [])]
-  const runner = new SessionRunner({
+  const runner = new Session({
     log,
     engines,
     providers: { byName: new Map(), usual: 'codex', remoteModel: null, ask: async () => null },

@@ -1,0 +1,611 @@
+import { isDeepStrictEqual } from 'node:util'
+import { TemplateError } from '../base/errors.ts'
+import type { EngineEvent, PreparedRound, ThreadSpec } from '../core/engine.ts'
+import { countsAsRound, type RoundOutcome } from '../core/events/outcome.ts'
+import { WIND_DOWN, WIND_DOWN_ANSWER } from '../core/rules/notices.ts'
+import type { ReviewCause } from '../core/rules/review.ts'
+import { higherEffort } from '../core/rules/stall.ts'
+import type { Memory, MemorySnapshot } from '../core/shapes/memory.ts'
+import { countTasks } from '../core/state/plan.ts'
+import { partOf, roundTokens } from '../core/state/state.ts'
+import { inEffect, inTemplate, type RoundSpec, type RoundStep, type Template } from '../core/template.ts'
+import { findImages, mentionsImage } from '../workspace/files/images.ts'
+import type { Answers } from './answers.ts'
+import type { Budget } from './budget.ts'
+import { type AgentBook, Delegation } from './delegation/delegation.ts'
+import type { RunnerOptions } from './options.ts'
+import type { PlanChange } from './plan/plan-change.ts'
+import { type EndedTurn, playRound, type RoundPlayOptions } from './play-round.ts'
+import { judgeClaim } from './proof/claim.ts'
+import { emitRestored, type Proof } from './proof/gates.ts'
+import { reviewClaim } from './proof/review.ts'
+import type { RoundProviders, Way } from './providers/round-providers.ts'
+import type { SessionLog } from './session-log.ts'
+import { type SessionShell, shellTools, withoutSecrets } from './shell/session-shell.ts'
+import { StepwiseRound } from './shell/stepwise.ts'
+import { answerAskPerson, answerInTemplate, answerRunAgent, HostTools } from './tools.ts'
+
+/** With what of the session its rounds are played. */
+interface RoundMeans {
+  budget: Budget
+  providers: RoundProviders
+  ahead: ThreadAhead
+  answers: Answers
+  atHand: MemoryAtHand
+  proof: Proof
+  planChange: PlanChange
+  /** Runs the commands that agents want run with secrets; null: none of them can. */
+  sessionShell: SessionShell | null
+}
+
+/**
+ * The rounds and reviews of a session, one after the other: each is played, recorded, and what it claims is judged. A person can
+ * break each of them off.
+ */
+export class Rounds {
+  readonly #options: RunnerOptions
+  readonly #means: RoundMeans
+  readonly #warnings: KnownWarnings
+  readonly #delegation: Delegation
+  readonly #tools: HostTools
+  #current: PreparedRound | null = null
+  #interrupting = new AbortController()
+  /** Files in which a command of this turn has left a secret that its agent's own shell could read. */
+  #leaked: readonly string[] = []
+  /** What agents report is of the round that runs. */
+  #report: (event: EngineEvent) => void = () => {}
+  #synced: Promise<void> = Promise.resolve()
+
+  constructor(options: RunnerOptions, means: RoundMeans) {
+    this.#options = options
+    this.#means = means
+    const { log, redactor, template, agents, engines, clock, roundsDirectory, policy } = options
+    const book: AgentBook = {
+      ...agents.book,
+      thread: async name => this.#onProvider(await agents.book.thread(name)),
+    }
+    const { directory, platform, atOnce } = agents
+    const onRoundEvent = (event: EngineEvent) => this.#report(event)
+    const of = { log, engines, clock, redactor, roundsDirectory, policy }
+    this.#warnings = new KnownWarnings(options.isUsual)
+    this.#delegation = new Delegation({ ...of, book, directory, platform, atOnce, onRoundEvent })
+    this.#tools = new HostTools([
+      answerAskPerson({ log, redact: text => redactor.text(text) }),
+      answerRunAgent((task, over) => {
+        return this.#delegation.run({ ...task, door: 'tool', thread: log.state.running?.thread ?? null }, over)
+      }),
+      ...this.#shellTools(),
+      ...(template.tools ?? []).map(tool => answerInTemplate(log.state.template, tool)),
+    ])
+  }
+
+  /**
+   * Plays the next round. `isShown`: it was a turn of a recording; `tree`: the fingerprint afterwards, null if it has to be
+   * taken again.
+   */
+  async play(
+    { kind, round: spec }: RoundStep,
+    treeBefore: string,
+  ): Promise<{ outcome: RoundOutcome; isShown: boolean; tree: string | null }> {
+    const { template, log, personsFiles, engines, clock } = this.#options
+    const { ahead, answers, atHand, proof, planChange } = this.#means
+    const round = log.state.roundsUsed + 1
+    const prepared = ahead.take(spec.thread)
+    const { thread } = prepared
+    const engine = engines.of(thread)
+    const { input, asked } = answers.inputOf(spec)
+    const startedAt = clock.monotonic()
+    const files = inTemplate(log.state.template, 'personsFiles', () => template.personsFiles?.(log.state) ?? [])
+    personsFiles?.before(files)
+    this.#begin({ kind, round: spec }, { round, thread, input, treeBefore })
+    const { state: begun } = log
+    const { outcome: came, message } = await this.#turn(prepared, round, { input, asked }, spec)
+    const isStale = () => begun.kind?.replansItself === true && log.state.replansAsked !== begun.replansAsked
+    // A person wanted another plan before its end was journaled: nothing of it counts.
+    const outcomeNow = (): RoundOutcome =>
+      came.class === 'worked' && isStale() ? { class: 'interrupted', message: null } : came
+    const outcome = outcomeNow()
+    // What a round left running that did not come to its end must not write while the files are looked at; nor, where
+    // there is a plan, when they have been: a change of it between two rounds is a person's.
+    // Without a sandbox a command may outlive its round: it is ended before the next one is told of it.
+    const { taskPlan, sandbox } = log.state
+    if (outcome.class !== 'worked' || taskPlan !== null || sandbox === FULL_ACCESS) await engines.settle()
+
+    await this.#synced
+    if (outcome.class === 'worked' && kind === 'round') await answers.take(spec, round, message, isStale)
+    // A round that changes the plan makes no claim.
+    if (kind === 'replan') await this.#options.memory.withdrawClaim()
+    const { state } = log
+    const part = partOf(state.kind, spec.part ?? null)
+    // Of a replay each turn that was shown counts: it would be shown again for ever.
+    const isShown = engine.replays === true && state.running?.turn != null
+    const counts =
+      kind === 'round' && !part.free && ((isShown && outcome.class !== 'interrupted') || this.#counts(outcome))
+    const played = { round, outcomeNow, counts, startedAt, treeBefore }
+    const { tree, memory } = await recordRound(played, this.#options)
+    this.#syncSoon()
+    this.#tellEnded(round)
+    emitWarnings(this.#options)
+    atHand.leave(memory)
+    const { last } = log.state
+    if (last !== null) await proof.afterRound(last)
+    const ended = last?.outcome ?? outcome
+    if (kind === 'replan') await planChange.end(ended.class, memory, state)
+    else if (!part.claims || this.#isOffPlan(memory))
+      return { outcome: ended, isShown, tree: await this.#goOn(spec, ended, tree) }
+    else return { outcome: ended, isShown, tree: await this.#judge(memory, ended, tree) }
+    return { outcome: ended, isShown, tree }
+  }
+
+  /** Puts back what a round has changed of the person's files that was cut off with codemachine. */
+  async restoreFiles(): Promise<void> {
+    await restorePersonsFiles(this.#options)
+  }
+
+  /** Journals what the round had left running and was ended. */
+  #tellEnded(round: number): void {
+    const ended = this.#options.takeEnded?.() ?? []
+    if (ended.length === 0) return
+    const message = `Round ${round} had left this running, which was ended with it: ${ended.join('; ')}`
+    this.#options.log.emit({ type: 'warning', round, message, ended: [...ended] })
+  }
+
+  /** Journals that a round begins. */
+  #begin(
+    { kind, round: spec }: RoundStep,
+    { round, thread, input, treeBefore }: { round: number; thread: ThreadSpec; input: string; treeBefore: string },
+  ): void {
+    const { log, engines } = this.#options
+    const engine = engines.of(thread)
+    const { claim, kind: template } = log.state
+    const onlyLooks = kind === 'round' && thread.readOnly === true && partOf(template, spec.part ?? null).free
+    const keepsClaim = onlyLooks && claim.state === 'accepted' && claim.tree === treeBefore
+    log.emit({
+      type: 'round-started',
+      round,
+      agent: thread.agent,
+      engine: engine.name,
+      codex: engine.version,
+      ...(engine.replays && { replayed: true as const }),
+      ...(thread.provider === undefined ? {} : { provider: thread.provider }),
+      model: thread.model,
+      input,
+      ...(keepsClaim && { keepsClaim: true as const }),
+      ...(spec.part === undefined ? {} : { part: spec.part }),
+    })
+  }
+
+  /** True if there is a plan whose tasks are not exactly those known to be done: then nothing can be claimed yet. */
+  #isOffPlan({ tasks }: MemorySnapshot): boolean {
+    const { taskPlan } = this.#options.log.state
+    if (taskPlan === null) return false
+    const done = new Set(taskPlan.tasks.filter(task => task.done).map(({ id }) => id))
+    return tasks.length !== taskPlan.tasks.length || !tasks.every(({ id }) => done.has(id))
+  }
+
+  /** Goes on after a round that may not claim anything; resolves with the fingerprint afterwards. */
+  async #goOn({ part }: RoundStep['round'], outcome: RoundOutcome, tree: string): Promise<string> {
+    const { memory, template, log } = this.#options
+    await memory.withdrawClaim()
+    this.#means.atHand.forget()
+    if (outcome.class !== 'worked') return tree
+    const { state } = log
+    const problem = (await inEffect(state.template, 'afterRound', () => template.afterRound?.(state))) ?? null
+    if (problem !== null) log.emit({ type: 'warning', round: null, message: problem })
+    return partOf(log.state.kind, part ?? null).free ? tree : await this.#means.proof.runEachRound(tree)
+  }
+
+  /** Judges the claim of the round; without one, runs the gates of every round. Resolves with the fingerprint afterwards. */
+  async #judge(memory: MemorySnapshot, outcome: RoundOutcome, tree: string): Promise<string> {
+    const { log } = this.#options
+    const after = (await judgeClaim(memory, this.#options)) ?? tree
+    if (log.state.claim.state === 'nominated' || outcome.class !== 'worked') return after
+    return await this.#means.proof.runEachRound(after)
+  }
+
+  /** True for a round that counts against `--rounds`; one that the end of the session cut off does not. */
+  #counts(outcome: RoundOutcome): boolean {
+    if (outcome.class === 'interrupted' && this.#options.asked.ending.aborted) return false
+    return countsAsRound(outcome.class, this.#options.log.state.running?.hasWorked ?? false)
+  }
+
+  /** The next round need not wait for the disk; what fails is thrown when that round has ended. */
+  #syncSoon(): void {
+    this.#synced = this.#options.log.sync()
+    this.#synced.catch(() => {})
+  }
+
+  /** Plays the turn of a round, as its template wants it; `asked`: what of its input is that of the template. */
+  async #turn(
+    prepared: PreparedRound,
+    round: number,
+    { input, asked: wanted }: { input: string; asked: string },
+    { answer, timeoutMs, stepwise, beside }: Pick<RoundSpec, 'answer' | 'timeoutMs' | 'stepwise' | 'beside'>,
+  ): Promise<EndedTurn> {
+    this.#current = prepared
+    this.#leaked = []
+    this.#interrupting = new AbortController()
+    const asked = answer === undefined ? {} : { outputSchema: answer.schema }
+    const windDown = answer === undefined ? WIND_DOWN : WIND_DOWN_ANSWER
+    const terms = {
+      ...this.#terms(prepared.thread),
+      windDown,
+      roundMs: timeoutMs,
+      nextInput: stepwise && this.#stepwise(stepwise, prepared.thread),
+      onRecord: (line: string) => this.#options.onRecord?.(round, line),
+    }
+    const images = await this.#imagesOf(beside === undefined ? wanted : `${beside}\n${wanted}`, round)
+    const ended = await playRound(prepared, { round, input, ...images, ...asked }, terms)
+    this.#current = null
+    return this.#afterLeak(ended)
+  }
+
+  /** Has agents do something for the round that runs, and knows those that are at work. */
+  get delegation(): Pick<Delegation, 'run' | 'agents'> {
+    return this.#delegation
+  }
+
+  /** Has a tree reviewed that is claimed to be done. What a person says meanwhile is not for the reviewer. */
+  async review(causes: readonly ReviewCause[], tree: string, way: Way): Promise<RoundOutcome> {
+    const { means, log, engines, clock } = this.#options
+    const { providers, answers } = this.#means
+    if (means === null) throw new Error('Nothing of this session is proved.')
+    this.#interrupting = new AbortController()
+    return await reviewClaim(causes, tree, {
+      log,
+      engines,
+      clock,
+      answers,
+      means,
+      threadOf: thread => providers.follow(providers.completeReviewer(this.#hiding(thread)), way),
+      playOf: thread => this.#terms(thread),
+    })
+  }
+
+  /** Adds text to the turn of the round that runs; false if there is none that takes it. */
+  async steer(text: string): Promise<boolean> {
+    const current = this.#current
+    if (current === null) return false
+    const { images } = await this.#imagesOf(text, this.#options.log.state.running?.round ?? null)
+    return await current.steer(text, images)
+  }
+
+  interrupt(): void {
+    this.#interrupting.abort()
+  }
+
+  /** The pictures that a text names; what is wrong with others is journaled, once in a run. */
+  async #imagesOf(text: string, round: number | null): Promise<{ images?: readonly string[] }> {
+    if (!mentionsImage(text)) return {}
+    const { agents, closed, log } = this.#options
+    const { paths, problem } = await findImages(agents.directory, text, [
+      ...closed(),
+      ...(this.#current?.thread.unreadable ?? []),
+    ])
+    if (problem !== null && this.#warnings.add(problem)) log.emit({ type: 'warning', round, message: problem })
+    return paths.length === 0 ? {} : { images: paths }
+  }
+
+  #shellTools(): ReturnType<typeof shellTools> {
+    const { sessionShell } = this.#means
+    if (sessionShell === null) return []
+    const thread = () => this.#current?.thread ?? {}
+    return shellTools(sessionShell, thread, files => this.#leave(files))
+  }
+
+  /** What follows a turn of a round without tools. */
+  #stepwise(terms: NonNullable<RoundSpec['stepwise']>, thread: ThreadSpec): RoundPlayOptions['nextInput'] {
+    const { log } = this.#options
+    const { sessionShell } = this.#means
+    if (sessionShell === null)
+      throw new TemplateError(`the template "${log.state.template}" has a round without tools, and no \`usesShell\``)
+    const round = new StepwiseRound({ ...terms, shell: sessionShell, thread, onLeak: files => this.#leave(files) })
+    return (message, over) => round.next(message, over)
+  }
+
+  /** Ends the turn of an agent whose own shell could read these files: what it may not read is said when it starts. */
+  #leave(files: readonly string[]): void {
+    if (this.#current === null || this.#current.thread.noShell) return
+    this.#leaked = files
+    this.interrupt()
+  }
+
+  /** Says why a turn was ended that no person has ended. */
+  #afterLeak(ended: EndedTurn): EndedTurn {
+    const [first] = this.#leaked
+    if (first === undefined || ended.outcome.class !== 'interrupted' || this.#options.asked.ending.aborted) return ended
+    const message = `A command has left a secret in ${first}, which its agent could still have read.`
+    return { ...ended, outcome: { ...ended.outcome, message } }
+  }
+
+  /** A round is over when those who were given tasks in it are, and its commands. */
+  async #untilAgentsEnd(outcome: RoundOutcome, ending: AbortSignal): Promise<void> {
+    await this.#means.sessionShell?.settled()
+    if (outcome.class !== 'worked' || ending.aborted) return await this.#delegation.end()
+    const end = () => void this.#delegation.end()
+    ending.addEventListener('abort', end, { once: true })
+    await this.#delegation.settled()
+    ending.removeEventListener('abort', end)
+  }
+
+  /** An agent is of the provider of the round that it works for, and may not read what that may not. */
+  #onProvider(found: Awaited<ReturnType<AgentBook['thread']>>): Awaited<ReturnType<AgentBook['thread']>> {
+    const round = this.#current?.thread
+    if ('problem' in found || round === undefined) return found
+    const thread = this.#means.providers.completeFor(round, found.thread)
+    return { thread: round.unreadable === undefined ? thread : { ...thread, unreadable: round.unreadable } }
+  }
+
+  /** A reviewer may not read what some thread of the session may not. */
+  #hiding(thread: ThreadSpec): ThreadSpec {
+    const unreadable = new Set(this.#options.template.threads.flatMap(each => each.thread.unreadable ?? []))
+    const hiding = unreadable.size === 0 ? thread : { ...thread, unreadable: [...unreadable] }
+    return withoutSecrets(hiding, this.#options.closed())
+  }
+
+  #terms(thread: ThreadSpec): Omit<RoundPlayOptions, 'windDown'> {
+    const { provider } = thread
+    const isReplay = this.#options.engines.of(thread).replays === true
+    const { log, asked, policy, clock, roundsDirectory, redactor } = this.#options
+    const { budget, ahead } = this.#means
+    return {
+      log,
+      clock,
+      roundsDirectory,
+      redactLine: line => redactor.line(line),
+      graceMs: policy.graceMs,
+      maxUsage: provider === undefined ? budget.maxUsage : null,
+      timeLeftMs: budget.timeLeftMs,
+      ending: AbortSignal.any([asked.ending, this.#interrupting.signal]),
+      onEvent: event => {
+        if (event.type === 'warning' && !this.#warnings.add(event.message)) return
+        // What a recording once used, nobody uses now.
+        if (event.type === 'usage' && isReplay) return
+        log.emit(event)
+        // While a claim is reviewed, nobody knows whether another round follows.
+        if (event.type === 'turn-started' && log.state.running !== null) ahead.startNext()
+      },
+      onToolCall: (call, over) => this.#tools.answer(call, over),
+      onOpen: report => {
+        this.#report = report
+      },
+      onWindDown: () => this.#delegation.windDown(),
+      untilOthersEnd: (outcome, over) => this.#untilAgentsEnd(outcome, over),
+    }
+  }
+}
+
+const FULL_ACCESS = 'danger-full-access'
+
+/** The memory files between two rounds: as the last round left them, or read again. */
+export class MemoryAtHand {
+  readonly #log: SessionLog
+  readonly #memory: Memory
+  #left: MemorySnapshot | null = null
+
+  constructor({ log, memory }: { log: SessionLog; memory: Memory }) {
+    this.#log = log
+    this.#memory = memory
+  }
+
+  /** Keeps what a round has left, which spares a second read until something else may have written. */
+  leave(memory: MemorySnapshot): void {
+    this.#tell(memory)
+    this.#left = memory
+  }
+
+  /** Drops what is kept: something else may have written since. */
+  forget(): void {
+    this.#left = null
+  }
+
+  /** The memory before a round. A claim is taken back first if the round changes the plan. */
+  async now(): Promise<MemorySnapshot> {
+    for (;;) {
+      const { replan } = this.#log.state
+      if (replan !== null) await this.#memory.withdrawClaim()
+      const memory = (replan === null ? this.#left : null) ?? (await this.#read())
+      this.#left = null
+      if (replan !== null || this.#log.state.replan === null) return memory
+    }
+  }
+
+  async #read(): Promise<MemorySnapshot> {
+    const memory = await this.#memory.read()
+    this.#tell(memory)
+    return memory
+  }
+
+  #tell({ problems, warning, goalChange }: MemorySnapshot): void {
+    for (const problem of problems) this.#log.emit({ type: 'memory-broken', problem })
+    const round = this.#log.state.last?.round ?? 0
+    if (goalChange !== undefined) this.#log.emit({ type: 'goal-restored', round, ...goalChange })
+    if (warning !== undefined) this.#log.emit({ type: 'warning', round: null, message: warning })
+  }
+}
+
+/** A round that has played, of which nothing runs any more. */
+interface PlayedRound {
+  round: number
+  /** How it has ended, as far as is known when that is journaled. */
+  outcomeNow(): RoundOutcome
+  counts: boolean
+  /** On the monotonic clock, ms. */
+  startedAt: number
+  treeBefore: string
+}
+
+type RecordRoundOptions = Pick<RunnerOptions, 'log' | 'clock' | 'workTree' | 'guard' | 'memory' | 'personsFiles'>
+
+/** Puts back what was changed of the person's files, and journals it. */
+async function restorePersonsFiles({ log, personsFiles }: RecordRoundOptions): Promise<void> {
+  const changes = (await personsFiles?.after()) ?? []
+  const round = log.state.last?.round ?? 0
+  for (const change of changes) log.emit({ type: 'goal-restored', round, ...change })
+}
+
+/** Looks at what a round has left, and journals its end. Answers the files as they are now. */
+async function recordRound(
+  { round, outcomeNow, counts, startedAt, treeBefore }: PlayedRound,
+  options: RecordRoundOptions,
+): Promise<{ tree: string; memory: MemorySnapshot }> {
+  const { log, clock, workTree, guard, memory } = options
+  // First, for a repository in the work tree may be one of its folders.
+  const restored = await guard.check()
+  const [tree, left] = await Promise.all([workTree.take(), memory.read()])
+  const { paths, count } = treeBefore === tree ? { paths: [], count: 0 } : await workTree.changed(treeBefore, tree)
+  log.emit({
+    type: 'round-ended',
+    round,
+    outcome: outcomeNow(),
+    counts,
+    durationMs: Math.round(clock.monotonic() - startedAt),
+    tokens: roundTokens(log.state),
+    treeBefore,
+    treeAfter: tree,
+    changed: paths,
+    changedCount: count,
+    memory: left.fingerprint,
+    ...countTasks(left),
+  })
+  emitRestored(log, restored)
+  await restorePersonsFiles(options)
+  return { tree, memory: left }
+}
+
+/** The most that the first round waits for what is used of the account, ms. What codex does after that, the round shows. */
+const USAGE_MS = 15_000
+/** After how long a look at the files is not believed any more before a round, ms. */
+const STALE_MS = 1_000
+
+/** The threads of a session's rounds, and of these at most one ahead: started while the present one works. */
+export class ThreadAhead {
+  readonly #options: RunnerOptions
+  readonly #budget: Budget
+  readonly #providers: RoundProviders
+  #ahead: PreparedRound | null = null
+  #usage: Promise<void> = Promise.resolve()
+
+  constructor(options: RunnerOptions, budget: Budget, providers: RoundProviders) {
+    this.#options = options
+    this.#budget = budget
+    this.#providers = providers
+  }
+
+  /** Starts that of the round after the one that runs, if there may be one. */
+  startNext(): void {
+    const { log, template, asked } = this.#options
+    if (asked.endedBy !== null || asked.isPaused) return
+    if (this.#budget.limitReached(log.state.roundsUsed + 1) !== null) return
+    const next = aheadOf(log, template)
+    if (next) this.#start(this.#providers.complete(next))
+  }
+
+  /** Begins to have codex say what is used of the account, for the first round: it may have been used up elsewhere. */
+  lookAtUsage(): void {
+    this.#usage = this.#lookAtUsage()
+    // Whoever waits for it is told.
+    this.#usage.catch(() => {})
+  }
+
+  /** Waits until that is known, if it was asked for; true if it took so long that files may have changed meanwhile. */
+  async waitForUsage(): Promise<boolean> {
+    const { clock } = this.#options
+    const from = clock.monotonic()
+    await this.#usage
+    return clock.monotonic() - from > STALE_MS
+  }
+
+  async #lookAtUsage(): Promise<void> {
+    const { log, clock, template, asked } = this.#options
+    if (asked.endedBy !== null || asked.isPaused || this.#budget.limitReached(log.state.roundsUsed) !== null) return
+    const wanted = aheadOf(log, template)
+    const thread = wanted && this.#providers.complete(wanted)
+    // Other providers have nothing to do with the account.
+    if (thread === null || thread.provider !== undefined) return
+    const answered = new AbortController()
+    const late = clock.wait(USAGE_MS, AbortSignal.any([answered.signal, asked.stopping])).then(() => null)
+    const prepared = this.#start(thread)
+    const limits = await Promise.race([prepared.limits(), late])
+    answered.abort()
+    // The session may have ended meanwhile.
+    if (limits !== null && this.#ahead === prepared) log.emit({ type: 'limits', ...limits })
+  }
+
+  /** The one that was started, if it is what is wanted; else another. From now on it is the caller's. */
+  take(wanted: ThreadSpec): PreparedRound {
+    const thread = this.#asNow(wanted)
+    const ahead = this.#ahead
+    this.#ahead = null
+    if (ahead && isDeepStrictEqual(ahead.thread, thread)) return ahead
+    ahead?.discard()
+    return this.#prepare(thread)
+  }
+
+  /** Ends what was started ahead, also before its thread was known. */
+  discard(): void {
+    this.#ahead?.discard()
+    this.#ahead = null
+    this.#options.engines.cool()
+  }
+
+  #start(thread: ThreadSpec): PreparedRound {
+    this.#ahead ??= this.#prepare(this.#asNow(thread))
+    return this.#ahead
+  }
+
+  /** What was started before a thread was known, and is not for the first one, is for none: it would wait all night. */
+  #prepare(thread: ThreadSpec): PreparedRound {
+    const { engines } = this.#options
+    const prepared = engines.prepare(thread)
+    engines.cool()
+    return prepared
+  }
+
+  /** As it is started now: what it may not read changes while the session runs. */
+  #asNow(thread: ThreadSpec): ThreadSpec {
+    return withoutSecrets(this.#withEffort(thread), this.#options.closed())
+  }
+
+  /** A session that gets nowhere thinks harder; not so on a provider, of which nobody knows whether its model can. */
+  #withEffort(thread: ThreadSpec): ThreadSpec {
+    if (thread.provider !== undefined && thread.effort === null) return thread
+    if (this.#options.log.state.stall.remedy !== 'more-effort') return thread
+    return { ...thread, effort: higherEffort(thread.effort) }
+  }
+}
+
+function aheadOf({ state }: SessionLog, template: Template): ThreadSpec | null {
+  return inTemplate(state.template, 'ahead', () => template.ahead(state))
+}
+
+/** Different warnings of codex that one session shows. */
+const MOST_WARNINGS = 100
+
+/** The warnings that a session has shown: codex gives the same ones in every round. */
+export class KnownWarnings {
+  readonly #known = new Set<string>()
+  readonly #isUsual: (warning: string) => boolean
+
+  /** @param isUsual whether a warning is about what codemachine itself has brought about */
+  constructor(isUsual: (warning: string) => boolean) {
+    this.#isUsual = isUsual
+  }
+
+  /** Whether to show it: it is new, and there were not too many. */
+  add(warning: string): boolean {
+    if (this.#known.has(warning) || this.#isUsual(warning) || this.#known.size >= MOST_WARNINGS) return false
+    this.#known.add(warning)
+    return true
+  }
+}
+
+/** Journals what was noticed meanwhile; that of the start in one event, so that views can tell it in one line. */
+export function emitWarnings(
+  { log, takeRemarks }: Pick<RunnerOptions, 'log' | 'takeRemarks'>,
+  ofStart: readonly string[] | null = null,
+): void {
+  const remarks = [...takeRemarks(), ...(ofStart ?? [])]
+  for (const [message, ...more] of ofStart === null ? remarks.map(each => [each]) : [remarks])
+    if (message !== undefined) log.emit({ type: 'warning', round: null, message, ...(more.length > 0 && { more }) })
+}

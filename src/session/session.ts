@@ -1,0 +1,689 @@
+import type { Clock } from '../base/clock.ts'
+import { unreachable } from '../base/errors.ts'
+import type { ThreadSpec } from '../core/engine.ts'
+import type { EventOf, SessionEvent } from '../core/events/events.ts'
+import {
+  exitCodeOf,
+  isFinished,
+  type RoundOutcome,
+  renewalOf,
+  type SessionOutcome,
+  type WaitReason,
+} from '../core/events/outcome.ts'
+import { type AfterRound, afterRenewal, afterRound, waitAtMost } from '../core/rules/after-round.ts'
+import type { AskedAnswer } from '../core/rules/answer.ts'
+import { checkedDecision, type Decision, endOfHold, type HoldEnd, type OpenDecision } from '../core/rules/decision.ts'
+import type { ReviewCause } from '../core/rules/review.ts'
+import type { MemorySnapshot } from '../core/shapes/memory.ts'
+import { isCall, partOf, type SessionState, sessionTokens } from '../core/state/state.ts'
+import { inTemplate, type OwnStep, type RoundStep, type Step } from '../core/template.ts'
+import { GitStopped } from '../workspace/git/git.ts'
+import { Answers, endOfRefusals } from './answers.ts'
+import { Budget } from './budget.ts'
+import type { RunnerOptions } from './options.ts'
+import { PlanChange } from './plan/plan-change.ts'
+import { PlanCheck } from './plan/plan-check.ts'
+import { ClaimProof, endOfSandbox, followStall } from './proof/claim.ts'
+import { emitRestored, Proof } from './proof/gates.ts'
+import { RoundProviders, type Way } from './providers/round-providers.ts'
+import { emitWarnings, MemoryAtHand, Rounds, ThreadAhead } from './round.ts'
+import { Scopes } from './scope/scopes.ts'
+import type { SessionLog } from './session-log.ts'
+import { SessionShell, withoutSecrets } from './shell/session-shell.ts'
+import { OwnSteps } from './steps.ts'
+
+/** What may keep a step from beginning, beside a person who ends the session. */
+interface Guards {
+  /** Whether a pause holds it. */
+  pauses: boolean
+  /** The answer that its round is asked for: refused too often, it is not asked for again. */
+  answer?: AskedAnswer | undefined
+  /** How many rounds count as used; null: no limit keeps it from beginning. */
+  rounds: number | null
+  /** The complete thread that it starts; left out: it starts none. */
+  thread?: ThreadSpec
+  /** Whether no round has run yet: then a usage window that is full is not tried either. */
+  isFirst?: boolean
+}
+
+/**
+ * Runs one session from where its log stands to its end: looks at the files, proves what is claimed, asks the template, carries
+ * out its step, and again. Start and resume are the same: the state is the fold of the journal.
+ */
+export class Session {
+  readonly #options: RunnerOptions
+  readonly #log: SessionLog
+  readonly #budget: Budget
+  readonly #providers: RoundProviders
+  readonly #ahead: ThreadAhead
+  readonly #answers: Answers
+  readonly #memory: MemoryAtHand
+  readonly #proof: Proof
+  readonly #scopes: Scopes
+  readonly #claim: ClaimProof
+  /** The changes of its plan, and the way back from the last one. */
+  readonly planChange: PlanChange
+  readonly #planCheck: PlanCheck
+  readonly #rounds: Rounds
+  readonly #steps: OwnSteps
+  /** The fingerprint that the last round left, while nothing but time can have passed since. */
+  #tree: string | null = null
+  #isFirst = true
+  #stage: 'running' | 'ending' | 'over' = 'running'
+  /** Aborted to have a wait for a person look again. */
+  #woken = new AbortController()
+
+  constructor(given: RunnerOptions) {
+    const budget = new Budget(given)
+    const options = { ...given, workTree: budget.bounding(given.workTree) }
+    const { shell, log, template, redactor, clock } = options
+    this.#options = options
+    this.#log = log
+    this.#budget = budget
+    this.#providers = new RoundProviders(options)
+    this.#ahead = new ThreadAhead(options, budget, this.#providers)
+    this.#answers = new Answers(options)
+    this.#memory = new MemoryAtHand(options)
+    this.#proof = new Proof(options, budget)
+    this.#scopes = new Scopes(options, this.#proof, this.#answers)
+    this.#claim = new ClaimProof(options, this.#proof, this.#scopes)
+    this.planChange = new PlanChange(options)
+    this.#planCheck = new PlanCheck(options, this.#proof)
+    const leftMs = () => budget.leastMs
+    const sessionShell = shell && new SessionShell({ ...shell, log, template, redactor, clock, leftMs })
+    this.#rounds = new Rounds(options, {
+      budget,
+      providers: this.#providers,
+      ahead: this.#ahead,
+      answers: this.#answers,
+      atHand: this.#memory,
+      proof: this.#proof,
+      planChange: this.planChange,
+      sessionShell,
+    })
+    this.#steps = new OwnSteps(options, {
+      budget,
+      answers: this.#answers,
+      claim: this.#claim,
+      scopes: this.#scopes,
+      sessionShell,
+    })
+  }
+
+  /** The state of the session: the fold of its journal. */
+  get state(): SessionState {
+    return this.#log.state
+  }
+
+  /** Answers how it ended; of a call with the hint that its journal does not have. */
+  async run(): Promise<SessionOutcome> {
+    try {
+      emitWarnings(this.#options, this.#unhidden())
+      const outcome = await this.#work().then(this.#unlessFull, this.#unlessStopped)
+      // Where anything was replayed, nothing was brought to its end.
+      return await this.#end(this.#log.state.replayed && isFinished(outcome) ? { kind: 'replayed' } : outcome)
+    } finally {
+      this.#stage = 'over'
+      this.#options.asked.forgetSession()
+      this.#ahead.discard()
+      await this.#log.sync()
+    }
+  }
+
+  async #work(): Promise<SessionOutcome> {
+    const { template, workTree, asked, takeSettings } = this.#options
+    const refused = await this.#refusedBySandbox()
+    if (refused !== null) return refused
+    await this.#begin()
+    for (;;) {
+      const tree = this.#tree ?? (await workTree.take())
+      emitWarnings(this.#options)
+      const memory = await this.#memory.now()
+      this.#tree = null
+      if (this.#log.state.claim.state === 'nominated' && this.#log.state.replan === null) {
+        const end = await this.#scopes.unlessStalled(await this.#prove(tree, memory))
+        if (end) return end
+        continue
+      }
+      if (!this.#proof.hasBegun && asked.endedBy === null && !asked.isPaused) {
+        this.#tree = await this.#proof.begin(tree)
+        continue
+      }
+      await takeSettings(this.#log)
+      emitWarnings(this.#options)
+      if (await this.#ahead.waitForUsage()) continue
+      // From here until the round has started nothing is awaited: what a person says or asks now is not passed over.
+      const { state } = this.#log
+      const step = inTemplate(state.template, 'next', () => template.next(state, memory))
+      if (this.planChange.passOver(step.kind)) continue
+      if (step.kind === 'end') return this.#steps.checkedEnd(step.outcome)
+      const end = await this.#scopes.unlessStalled(await this.#carryOut(step, tree, memory))
+      if (end) return end
+    }
+  }
+
+  /** The end of the session before its first round, where the sandbox starts nothing; null if it can begin. */
+  async #refusedBySandbox(): Promise<SessionOutcome | null> {
+    const { template, engines, asked } = this.#options
+    // A recording needs no sandbox; where there are no agents, each command says by itself that it could not be run.
+    const hasAgents = template.threads.some(({ thread }) => engines.of(thread).replays !== true)
+    if (asked.endedBy !== null || !hasAgents) return null
+    return endOfSandbox(await engines.trySandbox(asked.stopping))
+  }
+
+  /** What was waited for when the session was left is waited for first. */
+  async #begin(): Promise<void> {
+    await this.#proof.keepLate()
+    await this.#rounds.restoreFiles()
+    const { waiting, roundsUsed } = this.#log.state
+    // From the session before it.
+    if (this.#options.asked.isPaused) this.#log.emit({ type: 'paused' })
+    // A provider is asked anew.
+    if (waiting?.reason === 'provider-away')
+      this.#log.emit({ type: 'wait-ended', round: roundsUsed + 1, reason: 'over' })
+    else if (waiting !== null && this.#options.asked.endedBy === null) await this.#waitUntil(waiting.until)
+    if (this.#log.state.claim.state !== 'nominated') this.#ahead.lookAtUsage()
+  }
+
+  /** Takes what is claimed one step further; an outcome if the session ends. */
+  async #prove(tree: string, memory: MemorySnapshot): Promise<SessionOutcome | null> {
+    const proved = await this.#claim.prove(tree, memory)
+    if (proved.needs === 'hold') return await this.#hold()
+    if (proved.needs !== undefined) return await this.#review(proved.needs.review, tree)
+    this.#tree = proved.tree
+    return proved.end
+  }
+
+  /** Does what the template wants next; an outcome if the session ends. */
+  async #carryOut(
+    step: Exclude<Step, { kind: 'end' }>,
+    tree: string,
+    memory: MemorySnapshot,
+  ): Promise<SessionOutcome | null> {
+    if (step.kind !== 'round' && step.kind !== 'replan') this.#steps.count()
+    switch (step.kind) {
+      case 'round':
+      case 'replan':
+        return await this.#roundStep(step, tree, memory)
+      case 'decide':
+        return await this.#decide(step.decision)
+      case 'check': {
+        const pauses = this.#log.state.replan === null && this.#planCheck.takesTime(step.check, tree, memory)
+        return await this.#unlessKept({ pauses, rounds: null }, async () => {
+          this.#tree = await this.#planCheck.look(step.check, tree, memory)
+          return null
+        })
+      }
+      default:
+        return await this.#ownStep(step, tree)
+    }
+  }
+
+  /** Begins something, at once if nothing keeps it from that; an outcome if the session ends. */
+  async #unlessKept(
+    { pauses, answer, rounds, thread, isFirst = false }: Guards,
+    begin: (way: Way) => Promise<SessionOutcome | null>,
+  ): Promise<SessionOutcome | null> {
+    const { asked } = this.#options
+    if (asked.endedBy !== null) return { kind: 'interrupted', by: asked.endedBy }
+    if (pauses && asked.isPaused) return await this.#hold()
+    const refused = endOfRefusals(this.#log.state, answer)
+    if (refused !== null) return refused
+    const limit = rounds === null ? null : this.#budget.limitReached(rounds)
+    if (limit !== null) return { kind: 'limit', limit }
+    if (thread === undefined) return await begin('own')
+    const usage = thread.provider === undefined ? this.#usageReached(isFirst) : null
+    if (usage !== null) return await this.#follow(usage.cause, usage.after, usage.reason)
+    const way = this.#providers.take(thread)
+    // The template is asked anew: a person may have said something meanwhile.
+    if (way === null) return await this.#lookAtProvider(thread)
+    return await begin(way)
+  }
+
+  /** A step that is no round; an outcome if the session ends first. */
+  async #ownStep(step: OwnStep, tree: string): Promise<SessionOutcome | null> {
+    const { replan, claim } = this.#log.state
+    // A claim is not left unproved for a limit, but after one that was refused another one is.
+    const isFirstClaim = step.kind === 'claim' && claim.state !== 'refused'
+    const guards = { pauses: replan === null && this.#steps.waits(step), rounds: isFirstClaim ? null : 0 }
+    return await this.#unlessKept(guards, async () => {
+      this.#tree = await this.#steps.carryOut(step, tree)
+      const leavesMemory = step.kind === 'note' || step.kind === 'enter' || (step.kind === 'look' && !step.keep)
+      if (!leavesMemory) this.#memory.forget()
+      return null
+    })
+  }
+
+  /** The round once all is read that it is given to work with, and its scope is entered: after that the template is asked anew. */
+  async #roundStep(step: RoundStep, tree: string, memory: MemorySnapshot): Promise<SessionOutcome | null> {
+    const scope = this.#scopes.toEnter(step)
+    const { roundsUsed, kind } = this.#log.state
+    if (scope !== null)
+      return await this.#unlessKept({ pauses: true, rounds: roundsUsed }, async () => {
+        await this.#scopes.enter(scope)
+        this.#memory.forget()
+        return null
+      })
+    if (!this.#answers.isReadyFor(step.round)) {
+      await this.#answers.makeReady(step.round)
+      this.#tree = tree
+      return null
+    }
+    const isReplan = step.kind === 'replan'
+    // One that uses up none of the rounds needs none that is left.
+    const isFree = partOf(kind, step.round.part ?? null).free
+    const rounds = isReplan ? 0 : isFree ? Math.max(0, roundsUsed - 1) : roundsUsed
+    const thread = this.#providers.complete(step.round.thread)
+    const guards = { pauses: !isReplan, answer: step.round.answer, rounds, thread, isFirst: this.#isFirst }
+    return await this.#unlessKept(guards, async way => {
+      return await this.#round(step, this.#providers.follow(thread, way), tree, memory)
+    })
+  }
+
+  /** Plays the round, and does what follows; an outcome if the session ends. */
+  async #round(
+    step: RoundStep,
+    thread: ThreadSpec,
+    tree: string,
+    memory: MemorySnapshot,
+  ): Promise<SessionOutcome | null> {
+    if (thread.provider === undefined) this.#isFirst = false
+    if (step.kind === 'replan') this.planChange.begin(memory)
+    this.#planCheck.beforeRound(memory)
+    const played = await this.#rounds.play({ ...step, round: { ...step.round, thread } }, tree)
+    this.#tree = played.tree
+    const isOver = step.kind === 'replan' && this.#log.state.replan === null
+    // How the turn of a recording once ended calls for nothing now.
+    if (this.#options.asked.ending.aborted || isOver || played.isShown) return null
+    const follows = this.#afterRound(played.outcome, thread)
+    const isReplay = this.#options.engines.of(thread).replays === true
+    return await this.#follow(played.outcome, isReplay ? withoutHint(follows) : follows, 'round-failed')
+  }
+
+  /** A review of what is claimed; an outcome if the session ends. */
+  async #review(causes: readonly ReviewCause[], tree: string): Promise<SessionOutcome | null> {
+    const thread = this.#providers.completeReviewer({ ...REVIEWER, model: this.#log.state.review?.model ?? null })
+    return await this.#unlessKept({ pauses: false, rounds: 0, thread }, async way => {
+      const outcome = await this.#rounds.review(causes, tree, way)
+      const after = this.#afterRound(outcome, this.#providers.follow(thread, way))
+      return this.#options.asked.ending.aborted ? null : await this.#follow(outcome, after, 'round-failed')
+    })
+  }
+
+  /** What follows a round or a review that ended so, by its provider's rule or by that of all. */
+  #afterRound(outcome: RoundOutcome, thread: ThreadSpec): AfterRound {
+    const { state } = this.#log
+    // The usage windows are those of the account, which is another one's.
+    const known = thread.provider === undefined ? state : { ...state, primaryWindow: null, secondaryWindow: null }
+    return this.#providers.after(outcome, thread) ?? afterRound(outcome, known, this.#moment())
+  }
+
+  /** The wait, or the end, if as much of the account's usage limit is used as may be; null if less is used. */
+  #usageReached(isFirst: boolean): { reason: WaitReason; cause: RoundOutcome; after: AfterRound } | null {
+    const { clock, policy } = this.#options
+    const { state } = this.#log
+    const share = policy.maxUsage ?? (isFirst && !state.hasCredits ? 100 : null)
+    if (share === null) return null
+    const windows = [state.primaryWindow, state.secondaryWindow]
+    const renewedAt = renewalOf(windows, share, clock.now())
+    if (renewedAt === null || renewedAt <= this.#budget.waivedUntil) return null
+    const used = Math.max(...windows.map(window => window?.usedPercent ?? 0))
+    const message =
+      share === 100 ? 'The usage limit is reached.' : `${used} % of it are used, and --max-usage is ${share} %.`
+    const cause: RoundOutcome = { class: 'window', message }
+    const moment = this.#moment()
+    const after = waitAtMost(cause, state, afterRenewal(renewedAt, moment.random), moment)
+    return { reason: share === 100 ? 'usage-limit' : 'max-usage', cause, after }
+  }
+
+  #moment() {
+    const { clock, random, policy } = this.#options
+    return { now: clock.now(), random: random(), maxWaitMs: policy.maxWaitMs }
+  }
+
+  /** Asks the provider of the next thread whether it is there; an outcome if the session ends for it. */
+  async #lookAtProvider(thread: ThreadSpec): Promise<SessionOutcome | null> {
+    const look = await this.#providers.look(thread, this.#options.asked.stopping)
+    if (look.kind === 'end') return look.outcome
+    if (look.kind === 'wait') await this.#wait('provider-away', look.cause, look.until, look.isBack)
+    return null
+  }
+
+  /**
+   * What comes after a round that ended so; an outcome if the session ends with it.
+   * @param reason of the wait, if time may mend it
+   */
+  async #follow(outcome: RoundOutcome, after: AfterRound, reason: WaitReason): Promise<SessionOutcome | null> {
+    switch (after.kind) {
+      case 'end':
+        return after.outcome
+      case 'wait':
+        await this.#wait(reason, outcome, after.until)
+        return null
+      case 'ask-template':
+        // What is to be done about it would be said of a round that never comes.
+        if (this.#budget.limitReached(this.#log.state.roundsUsed) !== null) return null
+        return followStall(this.#log, this.#options.policy.stallRounds)
+      default:
+        return unreachable(after)
+    }
+  }
+
+  /** While nothing runs for long, no codex is kept waiting, and anybody may change files. */
+  #releaseIdle(): void {
+    this.#ahead.discard()
+    this.#tree = null
+    this.#memory.forget()
+    this.#answers.forgetFile()
+  }
+
+  /** Journals a wait, and waits; `until`: Unix time, ms. @param isOver asked every ten seconds; left out: only time ends it */
+  async #wait(reason: WaitReason, cause: RoundOutcome, until: number, isOver?: IsOver): Promise<void> {
+    this.#releaseIdle()
+    const round = this.#log.state.roundsUsed + 1
+    this.#log.emit({ type: 'waiting', round, reason, cause, until: new Date(until).toISOString() })
+    await this.#waitUntil(until, isOver)
+  }
+
+  /** Waits out what has been journaled as `waiting`, never longer than the session or a person allows. */
+  async #waitUntil(until: number, isOver?: IsOver): Promise<void> {
+    const { clock, asked, policy } = this.#options
+    const now = clock.now()
+    const end = Math.min(until, now + Math.max(0, this.#budget.timeLeftMs), now + policy.maxWaitMs)
+    const onSlice = (leftMs: number) => this.#log.live({ type: 'still-waiting', leftMs })
+    const reason = await asked.duringWait(signal => waitUntil(end, { clock, signal, onSlice, isOver }))
+    this.#log.emit({ type: 'wait-ended', round: this.#log.state.roundsUsed + 1, reason })
+    // A person who does not want to wait knows of the limit.
+    if (reason === 'retry' && isOver === undefined) this.#budget.waivedUntil = until
+  }
+
+  /**
+   * Holds the session until a person lets it go on or wants its plan changed, until its default is taken, or it ends.
+   * Null if it goes on. What was paused has no default.
+   */
+  async #hold(): Promise<SessionOutcome | null> {
+    const { asked } = this.#options
+    this.#releaseIdle()
+    this.#log.emit({ type: 'held' })
+    const how = await this.#waitForPerson({
+      hasDefault: () => !asked.isHeldByPause,
+      isOver: () => !asked.isPaused || this.#log.state.replan !== null,
+      onEnd: ({ at, how }) => this.#log.emit({ type: 'hold-until', until: new Date(at).toISOString(), how }),
+    })
+    if (how === 'limit') return { kind: 'limit', limit: 'time' }
+    if (how === 'needs-person') return { kind: 'needs-person', reason: STILL_PAUSED, hint: null }
+    if (how === 'goes-on') {
+      this.#log.emit({ type: 'unpaused', by: 'default' })
+      asked.unpause()
+    }
+    return null
+  }
+
+  /** Waits for a person; how it ended by itself, or `over`: they have said it, or the session is to end. */
+  async #waitForPerson({ hasDefault, isOver, onEnd }: PersonWait): Promise<'over' | HoldEnd['how']> {
+    const { clock, asked, policy, audience } = this.#options
+    const [since, sinceDay] = [clock.monotonic(), clock.now()]
+    // Neither a machine that slept nor a clock that was set back prolongs it.
+    const passed = () => Math.max(clock.monotonic() - since, clock.now() - sinceDay)
+    let aloneSince: number | null = null
+    let told: HoldEnd | null = null
+    for (;;) {
+      // Taken before anything is looked at: what comes meanwhile ends the wait at once.
+      this.#woken = new AbortController()
+      const woken = AbortSignal.any([this.#woken.signal, asked.changed, audience.changed, asked.stopping])
+      const isAttached = await audience.isAttached()
+      if (isOver() || asked.endedBy !== null) return 'over'
+      const now = passed()
+      aloneSince = isAttached ? null : (aloneSince ?? now)
+      const limitAt = now + this.#budget.timeLeftMs
+      const end = endOfHold({ ...policy, now, limitAt, aloneSince, hasDefault: hasDefault() })
+      const left = end.at - now
+      if (left <= 0) return end.how
+      const at = clock.now() + left
+      if (told === null || told.how !== end.how || Math.abs(told.at - at) >= SAME_MS) {
+        told = { at, how: end.how }
+        onEnd(told)
+      }
+      if (end.how === 'goes-on') this.#log.live({ type: 'still-waiting', leftMs: left })
+      await clock.wait(Math.min(left, isAttached && !audience.isForGood ? WATCHER_LOOK_MS : SLICE_MS), woken)
+    }
+  }
+
+  /**
+   * Asks for a decision, and waits until it is made, by a person or by its default. Null if the session goes on: the
+   * template has the answer in the state, or a person has asked for a change of plan first.
+   */
+  async #decide(wanted: Decision): Promise<SessionOutcome | null> {
+    const { asked, audience, clock, policy, canAsk } = this.#options
+    this.#releaseIdle()
+    const { replansAsked, template } = this.#log.state
+    const isAttached = await audience.isAttached()
+    if (asked.endedBy !== null) return { kind: 'interrupted', by: asked.endedBy }
+    if (this.#budget.timeLeftMs <= 0) return { kind: 'limit', limit: 'time' }
+    // Asked for while nobody was waited for yet: the template is asked again.
+    if (this.#log.state.replan !== null || this.#log.state.replansAsked !== replansAsked) return null
+    const decision = inTemplate(template, 'next', () => checkedDecision(wanted))
+    const { maxWaitMs, decideAfterMs } = policy
+    const usualMs = isAttached ? maxWaitMs : canAsk ? Math.min(decideAfterMs, maxWaitMs) : 0
+    // Without a default the session ends for want of a person also where its time is used up first.
+    const waitMs = decision.default === null ? Math.min(maxWaitMs, this.#budget.timeLeftMs) : usualMs
+    this.#log.emit({ type: 'decision-asked', ...decision, until: new Date(clock.now() + waitMs).toISOString() })
+    const open = this.#log.state.decision
+    return open === null ? null : await this.#untilDecided(open)
+  }
+
+  async #untilDecided(open: OpenDecision): Promise<SessionOutcome | null> {
+    if (open.until <= open.since) return this.#undecided(open)
+    let isTold = false
+    const how = await this.#waitForPerson({
+      hasDefault: () => open.default !== null,
+      isOver: () => this.#log.state.decision === null,
+      onEnd: ({ at, how }) => {
+        // When it was asked, it was said with that; a limit is no end that a person has to be told of here.
+        if (isTold && how !== 'limit') this.#log.emit({ type: 'hold-until', until: new Date(at).toISOString(), how })
+        isTold = true
+      },
+    })
+    if (how === 'limit') return { kind: 'limit', limit: 'time' }
+    if (how !== 'over') return this.#undecided(open)
+    const { endedBy } = this.#options.asked
+    return this.#log.state.decision === null || endedBy === null ? null : { kind: 'interrupted', by: endedBy }
+  }
+
+  /** Nobody has decided in time: the default is taken, or the session needs a person. */
+  #undecided({ id, title, default: usual }: OpenDecision): SessionOutcome | null {
+    if (usual !== null) {
+      this.#log.emit({ type: 'decision-made', id, choice: usual, text: null, by: 'default' })
+      return null
+    }
+    const outOfTime = this.#budget.timeLeftMs <= 0 ? { outOfTime: true as const } : {}
+    const hint = { do: 'decide' as const, session: this.#log.state.id, title, ...outOfTime }
+    return { kind: 'needs-person', reason: `Nobody has decided: ${title}`, hint, goalOnly: true }
+  }
+
+  /** A session that got nowhere because there is no room for its files needs a person; one whose rounds are used up says so. */
+  readonly #unlessFull = async (outcome: SessionOutcome): Promise<SessionOutcome> => {
+    const { lacksRoom, agents } = this.#options
+    const isLimit = outcome.kind === 'limit' && outcome.limit === 'rounds' && this.#log.state.stall.idleRounds > 1
+    if ((outcome.kind !== 'stalled' && !isLimit) || !(await lacksRoom())) return outcome
+    if (isLimit) {
+      this.#log.emit({ type: 'warning', round: null, message: wordsForFullDisk(agents.directory) })
+      return outcome
+    }
+    return { kind: 'needs-person', reason: `No room left on the disk of ${agents.directory}.`, hint: FREE_SPACE }
+  }
+
+  /** Of a look at the files that was ended because the session is to end. */
+  readonly #unlessStopped = (error: unknown): SessionOutcome => {
+    if (!(error instanceof GitStopped)) throw error
+    const { asked, agents } = this.#options
+    if (asked.endedBy !== null) return { kind: 'interrupted', by: asked.endedBy }
+    this.#log.emit({ type: 'warning', round: null, message: wordsForEndedLook(agents.directory) })
+    return { kind: 'limit', limit: 'time' }
+  }
+
+  /** What threads are not to read and nothing keeps them from, in a sentence; none where all is kept from them. */
+  #unhidden(): string[] {
+    const { template, engines, closed } = this.#options
+    const paths = template.threads.flatMap(({ thread }) =>
+      engines.of(thread).hidesFiles ? [] : (withoutSecrets(thread, closed()).unreadable ?? []),
+    )
+    if (paths.length === 0) return []
+    const [first, ...others] = new Set(paths)
+    const files = others.length === 0 ? first : `${first}, and ${others.length} more`
+    return [`Nothing keeps the agents of this session from reading what they are not to see (${files}): ${IT_TAKES}`]
+  }
+
+  async #end(came: SessionOutcome): Promise<SessionOutcome> {
+    // What a person does about it ends with going on, which a call never does.
+    const outcome = came.kind === 'needs-person' && isCall(this.#log.state) ? { ...came, hint: null } : came
+    this.#stage = 'ending'
+    this.#ahead.discard()
+    await this.#options.engines.settle()
+    if (outcome.kind === 'limit') await this.#proof.atLimit()
+    emitRestored(this.#log, await this.#options.guard.check())
+    await this.#proof.finish()
+    emitWarnings(this.#options)
+    const { state } = this.#log
+    const end: EventOf<'session-ended'> = {
+      type: 'session-ended',
+      outcome,
+      exitCode: exitCodeOf(outcome),
+      rounds: state.roundsUsed,
+      tokens: sessionTokens(state),
+      ...(state.prices.length === 0 ? {} : { cost: state.cost.amount }),
+      durationMs: Math.round(this.#budget.elapsedMs),
+    }
+    const instead = await this.#options.beforeEnd(this.#log.stateAfter(end))
+    this.#stage = 'over'
+    this.#log.emit(instead == null ? end : { ...end, outcome: instead, exitCode: exitCodeOf(instead) })
+    return instead ?? came
+  }
+
+  /** Adds text to the running turn; if none takes it, the next round is told. `over`: there will be no next round. `answers`: the question that it answers. */
+  async steer(text: string, answers?: string): Promise<'delivered' | 'kept' | 'over'> {
+    if (this.#isOver) return 'over'
+    const delivered = await this.#rounds.steer(text)
+    if (this.#isOver && !delivered) return 'over'
+    const round = this.#log.state.running?.round ?? null
+    this.tell({ type: 'steered', round, text, delivered, ...(answers && { answers }) })
+    return delivered ? 'delivered' : 'kept'
+  }
+
+  /** Gives agents tasks, on behalf of the running round, and knows those that are at work. */
+  get delegation(): Rounds['delegation'] {
+    return this.#rounds.delegation
+  }
+
+  /** Whether no round can be told anything any more. */
+  get #isOver(): boolean {
+    const { claim, running } = this.#log.state
+    return this.#stage !== 'running' || (claim.state === 'accepted' && running === null)
+  }
+
+  /** True once only the end of the session follows. */
+  get isEnding(): boolean {
+    return this.#stage !== 'running'
+  }
+
+  /** The limit that is reached, so that no round can change the plan; null if one can. */
+  get limitOfPlan(): ReturnType<Budget['limitReached']> {
+    // It uses up none of the rounds, so it needs none that is left.
+    return this.#budget.limitReached(0)
+  }
+
+  /** Ends the running turn early, if there is one. */
+  interrupt(): void {
+    this.#rounds.interrupt()
+    this.#proof.interrupt()
+    this.#steps.interrupt()
+    this.#woken.abort()
+  }
+
+  /** Makes the decision that is asked for, as a person; `text` null: they say nothing with it. False if the session is over. */
+  decide(choice: string, text: string | null): boolean {
+    const { decision, ended } = this.#log.state
+    if (this.#stage !== 'running' || decision === null || ended !== null) return false
+    this.#log.emit({ type: 'decision-made', id: decision.id, choice, text, by: 'person' })
+    this.#woken.abort()
+    return true
+  }
+
+  /** Journals what happened beside the rounds, unless the session is over. */
+  tell(event: SessionEvent): boolean {
+    const isOver = this.#stage === 'over'
+    if (!isOver) this.#log.emit(event)
+    return !isOver
+  }
+}
+
+/** What is waited for a person with. */
+interface PersonWait {
+  /** Whether the session goes on by itself if nobody says anything. */
+  hasDefault(): boolean
+  /** Whether the person has said what was waited for. */
+  isOver(): boolean
+  /** Told when it will end by itself, and each time that this moves; Unix time, ms. */
+  onEnd(end: HoldEnd): void
+}
+
+/** A machine that slept wakes up late; so the time of day is looked at this often. */
+const SLICE_MS = 60_000
+/** A watcher that goes away is noticed within this time, ms. */
+const WATCHER_LOOK_MS = 5000
+/** An end that moves by less than this is the same one, ms. */
+const SAME_MS = 1000
+/** How often it is asked whether a wait is over. */
+const LOOK_MS = 10_000
+
+type IsOver = (signal: AbortSignal) => Promise<boolean>
+
+interface WaitOptions {
+  clock: Clock
+  /** Ends the wait early. */
+  signal: AbortSignal
+  /** Called once a minute with what is left, ms. */
+  onSlice(leftMs: number): void
+  /** Asked every ten seconds; the wait ends when it answers true. Undefined: only time ends it. */
+  isOver: IsOver | undefined
+}
+
+/**
+ * Waits until a moment of the day, Unix time in ms; a machine that sleeps meanwhile does not prolong it, and a clock
+ * that is set back does not either.
+ */
+async function waitUntil(until: number, { clock, signal, onSlice, isOver }: WaitOptions): Promise<void> {
+  const end = clock.monotonic() + (until - clock.now())
+  let toldAt = clock.monotonic()
+  for (;;) {
+    const left = Math.min(until - clock.now(), end - clock.monotonic())
+    if (!(left > 0) || signal.aborted) return
+    await clock.wait(Math.min(left, isOver === undefined ? SLICE_MS : LOOK_MS), signal)
+    if (signal.aborted || (await isOver?.(signal))) return
+    const stillLeft = until - clock.now()
+    if (stillLeft <= 0 || clock.monotonic() - toldAt < SLICE_MS) continue
+    toldAt = clock.monotonic()
+    onSlice(stillLeft)
+  }
+}
+
+function wordsForEndedLook(directory: string): string {
+  return `git did not come to the end of its look at ${directory} in the time of the session: give it more with --max-time, have git ignore what is large there, or see whether a disk hangs.`
+}
+
+function wordsForFullDisk(directory: string): string {
+  return `No room is left on the disk of ${directory}, and the last rounds left everything as it was: free some before the session goes on.`
+}
+
+const IT_TAKES = 'that takes the sandbox workspace-write.'
+const FREE_SPACE = { do: 'free-disk-space' } as const
+const STILL_PAUSED = 'It was paused, and nobody has let it go on.'
+
+/** A recording that cannot be played says itself what to mend; codex has nothing to do with it. */
+function withoutHint(after: AfterRound): AfterRound {
+  if (after.kind !== 'end' || after.outcome.kind !== 'needs-person') return after
+  return { ...after, outcome: { ...after.outcome, hint: null } }
+}
+
+/** What is known of a reviewer's thread before its input is made up. */
+const REVIEWER = { agent: 'reviewer', developerInstructions: '', effort: null } as const
