@@ -1,5 +1,6 @@
-import { execFileSync } from 'node:child_process'
+import { type ChildProcess, execFileSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import {
   chmodSync,
   chownSync,
@@ -24,11 +25,13 @@ import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { build } from 'esbuild'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest'
 import { UserError } from '../../src/base/errors.ts'
 import { type Fingerprints, openFingerprints } from '../../src/workspace/fingerprint/fingerprint.ts'
 import { isFullyCommitted, treeOfCommit } from '../../src/workspace/git/commits.ts'
 import { findRepository } from '../../src/workspace/git/git.ts'
+import { openSavepoints } from '../../src/workspace/savepoints/savepoint-writer.ts'
+import { compareWithNew } from './random/random-work.ts'
 
 let base: string
 let work: string
@@ -94,6 +97,43 @@ describe('the fingerprint of a work directory', () => {
     expect(await prints.take()).toBe(before)
   })
 
+  it.each([1, 408])('is the one that is taken anew, whatever is done there (%i)', async seed => {
+    await compareWithNew(seed, 15)
+  })
+
+  it('is another when a file is written again with the same length and the same time', async () => {
+    write('a', '1')
+    const prints = await open()
+    const before = await prints.take()
+    const { atime, mtime } = statSync(join(work, 'a'))
+    write('a', '2')
+    utimesSync(join(work, 'a'), atime, mtime)
+    expect(await changes(prints, before)).toEqual(['a'])
+  })
+
+  it('starts one git while nothing changes, three where something has, and one more for its savepoint', async () => {
+    const calls = countGits()
+    const prints = await open()
+    await using savepoints = openSavepoints(prints)
+    const keep = (round: number, tree: string) =>
+      savepoints.keep({ session: '20261121_1', round, tree, at: round * 1000 })
+    write('a', '1')
+    write('folder/b', '1')
+    const first = await prints.take()
+    await keep(0, first)
+    calls()
+    expect(await prints.take()).toBe(first)
+    expect(calls()).toEqual(['status'])
+    write('a', '2')
+    write('c', '1')
+    rmSync(join(work, 'folder/b'))
+    const second = await prints.take()
+    expect(await prints.changed(first, second)).toEqual({ paths: ['a', 'c', 'folder/b'], count: 3 })
+    expect(calls()).toEqual(['status', 'update-index', 'write-tree'])
+    expect((await keep(1, second))?.changes.files).toBe(3)
+    expect(calls()).toEqual(['diff-tree'])
+  })
+
   it('is of an empty directory too', async () => {
     expect(await (await open()).take()).toBe('4b825dc642cb6eb9a060e54bf8d69288fbee4904')
   })
@@ -151,7 +191,7 @@ describe('what counts', () => {
     write('sub/.codex-flow/runtime/x', 'now')
     write('.codex-flow/runtime.md', 'now')
     expect(await changes(prints, before)).toEqual(['.codex-flow/runtime.md', '.gitignore', 'sub/.codex-flow/runtime/x'])
-    expect((await prints.leftOut()).paths).toEqual([])
+    expect(prints.leftOut().paths).toEqual([])
   })
 
   it('neither includes what it passes over, nor names it as left out', async () => {
@@ -162,9 +202,7 @@ describe('what counts', () => {
     write('.env.local', 'KEY=1')
     prints.passOver(path => path === join(work, '.env'))
     expect(await changes(prints, before)).toEqual(['.env.local'])
-    expect(await prints.leftOut()).toEqual({ paths: [], count: 0 })
-    write('not-yet-looked-at', '')
-    expect(await prints.leftOut()).toEqual({ paths: ['not-yet-looked-at'], count: 1 })
+    expect(prints.leftOut()).toEqual({ paths: [], count: 0 })
   })
 
   it('is that of a commit of the same files, where that has what runs of workflows wrote', async () => {
@@ -507,6 +545,25 @@ describe('the person’s own git', () => {
     await expect(open()).rejects.toThrow(UserError)
   })
 })
+
+/** Counts the git commands of this test: answers those since it was asked last. */
+function countGits(): () => string[] {
+  const started: ChildProcess[] = []
+  const note = (message: unknown) => started.push((message as { process: ChildProcess }).process)
+  subscribe('child_process', note)
+  onTestFinished(() => void unsubscribe('child_process', note))
+  return () => started.splice(0).map(({ spawnargs }) => spawnargs.find(word => GIT_COMMANDS.has(word)) ?? '')
+}
+
+const GIT_COMMANDS = new Set([
+  'status',
+  'ls-files',
+  'update-index',
+  'write-tree',
+  'diff-tree',
+  'cat-file',
+  'pack-objects',
+])
 
 async function open(): Promise<Fingerprints> {
   return openFingerprints({

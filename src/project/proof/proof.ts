@@ -67,10 +67,8 @@ export function proofEnvironment(
         { ...onGates(), ...place, isAgainOnFailure: false, mostCharacters: COMMAND_CHARACTERS, readOnly },
       ),
     async keepSavepoint(of) {
-      const [kept, notLookedAt] = await Promise.all([
-        savepoints.keep({ ...of, at: clock.now() }),
-        fingerprints.leftOut(of.signal),
-      ])
+      const notLookedAt = fingerprints.leftOut()
+      const kept = await savepoints.keep({ ...of, at: clock.now() })
       return kept && { ...kept, ...(notLookedAt.count === 0 ? {} : { notLookedAt }) }
     },
     changedProtected,
@@ -195,7 +193,7 @@ async function certificateOfRun(
       head,
       headHoldsAll: commit === null ? null : await fingerprints.mending(git => isFullyCommitted(git, commit, tree)),
       savepoint: savepoint?.tree === tree ? savepoint.commit : null,
-      notLookedAt: await fingerprints.leftOut(),
+      notLookedAt: fingerprints.leftOut(),
       versions: { codemachine: version, codex: engines.of({}).version, node, platform },
     }),
   )

@@ -117,7 +117,7 @@ async function verifyLocked(
   fingerprints.protect(globsLookedAt(protecting, addsGates))
   await followIgnoreRules(fingerprints, records.ignoreRules(certificate.session))
   const tree = await fingerprints.take()
-  const notLookedAt = await fingerprints.leftOut()
+  const notLookedAt = fingerprints.leftOut()
   const changed = await changedSince(fingerprints, certificate.tree, tree)
   const judged = (verdict: Verdict, gates: readonly GateRun[]): Verification => {
     return { session: certificate.session, verdict, gates, changed, notLookedAt }

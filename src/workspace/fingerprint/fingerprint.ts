@@ -6,6 +6,7 @@ import { blockedObject, GitBlocked, mending, notBorrowed, putAside } from '../gi
 import {
   fromLatin1,
   GitError,
+  readHead,
   runGit,
   runGitOrThrow,
   splitAtNul,
@@ -13,9 +14,8 @@ import {
   withoutBorrowedObjects,
   writeToPrivateGit,
 } from '../git/git.ts'
-import { LooseObjects } from '../git/loose-objects.ts'
+import { EMPTY_BLOB, EMPTY_TREE } from '../git/objects.ts'
 import {
-  hasModesAndLinks,
   openPrivateGit,
   openPrivateGitReadOnly,
   type PrivateGit,
@@ -24,22 +24,11 @@ import {
   repairPrivateGit,
   stoppable,
 } from '../git/private-git.ts'
-import { type IndexDifferences, stagePaths } from '../git/trees.ts'
+import { stagePaths } from '../git/trees.ts'
 import { coversMoreThanTests, isBelow, type ProtectedGlobs, protectedGlobs } from '../protected-files.ts'
 import { findHiddenFiles } from './hidden-files.ts'
-import { type IgnoredNow, IndexLook } from './index-look.ts'
-import type { KnownTreeGit } from './known-tree.ts'
-import { LastFingerprint } from './last-fingerprint.ts'
-import {
-  forgetReplaced,
-  hideInDiffs,
-  MAX_FILE_SIZE,
-  stageUnread,
-  type UnreadFile,
-  UnreadFiles,
-  type UnreadOptions,
-} from './unread-files.ts'
-import { codexHomeRules, literal } from './well-known.ts'
+import { hideInDiffs, UnreadFiles, type UnreadOptions } from './unread-files.ts'
+import { isKeptByCodex } from './well-known.ts'
 
 export interface FingerprintOptions extends PrivateGitOptions, UnreadOptions {
   /**
@@ -61,6 +50,21 @@ export interface ChangedPaths {
   count: number
 }
 
+/** What counts by the ignore rules of now, and what they ignore: latin1 paths relative to git's top. */
+export interface IgnoredNow {
+  files: readonly string[]
+  /** A folder of which nothing counts ends in `/`. */
+  ignored: readonly string[]
+}
+
+/** The ignore rules that a session began with. */
+export interface StartRules {
+  /** Of a file of exclude rules, relative to git's top. */
+  path: string
+  /** Whether they ignore all that is ignored now; left out: that is not known. */
+  ignoreAll?(now: IgnoredNow): Promise<boolean>
+}
+
 /** Opens the fingerprints of a work directory. The caller holds the run lock. */
 export async function openFingerprints(options: FingerprintOptions): Promise<Fingerprints> {
   const { directory, onWarning = () => {} } = options
@@ -76,7 +80,7 @@ export async function openFingerprints(options: FingerprintOptions): Promise<Fin
     },
   )
   await hideInDiffs(git, options)
-  return new Fingerprints(git, { ...options, isKnowable: await hasModesAndLinks(git) })
+  return new Fingerprints(git, options)
 }
 
 /** Opens the fingerprints without the run lock, on a copy of the index; `null` if none have been taken yet. */
@@ -95,54 +99,37 @@ export async function openFingerprintsReadOnly(
 export class Fingerprints {
   #git: PrivateGit
   readonly #directory: string
-  /** `git`, or `git` without borrowed objects once one of them has proved missing, forged or no file. */
-  #working: PrivateGit
   #signal: AbortSignal | undefined
   readonly #never: readonly string[]
+  readonly #codexHome: readonly string[]
   readonly #onWarning: (message: string) => void
   readonly #told = new Set<string>()
   readonly #unread: UnreadFiles
-  readonly #byGit: IndexLook
-  /** Whether the index may have unread files. */
-  #mayHaveUnread = true
   #protected: ProtectedGlobs | null = null
   #isTrace: (path: string) => boolean = () => false
-  /** The file of exclude rules by which ignored files count or not; null: by what is ignored now. */
-  #ignoredBy: string | null = null
+  #startRules: StartRules | null = null
+  #areRulesTrusted = true
   #isToBeReadAgain = false
-  /** Whether the index says what is in the work directory by what is ignored now. */
-  #isLookedAt = false
+  /** Whether the index may have objects that only the person's repository has. */
+  #borrows = true
   /** The last fingerprint; `null` if the index may be another. */
   #tree: string | null = null
-  /** Single objects of the private git directory. */
-  readonly objects: LooseObjects
-  readonly #isKnowable: boolean
-  readonly #maxFileSize: number
-  readonly #last = new LastFingerprint()
+  /** The fingerprints whose objects all lie in the private git directory. */
+  readonly #whole = new Set<string>()
+  #lastChange: { before: string; after: string; paths: readonly string[] } | null = null
+  #leftOut: readonly string[] = []
 
-  constructor(git: PrivateGit, options: FingerprintOptions & { isKnowable?: boolean }) {
-    const { gitDir, directory, leaveOut = [], onWarning = () => {} } = options
+  constructor(git: PrivateGit, options: FingerprintOptions) {
+    const { gitDir, directory, leaveOut = [], codexHome, onWarning = () => {} } = options
     this.#git = git
-    this.objects = new LooseObjects(git)
-    this.#isKnowable = options.isKnowable ?? false
-    this.#maxFileSize = options.maxFileSize ?? MAX_FILE_SIZE
     this.#directory = directory
-    this.#working = git
     this.#onWarning = onWarning
     this.#unread = new UnreadFiles(git, options, message => this.#warn(message))
-    const runtime = join(directory, RUNTIME_FOLDER)
-    const never = [join(directory, '.codemachine'), runtime, gitDir, ...leaveOut]
-    this.#never = never.flatMap(path => relativeToTop(git.setting.directory, path))
-    const own = this.#never.map(excludeRule)
-    const ofCodex = options.codexHome === undefined ? [] : relativeToTop(git.setting.directory, options.codexHome)
-    this.#byGit = new IndexLook({
-      git: () => this.#looking,
-      own,
-      rules: [...own, ...ofCodex.flatMap(codexHomeRules).map(rule => `--exclude=${rule}`)],
-      runtime: relativeToTop(git.setting.directory, runtime).map(toLatin1),
-      ignoredBy: () => this.#ignoredBy,
-      warn: line => this.#warn(line),
-    })
+    const inside = (path: string) => relativeToTop(git.setting.directory, path).map(toLatin1)
+    this.#never = [join(directory, '.codemachine'), join(directory, RUNTIME_FOLDER), gitDir, ...leaveOut].flatMap(
+      inside,
+    )
+    this.#codexHome = codexHome === undefined ? [] : inside(codexHome)
   }
 
   /** The private git directory; without borrowed objects once git would wait at one of them. */
@@ -192,9 +179,7 @@ export class Fingerprints {
       if (this.#isReadOnly) throw readOnlyFailure(error)
     }
     // The index is broken, or the person's git has deleted a borrowed object: read every file again.
-    this.#tree = null
-    this.#last.forget()
-    this.objects.forget()
+    this.#forgetIndex()
     return writeToPrivateGit(this.git.gitDir, async () => {
       await repairPrivateGit(this.git)
       await removeIndex(this.git)
@@ -202,14 +187,18 @@ export class Fingerprints {
     })
   }
 
+  #forgetIndex(): void {
+    this.#tree = null
+    this.#unread.forgetIndex()
+  }
+
   /**
-   * Has git alone take the next one: after the index was changed by others, and before a claim is believed, for not every file
-   * system tells by the times of a folder that a name has come.
+   * Has the next one rest on nothing but what git finds: after the index was changed by others, and before a claim is
+   * believed.
    */
   takeNothingForGranted(): void {
-    this.#tree = null
-    this.#isLookedAt = false
-    this.#mayHaveUnread = true
+    this.#forgetIndex()
+    this.#areRulesTrusted = false
   }
 
   /**
@@ -218,12 +207,24 @@ export class Fingerprints {
    */
   readAgain(error?: unknown): void {
     this.#tree = null
-    this.#working = { ...this.git, setting: withoutBorrowedObjects(this.git.setting) }
+    this.#borrows = false
+    this.#whole.clear()
     this.#isToBeReadAgain = true
     const object = blockedObject(error)
     if (object === null) return
-    this.#git = this.#working
+    this.#git = { ...this.git, setting: withoutBorrowedObjects(this.git.setting) }
     this.#warn(notBorrowed(this.#directory, object))
+  }
+
+  /** Whether all objects of a fingerprint have been stored in the private git directory, so that they are what their ids say. */
+  isWhole(tree: string): boolean {
+    return this.#whole.has(tree)
+  }
+
+  /** Tells that they have been copied there: what the index gets from now on is stored there, too. */
+  hasBecomeWhole(tree: string): void {
+    this.#whole.add(tree)
+    if (tree === this.#tree) this.#borrows = false
   }
 
   /**
@@ -241,18 +242,20 @@ export class Fingerprints {
     this.#isTrace = isTrace
   }
 
-  /**
-   * From now on also includes what is ignored now and not by the exclude rules in this file, which are relative to git's
-   * top; null: includes nothing that is ignored.
-   */
-  ignoreBy(rules: string | null): void {
-    this.#ignoredBy = rules
+  /** From now on also includes what is ignored now and was not by these rules; null: includes nothing that is ignored. */
+  ignoreBy(rules: StartRules | null): void {
+    this.#startRules = rules
     this.#tree = null
+  }
+
+  /** The file of rules that `ignoreBy` was given last; null: none. */
+  get ignoredBy(): string | null {
+    return this.#startRules?.path ?? null
   }
 
   /**
    * Looks at the work directory by what is ignored now, and lets go of what is and was not when it was first included, but for
-   * what the person has committed. The next `take` adds what the rules do not ignore that `ignoreBy` has been given since.
+   * what the person has committed.
    */
   async lookByRulesOfNow(signal?: AbortSignal): Promise<IgnoredNow> {
     this.#signal = signal
@@ -261,37 +264,28 @@ export class Fingerprints {
   }
 
   async #lookByRulesOfNow(): Promise<IgnoredNow> {
-    await this.#last.letGo(this.#ways)
-    await this.#updateIndex()
-    const now = await this.#byGit.forgetIgnored()
-    this.#isLookedAt = true
-    return now
-  }
-
-  /** The file that `ignoreBy` was given last; null: none. */
-  get ignoredBy(): string | null {
-    return this.#ignoredBy
+    const { files, ignored } = await this.#updateIndex()
+    const listed = splitAtNul(await this.#run(['ls-files', '-c', '-i', '-z', '--exclude-standard', ...this.#within]))
+    const committed = new Set(listed.length === 0 ? [] : (await this.#committed()).map(pathOf))
+    const gone = new Set(listed.filter(path => !committed.has(path)))
+    if (gone.size === 0) return { files, ignored }
+    this.#tree = null
+    await this.#run(['update-index', '--force-remove', '-z', '--stdin'], [...gone].map(path => `${path}\0`).join(''))
+    return { files: files.filter(path => !gone.has(path)), ignored: [...ignored, ...gone] }
   }
 
   /**
-   * What lies in the work directory and no fingerprint includes: a folder of which nothing counts ends in `/`. Throws
-   * `GitStopped` once the signal is aborted.
+   * What lay in the work directory at the last look and is in no fingerprint: a folder of which nothing counts ends in `/`.
    */
-  async leftOut(signal?: AbortSignal): Promise<ChangedPaths> {
-    const never = this.#never.map(toLatin1)
-    const known = this.#last.leftOut(path => never.some(each => isBelow(path, each) || path === each))
-    const paths = (known ?? (await this.#byGit.leftOut(stoppable(this.git, signal)))).filter(
-      path => !this.#isPassedOver(path),
-    )
-    const top = toLatin1(this.git.prefix).length
-    return firstOf(paths.map(path => path.slice(top)))
+  leftOut(): ChangedPaths {
+    return this.#shown(this.#leftOut)
   }
 
   /** The paths that differ between two fingerprints; none, with a warning, if the older one no longer exists. */
   async changed(before: string, after: string): Promise<ChangedPaths> {
     if (before === after) return { paths: [], count: 0 }
-    const known = this.#last.changed(before, after)
-    if (known !== null) return firstOf(known)
+    if (this.#lastChange?.before === before && this.#lastChange.after === after)
+      return this.#shown(this.#lastChange.paths)
     const args = ['diff-tree', '-r', '-z', '--name-only', '--no-renames', '--end-of-options', before, after]
     const { ok, stdout } = await this.mending(git => runGit(git.setting, args))
     if (!ok)
@@ -299,17 +293,9 @@ export class Fingerprints {
     return firstOf(ok ? splitAtNul(stdout) : [])
   }
 
-  /**
-   * Whether everything in `tree` that is not in `base` has been stored by `objects` since: then the private git directory has
-   * it, and it is what its ids say.
-   */
-  hasGrown(base: string, tree: string): boolean {
-    return this.#last.hasGrown(base, tree)
-  }
-
-  /** Whether an untracked file, latin1, relative to git's top, is no work of anybody's. */
-  #isPassedOver(path: string): boolean {
-    return !path.endsWith('/') && this.#isTrace(join(this.git.setting.directory, fromLatin1(path)))
+  /** Of paths relative to git's top. */
+  #shown(paths: readonly string[]): ChangedPaths {
+    return firstOf(paths.map(path => path.slice(toLatin1(this.git.prefix).length)))
   }
 
   /** Does away with what git would wait at; false if that cannot be done. */
@@ -321,95 +307,64 @@ export class Fingerprints {
     return isAside || isNew
   }
 
-  /** The private git for one look. */
+  /** The private git for one look: `git`, or that without borrowed objects. */
   get #looking(): PrivateGit {
-    return stoppable(this.#working, this.#signal)
+    const git = stoppable(this.git, this.#signal)
+    return this.#borrows ? git : { ...git, setting: withoutBorrowedObjects(git.setting) }
+  }
+
+  /** Git arguments that keep a command to the work directory. */
+  get #within(): readonly string[] {
+    const { prefix } = this.git
+    return prefix === '' ? [] : ['--', prefix]
+  }
+
+  #run(args: readonly string[], input?: string): Promise<string> {
+    return runGitOrThrow(this.#looking.setting, args, input)
+  }
+
+  /** Runs a command, says what it warns of, and answers what it printed; throws a `GitError` if it fails. */
+  async #list(args: readonly string[]): Promise<string[]> {
+    const result = await runGit(this.#looking.setting, args)
+    if (!result.ok) throw new GitError(args, result)
+    for (const line of result.stderr.split('\n', MOST_WARNINGS)) if (line !== '') this.#warn(fromLatin1(line))
+    return splitAtNul(result.stdout)
   }
 
   async #take(): Promise<string> {
-    const known = await this.#takeFromMemory()
-    if (known !== null) return known
-    await this.#updateIndex()
-    this.#tree ??= await this.#byGit.writeTree(id => this.objects.isStored(id))
-    this.#isToBeReadAgain = false
-    return this.#tree
-  }
-
-  /** Has the index say what is in the work directory. */
-  async #updateIndex(): Promise<void> {
-    const isLookedAt = this.#isLookedAt && !this.#isToBeReadAgain
-    this.#isLookedAt = false
-    if (this.#isToBeReadAgain) await this.#byGit.beginAnew()
-    if (!(await this.#hasIndex())) await this.#byGit.seed()
-    if (this.#mayHaveUnread) await this.#forgetReplaced()
-    const seen = isLookedAt ? await this.#look('added') : await this.#lookTwiceIfMany()
-    const more = [...(await this.#lookForHidden()), ...(await this.#unread.newlyHidden(this.#looking))]
-    const hidden = await this.#unread.divide(this.#looking, more, NONE_KNOWN)
-    const differences = { gone: seen.gone, present: [...seen.present, ...hidden.read] }
-    const unread = [...seen.unread, ...hidden.unread]
-    if (differences.gone.length + differences.present.length + unread.length === 0) return
-    this.#tree = null
-    for (const path of await stagePaths(this.#looking, differences)) this.#warn(`${fromLatin1(path)} cannot be read.`)
-    await this.#stageUnread(unread)
-  }
-
-  /** Takes it by what is known of the last one; null if git has to. */
-  async #takeFromMemory(): Promise<string | null> {
     const before = this.#tree
-    const isPlain = !this.#mayHaveUnread && this.hidden.length === 0 && !this.#isToBeReadAgain && !this.#isReadOnly
-    const canBeKnown = this.#isKnowable && this.#last.isOfUse && isPlain && before !== null
-    if (!canBeKnown && !this.#last.isKnown) return null
-    this.#tree = null
-    if (canBeKnown) this.#tree = await this.#last.next(before, this.#ways)
-    else await this.#last.letGo(this.#ways)
+    const { staged } = await this.#updateIndex()
+    this.#isToBeReadAgain = false
+    this.#areRulesTrusted = true
+    if (this.#tree !== null) return this.#tree
+    this.#tree = await this.#writeTree()
+    if (!this.#borrows) this.#whole.add(this.#tree)
+    this.#lastChange = before === null || staged === null ? null : { before, after: this.#tree, paths: staged }
     return this.#tree
   }
 
-  /** What is asked of git where it is not known. */
-  get #ways(): KnownTreeGit {
-    return {
-      git: this.#looking,
-      objects: this.objects,
-      list: what => (what === 'files' ? this.#byGit.untracked() : this.#byGit.folders()),
-      listHidden: () => this.#lookForHidden(),
-      lookAtIndex: what => this.#lookAtIndex(what),
-      run: (args, input) => runGitOrThrow(this.#looking.setting, args, input),
-      isPassedOver: path => this.#isPassedOver(path),
-      rules: this.#ruleFiles,
-      maxFileSize: this.#maxFileSize,
-    }
-  }
-
-  /** Null where files differ whose content is not read, or a repository has to be opened. */
-  async #lookAtIndex(what: 'files' | 'files-and-names'): Promise<IndexDifferences | null> {
-    const [known, untracked] = await Promise.all([this.#byGit.known(), what === 'files' ? [] : this.#byGit.untracked()])
-    if (untracked.some(path => path.endsWith('/'))) return null
-    const added = untracked.filter(path => !this.#isPassedOver(path))
-    const { read, unread } = await this.#unread.divide(this.#looking, [...known.present, ...added], known.unread)
-    return unread.length > 0 || known.unread.size > 0 ? null : { gone: known.gone, present: read }
-  }
-
-  /** Files outside of what is looked at whose rules decide what counts there. */
-  get #ruleFiles(): string[] {
-    const { setting, prefix } = this.git
-    const above = prefix.split('/').slice(0, -1)
-    const folders = above.map((_, depth) => join(setting.directory, ...above.slice(0, depth)))
-    return [
-      ...(this.#ignoredBy === null ? [] : [this.#ignoredBy]),
-      ...folders.map(folder => join(folder, '.gitignore')),
-    ]
-  }
-
-  async #forgetReplaced(): Promise<void> {
-    // An index that can be read here has none.
-    const { left, replaced } = this.#byGit.read() ? { left: 0, replaced: 0 } : await forgetReplaced(this.#looking)
-    this.#mayHaveUnread = left > 0
-    if (replaced > 0) this.#tree = null
-  }
-
-  async #stageUnread(files: readonly UnreadFile[]): Promise<void> {
-    if (files.length > 0) this.#mayHaveUnread = true
-    await stageUnread(this.#looking, files)
+  /** Has the index say what is in the work directory. `staged`: the paths at which it has changed; null if that is not sure. */
+  async #updateIndex(): Promise<IgnoredNow & { staged: readonly string[] | null }> {
+    if (this.#isToBeReadAgain) await this.#beginAnew()
+    if (!(await this.#hasIndex())) await this.#fillIndex(await this.#committed())
+    const isReplaced = await this.#unread.forgetReplaced(this.#looking)
+    if (isReplaced) this.#tree = null
+    const seen = await this.#look()
+    const hidden = [...(await this.#lookForHidden(seen.ignored)), ...(await this.#unread.newlyHidden(this.#looking))]
+    const present = new Set([...seen.changed, ...seen.added, ...hidden])
+    const { read, unread } = await this.#unread.divide(this.#looking, [...present])
+    const gone = new Set(seen.gone)
+    const files = [...seen.known.filter(path => !gone.has(path)), ...seen.added]
+    this.#leftOut = byFolder([...files, ...hidden], seen.ignored, toLatin1(this.git.prefix).length)
+    const staged = [...seen.gone, ...read, ...unread.map(({ path }) => path)]
+    if (staged.length === 0) return { files, ignored: seen.ignored, staged }
+    this.#tree = null
+    const unreadable = await stagePaths(this.#looking, { gone: seen.gone, present: read })
+    for (const path of unreadable) this.#warn(`${fromLatin1(path)} cannot be read.`)
+    await this.#unread.stage(this.#looking, [...seen.gone, ...read], unread)
+    const isSure = !isReplaced && unreadable.length === 0
+    const paths = staged.filter(path => !path.endsWith(`/${PLACEHOLDER}`)).sort(byBytes)
+    return { files, ignored: seen.ignored, staged: isSure ? paths : null }
   }
 
   async #hasIndex(): Promise<boolean> {
@@ -418,46 +373,122 @@ export class Fingerprints {
     return (await stat(index).catch(() => null)) !== null
   }
 
-  /** If many files differ by their stamps only (first take, fresh checkout), refreshing the index is faster than staging them. */
-  async #lookTwiceIfMany(): Promise<Seen> {
-    const seen = await this.#look()
-    if (seen.present.length < MANY_FILES || this.#isToBeReadAgain) return seen
-    // They would be read otherwise.
-    await this.#stageUnread(seen.unread)
-    await runGit(this.#looking.setting, ['update-index', '-q', '--refresh'])
-    const again = await this.#look()
-    return { ...again, unread: [...seen.unread, ...again.unread] }
+  /** Has every file that was in the index be read again: ignored ones, too, which no look finds. */
+  async #beginAnew(): Promise<void> {
+    const { ok, stdout } = await runGit(this.#looking.setting, ['ls-files', '-z'])
+    await removeIndex(this.git)
+    // Of no file: so all have changed.
+    const none = EMPTY_BLOB[this.git.objectFormat].replace(/./g, '1')
+    await this.#fillIndex(ok ? splitAtNul(stdout).map(path => `100644 blob ${none}\t${path}`) : [])
   }
 
-  /** @param at left out: everything; `added`: what the rules of `ignoreBy` add */
-  async #look(at: 'all' | 'added' = 'all'): Promise<Seen> {
-    const opened = new Set<string>()
-    for (let now = at; ; now = 'all') {
-      const [known, untracked] =
-        now === 'added'
-          ? [NO_DIFFERENCES, await this.#byGit.addedByRules()]
-          : await Promise.all([this.#byGit.known(), this.#byGit.untracked()])
-      const closed = untracked.filter(path => path.endsWith('/') && !opened.has(path))
-      const added = untracked.filter(path => !path.endsWith('/') && !this.#isPassedOver(path))
-      const present = [...known.present, ...added]
+  /** Puts files into a new index, as `ls-tree` lists them: the person's commit has them, so no ignore rule counts. */
+  async #fillIndex(entries: readonly string[]): Promise<void> {
+    this.#unread.forgetIndex()
+    if (entries.length === 0) return
+    // Git would read those to compare them.
+    const { unread } = await this.#unread.divide(this.#looking, entries.map(pathOf))
+    const left = new Set(unread.map(({ path }) => path))
+    await this.#addEntries(entries.filter(entry => !left.has(pathOf(entry))))
+    await this.#unread.stage(this.#looking, [], unread)
+  }
+
+  /** Adds entries, as `update-index --index-info` reads them. */
+  async #addEntries(entries: readonly string[]): Promise<void> {
+    await this.#run(['update-index', '-z', '--index-info'], entries.map(entry => `${entry}\0`).join(''))
+  }
+
+  /** The files of the person's commit, as `git ls-tree` lists them. */
+  async #committed(): Promise<string[]> {
+    const { repository, setting } = this.#looking
+    const commit = repository === null ? null : (await readHead(repository)).commit
+    if (commit === null) return []
+    const { ok, stdout } = await runGit(setting, ['ls-tree', '-r', '-z', '--full-tree', commit, ...this.#within])
+    const isOwn = (entry: string) => entry.startsWith('160000 ') || this.#isNever(pathOf(entry))
+    return splitAtNul(ok ? stdout : '').filter(entry => !isOwn(entry))
+  }
+
+  /**
+   * Git lists the files of a nested repository only if the index has an entry there. So each gets a placeholder, which the
+   * next index update removes. The nested repository's config is never read this way.
+   */
+  async #look(): Promise<Seen> {
+    const empty = EMPTY_BLOB[this.git.objectFormat]
+    for (const opened = new Set<string>(); ; ) {
+      const seen = await this.#compare()
+      const found = new Set([...seen.added, ...(await this.#addedByStartRules(seen))])
+      const closed = [...found].filter(path => path.endsWith('/') && !opened.has(path))
       if (closed.length === 0) {
-        const { read, unread } = await this.#unread.divide(this.#looking, present, known.unread)
-        return { gone: known.gone, present: read, unread }
+        const added = [...found].filter(path => !path.endsWith('/'))
+        return { ...seen, added, ignored: seen.ignored.filter(path => !found.has(path)) }
       }
       for (const path of closed) opened.add(path)
-      await this.#byGit.openNested(closed)
+      await this.#addEntries(closed.map(folder => `100644 blob ${empty}\t${folder}${PLACEHOLDER}`))
     }
   }
 
-  async #lookForHidden(): Promise<string[]> {
+  /** Compares the work directory with the index. What is not read is always among what has changed. */
+  async #compare(): Promise<Seen> {
+    const how = ['--untracked-files=all', '--ignored=matching', '--ignore-submodules=dirty', '--no-renames']
+    const seen: Seen = { known: [], gone: [], changed: [], added: [], ignored: [] }
+    for (const line of await this.#list(['status', '--porcelain', '-z', ...how, ...this.#within])) {
+      const path = line.slice(3)
+      // There is no commit there, so what is in the index is "added".
+      if (line.startsWith('A')) {
+        seen.known.push(path)
+        if (line[1] === 'D') seen.gone.push(path)
+        else if (line[1] !== ' ') seen.changed.push(path)
+      } else if (!this.#isNever(path) && !this.#isPassedOver(path)) {
+        const isIgnored = line.startsWith('!') || this.#isOfCodex(path)
+        ;(isIgnored ? seen.ignored : seen.added).push(path)
+      }
+    }
+    return seen
+  }
+
+  /** What counts only by the rules of the session's start: a round has had it be ignored since. */
+  async #addedByStartRules({ known, added, ignored }: Seen): Promise<string[]> {
+    const { path, ignoreAll } = this.#startRules ?? {}
+    if (path === undefined) return []
+    if (this.#areRulesTrusted && (await ignoreAll?.({ files: [...known, ...added], ignored }))) return []
+    const listed = await this.#list(['ls-files', '-o', '-z', `--exclude-from=${path}`, ...this.#within])
+    return listed.filter(each => !this.#isNever(each) && !this.#isPassedOver(each) && !this.#isOfCodex(each))
+  }
+
+  #isNever(path: string): boolean {
+    return this.#never.some(each => path === each || isBelow(path, each))
+  }
+
+  /** Whether codex keeps it for itself. */
+  #isOfCodex(path: string): boolean {
+    return this.#codexHome.some(home => isBelow(path, home) && isKeptByCodex(path.slice(home.length + 1)))
+  }
+
+  /** Whether an untracked file is no work of anybody's. */
+  #isPassedOver(path: string): boolean {
+    return !path.endsWith('/') && this.#isTrace(join(this.git.setting.directory, fromLatin1(path)))
+  }
+
+  async #lookForHidden(ignored: readonly string[]): Promise<string[]> {
     if (this.#protected === null) return []
     return await findHiddenFiles({
       git: this.#looking,
+      ignored,
       globs: this.#protected,
-      never: this.#never,
+      isNever: path => this.#isNever(path),
       onTooMany: () =>
         this.#warn('Not all files that git ignores could be looked at where gates protect: there are too many.'),
     })
+  }
+
+  /** Writes the tree of the work directory in the index, and answers its id. */
+  async #writeTree(): Promise<string> {
+    const { setting, prefix, objectFormat } = this.#looking
+    const args = ['write-tree', ...(prefix === '' ? [] : [`--prefix=${prefix}`])]
+    const result = await runGit(setting, args)
+    if (result.ok) return result.stdout.trim()
+    if (prefix !== '' && /prefix .* not found/s.test(result.stderr)) return EMPTY_TREE[objectFormat]
+    throw new GitError(args, result)
   }
 
   #warn(message: string): void {
@@ -467,21 +498,19 @@ export class Fingerprints {
   }
 }
 
-/** `unread`: those that are not in the index yet as they are now. */
-interface Seen extends IndexDifferences {
-  unread: readonly UnreadFile[]
+/** What git sees of a work directory: latin1 paths relative to git's top. */
+interface Seen {
+  /** All that are in the index; of these those that are `gone`, and those that have `changed`. */
+  known: string[]
+  gone: string[]
+  changed: string[]
+  /** The files that are not in it and count; a nested repository that is not open as one path that ends in `/`. */
+  added: string[]
+  ignored: string[]
 }
-
-const NONE_KNOWN: ReadonlyMap<string, string> = new Map()
-const NO_DIFFERENCES = { gone: [], present: [], unread: NONE_KNOWN }
 
 function readOnlyFailure(cause: GitError): UserError {
   return new UserError('The work directory cannot be looked at while a session begins or ends; try again.', { cause })
-}
-
-/** An exclude rule for the command line, where it is stronger than any `.gitignore`. */
-function excludeRule(inside: string): string {
-  return `--exclude=/${literal(inside)}`
 }
 
 /** The path relative to `top`, with `/`; an empty list if it lies outside. */
@@ -490,10 +519,43 @@ function relativeToTop(top: string, path: string): string[] {
   return inside === '' || inside.startsWith('..') ? [] : [inside.split(sep).join('/')]
 }
 
+/** Of an entry of `ls-tree`. */
+function pathOf(entry: string): string {
+  return entry.slice(entry.indexOf('\t') + 1)
+}
+
+/** In git's order. */
+function byBytes(a: string, b: string): number {
+  return a < b ? -1 : Number(a > b)
+}
+
+/**
+ * What is left out, with one path for each folder of which nothing counts.
+ * @param from where the names begin that are looked at
+ */
+function byFolder(counting: readonly string[], left: readonly string[], from: number): string[] {
+  if (left.length === 0) return []
+  const folders = new Set<string>()
+  for (const path of counting) {
+    for (let at = path.lastIndexOf('/'); at > 0; at = path.lastIndexOf('/', at - 1)) {
+      const folder = path.slice(0, at)
+      if (folders.has(folder)) break
+      folders.add(folder)
+    }
+  }
+  const shown = left.flatMap(path => {
+    for (let at = path.indexOf('/', from); at !== -1; at = path.indexOf('/', at + 1))
+      if (!folders.has(path.slice(0, at))) return [path.slice(0, at + 1)]
+    return path.endsWith('/') ? [] : [path]
+  })
+  return [...new Set(shown)].sort(byBytes)
+}
+
 /** The first of latin1 paths, and how many there are. */
 function firstOf(paths: readonly string[]): ChangedPaths {
   return { paths: paths.slice(0, MOST_PATHS).map(fromLatin1), count: paths.length }
 }
 
 const MOST_PATHS = 50
-const MANY_FILES = 1000
+const MOST_WARNINGS = 20
+const PLACEHOLDER = '.codemachine-looks-in-here'

@@ -1,16 +1,18 @@
 import { lstat, readdir } from 'node:fs/promises'
 import { systemErrorCode } from '../../base/errors.ts'
 import { isTestRunnerConfig } from '../../core/rules/proof/gate-files.ts'
-import { fromLatin1, pathArguments, pathBytes, runGitOrThrow, splitAtNul, toLatin1 } from '../git/git.ts'
+import { fromLatin1, pathBytes, toLatin1 } from '../git/git.ts'
 import type { PrivateGit } from '../git/private-git.ts'
 import { isBelow, type ProtectedGlobs } from '../protected-files.ts'
 
 interface HiddenFilesOptions {
   git: PrivateGit
+  /** What is ignored, latin1, relative to the top: a folder that is ignored as a whole ends in `/`. */
+  ignored: readonly string[]
   /** The globs that gates protect. */
   globs: ProtectedGlobs
-  /** Paths to leave out, relative to the top. */
-  never: readonly string[]
+  /** Whether to leave out a path. */
+  isNever(path: string): boolean
   /** Called if there are more names than are read. */
   onTooMany(): void
 }
@@ -20,15 +22,16 @@ interface HiddenFilesOptions {
  * runners below its globs. Latin1 paths relative to the top, without files in the index. Skips folders of installed
  * packages, and stops after 20,000 names.
  */
-export async function findHiddenFiles({ git, globs, never, onTooMany }: HiddenFilesOptions): Promise<string[]> {
-  const bases = globs.bases.map(base => `${git.prefix}${base}`.replace(/\/$/, '')).map(toLatin1)
+export async function findHiddenFiles(options: HiddenFilesOptions): Promise<string[]> {
+  const { git, ignored, globs, isNever, onTooMany } = options
   const found: string[] = []
   let left = MOST_NAMES
+  const nameOf = (path: string) => fromLatin1(path.slice(toLatin1(git.prefix).length)).normalize()
+  const bases = globs.bases.map(base => base.replace(/\/$/, '').normalize())
   const counts = (path: string) => {
-    const inside = fromLatin1(path).slice(git.prefix.length).normalize()
+    const inside = nameOf(path)
     return globs.covers(inside) && (globs.names.has(inside) || isTestRunnerConfig(inside))
   }
-  const isNever = (path: string) => never.some(each => path === toLatin1(each) || isBelow(path, toLatin1(each)))
   const look = async (path: string): Promise<void> => {
     for (const { name, isFolder } of await namesIn(git, path)) {
       if (--left < 0) return
@@ -38,14 +41,18 @@ export async function findHiddenFiles({ git, globs, never, onTooMany }: HiddenFi
       else if (!PACKAGE_FOLDERS.has(name)) await look(inner)
     }
   }
-  for (const entry of await listIgnored(git, bases)) {
+  for (const entry of ignored) {
     const path = entry.replace(/\/$/, '')
-    if (isNever(path)) continue
+    const name = nameOf(path)
     // A protected path may lie deep in a folder that is ignored as a whole.
-    const within = bases.filter(base => isBelow(base, path))
+    const within = bases.filter(base => isBelow(base, name))
     if (!entry.endsWith('/')) found.push(...(counts(path) ? [path] : []))
-    else if (within.length > 0) for (const base of within) await lookAt(base)
-    else if (!PACKAGE_FOLDERS.has(path.slice(path.lastIndexOf('/') + 1))) await look(path)
+    else if (within.length > 0) for (const base of within) await lookAt(toLatin1(git.prefix + base))
+    else if (
+      !PACKAGE_FOLDERS.has(path.slice(path.lastIndexOf('/') + 1)) &&
+      bases.some(base => isBelow(`${name}/`, base))
+    )
+      await look(path)
   }
   if (left < 0) onTooMany()
   return [...new Set(found)]
@@ -55,13 +62,6 @@ export async function findHiddenFiles({ git, globs, never, onTooMany }: HiddenFi
     if (kind === 'folder') await look(base)
     else if (kind === 'file' && counts(base)) found.push(base)
   }
-}
-
-/** Lists ignored paths. A folder that is ignored as a whole is one entry that ends in `/`. */
-async function listIgnored({ setting }: PrivateGit, bases: readonly string[]): Promise<string[]> {
-  const within = bases.includes('') ? [] : ['--', ...pathArguments(bases.map(fromLatin1))]
-  const args = ['ls-files', '-o', '-i', '--directory', '-z', '--exclude-standard', ...within]
-  return splitAtNul(await runGitOrThrow(setting, args))
 }
 
 /** The entries of a folder; none if it is gone or cannot be read. */

@@ -6,8 +6,7 @@ import { pathExists, writeWholeFile } from '../../platform/files.ts'
 import { readRegularFile } from '../files/inside-directory.ts'
 import { fromLatin1, runGit, toLatin1, withVariables } from '../git/git.ts'
 import type { PrivateGit } from '../git/private-git.ts'
-import type { Fingerprints } from './fingerprint.ts'
-import type { IgnoredNow } from './index-look.ts'
+import type { Fingerprints, IgnoredNow } from './fingerprint.ts'
 import { exceptionRules, literal } from './well-known.ts'
 
 /** What the rules of a session depend on. */
@@ -82,7 +81,21 @@ function recordsGone(path: string): UserError {
 
 /** Has fingerprints go by the rules that were kept of a session; by those that files have now if none were. */
 export async function followIgnoreRules(fingerprints: Fingerprints, path: string): Promise<void> {
-  fingerprints.ignoreBy((await pathExists(path)) ? path : null)
+  const isKept = await pathExists(path)
+  fingerprints.ignoreBy(isKept ? { path, ignoreAll: now => areRulesOfStart(fingerprints.git, path, now) } : null)
+}
+
+/** Whether the rules of now are word for word those that were kept when the session began. */
+async function areRulesOfStart(git: PrivateGit, path: string, now: IgnoredNow): Promise<boolean> {
+  const kept = await readRegularFile(path, 2 * MOST_BYTES)
+  if (kept.kind !== 'bytes') return false
+  const { rules, isWhole } = await rulesNow(git, now)
+  return isWhole && atStartIn(kept.bytes.toString('latin1')) === rules
+}
+
+/** What was ignored at the start, in the text that is kept. */
+function atStartIn(kept: string): string {
+  return kept.slice(kept.indexOf(MARK) + MARK.length)
 }
 
 /** In which a file may be named that is looked at, though it lies among dependencies, caches or build output. */
@@ -114,7 +127,7 @@ async function nameInRules({ git }: Fingerprints, path: string, named: readonly 
   const kept = await readRegularFile(path, 2 * MOST_BYTES)
   if (kept.kind !== 'bytes') return
   const before = kept.bytes.toString('latin1')
-  const after = sessionRules(git, named, before.slice(before.indexOf(MARK) + MARK.length))
+  const after = sessionRules(git, named, atStartIn(before))
   if (after !== before) await writeWholeFile(path, Buffer.from(after, 'latin1'))
 }
 
@@ -124,16 +137,27 @@ function sessionRules({ setting, prefix }: PrivateGit, named: readonly string[],
   return `${exceptionRules(named, directory, prefix).map(toLatin1).join('\n')}\n${MARK}${atStart}`
 }
 
-/** The ignore rules that hold now, as one text relative to git's top: a later rule counts more than an earlier one. */
-async function rulesNow(git: PrivateGit, now: IgnoredNow): Promise<{ rules: string; remarks: string[] }> {
+/**
+ * The ignore rules that hold now, as one text relative to git's top: a later rule counts more than an earlier one. `isWhole`:
+ * there may be no others.
+ */
+async function rulesNow(
+  git: PrivateGit,
+  now: IgnoredNow,
+): Promise<{ rules: string; remarks: string[]; isWhole: boolean }> {
   // What the private git directory excludes is what the person does: their global file, then their repository's own.
   const person = await readRegularFile(join(git.gitDir, 'info', 'exclude'), 2 * MOST_BYTES)
   const texts = person.kind === 'bytes' ? [person.bytes.toString('latin1')] : []
+  const found = ignoreFiles(git, now)
+  // On some systems git reads one in other letters, too.
+  const paths = found.filter(path => path.endsWith(IGNORE_FILE)).slice(0, MOST_FILES)
+  let isWhole = paths.length === found.length
   const remarks: string[] = []
   let room = MOST_BYTES
-  for (const path of ignoreFiles(git, now).slice(0, MOST_FILES)) {
+  for (const path of paths) {
     const name = fromLatin1(path)
     const read = await readRegularFile(join(git.setting.directory, name), room)
+    isWhole &&= read.kind === 'bytes' || read.kind === 'gone'
     if (read.kind === 'bytes') {
       room -= read.bytes.length
       texts.push(rulesOf(read.bytes.toString('latin1'), path.slice(0, -IGNORE_FILE.length - 1)))
@@ -143,16 +167,17 @@ async function rulesNow(git: PrivateGit, now: IgnoredNow): Promise<{ rules: stri
       )
     }
   }
-  return { rules: texts.map(text => (text === '' || text.endsWith('\n') ? text : `${text}\n`)).join(''), remarks }
+  const rules = texts.map(text => (text === '' || text.endsWith('\n') ? text : `${text}\n`)).join('')
+  return { rules, remarks, isWhole }
 }
 
-/** The `.gitignore` files whose rules hold: latin1 paths relative to the top, outer ones first. */
+/** The `.gitignore` files whose rules hold, in any letters: latin1 paths relative to the top, outer ones first. */
 function ignoreFiles({ prefix }: PrivateGit, { files, ignored }: IgnoredNow): string[] {
   const above = prefix.split('/').slice(0, -1)
   const outer = above.map((_, index) => [...above.slice(0, index), IGNORE_FILE].map(toLatin1).join('/'))
   // One that ignores itself and its folder, as caches have it, is itself ignored; one in a folder that others ignore is not named.
-  const inside = [...files, ...ignored].filter(path => /(?:^|\/)\.gitignore$/.test(path))
-  const byDepth = inside.sort((a, b) => a.split('/').length - b.split('/').length)
+  const inside = [...files, ...ignored].filter(path => /(?:^|\/)\.gitignore$/i.test(path))
+  const byDepth = inside.sort().sort((a, b) => a.split('/').length - b.split('/').length)
   return [...new Set([...outer, ...byDepth])]
 }
 

@@ -40,6 +40,8 @@ export class UnreadFiles {
   readonly #told = new Set<string>()
   /** The hidden files that the index has no content of. */
   #isOut = ''
+  /** The ids of the unread files in the index, by path; null: not known. */
+  #inIndex: Map<string, string> | null = null
 
   constructor({ prefix }: PrivateGit, options: UnreadOptions, warn: (message: string) => void) {
     // The apparent size counts, also of a sparse file.
@@ -69,15 +71,16 @@ export class UnreadFiles {
     return read.map(entry => entry.slice(entry.indexOf('\t') + 1))
   }
 
+  /** To be called when the index may be another. */
+  forgetIndex(): void {
+    this.#inIndex = null
+  }
+
   /**
-   * Divides paths into those that git may read, and the others, which are said once each.
-   * @param known the ids of unread files in the index, by path; those that are as they were come in neither
+   * Divides paths into those that git may read, and the others, which are said once each. What is in the index as it is, and was
+   * not read, comes in neither.
    */
-  async divide(
-    git: PrivateGit,
-    paths: readonly string[],
-    known: ReadonlyMap<string, string>,
-  ): Promise<{ read: string[]; unread: UnreadFile[] }> {
+  async divide(git: PrivateGit, paths: readonly string[]): Promise<{ read: string[]; unread: UnreadFile[] }> {
     const read: string[] = []
     const unread: UnreadFile[] = []
     const hidden = new Set(this.hidden.map(path => this.#prefix + path))
@@ -89,10 +92,33 @@ export class UnreadFiles {
       else {
         this.#tell(path, why)
         const id = standIn(stat, git.objectFormat)
-        if (known.get(path) !== id) unread.push({ path, id })
+        if (this.#inIndex?.get(path) !== id) unread.push({ path, id })
       }
     }
     return { read, unread }
+  }
+
+  /** Puts unread files into the index. @param others paths at which others have been put there, or taken out */
+  async stage(git: PrivateGit, others: readonly string[], files: readonly UnreadFile[]): Promise<void> {
+    for (const path of others) this.#inIndex?.delete(path)
+    if (files.length === 0) return
+    const input = files.map(({ path, id }) => `${UNREAD_MODE} ${id} 0\t${path}\0`).join('')
+    await runGitOrThrow(git.setting, ['update-index', '-z', '--index-info'], input)
+    for (const { path, id } of files) this.#inIndex?.set(path, id)
+  }
+
+  /**
+   * Takes unread files out of the index in whose place there is a folder now: git would take it for a submodule, and not
+   * look into it. Answers whether there was one.
+   */
+  async forgetReplaced(git: PrivateGit): Promise<boolean> {
+    this.#inIndex ??= await unreadIn(git)
+    const replaced = [...this.#inIndex.keys()].filter(path => statOf(git.setting.directory, path)?.isDirectory())
+    if (replaced.length === 0) return false
+    const input = replaced.map(path => `${path}\0`).join('')
+    await runGitOrThrow(git.setting, ['update-index', '--force-remove', '-z', '--stdin'], input)
+    for (const path of replaced) this.#inIndex.delete(path)
+    return true
   }
 
   #whyUnread(stat: BigIntStats, isHidden: boolean): string | null {
@@ -129,28 +155,10 @@ function inQuotes(text: string): string {
   return text.replace(/["\\]/g, '\\$&').replaceAll('\n', '\\n').replaceAll('\r', '\\r')
 }
 
-/** Puts unread files into the index. */
-export async function stageUnread(git: PrivateGit, files: readonly UnreadFile[]): Promise<void> {
-  if (files.length === 0) return
-  const input = files.map(({ path, id }) => `${UNREAD_MODE} ${id} 0\t${path}\0`).join('')
-  await runGitOrThrow(git.setting, ['update-index', '-z', '--index-info'], input)
-}
-
-/**
- * Takes unread files out of the index in whose place there is a folder now: git would take it for a submodule, and not
- * look into it. Answers how many were `replaced` so, and how many are `left`.
- */
-export async function forgetReplaced(git: PrivateGit): Promise<{ replaced: number; left: number }> {
+async function unreadIn(git: PrivateGit): Promise<Map<string, string>> {
   const entries = splitAtNul(await runGitOrThrow(git.setting, ['ls-files', '--stage', '-z']))
-  const paths = entries
-    .filter(entry => entry.startsWith(UNREAD_MODE))
-    .map(entry => entry.slice(entry.indexOf('\t') + 1))
-  const replaced = paths.filter(path => statOf(git.setting.directory, path)?.isDirectory())
-  const counts = { replaced: replaced.length, left: paths.length - replaced.length }
-  if (replaced.length === 0) return counts
-  const input = replaced.map(path => `${path}\0`).join('')
-  await runGitOrThrow(git.setting, ['update-index', '--force-remove', '-z', '--stdin'], input)
-  return counts
+  const unread = entries.filter(entry => entry.startsWith(UNREAD_MODE))
+  return new Map(unread.map(entry => [entry.slice(entry.indexOf('\t') + 1), entry.split(' ')[1] ?? '']))
 }
 
 /** Null if there is nothing, or nothing that may be looked at. Not through a promise: there may be a hundred thousand. */

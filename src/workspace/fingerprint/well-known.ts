@@ -27,16 +27,9 @@ const WRITTEN_FILES = [
   ...'npm-debug.log* pip-log.txt *.pid *.pid.lock *.seed hs_err_pid* replay_pid* .DS_Store'.split(' '),
 ]
 
-/** What a person writes into codex's home. */
-const CODEX_CONFIGURATION = [
-  ...'config.toml *.config.toml AGENTS.md AGENTS.override.md instructions.md'.split(' '),
-  ...'prompts skills rules agents hooks hooks.json'.split(' '),
-]
-
-/** Exclude rules for what codex keeps in its home for itself: all but what it is configured with. `home`: relative to the top. */
-export function codexHomeRules(home: string): string[] {
-  const folder = `/${literal(home)}`
-  return [`${folder}/*`, ...CODEX_CONFIGURATION.map(name => `!${folder}/${name}`), `${folder}/skills/.system`]
+/** Whether codex keeps a path in its home for itself: all but what it is configured with. */
+export function isKeptByCodex(path: string): boolean {
+  return !isOneOf(path.split('/', 1)[0] ?? '', CODEX_CONFIGURATION) || `${path}/`.startsWith('skills/.system/')
 }
 
 /** The text that stands in a rule for a path: no character of it is a pattern. */
@@ -112,5 +105,10 @@ function namesOf(list: readonly string[]): Names {
 
 const OUTPUT_NAMES = namesOf(OUTPUT)
 const FOLDERS = namesOf([...DEPENDENCIES_AND_CACHES, ...OUTPUT])
+/** What a person writes into codex's home. */
+const CODEX_CONFIGURATION = namesOf([
+  ...'config.toml *.config.toml AGENTS.md AGENTS.override.md instructions.md'.split(' '),
+  ...'prompts skills rules agents hooks hooks.json'.split(' '),
+])
 const MOST_NAMED = 200
 const TEXT_CHARACTERS = 64 * 1024

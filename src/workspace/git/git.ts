@@ -155,13 +155,13 @@ function commandOf(args: readonly string[]): string {
 
 /** Commands that may read or write every file or object that there is. */
 const READS_MANY: ReadonlySet<string> = new Set(
-  'update-index checkout-index read-tree pack-objects index-pack repack prune add commit checkout merge worktree'.split(
+  'status update-index checkout-index read-tree pack-objects index-pack repack prune add commit checkout merge worktree'.split(
     ' ',
   ),
 )
 /** Commands that open files of the work tree. */
 const OPENS_TREE: ReadonlySet<string> = new Set(
-  'ls-files diff-files check-ignore update-index checkout-index add commit status checkout merge worktree'.split(' '),
+  'ls-files check-ignore update-index checkout-index add commit status checkout merge worktree'.split(' '),
 )
 const SHORT_MS = 10 * 60_000
 const LONG_MS = 60 * 60_000
@@ -390,7 +390,7 @@ export async function removeUnfinishedObjects(gitDir: string): Promise<void> {
   }
 }
 
-const UNFINISHED = /^(?:tmp_(?:obj|pack|idx|rev|bitmap)_|\.tmp-\d+-pack-)/
+const UNFINISHED = /^(?:tmp_(?:obj|pack|idx|rev|bitmap)_|\.tmp-\d+-pack-)|\.tmp$/
 
 /** The environment variable that lets git also read objects of the person's repository; empty if there is none. */
 export function borrowedObjectsEnvironment(repository: PersonRepository | null): NodeJS.ProcessEnv {

@@ -1,9 +1,11 @@
-import { mkdir, open, readdir, rename, rm } from 'node:fs/promises'
+import { createHash } from 'node:crypto'
+import { mkdir, open, readdir, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { messageOf } from '../../base/errors.ts'
+import { deflateSync } from 'node:zlib'
+import { messageOf, systemErrorCode } from '../../base/errors.ts'
+import { pathExists, writeWholeFile } from '../../platform/files.ts'
 import { treeRevision } from './commits.ts'
-import { GitError, runGit, runGitOrThrow, toLatin1 } from './git.ts'
-import { syncPath } from './loose-objects.ts'
+import { GitError, type GitSetting, runGit, runGitOrThrow, toLatin1 } from './git.ts'
 import { type PrivateGit, withOwnObjectsOnly, withoutIndex } from './private-git.ts'
 
 /**
@@ -61,36 +63,46 @@ export async function pruneObjects(git: PrivateGit): Promise<void> {
   await runGitOrThrow(setting, ['prune', '--expire=now'])
 }
 
-/**
- * Sets a reference in a private git directory, so that it is on the disk when this resolves. Throws a `GitError` if it cannot be
- * written. The caller holds the run lock.
- */
+/** Whether the private git directory has an object; git is asked only of one that lies in no file of its own. */
+export async function hasObject({ gitDir }: PrivateGit, setting: GitSetting, id: string): Promise<boolean> {
+  return (await pathExists(looseObject(gitDir, id))) || (await runGit(setting, ['cat-file', '-e', id])).ok
+}
+
+/** Stores a commit, so that it is on the disk when this resolves, and answers its id; for less than it takes to start a git. */
+export async function writeCommit({ gitDir, objectFormat }: PrivateGit, text: string): Promise<string> {
+  const object = Buffer.from(`commit ${Buffer.byteLength(text)}\0${text}`)
+  const id = createHash(objectFormat).update(object).digest('hex')
+  await writeSynced(looseObject(gitDir, id), deflateSync(object), ['hash-object', '-t', 'commit'])
+  return id
+}
+
+/** Sets a reference in a private git directory, so that it is on the disk when this resolves. */
 export async function writeReference({ gitDir }: Pick<PrivateGit, 'gitDir'>, name: string, id: string): Promise<void> {
-  const path = join(gitDir, name)
-  // As git names what it has not finished: it is removed where this is killed.
-  const lock = `${path}.lock`
+  await writeSynced(join(gitDir, name), `${id}\n`, ['update-ref', name])
+}
+
+function looseObject(gitDir: string, id: string): string {
+  return join(gitDir, 'objects', id.slice(0, 2), id.slice(2))
+}
+
+/** Throws a `GitError`, as of these arguments, if it cannot be written. The caller holds the run lock. */
+async function writeSynced(path: string, content: string | Buffer, args: readonly string[]): Promise<void> {
   try {
     await mkdir(dirname(path), { recursive: true })
-    await writeAndSync(lock, `${id}\n`)
-    await rename(lock, path).catch(async (error: unknown) => {
-      await rm(lock, { force: true })
-      throw error
-    })
-    await syncPath(dirname(path))
+    await writeWholeFile(path, content)
+    await syncFolder(dirname(path))
   } catch (error) {
-    throw new GitError(['update-ref', name], { ok: false, stdout: '', stderr: messageOf(error) })
+    throw new GitError(args, { ok: false, stdout: '', stderr: messageOf(error) })
   }
 }
 
-/** Writes a new file, so that it is on the disk when this resolves; where that fails there is none. */
-async function writeAndSync(path: string, text: string): Promise<void> {
-  await using file = await open(path, 'wx')
+/** Resolves when the names in a folder are on the disk. Windows opens no folders, and needs none of this. */
+async function syncFolder(path: string): Promise<void> {
   try {
-    await file.writeFile(text)
-    await file.sync()
+    await using folder = await open(path, 'r')
+    await folder.datasync()
   } catch (error) {
-    await rm(path, { force: true })
-    throw error
+    if (!['EISDIR', 'EPERM', 'EACCES', 'EINVAL'].includes(systemErrorCode(error) ?? '')) throw error
   }
 }
 

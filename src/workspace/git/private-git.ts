@@ -99,12 +99,6 @@ export function withOwnObjectsOnly(git: PrivateGit): GitSetting {
   return withoutBorrowedObjects(withoutIndex(git))
 }
 
-/** Whether the file system of a work directory has modes and links, so that a look at a file says what git would say of it. */
-export async function hasModesAndLinks({ gitDir }: PrivateGit): Promise<boolean> {
-  const config = await readFile(join(gitDir, 'config'), 'utf8').catch(() => '')
-  return /^\s*filemode = true$/m.test(config) && !/^\s*symlinks = false$/m.test(config)
-}
-
 /** Recreates a git directory that has become unusable; leaves a good one alone. */
 export async function repairPrivateGit(git: PrivateGit): Promise<void> {
   await preparePrivateGit(git, () => readFile(join(git.gitDir, 'info', 'exclude'), 'latin1').catch(() => ''))
@@ -125,7 +119,7 @@ async function locatePrivateGit(options: PrivateGitOptions, program: string): Pr
     setting: { program, directory: top, env: variables },
     prefix: prefixOf(top, directory),
     objectFormat: repository === null ? 'sha1' : await objectFormatOf(repository),
-    packsInBulk: () => isAtLeast(program, directory, variables, [2, 38]),
+    packsInBulk: () => isAtLeast({ program, directory, env: variables }, [2, 38]),
   }
 }
 
@@ -149,13 +143,8 @@ async function objectFormatOf({ commonDir }: PersonRepository): Promise<PrivateG
   return config.kind === 'text' && /^\s*objectformat\s*=\s*"?sha256/im.test(config.text) ? 'sha256' : 'sha1'
 }
 
-async function isAtLeast(
-  program: string,
-  directory: string,
-  env: NodeJS.ProcessEnv,
-  [major, minor]: readonly [number, number],
-): Promise<boolean> {
-  const { stdout } = await runGit({ program, directory, env }, ['version'])
+async function isAtLeast(setting: GitSetting, [major, minor]: readonly [number, number]): Promise<boolean> {
+  const { stdout } = await runGit(setting, ['version'])
   const [, x, y] = stdout.match(/(\d+)\.(\d+)/) ?? []
   return Number(x) > major || (Number(x) === major && Number(y) >= minor)
 }
@@ -186,7 +175,7 @@ export interface PrivateGitLocation {
  */
 async function preparePrivateGit(git: PrivateGitLocation, readExcludes: () => Promise<string>): Promise<void> {
   const { gitDir } = git
-  const [isGood, excludes] = await Promise.all([isUsable(git), readExcludes()])
+  const [isGood, excludes, isNew] = await Promise.all([isUsable(git), readExcludes(), isAtLeast(git.setting, [2, 36])])
   if (!isGood) await recreate(git)
   await mkdir(join(gitDir, 'info'), { recursive: true })
   await mkdir(join(gitDir, 'objects', 'info'), { recursive: true })
@@ -197,7 +186,7 @@ async function preparePrivateGit(git: PrivateGitLocation, readExcludes: () => Pr
   // Behind it the hidden files stand, which whoever opens the fingerprints writes anew.
   const attributes = await readFile(join(gitDir, 'info', 'attributes'), 'latin1').catch(() => '')
   if (!attributes.startsWith(NO_CONVERSION)) await writeAttributes(gitDir, '')
-  await writeConfig(gitDir)
+  await writeConfig(gitDir, isNew ? 'fsync = committed' : 'fsyncObjectFiles = true')
   await removeLocks(gitDir)
 }
 
@@ -215,7 +204,7 @@ export function stoppable(git: PrivateGit, signal: AbortSignal | undefined): Pri
 async function removeLocks(gitDir: string): Promise<void> {
   const refs = join('refs', 'savepoints')
   const names = await readdir(join(gitDir, refs), { recursive: true }).catch(() => [])
-  const locks = names.filter(name => name.endsWith('.lock')).map(name => join(refs, name))
+  const locks = names.filter(name => /\.(?:lock|tmp)$/.test(name)).map(name => join(refs, name))
   for (const lock of ['index.lock', 'packed-refs.lock', ...locks]) {
     await rm(join(gitDir, lock), { force: true, recursive: true })
   }
@@ -270,8 +259,8 @@ function init({ gitDir, setting, objectFormat }: PrivateGitLocation): Promise<Gi
   return runGit({ ...setting, directory: gitDir, env: files }, args)
 }
 
-/** The index is one file, which is read here; written it is only where what has changed is not known (`KnownTree`). */
-async function writeConfig(gitDir: string): Promise<void> {
+/** @param fsync has objects be on the disk when the git ends that has written them */
+async function writeConfig(gitDir: string, fsync: string): Promise<void> {
   const path = join(gitDir, 'config')
   const [probed = ''] = (await readFile(path, 'utf8')).split(OWN_CONFIG_MARK)
   const empty = JSON.stringify(join(gitDir, 'empty'))
@@ -283,9 +272,8 @@ async function writeConfig(gitDir: string): Promise<void> {
 \texcludesFile = ${empty}
 \tautocrlf = false
 \tsplitIndex = false
+\t${fsync}
 \tlongpaths = true${sep === '/' ? ALLOW_NTFS_NAMES : ''}
-[index]
-\tversion = 2
 [gc]
 \tauto = 0
 [maintenance]

@@ -361,7 +361,7 @@ function zeroTerminated(paths: readonly string[]): string {
   return paths.map(path => `${path}\0`).join('')
 }
 
-const BULK_FROM = 1000
+const BULK_FROM = 100
 const FILES_AT_ONCE = 100
 // 50,000 new files take 11 MiB in one pack, 207 MiB and as many inodes as loose objects, in the same time.
 const ONE_PACK = ['-c', 'core.bigFileThreshold=1', '-c', 'core.compression=1']

@@ -4,7 +4,7 @@ import type { Fingerprints } from '../fingerprint/fingerprint.ts'
 import { GitBlocked } from '../git/blocking-files.ts'
 import { type NewCommit, newCommits, uncommittedPaths } from '../git/commits.ts'
 import { GitError, readHead, runGit, writeToPrivateGit } from '../git/git.ts'
-import { repackObjects, writeReference } from '../git/objects.ts'
+import { hasObject, repackObjects, writeCommit, writeReference } from '../git/objects.ts'
 import { type PrivateGit, withOwnObjectsOnly, withoutIndex } from '../git/private-git.ts'
 import { gitErrorAsUserError, refName, type Savepoint, SavepointStore } from './savepoint-store.ts'
 
@@ -41,7 +41,7 @@ interface SavepointsOptions {
   isReplayed?: (session: string) => Promise<boolean>
 }
 
-type SavedFingerprints = Pick<Fingerprints, 'git' | 'readAgain' | 'objects' | 'hasGrown'>
+type SavedFingerprints = Pick<Fingerprints, 'git' | 'readAgain' | 'isWhole' | 'hasBecomeWhole'>
 
 /** A session's savepoints: the newest, the tree of the first, and the changes between; `null` if not compared yet. */
 interface Chain {
@@ -101,8 +101,8 @@ export class SavepointWriter extends SavepointStore implements AsyncDisposable {
     const words = 'What is there now cannot be kept, so nothing is changed'
     return await gitErrorAsUserError(words, () =>
       this.#writing(async () => {
-        const commit = this.#commit(made)
         await this.#put(tree, base, undefined)
+        const commit = await this.#commit(made)
         await this.#name(made, commit)
         return { ...made, id: `before-rewind-${round}`, commit }
       }),
@@ -155,14 +155,13 @@ export class SavepointWriter extends SavepointStore implements AsyncDisposable {
     const parent = (same === null ? chain?.newest.commit : same.newest.parent) ?? null
     const made = { session, round, tree, parent, at: wholeSeconds(at), head }
     const needed = same?.newest.commit ?? parent
-    if (needed !== null && !(await this.#fingerprints.objects.has({ setting: withOwnObjectsOnly(this.#git) }, needed)))
-      throw gone(needed)
-    const commit = same?.newest.commit ?? this.#commit(made)
+    if (needed !== null && !(await this.#hasObject(needed))) throw gone(needed)
     const [commits, changes] = await Promise.all([
       newCommits(this.#git, before, head),
       same?.changes ?? this.#changesSince(first, tree),
       same === null ? this.#put(tree, base, signal) : null,
     ])
+    const commit = same?.newest.commit ?? (await this.#commit(made))
     if (!isThere) await this.#name(made, commit)
     const hasCommits = commits.length > 0 || (chain?.hasCommits ?? false)
     this.#chains.set(session, { newest: { ...made, commit, id: `${session}/${round}` }, first, changes, hasCommits })
@@ -222,22 +221,26 @@ export class SavepointWriter extends SavepointStore implements AsyncDisposable {
     return repository === null ? null : (await readHead(repository)).commit
   }
 
-  /** Puts all objects of a tree on the disk that the private git directory lacks against `base`, and what was written last. */
+  /** Copies all objects of a tree that the private git directory lacks against `base`, unless git has stored them there. */
   async #put(tree: string, base: string | null, signal: AbortSignal | undefined): Promise<void> {
-    const { objects } = this.#fingerprints
-    if (base === null || !this.#fingerprints.hasGrown(base, tree)) await this.own(tree, base, signal)
-    await objects.sync()
+    if (this.#fingerprints.isWhole(tree) && (await this.#hasObject(tree))) return
+    await this.own(tree, base, signal)
+    this.#fingerprints.hasBecomeWhole(tree)
   }
 
-  /** Stores the commit; `#put` puts it on the disk. */
-  #commit({ session, round, tree, parent, at, head }: Omit<Savepoint, 'id' | 'commit'>): string {
+  #hasObject(id: string): Promise<boolean> {
+    return hasObject(this.#git, withOwnObjectsOnly(this.#git), id)
+  }
+
+  /** Stores the commit; all that it leads to is there. */
+  #commit({ session, round, tree, parent, at, head }: Omit<Savepoint, 'id' | 'commit'>): Promise<string> {
     // A fixed author, so that a savepoint does not reveal who ran it, and equal savepoints have equal hashes.
     const who = `codemachine <codemachine@localhost> ${Math.floor(at / 1000)} +0000`
     const parents = parent === null ? '' : `parent ${parent}\n`
     const words = session === null ? `before rewind ${round}` : `after round ${round} of ${session}`
     const message = `codemachine: ${words}\n\nHead: ${head ?? 'none'}\n`
     const text = `tree ${tree}\n${parents}author ${who}\ncommitter ${who}\n\n${message}`
-    return this.#fingerprints.objects.write('commit', Buffer.from(text))
+    return writeCommit(this.#git, text)
   }
 
   /** Sets the reference; to be called when all objects are on disk. */

@@ -75,6 +75,19 @@ describe('what is ignored in a session', () => {
     expect(await changes(prints, before)).toEqual(['!part/kept.log', '.gitignore'])
   })
 
+  it.each(['sub/.gitignore', 'sub/deep/.gitignore'])(
+    'is not what a file hides that came later, and hides itself, too (%s)',
+    async path => {
+      const { prints } = await begin()
+      const before = await prints.take()
+      write(path, '*\n')
+      const hidden = await prints.take()
+      expect(await prints.changed(before, hidden)).toEqual({ paths: [path], count: 1 })
+      write('sub/deep/work.ts', '1')
+      expect(await changes(prints, hidden)).toEqual(['sub/deep/work.ts'])
+    },
+  )
+
   it('is what a cache ignores with a file of its own, which ignores itself', async () => {
     write('part/cache/.gitignore', '*\n')
     write('part/cache/v/data', '1')
@@ -93,7 +106,7 @@ describe('what is ignored in a session', () => {
       write(path, '1')
     }
     expect(await changes(prints, before)).toEqual(['.gitignore', 'lib/app.js'])
-    expect(await prints.leftOut()).toEqual({ paths: ['deep/', 'dist/', 'node_modules/', 'npm.log'], count: 4 })
+    expect(prints.leftOut()).toEqual({ paths: ['deep/', 'dist/', 'node_modules/', 'npm.log'], count: 4 })
   })
 
   it('is seen all the same where a gate, the goal or a person names a file in it', async () => {
@@ -135,7 +148,7 @@ describe('what is ignored in a session', () => {
     const resumed = await begin()
     expect(await resumed.prints.take()).toBe(tree)
     await using look = await openFingerprintsReadOnly(await options())
-    await look?.fingerprints.ignoreBy(rulesFile())
+    look?.fingerprints.ignoreBy({ path: rulesFile() })
     expect(await look?.fingerprints.take()).toBe(tree)
   })
 

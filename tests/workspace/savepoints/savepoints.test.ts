@@ -265,6 +265,52 @@ describe('what was not finished', () => {
   })
 })
 
+describe('a savepoint is whole', () => {
+  it('where nothing is left in the work directory', async () => {
+    await open()
+    write('a', '1')
+    await keep(0)
+    unlinkSync(join(work, 'a'))
+    await keep(1)
+    expect(fsck()).toEqual([])
+  })
+
+  it('where somebody has deleted all of them, and nothing has changed since', async () => {
+    await open()
+    write('a', '1')
+    await keep(0)
+    rmSync(join(base, 'records/git'), { recursive: true })
+    await keep(1)
+    expect(fsck()).toEqual([])
+    expect(warnings).toEqual([expect.stringMatching(/^Savepoints before that of round 1 are gone/)])
+  })
+
+  it('where somebody has pruned what no savepoint has, and a file has that content again', async () => {
+    await open()
+    write('a', '1')
+    await keep(0)
+    write('a', '2')
+    await prints.take()
+    write('a', '3')
+    await keep(1)
+    own('prune', '--expire=now')
+    write('a', '2')
+    await keep(2)
+    expect(fsck()).toEqual([])
+  })
+
+  it('once what was in the way of its name is gone', async () => {
+    await open()
+    write('a', '1')
+    const tree = await prints.take()
+    const inTheWay = join(base, `records/git/refs/savepoints/${session}/000`)
+    mkdirSync(join(inTheWay, 'x'), { recursive: true })
+    expect(await savepoints.keep({ session, round: 0, tree, at: 0 })).toBeNull()
+    rmSync(inTheWay, { recursive: true })
+    await keep(0)
+  })
+})
+
 describe('a private git of which a part was deleted while a session runs', () => {
   it.each<[string, (gitDir: string) => void, boolean]>([
     ['the whole', gitDir => rmSync(gitDir, { recursive: true }), true],

@@ -88,7 +88,7 @@ export async function endSession(
     head,
     headHoldsAll: head?.commit ? await isFullyCommitted(fingerprints.git, head.commit, tree) : null,
     savepoint: kept?.commit ?? null,
-    notLookedAt: await fingerprints.leftOut(),
+    notLookedAt: fingerprints.leftOut(),
     versions: { codemachine: '0', codex: null, node: '0', platform: 'linux' },
   })
   await writeFile(join(records.sessionFolder(SESSION), 'done.json'), certificateText(certificate))

@@ -3,7 +3,9 @@ import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { expect } from 'vitest'
+import { emptyState } from '../../../src/core/state/state.ts'
 import { type Fingerprints, openFingerprints } from '../../../src/workspace/fingerprint/fingerprint.ts'
+import { followIgnoreRules, lookBySessionRules } from '../../../src/workspace/fingerprint/session-rules.ts'
 import { findRepository } from '../../../src/workspace/git/git.ts'
 import { type Random, randomFrom } from '../../support/random.ts'
 
@@ -12,26 +14,27 @@ const RULES = ['a\n', '*.ts\n', '!c.log\n', 'b/\n', ''] as const
 
 /**
  * Does work at random in a directory, which is a repository, lies in one, or in none, and takes its fingerprint after each step:
- * once by what is known of the last one, and once by git alone. They have to be the same.
- * @param files how many files lie there before
+ * once by who has taken the last one, and once by a new one on an index of its own that takes nothing for granted. They have to
+ * be the same.
  */
-export async function compareWithGit(seed: number, steps: number, files = 0): Promise<void> {
+export async function compareWithNew(seed: number, steps: number): Promise<void> {
   const random = randomFrom(seed)
-  await using place = makePlace(random, files)
-  const [known, byGit] = [await place.open('known'), await place.open('by-git')]
-  let before = await known.take()
-  expect(await byGit.take()).toBe(before)
+  await using place = makePlace(random)
+  const kept = await place.open('kept')
+  let before = await kept.take()
+  expect(await (await place.open('new')).take()).toBe(before)
   for (let step = 0; step < steps; step++) {
     const done = work(random, place.directory)
-    const after = await known.take()
-    byGit.takeNothingForGranted()
+    const after = await kept.take()
+    const fresh = await place.open('new')
+    fresh.takeNothingForGranted()
     const where = `seed ${seed}, step ${step}: ${done.join('; ')}`
-    expect(after, where).toBe(await byGit.take())
-    expect(await known.changed(before, after), where).toEqual(await byGit.changed(before, after))
-    expect(await known.leftOut(), where).toEqual(await byGit.leftOut())
+    expect(after, where).toBe(await fresh.take())
+    expect(await kept.changed(before, after), where).toEqual(await fresh.changed(before, after))
+    expect(kept.leftOut(), where).toEqual(fresh.leftOut())
     before = after
   }
-  place.check('known')
+  place.check('kept')
 }
 
 interface Place extends AsyncDisposable {
@@ -41,8 +44,8 @@ interface Place extends AsyncDisposable {
   check(name: string): void
 }
 
-function makePlace(random: Random, files: number): Place {
-  const base = fs.mkdtempSync(join(fs.realpathSync(tmpdir()), 'known-'))
+function makePlace(random: Random): Place {
+  const base = fs.mkdtempSync(join(fs.realpathSync(tmpdir()), 'random-'))
   const top = join(base, 'wörk')
   const env = { PATH: process.env.PATH, HOME: base, GIT_CONFIG_NOSYSTEM: '1' }
   const git = (args: string[], more: NodeJS.ProcessEnv = {}) =>
@@ -60,13 +63,8 @@ function makePlace(random: Random, files: number): Place {
     git(['commit', '-qm', 'x'])
   }
   const directory = random.below(3) > 0 ? top : join(top, 'sub')
-  for (let n = 0; n < files; n++) {
-    if (n % 100 === 0) fs.mkdirSync(join(directory, `many/${n / 100}`), { recursive: true })
-    fs.writeFileSync(join(directory, `many/${Math.floor(n / 100)}/${n}`), String(n))
-  }
   fs.mkdirSync(directory, { recursive: true })
   const rules = join(base, 'rules')
-  fs.writeFileSync(rules, 'zz/\n')
   const hasRules = random.below(2) === 0
   return {
     directory,
@@ -74,7 +72,12 @@ function makePlace(random: Random, files: number): Place {
       const repository = await findRepository(directory)
       const leaveOut = [join(directory, 'never')]
       const prints = await openFingerprints({ gitDir: join(base, name), directory, repository, env, leaveOut })
-      if (hasRules) prints.ignoreBy(rules)
+      if (hasRules && fs.existsSync(rules)) await followIgnoreRules(prints, rules)
+      else if (hasRules) {
+        const ending = new AbortController().signal
+        const state = () => emptyState('20261121_1')
+        await lookBySessionRules(prints, { path: rules, ending, state, onRemark: () => {} }).take()
+      }
       return prints
     },
     check: name =>
