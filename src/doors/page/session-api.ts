@@ -35,7 +35,6 @@ import { questionsOf } from '../../session/records/answers.ts'
 import { foldJournal } from '../../session/records/journal.ts'
 import { askWhoRuns } from '../../session/records/run-lock.ts'
 import { commandsHere } from '../../tell/report/commands.ts'
-import { gateInWords, protectedInWords, reviewInWords } from '../../tell/report/words.ts'
 import { pageOf } from '../../tell/report/write.ts'
 import { describeEvent } from '../../tell/words/event.ts'
 import { ownBoard } from '../../tell/words/work.ts'
@@ -122,17 +121,6 @@ function addLooking(routes: Hono<WebEnv>, { world, streams, sessionOf }: Session
     const most = Math.min(MOST_ROUNDS, numberOf(c, 'count') ?? MOST_ROUNDS)
     const some = await roundsFrom(row.records, row.id, { from: numberOf(c, 'from') ?? 0, most })
     return c.json(redactorOfProject(world, row.records).event(some))
-  })
-  routes.get('/report', async c => {
-    const { row } = sessionOf(c)
-    const report = await reportOf(world, row)
-    const { gates, reviews, protectedFiles } = report.proof
-    const words = {
-      gates: gates.map(gateInWords),
-      reviews: reviews.entries.map(each => reviewInWords(each).text),
-      protectedFiles: protectedFiles.map(protectedInWords),
-    }
-    return c.json(redactorOfProject(world, row.records).event({ ...report, words }))
   })
   routes.get('/board', async c => {
     const { row } = sessionOf(c)
@@ -277,17 +265,13 @@ function addProof(routes: Hono<WebEnv>, options: SessionApiOptions): void {
   })
   routes.get('/report-ticket', async c => {
     const { row } = sessionOf(c)
-    const data = await reportOf(world, row)
+    const project = await OpenProject.open(world, { directory: row.records.directory })
+    const data = await project.report(row.id)
     const areGone = await areSavepointsGone(world, row.records, data, onProblem)
     const extras = await lookForPage(world, row.records, data, { areGone, onWarning: onProblem })
     const commands = { ...commandsHere(data, null), areSavepointsGone: areGone }
     return c.json({ path: `/report/${tickets.add(await pageOf(data, commands, extras))}` })
   })
-}
-
-async function reportOf(world: World, { records, id }: SessionCard['row']) {
-  const project = await OpenProject.open(world, { directory: records.directory })
-  return await project.report(id)
 }
 
 /** How long a report can be fetched once it was asked for, ms, and how many wait at once. */

@@ -110,7 +110,6 @@ describe.skipIf(!hasBrowser)(`the page${WITHOUT_BROWSER}`, () => {
     ['tasks', `${full}/tasks`, 'main > .session > :last-child'],
     ['queue', `${full}/queue`, 'textarea[name=prompt]'],
     ['changes', `${full}/changes`, '.file'],
-    ['proof', `${full}/proof`, '.proof'],
     ['report', `${full}/report`, 'iframe'],
     ['new', '#/new', 'textarea[name=wanted]'],
     ['settings', '#/settings', '.device'],
@@ -181,7 +180,7 @@ describe.skipIf(!hasBrowser)(`the page${WITHOUT_BROWSER}`, () => {
       // The picture of the page itself is all that there is.
       expect(await page.locator('main :is(img, script, [onerror], [style*=url], object, embed)').count(), name).toBe(0)
     }
-    expect(shownIn).toEqual(expect.arrayContaining(['now', 'live', 'rounds', 'changes', 'proof']))
+    expect(shownIn).toEqual(expect.arrayContaining(['now', 'live', 'rounds', 'changes']))
     await go(full)
     const words = page.locator('.markdown', { hasText: 'What I did' })
     await page.locator('.rows').evaluate(list => list.scrollTo(0, 0))
@@ -295,8 +294,8 @@ describe.skipIf(!hasBrowser)(`the page${WITHOUT_BROWSER}`, () => {
     await page.locator('.row').first().waitFor()
     await go(`${hash}/rounds`)
     await page.locator('.round').first().waitFor()
-    await go(`${hash}/proof`)
-    await page.locator('.proof').waitFor()
+    await go(`${hash}/report`)
+    await page.locator('iframe').waitFor()
     await go(hash)
     await page.locator('.row').first().waitFor()
     await own.unplug()
@@ -304,10 +303,10 @@ describe.skipIf(!hasBrowser)(`the page${WITHOUT_BROWSER}`, () => {
     await go(`${hash}/rounds`)
     await page.getByText('Reading …').waitFor()
     expect(await page.getByText('No round has begun yet.').count()).toBe(0)
-    await go(`${hash}/proof`)
+    await go(`${hash}/report`)
     await page.locator('main').getByText('The connection is cut.').waitFor()
     await own.serve()
-    await page.locator('.proof').waitFor()
+    await page.locator('iframe').waitFor()
     await go(`${hash}/rounds`)
     await page.getByText('Round 2', { exact: true }).waitFor()
   })
@@ -316,7 +315,7 @@ describe.skipIf(!hasBrowser)(`the page${WITHOUT_BROWSER}`, () => {
     const { page, go } = await scene.visit({ right: 'look' })
     await page.locator('.card .question').first().waitFor()
     expect(await page.locator('.card button').count()).toBe(0)
-    for (const part of ['', '/queue', '/changes', '/proof']) {
+    for (const part of ['', '/queue', '/changes', '/report']) {
       await go(`${full}${part}`)
       await page.locator('.session').waitFor()
       await page

@@ -352,7 +352,7 @@ function NeedsPerson({ card: { key, call, report } }: { card: Card }) {
   return (
     <div class="choices">
       {findings > 0 && (
-        <a class="of-round" href={`#/s/${key}/proof`}>
+        <a class="of-round" href={`#/s/${key}/report`}>
           {TEXTS.seeFindings}
         </a>
       )}

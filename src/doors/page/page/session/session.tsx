@@ -15,8 +15,7 @@ const Rounds = loaded(async () => (await import('./rounds.tsx')).Rounds)
 const Tasks = loaded(async () => (await import('./rounds.tsx')).Tasks)
 const Queue = loaded(async () => (await import('./queue.tsx')).Queue)
 const Changes = loaded(async () => (await import('./changes.tsx')).Changes)
-const Proof = loaded(async () => (await import('./proof.tsx')).Proof)
-const Report = loaded(async () => (await import('./proof.tsx')).Report)
+const Report = loaded(async () => (await import('./report.tsx')).Report)
 
 /** How long one that has just begun may not be known, ms. */
 const NEW_MS = 6_000
@@ -83,8 +82,6 @@ function Shown({ card, part, query }: { card: Card; part: Exclude<PartName, 'liv
       return <Queue card={card} />
     case 'changes':
       return <Changes card={card} query={query} />
-    case 'proof':
-      return <Proof card={card} />
     case 'report':
       return <Report card={card} />
   }
