@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { slashCommands } from '../../../src/doors/screen/composer/completion.ts'
+import { slashCommands } from '../../../src/doors/screen/host/slash.ts'
 import { helpLines, startLines } from '../../../src/doors/screen/start.ts'
 import { openTheme } from '../../../src/doors/screen/terminal/theme.ts'
 import { NO_FACTS, type StartFacts } from '../../../src/project/login.ts'
@@ -144,16 +144,16 @@ test('colours end on the line on which they begin, and take no cell', () => {
 })
 
 test('the login command that applies is offered, and which login there is', () => {
-  const of = (login: StartFacts['login']) => slashCommands({ login })
+  const of = (login: StartFacts['login'], hasOwnLogin = false) => slashCommands({ login, hasOwnLogin })
   const names = of(null).map(({ name }) => name)
   expect(names).toEqual(
-    'start,change,follow,team,plan,templates,login,version,palette,help,web,mcp,sessions,resume,queue,status,report,diff,doctor,model,theme,exit'.split(
+    'start,change,resume,sessions,templates,queue,report,diff,status,model,login,doctor,theme,follow,team,plan,palette,web,mcp,version,help,exit'.split(
       ',',
     ),
   )
-  expect(slashCommands({ login: { kind: 'not-needed' }, hasOwnLogin: true })[6]?.name).toBe('logout')
-  expect(of({ kind: 'out' })[6]).toMatchObject({ name: 'login', note: null })
-  expect(of({ kind: 'in', by: 'ChatGPT (plus)' })[6]).toMatchObject({
+  expect(of({ kind: 'not-needed' }, true)[10]?.name).toBe('logout')
+  expect(of({ kind: 'out' })[10]).toMatchObject({ name: 'login', note: null })
+  expect(of({ kind: 'in', by: 'ChatGPT (plus)' })[10]).toMatchObject({
     name: 'logout',
     note: 'rounds use ChatGPT (plus)',
   })

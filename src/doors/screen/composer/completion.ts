@@ -1,5 +1,4 @@
 import { hasInOrder } from '../../../base/text.ts'
-import type { LoginState } from '../../../tell/words/login.ts'
 import { erase, moveTo, type TextBuffer, type } from './buffer.ts'
 import { caretLine, endOf, isEmpty, type Text } from './text.ts'
 
@@ -128,78 +127,4 @@ function rankOf(name: string, typed: string): number {
   if (name === typed) return 0
   if (name.startsWith(typed)) return 1
   return hasInOrder(name, typed) ? 2 : 3
-}
-
-const MOST_COMPARED = 40
-
-/** The command that a mistyped name probably means, by an edit distance of at most a third of its letters; null without one. */
-export function nearestCommand(commands: readonly SlashCommand[], wrong: string): string | null {
-  if (wrong.length > MOST_COMPARED) return null
-  const distances = commands.map(({ name }) => ({ name, distance: editDistance(name, wrong.toLowerCase()) }))
-  const [nearest] = distances.toSorted((a, b) => a.distance - b.distance)
-  if (nearest === undefined) return null
-  return nearest.distance <= Math.max(1, Math.ceil(wrong.length / 3)) ? nearest.name : null
-}
-
-/** The Levenshtein distance of two words. */
-function editDistance(one: string, other: string): number {
-  let row = Array.from({ length: other.length + 1 }, (_, index) => index)
-  for (let i = 0; i < one.length; i += 1) {
-    const next = [i + 1]
-    for (let j = 0; j < other.length; j += 1) {
-      const changed = (row[j] ?? 0) + (one[i] === other[j] ? 0 : 1)
-      next.push(Math.min(changed, (row[j + 1] ?? 0) + 1, (next[j] ?? 0) + 1))
-    }
-    row = next
-  }
-  return row[other.length] ?? 0
-}
-
-/**
- * All slash commands in the order of the popup; of `/login` and `/logout` the one that applies: a login of codemachine's own can be taken
- * away, whatever the provider of the rounds needs. Null while unknown.
- */
-export function slashCommands({
-  login,
-  hasOwnLogin = null,
-}: {
-  login: LoginState | null
-  hasOwnLogin?: boolean | null
-}): SlashCommand[] {
-  const account =
-    login?.kind === 'in' || hasOwnLogin === true
-      ? command(
-          'logout',
-          "Take codemachine's own login away",
-          login?.kind === 'in' ? `rounds use ${login.by}` : undefined,
-        )
-      : command('login', "Log codex in for codemachine's rounds")
-  return [
-    command('start', 'Start what the specification asks for'),
-    { ...command('change', 'Plan a change, carry it out, and prove it'), takesText: true },
-    { ...command('follow', 'Go on from the newest change'), takesText: true },
-    { ...command('team', 'Have a team make a new project'), takesText: true },
-    command('plan', 'Show the plan, or accept, reject or edit it'),
-    command('templates', 'Show and choose what /start starts'),
-    account,
-    command('version', 'Show the versions of codemachine and codex'),
-    command('palette', 'Show everything that is possible now'),
-    command('help', 'Show keys and commands'),
-    command('web', 'The page in a browser: a link to it, for this machine or a phone'),
-    command('mcp', 'Show the MCP servers that codex has; codemachine as one of others: codemachine mcp'),
-    command('sessions', 'All sessions in a table: find, watch, report, resume'),
-    command('resume', 'Go on with a session'),
-    command('queue', 'Show and change what waits'),
-    command('status', 'Show how it stands, with all warnings'),
-    command('report', 'Show what a session has done'),
-    command('diff', 'Show what changed: since the start, in a round (/diff 3), since a savepoint'),
-    command('doctor', 'Look for what is missing or in the way'),
-    command('model', 'Choose the model and its effort'),
-    command('theme', 'Choose the colours'),
-    command('exit', 'Leave; a session can be resumed'),
-  ]
-}
-
-function command(name: string, description: string, note: string | null = null): SlashCommand {
-  return { name, description, note }
 }

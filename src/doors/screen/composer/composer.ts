@@ -1,3 +1,4 @@
+import { nearestName } from '../../../base/text.ts'
 import { KEY_ACTIONS, type KeyActionId, type Keymap } from '../../../project/settings/keys.ts'
 import {
   bufferOf,
@@ -17,7 +18,6 @@ import {
   type FileWord,
   fileWordAt,
   isComplete,
-  nearestCommand,
   offeredWord,
   type Popup,
   parseCommand,
@@ -119,7 +119,14 @@ export class Composer {
     const { name, rest } = command
     return this.#commands.some(known => known.name === name)
       ? { kind: 'command', name, rest: expandChips(rest, chips) }
-      : { kind: 'unknown-command', name, nearest: nearestCommand(this.#commands, name) }
+      : {
+          kind: 'unknown-command',
+          name,
+          nearest: nearestName(
+            name,
+            this.#commands.map(each => each.name),
+          ),
+        }
   }
 
   /** The text as a draft for a file. */

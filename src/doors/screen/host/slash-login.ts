@@ -9,14 +9,15 @@ import {
   NO_FACTS,
   NOT_LOGGED_IN,
 } from '../../../project/login.ts'
+import { codexInUse } from '../../../project/start/start-facts.ts'
 import { afterLogin, afterLogout, beforeLogin, withoutLogin } from '../../../tell/words/login.ts'
 import { letGoOfKeys } from './lent-terminal.ts'
 import type { SlashPlace } from './slash.ts'
 
 /** `/login`: codex's own login, in the terminal, which it is lent. */
-export async function loginOnScreen(slash: SlashPlace, codex: LoginPlace['codex'], rest: string): Promise<void> {
+export async function loginOnScreen(slash: SlashPlace, rest: string): Promise<void> {
   const { screen } = slash.person
-  const place = placeOf(slash, codex)
+  const place = await placeOf(slash)
   const way = await chooseWay(slash, place, rest)
   if (way === null) return
   let end: LoginEnd | null = null
@@ -32,17 +33,17 @@ export async function loginOnScreen(slash: SlashPlace, codex: LoginPlace['codex'
 }
 
 /** `/logout`: takes codemachine's own login away. */
-export async function logoutOnScreen(slash: SlashPlace, codex: LoginPlace['codex']): Promise<void> {
-  const place = placeOf(slash, codex)
+export async function logoutOnScreen(slash: SlashPlace): Promise<void> {
+  const place = await placeOf(slash)
   const wasIn = await logOut(place)
   slash.person.screen.say(afterLogout(wasIn, await loginOfRounds(place)), wasIn ? 'good' : 'plain')
   await showLogin(slash, place)
 }
 
-function placeOf({ context, records, settings, start }: SlashPlace, codex: LoginPlace['codex']): LoginPlace {
+async function placeOf({ context, records, settings, start }: SlashPlace): Promise<LoginPlace> {
   return {
     world: context,
-    codex,
+    codex: await codexInUse(context, records, settings),
     setting: settings.codexHome,
     root: records.root,
     directory: records.directory,

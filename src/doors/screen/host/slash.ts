@@ -7,14 +7,15 @@ import { findUnfinished } from '../../../project/resume.ts'
 import type { NewStart } from '../../../project/run-queue.ts'
 import type { Settings } from '../../../project/settings/schema.ts'
 import { describeSpecification, goalOf, IS_IT_COMPLETE, specificationHere } from '../../../project/start/dry-run.ts'
-import { codexInUse, resumableSessions } from '../../../project/start/start-facts.ts'
+import { resumableSessions } from '../../../project/start/start-facts.ts'
 import { chooseTemplate, startableTemplates, templateNamed } from '../../../project/start/templates.ts'
 import type { Records } from '../../../session/records/records.ts'
 import { termsInWords } from '../../../tell/words/commands.ts'
+import type { LoginState } from '../../../tell/words/login.ts'
 import { formatCount } from '../../../tell/words/numbers.ts'
 import { oneLine, titleLine } from '../../../tell/words/safe-text.ts'
 import type { CliContext } from '../cli-context.ts'
-import { type SlashCommand, slashCommands } from '../composer/completion.ts'
+import type { SlashCommand } from '../composer/completion.ts'
 import { answerCommand } from '../screen/asked.ts'
 import { answerDecision, askAndNotify, reachAgent } from '../screen/dialogs.ts'
 import { askToLeave, askToSkip } from '../screen/how-it-goes-on.ts'
@@ -37,11 +38,37 @@ import {
 import type { TypedLimits } from './typed-limits.ts'
 
 /** The commands as they are now. */
-export function commandsOf({ person }: SlashPlace): SlashCommand[] {
+export function commandsOf({ person }: Pick<SlashPlace, 'person'>): readonly SlashCommand[] {
   const { facts, showsSession } = person.screen.model
-  const always = slashCommands({ login: facts?.login ?? null, hasOwnLogin: facts?.hasOwnLogin ?? null })
-  const all = showsSession ? [...OF_SESSION, ANSWER, DECIDE, ...OF_AGENTS, DETACH, COPY, ...always] : always
+  return slashCommands({ login: facts?.login ?? null, hasOwnLogin: facts?.hasOwnLogin ?? null, showsSession })
+}
+
+/**
+ * The commands in the order of the popup; of `/login` and `/logout` the one that applies: a login of codemachine's own can be
+ * taken away, whatever the provider of the rounds needs. Null while unknown.
+ */
+export function slashCommands({
+  login,
+  hasOwnLogin = null,
+  showsSession = false,
+}: {
+  login: LoginState | null
+  hasOwnLogin?: boolean | null
+  showsSession?: boolean
+}): readonly Command[] {
+  const isIn = login?.kind === 'in' || hasOwnLogin === true
+  const note = login?.kind === 'in' ? `rounds use ${login.by}` : null
+  const all = (showsSession ? [...OF_SESSION, ...ALWAYS] : ALWAYS)
+    .filter(({ name }) => name !== (isIn ? 'login' : 'logout'))
+    .map(each => (each.name === 'logout' ? { ...each, note } : each))
   return inOrderOfUse(all, showsSession ? USED_IN_SESSION : USED_AT_START)
+}
+
+/** Does what a slash command says. */
+export async function runSlashCommand(place: SlashPlace, name: string, rest: string): Promise<void> {
+  const found = [...OF_SESSION, ...ALWAYS].find(each => each.name === name)
+  if (found === undefined) return place.person.screen.say(`/${name}: there is no such command`, 'warning')
+  await found.run(place, rest)
 }
 
 /** What a person reaches for first, while a session is shown and before. */
@@ -81,7 +108,7 @@ const USED_AT_START = [
 const USED_LAST = ['version', 'help', 'exit']
 
 /** Commands with those that are used most first. */
-function inOrderOfUse(commands: readonly SlashCommand[], first: readonly string[]): SlashCommand[] {
+function inOrderOfUse(commands: readonly Command[], first: readonly string[]): Command[] {
   const rank = ({ name }: SlashCommand) => {
     const at = first.indexOf(name)
     return at >= 0 ? at : USED_LAST.includes(name) ? 2 * commands.length : commands.length
@@ -89,119 +116,92 @@ function inOrderOfUse(commands: readonly SlashCommand[], first: readonly string[
   return commands.toSorted((a, b) => rank(a) - rank(b))
 }
 
-const COPY: SlashCommand = {
-  name: 'copy',
-  description: 'Copy the last answer; /copy command the last command',
-  note: null,
+/** A command, and what does it. */
+interface Command extends SlashCommand {
+  run(place: SlashPlace, rest: string): unknown
 }
 
-const OF_SESSION: readonly (SlashCommand & { ask: Ask })[] = [
-  { name: 'pause', description: 'Start no further round', note: null, ask: { type: 'pause' } },
-  { name: 'unpause', description: 'Go on after a pause', note: null, ask: { type: 'unpause' } },
-  { name: 'stop', description: 'Stop after this round', note: null, ask: { type: 'stop', now: false } },
-  {
-    name: 'skip',
-    description: 'End this session, and go on with the next in the queue',
-    note: null,
-    ask: { type: 'skip' },
-  },
-  { name: 'retry', description: 'Do not wait any longer', note: null, ask: { type: 'retry' } },
-]
-
-const DETACH: SlashCommand = {
-  name: 'detach',
-  description: 'Let it go on without this screen; codemachine attach shows it again',
-  note: null,
+function command(
+  name: string,
+  description: string,
+  run: Command['run'],
+  more?: Pick<SlashCommand, 'takesText'>,
+): Command {
+  return { name, description, note: null, run, ...more }
 }
-const ANSWER: SlashCommand = {
-  name: 'answer',
-  description: 'Answer a question: /answer 1 2 is choice 2 of Q1, /answer 1 … is words',
-  note: null,
-}
-const DECIDE: SlashCommand = { name: 'decide', description: 'Answer what you are to decide', note: null }
 
-const OF_AGENTS: readonly SlashCommand[] = [
-  { name: 'agents', description: 'The agents at work, and into one of them', note: null },
-  { name: 'steer', description: 'Tell one of the agents at work something: /steer NAME text', note: null },
-  { name: 'stop-agent', description: 'End one of the agents at work; the round goes on', note: null },
+/** While a session is shown. */
+const OF_SESSION: readonly Command[] = [
+  command('pause', 'Start no further round', asks({ type: 'pause' })),
+  command('unpause', 'Go on after a pause', asks({ type: 'unpause' })),
+  command('stop', 'Stop after this round', (place, rest) =>
+    rest.trim() === ''
+      ? asks({ type: 'stop', now: false })(place)
+      : place.person.screen.notice(STOP_TAKES_NOTHING, 'warning'),
+  ),
+  command('skip', 'End this session, and go on with the next in the queue', place =>
+    place.person.screen.model.isRunning ? askToSkip(askingAt(place)) : asks({ type: 'skip' })(place),
+  ),
+  command('retry', 'Do not wait any longer', asks({ type: 'retry' })),
+  command('answer', 'Answer a question: /answer 1 2 is choice 2 of Q1, /answer 1 … is words', (place, rest) =>
+    answerCommand(askingAt(place), rest),
+  ),
+  command('decide', 'Answer what you are to decide', async (place, rest) => {
+    if (!(await answerDecision(askingAt(place), rest)))
+      place.person.screen.notice('Nothing is to be decided just now', 'warning')
+  }),
+  command('agents', 'The agents at work, and into one of them', ({ person }) => person.openAgents()),
+  command('steer', 'Tell one of the agents at work something: /steer NAME text', (place, rest) =>
+    reachAgent(askingAt(place), 'steer', rest),
+  ),
+  command('stop-agent', 'End one of the agents at work; the round goes on', (place, rest) =>
+    reachAgent(askingAt(place), 'stop-agent', rest),
+  ),
+  command('detach', 'Let it go on without this screen; codemachine attach shows it again', ({ letGo }) => letGo()),
+  command('copy', 'Copy the last answer; /copy command the last command', copySlash),
 ]
 
 const STOP_TAKES_NOTHING = '/stop ends the session after this round, and takes nothing; /stop-agent NAME ends one agent'
 
-/** Does what a slash command says. */
-export async function runSlashCommand(place: SlashPlace, name: string, rest: string): Promise<void> {
-  const { person, context } = place
-  const { screen } = person
-  const ofSession = OF_SESSION.find(command => command.name === name)
-  const asking = { model: screen.model, host: person, clock: context.clock }
-  if (name === 'stop' && rest.trim() !== '') return screen.notice(STOP_TAKES_NOTHING, 'warning')
-  if (name === 'skip' && screen.model.isRunning) return await askToSkip(asking)
-  if (ofSession) {
-    await askAndNotify(asking, ofSession.ask)
-    return
-  }
-  switch (name) {
-    case 'answer':
-      return await answerCommand(asking, rest)
-    case 'decide':
-      if (await answerDecision(asking, rest)) return
-      return screen.notice('Nothing is to be decided just now', 'warning')
-    case 'agents':
-      return await person.openAgents()
-    case 'steer':
-    case 'stop-agent':
-      return await reachAgent(asking, name, rest)
-    case 'exit':
-      return screen.model.isRunning && place.start !== null ? await askToLeave(asking) : person.leave()
-    case 'detach':
-      return await place.letGo()
-    case 'help':
-      return await showKeys(place, commandsOf(place))
-    case 'copy':
-      return copySlash(place, rest)
-    case 'version':
-      return screen.say(`codemachine ${version}, ${await codexVersion(place)}`)
-    case 'web':
-      return await showPage(place)
-    case 'mcp':
-      return await showServers(place)
-    case 'doctor':
-      return await showDoctor(place)
-    case 'status':
-      return await showStatus(place)
-    case 'start':
-      return await startSlash(place, rest)
-    case 'templates':
-      return await templatesSlash(place, rest)
-    case 'change':
-      return await changeSlash(place, rest)
-    case 'follow':
-      return await followSlash(place, rest)
-    case 'team':
-      return teamSlash(place, rest)
-    case 'plan':
-      return await planSlash(place, rest)
-    case 'login':
-      return await loginOnScreen(place, await codexInUse(context, place.records, place.settings), rest)
-    case 'logout':
-      return await logoutOnScreen(place, await codexInUse(context, place.records, place.settings))
-    case 'theme':
-      return await chooseTheme(place, rest)
-    case 'model':
-      return await chooseModel(place)
-    case 'sessions':
-      return await openSessions(place)
-    case 'resume':
-      return await chooseSession(place, rest)
-    case 'report':
-      return await showReport(place, rest)
-    case 'diff':
-      return await person.openDiff(rest)
-    case 'queue':
-      return await chooseFromQueue(place)
-    default:
-      return screen.say(`/${name}: there is no such command`, 'warning')
-  }
+const ALWAYS: readonly Command[] = [
+  command('start', 'Start what the specification asks for', startSlash),
+  command('change', 'Plan a change, carry it out, and prove it', changeSlash, { takesText: true }),
+  command('follow', 'Go on from the newest change', followSlash, { takesText: true }),
+  command('team', 'Have a team make a new project', teamSlash, { takesText: true }),
+  command('plan', 'Show the plan, or accept, reject or edit it', planSlash),
+  command('templates', 'Show and choose what /start starts', templatesSlash),
+  command('login', "Log codex in for codemachine's rounds", loginOnScreen),
+  command('logout', "Take codemachine's own login away", logoutOnScreen),
+  command('version', 'Show the versions of codemachine and codex', async place =>
+    place.person.screen.say(`codemachine ${version}, ${await codexVersion(place)}`),
+  ),
+  // The keys of the screen open it.
+  command('palette', 'Show everything that is possible now', () => {}),
+  command('help', 'Show keys and commands', place => showKeys(place, commandsOf(place))),
+  command('web', 'The page in a browser: a link to it, for this machine or a phone', showPage),
+  command('mcp', 'Show the MCP servers that codex has; codemachine as one of others: codemachine mcp', showServers),
+  command('sessions', 'All sessions in a table: find, watch, report, resume', openSessions),
+  command('resume', 'Go on with a session', chooseSession),
+  command('queue', 'Show and change what waits', chooseFromQueue),
+  command('status', 'Show how it stands, with all warnings', showStatus),
+  command('report', 'Show what a session has done', showReport),
+  command('diff', 'Show what changed: since the start, in a round (/diff 3), since a savepoint', (place, rest) =>
+    place.person.openDiff(rest),
+  ),
+  command('doctor', 'Look for what is missing or in the way', showDoctor),
+  command('model', 'Choose the model and its effort', chooseModel),
+  command('theme', 'Choose the colours', chooseTheme),
+  command('exit', 'Leave; a session can be resumed', place =>
+    place.person.screen.model.isRunning && place.start !== null ? askToLeave(askingAt(place)) : place.person.leave(),
+  ),
+]
+
+function asks(ask: Ask): (place: SlashPlace) => Promise<boolean> {
+  return place => askAndNotify(askingAt(place), ask)
+}
+
+function askingAt({ person, context }: SlashPlace) {
+  return { model: person.screen.model, host: person, clock: context.clock }
 }
 
 const GOAL_CHARS = 80

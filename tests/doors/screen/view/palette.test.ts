@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { SessionEvent } from '../../../../src/core/events/events.ts'
-import { slashCommands } from '../../../../src/doors/screen/composer/completion.ts'
+import { slashCommands } from '../../../../src/doors/screen/host/slash.ts'
 import { ScreenModel } from '../../../../src/doors/screen/screen/model.ts'
 import { openTheme } from '../../../../src/doors/screen/terminal/theme.ts'
 import type { Stage } from '../../../../src/doors/screen/view/full-view.ts'
