@@ -116,10 +116,10 @@ export class LineSplitter {
   }
 }
 
-/** The known name that was most likely meant: at most a third of its letters differ, not counting case and dashes. */
-export function nearestName(written: string, known: readonly string[]): string | null {
+/** The known name that was most likely meant: at most a third of its letters, rounded by `round`, differ, not counting case and dashes. */
+export function nearestName(written: string, known: readonly string[], round = Math.floor): string | null {
   const distances = known.map(name => ({ name, distance: editDistance(plain(written), plain(name)) }))
-  const near = distances.filter(({ name, distance }) => distance <= Math.max(1, Math.floor(name.length / 3)))
+  const near = distances.filter(({ name, distance }) => distance <= Math.max(1, round(name.length / 3)))
   return near.sort((a, b) => a.distance - b.distance)[0]?.name ?? null
 }
 

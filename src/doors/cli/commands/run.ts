@@ -1,4 +1,4 @@
-import { UserError } from '../../../base/errors.ts'
+import { UserError, unreachable } from '../../../base/errors.ts'
 import type { TemplateKind } from '../../../core/template.ts'
 import type { RunOptions } from '../../../project/library.ts'
 import { OpenProject, type Work } from '../../../project/open-project.ts'
@@ -10,7 +10,7 @@ import { openQueue } from '../../../session/records/queue.ts'
 import { resumeCommand } from '../../../tell/words/commands.ts'
 import { readSpecification, type Specification } from '../../../workspace/memory/specification.ts'
 import type { CliContext } from '../../screen/cli-context.ts'
-import type { TypedChange } from '../../screen/host/slash-change.ts'
+import type { startScreen } from '../../screen/host/screen-home.ts'
 import { type RunFlags, readText, wantsScreen } from '../flags.ts'
 import { askYesOrNo, observerOn } from '../output.ts'
 import { listenersOn, runOptionsOf, type ShowFlags, worktreeOf } from '../run-options.ts'
@@ -43,7 +43,7 @@ export async function run(
   // Its input is read to the end where the goal came from there, and no key would come.
   if (goal !== '-' && wantsScreen(context, flags)) {
     const { runOnScreen, startScreen } = await import('../../screen/host/screen-home.ts')
-    if (text === null) return await startScreen(context, options, WORK_OF_SCREEN)
+    if (text === null) return await startScreen(context, options, workOfScreen)
     return await runOnScreen(context, options, inner => workOn(inner, options, { first, resumable }, flags), text)
   }
   if (first === null && context.display === undefined) {
@@ -53,22 +53,30 @@ export async function run(
   return await workOn(context, options, { first, resumable }, flags)
 }
 
-/** What the start screen starts, each as the command line does. */
-const WORK_OF_SCREEN = {
-  run: async (context: CliContext, goal: string | null, options: RunOptions) =>
-    await workOn(context, options, { first: goal === null ? null : { text: await readText(context, goal) } }, {}),
-  start: async (context: CliContext, session: NonNullable<Work['first']>, options: RunOptions) =>
-    await workOn(context, options, { first: session }, {}),
-  change: async (context: CliContext, { request, follows }: TypedChange, options: RunOptions) => {
-    const { makeChange } = await import('../change/run.ts')
-    return await makeChange(context, options, { request, said: {}, ...(follows === null ? {} : { follows }) }, {})
-  },
-  team: async (context: CliContext, goal: string, options: RunOptions) => {
-    const { teamOnScreen } = await import('../team/run.ts')
-    return await teamOnScreen(context, goal, options)
-  },
-  resume: async (context: CliContext, session: string, options: RunOptions) =>
-    await goOnWith(context, options, { session, rereadsGates: false }, {}),
+/** What the start screen starts, as the command line does. */
+const workOfScreen: Parameters<typeof startScreen>[2] = async (context, choice, options) => {
+  switch (choice.kind) {
+    case 'run': {
+      const { goal } = choice
+      const first = goal === null ? null : { text: await readText(context, goal) }
+      return await workOn(context, options, { first }, {})
+    }
+    case 'start':
+      return await workOn(context, options, { first: choice.session }, {})
+    case 'resume': {
+      const wanted = { session: choice.session, rereadsGates: false }
+      return await goOnWith(context, { ...options, ...runOptionsOf(choice.more) }, wanted, {})
+    }
+    case 'change': {
+      const { request, follows } = choice.change
+      const { makeChange } = await import('../change/run.ts')
+      return await makeChange(context, options, { request, said: {}, ...(follows === null ? {} : { follows }) }, {})
+    }
+    case 'team':
+      return await (await import('../team/run.ts')).teamOnScreen(context, choice.goal, options)
+    default:
+      return unreachable(choice)
+  }
 }
 
 /** Runs one session after the other, shown where the context and the flags say; resolves with the exit code. */

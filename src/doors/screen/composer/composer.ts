@@ -125,6 +125,7 @@ export class Composer {
           nearest: nearestName(
             name,
             this.#commands.map(each => each.name),
+            Math.ceil,
           ),
         }
   }

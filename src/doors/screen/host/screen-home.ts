@@ -1,5 +1,5 @@
 import { Writable } from 'node:stream'
-import { Interrupted, unreachable } from '../../../base/errors.ts'
+import { Interrupted } from '../../../base/errors.ts'
 import type { EndedBy } from '../../../core/events/outcome.ts'
 import type { AgentTables } from '../../../core/shapes/agent.ts'
 import type { Reply } from '../../../core/shapes/reply.ts'
@@ -8,7 +8,7 @@ import { latestSession } from '../../../project/find.ts'
 import type { Ask, RunOptions } from '../../../project/library.ts'
 import { NO_FACTS, type StartFacts } from '../../../project/login.ts'
 import { settingsOf } from '../../../project/open-run.ts'
-import type { NewStart, Reachable } from '../../../project/run-queue.ts'
+import type { Reachable } from '../../../project/run-queue.ts'
 import type { LoadedSettings } from '../../../project/settings/load.ts'
 import { gatherStartFacts, makeFirstFolders } from '../../../project/start/start-facts.ts'
 import { directoryOf } from '../../../project/world.ts'
@@ -20,9 +20,7 @@ import type { PickerOption } from '../composer/picker.ts'
 import { RunLog } from '../plain-view.ts'
 import type { Question } from '../screen/dialogs.ts'
 import { PersonScreen, printerOn } from './person-screen.ts'
-import { commandsOf, runSlashCommand, type SlashPlace } from './slash.ts'
-import type { TypedChange } from './slash-change.ts'
-import { limitsTyped, type TypedLimits } from './typed-limits.ts'
+import { commandsOf, runSlashCommand, type SlashPlace, type StartChoice } from './slash.ts'
 import { openWatchScreen } from './watch-screen.ts'
 
 /** A screen that runs are shown on, one at a time. */
@@ -50,12 +48,7 @@ export class ScreenHome implements AsyncDisposable {
     const start: SlashPlace['start'] = {
       isRunning: () => this.#choice === null,
       options: () => this.#options,
-      resume: (session, more) => this.#choose({ kind: 'resume', session, more }),
-      watch: (records, session) => this.#choose({ kind: 'watch', records, session }),
-      runQueue: () => this.#choose({ kind: 'run', goal: null }),
-      begin: session => this.#choose({ kind: 'start', session }),
-      change: change => this.#choose({ kind: 'change', change }),
-      team: goal => this.#choose({ kind: 'team', goal }),
+      wish: choice => this.#choose(choice),
       choose: chosen => {
         this.#options = { ...this.#options, ...chosen }
       },
@@ -323,51 +316,17 @@ function offersAtStart({ missing, resumable, queue }: StartFacts, atWork: string
   return offers
 }
 
-/** The commands that the screen starts, each as from the command line. */
-export interface ScreenWork {
-  run(context: CliContext, goal: string | null, options: RunOptions): Promise<number>
-  start(context: CliContext, session: NewStart, options: RunOptions): Promise<number>
-  change(context: CliContext, change: TypedChange, options: RunOptions): Promise<number>
-  resume(context: CliContext, session: string, options: RunOptions): Promise<number>
-  /** Makes a project for the goal, in which the team then works. */
-  team(context: CliContext, goal: string, options: RunOptions): Promise<Elsewhere>
-}
+/** Does what the start screen is left for, as the command line does; resolves with the exit code, or with what is left to do elsewhere. */
+type WorkOfScreen = (
+  context: CliContext,
+  choice: Exclude<StartChoice, { kind: 'watch' | 'leave' }>,
+  options: RunOptions,
+) => Promise<number | Elsewhere>
 
 /** Work in another directory than that of the start screen, which has been made, and what does it; resolves with its exit code. */
 interface Elsewhere {
   directory: string
   work(context: CliContext): Promise<number>
-}
-
-/** What a person wants of a screen on which nothing runs. */
-export type StartChoice =
-  | { kind: 'run'; goal: string | null }
-  | { kind: 'resume'; session: string; more: TypedLimits }
-  | { kind: 'start'; session: NewStart }
-  | { kind: 'change'; change: TypedChange }
-  | { kind: 'team'; goal: string }
-  | { kind: 'watch'; records: Records; session: string }
-  | { kind: 'leave' }
-
-/** Runs what the person wants to have run; resolves with its exit code. */
-async function carryOut(
-  choice: Extract<StartChoice, { kind: 'run' | 'resume' | 'start' | 'change' }>,
-  context: CliContext,
-  options: RunOptions,
-  work: ScreenWork,
-): Promise<number> {
-  switch (choice.kind) {
-    case 'run':
-      return await work.run(context, choice.goal, options)
-    case 'resume':
-      return await work.resume(context, choice.session, { ...options, ...limitsTyped(choice.more) })
-    case 'start':
-      return await work.start(context, choice.session, options)
-    case 'change':
-      return await work.change(context, choice.change, options)
-    default:
-      return unreachable(choice)
-  }
 }
 
 /** One run on the screen: its work is begun at once, and the screen ends with it. Resolves with its exit code. */
@@ -387,7 +346,7 @@ export async function runOnScreen(
  * The start screen: one run after the other, as the person wishes, until they leave. Resolves with the exit code: of the
  * run that was left, else 0. Throws `Interrupted` if the program is asked to end while nothing runs.
  */
-export async function startScreen(context: CliContext, options: RunOptions, work: ScreenWork): Promise<number> {
+export async function startScreen(context: CliContext, options: RunOptions, work: WorkOfScreen): Promise<number> {
   for (let chosen = options; ; ) {
     const end = await workFromStart(context, chosen, work)
     if (typeof end === 'number') return end
@@ -414,7 +373,7 @@ async function workElsewhere(
 type StartEnd = Extract<StartChoice, { kind: 'watch' }> | { kind: 'elsewhere'; there: Elsewhere; options: RunOptions }
 
 /** Resolves with the exit code, or with what the screen is left for. */
-async function workFromStart(context: CliContext, options: RunOptions, work: ScreenWork): Promise<number | StartEnd> {
+async function workFromStart(context: CliContext, options: RunOptions, work: WorkOfScreen): Promise<number | StartEnd> {
   await using home = await ScreenHome.open(context, options)
   // Who types at once is not kept waiting.
   const made = makeFirstFolders(home.records, home.agentTables).catch(error => void home.person.fail(error))
@@ -426,8 +385,9 @@ async function workFromStart(context: CliContext, options: RunOptions, work: Scr
     if (choice.kind === 'watch') return choice
     const begun: Elsewhere[] = []
     const exitCode = await home.during(async inner => {
-      if (choice.kind !== 'team') return await carryOut(choice, inner, home.options, work)
-      begun.push(await work.team(inner, choice.goal, home.options))
+      const came = await work(inner, choice, home.options)
+      if (typeof came === 'number') return came
+      begun.push(came)
       return 0
     })
     const [there] = begun

@@ -1,26 +1,28 @@
-import { isFinished } from '../../../core/events/outcome.ts'
+import { isFinished, limitReached } from '../../../core/events/outcome.ts'
+import { usedBy } from '../../../core/rules/run-limits.ts'
 import { statesTyped } from '../../../project/diff/comparison.ts'
 import { reportCard } from '../../../project/reports.ts'
 import { Keymap } from '../../../project/settings/keys.ts'
 import type { LoadedSettings } from '../../../project/settings/load.ts'
 import type { SessionRow } from '../../../project/watch/sessions-table.ts'
-import { lockOfSession } from '../../../session/records/journal.ts'
+import { foldJournal, lockOfSession } from '../../../session/records/journal.ts'
 import type { Records } from '../../../session/records/records.ts'
 import { askWhoRuns } from '../../../session/records/run-lock.ts'
 import { readReport } from '../../../tell/report/write.ts'
-import { resumeCommand } from '../../../tell/words/commands.ts'
+import { limitAsTyped, resumeCommand } from '../../../tell/words/commands.ts'
+import { formatCount } from '../../../tell/words/numbers.ts'
 import { oneLine } from '../../../tell/words/safe-text.ts'
 import { roleOf } from '../blocks/layout.ts'
 import type { CliContext } from '../cli-context.ts'
 import { Pager } from '../pager/pager.ts'
-import type { PagerSource } from '../pager/source.ts'
+import { wholeSource } from '../pager/source.ts'
+import type { Screen } from '../screen/screen.tsx'
 import { type SessionAction, type SessionsPlace, sessionList } from '../sessions/session-list.ts'
 import { openTheme, type Theme } from '../terminal/theme.ts'
 import type { Stage } from '../view/full-view.ts'
 import { diffView } from './diff-screen.ts'
 import { sessionsReadOut } from './read-out.ts'
-import type { SlashPlace } from './slash.ts'
-import { askForMore } from './typed-limits.ts'
+import type { SlashPlace, TypedLimits } from './slash.ts'
 
 /** Opens the table of sessions on the screen, as `/sessions` does. */
 export async function openSessions(place: SlashPlace): Promise<void> {
@@ -51,7 +53,10 @@ export async function openSessions(place: SlashPlace): Promise<void> {
       act: (action, row, stage) => {
         if (action === 'report') stage.start(openReport(context, row, { stage, theme, keymap: options.keymap }))
         else if (action === 'diff') openChanges(context, row, { stage, theme, keymap: options.keymap })
-        else if (action === 'watch') stage.leaveFor(() => void (isShown(row) || start?.watch(row.records, row.id)))
+        else if (action === 'watch')
+          stage.leaveFor(
+            () => void (isShown(row) || start?.wish({ kind: 'watch', records: row.records, session: row.id })),
+          )
         else if (action === 'resume')
           stage.leaveFor(() => void goOnWith(place, row.id).catch(error => void person.fail(error)))
       },
@@ -63,8 +68,36 @@ export async function openSessions(place: SlashPlace): Promise<void> {
 /** Goes on with a session, once it was asked how much more it may take where that is used up. */
 export async function goOnWith({ person, records, start }: SlashPlace, session: string): Promise<void> {
   const more = await askForMore(person.screen, records, session)
-  if (more !== null) start?.resume(session, more)
+  if (more !== null) start?.wish({ kind: 'resume', session, more })
 }
+
+/**
+ * Asks how much a session may take that has used up what it was allowed, and is to go on. Empty if it has not; null if
+ * the person thinks better of it.
+ */
+async function askForMore(screen: Screen, records: Records, id: string): Promise<TypedLimits | null> {
+  const state = await foldJournal(records, id, 'ends')
+  const used = state && usedBy(state)
+  const reached = used && limitReached(state.limits, used)
+  if (used === null || reached === null) return {}
+  const { flag, name, had } = LIMITS[reached]
+  const typed = limitAsTyped(name, 2 * (used[name] ?? 0))
+  const [, twice = ''] = typed.split(' ')
+  const answer = await screen.choose({
+    title: `It has used up its ${name === 'rounds' ? formatCount(used.rounds, had) : had}. How much may it take in all?`,
+    options: [{ id: twice, label: twice, hint: `as ${typed}` }],
+    freeText: 'Something else …',
+  })
+  if (answer.kind === 'chosen') return { [flag]: answer.id }
+  return answer.kind === 'text' ? { [flag]: answer.text.trim() } : null
+}
+
+const LIMITS = {
+  rounds: { flag: 'rounds', name: 'rounds', had: 'round' },
+  time: { flag: 'maxTime', name: 'timeMs', had: 'time' },
+  tokens: { flag: 'maxTokens', name: 'tokens', had: 'tokens' },
+  cost: { flag: 'maxCost', name: 'cost', had: 'money' },
+} as const
 
 /** Why no session can be gone on with on this screen, a sentence; null if one can. */
 export function whyNoResume({ start }: Pick<SlashPlace, 'start'>): string | null {
@@ -162,13 +195,7 @@ async function openReport(context: CliContext, row: SessionRow, { stage, theme, 
     ...warnings.map(said => theme.paint('warning', oneLine(said, 2_000))),
     ...(lines ?? ['Its journal holds no session.']),
   ]
-  const source: PagerSource = {
-    count: shown.length,
-    line: at => shown[at] ?? '',
-    onGrow: () => () => {},
-    isWhole: true,
-  }
-  stage.open(new Pager({ title: `The report of ${row.id}`, source, theme, keymap, at: 'start' }))
+  stage.open(new Pager({ title: `The report of ${row.id}`, source: wholeSource(shown), theme, keymap, at: 'start' }))
 }
 
 /** The card of a session's report as finished lines; null if its journal holds none. `named`: as of `reportCard`. */

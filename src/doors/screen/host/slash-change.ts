@@ -51,7 +51,7 @@ export function teamSlash(place: SlashPlace, rest: string): void {
   const goal = rest.trim()
   person.remember(`/team ${goal}`)
   if (start !== null && !start.isRunning()) {
-    start.team(goal)
+    start.wish({ kind: 'team', goal })
     return
   }
   const command = `codemachine team -C ${shellWord(workspaceOf(records.directory))} ${shellWord(goal)}`
@@ -87,7 +87,7 @@ function isRequest(
 async function beginOrQueue({ person, start }: SlashPlace, name: string, change: TypedChange): Promise<void> {
   const { request, follows } = change
   person.remember(`${name} ${request}`)
-  if (start !== null && !start.isRunning()) return start.change(change)
+  if (start !== null && !start.isRunning()) return start.wish({ kind: 'change', change })
   const said = await person.queue.add(request, { template: CHANGE, ...(follows === null ? {} : { follows }) })
   person.screen.notice(follows === null ? said : `After ${follows}: ${said}`, 'good')
 }

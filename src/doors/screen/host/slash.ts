@@ -35,7 +35,6 @@ import {
   showStatus,
   typedOrChosen,
 } from './slash-look.ts'
-import type { TypedLimits } from './typed-limits.ts'
 
 /** The commands as they are now. */
 export function commandsOf({ person }: Pick<SlashPlace, 'person'>): readonly SlashCommand[] {
@@ -244,7 +243,7 @@ async function chooseFromQueue({ person, start }: SlashPlace): Promise<void> {
     ],
   })
   if (answer.kind !== 'chosen') return
-  if (answer.id === 'work') return start?.runQueue()
+  if (answer.id === 'work') return start?.wish({ kind: 'run', goal: null })
   const prompt = prompts.find(({ id }) => id === answer.id)
   if (prompt === undefined) return
   const isTaken = await person.queue.takeBack(prompt, text => screen.model.addText(text))
@@ -294,22 +293,30 @@ export interface SlashPlace {
   letGo(): Promise<void>
 }
 
+/** What a session may take from now on, in all, as it was typed. */
+export interface TypedLimits {
+  rounds?: string
+  maxTime?: string
+  maxTokens?: string
+  maxCost?: string
+}
+
+/** What a person wants of a screen on which nothing runs; `goal` null: what waits in the queue. */
+export type StartChoice =
+  | { kind: 'run'; goal: string | null }
+  | { kind: 'resume'; session: string; more: TypedLimits }
+  | { kind: 'start'; session: NewStart }
+  | { kind: 'change'; change: TypedChange }
+  | { kind: 'team'; goal: string }
+  | { kind: 'watch'; records: Records; session: string }
+  | { kind: 'leave' }
+
 /** What can be set going where nothing runs yet. */
 interface SlashStart {
   isRunning(): boolean
   options(): RunOptions
-  /** Goes on with a session, which may take so much from now on. */
-  resume(session: string, more: TypedLimits): void
-  /** Leaves the start screen for a session that another process runs. */
-  watch(records: Records, session: string): void
-  /** Runs what waits. */
-  runQueue(): void
-  /** Begins a session from the specification. */
-  begin(session: NewStart): void
-  /** Begins a change. */
-  change(change: TypedChange): void
-  /** Begins a team, in a project of its own. */
-  team(goal: string): void
+  /** Has this done, and the start screen left for it. */
+  wish(choice: StartChoice): void
   /** For the runs to come. */
   choose(options: Pick<RunOptions, 'model' | 'effort'>): void
 }
@@ -333,7 +340,7 @@ async function startSlash({ context, records, person, start }: SlashPlace, rest:
   const specification = await specificationHere(records.directory, kind, { agentTables })
   const text = goalOf(specification)
   const begin = async (asksPlan: boolean) => {
-    if (!start.isRunning()) return start.begin({ text, template, asksPlan })
+    if (!start.isRunning()) return start.wish({ kind: 'start', session: { text, template, asksPlan } })
     screen.notice(await person.queue.add(text, { template }))
   }
   if (words.some(word => YES.includes(word))) return await begin(false)

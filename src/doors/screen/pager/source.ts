@@ -246,6 +246,11 @@ export class SearchHits {
   }
 }
 
+/** Lines that are all there. */
+export function wholeSource(lines: readonly string[]): PagerSource {
+  return { count: lines.length, line: index => lines[index] ?? '', onGrow: () => () => {}, isWhole: true }
+}
+
 /** Lines that are drawn anew for another width. */
 export function drawnSource(draw: (columns: number) => readonly string[], columns: number): PagerSource {
   const listeners = new Set<(dropped: number) => void>()

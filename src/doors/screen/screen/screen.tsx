@@ -11,7 +11,7 @@ import { loadGrammars } from '../blocks/markdown.ts'
 import type { ScreenProcess } from '../cli-context.ts'
 import { type Key, keysFromInk } from '../composer/keys.ts'
 import { Pager } from '../pager/pager.ts'
-import type { PagerSource } from '../pager/source.ts'
+import { type PagerSource, wholeSource } from '../pager/source.ts'
 import { narrowingOf, TerminalOutput, TerminalRestorer, type TerminalStream } from '../terminal/output.ts'
 import type { Role, Theme } from '../terminal/theme.ts'
 import type { FullView, Stage } from '../view/full-view.ts'
@@ -336,8 +336,7 @@ export class Screen {
       return
     }
     const lines = outputLines(lastCommand, { columns: this.output.columns, theme: this.model.theme })
-    const source: PagerSource = { count: lines.length, line: index => lines[index] ?? '', onGrow: () => () => {} }
-    this.page('The output of the last command', source).catch(this.#options.onFailure)
+    this.page('The output of the last command', wholeSource(lines)).catch(this.#options.onFailure)
   }
 
   #gone(): void {

@@ -16,7 +16,7 @@ import { describeOutcome } from '../../../tell/words/outcome.ts'
 import { oneLine } from '../../../tell/words/safe-text.ts'
 import { roleOf } from '../blocks/layout.ts'
 import { Pager } from '../pager/pager.ts'
-import type { PagerSource } from '../pager/source.ts'
+import { wholeSource } from '../pager/source.ts'
 import type { Role, Theme } from '../terminal/theme.ts'
 import type { FullView, Stage } from '../view/full-view.ts'
 import { type ListColumn, ListView } from '../view/list.ts'
@@ -183,13 +183,7 @@ function choices(place: SessionsPlace, row: SessionRow): ListView<Choice> {
 /** All of why a session cannot be read, and where it lies. */
 function problemOf({ theme, keymap }: SessionsPlace, row: SessionRow): FullView {
   const lines = [row.problem ?? '', '', row.records.journal(row.id)].map(line => oneLine(line, MOST_PROBLEM))
-  const source: PagerSource = {
-    count: lines.length,
-    line: at => lines[at] ?? '',
-    onGrow: () => () => {},
-    isWhole: true,
-  }
-  return new Pager({ title: row.id, source, theme, keymap, at: 'start' })
+  return new Pager({ title: row.id, source: wholeSource(lines), theme, keymap, at: 'start' })
 }
 
 const MOST_PROBLEM = 4_000
