@@ -6,9 +6,9 @@ import type { OutcomeHint, RoundOutcome, SessionOutcome, StallReason } from '../
 import type { Cost } from '../../core/rules/cost.ts'
 import { PLAN_DECISION } from '../../core/state/plan.ts'
 import type { SessionState } from '../../core/state/state.ts'
-import { wordsForClass } from '../words/names.ts'
+import { wordsForCause } from '../words/names.ts'
 import { formatCount, formatSpan, formatTokens } from '../words/numbers.ts'
-import { wordsForCost, wordsForHint, wordsForRemedy, wordsForStall } from '../words/outcome.ts'
+import { describeOutcome, wordsForCost, wordsForRemedy, wordsForStall } from '../words/outcome.ts'
 import { isPlanShown } from '../words/plan.ts'
 import { plansOf, statusOfWork } from '../words/work.ts'
 
@@ -16,7 +16,7 @@ import { plansOf, statusOfWork } from '../words/work.ts'
 export type NotifyEvent = 'ended' | 'needs-person' | 'waiting' | 'stuck' | 'paused' | 'round-ended'
 
 /** A notification, sent as JSON to a command's stdin or to a webhook. docs/notifications.md documents it. */
-export type Notification = NotificationHead & NotificationFacts
+export type Notification = NotificationHead & (NotificationFacts | { event: 'test' })
 
 interface NotificationHead {
   v: 1
@@ -92,7 +92,6 @@ type NotificationFacts =
       until: string
       how: EventOf<'hold-until'>['how']
     }
-  | { event: 'test' }
 
 /**
  * The notification of an event; null if there is none. Pure.
@@ -102,12 +101,19 @@ export function notificationOf(event: Recorded, state: SessionState): Notificati
   const facts = factsOf(event, state)
   if (facts === null) return null
   const work = statusOfWork(state)
-  return withWords(work === null ? facts : { ...facts, work: clip(work) }, event.at, state)
+  const words = inWords(facts, event.at, state)
+  return withWords(work === null ? facts : { ...facts, work: clip(work) }, words, event.at, state)
 }
 
 /** The sample that `codemachine notify` sends. */
 export function sampleNotification(at: string, host: string, directory: string): Notification {
-  return withWords({ event: 'test' }, at, { id: 'test', host, directory, goal: 'See whether notifications arrive.' })
+  const words = { title: 'a test', message: 'Notifications arrive.' }
+  return withWords({ event: 'test' }, words, at, {
+    id: 'test',
+    host,
+    directory,
+    goal: 'See whether notifications arrive.',
+  })
 }
 
 /** Shorter waits are not notified, ms. */
@@ -121,11 +127,11 @@ const WORK_CHARS = 120
 const TEXT_CHARS = 2000
 
 function withWords(
-  { work, ...facts }: NotificationFacts & Pick<NotificationHead, 'work'>,
+  { work, ...facts }: (NotificationFacts | { event: 'test' }) & Pick<NotificationHead, 'work'>,
+  { title, message }: { title: string; message: string },
   at: string,
   { id, host, directory, goal }: Pick<SessionState, 'id' | 'host' | 'directory' | 'goal'>,
 ): Notification {
-  const { title, message } = inWords(facts, at)
   const place = plainLine(basename(directory) || directory, PLACE_CHARS)
   return {
     v: 1,
@@ -163,93 +169,9 @@ function factsOf(event: Recorded, state: SessionState): NotificationFacts | null
       return taskParked(event)
     case 'warning':
       return goesRemote(event)
+    // Of the others a person is told, if at all, when the session ends or waits.
     default:
-      return untold(event)
-  }
-}
-
-type Told =
-  | 'session-ended'
-  | 'waiting'
-  | 'stuck'
-  | 'round-ended'
-  | 'hold-until'
-  | 'decision-asked'
-  | 'task-judged'
-  | 'warning'
-
-/** Of these a person is told, if at all, when the session ends or waits. */
-function untold(event: Exclude<Recorded, { type: Told }>): null {
-  switch (event.type) {
-    case 'session-created':
-    case 'session-resumed':
-    case 'session-moved':
-    case 'settings-taken':
-    case 'keep-awake':
-    case 'round-started':
-    case 'turn-started':
-    case 'item-completed':
-    case 'plan-updated':
-    case 'usage':
-    case 'limits':
-    case 'model-rerouted':
-    case 'request-answered':
-    case 'answer-given':
-    case 'answer-refused':
-    case 'output-kept':
-    case 'steered':
-    case 'error':
-    case 'turn-continued':
-    case 'winding-down':
-    case 'machine-slept':
-    case 'wait-ended':
-    case 'stop-asked':
-    case 'paused':
-    case 'held':
-    case 'unpaused':
-    case 'interrupt-asked':
-    case 'skip-asked':
-    case 'replan-asked':
-    case 'decision-made':
-    case 'replanned':
-    case 'step-started':
-    case 'looked':
-    case 'command-ran':
-    case 'wrote':
-    case 'noted':
-    case 'state-entered':
-    case 'kept':
-    case 'gates-added':
-    case 'scope-entered':
-    case 'scope-left':
-    case 'shell-ran':
-    case 'secret-asked':
-    case 'secret-set':
-    case 'secret-confirmed':
-    case 'memory-broken':
-    case 'goal-restored':
-    case 'repository-restored':
-    case 'savepoint':
-    case 'settings-changed':
-    case 'protected-changed':
-    case 'gate-configuration':
-    case 'counter-proof':
-    case 'gate-started':
-    case 'gate-ended':
-    case 'question-asked':
-    case 'plan-refused':
-    case 'plan-ready':
-    case 'agent-started':
-    case 'agent-ended':
-    case 'tasks-judged':
-    case 'review-started':
-    case 'review-ended':
-    case 'done-nominated':
-    case 'done-refused':
-    case 'done-accepted':
       return null
-    default:
-      return unreachable(event)
   }
 }
 
@@ -361,19 +283,19 @@ const LOOK_AHEAD = 4
 const STEERING = /[\p{Cc}\u2028\u2029\p{Bidi_Control}]/gu
 
 /** Title and message; not yet safe to be shown. */
-function inWords(facts: NotificationFacts, at: string): { title: string; message: string } {
+function inWords(facts: NotificationFacts, at: string, state: SessionState): { title: string; message: string } {
   switch (facts.event) {
     case 'ended':
     case 'needs-person': {
       if ('about' in facts) return inWordsAbout(facts, at)
-      const { title, message } = outcomeInWords(facts.outcome)
+      const { title, message } = outcomeInWords(facts.outcome, state)
       const spent = [formatCount(facts.rounds, 'round'), formatSpan(facts.durationMs), formatTokens(facts.tokens)]
       if (facts.cost !== undefined) spent.push(wordsForCost(facts.cost, {}))
       return { title, message: `${message} ${spent.join(', ')}.${questionsInWords(facts.questions)}` }
     }
     case 'waiting': {
       const until = Date.parse(facts.until)
-      const message = `It goes on in ${formatSpan(until - Date.parse(at))} (${roundInWords(facts.cause)}).`
+      const message = `It goes on in ${formatSpan(until - Date.parse(at))} (${wordsForCause(facts.cause)}).`
       return { title: `waiting until ${timeOf(until)}`, message }
     }
     case 'stuck': {
@@ -383,12 +305,10 @@ function inWords(facts: NotificationFacts, at: string): { title: string; message
     case 'round-ended': {
       const tokens = facts.tokens === null ? '' : `, ${formatTokens(facts.tokens)}`
       const changed = `${formatSpan(facts.durationMs)}${tokens}, ${formatCount(facts.changedCount, 'file')} changed.`
-      return { title: `round ${facts.round} ended`, message: `${roundInWords(facts.roundOutcome)}; ${changed}` }
+      return { title: `round ${facts.round} ended`, message: `${wordsForCause(facts.roundOutcome)}; ${changed}` }
     }
     case 'paused':
       return { title: 'paused', message: `It goes on after \`codemachine unpause\`${pauseEnd(facts)}.` }
-    case 'test':
-      return { title: 'a test', message: 'Notifications arrive.' }
     default:
       return unreachable(facts)
   }
@@ -446,43 +366,14 @@ function questionsInWords(questions: number): string {
   return ` It asked ${formatCount(questions, 'question')}.`
 }
 
-function outcomeInWords(outcome: SessionOutcome): { title: string; message: string } {
-  switch (outcome.kind) {
-    case 'done':
-      return outcome.verified
-        ? { title: 'done', message: 'Done, and verified.' }
-        : { title: 'done, unverified', message: 'Done; unverified, for no gate had to pass.' }
-    case 'answered':
-      return { title: 'answered', message: 'The agent has answered.' }
-    case 'replayed':
-      return { title: 'replayed', message: 'No model was asked, and nothing was run.' }
-    case 'planned':
-      return { title: 'planned', message: 'The plan is accepted, and nothing of it is carried out yet.' }
-    case 'limit':
-      return { title: 'limit reached', message: `The limit of ${outcome.limit} is reached.` }
-    case 'needs-person': {
-      const hint = outcome.hint === null ? '' : ` ${plainLine(wordsForHint(outcome.hint), REASON_CHARS)}`
-      return { title: 'needs a person', message: `${plainLine(outcome.reason, REASON_CHARS)}${hint}` }
-    }
-    case 'stalled':
-      return { title: 'stalled', message: sentence(wordsForStall(outcome.why, outcome.rounds)) }
-    case 'interrupted': {
-      const isCommand = outcome.by === 'stop' || outcome.by === 'skip'
-      const by = isCommand ? `\`codemachine ${outcome.by}\`` : outcome.by
-      return { title: 'interrupted', message: `Ended by ${by}.` }
-    }
-    default:
-      return unreachable(outcome)
-  }
+function outcomeInWords(outcome: SessionOutcome, state: SessionState): { title: string; message: string } {
+  const { short, text, hint } = describeOutcome(outcome, state)
+  const what = outcome.kind === 'needs-person' ? plainLine(outcome.reason, REASON_CHARS) : sentence(text)
+  return { title: short, message: hint === null ? what : `${what} ${plainLine(hint, REASON_CHARS)}` }
 }
 
 function sentence(words: string): string {
   return `${words.charAt(0).toUpperCase()}${words.slice(1)}.`
-}
-
-function roundInWords(outcome: RoundOutcome): string {
-  const words = wordsForClass(outcome)
-  return outcome.message === null ? words : `${words}: ${plainLine(outcome.message, REASON_CHARS)}`
 }
 
 /** `2026-11-21 05:02 UTC`: the person may be in another time zone than the machine. */

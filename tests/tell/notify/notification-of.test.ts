@@ -20,8 +20,8 @@ test('a person is told how a session ended, and what it took', () => {
   expect(notificationOf(ended, state)).toEqual({
     ...head,
     event: 'ended',
-    title: 'codemachine in parser: done',
-    message: `Done, and verified. 3 rounds, 2 h 5 min, 45.2k tokens. ${GOAL}`,
+    title: 'codemachine in parser: done, verified',
+    message: `Done — verified. 3 rounds, 2 h 5 min, 45.2k tokens. ${GOAL}`,
     outcome: { kind: 'done', verified: true },
     exitCode: 0,
     rounds: 3,
@@ -36,7 +36,7 @@ test('what it has cost is told where there are prices, with the tokens that have
   const told = (unpriced: number) => notificationOf(ended, { ...state, prices, cost: { amount: 3.2, unpriced } })
   expect(told(0)).toMatchObject({
     cost: { amount: 3.2, unpriced: 0 },
-    message: `Done, and verified. 3 rounds, 2 h 5 min, 45.2k tokens, cost 3.20. ${GOAL}`,
+    message: `Done — verified. 3 rounds, 2 h 5 min, 45.2k tokens, cost 3.20. ${GOAL}`,
   })
   expect(told(900)?.message).toContain(', cost 3.20, without 900 tokens that have no price. Goal')
 })
@@ -45,7 +45,7 @@ test('questions that were asked are counted at the end', () => {
   const told = (questions: number) => notificationOf(ended, { ...state, questions })
   expect(told(2)).toMatchObject({
     questions: 2,
-    message: `Done, and verified. 3 rounds, 2 h 5 min, 45.2k tokens. It asked 2 questions. ${GOAL}`,
+    message: `Done — verified. 3 rounds, 2 h 5 min, 45.2k tokens. It asked 2 questions. ${GOAL}`,
   })
   expect(told(1)?.message).toContain(' It asked 1 question. ')
 })
@@ -59,13 +59,16 @@ test('a session that ends for want of a person says what to do', () => {
   })
 })
 
+const LOOK =
+  'See with codemachine logs what holds it up. Change that, or write into MAIN.md what to try, before it goes on.'
+
 test.each<[SessionOutcome, string, string]>([
-  [{ kind: 'done', verified: false }, 'done, unverified', 'Done; unverified, for no gate had to pass.'],
-  [{ kind: 'limit', limit: 'time' }, 'limit reached', 'The limit of time is reached.'],
-  [{ kind: 'stalled', rounds: 3, why: 'same-refusal' }, 'stalled', 'The same claim was refused 3 times.'],
-  [{ kind: 'interrupted', by: 'SIGHUP' }, 'interrupted', 'Ended by SIGHUP.'],
-  [{ kind: 'interrupted', by: 'stop' }, 'interrupted', 'Ended by `codemachine stop`.'],
-  [{ kind: 'interrupted', by: 'skip' }, 'interrupted', 'Ended by `codemachine skip`.'],
+  [{ kind: 'done', verified: false }, 'done, unverified', 'Done — unverified, for no gates are configured.'],
+  [{ kind: 'limit', limit: 'time' }, 'limit reached', 'Limit reached: the time is used up.'],
+  [{ kind: 'stalled', rounds: 3, why: 'same-refusal' }, 'stalled', `Stalled: the same claim was refused 3 times, and nothing that was tried has helped. ${LOOK}`],
+  [{ kind: 'interrupted', by: 'SIGHUP' }, 'interrupted', 'Interrupted (its terminal was closed).'],
+  [{ kind: 'interrupted', by: 'stop' }, 'stopped', 'Stopped by a person.'],
+  [{ kind: 'interrupted', by: 'skip' }, 'skipped', 'Skipped by a person.'],
 ])('every outcome has its words: %j', (outcome, title, message) => {
   const told = notificationOf(
     recorded({ type: 'session-ended', outcome, exitCode: 3, rounds: 1, tokens: 1_250_000, durationMs: 60_000 }),

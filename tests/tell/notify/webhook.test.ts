@@ -259,7 +259,7 @@ test('the HTTP client is not loaded before something is sent, and does not keep 
      const { env, platform } = process
      const loaded = () => process.moduleLoadList.some(name => name.includes('undici'))
      const event = ${JSON.stringify(ended)}
-     const state = { id: 's', host: 'h', directory: '/', goal: 'g', prices: [], questions: 0 }
+     const state = { id: 's', host: 'h', directory: '/', goal: 'g', prices: [], questions: 0, claim: {}, gates: [], reviews: {} }
      for (const webhook of [null, ${JSON.stringify(hook.origin)}]) {
        const settings = { command: null, webhook, bell: false, events: ['ended'] }
        const notifier = openNotifier(settings, {
