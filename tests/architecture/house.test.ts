@@ -61,6 +61,7 @@ const NAME_TEMPLATES = [
   'src/doors/cli/program.ts',
   'src/doors/cli/program/parts.ts',
   'src/doors/cli/commands/demo.ts',
+  'src/doors/cli/commands/run.ts',
   'src/doors/cli/change/program.ts',
   'src/doors/cli/help.ts',
   'src/doors/cli/team/program.ts',
@@ -68,7 +69,6 @@ const NAME_TEMPLATES = [
   'src/modes/flow/start/',
   'src/modes/team/start/',
   'src/doors/screen/host/',
-  'src/doors/screen/composer/completion.ts',
   'src/demo/',
 ]
 /**
