@@ -22,8 +22,8 @@ import type {
 } from './library.ts'
 import type { Run, RunListeners } from './open-run.ts'
 import type { Resume } from './resume.ts'
-import type { QueueResult, RunObserver, Start } from './run-queue.ts'
-import type { NewSession, Sessions } from './sessions.ts'
+import type { QueueResult, Start } from './run-queue.ts'
+import type { NewSession, RunObserver, Sessions } from './sessions.ts'
 import { directoryOf, placesOf, type World } from './world.ts'
 
 /** What a run begins with, and what it goes on with. */

@@ -68,7 +68,6 @@ import { holdFiles } from './hold-files.ts'
 import type { RunOptions } from './library.ts'
 import { runOverridesOf } from './resume-terms.ts'
 import { openSessionSecrets } from './secrets/session-secrets.ts'
-import type { NewSession } from './sessions.ts'
 import type { LoadedGates } from './settings/gates.ts'
 import { loadSettings, type SettingSources } from './settings/load.ts'
 import type { Settings } from './settings/schema.ts'
@@ -146,7 +145,7 @@ export async function openRun(
   world: World,
   options: RunOptions,
   listeners: RunListeners = {},
-  begins: Pick<NewSession, 'template'> | null = null,
+  begins: { template?: string } | null = null,
 ): Promise<Run> {
   await using opened = new Cleanup()
   const { env } = world

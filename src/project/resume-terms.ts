@@ -6,6 +6,7 @@ import { type Gate, limitReached, type SessionLimits } from '../core/events/outc
 import { type ModelPrice, problemOfModel } from '../core/rules/cost.ts'
 import type { ReviewTerms } from '../core/rules/review.ts'
 import { allowanceAtResume, beyondRun, limitsInRun, NOTHING_USED, usedBy } from '../core/rules/run-limits.ts'
+import type { AgentRoster } from '../core/shapes/agent.ts'
 import { CODEX_PROVIDER, type Providers } from '../core/shapes/provider.ts'
 import type { PromptTerms } from '../core/shapes/queue.ts'
 import { hasChangedProof, withoutScope } from '../core/state/scope.ts'
@@ -18,7 +19,6 @@ import { costAsTyped, countAsTyped, durationAsTyped, limitAsTyped } from '../tel
 import { formatCost, formatSpan, formatTokens } from '../tell/words/numbers.ts'
 import { newestAtWork, readableState } from './find.ts'
 import type { RunOptions } from './library.ts'
-import type { Run } from './open-run.ts'
 import { reachesNetwork, withVerified } from './settings/gates.ts'
 import type { SettingSources } from './settings/load.ts'
 import type { Settings } from './settings/schema.ts'
@@ -224,7 +224,12 @@ function costAtResume({ id, limits, cost }: SessionState, { maxCost }: LimitOpti
  * chooses by itself is seen when a thread starts.
  */
 export async function refuseUnpriced(
-  run: Pick<Run, 'settings' | 'prices' | 'askForModels'> & { providers: Pick<Providers, 'byName' | 'usual'> },
+  run: {
+    settings: Settings
+    prices: readonly ModelPrice[]
+    providers: Pick<Providers, 'byName' | 'usual'>
+    askForModels(): Promise<{ agents: AgentRoster }>
+  },
   kind: Pick<TemplateKind, 'parts'>,
   { cost }: SessionLimits,
 ): Promise<void> {

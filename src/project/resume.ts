@@ -24,7 +24,8 @@ import { findSession, latestSession, newestBuild, whereElse } from './find.ts'
 import type { RunOptions } from './library.ts'
 import { openRun, type RunListeners, refuseHiddenGates, settingsOf } from './open-run.ts'
 import { gatesAtResume, limitsAtResume, optionsAtResume, reviewAtResume, runAtResume } from './resume-terms.ts'
-import { nextToStart, type QueueResult, type RunObserver, runQueue, type Start } from './run-queue.ts'
+import { nextToStart, type QueueResult, runQueue, type Start } from './run-queue.ts'
+import type { RunObserver } from './sessions.ts'
 import type { World } from './world.ts'
 
 /** Which session goes on, and how. */

@@ -2,45 +2,20 @@ import { UserError } from '../base/errors.ts'
 import type { RunAllowance } from '../core/events/outcome.ts'
 import { exitCodeOf, type SessionOutcome } from '../core/events/outcome.ts'
 import type { QueuedPrompt } from '../core/shapes/queue.ts'
-import type { Reply } from '../core/shapes/reply.ts'
 import type { View } from '../core/state/state.ts'
 import type { TemplateKinds } from '../core/template.ts'
-import type { Command } from '../session/records/control.ts'
 import { readSessions } from '../session/records/journal.ts'
 import { openQueue, type Queue } from '../session/records/queue.ts'
 import type { Stop } from '../tell/words/commands.ts'
 import type { EndedSession } from './library.ts'
 import type { Run } from './open-run.ts'
-import type { EndReport } from './reports.ts'
 import { allowanceAtStart } from './resume-terms.ts'
-import { Sessions } from './sessions.ts'
+import { type RunObserver, Sessions } from './sessions.ts'
 import { problemOfTemplate } from './start/templates.ts'
 import type { World } from './world.ts'
 
 /** A session to be run; how it ended, and what it was allowed. */
 export type Start = (sessions: Sessions) => Promise<EndedSession>
-
-/** How a person reaches the sessions of a run. */
-export interface Reachable {
-  ask(command: Command): Promise<Reply>
-  /** The run goes on without the screen that it was begun on. */
-  letGo(): void
-}
-
-/** Where a run is shown. Nothing that it does may throw. */
-export interface RunObserver {
-  view: View
-  /** Whether somebody is there who can be asked to decide. */
-  canAsk: boolean
-  /** Whether it is a screen, where a person sees what waits for them; left out: no. */
-  hasScreen?: boolean
-  /** Told when a person can reach what runs, and with null when no longer. */
-  reach?(sessions: Reachable | null): void
-  /** Told each line of what an engine sends in a round of a session (`rounds/001.ndjson`), without secrets. */
-  record?(session: string, round: number, line: string): void
-  /** Told of each session that has ended, and of its report, before the next one begins. */
-  ended?(stop: Stop, report: EndReport): void
-}
 
 /** What to run. */
 interface Work {

@@ -31,7 +31,7 @@ import { lockedSince } from '../session/records/run-lock.ts'
 import { Session } from '../session/session.ts'
 import { endSessionBrokenOff, openDiskReserve, SessionLog } from '../session/session-log.ts'
 import { SnapshotWriter } from '../tell/report/snapshot-writer.ts'
-import { wordsForNothingLeft } from '../tell/words/commands.ts'
+import { type Stop, wordsForNothingLeft } from '../tell/words/commands.ts'
 import { readHead } from '../workspace/git/git.ts'
 import { openRepositoryGuard } from '../workspace/guard/repository-guard.ts'
 import { type SessionFolder, sessionFolder } from '../workspace/memory/memory-paths.ts'
@@ -47,8 +47,8 @@ import type { EndedSession } from './library.ts'
 import { type Run, refuseSecretGates, warmFor } from './open-run.ts'
 import { certify, proofEnvironment } from './proof/proof.ts'
 import { openSessionFiles } from './proof/session-files.ts'
+import type { EndReport } from './reports.ts'
 import { optionsOf, policyOf, protectFrom, refuseUnpriced, reviewIn, termsAtStart } from './resume-terms.ts'
-import type { RunObserver } from './run-queue.ts'
 import { closedPaths } from './secrets/session-secrets.ts'
 import { reachesNetwork } from './settings/gates.ts'
 import { templateNamed } from './start/templates.ts'
@@ -74,6 +74,28 @@ export interface NewSession {
   kept?: readonly NewText[]
   /** Its first outputs, in this order, which its first event names; left out: none. */
   outputs?: readonly { name: string; kind: OutputKind; text: string }[]
+}
+
+/** How a person reaches the sessions of a run. */
+export interface Reachable {
+  ask(command: Command): Promise<Reply>
+  /** The run goes on without the screen that it was begun on. */
+  letGo(): void
+}
+
+/** Where a run is shown. Nothing that it does may throw. */
+export interface RunObserver {
+  view: View
+  /** Whether somebody is there who can be asked to decide. */
+  canAsk: boolean
+  /** Whether it is a screen, where a person sees what waits for them; left out: no. */
+  hasScreen?: boolean
+  /** Told when a person can reach what runs, and with null when no longer. */
+  reach?(sessions: Reachable | null): void
+  /** Told each line of what an engine sends in a round of a session (`rounds/001.ndjson`), without secrets. */
+  record?(session: string, round: number, line: string): void
+  /** Told of each session that has ended, and of its report, before the next one begins. */
+  ended?(stop: Stop, report: EndReport): void
 }
 
 /** Who sees the sessions. */

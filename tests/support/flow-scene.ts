@@ -4,7 +4,7 @@ import type { Recorded } from '../../src/core/events/events.ts'
 import { openProject, processWorld } from '../../src/index.ts'
 import { type FlowRun, runFlow } from '../../src/modes/flow/start/run.ts'
 import type { RunOptions } from '../../src/project/library.ts'
-import type { RunObserver } from '../../src/project/run-queue.ts'
+import type { RunObserver } from '../../src/project/sessions.ts'
 import type { Scene } from './scene.ts'
 
 /** Lays files into the work directory. */

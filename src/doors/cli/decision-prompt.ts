@@ -5,7 +5,7 @@ import { answerIn, type DecisionAnswer, GIVE_SECRET, type OpenDecision } from '.
 import { isTaken } from '../../core/shapes/reply.ts'
 import { MOST_VALUE_BYTES, problemOfValue } from '../../core/shapes/secrets.ts'
 import type { SessionState, View } from '../../core/state/state.ts'
-import type { Reachable } from '../../project/run-queue.ts'
+import type { Reachable } from '../../project/sessions.ts'
 import { openRecords } from '../../session/records/records.ts'
 import { choicesInWords, decidedMeanwhile, keptEdit, wordsForDecisionEnd } from '../../tell/words/decision.ts'
 import { safeText } from '../../tell/words/safe-text.ts'

@@ -1,7 +1,7 @@
 import type { Readable, Writable } from 'node:stream'
 import type { View } from '../../core/state/state.ts'
 import type { ServedPage } from '../../project/page/served.ts'
-import type { Reachable } from '../../project/run-queue.ts'
+import type { Reachable } from '../../project/sessions.ts'
 import type { BegunDetached, OwnCommand } from '../../project/start/detached.ts'
 import type { World } from '../../project/world.ts'
 import type { Tone } from '../../tell/words/names.ts'

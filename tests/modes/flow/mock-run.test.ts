@@ -15,7 +15,7 @@ import { DEBUG_FOLDER, firstLine, inputHash } from '../../../src/modes/flow/file
 import { runMock } from '../../../src/modes/flow/start/mock-run.ts'
 import { OWN_TEMPLATES } from '../../../src/modes/registry.ts'
 import type { EndReport } from '../../../src/project/reports.ts'
-import type { RunObserver } from '../../../src/project/run-queue.ts'
+import type { RunObserver } from '../../../src/project/sessions.ts'
 import { openRecords } from '../../../src/session/records/records.ts'
 import { takeRunLock } from '../../../src/session/records/run-lock.ts'
 import { endAfterEach } from '../../engines/codex/end-after-each.ts'

@@ -2,7 +2,8 @@ import type { SessionOutcome } from '../../../core/events/outcome.ts'
 import type { RunOptions } from '../../../project/library.ts'
 import { OpenProject } from '../../../project/open-project.ts'
 import type { RunListeners } from '../../../project/open-run.ts'
-import type { QueueResult, RunObserver } from '../../../project/run-queue.ts'
+import type { QueueResult } from '../../../project/run-queue.ts'
+import type { RunObserver } from '../../../project/sessions.ts'
 import type { CliContext } from '../../screen/cli-context.ts'
 
 /** What shows a run, and whom it tells. */
