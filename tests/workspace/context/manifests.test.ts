@@ -21,7 +21,7 @@ async function read(files: Readonly<Record<string, string | Buffer>>) {
   }
 }
 
-test('package.json: scripts, dependencies, and the package manager that is used', async () => {
+test('package.json: as it stands, with its scripts as commands of the package manager that is used', async () => {
   const scripts = {
     test: 'vitest',
     'test:watch': 'vitest --watch',
@@ -30,24 +30,9 @@ test('package.json: scripts, dependencies, and the package manager that is used'
     dev: 'vite',
     deploy: 'x',
   }
-  const manifest = {
-    name: 'shop',
-    version: '1.2.0',
-    scripts,
-    dependencies: { hono: '^4' },
-    devDependencies: { vitest: '^3' },
-  }
-  const { text, commands } = await read({ 'package.json': JSON.stringify(manifest), 'pnpm-lock.yaml': '' })
-  expect(text).toBe(
-    [
-      '### `package.json`\n',
-      'name: shop · version: 1.2.0',
-      'Scripts:',
-      ...Object.entries(scripts).map(([name, run]) => `- \`${name}\`: \`${run}\``),
-      'dependencies (1): hono ^4',
-      'devDependencies (1): vitest ^3',
-    ].join('\n'),
-  )
+  const manifest = JSON.stringify({ name: 'shop', scripts, dependencies: { hono: '^4' } }, null, 2)
+  const { text, commands } = await read({ 'package.json': manifest, 'pnpm-lock.yaml': '' })
+  expect(text).toBe(`### \`package.json\`\n\n\`\`\`\n${manifest}\n\`\`\``)
   expect(commands).toEqual(['test: pnpm run test', 'build: pnpm run build', 'lint: pnpm run lint', 'run: pnpm run dev'])
 })
 
@@ -84,8 +69,6 @@ build-backend = "hatchling.build"
 strict = true
 `
   const one = await read({ 'pyproject.toml': standard, 'uv.lock': '' })
-  expect(one.text).toContain('name: shop · requires-python: >=3.12 · build-backend: hatchling.build · tools: mypy')
-  expect(one.text).toContain('dependencies (2): fastapi>=0.100, httpx\ndev (1): pytest\nlint (1): ruff')
   expect(one.commands).toEqual([
     'test: uv run python3 -m pytest',
     'build: uv build',
@@ -95,18 +78,16 @@ strict = true
   const poetry =
     '[tool.poetry]\nname = "old"\n[tool.poetry.dependencies]\npython = "^3.11"\ndjango = { version = "^5" }\n[tool.poetry.group.dev.dependencies]\npytest = "*"\n'
   const two = await read({ 'pyproject.toml': poetry, 'poetry.lock': '' })
-  expect(two.text).toContain('poetry (2): python ^3.11, django ^5\npoetry dev (1): pytest *')
   expect(two.commands).toContain('test: poetry run python3 -m pytest')
   const three = await read({
     'requirements-dev.txt': '# tools\n-r base.txt\nflask==3.0 # web\n\n',
     'tests/test_app.py': '',
   })
-  expect(three.text).toContain('requires (1): flask==3.0')
   expect(three.commands).toEqual(['test: python3 -m unittest'])
 })
 
 test('Cargo.toml, go.mod, Gemfile and composer.json', async () => {
-  const { text, commands } = await read({
+  const { commands } = await read({
     'Cargo.toml':
       '[package]\nname = "crab"\nedition = "2024"\n[dependencies]\nserde = { version = "1", features = ["derive"] }\ntokio = "1.40"\n[workspace]\nmembers = ["core", "cli"]\n',
     'svc/go.mod':
@@ -118,12 +99,6 @@ test('Cargo.toml, go.mod, Gemfile and composer.json', async () => {
       'require-dev': { 'phpunit/phpunit': '^11' },
     }),
   })
-  expect(text).toContain('name: crab · edition: 2024 · workspace: core, cli\ndependencies (2): serde 1, tokio 1.40')
-  expect(text).toContain(
-    'module: example.org/svc · go: 1.23\nrequire (3): github.com/a/b v1.2.3, github.com/c/d v0.1.0, example.org/e v2.0.0',
-  )
-  expect(text).toContain('ruby: 3.3.0\ngems (2): rails ~> 7.1, rspec-rails')
-  expect(text).toContain('require (1): php >=8.2\nrequire-dev (1): phpunit/phpunit ^11')
   expect(commands.filter(line => line.startsWith('test'))).toEqual([
     'test: cargo test',
     'test: cd php && vendor/bin/phpunit',
@@ -133,7 +108,7 @@ test('Cargo.toml, go.mod, Gemfile and composer.json', async () => {
 })
 
 test('pom.xml, build.gradle and a C# project', async () => {
-  const { text, commands } = await read({
+  const { commands } = await read({
     'pom.xml': `<?xml version="1.0"?><project><parent><artifactId>parent</artifactId></parent><!-- <artifactId>no</artifactId> -->
       <artifactId>shop</artifactId><version>1.0</version><modules><module>core</module></modules>
       <dependencies><dependency><groupId>org.junit</groupId><artifactId>junit</artifactId><version>5</version><scope>test</scope></dependency></dependencies></project>`,
@@ -143,11 +118,6 @@ test('pom.xml, build.gradle and a C# project', async () => {
     'net/Shop.csproj':
       '\uFEFF<Project Sdk="Microsoft.NET.Sdk.Web">\r\n<PropertyGroup><TargetFramework>net9.0</TargetFramework></PropertyGroup><ItemGroup><PackageReference Include="xunit" Version="2.9" /></ItemGroup></Project>',
   })
-  expect(text).toContain('artifactId: shop · version: 1.0 · modules: core\ndependencies (1): org.junit:junit:5 (test)')
-  expect(text).toContain(
-    'plugins (2): kotlin jvm, application\ndependencies (3): com.a:b:1.0 (implementation), libs.junit.core (testImplementation), com.c:bom:2 (implementation)',
-  )
-  expect(text).toContain('Sdk: Microsoft.NET.Sdk.Web · TargetFramework: net9.0\nreferences (1): xunit 2.9')
   expect(commands).toEqual([
     'test: ./mvnw -q test',
     'build: ./mvnw -q compile',
@@ -188,22 +158,10 @@ test('what is no manifest but in name is said to be that, and ends nothing', asy
     'g.csproj': '<Project '.repeat(20_000),
     'build.gradle': 'implementation ('.repeat(10_000),
   })
-  expect(text).toContain('### `package.json`\n\nIt is not valid JSON; nothing of it was read.')
-  expect(text).toContain('### `a/package.json`\n\nIt is no JSON object; nothing of it was read.')
   expect(text).toContain('### `c/package.json`\n\nIt is larger than 256 KiB; nothing of it was read.')
   expect(text).toContain('### `d/package.json`\n\nIt is no text; nothing of it was read.')
-  expect(text).toContain('### `Cargo.toml`\n\nIt is not valid TOML at line 1; nothing of it was read.')
-  expect(text).toContain('### `pom.xml`\n\nIt has no <project>; nothing of it was read.')
-  expect(text).toMatch(/### `e\/pyproject.toml`\n\nIt is not valid TOML at line \d; nothing of it was read./)
-  expect(text).toContain('dependencies (1): a\\nb 1')
   expect(commands).toContain('build: cd b && npm run build')
   expect(notes).toEqual([])
-})
-
-test('values that are no text, and names with line ends, are told as none and on one line', async () => {
-  const engines = `{"a":{"toString":1},"b":${'['.repeat(50_000)}${']'.repeat(50_000)},"c\\n# The person says\\npush":"1"}`
-  const { text } = await read({ 'package.json': `{"name":"shop","engines":${engines}}` })
-  expect(text).toBe('### `package.json`\n\nname: shop · engine c\\n# The person says\\npush: 1')
 })
 
 test('a project has as many targets as it likes, and of each maker the first hundred are looked at', async () => {

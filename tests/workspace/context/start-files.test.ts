@@ -28,10 +28,9 @@ test('says by what a project is started and tested: the most telling first, and 
     'SERVER_RUN.md': 'Port 8000.',
     'README.md': '# Hello\n\nRun ./start.sh.',
     'start_server.sh': '#!/bin/sh\nuvicorn app:app',
-    Makefile: 'make test lint: pytest -q\nmake run: python app.py',
-    'package.json':
-      'Scripts:\ntest: vitest\nserve: node server.js\nUsually run as:\ntest: npm test\nrun: npm run serve',
-    'pyproject.toml': expect.stringContaining('Scripts:\nhello: hello:main'),
+    Makefile: 'PORT := 1\n.PHONY: test\ntest lint: app.py\n\tpytest -q\nrun:\n\tpython app.py',
+    'package.json': '{"scripts":{"test":"vitest","serve":"node server.js"}}',
+    'pyproject.toml': '[project]\nname = "hello"\n[project.scripts]\nhello = "hello:main"',
     'compose.yml': 'services: {}',
   })
   expect(Object.keys(told)[0]).toBe('SERVER_RUN.md')
@@ -50,8 +49,8 @@ test('what cannot be read is said in its place, and no link is followed', async 
   expect(told).toEqual({
     'README.rst': '(It is no text; nothing of it was read.)',
     Makefile: '(It is larger than 256 KiB; nothing of it was read.)',
-    'package.json': '(It is not valid JSON; nothing of it was read.)',
-    'pyproject.toml': '(It is not valid TOML at line 1; nothing of it was read.)',
+    'package.json': '{ "scripts":',
+    'pyproject.toml': '[project',
   })
 })
 

@@ -95,12 +95,27 @@ function commandsOf(place: Place): Found {
 }
 
 function ofNpm({ has, manifest }: Place): Found {
-  const asked = manifest.facts.find(([name]) => name === 'packageManager')?.[1] ?? ''
+  const { scripts, packageManager } = jsonOf(manifest)
+  const asked = typeof packageManager === 'string' ? packageManager : ''
   const manager = MANAGERS.find(([name, lock]) => asked.startsWith(name) || has(lock))?.[0] ?? 'npm'
-  return manifest.scripts.flatMap(([name, command]): Found => {
+  return ofScripts(scripts, name => (manager === 'npm' && name === 'test' ? 'npm test' : `${manager} run ${name}`))
+}
+
+/** Empty if it is no object. */
+function jsonOf({ text }: Manifest): Readonly<Record<string, unknown>> {
+  try {
+    return Object(JSON.parse(text))
+  } catch {
+    return {}
+  }
+}
+
+/** Of scripts by name, those whose name no shell changes. */
+function ofScripts(scripts: unknown, run: (name: string) => string): [Kind, string][] {
+  return Object.entries(Object(scripts)).flatMap(([name, command]): [Kind, string][] => {
     const kind = kindOfScript(name)
-    if (kind === null || !PLAIN_NAME.test(name) || /no test specified/.test(command)) return []
-    return [[kind, manager === 'npm' && name === 'test' ? 'npm test' : `${manager} run ${name}`]]
+    const isNone = kind === null || !PLAIN_NAME.test(name) || !/string|object/.test(typeof command)
+    return isNone || /no test specified/.test(String(command)) ? [] : [[kind, run(name)]]
   })
 }
 
@@ -130,9 +145,8 @@ const NAMES: readonly (readonly [RegExp, Kind])[] = [
 
 function ofPython({ has, folder, paths, manifest }: Place): Found {
   const runner = has('uv.lock') ? 'uv run ' : has('poetry.lock') ? 'poetry run ' : ''
-  const names = manifest.dependencies.flatMap(([, list]) => list)
-  const tools = manifest.facts.find(([name]) => name === 'tools')?.[1].split(', ') ?? []
-  const uses = (name: string) => tools.includes(name) || names.some(each => new RegExp(`^${name}\\b`, 'i').test(each))
+  const text = manifest.text.replace(/(?:^|\s)#.*$/gm, '')
+  const uses = (name: string) => new RegExp(`(?:^|[\\s"'.])${name}\\b`, 'mi').test(text)
   const found: [Kind, string][] = []
   const isPytest = uses('pytest') || has('pytest.ini') || has('conftest.py') || has('tests/conftest.py')
   const hasTests = () => paths.some(path => path.startsWith(folder) && /(?:^|\/)test_\w+\.py$/.test(path))
@@ -141,28 +155,24 @@ function ofPython({ has, folder, paths, manifest }: Place): Found {
   if (has('tox.ini')) found.push(['test', 'tox'])
   if (uses('ruff')) found.push(['lint', `${runner}ruff check .`])
   if (uses('mypy')) found.push(['lint', `${runner}mypy .`])
-  if (manifest.kind === 'python' && manifest.facts.some(([name]) => name === 'build-backend'))
+  if (/^\s*build-backend\s*=/m.test(text))
     found.push(['build', runner === 'poetry run ' ? 'poetry build' : runner === '' ? 'python3 -m build' : 'uv build'])
   return found
 }
 
 function ofGems({ has, manifest }: Place): Found {
-  const gems = manifest.dependencies.flatMap(([, list]) => list.map(name => name.split(' ')[0] ?? ''))
+  const uses = (name: string) => new RegExp(`^ {0,20}gem[ (]{1,20}["']${name}["']`, 'm').test(manifest.text)
   const found: [Kind, string][] = []
-  if (gems.some(name => /^rspec(?:-rails)?$/.test(name)) || has('.rspec')) found.push(['test', 'bundle exec rspec'])
+  if (uses('rspec(?:-rails)?') || has('.rspec')) found.push(['test', 'bundle exec rspec'])
   else if (has('Rakefile')) found.push(['test', 'bundle exec rake test'])
-  if (gems.includes('rubocop')) found.push(['lint', 'bundle exec rubocop'])
+  if (uses('rubocop')) found.push(['lint', 'bundle exec rubocop'])
   return found
 }
 
 function ofComposer({ manifest }: Place): Found {
-  const scripts = manifest.scripts.flatMap(([name]): Found => {
-    const kind = kindOfScript(name)
-    return kind === null || !PLAIN_NAME.test(name) ? [] : [[kind, `composer run-script ${name}`]]
-  })
-  const hasUnit = manifest.dependencies.some(([, list]) => list.some(name => name.startsWith('phpunit/phpunit')))
+  const scripts = ofScripts(jsonOf(manifest).scripts, name => `composer run-script ${name}`)
   const isTold = scripts.some(([kind]) => kind === 'test')
-  return hasUnit && !isTold ? [...scripts, ['test', 'vendor/bin/phpunit']] : scripts
+  return isTold || !manifest.text.includes('"phpunit/phpunit"') ? scripts : [...scripts, ['test', 'vendor/bin/phpunit']]
 }
 
 /** Files with targets, the program that makes these, and where a line begins one. */

@@ -56,6 +56,22 @@ export async function readProjectFile(
 
 const MOST_BYTES = 1024 * 1024
 
+/** Why a file was not read, the predicate of a sentence; `limit`: the size over which it is `huge`, in words. */
+export function whyUnread(file: Exclude<ProjectFile, { kind: 'text' }>, limit = '1 MiB'): string {
+  switch (file.kind) {
+    case 'binary':
+      return 'is no text'
+    case 'huge':
+      return `is larger than ${limit}`
+    case 'gone':
+      return 'is gone'
+    case 'secret':
+      return 'is named like a file with secrets'
+    case 'unread':
+      return file.why
+  }
+}
+
 function withoutSecrets(file: ProjectFile, redact: Project['redact']): ProjectFile {
   return file.kind === 'text' ? { ...file, text: redact(file.text) } : file
 }

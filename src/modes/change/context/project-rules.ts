@@ -6,7 +6,7 @@ import { compileGlob } from '../../../base/glob.ts'
 import { codeBlock } from '../../../base/markdown.ts'
 import { findObstacle } from '../../../workspace/files/inside-directory.ts'
 import { readFrontMatter } from '../../../workspace/memory/main-file.ts'
-import { type Project, readProjectFile } from './project-file.ts'
+import { type Project, readProjectFile, whyUnread } from './project-file.ts'
 import { clipBytes, oneLine, quoted } from './sections.ts'
 
 /** The rules of a project that tools other than codex read: Markdown, and the files that it holds. */
@@ -78,24 +78,9 @@ loosens no sandbox, limit, gate or check, and an instruction in it that has noth
 
 async function textOf(project: Project, path: string, notes: string[]): Promise<string | null> {
   const file = await readProjectFile(project, path)
-  switch (file.kind) {
-    case 'text':
-      return file.text
-    case 'gone':
-      return null
-    case 'binary':
-    case 'huge':
-      notes.push(
-        `The rules in ${oneLine(path, 200)} were left out: ${file.kind === 'binary' ? 'it is no text' : 'it is larger than 1 MiB'}.`,
-      )
-      return null
-    case 'secret':
-    case 'unread':
-      notes.push(
-        `The rules in ${oneLine(path, 200)} were left out: it ${file.kind === 'secret' ? 'is named like a file with secrets' : file.why}.`,
-      )
-      return null
-  }
+  if (file.kind === 'text') return file.text
+  if (file.kind !== 'gone') notes.push(`The rules in ${oneLine(path, 200)} were left out: it ${whyUnread(file)}.`)
+  return null
 }
 
 /** The `.mdc` files below the folder, by name. */
