@@ -1,4 +1,6 @@
 import { createHash } from 'node:crypto'
+import * as v from 'valibot'
+import { truncate } from '../../base/text.ts'
 import type { AskedAnswer } from '../../core/rules/answer.ts'
 import type { Parsed } from '../../core/shapes/memory.ts'
 
@@ -59,27 +61,53 @@ export function listOfObjects(...fields: string[]): object {
 /** The most mistakes that are named at once. */
 const MOST_NAMED = 10
 
+const text = v.string('has to be a text.')
+const texts = v.array(text, 'has to be a list.')
+
+/** The shape of a list of objects that have these texts. */
+export function pairsShape<K extends string>(...fields: readonly K[]) {
+  const entries = Object.fromEntries(fields.map(field => [field, text])) as Record<K, typeof text>
+  return v.array(objectShape(entries, 'has to be an object.'), 'has to be a list.')
+}
+
+/** The shape of an object; `wanted`: what is said of a value that is none. */
+export function objectShape<E extends v.ObjectEntries>(entries: E, wanted: string) {
+  return v.object(entries, ({ path }) => (path === undefined ? wanted : 'is missing.'))
+}
+
+const planShape = objectShape(
+  {
+    description: text,
+    files: pairsShape('path', 'change'),
+    risks: texts,
+    verification: pairsShape('run', 'why'),
+    questions: texts,
+  },
+  'is no plan; give one JSON object with description, files, risks, verification and questions.',
+)
+
 /**
  * Reads an answer that is to be a plan: its texts come without blanks around them and control characters, empty entries are
  * left out. A problem has a line for each mistake: its place, what is wrong, and how it is mended. Whether the plan can be
  * carried out, `planProblem` says. Pure.
  */
 export function readPlan(value: unknown): Parsed<Plan> {
-  if (!isRecord(value)) return { ok: false, problem: `- ${NO_OBJECT}` }
-  const { description, files, risks, verification, questions } = value
-  const wrong = [
-    ...(typeof description === 'string' ? [] : [{ place: 'description', wrong: 'has to be a text.' }]),
-    ...wrongEntries('files', files, isPair('path', 'change'), 'an object with the texts "path" and "change"'),
-    ...wrongEntries('risks', risks, isText, 'a text'),
-    ...wrongEntries('verification', verification, isPair('run', 'why'), 'an object with the texts "run" and "why"'),
-    ...wrongEntries('questions', questions, isText, 'a text'),
-  ]
-  if (wrong.length > 0) return { ok: false, problem: problemOfMistakes(wrong) }
-  return { ok: true, value: cleanPlan(value as unknown as Plan) }
+  const read = readShape(planShape, value)
+  return read.ok ? { ok: true, value: cleanPlan(read.value) } : read
 }
 
-const NO_OBJECT =
-  'The answer is no plan; give one JSON object with description, files, risks, verification and questions.'
+/** Reads a value of a shape whose messages are the ends of sentences. A problem has a line for each mistake. Pure. */
+export function readShape<T>(shape: v.GenericSchema<unknown, T>, value: unknown): Parsed<T> {
+  const read = v.safeParse(shape, value)
+  if (read.success) return { ok: true, value: read.output }
+  const mistakes = read.issues.map(({ path = [], message }) => ({ place: placeOf(path), wrong: message }))
+  return { ok: false, problem: problemOfMistakes(mistakes) }
+}
+
+function placeOf(path: readonly { key?: unknown }[]): string {
+  const keys = path.map(({ key }) => (typeof key === 'number' ? `[${key}]` : `.${truncate(String(key), 60)}`))
+  return keys.join('').replace(/^\./, '')
+}
 
 /** The SHA-256 (hex) of a plan: the same for the same texts in the same order. Pure. */
 export function hashOfPlan({ description, files, risks, verification, questions }: Plan): string {
@@ -130,32 +158,4 @@ export function cleanPlan({ description, files, risks, verification, questions }
     verification: verification.map(({ run, why }) => ({ run: trimmed(run), why: cleanText(why) })),
     questions: questions.map(cleanText).filter(text => text !== ''),
   }
-}
-
-/** What of a list is not as it has to be: the list itself, or each wrong entry. Pure. */
-export function wrongEntries(
-  place: string,
-  list: unknown,
-  isRight: (entry: unknown) => boolean,
-  wanted: string,
-): Mistake[] {
-  if (!Array.isArray(list)) return [{ place, wrong: 'has to be a list.' }]
-  return list.flatMap((entry, at) =>
-    isRight(entry) ? [] : [{ place: `${place}[${at}]`, wrong: `has to be ${wanted}.` }],
-  )
-}
-
-/** Whether a value is an object, and no list. */
-export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
-}
-
-/** Whether a value is a text. */
-export function isText(value: unknown): value is string {
-  return typeof value === 'string'
-}
-
-/** Tells whether a value is an object in which these fields are texts. */
-export function isPair(...fields: string[]): (entry: unknown) => boolean {
-  return entry => isRecord(entry) && fields.every(field => Object.hasOwn(entry, field) && isText(entry[field]))
 }

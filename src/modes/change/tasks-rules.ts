@@ -102,23 +102,14 @@ function idMistakes(tasks: readonly TaskSpec[], { done }: TasksGround): Mistake[
 }
 
 function inputMistakes(tasks: readonly TaskSpec[], { done }: TasksGround): Mistake[] {
-  const circle = circleIn(tasks)
-  const inCircle = new Set(circle)
   const earlier = new Map(done.map(task => [task.id, task]))
-  const mistakes = tasks.flatMap((task, at) => {
-    const wrong = Object.entries(task.inputs).flatMap(([name, from]) => {
-      if (inCircle.has(task.id) && inCircle.has(referenceOf(from)[0])) return []
-      return mistakeAt(`tasks[${at}].inputs.${truncate(name, 60)}`, problemOfInput(from, { task, tasks, earlier }))
-    })
+  return tasks.flatMap((task, at) => {
+    const wrong = Object.entries(task.inputs).flatMap(([name, from]) =>
+      mistakeAt(`tasks[${at}].inputs.${truncate(name, 60)}`, problemOfInput(from, { task, tasks, earlier })),
+    )
     earlier.set(task.id, task)
     return wrong
   })
-  if (circle.length === 0) return mistakes
-  const way = [...circle, circle[0]].join(' → ')
-  return [
-    { place: 'tasks', wrong: `need one another in a circle (${truncate(way, 200)}); leave out one of these inputs.` },
-    ...mistakes,
-  ]
 }
 
 interface InputGround {
@@ -134,7 +125,7 @@ function problemOfInput(from: string, { task, tasks, earlier }: InputGround): st
   const giver = earlier.get(id)
   if (giver === undefined) {
     return tasks.some(each => each.id === id)
-      ? `is ${shown(from)}, and ${id} comes later; put ${id} before ${task.id}.`
+      ? `is ${shown(from)}, and ${id} comes later; put ${id} before ${task.id}, or leave the input out.`
       : `is ${shown(from)}, and there is no task ${shown(id)}; take an output of an earlier task, or leave it out.`
   }
   if (Object.hasOwn(giver.outputs, output)) return null
@@ -149,35 +140,6 @@ function problemOfInput(from: string, { task, tasks, earlier }: InputGround): st
 function referenceOf(from: string): [id: string, output: string] {
   const at = from.indexOf('.')
   return at === -1 ? ['', ''] : [from.slice(0, at).trim(), from.slice(at + 1).trim()]
-}
-
-/** Tasks that need one another in a circle, in the order of their needs; empty if there are none. One that needs itself is told elsewhere. */
-function circleIn(tasks: readonly TaskSpec[]): string[] {
-  const needs = new Map(
-    tasks.map(({ id, inputs }) => [
-      id,
-      Object.values(inputs)
-        .map(from => referenceOf(from)[0])
-        .filter(need => need !== id),
-    ]),
-  )
-  const done = new Set<string>()
-  const visit = (id: string, way: readonly string[]): string[] => {
-    const at = way.indexOf(id)
-    if (at !== -1) return way.slice(at)
-    if (done.has(id)) return []
-    for (const need of needs.get(id) ?? []) {
-      const circle = visit(need, [...way, id])
-      if (circle.length > 0) return circle
-    }
-    done.add(id)
-    return []
-  }
-  for (const { id } of tasks) {
-    const circle = visit(id, [])
-    if (circle.length > 0) return circle
-  }
-  return []
 }
 
 function runMistakes(tasks: readonly TaskSpec[], { projectCommands }: TasksGround): Mistake[] {

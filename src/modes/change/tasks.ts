@@ -1,16 +1,8 @@
+import * as v from 'valibot'
 import { truncate } from '../../base/text.ts'
 import type { AskedAnswer, JsonSchema } from '../../core/rules/answer.ts'
 import type { Parsed } from '../../core/shapes/memory.ts'
-import {
-  cleanText,
-  isPair,
-  isRecord,
-  isText,
-  listOfObjects,
-  type Mistake,
-  problemOfMistakes,
-  wrongEntries,
-} from './plan.ts'
+import { cleanText, listOfObjects, objectShape, pairsShape, readShape } from './plan.ts'
 
 /** What kind of work a task is: to find something out, to change something, or a command that has to succeed. */
 type TaskType = (typeof TASK_TYPES)[number]
@@ -65,69 +57,43 @@ function tasksSchema(inputs: object, outputs: object): JsonSchema {
   }
 }
 
+const text = v.string('has to be a text.')
+const texts = v.array(text, 'has to be a list.')
+const taskShape = objectShape(
+  {
+    id: text,
+    type: v.picklist(TASK_TYPES, `has to be one of ${TASK_TYPES.join(', ')}.`),
+    description: text,
+    inputs: v.pipe(v.unknown(), v.transform(asPairs('from')), pairsShape('name', 'from')),
+    outputs: v.pipe(v.unknown(), v.transform(asPairs('what')), pairsShape('name', 'what')),
+    files: texts,
+    run: v.nullish(v.string('has to be a text, or null.')),
+  },
+  'has to be an object.',
+)
+const tasksShape = objectShape(
+  { tasks: v.array(taskShape, 'has to be a list.') },
+  'is no list of tasks; give one JSON object with a list "tasks".',
+)
+
 /**
  * Reads an answer that is to be a list of tasks: `{ "tasks": […] }`, with inputs and outputs as lists of pairs or as objects.
  * Texts are cleaned, an empty `run` is none, and a VERIFICATION has no outputs, for no model answers it. A problem has a line for
  * each mistake. Whether the tasks can be carried out, `tasksProblem` says. Pure.
  */
 export function readTasks(value: unknown): Parsed<TaskSpec[]> {
-  const list = isRecord(value) ? value.tasks : undefined
-  if (!Array.isArray(list)) {
-    return { ok: false, problem: '- The answer is no list of tasks; give one JSON object with a list "tasks".' }
-  }
-  const mistakes: Mistake[] = []
-  const tasks = list.flatMap((each, at) => {
-    const wrong = shapeMistakes(each, `tasks[${at}]`)
-    mistakes.push(...wrong)
-    return wrong.length > 0 ? [] : [readTask(each as RawTask)]
-  })
-  return mistakes.length === 0 ? { ok: true, value: tasks } : { ok: false, problem: problemOfMistakes(mistakes) }
+  const read = readShape(tasksShape, value)
+  return read.ok ? { ok: true, value: read.value.tasks.map(readTask) } : read
 }
 
-interface RawTask extends Pick<TaskSpec, 'id' | 'type' | 'description' | 'files' | 'run'> {
-  inputs: unknown
-  outputs: unknown
-}
-
-function shapeMistakes(task: unknown, place: string): Mistake[] {
-  if (!isRecord(task)) return [{ place, wrong: 'has to be an object.' }]
-  const { id, type, description, inputs, outputs, files, run } = task
-  return [
-    ...(isText(id) ? [] : [{ place: `${place}.id`, wrong: 'has to be a text such as "T1".' }]),
-    ...(TASK_TYPES.some(each => each === type)
-      ? []
-      : [{ place: `${place}.type`, wrong: `has to be one of ${TASK_TYPES.join(', ')}.` }]),
-    ...(isText(description) ? [] : [{ place: `${place}.description`, wrong: 'has to be a text.' }]),
-    ...pairMistakes(inputs, 'from', `${place}.inputs`),
-    ...pairMistakes(outputs, 'what', `${place}.outputs`),
-    ...wrongEntries(`${place}.files`, files, isText, 'a text'),
-    ...(run === null || run === undefined || isText(run)
-      ? []
-      : [{ place: `${place}.run`, wrong: 'has to be a text, or null.' }]),
-  ]
-}
-
-/** What is wrong with a list of pairs, or with an object of texts. */
-function pairMistakes(pairs: unknown, field: string, place: string): Mistake[] {
-  if (isRecord(pairs)) {
-    const wrong = Object.entries(pairs).filter(([, text]) => !isText(text))
-    return wrong.map(([name]) => ({ place: `${place}.${truncate(name, 60)}`, wrong: 'has to be a text.' }))
-  }
-  const wrong = wrongEntries(place, pairs, isPair('name', field), `an object with the texts "name" and "${field}"`)
-  if (wrong.length > 0) return wrong
-  const names = (pairs as { name: string }[]).map(({ name }) => name.trim())
-  const again = names.find((name, at) => names.indexOf(name) < at)
-  return again === undefined ? [] : [{ place, wrong: `has the name ${shown(again)} twice; give every one its own.` }]
-}
-
-function readTask({ id, type, description, inputs, outputs, files, run }: RawTask): TaskSpec {
+function readTask({ id, type, description, inputs, outputs, files, run }: v.InferOutput<typeof taskShape>): TaskSpec {
   const line = run?.toWellFormed().trim() ?? ''
   return {
     id: id.trim(),
     type,
     description: cleanText(description),
-    inputs: recordOf(inputs, 'from'),
-    outputs: type === 'VERIFICATION' ? {} : recordOf(outputs, 'what'),
+    inputs: recordOf(inputs.map(({ name, from }) => [name, from])),
+    outputs: type === 'VERIFICATION' ? {} : recordOf(outputs.map(({ name, what }) => [name, what])),
     files: files.map(path =>
       path
         .toWellFormed()
@@ -138,15 +104,16 @@ function readTask({ id, type, description, inputs, outputs, files, run }: RawTas
   }
 }
 
-function recordOf(pairs: unknown, field: string): Record<string, string> {
-  const entries: [string, string][] = Array.isArray(pairs)
-    ? pairs.map(pair => [pair.name, pair[field]])
-    : Object.entries(pairs as Record<string, string>)
-  return Object.fromEntries(entries.map(([name, text]) => [name.trim(), cleanText(text)]))
+/** An object of texts as a list of pairs, as models are asked for it. */
+function asPairs(field: string): (value: unknown) => unknown {
+  return value =>
+    typeof value !== 'object' || value === null || Array.isArray(value)
+      ? value
+      : Object.entries(value).map(([name, text]) => ({ name, [field]: text }))
 }
 
-function shown(text: string): string {
-  return JSON.stringify(truncate(text, 60))
+function recordOf(pairs: readonly (readonly [name: string, text: string])[]): Record<string, string> {
+  return Object.fromEntries(pairs.map(([name, text]) => [name.trim(), cleanText(text)]))
 }
 
 /** A task as `tasks.json` has it. */
