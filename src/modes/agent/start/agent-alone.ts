@@ -7,22 +7,19 @@ import { readRoster } from '../../../agents/roster.ts'
 import { Cleanup, UserError } from '../../../base/errors.ts'
 import { version } from '../../../base/package.ts'
 import { Engines } from '../../../core/engine.ts'
-import type { EventOf, LiveEvent, Recorded } from '../../../core/events/events.ts'
-import type { SessionLimits, SessionOutcome } from '../../../core/events/outcome.ts'
-import type { ModelPrice } from '../../../core/rules/cost.ts'
+import type { LiveEvent, Recorded } from '../../../core/events/events.ts'
+import type { SessionOutcome } from '../../../core/events/outcome.ts'
 import { limitsInRun } from '../../../core/rules/run-limits.ts'
 import type { Agent, AgentRoster } from '../../../core/shapes/agent.ts'
-import type { Providers } from '../../../core/shapes/provider.ts'
 import type { View } from '../../../core/state/state.ts'
 import { emptyState, type SessionState } from '../../../core/state/state.ts'
-import { NO_KEPT_TEXTS, type Template } from '../../../core/template.ts'
-import { CodexEngine, type CodexEngineOptions } from '../../../engines/codex/engine.ts'
+import { NO_KEPT_TEXTS } from '../../../core/template.ts'
+import { CodexEngine } from '../../../engines/codex/engine.ts'
 import { type ProfileExtras, readProfileExtras } from '../../../engines/codex/profiles.ts'
 import { networkLimit } from '../../../engines/codex/round-feed.ts'
 import { tomlString } from '../../../platform/toml.ts'
 import {
   agentsAtStart,
-  type ChosenCodex,
   chooseCodex,
   codexOptionsOf,
   endWhatWasLeft,
@@ -45,7 +42,7 @@ import { PersonAsked } from '../../../session/person.ts'
 import { openJournal } from '../../../session/records/journal.ts'
 import { openOutputs } from '../../../session/records/outputs.ts'
 import { openPlanBefore } from '../../../session/records/plan-before.ts'
-import { openRecords, type Records } from '../../../session/records/records.ts'
+import { openRecords } from '../../../session/records/records.ts'
 import { takeRunLock } from '../../../session/records/run-lock.ts'
 import { Session } from '../../../session/session.ts'
 import { SessionLog } from '../../../session/session-log.ts'
@@ -130,100 +127,72 @@ export async function runAgentAlone(world: World, call: AgentCall): Promise<Alon
   const remarks = [...codex.binary.remarks, ...passedOver, ...ofAgents, ...(await endWhatWasLeft(world, records))]
   for (const remark of remarks) call.onRemark(remark)
   await tidyCalls(world, records)
-  return await carryOut({
-    world,
-    call,
-    name,
-    waiting,
-    task,
-    records,
-    settings,
-    sources,
-    limits,
-    prices,
-    providers,
-    codex,
-    agents,
-    profile,
-    template,
-    remarks,
-  })
-}
-
-const LOG_IN = 'Log in: codemachine login'
-const NO_FILES = { main: '', tasks: '', kb: '' }
-const NO_PROFILE: ProfileExtras = { overrides: [], developerInstructions: null }
-
-function agentNamed({ sub }: AgentRoster, name: string): Agent {
-  const found = findEnabledAgent(sub, name)
-  if ('problem' in found) throw new UserError(found.problem)
-  return found.agent
-}
-
-/** What a call stands on. */
-interface Work {
-  world: World
-  call: AgentCall
-  /** Name of the agent, and those that wait for it. */
-  name: string
-  waiting: readonly string[]
-  task: string
-  records: Records
-  settings: Settings
-  sources: SettingSources
-  limits: SessionLimits
-  prices: readonly ModelPrice[]
-  providers: Providers
-  codex: ChosenCodex
-  agents: AgentRoster
-  profile: ProfileExtras
-  template: Template
-  remarks: string[]
-}
-
-/** Carries the call out as a session of one round. */
-async function carryOut(work: Work): Promise<AloneEnd> {
-  const { world, call, name, task, records, codex, remarks } = work
-  const { clock, platform, pid } = world
   const { redactor } = codex
+  const { clock, platform, pid } = world
   await using opened = new Cleanup()
   const id = await records.nextSessionId(new Date(clock.now()))
   opened.use(await takeRunLock(records.callLock(id), { platform, pid, now: new Date(clock.now()) }))
-  const engines = await openEngines(work)
+  const maxWait = waitOf(settings, sources)
+  const callers = [...waiting, name].join('/')
+  const overrides = [
+    ...profile.overrides,
+    // The variable itself does not reach commands that inherit only what a shell needs.
+    `shell_environment_policy.set.${AGENTS_VARIABLE}=${tomlString(callers)}`,
+    ...(call.options.config ?? []),
+  ]
+  const said = { settings, overrides, onDebug: call.onDebug, onWarning: call.onRemark.bind(call) }
+  const options = await codexOptionsOf(world, records, codex, said)
+  const engine = new CodexEngine({
+    ...options,
+    // Its commands know which agents wait for them.
+    env: { ...options.env, [AGENTS_VARIABLE]: callers },
+    directory,
+    // The repository's own files stay closed: nothing here would notice a hook or a filter that an agent plants.
+    sandbox: { mode: settings.sandbox, network: settings.network, writable: [] },
+    providers: providers.byName,
+    silenceMs: settings.silenceMinutes * 60_000,
+    commandMs: settings.commandMinutes * 60_000,
+    networkMs: networkLimit(maxWait),
+  })
+  const engines = new Engines({ codex: engine })
   opened.defer(() => engines.close())
   const journal = opened.use(openJournal(records.journal(id)))
-  const answer = new Answer(call, waitOf(work), new SpokenText(redactor, text => call.onText?.(text)))
-  const log = new SessionLog(emptyState(id), {
-    journal,
-    views: [answer],
-    templates: records.templates,
-    clock,
-    redactor,
-  })
+  const answer = new Answer(call, maxWait, new SpokenText(redactor, text => call.onText?.(text)))
+  const { templates } = records
+  const log = new SessionLog(emptyState(id), { journal, views: [answer], templates, clock, redactor })
   const at = clock.now()
-  log.emit(createdOf(work))
+  log.emit({
+    type: 'session-created',
+    goal: task,
+    template: AGENT_CALLS.name,
+    directory,
+    limits,
+    ...(prices.length === 0 ? {} : { prices }),
+    sandbox: settings.sandbox,
+    network: settings.network,
+    model: settings.model,
+    effort: settings.effort,
+    overrides: call.options.config ?? [],
+    said: runOverridesOf(settings, sources),
+    gates: [],
+    queued: null,
+    host: hostname(),
+    codemachine: version,
+  })
   const roundsDirectory = join(records.sessionFolder(id), 'rounds')
   await mkdir(roundsDirectory, { mode: 0o700 })
+  const book = openAgentBook({ agents: async () => agents, directory, promptOf: async () => undefined })
   const runner = new Session({
     log,
     engines,
-    providers: work.providers,
+    providers,
     // Others may change the files meanwhile, and nothing is claimed of them.
     ...ROUNDS_ALONE,
     lacksRoom: async () => false,
-    template: work.template,
-    agents: {
-      book: openAgentBook({
-        agents: async () => work.agents,
-        directory: records.directory,
-        promptOf: async () => undefined,
-      }),
-      directory: records.directory,
-      platform,
-      atOnce: work.settings.agents.atOnce,
-    },
+    template,
+    agents: { book, directory, platform, atOnce: settings.agents.atOnce },
     closed: closedPaths(records, openSessionSecrets(records, { ...codex, writable: [] })),
-    policy: policyOf({ ...work.settings, maxWait: waitOf(work) }),
+    policy: policyOf({ ...settings, maxWait }),
     recordsRoot: records.root,
     roundsDirectory,
     outputs: openOutputs(records.sessionFolder(id)),
@@ -240,23 +209,29 @@ async function carryOut(work: Work): Promise<AloneEnd> {
   switch (outcome.kind) {
     case 'answered': {
       const result = cleanResult(answer.text)
-      const entry = {
-        instance: instanceOf(name, at),
-        at: new Date(at).toISOString(),
-        request: redactor.text(task),
-        result,
-      }
-      return { kind: 'completed', result, problem: await rememberResult(records.directory, name, entry) }
+      const [instance, moment] = [instanceOf(name, at), new Date(at).toISOString()]
+      const entry = { instance, at: moment, request: redactor.text(task), result }
+      return { kind: 'completed', result, problem: await rememberResult(directory, name, entry) }
     }
     case 'interrupted':
       return { kind: 'terminated' }
     default:
-      throw notDone(work, outcome, runner.state)
+      throw notDone(name, outcome, runner.state, maxWait > 0)
   }
 }
 
+const LOG_IN = 'Log in: codemachine login'
+const NO_FILES = { main: '', tasks: '', kb: '' }
+const NO_PROFILE: ProfileExtras = { overrides: [], developerInstructions: null }
+
+function agentNamed({ sub }: AgentRoster, name: string): Agent {
+  const found = findEnabledAgent(sub, name)
+  if ('problem' in found) throw new UserError(found.problem)
+  return found.agent
+}
+
 /** The longest wait, ms: somebody waits for the answer, and is to be told at once that there is none. */
-function waitOf({ settings, sources }: Pick<Work, 'settings' | 'sources'>): number {
+function waitOf(settings: Settings, sources: SettingSources): number {
   return sources.maxWait.layer === 'defaults' ? 0 : settings.maxWait
 }
 
@@ -264,37 +239,16 @@ function instanceOf(agent: string, at: number): string {
   return `${agent}-${new Date(at).toISOString().replace(/[-:.Z]/g, '')}`
 }
 
-function notDone(work: Work, outcome: SessionOutcome, { last }: SessionState): UserError {
+function notDone(name: string, outcome: SessionOutcome, { last }: SessionState, waits: boolean): UserError {
   const needsPerson = outcome.kind === 'needs-person' ? outcome : null
   const reason = needsPerson?.reason ?? describeOutcome(outcome).text
   const cause = last?.outcome ?? null
-  const told = needsPerson?.hint ? wordsForCallHint(needsPerson.hint, { cause, waits: waitOf(work) > 0 }) : null
+  const told = needsPerson?.hint ? wordsForCallHint(needsPerson.hint, { cause, waits }) : null
   const hint = cause?.class === 'auth' ? LOG_IN : told
-  return new UserError(`${work.name} did not get its task done: ${safeText(reason).replace(/\.$/, '')}.`, {
+  return new UserError(`${name} did not get its task done: ${safeText(reason).replace(/\.$/, '')}.`, {
     exitCode: 4,
     ...(hint === null ? {} : { hint }),
   })
-}
-
-function createdOf({ call, task, records, settings, sources, limits, prices }: Work): EventOf<'session-created'> {
-  return {
-    type: 'session-created',
-    goal: task,
-    template: AGENT_CALLS.name,
-    directory: records.directory,
-    limits,
-    ...(prices.length === 0 ? {} : { prices }),
-    sandbox: settings.sandbox,
-    network: settings.network,
-    model: settings.model,
-    effort: settings.effort,
-    overrides: call.options.config ?? [],
-    said: runOverridesOf(settings, sources),
-    gates: [],
-    queued: null,
-    host: hostname(),
-    codemachine: version,
-  }
 }
 
 /** The environment variable with the agents that wait for an agent outside of a session. */
@@ -303,36 +257,6 @@ const AGENTS_VARIABLE = 'CODEMACHINE_AGENTS'
 /** The agents that wait for the caller, the nearest last; empty where a person calls. */
 function waitingAgents(env: NodeJS.ProcessEnv): string[] {
   return (env[AGENTS_VARIABLE] ?? '').split('/').filter(name => name !== '')
-}
-
-/** Codex as the agent's profile has it, whose commands know which agents wait for them. */
-async function openEngines(work: Work): Promise<Engines> {
-  const { world, call, name, waiting, records, settings, providers, codex, profile } = work
-  const agents = [...waiting, name].join('/')
-  const overrides = [
-    ...profile.overrides,
-    // The variable itself does not reach commands that inherit only what a shell needs.
-    `shell_environment_policy.set.${AGENTS_VARIABLE}=${tomlString(agents)}`,
-    ...(call.options.config ?? []),
-  ]
-  const options = await codexOptionsOf(world, records, codex, {
-    settings,
-    overrides,
-    onDebug: call.onDebug,
-    onWarning: sentence => call.onRemark(sentence),
-  })
-  const engineOptions: CodexEngineOptions = {
-    ...options,
-    env: { ...options.env, [AGENTS_VARIABLE]: agents },
-    directory: records.directory,
-    // The repository's own files stay closed: nothing here would notice a hook or a filter that an agent plants.
-    sandbox: { mode: settings.sandbox, network: settings.network, writable: [] },
-    providers: providers.byName,
-    silenceMs: settings.silenceMinutes * 60_000,
-    commandMs: settings.commandMinutes * 60_000,
-    networkMs: networkLimit(waitOf(work)),
-  }
-  return new Engines({ codex: new CodexEngine(engineOptions) })
 }
 
 /** Hears what an agent says and does, and keeps its last message. */
