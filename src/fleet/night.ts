@@ -1,12 +1,11 @@
 import { dirname, resolve } from 'node:path'
 import * as v from 'valibot'
 import { UserError } from '../base/errors.ts'
-import { problemOfPrompt, truncate } from '../base/text.ts'
-import { filePath, Mistakes, named, TableReader, type ValueType } from '../modes/flow/file/file/table-reader.ts'
-import { type TomlNode, tomlTree } from '../modes/flow/file/file/toml-tree.ts'
-import type { At, Placed } from '../modes/flow/file/file.ts'
+import { nearestName, problemOfPrompt, truncate } from '../base/text.ts'
 import { lineOfMistake } from '../modes/flow/start/prepare.ts'
 import { readBoundedText } from '../platform/files.ts'
+import { type TomlNode, tomlNodeAt, tomlProgram, tomlTree } from '../platform/toml.ts'
+import { checkToml, line, type TomlMistake, table } from '../platform/toml-check.ts'
 import { MOST_GATES, type Submission } from './jobs.ts'
 import {
   MOST_TAGS,
@@ -44,13 +43,15 @@ export async function readNight(
   content: string,
   { file, path, checks }: { file: string; path: string; checks: WishChecks },
 ): Promise<NightRow[]> {
-  const tree = tomlTree(content)
-  if ('problem' in tree) throw refused([lineOfMistake({ file, place: '', ...tree })])
+  const program = tomlProgram(content)
+  if ('problem' in program) throw refused([lineOfMistake({ file, place: '', ...program })])
+  const tree = tomlTree({ text: content, program })
   datesAsWritten(tree)
-  const mistakes = new Mistakes(file)
-  const rows = await new NightReader(dirname(path), mistakes, checks).read(new TableReader(tree, mistakes))
-  const found = mistakes.sorted()
-  if (found.length > 0) throw refused(found.map(lineOfMistake))
+  const { value, mistakes } = checkToml(nightSchema(checks.now), tree)
+  const reader = new NightReader(dirname(path), tree, mistakes, checks)
+  const rows = await reader.read(value)
+  const found = reader.mistakes.toSorted((one, other) => one.line - other.line || one.column - other.column)
+  if (found.length > 0) throw refused(found.map(each => lineOfMistake({ file, ...each })))
   return rows
 }
 
@@ -64,10 +65,99 @@ function refused(lines: readonly string[]): UserError {
 
 /** A date may stand in the file without quotes, and is read like one within them. */
 function datesAsWritten(node: TomlNode): void {
-  if (node.kind === 'table') for (const { node: member } of node.members.values()) datesAsWritten(member)
-  else if (node.kind === 'list') for (const item of node.items) datesAsWritten(item)
-  else if (node.value instanceof Date) node.value = node.written
+  if (node.content instanceof Date) node.content = node.written
+  else if (typeof node.content === 'object') for (const member of node.content.values()) datesAsWritten(member)
 }
+
+/** What a table says of sessions, by the names that it has in a file. */
+const FIELDS = {
+  goal: 'goal',
+  repo: 'repo',
+  ref: 'ref',
+  template: 'template',
+  verify: 'verify',
+  rounds: 'rounds',
+  max_time: 'maxTimeMs',
+  max_tokens: 'maxTokens',
+  max_cost: 'maxCost',
+  max_usage: 'maxUsage',
+  max_wait: 'maxWaitMs',
+  model: 'model',
+  effort: 'effort',
+  sandbox: 'sandbox',
+  network: 'network',
+  review: 'review',
+  priority: 'priority',
+  tags: 'tags',
+  not_before: 'notBefore',
+  deadline: 'deadline',
+  team: 'team',
+} as const satisfies Record<string, keyof Wish>
+
+const NAME = /^[A-Za-z][\w.-]{0,63}$/
+
+/** A file of sessions. */
+function nightSchema(now: number) {
+  const { tag, verify, ...types } = TYPES
+  const byField: Record<keyof Wish, v.GenericSchema> = {
+    ...types,
+    verify: v.pipe(v.array(verify), v.maxLength(MOST_GATES)),
+    tags: v.pipe(v.array(tag), v.maxLength(MOST_TAGS)),
+    notBefore: timeAfter(now),
+    deadline: timeAfter(now),
+  }
+  const said: v.ObjectEntries = Object.fromEntries(
+    Object.entries(FIELDS).map(([name, field]) => [name, byField[field]]),
+  )
+  const shared = { ...said, goal_file: line('a path on one line, such as "goals/api.md"', 1000) }
+  const OF_ONE = `it is said of one session, below its line ${SESSIONS}`
+  const BELOW = `it belongs below a line [defaults] or ${SESSIONS}`
+  return table(
+    {
+      defaults: table(shared, { hints: { name: OF_ONE, after: OF_ONE } }),
+      sessions: v.pipe(
+        v.array(
+          table(
+            {
+              ...shared,
+              name: v.pipe(
+                v.string(),
+                v.regex(NAME),
+                v.description('a name that begins with a letter: letters, digits, "_", "-" and ".", at most 64'),
+              ),
+              after: v.pipe(
+                v.string(),
+                v.check(text => NAME.test(text) || SESSION_ID.test(text)),
+                v.description(
+                  'the name of another session of this file, or the id of one of the fleet such as "20261121_14"',
+                ),
+              ),
+            },
+            {
+              hints: {
+                tag: 'write tags = ["gpu"]',
+                id: 'the fleet gives it; write name = "…" to name it within this file',
+              },
+            },
+          ),
+        ),
+        v.maxLength(MOST_SESSIONS),
+        v.metadata({ missing: `begin each session with a line ${SESSIONS}` }),
+      ),
+    },
+    {
+      hints: {
+        session: `begin each session with a line ${SESSIONS}`,
+        ...{ goal: BELOW, repo: BELOW, ref: BELOW, verify: BELOW },
+      },
+    },
+  )
+}
+
+type At = Omit<TomlMistake, 'problem'>
+type Placed<T> = At & { value: T }
+type Path = readonly (string | number)[]
+type Written = Readonly<Record<string, unknown>>
 
 /** What a table says, with where each of it stands. */
 type Said = { [Key in keyof Wish]?: Placed<Wish[Key]> }
@@ -81,117 +171,94 @@ interface Row {
   said: Said
 }
 
-const NAME = /^[A-Za-z][\w.-]{0,63}$/
-const nameType: ValueType<string> = v.pipe(
-  v.string(),
-  v.regex(NAME),
-  v.description('a name that begins with a letter: letters, digits, "_", "-" and ".", at most 64'),
-)
-const goalFile = filePath('goals/api.md')
-const afterType: ValueType<string> = v.pipe(
-  v.string(),
-  v.check(text => NAME.test(text) || SESSION_ID.test(text)),
-  v.description('the name of another session of this file, or the id of one of the fleet such as "20261121_14"'),
-)
-
 class NightReader {
+  readonly mistakes: TomlMistake[]
   readonly #folder: string
-  readonly #mistakes: Mistakes
+  readonly #tree: TomlNode
   readonly #checks: WishChecks
-  readonly #time: ValueType<Date>
   readonly #texts = new Map<string, string | null>()
   #goalBytes = 0
 
-  constructor(folder: string, mistakes: Mistakes, checks: WishChecks) {
+  constructor(folder: string, tree: TomlNode, mistakes: readonly TomlMistake[], checks: WishChecks) {
+    this.mistakes = [...mistakes]
     this.#folder = folder
-    this.#mistakes = mistakes
+    this.#tree = tree
     this.#checks = checks
-    this.#time = timeAfter(checks.now)
   }
 
-  async read(root: TableReader): Promise<NightRow[]> {
-    const usual = root.table('defaults', '[defaults]')
-    const defaults = usual === null ? {} : await this.#said(usual)
-    this.#checkTimes(defaults, root.at)
-    usual?.hint(['name', 'after'], `it is said of one session, below its line ${SESSIONS}`)
-    usual?.refuseOthers()
-    const tables = root.listOfTables('sessions', SESSIONS)
-    const written = root.node('sessions')
-    if (written === null || (written.kind === 'list' && written.items.length === 0))
-      this.#mistakes.add(root.atKey('sessions'), `there are no sessions; begin each with a line ${SESSIONS}`)
-    if (tables.length > MOST_SESSIONS)
-      this.#mistakes.add(
-        root.atKey('sessions'),
-        `there are ${tables.length} sessions, and a file may have ${MOST_SESSIONS}; use several files`,
-      )
-    root.hint(['session'], `begin each session with a line ${SESSIONS}`)
-    root.hint(['goal', 'repo', 'ref', 'verify'], `it belongs below a line [defaults] or ${SESSIONS}`)
-    root.refuseOthers()
+  async read({
+    defaults: usual = {},
+    sessions = [],
+  }: v.InferOutput<ReturnType<typeof nightSchema>>): Promise<NightRow[]> {
+    const defaults = await this.#said(usual, ['defaults'])
+    this.#checkTimes(defaults, this.#at())
     const rows: Row[] = []
-    for (const table of tables.slice(0, MOST_SESSIONS)) rows.push(await this.#row(table, defaults))
+    // What is no table is a mistake already.
+    for (const [index, session] of sessions.entries())
+      if (session !== undefined) rows.push(await this.#row(session, ['sessions', index], defaults))
     return this.#submissions(rows)
   }
 
-  async #row(table: TableReader, defaults: Said): Promise<Row> {
-    const name = table.value('name', nameType)
-    const after = table.value('after', afterType)
-    const own = await this.#said(table)
+  #add({ place, line: of, column }: At, problem: string): void {
+    this.mistakes.push({ place, line: of, column, problem })
+  }
+
+  /** Where a value stands; of one that is not there where its table begins. */
+  #at(...path: Path): At {
+    const { path: place, line: of, column } = tomlNodeAt(this.#tree, path) ?? this.#tree
+    return { place, line: of, column }
+  }
+
+  #placed<T>(value: unknown, ...path: Path): Placed<T> | null {
+    return value === undefined ? null : { value: value as T, ...this.#at(...path) }
+  }
+
+  async #row(session: Written, path: Path, defaults: Said): Promise<Row> {
+    const own = await this.#said(session, path)
     const said = { ...defaults, ...own }
-    if (said.goal === undefined && !table.has('goal') && !table.has('goal_file'))
-      this.#mistakes.add(table.atKey('goal'), 'is missing; write goal = "what is to be done", or goal_file = "a path"')
-    if (said.repo === undefined && !table.has('repo'))
-      this.#mistakes.add(table.atKey('repo'), 'is missing; write repo = "git@host:team/app.git"')
+    const at = this.#at(...path)
+    const isMissing = (key: string) => tomlNodeAt(this.#tree, [...path, key]) === null
+    const missing = (key: string, mend: string) =>
+      this.#add({ ...at, place: `${at.place}.${key}` }, `is missing; write ${mend}`)
+    if (said.goal === undefined && isMissing('goal') && isMissing('goal_file'))
+      missing('goal', 'goal = "what is to be done", or goal_file = "a path"')
+    if (said.repo === undefined && isMissing('repo')) missing('repo', 'repo = "git@host:team/app.git"')
     // Where both are those of the defaults it is said there.
-    if (own.notBefore !== undefined || own.deadline !== undefined) this.#checkTimes(said, table.at)
-    table.hint(['tag'], 'write tags = ["gpu"]')
-    table.hint(['id'], 'the fleet gives it; write name = "…" to name it within this file')
-    table.refuseOthers()
-    return { at: table.at, name, after, said }
+    if (own.notBefore !== undefined || own.deadline !== undefined) this.#checkTimes(said, at)
+    return {
+      at,
+      name: this.#placed(session.name, ...path, 'name'),
+      after: this.#placed(session.after, ...path, 'after'),
+      said,
+    }
   }
 
   /** Reads and checks what a table says of sessions. */
-  async #said(table: TableReader): Promise<Said> {
-    const said = withoutNulls({
-      goal: await this.#goal(table),
-      repo: table.value('repo', TYPES.repo),
-      ref: table.value('ref', TYPES.ref),
-      template: table.value('template', TYPES.template),
-      verify: listIn(table, 'verify', TYPES.verify, MOST_GATES),
-      rounds: table.value('rounds', TYPES.rounds),
-      maxTimeMs: table.value('max_time', TYPES.maxTimeMs),
-      maxTokens: table.value('max_tokens', TYPES.maxTokens),
-      maxCost: table.value('max_cost', TYPES.maxCost),
-      maxUsage: table.value('max_usage', TYPES.maxUsage),
-      maxWaitMs: table.value('max_wait', TYPES.maxWaitMs),
-      model: table.value('model', TYPES.model),
-      effort: table.value('effort', TYPES.effort),
-      sandbox: table.value('sandbox', TYPES.sandbox),
-      network: table.value('network', TYPES.network),
-      review: table.value('review', TYPES.review),
-      priority: table.value('priority', TYPES.priority),
-      tags: listIn(table, 'tags', TYPES.tag, MOST_TAGS),
-      notBefore: table.value('not_before', this.#time),
-      deadline: table.value('deadline', this.#time),
-      team: table.value('team', TYPES.team),
+  async #said(table: Written, path: Path): Promise<Said> {
+    const fields = Object.entries(FIELDS).flatMap(([name, field]) => {
+      const placed = this.#placed(table[name], ...path, name)
+      return placed === null ? [] : [[field, placed]]
     })
+    const said: Said = Object.fromEntries(fields)
+    const from = this.#placed<string>(table.goal_file, ...path, 'goal_file')
+    if (from !== null) {
+      if (said.goal !== undefined)
+        this.#add(
+          { ...from, ...tomlNodeAt(this.#tree, [...path, 'goal_file'])?.key },
+          'stands beside a goal; leave one of them out',
+        )
+      const value = await this.#textOf(from)
+      if (value === null) delete said.goal
+      else said.goal = { ...from, value }
+    }
     for (const { field, problem } of problemsOfWish(valuesOf(said), this.#checks))
-      this.#mistakes.add(said[field] ?? table.at, problem)
+      this.#add(said[field] ?? this.#at(...path), problem)
     return said
   }
 
   #checkTimes(said: Said, at: At): void {
     const problem = problemOfTimes(valuesOf(said))
-    if (problem !== null) this.#mistakes.add(said.deadline ?? at, problem)
-  }
-
-  async #goal(table: TableReader): Promise<Placed<string> | null> {
-    const typed = table.value('goal', TYPES.goal)
-    const from = table.value('goal_file', goalFile)
-    if (table.has('goal') && table.has('goal_file'))
-      this.#mistakes.add(table.atKey('goal_file'), 'stands beside a goal; leave one of them out')
-    if (from === null) return typed
-    const text = await this.#textOf(from)
-    return text === null ? null : { ...from, value: text }
+    if (problem !== null) this.#add(said.deadline ?? at, problem)
   }
 
   async #textOf(from: Placed<string>): Promise<string | null> {
@@ -201,10 +268,10 @@ class NightReader {
     const read = await readBoundedText(path, MOST_NIGHT_BYTES)
     const text = read === 'missing' || 'problem' in read ? null : read.text
     this.#texts.set(path, text)
-    if (read === 'missing') this.#mistakes.add(from, `there is no file ${named(from.value)}; name one beside this file`)
-    else if ('problem' in read) this.#mistakes.add(from, `${named(from.value)} ${read.problem}`)
+    if (read === 'missing') this.#add(from, `there is no file ${named(from.value)}; name one beside this file`)
+    else if ('problem' in read) this.#add(from, `${named(from.value)} ${read.problem}`)
     const problem = text === null ? null : problemOfPrompt(text)
-    if (problem !== null) this.#mistakes.add(from, `${named(from.value)} holds no goal: ${problem}`)
+    if (problem !== null) this.#add(from, `${named(from.value)} holds no goal: ${problem}`)
     return text
   }
 
@@ -213,7 +280,7 @@ class NightReader {
     for (const [index, { name }] of rows.entries()) {
       if (name === null) continue
       if (byName.has(name.value))
-        this.#mistakes.add(name, `another session has the name ${named(name.value)} already; use another one`)
+        this.#add(name, `another session has the name ${named(name.value)} already; use another one`)
       else byName.set(name.value, index)
     }
     const afters = rows.map(({ after }) => this.#after(after, byName))
@@ -222,7 +289,7 @@ class NightReader {
       const { goal = '', repo = '', ...rest } = valuesOf(said)
       this.#goalBytes += Buffer.byteLength(goal)
       if (this.#goalBytes > MOST_GOAL_BYTES) {
-        this.#mistakes.add(at, 'with this one the goals are larger than 64 MiB together; use several files')
+        this.#add(at, 'with this one the goals are larger than 64 MiB together; use several files')
         this.#goalBytes = Number.NEGATIVE_INFINITY
       }
       return { name: name?.value ?? null, submission: submissionOf({ ...rest, goal, repo }, afters[index] ?? null) }
@@ -233,9 +300,9 @@ class NightReader {
     if (after === null) return null
     const index = byName.get(after.value)
     if (index !== undefined || SESSION_ID.test(after.value)) return index ?? after.value
-    const near = this.#mistakes.nearest(after.value, [...byName.keys()])
+    const near = nearestName(after.value, [...byName.keys()].slice(0, MOST_COMPARED))
     const mend = near === null ? 'give that session a line name = "…"' : `the nearest is ${named(near)}`
-    this.#mistakes.add(after, `no session of this file has the name ${named(after.value)}; ${mend}`)
+    this.#add(after, `no session of this file has the name ${named(after.value)}; ${mend}`)
     return null
   }
 
@@ -253,26 +320,21 @@ class NightReader {
         const steps = [...way]
         const circle = [...steps.slice(steps.indexOf(at)), at].map(index => rows[index]?.name?.value ?? '')
         const place = rows[at]?.after
-        if (place)
-          this.#mistakes.add(place, `waits for itself (${truncate(circle.join(' → '), 200)}); leave one of them out`)
+        if (place) this.#add(place, `waits for itself (${truncate(circle.join(' → '), 200)}); leave one of them out`)
       }
       for (const index of way) done.add(index)
     }
   }
 }
 
-function listIn<T>(table: TableReader, key: string, type: ValueType<T>, most: number): Placed<readonly T[]> | null {
-  if (!table.has(key)) return null
-  const items = table.list(key, type, most)
-  return { ...table.atKey(key), value: items.map(({ value }) => value) }
-}
-
 function valuesOf(said: Said): Partial<Wish> {
   return Object.fromEntries(Object.entries(said).map(([key, placed]) => [key, placed.value]))
 }
 
-type Defined<T> = { [Key in keyof T]?: Exclude<T[Key], null> }
-
-function withoutNulls<T extends object>(values: T): Defined<T> {
-  return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== null)) as Defined<T>
+/** A name in quotes, cut short where it is long. */
+function named(name: string): string {
+  return JSON.stringify(truncate(name, 60))
 }
+
+/** So many names are looked through for the nearest one. */
+const MOST_COMPARED = 200

@@ -3,9 +3,9 @@ import { UserError } from '../base/errors.ts'
 import { problemOfPrompt } from '../base/text.ts'
 import type { SandboxMode } from '../core/shapes/sandbox.ts'
 import type { TemplateKinds } from '../core/template.ts'
-import { type ValueType, wholeNumber } from '../modes/flow/file/file/table-reader.ts'
 import { USUAL_TEMPLATE } from '../modes/registry.ts'
-import { command, type FlagKey, type SettingValue, settingInfos } from '../project/settings/schema.ts'
+import { command, wholeNumber } from '../platform/toml-check.ts'
+import { type FlagKey, type SettingValue, settingInfos } from '../project/settings/schema.ts'
 import { templateNamed } from '../project/start/templates.ts'
 import { JOB_NAME, type Submission, TAG } from './jobs.ts'
 import { problemOfRef, problemOfRepo } from './repos.ts'
@@ -42,11 +42,11 @@ export const TYPES = {
     v.string(),
     v.check(text => problemOfPrompt(text) === null),
     v.description('what is to be done, in at most 1 MiB'),
-  ) as ValueType<string>,
+  ),
   repo: onOneLine('the address of a repository, such as "git@host:team/app.git" or "https://host/team/app.git"', 2_000),
   ref: onOneLine('the name of a branch, tag or commit, such as "main"', 200),
   template: matching(JOB_NAME, 'the name of a template, such as "build"'),
-  verify: command as ValueType<string>,
+  verify: command,
   rounds: setting('rounds'),
   maxTimeMs: setting('maxTime'),
   maxTokens: setting('maxTokens'),
@@ -68,23 +68,23 @@ export const MOST_TAGS = 8
 /** The id of a session of the fleet. */
 export const SESSION_ID = /^\d{8}_\d{1,18}$/
 
-function matching(pattern: RegExp, description: string): ValueType<string> {
+function matching(pattern: RegExp, description: string) {
   return v.pipe(v.string(), v.regex(pattern), v.description(description))
 }
 
-function onOneLine(description: string, most: number): ValueType<string> {
+function onOneLine(description: string, most: number) {
   return v.pipe(v.string(), v.maxLength(most), v.regex(/^\P{Cc}*\S\P{Cc}*$/u), v.description(description))
 }
 
 /** As a setting of a run has it; that none is meant is not written but left out. */
-function setting<Key extends FlagKey>(key: Key): ValueType<NonNullable<SettingValue<Key>>> {
+function setting<Key extends FlagKey>(key: Key): v.GenericSchema<unknown, NonNullable<SettingValue<Key>>> {
   const info = settingInfos.find(each => each.key === key)
   if (info === undefined) throw new Error(`There is no setting ${key}.`)
-  return info.schema as ValueType<NonNullable<SettingValue<Key>>>
+  return info.schema as v.GenericSchema<unknown, NonNullable<SettingValue<Key>>>
 }
 
 /** A time of day, which is the next such one on the clock of this machine, or a date and time. */
-export function timeAfter(now: number): ValueType<Date> {
+export function timeAfter(now: number): v.GenericSchema<unknown, Date> {
   return v.pipe(
     v.string(),
     v.transform(text => parseTime(text, now)),

@@ -1,9 +1,9 @@
 import * as v from 'valibot'
-import { nearestName, truncate } from '../base/text.ts'
+import { nearestName, parseDuration, truncate } from '../base/text.ts'
 import { memberPath, type TomlNode, type TomlSpot, tomlValue } from './toml.ts'
 
 /** What a schema says of a value or a table beside its type. A value has a description, too, which completes `use …`. */
-export interface TomlAbout {
+export type TomlAbout = {
   /** Whether the value may be a secret, and is never shown. */
   secret?: true
   /** What is done where it is missing, though it has to be there. */
@@ -23,11 +23,56 @@ export interface TomlMistake extends TomlSpot {
   problem: string
 }
 
+// Types of values. A description completes `use …`.
+
+/** One of some names. */
+export const oneOf = <const Names extends readonly [string, ...string[]]>(names: Names) =>
+  v.pipe(v.picklist(names), v.description(names.length === 1 ? `"${names[0]}"` : `one of ${quoted(names)}`))
+
+/** Names in quotes, for a description. */
+export function quoted(names: readonly string[]): string {
+  return names.map(name => `"${name}"`).join(', ')
+}
+
+/** A whole number between two, both allowed. */
+export const wholeNumber = (min: number, max: number) =>
+  v.pipe(
+    v.number(),
+    v.integer(),
+    v.minValue(min),
+    v.maxValue(max),
+    v.description(`a whole number from ${min} to ${max}`),
+  )
+
+/** From one second on, written with its unit, such as `8h`; ms once it is parsed. */
+export const durationUpTo = (most: number, description: string) =>
+  v.pipe(
+    v.string(),
+    v.transform(parseDuration),
+    v.number(),
+    v.minValue(1000),
+    v.maxValue(most),
+    v.description(description),
+  )
+
+/** That of one command. */
+export const shortDuration = durationUpTo(
+  24 * 60 * 60 * 1000,
+  'a time with its unit from 1 second to 24 hours, such as "90s", "10m" or "1h30m"',
+)
+
+export const trueOrFalse = v.pipe(v.boolean(), v.description('true or false'))
+
+/** One line that is not blank. Two looks, each of which takes time that grows with the length alone: in one pattern a long text would take for ever. */
+export const line = (description: string, most = 10_000) =>
+  v.pipe(v.string(), v.maxLength(most), v.regex(/^\P{Cc}*$/u), v.regex(/\S/), v.description(description))
+
+/** A line for a shell. */
+export const command = line('a command on one line, such as "npm test"', 4000)
+
 /** A table in which every key may be left out, and no other may stand. */
-export const table = <const Entries extends v.ObjectEntries, const About extends TomlAbout & object>(
-  entries: Entries,
-  about?: About,
-) => v.pipe(v.partial(v.strictObject(entries)), v.metadata({ ...about }))
+export const table = <const Entries extends v.ObjectEntries>(entries: Entries, about: TomlAbout = {}) =>
+  v.pipe(v.partial(v.strictObject(entries)), v.metadata(about))
 
 /**
  * What a file, or a part of one, says by its schema; what is wrong is left out of it. Tables are schemas of objects or records, values are
@@ -53,6 +98,7 @@ export function valueProblem(schema: v.GenericSchema, value: unknown, written: s
 /** The parts of the schemas of tables and lists that are looked at. */
 interface Parts {
   wrapped?: v.GenericSchema
+  pipe?: readonly { type: string; requirement?: number }[]
   item?: v.GenericSchema
   entries?: v.ObjectEntries
   /** Of a record: of its names, and of its members. */
@@ -76,7 +122,7 @@ class Reader {
     }
     const path = node.path.replace(/\[\d+\]/g, '')
     const header = node.path.endsWith(']') ? `[[${path}]]` : `[${path}${parts.value === undefined ? '' : '.NAME'}]`
-    if (parts.item !== undefined) return this.#list(parts.item, node, `[[${path}]]`)
+    if (parts.item !== undefined) return this.#list(schema, parts, node, `[[${path}]]`)
     if (node.content instanceof Map) return this.#table(schema, parts, node, node.content)
     return this.#add(node, `is no table; begin it with a line ${header}`, node.path)
   }
@@ -85,11 +131,19 @@ class Reader {
     this.mistakes.push({ line, column, place, problem })
   }
 
-  #list(item: v.GenericSchema, node: TomlNode, header: string): unknown {
-    if (Array.isArray(node.content)) return node.content.map(each => this.read(item, each))
-    const of = v.getDescription(item)
-    const begin = `is no list; begin each of its tables with a line ${header}`
-    return this.#add(node, of === undefined ? begin : `is ${node.written}; use a list, each ${of}`, node.path)
+  #list(schema: v.GenericSchema, { item, pipe = [] }: Parts, node: TomlNode, header: string): unknown {
+    const of = v.getDescription(item as v.GenericSchema)
+    const most = pipe.find(({ type }) => type === 'max_length')?.requirement ?? Number.POSITIVE_INFINITY
+    const { missing }: TomlAbout = v.getMetadata(schema)
+    if (!Array.isArray(node.content)) {
+      const use = `use a list${most < Number.POSITIVE_INFINITY ? ` of at most ${most}` : ''}, each ${of}`
+      const begin = `is no list; begin each of its tables with a line ${header}`
+      return this.#add(node, of === undefined ? begin : `is ${node.written}; ${use}`, node.path)
+    }
+    const beyond = node.content[most]
+    if (beyond !== undefined) this.#add(beyond, `is beyond the ${most} that there may be; leave some out`, beyond.path)
+    if (missing !== undefined && node.content.length === 0) this.#add(node.key, `is empty; ${missing}`, node.path)
+    return node.content.slice(0, most).map(each => this.read(item as v.GenericSchema, each))
   }
 
   #table(schema: v.GenericSchema, parts: Parts, node: TomlNode, members: ReadonlyMap<string, TomlNode>): unknown {

@@ -227,6 +227,38 @@ function spotOf({ start: { line, column } }: AST.TOMLNode['loc']): TomlSpot {
   return { line, column: column + 1 }
 }
 
+/** Where each character of the text of a node stands in the file, and where the text ends. `text`: the whole file. */
+export function textSpots(text: string, { source, line, column }: TomlNode): readonly TomlSpot[] {
+  if (source?.type !== 'TOMLValue' || source.kind !== 'string') return []
+  const quotes = source.multiline ? 3 : 1
+  const raw = text.slice(source.range[0], source.range[1] - quotes)
+  // The first line end after three quotes is not part of the text.
+  const begin = quotes + (source.multiline ? (/^\r?\n/.exec(raw.slice(quotes))?.[0].length ?? 0) : 0)
+  const spots: TomlSpot[] = []
+  let spot = after({ line, column }, raw.slice(0, begin))
+  for (const [token] of raw.slice(begin).matchAll(source.style === 'basic' ? BASIC : LITERAL)) {
+    for (let n = 0; n < widthOf(token); n++) spots.push(spot)
+    spot = after(spot, token)
+  }
+  return [...spots, spot]
+}
+
+/** What stands for one character, or for none, in each kind of text. */
+const BASIC = /\\[ \t]*\r?\n\s*|\\x[\dA-Fa-f]{2}|\\u[\dA-Fa-f]{4}|\\U[\dA-Fa-f]{8}|\\.|\r\n|[\s\S]/g
+const LITERAL = /\r\n|[\s\S]/g
+
+/** How many UTF-16 units of the text it stands for. */
+function widthOf(token: string): number {
+  if (token.startsWith('\\U')) return Number.parseInt(token.slice(2), 16) > 0xffff ? 2 : 1
+  return token.startsWith('\\') && /^\\\s/.test(token) ? 0 : 1
+}
+
+function after({ line, column }: TomlSpot, passed: string): TomlSpot {
+  const lines = passed.split('\n')
+  const last = lines.at(-1)?.length ?? 0
+  return lines.length === 1 ? { line, column: column + last } : { line: line + lines.length - 1, column: last + 1 }
+}
+
 /** What stands at a path below a node; null: nothing. */
 export function tomlNodeAt(node: TomlNode, path: readonly (string | number)[]): TomlNode | null {
   const [name, ...rest] = path

@@ -171,11 +171,11 @@ verify = "npm test"
 repo = "https://u:pw@host/x.git"
 `)
   expect(lines).toEqual([
-    'night.toml:1:1: session: unknown key "session"; begin each session with a line [[sessions]].',
+    'night.toml:1:1: session: is an unknown key; begin each session with a line [[sessions]].',
     'night.toml:3:8: defaults.repo: is not encrypted: use https or ssh.',
-    'night.toml:4:1: defaults.max_tme: unknown key "max_tme"; the nearest is "max_time".',
+    'night.toml:4:1: defaults.max_tme: is an unknown key; did you mean "max_time"?',
     expect.stringMatching(/^night.toml:5:12: defaults.max_time: is "4"; use a time with its unit /),
-    'night.toml:6:1: defaults.name: unknown key "name"; it is said of one session, below its line [[sessions]].',
+    'night.toml:6:1: defaults.name: is an unknown key; it is said of one session, below its line [[sessions]].',
     'night.toml:9:9: sessions[0].after: waits for itself (a → b → a); leave one of them out.',
     'night.toml:10:8: sessions[0].goal: is ""; use what is to be done, in at most 1 MiB.',
     'night.toml:14:13: sessions[1].goal_file: there is no file "nope.md"; name one beside this file.',
@@ -193,7 +193,7 @@ repo = "https://u:pw@host/x.git"
 })
 
 test.each<[string, string, string]>([
-  ['nothing', '', 'night.toml:1:1: sessions: there are no sessions; begin each with a line [[sessions]].'],
+  ['nothing', '', 'night.toml:1:1: sessions: is missing; begin each session with a line [[sessions]].'],
   ['no TOML', 'goal = x', 'night.toml:1:8: not valid TOML: unexpected character; a text stands in quotes.'],
   [
     'a session that waits for itself',
@@ -235,16 +235,14 @@ test('a secret of the environment is in no goal, gate and address that is sent, 
   )
   expect(lines).toEqual([
     'night.toml:2:8: sessions[0].goal: holds a secret (SHOP_TOKEN), which is never sent; say where it is found in its place.',
-    'night.toml:3:1: sessions[0].verify: holds a secret (SHOP_TOKEN), which is never sent; write "$SHOP_TOKEN" in its place, and set it on the workers.',
+    'night.toml:3:10: sessions[0].verify: holds a secret (SHOP_TOKEN), which is never sent; write "$SHOP_TOKEN" in its place, and set it on the workers.',
     'night.toml:4:8: sessions[0].repo: holds a secret (SHOP_TOKEN): each worker has its own credentials.',
   ])
 })
 
 test('a file of more sessions than ten thousand is refused', async () => {
   const lines = await mistakesIn(`[defaults]\n${REPO}\ngoal = "x"\n${'[[sessions]]\n'.repeat(10_001)}`)
-  expect(lines).toEqual([
-    'night.toml:4:1: sessions: there are 10001 sessions, and a file may have 10000; use several files.',
-  ])
+  expect(lines).toEqual(['night.toml:10004:1: sessions[10000]: is beyond the 10000 that there may be; leave some out.'])
 })
 
 test('a time of day is the next such one on the local clock, and what is no time is none', () => {

@@ -2,8 +2,8 @@ import { UserError } from '../../base/errors.ts'
 import { truncate } from '../../base/text.ts'
 import type { Gate } from '../../core/events/outcome.ts'
 import { ownFilesOf } from '../../core/rules/proof/gate-files.ts'
-import { valueProblem } from '../../platform/toml-check.ts'
-import { command, type Settings } from './schema.ts'
+import { command, valueProblem } from '../../platform/toml-check.ts'
+import type { Settings } from './schema.ts'
 import type { SettingsFile } from './settings-file.ts'
 
 /** The gates of a run, in the order in which they run. */

@@ -1,9 +1,20 @@
 import * as v from 'valibot'
 import { isBalanced } from '../../base/glob.ts'
-import { parseBytes, parseDuration } from '../../base/text.ts'
+import { parseBytes } from '../../base/text.ts'
 import { CODEX_PROVIDER } from '../../core/shapes/provider.ts'
 import { SANDBOX_MODES } from '../../core/shapes/sandbox.ts'
-import { type TomlAbout, table } from '../../platform/toml-check.ts'
+import {
+  command,
+  durationUpTo,
+  line,
+  oneOf,
+  quoted,
+  shortDuration,
+  type TomlAbout,
+  table,
+  trueOrFalse,
+  wholeNumber,
+} from '../../platform/toml-check.ts'
 
 /** Parses a count such as `5000000`, `"2_000_000"`, `"500k"` or `"1.5M"` into a whole number; null for anything else. */
 export function parseCount(written: number | string): number | null {
@@ -19,23 +30,9 @@ const COUNT = /^(\d+(?:_\d+)*)(?:\.(\d+))? ?([kKmM]?)$/
 
 // The types of settings. A description completes "use …" in the message about a wrong value.
 
-/** One of some names. */
-const oneOf = <const Names extends readonly [string, ...string[]]>(names: Names) =>
-  v.pipe(v.picklist(names), v.description(names.length === 1 ? `"${names[0]}"` : `one of ${quoted(names)}`))
-
 /** Any of some names, none too. */
 const anyOf = <const Names extends readonly [string, ...string[]]>(names: Names) =>
   v.pipe(v.array(v.picklist(names)), v.description(`a list of any of ${quoted(names)}`))
-
-/** A whole number between two, both allowed. */
-const wholeNumber = (min: number, max: number) =>
-  v.pipe(
-    v.number(),
-    v.integer(),
-    v.minValue(min),
-    v.maxValue(max),
-    v.description(`a whole number from ${min} to ${max}`),
-  )
 
 /** A number of some unit, with a fraction or without. */
 const numberOf = (unit: string, min: number, max: number) =>
@@ -44,28 +41,9 @@ const numberOf = (unit: string, min: number, max: number) =>
 const seconds = numberOf('seconds', 0.1, 3600)
 const minutes = numberOf('minutes', 0.05, 1440)
 
-/** From one second on, written with its unit, such as `8h`; ms once it is parsed. */
-const durationUpTo = (most: number, description: string) =>
-  v.pipe(
-    v.string(),
-    v.transform(parseDuration),
-    v.number(),
-    v.minValue(1000),
-    v.maxValue(most),
-    v.description(description),
-  )
-
-const DAY_MS = 24 * 60 * 60 * 1000
-
 const duration = durationUpTo(
-  365 * DAY_MS,
+  365 * 24 * 60 * 60 * 1000,
   'a time with its unit from 1 second to 365 days, such as "8h", "90m" or "1h30m"',
-)
-
-/** As `duration`, for one command. */
-const shortDuration = durationUpTo(
-  DAY_MS,
-  'a time with its unit from 1 second to 24 hours, such as "90s", "10m" or "1h30m"',
 )
 
 /** A number of tokens, written as one or with `k` or `M`. */
@@ -105,21 +83,6 @@ const size = v.pipe(
   v.maxValue(1024 ** 5),
   v.description('a size from 1 MiB to 1024 TiB, such as "2G" or "500M"'),
 )
-
-/** A truth value. */
-const trueOrFalse = v.pipe(v.boolean(), v.description('true or false'))
-
-/** One line that is not blank, of at most `most` characters. */
-const line = (description: string, most = 10_000) =>
-  v.pipe(v.string(), v.maxLength(most), v.check(isOneLine), v.description(description))
-
-/** Two looks, each of which takes time that grows with the length alone: in one pattern a long text would take for ever. */
-function isOneLine(text: string): boolean {
-  return /\S/.test(text) && !/\p{Cc}/u.test(text)
-}
-
-/** A line for a shell. */
-export const command = line('a command on one line, such as "npm test"', 4000)
 
 /** Names of files with `*`, relative to the work directory. One that could name no file in there would protect nothing. */
 const globs = v.pipe(
@@ -253,10 +216,6 @@ const may = <const Schema extends v.GenericSchema>(project: Right, schema: Schem
 /** What a project's own file may say of a setting or a table; null: each of its members has its own right. */
 export function rightOf(schema: v.GenericSchema): Right | null {
   return (v.getMetadata(schema) as About).project ?? null
-}
-
-function quoted(names: readonly string[]): string {
-  return names.map(name => `"${name}"`).join(', ')
 }
 
 /** Who says that a plan may be carried out, the stricter one first. */

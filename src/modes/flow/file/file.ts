@@ -1,17 +1,52 @@
+import * as v from 'valibot'
 import { UserError } from '../../../base/errors.ts'
-import { nearestName } from '../../../base/text.ts'
-import { MODEL, readSteps, type StepContext } from './file/steps.ts'
-import { command, filePath, line, Mistakes, named, oneOf, TableReader, text, trueOrFalse } from './file/table-reader.ts'
-import { tomlTree } from './file/toml-tree.ts'
-import { type Condition, FLOW_ENGINES, type FlowEngine, type Mistake, slugOf, type TemplatePart } from './plan.ts'
-import { isVariableName, VARIABLE_NAME } from './references.ts'
+import { nearestName, truncate } from '../../../base/text.ts'
+import {
+  memberPath,
+  type TomlNode,
+  type TomlSpot,
+  textSpots,
+  tomlNodeAt,
+  tomlProgram,
+  tomlTree,
+} from '../../../platform/toml.ts'
+import {
+  checkToml,
+  command,
+  line,
+  oneOf,
+  shortDuration,
+  type TomlAbout,
+  table,
+  trueOrFalse,
+  wholeNumber,
+} from '../../../platform/toml-check.ts'
+import {
+  type Condition,
+  DEFAULT_ROUNDS,
+  distinctSlugs,
+  FLOW_ENGINES,
+  type FlowEngine,
+  type Mistake,
+  MOST_RETRIES,
+  MOST_STEPS,
+  type Reference,
+  slugOf,
+  stemOf,
+  type TemplatePart,
+} from './plan.ts'
+import {
+  firstReference,
+  isVariableName,
+  parseCondition,
+  parseTemplate,
+  type References,
+  VARIABLE_NAME,
+} from './references.ts'
 
-/** A place in a workflow file; `line` and `column` from 1. */
-export interface At {
-  /** Such as `workflow.steps[2].output.path`, counted from 0. */
+/** A place in a workflow file. `place`: such as `workflow.steps[2].output.path`, counted from 0. */
+export interface At extends TomlSpot {
   place: string
-  line: number
-  column: number
 }
 
 /** A value of a workflow file that can turn out to be wrong only later, with its place. */
@@ -95,13 +130,13 @@ export interface FileAgentWork {
 }
 
 /** A step that is a command for a shell. */
-export interface FileCommandWork {
+interface FileCommandWork {
   kind: 'command'
   run: string
 }
 
 /** `path`: as written, unchecked but for being a text on one line. */
-export type FileOutput = { kind: 'stdout' } | { kind: 'file'; path: Placed<string>; append: boolean }
+type FileOutput = { kind: 'stdout' } | { kind: 'file'; path: Placed<string>; append: boolean }
 
 /** What is checked of a workflow file by other layers. */
 export interface FileChecks {
@@ -116,17 +151,201 @@ export interface WrongFile {
   sound: FlowFile | null
 }
 
+const about = <const Schema extends v.GenericSchema>(schema: Schema, says: TomlAbout) =>
+  v.pipe(schema, v.metadata(says))
+
+/** A text in which `{{name}}` would be taken for a value that is put in. */
+const verbatim = <const Schema extends v.GenericSchema>(schema: Schema) => about(schema, { refuse: refusedReference })
+
+function refusedReference(text: string): string | null {
+  const reference = firstReference(text)
+  if (reference === null) return null
+  return `nothing is put in for ${reference} here; use it in the template of an input or in when, and write the value itself here`
+}
+
+/** A text without control characters but tabs and line ends. */
+const text = (description: string, most: number) =>
+  v.pipe(v.string(), v.maxLength(most), v.regex(/^[\P{Cc}\t\r\n]*$/u), v.description(description))
+
+const filePath = (example: string) => verbatim(line(`a path on one line, such as ${JSON.stringify(example)}`, 1000))
+
+const PROMPT_EXAMPLE = 'prompts/review.md'
+const MOST_TEMPLATE = 1024 * 1024
+
+const engine = oneOf(FLOW_ENGINES)
+const model = line('the name of a model, such as "gpt-5"', 200)
+const bin = verbatim(line('the name or path of a program, such as "codex"', 1000))
+const argument = verbatim(line('a text on one line, such as "--color=never"', 1000))
+const agentOfStep = line('the name of one of the tables [agents.NAME]', 200)
+const ENV = 'a file sets no variables of the environment; set them in your own shell'
+const OF_ENGINE = 'it belongs to an engine; write it below a line [engines.codex]'
+
+const agents = v.record(
+  v.pipe(
+    v.string(),
+    // It is shown, and begins names of files.
+    v.regex(/^[\p{L}\p{N}_](?:[\p{L}\p{M}\p{N} _.-]{0,58}[\p{L}\p{M}\p{N}_-])?$/u),
+    v.check(name => slugOf(name) !== ''),
+    v.description('letters, digits, "_", "-", "." and single blanks within it, at most 60'),
+  ),
+  table(
+    {
+      engine,
+      model,
+      prompt: about(filePath(PROMPT_EXAMPLE), {
+        missing: `write prompt = ${JSON.stringify(PROMPT_EXAMPLE)}, the path of its instructions`,
+      }),
+    },
+    { hints: { bin: OF_ENGINE, args: OF_ENGINE, env: OF_ENGINE } },
+  ),
+)
+
+/** What a step says, in the newer form of the file. */
+const stepEntries = {
+  id: about(line('a name of lower-case letters, digits and dashes, such as "run-tests"', 200), { refuse: refusedId }),
+  // A blank one counts as none.
+  description: v.pipe(
+    v.string(),
+    v.regex(/^\P{Cc}{0,500}$/u),
+    v.description('a text on one line of at most 500 characters, such as "commit-message"'),
+  ),
+  agent: agentOfStep,
+  run: verbatim(command),
+  engine,
+  model,
+  prompt: filePath(PROMPT_EXAMPLE),
+  input: table({
+    template: about(text(`a text of at most ${MOST_TEMPLATE} characters`, MOST_TEMPLATE), {
+      missing: 'write template = "…", which is handed to the agent',
+    }),
+  }),
+  schema: filePath('answer.schema.json'),
+  rounds: wholeNumber(1, 1_000),
+  verify: v.pipe(v.array(verbatim(command)), v.maxLength(100)),
+  retries: wholeNumber(0, MOST_RETRIES),
+  approve: trueOrFalse,
+  timeout: shortDuration,
+  when: line('a comparison on one line, such as "{{steps.test.exit}} != 0"', 1000),
+  sandbox: oneOf(['read-only']),
+  output: table({ kind: oneOf(['stdout', 'file']), path: filePath('COMMIT_MESSAGE.md'), append: trueOrFalse }),
+}
+
+function refusedId(id: string): string | null {
+  const slug = slugOf(id)
+  if (slug === id) return null
+  const mend = slug === '' ? 'use letters or digits, such as "run-tests"' : `write id = ${named(slug)}`
+  return `is no id, which is of lower-case letters, digits and single dashes, at most 60; ${mend}`
+}
+
+/** `header`: of the table of a workflow. `key`: by which a step names its agent. */
+const workflow = (header: string, key: 'agent' | 'use') => {
+  const { agent, ...older } = stepEntries
+  const entries: typeof stepEntries =
+    key === 'agent' ? stepEntries : ({ ...older, use: agent } as unknown as typeof stepEntries)
+  const input = `it belongs below a line [${header}.steps.input]`
+  const output = `it belongs below a line [${header}.steps.output]`
+  const other = `in this form of the file a step names its agent with ${key} = "…"`
+  const hints = { template: input, kind: output, path: output, append: output, agent: other, use: other }
+  return table(
+    {
+      description: text('a text of at most 10,000 characters without control characters', 10_000),
+      steps: v.pipe(
+        v.array(table(entries, { hints: { ...hints, bin: OF_ENGINE, args: OF_ENGINE, env: OF_ENGINE } })),
+        v.maxLength(MOST_STEPS),
+        v.metadata({ missing: `begin each step with a line [[${header}.steps]]` }),
+      ),
+    },
+    { hints: { name: 'the name of the workflow stands at the top of the file, before the first table' } },
+  )
+}
+
+/** A workflow file: of the newer form with `workflow`, of the older with `workflows`. */
+const flowFileSchema = table(
+  {
+    name: line('a name on one line, such as "commit_flow"', 100),
+    defaults: table({ engine, mock: trueOrFalse }),
+    engines: table(
+      {
+        codex: table({ bin, args: v.pipe(v.array(argument), v.maxLength(100)) }, { hints: { env: ENV } }),
+        codemachine: table(
+          {
+            bin,
+            args: v.pipe(
+              v.array(v.string()),
+              v.maxLength(0),
+              v.description('an empty list: the engine codemachine works within the session and takes no arguments'),
+            ),
+          },
+          { hints: { env: ENV } },
+        ),
+      },
+      { hints: { mock: 'the engine mock has nothing to be set; leave the table out' } },
+    ),
+    agents,
+    workflow: workflow('workflow', 'agent'),
+    workflows: v.record(
+      v.pipe(v.string(), v.regex(/^\P{Cc}{1,100}$/u), v.description('one line of at most 100 characters')),
+      workflow('workflows.NAME', 'use'),
+    ),
+    vars: v.record(
+      v.pipe(v.string(), v.check(isVariableName), v.description(VARIABLE_NAME)),
+      about(
+        v.pipe(
+          v.union([
+            v.string(),
+            v.boolean(),
+            v.number(),
+            v.strictObject({ run: command }),
+            v.strictObject({ file: filePath('x.diff') }),
+          ]),
+          v.description('a text, { run = "a command" } or { file = "a path" }'),
+        ),
+        { refuse: (value: { run?: string; file?: string }) => refusedReference(value.run ?? value.file ?? '') },
+      ),
+    ),
+  },
+  {
+    hints: {
+      steps: 'begin each step with a line [[workflow.steps]]',
+      step: 'begin each step with a line [[workflow.steps]]',
+      engine: 'it belongs below a line [defaults]',
+      mock: 'it belongs below a line [defaults]',
+    },
+  },
+)
+
+type Written = v.InferOutput<typeof flowFileSchema>
+type WrittenStep = v.InferOutput<ReturnType<typeof table<typeof stepEntries>>> & { use?: string | undefined }
+type Path = readonly (string | number)[]
+
+/** So many mistakes of one file are told; a last one says how many there are beside them. */
+const MOST_MISTAKES = 200
+/** So many names are looked through for the nearest one. */
+const MOST_COMPARED = 200
+
 /**
  * Reads the text of a workflow file. `file`: its name in mistakes, which are all there are, in the order of the file. Of an
  * older file each workflow is looked at. Pure.
  */
 export function readFlowFile(content: string, file: string, checks: FileChecks): { file: FlowFile } | WrongFile {
-  const tree = tomlTree(content)
-  if ('problem' in tree) return { mistakes: [{ file, place: '', ...tree }], sound: null }
-  const mistakes = new Mistakes(file)
-  const flow = new FileReader(file, new TableReader(tree, mistakes), mistakes, checks).read()
-  const found = mistakes.sorted()
-  return found.length > 0 ? { mistakes: found, sound: soundOf(flow) } : { file: flow }
+  const program = tomlProgram(content)
+  if ('problem' in program) return { mistakes: [{ file, place: '', ...program }], sound: null }
+  const tree = tomlTree({ text: content, program })
+  const { value, mistakes } = checkToml(flowFileSchema, tree)
+  const reader = new FileReader(content, tree, value, mistakes)
+  const flow = reader.read(file, checks)
+  const found = reader.mistakes.toSorted((a, b) => a.line - b.line || a.column - b.column)
+  if (found.length === 0) return { file: flow }
+  const told = found.slice(0, MOST_MISTAKES)
+  const last = told.at(-1)
+  if (last !== undefined && found.length > told.length) {
+    told.push({
+      ...last,
+      place: '',
+      problem: `there are ${found.length - told.length} more mistakes; mend these first`,
+    })
+  }
+  return { mistakes: told.map(mistake => ({ file, ...mistake })), sound: soundOf(flow) }
 }
 
 /** Without the steps of which no prompt is known. */
@@ -147,189 +366,300 @@ export function workflowNamed({ file, workflows }: FlowFile, name: string | null
   throw new UserError(`${file} has no workflow ${named(name ?? '')}; ${mend}`)
 }
 
-/** A name that is shown, and begins names of files. */
-const AGENT_NAME = /^[\p{L}\p{N}_](?:[\p{L}\p{M}\p{N} _.-]{0,58}[\p{L}\p{M}\p{N}_-])?$/u
-const PROMPT_EXAMPLE = 'prompts/review.md'
-const MOST_ARGS = 100
+/** A step before its names are known. `id`: as the file gives it. */
+type ReadStep = Omit<FileStep, 'index' | 'id' | 'stem' | 'variables'> & {
+  id: Placed<string> | null
+  references: readonly Placed<Reference>[]
+}
+type NamedStep = Omit<FileStep, 'variables'> & Pick<ReadStep, 'references'>
 
+/** Makes of a file what it says, and notes what only several values together can have wrong. */
 class FileReader {
-  readonly #file: string
-  readonly #root: TableReader
-  readonly #mistakes: Mistakes
-  readonly #checks: FileChecks
+  readonly mistakes: Omit<Mistake, 'file'>[]
+  readonly #text: string
+  readonly #tree: TomlNode
+  readonly #written: Written
 
-  constructor(file: string, root: TableReader, mistakes: Mistakes, checks: FileChecks) {
-    this.#file = file
-    this.#root = root
-    this.#mistakes = mistakes
-    this.#checks = checks
+  constructor(text: string, tree: TomlNode, written: Written, mistakes: readonly Omit<Mistake, 'file'>[]) {
+    this.mistakes = [...mistakes]
+    this.#text = text
+    this.#tree = tree
+    this.#written = written
   }
 
-  read(): FlowFile {
-    const root = this.#root
-    const name =
-      root.value('name', line('a name on one line, such as "commit_flow"', 100))?.value ?? nameOfFile(this.#file)
-    const defaults = root.table('defaults', '[defaults]')
-    const engine = defaults?.value('engine', oneOf(FLOW_ENGINES))?.value ?? 'codex'
-    const mock = defaults?.value('mock', trueOrFalse)?.value ?? null
-    defaults?.refuseOthers()
-    const engines = this.#engines()
-    const context = { engine, engines, agents: this.#agents(), mistakes: this.#mistakes }
-    const workflows = this.#workflows(name, context)
-    const vars = this.#vars()
-    root.hint(['steps', 'step'], 'begin each step with a line [[workflow.steps]]')
-    root.hint(['engine', 'mock'], 'it belongs below a line [defaults]')
-    root.refuseOthers()
-    return { file: this.#file, form: root.has('workflow') ? 'newer' : 'older', mock, engines, workflows, vars }
-  }
-
-  #engines(): FlowFile['engines'] {
-    const table = this.#root.table('engines', '[engines.codex]')
-    const codex = this.#engine(table?.table('codex', '[engines.codex]') ?? null)
-    const refused = this.#checks.refusedArgument(codex.args.map(({ value }) => value))
+  read(file: string, { refusedArgument }: FileChecks): FlowFile {
+    const { name = nameOfFile(file), defaults, engines, workflow: newer, workflows: older } = this.#written
+    const args = (engines?.codex?.args ?? []).filter(each => each !== undefined)
+    const refused = refusedArgument(args)
     if (refused !== null) {
       const [first = ''] = refused.split(' ')
-      const at = codex.args.find(({ value }) => value.startsWith(first)) ?? codex.args[0]
-      if (at !== undefined) {
-        this.#mistakes.add(
-          at,
-          `a workflow may not give codex the argument ${named(refused)}; leave it out, and set it yourself`,
-        )
-      }
+      const index = args.findIndex(each => each.startsWith(first))
+      const problem = `a workflow may not give codex the argument ${named(refused)}; leave it out, and set it yourself`
+      this.#add(this.#at('engines', 'codex', 'args', Math.max(0, index)), problem)
     }
-    const codemachine = this.#engine(table?.table('codemachine', '[engines.codemachine]') ?? null)
-    const [first] = codemachine.args
-    if (first !== undefined) {
-      this.#mistakes.add(
-        first,
-        'the engine codemachine works within the session and takes no arguments; leave them out',
-      )
-    }
-    table?.hint(['mock'], 'the engine mock has nothing to be set; leave the table out')
-    table?.refuseOthers()
+    this.#checkForms()
     return {
-      codex: { bin: codex.bin, args: codex.args.map(({ value }) => value) },
-      codemachine: { bin: codemachine.bin, args: [] },
+      file,
+      form: this.#has('workflow') ? 'newer' : 'older',
+      mock: defaults?.mock ?? null,
+      engines: {
+        codex: { bin: this.#placed(engines?.codex?.bin, 'engines', 'codex', 'bin'), args },
+        codemachine: { bin: this.#placed(engines?.codemachine?.bin, 'engines', 'codemachine', 'bin'), args: [] },
+      },
+      workflows: [
+        ...(newer === undefined ? [] : [this.#workflow(name, newer, ['workflow'])]),
+        ...Object.entries(older ?? {}).map(([each, said]) => this.#workflow(each, said, ['workflows', each])),
+      ],
+      vars: new Map(Object.entries(this.#written.vars ?? {}).flatMap(([each, value]) => this.#variable(each, value))),
     }
   }
 
-  #engine(table: TableReader | null): { bin: Placed<string> | null; args: readonly Placed<string>[] } {
-    if (table === null) return { bin: null, args: [] }
-    const bin = table.verbatim('bin', line('the name or path of a program, such as "codex"', 1000))
-    const args = table.verbatimList('args', line('a text on one line, such as "--color=never"', 1000), MOST_ARGS)
-    table.hint(['env'], 'a file sets no variables of the environment; set them in your own shell')
-    table.refuseOthers()
-    return { bin, args }
+  #add({ place, line: of, column }: At, problem: string): void {
+    this.mistakes.push({ place, line: of, column, problem })
   }
 
-  #agents(): StepContext['agents'] {
-    const header = '[agents.NAME]'
-    const tables = this.#root.table('agents', header)?.tables(header) ?? []
-    return new Map(
-      tables.map(({ name, reader }) => {
-        if (!AGENT_NAME.test(name) || slugOf(name) === '') {
-          const use = 'use letters, digits, "_", "-", "." and single blanks within it, at most 60'
-          this.#mistakes.add(reader.at, `an agent cannot have the name ${named(name)}; ${use}`)
-        }
-        const engine = reader.value('engine', oneOf(FLOW_ENGINES))?.value ?? null
-        const model = reader.value('model', MODEL)?.value ?? null
-        const prompt = reader.verbatim('prompt', filePath(PROMPT_EXAMPLE))
-        if (!reader.has('prompt')) {
-          const mend = `write prompt = ${JSON.stringify(PROMPT_EXAMPLE)}, the path of its instructions`
-          this.#mistakes.add(reader.atKey('prompt'), `is missing; ${mend}`)
-        }
-        reader.hint(['bin', 'args', 'env'], 'it belongs to an engine; write it below a line [engines.codex]')
-        reader.refuseOthers()
-        return [name, { engine, model, prompt }]
-      }),
-    )
+  #has(...path: Path): boolean {
+    return tomlNodeAt(this.#tree, path) !== null
   }
 
-  #workflows(name: string, context: Omit<StepContext, 'agentKey'>): FileWorkflow[] {
-    const root = this.#root
-    const [newer, older] = [root.has('workflow'), root.has('workflows')]
+  /** Where a value stands; of one that is not there where its table begins. */
+  #at(...path: Path): At {
+    const node = tomlNodeAt(this.#tree, path)
+    if (node !== null) return { place: node.path, line: node.line, column: node.column }
+    const { path: above, line: of, column } = tomlNodeAt(this.#tree, path.slice(0, -1)) ?? this.#tree
+    return { place: memberPath(above, String(path.at(-1))), line: of, column }
+  }
+
+  /** Where a name stands; of one that is not there where its table begins. */
+  #keyAt(...path: Path): At {
+    return { ...this.#at(...path), ...tomlNodeAt(this.#tree, path)?.key }
+  }
+
+  #placed<T>(value: T | undefined, ...path: Path): Placed<T> | null {
+    return value === undefined ? null : { value, ...this.#at(...path) }
+  }
+
+  #checkForms(): void {
+    const [one, other] = [this.#keyAt('workflow'), this.#keyAt('workflows')]
+    const [newer, older] = [this.#has('workflow'), this.#has('workflows')]
     if (newer && older) {
-      const [one, other] = [root.atKey('workflow'), root.atKey('workflows')]
       const isLater = one.line > other.line || (one.line === other.line && one.column > other.column)
-      this.#mistakes.add(
-        isLater ? one : other,
-        'a file has one of the two forms, [workflow] or [workflows.NAME]; write all of its workflows as [workflows.NAME]',
-      )
+      const problem =
+        'a file has one of the two forms, [workflow] or [workflows.NAME]; write all of its workflows as [workflows.NAME]'
+      this.#add(isLater ? one : other, problem)
     }
     if (!newer && !older) {
       const mend = 'begin the workflow with a line [workflow], and each of its steps with a line [[workflow.steps]]'
-      this.#mistakes.add(root.atKey('workflow'), `is missing; ${mend}`)
+      this.#add(one, `is missing; ${mend}`)
     }
-    const one = root.table('workflow', '[workflow]')
-    const workflows = one === null ? [] : [this.#workflow(name, one, { ...context, agentKey: 'agent' })]
-    const header = '[workflows.NAME]'
-    const several = root.table('workflows', header)
-    if (several?.keys.length === 0) {
-      this.#mistakes.add(
-        several.at,
-        `has no workflow; begin one with a line ${header}, and its steps with [[workflows.NAME.steps]]`,
-      )
+    if (Object.keys(this.#written.workflows ?? { some: true }).length === 0 && !newer) {
+      const begin = 'begin one with a line [workflows.NAME], and its steps with [[workflows.NAME.steps]]'
+      this.#add(this.#at('workflows'), `has no workflow; ${begin}`)
     }
-    const all = several?.tables(header) ?? []
-    return [...workflows, ...all.map(each => this.#workflow(each.name, each.reader, { ...context, agentKey: 'use' }))]
   }
 
-  #workflow(name: string, table: TableReader, context: StepContext): FileWorkflow {
-    if (!/^\P{Cc}{1,100}$/u.test(name)) {
-      this.#mistakes.add(
-        table.at,
-        `a workflow cannot have the name ${named(name)}; use a name on one line of at most 100 characters`,
-      )
-    }
-    const description = blankIsNull(
-      table.value('description', text('a text of at most 10,000 characters without control characters', 10_000))?.value,
-    )
-    const header = `[[${table.at.place}.steps]]`
-    const steps = table.listOfTables('steps', header)
-    const written = table.node('steps')
-    if (written === null || (written.kind === 'list' && written.items.length === 0)) {
-      this.#mistakes.add(table.atKey('steps'), `there are no steps; begin each with a line ${header}`)
-    }
-    table.hint(['name'], 'the name of the workflow stands at the top of the file, before the first table')
-    table.refuseOthers()
-    return { ...table.at, name, description, steps: readSteps(steps, context) }
-  }
-
-  #vars(): FlowFile['vars'] {
-    const table = this.#root.table('vars', '[vars]')
-    const vars = new Map<string, Placed<FileVariable>>()
-    for (const name of table?.keys ?? []) {
-      if (table === null) break
-      if (!isVariableName(name)) {
-        this.#mistakes.add(table.atKey(name), `a variable cannot have the name ${named(name)}; use ${VARIABLE_NAME}`)
-      }
-      const value = this.#variable(table, name)
-      if (value !== null) vars.set(name, value)
-    }
-    return vars
-  }
-
-  #variable(vars: TableReader, name: string): Placed<FileVariable> | null {
-    const node = vars.node(name)
-    if (node === null) return null
-    const { place, line: lineNumber, column } = node
-    const placed = (value: FileVariable) => ({ value, place, line: lineNumber, column })
-    if (node.kind === 'scalar' && (typeof node.value === 'string' || typeof node.value === 'boolean')) {
-      return placed({ kind: 'text', text: String(node.value) })
+  #variable(name: string, value: NonNullable<Written['vars']>[string]): [string, Placed<FileVariable>][] {
+    // What is wrong is left out.
+    if (value === undefined) return []
+    const source = tomlNodeAt(this.#tree, ['vars', name])?.source
+    const at = this.#at('vars', name)
+    if (typeof value === 'object') {
+      return [[name, { value: 'run' in value ? { kind: 'run', ...value } : { kind: 'file', path: value.file }, ...at }]]
     }
     // 1.10 is no 1.1 to the person who wrote it.
-    if (node.kind === 'scalar' && typeof node.value === 'number') return placed({ kind: 'text', text: node.written })
-    const table = node.kind === 'table' ? new TableReader(node, this.#mistakes) : null
-    const run = table?.verbatim('run', command)
-    const path = table?.verbatim('file', filePath('x.diff'))
-    table?.refuseOthers()
-    if (table === null || table.has('run') === table.has('file')) {
-      const what = node.kind === 'table' ? 'is a table' : `is ${node.written}`
-      this.#mistakes.add(node, `${what}; use a text, { run = "a command" } or { file = "a path" }`)
-    }
-    if (run) return placed({ kind: 'run', run: run.value })
-    return path ? placed({ kind: 'file', path: path.value }) : null
+    const written =
+      typeof value === 'number' && source !== undefined ? this.#text.slice(...source.range) : String(value)
+    return [[name, { value: { kind: 'text', text: written }, ...at }]]
   }
+
+  #workflow(name: string, { description, steps = [] }: NonNullable<Written['workflow']>, path: Path): FileWorkflow {
+    const read = steps.flatMap((step, index) => (step === undefined ? [] : this.#step(step, [...path, 'steps', index])))
+    const inOrder = this.#withNames(read)
+    this.#checkReferences(inOrder)
+    return {
+      ...this.#at(...path),
+      name,
+      description: blankIsNull(description),
+      steps: inOrder.map(({ references, ...step }) => ({
+        ...step,
+        variables: references.flatMap(({ value, ...at }) =>
+          'variable' in value ? [{ ...at, value: value.variable }] : [],
+        ),
+      })),
+    }
+  }
+
+  #withNames(steps: readonly ReadStep[]): NamedStep[] {
+    const ids = new Map<string, number>()
+    for (const [index, { id }] of steps.entries()) {
+      if (id === null) continue
+      const first = ids.get(id.value)
+      if (first === undefined) ids.set(id.value, index)
+      else this.#add(id, `step ${first + 1} has the id ${named(id.value)} already; give each step its own`)
+    }
+    const stems = steps.map(({ description, work }) =>
+      stemOf({ description, agent: work.kind === 'agent' ? work.agent : null }),
+    )
+    const distinct = distinctSlugs(stems)
+    const without = steps.flatMap(({ id }, index) => (id === null ? [index] : []))
+    // An id that the file gives is never changed for one that is made.
+    const made = distinctSlugs([...ids.keys(), ...without.map(index => stems[index] ?? '')]).slice(ids.size)
+    const idOf = new Map(without.map((index, at) => [index, made[at]]))
+    return steps.map(({ id, ...step }, index) => {
+      const stem = distinct[index] ?? ''
+      return { ...step, index: index + 1, id: id?.value ?? idOf.get(index) ?? stem, stem }
+    })
+  }
+
+  /** A step uses what earlier ones came to. */
+  #checkReferences(steps: readonly NamedStep[]): void {
+    const byId = new Map(steps.map(step => [step.id, step]))
+    for (const { index, references } of steps) {
+      for (const { value, ...at } of references) {
+        const problem = 'step' in value ? problemOfReference(value, index, byId) : null
+        if (problem !== null) this.#add(at, problem)
+      }
+    }
+  }
+
+  #step(step: WrittenStep, path: Path): ReadStep {
+    const references: Placed<Reference>[] = []
+    /** Takes what a text names, each at its own place. */
+    const note = (key: Path, { references: found, problems }: References) => {
+      const node = tomlNodeAt(this.#tree, [...path, ...key])
+      const spots = node === null ? [] : textSpots(this.#text, node)
+      const at = (offset: number): At => ({ ...this.#at(...path, ...key), ...spots[offset] })
+      for (const { problem, offset } of problems) this.#add(at(offset), problem)
+      references.push(...found.map(({ reference, offset }) => ({ value: reference, ...at(offset) })))
+    }
+    const work = this.#work(step, path, note)
+    const condition = step.when === undefined ? null : parseCondition(step.when)
+    if (condition !== null) note(['when'], condition)
+    if (step.sandbox !== undefined && work.kind === 'agent' && work.engine === 'codemachine') {
+      const why = 'a step of the engine codemachine is done once its tasks.json says so, which it could not write'
+      this.#add(this.#at(...path, 'sandbox'), `${why}; leave sandbox out, or write engine = "codex"`)
+    }
+    return {
+      ...this.#at(...path),
+      id: this.#placed(step.id, ...path, 'id'),
+      description: blankIsNull(step.description),
+      work,
+      verify: (step.verify ?? []).filter(each => each !== undefined),
+      retries: step.retries ?? 0,
+      approve: step.approve ?? false,
+      timeoutMs: step.timeout ?? null,
+      when: condition?.condition ?? null,
+      readOnly: step.sandbox !== undefined,
+      output: this.#output(step.output, [...path, 'output']),
+      references,
+    }
+  }
+
+  #work(step: WrittenStep, path: Path, note: (key: Path, found: References) => void): FileAgentWork | FileCommandWork {
+    if (this.#has(...path, 'run')) return this.#command(step, path)
+    const name = this.#agent(step.agent ?? step.use, path)
+    const agent = this.#written.agents?.[name]
+    const usual = this.#written.defaults?.engine ?? 'codex'
+    const { engine: kind = agent?.engine ?? usual, model: named = agent?.model ?? null } = step
+    if (this.#has(...path, 'rounds') && kind === 'codex') {
+      const problem = 'a step of the engine codex is one round; leave rounds out, or write engine = "codemachine"'
+      this.#add(this.#keyAt(...path, 'rounds'), problem)
+    }
+    const template = step.input?.template
+    const parsed = template === undefined ? null : parseTemplate(template)
+    if (parsed !== null) note(['input', 'template'], parsed)
+    return {
+      kind: 'agent',
+      agent: name,
+      engine: kind,
+      model: named,
+      args: kind === 'codex' ? (this.#written.engines?.codex?.args ?? []).filter(each => each !== undefined) : [],
+      prompt: this.#placed(step.prompt, ...path, 'prompt') ??
+        this.#placed(agent?.prompt, 'agents', name, 'prompt') ?? { value: '', ...this.#at(...path) },
+      input:
+        parsed === null
+          ? { value: [], ...this.#at(...path, ...(this.#has(...path, 'input') ? ['input'] : [])) }
+          : { value: parsed.parts, ...this.#at(...path, 'input', 'template') },
+      schema: this.#placed(step.schema, ...path, 'schema'),
+      rounds: step.rounds ?? DEFAULT_ROUNDS,
+    }
+  }
+
+  #command(step: WrittenStep, path: Path): FileCommandWork {
+    for (const key of ['agent', 'use', 'engine', 'model', 'prompt', 'input', 'schema', 'rounds']) {
+      if (this.#has(...path, key) && key !== this.#otherKey(path))
+        this.#add(this.#keyAt(...path, key), `a step that is a command (run) has no ${key}; leave one of the two out`)
+    }
+    return { kind: 'command', run: step.run ?? '' }
+  }
+
+  /** How the other form of the file names an agent. */
+  #otherKey([form]: Path): 'agent' | 'use' {
+    return form === 'workflow' ? 'use' : 'agent'
+  }
+
+  #agent(written: string | undefined, path: Path): string {
+    const names = Object.keys(this.#written.agents ?? {})
+    const key = this.#otherKey(path) === 'use' ? 'agent' : 'use'
+    if (!this.#has(...path, key)) {
+      // It is told as an unknown key.
+      if (this.#has(...path, this.#otherKey(path))) return ''
+      const example = names.length > 0 && names.length <= 5 ? names.map(named).join(' or ') : '"…"'
+      this.#add(this.#at(...path, key), `is missing; write ${key} = ${example}, or run = "a command"`)
+    }
+    if (written === undefined || names.includes(written)) return written ?? ''
+    const near = nearestOf(written, names)
+    const begin = 'begin one with a line [agents.NAME]'
+    const listed = names.slice(0, 10).map(named).join(', ')
+    const mend = near !== null ? `the nearest is ${named(near)}` : names.length === 0 ? begin : `the file has ${listed}`
+    this.#add(this.#at(...path, key), `there is no agent ${named(written)}; ${mend}`)
+    return written
+  }
+
+  #output({ kind, path: to, append = false }: NonNullable<WrittenStep['output']> = {}, path: Path): FileOutput {
+    const keys = ['path', 'append'].filter(key => this.#has(...path, key))
+    if (!this.#has(...path, 'kind') && keys.length > 0)
+      this.#add(this.#at(...path, 'kind'), 'is missing; write kind = "file"')
+    for (const key of kind === 'stdout' ? keys : []) {
+      const problem = `counts only for a file; write kind = "file", or leave ${key} out`
+      this.#add(this.#keyAt(...path, key), problem)
+    }
+    if (kind === 'file' && !keys.includes('path'))
+      this.#add(this.#at(...path, 'path'), 'is missing; write path = "…", relative to the work directory')
+    const placed = this.#placed(to, ...path, 'path')
+    return kind === 'file' && placed !== null ? { kind, path: placed, append } : { kind: 'stdout' }
+  }
+}
+
+function problemOfReference(
+  { step: id, part }: Extract<Reference, { step: string }>,
+  index: number,
+  byId: ReadonlyMap<string, NamedStep>,
+): string | null {
+  const step = byId.get(id)
+  if (step === undefined) {
+    const near = nearestOf(id, [...byId.keys()])
+    const mend = near === null ? 'use the id of an earlier step' : `the nearest is ${named(near)}`
+    return `there is no step ${named(id)}; ${mend}`
+  }
+  if (step.index === index) return `step ${named(id)} cannot use what it comes to itself; use an earlier step`
+  if (step.index > index) return `step ${named(id)} comes later (it is step ${step.index}); move it before this one`
+  if (part !== 'answer') return null
+  if (step.work.kind === 'command') {
+    return `step ${named(id)} is a command, which has no answer; use steps.${id}.output or steps.${id}.exit`
+  }
+  return step.work.schema === null
+    ? `step ${named(id)} has no schema, and so no answer; give it schema = "…", or use steps.${id}.output`
+    : null
+}
+
+function nearestOf(written: string, known: readonly string[]): string | null {
+  return nearestName(written, known.slice(0, MOST_COMPARED))
+}
+
+/** A name in quotes, cut short where it is long. */
+function named(name: string): string {
+  return JSON.stringify(truncate(name, 60))
 }
 
 /** The name of a file without its folder and ending. */
@@ -338,6 +668,6 @@ function nameOfFile(file: string): string {
   return name.replace(/\.toml$/i, '').replace(/\.workflow$/i, '') || 'workflow'
 }
 
-function blankIsNull(text: string | undefined): string | null {
-  return text === undefined || text.trim() === '' ? null : text
+function blankIsNull(said: string | undefined): string | null {
+  return said === undefined || said.trim() === '' ? null : said
 }
