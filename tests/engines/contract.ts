@@ -35,10 +35,10 @@ import { endAfterEach } from './codex/end-after-each.ts'
 /** What the agent of a round does: it works to its end, runs a command without an end, calls the tool `weigh`, or fails. */
 export type Act = 'works' | 'hangs' | 'calls a tool' | Fault
 
-export type Fault = 'loses the network' | 'is over the limit' | 'is not logged in' | 'is full' | 'has no such model'
+type Fault = 'loses the network' | 'is over the limit' | 'is not logged in' | 'is full' | 'has no such model'
 
 /** As which each failure ends a round, and what a model says to bring it about. */
-export const FAULTS: Record<Fault, { class: RoundClass; says: Reply }> = {
+const FAULTS: Record<Fault, { class: RoundClass; says: Reply }> = {
   'loses the network': { class: 'network', says: cutStream },
   'is over the limit': { class: 'window', says: usageLimitReached() },
   'is not logged in': { class: 'auth', says: status(401, 'who are you') },
@@ -257,13 +257,16 @@ export function engineNamed(name: string): EngineKind {
 }
 
 /** With what an engine is opened in a place. */
-export async function setupIn(place: TestPlace, more: Partial<EngineSetup> = {}): Promise<EngineSetup> {
+export async function setupIn(
+  { env, directory }: Pick<EngineSetup, 'env' | 'directory'>,
+  more: Partial<EngineSetup> = {},
+): Promise<EngineSetup> {
   const { platform, pid } = process
   return {
-    binary: await findRealCodex(),
+    binary: more.binary ?? (await findRealCodex()),
     overrides: [],
-    env: place.env,
-    directory: place.directory,
+    env,
+    directory,
     sandbox: { mode: 'workspace-write', network: false, writable: [] },
     // Of several engines in this process none may take another's for what it has left running.
     key: `test-${randomUUID()}`,

@@ -118,11 +118,6 @@ export function shell(
   return functionCall('exec_command', { cmd, yield_time_ms: yieldMs, tty, login, workdir })
 }
 
-/** Characters for the running command `session`, whose number is in the output of its `shell`. */
-export function writeStdin(session: number, chars: string, options: { yieldMs?: number } = {}): ReplyItem {
-  return functionCall('write_stdin', { session_id: session, chars, yield_time_ms: options.yieldMs })
-}
-
 /** A patch in codex's own format (`*** Begin Patch` … `*** End Patch`). */
 export function applyPatch(patch: string): ReplyItem {
   return { kind: 'apply-patch', patch }

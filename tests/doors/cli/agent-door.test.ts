@@ -3,7 +3,6 @@ import { join } from 'node:path'
 import { beforeEach, describe, expect, test, vi } from 'vitest'
 import type { AgentRequest } from '../../../src/agents/inbox.ts'
 import { fillPrompt } from '../../../src/agents/prompts.ts'
-import { systemClock } from '../../../src/base/clock.ts'
 import { loadPrompt } from '../../../src/base/package.ts'
 import type { EngineEvent } from '../../../src/core/engine.ts'
 import { message, reply, roundsScript, shell } from '../../../src/demo/model/reply.ts'
@@ -11,15 +10,14 @@ import { startScriptedModel } from '../../../src/demo/model/scripted-model.ts'
 import { CodexEngine } from '../../../src/engines/codex/engine.ts'
 import { OWN_TEMPLATES } from '../../../src/modes/registry.ts'
 import { MARK_VARIABLE, makeMark } from '../../../src/platform/end-processes.ts'
-import { startTimeOf } from '../../../src/platform/processes.ts'
 import type { RunRequest } from '../../../src/project/agent-door/agent-inbox.ts'
 import { serveInbox } from '../../../src/project/agent-door/agent-inbox.ts'
 import { openRecords, type Records } from '../../../src/session/records/records.ts'
 import { takeRunLock } from '../../../src/session/records/run-lock.ts'
 import { endAfterEach } from '../../engines/codex/end-after-each.ts'
 import { THREAD } from '../../engines/codex/open-engine.ts'
+import { setupIn } from '../../engines/contract.ts'
 import { BIN } from '../../support/codemachine.ts'
-import { findRealCodex } from '../../support/find-real-codex.ts'
 import { startInProcess } from '../../support/in-process.ts'
 import { makePlace, type TestPlace } from '../../support/place.ts'
 import { TestClock } from '../../support/test-clock.ts'
@@ -216,25 +214,7 @@ describe('codemachine --agent is refused', () => {
 
 /** Plays one round of the real codex in the place, in workspace-write without a network; answers what its commands said. */
 async function playRound(where: TestPlace, records: Records): Promise<string[]> {
-  const { platform, pid } = process
-  const binary = await findRealCodex()
-  const engine = new CodexEngine({
-    binary,
-    overrides: [],
-    env: where.env,
-    directory: where.directory,
-    sandbox: { mode: 'workspace-write', network: false, writable: [] },
-    key: records.key,
-    owner: { pid, startTime: await startTimeOf(pid, platform) },
-    platform,
-    clock: systemClock,
-    codemachineVersion: '0.0.0',
-    requestMs: 60_000,
-    endMs: 5_000,
-    silenceMs: 60_000,
-    commandMs: 60_000,
-    log: () => {},
-  })
+  const engine = new CodexEngine(await setupIn(where, { key: records.key }))
   atEnd.defer(() => engine.close())
   const events: EngineEvent[] = []
   const nothing = () => {}

@@ -1,17 +1,17 @@
-import { randomUUID } from 'node:crypto'
 import { closeSync, openSync } from 'node:fs'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type Clock, systemClock } from '../../../src/base/clock.ts'
-import type { EngineEvent, PreparedRound } from '../../../src/core/engine.ts'
+import type { EngineEvent, EngineSetup, PreparedRound } from '../../../src/core/engine.ts'
 import type { LiveEvent } from '../../../src/core/events/events.ts'
 import type { RoundOutcome } from '../../../src/core/events/outcome.ts'
 import { CodexEngine } from '../../../src/engines/codex/engine.ts'
-import { isAlive, startTimeOf } from '../../../src/platform/processes.ts'
+import { isAlive } from '../../../src/platform/processes.ts'
 import { writePeer } from '../../support/scripted-peer.ts'
 import { TestClock } from '../../support/test-clock.ts'
+import { setupIn } from '../contract.ts'
 
 let folder: string
 beforeAll(async () => {
@@ -85,13 +85,6 @@ async function play(
   await engine.close()
   return { outcome, events, live, records, logged }
 }
-
-test('a turn that completes is a round that worked, with what codex said', async () => {
-  const { outcome, events, records } = await play('')
-  expect(outcome).toEqual({ class: 'worked', message: null })
-  expect(events.map(event => event.type)).toEqual(['turn-started', 'item-completed'])
-  expect(records.length).toBeGreaterThan(3)
-})
 
 test('a turn tells which model works, as far as this version of codex says it', async () => {
   const turnOf = async (inUse: string) => {
@@ -550,35 +543,12 @@ function fastClock(factor: number): Clock {
   }
 }
 
-interface EngineChanges {
-  requestMs?: number
-  endMs?: number
-  clock?: Clock
-  directory?: string
-  platform?: NodeJS.Platform
-}
-
 async function engineOn(
   path: string,
   log: (message: string) => void = () => {},
-  changes: EngineChanges = {},
+  changes: Partial<EngineSetup> = {},
 ): Promise<CodexEngine> {
-  return new CodexEngine({
-    binary: { path, version: '0.169.0' },
-    overrides: [],
-    silenceMs: 360_000,
-    commandMs: 3_600_000,
-    env: { ...process.env },
-    directory: changes.directory ?? folder,
-    sandbox: { mode: 'workspace-write', network: false, writable: [] },
-    // Of several engines in this process none may take another's for what it has left running.
-    key: `test-${randomUUID()}`,
-    owner: { pid: process.pid, startTime: await startTimeOf(process.pid, 'linux') },
-    platform: changes.platform ?? 'linux',
-    clock: changes.clock ?? systemClock,
-    codemachineVersion: '0.0.0',
-    requestMs: changes.requestMs ?? 10_000,
-    endMs: changes.endMs ?? 2_000,
-    log,
-  })
+  const binary = { path, version: '0.169.0' }
+  const place = { env: { ...process.env }, directory: folder }
+  return new CodexEngine(await setupIn(place, { binary, requestMs: 10_000, endMs: 2_000, log, ...changes }))
 }

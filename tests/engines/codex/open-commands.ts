@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto'
 import { type Clock, systemClock } from '../../../src/base/clock.ts'
 import type { StrayFinder } from '../../../src/core/engine.ts'
 import type { SandboxChoice } from '../../../src/core/shapes/sandbox.ts'
@@ -7,9 +6,8 @@ import {
   openSandboxCommands,
   type SandboxCommands,
 } from '../../../src/engines/codex/sandbox-commands.ts'
-import { startTimeOf } from '../../../src/platform/processes.ts'
-import { findRealCodex } from '../../support/find-real-codex.ts'
 import type { TestPlace } from '../../support/place.ts'
+import { setupIn } from '../contract.ts'
 
 /** The time that commands have; nothing else waits as long. */
 export const TIMEOUT_MS = 59_999
@@ -33,9 +31,7 @@ export async function openCommands(
     controlGroup?: StrayFinder
   } = {},
 ): Promise<OpenedCommands> {
-  const codex = await findRealCodex()
-  const { path = codex.path } = options
-  const { mode = 'workspace-write', network = false, writable = [] } = options
+  const { path, mode = 'workspace-write', network = false, writable = [] } = options
   const logged: string[] = []
   const time = Promise.withResolvers<void>()
   const clock: Clock = {
@@ -45,22 +41,17 @@ export async function openCommands(
       return ms === TIMEOUT_MS ? Promise.race([wait, time.promise]) : wait
     },
   }
-  const commands = openSandboxCommands({
-    binary: { path, version: codex.version },
-    overrides: [],
+  const setup = await setupIn(place, {
+    ...(path !== undefined && { binary: { path, version: '0.169.0' } }),
     env: { ...place.env, ...options.env },
-    directory: place.directory,
     sandbox: { mode, network, writable },
-    key: `test-${randomUUID()}`,
     controlGroup: options.controlGroup ?? null,
-    owner: { pid: process.pid, startTime: await startTimeOf(process.pid, process.platform) },
-    platform: process.platform,
     clock,
-    codemachineVersion: '0.0.0',
     requestMs: options.requestMs ?? 30_000,
     endMs: 1_000,
     log: message => logged.push(message),
   })
+  const commands = openSandboxCommands(setup)
   return {
     commands,
     logged,

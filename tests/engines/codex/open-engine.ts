@@ -1,12 +1,10 @@
-import { randomUUID } from 'node:crypto'
-import { type Clock, systemClock } from '../../../src/base/clock.ts'
+import type { Clock } from '../../../src/base/clock.ts'
 import type { EngineEvent, PreparedRound } from '../../../src/core/engine.ts'
 import type { RoundOutcome } from '../../../src/core/events/outcome.ts'
 import type { ProvidersByName } from '../../../src/core/shapes/provider.ts'
 import type { SandboxChoice } from '../../../src/core/shapes/sandbox.ts'
 import { CodexEngine } from '../../../src/engines/codex/engine.ts'
-import { startTimeOf } from '../../../src/platform/processes.ts'
-import { findRealCodex } from '../../support/find-real-codex.ts'
+import { setupIn } from '../contract.ts'
 
 export const MINUTE = 60_000
 
@@ -44,32 +42,19 @@ export async function openEngine(options: {
   providers?: ProvidersByName
   networkMs?: number
 }): Promise<OpenedEngine> {
-  const binary = options.path === undefined ? await findRealCodex() : { path: options.path, version: '0.169.0' }
   const logged: string[] = []
-  const engine = new CodexEngine({
-    binary,
-    overrides: [],
-    env: options.env ?? { ...process.env },
-    directory: options.directory,
-    sandbox: {
-      mode: options.sandbox ?? 'workspace-write',
-      network: options.sandbox !== undefined,
-      writable: options.writable ?? [],
-    },
-    // Of several engines in this process none may take another's for what it has left running.
-    key: `test-${randomUUID()}`,
-    owner: { pid: process.pid, startTime: await startTimeOf(process.pid, 'linux') },
-    platform: 'linux',
-    clock: options.clock ?? systemClock,
-    codemachineVersion: '0.0.0',
-    requestMs: options.requestMs ?? 60_000,
-    endMs: options.endMs ?? 5_000,
-    silenceMs: 6 * MINUTE,
-    commandMs: 60 * MINUTE,
-    ...(options.providers && { providers: options.providers }),
-    ...(options.networkMs !== undefined && { networkMs: options.networkMs }),
-    log: message => logged.push(message),
-  })
+  const { path, directory, env = { ...process.env }, sandbox, writable = [], ...more } = options
+  const engine = new CodexEngine(
+    await setupIn(
+      { env, directory },
+      {
+        ...(path !== undefined && { binary: { path, version: '0.169.0' } }),
+        sandbox: { mode: sandbox ?? 'workspace-write', network: sandbox !== undefined, writable },
+        log: message => logged.push(message),
+        ...more,
+      },
+    ),
+  )
   return { engine, logged, play: prepared => playRound(prepared ?? engine.prepare(THREAD)) }
 }
 

@@ -5,9 +5,8 @@ import type { SandboxChoice } from '../../../src/core/shapes/sandbox.ts'
 import type { Shell, ShellCommand, ShellEnd } from '../../../src/core/shapes/shell.ts'
 import { openShell } from '../../../src/engines/codex/shell/open-shell.ts'
 import { findMarked, MARK_VARIABLE, parseMark } from '../../../src/platform/end-processes.ts'
-import { startTimeOf } from '../../../src/platform/processes.ts'
-import { findRealCodex } from '../../support/find-real-codex.ts'
 import type { TestPlace } from '../../support/place.ts'
+import { setupIn } from '../contract.ts'
 
 /** The time that commands have; nothing else waits as long. */
 const TIMEOUT_MS = 59_999
@@ -38,23 +37,17 @@ export async function openShellIn(
       return ms === TIMEOUT_MS ? Promise.race([wait, time.promise]) : wait
     },
   }
-  const shell = openShell({
-    binary: path === undefined ? await findRealCodex() : { path, version: '0.169.0' },
-    overrides: [],
+  const setup = await setupIn(place, {
+    ...(path !== undefined && { binary: { path, version: '0.169.0' } }),
     env: { ...place.env, ...options.env },
-    directory: place.directory,
-    temporary: join(place.root, 'temporary'),
     sandbox: { mode, network, writable },
     key,
-    controlGroup: null,
-    owner: { pid: process.pid, startTime: await startTimeOf(process.pid, process.platform) },
-    platform: process.platform,
     clock,
-    codemachineVersion: '0.0.0',
     requestMs: options.requestMs ?? 30_000,
     endMs: 1_000,
     log: message => logged.push(message),
   })
+  const shell = openShell({ ...setup, temporary: join(place.root, 'temporary') })
   return {
     shell,
     logged,

@@ -2,17 +2,15 @@ import { existsSync } from 'node:fs'
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { delimiter, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { systemClock } from '../../../src/base/clock.ts'
 import type { Item } from '../../../src/core/events/items.ts'
 import type { SandboxChoice } from '../../../src/core/shapes/sandbox.ts'
 import { functionCall, reply, roundsScript, type ScriptStep, shell } from '../../../src/demo/model/reply.ts'
 import { type ScriptedModel, startScriptedModel } from '../../../src/demo/model/scripted-model.ts'
 import { CodexEngine } from '../../../src/engines/codex/engine.ts'
 import { sandboxTerms, threadTerms } from '../../../src/engines/codex/sandbox.ts'
-import { startTimeOf } from '../../../src/platform/processes.ts'
-import { findRealCodex } from '../../support/find-real-codex.ts'
 import { makePlace, type TestPlace } from '../../support/place.ts'
 import { says } from '../../support/rounds.ts'
+import { setupIn } from '../contract.ts'
 
 /** A sub-agent's turn in the same process, after what the agent itself has done. */
 const subAgent: ScriptStep[] = [
@@ -162,7 +160,9 @@ async function play(scene: Scene, steps: (place: TestPlace) => readonly ScriptSt
   const place = opened.use(await makePlace(config, { git: scene.git ?? true }))
   await scene.prepare?.(place)
   played = steps(place)
-  const engine = await engineOn(place, { ...place.env, ...scene.env?.(place) })
+  const env = { ...place.env, ...scene.env?.(place) }
+  const sandbox = { mode: 'workspace-write', network: false, writable: [join(place.directory, '.git')] } as const
+  const engine = new CodexEngine(await setupIn({ ...place, env }, { sandbox }))
   opened.defer(() => engine.close())
   const items: Item[] = []
   const outcome = await engine.prepare({ agent: 'a', developerInstructions: 'Do it.', model: null, effort: null }).run({
@@ -181,27 +181,6 @@ async function play(scene: Scene, steps: (place: TestPlace) => readonly ScriptSt
     config,
     [Symbol.asyncDispose]: () => held.disposeAsync(),
   }
-}
-
-async function engineOn(place: TestPlace, env: NodeJS.ProcessEnv): Promise<CodexEngine> {
-  const binary = await findRealCodex()
-  return new CodexEngine({
-    binary,
-    overrides: [],
-    silenceMs: 360_000,
-    commandMs: 3_600_000,
-    env,
-    directory: place.directory,
-    sandbox: { mode: 'workspace-write', network: false, writable: [join(place.directory, '.git')] },
-    key: `test-${process.pid}`,
-    owner: { pid: process.pid, startTime: await startTimeOf(process.pid, process.platform) },
-    platform: process.platform,
-    clock: systemClock,
-    codemachineVersion: '0.0.0',
-    requestMs: 30_000,
-    endMs: 2_000,
-    log() {},
-  })
 }
 
 /** A file outside of what a sandbox leaves writable, which /tmp is not. */

@@ -1,6 +1,7 @@
 import { readdirSync } from 'node:fs'
 import { glob } from 'node:fs/promises'
 import { join } from 'node:path'
+import { execa } from 'execa'
 import { expect, test } from 'vitest'
 import type { Recorded } from '../../src/core/events/events.ts'
 import { engineNamed, play, setupIn, THREAD } from '../engines/contract.ts'
@@ -42,6 +43,25 @@ test('the demo of a build shows a team that builds a small program to its end, w
   for (const command of failed) expect(command).toMatch(/node (--test|test\/page\.test\.js)/)
   expect(readdirSync(place.codexHome)).toEqual(['config.toml'])
   await replaysAsItWas(place, events)
+})
+
+test('the demo of a goal builds a program that works in five rounds, and claims of rounds that changed files are refused', async () => {
+  await using place = await makePlace('')
+  const env = { TMPDIR: place.root }
+  const { exitCode, events } = await codemachine(place, ['demo', '--fast', '--json'], { env })
+  expect(exitCode).toBe(0)
+  expect(events.at(-1)).toMatchObject({ type: 'session-ended', outcome: { kind: 'done', verified: true }, rounds: 5 })
+  expect(eventsOf(events, 'done-refused').map(({ round }) => round)).toEqual([3, 4])
+  // The only commands that fail are the tests that show a defect before it is mended.
+  const items = eventsOf(events, 'item-completed').filter(({ item }) => item.kind === 'command')
+  const failed = items.filter(({ item }) => 'status' in item && item.status !== 'completed')
+  expect(failed.map(({ round }) => round)).toEqual([2, 2, 4])
+  const [cwd = ''] = await Array.fromAsync(glob('codemachine-demo-*/linkcheck', { cwd: place.root }))
+  const run = async (file: string, ...args: string[]) =>
+    (await execa(file, args, { cwd: join(place.root, cwd), env: place.env })).stdout
+  expect(await run('node', '--test')).toMatch(/# fail 0|ℹ fail 0/)
+  expect(await run('node', 'bin/linkcheck.js', 'README.md', 'IDEA.md')).toBe('No broken links.')
+  expect((await run('git', 'log', '--format=%s')).split('\n')).toHaveLength(5)
 })
 
 /** Replays each recorded round of a night, and compares what it shows with what was shown then. */
