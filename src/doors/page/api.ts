@@ -67,7 +67,7 @@ export function openApi(options: ApiOptions): Api {
   const verifications = new Verifications(world)
   const push = new Push({ folder, world, access, allowsLoopback, signal, onProblem })
   const news = new NewsTeller(message => push.send(message))
-  const all = new Sessions({ world, signal, onProblem, onWhole: cards => news.look(cards) })
+  const all = new SessionCards({ world, signal, onProblem, onWhole: cards => news.look(cards) })
   // From the beginning on: notifications come without anybody who looks.
   const following = all.follow()
   following.catch((error: unknown) => onProblem(`The sessions are looked at no more: ${messageOf(error)}`))
@@ -159,65 +159,6 @@ function deviceRoutes({
     return c.json({ link: await linkToPage(access, page(), right, c.get('device').id) })
   })
   return routes
-}
-
-/** All sessions, and who is told when they change. */
-class Sessions {
-  readonly #cards: SessionCards
-  readonly #listeners = new Set<() => void>()
-  readonly #whole = Promise.withResolvers<void>()
-
-  constructor({
-    onWhole,
-    ...options
-  }: Pick<ApiOptions, 'world' | 'signal' | 'onProblem'> & { onWhole(cards: readonly SessionCard[]): void }) {
-    const onChange = () => {
-      for (const changed of this.#listeners) changed()
-      if (!this.#cards.isWhole) return
-      this.#whole.resolve()
-      onWhole(this.#cards.cards)
-    }
-    this.#cards = new SessionCards({ ...options, onChange })
-  }
-
-  get cards(): readonly SessionCard[] {
-    return this.#cards.cards
-  }
-
-  get isWhole(): boolean {
-    return this.#cards.isWhole
-  }
-
-  /** Resolves when all have been read once. */
-  get whole(): Promise<void> {
-    return this.#whole.promise
-  }
-
-  async follow(): Promise<void> {
-    try {
-      await this.#cards.follow()
-    } finally {
-      this.#whole.resolve()
-    }
-  }
-
-  /** Them as they are, and again whenever they have changed. */
-  async *changes(over: AbortSignal): AsyncGenerator<readonly SessionCard[]> {
-    let news = Promise.withResolvers<void>()
-    const changed = () => news.resolve()
-    this.#listeners.add(changed)
-    over.addEventListener('abort', changed)
-    try {
-      while (!over.aborted) {
-        news = Promise.withResolvers<void>()
-        yield this.cards
-        await news.promise
-      }
-    } finally {
-      this.#listeners.delete(changed)
-      over.removeEventListener('abort', changed)
-    }
-  }
 }
 
 /** A card as JSON: of the records only what tells the session apart, and where it works. */

@@ -41,8 +41,8 @@ interface Pairing {
   until: number
   state: PairingState
   asking: Asking | null
-  /** Told of each state. */
-  readonly listeners: Set<(state: PairingState) => void>
+  /** Aborted when the state is another. */
+  changed: AbortController
 }
 
 /**
@@ -69,7 +69,15 @@ export class Pairings {
     const code = String(randomInt(10 ** CODE_DIGITS)).padStart(CODE_DIGITS, '0')
     const id = String(randomInt(2 ** 47))
     const until = this.#clock.now() + CODE_MS
-    this.#open.set(id, { id, by, code, until, state: { state: 'waiting' }, asking: null, listeners: new Set() })
+    this.#open.set(id, {
+      id,
+      by,
+      code,
+      until,
+      state: { state: 'waiting' },
+      asking: null,
+      changed: new AbortController(),
+    })
     return { id, code, until }
   }
 
@@ -80,36 +88,12 @@ export class Pairings {
       yield { state: 'over', how: 'too-late' }
       return
     }
-    let states: PairingState[] = [pairing.state]
-    let come = Promise.withResolvers<void>()
-    const listener = (state: PairingState) => {
-      states.push(state)
-      come.resolve()
-    }
-    const wake = () => come.resolve()
-    pairing.listeners.add(listener)
-    signal.addEventListener('abort', wake)
-    const late = new AbortController()
-    void this.#clock
-      .wait(Math.max(0, pairing.until - this.#clock.now()), AbortSignal.any([signal, late.signal]))
-      .then(() => {
-        if (!signal.aborted && !late.signal.aborted) this.#end(pairing, 'too-late')
-      })
-    try {
-      while (!signal.aborted) {
-        const now = states
-        states = []
-        come = Promise.withResolvers<void>()
-        for (const state of now) {
-          yield state
-          if (state.state === 'over') return
-        }
-        await come.promise
-      }
-    } finally {
-      late.abort()
-      pairing.listeners.delete(listener)
-      signal.removeEventListener('abort', wake)
+    while (!signal.aborted) {
+      const { state, changed, until } = pairing
+      yield state
+      if (state.state === 'over') return
+      await this.#clock.wait(Math.max(0, until - this.#clock.now()), AbortSignal.any([signal, changed.signal]))
+      this.#removeOld()
     }
   }
 
@@ -173,8 +157,10 @@ export class Pairings {
   }
 
   #tell(pairing: Pairing, state: PairingState): void {
+    const { changed } = pairing
     pairing.state = state
-    for (const listener of pairing.listeners) listener(state)
+    pairing.changed = new AbortController()
+    changed.abort()
   }
 }
 

@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { messageOf, systemErrorCode, UserError } from '../../base/errors.ts'
 import { type AskedQuestion, questionsOf } from '../../session/records/answers.ts'
 import { openQueue } from '../../session/records/queue.ts'
@@ -25,8 +26,8 @@ interface CardsOptions {
   world: Pick<World, 'platform' | 'clock' | 'env' | 'home' | 'templates'>
   /** Ends the reading. */
   signal: AbortSignal
-  /** Called when cards have come or changed, and when all have been read once. */
-  onChange(): void
+  /** Told all cards once they have been read, and whenever one has come or changed. */
+  onWhole(cards: readonly SessionCard[]): void
   /** Told a sentence for each place that cannot be read, once. */
   onProblem(problem: string): void
 }
@@ -43,6 +44,8 @@ export class SessionCards {
   #cards: readonly SessionCard[] = []
   #wasWhole = false
   #changed = new AbortController()
+  #news = Promise.withResolvers<void>()
+  readonly #whole = Promise.withResolvers<void>()
 
   constructor(options: CardsOptions) {
     this.#options = options
@@ -67,18 +70,37 @@ export class SessionCards {
     return this.#table.isWhole
   }
 
+  /** Resolves when all have been read once, or are read no more. */
+  get whole(): Promise<void> {
+    return this.#whole.promise
+  }
+
+  /** Them as they are, and again whenever one has come or changed. */
+  async *changes(over: AbortSignal): AsyncGenerator<readonly SessionCard[]> {
+    const ended = once(over, 'abort')
+    while (!over.aborted) {
+      const { promise } = this.#news
+      yield this.#cards
+      await Promise.race([promise, ended])
+    }
+  }
+
   /** Reads all of them, and goes on looking until the signal aborts. */
   async follow(): Promise<void> {
     const { signal } = this.#options
     const over = new AbortController()
     const following = this.#table.follow().finally(() => over.abort())
     const ended = AbortSignal.any([signal, over.signal])
-    while (!ended.aborted) {
-      await this.#look()
-      await this.#options.world.clock.wait(LOOK_MS, AbortSignal.any([ended, this.#changed.signal]))
-      this.#changed = new AbortController()
+    try {
+      while (!ended.aborted) {
+        await this.#look()
+        await this.#options.world.clock.wait(LOOK_MS, AbortSignal.any([ended, this.#changed.signal]))
+        this.#changed = new AbortController()
+      }
+      await following
+    } finally {
+      this.#whole.resolve()
     }
-    await following
   }
 
   async #look(): Promise<void> {
@@ -100,7 +122,11 @@ export class SessionCards {
     for (const key of this.#read.keys()) if (!there.has(key)) this.#read.delete(key)
     if (!hasChanged) return
     this.#cards = rows.flatMap(({ key }) => this.#read.get(key)?.card ?? [])
-    this.#options.onChange()
+    this.#news.resolve()
+    this.#news = Promise.withResolvers<void>()
+    if (!isWhole) return
+    this.#whole.resolve()
+    this.#options.onWhole(this.#cards)
   }
 
   /** Reads one; true if it is another than before. */
@@ -110,7 +136,7 @@ export class SessionCards {
     const isSame = before !== undefined && before.row === row
     const mayChange = row.standing === 'running' || (before?.card.questions.length ?? 0) > 0 || isNewest
     if (isSame && !(isRead && mayChange)) return false
-    const card = isRead ? await this.#whole(row, isNewest) : this.#empty(row)
+    const card = isRead ? await this.#readCard(row, isNewest) : this.#empty(row)
     const text = JSON.stringify([card.report && withoutTime(card.report), card.questions, card.queued])
     this.#read.set(row.key, { row, card, text })
     return before === undefined || before.row !== row || before.text !== text
@@ -121,7 +147,7 @@ export class SessionCards {
     return { row, report: null, reportedAt: this.#options.world.clock.now(), questions: [], queued: 0 }
   }
 
-  async #whole(row: SessionRow, isNewest: boolean): Promise<SessionCard> {
+  async #readCard(row: SessionRow, isNewest: boolean): Promise<SessionCard> {
     const { world } = this.#options
     const { records, id } = row
     try {
