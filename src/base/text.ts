@@ -240,3 +240,10 @@ function gapAt(bytes: Buffer, at: number): number {
 function isBlank(byte: number | undefined): boolean {
   return byte === 0x20 || (byte !== undefined && byte >= 0x09 && byte <= 0x0d)
 }
+
+/** A text without what no text needs: control characters, what reorders lines, blanks around it; its lines end in `\n`. Pure. */
+export function cleanText(text: string): string {
+  return text.toWellFormed().replace(/\r\n?/g, '\n').replace(STEERING, '').trim()
+}
+
+const STEERING = /[^\t\n\P{Cc}]|[\u2028\u2029\p{Bidi_Control}]/gu

@@ -1,5 +1,8 @@
 import { clipEnd, clipStart, truncate } from '../../base/text.ts'
+import { formatCount } from '../../tell/words/numbers.ts'
+import { formatTimes } from './execution/rounds.ts'
 import { planMarkdown } from './plan-text.ts'
+import { STATUS } from './summary.ts'
 import { nameOfTask } from './tasks.ts'
 import type { ChangeWork, TaskRecord } from './work.ts'
 
@@ -56,15 +59,11 @@ function textOf(plan: Parameters<typeof planMarkdown>[0]): string {
   return clipEnd(text.trim(), PLAN_CHARS)
 }
 
-const STATUS = { PENDING: 'not begun', IN_PROGRESS: 'not finished', COMPLETED: 'done', FAILED: 'failed' } as const
-
 function taskLine({ spec, status, why, attempts, changed }: TaskRecord): string {
   const facts = [
     STATUS[status],
-    ...(attempts > 0 && spec.type === 'VERIFICATION'
-      ? [`mended ${attempts === 1 ? 'once' : `${attempts} times`}`]
-      : []),
-    ...(changed.length === 0 ? [] : [`changed ${changed.length === 1 ? '1 file' : `${changed.length} files`}`]),
+    ...(attempts > 0 && spec.type === 'VERIFICATION' ? [`mended ${formatTimes(attempts)}`] : []),
+    ...(changed.length === 0 ? [] : [`changed ${formatCount(changed.length, 'file')}`]),
     ...(status === 'COMPLETED' || why === null ? [] : [truncate(why.replace(/\s+/g, ' '), NAME_CHARS)]),
   ]
   return `${spec.id} ${spec.type}: ${truncate(nameOfTask(spec), NAME_CHARS)}: ${facts.join('; ')}`

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import * as v from 'valibot'
-import { truncate } from '../../base/text.ts'
+import { cleanText, truncate } from '../../base/text.ts'
 import type { AskedAnswer } from '../../core/rules/answer.ts'
 import type { Parsed } from '../../core/shapes/memory.ts'
 
@@ -136,13 +136,6 @@ export function problemOfMistakes(mistakes: readonly Mistake[]): string {
   const more = lines.length - named.length
   return [...named, ...(more > 0 ? [`and ${more} more like these`] : [])].join('\n')
 }
-
-/** A text without what no text needs: control characters, what reorders lines, blanks around it; its lines end in `\n`. Pure. */
-export function cleanText(text: string): string {
-  return text.toWellFormed().replace(/\r\n?/g, '\n').replace(STEERING, '').trim()
-}
-
-const STEERING = /[^\t\n\P{Cc}]|[\u2028\u2029\p{Bidi_Control}]/gu
 
 /** A text that stays as it is but for blanks around it, so that what is wrong in it is found. */
 function trimmed(text: string): string {

@@ -1,13 +1,11 @@
-import { clipEnd, truncate } from '../../base/text.ts'
+import { clipEnd } from '../../base/text.ts'
 import type { SessionState } from '../../core/state/state.ts'
 import type { ReportSection } from '../../core/view.ts'
-import { ACCEPTED_BY, type Check, checksOf, code, openPoints, TASK_HEAD, taskRow } from './summary.ts'
+import { ACCEPTED_BY, checkParts, code, listed, openPoints, TASK_HEAD, taskRow } from './summary.ts'
 import type { ChangeWork, Worked } from './work.ts'
 
-const RUN_CHARS = 200
 const REMARK_CHARS = 1_000
 const WORDS_CHARS = 9_000
-const MOST_LISTED = 60
 const MOST_FILES = 4
 
 /**
@@ -17,9 +15,6 @@ const MOST_FILES = 4
 export function changeReport(own: ChangeWork, session: SessionState): ReportSection | null {
   const { planning, execution, words } = own
   if (planning.versions.length === 0) return null
-  const checks = checksOf(own, session)
-  const gates = checks.filter(({ task }) => task === null)
-  const ofTasks = checks.filter(({ task }) => task !== null)
   const open = openPoints(own, session)
   const { tasks, claim } = execution
   const rows = [
@@ -33,16 +28,7 @@ export function changeReport(own: ChangeWork, session: SessionState): ReportSect
     note: 'What codemachine knows of it itself; the whole is in summary.md.',
     text: [
       planLine(own, session),
-      ...(tasks.length === 0
-        ? []
-        : [
-            gates.length === 0
-              ? 'No command of the project, and none that a person accepted as proof, was run.'
-              : listed('Commands that count as proof', gates.map(checkLine)),
-          ]),
-      ...(ofTasks.length === 0
-        ? []
-        : [listed("Checked by the agent's own command, which is no proof", ofTasks.map(checkLine))]),
+      ...checkParts(own, session).slice(tasks.length === 0 ? 1 : 0),
       ...(open.length === 0 ? [] : [listed('Open', open)]),
       `How to look: ${code(`codemachine diff ${session.id}/start`)}${session.savepoint === null ? '' : `; how to undo: ${code(`codemachine rewind ${session.id}/start`)}`}`,
       ...(words === null || words.trim() === ''
@@ -67,19 +53,6 @@ function planLine({ planning: { accepted, versions } }: ChangeWork, { ended }: S
     return `Plan: version ${last}, which ${ended === null ? 'is not accepted yet' : 'was not accepted'}.`
   const remark = accepted.remark === null ? '' : `, with the remark: ${clipEnd(accepted.remark, REMARK_CHARS)}`
   return `Plan: version ${accepted.version} of ${last}; ${ACCEPTED_BY[accepted.by]}${remark}`
-}
-
-function listed(heading: string, lines: readonly string[]): string {
-  const shown = lines.slice(0, MOST_LISTED)
-  const more = lines.length > shown.length ? [`- and ${lines.length - shown.length} more`] : []
-  return [`${heading}:`, ...shown.map(line => `- ${line.replace(/\s+/g, ' ')}`), ...more].join('\n')
-}
-
-function checkLine({ task, run, came, isProof, isStale, failedBefore }: Check): string {
-  const how = `${came ?? 'did not run since anything was changed'}${isProof ? ' on the final files' : ''}`
-  const since = isStale ? ', and files were changed after that' : ''
-  const before = failedBefore ? '; it failed before anything was changed' : ''
-  return `${task === null ? '' : `${task}: `}${code(truncate(run, RUN_CHARS))} ${how}${since}${before}`
 }
 
 /** `src/api.js +10 −2, src/limit.js +40 −0`. */

@@ -1,12 +1,12 @@
 import { inlineCode } from '../../base/markdown.ts'
-import { clipEnd, truncate } from '../../base/text.ts'
+import { cleanText, clipEnd, truncate } from '../../base/text.ts'
 import type { SessionOutcome } from '../../core/events/outcome.ts'
 import { hasPassed as hasGatePassed } from '../../core/events/outcome.ts'
 import type { SessionState } from '../../core/state/state.ts'
+import { formatSpan } from '../../tell/words/numbers.ts'
 import { acceptedPlan, statusBefore } from './execution/before.ts'
 import { hasPassed, outcomeOf, worksOf } from './execution/queue.ts'
-import { howItEnded } from './execution/rounds.ts'
-import { cleanText } from './plan.ts'
+import { formatTimes, howItEnded } from './execution/rounds.ts'
 import { nameOfTask } from './tasks.ts'
 import type { ChangeWork, TaskRecord } from './work.ts'
 
@@ -33,7 +33,7 @@ export function summaryFacts(own: ChangeWork, session: SessionState): string {
     section('Request', quoted(clipEnd(own.request.trim(), MOST_REQUEST))),
     section('Plan', planFacts(own)),
     section('Tasks', taskFacts(own)),
-    section('Checks', checkFacts(own, session)),
+    section('Checks', checkParts(own, session).join('\n\n')),
     section('Files', fileFacts(own)),
     section('What is open', bullets(openPoints(own, session).map(inline))),
     section('How to look, and how to undo', bullets(commands(session))),
@@ -89,7 +89,13 @@ function planFacts(own: ChangeWork): string {
   return `Version ${accepted.version} (\`${accepted.sha256.slice(0, 12)}\`): ${ACCEPTED_BY[accepted.by]}${remark === '' ? '.' : remark}`
 }
 
-const STATUS = { PENDING: 'not begun', IN_PROGRESS: 'not finished', COMPLETED: 'done', FAILED: 'failed' } as const
+/** How a task stands, in words. */
+export const STATUS = {
+  PENDING: 'not begun',
+  IN_PROGRESS: 'not finished',
+  COMPLETED: 'done',
+  FAILED: 'failed',
+} as const
 
 function taskFacts({ execution: { tasks } }: ChangeWork): string {
   return tasks.length === 0 ? 'There are none.' : table(TASK_HEAD, tasks.map(taskRow))
@@ -108,19 +114,18 @@ export function taskRow(record: TaskRecord): readonly string[] {
     STATUS[status],
     attemptsIn(record),
     who ?? (spec.type === 'VERIFICATION' ? 'codemachine' : ''),
-    formatSeconds(ms),
+    formatSpan(ms),
   ]
 }
 
 /** How often it was mended, or asked for; of a verification that passed at once: nothing. */
 function attemptsIn({ spec, attempts, rounds }: TaskRecord): string {
-  if (spec.type === 'VERIFICATION')
-    return attempts === 0 ? '' : `mended ${attempts === 1 ? 'once' : `${attempts} times`}`
+  if (spec.type === 'VERIFICATION') return attempts === 0 ? '' : `mended ${formatTimes(attempts)}`
   return rounds <= 1 ? '' : `${rounds} rounds`
 }
 
 /** A command that was run to check the work. */
-export interface Check {
+interface Check {
   /** The task whose own command it is, which is no proof; null: a gate. */
   task: string | null
   run: string
@@ -134,7 +139,7 @@ export interface Check {
 }
 
 /** What was run: gates, whose word is proof, and then the commands of the tasks, which is none. Pure. */
-export function checksOf(own: ChangeWork, session: SessionState): readonly Check[] {
+function checksOf(own: ChangeWork, session: SessionState): readonly Check[] {
   const results = session.claim.state === 'accepted' ? session.claim.results : []
   const failedBefore = (run: string) => statusBefore(own, session, run) === 'failed'
   const ofGates = session.gates.map(({ name, run }): Check => {
@@ -157,25 +162,36 @@ export function checksOf(own: ChangeWork, session: SessionState): readonly Check
   return [...ofGates, ...ofTasks]
 }
 
-function checkFacts(own: ChangeWork, session: SessionState): string {
+/** What was run, as Markdown: what counts as proof, and what is none. Pure. */
+export function checkParts(own: ChangeWork, session: SessionState): string[] {
   const checks = checksOf(own, session)
   const proof = checks.filter(({ task }) => task === null)
   const ofTasks = checks.filter(({ task }) => task !== null)
   return [
     proof.length === 0
       ? 'No command of the project, and none that a person accepted as proof, was run.'
-      : proof.map(checkLine).join('\n'),
+      : listed('Commands that count as proof', proof.map(checkLine)),
     ...(ofTasks.length === 0
       ? []
-      : [`Checked by the agent's own command, which is no proof:\n\n${ofTasks.map(checkLine).join('\n')}`]),
-  ].join('\n\n')
+      : [listed("Checked by the agent's own command, which is no proof", ofTasks.map(checkLine))]),
+  ]
+}
+
+const MOST_LISTED = 60
+const RUN_CHARS = 200
+
+/** Lines below a heading, the first 60 of them. */
+export function listed(heading: string, lines: readonly string[]): string {
+  const shown = lines.slice(0, MOST_LISTED)
+  const more = lines.length > shown.length ? [`- and ${lines.length - shown.length} more`] : []
+  return [`${heading}:`, ...shown.map(line => `- ${line.replace(/\s+/g, ' ')}`), ...more].join('\n')
 }
 
 function checkLine({ task, run, came, isProof, isStale, failedBefore }: Check): string {
-  const how = `${came ?? 'did not run since anything was changed'}${isProof ? ' on the final files: this is proof' : ''}`
-  const since = isStale ? ' (files were changed after that)' : ''
-  const before = failedBefore ? ' It failed before anything was changed.' : ''
-  return `- ${task === null ? '' : `${task}: `}${code(run)} ${how}${since}.${before}`
+  const how = `${came ?? 'did not run since anything was changed'}${isProof ? ' on the final files' : ''}`
+  const since = isStale ? ', and files were changed after that' : ''
+  const before = failedBefore ? '; it failed before anything was changed' : ''
+  return `${task === null ? '' : `${task}: `}${code(truncate(run, RUN_CHARS))} ${how}${since}${before}`
 }
 
 /** Whether it passed, and files were changed after that. */
@@ -256,11 +272,4 @@ function inline(text: string): string {
 /** A text as code on one line of Markdown, whatever backticks it has. */
 export function code(text: string): string {
   return inlineCode(text.replace(/\s+/g, ' '))
-}
-
-function formatSeconds(ms: number): string {
-  const seconds = Math.round(ms / 1000)
-  if (seconds < 60) return `${seconds} s`
-  const minutes = Math.floor(seconds / 60)
-  return minutes < 60 ? `${minutes} min ${seconds % 60} s` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`
 }

@@ -1,8 +1,8 @@
 import * as v from 'valibot'
-import { truncate } from '../../base/text.ts'
+import { cleanText, truncate } from '../../base/text.ts'
 import type { AskedAnswer, JsonSchema } from '../../core/rules/answer.ts'
 import type { Parsed } from '../../core/shapes/memory.ts'
-import { cleanText, listOfObjects, objectShape, pairsShape, readShape } from './plan.ts'
+import { listOfObjects, objectShape, pairsShape, readShape } from './plan.ts'
 
 /** What kind of work a task is: to find something out, to change something, or a command that has to succeed. */
 type TaskType = (typeof TASK_TYPES)[number]

@@ -1,7 +1,8 @@
 import type { ContextFacts } from '../../core/shapes/context.ts'
 import type { SessionState, TemplateView } from '../../core/state/state.ts'
 import type { BoardMark, BoardRow, CardFact, StepName } from '../../core/view.ts'
-import { howItEnded } from './execution/rounds.ts'
+import { formatCount, formatSpan } from '../../tell/words/numbers.ts'
+import { formatTimes, howItEnded } from './execution/rounds.ts'
 import { changeFollowUp } from './follow-up.ts'
 import { planMarkdown } from './plan-text.ts'
 import { changeReport } from './report.ts'
@@ -146,7 +147,7 @@ function wordsForContext({ context }: ChangeWork): string {
   if (context === null) return 'gathering what matters of the project'
   const { entries, branch, rules, commands, mentioned } = context.facts
   const facts = [
-    counted(entries, 'file'),
+    formatCount(entries, 'file'),
     ...(branch === null ? [] : [`branch ${branch}`]),
     ...wordsForCommands(commands),
     ...listed('rules', rules),
@@ -217,10 +218,10 @@ function whoWorks(own: ChangeWork, { running, modelInUse, model, providerInUse }
 function factsOf({ status, why, attempts, ms, tokens, changed }: TaskRecord): string[] {
   return [
     ...(status === 'COMPLETED' || why === null ? [] : [(why.split('\n', 1)[0] ?? '').replace(/\.$/, '')]),
-    ...(ms === 0 ? [] : [span(ms)]),
+    ...(ms === 0 ? [] : [formatSpan(ms)]),
     ...(tokens === 0 ? [] : [`${tokens.toLocaleString('en-US')} tokens`]),
-    ...(changed.length === 0 ? [] : [counted(changed.length, 'file')]),
-    ...(attempts === 0 ? [] : [`mended ${attempts === 1 ? 'once' : `${attempts} times`}`]),
+    ...(changed.length === 0 ? [] : [formatCount(changed.length, 'file')]),
+    ...(attempts === 0 ? [] : [`mended ${formatTimes(attempts)}`]),
   ]
 }
 
@@ -236,7 +237,7 @@ function cardOf({ planning: { accepted, versions }, execution: { tasks } }: Chan
 }
 
 function mendedInWords({ spec, status, attempts }: TaskRecord): string {
-  return `${spec.id} ${counted(attempts, 'time')}${status === 'COMPLETED' ? '' : ', in vain'}`
+  return `${spec.id} ${formatCount(attempts, 'time')}${status === 'COMPLETED' ? '' : ', in vain'}`
 }
 
 function acceptedBy({ by, remark }: NonNullable<ChangeWork['planning']['accepted']>): string {
@@ -246,13 +247,4 @@ function acceptedBy({ by, remark }: NonNullable<ChangeWork['planning']['accepted
     go: 'changed as you said, and carried out as it came',
   }
   return `${words[by]}${remark === null ? '' : `: ${remark}`}`
-}
-
-function counted(count: number, thing: string): string {
-  return `${count.toLocaleString('en-US')} ${thing}${count === 1 ? '' : 's'}`
-}
-
-function span(ms: number): string {
-  const seconds = Math.round(ms / 1_000)
-  return seconds < 60 ? `${seconds} s` : `${Math.floor(seconds / 60)} min ${seconds % 60} s`
 }

@@ -1,3 +1,4 @@
+import { cleanText } from '../../base/text.ts'
 import type { AskedAnswer } from '../../core/rules/answer.ts'
 import type { Parsed } from '../../core/shapes/memory.ts'
 import { STEP_ANSWER } from '../../core/shapes/shell-tools.ts'
@@ -224,9 +225,7 @@ function wrong(problem: string): Parsed<never> {
   return { ok: false, problem }
 }
 
-const STEERING = /[^\t\n\P{Cc}]|[\u2028\u2029\p{Bidi_Control}]/gu
-
 /** A text without blanks around it and what steers a terminal, cut at its bound. */
 function cleaned(text: string): string {
-  return text.toWellFormed().replace(/\r\n?/g, '\n').replace(STEERING, '').trim().slice(0, MOST_TEXT)
+  return cleanText(text).slice(0, MOST_TEXT)
 }

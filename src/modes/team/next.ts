@@ -6,6 +6,7 @@ import { type Decision, GIVE_SECRET } from '../../core/rules/decision.ts'
 import { PLAN_CHOICES, PLAN_DECISION } from '../../core/state/plan.ts'
 import type { SessionState } from '../../core/state/state.ts'
 import type { Step } from '../../core/template.ts'
+import { here } from '../../tell/words/commands.ts'
 import { MOST_ALL_STEPS } from './answers.ts'
 import {
   CHOICES,
@@ -135,13 +136,7 @@ function withoutNetwork(own: TeamWork, session: SessionState): Step | null {
 function wordsForLost(lost: readonly StepWork[], directory: string): string {
   const ids = lost.map(({ id }) => id).join(', ')
   const which = lost.length === 1 ? `Step ${ids} needs` : `Steps ${ids} need`
-  return `${which} the network, which commands do not have, and will probably fail. With it: codemachine resume --network${there(directory)}`
-}
-
-/** The flag that names the project, whose directory is not the one that a team is begun in. */
-function there(directory: string): string {
-  const isPlain = /^[\w./@%+:,-]+$/.test(directory)
-  return ` -C ${isPlain ? directory : `'${directory.replaceAll("'", String.raw`'\''`)}'`}`
+  return `${which} the network, which commands do not have, and will probably fail. With it: codemachine resume --network${here(directory)}`
 }
 
 function networkDecision(lost: readonly StepWork[]): Decision {
@@ -263,7 +258,7 @@ function writeInfo(session: SessionState): Step {
 /** Why it is not done, as the end of the session; null: nothing is missing. */
 function outcomeOfLack(own: TeamWork, { directory, claim }: SessionState): SessionOutcome | null {
   const { steps } = own
-  const where = there(directory)
+  const where = here(directory)
   const needs = (reason: string, hint: OutcomeHint): SessionOutcome => ({
     kind: 'needs-person',
     reason,

@@ -1,4 +1,6 @@
 import type { SessionState } from '../../core/state/state.ts'
+import { here, shellWord } from '../../tell/words/commands.ts'
+import { formatSpan } from '../../tell/words/numbers.ts'
 import { type HowToTest, type StepStatus, type StepWork, type TeamWork, workOf } from './work.ts'
 
 /**
@@ -76,21 +78,14 @@ function wordsForTest({ ran, why }: HowToTest): string {
   switch (status) {
     case 'passed':
     case 'failed':
-      return `ran here: exit ${exitCode ?? 'code unknown'}, ${wordsForSpan(durationMs)}`
+      return `ran here: exit ${exitCode ?? 'code unknown'}, ${formatSpan(durationMs)}`
     case 'timed-out':
-      return `ran here: did not end by itself, ended after ${wordsForSpan(durationMs)}`
+      return `ran here: did not end by itself, ended after ${formatSpan(durationMs)}`
     case 'not-started':
       return 'not run here: it could not be started'
     case 'broken-off':
-      return `ran here: broken off after ${wordsForSpan(durationMs)}`
+      return `ran here: broken off after ${formatSpan(durationMs)}`
   }
-}
-
-/** `3 s`, or `1 min 5 s`; of less than a second `0.2 s`. */
-function wordsForSpan(ms: number): string {
-  if (ms < 950) return `${(ms / 1_000).toFixed(1)} s`
-  const seconds = Math.round(ms / 1_000)
-  return seconds < 60 ? `${seconds} s` : `${Math.floor(seconds / 60)} min ${seconds % 60} s`
 }
 
 /** What a person has to give before the rest can be done. */
@@ -119,7 +114,7 @@ export interface MissingSecret {
 
 /** What a person has to give, and what is done then. Pure. */
 export function whatIsMissing(own: Pick<TeamWork, 'steps' | 'hasNetwork'>, directory: string): Missing {
-  const there = ` -C ${shellWord(directory)}`
+  const there = here(directory)
   const { steps } = own
   const keys = [...new Set(steps.flatMap(step => wantedBy(step)?.key ?? []))]
   const network = own.hasNetwork ? [] : steps.filter(step => step.network && step.status !== 'done')
@@ -161,9 +156,4 @@ function needing(first: readonly StepWork[], steps: readonly StepWork[]): number
     after.push(id)
   }
   return after
-}
-
-/** A word as a shell takes it. */
-function shellWord(text: string): string {
-  return /^[\w./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`
 }

@@ -98,7 +98,8 @@ function secretLine(
   ].join(' ')
 }
 
-function stepsOf(ids: readonly number[]): string {
+/** `step 2`, `steps 2, 3`. */
+export function stepsOf(ids: readonly number[]): string {
   return `${ids.length === 1 ? 'step' : 'steps'} ${ids.join(', ')}`
 }
 

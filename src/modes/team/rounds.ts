@@ -1,8 +1,8 @@
-import { createHash } from 'node:crypto'
 import { clipEnd, clipStart } from '../../base/text.ts'
 import type { ThreadSpec } from '../../core/engine.ts'
 import type { SessionState } from '../../core/state/state.ts'
 import type { RoundSpec, RoundStep } from '../../core/template.ts'
+import { fenced, joined } from '../../session/proof/review-input.ts'
 import { MOST_STEPS, PLAN_ANSWER, REVIEW_ANSWER, TEST_ANSWER, workAnswer } from './answers.ts'
 import { executionSummary } from './execution-summary.ts'
 import type { StepWork, TeamWork } from './work.ts'
@@ -131,14 +131,4 @@ function wordsForSecrets({ secrets }: TeamWork): string | null {
 function saidByPerson({ notices }: SessionState): string | null {
   const said = notices.filter(({ from }) => from === 'person').map(({ text }) => `- ${text}`)
   return said.length === 0 ? null : `What the person has said meanwhile:\n${clipStart(said.join('\n'), MOST_SAID)}`
-}
-
-/** A text of somebody else between two lines that nothing in it can contain. */
-function fenced(text: string): string {
-  const mark = createHash('sha256').update(text).digest('hex').slice(0, 12)
-  return `[begin ${mark}]\n${text.trimEnd()}\n[end ${mark}]`
-}
-
-function joined(parts: readonly (string | null)[]): string {
-  return parts.filter(part => part !== null).join('\n\n')
 }

@@ -3,10 +3,11 @@ import { refusedAnswer } from '../../core/rules/answer.ts'
 import { PLAN_DECISION } from '../../core/state/plan.ts'
 import type { SessionState, TemplateView } from '../../core/state/state.ts'
 import type { BoardMark, BoardRow, CardFact, RoundTitle, StepName } from '../../core/view.ts'
+import { formatCount } from '../../tell/words/numbers.ts'
 import { PLAN_ANSWER } from './answers.ts'
 import { currentStep, DECISIONS } from './fold.ts'
 import { waysToTest, whatIsMissing } from './project-info.ts'
-import { teamData, teamReport } from './report.ts'
+import { stepsOf, teamData, teamReport } from './report.ts'
 import { phaseOf, type StepWork, type TeamReview, type TeamWork, uncheckedSteps } from './work.ts'
 
 /** How a team is told: its steps with what came of each, what is done now, and what it waits for. */
@@ -115,7 +116,7 @@ function statusOf(own: TeamWork, session: SessionState): string | null {
 
 function doneOf({ steps, plan, review, options, isReviewed }: TeamWork, hasEnded: boolean): string | null {
   const done = steps.filter(({ status }) => status === 'done').length
-  if (steps.length > 0) return `${done} of ${counted(steps.length, 'step')} done`
+  if (steps.length > 0) return `${done} of ${formatCount(steps.length, 'step')} done`
   if (options.mode === 'review' && isReviewed && review !== null) return 'reviewed'
   if (!hasEnded) return null
   return options.mode === 'review' ? 'not reviewed' : plan === null ? 'no plan' : 'planned'
@@ -234,12 +235,4 @@ function wordsForMissing(own: TeamWork, directory: string): string[] {
     ...secrets.map(({ key, steps }) => `the secret ${key}, for ${stepsOf(steps)}`),
     ...(network === null ? [] : [`the network, for ${stepsOf(network.steps)}`]),
   ]
-}
-
-function stepsOf(ids: readonly number[]): string {
-  return `${ids.length === 1 ? 'step' : 'steps'} ${ids.join(', ')}`
-}
-
-function counted(count: number, thing: string): string {
-  return `${count} ${thing}${count === 1 ? '' : 's'}`
 }

@@ -96,11 +96,18 @@ export function reviewInput(matter: ReviewMatter): string {
     isCut ? 'More files were changed than the diff names. Find out which by looking at the work itself.' : null,
     'Review it, and give your answer as the JSON object that was asked for.',
   ]
-  return parts
-    .filter(part => part !== null)
-    .join('\n\n')
-    .replaceAll('\0', '\uFFFD')
-    .toWellFormed()
+  return joined(parts).replaceAll('\0', '\uFFFD').toWellFormed()
+}
+
+/** What agents wrote or programs printed, between two lines with its hash, which it cannot contain itself. Pure. */
+export function fenced(text: string): string {
+  const mark = createHash('sha256').update(text).digest('hex').slice(0, 16)
+  return `[begin ${mark}]\n${text.trimEnd()}\n[end ${mark}]`
+}
+
+/** Paragraphs of an input; null: it is left out. Pure. */
+export function joined(parts: readonly (string | null)[]): string {
+  return parts.filter(part => part !== null).join('\n\n')
 }
 
 function asEntry(text: string): string {

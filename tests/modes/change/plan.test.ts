@@ -153,8 +153,7 @@ describe('the answer of a planning round', () => {
         if (problem !== null) expect(problem).toMatch(/^- /)
       }),
     )
-    for (const none of [undefined, null, 1, 'x'])
-      expect(planProblem(none)).toMatch(/^- The answer is no plan/)
+    for (const none of [undefined, null, 1, 'x']) expect(planProblem(none)).toMatch(/^- The answer is no plan/)
   })
 })
 

@@ -130,10 +130,10 @@ test("a task's own command is listed as no proof, and what was changed after it 
   const text = summaryFacts(own, { ...session, claim })
   expect(text).toContain('No command of the project, and none that a person accepted as proof, was run.')
   expect(text).toContain(
-    "Checked by the agent's own command, which is no proof:\n\n- T1: `grep -q x a` passed (files were changed after that). It failed before anything was changed.",
+    "Checked by the agent's own command, which is no proof:\n- T1: `grep -q x a` passed, and files were changed after that; it failed before anything was changed\n",
   )
   const ticks = changeWith({ tasks: [record(check('T1', 'grep -q "`x`" a'), { status: 'COMPLETED', results })] })
-  expect(summaryFacts(ticks, session)).toContain('- T1: `` grep -q "`x`" a `` passed.')
+  expect(summaryFacts(ticks, session)).toContain('- T1: `` grep -q "`x`" a `` passed\n')
 })
 
 test('a gate is proof only where a claim was accepted with it', () => {
@@ -150,9 +150,9 @@ test('a gate is proof only where a claim was accepted with it', () => {
   } as const
   const result = { ...ran, changed: [], changedCount: 0 }
   const now = { ...session, gates, gateRuns: [{ ...result, when: 'claim' as const, round: 3 }] } as SessionState
-  expect(summaryFacts(changeWith({}), now)).toContain('- `npm test` passed.')
+  expect(summaryFacts(changeWith({}), now)).toContain('- `npm test` passed\n')
   const claim = { state: 'accepted', by: [], tree: 'a', verified: true, results: [result] } as const
   expect(summaryFacts(changeWith({}), { ...now, claim })).toContain(
-    '`npm test` passed on the final files: this is proof',
+    'Commands that count as proof:\n- `npm test` passed on the final files\n',
   )
 })

@@ -26,7 +26,7 @@ describe('PROJECT_INFO.json', () => {
           for: 'the tests',
           command: `cd ${PROJECT} && npm test`,
           run: 'npm test',
-          ran: 'ran here: exit 0, 3 s',
+          ran: 'ran here: exit 0, 3.2 s',
           exit_code: 0,
           duration_ms: 3_200,
         },
@@ -65,7 +65,7 @@ describe('PROJECT_INFO.json', () => {
     [{ status: 'failed', exitCode: 1, durationMs: 61_400 }, 'ran here: exit 1, 1 min 1 s'],
     [
       { status: 'timed-out', exitCode: null, durationMs: 600_000 },
-      'ran here: did not end by itself, ended after 10 min 0 s',
+      'ran here: did not end by itself, ended after 10 min',
     ],
     [{ status: 'not-started', exitCode: null, durationMs: 0 }, 'not run here: it could not be started'],
     [{ status: 'broken-off', exitCode: null, durationMs: 2_000 }, 'ran here: broken off after 2 s'],
@@ -154,7 +154,7 @@ describe('what the reviewer is told of what was run', () => {
         },
         expect.objectContaining({ step: 2, status: 'failed', missing: 'No server.', last_commands: [] }),
       ],
-      tests: [{ for: 'the tests', run: 'npm test', ran: 'ran here: exit 0, 3 s' }],
+      tests: [{ for: 'the tests', run: 'npm test', ran: 'ran here: exit 0, 3.2 s' }],
     })
   })
 

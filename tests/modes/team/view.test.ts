@@ -159,7 +159,10 @@ describe('what came of it', () => {
       {
         label: 'to test',
         text: '',
-        rows: [{ text: 'npm test (ran here: exit 0, 3 s)' }, { text: './start.sh (not run here: needs the network)' }],
+        rows: [
+          { text: 'npm test (ran here: exit 0, 3.2 s)' },
+          { text: './start.sh (not run here: needs the network)' },
+        ],
       },
       { label: 'missing', text: 'the secret API_KEY, for step 2; the network, for step 4' },
     ])
@@ -183,7 +186,7 @@ describe('what came of it', () => {
       `- The network, which commands do not have: step 4 needs it. \`codemachine resume --network ${there}\` goes on with it.`,
       '',
       'How to test it:',
-      `- the tests: \`cd ${PROJECT} && npm test\` (ran here: exit 0, 3 s)`,
+      `- the tests: \`cd ${PROJECT} && npm test\` (ran here: exit 0, 3.2 s)`,
       `- starts it: \`cd ${PROJECT} && ./start.sh\` (not run here: needs the network)`,
       '',
       'Not checked: step 1. Its worker has named no command that shows that it is done.',

@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto'
 import { clipEnd } from '../../../base/text.ts'
 import type { ThreadSpec } from '../../../core/engine.ts'
 import { type JsonSchema, refusedAnswer } from '../../../core/rules/answer.ts'
@@ -6,7 +5,7 @@ import type { Output } from '../../../core/rules/outputs.ts'
 import { personsWordsOf, wordsInInput } from '../../../core/state/persons-words.ts'
 import type { SessionState } from '../../../core/state/state.ts'
 import type { RoundSpec, RoundStep } from '../../../core/template.ts'
-import { fitNotices } from '../../../session/proof/review-input.ts'
+import { fenced, fitNotices, joined } from '../../../session/proof/review-input.ts'
 import type { Plan } from '../plan.ts'
 import { TASKS_ANSWER, type TaskSpec } from '../tasks.ts'
 import type { ChangeParts, ChangeRole, ChangeWork, Responsible, TaskRecord } from '../work.ts'
@@ -337,6 +336,11 @@ export function howItEnded(result: { status: string; exitCode: number | null } |
   }
 }
 
+/** `once`, `3 times`. */
+export function formatTimes(count: number): string {
+  return count === 1 ? 'once' : `${count} times`
+}
+
 /** The files that were changed since the same command passed last, or since the work began. */
 function changedSince({ execution: { tasks, claim } }: ChangeWork, record: TaskRecord | null): string {
   const end = record === null ? tasks.length : tasks.indexOf(record) + 1
@@ -390,14 +394,4 @@ function notices(session: SessionState): string | null {
 
 function told(notices: SessionState['notices']): string | null {
   return notices.length === 0 ? null : `Before anything else:\n${fitNotices(notices, MOST_NOTICES).join('\n')}`
-}
-
-function joined(parts: readonly (string | null)[]): string {
-  return parts.filter(part => part !== null).join('\n\n')
-}
-
-/** What agents wrote or programs printed, between two lines with its hash, which it cannot contain itself. */
-function fenced(text: string): string {
-  const mark = createHash('sha256').update(text).digest('hex').slice(0, 16)
-  return `[begin ${mark}]\n${text.trimEnd()}\n[end ${mark}]`
 }

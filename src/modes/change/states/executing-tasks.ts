@@ -2,6 +2,7 @@ import { clipEnd } from '../../../base/text.ts'
 import type { SessionOutcome } from '../../../core/events/outcome.ts'
 import type { SessionState } from '../../../core/state/state.ts'
 import type { OwnStep } from '../../../core/template.ts'
+import { formatCount } from '../../../tell/words/numbers.ts'
 import { beforeTimeoutMs, nextBefore } from '../execution/before.ts'
 import { attemptsOf, hasAttempts, nextAttempt, whyPlanner } from '../execution/fixing.ts'
 import {
@@ -35,7 +36,15 @@ import {
   wordsForNoTasks,
   wordsForUnanswered,
 } from '../execution/queue.ts'
-import { decomposeRound, fixRound, howItEnded, summaryRound, type TaskPlanned, taskRound } from '../execution/rounds.ts'
+import {
+  decomposeRound,
+  fixRound,
+  formatTimes,
+  howItEnded,
+  summaryRound,
+  type TaskPlanned,
+  taskRound,
+} from '../execution/rounds.ts'
 import { summaryFacts, summaryText } from '../summary.ts'
 import { nameOfTask, tasksFile } from '../tasks.ts'
 import type { ChangeState, ChangeWork, Process, StateName, TaskRecord } from '../work.ts'
@@ -72,7 +81,7 @@ export const decomposition: ChangeState = {
     if (run !== null) return { step: command(run, beforeTimeoutMs(own), session) }
     const isUnproved = !session.gates.some(({ required }) => required)
     if (isUnproved && !execution.done.includes('no-proof')) return note('no-proof', NO_PROOF)
-    return written(own) ?? { to: QUEUE, why: `${formatTasks(execution.tasks.length)} to do` }
+    return written(own) ?? { to: QUEUE, why: `${formatCount(execution.tasks.length, 'task')} to do` }
   },
 }
 
@@ -143,7 +152,7 @@ function wordsForLeft({ execution: { tasks } }: ChangeWork): string {
   const failed = tasks.filter(({ status }) => status === 'FAILED').length
   const waiting = tasks.filter(({ status }) => status === 'PENDING').length
   const waits = waiting === 0 ? '' : `, and ${waiting === 1 ? '1 waits' : `${waiting} wait`} for what they give`
-  return `nothing is left to do; ${formatTasks(failed)} failed${waits}`
+  return `nothing is left to do; ${formatCount(failed, 'task')} failed${waits}`
 }
 
 /** `T3 (3 of 9): …`. */
@@ -291,7 +300,7 @@ function wordsForFailed(record: TaskRecord): string {
   const { spec, attempts, results } = record
   if (spec.type !== 'VERIFICATION') return wordsForUnanswered(record)
   const how = howItEnded(results.at(-1))
-  return `\`${spec.run}\` ${how}, after ${attempts === 1 ? '1 attempt' : `${attempts} attempts`} at mending it.`
+  return `\`${spec.run}\` ${how}, after ${formatCount(attempts, 'attempt')} at mending it.`
 }
 
 function wordsForClaim({ execution: { claim } }: ChangeWork): string {
@@ -343,12 +352,4 @@ function written({ execution: { isWritten, tasks } }: ChangeWork): Process | nul
 /** The round, after what a person is told of it. */
 function planned({ execution: { done } }: ChangeWork, { note: said, step }: TaskPlanned): Process {
   return said === null || done.includes('model') ? { step } : note('model', said)
-}
-
-function formatTasks(count: number): string {
-  return count === 1 ? '1 task' : `${count} tasks`
-}
-
-function formatTimes(count: number): string {
-  return count === 1 ? 'once' : `${count} times`
 }
