@@ -14,6 +14,7 @@ import { findGit } from '../workspace/git/find-git.ts'
 import { type Database, DatabaseAway, packagePgBoss } from './database.ts'
 import { fleetDatabase } from './fleet.ts'
 import { JOB_VERSION } from './jobs.ts'
+import { countStates, type FleetWorker, listSessions, listWorkers } from './look.ts'
 import { openQueue, runsTemplate } from './queue.ts'
 import { isLocal, takesRepo } from './repos.ts'
 import { type FleetTerms, fleetTerms, QUEUE_SCHEMA, ROLES, roleOfTeam, SCHEMA } from './schema.ts'
@@ -63,7 +64,7 @@ export async function* examineFleet(
   const terms = schema.value
   if (terms === null) return
   yield await run.look('size', LOOK_MS, () => checkSize(database))
-  const workers = await run.check('workers', LOOK_MS, () => checkWorkers(database, terms))
+  const workers = await run.check('workers', LOOK_MS, () => checkWorkers(world, database, terms))
   yield workers.findings
   yield await run.look('queue', LOOK_MS, () => checkQueue(database, workers.value ?? []))
   if (!offline) yield await run.look('remote', LOOK_MS * 3, () => checkRemotes(run, database))
@@ -191,64 +192,39 @@ async function checkSize({ sql }: Database): Promise<Finding[]> {
   return [warning('size', what, 'Take out what is over: codemachine fleet prune --older 30d')]
 }
 
-interface SeenWorker {
-  tags: string[]
-  templates: string[]
-  takes: (repo: string) => boolean
-}
-
-interface WorkerRow {
-  name: string
-  host: string
-  version: string
-  tags: string[]
-  repos: string[]
-  templates: string[]
-  drains: boolean
-  problem: string | null
-  clock_off_ms: string
-  silent: number
-}
+/** Of those that were lost longer ago nothing is said. */
+const MOST_DAYS = 7
 
 /** Those that have not ended; the value: those that take sessions now. */
 async function checkWorkers(
+  { clock }: World,
   { sql }: Database,
   { leaseSeconds }: FleetTerms,
-): Promise<{ findings: Finding[]; value: SeenWorker[] }> {
-  const rows = await sql<WorkerRow>(
-    `select name, host, version, tags, repos, templates, drains, problem, clock_off_ms, extract(epoch from clock_timestamp() - seen_at)::float8 as silent
-     from ${SCHEMA}.worker where ended_at is null and seen_at > clock_timestamp() - interval '7 days' order by name`,
-  )
-  const alive = rows.filter(({ silent }) => silent <= leaseSeconds)
-  const odd = rows.flatMap(row => oddOf(row, leaseSeconds))
+): Promise<{ findings: Finding[]; value: FleetWorker[] }> {
+  const workers = (await listWorkers(sql, leaseSeconds, MOST_DAYS)).filter(({ standing }) => standing !== 'ended')
+  const alive = workers.filter(({ standing }) => standing === 'runs')
+  const odd = workers.flatMap(worker => oddOf(worker, clock.now()))
   const beyond = odd.length - MOST_TOLD
   const told = odd.slice(0, MOST_TOLD)
   if (beyond > 0) told.push(warning('workers', `There is more of that kind: ${beyond}.`, 'codemachine fleet status'))
-  const value = alive.flatMap(({ repos, drains, ...row }) =>
-    drains ? [] : [{ tags: row.tags, templates: row.templates, takes: takesRepo(repos) }],
-  )
-  if (alive.length === 0)
-    return {
-      findings: [
-        warning('workers', 'No worker is there.', 'On a machine that has a login of codex: codemachine worker'),
-        ...told,
-      ],
-      value,
-    }
-  return { findings: [ok('workers', `${alive.length}: ${alive.map(({ name }) => name).join(', ')}`), ...told], value }
+  const first =
+    alive.length === 0
+      ? warning('workers', 'No worker is there.', 'On a machine that has a login of codex: codemachine worker')
+      : ok('workers', `${alive.length}: ${alive.map(({ name }) => name).join(', ')}`)
+  return { findings: [first, ...told], value: alive.filter(({ drains }) => !drains) }
 }
 
-function oddOf({ name, host, silent, drains, problem: says, ...row }: WorkerRow, leaseSeconds: number): Finding[] {
+function oddOf({ name, host, standing, seenAt, drains, problem: says, ...row }: FleetWorker, now: number): Finding[] {
   const who = `${name} on ${host}`
-  if (silent > leaseSeconds)
+  if (standing === 'lost')
     return [
       warning(
         'workers',
-        `${who} has said nothing for ${spanOf(silent)}: what it had is taken by others.`,
+        `${who} has said nothing for ${spanOf((now - seenAt.getTime()) / 1000)}: what it had is taken by others.`,
         `If it is to run, begin it there again: codemachine worker --name ${name}`,
       ),
     ]
-  const off = clockFinding(`the clock of ${who}`, Number(row.clock_off_ms))
+  const off = clockFinding(`the clock of ${who}`, row.clockOffMs)
   const found = off.status === 'ok' ? [] : [off]
   if (row.version !== version)
     found.push(
@@ -271,16 +247,11 @@ function spanOf(seconds: number): string {
   return minutes < 120 ? `${minutes} min` : `${Math.round(minutes / 60)} h`
 }
 
-async function checkQueue(database: Database, workers: readonly SeenWorker[]): Promise<Finding[]> {
-  const { sql } = database
-  const states = await sql<{ state: string; count: string }>(
-    `select state, count(*) from ${SCHEMA}.session where state in ('held', 'waiting', 'running', 'dead') group by 1`,
-  )
-  const count = (state: string) => Number(states.find(each => each.state === state)?.count ?? 0)
-  const counts = `${formatCount(count('waiting'), 'session')} waiting, ${count('running')} running, ${count('held')} behind others`
+async function checkQueue(database: Database, workers: readonly FleetWorker[]): Promise<Finding[]> {
+  const { waiting, running, held, dead } = await countStates(database.sql)
   return [
-    ok('queue', counts),
-    ...(await deadOnes(database, count('dead'))),
+    ok('queue', `${formatCount(waiting, 'session')} waiting, ${running} running, ${held} behind others`),
+    ...(await deadOnes(database, dead)),
     ...(await withoutWorker(database, workers)),
     ...(await heldForEver(database)),
     ...(await ofNewerVersion(database)),
@@ -289,25 +260,24 @@ async function checkQueue(database: Database, workers: readonly SeenWorker[]): P
 
 async function deadOnes({ sql }: Database, count: number): Promise<Finding[]> {
   if (count === 0) return []
-  const rows = await sql<{ id: string; reason: string | null }>(
-    `select id, reason from ${SCHEMA}.session where state = 'dead' order by ended_at desc nulls last limit 3`,
-  )
-  const some = rows.map(({ id, reason }) => `${id} (${oneLine(reason ?? 'no reason is known', 200)})`).join(', ')
-  const message = `${formatCount(count, 'session')} will not be tried again: ${some}${count > rows.length ? ', …' : ''}`
-  return [warning('queue', message, `Mend what hindered it, then: codemachine fleet retry ${rows[0]?.id}`)]
+  const newest = await listSessions(sql, { states: ['dead'], repo: null, most: 3 })
+  const some = newest.map(({ id, reason }) => `${id} (${oneLine(reason ?? 'no reason is known', 200)})`).join(', ')
+  const message = `${formatCount(count, 'session')} will not be tried again: ${some}${count > newest.length ? ', …' : ''}`
+  return [warning('queue', message, `Mend what hindered it, then: codemachine fleet retry ${newest[0]?.id}`)]
 }
 
 /** Sessions that no worker has the tags for, runs the template of, or takes the repository of. */
-async function withoutWorker({ sql }: Database, workers: readonly SeenWorker[]): Promise<Finding[]> {
+async function withoutWorker({ sql }: Database, workers: readonly FleetWorker[]): Promise<Finding[]> {
   // Where no worker is there that is said already.
   if (workers.length === 0) return []
   const rows = await sql<{ repo: string; tags: string[]; template: string | null; count: string; id: string }>(
     `select repo, tags, ${TEMPLATE}, count(*), min(id) as id from ${SCHEMA}.session where state = 'waiting' and job_version <= ${JOB_VERSION}
      group by 1, 2, 3 order by 4 desc, 1, 2, 3 limit 500`,
   )
+  const takers = workers.map(worker => ({ ...worker, takes: takesRepo(worker.repos) }))
   return rows
     .flatMap(row => {
-      const able = workers.filter(each => each.takes(row.repo) && row.tags.every(tag => each.tags.includes(tag)))
+      const able = takers.filter(each => each.takes(row.repo) && row.tags.every(tag => each.tags.includes(tag)))
       if (able.some(each => runsTemplate(each, row.template))) return []
       return [{ ...row, isOfTemplate: able.length > 0 }]
     })

@@ -27,6 +27,18 @@ export async function fleetDatabase(world: World, typed: string | undefined, mos
   return await openDatabase(await addressOf(world, typed), { env: world.env, most })
 }
 
+/** The same of a fleet that is set up; a `UserError` where it is not. */
+export async function readyDatabase(world: World, typed: string | undefined): Promise<Database> {
+  const database = await fleetDatabase(world, typed)
+  try {
+    await fleetTerms(database)
+    return database
+  } catch (error) {
+    await database[Symbol.asyncDispose]()
+    throw error
+  }
+}
+
 /**
  * Opens the fleet. A `UserError` where no database is named, or it is not set up.
  * @param onProblem told what goes wrong in the background
@@ -63,7 +75,7 @@ export async function openFleet(
 export async function followNamedFleet(world: World, onProblem: (problem: string) => void): Promise<FollowedFleet> {
   if (!(await hasFleet(world))) return { looked: Promise.resolve(), [Symbol.asyncDispose]: async () => {} }
   const { followFleet } = await import('./view.ts')
-  return followFleet(world, { open: () => fleetDatabase(world, undefined), onProblem })
+  return followFleet(world, { open: () => readyDatabase(world, undefined), onProblem })
 }
 
 /** Whether this person has a fleet at all: the page and MCP show nothing of one where none is named. */

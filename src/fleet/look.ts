@@ -248,15 +248,15 @@ export interface FleetWorker {
   sessions: string[]
 }
 
-/** The workers that run, and those that ended or were lost within a day, by name. */
-export async function listWorkers(sql: Sql, leaseSeconds: number): Promise<FleetWorker[]> {
+/** The workers that run, and those that ended or were lost within so many days, by name. */
+export async function listWorkers(sql: Sql, leaseSeconds: number, days = 1): Promise<FleetWorker[]> {
   const rows = await sql<Omit<FleetWorker, 'login' | 'clockOffMs'> & { login: unknown; clockOffMs: string }>(
     `select name, host, version, slots, tags, repos, templates, drains, problem, login, clock_off_ms as "clockOffMs", started_at as "startedAt",
        seen_at as "seenAt", case when ended_at is not null then 'ended'
          when seen_at < clock_timestamp() - make_interval(secs => $1) then 'lost' else 'runs' end as standing,
        array(select s.id from ${SCHEMA}.session s where s.state = 'running' and s.worker = w.name order by s.taken_at) as sessions
-     from ${SCHEMA}.worker w where coalesce(ended_at, seen_at) > clock_timestamp() - interval '1 day' order by name limit 10000`,
-    [leaseSeconds],
+     from ${SCHEMA}.worker w where coalesce(ended_at, seen_at) > clock_timestamp() - make_interval(days => $2) order by name limit 10000`,
+    [leaseSeconds, days],
   )
   return rows.map(({ login, clockOffMs, ...rest }) => {
     const read = v.safeParse(loginSchema, login)

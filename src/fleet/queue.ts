@@ -21,27 +21,6 @@ export interface Able {
   templates: readonly string[]
 }
 
-/**
- * What waits for workers. Each call is part of the transaction that `sql` is of. Whoever locks a job and the row of its session locks the
- * job first, as `take` does.
- */
-export interface FleetQueue extends AsyncDisposable {
-  /** Adds sessions that wait, each to the lane of what it wants. `notBefore` null: as each says. */
-  add(sql: Sql, sessions: readonly string[], notBefore: Date | null): Promise<void>
-  /** The next session that such a worker may have, of a team of its login; null: none waits. */
-  take(sql: Sql, able: Able, options: TakeOptions): Promise<Claim | null>
-  /** Says that whoever has it lives; false: it is somebody else's by now. */
-  touch(claim: Claim): Promise<boolean>
-  /** It is over, however it went; what waits again because its lease was over does so no more. */
-  settle(sql: Sql, claim: Claim): Promise<void>
-  /** Lets go of a session that a worker has, or had, which is known to be gone. */
-  release(sql: Sql, session: string): Promise<void>
-  /** Has those wait again whose workers have said nothing for the lease, and lets go of what is long over. */
-  supervise(): Promise<void>
-  /** Sessions of the login's teams that were tried too often; they are taken out of the queue. */
-  dead(sql: Sql): Promise<{ session: string; why: string }[]>
-}
-
 export interface TakeOptions {
   perRepository: number
   /** Groups that this worker does not take. */
@@ -95,20 +74,26 @@ export async function openQueue(
   })
   boss.on('error', error => onProblem(error.message))
   await boss.start()
-  return new BossQueue(boss)
+  return new FleetQueue(boss)
 }
 
-class BossQueue implements FleetQueue {
+/**
+ * What waits for workers. Each call is part of the transaction that `sql` is of. Whoever locks a job and the row of its session locks the
+ * job first, as `take` does.
+ */
+export class FleetQueue implements AsyncDisposable {
   readonly #boss: PgBoss
 
   constructor(boss: PgBoss) {
     this.#boss = boss
   }
 
+  /** Adds sessions that wait, each to the lane of what it wants. `notBefore` null: as each says. */
   async add(sql: Sql, sessions: readonly string[], notBefore: Date | null): Promise<void> {
     if (sessions.length > 0) await sql(`select ${SCHEMA}.enqueue($1, $2)`, [sessions, notBefore])
   }
 
+  /** The next session that such a worker may have, of a team of its login; null: none waits. */
   async take(sql: Sql, able: Able, { perRepository, without }: TakeOptions): Promise<Claim | null> {
     const ignoreGroups = [...without, ...(await fullGroups(sql, perRepository))]
     const options: FetchOptions & { includeMetadata: true } = {
@@ -124,6 +109,7 @@ class BossQueue implements FleetQueue {
     return null
   }
 
+  /** Says that whoever has it lives; false: it is somebody else's by now. */
   async touch({ queue, id, retryCount }: Claim): Promise<boolean> {
     // Its `jobs` are those that were asked for.
     const touched: { affected?: number } = await this.#boss.touch(queue, { id, retryCount })
@@ -138,6 +124,7 @@ class BossQueue implements FleetQueue {
     return true
   }
 
+  /** It is over, however it went; what waits again because its lease was over does so no more. */
   async settle(sql: Sql, { queue, id, retryCount }: Claim): Promise<void> {
     await this.#boss.complete(queue, { id, retryCount }, null, { db: bossOver(sql) })
     await sql(`delete from ${QUEUE_SCHEMA}.job where name = $1 and id = $2 and state in ('created', 'retry')`, [
@@ -146,16 +133,19 @@ class BossQueue implements FleetQueue {
     ])
   }
 
+  /** Lets go of a session that a worker has, or had, which is known to be gone. */
   async release(sql: Sql, session: string): Promise<void> {
     const forget = `delete from ${QUEUE_SCHEMA}.job where name like 'sessions-%' and data @> $1 and state <= 'active'`
     // Where a lease ends meanwhile, pg-boss makes the job anew: the first statement waits for that, the second sees it.
     for (let time = 0; time < 2; time++) await sql(forget, [JSON.stringify({ session })])
   }
 
+  /** Has those wait again whose workers have said nothing for the lease, and lets go of what is long over. */
   async supervise(): Promise<void> {
     await this.#boss.supervise()
   }
 
+  /** Sessions of the login's teams that were tried too often; they are taken out of the queue. */
   async dead(sql: Sql): Promise<{ session: string; why: string }[]> {
     const queues = await sql<{ name: string }>(`select name from ${QUEUE_SCHEMA}.queue where name ~ '^dead(\\.|$)'`)
     const dead: { session: string; why: string }[] = []

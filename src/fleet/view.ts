@@ -18,7 +18,6 @@ import {
 import { type RunLock, readRunLock, takeRunLock } from '../session/records/run-lock.ts'
 import type { Database } from './database.ts'
 import { type FleetSession, leftBySession, linesAfter, sessionOf, sessionsToFollow } from './look.ts'
-import { fleetTerms } from './schema.ts'
 import { askSession } from './tell.ts'
 
 /** A session of the fleet as every local reader reads it: its journal in the records of a directory of its own. */
@@ -297,7 +296,7 @@ async function openForWriting(path: string): Promise<number> {
 
 /** What follows the fleet, and how it is told. */
 export interface FollowOptions {
-  /** Opens its database; a `UserError` where that cannot be. */
+  /** Opens its database, which is set up; a `UserError` where that cannot be. */
   open(): Promise<Database>
   /** Told a sentence, once until there is another one. */
   onProblem(problem: string): void
@@ -313,78 +312,58 @@ export interface FollowedFleet extends AsyncDisposable {
  * Keeps copies of the sessions of the fleet that run, or ended within two days, until it is disposed of. A database that is away is tried
  * again; what was copied stays meanwhile.
  */
-export function followFleet(world: World, options: FollowOptions): FollowedFleet {
+export function followFleet(world: World, { open, onProblem }: FollowOptions): FollowedFleet {
+  const { clock } = world
   const ending = new AbortController()
   const signal = AbortSignal.any([world.signal, ending.signal])
   const { promise: first, resolve: onLooked } = Promise.withResolvers<void>()
-  const following = new Following(world, { ...options, onLooked }, signal).run()
-  following.catch(error => options.onProblem(`The fleet is looked at no more: ${messageOf(error)}`))
-  const bound = new AbortController()
-  void first.then(() => bound.abort())
-  return {
-    looked: Promise.race([first, world.clock.wait(FIRST_LOOK_MS, AbortSignal.any([signal, bound.signal]))]),
-    [Symbol.asyncDispose]: async () => {
-      ending.abort()
-      await following.catch(() => {})
-    },
-  }
-}
-
-class Following {
-  readonly #world: World
-  readonly #options: FollowOptions & { onLooked(): void }
-  readonly #signal: AbortSignal
-  #said = ''
-  #prunedAt = Number.NEGATIVE_INFINITY
-
-  constructor(world: World, options: FollowOptions & { onLooked(): void }, signal: AbortSignal) {
-    this.#world = world
-    this.#options = options
-    this.#signal = signal
-  }
-
-  async run(): Promise<void> {
-    const { clock } = this.#world
-    while (!this.#signal.aborted) {
-      await this.#tried(async () => {
-        await using database = await this.#options.open()
-        await fleetTerms(database)
-        await this.#follow(database)
-      })
-      await clock.wait(AGAIN_MS, this.#signal)
-    }
-  }
-
-  async #follow(database: Database): Promise<void> {
-    const { clock } = this.#world
-    await using copies = new FleetCopies(this.#world, database)
-    while (!this.#signal.aborted) {
-      const isThere = await this.#tried(async () => {
-        const sessions = await sessionsToFollow(database.sql, FOLLOWED)
-        await copies.sync(sessions)
-      })
-      if (isThere) this.#said = ''
-      this.#options.onLooked()
-      if (clock.monotonic() - this.#prunedAt > PRUNE_MS) {
-        this.#prunedAt = clock.monotonic()
-        await pruneCopies(this.#world)
-      }
-      await clock.wait(isThere ? LOOK_MS : AGAIN_MS, this.#signal)
-    }
-  }
-
+  let said = ''
+  let prunedAt = Number.NEGATIVE_INFINITY
   /** Whether it could be done; why not is said once. */
-  async #tried(work: () => Promise<void>): Promise<boolean> {
+  const tried = async (work: () => Promise<void>): Promise<boolean> => {
     try {
       await work()
       return true
     } catch (error) {
       const problem = `The sessions of the fleet are not up to date: ${messageOf(error)}`
-      if (problem !== this.#said && !this.#signal.aborted) this.#options.onProblem(problem)
-      this.#said = problem
-      this.#options.onLooked()
+      if (problem !== said && !signal.aborted) onProblem(problem)
+      said = problem
+      onLooked()
       return false
     }
+  }
+  const followIn = async (database: Database): Promise<void> => {
+    await using copies = new FleetCopies(world, database)
+    while (!signal.aborted) {
+      const isThere = await tried(async () => await copies.sync(await sessionsToFollow(database.sql, FOLLOWED)))
+      if (isThere) said = ''
+      onLooked()
+      if (clock.monotonic() - prunedAt > PRUNE_MS) {
+        prunedAt = clock.monotonic()
+        await pruneCopies(world)
+      }
+      await clock.wait(isThere ? LOOK_MS : AGAIN_MS, signal)
+    }
+  }
+  const follow = async (): Promise<void> => {
+    while (!signal.aborted) {
+      await tried(async () => {
+        await using database = await open()
+        await followIn(database)
+      })
+      await clock.wait(AGAIN_MS, signal)
+    }
+  }
+  const following = follow()
+  following.catch(error => onProblem(`The fleet is looked at no more: ${messageOf(error)}`))
+  const bound = new AbortController()
+  void first.then(() => bound.abort())
+  return {
+    looked: Promise.race([first, clock.wait(FIRST_LOOK_MS, AbortSignal.any([signal, bound.signal]))]),
+    [Symbol.asyncDispose]: async () => {
+      ending.abort()
+      await following.catch(() => {})
+    },
   }
 }
 

@@ -1,5 +1,5 @@
 import { UserError } from '../../../base/errors.ts'
-import { fleetDatabase } from '../../../fleet/fleet.ts'
+import { fleetDatabase, readyDatabase } from '../../../fleet/fleet.ts'
 import { type Forecast, forecastOf } from '../../../fleet/forecast.ts'
 import {
   countStates,
@@ -165,8 +165,7 @@ export async function fleetList(
     if (known === undefined) throw new UserError(`--state ${said(typed)}: there are ${FLEET_STATES.join(', ')}.`)
     return known
   })
-  await using database = await fleetDatabase(context, queue)
-  await fleetTerms(database)
+  await using database = await readyDatabase(context, queue)
   const wanted = { states, repo: repo ?? null }
   const found = await listSessions(database.sql, { ...wanted, most: all ? null : MOST_LISTED + 1 })
   const sessions = all ? found : found.slice(0, MOST_LISTED)
@@ -217,8 +216,7 @@ function repositoryOf({ repo }: Pick<FleetSession, 'repo'>): string {
 /** `codemachine fleet show`: everything of one session. */
 export async function fleetShow(context: CliContext, wanted: string, { queue, json }: LookFlags): Promise<number> {
   const { stdout, platform, clock } = context
-  await using database = await fleetDatabase(context, queue)
-  await fleetTerms(database)
+  await using database = await readyDatabase(context, queue)
   const session = await findFleetSession(database.sql, wanted)
   await using copies = new FleetCopies(context, database)
   const { id, records } = await copies.copied(session)
@@ -290,8 +288,7 @@ export async function fleetLogs(
   wanted: string,
   { queue, follow, json }: LogsFlags,
 ): Promise<number> {
-  await using database = await fleetDatabase(context, queue)
-  await fleetTerms(database)
+  await using database = await readyDatabase(context, queue)
   const session = await findFleetSession(database.sql, wanted)
   await using following = await followCopy(context, database, session, warnOn(context))
   const { copied } = following
@@ -314,8 +311,7 @@ export async function fleetReport(
   wanted: string,
   { queue, ...flags }: ReportFlags & FleetFlags,
 ): Promise<number> {
-  await using database = await fleetDatabase(context, queue)
-  await fleetTerms(database)
+  await using database = await readyDatabase(context, queue)
   const session = await findFleetSession(database.sql, wanted)
   const isMarkdown = !flags.json && !flags.html && !flags.open && flags.png === undefined && flags.badge === undefined
   // What its worker has written knows the files, too.

@@ -1,11 +1,10 @@
 import { parse, resolve } from 'node:path'
 import * as v from 'valibot'
 import { UserError } from '../../../base/errors.ts'
-import { fleetDatabase } from '../../../fleet/fleet.ts'
+import { readyDatabase } from '../../../fleet/fleet.ts'
 import { MOST_GATES } from '../../../fleet/jobs.ts'
 import { MOST_NIGHT_BYTES, type NightRow, readNight } from '../../../fleet/night.ts'
 import { problemOfRepo } from '../../../fleet/repos.ts'
-import { fleetTerms } from '../../../fleet/schema.ts'
 import { submit as submitAll } from '../../../fleet/store.ts'
 import {
   MOST_TAGS,
@@ -66,8 +65,7 @@ export async function submit(context: CliContext, words: readonly string[], flag
   }
   const rows = flags.file === undefined ? await typedRow(context, words, flags, checks) : await rowsOfFile()
   if (flags.dryRun) return await showDryRun(context, rows, flags)
-  await using database = await fleetDatabase(context, flags.queue)
-  await fleetTerms(database)
+  await using database = await readyDatabase(context, flags.queue)
   const ids = await submitAll(
     database,
     rows.map(({ submission }) => submission),

@@ -1,10 +1,9 @@
 import { UserError } from '../../../base/errors.ts'
 import { parseDuration } from '../../../base/text.ts'
 import { isTaken } from '../../../core/shapes/reply.ts'
-import { fleetDatabase } from '../../../fleet/fleet.ts'
+import { readyDatabase } from '../../../fleet/fleet.ts'
 import { findFleetSession } from '../../../fleet/look.ts'
 import { problemOfRepo } from '../../../fleet/repos.ts'
-import { fleetTerms } from '../../../fleet/schema.ts'
 import { askSession, cancelSession, drainWorker, pruneSessions, retrySession } from '../../../fleet/tell.ts'
 import type { Ask } from '../../../project/library.ts'
 import { formatCount } from '../../../tell/words/numbers.ts'
@@ -35,8 +34,7 @@ async function changeEach(
   { queue, json }: TellFlags,
   change: typeof cancelSession,
 ): Promise<number> {
-  await using database = await fleetDatabase(context, queue)
-  await fleetTerms(database)
+  await using database = await readyDatabase(context, queue)
   for (const id of ids) {
     const told = await change(database, id)
     context.stdout.write(json ? `${JSON.stringify(told)}\n` : `${safeText(told.message)}\n`)
@@ -78,8 +76,7 @@ async function tell(
   { queue, json }: TellFlags,
 ): Promise<number> {
   const { clock, signal, stdout } = context
-  await using database = await fleetDatabase(context, queue)
-  await fleetTerms(database)
+  await using database = await readyDatabase(context, queue)
   const { id } = await findFleetSession(database.sql, wanted)
   const reply = (await askSession(database, clock, id, ask(id), { mostMs: REPLY_MS, signal })) ?? {
     code: 'no-answer' as const,
@@ -93,8 +90,7 @@ async function tell(
 
 /** `codemachine fleet drain`. */
 export async function fleetDrain(context: CliContext, name: string, { queue, json }: TellFlags): Promise<number> {
-  await using database = await fleetDatabase(context, queue)
-  await fleetTerms(database)
+  await using database = await readyDatabase(context, queue)
   const message = await drainWorker(database, name)
   context.stdout.write(json ? `${JSON.stringify({ worker: name, message })}\n` : `${message}\n`)
   return 0
@@ -114,8 +110,7 @@ export async function fleetPrune(context: CliContext, flags: PruneFlags): Promis
   const olderSeconds = ageOf(flags.older)
   const problem = remote === null ? null : problemOfRepo(remote)
   if (problem !== null) throw new UserError(`--remote ${oneLine(remote ?? '', 200)} ${problem}.`)
-  await using database = await fleetDatabase(context, queue)
-  await fleetTerms(database)
+  await using database = await readyDatabase(context, queue)
   const pruned = await pruneSessions(database, context, { olderSeconds, remote, branches, dryRun })
   const { sessions, refs, problems } = pruned
   if (json) stdout.write(`${JSON.stringify({ ...pruned, dryRun })}\n`)
