@@ -359,15 +359,18 @@ export class Sessions implements AsyncDisposable {
     await using folder = await holdFolder(records.directory)
     const team = await this.#templates.createFor(log.state, place, files.memory)
     const usesShell = log.state.kind?.usesShell === true
-    const closed = closedPaths(records, secrets, usesShell)
-    await traces.expectFiles([...team.template.threads.flatMap(({ thread }) => thread.unreadable ?? []), ...closed()])
-    const lay = async (paths: readonly string[]) => {
+    const deniedPaths = closedPaths(records, secrets, usesShell)
+    await traces.expectFiles([
+      ...team.template.threads.flatMap(({ thread }) => thread.unreadable ?? []),
+      ...deniedPaths(),
+    ])
+    const createPlaceholders = async (paths: readonly string[]) => {
       if (engines.of({}).hidesFiles) await traces.layFiles(paths)
     }
-    if (usesShell) await lay(closed())
+    if (usesShell) await createPlaceholders(deniedPaths())
     await using commands = usesShell ? this.#run.openShell() : null
     const commandMs = settings.commandMinutes * 60_000
-    const shell = commands && { shell: commands, secrets, commandMs, lay }
+    const shell = commands && { shell: commands, secrets, commandMs, createPlaceholders }
     const runner = new Session({
       log,
       engines,
@@ -376,9 +379,9 @@ export class Sessions implements AsyncDisposable {
       workTree: unlessGone(files.workTree, folder, records.directory),
       lacksRoom: () => lacksRoom(records.directory),
       guard,
-      means: proofEnvironment(this.#world, this.#run, closed),
+      means: proofEnvironment(this.#world, this.#run, deniedPaths),
       ...team,
-      closed,
+      deniedPaths,
       shell,
       policy: policyOf(this.#run.live.settings),
       takeSettings: taking => this.#takeSettings(taking),

@@ -70,7 +70,7 @@ export interface RunnerOptions {
   means: ProofEnvironment | null
   agents: AgentMeans
   /** Absolute paths that no command of an agent may read or make, as of now: where the secrets of the project are. */
-  closed(): readonly string[]
+  deniedPaths(): readonly string[]
   /** What runs the commands that its agents want run with secrets; null: none of them can. */
   shell: ShellMeans | null
   /** As it counts now. */

@@ -277,9 +277,9 @@ export class Rounds {
   /** The pictures that a text names; what is wrong with others is journaled, once in a run. */
   async #imagesOf(text: string, round: number | null): Promise<{ images?: readonly string[] }> {
     if (!mentionsImage(text)) return {}
-    const { agents, closed, log } = this.#options
+    const { agents, deniedPaths, log } = this.#options
     const { paths, problem } = await findImages(agents.directory, text, [
-      ...closed(),
+      ...deniedPaths(),
       ...(this.#current?.thread.unreadable ?? []),
     ])
     if (problem !== null && this.#warnings.add(problem)) log.emit({ type: 'warning', round, message: problem })
@@ -340,7 +340,7 @@ export class Rounds {
   #hiding(thread: ThreadSpec): ThreadSpec {
     const unreadable = new Set(this.#options.template.threads.flatMap(each => each.thread.unreadable ?? []))
     const hiding = unreadable.size === 0 ? thread : { ...thread, unreadable: [...unreadable] }
-    return withoutSecrets(hiding, this.#options.closed())
+    return withoutSecrets(hiding, this.#options.deniedPaths())
   }
 
   #terms(thread: ThreadSpec): Omit<RoundPlayOptions, 'windDown'> {
@@ -564,7 +564,7 @@ export class ThreadAhead {
 
   /** As it is started now: what it may not read changes while the session runs. */
   #asNow(thread: ThreadSpec): ThreadSpec {
-    return withoutSecrets(this.#withEffort(thread), this.#options.closed())
+    return withoutSecrets(this.#withEffort(thread), this.#options.deniedPaths())
   }
 
   /** A session that gets nowhere thinks harder; not so on a provider, of which nobody knows whether its model can. */

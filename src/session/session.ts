@@ -524,9 +524,9 @@ export class Session {
 
   /** What threads are not to read and nothing keeps them from, in a sentence; none where all is kept from them. */
   #unhidden(): string[] {
-    const { template, engines, closed } = this.#options
+    const { template, engines, deniedPaths } = this.#options
     const paths = template.threads.flatMap(({ thread }) =>
-      engines.of(thread).hidesFiles ? [] : (withoutSecrets(thread, closed()).unreadable ?? []),
+      engines.of(thread).hidesFiles ? [] : (withoutSecrets(thread, deniedPaths()).unreadable ?? []),
     )
     if (paths.length === 0) return []
     const [first, ...others] = new Set(paths)

@@ -282,7 +282,7 @@ export async function playSession(plays: readonly Play[], options: PlayOptions):
     means: playedMeans(options),
     recordsRoot: options.recordsRoot ?? join(options.folder, 'records'),
     agents: { book: options.book ?? nobody, directory: options.folder, platform: process.platform, atOnce: 1 },
-    closed: () => options.shell?.secrets.unreadable() ?? [],
+    deniedPaths: () => options.shell?.secrets.unreadable() ?? [],
     shell: options.shell ?? null,
     takeSettings: async () => {},
     policy: {

@@ -50,7 +50,7 @@ export function scriptedShell(options: ScriptedShellOptions = {}): ScriptedShell
     secrets,
     commandMs,
     store: (key, value) => void values.set(key, value),
-    lay: async () => {},
+    createPlaceholders: async () => {},
     shell: {
       async run(command) {
         ran.push(command)

@@ -38,7 +38,7 @@ const COMMAND_CHARACTERS = 16_000
 export function proofEnvironment(
   { clock, home, env, platform }: World,
   run: Run,
-  closed: () => readonly string[],
+  deniedPaths: () => readonly string[],
 ): ProofEnvironment {
   const { commands, fingerprints, savepoints, redactor, settings, records } = run
   const changedProtected: ProofEnvironment['changedProtected'] = (gates, before, after) =>
@@ -51,7 +51,7 @@ export function proofEnvironment(
     redact: (text: string) => redactor.text(text),
     explain: (output: string) => readOnlyHome(output, { home, directory }),
     testsInReports: (run: string, since: number) => testsInReports(directory, run, since),
-    unreadable: closed(),
+    unreadable: deniedPaths(),
   })
   return {
     // Whether it is flaky matters where it decides.
@@ -82,7 +82,7 @@ export function proofEnvironment(
         key: records.key,
         commands: run.commandOptions,
         redact: text => redactor.text(text),
-        unreadable: closed(),
+        unreadable: deniedPaths(),
       }),
     programs: programsNow,
     async lost(before, after) {

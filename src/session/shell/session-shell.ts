@@ -31,8 +31,8 @@ export interface ShellMeans {
   secrets: SessionSecrets
   /** The most that a command may take by the settings, ms. */
   commandMs: number
-  /** Lays empty files at the paths that no command may read and that are missing, for commands that run side by side. */
-  lay(paths: readonly string[]): Promise<void>
+  /** Creates empty files at the paths that no command may read and that are missing, for commands that run side by side. */
+  createPlaceholders(paths: readonly string[]): Promise<void>
 }
 
 export interface SessionShellOptions extends ShellMeans {
@@ -196,9 +196,9 @@ export class SessionShell {
     used: readonly StoredSecret[],
     { thread, signal }: ShellPlace,
   ): Promise<{ end: ShellEnd; leaked: readonly string[] }> {
-    const { shell, secrets, clock, commandMs, leftMs, lay } = this.#options
+    const { shell, secrets, clock, commandMs, leftMs, createPlaceholders } = this.#options
     const unreadable = [...new Set([...(thread.unreadable ?? []), ...secrets.unreadable()])]
-    await lay(unreadable)
+    await createPlaceholders(unreadable)
     // It may have been stored a moment ago, by another process.
     secrets.refresh()
     const since = clock.now()
@@ -307,9 +307,9 @@ export function shellTools(
 }
 
 /** A thread that may not read, either, what no command of an agent may; as it is where there are no secrets. */
-export function withoutSecrets(thread: ThreadSpec, closed: readonly string[]): ThreadSpec {
-  if (closed.length === 0) return thread
-  return { ...thread, unreadable: [...new Set([...(thread.unreadable ?? []), ...closed])] }
+export function withoutSecrets(thread: ThreadSpec, deniedPaths: readonly string[]): ThreadSpec {
+  if (deniedPaths.length === 0) return thread
+  return { ...thread, unreadable: [...new Set([...(thread.unreadable ?? []), ...deniedPaths])] }
 }
 
 /** Whether a secret is there; `broken`: it is, and cannot be read, so that a person has to give it again. */

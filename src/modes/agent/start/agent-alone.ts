@@ -191,7 +191,7 @@ export async function runAgentAlone(world: World, call: AgentCall): Promise<Alon
     lacksRoom: async () => false,
     template,
     agents: { book, directory, platform, atOnce: settings.agents.atOnce },
-    closed: closedPaths(records, openSessionSecrets(records, { ...codex, writable: [] })),
+    deniedPaths: closedPaths(records, openSessionSecrets(records, { ...codex, writable: [] })),
     policy: policyOf({ ...settings, maxWait }),
     recordsRoot: records.root,
     roundsDirectory,

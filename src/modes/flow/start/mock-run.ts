@@ -227,7 +227,7 @@ async function runToEnd(work: Work, log: SessionLog, opened: Cleanup): Promise<S
       platform: world.platform,
       atOnce: 1,
     },
-    closed: () => [],
+    deniedPaths: () => [],
     policy: policyOf(settings),
     recordsRoot: records.root,
     roundsDirectory: join(records.sessionFolder(id), 'rounds'),
