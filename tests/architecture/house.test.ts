@@ -1,4 +1,4 @@
-import { globSync, readFileSync } from 'node:fs'
+import { existsSync, globSync, readFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseSync, Visitor } from 'oxc-parser'
@@ -235,6 +235,15 @@ function textsOf(path: string): { text: string; line: number }[] {
     .filter(({ start }) => !fields.some(field => field.start <= start && start < field.end))
     .map(({ text, start }) => ({ text, line: code.slice(0, start).split('\n').length }))
 }
+
+test('the map names each layer, and only what is there', () => {
+  const map = readFileSync(join(ROOT, 'ARCHITECTURE.md'), 'utf8')
+  const folders = [...map.matchAll(/^\| `([^`]+)` \|/gm)].map(([, name = '']) => `src/${name}`)
+  const files = [...map.matchAll(/`(src\/[^`]+\.ts)`/g)].map(([, path = '']) => path)
+  const layers = new Set(ours.flatMap(({ path }) => (dirname(path) === 'src' ? [] : [path.split('/', 2).join('/')])))
+  expect([...layers].filter(layer => !folders.includes(layer))).toEqual([])
+  expect([...folders, ...files].filter(path => !existsSync(join(ROOT, path)))).toEqual([])
+})
 
 test('what a session is imports nothing of Node', () => {
   const wrong = arrows.filter(({ from, to }) => PURE.includes(layerOf(from)) && to.startsWith('node:'))
