@@ -85,7 +85,7 @@ async function processorTime(): Promise<Figure[]> {
   return [
     shown('codex exec, on the processor', median(execs), 'ms'),
     shown('a round of codemachine and its git, without codex', median(rounds), 'ms'),
-    { what: 'against codex exec', value: median(rounds) / median(execs), unit: 'x', target: atMost(0.12) },
+    { what: 'against codex exec', value: median(rounds) / median(execs), unit: 'x', target: atMost(0.18) },
   ]
 }
 

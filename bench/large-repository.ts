@@ -70,14 +70,14 @@ export async function largeRepository(): Promise<Figure[]> {
       what: `${CHANGED} files changed: fingerprint, against git status`,
       value: take / status,
       unit: 'x',
-      target: atMost(1.3),
+      target: atMost(2.2),
     },
     shown('savepoint', kept, 'ms'),
     {
       what: 'fingerprint and savepoint, against git status',
       value: (take + kept) / status,
       unit: 'x',
-      target: atMost(1.5),
+      target: atMost(2.5),
     },
   ]
 }

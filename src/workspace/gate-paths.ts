@@ -13,7 +13,7 @@ import {
 import { fromLatin1, GitError, runGitOrThrow, toLatin1 } from './git/git.ts'
 import { entriesBetween, type TreeEntry } from './git/objects.ts'
 import type { PrivateGit } from './git/private-git.ts'
-import { readBlobs } from './git/trees.ts'
+import { readBlobs, TREE_LIST, treeEntries } from './git/trees.ts'
 import { protectedGlobs } from './protected-files.ts'
 
 /** How a gate may run through a changed file. `isNoAddition`: as in `WorkChange`. */
@@ -96,14 +96,14 @@ interface Entry {
 }
 
 async function entriesOf(git: PrivateGit, tree: string): Promise<ReadonlyMap<string, Entry>> {
-  const listed = await runGitOrThrow(git.setting, ['ls-tree', '-r', '-z', '--full-tree', tree])
-  const entries = [...listed.matchAll(/(\d{6}) blob ([0-9a-f]+)\t([^\0]*)\0/g)].map(
-    ([, mode, hash = '', name = '']) => {
+  const entries = treeEntries(await runGitOrThrow(git.setting, [...TREE_LIST, tree]))
+  const files = entries.filter(({ mode }) => mode !== '160000')
+  return new Map(
+    files.map(({ path: name, mode, id }) => {
       const path = fromLatin1(name)
-      return [path, { path, hash, isLink: mode === '120000' }] as const
-    },
+      return [path, { path, hash: id, isLink: mode === '120000' }]
+    }),
   )
-  return new Map(entries)
 }
 
 const MOST_FOLLOWED = 200

@@ -7,6 +7,7 @@ import { pathExists, writeWholeFile } from '../../platform/files.ts'
 import { treeRevision } from './commits.ts'
 import { GitError, type GitSetting, runGit, runGitOrThrow, toLatin1 } from './git.ts'
 import { type PrivateGit, withOwnObjectsOnly, withoutIndex } from './private-git.ts'
+import { ABSENT, RAW_DIFF, rawDifferences } from './trees.ts'
 
 /**
  * Copies the objects of a tree into the private git directory, as one pack, which is on disk when this resolves. The
@@ -108,14 +109,9 @@ async function syncFolder(path: string): Promise<void> {
 
 /** The ids of the files and folders in `after` that differ from `before` at the same path. */
 async function addedObjectIds(git: PrivateGit, before: string, after: string): Promise<string[]> {
-  const args = ['diff-tree', '-r', '-t', '-z', '--raw', '--no-renames', '--no-abbrev', before, after]
-  const fields = (await runGitOrThrow(withoutIndex(git), args)).split('\0')
-  const ids = new Set<string>()
-  for (const field of fields) {
-    const [, mode, id] = field.match(/^:\d{6} (\d{6}) [0-9a-f]+ ([0-9a-f]+) /) ?? []
-    if (id !== undefined && mode !== deleted && mode !== submodule) ids.add(id)
-  }
-  return [...ids]
+  const listed = await runGitOrThrow(withoutIndex(git), [...RAW_DIFF, '-t', before, after])
+  const there = [...rawDifferences(listed)].filter(({ mode }) => mode !== ABSENT && mode !== SUBMODULE)
+  return [...new Set(there.map(({ id }) => id))]
 }
 
 async function ownPacks({ gitDir }: PrivateGit): Promise<string[]> {
@@ -129,9 +125,6 @@ const ONE_THREAD = ['-c', 'pack.threads=1']
 const FAST_PACK = [...FSYNC_ALL, ...ONE_THREAD, '-c', 'pack.writeReverseIndex=false', '-c', 'pack.compression=1']
 const MOST_PACKS = 12
 const MOST_LOOSE = 2_000
-const deleted = '000000'
-const submodule = '160000'
-
 /** A file as git records it; mode `000000` means deleted. Paths are latin1, relative to git's top. */
 export interface TreeEntry {
   mode: string
@@ -157,16 +150,14 @@ export async function carriedChanges(
 ): Promise<CarriedChanges> {
   const changes = await uncommitted(git, from, tree)
   const pairs = commits.map((commit, index) => `${commit} ${index === 0 ? from : commits[index - 1]}\n`).join('')
-  const args = ['diff-tree', '--stdin', '-r', '-z', '--raw', '--no-renames']
+  const listed = pairs === '' ? '' : await runGitOrThrow(git.setting, [...RAW_DIFF, '--stdin'], pairs)
   const touched = new Map<string, number>()
   let submodule = { path: '', index: Number.POSITIVE_INFINITY }
   let index = -1
-  for (const field of parseDiffRecords(pairs === '' ? '' : await runGitOrThrow(git.setting, args, pairs))) {
-    if (field.kind === 'commit') index = commits.indexOf(field.commit, index + 1)
-    else {
-      if (!touched.has(field.path)) touched.set(field.path, index)
-      if (field.isSubmodule && index < submodule.index) submodule = { path: field.path, index }
-    }
+  for (const { commit, path, modeBefore, mode } of rawDifferences(listed)) {
+    if (commit !== commits[index]) index = commits.indexOf(commit ?? '', index + 1)
+    if (!touched.has(path)) touched.set(path, index)
+    if ((modeBefore === SUBMODULE || mode === SUBMODULE) && index < submodule.index) submodule = { path, index }
   }
   return {
     at: index => changes.filter(({ path }) => (touched.get(path) ?? Number.POSITIVE_INFINITY) > index),
@@ -194,49 +185,16 @@ export interface ChangedEntry extends TreeEntry {
  */
 export async function entriesBetween(git: PrivateGit, before: string, tree: string): Promise<ChangedEntry[]> {
   const { setting, prefix } = git
-  const args = ['diff-tree', '-r', '-z', '--raw', '--no-renames', '--end-of-options', before, tree]
-  const entries: ChangedEntry[] = []
-  for (const record of parseDiffRecords(await runGitOrThrow(setting, args))) {
-    // An unread file has no content to check out.
-    if (record.kind === 'file' && record.mode !== SUBMODULE) {
-      const { mode, hash, isNew } = record
-      entries.push({ mode, hash, isNew, path: toLatin1(prefix) + record.path })
-    }
-  }
-  return entries.sort((a, b) => Number(b.mode === ABSENT) - Number(a.mode === ABSENT))
+  const listed = await runGitOrThrow(setting, [...RAW_DIFF, '--end-of-options', before, tree])
+  return [...rawDifferences(listed)]
+    .filter(({ mode }) => mode !== SUBMODULE)
+    .map(({ mode, id, modeBefore, path }) => {
+      return { mode, hash: id, isNew: modeBefore === ABSENT, path: toLatin1(prefix) + path }
+    })
+    .sort((a, b) => Number(b.mode === ABSENT) - Number(a.mode === ABSENT))
 }
 
-type DiffRecord =
-  | { kind: 'commit'; commit: string }
-  | { kind: 'file'; path: string; mode: string; hash: string; isNew: boolean; isSubmodule: boolean }
-
-/**
- * Parses `diff-tree -z --raw`: `:<mode> <mode> <hash> <hash> <status>`, then the path; a commit is a field of its own.
- */
-function* parseDiffRecords(output: string): Generator<DiffRecord> {
-  const fields = output.split('\0')
-  for (let index = 0; index < fields.length; index += 1) {
-    const field = fields[index] ?? ''
-    if (field === '') continue
-    if (!field.startsWith(':')) {
-      yield { kind: 'commit', commit: field.trim() }
-      continue
-    }
-    const [before = '', mode = '', , hash = ''] = field.slice(1).split(' ')
-    index += 1
-    const path = fields[index] ?? ''
-    yield {
-      kind: 'file',
-      path,
-      mode,
-      hash,
-      isNew: before === ABSENT,
-      isSubmodule: before === SUBMODULE || mode === SUBMODULE,
-    }
-  }
-}
-
-const ABSENT = '000000'
+/** Of a submodule, and of an unread file, which has no content to check out. */
 const SUBMODULE = '160000'
 
 /** The ids of an empty file and an empty tree, by hash. */

@@ -10,6 +10,7 @@ import {
   pathBytes,
   runGit,
   runGitOrThrow,
+  splitAtNul,
 } from './git.ts'
 import { type PrivateGit, stoppable, withOwnObjectsOnly, withoutIndex } from './private-git.ts'
 
@@ -26,18 +27,68 @@ export interface ChangedFile {
 /** All files that differ between two trees of the private git directory; `null` if one of the trees is gone. */
 export async function changedFiles(git: PrivateGit, before: string, after: string): Promise<ChangedFile[] | null> {
   if (before === after) return []
-  const args = ['diff-tree', '-r', '-z', '--raw', '--no-renames', '--no-abbrev', '--end-of-options', before, after]
-  const result = await runOnOwnObjectsFirst(git, args)
-  return result === null ? null : parseRaw(result)
+  const result = await runOnOwnObjectsFirst(git, [...RAW_DIFF, '--end-of-options', before, after])
+  if (result === null) return null
+  return [...rawDifferences(result)].map(({ path, status, modeBefore, mode, idBefore, id }) => ({
+    path: fromLatin1(path),
+    how: status === 'A' ? 'added' : status === 'D' ? 'deleted' : 'changed',
+    before: isRegular(modeBefore) ? idBefore : null,
+    after: isRegular(mode) ? id : null,
+  }))
+}
+
+/** The command that `rawDifferences` reads. */
+export const RAW_DIFF = ['diff-tree', '-r', '-z', '--raw', '--no-renames', '--no-abbrev']
+
+/** How a path differs between two trees, as git prints it; modes are `ABSENT` and ids all 0 where there is nothing. */
+interface RawDifference {
+  /** Latin1. */
+  path: string
+  /** `A`, `D`, `M` or `T`. */
+  status: string
+  modeBefore: string
+  mode: string
+  idBefore: string
+  id: string
+  /** The commit that was printed before it, by `--stdin`; null if none was. */
+  commit: string | null
+}
+
+/** Git's mode of nothing. */
+export const ABSENT = '000000'
+
+/** Reads what `RAW_DIFF` prints: `:<mode> <mode> <id> <id> <status>`, then the path; a commit is a field of its own. */
+export function* rawDifferences(output: string): Generator<RawDifference> {
+  let commit: string | null = null
+  const fields = splitAtNul(output)
+  for (let at = 0; at < fields.length; at += 1) {
+    const field = fields[at] ?? ''
+    if (!field.startsWith(':')) {
+      commit = field.trim()
+      continue
+    }
+    const [modeBefore = '', mode = '', idBefore = '', id = '', status = ''] = field.slice(1).split(' ')
+    at += 1
+    yield { path: fields[at] ?? '', status, modeBefore, mode, idBefore, id, commit }
+  }
 }
 
 /** All files of a tree as added files; `null` if the tree is gone. */
 export async function treeFiles(git: PrivateGit, tree: string): Promise<ChangedFile[] | null> {
-  const result = await runOnOwnObjectsFirst(git, ['ls-tree', '-r', '-z', '--full-tree', tree])
+  const result = await runOnOwnObjectsFirst(git, [...TREE_LIST, tree])
   if (result === null) return null
-  return [...result.matchAll(/(\d{6}) \S+ ([0-9a-f]+)\t([^\0]*)\0/g)].map(([, mode = '', hash = '', path = '']) => {
-    return { path: fromLatin1(path), how: 'added', before: null, after: isRegular(mode) ? hash : null }
+  return treeEntries(result).map(({ path, mode, id }) => {
+    return { path: fromLatin1(path), how: 'added', before: null, after: isRegular(mode) ? id : null }
   })
+}
+
+/** The command that `treeEntries` reads. */
+export const TREE_LIST = ['ls-tree', '-r', '-z', '--full-tree']
+
+/** The files of a tree, as `TREE_LIST` prints them; paths are latin1. */
+export function treeEntries(listed: string): { mode: string; id: string; path: string }[] {
+  const entries = listed.matchAll(/(\d{6}) \S+ ([0-9a-f]+)\t([^\0]*)\0/g)
+  return [...entries].map(([, mode = '', id = '', path = '']) => ({ mode, id, path }))
 }
 
 /**
@@ -66,16 +117,6 @@ async function runOnOwnObjectsFirst(git: PrivateGit, args: readonly string[], in
     if (ok) return stdout
   }
   return null
-}
-
-function parseRaw(raw: string): ChangedFile[] {
-  const pattern = /:(\d{6}) (\d{6}) ([0-9a-f]+) ([0-9a-f]+) (\w)\d*\0([^\0]*)\0/g
-  return [...raw.matchAll(pattern)].map(([, oldMode = '', newMode = '', old = '', now = '', status, path = '']) => ({
-    path: fromLatin1(path),
-    how: status === 'A' ? 'added' : status === 'D' ? 'deleted' : 'changed',
-    before: isRegular(oldMode) ? old : null,
-    after: isRegular(newMode) ? now : null,
-  }))
 }
 
 function isRegular(mode: string): boolean {
@@ -174,8 +215,17 @@ export async function treeDiff(
 ): Promise<TreeDiff> {
   if (before === after) return { text: '', isCut: false }
   const within = paths.length === 0 ? [] : ['--', ...paths]
-  const how = renames ? ['-M', '-l400'] : ['--no-renames']
-  const args = [...PLAIN_READING, 'diff-tree', '-r', '-p', ...how, ...PLAIN_TEXT, before, after, ...within]
+  const args = [
+    ...PLAIN_READING,
+    'diff-tree',
+    '-r',
+    '-p',
+    ...renaming(renames),
+    ...PLAIN_TEXT,
+    before,
+    after,
+    ...within,
+  ]
   // The whole chunk that exceeds the limit is dropped.
   const outputLimit = mostBytes + CHUNK_BYTES
   const { exitCode, stdout, stderr, failure } = await callGit(withOwnObjectsOnly(stoppable(git, signal)), args, {
@@ -188,6 +238,10 @@ export async function treeDiff(
     text: text.replace(UNREAD_CONTENT, '$1(content not read: too large, no plain file, or with a secret in it)'),
     isCut,
   }
+}
+
+function renaming(renames: boolean): string[] {
+  return renames ? ['-M', '-l400'] : ['--no-renames']
 }
 
 function wholeLines(text: string): string {
@@ -205,22 +259,13 @@ export async function treeChanges(
   after: string,
   mostPaths: number,
 ): Promise<TreeChanges> {
-  if (before === after) return { files: 0, added: 0, removed: 0, paths: [] }
-  const args = [...PLAIN_READING, 'diff-tree', '-r', '-z', '--numstat', '--no-renames', ...PLAIN_TEXT, before, after]
-  const output = await runGitOrThrow(withOwnObjectsOnly(git), args)
-  const changes = { files: 0, added: 0, removed: 0, paths: [] as TreeChanges['paths'][number][] }
-  for (const line of output.split('\0')) {
-    const [, added, removed, path] = line.match(/^(\d+|-)\t(\d+|-)\t(.+)$/s) ?? []
-    if (path === undefined) continue
-    const lines = { added: linesOf(added), removed: linesOf(removed) }
-    changes.files += 1
-    changes.added += lines.added ?? 0
-    changes.removed += lines.removed ?? 0
-    if (changes.paths.length < mostPaths) {
-      changes.paths.push({ path: fromLatin1(path), ...lines })
-    }
+  const files = await treeDifferences(git, before, after, { renames: false })
+  return {
+    files: files.length,
+    added: files.reduce((sum, { added }) => sum + (added ?? 0), 0),
+    removed: files.reduce((sum, { removed }) => sum + (removed ?? 0), 0),
+    paths: files.slice(0, mostPaths).map(({ path, added, removed }) => ({ path, added, removed })),
   }
-  return changes
 }
 
 /** A file that differs between two trees, as a person looks at it: a renamed file is one. */
@@ -245,12 +290,12 @@ export async function treeDifferences(
   git: PrivateGit,
   before: string,
   after: string,
-  signal?: AbortSignal,
+  { renames = true }: Pick<TreeDiffOptions, 'renames'> = {},
 ): Promise<FileDifference[]> {
   if (before === after) return []
-  const formats = ['--raw', '--numstat', '-M', '-l400']
+  const formats = ['--raw', '--numstat', ...renaming(renames)]
   const args = [...PLAIN_READING, 'diff-tree', '-r', '-z', ...formats, ...PLAIN_TEXT, before, after]
-  const fields = (await runGitOrThrow(withOwnObjectsOnly(stoppable(git, signal)), args)).split('\0')
+  const fields = (await runGitOrThrow(withOwnObjectsOnly(git), args)).split('\0')
   const files: FileDifference[] = []
   let at = 0
   for (let raw = RAW_FIELD.exec(fields[at] ?? ''); raw !== null; raw = RAW_FIELD.exec(fields[at] ?? '')) {

@@ -13,13 +13,6 @@ export interface GuardedEntry {
   mode: number
 }
 
-/** The content of an entry, to be restored. `none`: a file over 4 MiB, a pipe, or unreadable. */
-export type GuardedContent =
-  | { kind: 'file'; bytes: Buffer }
-  | { kind: 'link'; target: Buffer }
-  | { kind: 'directory' }
-  | { kind: 'none' }
-
 /** The git directories to guard, and their entries. */
 export interface GuardedFiles {
   /** The common directory, and those of its submodules and worktrees. */
@@ -53,16 +46,18 @@ export function readGuardedEntry(path: string): GuardedEntry | null {
   }
 }
 
-/** Reads the content of an entry. */
-export function readGuardedContent(path: string, { kind }: GuardedEntry): GuardedContent {
+/**
+ * The content of an entry, to be restored: a file's bytes or a link's target, in base64. Null of a folder, and where it cannot be
+ * kept: a file over 4 MiB, a pipe, or unreadable.
+ */
+export function readGuardedContent(path: string, { kind }: GuardedEntry): string | null {
   try {
-    if (kind === 'directory') return { kind }
-    if (kind === 'link') return { kind, target: readlinkSync(path, 'buffer') }
-    if (kind === 'file' && lstatSync(path).size <= CONTENT_BYTES) return { kind, bytes: readFileSync(path) }
+    if (kind === 'link') return readlinkSync(path, 'base64')
+    if (kind === 'file' && lstatSync(path).size <= CONTENT_BYTES) return readFileSync(path, 'base64')
   } catch {
     // Gone or not readable, so it could not be restored either.
   }
-  return { kind: 'none' }
+  return null
 }
 
 type Found = { directories: Set<string>; entries: Map<string, GuardedEntry> }
@@ -113,9 +108,9 @@ const MOST_ENTRIES = 20_000
 const MOST_LEVELS = 8
 
 /** An entry of a git directory, saved with its content. */
-export interface SavedEntry {
-  entry: GuardedEntry
-  content: GuardedContent
+export interface SavedEntry extends GuardedEntry {
+  /** As of `readGuardedContent`. */
+  bytes: string | null
 }
 
 /** The saved state of a git directory. */
@@ -154,16 +149,13 @@ export async function writeGuardState(path: string, state: GuardState): Promise<
     v: 1,
     workTree: state.workTree,
     setAsideDir: state.setAsideDir,
-    tops: [...state.tops].map(([top, before]) => [top, before && toStored(before)]),
+    tops: [...state.tops],
     guarded: [...state.guarded].map(([commonDir, { directories, entries }]) => ({
       commonDir,
       directories: [...directories],
-      entries: [...entries].map(([path, remembered]) => [path, toStored(remembered)]),
+      entries: [...entries],
     })),
-    nested: state.nested && {
-      leaveOut: [...state.nested.leaveOut],
-      pointers: [...state.nested.pointers].map(([path, before]) => [path, toStored(before)]),
-    },
+    nested: state.nested && { leaveOut: [...state.nested.leaveOut], pointers: [...state.nested.pointers] },
   }
   await writing(path, () => writeWholeFile(path, JSON.stringify(stored)))
 }
@@ -179,20 +171,14 @@ export async function readGuardState(path: string): Promise<GuardState | null> {
   return {
     workTree,
     setAsideDir,
-    tops: new Map(tops.map(([top, before]) => [top, before && fromStored(before)])),
+    tops: new Map(tops),
     guarded: new Map(
       guarded.map(({ commonDir, directories, entries }) => [
         commonDir,
-        {
-          directories: new Set(directories),
-          entries: new Map(entries.map(([path, remembered]) => [path, fromStored(remembered)])),
-        },
+        { directories: new Set(directories), entries: new Map(entries) },
       ]),
     ),
-    nested: nested && {
-      leaveOut: nested.leaveOut,
-      pointers: new Map(nested.pointers.map(([path, before]) => [path, fromStored(before)])),
-    },
+    nested: nested && { leaveOut: nested.leaveOut, pointers: new Map(nested.pointers) },
   }
 }
 
@@ -205,7 +191,6 @@ const storedEntrySchema = v.object({
   kind: v.picklist(['file', 'link', 'directory', 'other']),
   key: v.string(),
   mode: v.number(),
-  /** Base64 of a file's bytes or a link's target; `null` if there are none, or they could not be saved. */
   bytes: v.nullable(v.string()),
 })
 
@@ -229,21 +214,4 @@ const storedStateSchema = v.object({
   ),
 })
 
-type StoredEntry = v.InferOutput<typeof storedEntrySchema>
 type StoredState = v.InferOutput<typeof storedStateSchema>
-
-function toStored({ entry, content }: SavedEntry): StoredEntry {
-  const bytes = content.kind === 'file' ? content.bytes : content.kind === 'link' ? content.target : null
-  return { ...entry, bytes: bytes === null ? null : bytes.toString('base64') }
-}
-
-function fromStored({ bytes, ...entry }: StoredEntry): SavedEntry {
-  return { entry, content: contentOf(entry.kind, bytes === null ? null : Buffer.from(bytes, 'base64')) }
-}
-
-function contentOf(kind: GuardedEntry['kind'], bytes: Buffer | null): GuardedContent {
-  if (kind === 'directory') return { kind }
-  if (bytes !== null && kind === 'file') return { kind, bytes }
-  if (bytes !== null && kind === 'link') return { kind, target: bytes }
-  return { kind: 'none' }
-}

@@ -18,7 +18,6 @@ import { isWritableByAgents, writableByAgents } from '../../platform/files.ts'
 import { findRepository, type PersonRepository, plainConfig } from '../git/git.ts'
 import {
   type Baseline,
-  type GuardedContent,
   type GuardedEntry,
   type GuardedFiles,
   type GuardState,
@@ -147,7 +146,7 @@ export class RepositoryGuard {
   #checkTop(path: string, before: SavedEntry | null, restoration: Restoration): void {
     const { guarded } = this.#state
     const kind = readGuardedEntry(path)?.kind ?? null
-    if (before !== null && before.entry.kind !== 'directory') {
+    if (before !== null && before.kind !== 'directory') {
       restoreEntry(path, before, restoration)
       return
     }
@@ -213,7 +212,7 @@ function readBaseline(commonDir: string): Baseline {
 }
 
 function saveEntry(path: string, entry: GuardedEntry | null): SavedEntry | null {
-  return entry === null ? null : { entry, content: readGuardedContent(path, entry) }
+  return entry === null ? null : { ...entry, bytes: readGuardedContent(path, entry) }
 }
 
 /** A baseline of the present entries. Contents are taken from the one before, and read only where that has none. */
@@ -221,8 +220,8 @@ function updateBaseline(before: Baseline | null, now: GuardedFiles): Baseline {
   const entries = new Map<string, SavedEntry>()
   for (const [path, entry] of now.entries) {
     const known = before?.entries.get(path)
-    const content = known?.entry.kind === entry.kind ? known.content : readGuardedContent(path, entry)
-    entries.set(path, { entry, content })
+    const bytes = known?.kind === entry.kind ? known.bytes : readGuardedContent(path, entry)
+    entries.set(path, { ...entry, bytes })
   }
   return { directories: now.directories, entries }
 }
@@ -233,7 +232,7 @@ function restoreDifferences(commonDir: string, before: Baseline, now: GuardedFil
   // A removed worktree or submodule is gone as a whole.
   const gone = [...before.directories].filter(directory => !now.directories.has(directory))
   const paths = [...new Set([...before.entries.keys(), ...now.entries.keys()])]
-  const changed = paths.filter(path => before.entries.get(path)?.entry.key !== now.entries.get(path)?.key)
+  const changed = paths.filter(path => before.entries.get(path)?.key !== now.entries.get(path)?.key)
   if (changed.length === 0 && added.length === 0) return true
   const isWithin = (directories: readonly string[], path: string) =>
     directories.some(directory => path.startsWith(directory + sep))
@@ -249,27 +248,22 @@ function restoreDifferences(commonDir: string, before: Baseline, now: GuardedFil
 
 function restoreEntry(path: string, before: SavedEntry | null, restoration: Restoration): void {
   const now = readGuardedEntry(path)
-  if (before?.entry.key === now?.key) return
+  if (before?.key === now?.key) return
   if (before === null) {
     // An empty folder is harmless; its entries are compared themselves.
     if (now !== null && now.kind !== 'directory') restoration.putAside(path)
     return
   }
   if (now === null) {
-    if (before.entry.kind !== 'directory') restoration.write(path, before.entry, before.content)
+    if (before.kind !== 'directory') restoration.write(path, before)
     return
   }
-  if (before.entry.kind === now.kind && isEqual(before.content, readGuardedContent(path, now))) {
-    if (before.entry.mode !== now.mode) restoration.setMode(path, before.entry)
+  const isKept = before.kind === 'directory' || before.bytes !== null
+  if (before.kind === now.kind && isKept && before.bytes === readGuardedContent(path, now)) {
+    if (before.mode !== now.mode) restoration.setMode(path, before)
     return
   }
-  if (restoration.putAside(path)) restoration.write(path, before.entry, before.content)
-}
-
-function isEqual(before: GuardedContent, now: GuardedContent): boolean {
-  if (before.kind === 'file' && now.kind === 'file') return before.bytes.equals(now.bytes)
-  if (before.kind === 'link' && now.kind === 'link') return before.target.equals(now.target)
-  return before.kind === 'directory' && now.kind === 'directory'
+  if (restoration.putAside(path)) restoration.write(path, before)
 }
 
 /** In a repository, submodule or worktree made by a round, keeps only what plain git commands write. */
@@ -277,13 +271,14 @@ function removeExecutableParts(paths: Iterable<string>, commonDir: string, resto
   for (const path of [...paths].sort()) {
     const entry = readGuardedEntry(path)
     if (entry === null || entry.kind === 'directory') continue
-    const content = readGuardedContent(path, entry)
-    if (content.kind !== 'file' || !isHarmless(path, content.bytes, commonDir)) restoration.putAside(path)
-    else if (basename(path) === 'config') writePlainConfig(path, entry, content.bytes, restoration)
+    const bytes = readGuardedContent(path, entry)
+    const text = bytes === null ? '' : Buffer.from(bytes, 'base64').toString('utf8')
+    if (entry.kind !== 'file' || bytes === null || !isHarmless(path, text, commonDir)) restoration.putAside(path)
+    else if (basename(path) === 'config') writePlainConfig(path, entry, text, restoration)
   }
 }
 
-function isHarmless(path: string, bytes: Buffer, commonDir: string): boolean {
+function isHarmless(path: string, text: string, commonDir: string): boolean {
   const inside = path.slice(commonDir.length)
   if (inside.includes(`${sep}hooks${sep}`)) return path.endsWith('.sample')
   if (inside.includes(`${sep}info${sep}`)) return true
@@ -292,7 +287,7 @@ function isHarmless(path: string, bytes: Buffer, commonDir: string): boolean {
     case 'gitdir':
       return true
     case 'commondir':
-      return isSamePath(resolve(dirname(path), bytes.toString('utf8').trim()), commonDir) && dirname(path) !== commonDir
+      return isSamePath(resolve(dirname(path), text.trim()), commonDir) && dirname(path) !== commonDir
     default:
       return false
   }
@@ -307,11 +302,10 @@ function isSamePath(path: string, expected: string): boolean {
   return existsSync(path) && realpathSync(path) === realpathSync(expected)
 }
 
-function writePlainConfig(path: string, entry: GuardedEntry, bytes: Buffer, restoration: Restoration): void {
-  const text = bytes.toString('utf8')
+function writePlainConfig(path: string, entry: GuardedEntry, text: string, restoration: Restoration): void {
   const plain = plainConfig(text)
   if (plain === text || !restoration.putAside(path)) return
-  restoration.write(path, entry, { kind: 'file', bytes: Buffer.from(plain) })
+  restoration.write(path, { ...entry, bytes: Buffer.from(plain).toString('base64') })
 }
 
 /** What a check of the repository's config, hooks and info has restored. */
@@ -352,15 +346,16 @@ class Restoration {
   }
 
   /** Writes the saved content to a path where nothing is now. */
-  write(path: string, { mode }: GuardedEntry, content: GuardedContent): void {
-    if (content.kind === 'none') {
+  write(path: string, { kind, mode, bytes }: SavedEntry): void {
+    if (kind !== 'directory' && bytes === null) {
       this.problem(path, 'was changed, and could not be kept to be put back')
       return
     }
     this.#try(path, 'could not be put back', () => {
       mkdirSync(dirname(path), { recursive: true })
-      if (content.kind === 'file') writeWhole(path, content.bytes, mode)
-      else if (content.kind === 'link') symlinkSync(content.target, path)
+      const content = Buffer.from(bytes ?? '', 'base64')
+      if (kind === 'file') writeWhole(path, content, mode)
+      else if (kind === 'link') symlinkSync(content, path)
       else mkdirSync(path, { mode })
     })
   }

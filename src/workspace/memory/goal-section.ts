@@ -275,14 +275,15 @@ function headingOf(line: string): Pick<Heading, 'level' | 'isGoal'> | null {
 }
 
 /** The fence that a line opens; null if it opens none. What stands behind it may be a language, unless `anyInfo`. */
-function fenceOf(line: string, { anyInfo = false } = {}): string | null {
+export function fenceOf(line: string, { anyInfo = false } = {}): string | null {
   const opened = /^[ \t]*(`{3,}(?=[^`]*$)|~{3,})[ \t]*(.*)$/s.exec(line)
   if (opened === null) return null
   const [, fence = '', info = ''] = opened
   return anyInfo || /^[\w-]{0,20}\s*$/.test(info) ? fence : null
 }
 
-function closes(line: string, fence: string): boolean {
+/** Whether a line closes a fence. */
+export function closes(line: string, fence: string): boolean {
   const text = line.trim()
   return text.startsWith(fence) && text === (fence[0] ?? '').repeat(text.length)
 }

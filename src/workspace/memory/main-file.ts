@@ -3,7 +3,7 @@ import matter from 'gray-matter'
 import { messageOf } from '../../base/errors.ts'
 import { clipEnd, fillPlaceholders } from '../../base/text.ts'
 import { claimsDone, type MainFile, type Parsed } from '../../core/shapes/memory.ts'
-import { fenced, goalIn, isSameText, putGoalBack, writableGoal } from './goal-section.ts'
+import { closes, fenced, fenceOf, goalIn, isSameText, putGoalBack, writableGoal } from './goal-section.ts'
 import { MOST_CHARACTERS } from './tasks-file.ts'
 
 /** Parses a `MAIN.md`. A done claim that `withoutClaim` could not remove is a problem, not a claim. */
@@ -297,24 +297,15 @@ function* visibleLines(markdown: string): Generator<string> {
       continue
     }
     if (fence !== null) {
-      if (closesFence(raw, fence)) fence = null
+      if (closes(raw, fence)) fence = null
       continue
     }
-    fence = openedFence(raw)
+    fence = fenceOf(raw, { anyInfo: true })
     if (fence !== null) continue
     const line = withoutComments(raw)
     inComment = startsComment(line)
     if (!inComment) yield line
   }
-}
-
-function openedFence(line: string): string | null {
-  return /^[ \t]*(`{3,}(?=[^`]*$)|~{3,})/.exec(line)?.[1] ?? null
-}
-
-function closesFence(line: string, fence: string): boolean {
-  const text = line.trim()
-  return text.startsWith(fence) && text === (fence[0] ?? '').repeat(text.length)
 }
 
 /** A text without its closed HTML comments, `between` in the place of each; in linear time. */

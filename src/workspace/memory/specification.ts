@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer'
 import { lstat, opendir, realpath } from 'node:fs/promises'
 import { join, relative } from 'node:path'
 import { systemErrorCode, UserError } from '../../base/errors.ts'
@@ -65,33 +66,12 @@ function textOf(bytes: Buffer, path: string): string {
   if (zero !== -1) {
     throw new UserError(`${path} is no text: byte ${zero + 1} is a NUL; write it as plain text or Markdown.`)
   }
-  try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
-  } catch {
-    const place = firstBadByte(bytes)
-    throw new UserError(`${path} is no text: byte ${place} is not UTF-8; save it as UTF-8 text.`)
-  }
-}
-
-/** Counted from 1. */
-function firstBadByte(bytes: Buffer): number {
-  let [good, bad] = [0, bytes.length]
-  // A streaming decoder does not mind that a character is cut at the end.
-  while (bad - good > 1) {
-    const middle = (good + bad) >> 1
-    if (isGoodSoFar(bytes.subarray(0, middle))) good = middle
-    else bad = middle
-  }
-  return good + 1
-}
-
-function isGoodSoFar(bytes: Buffer): boolean {
-  try {
-    new TextDecoder('utf-8', { fatal: true }).decode(bytes, { stream: true })
-    return true
-  } catch {
-    return false
-  }
+  if (isUtf8(bytes)) return new TextDecoder().decode(bytes)
+  // A bad byte comes out as another one, unless it is the last.
+  const decoded = Buffer.from(bytes.toString('utf8'))
+  const bad = bytes.findIndex((byte, at) => byte !== decoded[at])
+  const place = bad === -1 ? bytes.length : bad + 1
+  throw new UserError(`${path} is no text: byte ${place} is not UTF-8; save it as UTF-8 text.`)
 }
 
 /** The lines that are neither part of the guide, nor comments, nor empty. */

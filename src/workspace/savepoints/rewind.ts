@@ -8,6 +8,7 @@ import type { Fingerprints } from '../fingerprint/fingerprint.ts'
 import { UNREAD_MODE } from '../fingerprint/unread-files.ts'
 import { GitError, type GitSetting, pathBytes, runGit, runGitOrThrow, toLatin1, UNSPLIT_INDEX } from '../git/git.ts'
 import { type PrivateGit, withOwnObjectsOnly, withoutIndex } from '../git/private-git.ts'
+import { ABSENT, RAW_DIFF, rawDifferences } from '../git/trees.ts'
 import { findRewindObstacles, printablePath } from './rewind-obstacles.ts'
 
 /** The changes that a rewind makes in a work directory. Paths are latin1, relative to it, in git's order. */
@@ -208,20 +209,16 @@ export async function filesNotRestored(
 }
 
 async function diffTrees(setting: GitSetting, now: string, target: string): Promise<RewindFiles> {
-  const args = ['diff-tree', '-r', '-z', '--raw', '--no-renames', '--no-abbrev', now, target]
+  const args = [...RAW_DIFF, now, target]
   const result = await runGit(setting, args)
   if (!result.ok) throw brokenSavepoint(new GitError(args, result))
-  const fields = result.stdout.split('\0')
   const write: RewindEntry[] = []
   const remove: string[] = []
-  for (let index = 0; index + 1 < fields.length; index += 2) {
-    const [, before, mode, id] = fields[index]?.match(/^:(\d{6}) (\d{6}) [0-9a-f]+ ([0-9a-f]+) /) ?? []
-    const path = fields[index + 1]
-    if (mode === undefined || id === undefined || path === undefined) continue
+  for (const { path, modeBefore, mode, id } of rawDifferences(result.stdout)) {
+    const hadContent = modeBefore !== ABSENT && modeBefore !== UNREAD_MODE
     // What was not read is in no savepoint: it is neither removed nor overwritten.
-    if (mode === NO_FILE && before !== UNREAD_MODE) remove.push(path)
-    else if (mode !== NO_FILE && mode !== UNREAD_MODE)
-      write.push({ path, mode, id, isKnown: before !== NO_FILE && before !== UNREAD_MODE })
+    if (mode === ABSENT && hadContent) remove.push(path)
+    else if (mode !== ABSENT && mode !== UNREAD_MODE) write.push({ path, mode, id, isKnown: hadContent })
   }
   return { write, remove }
 }
@@ -288,7 +285,6 @@ function unlessGone(error: unknown): undefined {
   if (code !== 'ENOENT' && code !== 'ENOTDIR') throw error
 }
 
-const NO_FILE = '000000'
 const MOST_NAMED = 5
 const SEPARATOR = Buffer.from(sep)
 

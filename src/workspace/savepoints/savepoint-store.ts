@@ -75,7 +75,7 @@ export class SavepointStore {
 
   /** All files that differ between two trees, a renamed one as one. Throws a `UserError` if a tree is broken. */
   differences(before: string, after: string, signal?: AbortSignal): Promise<FileDifference[]> {
-    return this.#owning(before, after, () => treeDifferences(this.#git, before, after, signal))
+    return this.#owning(before, after, () => treeDifferences(stoppable(this.#git, signal), before, after))
   }
 
   /** The unified diff of two trees. Throws a `UserError` if a tree is broken. */
