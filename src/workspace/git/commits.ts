@@ -1,15 +1,8 @@
-import { stat } from 'node:fs/promises'
+import { randomUUID } from 'node:crypto'
+import { rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { RUNTIME_FOLDER } from '../files/write-all.ts'
-import {
-  fromLatin1,
-  type GitSetting,
-  runGit,
-  runGitOrThrow,
-  splitAtNul,
-  withVariables,
-  writeToPrivateGit,
-} from './git.ts'
+import { fromLatin1, type GitSetting, runGit, runGitOrThrow, withVariables, writeToPrivateGit } from './git.ts'
 import { type PrivateGit, withoutIndex } from './private-git.ts'
 import { changedFiles } from './trees.ts'
 
@@ -158,35 +151,24 @@ export async function uncommittedPaths(
  * read, or does not have the directory. It is written to the private git directory; the caller holds the run lock.
  */
 export async function treeOfCommit(git: PrivateGit, commit: string): Promise<string | null> {
-  const args = ['rev-parse', '--verify', '--quiet', treeRevision(git, commit)]
-  const { ok, stdout } = await runGit(git.setting, args)
-  if (!ok) return null
-  const tree = stdout.trim()
-  const [folder = '', runtime = ''] = RUNTIME_FOLDER.split('/')
-  const entries = await entriesOf(git.setting, tree)
-  const own = entries.find(entry => nameOf(entry) === folder)
-  const [, inFolder] = own?.match(/^040000 tree ([0-9a-f]+)\t/) ?? []
-  if (inFolder === undefined) return tree
-  const inner = await entriesOf(git.setting, inFolder)
-  const left = inner.filter(entry => nameOf(entry) !== runtime)
-  if (left.length === inner.length) return tree
-  const others = entries.filter(entry => entry !== own)
-  const without = left.length === 0 ? [] : [`040000 tree ${await makeTree(git, left)}\t${folder}`]
-  return await makeTree(git, [...others, ...without])
+  const tree = await idOf(git, treeRevision(git, commit))
+  if (tree === null || (await idOf(git, `${tree}:${RUNTIME_FOLDER}`)) === null) return tree
+  const index = join(git.gitDir, `look-${randomUUID()}.index`)
+  const setting = withVariables(git.setting, { GIT_INDEX_FILE: index })
+  try {
+    return await writeToPrivateGit(git.gitDir, async () => {
+      await runGitOrThrow(setting, ['read-tree', tree])
+      await runGitOrThrow(setting, ['rm', '--cached', '-r', '-f', '-q', '--', RUNTIME_FOLDER])
+      return (await runGitOrThrow(setting, ['write-tree', '--missing-ok'])).trim()
+    })
+  } finally {
+    await rm(index, { force: true })
+  }
 }
 
-/** What a tree holds, in git's own form. */
-async function entriesOf(setting: GitSetting, tree: string): Promise<string[]> {
-  return splitAtNul(await runGitOrThrow(setting, ['ls-tree', '-z', '--full-tree', tree]))
-}
-
-function nameOf(entry: string): string {
-  return entry.slice(entry.indexOf('\t') + 1)
-}
-
-async function makeTree({ gitDir, setting }: PrivateGit, entries: readonly string[]): Promise<string> {
-  const input = entries.map(entry => `${entry}\0`).join('')
-  return (await writeToPrivateGit(gitDir, () => runGitOrThrow(setting, ['mktree', '-z', '--missing'], input))).trim()
+async function idOf({ setting }: PrivateGit, revision: string): Promise<string | null> {
+  const { ok, stdout } = await runGit(setting, ['rev-parse', '--verify', '--quiet', revision])
+  return ok ? stdout.trim() : null
 }
 
 /** The git revision of the work directory's tree in a commit: `<commit>^{tree}` or `<commit>:<prefix>`. */

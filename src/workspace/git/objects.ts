@@ -16,7 +16,6 @@ import { ABSENT, RAW_DIFF, rawDifferences } from './trees.ts'
  */
 export async function copyBorrowedObjects(git: PrivateGit, tree: string, base: string | null): Promise<void> {
   if (tree === base) return
-  const needed = base === null ? [tree] : [tree, ...(await addedObjectIds(git, base, tree))]
   const kept = (await ownPacks(git)).map(name => `--keep-pack=${name}`)
   const args = [
     ...FAST_PACK,
@@ -25,11 +24,12 @@ export async function copyBorrowedObjects(git: PrivateGit, tree: string, base: s
     '--non-empty',
     '--delta-base-offset',
     '--window=0',
-    ...(base === null ? ['--revs'] : []),
+    '--revs',
     ...kept,
     join(git.gitDir, 'objects', 'pack', 'pack'),
   ]
-  const packs = await runGitOrThrow(withoutIndex(git), args, needed.map(id => `${id}\n`).join(''))
+  const wanted = `${tree}\n${base === null ? '' : `^${base}\n`}`
+  const packs = await runGitOrThrow(withoutIndex(git), args, wanted)
   for (const name of packs.split('\n')) if (name !== '') await verify(git, `pack-${name}`)
 }
 
@@ -105,13 +105,6 @@ async function syncFolder(path: string): Promise<void> {
   } catch (error) {
     if (!['EISDIR', 'EPERM', 'EACCES', 'EINVAL'].includes(systemErrorCode(error) ?? '')) throw error
   }
-}
-
-/** The ids of the files and folders in `after` that differ from `before` at the same path. */
-async function addedObjectIds(git: PrivateGit, before: string, after: string): Promise<string[]> {
-  const listed = await runGitOrThrow(withoutIndex(git), [...RAW_DIFF, '-t', before, after])
-  const there = [...rawDifferences(listed)].filter(({ mode }) => mode !== ABSENT && mode !== SUBMODULE)
-  return [...new Set(there.map(({ id }) => id))]
 }
 
 async function ownPacks({ gitDir }: PrivateGit): Promise<string[]> {

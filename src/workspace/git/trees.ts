@@ -343,9 +343,24 @@ export interface IndexDifferences {
 export async function stagePaths(git: PrivateGit, { gone, present }: IndexDifferences): Promise<string[]> {
   if ((await updateIndex(git, [...gone, ...present])).ok) return []
   // git gives up at the first path that it cannot take: find out which those are.
-  const { readable, unreadable, special } = await classify(git, present)
-  await removeFromIndex(git, [...gone, ...special])
-  return [...unreadable, ...(await stageByHalves(git, readable))]
+  const unreadable = new Set<string>()
+  for (const path of present) if (!(await isReadable(pathBytes(git.setting.directory, path)))) unreadable.add(path)
+  // One behind a link, where there was a folder, is no path for git either.
+  await runGitOrThrow(git.setting, ['update-index', '--force-remove', '-z', '--stdin'], zeroTerminated(gone))
+  const left = present.filter(path => !unreadable.has(path))
+  return [...unreadable, ...(await stageByHalves(git, left))]
+}
+
+/** Whether a file can be read, or is no file any more. */
+async function isReadable(path: Buffer): Promise<boolean> {
+  try {
+    if (!(await lstat(path)).isFile()) return true
+    await using _ = await open(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0))
+    return true
+  } catch (error) {
+    const code = systemErrorCode(error)
+    return code === 'ENOENT' || code === 'ENOTDIR'
+  }
 }
 
 async function stageByHalves(git: PrivateGit, paths: readonly string[]): Promise<string[]> {
@@ -370,43 +385,10 @@ async function updateIndex(git: PrivateGit, paths: readonly string[]): Promise<G
   return result
 }
 
-async function removeFromIndex(git: PrivateGit, paths: readonly string[]): Promise<void> {
-  if (paths.length === 0) return
-  await runGitOrThrow(git.setting, ['update-index', '--force-remove', '-z', '--stdin'], zeroTerminated(paths))
-}
-
-type Kind = 'readable' | 'unreadable' | 'special'
-
-async function classify(git: PrivateGit, paths: readonly string[]): Promise<Record<Kind, string[]>> {
-  const kinds: Record<Kind, string[]> = { readable: [], unreadable: [], special: [] }
-  for (let start = 0; start < paths.length; start += FILES_AT_ONCE) {
-    const some = paths.slice(start, start + FILES_AT_ONCE)
-    const found = await Promise.all(some.map(path => kindOf(git.setting.directory, path)))
-    for (const [index, path] of some.entries()) kinds[found[index] ?? 'readable'].push(path)
-  }
-  return kinds
-}
-
-async function kindOf(top: string, path: string): Promise<Kind> {
-  const bytes = pathBytes(top, path)
-  try {
-    const stat = await lstat(bytes)
-    if (stat.isSymbolicLink() || stat.isDirectory()) return 'readable'
-    if (!stat.isFile()) return 'special'
-    await using _ = await open(bytes, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0))
-    return 'readable'
-  } catch (error) {
-    const code = systemErrorCode(error)
-    // Git itself removes a file that is gone by now.
-    return code === 'ENOENT' || code === 'ENOTDIR' ? 'readable' : 'unreadable'
-  }
-}
-
 function zeroTerminated(paths: readonly string[]): string {
   return paths.map(path => `${path}\0`).join('')
 }
 
 const BULK_FROM = 100
-const FILES_AT_ONCE = 100
 // 50,000 new files take 11 MiB in one pack, 207 MiB and as many inodes as loose objects, in the same time.
 const ONE_PACK = ['-c', 'core.bigFileThreshold=1', '-c', 'core.compression=1']
