@@ -85,11 +85,6 @@ export class Answers {
     }
   }
 
-  /** The whole kept text of an output; null if it is not kept any more. */
-  async whole(output: Output): Promise<string | null> {
-    return await this.#options.outputs.whole(output)
-  }
-
   /**
    * The input of a round, cut to what a turn takes: the words of the person, what the template asks for (`asked`), with why the
    * answer before it was refused, and what it is given to work with.

@@ -45,8 +45,10 @@ interface RoundMeans {
 export class Rounds {
   readonly #options: RunnerOptions
   readonly #means: RoundMeans
-  readonly #warnings: KnownWarnings
-  readonly #delegation: Delegation
+  /** The warnings that were shown. */
+  readonly #warnings = new Set<string>()
+  /** Gives agents tasks, on behalf of the running round, and knows those that are at work. */
+  readonly delegation: Delegation
   readonly #tools: HostTools
   #current: PreparedRound | null = null
   #interrupting = new AbortController()
@@ -67,12 +69,11 @@ export class Rounds {
     const { directory, platform, atOnce } = agents
     const onRoundEvent = (event: EngineEvent) => this.#report(event)
     const of = { log, engines, clock, redactor, roundsDirectory, policy }
-    this.#warnings = new KnownWarnings(options.isUsual)
-    this.#delegation = new Delegation({ ...of, book, directory, platform, atOnce, onRoundEvent })
+    this.delegation = new Delegation({ ...of, book, directory, platform, atOnce, onRoundEvent })
     this.#tools = new HostTools([
       answerAskPerson({ log, redact: text => redactor.text(text) }),
       answerRunAgent((task, over) => {
-        return this.#delegation.run({ ...task, door: 'tool', thread: log.state.running?.thread ?? null }, over)
+        return this.delegation.run({ ...task, door: 'tool', thread: log.state.running?.thread ?? null }, over)
       }),
       ...this.#shellTools(),
       ...(template.tools ?? []).map(tool => answerInTemplate(log.state.template, tool)),
@@ -121,8 +122,8 @@ export class Rounds {
     const isShown = engine.replays === true && state.running?.turn != null
     const counts =
       kind === 'round' && !part.free && ((isShown && outcome.class !== 'interrupted') || this.#counts(outcome))
-    const played = { round, outcomeNow, counts, startedAt, treeBefore }
-    const { tree, memory } = await recordRound(played, this.#options)
+    const recorded = { round, outcomeNow, counts, startedAt, treeBefore }
+    const { tree, memory } = await recordRound(recorded, this.#options)
     this.#syncSoon()
     this.#tellEnded(round)
     emitWarnings(this.#options)
@@ -130,16 +131,14 @@ export class Rounds {
     const { last } = log.state
     if (last !== null) await proof.afterRound(last)
     const ended = last?.outcome ?? outcome
-    if (kind === 'replan') await planChange.end(ended.class, memory, state)
-    else if (!part.claims || this.#isOffPlan(memory))
-      return { outcome: ended, isShown, tree: await this.#goOn(spec, ended, tree) }
-    else return { outcome: ended, isShown, tree: await this.#judge(memory, ended, tree) }
-    return { outcome: ended, isShown, tree }
-  }
-
-  /** Puts back what a round has changed of the person's files that was cut off with codemachine. */
-  async restoreFiles(): Promise<void> {
-    await restorePersonsFiles(this.#options)
+    const played = { outcome: ended, isShown }
+    if (kind === 'round') {
+      const judges = part.claims && !this.#isOffPlan(memory)
+      const after = judges ? this.#judge(memory, ended, tree) : this.#goOn(spec, ended, tree)
+      return { ...played, tree: await after }
+    }
+    await planChange.end(ended.class, memory, state)
+    return { ...played, tree }
   }
 
   /** Journals what the round had left running and was ended. */
@@ -240,11 +239,6 @@ export class Rounds {
     return this.#afterLeak(ended)
   }
 
-  /** Has agents do something for the round that runs, and knows those that are at work. */
-  get delegation(): Pick<Delegation, 'run' | 'agents'> {
-    return this.#delegation
-  }
-
   /** Has a tree reviewed that is claimed to be done. What a person says meanwhile is not for the reviewer. */
   async review(causes: readonly ReviewCause[], tree: string, way: Way): Promise<RoundOutcome> {
     const { means, log, engines, clock } = this.#options
@@ -274,6 +268,12 @@ export class Rounds {
     this.#interrupting.abort()
   }
 
+  /** Whether to show a warning: it is new, a person has to know it, and there were not too many. */
+  #isNews(warning: string): boolean {
+    const { size } = this.#warnings
+    return size < MOST_WARNINGS && !this.#options.isUsual(warning) && this.#warnings.add(warning).size > size
+  }
+
   /** The pictures that a text names; what is wrong with others is journaled, once in a run. */
   async #imagesOf(text: string, round: number | null): Promise<{ images?: readonly string[] }> {
     if (!mentionsImage(text)) return {}
@@ -282,7 +282,7 @@ export class Rounds {
       ...deniedPaths(),
       ...(this.#current?.thread.unreadable ?? []),
     ])
-    if (problem !== null && this.#warnings.add(problem)) log.emit({ type: 'warning', round, message: problem })
+    if (problem !== null && this.#isNews(problem)) log.emit({ type: 'warning', round, message: problem })
     return paths.length === 0 ? {} : { images: paths }
   }
 
@@ -321,10 +321,10 @@ export class Rounds {
   /** A round is over when those who were given tasks in it are, and its commands. */
   async #untilAgentsEnd(outcome: RoundOutcome, ending: AbortSignal): Promise<void> {
     await this.#means.sessionShell?.settled()
-    if (outcome.class !== 'worked' || ending.aborted) return await this.#delegation.end()
-    const end = () => void this.#delegation.end()
+    if (outcome.class !== 'worked' || ending.aborted) return await this.delegation.end()
+    const end = () => void this.delegation.end()
     ending.addEventListener('abort', end, { once: true })
-    await this.#delegation.settled()
+    await this.delegation.settled()
     ending.removeEventListener('abort', end)
   }
 
@@ -358,7 +358,7 @@ export class Rounds {
       timeLeftMs: budget.timeLeftMs,
       ending: AbortSignal.any([asked.ending, this.#interrupting.signal]),
       onEvent: event => {
-        if (event.type === 'warning' && !this.#warnings.add(event.message)) return
+        if (event.type === 'warning' && !this.#isNews(event.message)) return
         // What a recording once used, nobody uses now.
         if (event.type === 'usage' && isReplay) return
         log.emit(event)
@@ -369,7 +369,7 @@ export class Rounds {
       onOpen: report => {
         this.#report = report
       },
-      onWindDown: () => this.#delegation.windDown(),
+      onWindDown: () => this.delegation.windDown(),
       untilOthersEnd: (outcome, over) => this.#untilAgentsEnd(outcome, over),
     }
   }
@@ -438,7 +438,7 @@ interface PlayedRound {
 type RecordRoundOptions = Pick<RunnerOptions, 'log' | 'clock' | 'workTree' | 'guard' | 'memory' | 'personsFiles'>
 
 /** Puts back what was changed of the person's files, and journals it. */
-async function restorePersonsFiles({ log, personsFiles }: RecordRoundOptions): Promise<void> {
+export async function restorePersonsFiles({ log, personsFiles }: RecordRoundOptions): Promise<void> {
   const changes = (await personsFiles?.after()) ?? []
   const round = log.state.last?.round ?? 0
   for (const change of changes) log.emit({ type: 'goal-restored', round, ...change })
@@ -579,26 +579,8 @@ function aheadOf({ state }: SessionLog, template: Template): ThreadSpec | null {
   return inTemplate(state.template, 'ahead', () => template.ahead(state))
 }
 
-/** Different warnings of codex that one session shows. */
+/** Different warnings of codex that one session shows: codex gives the same ones in every round. */
 const MOST_WARNINGS = 100
-
-/** The warnings that a session has shown: codex gives the same ones in every round. */
-export class KnownWarnings {
-  readonly #known = new Set<string>()
-  readonly #isUsual: (warning: string) => boolean
-
-  /** @param isUsual whether a warning is about what codemachine itself has brought about */
-  constructor(isUsual: (warning: string) => boolean) {
-    this.#isUsual = isUsual
-  }
-
-  /** Whether to show it: it is new, and there were not too many. */
-  add(warning: string): boolean {
-    if (this.#known.has(warning) || this.#isUsual(warning) || this.#known.size >= MOST_WARNINGS) return false
-    this.#known.add(warning)
-    return true
-  }
-}
 
 /** Journals what was noticed meanwhile; that of the start in one event, so that views can tell it in one line. */
 export function emitWarnings(

@@ -26,7 +26,7 @@ import { PlanCheck } from './plan/plan-check.ts'
 import { ClaimProof, endOfSandbox, followStall } from './proof/claim.ts'
 import { emitRestored, Proof } from './proof/gates.ts'
 import { RoundProviders, type Way } from './providers/round-providers.ts'
-import { emitWarnings, MemoryAtHand, Rounds, ThreadAhead } from './round.ts'
+import { emitWarnings, MemoryAtHand, Rounds, restorePersonsFiles, ThreadAhead } from './round.ts'
 import { Scopes } from './scope/scopes.ts'
 import type { SessionLog } from './session-log.ts'
 import { SessionShell, withoutSecrets } from './shell/session-shell.ts'
@@ -174,7 +174,7 @@ export class Session {
   /** What was waited for when the session was left is waited for first. */
   async #begin(): Promise<void> {
     await this.#proof.keepLate()
-    await this.#rounds.restoreFiles()
+    await restorePersonsFiles(this.#options)
     const { waiting, roundsUsed } = this.#log.state
     // From the session before it.
     if (this.#options.asked.isPaused) this.#log.emit({ type: 'paused' })

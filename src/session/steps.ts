@@ -184,10 +184,9 @@ export class OwnSteps {
   }
 
   async #keep(step: number, wanted: Extract<OwnStep, { kind: 'keep' }>): Promise<void> {
-    const { log } = this.#options
-    const { answers } = this.#means
+    const { log, outputs } = this.#options
     const { file, name } = wanted
-    const text = 'text' in wanted ? wanted.text : await answers.whole(wanted.output)
+    const text = 'text' in wanted ? wanted.text : await outputs.whole(wanted.output)
     const kept =
       text === null
         ? { ...UNWRITTEN, problem: `what was to be kept in ${file} is not kept any more.` }
@@ -300,7 +299,7 @@ export class OwnSteps {
     const all: FileToWrite[] = []
     for (const file of files) {
       const { path, append } = file
-      const text = 'text' in file ? file.text : await this.#means.answers.whole(file.output)
+      const text = 'text' in file ? file.text : await this.#options.outputs.whole(file.output)
       if (text === null) {
         const { output } = file as Extract<StepFile, { output: unknown }>
         return { problem: `what was to be written to ${path} is not kept any more (${output.file}).` }
@@ -328,11 +327,10 @@ function nameOf(step: OwnStep, { scope }: SessionState): string {
     case 'look':
       return step.what
     case 'command':
+    case 'note':
       return step.name
     case 'write':
       return step.files[0]?.path ?? ''
-    case 'note':
-      return step.name
     case 'claim':
       return 'done'
     case 'leave-scope':

@@ -146,13 +146,13 @@ class RunningItem implements LiveItem {
   item: Item
   readonly startedAt: number
   declare readonly instance?: string
-  readonly #streamed: GrowingText
+  readonly #streamed: TextStart | TextEnd
 
   constructor(item: Item, instance: string | undefined, startedAt: number) {
     this.item = item
     this.startedAt = startedAt
     if (instance !== undefined) this.instance = instance
-    this.#streamed = growingText(item.kind === 'command' ? 'end' : 'start')
+    this.#streamed = item.kind === 'command' ? new TextEnd() : new TextStart()
     this.append(wordsIn(item))
   }
 
@@ -210,25 +210,13 @@ function placeholderFor(delta: Delta): Item {
   }
 }
 
-/** A text that grows at its end and is kept within a bound. */
-interface GrowingText {
-  append(text: string): void
-  readonly text: string
-  /** How many characters are no longer in `text`, or never were. */
-  readonly dropped: number
-}
-
-/** A text of which the `start` (its first 64 Ki characters) or the `end` (its last 16 Ki) is kept. Surrogate pairs stay whole. */
-function growingText(kept: 'start' | 'end'): GrowingText {
-  return kept === 'start' ? new TextStart() : new TextEnd()
-}
-
 const START_CHARACTERS = 64 * 1024
 const END_CHARACTERS = 16 * 1024
 
-/** The engine joins strings without copying them until they are read. */
-class TextStart implements GrowingText {
+/** A text that grows, of which the start is kept. The engine joins strings without copying them until they are read. */
+class TextStart {
   text = ''
+  /** How many characters are not in `text`. */
   dropped = 0
 
   append(text: string): void {
@@ -239,7 +227,8 @@ class TextStart implements GrowingText {
   }
 }
 
-class TextEnd implements GrowingText {
+/** A text that grows, of which the end is kept. Surrogate pairs stay whole. */
+class TextEnd {
   #text = ''
   #length = 0
 
