@@ -128,6 +128,26 @@ async function lastEnd(
 }
 
 /**
+ * Makes the files of the work directory those of a savepoint, while nothing runs there, and says so in sentences. `undo`: the
+ * savepoint that undoes it; null where nothing is changed. Throws as `planRewindTo` and `carryOutRewind` do.
+ * @param go whether it is carried out, and not only said
+ */
+export async function rewindInWords(
+  world: World,
+  records: Records,
+  { to, go }: { to: string; go: boolean },
+  onWarning: (warning: string) => void,
+): Promise<{ to: string; files: number; words: string[]; undo: string | null }> {
+  await using open = await holdSavepoints(world, records, onWarning)
+  const planned = await planRewindTo(open, records, to)
+  const { plan, target } = planned
+  const files = plan.write.length + plan.remove.length
+  const words = files === 0 ? [`The files are as at ${target.name} already.`] : [sumOfRewind(plan), keptByRewind(plan)]
+  const undo = go && files > 0 ? await carryOutRewind(open, records, planned, world.clock.now()) : null
+  return { to: target.name, files, words: words.filter(word => word !== ''), undo }
+}
+
+/**
  * Keeps what the files are, and then carries out a planned rewind. Resolves with the name of the savepoint that undoes it.
  * Throws a `UserError`, whose hint says how to undo it, if not every file could be changed.
  * @param at Unix time, ms

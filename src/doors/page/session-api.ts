@@ -14,15 +14,7 @@ import { OpenProject } from '../../project/open-project.ts'
 import type { Verifications } from '../../project/proof/verifications.ts'
 import { certificatePath } from '../../project/proof/verify.ts'
 import { lookForPage } from '../../project/reports.ts'
-import {
-  areSavepointsGone,
-  carryOutRewind,
-  holdSavepoints,
-  keptByRewind,
-  lookAtSavepoints,
-  planRewindTo,
-  sumOfRewind,
-} from '../../project/savepoints.ts'
+import { areSavepointsGone, lookAtSavepoints, rewindInWords } from '../../project/savepoints.ts'
 import { setSecret } from '../../project/secrets/person-secrets.ts'
 import { redactorOfProject } from '../../project/secrets/redactor.ts'
 import { resumeDetached, type StartingWorld } from '../../project/start/detached.ts'
@@ -218,17 +210,8 @@ function addFiles(routes: Hono<WebEnv>, { world, sessionOf, onProblem }: Session
     return c.json({ lines: lines.map(line => ({ ...line, text: redactor.text(line.text) })) })
   })
   routes.post('/rewind', async c => {
-    const { to, go } = await bodyOf(c, rewindSchema)
-    const { records } = sessionOf(c).row
-    await using open = await holdSavepoints(world, records, onProblem)
-    const planned = await planRewindTo(open, records, to)
-    const { plan, target } = planned
-    const files = plan.write.length + plan.remove.length
-    const words =
-      files === 0 ? [`The files are as at ${target.name} already.`] : [sumOfRewind(plan), keptByRewind(plan)]
-    const said = { to: target.name, files, words: words.filter(word => word !== '') }
-    if (!go || files === 0) return c.json({ ...said, undo: null })
-    return c.json({ ...said, undo: await carryOutRewind(open, records, planned, world.clock.now()) })
+    const wanted = await bodyOf(c, rewindSchema)
+    return c.json(await rewindInWords(world, sessionOf(c).row.records, wanted, onProblem))
   })
 
   function comparisonOf(c: Context<WebEnv>): OpenComparison {

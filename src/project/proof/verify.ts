@@ -21,7 +21,7 @@ import { findObstacle, readTextFile } from '../../workspace/files/inside-directo
 import type { Fingerprints } from '../../workspace/fingerprint/fingerprint.ts'
 import { followIgnoreRules } from '../../workspace/fingerprint/session-rules.ts'
 import { readHead, runGit } from '../../workspace/git/git.ts'
-import { type GuardOptions, openRepositoryGuard } from '../../workspace/guard/repository-guard.ts'
+import { whileGuarded } from '../../workspace/guard/repository-guard.ts'
 import { openSandboxTraces } from '../../workspace/sandbox-traces.ts'
 import { type ChosenCodex, chooseCodex, codexOptionsOf, writableGit } from '../engine-of-project.ts'
 import { findSession, findSessionAround, placesAround, type SessionsPlace } from '../find.ts'
@@ -139,9 +139,18 @@ async function verifyLocked(
     workTree: fingerprints,
     signal: world.signal,
   }
-  const reach = { env: world.env, sandbox: certificate.sandbox }
-  const gates = await guarded(records, { repository, reach }, certificate.session, say, () =>
-    runAll(again, required, say),
+  // A gate runs what agents wrote, and may write in the repository's `.git`, as in a round.
+  const gates = await whileGuarded(
+    {
+      repository,
+      workTree: records.directory,
+      setAsideDir: join(records.sessionFolder(certificate.session), 'set-aside'),
+      baselineFile: records.guard,
+      leaveOut: [records.root],
+      reach: { env: world.env, sandbox: certificate.sandbox },
+    },
+    { say, what: "A gate changed what the person's git runs" },
+    () => runAll(again, required, say),
   )
   const notStarted = gates.find(({ status }) => status === 'not-started')
   const failing = gates.filter(gate => !passes(gate))
@@ -173,33 +182,6 @@ async function runAll(again: GatesAgain, gates: Certificate['gates'], say: Say):
     runs.push(await runAgain(again, gate))
   }
   return runs
-}
-
-/** A gate runs what agents wrote, and may write in the repository's `.git`, as in a round. */
-async function guarded<T>(
-  records: Records,
-  git: Pick<GuardOptions, 'repository' | 'reach'>,
-  session: string,
-  say: Say,
-  action: () => Promise<T>,
-): Promise<T> {
-  const guard = await openRepositoryGuard({
-    ...git,
-    workTree: records.directory,
-    setAsideDir: join(records.sessionFolder(session), 'set-aside'),
-    baselineFile: records.guard,
-    leaveOut: [records.root],
-  })
-  try {
-    return await action()
-  } finally {
-    const restored = await guard.check()
-    if (restored !== null && restored.restored.length > 0) {
-      say(`A gate changed what the person's git runs, and it was put back: ${restored.restored.join(', ')}.`)
-    }
-    for (const problem of restored?.problems ?? []) say(problem)
-    await guard.close()
-  }
 }
 
 /** Null if the files of then are not kept any more. */

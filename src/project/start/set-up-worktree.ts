@@ -9,7 +9,7 @@ import { shellWord } from '../../tell/words/commands.ts'
 import { formatDuration } from '../../tell/words/numbers.ts'
 import { oneLine } from '../../tell/words/safe-text.ts'
 import { findRepository } from '../../workspace/git/git.ts'
-import { openRepositoryGuard } from '../../workspace/guard/repository-guard.ts'
+import { whileGuarded } from '../../workspace/guard/repository-guard.ts'
 import { openSandboxTraces } from '../../workspace/sandbox-traces.ts'
 import { copyIgnored } from '../../workspace/worktree/copy-ignored.ts'
 import { openUntrustedWorktree } from '../../workspace/worktree/land.ts'
@@ -94,17 +94,17 @@ async function runSetUp(
   await using _held = await holdWorkDirectory(world, records, say, WAIT_FOR_ITS_END)
   await using _traces = await openSandboxTraces([records.directory], records.traces)
   await writeWholeFile(pendingPath(records), '')
-  const guard = await openRepositoryGuard({
+  const { setupMinutes } = settings.worktree
+  say(`Sets it up first: ${oneLine(setup, 200)}`)
+  const guard = {
     repository,
     workTree: records.directory,
     setAsideDir: join(records.folder, 'set-aside'),
     baselineFile: records.guard,
     leaveOut: [records.root],
     reach: { env: world.env, sandbox: settings.sandbox },
-  })
-  const { setupMinutes } = settings.worktree
-  say(`Sets it up first: ${oneLine(setup, 200)}`)
-  try {
+  }
+  await whileGuarded(guard, { say, what: 'The set-up changed what your git runs' }, async () => {
     await using door = openSandboxCommands({
       ...commands,
       directory: records.directory,
@@ -125,13 +125,7 @@ async function runSetUp(
     await writeWholeFile(log, `$ ${codex.redactor.text(setup)}\n${text}\n${wordsForEnd(end, setupMinutes)}\n`)
     if (end.kind === 'broken-off') throw new Interrupted(world.signal.reason)
     if (end.kind !== 'exited' || end.exitCode !== 0) throw failed(worktree, end, { setup, text, log, setupMinutes })
-  } finally {
-    const restored = await guard.check()
-    if (restored !== null && restored.restored.length > 0)
-      say(`The set-up changed what your git runs, and it was put back: ${restored.restored.join(', ')}.`)
-    for (const problem of restored?.problems ?? []) say(problem)
-    await guard.close()
-  }
+  })
 }
 
 function wordsForEnd(end: CommandEnd, minutes: number): string {

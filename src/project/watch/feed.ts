@@ -22,12 +22,11 @@ import { type LiveSnapshot, readLiveSnapshot, type SharedItem } from './live-sha
  */
 export async function* followSession(options: FeedOptions): AsyncGenerator<WatchUpdate> {
   const { records } = options
-  const sessions = new SessionsAhead(records)
-  await sessions.remember()
+  const nextBegun = await sessionsAhead(records)
   await using attendance = new Attendance(records.control, options)
   const lock = await lockOfSession(records, options.id)
   const isCall = lock !== records.lock
-  const following = { ...options, look: lookout(lock, options), attendance, sessions, isCall }
+  const following = { ...options, look: lookout(lock, options), attendance, nextBegun, isCall }
   let next = yield* followOne(options.id, false, following)
   while (next !== null) {
     yield { kind: 'next-session', id: next }
@@ -45,7 +44,7 @@ interface Following extends FeedOptions {
   isCall: boolean
   look: ReturnType<typeof lookout>
   attendance: Attendance
-  sessions: SessionsAhead
+  nextBegun: () => Promise<string | null>
 }
 
 /**
@@ -57,7 +56,7 @@ async function* followOne(
   isNew: boolean,
   following: Following,
 ): AsyncGenerator<WatchUpdate, string | null> {
-  const { records, clock, signal, look, attendance, sessions, isCall } = following
+  const { records, clock, signal, look, attendance, nextBegun, isCall } = following
   const session = new FollowedSession(id, following)
   using changes = new FolderChanges([records.folder, records.sessionFolder(id)], following)
   const isLast = !isNew && (yield* attach(session, following))
@@ -72,7 +71,7 @@ async function* followOne(
       if (standing !== 'ended') yield { kind: hasRun ? 'gone' : 'cut-off' }
       return null
     }
-    const next = isOver(standing) && !isCall ? await sessions.next() : null
+    const next = isOver(standing) && !isCall ? await nextBegun() : null
     if (next !== null) return next
     await changes.next(POLL_MS)
     await clock.wait(PACE_MS, signal)
@@ -307,39 +306,27 @@ function deltaOf({ item, round }: SharedItem, text: string): Delta | null {
   }
 }
 
-/** The sessions that come to be while one is followed. */
-class SessionsAhead {
-  readonly #records: Records
-  #known: ReadonlySet<string> = new Set()
-
-  constructor(records: Records) {
-    this.#records = records
-  }
-
-  /** What is there now is no session to come. */
-  async remember(): Promise<void> {
-    const ids = await this.#records.sessions()
-    const newest = ids.at(-1)
-    const known = new Set(ids)
-    if (newest !== undefined && !(await this.#hasBegun(newest))) known.delete(newest)
-    this.#known = known
-  }
-
-  /** The first one that has begun since; null if there is none yet. */
-  async next(): Promise<string | null> {
-    for (const id of await this.#records.sessions()) {
-      if (this.#known.has(id) || !(await this.#hasBegun(id))) continue
-      this.#known = new Set([...this.#known, id])
-      return id
-    }
-    return null
-  }
-
-  /** One that cannot be read is nobody's, and none follows a call. */
-  #hasBegun(id: string): Promise<boolean> {
-    return isCallSession(this.#records, id).then(
+/**
+ * Tells of the sessions that come to be while one is followed: each time the first that has begun since; null if there is none
+ * yet. What is there now is no session to come.
+ */
+async function sessionsAhead(records: Records): Promise<() => Promise<string | null>> {
+  // One that cannot be read is nobody's, and none follows a call.
+  const hasBegun = (id: string) =>
+    isCallSession(records, id).then(
       isCall => isCall === false,
       () => false,
     )
+  const ids = await records.sessions()
+  const known = new Set(ids)
+  const newest = ids.at(-1)
+  if (newest !== undefined && !(await hasBegun(newest))) known.delete(newest)
+  return async () => {
+    for (const id of await records.sessions()) {
+      if (known.has(id) || !(await hasBegun(id))) continue
+      known.add(id)
+      return id
+    }
+    return null
   }
 }

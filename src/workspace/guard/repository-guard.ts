@@ -77,6 +77,26 @@ export async function openRepositoryGuard(options: GuardOptions): Promise<Reposi
 }
 
 /**
+ * Does something while a repository is guarded, and says what was restored after it.
+ * @param say told a sentence each; `what`: how that begins
+ */
+export async function whileGuarded<T>(
+  options: GuardOptions,
+  { say, what }: { say(sentence: string): void; what: string },
+  action: () => Promise<T>,
+): Promise<T> {
+  const guard = await openRepositoryGuard(options)
+  try {
+    return await action()
+  } finally {
+    const { restored = [], problems = [] } = (await guard.check()) ?? {}
+    if (restored.length > 0) say(`${what}, and it was put back: ${restored.join(', ')}.`)
+    for (const problem of problems) say(problem)
+    await guard.close()
+  }
+}
+
+/**
  * Restores what the rounds of a killed run have changed, as `check` would have. `null` if there was no such run, or no
  * change. Changes that the person has made since are undone too and lie in `setAside`. To be called before anything
  * reads the repository, as a planted pointer may lead anywhere.

@@ -1,5 +1,5 @@
 import * as v from 'valibot'
-import { carryOutRewind, holdSavepoints, keptByRewind, planRewindTo, sumOfRewind } from '../../../project/savepoints.ts'
+import { rewindInWords } from '../../../project/savepoints.ts'
 import { landWorktree } from '../../../project/worktrees/land.ts'
 import { openCheckout } from '../../../workspace/worktree/worktree.ts'
 import { aName, defineTool, directory, MOST_SECONDS, seconds, session, type Tool, yesOrNo } from '../tool.ts'
@@ -64,15 +64,8 @@ export const writeTools: readonly Tool[] = [
     }),
     async run({ directory: where, to, dry_run: isDry = false }, call) {
       const records = await call.places.recordsOf(where)
-      await using open = await holdSavepoints(call.world, records, () => {})
-      const planned = await planRewindTo(open, records, to)
-      const { plan, target } = planned
-      const files = plan.write.length + plan.remove.length
-      const words =
-        files === 0 ? [`The files are as at ${target.name} already.`] : [sumOfRewind(plan), keptByRewind(plan)]
-      const said = { to: target.name, directory: records.directory, files, words: words.filter(word => word !== '') }
-      if (isDry || files === 0) return { ...said, undo: null }
-      return { ...said, undo: await carryOutRewind(open, records, planned, call.world.clock.now()) }
+      const done = await rewindInWords(call.world, records, { to, go: !isDry }, () => {})
+      return { ...done, directory: records.directory }
     },
   }),
   defineTool({
