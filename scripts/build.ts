@@ -51,12 +51,20 @@ ${names.map(name => `export const ${name} = /* @__PURE__ */ late('${name}')`).jo
   },
 }
 
+/** The text of a library's file with one thing in the place of another. Fails where it is not there: then the library has changed. */
+async function replacedIn(path: string, pattern: RegExp, by: string): Promise<string> {
+  const text = await readFile(path, 'utf8')
+  const replaced = text.replace(pattern, by)
+  if (replaced === text) throw new Error(`${path} has nothing that ${pattern} is; see what of it is to be replaced now.`)
+  return replaced
+}
+
 /** Ink looks for its developer tools where the person's own environment says `DEV=true`, and complains without them. */
 const withoutDeveloperTools: Plugin = {
   name: 'without-developer-tools',
   setup(builds) {
     builds.onLoad({ filter: /[\\/]ink[\\/]build[\\/](reconciler|ink)\.js$/ }, async ({ path }) => ({
-      contents: (await readFile(path, 'utf8')).replaceAll(`process.env['DEV'] === 'true'`, 'false'),
+      contents: await replacedIn(path, /process\.env\['DEV'\] === 'true'/g, 'false'),
     }))
   },
 }
@@ -91,7 +99,7 @@ const withoutEsprima: Plugin = {
     builds.onLoad(
       { filter: /[\\/]js-yaml[\\/]lib[\\/]js-yaml[\\/]type[\\/]js[\\/]function\.js$/ },
       async ({ path }) => ({
-        contents: (await readFile(path, 'utf8')).replace(`_require('esprima')`, 'undefined'),
+        contents: await replacedIn(path, /_require\('esprima'\)/, 'undefined'),
       }),
     )
   },
@@ -105,7 +113,7 @@ const withoutEvaluator: Plugin = {
   name: 'without-evaluator',
   setup(builds) {
     builds.onLoad({ filter: /[\\/]gray-matter[\\/]lib[\\/]engines\.js$/ }, async ({ path }) => ({
-      contents: (await readFile(path, 'utf8')).replace(/^engines\.javascript = \{$.*^\};$/ms, ''),
+      contents: await replacedIn(path, /^engines\.javascript = \{$.*^\};$/ms, ''),
     }))
   },
 }
@@ -141,8 +149,9 @@ const yogaAsFile: Plugin = {
       return { contents: await withShortNames(`${before}${after}`) }
     })
     builds.onLoad({ filter: /[\\/]yoga-layout[\\/]dist[\\/]src[\\/]index\.js$/ }, async ({ path }) => ({
-      contents: `import { readFileSync } from 'node:fs'\n${(await readFile(path, 'utf8')).replace(
-        'loadYoga()',
+      contents: `import { readFileSync } from 'node:fs'\n${await replacedIn(
+        path,
+        /loadYoga\(\)/,
         `loadYoga({ wasmBinary: readFileSync(new URL('yoga.wasm', import.meta.url)) })`,
       )}`,
     }))
