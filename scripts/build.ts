@@ -55,7 +55,8 @@ ${names.map(name => `export const ${name} = /* @__PURE__ */ late('${name}')`).jo
 async function replacedIn(path: string, pattern: RegExp, by: string): Promise<string> {
   const text = await readFile(path, 'utf8')
   const replaced = text.replace(pattern, by)
-  if (replaced === text) throw new Error(`${path} has nothing that ${pattern} is; see what of it is to be replaced now.`)
+  if (replaced === text)
+    throw new Error(`${path} has nothing that ${pattern} is; see what of it is to be replaced now.`)
   return replaced
 }
 

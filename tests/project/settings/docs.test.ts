@@ -1,19 +1,53 @@
 import { readFile } from 'node:fs/promises'
+import { Validator } from '@cfworker/json-schema'
 import { expect, test } from 'vitest'
-import { settingInfos } from '../../../src/project/settings/schema.ts'
-import { openSettings } from './settings-places.ts'
+import { SCHEMAS, schemaText, withSettingRows } from '../../../scripts/settings-docs.ts'
+import { parseToml, tomlTree, tomlValue } from '../../../src/platform/toml.ts'
+import { rightOf, settingInfos } from '../../../src/project/settings/schema.ts'
+import { defaults, openSettings } from './settings-places.ts'
 
 const page = await readFile(new URL('../../../docs/settings.md', import.meta.url), 'utf8')
 
 const examples = [...page.matchAll(/```toml\n(.*?)```/gs)].map(([, example = '']) => example)
 
-test('every setting stands in docs/settings.md with its flag, and no other does', () => {
-  const rows = [...page.matchAll(/^\| `([\w.]+)` \| (?:`(--[\w-]+)`)? ?\|/gm)].map(([, toml, flag]) => [
-    toml,
-    flag ?? null,
-  ])
-  expect(rows.sort()).toEqual(settingInfos.map(({ toml, flag }) => [toml, flag]).sort())
+const docs = (name: string) => readFile(new URL(`../../../docs/${name}`, import.meta.url), 'utf8')
+
+test('every setting stands in docs/settings.md with its flag and default, and no other does', () => {
+  const rows = [...page.matchAll(/^\| `([\w.]+)` \| (?:`(--[\w-]+)`)? ?\|.*\|.*\|/gm)].map(([, toml]) => toml)
+  expect(rows.sort()).toEqual(settingInfos.map(({ toml }) => toml).sort())
+  expect(withSettingRows(page, defaults)).toBe(page)
 })
+
+test('what a project may not say of a setting, or of all in a table, stands on that page', () => {
+  const [, section = ''] = /^## What a project may say\n(.*?)^## /ms.exec(page) ?? []
+  const told = [...section.matchAll(/^\| ([^|]*) \|/gm)].flatMap(([, names = '']) =>
+    names.replaceAll('`', '').split(', '),
+  )
+  for (const { toml, schema } of settingInfos) {
+    const [table = ''] = toml.split('.')
+    if (rightOf(schema) !== 'free') expect([toml, told.includes(toml) || told.includes(table)]).toEqual([toml, true])
+  }
+})
+
+test.each(Object.entries(SCHEMAS))(
+  'docs/%s is made from the schema, and takes the examples of the page',
+  async (name, schema) => {
+    const text = await docs(name)
+    expect(schemaText(schema)).toBe(text)
+    const validator = new Validator(JSON.parse(text), '7')
+    const pages = name.startsWith('settings') ? ['settings.md', 'gates.md', 'providers.md'] : ['flow.md']
+    const found = await Promise.all(
+      pages.map(async each => [...(await docs(each)).matchAll(/```toml\n(.*?)```/gs)].map(([, toml = '']) => toml)),
+    )
+    const ours = found.flat().filter(toml => !toml.startsWith('# ~/.codex/'))
+    expect(ours).not.toEqual([])
+    for (const toml of ours) {
+      const value = tomlValue(tomlTree(parseToml(toml, { name })))
+      expect([toml, validator.validate(value).errors]).toEqual([toml, []])
+      expect(validator.validate({ ...Object(value), nonsense: 1 }).valid).toBe(false)
+    }
+  },
+)
 
 test('the config.toml for a night on that page is one', async () => {
   await using settings = await openSettings()

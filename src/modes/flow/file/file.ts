@@ -260,7 +260,7 @@ const workflow = (header: string, key: 'agent' | 'use') => {
 }
 
 /** A workflow file: of the newer form with `workflow`, of the older with `workflows`. */
-const flowFileSchema = table(
+export const flowFileSchema = table(
   {
     name: line('a name on one line, such as "commit_flow"', 100),
     defaults: table({ engine, mock: trueOrFalse }),
