@@ -1,6 +1,6 @@
 import { message, reply, shell } from '../src/demo/model/reply.ts'
-import { startScriptedModel } from '../src/demo/model/scripted-model.ts'
 import { makePlace } from '../tests/support/place.ts'
+import { startScriptedModel } from '../tests/support/scripted-model.ts'
 import { atMost, type Figure, shown } from './figure.ts'
 import { median } from './median.ts'
 import { findNativeCodex } from './rounds.ts'

@@ -4,7 +4,6 @@ import { type Action, findSessionPaths, markDone, patch, play, projectSources } 
 import { agentsScript } from '../src/demo/build.ts'
 import {
   functionCall,
-  hold,
   type ModelRequest,
   message,
   type ReplyItem,
@@ -13,9 +12,9 @@ import {
   type ScriptStep,
   shell,
 } from '../src/demo/model/reply.ts'
-import { usageLimitReached } from '../src/demo/model/scripted-model.ts'
 import { createDemoRepository } from '../src/demo/project.ts'
 import { IMPATIENT, openRealScene, type RealScene, type RealSceneOptions } from '../tests/support/real-scene.ts'
+import { hold, usageLimitReached } from '../tests/support/scripted-model.ts'
 
 /** Where the model waits until a tour goes on: resolves once the gate of this name is opened. */
 export type Held = (gate: string) => Promise<void>

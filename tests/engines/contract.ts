@@ -16,6 +16,12 @@ import type {
 import type { LiveEvent } from '../../src/core/events/events.ts'
 import type { RoundClass, RoundOutcome } from '../../src/core/events/outcome.ts'
 import { functionCall, message, type Reply, reply, roundsScript, shell } from '../../src/demo/model/reply.ts'
+import { OWN_ENGINES } from '../../src/engines/registry.ts'
+import { startTimeOf } from '../../src/platform/processes.ts'
+import { findRealCodex } from '../support/find-real-codex.ts'
+import { makePlace, type TestPlace } from '../support/place.ts'
+import { processesOf } from '../support/processes.ts'
+import { IMPATIENT } from '../support/real-scene.ts'
 import {
   cutStream,
   failsWith,
@@ -23,13 +29,7 @@ import {
   startScriptedModel,
   status,
   usageLimitReached,
-} from '../../src/demo/model/scripted-model.ts'
-import { OWN_ENGINES } from '../../src/engines/registry.ts'
-import { startTimeOf } from '../../src/platform/processes.ts'
-import { findRealCodex } from '../support/find-real-codex.ts'
-import { makePlace, type TestPlace } from '../support/place.ts'
-import { processesOf } from '../support/processes.ts'
-import { IMPATIENT } from '../support/real-scene.ts'
+} from '../support/scripted-model.ts'
 import { endAfterEach } from './codex/end-after-each.ts'
 
 /** What the agent of a round does: it works to its end, runs a command without an end, calls the tool `weigh`, or fails. */

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Engine } from '../../src/core/engine.ts'
 import type { RoundClass } from '../../src/core/events/outcome.ts'
 import { message, type Reply, reply } from '../../src/demo/model/reply.ts'
+import { makePlace } from '../support/place.ts'
 import {
   endsEarly,
   failsWith,
@@ -11,8 +12,7 @@ import {
   status,
   tooManyRequests,
   usageLimitReached,
-} from '../../src/demo/model/scripted-model.ts'
-import { makePlace } from '../support/place.ts'
+} from '../support/scripted-model.ts'
 import { engineNamed, setupIn, THREAD } from './contract.ts'
 
 const streamed = reply(message('abc'))

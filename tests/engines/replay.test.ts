@@ -14,12 +14,11 @@ import {
   type ScriptStep,
   shell,
   updatePlan,
-  webSearch,
 } from '../../src/demo/model/reply.ts'
-import { startScriptedModel, usageLimitReached } from '../../src/demo/model/scripted-model.ts'
 import { HandClock } from '../support/hand-clock.ts'
 import { makePlace, type TestPlace } from '../support/place.ts'
 import { IMPATIENT } from '../support/real-scene.ts'
+import { startScriptedModel, usageLimitReached, webSearch } from '../support/scripted-model.ts'
 import { endAfterEach } from './codex/end-after-each.ts'
 import { engineNamed, play, setupIn, THREAD, WEIGH } from './contract.ts'
 

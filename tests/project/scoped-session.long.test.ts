@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { expect, test } from 'vitest'
-import { hold, reply, type ScriptStep, shell } from '../../src/demo/model/reply.ts'
+import { reply, type ScriptStep, shell } from '../../src/demo/model/reply.ts'
 import { status } from '../../src/doors/cli/commands/look.ts'
 import { openProject, processWorld, type Recorded } from '../../src/index.ts'
 import { OWN_TEMPLATES } from '../../src/modes/registry.ts'
@@ -12,6 +12,7 @@ import { openRealScene } from '../support/real-scene.ts'
 import { folder, round, says } from '../support/rounds.ts'
 import { eventsOf, openScene, type Scene } from '../support/scene.ts'
 import { type ScopedOptions, scopedTemplate } from '../support/scoped-template.ts'
+import { hold } from '../support/scripted-model.ts'
 
 const openIn = async ({ place, engines }: Pick<Scene, 'place' | 'engines'>, options: ScopedOptions = {}) => {
   const world = processWorld({ engines, env: place.env, home: place.home, cwd: place.directory })

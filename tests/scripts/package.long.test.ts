@@ -5,9 +5,9 @@ import { execa } from 'execa'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { thirdParty } from '../../scripts/third-party.ts'
 import { roundsScript } from '../../src/demo/model/reply.ts'
-import { type ScriptedModel, startScriptedModel } from '../../src/demo/model/scripted-model.ts'
 import { makePlace, type TestPlace } from '../support/place.ts'
 import { claimDone, round } from '../support/rounds.ts'
+import { type ScriptedModel, startScriptedModel } from '../support/scripted-model.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 

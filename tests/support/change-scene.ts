@@ -10,12 +10,12 @@ import {
   shell,
   turnsScript,
 } from '../../src/demo/model/reply.ts'
-import { type ScriptedModel, startScriptedModel } from '../../src/demo/model/scripted-model.ts'
 import type { Plan } from '../../src/modes/change/plan.ts'
 import type { TaskSpec } from '../../src/modes/change/tasks.ts'
 import { openRealScene, type RealScene, type RealSceneOptions } from './real-scene.ts'
 import { says } from './rounds.ts'
 import { openPlayedScene, type Scene, type SceneOptions } from './scene.ts'
+import { type ScriptedModel, startScriptedModel } from './scripted-model.ts'
 
 /** What a round of a change is for, as a script tells it from what the model is asked. */
 type Role = 'planner' | 'decomposer' | 'executor' | 'fixer' | 'summary'

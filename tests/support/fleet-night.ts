@@ -4,7 +4,6 @@ import { mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from 
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { message, reply, shell } from '../../src/demo/model/reply.ts'
-import { startScriptedModel } from '../../src/demo/model/scripted-model.ts'
 import { submit } from '../../src/fleet/store.ts'
 import { BIN } from './codemachine.ts'
 import { findRealCodex } from './find-real-codex.ts'
@@ -13,6 +12,7 @@ import { type FleetPlace, type PostgresCluster, setUpFleet, startPostgres } from
 import { processesOf } from './processes.ts'
 import { type Random, randomFrom } from './random.ts'
 import { claimDone } from './rounds.ts'
+import { startScriptedModel } from './scripted-model.ts'
 import { writePeer } from './scripted-peer.ts'
 import { WRITE_NEXT, writtenAfter } from './writing-peer.ts'
 

@@ -2,13 +2,13 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Clock } from '../../src/base/clock.ts'
 import { roundsScript, type ScriptStep } from '../../src/demo/model/reply.ts'
-import { chatGptLogin, type ScriptedModel, startScriptedModel } from '../../src/demo/model/scripted-model.ts'
 import { OWN_ENGINES } from '../../src/engines/registry.ts'
 import { codemachine, type RunningCodemachine, type StartOptions, startCodemachine } from './codemachine.ts'
 import { codemachineHere, type InProcess, startInProcess } from './in-process.ts'
 import { makePlace } from './place.ts'
 import { endProcessesOf } from './processes.ts'
 import { findIn, type OpenScene, type Scene, type SceneOptions, writePersonSettings } from './scene.ts'
+import { chatGptLogin, type ScriptedModel, startScriptedModel } from './scripted-model.ts'
 
 /** A scene of the built program, whose real codex talks to a scripted model. */
 export interface RealScene extends Scene {

@@ -1,5 +1,6 @@
 import type { ScriptStep } from '../../src/demo/model/reply.ts'
-import { hold, message, reply, shell } from '../../src/demo/model/reply.ts'
+import { message, reply, shell } from '../../src/demo/model/reply.ts'
+import { hold } from './scripted-model.ts'
 
 /** The shell path of the session's folder: that of the newest session. */
 export const folder = '$(ls -d .codemachine/projects/* | sort -V | tail -1)'

@@ -4,19 +4,14 @@ import { join } from 'node:path'
 import { systemClock } from '../../src/base/clock.ts'
 import type { EngineKinds } from '../../src/core/engine.ts'
 import type { Recorded, RecordedOf } from '../../src/core/events/events.ts'
-import {
-  type ModelRequest,
-  roundsScript,
-  type Script,
-  type ScriptStep,
-  type UsageWindows,
-} from '../../src/demo/model/reply.ts'
+import { type ModelRequest, roundsScript, type Script, type ScriptStep } from '../../src/demo/model/reply.ts'
 import { OWN_ENGINES } from '../../src/engines/registry.ts'
 import type { CommandOptions, Ended, Running } from './codemachine.ts'
 import { type InProcess, type InProcessOptions, startInProcess } from './in-process.ts'
 import { makePlace, type PlaceOptions, type TestPlace } from './place.ts'
 import { endProcessesOf } from './processes.ts'
 import { type PlayedRequest, type ScriptedEngineOptions, scriptedEngine } from './scripted-engine.ts'
+import type { UsageWindows } from './scripted-model.ts'
 
 /**
  * A throw-away machine, what a person does there, and what they find. Where nothing else is said, the command line runs in

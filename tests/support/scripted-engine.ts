@@ -16,17 +16,10 @@ import {
 } from '../../src/core/engine.ts'
 import type { RoundOutcome } from '../../src/core/events/outcome.ts'
 import { CODEX_PROVIDER } from '../../src/core/shapes/provider.ts'
-import type {
-  ItemsReply,
-  ModelRequest,
-  Reply,
-  ReplyHeaders,
-  ReplyItem,
-  Script,
-  UsageWindows,
-} from '../../src/demo/model/reply.ts'
+import type { ItemsReply, ModelRequest, Reply, ReplyHeaders, ReplyItem, Script } from '../../src/demo/model/reply.ts'
 import { type CodexError, INTERRUPTED, turnOutcome, withRetryAt } from '../../src/engines/codex/classify.ts'
 import { RoundFeed } from '../../src/engines/codex/round-feed.ts'
+import type { UsageWindows } from './scripted-model.ts'
 
 export interface ScriptedEngineOptions {
   /** By which threads name it; left out: `codex`, in whose place it stands. */

@@ -1,9 +1,9 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import { join } from 'node:path'
-import { chatGptLogin } from '../../src/demo/model/scripted-model.ts'
 import { findRealCodex } from './find-real-codex.ts'
 import type { TestPlace } from './place.ts'
+import { chatGptLogin } from './scripted-model.ts'
 
 /** Who gives out ChatGPT logins, on loopback. */
 export interface ScriptedIssuer extends AsyncDisposable {

@@ -3,12 +3,12 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import type { OwnStep } from '../../src/core/template.ts'
 import { message, reply, roundsScript } from '../../src/demo/model/reply.ts'
-import { startScriptedModel } from '../../src/demo/model/scripted-model.ts'
 import { openProject, processWorld, type Recorded } from '../../src/index.ts'
 import { ofType } from '../support/played-session.ts'
 import { processesOf } from '../support/processes.ts'
 import { openRealScene } from '../support/real-scene.ts'
 import { round } from '../support/rounds.ts'
+import { startScriptedModel } from '../support/scripted-model.ts'
 import { type ToyOptions, withToy } from './toy.ts'
 
 /** Opens the scene's project with a world that has the toy. */

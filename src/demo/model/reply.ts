@@ -58,30 +58,6 @@ export function reply(...items: readonly ReplyItem[]): ItemsReply {
   return { kind: 'items', items }
 }
 
-/** What an account has used of its limits. */
-export interface UsageWindows {
-  primary?: ScriptedWindow
-  secondary?: ScriptedWindow
-}
-
-interface ScriptedWindow {
-  usedPercent: number
-  windowMinutes: number
-  /** Unix time, s. */
-  resetsAt: number
-}
-
-/** The response headers in which codex reads the account's usage limits. */
-export function usageHeaders(windows: UsageWindows): ReplyHeaders {
-  return Object.fromEntries(
-    Object.entries(windows).flatMap(([name, window]) => [
-      [`x-codex-${name}-used-percent`, String(window.usedPercent)],
-      [`x-codex-${name}-window-minutes`, String(window.windowMinutes)],
-      [`x-codex-${name}-reset-at`, String(window.resetsAt)],
-    ]),
-  )
-}
-
 /** Characters of a text delta where an item does not say: a few words, as real models send them. */
 const CHUNK_SIZE = 24
 
@@ -137,21 +113,6 @@ export function functionCall(name: string, args: object | string, namespace?: st
   return { kind: 'function-call', name, namespace: namespace ?? null, arguments: text }
 }
 
-/** A web search that the provider has made. */
-export function webSearch(query: string): ReplyItem {
-  return { kind: 'web-search', query }
-}
-
-/** An output item of any shape. */
-export function rawItem(item: Readonly<Record<string, unknown>>): ReplyItem {
-  return { kind: 'raw', item }
-}
-
-/** Sends nothing more until `until` resolves. */
-export function hold(until: Promise<unknown>): ReplyItem {
-  return { kind: 'hold', until }
-}
-
 /**
  * Says what the model answers. It may wait for a promise first: codex then waits for the headers. What it throws
  * reaches codex as a status 400, which ends the turn.
@@ -192,11 +153,6 @@ export function turnsScript(stepFor: (request: ModelRequest) => ScriptStep | und
         return unreachable(request.kind)
     }
   }
-}
-
-/** A step that goes through these on codex's retries; the last one stays. */
-export function attempts(...steps: readonly [ScriptStep, ...ScriptStep[]]): Script {
-  return request => answerStep(steps[Math.min(request.attempt, steps.length - 1)] ?? steps[0], request)
 }
 
 const PLAIN_ANSWER = reply(message('Nothing more to do.', { phase: 'final_answer' }))

@@ -1,10 +1,10 @@
 import { writeFile } from 'node:fs/promises'
 import { expect } from 'vitest'
-import { usageLimitReached } from '../../../src/demo/model/scripted-model.ts'
 import { codemachineHere } from '../../support/in-process.ts'
 import { makePlace } from '../../support/place.ts'
 import { claimDone, held, round, says } from '../../support/rounds.ts'
 import { eventsOf, openScene } from '../../support/scene.ts'
+import { usageLimitReached } from '../../support/scripted-model.ts'
 import { describe, test } from '../../support/side-by-side.ts'
 import { recordsOf } from './journaled.ts'
 

@@ -2,10 +2,11 @@ import { symlink, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { crc32, deflateSync } from 'node:zlib'
 import { expect } from 'vitest'
-import { hold, type ModelRequest, message, reply } from '../../../src/demo/model/reply.ts'
+import { type ModelRequest, message, reply } from '../../../src/demo/model/reply.ts'
 import { openRealScene } from '../../support/real-scene.ts'
 import { claimDone, round, says } from '../../support/rounds.ts'
 import { eventsOf } from '../../support/scene.ts'
+import { hold } from '../../support/scripted-model.ts'
 import { test } from '../../support/side-by-side.ts'
 
 test('a picture that a goal names is sent to the model beside it, in each round', async () => {

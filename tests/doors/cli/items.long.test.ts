@@ -4,16 +4,15 @@ import {
   applyPatch,
   functionCall,
   message,
-  rawItem,
   reasoning,
   reply,
   shell,
   updatePlan,
-  webSearch,
 } from '../../../src/demo/model/reply.ts'
 import { openRealScene, type RealScene } from '../../support/real-scene.ts'
 import { round, says } from '../../support/rounds.ts'
 import { eventsOf } from '../../support/scene.ts'
+import { rawItem, webSearch } from '../../support/scripted-model.ts'
 import { test } from '../../support/side-by-side.ts'
 
 /** The items of a session of one round, and its lines as a person sees them, without the time. */

@@ -1,9 +1,10 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'vitest'
-import { hold, message, reply } from '../../../src/demo/model/reply.ts'
+import { message, reply } from '../../../src/demo/model/reply.ts'
 import { flagDone, folder, readMain, round } from '../../support/rounds.ts'
 import { eventsOf, openScene } from '../../support/scene.ts'
+import { hold } from '../../support/scripted-model.ts'
 import { test } from '../../support/side-by-side.ts'
 
 const GOAL = 'Write one.txt and two.txt.'

@@ -1,8 +1,8 @@
 import { expect } from 'vitest'
-import { functionCall, hold, message, reply } from '../../../src/demo/model/reply.ts'
-import { usageLimitReached } from '../../../src/demo/model/scripted-model.ts'
+import { functionCall, message, reply } from '../../../src/demo/model/reply.ts'
 import { claimDone, round, says } from '../../support/rounds.ts'
 import { eventsOf, openScene } from '../../support/scene.ts'
+import { hold, usageLimitReached } from '../../support/scripted-model.ts'
 import { test } from '../../support/side-by-side.ts'
 
 const ask = (args: object) => functionCall('ask_person', args)

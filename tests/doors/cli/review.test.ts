@@ -3,11 +3,12 @@ import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import type { ScriptStep } from '../../../src/demo/model/reply.ts'
-import { hold, message, reply, shell } from '../../../src/demo/model/reply.ts'
+import { message, reply, shell } from '../../../src/demo/model/reply.ts'
 import { git, pipeAsObject } from '../../support/place.ts'
 import { IMPATIENT, openRealScene } from '../../support/real-scene.ts'
 import { held, round, says } from '../../support/rounds.ts'
 import { openScene } from '../../support/scene.ts'
+import { hold } from '../../support/scripted-model.ts'
 
 const FINDING = { severity: 'major', file: 'a.txt', line: 1, problem: 'It says hell\u001b[31mo.', mend: 'Say bye.' }
 const disagrees = JSON.stringify({ verdict: 'findings', summary: 'Not yet.', findings: [FINDING] })

@@ -2,8 +2,9 @@ import { spawn } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { hold, message, reply } from '../../../src/demo/model/reply.ts'
+import { message, reply } from '../../../src/demo/model/reply.ts'
 import type { RealScene } from '../../support/real-scene.ts'
+import { hold } from '../../support/scripted-model.ts'
 
 const never = new Promise<never>(() => {})
 

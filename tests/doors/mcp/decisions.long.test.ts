@@ -1,9 +1,9 @@
 import { expect } from 'vitest'
-import { usageLimitReached } from '../../../src/demo/model/scripted-model.ts'
 import { openSmallBuild } from '../../support/build-scene.ts'
 import { openRealScene } from '../../support/real-scene.ts'
 import { claimDone, folder, held, round, says, writeTasks } from '../../support/rounds.ts'
 import { eventsOf } from '../../support/scene.ts'
+import { usageLimitReached } from '../../support/scripted-model.ts'
 import { test } from '../../support/side-by-side.ts'
 import { openClient } from './mcp-client.ts'
 

@@ -1,10 +1,11 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'vitest'
-import { functionCall, hold, message, reply } from '../../../src/demo/model/reply.ts'
+import { functionCall, message, reply } from '../../../src/demo/model/reply.ts'
 import { openRealScene } from '../../support/real-scene.ts'
 import { claimDone, held, round, says } from '../../support/rounds.ts'
 import { eventsOf } from '../../support/scene.ts'
+import { hold } from '../../support/scripted-model.ts'
 import { describe, test } from '../../support/side-by-side.ts'
 import { openClient, PROTOCOLS } from './mcp-client.ts'
 

@@ -12,18 +12,18 @@ import {
   type ScriptStep,
   shell,
   updatePlan,
-  webSearch,
 } from '../../../src/demo/model/reply.ts'
+import { ExecJson } from '../../../src/engines/exec/exec-json.ts'
+import { makePlace, type TestPlace } from '../../support/place.ts'
+import { IMPATIENT } from '../../support/real-scene.ts'
 import {
   cutStream,
   failsWith,
   startScriptedModel,
   status,
   usageLimitReached,
-} from '../../../src/demo/model/scripted-model.ts'
-import { ExecJson } from '../../../src/engines/exec/exec-json.ts'
-import { makePlace, type TestPlace } from '../../support/place.ts'
-import { IMPATIENT } from '../../support/real-scene.ts'
+  webSearch,
+} from '../../support/scripted-model.ts'
 import { engineNamed, play, setupIn, THREAD, WEIGH } from '../contract.ts'
 import { endAfterEach } from './end-after-each.ts'
 

@@ -3,9 +3,9 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { applyPatch, functionCall, reply, roundsScript, shell } from '../../../src/demo/model/reply.ts'
-import { startScriptedModel } from '../../../src/demo/model/scripted-model.ts'
 import { makePlace } from '../../support/place.ts'
 import { says } from '../../support/rounds.ts'
+import { startScriptedModel } from '../../support/scripted-model.ts'
 import { openEngine, THREAD } from './open-engine.ts'
 
 test.each([

@@ -2,17 +2,9 @@ import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import type { EngineEvent } from '../../../src/core/engine.ts'
 import type { Provider } from '../../../src/core/shapes/provider.ts'
-import {
-  message,
-  reply,
-  roundsScript,
-  type ScriptStep,
-  shell,
-  updatePlan,
-  usageHeaders,
-} from '../../../src/demo/model/reply.ts'
-import { type ScriptedModel, startScriptedModel, status } from '../../../src/demo/model/scripted-model.ts'
+import { message, reply, roundsScript, type ScriptStep, shell, updatePlan } from '../../../src/demo/model/reply.ts'
 import { makePlace } from '../../support/place.ts'
+import { type ScriptedModel, startScriptedModel, status, usageHeaders } from '../../support/scripted-model.ts'
 import { endAfterEach } from './end-after-each.ts'
 import { openEngine, THREAD } from './open-engine.ts'
 

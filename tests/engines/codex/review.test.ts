@@ -6,9 +6,9 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { REVIEW_SCHEMA } from '../../../src/core/rules/review.ts'
 import { functionCall, message, reply, roundsScript, type ScriptStep, shell } from '../../../src/demo/model/reply.ts'
-import { startScriptedModel } from '../../../src/demo/model/scripted-model.ts'
 import { makePlace } from '../../support/place.ts'
 import { says } from '../../support/rounds.ts'
+import { startScriptedModel } from '../../support/scripted-model.ts'
 import { openEngine, THREAD } from './open-engine.ts'
 
 const asksSubAgent: ScriptStep[] = [

@@ -5,11 +5,11 @@ import { describe, expect, test } from 'vitest'
 import type { Item } from '../../../src/core/events/items.ts'
 import type { SandboxChoice } from '../../../src/core/shapes/sandbox.ts'
 import { functionCall, reply, roundsScript, type ScriptStep, shell } from '../../../src/demo/model/reply.ts'
-import { type ScriptedModel, startScriptedModel } from '../../../src/demo/model/scripted-model.ts'
 import { CodexEngine } from '../../../src/engines/codex/engine.ts'
 import { sandboxTerms, threadTerms } from '../../../src/engines/codex/sandbox.ts'
 import { makePlace, type TestPlace } from '../../support/place.ts'
 import { says } from '../../support/rounds.ts'
+import { type ScriptedModel, startScriptedModel } from '../../support/scripted-model.ts'
 import { setupIn } from '../contract.ts'
 
 /** A sub-agent's turn in the same process, after what the agent itself has done. */

@@ -3,9 +3,9 @@ import { join } from 'node:path'
 import { execa } from 'execa'
 import { afterAll, expect, test } from 'vitest'
 import { reply, roundsScript, shell } from '../../../src/demo/model/reply.ts'
-import { startScriptedModel } from '../../../src/demo/model/scripted-model.ts'
 import { makePlace } from '../../support/place.ts'
 import { says } from '../../support/rounds.ts'
+import { startScriptedModel } from '../../support/scripted-model.ts'
 import { openEngine, THREAD } from './open-engine.ts'
 
 // The work directory lies below /tmp, where every sandbox may write.

@@ -2,7 +2,7 @@ import { symlinkSync } from 'node:fs'
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect } from 'vitest'
-import { hold, message, reply, shell } from '../../../../src/demo/model/reply.ts'
+import { message, reply, shell } from '../../../../src/demo/model/reply.ts'
 import {
   always,
   inTurn,
@@ -22,6 +22,7 @@ import { BIN } from '../../../support/codemachine.ts'
 import { openRealScene } from '../../../support/real-scene.ts'
 import { says } from '../../../support/rounds.ts'
 import { eventsOf } from '../../../support/scene.ts'
+import { hold } from '../../../support/scripted-model.ts'
 import { test } from '../../../support/side-by-side.ts'
 
 const BAD_PLAN = `mkdir -p .codemachine/plan; echo '{ "tasks": [{ "id": "T1", "name": "Make it", "done": false, "phase": "Later" }] }' > .codemachine/plan/tasks.json`

@@ -1,10 +1,11 @@
 import { expect } from 'vitest'
 import type { Recorded } from '../../../../src/core/events/events.ts'
-import { functionCall, hold, message, reply, type ScriptStep } from '../../../../src/demo/model/reply.ts'
+import { functionCall, message, reply, type ScriptStep } from '../../../../src/demo/model/reply.ts'
 import { inTurn, makePart, openSmallBuild, type Parts, UNATTENDED, workOf } from '../../../support/build-scene.ts'
 import { startInEmulator } from '../../../support/emulator.ts'
 import { says } from '../../../support/rounds.ts'
 import { eventsOf, openScene, type Scene } from '../../../support/scene.ts'
+import { hold } from '../../../support/scripted-model.ts'
 import { test } from '../../../support/side-by-side.ts'
 
 /** A build whose backend-dev works until it is told something or ended, while its frontend-dev has ended already. */

@@ -3,19 +3,11 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { addFile, patch } from '../../../../src/demo/actions.ts'
 import type { ModelRequest, ScriptStep } from '../../../../src/demo/model/reply.ts'
-import {
-  message,
-  type Reply,
-  reasoning,
-  reply,
-  shell,
-  updatePlan,
-  usageHeaders,
-  webSearch,
-} from '../../../../src/demo/model/reply.ts'
+import { message, type Reply, reasoning, reply, shell, updatePlan } from '../../../../src/demo/model/reply.ts'
 import type { TestPlace } from '../../../support/place.ts'
 import { openRealScene, type RealScene, type RealSceneOptions } from '../../../support/real-scene.ts'
 import { folder } from '../../../support/rounds.ts'
+import { usageHeaders, webSearch } from '../../../support/scripted-model.ts'
 
 /** What a scene's model does differently at a step of every round; null: nothing. */
 export type Turnout = (scene: RealScene, request: ModelRequest) => Reply | null | Promise<Reply | null>

@@ -1,8 +1,9 @@
 import { expect } from 'vitest'
-import { attempts, type ItemsReply, message, reply, shell } from '../../../../src/demo/model/reply.ts'
+import { type ItemsReply, message, reply, shell } from '../../../../src/demo/model/reply.ts'
 import { roundsOf, startNight } from '../../../support/night.ts'
 import { claimDone, held, round } from '../../../support/rounds.ts'
 import { eventsOf, openScene, type Scene } from '../../../support/scene.ts'
+import { attempts } from '../../../support/scripted-model.ts'
 import { describe, test } from '../../../support/side-by-side.ts'
 
 const MINUTE = 60_000

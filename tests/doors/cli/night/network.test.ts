@@ -1,9 +1,10 @@
 import { expect } from 'vitest'
-import { attempts, reply, shell } from '../../../../src/demo/model/reply.ts'
+import { reply, shell } from '../../../../src/demo/model/reply.ts'
 import { roundsOf, startNight } from '../../../support/night.ts'
 import { openRealScene } from '../../../support/real-scene.ts'
 import { claimDone, held, round, says } from '../../../support/rounds.ts'
 import { eventsOf } from '../../../support/scene.ts'
+import { attempts } from '../../../support/scripted-model.ts'
 import { test } from '../../../support/side-by-side.ts'
 
 const never = new Promise<never>(() => {})

@@ -1,4 +1,5 @@
-import { type Reply, usageHeaders } from '../../../../src/demo/model/reply.ts'
+import type { Reply } from '../../../../src/demo/model/reply.ts'
+import { usageHeaders } from '../../../support/scripted-model.ts'
 import type { TestClock } from '../../../support/test-clock.ts'
 
 export const HOUR = 3_600_000

@@ -1,8 +1,9 @@
 import { expect, test } from 'vitest'
-import { hold, message, reply, shell } from '../../../../src/demo/model/reply.ts'
+import { message, reply, shell } from '../../../../src/demo/model/reply.ts'
 import { always, openSmallBuild, runAgent } from '../../../support/build-scene.ts'
 import { drawHere } from '../../../support/drawn-here.ts'
 import { says } from '../../../support/rounds.ts'
+import { hold } from '../../../support/scripted-model.ts'
 
 test('in a build a person looks into one agent, sees it speak, tells it something, stops it, and comes back', async () => {
   const [spoken, never] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]

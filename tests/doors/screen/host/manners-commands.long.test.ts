@@ -1,10 +1,11 @@
 import { expect } from 'vitest'
-import { hold, message, reply, roundsScript, shell } from '../../../../src/demo/model/reply.ts'
+import { message, reply, roundsScript, shell } from '../../../../src/demo/model/reply.ts'
 import { openBuild } from '../../../support/build-scene.ts'
 import { drawHere } from '../../../support/drawn-here.ts'
 import { startInEmulator } from '../../../support/emulator.ts'
 import { openRealScene } from '../../../support/real-scene.ts'
 import { openScene } from '../../../support/scene.ts'
+import { hold } from '../../../support/scripted-model.ts'
 import { test } from '../../../support/side-by-side.ts'
 import { gate, leavesAsFound, rowsWith, started } from './manners.ts'
 

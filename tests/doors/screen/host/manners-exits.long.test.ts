@@ -1,10 +1,11 @@
 import { chmod, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect } from 'vitest'
-import { hold, message, reply, shell } from '../../../../src/demo/model/reply.ts'
+import { message, reply, shell } from '../../../../src/demo/model/reply.ts'
 import { type Emulator, startInEmulator } from '../../../support/emulator.ts'
 import { killIfAlive } from '../../../support/kill-if-alive.ts'
 import { openRealScene, type RealScene } from '../../../support/real-scene.ts'
+import { hold } from '../../../support/scripted-model.ts'
 import { describe, test } from '../../../support/side-by-side.ts'
 import { appServersOf, gate, leavesAsFound, personSettings, rowsWith, started } from './manners.ts'
 

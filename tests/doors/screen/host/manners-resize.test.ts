@@ -1,9 +1,10 @@
 import xterm from '@xterm/headless'
 import { expect } from 'vitest'
-import { hold, message, reply, shell } from '../../../../src/demo/model/reply.ts'
+import { message, reply, shell } from '../../../../src/demo/model/reply.ts'
 import { drawHere } from '../../../support/drawn-here.ts'
 import { visibleRows } from '../../../support/emulator-screen.ts'
 import { openScene } from '../../../support/scene.ts'
+import { hold } from '../../../support/scripted-model.ts'
 import { test } from '../../../support/side-by-side.ts'
 import { gate, leavesAsFound, rowsWith, wipesIn } from './manners.ts'
 

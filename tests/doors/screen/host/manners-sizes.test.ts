@@ -1,8 +1,9 @@
 import { expect } from 'vitest'
-import { hold, message, reasoning, reply, shell } from '../../../../src/demo/model/reply.ts'
+import { message, reasoning, reply, shell } from '../../../../src/demo/model/reply.ts'
 import { widthOf } from '../../../../src/tell/words/cells.ts'
 import { drawHere } from '../../../support/drawn-here.ts'
 import { openScene } from '../../../support/scene.ts'
+import { hold } from '../../../support/scripted-model.ts'
 import { test } from '../../../support/side-by-side.ts'
 import { gate, leavesAsFound, rowsWith, started, wipesIn } from './manners.ts'
 

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { hold, message, reply, shell } from '../../../../src/demo/model/reply.ts'
+import { message, reply, shell } from '../../../../src/demo/model/reply.ts'
 import { drawHere } from '../../../support/drawn-here.ts'
 import { startInEmulator } from '../../../support/emulator.ts'
 import { UNTOUCHED } from '../../../support/emulator-modes.ts'
@@ -9,6 +9,7 @@ import { openRealScene } from '../../../support/real-scene.ts'
 import { claimDone, held, round, says } from '../../../support/rounds.ts'
 import { openScene } from '../../../support/scene.ts'
 import { expectOnceEach, times } from '../../../support/screen-scene.ts'
+import { hold } from '../../../support/scripted-model.ts'
 import { untilInFolder } from '../../../support/until-in-folder.ts'
 
 const never = new Promise<never>(() => {})

@@ -1,9 +1,10 @@
 import { expect, test } from 'vitest'
-import { functionCall, hold, message, reply, shell } from '../../../../src/demo/model/reply.ts'
+import { functionCall, message, reply, shell } from '../../../../src/demo/model/reply.ts'
 import { drawHere } from '../../../support/drawn-here.ts'
 import { claimDone, round, says } from '../../../support/rounds.ts'
 import { openScene } from '../../../support/scene.ts'
 import { expectOnceEach } from '../../../support/screen-scene.ts'
+import { hold } from '../../../support/scripted-model.ts'
 
 const ask = (args: object) => functionCall('ask_person', args)
 const database = { question: 'Which database?', options: ['SQLite', 'Postgres'], assumption: 'SQLite' }

@@ -1,11 +1,12 @@
 import { expect, test } from 'vitest'
-import { applyPatch, hold, message, reply, shell, updatePlan } from '../../../../src/demo/model/reply.ts'
+import { applyPatch, message, reply, shell, updatePlan } from '../../../../src/demo/model/reply.ts'
 import { drawHere } from '../../../support/drawn-here.ts'
 import { startInEmulator } from '../../../support/emulator.ts'
 import { openRealScene } from '../../../support/real-scene.ts'
 import { claimDone, folder, round, says, writeTasks } from '../../../support/rounds.ts'
 import { openScene } from '../../../support/scene.ts'
 import { expectOnceEach } from '../../../support/screen-scene.ts'
+import { hold } from '../../../support/scripted-model.ts'
 import { stopsMidway } from '../../../support/stops-midway.ts'
 
 /** Every kind of block that is finished at another moment while it streams. */

@@ -1,9 +1,10 @@
 import { expect, test } from 'vitest'
-import { hold, message, reply, shell } from '../../../../src/demo/model/reply.ts'
+import { message, reply, shell } from '../../../../src/demo/model/reply.ts'
 import { type Emulator, startInEmulator } from '../../../support/emulator.ts'
 import { openRealScene, type RealScene } from '../../../support/real-scene.ts'
 import { claimDone, held, round } from '../../../support/rounds.ts'
 import { expectOnceEach, times } from '../../../support/screen-scene.ts'
+import { hold } from '../../../support/scripted-model.ts'
 import { stopsMidway } from '../../../support/stops-midway.ts'
 
 const never = new Promise<never>(() => {})
