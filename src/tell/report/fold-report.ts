@@ -14,13 +14,15 @@ import {
   tokensOfProviders,
 } from '../../core/state/state.ts'
 import type { TemplateKinds } from '../../core/template.ts'
-import { describeTaken, shownCommand } from '../words/names.ts'
+import { describeEvent } from '../words/event.ts'
+import { shownCommand } from '../words/names.ts'
 import { BuildSoFar, reportWork, tasksOfBoard, tasksOfPlan } from './fold-build.ts'
 import { ChangesSoFar, isAsAtStart } from './fold-changes.ts'
 import { ProofSoFar } from './fold-proof.ts'
 import { FirstAndLast, type KeptList, RoundsSoFar } from './fold-rounds.ts'
 import { TroubleSoFar } from './fold-trouble.ts'
 import type { ReportData, ReportQuestion, ReportRefusal } from './report-data.ts'
+import { capital } from './words.ts'
 
 const GOAL_CHARS = 16_000
 const TEXT_CHARS = 2000
@@ -258,28 +260,17 @@ export class ReportFold {
         if (event.round === null || event.ended !== undefined)
           for (const message of [event.message, ...(event.more ?? [])]) this.#remark(message)
         break
-      case 'settings-taken':
-        this.#remark(describeTaken(event.changes))
-        break
       case 'keep-awake':
-        if (event.problem !== null) {
-          const how = event.by === null ? 'This machine may fall asleep' : `Kept awake by ${clipName(event.by)}`
-          this.#remark(`${how}: ${event.problem}`)
-        }
+        if (event.problem !== null) this.#remarkOn(event)
         break
+      case 'settings-taken':
       case 'model-rerouted':
-        this.#remark(`Codex changed the model from ${clipName(event.from)} to ${clipName(event.to)}: ${event.reason}`)
-        break
       case 'memory-broken':
-        this.#remark(`${event.problem.file} could not be used: ${event.problem.problem}`)
+      case 'repository-restored':
+        this.#remarkOn(event)
         break
       case 'goal-restored':
         this.#remark(wordsForGoal(event))
-        break
-      case 'repository-restored':
-        this.#remark(
-          `Round ${event.round} changed the repository's own settings, and they were put back: ${event.paths.slice(0, 10).join(', ')}`,
-        )
         break
       default:
         break
@@ -288,6 +279,12 @@ export class ReportFold {
 
   #noteLastWords(item: Item): void {
     if (item.kind === 'agent-message' && item.text.trim() !== '') this.#rest.lastWords = clipEnd(item.text, WORDS_CHARS)
+  }
+
+  /** In the words of the log. */
+  #remarkOn(event: Recorded): void {
+    const text = capital(describeEvent(event, this.#state)?.text ?? '')
+    this.#remark('round' in event && event.round !== null ? `Round ${event.round}: ${text}` : text)
   }
 
   #remark(text: string): void {
