@@ -3,13 +3,14 @@ import type { Writable } from 'node:stream'
 import { Interrupted, isReaderGone, messageOf } from '../../base/errors.ts'
 import type { View } from '../../core/state/state.ts'
 import type { SessionsPlace } from '../../project/find.ts'
+import type { RunOptions } from '../../project/library.ts'
 import type { RunObserver } from '../../project/sessions.ts'
 import { howToGoOn } from '../../tell/words/commands.ts'
 import { oneLine } from '../../tell/words/safe-text.ts'
 import type { CliContext, Display } from '../screen/cli-context.ts'
 import { paintTone, plainView } from '../screen/plain-view.ts'
 import { columnsOf, DecisionPrompt } from './decision-prompt.ts'
-import { type RunFlags, wantsColour } from './flags.ts'
+import { type RunFlags, wantsColour, wantsScreen } from './flags.ts'
 
 /** Writes each event as one line of JSON, the very line that the journal holds. `write` gets whole lines. */
 export function jsonView(write: (text: string) => void): View {
@@ -200,6 +201,22 @@ function announcing(context: CliContext, log: string): View {
     },
     live() {},
   }
+}
+
+/**
+ * Does work of a run on the screen, if a person watches one whose keys are theirs, else in lines.
+ * @param goal what was typed for it; `isInputRead`: whether standard input was read to its end, so that no key would come
+ */
+export async function whereShown(
+  context: CliContext,
+  options: RunOptions,
+  flags: Pick<RunFlags, 'plain' | 'json'>,
+  work: (inner: CliContext) => Promise<number>,
+  { goal = null, isInputRead = false }: { goal?: string | null; isInputRead?: boolean } = {},
+): Promise<number> {
+  if (isInputRead || !wantsScreen(context, flags)) return await work(context)
+  const { runOnScreen } = await import('../screen/host/screen-home.ts')
+  return await runOnScreen(context, options, work, goal)
 }
 
 /** The lines of stdout, as the flags say. */

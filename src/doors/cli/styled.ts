@@ -1,6 +1,6 @@
 import { cutAtWord, cutLine, widthOf } from '../../tell/words/cells.ts'
-import { describeOutcome } from '../../tell/words/outcome.ts'
 import type { StatusReport } from '../../tell/words/status.ts'
+import { roleOfStanding } from '../screen/blocks/layout.ts'
 import type { CliContext } from '../screen/cli-context.ts'
 import { openTheme, type Role, type Theme } from '../screen/terminal/theme.ts'
 import { columnsOf } from './decision-prompt.ts'
@@ -79,7 +79,7 @@ function paintFact(label: string, text: string, session: StatusReport['session']
       return `${theme.paint('accent', id)}${goal}`
     }
     case 'state':
-      return theme.paint(session === null ? 'plain' : roleOfSession(session), text)
+      return theme.paint(session === null ? 'plain' : roleOfStanding(session), text)
     case 'stuck':
     case 'waits':
     case 'claim':
@@ -89,20 +89,6 @@ function paintFact(label: string, text: string, session: StatusReport['session']
     default:
       return text
   }
-}
-
-/** How the state of a session is painted: `good` where it is done or at work, `warning` where a person may want to look. */
-export function roleOfSession({
-  outcome,
-  activity,
-  standing,
-}: Pick<NonNullable<StatusReport['session']>, 'outcome' | 'activity' | 'standing'>): Role {
-  if (outcome !== null) {
-    const { tone } = describeOutcome(outcome)
-    return tone === 'quiet' ? 'dim' : tone
-  }
-  if (activity === 'deciding' || activity === 'paused' || standing === 'cut-off') return 'warning'
-  return standing === 'running' ? 'accent' : 'plain'
 }
 
 /** A heading, cut to the width of the terminal. */

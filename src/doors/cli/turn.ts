@@ -1,8 +1,29 @@
 import { Interrupted, UserError } from '../../base/errors.ts'
+import type { RunOptions } from '../../project/library.ts'
+import { settingsOf } from '../../project/open-run.ts'
 import { recordsAround } from '../../session/records/records.ts'
 import { readRunLock } from '../../session/records/run-lock.ts'
 import { formatSpan } from '../../tell/words/numbers.ts'
 import type { CliContext } from '../screen/cli-context.ts'
+
+/** Begins at once, or, where that is wanted, when no other codemachine runs in the directory any more. */
+export async function inItsTurn(
+  context: CliContext,
+  { directory, options, waits }: { directory: string; options: RunOptions; waits: boolean },
+  begin: () => Promise<number>,
+): Promise<number> {
+  if (!waits) return await begin().catch(sayOfWait)
+  const { settings } = await settingsOf(context, directory, options)
+  const say = (sentence: string) => void context.stderr.write(`${context.program}: ${sentence}\n`)
+  return await inTurn(context, { directory, mostMs: settings.maxWait, say }, begin)
+}
+
+/** Says of a refusal because another codemachine runs there that it can be waited for, too. */
+function sayOfWait(error: unknown): never {
+  const isRefused = error instanceof UserError && error.exitCode === 6 && error.hint !== null
+  if (!isRefused) throw error
+  throw new UserError(error.message, { hint: `${error.hint} --wait waits for its end.`, exitCode: 6 })
+}
 
 /** Between two looks at the lock of the directory. */
 const LOOK_MS = 1000

@@ -11,6 +11,7 @@ import {
   SEVERITY_TONES,
   wordsForBefore,
   wordsForChangedByGate,
+  wordsForCounterProof,
   wordsForFirstTime,
   wordsForFlaky,
   wordsForGate,
@@ -99,7 +100,7 @@ export function notesOnProof({ proof }: Pick<ReportData, 'proof'>): ProofLine[] 
             tone: 'warning' as const,
           },
         ]),
-    ...counterProofs.flatMap(wordsForCounterProof),
+    ...counterProofs.flatMap(linesForCounterProof),
     ...(settingsChangedIn === null
       ? []
       : [
@@ -131,19 +132,10 @@ function wasTried({ result }: ReportData['proof']['counterProofs'][number]): boo
 const MOST_NAMED = 3
 
 /** What made a gate pass, and the doubts that a review had to agree to; none where nothing was found out. */
-function wordsForCounterProof(proof: ReportData['proof']['counterProofs'][number]): ProofLine[] {
-  const { gate, result, problem, made, madeCount, isSmallest, doubts } = proof
-  if (doubts.length > 0) return doubts.map(text => ({ text, tone: 'warning' }))
-  const of = `gate ${shortName(gate)}`
-  if (result === 'not-tried') return [{ text: `${of} is not counter-proved: ${problem ?? ''}`, tone: 'quiet' }]
-  if (result !== 'stands') return []
-  const shown = withRest(made.slice(0, MOST_NAMED), madeCount).join(', ')
-  return [
-    {
-      text: `${of} fails without the work; what made it pass${isSmallest ? '' : ' is among'}: ${shown}`,
-      tone: 'quiet',
-    },
-  ]
+function linesForCounterProof(proof: ReportData['proof']['counterProofs'][number]): ProofLine[] {
+  if (proof.doubts.length > 0) return proof.doubts.map(text => ({ text, tone: 'warning' }))
+  const text = wordsForCounterProof({ ...proof, gate: shortName(proof.gate) }, MOST_NAMED)
+  return text === null ? [] : [{ text, tone: 'quiet' }]
 }
 
 /** The first of these files, each with how it differs, and how many more there are. */

@@ -27,6 +27,7 @@ import {
   wordsForHoldEnd,
   wordsForLimits,
   wordsForRemedy,
+  wordsForSpent,
   wordsForStall,
   wordsForWait,
   wordsForWindDown,
@@ -276,10 +277,9 @@ function describeRestoration({ paths, setAside }: RecordedOf<'repository-restore
 
 function describeSessionEnd(event: RecordedOf<'session-ended'>, state: SessionState): Description {
   const { text, hint, tone } = describeOutcome(event.outcome, state)
-  const facts = `${formatCount(event.rounds, 'round')}, ${formatDuration(event.durationMs)}, ${formatTokens(event.tokens)}`
   const open = state.decision !== null && event.outcome.kind !== 'needs-person' ? openDecision(state.decision) : null
   const more = [hint, open, wordsForQuestions(state.questions)].filter(line => line !== null)
-  return describe([`session ${event.session} ended: ${text}  (${facts})`, ...more].join('\n'), tone)
+  return describe([`session ${event.session} ended: ${text}  (${wordsForSpent(event)})`, ...more].join('\n'), tone)
 }
 
 /** What a session ended without, other than for want of it. */

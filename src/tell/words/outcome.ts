@@ -1,5 +1,5 @@
 import { FREE_SPACE, unreachable } from '../../base/errors.ts'
-import type { StallRemedy } from '../../core/events/events.ts'
+import type { RecordedOf, StallRemedy } from '../../core/events/events.ts'
 import type {
   EndedBy,
   OutcomeHint,
@@ -22,6 +22,7 @@ import {
   formatCost,
   formatCount,
   formatCountdown,
+  formatDuration,
   formatMoment,
   formatSpan,
   formatTokens,
@@ -272,6 +273,11 @@ export function wordsForLimits({ rounds, timeMs, tokens, cost }: SessionLimits):
 export function wordsForCost({ amount, unpriced }: Cost, { cost: most }: Pick<SessionLimits, 'cost'>): string {
   const of = most === undefined ? '' : ` of ${formatCost(most)}`
   return `cost ${formatCost(amount)}${of}${unpriced === 0 ? '' : `, without ${formatTokens(unpriced)} that have no price`}`
+}
+
+/** What a session took: `3 rounds, 2h05m, 45.2k tokens`. */
+export function wordsForSpent({ rounds, durationMs, tokens }: RecordedOf<'session-ended'>): string {
+  return `${formatCount(rounds, 'round')}, ${formatDuration(durationMs)}, ${formatTokens(tokens)}`
 }
 
 /** `about 3 more rounds in this window, then a wait until 05:02`, as seen at the time `now`; both Unix time, ms. */

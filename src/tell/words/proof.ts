@@ -52,7 +52,7 @@ export function describeConfiguration({ round, files, count }: RecordedOf<'gate-
 
 /** What a person is told of a gate that was run without the work. */
 export function describeCounterProof(proof: RecordedOf<'counter-proof'>): Description | null {
-  const { result, gate, made, madeCount, isSmallest, problem, doubts } = proof
+  const { result, gate, made, problem, doubts } = proof
   if (doubts.length > 0) {
     const lines = wordsForDoubts(proof, MOST_FILES).map(line)
     return describe(
@@ -60,20 +60,30 @@ export function describeCounterProof(proof: RecordedOf<'counter-proof'>): Descri
       'warning',
     )
   }
-  switch (result) {
-    case 'stands':
-      return describe(
-        `gate ${gateName(gate)} fails without the work; ${isSmallest ? 'what made it pass' : 'what made it pass is among'}: ${withRest(made.slice(0, MOST_MADE).map(name), madeCount).join(', ')}`,
-        'good',
-      )
-    case 'not-tried':
-      return describe(`gate ${gateName(gate)} is not counter-proved: ${line(problem ?? '')}`, 'quiet')
-    default:
-      return null
-  }
+  const shown = { ...proof, gate: gateName(gate), problem: line(problem ?? ''), made: made.map(name) }
+  const words = wordsForCounterProof(shown, MOST_MADE)
+  return words === null ? null : describe(words, result === 'stands' ? 'good' : 'quiet')
 }
 
 const MOST_MADE = 5
+
+/** What came of running a gate without the work, where that leaves no doubt; null: nothing is to be said. `most`: of the files that made it pass. */
+export function wordsForCounterProof(
+  {
+    gate,
+    result,
+    problem,
+    made,
+    madeCount,
+    isSmallest,
+  }: Pick<RecordedOf<'counter-proof'>, 'gate' | 'result' | 'problem' | 'made' | 'madeCount' | 'isSmallest'>,
+  most: number,
+): string | null {
+  if (result === 'not-tried') return `gate ${gate} is not counter-proved: ${problem ?? ''}`
+  if (result !== 'stands') return null
+  const files = withRest(made.slice(0, most), madeCount).join(', ')
+  return `gate ${gate} fails without the work; what made it pass${isSmallest ? '' : ' is among'}: ${files}`
+}
 
 /** What a person is told of a question that is kept for them. */
 export function describeQuestion(

@@ -227,6 +227,24 @@ export function stateInWords(session: SessionReport, now: number, hints: StateHi
   return hint === null ? text : `${text}  ${hint}`
 }
 
+/** What has become of a session, in a word or two: `done, verified`, `waits for you`, `cut off`. */
+export function standingInWords({
+  outcome,
+  activity = null,
+  standing,
+}: Pick<SessionReport, 'outcome' | 'standing'> & Partial<Pick<SessionReport, 'activity'>>): string {
+  if (outcome !== null) return describeOutcome(outcome).short
+  if (activity === 'deciding') return 'waits for you'
+  return activity === 'paused' ? 'paused' : STANDINGS[standing]
+}
+
+const STANDINGS: Readonly<Record<SessionStatus, string>> = {
+  running: 'running',
+  'cut-off': 'cut off',
+  ended: 'ended',
+  unknown: 'not ended',
+}
+
 function howFar({ round, roundsUsed, limits, work }: SessionReport): string {
   if (round !== null) {
     if (work.round !== null) return `${oneLine(work.round.title, NAME_CHARS)} for ${formatSpan(round.elapsedMs)}`

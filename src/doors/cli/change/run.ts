@@ -3,13 +3,12 @@ import { newChange, type WantedChange } from '../../../modes/change/start/begin.
 import type { ChangeSaid } from '../../../modes/change/start/options.ts'
 import type { RunOptions } from '../../../project/library.ts'
 import { OpenProject } from '../../../project/open-project.ts'
-import { settingsOf } from '../../../project/open-run.ts'
 import { flagValue } from '../../../project/settings/load.ts'
 import type { CliContext } from '../../screen/cli-context.ts'
-import { directoryOf, type RunFlags, readText, wantsScreen } from '../flags.ts'
-import { observerOn } from '../output.ts'
+import { directoryOf, type RunFlags, readText } from '../flags.ts'
+import { observerOn, whereShown } from '../output.ts'
 import { listenersOn, runOptionsOf, worktreeOf } from '../run-options.ts'
-import { inTurn } from '../turn.ts'
+import { inItsTurn } from '../turn.ts'
 import type { ChangeFlags } from './program.ts'
 
 /** A change as it was typed, checked. */
@@ -32,11 +31,11 @@ export async function change(context: CliContext, words: readonly string[], flag
     return await dryRun(context, typed, options, runFlags)
   }
   const wanted = worktreeOf(runFlags)
-  if (wanted === null) return await inItsTurn(context, options, others, typed)
+  if (wanted === null) return await inTurn(context, options, others, typed)
   const { inWorktree } = await import('../../../project/start/worktree.ts')
   const say = (lines: string) => void context.stderr.write(`${lines}\n`)
   return await inWorktree(context, wanted, say, async inside => {
-    return await inItsTurn(context, { ...options, directory: inside }, { ...others, cd: inside }, typed)
+    return await inTurn(context, { ...options, directory: inside }, { ...others, cd: inside }, typed)
   })
 }
 
@@ -95,38 +94,16 @@ function saidIn({
 }
 
 /** At once, or, with `--wait`, when no other codemachine runs there any more. */
-async function inItsTurn(
-  context: CliContext,
-  options: RunOptions,
-  flags: ChangeFlags,
-  typed: TypedChange,
-): Promise<number> {
-  const begin = () => whereShown(context, options, flags, typed)
-  if (!flags.wait) return await begin().catch(sayOfWait)
-  const directory = directoryOf(context, flags)
-  const { settings } = await settingsOf(context, directory, options)
-  const say = (sentence: string) => void context.stderr.write(`${context.program}: ${sentence}\n`)
-  return await inTurn(context, { directory, mostMs: settings.maxWait, say }, begin)
-}
-
-/** Says of a refusal because another codemachine runs there that it can be waited for, too. */
-function sayOfWait(error: unknown): never {
-  const isRefused = error instanceof UserError && error.exitCode === 6 && error.hint !== null
-  if (!isRefused) throw error
-  throw new UserError(error.message, { hint: `${error.hint} --wait waits for its end.`, exitCode: 6 })
-}
-
-/** On the screen, if a person watches one whose keys are theirs, else in lines. */
-async function whereShown(
+async function inTurn(
   context: CliContext,
   options: RunOptions,
   flags: ChangeFlags,
   { isInputRead, ...wanted }: TypedChange,
 ): Promise<number> {
+  const place = { directory: directoryOf(context, flags), options, waits: flags.wait === true }
   const work = (inner: CliContext) => makeChange(inner, options, wanted, flags)
-  if (isInputRead || !wantsScreen(context, flags)) return await work(context)
-  const { runOnScreen } = await import('../../screen/host/screen-home.ts')
-  return await runOnScreen(context, options, work, wanted.request)
+  const shown = { goal: wanted.request, isInputRead }
+  return await inItsTurn(context, place, () => whereShown(context, options, flags, work, shown))
 }
 
 /** Makes a change, then one session for each prompt that waits, shown where the context and the flags say; resolves with the exit code. */

@@ -1,7 +1,7 @@
 import { UserError } from '../../../base/errors.ts'
 import type { QueuedPrompt } from '../../../core/shapes/queue.ts'
 import { isTaken } from '../../../core/shapes/reply.ts'
-import type { RunOptions } from '../../../project/library.ts'
+import type { Ask, RunOptions } from '../../../project/library.ts'
 import { OpenProject } from '../../../project/open-project.ts'
 import { askWhoRuns } from '../../../session/records/run-lock.ts'
 import { termsInWords } from '../../../tell/words/commands.ts'
@@ -21,16 +21,26 @@ export async function askRunning(
   { agent, ...flags }: DirectoryFlags & { now?: true; go?: true; agent?: string },
 ): Promise<number> {
   const typed = text === undefined ? '' : await readText(context, words.join(' '))
-  const { project, inPlace } = await openRunning(context, flags)
   const said = { text: typed, now: flags.now ?? false, go: flags.go ?? false }
-  const answer = await project.ask(ask(agent === undefined ? said : { ...said, agent }))
-  if (answer === null) {
-    throw new UserError(`No codemachine runs in ${project.directory}, so there is nothing to ${verb}.`, {
-      hint: withoutRun,
-    })
-  }
-  if (!isTaken(answer))
-    throw new UserError(inPlace(answer.message), { hint: agent === undefined ? refused : WHAT_IT_DOES })
+  return await tellRunning(context, flags, ask(agent === undefined ? said : { ...said, agent }), {
+    nobody: `there is nothing to ${verb}`,
+    withoutRun,
+    refused: agent === undefined ? refused : WHAT_IT_DOES,
+  })
+}
+
+/** @param words why nobody is asked where nobody runs, and what to type then; what to type where it is not taken */
+async function tellRunning(
+  context: CliContext,
+  flags: DirectoryFlags,
+  ask: Ask,
+  { nobody, withoutRun, refused }: { nobody: string; withoutRun: string; refused: string },
+): Promise<number> {
+  const { project, inPlace } = await openRunning(context, flags)
+  const answer = await project.ask(ask)
+  if (answer === null)
+    throw new UserError(`No codemachine runs in ${project.directory}, so ${nobody}.`, { hint: withoutRun })
+  if (!isTaken(answer)) throw new UserError(inPlace(answer.message), { hint: refused })
   context.stdout.write(`${inPlace(answer.message)}\n`)
   return 0
 }
@@ -44,16 +54,16 @@ export async function changeLimits(
   const wanted = Object.entries({ rounds, timeMs, tokens, cost }).filter(([, value]) => value !== undefined)
   if (wanted.length === 0)
     throw new UserError('Say what it may take: --rounds, --max-time, --max-tokens or --max-cost.')
-  const { project, inPlace } = await openRunning(context, flags)
-  const answer = await project.ask({ type: 'limits', ...Object.fromEntries(wanted) })
-  if (answer === null) {
-    throw new UserError(`No codemachine runs in ${project.directory}, so there are no limits to change.`, {
-      hint: 'A session that has ended goes on with more: codemachine resume --rounds 20',
-    })
-  }
-  if (!isTaken(answer)) throw new UserError(inPlace(answer.message), { hint: WHAT_IT_DOES })
-  context.stdout.write(`${inPlace(answer.message)}\n`)
-  return 0
+  return await tellRunning(
+    context,
+    flags,
+    { type: 'limits', ...Object.fromEntries(wanted) },
+    {
+      nobody: 'there are no limits to change',
+      withoutRun: 'A session that has ended goes on with more: codemachine resume --rounds 20',
+      refused: WHAT_IT_DOES,
+    },
+  )
 }
 
 /**

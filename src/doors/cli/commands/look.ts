@@ -31,22 +31,15 @@ import {
   formatTokens,
   shortNumber,
 } from '../../../tell/words/numbers.ts'
-import { activityOf, describeOutcome } from '../../../tell/words/outcome.ts'
+import { activityOf } from '../../../tell/words/outcome.ts'
 import { oneLine, titleLine } from '../../../tell/words/safe-text.ts'
-import { type SessionReport, statusLines } from '../../../tell/words/status.ts'
+import { type SessionReport, standingInWords, statusLines } from '../../../tell/words/status.ts'
 import type { CliContext } from '../../screen/cli-context.ts'
 import { plainView } from '../../screen/plain-view.ts'
 import { type DirectoryFlags, directoryOf, type LookFlags, wantsColour, wantsScreen } from '../flags.ts'
 import { inColumns, jsonView, PacedOutput, sayWorktree } from '../output.ts'
 
 const GOAL_CHARS = 80
-
-const IN_WORDS: Record<SessionStatus, string> = {
-  running: 'running',
-  'cut-off': 'cut off',
-  ended: 'ended',
-  unknown: 'not ended',
-}
 
 /** A session as `list --json` shows it. */
 export interface ListedSession
@@ -87,7 +80,10 @@ export async function sessionRows(
   indent = '',
 ): Promise<string> {
   if (wantsColour(context)) {
-    const { roleOfSession, tableLines } = await import('../styled.ts')
+    const [{ tableLines }, { roleOfStanding }] = await Promise.all([
+      import('../styled.ts'),
+      import('../../screen/blocks/layout.ts'),
+    ])
     const cells = sessions.map(session => {
       const [id = '', begun = '', state = ''] = rowOf(session)
       const { rounds, tokens, durationMs } = session
@@ -96,7 +92,7 @@ export async function sessionRows(
         [id, 'accent'],
         // The year stands in the name of the session.
         [begun.slice('2026-'.length), 'dim'],
-        [state, roleOfSession(session)],
+        [state, roleOfStanding(session)],
         ...numbers.map(text => [text, 'plain'] as const),
         [oneLine(titleOf(session), MOST_TITLE), 'plain'],
       ] as const
@@ -186,7 +182,7 @@ function rowOf(session: ListedSession): string[] {
   return [
     session.worktree === null ? session.id : `${session.worktree}:${session.id}`,
     formatDayAndTime(Date.parse(session.createdAt)),
-    inWords(session),
+    standingInWords(session),
     formatCount(session.rounds, 'round'),
     formatTokens(session.tokens),
     formatDuration(session.durationMs),
@@ -198,12 +194,6 @@ function rowOf(session: ListedSession): string[] {
 function titleOf({ goal, template }: ListedSession): string {
   const title = titleLine(goal, GOAL_CHARS)
   return template === undefined ? title : `${template}: ${title}`
-}
-
-function inWords({ outcome, activity, standing }: ListedSession): string {
-  if (outcome !== null) return describeOutcome(outcome).short
-  if (activity === 'deciding') return 'waits for you'
-  return activity === 'paused' ? 'paused' : IN_WORDS[standing]
 }
 
 /** `codemachine status`: what runs in a work directory or its worktrees, how far its session is, and what waits. */

@@ -12,7 +12,7 @@ import { readSpecification, type Specification } from '../../../workspace/memory
 import type { CliContext } from '../../screen/cli-context.ts'
 import type { startScreen } from '../../screen/host/screen-home.ts'
 import { type RunFlags, readText, wantsScreen } from '../flags.ts'
-import { askYesOrNo, observerOn } from '../output.ts'
+import { askYesOrNo, observerOn, whereShown } from '../output.ts'
 import { listenersOn, runOptionsOf, type ShowFlags, worktreeOf } from '../run-options.ts'
 
 /**
@@ -110,18 +110,6 @@ export async function queueRun(context: CliContext, flags: RunFlags): Promise<nu
     return 0
   }
   return await whereShown(context, options, flags, inner => workOn(inner, options, { first: null }, flags))
-}
-
-/** Does work of a run on the screen, if a person watches one, else in lines. */
-async function whereShown(
-  context: CliContext,
-  options: RunOptions,
-  flags: ShowFlags,
-  work: (inner: CliContext) => Promise<number>,
-): Promise<number> {
-  if (!wantsScreen(context, flags)) return await work(context)
-  const { runOnScreen } = await import('../../screen/host/screen-home.ts')
-  return await runOnScreen(context, options, work)
 }
 
 async function goOnWith(

@@ -5,16 +5,15 @@ import { type DryStep, dryRunOf } from '../../../modes/flow/file/mock-script.ts'
 import { type FlowPlan, flowOptionsOf } from '../../../modes/flow/file/plan.ts'
 import { preparedPlan, remarksOnPrograms } from '../../../modes/flow/start/prepare.ts'
 import type { RunOptions } from '../../../project/library.ts'
-import { settingsOf } from '../../../project/open-run.ts'
 import type { RunObserver } from '../../../project/sessions.ts'
 import { here, shellWord } from '../../../tell/words/commands.ts'
 import { formatCount } from '../../../tell/words/numbers.ts'
 import { oneLine, safeText } from '../../../tell/words/safe-text.ts'
 import type { CliContext } from '../../screen/cli-context.ts'
-import { directoryOf, wantsScreen } from '../flags.ts'
-import { observerOn } from '../output.ts'
+import { directoryOf } from '../flags.ts'
+import { observerOn, whereShown } from '../output.ts'
 import { listenersOn, runOptionsOf } from '../run-options.ts'
-import { inTurn } from '../turn.ts'
+import { inItsTurn } from '../turn.ts'
 import { givenValues, programOf, secretInProject } from './look.ts'
 import type { FlowRunFlags } from './program.ts'
 
@@ -71,38 +70,10 @@ export async function flowRun(context: CliContext, file: string, flags: FlowRunF
       listenersOn(inner, flags),
     )
   }
-  return await (flags.wait ? whenFree(context, run, begin) : whereShown(context, run, begin).catch(sayOfWait))
-}
-
-/** Says of a refusal because another codemachine runs there that it can be waited for, too. */
-function sayOfWait(error: unknown): never {
-  const isRefused = error instanceof UserError && error.exitCode === 6 && error.hint !== null
-  if (!isRefused) throw error
-  throw new UserError(error.message, { hint: `${error.hint} --wait waits for its end.`, exitCode: 6 })
-}
-
-/** Waits until no other codemachine runs there. */
-async function whenFree(
-  context: CliContext,
-  run: FlowRun,
-  begin: (inner: CliContext) => Promise<number>,
-): Promise<number> {
-  const { settings } = await settingsOf(context, run.root, run.options)
-  const say = (sentence: string) => void context.stderr.write(`${context.program}: ${sentence}\n`)
-  const turn = { directory: run.root, mostMs: settings.maxWait, say }
-  return await inTurn(context, turn, () => whereShown(context, run, begin))
-}
-
-/** On the screen, if a person watches one whose keys are theirs, else in lines. */
-async function whereShown(
-  context: CliContext,
-  { root, options, flags }: FlowRun,
-  begin: (inner: CliContext) => Promise<number>,
-): Promise<number> {
   const isInputRead = flags.var?.some(each => each.endsWith('=@-')) ?? false
-  if (isInputRead || !wantsScreen(context, flags)) return await begin(context)
-  const { runOnScreen } = await import('../../screen/host/screen-home.ts')
-  return await runOnScreen(context, { ...options, directory: root }, begin)
+  return await inItsTurn(context, { directory: root, options, waits: flags.wait === true }, () =>
+    whereShown(context, { ...options, directory: root }, flags, begin, { isInputRead }),
+  )
 }
 
 /** Shows what was recorded, between two lines that say that this is all. */

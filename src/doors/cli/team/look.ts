@@ -13,19 +13,13 @@ import { here, networkFlag, shellWord } from '../../../tell/words/commands.ts'
 import { formatDayAndTime, formatDuration } from '../../../tell/words/numbers.ts'
 import { describeOutcome } from '../../../tell/words/outcome.ts'
 import { oneLine, titleLine } from '../../../tell/words/safe-text.ts'
+import { standingInWords } from '../../../tell/words/status.ts'
 import type { CliContext } from '../../screen/cli-context.ts'
 import { type DirectoryFlags, directoryOf, type LookFlags } from '../flags.ts'
 import { askEach, inColumns } from '../output.ts'
 
 const GOAL_CHARS = 80
 const LINE_CHARS = 200
-
-const IN_WORDS: Record<ListedTeam['standing'], string> = {
-  running: 'running',
-  'cut-off': 'cut off',
-  ended: 'ended',
-  unknown: 'not ended',
-}
 
 /** `codemachine team list`: the projects of a workspace, the newest last. */
 export async function teamList(context: CliContext, flags: LookFlags): Promise<number> {
@@ -46,7 +40,7 @@ function rowOf(team: ListedTeam): string[] {
   const { name, createdAt, steps, goal } = team
   const none = team.outcome !== null && isFinished(team.outcome) ? '' : 'no steps yet'
   const done = steps.all === 0 ? none : `${steps.done} of ${steps.all} steps`
-  return [name, formatDayAndTime(Date.parse(createdAt)), howItStands(team), done, titleLine(goal, GOAL_CHARS)]
+  return [name, formatDayAndTime(Date.parse(createdAt)), standingInWords(team), done, titleLine(goal, GOAL_CHARS)]
 }
 
 /** The first way to test it, and what it waits for. */
@@ -63,10 +57,6 @@ function belowRow(team: ListedTeam): string[] {
 /** Whether it ended before it was done, and nothing is known that has to be given first. */
 function canGoOn({ outcome, standing, missing }: ListedTeam): boolean {
   return standing !== 'running' && missing.length === 0 && (outcome === null || !isFinished(outcome))
-}
-
-function howItStands({ outcome, standing }: Pick<ListedTeam, 'outcome' | 'standing'>): string {
-  return outcome === null ? IN_WORDS[standing] : describeOutcome(outcome).short
 }
 
 function lineOfTest({ command, ran, why }: ShownTest): string {
@@ -88,7 +78,7 @@ export async function teamShow(context: CliContext, named: string, flags: LookFl
 
 function linesOf(team: ShownTeam): string[] {
   const { name, directory, goal, steps, standing, review, howToTest, missing, secrets, runs, outcome } = team
-  const { text, hint } = outcome === null ? { text: howItStands(team), hint: null } : describeOutcome(outcome)
+  const { text, hint } = outcome === null ? { text: standingInWords(team), hint: null } : describeOutcome(outcome)
   const issues = review?.issues ?? []
   return [
     `${name}: ${titleLine(goal, LINE_CHARS)}`,
@@ -116,7 +106,7 @@ function linesOf(team: ShownTeam): string[] {
       'Runs',
       runs.map(run =>
         [
-          `${run.session}  ${formatDayAndTime(Date.parse(run.createdAt))}  ${run.mode}  ${howItStands(run)}`,
+          `${run.session}  ${formatDayAndTime(Date.parse(run.createdAt))}  ${run.mode}  ${standingInWords(run)}`,
           ...(run.file === null ? [] : [run.file]),
         ].join('  '),
       ),

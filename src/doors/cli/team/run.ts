@@ -10,8 +10,8 @@ import type { RunObserver } from '../../../project/sessions.ts'
 import { directoryOf } from '../../../project/world.ts'
 import { oneLine } from '../../../tell/words/safe-text.ts'
 import type { CliContext } from '../../screen/cli-context.ts'
-import { type RunFlags, readText, wantsScreen } from '../flags.ts'
-import { observerOn } from '../output.ts'
+import { type RunFlags, readText } from '../flags.ts'
+import { observerOn, whereShown } from '../output.ts'
 import { listenersOn, runOptionsOf } from '../run-options.ts'
 import type { TeamFlags } from './program.ts'
 import { withNetworkIfChosen } from './with-network.ts'
@@ -142,12 +142,10 @@ export async function teamOnScreen(
 }
 
 /** On the screen, if a person watches one whose keys are theirs, else in lines. */
-async function shown(context: CliContext, flags: TeamFlags, wanted: WantedTeam, inputRead: boolean): Promise<number> {
+async function shown(context: CliContext, flags: TeamFlags, wanted: WantedTeam, isInputRead: boolean): Promise<number> {
   const made = await begun(context, runOptionsOf(flags), wanted)
   const work = (inner: CliContext) => makeProject(inner, made, observerOn(inner, flags), flags)
-  if (inputRead || !wantsScreen(context, flags)) return await work(context)
-  const { runOnScreen } = await import('../../screen/host/screen-home.ts')
-  return await runOnScreen(context, made.options, work, wanted.goal)
+  return await whereShown(context, made.options, flags, work, { goal: wanted.goal, isInputRead })
 }
 
 /** In lines on stderr; on stdout the answer of its one agent, as JSON. */

@@ -2,6 +2,7 @@ import { signal } from '@preact/signals'
 import { elementScroll, observeElementOffset, observeElementRect, Virtualizer } from '@tanstack/virtual-core'
 import type { ComponentChildren, ComponentType, JSX, RefObject } from 'preact'
 import { useEffect, useLayoutEffect, useMemo, useReducer, useRef, useState } from 'preact/hooks'
+import { parseDuration } from '../../../base/text.ts'
 import { connection, get, post, Refused } from './client.ts'
 import { TEXTS } from './texts.ts'
 
@@ -261,8 +262,6 @@ export interface TypedLimits {
   cost?: number
 }
 
-const UNITS: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
-
 /** Limits of a form; null if one cannot be read. */
 export function limitsIn(form: HTMLFormElement): TypedLimits | null {
   const typed = (name: string) => {
@@ -288,11 +287,8 @@ function countOf(text: string): number | null {
 }
 
 function timeOf(text: string): number | null {
-  if (!/^(?:\d+(?:\.\d+)?[smhd] ?)+$/.test(text)) return null
-  let ms = 0
-  for (const [, number = '', unit = ''] of text.matchAll(/(\d+(?:\.\d+)?)([smhd])/g))
-    ms += Number(number) * (UNITS[unit] ?? 0)
-  return ms >= 1_000 ? Math.round(ms) : null
+  const ms = parseDuration(text)
+  return ms !== null && ms >= 1_000 ? ms : null
 }
 
 function costOf(text: string): number | null {

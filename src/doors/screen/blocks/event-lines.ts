@@ -5,8 +5,8 @@ import { decisionInWords } from '../../../tell/words/decision.ts'
 import { describeEvent } from '../../../tell/words/event.ts'
 import { describeAgentItem } from '../../../tell/words/item.ts'
 import { type Description, describe, KEY_HINTS, withRest } from '../../../tell/words/names.ts'
-import { formatCount, formatDuration, formatTime, formatTokens } from '../../../tell/words/numbers.ts'
-import { describeOutcome, wordsForLimits } from '../../../tell/words/outcome.ts'
+import { formatTime } from '../../../tell/words/numbers.ts'
+import { describeOutcome, wordsForLimits, wordsForSpent } from '../../../tell/words/outcome.ts'
 import {
   agentEndInWords,
   agentFacts,
@@ -346,12 +346,11 @@ function plainLines(goal: string): string {
 /** The card at the end of a session: its outcome, how to go on, its goal, what it used, and how many questions are open. */
 function sessionEndedCard(event: RecordedOf<'session-ended'>, state: SessionState, options: LineOptions): string[] {
   const { text, hint, tone } = describeOutcome(event.outcome, state)
-  const used = `${formatCount(event.rounds, 'round')}, ${formatDuration(event.durationMs)}, ${formatTokens(event.tokens)}`
   const rows = [
     ...cardText(text, { most: CARD_ROWS, role: roleOf(tone) }, options),
     ...cardText(hint ?? '', { most: CARD_ROWS, role: 'plain' }, options),
     ...cardText(titleLine(state.goal, GOAL_CHARS), { most: FACT_ROWS, role: 'plain' }, options),
-    ...cardText(used, { most: FACT_ROWS, role: 'dim' }, options),
+    ...cardText(wordsForSpent(event), { most: FACT_ROWS, role: 'dim' }, options),
     ...cardText(wordsForQuestions(state.questions) ?? '', { most: FACT_ROWS, role: 'warning' }, options),
   ]
   return cardLines(`session ${oneLine(event.session, NAME_CHARS)} ended`, rows, options)

@@ -1,6 +1,8 @@
 import type { PlanStep } from '../../../core/state/state.ts'
 import { cutLine, widthOf, wrapLine } from '../../../tell/words/cells.ts'
 import type { Description, Tone } from '../../../tell/words/names.ts'
+import { describeOutcome } from '../../../tell/words/outcome.ts'
+import type { SessionReport } from '../../../tell/words/status.ts'
 import type { Role, Theme } from '../terminal/theme.ts'
 
 /** Where lines are drawn: `columns` is the width in cells, at least 2. */
@@ -106,4 +108,14 @@ export function linesBelow(
 /** The role that a tone is painted in. */
 export function roleOf(tone: Tone): Role {
   return tone === 'quiet' ? 'dim' : tone
+}
+
+/** How the standing of a session is painted: `accent` where it is at work, `warning` where a person may want to look. */
+export function roleOfStanding({
+  outcome,
+  activity,
+  standing,
+}: Pick<SessionReport, 'outcome' | 'activity' | 'standing'>): Role {
+  if (outcome !== null) return roleOf(describeOutcome(outcome).tone)
+  return standing === 'running' && activity !== 'deciding' && activity !== 'paused' ? 'accent' : 'warning'
 }

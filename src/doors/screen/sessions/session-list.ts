@@ -12,9 +12,9 @@ import {
   formatDuration,
   shortNumber,
 } from '../../../tell/words/numbers.ts'
-import { describeOutcome } from '../../../tell/words/outcome.ts'
 import { oneLine } from '../../../tell/words/safe-text.ts'
-import { roleOf } from '../blocks/layout.ts'
+import { standingInWords } from '../../../tell/words/status.ts'
+import { roleOfStanding } from '../blocks/layout.ts'
 import { Pager } from '../pager/pager.ts'
 import { wholeSource } from '../pager/source.ts'
 import type { Role, Theme } from '../terminal/theme.ts'
@@ -191,10 +191,7 @@ const MOST_PROBLEM = 4_000
 /** What has become of a session, in a word or two. */
 function stateInWords({ standing, activity, outcome }: SessionRow): string {
   if (standing === 'broken') return 'broken'
-  if (outcome !== null) return outcome.kind === 'done' ? 'done' : describeOutcome(outcome).short
-  if (activity === 'deciding') return 'waits for you'
-  if (activity === 'paused') return 'paused'
-  return { running: 'running', 'cut-off': 'cut off', ended: 'ended', unknown: 'not ended' }[standing]
+  return outcome?.kind === 'done' ? 'done' : standingInWords({ outcome, activity, standing })
 }
 
 /** A session for somebody who hears it: what became of it, its goal, and its figures, each by itself. */
@@ -216,10 +213,7 @@ export function sessionInWords(row: SessionRow): string[] {
 }
 
 function stateRole({ standing, activity, outcome }: SessionRow): Role {
-  if (standing === 'broken') return 'bad'
-  if (outcome !== null) return roleOf(describeOutcome(outcome).tone)
-  if (activity === 'deciding' || activity === 'paused') return 'warning'
-  return standing === 'running' ? 'accent' : 'warning'
+  return standing === 'broken' ? 'bad' : roleOfStanding({ outcome, activity, standing })
 }
 
 /** A call is told from sessions by the name of its template, a broken one says what is wrong. */
