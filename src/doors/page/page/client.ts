@@ -58,7 +58,11 @@ export async function readIdentity(): Promise<void> {
 
 /** Makes a key for this device; `keep`: it was let in under that id. Rejects with `Refused` where a browser can make none. */
 export async function newIdentity(): Promise<{ publicKey: string; keep(id: string): Promise<void> }> {
-  if (!isSecureContext) throw new Refused({ problem: TEXTS.notSecure })
+  if (!isSecureContext)
+    throw new Refused({
+      problem:
+        'A device can be let in by https, or on the machine that serves the page: by this address a browser keeps no key.',
+    })
   const keys = await crypto.subtle.generateKey(ALGORITHM, false, ['sign', 'verify'])
   const publicKey = inBase64Url(await crypto.subtle.exportKey('spki', keys.publicKey))
   return {

@@ -83,15 +83,15 @@ export function Unsent() {
   const failed = [...pending.value].filter(([, { problem }]) => problem !== '')
   if (failed.length === 0) return null
   return (
-    <section class="unsent" aria-label={TEXTS.unsent}>
+    <section class="unsent" aria-label="Not sent">
       {failed.map(([key, { what, problem }]) => (
         <p key={key} class="pending">
           <span role="status">{TEXTS.notSent(what, problem)}</span>
           <button type="button" onClick={() => void sendNow(key)}>
-            {TEXTS.sendAgain}
+            Send again
           </button>
           <button type="button" onClick={() => takeBack(key)}>
-            {TEXTS.leaveIt}
+            Leave it
           </button>
         </p>
       ))}
@@ -109,7 +109,7 @@ export function PendingOf({ of }: { of: string }) {
       type="button"
       onClick={() => {
         takeBack(of)
-        said.say(TEXTS.undone)
+        said.say('Nothing was sent.')
       }}
     >
       {TEXTS.undo(Math.max(0, Math.ceil(((at ?? 0) - now.value) / 1000)))}
@@ -117,7 +117,7 @@ export function PendingOf({ of }: { of: string }) {
   )
   return (
     <p class="pending">
-      <span role="status">{TEXTS.answering(what)}</span>
+      <span role="status">{`Sent in a moment: ${what}`}</span>
       {at !== null && undo}
     </p>
   )
@@ -188,7 +188,7 @@ function Question({ card, asked, isMeant = false }: { card: Card; asked: AskedQu
             ))}
           </div>
           <details open={asked.options.length === 0}>
-            <summary>{TEXTS.ownWords}</summary>
+            <summary>Or in your own words</summary>
             <Field label={`${TEXTS.answer}: ${asked.question}`}>
               <textarea name="answer" rows={2} />
             </Field>
@@ -196,7 +196,7 @@ function Question({ card, asked, isMeant = false }: { card: Card; asked: AskedQu
           </details>
         </>
       )}
-      <p class="quiet">{TEXTS.ifNobody(asked.assumption)}</p>
+      <p class="quiet">{`If nobody answers: ${asked.assumption}`}</p>
       <PendingOf of={key} />
       <Outcome of={said} />
     </form>
@@ -223,7 +223,7 @@ function DecisionPart({ card, decision, isMeant = false }: { card: Card; decisio
   }
   const byDefault = decision.choices.find(({ id: each }) => each === decision.default)
   return (
-    <section id={id} tabIndex={-1} class="question" aria-label={TEXTS.decision}>
+    <section id={id} tabIndex={-1} class="question" aria-label="It asks you to decide">
       <p>
         <b>{decision.title}</b>
       </p>
@@ -238,7 +238,7 @@ function DecisionPart({ card, decision, isMeant = false }: { card: Card; decisio
       {maySteer() && decision.secret !== undefined && (
         <SecretPart card={card} decision={decision} decide={decide} said={said} />
       )}
-      {byDefault !== undefined && <p class="quiet">{TEXTS.byDefault(byDefault.label)}</p>}
+      {byDefault !== undefined && <p class="quiet">{`If nobody answers: ${byDefault.label}`}</p>}
       <PendingOf of={key} />
       <Outcome of={said} />
     </section>
@@ -252,7 +252,10 @@ function Choice({
   choice: Decision['choices'][number]
   decide: (choice: string, label: string, text?: string) => void
 }) {
-  if (opensFile) return <p class="quiet">{TEXTS.opensFile}</p>
+  if (opensFile)
+    return (
+      <p class="quiet">This choice opens a file in an editor: decide it on your machine with codemachine decide.</p>
+    )
   if (text === undefined)
     return (
       <button type="button" title={hint ?? undefined} onClick={() => decide(id, label)}>
@@ -269,7 +272,7 @@ function Choice({
           if (said !== '' || text === 'may') decide(id, label, said)
         }}
       >
-        <Field label={TEXTS.withWords(label)}>
+        <Field label={`${label}: say what`}>
           <textarea name="text" rows={3} required={text === 'must'} />
         </Field>
         <button type="submit">{label}</button>
@@ -297,7 +300,9 @@ function SecretPart({
   if (me.value?.isPrivate !== true)
     return (
       <>
-        <p class="quiet">{TEXTS.notPrivate}</p>
+        <p class="quiet">
+          A secret is taken only over a connection that nobody else can read: on this machine, or by https.
+        </p>
         <div class="choices">{rest}</div>
       </>
     )
@@ -315,11 +320,11 @@ function SecretPart({
         })
       }}
     >
-      <Field label={TEXTS.secret(key)}>
+      <Field label={`Value of ${key}`}>
         <input name="value" type="password" autocomplete="off" />
       </Field>
       <div class="choices">
-        <button type="submit">{TEXTS.giveSecret}</button>
+        <button type="submit">Store it, and go on</button>
         {rest}
       </div>
     </form>
@@ -353,7 +358,7 @@ function NeedsPerson({ card: { key, call, report } }: { card: Card }) {
     <div class="choices">
       {findings > 0 && (
         <a class="of-round" href={`#/s/${key}/report`}>
-          {TEXTS.seeFindings}
+          See what the review found
         </a>
       )}
       {maySteer() && call === null && (

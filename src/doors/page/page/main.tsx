@@ -42,23 +42,29 @@ const LINKS = [
 
 function Page() {
   const isOld = serverVersion.value !== null && serverVersion.value !== PAGE_VERSION
-  const said = problem.value || (isOld ? TEXTS.oldPage : connection.value === 'cut' ? TEXTS.cut : '')
+  const said =
+    problem.value ||
+    (isOld
+      ? TEXTS.oldPage
+      : connection.value === 'cut'
+        ? 'The connection is cut; what you see is of before. Trying again …'
+        : '')
   const isOfSession = isIn.value && place.value.startsWith('#/s/')
   return (
     <>
       <button type="button" class="skip" onClick={() => document.getElementById('content')?.focus()}>
-        {TEXTS.skipToContent}
+        Skip to content
       </button>
       <header class={isOfSession ? 'of-session' : undefined}>
         <a class="name" href="#/">
-          <img src="/icon.svg" alt="" width="24" height="24" /> {TEXTS.title}
+          <img src="/icon.svg" alt="" width="24" height="24" /> codemachine
         </a>
         {isOfSession && (
           <a class="back" href="#/">
-            ‹ {TEXTS.back}
+            ‹ All sessions
           </a>
         )}
-        <nav aria-label={TEXTS.main}>
+        <nav aria-label="Main">
           {LINKS.map(({ href, label, isHere }) => (
             <a key={href} href={href} aria-current={isHere(place.value) ? 'page' : undefined}>
               {label}
@@ -84,7 +90,7 @@ const RELOADED = 'codemachine.reloaded'
 function reloadOld(version: string | null): void {
   if (version === null || version === PAGE_VERSION || sessionStorage.getItem(RELOADED) === version) return
   sessionStorage.setItem(RELOADED, version)
-  problem.value = TEXTS.newVersion
+  problem.value = 'codemachine was updated; this page loads the new version.'
   location.reload()
 }
 

@@ -21,16 +21,17 @@ const groups = computed(() => {
 /** All sessions: first what waits for a person. */
 export function NowPage() {
   if (cards.value === null) return <p class="quiet">{TEXTS.reading}</p>
-  if (cards.value.length === 0) return <p class="quiet">{TEXTS.nothingYet}</p>
+  if (cards.value.length === 0)
+    return <p class="quiet">There are no sessions yet. Begin one in a terminal with codemachine "…", and it is here.</p>
   const { needs, atWork, ended } = groups.value
   const left = count.value - cards.value.length
   return (
     <>
       <h1 class="unseen">{TEXTS.now}</h1>
-      <Group title={TEXTS.needsYou} of={needs} />
-      <Group title={TEXTS.atWork} of={atWork} />
-      <Group title={TEXTS.ended} of={ended} />
-      {left > 0 && <p class="quiet">{TEXTS.more(left)}</p>}
+      <Group title="Needs you" of={needs} />
+      <Group title="At work" of={atWork} />
+      <Group title="Ended" of={ended} />
+      {left > 0 && <p class="quiet">{`${left} older sessions are not shown; codemachine list --all names them.`}</p>}
     </>
   )
 }
@@ -55,7 +56,7 @@ function Group({ title, of }: { title: string; of: readonly Card[] }) {
       </ul>
       {of.length > most && (
         <button type="button" class="all-cards" onClick={() => setMost(before => before + CARDS)}>
-          {TEXTS.showMore(Math.min(CARDS, of.length - most))}
+          {`Show ${Math.min(CARDS, of.length - most)} more`}
         </button>
       )}
     </section>
@@ -118,11 +119,7 @@ function NearestLimit({ report }: { report: SessionReport }) {
   const nearest = nearestLimit(report)
   if (nearest === null) return null
   const { share, words } = nearest
-  return (
-    <p class={share >= 0.8 ? 'wait' : 'quiet'}>
-      {TEXTS.nearest}: {words}
-    </p>
-  )
+  return <p class={share >= 0.8 ? 'wait' : 'quiet'}>Nearest limit: {words}</p>
 }
 
 /** Null: none is near. */

@@ -234,7 +234,7 @@ export function VirtualList<T>(props: VirtualListProps<T>) {
       {rows}
       {isAway && (
         <button type="button" class="to-end" onClick={() => virtual.scrollToIndex(items.length - 1, { align: 'end' })}>
-          ↓ {TEXTS.toEnd}
+          ↓ To the newest
         </button>
       )}
     </div>
@@ -300,16 +300,16 @@ function costOf(text: string): number | null {
 export function LimitFields() {
   return (
     <div class="limits">
-      <Field label={TEXTS.rounds}>
+      <Field label="Rounds">
         <input name="rounds" inputMode="numeric" autocomplete="off" />
       </Field>
-      <Field label={TEXTS.time}>
+      <Field label="Time (8h, 90m)">
         <input name="timeMs" autocomplete="off" />
       </Field>
-      <Field label={TEXTS.tokens}>
+      <Field label="Tokens (5M)">
         <input name="tokens" autocomplete="off" />
       </Field>
-      <Field label={TEXTS.cost}>
+      <Field label="Cost">
         <input name="cost" inputMode="decimal" autocomplete="off" />
       </Field>
     </div>

@@ -22,7 +22,7 @@ function ThemeChoice() {
   const [theme, setTheme] = useState(chosenTheme())
   return (
     <fieldset class="choices">
-      <legend>{TEXTS.theme}</legend>
+      <legend>Theme</legend>
       {(Object.keys(TEXTS.themes) as Theme[]).map(each => (
         <label key={each} class="check">
           <input
@@ -52,7 +52,10 @@ function Notifications() {
     <section aria-label={TEXTS.notifications}>
       <h2>{TEXTS.notifications}</h2>
       {!isPushPossible() || key === null ? (
-        <p class="quiet">{TEXTS.pushNot}</p>
+        <p class="quiet">
+          This browser shows none here: that wants https, or this very machine, and on an iPhone the page on the home
+          screen.
+        </p>
       ) : (
         <label class="check">
           <input
@@ -67,10 +70,13 @@ function Notifications() {
               })
             }}
           />{' '}
-          {TEXTS.pushOn}
+          Tell me on this device when a session needs me or has ended
         </label>
       )}
-      <p class="quiet">{TEXTS.pushHint}</p>
+      <p class="quiet">
+        It passes the server of your browser’s maker, encrypted and without words of the project. Off until you switch
+        it on.
+      </p>
       <Outcome of={said} />
     </section>
   )
@@ -137,9 +143,9 @@ function Devices() {
         {value.devices.map(({ id, name, right, lastSeenAt }) => (
           <li key={id} class="device">
             <span>
-              <b>{name}</b> {id === me.value?.device.id ? `(${TEXTS.thisDevice})` : ''}{' '}
+              <b>{name}</b> {id === me.value?.device.id ? '(this device)' : ''}{' '}
               <span class="quiet">
-                {TEXTS.right[right]} · {TEXTS.seen(new Date(lastSeenAt).toLocaleString())}
+                {TEXTS.right[right]} · {`seen ${new Date(lastSeenAt).toLocaleString()}`}
               </span>
             </span>
             {maySteer() && (
@@ -172,15 +178,15 @@ function OneMoreLink() {
         const right = box instanceof HTMLInputElement && box.checked ? 'look' : 'steer'
         void said.do(async () => {
           setLink((await post<{ link: string }>('link', { right })).link)
-          return TEXTS.linkHint
+          return 'To be opened once, within an hour.'
         })
       }}
     >
-      <h3>{TEXTS.oneMoreLink}</h3>
+      <h3>A link for one more device</h3>
       <label class="check">
-        <input type="checkbox" name="look" /> {TEXTS.mayLook}
+        <input type="checkbox" name="look" /> it may look only
       </label>
-      <button type="submit">{TEXTS.makeLink}</button>
+      <button type="submit">Make a link</button>
       <Outcome of={said} />
       {link !== null && (
         <>
@@ -256,7 +262,8 @@ function PairingHost({ id, code, said, done }: { id: string; code: string; said:
   if (state.state === 'waiting')
     return (
       <p>
-        {TEXTS.pairHint} <strong class="code">{`${code.slice(0, 4)} ${code.slice(4)}`}</strong>
+        Type this code on the new device within five minutes:{' '}
+        <strong class="code">{`${code.slice(0, 4)} ${code.slice(4)}`}</strong>
       </p>
     )
   return (
@@ -264,13 +271,13 @@ function PairingHost({ id, code, said, done }: { id: string; code: string; said:
       <p>{TEXTS.pairAsks(state.name)}</p>
       <div class="choices">
         <button type="button" class="primary" onClick={() => void answer('confirm', { right: 'steer' })}>
-          {TEXTS.letIn}
+          Let it in
         </button>
         <button type="button" onClick={() => void answer('confirm', { right: 'look' })}>
-          {TEXTS.letLook}
+          Let it look only
         </button>
         <button type="button" onClick={() => void answer('refuse', {})}>
-          {TEXTS.refuse}
+          Refuse
         </button>
       </div>
     </div>

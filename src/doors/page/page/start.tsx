@@ -16,9 +16,10 @@ export function StartPage() {
   const [takes, setTakes] = useState<Takes>('prompt')
   const said = useSaying()
   const [isTaken, setTaken] = useState(false)
-  if (!maySteer()) return <p class="quiet">{TEXTS.lookOnly}</p>
+  if (!maySteer()) return <p class="quiet">This device may look, and not steer.</p>
   if (value === null) return <Reading problem={problem} />
-  if (value.places.length === 0) return <p class="quiet">{TEXTS.noPlaces}</p>
+  if (value.places.length === 0)
+    return <p class="quiet">No directory is known yet: begin the first session there in a terminal.</p>
   const place = chosen ?? value.places[0]?.place ?? ''
   const start = async (form: HTMLFormElement, isQueued: boolean) => {
     const terms = termsIn(form)
@@ -28,9 +29,9 @@ export function StartPage() {
       if (isQueued) {
         await post(`places/${place}/queue/add`, { prompt: goal ?? '', ...terms })
         setTaken(false)
-        return TEXTS.isQueued
+        return 'It waits in the queue.'
       }
-      said.say(TEXTS.starting)
+      said.say('It is being started …')
       const wanted = { place, goal, ...terms, ...choicesIn(form) }
       try {
         const { session, place: at } = await post<{ session: string | null; place: string }>('start', wanted)
@@ -57,16 +58,16 @@ export function StartPage() {
       {takes === 'prompt' ? <Goal place={place} /> : <Specification place={place} />}
       <TermFields takes={takes} />
       <label class="check">
-        <input type="checkbox" name="worktree" /> {TEXTS.worktree}
+        <input type="checkbox" name="worktree" /> In a worktree of its own
       </label>
       {takes === 'specification' && (
         <label class="check">
-          <input type="checkbox" name="acceptsPlan" /> {TEXTS.acceptsPlan}
+          <input type="checkbox" name="acceptsPlan" /> Carry its plan out as it comes
         </label>
       )}
       <div class="choices">
         <button type="submit" class="primary" disabled={said.isBusy.value}>
-          {TEXTS.start}
+          Start
         </button>
         {isTaken && (
           <button
@@ -76,7 +77,7 @@ export function StartPage() {
               if (form !== null) void start(form, true)
             }}
           >
-            {TEXTS.putIntoQueue}
+            Put it into the queue
           </button>
         )}
       </div>
@@ -89,7 +90,7 @@ type Takes = 'prompt' | 'specification'
 
 function Where({ places, place, choose }: Pick<Places, 'places'> & { place: string; choose: (place: string) => void }) {
   return (
-    <Field label={TEXTS.where}>
+    <Field label="Directory">
       <select value={place} onChange={event => choose(event.currentTarget.value)}>
         {places.map(each => (
           <option key={each.place} value={each.place}>
@@ -109,7 +110,7 @@ function Takes({ takes, choose }: { takes: Takes; choose: (takes: Takes) => void
       {(['prompt', 'specification'] as const).map(each => (
         <label key={each} class="check">
           <input type="radio" name="takes" checked={takes === each} onChange={() => choose(each)} />{' '}
-          {each === 'prompt' ? TEXTS.byGoal : TEXTS.specification}
+          {each === 'prompt' ? 'By a goal' : 'By its specification'}
         </label>
       ))}
     </fieldset>
@@ -170,7 +171,7 @@ function Goal({ place }: { place: string }) {
   }
   return (
     <>
-      <Field label={TEXTS.goal} hint={TEXTS.goalHint}>
+      <Field label={TEXTS.goal} hint="What shall be reached, and how it shows. @ names a file.">
         <textarea
           name="wanted"
           rows={6}
@@ -185,7 +186,7 @@ function Goal({ place }: { place: string }) {
         />
       </Field>
       {files.length > 0 && (
-        <ul class="found" aria-label={TEXTS.filesFound}>
+        <ul class="found" aria-label="Files">
           {files.map(file => (
             <li key={file}>
               <button type="button" class="path" onClick={() => put(file)}>

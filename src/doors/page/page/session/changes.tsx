@@ -48,19 +48,19 @@ export function Changes({ card: { key, place, id }, query }: { card: Card; query
           if (query.get('round') !== null) location.hash = `#/s/${key}/changes`
         }}
       >
-        <Field label={TEXTS.from}>
+        <Field label="From">
           <select name="from" defaultValue={`${id}/start`}>
-            <option value={`${id}/start`}>{TEXTS.startState}</option>
+            <option value={`${id}/start`}>what it began with</option>
             <Options of={savepoints} />
           </select>
         </Field>
-        <Field label={TEXTS.to}>
+        <Field label="To">
           <select name="to" defaultValue="now">
-            <option value="now">{TEXTS.nowState}</option>
+            <option value="now">the files as they are</option>
             <Options of={savepoints} />
           </select>
         </Field>
-        <button type="submit">{TEXTS.compare}</button>
+        <button type="submit">Compare</button>
       </form>
       {value === null ? (
         <Reading problem={problem} />
@@ -68,7 +68,7 @@ export function Changes({ card: { key, place, id }, query }: { card: Card; query
         <>
           <p>
             {value.from} → {value.to}:{' '}
-            {value.count === 0 ? TEXTS.noChanges : TEXTS.changesCount(value.count, value.added, value.removed)}
+            {value.count === 0 ? 'Nothing differs.' : TEXTS.changesCount(value.count, value.added, value.removed)}
           </p>
           {value.files.length > 0 && (
             <VirtualList class="files" label={TEXTS.changed} items={value.files} keyOf={({ path }) => path} height={48}>
@@ -113,15 +113,15 @@ function FileRow({ file, isOpen, choose }: { file: Changed; isOpen: boolean; cho
       <span class="path">{path}</span>
       <span class="counts">
         {added === null ? (
-          TEXTS.notText
+          'not text'
         ) : (
           <>
             <span class="good">+{added}</span> <span class="bad">−{removed}</span>
           </>
         )}
       </span>
-      {from !== null && <span class="quiet">{TEXTS.renamedFrom(from)}</span>}
-      {isProtected && <span class="wait">{TEXTS.protected}</span>}
+      {from !== null && <span class="quiet">{`renamed from ${from}`}</span>}
+      {isProtected && <span class="wait">protected by a gate</span>}
     </button>
   )
 }
@@ -176,27 +176,30 @@ function Rewind({ place, savepoints, done }: { place: string; savepoints: readon
       const planned = await post<Planned>(`sessions/${place}/rewind`, { to, go })
       setPlan(go || planned.files === 0 ? null : planned)
       if (go) done()
-      return [...planned.words, ...(planned.undo === null ? [] : [TEXTS.rewindUndo(planned.undo)])].join(' ')
+      return [...planned.words, ...(planned.undo === null ? [] : [`To undo it, rewind to ${planned.undo}.`])].join(' ')
     })
   return (
     <details class="rewind">
-      <summary>{TEXTS.rewind}</summary>
+      <summary>Rewind the files</summary>
       <form
         onSubmit={event => {
           event.preventDefault()
           void rewind(textIn(event.currentTarget, 'to'), false)
         }}
       >
-        <Field label={TEXTS.rewindTo} hint={TEXTS.rewindWarning}>
+        <Field
+          label="Make the files those of"
+          hint="Only files change: no branch, index or memory. What they are now is kept before."
+        >
           <select name="to" onChange={() => setPlan(null)}>
             <Options of={savepoints} />
           </select>
         </Field>
-        <button type="submit">{TEXTS.rewindPlan}</button>
+        <button type="submit">See what that would change</button>
       </form>
       {plan !== null && (
         <button type="button" class="danger" onClick={() => void rewind(plan.to, true)}>
-          {TEXTS.rewindSure(plan.to)}
+          {`Rewind to ${plan.to}`}
         </button>
       )}
       <Outcome of={said} />

@@ -29,7 +29,7 @@ function Rows({ stream }: { stream: SessionStream }) {
     <>
       {stream.hasEarlier.value && (
         <button type="button" class="earlier" onClick={earlier}>
-          {TEXTS.earlier}
+          Show what came before
         </button>
       )}
       <VirtualList
@@ -80,7 +80,7 @@ function Detail({ item }: { item: StreamRow['item'] }): ComponentChildren {
   if (item?.kind === 'command' && item.output !== '')
     return (
       <details>
-        <summary>{TEXTS.output}</summary>
+        <summary>Output</summary>
         <pre>{item.output}</pre>
       </details>
     )
@@ -127,7 +127,7 @@ function LiveText({ live }: { live: LiveItem }) {
   useEffect(() => {
     if (place.current !== null) place.current.scrollTop = place.current.scrollHeight
   })
-  const label = item.kind === 'command' ? `${TEXTS.runs} ${item.command}` : TEXTS.writes
+  const label = item.kind === 'command' ? `runs ${item.command}` : 'writes'
   return (
     <div class="live">
       <p class="quiet">{label}</p>

@@ -54,19 +54,19 @@ export function Queue({ card: { place, standing } }: { card: Card }) {
         </p>
       ))}
       {prompts.length === 0 ? (
-        <p class="quiet">{TEXTS.noQueue}</p>
+        <p class="quiet">Nothing waits in this directory.</p>
       ) : (
         <VirtualList class="queue" label={TEXTS.tabs.queue} items={prompts} keyOf={({ id }) => id} height={96}>
           {(prompt, index) => <Waiting prompt={prompt} index={index} all={prompts} place={place} change={change} />}
         </VirtualList>
       )}
-      {left > 0 && <p class="quiet">{TEXTS.morePrompts(left)}</p>}
+      {left > 0 && <p class="quiet">{`${left} more wait behind these.`}</p>}
       <Outcome of={said} />
       {maySteer() && (
         <>
           {prompts.length > 0 && standing !== 'running' && (
             <button type="button" onClick={() => void change('run', {})}>
-              {TEXTS.runQueue}
+              Work off the queue now
             </button>
           )}
           <Add said={said} change={change} />
@@ -149,9 +149,9 @@ function Edited({ place, id, change, onEnd }: { place: string; id: string; chang
         <textarea name="prompt" rows={4} defaultValue={value.prompt} />
       </Field>
       <div class="choices">
-        <button type="submit">{TEXTS.save}</button>
+        <button type="submit">Save</button>
         <button type="button" onClick={onEnd}>
-          {TEXTS.cancel}
+          Cancel
         </button>
       </div>
     </form>
@@ -169,13 +169,13 @@ function Add({ said, change }: { said: Saying; change: Change }) {
         void change('add', { prompt: textIn(form, 'prompt'), ...terms }).then(isTaken => isTaken && form.reset())
       }}
     >
-      <h2>{TEXTS.addPrompt}</h2>
+      <h2>Add a prompt</h2>
       <Field label={TEXTS.prompt}>
         <textarea name="prompt" rows={3} required />
       </Field>
       <TermFields takes="prompt" />
       <button type="submit" class="primary">
-        {TEXTS.add}
+        Add
       </button>
     </form>
   )
@@ -200,7 +200,7 @@ export function TermFields({ takes }: { takes: 'prompt' | 'specification' }) {
           ))}
         </select>
       </Field>
-      <Field label={TEXTS.gates}>
+      <Field label="Has to pass before done, a command a line">
         <textarea name="gates" rows={2} />
       </Field>
       <LimitFields />

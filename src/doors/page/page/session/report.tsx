@@ -23,12 +23,12 @@ export function Report({ card: { key, report } }: { card: Card }) {
   return (
     <section aria-label={TEXTS.tabs.report}>
       {certificate?.text == null ? (
-        <p class="quiet">{TEXTS.noCertificate}</p>
+        <p class="quiet">No certificate yet: it is written when the session is done.</p>
       ) : (
         <>
           {maySteer() && <VerifyAgain place={key} />}
           <details>
-            <summary>{TEXTS.certificate}</summary>
+            <summary>Certificate (done.json)</summary>
             <pre>{certificate.text}</pre>
           </details>
         </>
@@ -42,7 +42,7 @@ export function Report({ card: { key, report } }: { card: Card }) {
       {value === null ? (
         <Reading problem={problem} />
       ) : (
-        <iframe class="report" title={TEXTS.reportFrame} src={value.path} />
+        <iframe class="report" title="The report of the session" src={value.path} />
       )}
     </section>
   )
@@ -55,7 +55,7 @@ function VerifyAgain({ place }: { place: string }) {
   const over = useOver()
   const verify = () =>
     said.do(async () => {
-      setLines([TEXTS.verifying])
+      setLines(['Its gates run now; this can take as long as they do …'])
       let isOver = false
       await postStream<{ text?: string; words?: readonly string[] }>(
         `sessions/${place}/verify`,
@@ -71,13 +71,13 @@ function VerifyAgain({ place }: { place: string }) {
       })
       if (isOver) return null
       setLines([])
-      throw new Refused({ problem: TEXTS.cutOff })
+      throw new Refused({ problem: 'The connection was cut before its end; verify again takes it up.' })
     })
   return (
     <>
-      <p class="quiet">{TEXTS.verifyHint}</p>
+      <p class="quiet">Runs the gates of the session again on the files as they are now.</p>
       <button type="button" class="primary" disabled={said.isBusy.value} onClick={() => void verify()}>
-        {TEXTS.verify}
+        Verify again
       </button>
       {lines.length > 0 && (
         <pre role="status" class="verified">

@@ -86,7 +86,7 @@ export function Rounds({ card: { key, report } }: { card: Card }) {
     void current.read(from, to, over.signal).then(hasCome => hasCome && redraw())
   }
   if (current.total === null) return <Reading problem="" />
-  if (current.total === 0) return <p class="quiet">{TEXTS.noRounds}</p>
+  if (current.total === 0) return <p class="quiet">No round has begun yet.</p>
   const longest = Math.max(1, ...[...current.pages.values()].flat().map(({ durationMs }) => durationMs))
   const indexes = Array.from({ length: current.total }, (_, index) => index)
   return (
@@ -94,7 +94,7 @@ export function Rounds({ card: { key, report } }: { card: Card }) {
       <p class="quiet">{TEXTS.roundsCount(current.total)}</p>
       <VirtualList
         class="timeline"
-        label={TEXTS.timeline}
+        label="Rounds on a timeline: time of each, by how it ended"
         items={indexes}
         keyOf={index => index}
         height={44}
@@ -113,7 +113,7 @@ function Round({ place, round, longest }: { place: string; round: ReportRound | 
   const tone = outcome === null ? 'running' : outcome === 'worked' ? 'good' : 'bad'
   const facts = [
     purpose,
-    outcome === null ? TEXTS.goesOn : outcome,
+    outcome === null ? 'goes on' : outcome,
     formatDuration(durationMs),
     TEXTS.files(files),
     tokens === null ? null : formatTokens(tokens),
@@ -121,13 +121,13 @@ function Round({ place, round, longest }: { place: string; round: ReportRound | 
   ]
   return (
     <div class={`round ${tone}`}>
-      <b>{TEXTS.round(round.round)}</b>
+      <b>{`Round ${round.round}`}</b>
       <meter min={0} max={longest} value={durationMs} aria-label={formatDuration(durationMs)} />
       <span class="facts">{facts.filter(each => each !== null).join(' · ')}</span>
       {message !== null && <span class="quiet">{message}</span>}
       {files > 0 && (
         <a class="of-round" href={`#/s/${place}/changes?round=${round.round}`}>
-          {TEXTS.changesOf}
+          What it changed
         </a>
       )}
     </div>
@@ -148,7 +148,7 @@ export function Tasks({ card: { key, report } }: { card: Card }) {
   const news = `${report?.tasks?.done} ${report?.tasks?.total} ${report?.tasks?.current?.id} ${report?.roundsUsed}`
   useAgainOn(news, again)
   if (value === null) return <Reading problem={problem} />
-  if (value.tasks === null || value.tasks.length === 0) return <p class="quiet">{TEXTS.noTasks}</p>
+  if (value.tasks === null || value.tasks.length === 0) return <p class="quiet">It has no list of tasks yet.</p>
   const phases = [...Map.groupBy(value.tasks, ({ phase }) => phase ?? '')]
   return (
     <div class="board">

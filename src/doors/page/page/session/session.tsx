@@ -35,7 +35,13 @@ export function SessionPage({ place, part, query }: { place: string; part: strin
   const begun = useMemo(() => Date.now(), [])
   // One that was begun just now is not among them yet.
   if (card === null)
-    return <p class="quiet">{isWhole.value && now.value - begun > NEW_MS ? TEXTS.gone : TEXTS.reading}</p>
+    return (
+      <p class="quiet">
+        {isWhole.value && now.value - begun > NEW_MS
+          ? 'This session is not there any more: its files were deleted.'
+          : TEXTS.reading}
+      </p>
+    )
   const shown: PartName = part in TEXTS.tabs ? (part as PartName) : 'live'
   const meant = query.get('q')
   return (
@@ -44,10 +50,10 @@ export function SessionPage({ place, part, query }: { place: string; part: strin
       {shown !== 'live' && <Waiting card={card} />}
       {stream.next.value !== '' && (
         <a class="asks" href={`#/s/${stream.next.value}`}>
-          {TEXTS.next}
+          It has ended, and the queue goes on with the next one
         </a>
       )}
-      <nav class="tabs" aria-label={TEXTS.parts}>
+      <nav class="tabs" aria-label="Parts of the session">
         {(Object.keys(TEXTS.tabs) as PartName[]).map(each => (
           <a key={each} href={`#/s/${place}/${each}`} aria-current={each === shown ? 'page' : undefined}>
             {TEXTS.tabs[each]}
@@ -127,7 +133,7 @@ function Plan({ card: { report } }: { card: Card }) {
   return (
     <details class="plan">
       <summary>
-        {TEXTS.plan} <span class="count">{`${done} / ${steps.length}`}</span>
+        Plan of the round <span class="count">{`${done} / ${steps.length}`}</span>
       </summary>
       <ol>
         {steps.map(({ step, status }) => (
@@ -175,7 +181,7 @@ function Running({ card: { key, report }, stream, said }: { card: Card; stream: 
         }}
       >
         {agents.length > 0 && (
-          <Field label={TEXTS.whom}>
+          <Field label="Whom">
             <select value={agent} onChange={event => setAgent(event.currentTarget.value)}>
               <option value="">{TEXTS.theRound}</option>
               {agents.map(each => (
@@ -187,36 +193,36 @@ function Running({ card: { key, report }, stream, said }: { card: Card; stream: 
           </Field>
         )}
         <div class="line">
-          <Field label={isAgent ? TEXTS.tellAgent(agent) : TEXTS.tell}>
+          <Field label={isAgent ? `Tell ${agent}` : 'Tell the agent'}>
             <textarea name="text" rows={1} />
           </Field>
           <button type="submit" class="primary">
-            {TEXTS.send}
+            Send
           </button>
         </div>
       </form>
       <div class="choices">
         <button type="button" onClick={() => void askNow(key, { type: isPaused ? 'unpause' : 'pause' }, said)}>
-          {isPaused ? TEXTS.unpause : TEXTS.pause}
+          {isPaused ? 'Go on' : 'Pause'}
         </button>
         {report?.waiting != null && (
           <button type="button" onClick={() => void askNow(key, { type: 'retry' }, said)}>
-            {TEXTS.retry}
+            Do not wait any longer
           </button>
         )}
-        <LaterButton place={key} label={TEXTS.stop} body={{ type: 'stop', now: false }} said={said} />
+        <LaterButton place={key} label="Stop after this round" body={{ type: 'stop', now: false }} said={said} />
       </div>
       <details class="more">
         <summary>{TEXTS.actions}</summary>
         <div class="choices">
-          <LaterButton place={key} label={TEXTS.interrupt} body={{ type: 'interrupt' }} said={said} />
-          <LaterButton place={key} label={TEXTS.skip} body={{ type: 'skip' }} said={said} />
-          <LaterButton place={key} label={TEXTS.stopNow} body={{ type: 'stop', now: true }} said={said} />
+          <LaterButton place={key} label="Interrupt" body={{ type: 'interrupt' }} said={said} />
+          <LaterButton place={key} label="Skip to the next in the queue" body={{ type: 'skip' }} said={said} />
+          <LaterButton place={key} label="Stop now" body={{ type: 'stop', now: true }} said={said} />
           {agents.map(each => (
             <LaterButton
               key={each}
               place={key}
-              label={TEXTS.stopAgent(each)}
+              label={`End ${each}`}
               body={{ type: 'stop-agent', agent: each }}
               said={said}
             />
@@ -243,13 +249,13 @@ function Replan({ place, said }: { place: string; said: Saying }) {
         void askNow(place, body, said).then(isTaken => isTaken && form.reset())
       }}
     >
-      <Field label={TEXTS.replanWhat}>
+      <Field label="What shall be changed">
         <textarea name="text" rows={2} />
       </Field>
       <label class="check">
-        <input type="checkbox" name="go" /> {TEXTS.replanGo}
+        <input type="checkbox" name="go" /> Go on once it is changed
       </label>
-      <button type="submit">{TEXTS.replan}</button>
+      <button type="submit">Change the plan</button>
     </form>
   )
 }
@@ -266,9 +272,9 @@ function Limits({ place, said }: { place: string; said: Saying }) {
       }}
     >
       <fieldset>
-        <legend>{TEXTS.limitsNow}</legend>
+        <legend>What it may take in all, from its next round on</legend>
         <LimitFields />
-        <button type="submit">{TEXTS.change}</button>
+        <button type="submit">Change</button>
       </fieldset>
     </form>
   )
@@ -290,7 +296,7 @@ function Resume({ card, said }: { card: Card; said: Saying }) {
     >
       <details>
         <summary>{TEXTS.limits}</summary>
-        <p class="quiet">{TEXTS.moreToGoOn}</p>
+        <p class="quiet">What it may take in all; empty: as before</p>
         <LimitFields />
       </details>
       <button type="submit" class="primary" disabled={said.isBusy.value}>
