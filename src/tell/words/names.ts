@@ -120,9 +120,9 @@ export type StateHints = Pick<Hints, 'goOn' | 'resume' | 'startBuild' | 'endWait
 /** On the page of the browser, where its buttons do it. */
 export const PAGE_HINTS: StateHints = {
   goOn: '“Go on” goes on',
-  resume: '“Go on with it” goes on',
+  resume: '“Resume” goes on',
   startBuild: 'start it, or change the plan',
-  endWait: '“Do not wait any longer” ends the wait',
+  endWait: '“Retry now” ends the wait',
   endWaitOfCall: CTRL_C,
   decide: 'choose what it does',
 }

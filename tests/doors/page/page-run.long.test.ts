@@ -131,7 +131,7 @@ describe.skipIf(!hasBrowser)(`a session on the page${WITHOUT_BROWSER}`, () => {
     const limits = page.getByRole('group', { name: /What it may take/ })
     await limits.getByLabel('Rounds').fill('many')
     await limits.getByRole('button', { name: 'Change' }).click()
-    await page.getByText('That is no such limit').waitFor()
+    await page.getByText('Not a valid limit').waitFor()
     await limits.getByLabel('Rounds').fill('7')
     await limits.getByRole('button', { name: 'Change' }).click()
     await page.getByText(/of 7/).first().waitFor()
@@ -155,7 +155,7 @@ describe.skipIf(!hasBrowser)(`a session on the page${WITHOUT_BROWSER}`, () => {
     for (const left of [1, 0]) {
       await waiting
         .first()
-        .getByRole('button', { name: /^Take out/ })
+        .getByRole('button', { name: /^Remove/ })
         .click()
       await waiting.nth(left).waitFor({ state: 'detached' })
     }

@@ -196,7 +196,7 @@ function Question({ card, asked, isMeant = false }: { card: Card; asked: AskedQu
           </details>
         </>
       )}
-      <p class="quiet">{`If nobody answers: ${asked.assumption}`}</p>
+      <p class="quiet">{`Assumed meanwhile: ${asked.assumption}`}</p>
       <PendingOf of={key} />
       <Outcome of={said} />
     </form>

@@ -44,11 +44,7 @@ function Page() {
   const isOld = serverVersion.value !== null && serverVersion.value !== PAGE_VERSION
   const said =
     problem.value ||
-    (isOld
-      ? TEXTS.oldPage
-      : connection.value === 'cut'
-        ? 'The connection is cut; what you see is of before. Trying again …'
-        : '')
+    (isOld ? TEXTS.oldPage : connection.value === 'cut' ? 'Disconnected. Showing the last state; reconnecting …' : '')
   const isOfSession = isIn.value && place.value.startsWith('#/s/')
   return (
     <>

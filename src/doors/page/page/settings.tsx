@@ -74,8 +74,7 @@ function Notifications() {
         </label>
       )}
       <p class="quiet">
-        It passes the server of your browser’s maker, encrypted and without words of the project. Off until you switch
-        it on.
+        Sent through your browser vendor’s push service, encrypted, without project content. Off until you switch it on.
       </p>
       <Outcome of={said} />
     </section>
@@ -182,7 +181,7 @@ function OneMoreLink() {
         })
       }}
     >
-      <h3>A link for one more device</h3>
+      <h3>Add a device</h3>
       <label class="check">
         <input type="checkbox" name="look" /> it may look only
       </label>

@@ -62,7 +62,7 @@ export function StartPage() {
       </label>
       {takes === 'specification' && (
         <label class="check">
-          <input type="checkbox" name="acceptsPlan" /> Carry its plan out as it comes
+          <input type="checkbox" name="acceptsPlan" /> Accept the plan automatically
         </label>
       )}
       <div class="choices">
@@ -171,7 +171,7 @@ function Goal({ place }: { place: string }) {
   }
   return (
     <>
-      <Field label={TEXTS.goal} hint="What shall be reached, and how it shows. @ names a file.">
+      <Field label={TEXTS.goal} hint="What should be achieved, and how can we tell? @ names a file.">
         <textarea
           name="wanted"
           rows={6}

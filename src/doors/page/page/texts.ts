@@ -5,7 +5,7 @@ export const TEXTS = {
   now: 'Now',
   new: 'New',
   settings: 'Settings',
-  reading: 'Reading …',
+  reading: 'Loading …',
   isCut: 'The connection is cut.',
   connection: { connecting: 'connecting', open: 'connected', cut: 'connection cut', 'no-key': 'not let in' },
   oldPage: 'This page is of another version than its server. Reload it.',
@@ -25,7 +25,7 @@ export const TEXTS = {
   answer: 'Answer',
   undo: (seconds: number) => `Undo (${seconds})`,
   notSent: (what: string, problem: string) => `Not sent: ${what}. ${problem}`,
-  asks: (count: number) => (count === 1 ? 'It asks you something: answer' : `It asks you ${count} things: answer`),
+  asks: (count: number) => (count === 1 ? '1 question: answer' : `${count} questions: answer`),
 
   tabs: {
     live: 'Live',
@@ -39,9 +39,9 @@ export const TEXTS = {
   steps: { pending: 'to do', 'in-progress': 'now', completed: 'done' },
   theRound: 'the agent of the round',
   actions: 'Steer the session',
-  resume: 'Go on with it',
+  resume: 'Resume',
   limits: 'Limits',
-  wrongLimit: 'That is no such limit: use 20, 8h, 5M or 10.',
+  wrongLimit: 'Not a valid limit. Examples: 20 (rounds), 8h, 5M (tokens), 10 (cost).',
 
   roundsCount: (count: number) => (count === 1 ? '1 round' : `${count} rounds`),
   files: (count: number) => (count === 1 ? '1 file' : `${count} files`),
@@ -49,7 +49,7 @@ export const TEXTS = {
 
   prompt: 'Prompt',
   edit: 'Edit',
-  remove: 'Take out',
+  remove: 'Remove',
   up: 'Earlier',
   down: 'Later',
   template: 'Template',
@@ -63,7 +63,7 @@ export const TEXTS = {
   started: 'It has begun.',
   slow: 'It has not begun yet, and goes on trying.',
 
-  themes: { system: 'as the system', light: 'light', dark: 'dark' },
+  themes: { system: 'System', light: 'Light', dark: 'Dark' },
   devices: 'Devices',
   right: { look: 'may look', steer: 'may steer' },
   end: 'End',

@@ -66,7 +66,7 @@ export function Queue({ card: { place, standing } }: { card: Card }) {
         <>
           {prompts.length > 0 && standing !== 'running' && (
             <button type="button" onClick={() => void change('run', {})}>
-              Work off the queue now
+              Run the queue
             </button>
           )}
           <Add said={said} change={change} />
@@ -200,7 +200,7 @@ export function TermFields({ takes }: { takes: 'prompt' | 'specification' }) {
           ))}
         </select>
       </Field>
-      <Field label="Has to pass before done, a command a line">
+      <Field label="Checks that must pass (one command per line)">
         <textarea name="gates" rows={2} />
       </Field>
       <LimitFields />

@@ -207,7 +207,7 @@ function Running({ card: { key, report }, stream, said }: { card: Card; stream: 
         </button>
         {report?.waiting != null && (
           <button type="button" onClick={() => void askNow(key, { type: 'retry' }, said)}>
-            Do not wait any longer
+            Retry now
           </button>
         )}
         <LaterButton place={key} label="Stop after this round" body={{ type: 'stop', now: false }} said={said} />
