@@ -175,7 +175,6 @@ describe.skipIf(!hasBrowser)(`a session on the page${WITHOUT_BROWSER}`, () => {
     await page.locator('.task.done', { hasText: 'build it' }).waitFor()
     await page.getByRole('link', { name: 'Report' }).click()
     await page.frameLocator('iframe.report').getByText('build X').first().waitFor()
-    await page.getByRole('link', { name: 'Proof' }).click()
     await page.getByRole('button', { name: 'Verify again' }).click()
     await page.locator('.verified', { hasText: 'still true' }).waitFor()
 
