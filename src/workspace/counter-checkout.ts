@@ -1,6 +1,6 @@
-import { type CheckoutResult, openScratchFolder, type ScratchFolder } from './fingerprint/scratch-checkout.ts'
-import { type LaidChange, unreadThen } from './gate-paths.ts'
-import { runGitOrThrow, UNSPLIT_INDEX } from './git/git.ts'
+import { openScratchFolder, type ScratchFolder } from './fingerprint/scratch-checkout.ts'
+import { unreadThen } from './gate-paths.ts'
+import { runGitOrThrow } from './git/git.ts'
 import type { PrivateGit } from './git/private-git.ts'
 
 interface CounterCheckoutOptions {
@@ -17,12 +17,12 @@ const MOST_FILES = 50_000
 const MOST_BYTES = 2 * 1024 * 1024 * 1024
 
 /**
- * Opens a folder outside of the work directory, in which the files that the work began with are laid out, with some of its
+ * Opens a folder outside of the work directory, in which the files that the work began with can be laid out, with some of its
  * changes or all. A problem is a part of a sentence: it is too large, or the files of then are gone.
  */
 export async function openCounterCheckout(
   options: CounterCheckoutOptions,
-): Promise<CounterCheckout | { problem: string }> {
+): Promise<ScratchFolder | { problem: string }> {
   const { git, start, tree } = options
   try {
     for (const each of [start, tree]) {
@@ -30,38 +30,9 @@ export async function openCounterCheckout(
       if (files > MOST_FILES || bytes > MOST_BYTES)
         return { problem: `a checkout of its own is too large (${files} files, ${Math.ceil(bytes / 1024 / 1024)} MB)` }
     }
-    return new CounterCheckout(git, start, await openScratchFolder(options))
+    return await openScratchFolder(options)
   } catch (error) {
     return { problem: unreadThen(error) }
-  }
-}
-
-/** Lays out the files of the start with some changes; each replaces the one before. Disposing removes the folder. */
-export class CounterCheckout implements AsyncDisposable {
-  readonly #git: PrivateGit
-  readonly #start: string
-  readonly #folder: ScratchFolder
-
-  constructor(git: PrivateGit, start: string, folder: ScratchFolder) {
-    this.#git = git
-    this.#start = start
-    this.#folder = folder
-  }
-
-  async lay(changes: readonly LaidChange[]): Promise<CheckoutResult> {
-    const { prefix } = this.#git
-    return await this.#folder.lay(async setting => {
-      await runGitOrThrow(setting, [...UNSPLIT_INDEX, 'read-tree', '--empty'])
-      const below = prefix === '' ? [] : [`--prefix=${prefix}`]
-      await runGitOrThrow(setting, [...UNSPLIT_INDEX, 'read-tree', ...below, this.#start])
-      const input = changes.map(({ entry: { mode, hash, path } }) => `${mode} ${hash}\t${path}\0`).join('')
-      await runGitOrThrow(setting, [...UNSPLIT_INDEX, 'update-index', '-z', '--index-info'], input)
-      return this.#start
-    })
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.#folder[Symbol.asyncDispose]()
   }
 }
 

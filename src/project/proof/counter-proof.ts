@@ -10,9 +10,10 @@ import {
 import { openSandboxCommands, type SandboxCommandsOptions } from '../../engines/codex/sandbox-commands.ts'
 import type { ToCounterProve } from '../../session/options.ts'
 import { runGate } from '../../session/proof/run-gate.ts'
-import { type CounterCheckout, openCounterCheckout } from '../../workspace/counter-checkout.ts'
+import { openCounterCheckout } from '../../workspace/counter-checkout.ts'
 import type { Fingerprints } from '../../workspace/fingerprint/fingerprint.ts'
-import { type LaidChange, workChanges } from '../../workspace/gate-paths.ts'
+import type { CheckoutResult } from '../../workspace/fingerprint/scratch-checkout.ts'
+import { workChanges } from '../../workspace/gate-paths.ts'
 import { traceReads } from '../../workspace/read-trace.ts'
 
 interface CounterProofMeans {
@@ -57,7 +58,10 @@ export async function counterProofOf(
   const found = await counterProve({
     ...of,
     changes,
-    run: changes => runOn(checkout, changes, { gate, means, signal }),
+    run: changes => {
+      const entries = changes.map(({ entry }) => entry)
+      return runOn(() => checkout.lay(start, fingerprints.git.prefix, entries), { gate, means, signal })
+    },
   })
   return signal.aborted ? null : proof(found)
 }
@@ -70,13 +74,9 @@ interface RunOptions {
   signal: AbortSignal
 }
 
-async function runOn(
-  checkout: CounterCheckout,
-  changes: readonly LaidChange[],
-  { gate, means, signal }: RunOptions,
-): Promise<CounterRun> {
+async function runOn(lay: () => Promise<CheckoutResult>, { gate, means, signal }: RunOptions): Promise<CounterRun> {
   if (signal.aborted) return unknown('it was broken off')
-  const laid = await checkout.lay(changes)
+  const laid = await lay()
   if ('problem' in laid) return unknown(laid.problem)
   const { commands, redact, unreadable } = means
   const { directory } = laid

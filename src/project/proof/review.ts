@@ -19,7 +19,8 @@ import { foldJournal } from '../../session/records/journal.ts'
 import { SessionLog } from '../../session/session-log.ts'
 import { followIgnoreRules } from '../../workspace/fingerprint/session-rules.ts'
 import { treeOfCommit } from '../../workspace/git/commits.ts'
-import { readHead, runGit, runGitOrThrow } from '../../workspace/git/git.ts'
+import { readHead, runGit } from '../../workspace/git/git.ts'
+import { EMPTY_TREE } from '../../workspace/git/objects.ts'
 import type { PrivateGit } from '../../workspace/git/private-git.ts'
 import { protectedChanges } from '../../workspace/protected-files.ts'
 import type { Run } from '../open-run.ts'
@@ -179,7 +180,7 @@ export async function uncommittedWork(run: Run, goal: string): Promise<ReviewedW
 async function treeOfHead({ repository }: Run, git: PrivateGit): Promise<string> {
   const commit = repository === null ? null : (await readHead(repository)).commit
   const held = commit === null ? null : await treeOfCommit(git, commit)
-  return held ?? (await runGitOrThrow(git.setting, ['hash-object', '-t', 'tree', '--stdin'], '')).trim()
+  return held ?? EMPTY_TREE[git.objectFormat]
 }
 
 function resultsOf({ claim }: SessionState): ReviewMatter['gates'] {

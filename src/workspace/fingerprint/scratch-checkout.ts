@@ -51,7 +51,7 @@ export class ScratchCheckouts implements AsyncDisposable {
 
   /** Checks out the files as they were when the session was done, committed or not. */
   async layCertified(): Promise<CheckoutResult> {
-    return await this.#lay(this.#options.from, this.#carried.at(-1))
+    return await this.#folder.lay(this.#options.from, '', this.#carried.at(-1))
   }
 
   /** Checks out commit `index` (from 0), with the uncommitted files of then that no commit has touched since. */
@@ -60,16 +60,11 @@ export class ScratchCheckouts implements AsyncDisposable {
     if (commit === undefined) throw new RangeError(`There is no commit ${index}.`)
     const submodule = this.#carried.submoduleChanged(index)
     if (submodule !== null) return { problem: `the submodule ${fromLatin1(submodule)} changed on the way` }
-    return await this.#lay(commit, this.#carried.at(index))
+    return await this.#folder.lay(commit, '', this.#carried.at(index))
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#folder[Symbol.asyncDispose]()
-  }
-
-  async #lay(commit: string, changes: readonly TreeEntry[]): Promise<CheckoutResult> {
-    const { prefix } = this.#options.git
-    return await this.#folder.lay(setting => fillIndex(setting, prefix, commit, changes))
   }
 }
 
@@ -106,10 +101,10 @@ export class ScratchFolder implements AsyncDisposable {
   }
 
   /**
-   * Checks out what `fill` puts into the index, with links to the ignored dependencies of the work directory.
-   * @param fill resolves with the tree of the work directory in it
+   * Checks out a commit or a tree with some changes, and with links to the ignored dependencies of the work directory.
+   * @param at where a tree belongs: relative to git's top, ending in `/`; empty for the top itself
    */
-  async lay(fill: (setting: GitSetting) => Promise<string>): Promise<CheckoutResult> {
+  async lay(what: string, at: string, changes: readonly TreeEntry[]): Promise<CheckoutResult> {
     const git = this.#git
     const top = join(this.#folder, 'files')
     await removeFolder(top)
@@ -117,7 +112,7 @@ export class ScratchFolder implements AsyncDisposable {
     const setting = this.#settingAt(top)
     try {
       return await writeToPrivateGit(git.gitDir, async () => {
-        const tree = await fill(setting)
+        const tree = await this.#fillIndex(setting, { what, at, changes })
         await runGitOrThrow(setting, [...UNSPLIT_INDEX, 'checkout-index', '--all', '--force', '--quiet'])
         const obstacle = await findObstacle(top, git.prefix)
         if (obstacle !== null && obstacle.kind !== 'missing') return { problem: `${git.prefix} is no folder there` }
@@ -136,26 +131,27 @@ export class ScratchFolder implements AsyncDisposable {
     await removeFolder(this.#folder)
   }
 
+  /** Answers the tree of the work directory in it. */
+  async #fillIndex(
+    setting: GitSetting,
+    { what, at, changes }: { what: string; at: string; changes: readonly TreeEntry[] },
+  ): Promise<string> {
+    const { prefix } = this.#git
+    const run = (args: readonly string[], input?: string) => runGitOrThrow(setting, [...UNSPLIT_INDEX, ...args], input)
+    await run(['read-tree', '--empty'])
+    await run(['read-tree', ...(at === '' ? [] : [`--prefix=${at}`]), what])
+    const input = changes.map(({ mode, hash, path }) => `${mode} ${hash}\t${path}\0`).join('')
+    await run(['update-index', '-z', '--index-info'], input)
+    const whole = (await run(['write-tree'])).trim()
+    if (prefix === '') return whole
+    const part = await runGit(setting, ['rev-parse', '--verify', '--quiet', `${whole}:${prefix.slice(0, -1)}`])
+    return part.ok ? part.stdout.trim() : whole
+  }
+
   #settingAt(top: string): GitSetting {
     const variables = { GIT_WORK_TREE: top, GIT_INDEX_FILE: join(this.#folder, 'index') }
     return { ...withVariables(this.#git.setting, variables), directory: top }
   }
-}
-
-/** Fills the index from a commit and changes. Returns the tree of the work directory in it. */
-async function fillIndex(
-  setting: GitSetting,
-  prefix: string,
-  commit: string,
-  changes: readonly TreeEntry[],
-): Promise<string> {
-  await runGitOrThrow(setting, [...UNSPLIT_INDEX, 'read-tree', '--reset', commit])
-  const input = changes.map(({ mode, hash, path }) => `${mode} ${hash}\t${path}\0`).join('')
-  await runGitOrThrow(setting, [...UNSPLIT_INDEX, 'update-index', '-z', '--index-info'], input)
-  const whole = (await runGitOrThrow(setting, [...UNSPLIT_INDEX, 'write-tree'])).trim()
-  if (prefix === '') return whole
-  const part = await runGit(setting, ['rev-parse', '--verify', '--quiet', `${whole}:${prefix.slice(0, -1)}`])
-  return part.ok ? part.stdout.trim() : whole
 }
 
 async function removeFolder(path: string): Promise<void> {

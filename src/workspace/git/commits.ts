@@ -153,7 +153,7 @@ export async function uncommittedPaths(
 export async function treeOfCommit(git: PrivateGit, commit: string): Promise<string | null> {
   const tree = await idOf(git, treeRevision(git, commit))
   if (tree === null || (await idOf(git, `${tree}:${RUNTIME_FOLDER}`)) === null) return tree
-  const index = join(git.gitDir, `look-${randomUUID()}.index`)
+  const index = join(git.gitDir, `rewind-${randomUUID()}.index`)
   const setting = withVariables(git.setting, { GIT_INDEX_FILE: index })
   try {
     return await writeToPrivateGit(git.gitDir, async () => {

@@ -161,10 +161,7 @@ export async function carriedChanges(
 async function uncommitted(git: PrivateGit, from: string, tree: string): Promise<TreeEntry[]> {
   const { setting } = git
   const known = await runGit(setting, ['rev-parse', '--verify', '--quiet', treeRevision(git, from)])
-  const before = known.ok
-    ? known.stdout.trim()
-    : (await runGitOrThrow(setting, ['hash-object', '-t', 'tree', '--stdin'], '')).trim()
-  return await entriesBetween(git, before, tree)
+  return await entriesBetween(git, known.ok ? known.stdout.trim() : EMPTY_TREE[git.objectFormat], tree)
 }
 
 /** A file as one tree has it, and whether the other has none of this path. */
