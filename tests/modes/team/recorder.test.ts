@@ -6,9 +6,10 @@ import { isEvent } from '../../../src/core/events/checks.ts'
 import type { Recorded, SessionEvent } from '../../../src/core/events/events.ts'
 import { emptyState, type SessionState } from '../../../src/core/state/state.ts'
 import { OWN_TEMPLATES } from '../../../src/modes/registry.ts'
-import { TEAM, type TeamTerms } from '../../../src/modes/team/start/begin.ts'
+import { TEAM } from '../../../src/modes/team/start/begin.ts'
 import { dayOf } from '../../../src/modes/team/start/places.ts'
 import { TeamRecorder } from '../../../src/modes/team/start/recorder.ts'
+import type { TeamOptions } from '../../../src/modes/team/work.ts'
 import { openJournal } from '../../../src/session/records/journal.ts'
 import { makePlace, type TestPlace } from '../../support/place.ts'
 import { created, FIRST_AT, fold, resumed, SESSION, worked } from '../../support/session-events.ts'
@@ -97,8 +98,8 @@ const PLAN = {
 }
 const REVIEW = { overall_assessment: 'Fine.\nReally.', issues: [], suggestions: ['A README'] }
 
-function begun(place: TestPlace, more: Partial<TeamTerms> = {}): SessionEvent {
-  const options: TeamTerms = {
+function begun(place: TestPlace, more: Partial<TeamOptions> = {}): SessionEvent {
+  const options: TeamOptions = {
     mode: 'all',
     step: null,
     stepwise: false,

@@ -5,7 +5,6 @@ import {
   listTeams,
   type RemovableTeam,
   type ShownTeam,
-  type ShownTest,
   showTeam,
 } from '../../../modes/team/start/projects.ts'
 import { realWorkDirectory } from '../../../platform/files.ts'
@@ -59,7 +58,7 @@ function canGoOn({ outcome, standing, missing }: ListedTeam): boolean {
   return standing !== 'running' && missing.length === 0 && (outcome === null || !isFinished(outcome))
 }
 
-function lineOfTest({ command, ran, why }: ShownTest): string {
+function lineOfTest({ command, ran, why }: ListedTeam['howToTest'][number]): string {
   const line = oneLine(command, LINE_CHARS)
   if (ran === null) return why === null ? line : `${line} (not run here: ${oneLine(why, LINE_CHARS)})`
   const how = ran.exitCode === null ? ran.status : `exit ${ran.exitCode}`

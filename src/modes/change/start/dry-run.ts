@@ -21,8 +21,9 @@ import type { World } from '../../../project/world.ts'
 import type { Redactor } from '../../../secrets/redactor.ts'
 import type { Records } from '../../../session/records/records.ts'
 import { scopeFolder, sessionFolder } from '../../../workspace/memory/memory-paths.ts'
+import type { ChangeOptions } from '../work.ts'
 import { sessionToFollow, type WantedChange } from './begin.ts'
-import { CHANGE, type ChangeTerms, changeTerms } from './options.ts'
+import { CHANGE, changeTerms } from './options.ts'
 
 /** What a change would begin with: what codemachine gathers, and what its first round would be told. */
 export interface DryChange {
@@ -31,7 +32,7 @@ export interface DryChange {
   /** Version of the codex that it would use. */
   codex: string
   request: string
-  options: ChangeTerms
+  options: ChangeOptions
   /** Id of the session that it would go on from; null: none. */
   follows: string | null
   /** What is gathered of the project, Markdown. */

@@ -2,7 +2,7 @@ import { UserError } from '../../../base/errors.ts'
 import { isOnThisMachine } from '../../../engines/ask-provider.ts'
 import type { Run } from '../../../project/open-run.ts'
 import { checkProvider } from '../../../project/settings/providers.ts'
-import type { Settings } from '../../../project/settings/schema.ts'
+import type { ChangeOptions } from '../work.ts'
 
 /** Name of the template of a change. */
 export const CHANGE = 'change'
@@ -21,25 +21,6 @@ export interface ChangeSaid {
   plannerEffort?: string
 }
 
-/** Who carries out the tasks of a change. */
-interface ExecutorTerms {
-  provider: string
-  model: string | null
-  /** Tokens; null: not known. */
-  contextWindow: number | null
-  /** Whether its server is on this machine. */
-  isLocal: boolean
-}
-
-/** What the template is told of a change, as `session-created.options` has it. */
-export interface ChangeTerms {
-  review: Settings['change']['review']
-  planOnly: boolean
-  fixAttempts: number
-  executor: ExecutorTerms | null
-  planner: { model: string | null; effort: string | null }
-}
-
 /** What the terms of a change come from. */
 type Known = Pick<Run, 'settings' | 'sources'> & { providers: Pick<Run['providers'], 'byName' | 'usual'> }
 
@@ -50,7 +31,7 @@ const USUAL_ATTEMPTS = 5
  * The terms of a change, by what is said of it and by the settings. A `UserError` if its executor is no provider, or has no
  * model.
  */
-export function changeTerms(known: Known, said: ChangeSaid = {}): ChangeTerms {
+export function changeTerms(known: Known, said: ChangeSaid = {}): ChangeOptions {
   const { settings, sources, providers } = known
   const { change } = settings
   const place = said.executor === undefined ? sources['change.executor'].place : '--executor'
@@ -67,7 +48,7 @@ export function changeTerms(known: Known, said: ChangeSaid = {}): ChangeTerms {
   }
 }
 
-function executorNamed(name: string, place: string, { providers }: Known): ExecutorTerms | null {
+function executorNamed(name: string, place: string, { providers }: Known): ChangeOptions['executor'] {
   const { byName, usual } = providers
   checkProvider(name, place, byName)
   if (name === usual) return null
@@ -91,7 +72,7 @@ export function optionsAtBegin(run: Run, told: unknown): unknown {
   if (told !== undefined && !isTable) return told
   // What a program has told of its executor is its own, whatever the settings say of theirs.
   const usual = changeTerms(run, told !== undefined && 'executor' in told ? { executor: null } : {})
-  const options: ChangeTerms = { ...usual, ...told }
+  const options: ChangeOptions = { ...usual, ...told }
   const { fixAttempts } = options
   if (fixAttempts < USUAL_ATTEMPTS) {
     const times = fixAttempts === 1 ? 'once' : `${fixAttempts} times`

@@ -9,13 +9,12 @@ import type { NewSession } from '../../../project/sessions.ts'
 import type { World } from '../../../project/world.ts'
 import { type Records, recordsAround } from '../../../session/records/records.ts'
 import { readTextFile } from '../../../workspace/files/inside-directory.ts'
+import { INFO_FILE } from '../fold.ts'
+import type { StepWork, TeamOptions, TeamWork } from '../work.ts'
 import { LOGS, makePlaces, type TeamPlaces } from './places.ts'
 
 /** Name of the template of a team. */
 export const TEAM = 'team'
-/** The file in a project that says what came of it. */
-const INFO_FILE = 'PROJECT_INFO.json'
-
 /** A team that is to begin. */
 export interface WantedTeam {
   /** As typed; in the mode `work` the step, in the mode `review` empty. */
@@ -32,16 +31,6 @@ export interface WantedTeam {
   yes: boolean
   /** The directory that it works in, as typed, relative to the workspace; null: a new one. */
   project: string | null
-}
-
-/** What a team is told beside its goal, as `session-created.options` has it. */
-export interface TeamTerms extends Pick<WantedTeam, 'mode' | 'step' | 'stepwise'> {
-  repair: 0 | 1 | 2 | 3
-  accept: 'ask' | 'auto'
-  /** Where it was called, and what it writes there, relative to that, with `/`. */
-  workspace: { directory: string; run: string; logs: string }
-  /** What the session before it in the project had come to; left out: nothing that is known. */
-  earlier?: { plan: unknown; review: unknown; howToTest: unknown; steps?: readonly StepProgress[] }
 }
 
 /** A team whose places have been made. */
@@ -72,7 +61,7 @@ export async function newTeam(world: World, named: string, wanted: WantedTeam): 
   const places = await makePlaces(world, { workspace, goal: said.trim() === '' ? goal : said, project: given })
   // Where the project is deleted in the middle nobody could find them any more.
   const [records] = await recordsAround({ ...world, directory: places.project })
-  const terms: TeamTerms = {
+  const terms: TeamOptions = {
     mode,
     step,
     stepwise,
@@ -120,11 +109,11 @@ const MOST_EARLIER = 256 * 1024
 interface ProjectBefore {
   /** What it was made for; null: nothing says so. */
   goal: string | null
-  earlier: TeamTerms['earlier'] | null
+  earlier: TeamOptions['earlier'] | null
 }
 
 /** By the newest session of a team in it; what lies in it can say no more than its goal. */
-async function projectBefore(world: World, project: string, mode: TeamTerms['mode']): Promise<ProjectBefore> {
+async function projectBefore(world: World, project: string, mode: TeamOptions['mode']): Promise<ProjectBefore> {
   const [records] = await recordsAround({ ...world, directory: project })
   const teams = records === undefined ? [] : await teamsIn(records)
   const [newest] = teams
@@ -142,7 +131,7 @@ async function projectBefore(world: World, project: string, mode: TeamTerms['mod
   return { goal: typeof found === 'string' && problemOfGoal(found) === null ? found : null, earlier: null }
 }
 
-function stepsOf(session: SessionState): readonly StepProgress[] {
+function stepsOf(session: SessionState): readonly StepWork[] {
   return progressOf(session)?.steps ?? []
 }
 
@@ -173,35 +162,12 @@ async function teamsIn(records: Records): Promise<SessionState[]> {
   return found
 }
 
-/** What the template of a team keeps, as far as it is written down here. */
-export interface TeamProgress {
-  options: Pick<TeamTerms, 'mode' | 'stepwise'> & { workspace: TeamTerms['workspace'] | null }
-  steps: readonly StepProgress[]
-  plan: unknown
-  review: unknown
-  howToTest: unknown
-}
-
-/** One step of it. */
-export interface StepProgress {
-  id: number
-  description: string
-  status: 'to-do' | 'running' | 'checking' | 'done' | 'failed' | 'skipped' | 'needs-secret'
-  tries: number
-  waitsFor: { key: string } | null
-  thoughts: string | null
-  missing: string | null
-  checks: readonly string[]
-  passed: number
-  commands: number
-}
-
 /** What is known of a team; null: the session is none. */
-export function progressOf({ template, work }: Pick<SessionState, 'template' | 'work'>): TeamProgress | null {
-  return template === TEAM && typeof work === 'object' && work !== null ? (work as TeamProgress) : null
+export function progressOf({ template, work }: Pick<SessionState, 'template' | 'work'>): TeamWork | null {
+  return template === TEAM && typeof work === 'object' && work !== null ? (work as TeamWork) : null
 }
 
 /** The step that an agent works on; null: none. */
-export function stepAtWork(progress: TeamProgress | null): StepProgress | null {
+export function stepAtWork(progress: TeamWork | null): StepWork | null {
   return progress?.steps.find(({ status }) => status === 'running') ?? null
 }

@@ -1,6 +1,7 @@
 import type { Recorded } from '../../../core/events/events.ts'
 import type { SessionState } from '../../../core/state/state.ts'
-import { progressOf, stepAtWork, type TeamProgress } from './begin.ts'
+import type { TeamWork } from '../work.ts'
+import { progressOf, stepAtWork } from './begin.ts'
 import type { LogEntry, LogPrefix } from './log-file.ts'
 
 type Role = 'PLANNER' | 'WORKER' | 'REVIEWER'
@@ -18,14 +19,14 @@ const ROLES: Readonly<Record<string, Role>> = {
  * @param state after the event
  * @param before what was known of the team before it
  */
-export function logEntries(event: Recorded, state: SessionState, before: TeamProgress | null): LogEntry[] {
+export function logEntries(event: Recorded, state: SessionState, before: TeamWork | null): LogEntry[] {
   const role = ROLES[state.running?.part ?? state.last?.part ?? ''] ?? null
   return textsOf(event, state, { role, before }).map(([prefix, text]) => ({ at: Date.parse(event.at), prefix, text }))
 }
 
 interface Known {
   role: Role | null
-  before: TeamProgress | null
+  before: TeamWork | null
 }
 
 type Said = readonly [LogPrefix, string]
@@ -102,7 +103,7 @@ function isFurther({ running }: SessionState): boolean {
 function endOf(
   { outcome, exitCode, durationMs }: Extract<Recorded, { type: 'session-ended' }>,
   state: SessionState,
-  before: TeamProgress | null,
+  before: TeamWork | null,
 ): string {
   const { steps = [], options } = progressOf(state) ?? before ?? {}
   const count = (status: string) => steps.filter(step => step.status === status).length

@@ -2,8 +2,7 @@ import { constants } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { UserError } from '../../../base/errors.ts'
-import { findObstacle, whatIsThere } from '../../../workspace/files/inside-directory.ts'
-import { dayOf } from './places.ts'
+import { checkFolder, dayOf, twoDigits } from './places.ts'
 
 /** What an entry of the log is about. */
 export type LogPrefix =
@@ -53,10 +52,6 @@ function localTime(at: Date): string {
   return `${local}${sign}${twoDigits(hours)}:${twoDigits(minutes)}`
 }
 
-function twoDigits(value: number): string {
-  return String(value).padStart(2, '0')
-}
-
 /** The log of a workspace, a file a day, which teams side by side write to. */
 export class TeamLogFile implements AsyncDisposable {
   readonly #workspace: string
@@ -90,11 +85,7 @@ export class TeamLogFile implements AsyncDisposable {
   async #fileOf(name: string): Promise<FileHandle> {
     if (this.#open?.name === name) return this.#open.file
     await this[Symbol.asyncDispose]()
-    const obstacle = await findObstacle(this.#workspace, this.#folder)
-    if (obstacle !== null)
-      throw new UserError(
-        obstacle.kind === 'missing' ? `${this.#folder} is gone.` : `${obstacle.path} ${whatIsThere(obstacle)}.`,
-      )
+    await checkFolder(this.#workspace, this.#folder)
     const file = await open(join(this.#workspace, this.#folder, name), APPEND, 0o600)
     const found = await file.stat()
     if (!found.isFile() || found.nlink !== 1) {

@@ -88,7 +88,8 @@ function timeOf(at: Date): string {
   return [at.getHours(), at.getMinutes(), at.getSeconds()].map(twoDigits).join('')
 }
 
-function twoDigits(value: number): string {
+/** `07`. */
+export function twoDigits(value: number): string {
   return String(value).padStart(2, '0')
 }
 
@@ -108,6 +109,13 @@ async function refuseObstacle(workspace: string, folder: string): Promise<void> 
   throw new UserError(
     `${join(workspace, folder)} ${whatIsThere(obstacle)}; move it away, so that codemachine can write its own there.`,
   )
+}
+
+/** Throws for a folder of the workspace that is gone, or is none any more. */
+export async function checkFolder(workspace: string, folder: string): Promise<void> {
+  const obstacle = await findObstacle(workspace, folder)
+  if (obstacle === null) return
+  throw new UserError(obstacle.kind === 'missing' ? `${folder} is gone.` : `${obstacle.path} ${whatIsThere(obstacle)}.`)
 }
 
 /** A folder of the workspace, which git does not look into. */

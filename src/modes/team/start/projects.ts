@@ -10,28 +10,21 @@ import { openSecrets } from '../../../secrets/store.ts'
 import { type Records, recordsAround, recordsOfGone } from '../../../session/records/records.ts'
 import { askWhoRuns, takeRunLock } from '../../../session/records/run-lock.ts'
 import { here } from '../../../tell/words/commands.ts'
-import { TEAM, type TeamTerms } from './begin.ts'
+import type { HowToTest, StepWork, TeamOptions, TeamReview, TeamWork } from '../work.ts'
+import { TEAM } from './begin.ts'
 import { PROJECTS, RUNS } from './places.ts'
 import { projectOfRun } from './run-file.ts'
 
 /** A run of a team in a project: one session. */
 interface TeamRun {
   session: string
-  mode: TeamTerms['mode']
+  mode: TeamOptions['mode']
   standing: SessionStatus
   outcome: SessionOutcome | null
   /** ISO 8601 in UTC. */
   createdAt: string
   /** The file in the workspace that says how it went, absolute; null: there is none. */
   file: string | null
-}
-
-/** A command by which a person sees whether it works, as in PROJECT_INFO.json. */
-export interface ShownTest {
-  for: string
-  command: string
-  ran: { exitCode: number | null; durationMs: number; status: string } | null
-  why: string | null
 }
 
 /** A project in short: as its newest session has left it. */
@@ -42,34 +35,19 @@ export interface ListedTeam extends Omit<TeamRun, 'mode'> {
   directory: string
   goal: string
   steps: { done: number; all: number }
-  howToTest: readonly ShownTest[]
+  howToTest: readonly HowToTest[]
   /** The names of secrets that it waits for, and that were not stored since. */
   missing: readonly string[]
 }
 
 /** A project with all that came of it. */
 export interface ShownTeam extends Omit<ListedTeam, 'steps'> {
-  steps: readonly { id: number; description: string; status: string; missing: string | null }[]
-  review: ShownReview | null
+  steps: readonly Pick<StepWork, 'id' | 'description' | 'status' | 'missing'>[]
+  review: TeamReview | null
   /** The names of its secrets. */
   secrets: readonly string[]
   /** The newest first, at most 20. */
   runs: readonly TeamRun[]
-}
-
-/** What a reviewer has answered. */
-interface ShownReview {
-  overall_assessment: string
-  issues: readonly { type: string; description: string; severity: string }[]
-  suggestions: readonly string[]
-}
-
-/** What a session of a team keeps of its work, as far as it is shown here. */
-interface KnownWork {
-  options: Partial<TeamTerms>
-  steps: readonly (ShownTeam['steps'][number] & { waitsFor: { key: string } | null })[]
-  howToTest: readonly ShownTest[] | null
-  review: ShownReview | null
 }
 
 const MOST_PROJECTS = 500
@@ -305,12 +283,8 @@ function runOf({ state, standing }: FoundRun): TeamRun {
 }
 
 /** What its template keeps; of a session that began with none of it, nothing. */
-function workIn({ work }: SessionState): KnownWork {
-  const known = (work ?? {}) as Partial<KnownWork>
-  return {
-    options: known.options ?? {},
-    steps: known.steps ?? [],
-    howToTest: known.howToTest ?? null,
-    review: known.review ?? null,
-  }
+function workIn({
+  work,
+}: SessionState): Pick<TeamWork, 'steps' | 'howToTest' | 'review'> & { options: Partial<TeamOptions> } {
+  return { options: {}, steps: [], howToTest: null, review: null, ...(work as Partial<TeamWork> | null) }
 }

@@ -7,7 +7,8 @@ import type { SessionRecorder } from '../../../project/modes.ts'
 import { readJournal } from '../../../session/records/journal.ts'
 import type { Records } from '../../../session/records/records.ts'
 import { shownCommand } from '../../../tell/words/names.ts'
-import { progressOf, type StepProgress, stepAtWork, type TeamProgress, type TeamTerms } from './begin.ts'
+import type { StepWork, TeamOptions, TeamWork } from '../work.ts'
+import { progressOf, stepAtWork } from './begin.ts'
 import { logEntries } from './log-entries.ts'
 import { type LogEntry, TeamLogFile } from './log-file.ts'
 import { type HistoryEntry, RunHistory, type RunOfTeam } from './run-file.ts'
@@ -69,20 +70,20 @@ export class TeamRecorder implements SessionRecorder {
 
 /** One session of a team. What comes is queued, and written in its order, one after the other. */
 class RecordedTeam {
-  readonly #workspace: TeamTerms['workspace']
+  readonly #workspace: NonNullable<TeamOptions['workspace']>
   readonly #onProblem: (sentence: string) => void
   readonly #history: RunHistory
   readonly #log: TeamLogFile
   #queue: Promise<void>
   #waiting = 0
   #isLate = false
-  #before: TeamProgress | null
+  #before: TeamWork | null
   /** How often the file of the run was to be written. */
   #writes = 0
 
   constructor(
     state: SessionState,
-    workspace: TeamTerms['workspace'],
+    workspace: NonNullable<TeamOptions['workspace']>,
     options: TeamRecorderOptions,
     before: Promise<void>,
   ) {
@@ -185,14 +186,14 @@ class RecordedTeam {
 }
 
 /** Whether the file of the run is to be written: a step, the plan or the review is another. */
-function hasNews(before: TeamProgress | null, after: TeamProgress, { type }: Recorded): boolean {
+function hasNews(before: TeamWork | null, after: TeamWork, { type }: Recorded): boolean {
   if (type === 'session-created' || type === 'session-resumed') return true
   if (before === null || before.review !== after.review) return true
-  const isOver = ({ status }: StepProgress) => status !== 'running' && status !== 'checking'
+  const isOver = ({ status }: StepWork) => status !== 'running' && status !== 'checking'
   return after.steps.some((step, at) => isOver(step) && before.steps[at]?.status !== step.status)
 }
 
-function runOf(state: SessionState, { steps, review, options }: TeamProgress): RunOfTeam {
+function runOf(state: SessionState, { steps, review, options }: TeamWork): RunOfTeam {
   return {
     goal: state.goal,
     steps: steps.filter(wasTried).map(({ id, description, status, thoughts, missing }) => ({
@@ -214,7 +215,7 @@ function runOf(state: SessionState, { steps, review, options }: TeamProgress): R
 }
 
 /** Whether anything was done for a step. */
-function wasTried({ status, tries, commands }: StepProgress): boolean {
+function wasTried({ status, tries, commands }: StepWork): boolean {
   return tries > 0 || commands > 0 || (status !== 'to-do' && status !== 'skipped')
 }
 
@@ -225,7 +226,7 @@ interface OfStep {
 }
 
 /** What an event adds to the history of a step. Pure. */
-function historyOf(event: Recorded, before: TeamProgress | null, after: TeamProgress | null): OfStep[] {
+function historyOf(event: Recorded, before: TeamWork | null, after: TeamWork | null): OfStep[] {
   const step = stepAtWork(after) ?? stepAtWork(before)
   switch (event.type) {
     case 'item-completed': {

@@ -2,9 +2,9 @@ import { randomUUID } from 'node:crypto'
 import { constants, createReadStream } from 'node:fs'
 import { type FileHandle, mkdir, open, rm } from 'node:fs/promises'
 import { dirname, isAbsolute, join } from 'node:path'
-import { systemErrorCode, UserError } from '../../../base/errors.ts'
+import { systemErrorCode } from '../../../base/errors.ts'
 import { replaceFile } from '../../../platform/files.ts'
-import { findObstacle, whatIsThere } from '../../../workspace/files/inside-directory.ts'
+import { checkFolder } from './places.ts'
 
 /** A command of a step, as the file of a run has it; `returncode`: null if it did not end by itself. */
 export interface HistoryEntry {
@@ -77,11 +77,7 @@ export class RunHistory implements AsyncDisposable {
    */
   async write(workspace: string, path: string, run: RunOfTeam): Promise<void> {
     const folder = dirname(path)
-    const obstacle = await findObstacle(workspace, folder)
-    if (obstacle !== null)
-      throw new UserError(
-        obstacle.kind === 'missing' ? `${folder} is gone.` : `${obstacle.path} ${whatIsThere(obstacle)}.`,
-      )
+    await checkFolder(workspace, folder)
     const temporary = join(workspace, folder, `.${randomUUID()}.tmp`)
     try {
       await this.#writeInto(temporary, run)

@@ -25,6 +25,6 @@ test('the planner is told what the project is like and which rules it has, and h
   expect(context).not.toContain('Use black.')
   expect(context).toContain('### `src/limit.ts` (named with @, defines limitOf in line 1)')
   expect(context).toContain('- test: `npm test` (`package.json`)')
-  expect(context).toContain('dependencies (1): hono ^4')
+  expect(context).toContain('"dependencies":{"hono":"^4"}')
   expect(planner.input).toContain(context.trim())
 })
