@@ -19,32 +19,6 @@ export interface SessionsPlace {
   records: Records
 }
 
-/**
- * A directory, and the same folder of each worktree of its checkout in which a session has begun, by name. Where no worktree was
- * made it takes a few looks for a folder.
- * @param onProblem told a sentence for each that is passed over
- */
-export async function placesAround(records: Records, onProblem: (problem: string) => void): Promise<SessionsPlace[]> {
-  const own = { worktree: null, records }
-  if ((await checkoutWithWorktrees(records.directory)) === null) return [own]
-  const { worktreePlaces } = await import('./worktrees/find.ts')
-  return [own, ...(await worktreePlaces(records, onProblem))]
-}
-
-/** As `findSession`, also of the worktrees: `docs:20261120_1` is one of the worktree `docs`, `.:20261120_1` one of the directory itself. */
-export async function findSessionAround(
-  records: Records,
-  wanted: string | null,
-  options: { platform: NodeJS.Platform; onProblem: (problem: string) => void; replays?: Replays },
-): Promise<SessionsPlace & { id: string }> {
-  const { onProblem, replays } = options
-  const places = await placesAround(records, onProblem)
-  const [own = { worktree: null, records }] = places
-  if (places.length === 1) return { ...own, id: await findSession(records, wanted, onProblem, replays) }
-  const { findAmong } = await import('./worktrees/find.ts')
-  return await findAmong(places, wanted, options)
-}
-
 /** The top folder of the checkout around a directory, if `<checkout>.worktrees` lies beside it; else null. */
 export async function checkoutWithWorktrees(directory: string): Promise<string | null> {
   if (await pathExists(join(directory, '.git'))) {

@@ -6,7 +6,8 @@ import { type LockHolder, readRunLock } from '../../session/records/run-lock.ts'
 import { resumeCommand } from '../../tell/words/commands.ts'
 import { describeOutcome } from '../../tell/words/outcome.ts'
 import { oneLine } from '../../tell/words/safe-text.ts'
-import { findSessionAround, latestSession, readableState } from '../find.ts'
+import { latestSession, readableState } from '../find.ts'
+import { findSessionAround } from '../worktrees/find.ts'
 import { placesOf, type World } from '../world.ts'
 
 /** A session that runs on this machine. */

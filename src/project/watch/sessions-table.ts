@@ -15,7 +15,7 @@ import { allRecords, fleetSessionOf, type Records } from '../../session/records/
 import { askWhoRuns, type Runner } from '../../session/records/run-lock.ts'
 import { activityOf } from '../../tell/words/outcome.ts'
 import { directoryOfRecords } from '../environment/directory-of-records.ts'
-import { placesAround } from '../find.ts'
+import { placesAround } from '../worktrees/find.ts'
 import type { World } from '../world.ts'
 
 /** A session as a table shows it. */

@@ -28,6 +28,7 @@ import {
 import { workReport } from '../../tell/words/work.ts'
 import { latestSession, newestSessions, type SessionsPlace } from '../find.ts'
 import { redactorOfProject } from '../secrets/redactor.ts'
+import { placeInFront } from '../worktrees/find.ts'
 import type { World } from '../world.ts'
 import { boardPlaceOf, readTaskBoard } from './task-watch.ts'
 
@@ -43,7 +44,7 @@ export async function readStatus(
   say: (problem: string) => void,
 ): Promise<StatusReport> {
   const [own] = places
-  const first = places.length < 2 ? own : await (await import('../worktrees/find.ts')).placeInFront(places, world)
+  const first = places.length < 2 ? own : await placeInFront(places, world)
   if (first === undefined) throw new Error('There is no place.')
   const elsewhere: PlaceReport[] = []
   for (const place of places) if (place !== first) elsewhere.push(await readPlace(world, place, say))

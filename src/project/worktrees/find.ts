@@ -6,8 +6,6 @@ import { isReplayedSession } from '../../session/records/journal.ts'
 import { type Records, recordsOf } from '../../session/records/records.ts'
 import { readRunner } from '../../session/records/run-lock.ts'
 import { oneLine } from '../../tell/words/safe-text.ts'
-import { findRepository } from '../../workspace/git/git.ts'
-import { isWorktreeName, refuseForgedWorktree, worktreeLocation } from '../../workspace/worktree/worktree.ts'
 import {
   checkoutWithWorktrees,
   findQuestion,
@@ -24,17 +22,44 @@ import {
 const MOST_FOLDERS = 1000
 
 /**
+ * A directory, and the same folder of each worktree of its checkout in which a session has begun, by name. Where no worktree was
+ * made it takes a few looks for a folder.
+ * @param onProblem told a sentence for each that is passed over
+ */
+export async function placesAround(records: Records, onProblem: (problem: string) => void): Promise<SessionsPlace[]> {
+  return [{ worktree: null, records }, ...(await worktreePlaces(records, onProblem))]
+}
+
+/** As `findSession`, also of the worktrees: `docs:20261120_1` is one of the worktree `docs`, `.:20261120_1` one of the directory itself. */
+export async function findSessionAround(
+  records: Records,
+  wanted: string | null,
+  options: { platform: NodeJS.Platform; onProblem: (problem: string) => void; replays?: Replays },
+): Promise<SessionsPlace & { id: string }> {
+  const { onProblem, replays } = options
+  const places = await placesAround(records, onProblem)
+  if (places.length > 1) return await findAmong(places, wanted, options)
+  return { worktree: null, records, id: await findSession(records, wanted, onProblem, replays) }
+}
+
+/**
  * The same folder of each worktree that codemachine made of the checkout around a directory, by name, if a session has begun
  * there. No git runs: its place and name are those that codemachine gives, its `.git` leads to the repository, and what is read of
  * it are its records, which no agent can write. A link leads nowhere.
  */
-export async function worktreePlaces(records: Records, onProblem: (problem: string) => void): Promise<SessionsPlace[]> {
+async function worktreePlaces(records: Records, onProblem: (problem: string) => void): Promise<SessionsPlace[]> {
   const main = await checkoutWithWorktrees(records.directory)
-  const repository = main === null ? null : await findRepository(main)
-  if (main === null || repository?.root !== main || repository.gitDir !== repository.commonDir) return []
+  if (main === null) return []
+  // Only where there are some.
+  const [{ findRepository }, { isWorktreeName, refuseForgedWorktree, worktreeLocation }] = await Promise.all([
+    import('../../workspace/git/git.ts'),
+    import('../../workspace/worktree/worktree.ts'),
+  ])
+  const repository = await findRepository(main)
+  if (repository?.root !== main || repository.gitDir !== repository.commonDir) return []
   const inside = relative(main, records.directory)
   const places: SessionsPlace[] = []
-  for (const name of await namesIn(`${main}.worktrees`, onProblem)) {
+  for (const name of await namesIn(`${main}.worktrees`, isWorktreeName, onProblem)) {
     const { top } = worktreeLocation(main, name)
     const directory = join(top, inside)
     if ((await realpath(directory).catch(() => null)) !== directory) continue
@@ -51,11 +76,15 @@ export async function worktreePlaces(records: Records, onProblem: (problem: stri
   return places
 }
 
-async function namesIn(folder: string, onProblem: (problem: string) => void): Promise<string[]> {
+async function namesIn(
+  folder: string,
+  isName: (name: string) => boolean,
+  onProblem: (problem: string) => void,
+): Promise<string[]> {
   const names: string[] = []
   try {
     for await (const { name } of await opendir(folder)) {
-      if (isWorktreeName(name)) names.push(name)
+      if (isName(name)) names.push(name)
       if (names.length === MOST_FOLDERS) break
     }
   } catch (error) {
@@ -67,7 +96,7 @@ async function namesIn(folder: string, onProblem: (problem: string) => void): Pr
 }
 
 /** How a session of a place is typed where several have one of its id. */
-export function typedAs({ worktree }: Pick<SessionsPlace, 'worktree'>, id: string): string {
+function typedAs({ worktree }: Pick<SessionsPlace, 'worktree'>, id: string): string {
   return `${worktree ?? '.'}:${id}`
 }
 
@@ -75,7 +104,7 @@ export function typedAs({ worktree }: Pick<SessionsPlace, 'worktree'>, id: strin
  * The session that is meant of several places; without a word that of `placeInFront`. A `UserError` that names those near if it
  * is none or not one.
  */
-export async function findAmong(
+async function findAmong(
   places: readonly SessionsPlace[],
   wanted: string | null,
   options: { platform: NodeJS.Platform; onProblem: (problem: string) => void; replays?: Replays },
@@ -156,12 +185,15 @@ export async function placeAtWork(
   })
 }
 
-/** As `findQuestion`, of several places: `docs:20261120_1/Q1`, `docs:Q1`, or `Q1` where only one has it. */
-export async function findQuestionAmong(
-  places: readonly SessionsPlace[],
+/** As `findQuestion`, also of the worktrees: `docs:20261120_1/Q1`, `docs:Q1`, or `Q1` where only one has it. */
+export async function findQuestionAround(
+  own: Records,
   typed: string,
   options: { platform: NodeJS.Platform; onProblem: (problem: string) => void },
 ): Promise<SessionsPlace & { asked: AskedQuestion }> {
+  const places = await placesAround(own, options.onProblem)
+  if (places.length === 1)
+    return { worktree: null, records: own, asked: await findQuestion(own, typed, options.onProblem) }
   const slash = typed.lastIndexOf('/')
   if (slash !== -1) {
     const found = await findAmong(places, typed.slice(0, slash), options)

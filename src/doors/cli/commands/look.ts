@@ -11,8 +11,9 @@ import {
   sessionTokens,
 } from '../../../core/state/state.ts'
 import { pathExists } from '../../../platform/files.ts'
-import { findSessionAround, placesAround, type SessionsPlace } from '../../../project/find.ts'
+import type { SessionsPlace } from '../../../project/find.ts'
 import { readStatus } from '../../../project/watch/status.ts'
+import { findSessionAround, placesAround } from '../../../project/worktrees/find.ts'
 import { placesOf } from '../../../project/world.ts'
 import {
   foldJournal,

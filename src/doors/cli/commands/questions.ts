@@ -1,14 +1,8 @@
-import {
-  findQuestion,
-  findSessionAround,
-  newestSessions,
-  placesAround,
-  questionsOrNone,
-  type SessionsPlace,
-} from '../../../project/find.ts'
+import { newestSessions, questionsOrNone, type SessionsPlace } from '../../../project/find.ts'
 import { chosenAnswer, earlierAnswer, giveAnswer } from '../../../project/watch/questions.ts'
+import { findQuestionAround, findSessionAround, placesAround } from '../../../project/worktrees/find.ts'
 import { type AskedQuestion, questionId, questionsOf } from '../../../session/records/answers.ts'
-import { openRecords, type Records } from '../../../session/records/records.ts'
+import { openRecords } from '../../../session/records/records.ts'
 import { formatDayAndTime } from '../../../tell/words/numbers.ts'
 import { oneLine } from '../../../tell/words/safe-text.ts'
 import type { CliContext } from '../../screen/cli-context.ts'
@@ -114,7 +108,7 @@ export async function answerQuestion(
 ): Promise<number> {
   const own = await openRecords({ ...context, directory: directoryOf(context, flags) })
   const onProblem = (problem: string) => void context.stderr.write(`codemachine: ${problem}\n`)
-  const { records, worktree, asked } = await questionAround(own, typed, { platform: context.platform, onProblem })
+  const { records, worktree, asked } = await findQuestionAround(own, typed, { platform: context.platform, onProblem })
   const id = worktree === null ? questionId(asked) : `${worktree}:${questionId(asked)}`
   const answered = { records, worktree, asked, id }
   // Before the person has typed it.
@@ -123,17 +117,4 @@ export async function answerQuestion(
   const became = await giveAnswer(context, answered, { answer, again: flags.again === true })
   context.stdout.write(`Answered ${id}: ${oneLine(answer, 200)}\n${became}\n`)
   return 0
-}
-
-/** The question that a person means, of a directory and its worktrees. */
-async function questionAround(
-  records: Records,
-  typed: string,
-  options: { platform: NodeJS.Platform; onProblem: (problem: string) => void },
-): Promise<SessionsPlace & { asked: AskedQuestion }> {
-  const places = await placesAround(records, options.onProblem)
-  if (places.length === 1)
-    return { worktree: null, records, asked: await findQuestion(records, typed, options.onProblem) }
-  const { findQuestionAmong } = await import('../../../project/worktrees/find.ts')
-  return await findQuestionAmong(places, typed, options)
 }

@@ -1,7 +1,7 @@
 import * as v from 'valibot'
-import { placesAround } from '../../../project/find.ts'
 import { readSession, readStatus } from '../../../project/watch/status.ts'
 import { AWAITED, waitForSession } from '../../../project/watch/wait-for.ts'
+import { placesAround } from '../../../project/worktrees/find.ts'
 import { lockOfSession } from '../../../session/records/journal.ts'
 import { openQueue } from '../../../session/records/queue.ts'
 import { askWhoRuns } from '../../../session/records/run-lock.ts'

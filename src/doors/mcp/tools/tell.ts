@@ -2,11 +2,11 @@ import * as v from 'valibot'
 import { UserError } from '../../../base/errors.ts'
 import { isTaken } from '../../../core/shapes/reply.ts'
 import { askRun } from '../../../project/commands/commands.ts'
-import { findQuestion, latestSession, placesAround } from '../../../project/find.ts'
+import { latestSession } from '../../../project/find.ts'
 import type { Ask } from '../../../project/library.ts'
 import { chosenAnswer, giveAnswer } from '../../../project/watch/questions.ts'
 import { readSession } from '../../../project/watch/status.ts'
-import { findQuestionAmong } from '../../../project/worktrees/find.ts'
+import { findQuestionAround, placesAround } from '../../../project/worktrees/find.ts'
 import { questionId } from '../../../session/records/answers.ts'
 import type { Records } from '../../../session/records/records.ts'
 import { askWhoRuns } from '../../../session/records/run-lock.ts'
@@ -147,12 +147,7 @@ async function answerQuestion(
   if (!isQuestion) return await decide({ ...given, session: typed.slice(0, slash), decision: name }, call)
   if (text !== undefined) throw new UserError('A question is answered in "answer" alone; leave "text" out.')
   const records = await call.places.recordsOf(given.directory)
-  const places = await placesAround(records, () => {})
-  const options = { platform: call.world.platform, onProblem: () => {} }
-  const found =
-    places.length === 1
-      ? { worktree: null, records, asked: await findQuestion(records, typed, () => {}) }
-      : await findQuestionAmong(places, typed, options)
+  const found = await findQuestionAround(records, typed, { platform: call.world.platform, onProblem: () => {} })
   const id = found.worktree === null ? questionId(found.asked) : `${found.worktree}:${questionId(found.asked)}`
   const chosen = chosenAnswer(answer, found.asked, id)
   const message = await giveAnswer(call.world, { ...found, id }, { answer: chosen, again })
