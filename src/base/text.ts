@@ -189,6 +189,15 @@ export function parseDuration(text: string): number | null {
 
 const DURATION = /^(?:\d+(?:\.\d+)?\s*(?:weeks?|w|days?|d|hours?|hrs?|h|minutes?|mins?|m|seconds?|secs?|s)\s*)+$/
 
+/** The text of bytes; null if they are not UTF-8. `keepsMark`: whether a byte order mark stays. */
+export function utf8Text(bytes: Uint8Array, keepsMark = false): string | null {
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: keepsMark }).decode(bytes)
+  } catch {
+    return null
+  }
+}
+
 /**
  * UTF-8 with each character whole that was cut by what stands between lines and columns: `fold -b`, `cut -b` and `split` cut between bytes.
  * What stood within such a character stands behind it. The same bytes if nothing was cut.

@@ -1,7 +1,7 @@
 import { resolve } from 'node:path'
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import { Interrupted, UserError } from '../../base/errors.ts'
-import { problemOfPrompt } from '../../base/text.ts'
+import { problemOfPrompt, utf8Text } from '../../base/text.ts'
 import { SANDBOX_MODES } from '../../core/shapes/sandbox.ts'
 import type { CliContext } from '../screen/cli-context.ts'
 
@@ -162,10 +162,8 @@ export async function readAll(context: Pick<CliContext, 'stdin' | 'signal'>): Pr
 
 /** What standard input holds as text. A `UserError` if it is no UTF-8, of which UTF-16 without its mark has zeros between the letters. */
 export function textOfInput(bytes: Buffer): string {
-  try {
-    const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes)
-    if (!text.includes('\0')) return text
-  } catch {}
+  const text = utf8Text(bytes)
+  if (text !== null && !text.includes('\0')) return text
   throw new UserError('Standard input is not UTF-8 text; save it as UTF-8, and give it again.')
 }
 

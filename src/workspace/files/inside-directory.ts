@@ -3,6 +3,7 @@ import type { BigIntStats } from 'node:fs'
 import { constants, type FileHandle, lstat, mkdir, open, realpath, rename, unlink } from 'node:fs/promises'
 import { dirname, join, parse, sep } from 'node:path'
 import { systemErrorCode, UserError } from '../../base/errors.ts'
+import { utf8Text } from '../../base/text.ts'
 import { pathInside, replaceFile } from '../../platform/files.ts'
 
 /*
@@ -180,7 +181,7 @@ export async function readTextFile(path: string, limit: number): Promise<TextFil
   const read = await readRegularFile(path, limit)
   if (read.kind === 'too-large') return broken(`it is larger than ${limit / 1024 / 1024} MiB; keep it short.`)
   if (read.kind !== 'bytes') return read
-  const text = decode(read.bytes)
+  const text = utf8Text(read.bytes, true)
   if (text === null) return broken('it is not valid UTF-8; write it as UTF-8 text.')
   const zero = text.indexOf('\0')
   if (zero === -1) return { kind: 'text', text, state: read.state }
@@ -265,14 +266,6 @@ async function readUpTo(file: FileHandle, limit: number, expected: number): Prom
     size += bytesRead
   }
   return null
-}
-
-function decode(bytes: Buffer): string | null {
-  try {
-    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
-  } catch {
-    return null
-  }
 }
 
 function stateOf({ dev, ino, size, mtimeNs, ctimeNs, ctimeMs, mode }: BigIntStats): FileState {

@@ -3,7 +3,7 @@ import { access, lstat, opendir } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { systemErrorCode, UserError, writing } from '../../../base/errors.ts'
 import { packageFile } from '../../../base/package.ts'
-import { formatBytes } from '../../../base/text.ts'
+import { formatBytes, utf8Text } from '../../../base/text.ts'
 import { realWorkDirectory } from '../../../platform/files.ts'
 import {
   findObstacle,
@@ -128,7 +128,7 @@ async function readTemplates(folder: string): Promise<TemplateFile[]> {
     if (read.kind === 'broken') throw wrong(read.problem.replace(/\.$/, ''))
     bytes += read.bytes.length
     if (bytes > MOST_ALL_BYTES) throw wrong(`the files before it and it have more than ${formatBytes(MOST_ALL_BYTES)}`)
-    const text = textOf(read.bytes)
+    const text = utf8Text(read.bytes, true)
     if (text === null) throw wrong('it is not text (UTF-8); a template is a text file')
     files.push({ path, text })
   }
@@ -136,15 +136,6 @@ async function readTemplates(folder: string): Promise<TemplateFile[]> {
   throw new UserError(
     `${folder} holds no workflow; there has to be a flow.toml or a workflows/<name>.workflow.toml in it.`,
   )
-}
-
-/** Null for what is not UTF-8. */
-function textOf(bytes: Buffer): string | null {
-  try {
-    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
-  } catch {
-    return null
-  }
 }
 
 /** The paths of the files in a folder, with `/`; without what git has there, and what runs have left but for recordings. */

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { lstat, opendir, realpath } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
 import { messageOf, systemErrorCode } from '../../../base/errors.ts'
-import { formatBytes, nearestName } from '../../../base/text.ts'
+import { formatBytes, nearestName, utf8Text } from '../../../base/text.ts'
 import { isWithin, pathInside } from '../../../platform/files.ts'
 import { readRegularFile } from '../../../workspace/files/inside-directory.ts'
 import type { FlowPlan } from './plan.ts'
@@ -155,21 +155,12 @@ async function readText(
     case 'broken':
       return { problem: `${at} cannot be read as a ${what}: ${read.problem.replace(/\.$/, '')}` }
     case 'bytes': {
-      const text = textOf(read.bytes)
-      if (text === null) return { problem: `${at} is not text (UTF-8); a ${what} is a text file` }
+      const text = utf8Text(read.bytes)
+      if (text === null || text.includes('\0'))
+        return { problem: `${at} is not text (UTF-8); a ${what} is a text file` }
       if (!mayBeEmpty && text.trim() === '') return { problem: `${at} is empty; write the ${what}` }
       return { found, text, sha256: sha256Of(read.bytes) }
     }
-  }
-}
-
-/** Null for what is no UTF-8 or has a NUL byte. */
-function textOf(bytes: Buffer): string | null {
-  if (bytes.includes(0)) return null
-  try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
-  } catch {
-    return null
   }
 }
 

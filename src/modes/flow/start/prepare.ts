@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { lstat, realpath } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import { systemErrorCode, UserError } from '../../../base/errors.ts'
+import { utf8Text } from '../../../base/text.ts'
 import type { SessionState } from '../../../core/state/state.ts'
 import { refusedArgument } from '../../../engines/exec/given-arguments.ts'
 import type { Redactor } from '../../../secrets/redactor.ts'
@@ -157,12 +158,9 @@ export async function readFlowSource(
   const read = await readRegularFile(real, MOST_BYTES)
   if (read.kind === 'too-large') throw new UserError(`${typed} is larger than 1 MiB, and a workflow file is not.`)
   if (read.kind !== 'bytes') throw new UserError(`${typed} is no file that can be read; name a workflow file.`)
-  try {
-    const text = new TextDecoder('utf-8', { fatal: true }).decode(read.bytes)
-    return { path: real, sha256: createHash('sha256').update(read.bytes).digest('hex'), text }
-  } catch {
-    throw new UserError(`${typed} is not UTF-8 text; save it as UTF-8.`)
-  }
+  const text = utf8Text(read.bytes)
+  if (text === null) throw new UserError(`${typed} is not UTF-8 text; save it as UTF-8.`)
+  return { path: real, sha256: createHash('sha256').update(read.bytes).digest('hex'), text }
 }
 
 /** Mistakes in a workflow file as what a person is told. */

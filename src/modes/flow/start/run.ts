@@ -1,5 +1,5 @@
 import { UserError } from '../../../base/errors.ts'
-import { nearestName } from '../../../base/text.ts'
+import { nearestName, utf8Text } from '../../../base/text.ts'
 import type { Output } from '../../../core/rules/outputs.ts'
 import { readableState } from '../../../project/find.ts'
 import type { RunOptions } from '../../../project/library.ts'
@@ -148,11 +148,8 @@ function printedValue(
     const said = lines.find(each => /^(?:error|fatal|warning):/i.test(each)) ?? lines.at(-1) ?? ''
     return { problem: `\`${line}\` ended with exit code ${exitCode}${said === '' ? '' : `: ${said.slice(0, 500)}`}` }
   }
-  try {
-    return { text: new TextDecoder('utf-8', { fatal: true }).decode(Buffer.concat(printed)) }
-  } catch {
-    return { problem: `what \`${line}\` printed is not UTF-8 text` }
-  }
+  const text = utf8Text(Buffer.concat(printed))
+  return text === null ? { problem: `what \`${line}\` printed is not UTF-8 text` } : { text }
 }
 
 /** Refuses a program that the file names and the person does not: a clone brings the file along. */
