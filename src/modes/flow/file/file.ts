@@ -22,11 +22,12 @@ import {
   wholeNumber,
 } from '../../../platform/toml-check.ts'
 import {
-  type Condition,
+  type AgentWork,
+  type CommandWork,
   DEFAULT_ROUNDS,
   distinctSlugs,
   FLOW_ENGINES,
-  type FlowEngine,
+  type FlowStep,
   type Mistake,
   MOST_RETRIES,
   MOST_STEPS,
@@ -91,48 +92,22 @@ export interface FileWorkflow extends At {
   steps: readonly FileStep[]
 }
 
-/** A step as the file has it; what it left out is filled in from its agent and the defaults. */
-export interface FileStep extends At {
-  /** From 1. */
-  index: number
-  id: string
-  /** Begins the names of its files: `{index}-{stem}.log`. */
-  stem: string
-  description: string | null
-  work: FileAgentWork | FileCommandWork
-  verify: readonly string[]
-  retries: number
-  approve: boolean
-  timeoutMs: number | null
-  /** It refers to earlier steps only, as `input` does. */
-  when: Condition | null
-  readOnly: boolean
+/** A step as the file has it; what it left out is filled in from its agent and the defaults. Its `when` refers to earlier steps only, as `input` does. */
+export interface FileStep extends At, Omit<FlowStep, 'work' | 'output'> {
+  work: FileAgentWork | CommandWork
   output: FileOutput
   /** The variables that its input and its condition name, each at its place, as often as they are named. */
   variables: readonly Placed<string>[]
 }
 
-/** A step that an agent does. */
-export interface FileAgentWork {
-  kind: 'agent'
-  agent: string
-  engine: FlowEngine
-  model: string | null
-  /** Of `[engines.<engine>]`. */
-  args: readonly string[]
+/** A step that an agent does. `args`: of `[engines.<engine>]`. */
+export interface FileAgentWork extends Omit<AgentWork, 'prompt' | 'input' | 'schema'> {
   /** The path as written, at the step or at its agent. */
   prompt: Placed<string>
   /** Empty parts where the step has no input. */
   input: Placed<readonly TemplatePart[]>
   /** The path of a JSON Schema as written. */
   schema: Placed<string> | null
-  rounds: number
-}
-
-/** A step that is a command for a shell. */
-interface FileCommandWork {
-  kind: 'command'
-  run: string
 }
 
 /** `path`: as written, unchecked but for being a text on one line. */
@@ -555,7 +530,7 @@ class FileReader {
     }
   }
 
-  #work(step: WrittenStep, path: Path, note: (key: Path, found: References) => void): FileAgentWork | FileCommandWork {
+  #work(step: WrittenStep, path: Path, note: (key: Path, found: References) => void): FileAgentWork | CommandWork {
     if (this.#has(...path, 'run')) return this.#command(step, path)
     const name = this.#agent(step.agent ?? step.use, path)
     const agent = this.#written.agents?.[name]
@@ -585,7 +560,7 @@ class FileReader {
     }
   }
 
-  #command(step: WrittenStep, path: Path): FileCommandWork {
+  #command(step: WrittenStep, path: Path): CommandWork {
     for (const key of ['agent', 'use', 'engine', 'model', 'prompt', 'input', 'schema', 'rounds']) {
       if (this.#has(...path, key) && key !== this.#otherKey(path))
         this.#add(this.#keyAt(...path, key), `a step that is a command (run) has no ${key}; leave one of the two out`)

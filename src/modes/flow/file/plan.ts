@@ -78,7 +78,7 @@ export interface AgentWork {
 }
 
 /** A step that is a command for a shell. */
-interface CommandWork {
+export interface CommandWork {
   kind: 'command'
   run: string
 }
@@ -127,10 +127,7 @@ export interface FlowPlan {
 }
 
 /** What is known of a step without its texts: in `options` of `session-created`. */
-export interface StepFacts {
-  index: number
-  id: string
-  stem: string
+export interface StepFacts extends Pick<FlowStep, 'index' | 'id' | 'stem' | 'retries'> {
   /** What a person sees: the description, else the id. */
   title: string
   /** `command`: it is no agent's. */
@@ -139,7 +136,6 @@ export interface StepFacts {
   model: string | null
   /** Ids of the steps of which it uses something. */
   needs: readonly string[]
-  retries: number
   rounds: number
   /** Null: none is written. */
   path: string | null
