@@ -1,5 +1,4 @@
 import { USUAL_TEMPLATE } from '../modes/registry.ts'
-import type { ForecastFacts } from './look.ts'
 import { runsTemplate } from './queue.ts'
 import { takesRepo } from './repos.ts'
 
@@ -40,6 +39,19 @@ export interface ForecastWorker {
   takes: boolean
   /** Until when its login lets it take nothing; null: it may. */
   pausedUntil: number | null
+}
+
+/** What a forecast is made of; moments are Unix times of the database's clock, ms. */
+export interface ForecastFacts {
+  now: number
+  perRepository: number
+  /** How long those took that ended within two weeks, the newest 500. */
+  history: { repo: string; durationMs: number }[]
+  /** Those that run or wait, in the order in which they are taken, at most 5,000. */
+  sessions: ForecastSession[]
+  /** How many more there are. */
+  beyond: number
+  workers: ForecastWorker[]
 }
 
 /** What the queue will have come to by a moment. */

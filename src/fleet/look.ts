@@ -8,7 +8,7 @@ import { isSessionId } from '../session/records/records.ts'
 import { describeOutcome } from '../tell/words/outcome.ts'
 import { oneLine } from '../tell/words/safe-text.ts'
 import type { Sql } from './database.ts'
-import type { ForecastSession, ForecastWorker } from './forecast.ts'
+import type { ForecastFacts, ForecastSession } from './forecast.ts'
 import { SCHEMA } from './schema.ts'
 import { type FleetState, TEMPLATE } from './store.ts'
 
@@ -262,19 +262,6 @@ export async function listWorkers(sql: Sql, leaseSeconds: number, days = 1): Pro
     const read = v.safeParse(loginSchema, login)
     return { ...rest, clockOffMs: Number(clockOffMs), login: read.success ? read.output : null }
   })
-}
-
-/** What a forecast is made of; moments are Unix times of the database's clock, ms. */
-export interface ForecastFacts {
-  now: number
-  perRepository: number
-  /** How long those took that ended within two weeks, the newest 500. */
-  history: { repo: string; durationMs: number }[]
-  /** Those that run or wait, in the order in which they are taken, at most 5,000. */
-  sessions: ForecastSession[]
-  /** How many more there are. */
-  beyond: number
-  workers: ForecastWorker[]
 }
 
 const MOST_FORECAST = 5_000

@@ -3,7 +3,6 @@ import type { Clock } from '../../base/clock.ts'
 import { truncate } from '../../base/text.ts'
 import type { EngineEvent, ModelInUse, RoundRun } from '../../core/engine.ts'
 import { LONGEST_WAIT_MS } from './app-server.ts'
-import type { Answered } from './tools.ts'
 import { translate, UsedTokens, waitsForNetwork } from './translate.ts'
 import { isCut } from './translate-item.ts'
 
@@ -85,7 +84,7 @@ export class RoundFeed {
     return true
   }
 
-  requestAnswered(method: string, { subject, answer }: Pick<Answered, 'subject' | 'answer'>): void {
+  requestAnswered(method: string, { subject, answer }: { subject: string; answer: string }): void {
     this.#event(round => ({ type: 'request-answered', round, method, subject, answer }))
   }
 
