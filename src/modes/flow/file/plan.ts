@@ -4,7 +4,7 @@ import type { JsonSchema } from '../../../core/rules/answer.ts'
 
 /** The engines that a workflow file can name; `exec` is `codex` with arguments of its own. */
 export const FLOW_ENGINES = ['codex', 'codemachine', 'mock'] as const
-export type FlowEngine = (typeof FLOW_ENGINES)[number]
+type FlowEngine = (typeof FLOW_ENGINES)[number]
 
 /** A mistake in a workflow file; `line` and `column` from 1, of the file as it lies there. */
 export interface Mistake {
