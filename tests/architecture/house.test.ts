@@ -108,6 +108,7 @@ const ONE_WAY = [
   'agents',
   'session',
   'tell/notify',
+  'project',
   'modes/agent',
   'modes/change',
   'modes/from-specification',
