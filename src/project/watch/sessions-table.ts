@@ -11,7 +11,7 @@ import {
   sessionTokens,
 } from '../../core/state/state.ts'
 import { eachEvent, firstEvent, foldJournal, JOURNAL_START, problemOfSession } from '../../session/records/journal.ts'
-import { allRecords, fleetSessionOf, type Records } from '../../session/records/records.ts'
+import { allRecords, bySessionId, fleetSessionOf, type Records } from '../../session/records/records.ts'
 import { askWhoRuns, type Runner } from '../../session/records/run-lock.ts'
 import { activityOf } from '../../tell/words/outcome.ts'
 import { directoryOfRecords } from '../environment/directory-of-records.ts'
@@ -117,7 +117,7 @@ export class SessionsTable {
     const { signal } = this.#options
     const places = await this.#places()
     const found = places.flatMap(place => place.ids.map(id => ({ place, id, key: `${place.records.key}/${id}` })))
-    found.sort((a, b) => byId(b.id, a.id))
+    found.sort((a, b) => bySessionId(b.id, a.id))
     const there = new Set(found.map(({ key }) => key))
     const gone = [...this.#known.keys()].filter(key => !there.has(key))
     for (const key of gone) this.#known.delete(key)
@@ -156,7 +156,7 @@ export class SessionsTable {
   #show(): void {
     this.#rows = [...this.#known.values()]
       .flatMap(({ row }) => (row === null ? [] : [row]))
-      .sort((a, b) => b.createdAt - a.createdAt || byId(b.id, a.id))
+      .sort((a, b) => b.createdAt - a.createdAt || bySessionId(b.id, a.id))
     this.#options.onChange()
   }
 
@@ -235,12 +235,6 @@ function runnerKey(runner: Place['runner']): string {
   return runner === null || runner === 'unknown' ? String(runner) : `${runner.pid} ${runner.at}`
 }
 
-/** By day and number, the older first. */
-function byId(a: string, b: string): number {
-  const [[dayA = 0, nA = 0], [dayB = 0, nB = 0]] = [a, b].map(id => id.split('_').map(Number)) as [number[], number[]]
-  return dayA - dayB || nA - nB
-}
-
 async function stampOf(path: string): Promise<string> {
   const found = await lstat(path).catch(() => null)
   return found === null ? 'none' : `${found.size} ${found.mtimeMs}`
@@ -284,6 +278,7 @@ const NOT_READ = {
   tokens: 0,
   cost: null,
   durationMs: 0,
+  problem: null,
 } as const
 
 type RowFacts = Omit<SessionRow, 'key' | 'id' | 'records' | 'worktree' | 'readAt'>
@@ -332,17 +327,16 @@ const GOES_ON: ReadonlySet<Recorded['type']> = new Set(['session-created', 'sess
 function ofEnds(created: RecordedOf<'session-created'>, ended: RecordedOf<'session-ended'>, isCall: boolean): RowFacts {
   const { outcome, rounds, tokens, cost, durationMs } = ended
   return {
+    ...NOT_READ,
     goal: firstLine(created.goal),
     call: isCall ? created.template : null,
     standing: 'ended',
-    activity: null,
     outcome,
     rounds,
     tokens,
     cost: cost ?? null,
     durationMs,
     createdAt: Date.parse(created.at),
-    problem: null,
   }
 }
 

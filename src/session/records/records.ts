@@ -283,7 +283,12 @@ function keyOf(directory: string): string {
 
 async function listSessions(folder: string): Promise<string[]> {
   const ids = (await namesIn(folder)).filter(isSessionId)
-  return ids.sort((a, b) => Number(dayOf(a)) - Number(dayOf(b)) || counterOf(a) - counterOf(b))
+  return ids.sort(bySessionId)
+}
+
+/** For sorting ids of sessions: by day and number, the oldest first. */
+export function bySessionId(a: string, b: string): number {
+  return Number(dayOf(a)) - Number(dayOf(b)) || counterOf(a) - counterOf(b)
 }
 
 /** Nothing of a folder that is gone: of records that were removed secrets may be left. */

@@ -1,7 +1,13 @@
 import { realpath } from 'node:fs/promises'
 import { messageOf, systemErrorCode, UserError } from '../../../../base/errors.ts'
 import { directoryOfRecords } from '../../../../project/environment/directory-of-records.ts'
-import { allRecords, type Records, recordsOf, repositoryOfCopy } from '../../../../session/records/records.ts'
+import {
+  allRecords,
+  bySessionId,
+  type Records,
+  recordsOf,
+  repositoryOfCopy,
+} from '../../../../session/records/records.ts'
 import { formatCount } from '../../../../tell/words/numbers.ts'
 import { oneLine } from '../../../../tell/words/safe-text.ts'
 import type { CliContext } from '../../../screen/cli-context.ts'
@@ -57,11 +63,7 @@ async function directoriesWithSessions(context: CliContext, say: (problem: strin
     const ids = await orProblem(records.folder, say, () => records.sessions())
     if (ids !== null && ids.length > 0) found.push({ records, ids })
   }
-  const newest = ({ ids }: Found) => ids.at(-1)?.split('_').map(Number) ?? []
-  return found.sort((a, b) => {
-    const [[dayA = 0, nA = 0], [dayB = 0, nB = 0]] = [newest(a), newest(b)]
-    return dayA - dayB || nA - nB
-  })
+  return found.sort((a, b) => bySessionId(a.ids.at(-1) ?? '', b.ids.at(-1) ?? ''))
 }
 
 async function readDirectory(
