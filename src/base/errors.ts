@@ -32,6 +32,17 @@ export function unreachable(value: never): never {
   throw new Error(`Unhandled case: ${JSON.stringify(value)}`)
 }
 
+/** Null for a `UserError`, for a `catch`; all else is thrown on. */
+export function nullIfUserError(error: unknown): null {
+  if (error instanceof UserError) return null
+  throw error
+}
+
+/** Nothing where a file is not there, for a `catch`; all else is thrown on. */
+export function ignoreMissing(error: unknown): void {
+  if (systemErrorCode(error) !== 'ENOENT') throw error
+}
+
 /** The `code` of a Node system error (`ENOENT`, `EACCES`, …), or null for anything else. */
 export function systemErrorCode(error: unknown): string | null {
   if (error instanceof Error && 'code' in error && typeof error.code === 'string') return error.code

@@ -28,6 +28,11 @@ export function parsedOrNull(text: string): unknown {
   }
 }
 
+/** Whether a value is an object, and no list. */
+export function isJsonObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
 /** An own member of whatever a value is; undefined if it has none of this name. */
 export function memberOf(value: unknown, name: string): unknown {
   return typeof value === 'object' && value !== null && Object.hasOwn(value, name)

@@ -256,3 +256,13 @@ export function cleanText(text: string): string {
 }
 
 const STEERING = /[^\t\n\P{Cc}]|[\u2028\u2029\p{Bidi_Control}]/gu
+
+/** `maxTime` as `max_time`. */
+export function snakeCase(name: string): string {
+  return name.replace(/[A-Z]/g, letter => `_${letter.toLowerCase()}`)
+}
+
+/** A name in quotes, cut short where it is long. */
+export function quotedName(name: string): string {
+  return JSON.stringify(truncate(name, 60))
+}

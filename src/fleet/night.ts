@@ -1,7 +1,7 @@
 import { dirname, resolve } from 'node:path'
 import * as v from 'valibot'
 import { UserError } from '../base/errors.ts'
-import { nearestName, problemOfPrompt, truncate } from '../base/text.ts'
+import { nearestName, problemOfPrompt, quotedName, truncate } from '../base/text.ts'
 import { lineOfMistake } from '../modes/flow/start/prepare.ts'
 import { readBoundedText } from '../platform/files.ts'
 import { type TomlNode, tomlNodeAt, tomlProgram, tomlTree } from '../platform/toml.ts'
@@ -268,10 +268,10 @@ class NightReader {
     const read = await readBoundedText(path, MOST_NIGHT_BYTES)
     const text = read === 'missing' || 'problem' in read ? null : read.text
     this.#texts.set(path, text)
-    if (read === 'missing') this.#add(from, `there is no file ${named(from.value)}; name one beside this file`)
-    else if ('problem' in read) this.#add(from, `${named(from.value)} ${read.problem}`)
+    if (read === 'missing') this.#add(from, `there is no file ${quotedName(from.value)}; name one beside this file`)
+    else if ('problem' in read) this.#add(from, `${quotedName(from.value)} ${read.problem}`)
     const problem = text === null ? null : problemOfPrompt(text)
-    if (problem !== null) this.#add(from, `${named(from.value)} holds no goal: ${problem}`)
+    if (problem !== null) this.#add(from, `${quotedName(from.value)} holds no goal: ${problem}`)
     return text
   }
 
@@ -280,7 +280,7 @@ class NightReader {
     for (const [index, { name }] of rows.entries()) {
       if (name === null) continue
       if (byName.has(name.value))
-        this.#add(name, `another session has the name ${named(name.value)} already; use another one`)
+        this.#add(name, `another session has the name ${quotedName(name.value)} already; use another one`)
       else byName.set(name.value, index)
     }
     const afters = rows.map(({ after }) => this.#after(after, byName))
@@ -301,8 +301,8 @@ class NightReader {
     const index = byName.get(after.value)
     if (index !== undefined || SESSION_ID.test(after.value)) return index ?? after.value
     const near = nearestName(after.value, [...byName.keys()].slice(0, MOST_COMPARED))
-    const mend = near === null ? 'give that session a line name = "…"' : `the nearest is ${named(near)}`
-    this.#add(after, `no session of this file has the name ${named(after.value)}; ${mend}`)
+    const mend = near === null ? 'give that session a line name = "…"' : `the nearest is ${quotedName(near)}`
+    this.#add(after, `no session of this file has the name ${quotedName(after.value)}; ${mend}`)
     return null
   }
 
@@ -329,11 +329,6 @@ class NightReader {
 
 function valuesOf(said: Said): Partial<Wish> {
   return Object.fromEntries(Object.entries(said).map(([key, placed]) => [key, placed.value]))
-}
-
-/** A name in quotes, cut short where it is long. */
-function named(name: string): string {
-  return JSON.stringify(truncate(name, 60))
 }
 
 /** So many names are looked through for the nearest one. */

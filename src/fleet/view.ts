@@ -1,6 +1,6 @@
 import { appendFile, mkdir, open, readdir, realpath, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { messageOf, systemErrorCode, UserError } from '../base/errors.ts'
+import { messageOf, nullIfUserError, systemErrorCode, UserError } from '../base/errors.ts'
 import type { Reply } from '../core/shapes/reply.ts'
 import { writeWholeFile } from '../platform/files.ts'
 import { certificatePath } from '../project/proof/verify.ts'
@@ -176,7 +176,7 @@ class Copy implements Copied, AsyncDisposable {
     const { platform, pid, clock } = this.#world
     const lock = await readRunLock(path, platform)
     if (lock.state !== 'free' && lock.state !== 'stale') return false
-    this.#held = await takeRunLock(path, { platform, pid, now: new Date(clock.now()) }).catch(orNull)
+    this.#held = await takeRunLock(path, { platform, pid, now: new Date(clock.now()) }).catch(nullIfUserError)
     if (this.#held === null) return false
     this.#have = await openForWriting(this.records.journal(this.id))
     return true
@@ -207,7 +207,9 @@ class Copy implements Copied, AsyncDisposable {
     }
     const { platform, pid, clock } = this.#world
     const { lock: path, control, directory } = this.records
-    const lock = await takeRunLock(path, { platform, pid, now: await this.#begunAt(), directory }).catch(orNull)
+    const lock = await takeRunLock(path, { platform, pid, now: await this.#begunAt(), directory }).catch(
+      nullIfUserError,
+    )
     if (lock === null) return
     const door = await watchCommands(control, command => this.#handOn(command), clock)
     this.#running = {
@@ -243,12 +245,6 @@ class Copy implements Copied, AsyncDisposable {
     await this.#held?.[Symbol.asyncDispose]()
     this.#held = null
   }
-}
-
-/** Null where another process was faster. */
-function orNull(error: unknown): null {
-  if (error instanceof UserError) return null
-  throw error
 }
 
 /** The name of a repository, by its address; it is a name of a folder. */

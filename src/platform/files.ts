@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto'
+import { createHash, randomUUID } from 'node:crypto'
 import {
   closeSync,
   constants,
@@ -416,4 +416,15 @@ const WHY_NOT: Readonly<Record<string, string>> = {
 
 function whyNot(error: unknown): string {
   return WHY_NOT[systemErrorCode(error) ?? ''] ?? messageOf(error)
+}
+
+/** The SHA-256 of a content, hex. */
+export function sha256Of(content: string | Uint8Array): string {
+  return createHash('sha256').update(content).digest('hex')
+}
+
+/** Whether a folder is there. */
+export async function isFolder(path: string): Promise<boolean> {
+  const found = await stat(path).catch(() => null)
+  return found?.isDirectory() ?? false
 }

@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path'
 import { systemErrorCode, UserError, unreachable } from '../base/errors.ts'
 import { type SessionState, sharesPlan } from '../core/state/state.ts'
 import { MARK_VARIABLE, type Mark, parseMark } from '../platform/end-processes.ts'
-import { pathExists } from '../platform/files.ts'
+import { isFolder, pathExists } from '../platform/files.ts'
 import { type AskedQuestion, questionId, questionsOf } from '../session/records/answers.ts'
 import { foldJournal, isCallSession, isReplayedSession, problemOfSession } from '../session/records/journal.ts'
 import { type Records, type RecordsPlaces, recordsAround } from '../session/records/records.ts'
@@ -200,11 +200,6 @@ async function findProject(directory: string, root: string): Promise<string | nu
   if ((await isFolder(folder)) && (!areRecords || (await isFolder(join(folder, 'inputs'))))) return directory
   const above = dirname(directory)
   return above === directory ? null : await findProject(above, root)
-}
-
-async function isFolder(path: string): Promise<boolean> {
-  const found = await stat(path).catch(() => null)
-  return found?.isDirectory() ?? false
 }
 
 async function isSame(a: string, b: string): Promise<boolean> {

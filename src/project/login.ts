@@ -1,6 +1,6 @@
 import { chmod, copyFile, mkdir, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { messageOf, systemErrorCode, UserError } from '../base/errors.ts'
+import { ignoreMissing, messageOf, UserError } from '../base/errors.ts'
 import { type CodexBinary, chooseCodexHome, isFile } from '../engines/codex/find-codex.ts'
 import { askUsualModel } from '../engines/codex/models.ts'
 import { shieldEnvironment } from '../engines/codex/sandbox.ts'
@@ -139,10 +139,6 @@ async function makeBeside(home: string, place: LoginPlace): Promise<string> {
   await makePrivate(folder, place)
   await copyFile(join(home, 'config.toml'), join(folder, 'config.toml')).catch(ignoreMissing)
   return folder
-}
-
-function ignoreMissing(error: unknown): void {
-  if (systemErrorCode(error) !== 'ENOENT') throw error
 }
 
 async function takeOver(from: string, home: string): Promise<void> {

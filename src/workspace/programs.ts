@@ -14,6 +14,7 @@ import {
 } from 'node:fs'
 import { isAbsolute, join, relative, resolve, sep } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
+import { sha256Of } from '../platform/files.ts'
 
 /** What programs were made of at a moment. */
 interface Programs {
@@ -122,7 +123,7 @@ class Look {
     for (const folder of [...folders].sort()) {
       for (const name of this.#names(folder).slice(0, MOST_PROGRAMS)) {
         const path = `${folder}/${name}`
-        this.#add(path, '', sha256(programText(name, join(this.#directory, path))))
+        this.#add(path, '', sha256Of(programText(name, join(this.#directory, path))))
       }
     }
     await this.#addPackages('node_modules')
@@ -158,7 +159,7 @@ class Look {
   async #addPackage(path: string): Promise<void> {
     const files: FoundFile[] = []
     await this.#find(path, files)
-    const looks = sha256(files.map(each => `${each.path} ${each.look}`).join('\n'))
+    const looks = sha256Of(files.map(each => `${each.path} ${each.look}`).join('\n'))
     const known = this.#known.get(path)
     const entry = known?.looks === looks ? known.entry : await this.#entryOf(path, files)
     // One that was looked at in part would be another the next time.
@@ -229,13 +230,9 @@ function namesIn(folder: string): string[] {
   return found(() => readdirSync(folder).sort()) ?? []
 }
 
-function sha256(text: string | Uint8Array): string {
-  return createHash('sha256').update(text).digest('hex')
-}
-
 function hashOfFolder(folder: string): string {
   const names = namesIn(folder).slice(0, MOST_PROGRAMS)
-  return sha256(names.map(name => programText(name, join(folder, name))).join(''))
+  return sha256Of(names.map(name => programText(name, join(folder, name))).join(''))
 }
 
 /** A name, where it leads if it is a link, and what is there. */

@@ -1,5 +1,6 @@
 import * as v from 'valibot'
 import { unreachable } from '../../base/errors.ts'
+import { isJsonObject } from '../../base/json.ts'
 
 /**
  * What a value of a journal is: a valibot schema, from which its type, its check (`checkOf`), and its row in
@@ -161,7 +162,7 @@ function checkOfKind(schema: KnownSchema): Check {
     }
     case 'loose_object': {
       const check = checkOfFields(schema.entries)
-      return value => isObject(value) && check(value)
+      return value => isJsonObject(value) && check(value)
     }
     case 'variant':
       return checkOfVariant(schema)
@@ -191,14 +192,10 @@ function checkOfVariant(schema: v.VariantSchema<string, Entries[], undefined>): 
     shapes.set((word as v.LiteralSchema<string | boolean, undefined>).literal, { fields })
   }
   return value => {
-    if (!isObject(value)) return false
+    if (!isJsonObject(value)) return false
     const shape = shapes.get(value[key])
     if (shape === undefined) return false
     shape.check ??= checkOfFields(shape.fields)
     return shape.check(value)
   }
-}
-
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -1,4 +1,4 @@
-import { repeatedKeyProblem } from '../../base/json.ts'
+import { isJsonObject, repeatedKeyProblem } from '../../base/json.ts'
 import type { Parsed } from '../shapes/memory.ts'
 
 /** A JSON Schema, as a model is asked for it and as an answer is checked. Strict models want every field required, and no other allowed. */
@@ -112,7 +112,7 @@ function tryParse(text: string): Parsed<unknown> {
 
 /** The names of the fields that the schema's object has; none: any object may be meant. */
 function fieldsOf({ properties }: JsonSchema): ReadonlySet<string> {
-  return new Set(isObject(properties) ? Object.keys(properties) : [])
+  return new Set(isJsonObject(properties) ? Object.keys(properties) : [])
 }
 
 /** What a text holds that may be meant as an answer. */
@@ -205,14 +205,10 @@ function boundsProblem(value: unknown): string | null {
 function cleanValue(value: unknown): unknown {
   if (typeof value === 'string') return cleanString(value)
   if (Array.isArray(value)) return value.map(cleanValue)
-  if (!isObject(value)) return value
+  if (!isJsonObject(value)) return value
   return Object.fromEntries(Object.entries(value).map(([key, each]) => [cleanString(key), cleanValue(each)]))
 }
 
 function cleanString(text: string): string {
   return text.toWellFormed().replace(STEERING, '')
-}
-
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -5,6 +5,7 @@ import * as v from 'valibot'
 import { CODEX_VERSION } from '../../../protocol/codex.ts'
 import { UserError } from '../../base/errors.ts'
 import {
+  isFolder,
   isWritableByAgents,
   liesIn,
   readBoundedText,
@@ -385,7 +386,7 @@ export async function chooseCodexHome(choice: CodexHomeChoice): Promise<CodexHom
   const own = join(codemachineHome, 'codex')
   if (setting === 'own') return personsHome(choice)
   if (setting === 'auto' && !(await isFile(join(own, 'auth.json')))) return personsHome(choice)
-  if (!(await isDirectory(own))) {
+  if (!(await isFolder(own))) {
     throw new UserError(
       `The setting codexHome is "codemachine", and there is no ${own}; log in, or set it to "auto".`,
       { hint: 'Log in: codemachine login', exitCode: 4 },
@@ -399,11 +400,6 @@ async function personsHome({ env, home, directory }: CodexHomeChoice): Promise<C
   // Codex makes a missing ~/.codex by itself, but only where CODEX_HOME is not set; an empty one counts as not set.
   if (!named) return { path: join(home, '.codex'), owner: 'person', env: rest }
   const path = resolve(directory ?? '', named)
-  if (await isDirectory(path)) return { path, owner: 'person', env: { ...env, CODEX_HOME: path } }
+  if (await isFolder(path)) return { path, owner: 'person', env: { ...env, CODEX_HOME: path } }
   throw new UserError(`CODEX_HOME is ${path}, which is not a directory; make it, or unset CODEX_HOME.`)
-}
-
-async function isDirectory(path: string): Promise<boolean> {
-  const found = await stat(path).catch(() => null)
-  return found?.isDirectory() ?? false
 }

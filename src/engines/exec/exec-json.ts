@@ -1,4 +1,5 @@
 import type { ServerNotification, ServerRequest, ThreadItem } from '../../../protocol/codex.ts'
+import { snakeCase } from '../../base/text.ts'
 import type { ModelInUse } from '../../core/engine.ts'
 import { threadOf } from '../codex/round.ts'
 import { modelInUse } from '../codex/thread-start.ts'
@@ -213,12 +214,12 @@ function itemOf(item: ThreadItem): object | null {
 
 function collabOf(item: Extract<ThreadItem, { type: 'collabAgentToolCall' }>): object {
   const states = Object.entries(item.agentsStates ?? {}).map(([thread, state]) => {
-    const status = snake(stringMember(state, 'status') ?? '')
+    const status = snakeCase(stringMember(state, 'status') ?? '')
     return [thread, { status, message: stringMember(state, 'message') }]
   })
   return {
     type: 'collab_tool_call',
-    tool: snake(item.tool),
+    tool: snakeCase(item.tool),
     sender_thread_id: item.senderThreadId,
     receiver_thread_ids: item.receiverThreadIds,
     prompt: item.prompt,
@@ -229,7 +230,7 @@ function collabOf(item: Extract<ThreadItem, { type: 'collabAgentToolCall' }>): o
 
 /** One of a kind that `codex exec` does not print. */
 function itemOfAppServer(item: ThreadItem): object {
-  const type = snake(item.type)
+  const type = snakeCase(item.type)
   switch (item.type) {
     case 'dynamicToolCall': {
       const { tool, arguments: args, success, contentItems: content } = item
@@ -252,12 +253,7 @@ function tookOf(item: object): object {
 }
 
 function statusOf(status: string): string {
-  return status === 'interrupted' ? 'failed' : snake(status)
-}
-
-/** `spawnAgent` as `spawn_agent`. */
-function snake(name: string): string {
-  return name.replace(/[A-Z]/g, letter => `_${letter.toLowerCase()}`)
+  return status === 'interrupted' ? 'failed' : snakeCase(status)
 }
 
 /** As `codex exec` says it in words, and as the app-server said it. */

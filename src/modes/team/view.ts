@@ -3,6 +3,7 @@ import { refusedAnswer } from '../../core/rules/answer.ts'
 import { PLAN_DECISION } from '../../core/state/plan.ts'
 import type { SessionState, TemplateView } from '../../core/state/state.ts'
 import type { BoardMark, BoardRow, CardFact, RoundTitle, StepName } from '../../core/view.ts'
+import { capital } from '../../tell/report/words.ts'
 import { formatCount } from '../../tell/words/numbers.ts'
 import { PLAN_ANSWER } from './answers.ts'
 import { currentStep, DECISIONS } from './fold.ts'
@@ -93,10 +94,6 @@ function linesOf(text: string | null): string[] {
 /** `step 2 of 5`: by its place, for ids may have gaps. */
 function placeOf(step: StepWork, { steps }: TeamWork): string {
   return `step ${steps.indexOf(step) + 1} of ${steps.length}`
-}
-
-function capital(text: string): string {
-  return text.charAt(0).toUpperCase() + text.slice(1)
 }
 
 /** How far it is, or what it waits for, in a few words, beside what the round is called; null: nothing is planned yet. */

@@ -1,10 +1,10 @@
-import { createHash, createHmac, createPublicKey, randomBytes, timingSafeEqual, verify } from 'node:crypto'
+import { createHmac, createPublicKey, randomBytes, timingSafeEqual, verify } from 'node:crypto'
 import { chmod, mkdir, readdir, rename, rm, stat, utimes } from 'node:fs/promises'
 import { join } from 'node:path'
 import * as v from 'valibot'
 import type { Clock } from '../../base/clock.ts'
 import { systemErrorCode } from '../../base/errors.ts'
-import { readBoundedText, writeWholeFile } from '../../platform/files.ts'
+import { readBoundedText, sha256Of, writeWholeFile } from '../../platform/files.ts'
 
 /** What a device may do: see everything, or answer, tell, start and stop too. */
 export type Right = 'look' | 'steer'
@@ -120,21 +120,21 @@ export class Access {
     const until = new Date(this.#options.clock.now() + LINK_MS).toISOString()
     await this.#removeLinks(link => !this.#isInTime(link))
     const link: Link = { right, until, ...(by === null ? {} : { by }) }
-    await this.#write('links', hashOf(token), link)
+    await this.#write('links', sha256Of(token), link)
     return token
   }
 
   /** Opens a link; null: it is none, was opened before, is too old, or the device that has made it was ended. */
   async openLink(token: string, name: string, shown: Shown | null = null): Promise<NewDevice | null> {
     if (token.length > 200) return null
-    const link = await this.#takeLink(hashOf(token))
+    const link = await this.#takeLink(sha256Of(token))
     return link === null ? null : await this.admit(name, link.right, shown)
   }
 
   /** Gives a program a key. */
   async add(name: string, right: Right): Promise<NewDevice & { key: string }> {
     const secret = randomBytes(BYTES).toString('base64url')
-    const device = await this.#newDevice(name, right, { hash: hashOf(secret) })
+    const device = await this.#newDevice(name, right, { hash: sha256Of(secret) })
     return { device, key: `${device.id}.${secret}` }
   }
 
@@ -182,14 +182,14 @@ export class Access {
     if (!isSigned(kept.publicKey, signedText(origin, challenge), signature)) return null
     putBounded(this.#signed, challenge, true, MOST_SIGNED_IN)
     const key = randomBytes(BYTES).toString('base64url')
-    putBounded(this.#signedIn, hashOf(key), id, MOST_SIGNED_IN)
+    putBounded(this.#signedIn, sha256Of(key), id, MOST_SIGNED_IN)
     return { key }
   }
 
   /** The device that a key is of; null: it is none, or was ended. */
   async deviceOf(key: string): Promise<Device | null> {
     const [, named = '', secret = ''] = KEY.exec(key) ?? []
-    const signedIn = this.#signedIn.get(hashOf(key))
+    const signedIn = this.#signedIn.get(sha256Of(key))
     const id = signedIn ?? named
     const kept = id === '' ? null : await readKept(this.#path('devices', id), deviceSchema)
     if (kept === null) return null
@@ -346,9 +346,5 @@ function putBounded<T>(map: Map<string, T>, key: string, value: T, most: number)
 }
 
 function isHashOf(hash: string | undefined, secret: string): boolean {
-  return hash !== undefined && timingSafeEqual(Buffer.from(hash), Buffer.from(hashOf(secret)))
-}
-
-function hashOf(secret: string): string {
-  return createHash('sha256').update(secret).digest('hex')
+  return hash !== undefined && timingSafeEqual(Buffer.from(hash), Buffer.from(sha256Of(secret)))
 }

@@ -1,6 +1,6 @@
 import * as v from 'valibot'
 import { isBalanced } from '../../base/glob.ts'
-import { parseBytes } from '../../base/text.ts'
+import { parseBytes, snakeCase } from '../../base/text.ts'
 import { CODEX_PROVIDER } from '../../core/shapes/provider.ts'
 import { SANDBOX_MODES } from '../../core/shapes/sandbox.ts'
 import {
@@ -386,10 +386,6 @@ function leavesOf(schema: v.GenericSchema, path: readonly string[]): SettingInfo
 
 function isTable(schema: v.GenericSchema): schema is v.GenericSchema & { entries: Record<string, v.GenericSchema> } {
   return schema.type === 'strict_object'
-}
-
-function snakeCase(name: string): string {
-  return name.replace(/[A-Z]/g, letter => `_${letter.toLowerCase()}`)
 }
 
 /** The same settings as they are called in a file, where each may be left out. */

@@ -1,10 +1,9 @@
-import { createHash } from 'node:crypto'
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { UserError } from '../../base/errors.ts'
 import type { KeptText } from '../../core/events/events.ts'
 import type { TemplateSetup } from '../../core/template.ts'
-import { readBoundedText, writeWholeFile } from '../../platform/files.ts'
+import { readBoundedText, sha256Of, writeWholeFile } from '../../platform/files.ts'
 
 /** A text that a session begins with and keeps as it is, whatever becomes of the file that it came from. */
 export interface NewText {
@@ -36,7 +35,7 @@ export function openKeptTexts(sessionFolder: string): KeptTexts {
       for (const { name, text } of wanted) {
         const content = bytesOf(text)
         await writeWholeFile(join(folder, name), content)
-        kept.push({ name, bytes: content.length, sha256: hashOf(content) })
+        kept.push({ name, bytes: content.length, sha256: sha256Of(content) })
       }
       return kept
     },
@@ -47,7 +46,7 @@ export function openKeptTexts(sessionFolder: string): KeptTexts {
       const read = await readBoundedText(path, MOST_BYTES)
       if (read === 'missing') throw new UserError(`${path} is gone, with which the session began; ${MEND}`)
       if ('problem' in read) throw new UserError(`${path} ${read.problem}; ${MEND}`)
-      if (hashOf(bytesOf(read.text)) !== known.sha256)
+      if (sha256Of(bytesOf(read.text)) !== known.sha256)
         throw new UserError(`${path} is not the text any more with which the session began; ${MEND}`)
       return read.text
     },
@@ -83,8 +82,4 @@ export function refuseTexts(texts: readonly NewText[], redact: (text: string) =>
 /** Without a byte order mark, which is lost when it is read. */
 function bytesOf(text: string): Buffer {
   return Buffer.from(text.toWellFormed().replace(/^\uFEFF+/, ''))
-}
-
-function hashOf(content: Buffer): string {
-  return createHash('sha256').update(content).digest('hex')
 }

@@ -1,9 +1,8 @@
-import { createHash } from 'node:crypto'
 import { mkdir, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { clipEnd } from '../../base/text.ts'
 import type { Output, OutputKind } from '../../core/rules/outputs.ts'
-import { readBoundedText, writeWholeFile } from '../../platform/files.ts'
+import { readBoundedText, sha256Of, writeWholeFile } from '../../platform/files.ts'
 
 /** The outputs of one session: the folder `outputs` of its records. */
 export interface Outputs {
@@ -30,7 +29,7 @@ export function openOutputs(sessionFolder: string): Outputs {
   const whole = async ({ file, sha256 }: Output) => {
     const read = await readBoundedText(join(folder, file), MOST_BYTES)
     const text = typeof read === 'object' && 'text' in read ? read.text : null
-    return text !== null && hashOf(text) === sha256 ? text : null
+    return text !== null && sha256Of(text) === sha256 ? text : null
   }
   return {
     whole,
@@ -41,7 +40,7 @@ export function openOutputs(sessionFolder: string): Outputs {
       await writeWholeFile(join(folder, file), content)
       if (n > MOST_FILES && n % DROP_EVERY === 0) await dropUpTo(folder, n - MOST_FILES)
       const head = text.slice(0, HEAD_CHARACTERS).toWellFormed()
-      return { n, name, file, bytes: content.length, sha256: hashOf(content), head }
+      return { n, name, file, bytes: content.length, sha256: sha256Of(content), head }
     },
     read: async output => (await whole(output)) ?? `${output.head}\n${GONE}`,
   }
@@ -60,8 +59,4 @@ async function dropUpTo(folder: string, n: number): Promise<void> {
 function safeName(name: string): string {
   const safe = name.replace(/[^\w-]+/g, '-').replace(/^-+|-+$/g, '')
   return safe.slice(0, NAME_CHARACTERS) || 'output'
-}
-
-function hashOf(content: Buffer | string): string {
-  return createHash('sha256').update(content).digest('hex')
 }

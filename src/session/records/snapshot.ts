@@ -1,9 +1,8 @@
-import { createHash } from 'node:crypto'
 import { type FileHandle, rm, writeFile } from 'node:fs/promises'
 import { isDeepStrictEqual } from 'node:util'
 import { codeId } from '../../base/package.ts'
 import type { SessionState } from '../../core/state/state.ts'
-import { openRegularFile, replaceFile } from '../../platform/files.ts'
+import { openRegularFile, replaceFile, sha256Of } from '../../platform/files.ts'
 import type { Records } from './records.ts'
 
 /** How far a journal was read. */
@@ -127,7 +126,7 @@ export async function writeSnapshot(
     ends: await endsOf(journal, read.bytes),
   }
   const content = [JSON.stringify(head), ...texts.map(({ text }) => text)].join('\n')
-  const first = JSON.stringify({ format: FORMAT, v: VERSION, sha256: sha256(content) })
+  const first = JSON.stringify({ format: FORMAT, v: VERSION, sha256: sha256Of(content) })
   const temporary = temporaryPath(path)
   // It need not outlive a power cut: one that is torn is known by its hash.
   await rm(temporary, { force: true })
@@ -165,7 +164,7 @@ async function readKept(path: string): Promise<Kept | null> {
   const end = bytes.indexOf('\n')
   const { format, v, sha256: hash } = JSON.parse(bytes.subarray(0, end).toString())
   const content = bytes.subarray(end + 1)
-  if (format !== FORMAT || v !== VERSION || hash !== sha256(content)) return null
+  if (format !== FORMAT || v !== VERSION || hash !== sha256Of(content)) return null
   const [head = '', state = '', earlier = '', report = ''] = content.toString().split('\n')
   return { head: JSON.parse(head), state, earlier, report }
 }
@@ -174,9 +173,9 @@ async function readKept(path: string): Promise<Kept | null> {
 async function endsOf(journal: FileHandle, bytes: number): Promise<string[]> {
   const content = Buffer.allocUnsafe(Math.min(bytes, ENDS_BYTES))
   await fill(content, journal, 0)
-  const first = sha256(content)
+  const first = sha256Of(content)
   await fill(content, journal, bytes - content.length)
-  return [first, sha256(content)]
+  return [first, sha256Of(content)]
 }
 
 /** The hashes of the blocks of its first bytes. @param known those of the first blocks, which are not read */
@@ -213,8 +212,4 @@ async function fill(bytes: Buffer, journal: FileHandle, at: number): Promise<voi
     if (bytesRead === 0) throw new Error('The journal has become shorter.')
     filled += bytesRead
   }
-}
-
-function sha256(content: Buffer | string): string {
-  return createHash('sha256').update(content).digest('hex')
 }

@@ -4,7 +4,7 @@ import { constants, copyFile, link, lstat, open, realpath, rename, rm, rmdir, un
 import { dirname, join, normalize } from 'node:path'
 import * as v from 'valibot'
 import { diskFull, isNoRoom, systemErrorCode, writing } from '../../base/errors.ts'
-import { isWithin, pathExists, readBoundedText, replaceFile, writeWholeFile } from '../../platform/files.ts'
+import { isWithin, pathExists, readBoundedText, replaceFile, sha256Of, writeWholeFile } from '../../platform/files.ts'
 import { findObstacle, makeFolderInside, readRegularFile, whatIsThere } from './inside-directory.ts'
 
 /**
@@ -415,8 +415,4 @@ async function putBack(root: string, { path, backup, kind, sha256 }: StagedWrite
 async function hashOf(path: string): Promise<string | null> {
   const read = await readRegularFile(path, 2 * MOST_BYTES)
   return read.kind === 'bytes' ? sha256Of(read.bytes) : null
-}
-
-function sha256Of(bytes: Buffer): string {
-  return createHash('sha256').update(bytes).digest('hex')
 }

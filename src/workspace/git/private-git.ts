@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { mkdir, readdir, readFile, realpath, rename, rm } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { join, relative, resolve, sep } from 'node:path'
-import { systemErrorCode } from '../../base/errors.ts'
+import { ignoreMissing } from '../../base/errors.ts'
 import { pathExists, writeWholeFile } from '../../platform/files.ts'
 import { readRegularFile, readTextFile } from '../files/inside-directory.ts'
 import { findGit } from './find-git.ts'
@@ -75,7 +75,7 @@ export async function openPrivateGitReadOnly(
   const described = await locatePrivateGit(options, await findGit(options.env, options.repository?.root ?? directory))
   if (!(await isUsable(described))) return null
   const index = join(gitDir, `look-${randomUUID()}.index`)
-  await writeToPrivateGit(gitDir, () => copyIndex(join(gitDir, 'index'), index).catch(unlessMissing))
+  await writeToPrivateGit(gitDir, () => copyIndex(join(gitDir, 'index'), index).catch(ignoreMissing))
   const git = { ...described, setting: withVariables(described.setting, { GIT_INDEX_FILE: index }) }
   return {
     git: (await isIgnored(git)) ? withTopAt(git, directory) : git,
@@ -152,10 +152,6 @@ async function isAtLeast(setting: GitSetting, [major, minor]: readonly [number, 
 function prefixOf(top: string, directory: string): string {
   const path = relative(top, directory).split(sep).join('/')
   return path === '' ? '' : `${path}/`
-}
-
-function unlessMissing(error: unknown): void {
-  if (systemErrorCode(error) !== 'ENOENT') throw error
 }
 
 const CONFIG_BYTES = 1024 * 1024

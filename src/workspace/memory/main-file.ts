@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import matter from 'gray-matter'
 import { messageOf } from '../../base/errors.ts'
+import { isJsonObject } from '../../base/json.ts'
 import { clipEnd, fillPlaceholders } from '../../base/text.ts'
 import { claimsDone, type MainFile, type Parsed } from '../../core/shapes/memory.ts'
 import { closes, fenced, fenceOf, goalIn, isSameText, putGoalBack, writableGoal } from './goal-section.ts'
@@ -174,7 +175,7 @@ function missingClose(length: number): string {
 function parseYaml(yaml: string): Parsed<Record<string, unknown>> {
   try {
     const { data }: { data: unknown } = matter(`---\n${yaml}\n---\n`, options())
-    if (!isRecord(data))
+    if (!isJsonObject(data))
       return { ok: false, problem: 'its front matter is not a list of keys; write lines such as status: in-progress.' }
     if (hasSharedParts(data))
       return { ok: false, problem: 'its front matter uses YAML aliases; write every value out.' }
@@ -191,10 +192,6 @@ function options() {
   }
   const engines = { javascript: refuse, js: refuse, json: refuse, coffee: refuse, coffeescript: refuse, cson: refuse }
   return { language: 'yaml', engines }
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return value !== null && typeof value === 'object' && !Array.isArray(value)
 }
 
 /** Whether a value occurs twice, as YAML aliases do. Nested aliases can expand a small text to a huge tree. */
@@ -214,7 +211,7 @@ function hasSharedParts(root: object): boolean {
 function yamlProblem(error: unknown): string {
   if (!(error instanceof Error) || !('reason' in error) || !('mark' in error)) return messageOf(error)
   const { reason, mark } = error
-  if (!isRecord(mark)) return messageOf(error)
+  if (!isJsonObject(mark)) return messageOf(error)
   return `line ${Number(mark.line) + 1}, column ${Number(mark.column) + 1}: ${String(reason).slice(0, 120)}`
 }
 

@@ -4,7 +4,7 @@ import { findAnyAgent, findEnabledAgent } from '../../../agents/agent.ts'
 import { type AgentReply, type AgentRequest, replyExitCode } from '../../../agents/inbox.ts'
 import { agentInstructions, findAgentProblems, readAgentPrompt, readUsualPrompt } from '../../../agents/prompts.ts'
 import { readRoster } from '../../../agents/roster.ts'
-import { UserError, unreachable } from '../../../base/errors.ts'
+import { nullIfUserError, UserError, unreachable } from '../../../base/errors.ts'
 import type { Agent, AgentRoster } from '../../../core/shapes/agent.ts'
 import { problemOfTask } from '../../../core/shapes/tools.ts'
 import { NO_KEPT_TEXTS, type TemplateKinds } from '../../../core/template.ts'
@@ -39,7 +39,7 @@ export interface AskedAgent {
 export async function agent(context: CliContext, asked: AskedAgent): Promise<number> {
   const folder = directoryOf(context, asked.flags)
   const session = await sessionAround(context, folder)
-  const around = session?.directory ?? (await projectAround({ ...context, directory: folder }).catch(noProject))
+  const around = session?.directory ?? (await projectAround({ ...context, directory: folder }).catch(nullIfUserError))
   const { agentTables } = await settingsOf(context, around ?? folder, {})
   const { roster } = await readRoster(around, agentTables)
   const found = findEnabledAgent(roster.sub, asked.agent)
@@ -220,12 +220,6 @@ export async function agentsValidate(context: CliContext, flags: DirectoryFlags)
   const { main, sub } = (await rosterHere(context, directory)).roster
   context.stdout.write(`${formatCount(main.length + sub.length, 'agent')}, and nothing is wrong with them.\n`)
   return 0
-}
-
-/** Who works by itself is told so by what carries it out. */
-function noProject(error: unknown): null {
-  if (error instanceof UserError) return null
-  throw error
 }
 
 /** The agents of a directory, and what is to be said of them. */

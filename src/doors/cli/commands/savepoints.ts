@@ -1,4 +1,4 @@
-import { UserError } from '../../../base/errors.ts'
+import { nullIfUserError, UserError } from '../../../base/errors.ts'
 import { formatBytes, parseBytes, parseDuration } from '../../../base/text.ts'
 import type { TreeChanges } from '../../../core/events/events.ts'
 import { isFinished } from '../../../core/events/outcome.ts'
@@ -223,7 +223,7 @@ export async function diff(
 
 /** Opens the view of what changed; false where lines do: nothing differs, or the settings are for a screen reader, or broken. */
 async function showOnScreen(context: CliContext, records: Records, from = 'start', to = 'now'): Promise<boolean> {
-  const loaded = await settingsOf(context, records.directory, {}).catch(unlessBroken)
+  const loaded = await settingsOf(context, records.directory, {}).catch(nullIfUserError)
   if (loaded === null || loaded.settings.screen.reader || context.env.INK_SCREEN_READER === 'true') return false
   const warnings: string[] = []
   {
@@ -236,11 +236,6 @@ async function showOnScreen(context: CliContext, records: Records, from = 'start
   }
   for (const warning of new Set(warnings)) warnOn(context)(warning)
   return true
-}
-
-function unlessBroken(error: unknown): null {
-  if (error instanceof UserError) return null
-  throw error
 }
 
 function resolve({ savepoints, fingerprints }: OpenSavepoints, name: string): Promise<NamedState> {

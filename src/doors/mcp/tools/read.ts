@@ -1,5 +1,5 @@
 import * as v from 'valibot'
-import { UserError } from '../../../base/errors.ts'
+import { nullIfUserError, UserError } from '../../../base/errors.ts'
 import { OpenComparison } from '../../../project/diff/comparison.ts'
 import { newestSessions, questionsOrNone } from '../../../project/find.ts'
 import { OpenProject } from '../../../project/open-project.ts'
@@ -176,7 +176,7 @@ async function askedIn({ records, worktree, id }: FoundSession, call: Call) {
   }))
   const runner = await askWhoRuns(await lockOfSession(records, id), world.platform, () => {})
   const decision =
-    runner === null ? null : ((await readSession(records, id, runner, world).catch(passOver))?.decision ?? null)
+    runner === null ? null : ((await readSession(records, id, runner, world).catch(nullIfUserError))?.decision ?? null)
   if (decision === null) return listed
   const text = [decision.title, decision.body ?? ''].filter(each => each !== '').join('\n\n')
   const open = {
@@ -189,11 +189,6 @@ async function askedIn({ records, worktree, id }: FoundSession, call: Call) {
     answer: null,
   } as const
   return [...listed, open]
-}
-
-function passOver(error: unknown): null {
-  if (error instanceof UserError) return null
-  throw error
 }
 
 async function changesOf(

@@ -6,6 +6,7 @@ import { cleanResult, rememberResult } from '../../../agents/agent-memory.ts'
 import { readRoster } from '../../../agents/roster.ts'
 import { Cleanup, UserError } from '../../../base/errors.ts'
 import { version } from '../../../base/package.ts'
+import { withLineEnd } from '../../../base/text.ts'
 import { Engines } from '../../../core/engine.ts'
 import type { LiveEvent, Recorded } from '../../../core/events/events.ts'
 import type { SessionOutcome } from '../../../core/events/outcome.ts'
@@ -289,7 +290,7 @@ class Answer implements View {
     if (told !== null) this.#call.onRemark(told.text)
     if (event.type !== 'item-completed') return
     const { item } = event
-    if (item.kind === 'command') this.#call.onText?.(`$ ${item.command}\n${lineOf(item.output)}`)
+    if (item.kind === 'command') this.#call.onText?.(`$ ${item.command}\n${withLineEnd(item.output)}`)
     if (item.kind !== 'agent-message') return
     if (!this.#isHeard) this.#spoken.add(item.text)
     this.#spoken.end()
@@ -309,9 +310,4 @@ class Answer implements View {
 function hintsOf(maxWaitMs: number): Hints {
   const endWaitOfCall = `it waits ${formatSpan(maxWaitMs)} at most in all (--max-wait), and Ctrl+C ends it`
   return { ...SHELL_HINTS, endWaitOfCall }
-}
-
-/** The text, whole lines. */
-function lineOf(text: string): string {
-  return text === '' || text.endsWith('\n') ? text : `${text}\n`
 }

@@ -1,6 +1,6 @@
 import * as v from 'valibot'
 import { UserError } from '../../../base/errors.ts'
-import { nearestName, truncate } from '../../../base/text.ts'
+import { nearestName, quotedName } from '../../../base/text.ts'
 import {
   memberPath,
   type TomlNode,
@@ -208,7 +208,7 @@ const stepEntries = {
 function refusedId(id: string): string | null {
   const slug = slugOf(id)
   if (slug === id) return null
-  const mend = slug === '' ? 'use letters or digits, such as "run-tests"' : `write id = ${named(slug)}`
+  const mend = slug === '' ? 'use letters or digits, such as "run-tests"' : `write id = ${quotedName(slug)}`
   return `is no id, which is of lower-case letters, digits and single dashes, at most 60; ${mend}`
 }
 
@@ -337,8 +337,10 @@ export function workflowNamed({ file, workflows }: FlowFile, name: string | null
   const names = workflows.map(each => each.name)
   const near = nearestName(name ?? '', names)
   const mend =
-    near === null ? `the file has ${names.slice(0, 20).map(named).join(', ')}.` : `did you mean ${named(near)}?`
-  throw new UserError(`${file} has no workflow ${named(name ?? '')}; ${mend}`)
+    near === null
+      ? `the file has ${names.slice(0, 20).map(quotedName).join(', ')}.`
+      : `did you mean ${quotedName(near)}?`
+  throw new UserError(`${file} has no workflow ${quotedName(name ?? '')}; ${mend}`)
 }
 
 /** A step before its names are known. `id`: as the file gives it. */
@@ -369,7 +371,7 @@ class FileReader {
     if (refused !== null) {
       const [first = ''] = refused.split(' ')
       const index = args.findIndex(each => each.startsWith(first))
-      const problem = `a workflow may not give codex the argument ${named(refused)}; leave it out, and set it yourself`
+      const problem = `a workflow may not give codex the argument ${quotedName(refused)}; leave it out, and set it yourself`
       this.#add(this.#at('engines', 'codex', 'args', Math.max(0, index)), problem)
     }
     this.#checkForms()
@@ -470,7 +472,7 @@ class FileReader {
       if (id === null) continue
       const first = ids.get(id.value)
       if (first === undefined) ids.set(id.value, index)
-      else this.#add(id, `step ${first + 1} has the id ${named(id.value)} already; give each step its own`)
+      else this.#add(id, `step ${first + 1} has the id ${quotedName(id.value)} already; give each step its own`)
     }
     const stems = steps.map(({ description, work }) =>
       stemOf({ description, agent: work.kind === 'agent' ? work.agent : null }),
@@ -535,7 +537,7 @@ class FileReader {
     const name = this.#agent(step.agent ?? step.use, path)
     const agent = this.#written.agents?.[name]
     const usual = this.#written.defaults?.engine ?? 'codex'
-    const { engine: kind = agent?.engine ?? usual, model: named = agent?.model ?? null } = step
+    const { engine: kind = agent?.engine ?? usual, model: wanted = agent?.model ?? null } = step
     if (this.#has(...path, 'rounds') && kind === 'codex') {
       const problem = 'a step of the engine codex is one round; leave rounds out, or write engine = "codemachine"'
       this.#add(this.#keyAt(...path, 'rounds'), problem)
@@ -547,7 +549,7 @@ class FileReader {
       kind: 'agent',
       agent: name,
       engine: kind,
-      model: named,
+      model: wanted,
       args: kind === 'codex' ? (this.#written.engines?.codex?.args ?? []).filter(each => each !== undefined) : [],
       prompt: this.#placed(step.prompt, ...path, 'prompt') ??
         this.#placed(agent?.prompt, 'agents', name, 'prompt') ?? { value: '', ...this.#at(...path) },
@@ -579,15 +581,16 @@ class FileReader {
     if (!this.#has(...path, key)) {
       // It is told as an unknown key.
       if (this.#has(...path, this.#otherKey(path))) return ''
-      const example = names.length > 0 && names.length <= 5 ? names.map(named).join(' or ') : '"…"'
+      const example = names.length > 0 && names.length <= 5 ? names.map(quotedName).join(' or ') : '"…"'
       this.#add(this.#at(...path, key), `is missing; write ${key} = ${example}, or run = "a command"`)
     }
     if (written === undefined || names.includes(written)) return written ?? ''
     const near = nearestOf(written, names)
     const begin = 'begin one with a line [agents.NAME]'
-    const listed = names.slice(0, 10).map(named).join(', ')
-    const mend = near !== null ? `the nearest is ${named(near)}` : names.length === 0 ? begin : `the file has ${listed}`
-    this.#add(this.#at(...path, key), `there is no agent ${named(written)}; ${mend}`)
+    const listed = names.slice(0, 10).map(quotedName).join(', ')
+    const mend =
+      near !== null ? `the nearest is ${quotedName(near)}` : names.length === 0 ? begin : `the file has ${listed}`
+    this.#add(this.#at(...path, key), `there is no agent ${quotedName(written)}; ${mend}`)
     return written
   }
 
@@ -614,27 +617,23 @@ function problemOfReference(
   const step = byId.get(id)
   if (step === undefined) {
     const near = nearestOf(id, [...byId.keys()])
-    const mend = near === null ? 'use the id of an earlier step' : `the nearest is ${named(near)}`
-    return `there is no step ${named(id)}; ${mend}`
+    const mend = near === null ? 'use the id of an earlier step' : `the nearest is ${quotedName(near)}`
+    return `there is no step ${quotedName(id)}; ${mend}`
   }
-  if (step.index === index) return `step ${named(id)} cannot use what it comes to itself; use an earlier step`
-  if (step.index > index) return `step ${named(id)} comes later (it is step ${step.index}); move it before this one`
+  if (step.index === index) return `step ${quotedName(id)} cannot use what it comes to itself; use an earlier step`
+  if (step.index > index)
+    return `step ${quotedName(id)} comes later (it is step ${step.index}); move it before this one`
   if (part !== 'answer') return null
   if (step.work.kind === 'command') {
-    return `step ${named(id)} is a command, which has no answer; use steps.${id}.output or steps.${id}.exit`
+    return `step ${quotedName(id)} is a command, which has no answer; use steps.${id}.output or steps.${id}.exit`
   }
   return step.work.schema === null
-    ? `step ${named(id)} has no schema, and so no answer; give it schema = "…", or use steps.${id}.output`
+    ? `step ${quotedName(id)} has no schema, and so no answer; give it schema = "…", or use steps.${id}.output`
     : null
 }
 
 function nearestOf(written: string, known: readonly string[]): string | null {
   return nearestName(written, known.slice(0, MOST_COMPARED))
-}
-
-/** A name in quotes, cut short where it is long. */
-function named(name: string): string {
-  return JSON.stringify(truncate(name, 60))
 }
 
 /** The name of a file without its folder and ending. */

@@ -1,9 +1,8 @@
-import { createHash } from 'node:crypto'
 import { lstat, opendir, realpath } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
 import { messageOf, systemErrorCode } from '../../../base/errors.ts'
 import { formatBytes, nearestName, utf8Text } from '../../../base/text.ts'
-import { isWithin, pathInside } from '../../../platform/files.ts'
+import { isWithin, pathInside, sha256Of } from '../../../platform/files.ts'
 import { readRegularFile } from '../../../workspace/files/inside-directory.ts'
 import type { FlowPlan } from './plan.ts'
 
@@ -89,10 +88,6 @@ export async function changedSources(
 
 /** No file is read for a plan that is longer, in bytes. */
 const MOST_OF_SOURCE = 1024 * 1024
-
-function sha256Of(bytes: Buffer): string {
-  return createHash('sha256').update(bytes).digest('hex')
-}
 
 async function nearestFlowFolder(folder: string, root: string): Promise<string | null> {
   for (let above = folder; ; above = dirname(above)) {

@@ -4,6 +4,7 @@ import { dirname, join } from 'node:path'
 import * as v from 'valibot'
 import { Interrupted } from '../../../base/errors.ts'
 import { memberOf, parsedOrNull } from '../../../base/json.ts'
+import { sha256Of } from '../../../platform/files.ts'
 import { findObstacle, readRegularFile, whatIsThere } from '../../../workspace/files/inside-directory.ts'
 import {
   type FlowPlan,
@@ -280,10 +281,6 @@ function readRecording(bytes: Buffer): Omit<StepRecording, 'path'> | { problem: 
 /** Without its byte order mark. */
 function textIn(bytes: Buffer): string {
   return bytes.toString('utf8').replace(/^\uFEFF/, '')
-}
-
-function sha256Of(bytes: Buffer): string {
-  return createHash('sha256').update(bytes).digest('hex')
 }
 
 /** What lines say, whether of `codex exec --json` or of an app-server; all others are passed over. */

@@ -1,4 +1,4 @@
-import { memberOf, parseJson } from '../../../base/json.ts'
+import { isJsonObject, memberOf, parseJson } from '../../../base/json.ts'
 import { nearestName, truncate } from '../../../base/text.ts'
 import type { JsonSchema } from '../../../core/rules/answer.ts'
 
@@ -10,7 +10,8 @@ export async function readSchema(text: string): Promise<ReadSchema> {
   const parsed = parseJson(text)
   if (!parsed.ok) return { problem: `is not valid JSON: ${parsed.problem.replace(/\.$/, '')}` }
   const { value } = parsed
-  if (!isObject(value)) return { problem: 'is no JSON Schema: it has to be an object, such as { "type": "object" }' }
+  if (!isJsonObject(value))
+    return { problem: 'is no JSON Schema: it has to be an object, such as { "type": "object" }' }
   try {
     const parts = new Set<unknown>()
     check(value, { place: '', level: 0, parts })
@@ -88,7 +89,7 @@ function check(schema: unknown, where: Where): void {
     throw wrong(where, 'is a list; write "prefixItems" for it')
   }
   if (typeof schema === 'boolean') return
-  if (!isObject(schema)) throw wrong(where, `is ${shown(schema)}; a schema is an object, or true or false`)
+  if (!isJsonObject(schema)) throw wrong(where, `is ${shown(schema)}; a schema is an object, or true or false`)
   if (where.level > MOST_LEVELS) throw new SchemaProblem(`nests schemas more than ${MOST_LEVELS} deep; make it flatter`)
   where.parts.add(schema)
   for (const [word, value] of Object.entries(schema)) checkKeyword(word, value, below(where, word))
@@ -158,7 +159,7 @@ function listOf(value: unknown, where: Where, what: string): unknown[] {
 }
 
 function membersOf(value: unknown, where: Where): [string, unknown][] {
-  if (!isObject(value)) throw wrong(where, `is ${shown(value)}; it has to be an object`)
+  if (!isJsonObject(value)) throw wrong(where, `is ${shown(value)}; it has to be an object`)
   return Object.entries(value)
 }
 
@@ -181,7 +182,7 @@ interface Costs extends Pick<Where, 'parts'> {
 
 /** By how many schemas a value is checked: one must not lead back to itself, nor to too many others. */
 function costOf(schema: unknown, costs: Costs, level: number): number {
-  if (!isObject(schema)) return 1
+  if (!isJsonObject(schema)) return 1
   if (level > MOST_IN_A_ROW)
     throw new SchemaProblem(`has more than ${MOST_IN_A_ROW} references in a row; make it simpler`)
   const known = costs.costs.get(schema)
@@ -190,7 +191,7 @@ function costOf(schema: unknown, costs: Costs, level: number): number {
   costs.costs.set(schema, 'open')
   const others = [
     ...SAME_VALUE.flatMap(word => (Object.hasOwn(schema, word) ? schema[word] : [])),
-    ...(isObject(schema.dependentSchemas) ? Object.values(schema.dependentSchemas) : []),
+    ...(isJsonObject(schema.dependentSchemas) ? Object.values(schema.dependentSchemas) : []),
     ...(typeof schema.$ref === 'string' ? [targetOf(schema.$ref, costs)] : []),
   ]
   const cost = others.reduce<number>((sum, part) => sum + costOf(part, costs, level + 1), 1)
@@ -237,8 +238,4 @@ function wrong({ place }: Where, problem: string): SchemaProblem {
 
 function shown(value: unknown): string {
   return truncate(JSON.stringify(value) ?? 'nothing', MOST_SHOWN)
-}
-
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
