@@ -249,6 +249,11 @@ export function turnStartParams(
 /** Which codex is asked. `directory`: nowhere that an agent can write. */
 export interface AskOptions extends Pick<AppServerOptions, 'path' | 'args' | 'env' | 'directory' | 'clock'> {
   platform: NodeJS.Platform
+  /** When all answers have to be there, by the monotonic clock; left out: in 10 s. */
+  deadline?: number
+  /** How long the handshake may take, ms; left out: until the deadline. */
+  handshakeMs?: number
+  onNotification?(method: string, params: unknown): void
 }
 
 /** Sends one request; throws a `RequestFailure`. */
@@ -259,14 +264,14 @@ export type AskedCodex<T> = { answer: T } | { why: string; exit?: AppServerExit 
 
 /**
  * Starts an app-server for these questions alone, and resolves with the result of `converse`, or with the reason why there
- * is none, within 10 s. Its process has ended by then; `signal` ends it at once.
+ * is none, by the deadline. Its process has ended by then; `signal` ends it at once.
  */
 export async function askAppServer<T>(
   options: AskOptions,
   signal: AbortSignal,
   converse: (ask: AskCodex) => Promise<T>,
 ): Promise<AskedCodex<T>> {
-  const { clock, platform } = options
+  const { clock, platform, deadline = clock.monotonic() + ANSWER_MS, onNotification = () => {} } = options
   const server = startAppServer({
     ...options,
     endMs: END_MS,
@@ -275,7 +280,7 @@ export async function askAppServer<T>(
     },
   })
   const rpc = openRpc(server.stdout, server.stdin, clock, {
-    onNotification: () => {},
+    onNotification,
     onRequest: () => null,
     onLine: () => {},
     onRubbish: () => {},
@@ -284,10 +289,9 @@ export async function askAppServer<T>(
   const leave = () => rpc.dispose()
   signal.addEventListener('abort', leave, { once: true })
   if (signal.aborted) leave()
-  const deadline = clock.monotonic() + ANSWER_MS
   const leftMs = () => Math.max(0, Math.round(deadline - clock.monotonic()))
   try {
-    await shakeHands(rpc, { codemachineVersion: version, requestMs: leftMs() })
+    await shakeHands(rpc, { codemachineVersion: version, requestMs: options.handshakeMs ?? leftMs() })
     return { answer: await converse((method, params) => rpc.request(method, params, leftMs())) }
   } catch (error) {
     if (!(error instanceof RequestFailure)) throw error
@@ -303,4 +307,4 @@ export async function askAppServer<T>(
 }
 
 const ANSWER_MS = 10_000
-const END_MS = 300
+const END_MS = 500

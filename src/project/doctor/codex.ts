@@ -1,9 +1,7 @@
 import { mkdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { messageOf } from '../../base/errors.ts'
-import { version } from '../../base/package.ts'
 import type { SandboxProblem } from '../../core/engine.ts'
-import { type AppServer, describeExit, startAppServer } from '../../engines/codex/app-server.ts'
 import {
   type CodexBinary,
   type CodexHome,
@@ -12,9 +10,8 @@ import {
   NEWEST_MEASURED_CODEX,
 } from '../../engines/codex/find-codex.ts'
 import { mendOfSandbox, type SandboxPlace, trySandbox } from '../../engines/codex/sandbox/try-sandbox.ts'
-import { readCommandConfig, shakeHands } from '../../engines/codex/thread-start.ts'
-import { openRpc, RequestFailure, type Rpc } from '../../engines/codex/wire.ts'
-import { endTree } from '../../platform/end-processes.ts'
+import { type AskCodex, askAppServer, readCommandConfig } from '../../engines/codex/thread-start.ts'
+import { RequestFailure } from '../../engines/codex/wire.ts'
 import { pathExists } from '../../platform/files.ts'
 import { systemProgram } from '../../platform/run-process.ts'
 import { recordsAround } from '../../session/records/records.ts'
@@ -51,82 +48,55 @@ interface AskOptions {
   deadline: number
 }
 
-const END_MS = 500
 const COMMAND_MS = 5_000
+const INITIALIZE_MS = 5_000
 
 /** Starts an app-server, asks it, and ends it. Answers why not if it does not come up. */
 export async function askCodex(run: CheckRun, options: AskOptions): Promise<CodexAnswers | { failure: string }> {
-  const { clock, platform } = run.world
+  const { clock, platform, signal } = run.world
+  const { path, env, threadStart, place, deadline } = options
   // Where it is started commands may write, so that cannot be the work directory: it may be the one around them all.
   const directory = join(run.temporary, 'inside')
   await mkdir(directory)
-  const server = startAppServer({
-    path: options.path,
-    args: [],
-    env: { ...options.env, TMPDIR: run.temporary },
-    directory,
-    clock,
-    endMs: END_MS,
-    signalTree: async (pid, signal) => {
-      await endTree(pid, signal, platform)
-    },
-  })
   const warnings = new Set<string>()
-  const rpc = openRpc(server.stdout, server.stdin, clock, {
-    onNotification: (method, params) => {
-      if (method === 'configWarning' || method === 'deprecationNotice') warnings.add(warningOf(params))
+  const asked = await askAppServer(
+    {
+      path,
+      args: [],
+      env: { ...env, TMPDIR: run.temporary },
+      directory,
+      clock,
+      platform,
+      deadline,
+      handshakeMs: Math.round(INITIALIZE_MS * run.stretch()),
+      onNotification: (method, params) => {
+        if (method === 'configWarning' || method === 'deprecationNotice') warnings.add(warningOf(params))
+      },
     },
-    onRequest: () => null,
-    onLine: () => {},
-    onRubbish: () => {},
-  })
-  void server.exit.then(() => rpc.dispose())
-  const leave = () => void server.close()
-  run.world.signal.addEventListener('abort', leave, { once: true })
-  try {
-    return await converse(run, options, server, rpc, warnings)
-  } finally {
-    run.world.signal.removeEventListener('abort', leave)
-    await server.close()
-    rpc.dispose()
-  }
-}
-
-async function converse(
-  run: CheckRun,
-  { threadStart, place, deadline }: AskOptions,
-  server: AppServer,
-  rpc: Rpc,
-  warnings: ReadonlySet<string>,
-): Promise<CodexAnswers | { failure: string }> {
-  const { clock } = run.world
-  const request = (method: string, params: object) =>
-    rpc.request(method, params, Math.max(0, Math.round(deadline - clock.monotonic())))
-  const ask = (method: string, params: object): Promise<Answer> =>
-    request(method, params).then(
-      result => ({ result }),
-      (error: unknown) => ({ failure: messageOf(error) }),
-    )
-  try {
-    await shakeHands(rpc, { codemachineVersion: version, requestMs: Math.round(INITIALIZE_MS * run.stretch()) })
-  } catch (error) {
-    if (!(error instanceof RequestFailure)) throw error
-    return { failure: error.cause === 'closed' ? describeExit(await server.close()) : error.message }
-  }
-  const [thread, account, sandbox] = await Promise.all([
-    ask('thread/start', threadStart),
-    ask('account/read', {}),
-    tryBounds(run, params => ask('command/exec', params)),
-  ])
-  const here = place === null || !sandbox.wroteInside ? null : await trySandboxHere(run, place, request)
-  return { warnings: [...warnings], threadStart: thread, accountRead: account, sandbox, here }
+    signal,
+    async request => {
+      const ask = (method: string, params: object): Promise<Answer> =>
+        request(method, params).then(
+          result => ({ result }),
+          (error: unknown) => ({ failure: messageOf(error) }),
+        )
+      const [thread, account, sandbox] = await Promise.all([
+        ask('thread/start', threadStart),
+        ask('account/read', {}),
+        tryBounds(run, params => ask('command/exec', params)),
+      ])
+      const here = place === null || !sandbox.wroteInside ? null : await trySandboxHere(run, place, request)
+      return { warnings: [...warnings], threadStart: thread, accountRead: account, sandbox, here }
+    },
+  )
+  return 'why' in asked ? { failure: asked.why } : asked.answer
 }
 
 /** In the work directory itself: what lies there may keep a sandbox from being made. Leaves nothing there. */
 async function trySandboxHere(
   { temporary }: CheckRun,
   place: SandboxPlace,
-  request: (method: string, params: object) => Promise<unknown>,
+  request: AskCodex,
 ): Promise<SandboxProblem | null> {
   const { directory, sandbox } = place
   await using _traces = await openSandboxTraces([directory, ...sandbox.writable], join(temporary, 'traces'))
@@ -140,8 +110,6 @@ async function trySandboxHere(
     throw error
   }
 }
-
-const INITIALIZE_MS = 5_000
 
 /** Whether a file was written is looked up on the disk: it is the sandbox that is being asked about. */
 async function tryBounds(
