@@ -452,7 +452,9 @@ async function recordRound(
   const { log, clock, workTree, guard, memory } = options
   // First, for a repository in the work tree may be one of its folders.
   const restored = await guard.check()
-  const [tree, left] = await Promise.all([workTree.take(), memory.read()])
+  // Not at once: where the memory cannot be read, no git must be left running.
+  const left = await memory.read()
+  const tree = await workTree.take()
   const { paths, count } = treeBefore === tree ? { paths: [], count: 0 } : await workTree.changed(treeBefore, tree)
   log.emit({
     type: 'round-ended',
