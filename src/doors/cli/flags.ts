@@ -51,6 +51,12 @@ export interface LookFlags extends DirectoryFlags {
   json?: boolean
 }
 
+/** Flags of every command that has to do with a fleet. */
+export interface FleetFlags {
+  /** Where its database is, as typed. */
+  queue?: string
+}
+
 /** A command: told what was typed, its arguments first and its flags last. Resolves with the exit code. */
 type Carried = (context: CliContext, ...typed: never[]) => Promise<number>
 

@@ -1,10 +1,12 @@
 import { statSync } from 'node:fs'
+import { rename } from 'node:fs/promises'
 import type { Writable } from 'node:stream'
 import { Interrupted, isReaderGone, messageOf } from '../../base/errors.ts'
 import type { View } from '../../core/state/state.ts'
 import type { SessionsPlace } from '../../project/find.ts'
 import type { RunOptions } from '../../project/library.ts'
 import type { RunObserver } from '../../project/sessions.ts'
+import type { BegunDetached } from '../../project/start/detached.ts'
 import { howToGoOn } from '../../tell/words/commands.ts'
 import { oneLine } from '../../tell/words/safe-text.ts'
 import type { CliContext, Display } from '../screen/cli-context.ts'
@@ -195,12 +197,32 @@ function announcing(context: CliContext, log: string): View {
       if (isTold) return
       isTold = true
       const said = statSync(log, { throwIfNoEntry: false })?.size ?? 0
-      void import('./commands/runner/detach.ts')
-        .then(({ announce }) => announce(context, { session, directory, log, said }))
-        .catch(error => onProblem(messageOf(error)))
+      announce(context, { session, directory, log, said }).catch(error => onProblem(messageOf(error)))
     },
     live() {},
   }
+}
+
+/**
+ * Says to whoever has started this runner that its first session has begun, and gives its output its place in the records
+ * of that.
+ * @param log where its output goes until now; `said`: how many bytes of it came before
+ */
+async function announce(context: CliContext, { session, directory, log, said }: BegunDetached): Promise<void> {
+  // Loaded only here: whatever prints lines loads this file.
+  const { recordsAround } = await import('../../session/records/records.ts')
+  const [records] = await recordsAround({ ...context, directory })
+  const place = records === undefined ? log : await moved(log, records.runLog)
+  context.own.detached?.tell({ session, directory, log: place, said })
+}
+
+/** The one of the run before is kept beside it. Where it cannot be moved it stays where it is. */
+async function moved(from: string, to: string): Promise<string> {
+  await rename(to, `${to}.1`).catch(() => {})
+  return await rename(from, to).then(
+    () => to,
+    () => from,
+  )
 }
 
 /**

@@ -1,23 +1,7 @@
 import { type Command, Option } from 'commander'
 import { UserError } from '../../../base/errors.ts'
-import { type Does, type RunFlags, withRunFlags, worktreeOption } from '../flags.ts'
+import { type Does, withRunFlags, worktreeOption } from '../flags.ts'
 import { withSmallHeap } from '../program/parts.ts'
-
-/** What may be said to `change`, as typed. */
-export interface ChangeFlags extends Omit<RunFlags, 'followUp'> {
-  auto?: true
-  planOnly?: true
-  fixAttempts?: string
-  executor?: string
-  /** False: no executor, whatever the settings say; true also if nothing was said. */
-  local?: boolean
-  plannerModel?: string
-  plannerEffort?: string
-  /** True: the newest change. */
-  followUp?: string | true
-  dryRun?: true
-  wait?: true
-}
 
 const EXAMPLES = `
 Examples:

@@ -9,7 +9,22 @@ import { directoryOf, type RunFlags, readText } from '../flags.ts'
 import { observerOn, whereShown } from '../output.ts'
 import { listenersOn, runOptionsOf, worktreeOf } from '../run-options.ts'
 import { inItsTurn } from '../turn.ts'
-import type { ChangeFlags } from './program.ts'
+
+/** What may be said to `change`, as typed. */
+interface ChangeFlags extends Omit<RunFlags, 'followUp'> {
+  auto?: true
+  planOnly?: true
+  fixAttempts?: string
+  executor?: string
+  /** False: no executor, whatever the settings say; true also if nothing was said. */
+  local?: boolean
+  plannerModel?: string
+  plannerEffort?: string
+  /** True: the newest change. */
+  followUp?: string | true
+  dryRun?: true
+  wait?: true
+}
 
 /** A change as it was typed, checked. */
 interface TypedChange extends WantedChange {

@@ -1,3 +1,4 @@
+import type { Option } from 'commander'
 import { UserError } from '../../../base/errors.ts'
 import type { QueuedPrompt } from '../../../core/shapes/queue.ts'
 import { isTaken } from '../../../core/shapes/reply.ts'
@@ -8,7 +9,24 @@ import { termsInWords } from '../../../tell/words/commands.ts'
 import { oneLine, titleLine } from '../../../tell/words/safe-text.ts'
 import type { CliContext } from '../../screen/cli-context.ts'
 import { type DirectoryFlags, directoryOf, type LookFlags, type RunFlags, readText, wantsColour } from '../flags.ts'
-import type { RunningCommand } from '../program/running.ts'
+
+/** A command that asks something of the codemachine that runs in the work directory. */
+export interface RunningCommand {
+  name: string
+  /** For the help. */
+  description: string
+  /** What its words are, for the help; left out: it takes none. They are the text of what is asked, and `-` is standard input. */
+  text?: string
+  flags?: readonly (() => Option)[]
+  /** What is asked. `agent`: the one that is meant; left out: the session. */
+  ask(said: { text: string; now: boolean; go: boolean; agent?: string }): Ask
+  /** What one would do to a run, as in `there is nothing to steer`; left out: its name. */
+  verb?: string
+  /** How to get what is wanted where nobody runs. */
+  withoutRun: string
+  /** What to do if the run does not take it; left out: look what it is doing. */
+  refused?: string
+}
 
 /**
  * Asks something of the codemachine that runs in the directory, and prints its answer; resolves with the exit code. A

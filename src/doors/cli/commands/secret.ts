@@ -20,7 +20,23 @@ import type { CliContext } from '../../screen/cli-context.ts'
 import { askValue } from '../decision-prompt.ts'
 import { type DirectoryFlags, directoryOf, type LookFlags, readBytes } from '../flags.ts'
 import { inColumns } from '../output.ts'
-import type { SecretCheckFlags, SecretExportFlags, SecretSetFlags } from '../program/secret.ts'
+
+/** What may be said to `secret set`, as typed. */
+interface SecretSetFlags extends DirectoryFlags {
+  /** A command that passes if the value is a good one. */
+  check?: string
+}
+
+/** What may be said to `secret check`, as typed. */
+interface SecretCheckFlags extends DirectoryFlags {
+  /** Whether its check reaches the network. */
+  network?: true
+}
+
+/** What may be said to `secret export`, as typed. */
+interface SecretExportFlags extends DirectoryFlags {
+  to?: string
+}
 
 /** `codemachine secret set`: stores a value that is typed hidden, or comes through standard input; 130 if they left by Ctrl+C. */
 export async function secretSet(context: CliContext, typed: string, flags: SecretSetFlags): Promise<number> {

@@ -24,8 +24,8 @@ import { type SessionReport, stateInWords } from '../../../tell/words/status.ts'
 import type { CliContext } from '../../screen/cli-context.ts'
 import { showEvents } from '../commands/look.ts'
 import { type ReportFlags, report } from '../commands/report.ts'
+import type { FleetFlags } from '../flags.ts'
 import { inColumns, warnOn } from '../output.ts'
-import type { FleetFlags } from './program.ts'
 
 interface LookFlags extends FleetFlags {
   json?: true

@@ -3,12 +3,6 @@ import { SANDBOX_MODES } from '../../../core/shapes/sandbox.ts'
 import { codexBinOption, type Does, eachTyped, verifyOption } from '../flags.ts'
 import { templateOption } from '../program/parts.ts'
 
-/** Flags of every command that has to do with a fleet. */
-export interface FleetFlags {
-  /** Where its database is, as typed. */
-  queue?: string
-}
-
 /** Adds `--queue`. */
 function withQueue(command: Command): Command {
   return command.option(

@@ -5,7 +5,7 @@ import { type FleetTerms, fleetTerms, ROLES, roleOfTeam, setUp, TEAM_NAME } from
 import { formatCount } from '../../../tell/words/numbers.ts'
 import { oneLine } from '../../../tell/words/safe-text.ts'
 import type { CliContext } from '../../screen/cli-context.ts'
-import type { FleetFlags } from './program.ts'
+import type { FleetFlags } from '../flags.ts'
 
 /** Flags of `codemachine fleet setup`, as typed. */
 interface SetupFlags extends FleetFlags {

@@ -9,9 +9,8 @@ import type { Ask } from '../../../project/library.ts'
 import { formatCount } from '../../../tell/words/numbers.ts'
 import { oneLine, safeText } from '../../../tell/words/safe-text.ts'
 import type { CliContext } from '../../screen/cli-context.ts'
-import { readText } from '../flags.ts'
+import { type FleetFlags, readText } from '../flags.ts'
 import { warnOn } from '../output.ts'
-import type { FleetFlags } from './program.ts'
 
 interface TellFlags extends FleetFlags {
   json?: true

@@ -7,7 +7,7 @@ import { rightsOf } from '../../../fleet/worker/runner.ts'
 import { runWorker } from '../../../fleet/worker/worker.ts'
 import { oneLine } from '../../../tell/words/safe-text.ts'
 import type { CliContext } from '../../screen/cli-context.ts'
-import type { FleetFlags } from './program.ts'
+import type { FleetFlags } from '../flags.ts'
 
 /** Flags of `codemachine worker`, as typed. */
 interface WorkerFlags extends FleetFlags {

@@ -14,9 +14,25 @@ import { here, shellWord } from '../../../tell/words/commands.ts'
 import { formatCount, formatSpan } from '../../../tell/words/numbers.ts'
 import { oneLine, safeText } from '../../../tell/words/safe-text.ts'
 import type { CliContext } from '../../screen/cli-context.ts'
-import { directoryOf, type LookFlags, readAll } from '../flags.ts'
+import { type DirectoryFlags, directoryOf, type LookFlags, readAll } from '../flags.ts'
 import { inColumns } from '../output.ts'
-import type { FlowInitFlags, FlowLookFlags } from './program.ts'
+
+/** What names the values of a workflow and the workflow of a file, as typed. */
+export interface FlowLookFlags extends DirectoryFlags {
+  /** Each `key=value`, `key=@file` or `key=@-`. */
+  var?: string[]
+  varsFile?: string
+  /** Name of the workflow, of a file with several. */
+  workflow?: string
+  json?: boolean
+}
+
+/** What may be said to `flow init`, as typed. */
+interface FlowInitFlags extends DirectoryFlags {
+  dir?: string
+  templatesDir?: string
+  force?: true
+}
 
 const SAMPLE = '.codex-flow/workflows/commit.workflow.toml'
 const IS_WORKFLOW = /\/(?:flow|workflows\/.+\.workflow)\.toml$/

@@ -1,46 +1,7 @@
 import { type Command, Option } from 'commander'
 import { UserError } from '../../../base/errors.ts'
-import {
-  type DirectoryFlags,
-  type Does,
-  eachTyped,
-  type RunFlags,
-  withDirectory,
-  withLook,
-  withRunFlags,
-} from '../flags.ts'
+import { type Does, eachTyped, withDirectory, withLook, withRunFlags } from '../flags.ts'
 import { withSmallHeap } from '../program/parts.ts'
-
-/** What names the values of a workflow and the workflow of a file, as typed. */
-export interface FlowLookFlags extends DirectoryFlags {
-  /** Each `key=value`, `key=@file` or `key=@-`. */
-  var?: string[]
-  varsFile?: string
-  /** Name of the workflow, of a file with several. */
-  workflow?: string
-  json?: boolean
-}
-
-/** What may be said to `flow init`, as typed. */
-export interface FlowInitFlags extends DirectoryFlags {
-  dir?: string
-  templatesDir?: string
-  force?: true
-}
-
-/** What may be said to `flow run`, as typed. */
-export interface FlowRunFlags extends RunFlags, Omit<FlowLookFlags, 'json'> {
-  /** Left out: as the file says. */
-  mock?: boolean
-  verbose?: true
-  from?: string
-  pace?: string
-  strict?: true
-  write?: true
-  dryRun?: true
-  continueOnError?: true
-  wait?: true
-}
 
 const SAMPLE = '.codex-flow/workflows/commit.workflow.toml'
 const EXAMPLES = [

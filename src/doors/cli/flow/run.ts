@@ -10,12 +10,25 @@ import { here, shellWord } from '../../../tell/words/commands.ts'
 import { formatCount } from '../../../tell/words/numbers.ts'
 import { oneLine, safeText } from '../../../tell/words/safe-text.ts'
 import type { CliContext } from '../../screen/cli-context.ts'
-import { directoryOf } from '../flags.ts'
+import { directoryOf, type RunFlags } from '../flags.ts'
 import { observerOn, whereShown } from '../output.ts'
 import { listenersOn, runOptionsOf } from '../run-options.ts'
 import { inItsTurn } from '../turn.ts'
-import { givenValues, programOf, secretInProject } from './look.ts'
-import type { FlowRunFlags } from './program.ts'
+import { type FlowLookFlags, givenValues, programOf, secretInProject } from './look.ts'
+
+/** What may be said to `flow run`, as typed. */
+interface FlowRunFlags extends RunFlags, Omit<FlowLookFlags, 'json'> {
+  /** Left out: as the file says. */
+  mock?: boolean
+  verbose?: true
+  from?: string
+  pace?: string
+  strict?: true
+  write?: true
+  dryRun?: true
+  continueOnError?: true
+  wait?: true
+}
 
 /** What is to be run, and how. */
 interface FlowRun {

@@ -1,5 +1,5 @@
 import { type Command, Option } from 'commander'
-import type { Ask } from '../../../project/library.ts'
+import type { RunningCommand } from '../commands/ask.ts'
 import { type Does, type LookFlags, withDirectory, withLook, withRunFlags } from '../flags.ts'
 import { withSmallHeap, withTerms } from './parts.ts'
 
@@ -26,24 +26,6 @@ function addLimits(program: Command, does: Does): void {
     .option('--max-tokens <count>', 'how many tokens in all, such as 5M or 500k')
     .option('--max-cost <amount>', 'how much it may cost in all, by the prices of your config.toml, such as 10')
     .action(does(async () => (await import('../commands/ask.ts')).changeLimits))
-}
-
-/** A command that asks something of the codemachine that runs in the work directory. */
-export interface RunningCommand {
-  name: string
-  /** For the help. */
-  description: string
-  /** What its words are, for the help; left out: it takes none. They are the text of what is asked, and `-` is standard input. */
-  text?: string
-  flags?: readonly (() => Option)[]
-  /** What is asked. `agent`: the one that is meant; left out: the session. */
-  ask(said: { text: string; now: boolean; go: boolean; agent?: string }): Ask
-  /** What one would do to a run, as in `there is nothing to steer`; left out: its name. */
-  verb?: string
-  /** How to get what is wanted where nobody runs. */
-  withoutRun: string
-  /** What to do if the run does not take it; left out: look what it is doing. */
-  refused?: string
 }
 
 const HOW_THEY_STAND = 'How its sessions stand: codemachine list'

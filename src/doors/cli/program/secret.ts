@@ -1,23 +1,6 @@
 import type { Command } from 'commander'
 import { UserError } from '../../../base/errors.ts'
-import { type DirectoryFlags, type Does, type LookFlags, withDirectory, withLook } from '../flags.ts'
-
-/** What may be said to `secret set`, as typed. */
-export interface SecretSetFlags extends DirectoryFlags {
-  /** A command that passes if the value is a good one. */
-  check?: string
-}
-
-/** What may be said to `secret check`, as typed. */
-export interface SecretCheckFlags extends DirectoryFlags {
-  /** Whether its check reaches the network. */
-  network?: true
-}
-
-/** What may be said to `secret export`, as typed. */
-export interface SecretExportFlags extends DirectoryFlags {
-  to?: string
-}
+import { type Does, type LookFlags, withDirectory, withLook } from '../flags.ts'
 
 const EXAMPLES = `
 Examples:

@@ -1,17 +1,9 @@
 import { type Command, Option } from 'commander'
 import { UserError } from '../../../base/errors.ts'
 import type { CliContext } from '../../screen/cli-context.ts'
-import { type Does, type RunFlags, withDirectory, withLook, withRunFlags } from '../flags.ts'
+import { type Does, withDirectory, withLook, withRunFlags } from '../flags.ts'
 import { refuseMistypedCommand, withSmallHeap } from '../program/parts.ts'
-
-/** What may be said to the commands of a team that run something, as typed. */
-export interface TeamFlags extends Omit<RunFlags, 'followUp'> {
-  /** The project that it works in; left out: a new one. */
-  project?: string
-  stepwise?: true
-  repair?: string
-  yes?: true
-}
+import type { TeamFlags } from './run.ts'
 
 const EXAMPLES = `
 Examples:

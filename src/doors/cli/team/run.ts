@@ -13,8 +13,16 @@ import type { CliContext } from '../../screen/cli-context.ts'
 import { type RunFlags, readText } from '../flags.ts'
 import { observerOn, whereShown } from '../output.ts'
 import { listenersOn, runOptionsOf } from '../run-options.ts'
-import type { TeamFlags } from './program.ts'
 import { withNetworkIfChosen } from './with-network.ts'
+
+/** What may be said to the commands of a team that run something, as typed. */
+export interface TeamFlags extends Omit<RunFlags, 'followUp'> {
+  /** The project that it works in; left out: a new one. */
+  project?: string
+  stepwise?: true
+  repair?: string
+  yes?: true
+}
 
 /** `codemachine team <goal|->`: a project, from its goal to its review. */
 export async function team(context: CliContext, words: readonly string[], flags: TeamFlags): Promise<number> {

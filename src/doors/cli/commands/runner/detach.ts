@@ -1,10 +1,10 @@
-import { readFile, rename, rm } from 'node:fs/promises'
+import { readFile, rm } from 'node:fs/promises'
 import { relative } from 'node:path'
 import { kill } from 'node:process'
 import { Interrupted, systemErrorCode, UserError } from '../../../../base/errors.ts'
 import { type BegunDetached, startRunner } from '../../../../project/start/detached.ts'
 import { placesOf } from '../../../../project/world.ts'
-import { openRecords, recordsAround } from '../../../../session/records/records.ts'
+import { openRecords } from '../../../../session/records/records.ts'
 import { here } from '../../../../tell/words/commands.ts'
 import type { CliContext } from '../../../screen/cli-context.ts'
 import { directoryOf, type RunFlags, readAll } from '../../flags.ts'
@@ -80,24 +80,4 @@ function wordsFor(
   see it     codemachine attach${place}
   end it     codemachine stop${place}
 `
-}
-
-/**
- * Says to whoever has started this runner that its first session has begun, and gives its output its place in the records
- * of that.
- * @param log where its output goes until now; `said`: how many bytes of it came before
- */
-export async function announce(context: CliContext, { session, directory, log, said }: BegunDetached): Promise<void> {
-  const [records] = await recordsAround(placesOf(context, directory))
-  const place = records === undefined ? log : await moved(log, records.runLog)
-  context.own.detached?.tell({ session, directory, log: place, said })
-}
-
-/** The one of the run before is kept beside it. Where it cannot be moved it stays where it is. */
-async function moved(from: string, to: string): Promise<string> {
-  await rename(to, `${to}.1`).catch(() => {})
-  return await rename(from, to).then(
-    () => to,
-    () => from,
-  )
 }
