@@ -392,8 +392,9 @@ function tasksLeft({ done, total, left }: NonNullable<ReportData['tasks']>): str
   return left.length === 0 ? count : `${count}: ${left.join(' · ')}`
 }
 
-/** The text with a capital at its beginning. */
+/** The text with a capital at its beginning, unless it begins with the name of a file. */
 export function capital(text: string): string {
+  if (/^\S*[./]\S/.test(text)) return text
   return text.charAt(0).toUpperCase() + text.slice(1)
 }
 

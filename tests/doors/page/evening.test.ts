@@ -95,7 +95,7 @@ test('a whole evening by phone: start, answer, queue, tell, limits, stop, resume
   expect(JSON.parse(String((await page.get(`${session}/certificate`)).body.text))).toMatchObject({ session: id })
   const { body: ticket } = await page.get(`${session}/report-ticket`)
   const report = await fetch(new URL(String(ticket.path), page.address))
-  expect([report.status, await report.text()]).toEqual([200, expect.stringMatching(/Done — verified[^]*make two/)])
+  expect([report.status, await report.text()]).toEqual([200, expect.stringMatching(/Done — verified[\s\S]*make two/)])
   expect(report.headers.get('content-security-policy')).toContain("default-src 'none'")
   expect((await fetch(new URL(String(ticket.path), page.address))).status).toBe(404)
   const verifying = await page.postStream(`${session}/verify`, {})

@@ -114,6 +114,8 @@ function reportThen(report: ReportData): unknown {
   const { rounds, work, totals, outputs, notes, forecast, changes, gateRuns, ...rest } = report
   expect(gateRuns.count).toBeGreaterThanOrEqual(rest.proof.gates.length)
   const { notLookedAt, unkept, uncommitted, ...changed } = changes
+  // Sentences are worded anew.
+  const remarks = { ...rest.remarks, entries: rest.remarks.entries.length }
   const none = { paths: [], count: 0 }
   expect([notLookedAt, unkept, uncommitted]).toEqual([none, [], none])
   expect([outputs.count, notes.count, forecast]).toEqual([0, 0, null])
@@ -142,13 +144,18 @@ function reportThen(report: ReportData): unknown {
     expect(typeof isFree).toBe('boolean')
     return point
   })
-  return { ...rest, proof, changes: changed, totals: sums, rounds: { ...rounds, entries }, series }
+  return { ...rest, remarks, proof, changes: changed, totals: sums, rounds: { ...rounds, entries }, series }
 }
 
 /** A report of then, which had a commit once for each savepoint around it. */
 function withCommitsOnce({ changes, ...report }: ReportData): object {
   const entries = [...new Map(changes.commits.entries.map(each => [each.commit, each])).values()]
-  return { ...report, changes: { ...changes, commits: { ...changes.commits, entries, count: entries.length } } }
+  const remarks = { ...report.remarks, entries: report.remarks.entries.length }
+  return {
+    ...report,
+    remarks,
+    changes: { ...changes, commits: { ...changes.commits, entries, count: entries.length } },
+  }
 }
 
 /** A status without the fields that were added to it since. */

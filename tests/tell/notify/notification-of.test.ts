@@ -65,7 +65,11 @@ const LOOK =
 test.each<[SessionOutcome, string, string]>([
   [{ kind: 'done', verified: false }, 'done, unverified', 'Done — unverified, for no gates are configured.'],
   [{ kind: 'limit', limit: 'time' }, 'limit reached', 'Limit reached: the time is used up.'],
-  [{ kind: 'stalled', rounds: 3, why: 'same-refusal' }, 'stalled', `Stalled: the same claim was refused 3 times, and nothing that was tried has helped. ${LOOK}`],
+  [
+    { kind: 'stalled', rounds: 3, why: 'same-refusal' },
+    'stalled',
+    `Stalled: the same claim was refused 3 times, and nothing that was tried has helped. ${LOOK}`,
+  ],
   [{ kind: 'interrupted', by: 'SIGHUP' }, 'interrupted', 'Interrupted (its terminal was closed).'],
   [{ kind: 'interrupted', by: 'stop' }, 'stopped', 'Stopped by a person.'],
   [{ kind: 'interrupted', by: 'skip' }, 'skipped', 'Skipped by a person.'],
