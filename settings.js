@@ -78,7 +78,7 @@ export default {
 
   /**
    * Whether a fresh look at all changes has to agree before done is believed. What else has to pass (tests, a build) is
-   * said in [[gates]] tables of codemachine.toml or your config.toml, or with --verify: docs/settings.md.
+   * said in [[gates]] tables of codemachine.toml or your config.toml, or with --verify.
    */
   review: false,
 

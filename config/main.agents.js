@@ -1,5 +1,5 @@
 /**
- * The agents that run a build (docs/agents.md). `model` and `modelReasoningEffort`: null leaves it to the settings and to
+ * The agents that run a build (docs/guides/team-of-agents.md). `model` and `modelReasoningEffort`: null leaves it to the settings and to
  * codex; what the settings say counts before what stands here.
  */
 module.exports = [

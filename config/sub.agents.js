@@ -1,4 +1,4 @@
-/** The agents that are given tasks in a build (docs/agents.md); the fields are those of `main.agents.js`. */
+/** The agents that are given tasks in a build (docs/guides/team-of-agents.md); the fields are those of `main.agents.js`. */
 module.exports = [
   {
     name: 'uxui-designer',

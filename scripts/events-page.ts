@@ -4,7 +4,7 @@ import * as v from 'valibot'
 import { sessionEvent } from '../src/core/events/checks.ts'
 import { type KnownSchema, shapesOf } from '../src/core/events/schema.ts'
 
-const PAGE = fileURLToPath(new URL('../docs/events.md', import.meta.url))
+const PAGE = fileURLToPath(new URL('../docs/reference/events.md', import.meta.url))
 
 /** A page about events with the tables of their fields as the schemas say: one under the heading of each event that has any. */
 export function withEventTables(page: string): string {
@@ -17,7 +17,7 @@ function withTable(page: string, { type, ...entries }: v.ObjectEntries): string 
   const heading = `\n### ${(type as v.LiteralSchema<string, undefined>).literal}\n`
   const start = page.indexOf(heading)
   if (start === -1)
-    throw new Error(`docs/events.md has no heading${heading.trimEnd()}; write one, and what the event is.`)
+    throw new Error(`docs/reference/events.md has no heading${heading.trimEnd()}; write one, and what the event is.`)
   const next = page.slice(start + heading.length).search(/^##/m)
   const end = next === -1 ? page.length : start + heading.length + next
   const words = page.slice(start, end).split(HEAD)[0]?.trimEnd()

@@ -2,9 +2,9 @@ import { writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { chordLabel, KEY_ACTIONS, type KeyAction, type KeyContext } from '../src/project/settings/keys.ts'
 
-const PAGE = fileURLToPath(new URL('../docs/keys.md', import.meta.url))
+const PAGE = fileURLToPath(new URL('../docs/reference/keys.md', import.meta.url))
 
-/** docs/keys.md, made from the table of keys. */
+/** docs/reference/keys.md, made from the table of keys. */
 export function keysPage(): string {
   return `${HEAD}${CONTEXTS.map(([context, isEdit, words]) => sectionOf(context, isEdit, words)).join('')}`
 }

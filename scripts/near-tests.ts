@@ -4,8 +4,6 @@ import { posix } from 'node:path'
 export interface Checkout {
   /** The text of each file of `src`, `scripts`, `bench` and `tests`. */
   texts: ReadonlyMap<string, string>
-  /** The text of docs/conformance.md. */
-  promises: string
   /** How long each test file took when it ran last, ms; not known where it is missing. */
   durations: ReadonlyMap<string, number>
 }
@@ -35,7 +33,7 @@ const BY_KIND = [
  * The test files that a change of these files can break, the nearest first. A test is near by its imports, and by the promises
  * that it holds together with a test of the folder that has changed.
  */
-export function testsNear(changed: readonly string[], { texts, promises, durations }: Checkout): NearTest[] {
+export function testsNear(changed: readonly string[], { texts, durations }: Checkout): NearTest[] {
   const importers = importersOf(texts)
   const distances = spread(
     changed.flatMap(path => (texts.has(path) ? [{ path, distance: 0 }] : mentionsOf(path, texts))),
@@ -44,7 +42,7 @@ export function testsNear(changed: readonly string[], { texts, promises, duratio
   const folders = changed.map(path => `${posix.dirname(path).replace(/^src\b/, 'tests')}/`)
   const isOfFolder = (path: string) => folders.some(folder => path.startsWith(folder))
   const isAtHand = (path: string) => isOfFolder(path) || (distances.get(path) ?? Number.POSITIVE_INFINITY) <= 1
-  for (const held of testsOfPromises(promises).filter(held => held.some(isAtHand))) {
+  for (const held of testsOfPromises(texts).filter(held => held.some(isAtHand))) {
     for (const path of held) distances.set(path, Math.min(BY_PROMISE, distances.get(path) ?? BY_PROMISE))
   }
   for (const path of texts.keys()) {
@@ -103,10 +101,14 @@ function spread(
   return distances
 }
 
-/** The test files of each promise. */
-function testsOfPromises(page: string): string[][] {
-  const rows = page.split('\n').filter(line => /^\| [A-Z]\d+ \|/.test(line))
-  return rows.map(row => [...new Set(row.match(/tests\/\S+?\.test\.tsx?(?=:)/g) ?? [])])
+/** The test files of each promise (`tests/support/promise.ts`). */
+function testsOfPromises(texts: ReadonlyMap<string, string>): string[][] {
+  const files = new Map<string, Set<string>>()
+  for (const [path, text] of texts) {
+    for (const [, id = ''] of text.matchAll(/^ *promise\('([A-Z]\d+)'/gm))
+      files.set(id, (files.get(id) ?? new Set()).add(path))
+  }
+  return [...files.values()].map(held => [...held])
 }
 
 function msByKind(text: string): number {

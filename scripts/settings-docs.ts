@@ -1,10 +1,11 @@
-import { readFileSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { toJsonSchema } from '@valibot/to-json-schema'
 import * as v from 'valibot'
 import { flowFileSchema } from '../src/modes/flow/file/file.ts'
-import { settingInfos, settingsFileSchema } from '../src/project/settings/schema.ts'
+import { settingsFileSchema } from '../src/project/settings/schema.ts'
+import { settingsPage } from './settings-page.ts'
 
-/** The JSON Schemas by which editors check and complete settings files and workflow files, by their names in `docs`. */
+/** The JSON Schemas by which editors check and complete settings files and workflow files, by their names in `docs/reference`. */
 export const SCHEMAS = { 'settings.schema.json': settingsFileSchema, 'workflow.schema.json': flowFileSchema }
 
 /** The text of one. What only a look at the whole value tells is not in it. */
@@ -24,20 +25,8 @@ export function schemaText(schema: v.GenericSchema): string {
   return `${JSON.stringify(made, null, 1)}\n`
 }
 
-/** A page with name, flag and default of each setting as the schema and `settings.js` say. What a setting is, and a default that depends, stay. */
-export function withSettingRows(page: string, defaults: unknown): string {
-  return page.replace(/^\| `([\w.]+)` \| (?:`--[\w-]+`)? ?\| ([^|]*) \|/gm, (row, name: string, written: string) => {
-    const info = settingInfos.find(({ toml }) => toml === name)
-    if (info === undefined) return row
-    const value = info.key.split('.').reduce((table: unknown, key) => Reflect.get(Object(table), key), defaults)
-    const usual = value === null ? written : `\`${JSON.stringify(value).replaceAll('","', '", "')}\``
-    return `| \`${name}\` | ${info.flag === null ? '' : `\`${info.flag}\` `}| ${usual} |`
-  })
-}
-
 if (import.meta.main) {
-  const docs = (name: string) => new URL(`../docs/${name}`, import.meta.url)
+  const docs = (name: string) => new URL(`../docs/reference/${name}`, import.meta.url)
   for (const [name, schema] of Object.entries(SCHEMAS)) writeFileSync(docs(name), schemaText(schema))
-  const { default: defaults } = await import(new URL('../settings.js', import.meta.url).href)
-  writeFileSync(docs('settings.md'), withSettingRows(readFileSync(docs('settings.md'), 'utf8'), defaults))
+  writeFileSync(docs('settings.md'), settingsPage())
 }

@@ -5,7 +5,7 @@ import { setFlagsFromString } from 'node:v8'
  * young generation does not grow (by itself it takes 130 MB when codex says much), the old one grows in small steps,
  * and the last optimizing compiler stays out. The one before it takes what is called often, function by function, and so late
  * that a start and a short round pay nothing for it: 10 MB, of its work and of the program that is read for it. V8 writes on
- * stderr of a flag that it does not know, so each is one of the oldest Node's too. Figures: docs/benchmarks.md.
+ * stderr of a flag that it does not know, so each is one of the oldest Node's too. Figures: docs/inside/benchmarks.md.
  */
 const FLAGS = [
   '--semi-space-growth-factor=1',

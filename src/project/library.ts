@@ -12,7 +12,7 @@ import type { ReportData } from '../tell/report/report-data.ts'
 
 /**
  * A work directory that sessions are run in, watched and reported of. Nothing is started by opening it; disposing of it
- * ends what it runs as a signal would, and resolves when every process of it has ended. docs/library.md has each member.
+ * ends what it runs as a signal would, and resolves when every process of it has ended. docs/reference/library.md has each member.
  */
 export interface Project extends AsyncDisposable {
   /** The real path of the work directory. */
@@ -129,7 +129,7 @@ export interface EndedSession {
   used: Used
 }
 
-/** What may be asked of the session that runs; docs/events.md says what each does. */
+/** What may be asked of the session that runs; docs/reference/events.md says what each does. */
 export type Ask =
   | { type: 'steer'; text: string }
   /** `agent`: an instance at work in the round, as `agent-started` names it, or the name of its agent where it is the only one. */

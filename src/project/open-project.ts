@@ -318,7 +318,7 @@ function withTemplates(known: TemplateKinds, own: readonly TemplateKind[]): Temp
     if (all.has(name)) throw new UserError(`There is a template ${shown} already; give yours another name.`)
     const missing = (['defaultRounds', 'first', 'fold', 'open'] as const).find(part => typeof kind[part] !== 'function')
     if (missing !== undefined)
-      throw new UserError(`The template ${shown} has no function "${missing}"; see docs/library.md.`)
+      throw new UserError(`The template ${shown} has no function "${missing}"; see docs/reference/library.md.`)
     if (typeof kind.parts !== 'object' || kind.parts === null)
       throw new UserError(`The template ${shown} has no "parts"; use {} for one kind of round.`)
     all.set(name, kind)

@@ -7,7 +7,7 @@ import { writeWholeFile } from '../platform/files.ts'
 
 /**
  * Empty folders that codex's sandbox creates in each writable folder, and leaves behind if it is killed
- * (docs/codex.md).
+ * (docs/inside/codex.md).
  */
 const TRACES: readonly string[] = ['.agents', '.aws', '.codex', '.git']
 

@@ -3,6 +3,7 @@ import picomatch from 'picomatch'
 import { describe, expect, test } from 'vitest'
 import { baseOf, compileGlob, isBalanced } from '../../src/base/glob.ts'
 import { cpuMs } from '../support/cpu-time.ts'
+import { promise } from '../support/promise.ts'
 
 const matches = (glob: string, path: string) => compileGlob(glob, { tooHard: true }).matches(path)
 
@@ -53,6 +54,10 @@ test('globs match as the library that many tools match with has it', () => {
   )
 })
 
+promise(
+  'D76',
+  "No glob or text of a project's file keeps codemachine busy for long, and what cannot be told in time counts as protected",
+)
 describe('no glob takes long, whatever a file of a project says', () => {
   const name = 'ab'.repeat(125)
   const globs = [
@@ -77,6 +82,7 @@ describe('no glob takes long, whatever a file of a project says', () => {
   })
 })
 
+promise('D76')
 test('what cannot be found out in time is answered as was asked for', () => {
   // After each character any of the last eighty may be the one that the star has stopped before.
   let random = 1

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { wholeCharacters } from '../../src/base/text.ts'
+import { promise } from '../support/promise.ts'
 
 describe('characters that were cut between their bytes', () => {
   const text = 'sk-ü-€-😀-пароль-end'
@@ -9,6 +10,7 @@ describe('characters that were cut between their bytes', () => {
     for (let at = 0; at < bytes.length; at += width) pieces.push(bytes.subarray(at, at + width), Buffer.from(gap))
     return Buffer.concat(pieces)
   }
+  promise('T56')
   test.each([1, 2, 3, 4, 5, 7])('are whole again, and all that stood between them is there, every %i bytes', width => {
     for (const gap of ['\n', '\r\n', ' ', '\n  ', '\n+', '\t']) {
       const mended = wholeCharacters(cut(width, gap))

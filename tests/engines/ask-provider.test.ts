@@ -6,6 +6,7 @@ import { type Clock, systemClock } from '../../src/base/clock.ts'
 import type { Provider } from '../../src/core/shapes/provider.ts'
 import { askPatiently, askProvider, canBeAsked } from '../../src/engines/ask-provider.ts'
 import { HandClock } from '../support/hand-clock.ts'
+import { promise } from '../support/promise.ts'
 
 const at = (baseUrl: string): Provider => ({
   name: 'local',
@@ -149,6 +150,10 @@ test('a provider that takes a connection and says nothing is away after 3 s; who
   expect(await left).toBeNull()
 })
 
+promise(
+  'W42',
+  'A provider that does not answer, or is too busy to, is asked three times within 30 s before it is called away',
+)
 describe('asked patiently, a provider', () => {
   /** What becomes of one that answers so, one request after the other. `over`: has it wait no longer, once it was asked so often. */
   async function patiently(clock: HandClock, ...answers: RequestListener[]) {

@@ -17,6 +17,7 @@ import {
 } from '../../src/demo/model/reply.ts'
 import { HandClock } from '../support/hand-clock.ts'
 import { makePlace, type TestPlace } from '../support/place.ts'
+import { promise } from '../support/promise.ts'
 import { IMPATIENT } from '../support/real-scene.ts'
 import { startScriptedModel, usageLimitReached, webSearch } from '../support/scripted-model.ts'
 import { endAfterEach } from './codex/end-after-each.ts'
@@ -69,6 +70,7 @@ async function replayed(place: TestPlace, lines: readonly string[], pace: Record
 const ofCodex = (events: readonly EngineEvent[]) =>
   events.filter(event => event.type !== 'warning' || !event.message.startsWith('The engine exec'))
 
+promise('F22')
 describe('a recorded round shows what the live one showed', () => {
   test.each(['codex', 'exec'])('of %s, with all kinds of things in it', async name => {
     const { place, outcome, events, lines } = await live(name, RICH)

@@ -9,6 +9,7 @@ import { branchOf, Clones, RemoteError } from '../../src/fleet/worker/clones.ts'
 import { openFingerprints } from '../../src/workspace/fingerprint/fingerprint.ts'
 import { findRepository } from '../../src/workspace/git/git.ts'
 import { openSavepoints } from '../../src/workspace/savepoints/savepoint-writer.ts'
+import { promise } from '../support/promise.ts'
 import { workDirectoryForEach } from '../support/work-directory.ts'
 
 const place = workDirectoryForEach('codemachine-clones')
@@ -164,6 +165,7 @@ describe('of a repository', () => {
     await expect(clones.remoteRef('http://127.0.0.1:9/app.git', REF, never)).rejects.toBeInstanceOf(RemoteError)
   })
 
+  promise('N8', 'No address, branch or tag is an option of git; no filter, hook or template is run')
   test('no program is begun that its address names', async () => {
     const { program, hasRun } = trap('helper')
     for (const repo of [`ext::${program}`, `--upload-pack=${program}`])
@@ -178,6 +180,7 @@ describe('of a repository', () => {
 })
 
 describe('what a repository asks for', () => {
+  promise('N8')
   test('is not run: no filter, hook or template of the person whose configuration has one', async () => {
     const filter = trap('filter')
     const hook = trap('hook')
@@ -234,6 +237,7 @@ describe('what is pushed', () => {
     expect(bare('rev-parse', REF)).toBe(second)
   })
 
+  promise('N9', 'A result is pushed only by whoever owns the session')
   test('does not arrive where another reference is not where it was any more', async () => {
     const { mirror, base } = await cloneOf(S1)
     const ours = await clones.marker(mirror, { from: null, tip: base, session: S1, epoch: 1 }, never)

@@ -5,6 +5,7 @@ import { UserError } from '../../src/base/errors.ts'
 import { type DatabaseAddress, DatabaseAway, openDatabase } from '../../src/fleet/database.ts'
 import { fleetTerms, setUp } from '../../src/fleet/schema.ts'
 import { hasPostgres, type PostgresCluster, setUpFleet, startPostgres, WITHOUT_POSTGRES } from '../support/postgres.ts'
+import { promise } from '../support/promise.ts'
 
 const of = (url: string, from = '--queue'): DatabaseAddress => ({
   url,
@@ -34,6 +35,7 @@ describe('the address of the database', () => {
     }
   })
 
+  promise('N10', 'A password is in no argument, and what goes to another machine is encrypted')
   test('may hold one in the environment, and is never shown with it', async () => {
     await using database = await open(of('postgres://night:secret@127.0.0.1:5/fleet', 'CODEMACHINE_QUEUE'))
     expect(database.place).toBe('127.0.0.1:5/fleet')
@@ -107,6 +109,7 @@ describe('a connection', () => {
     expect(firsts.map(first => first.equals(TLS))).toEqual([false, false, true, true])
   })
 
+  promise('N10')
   test('to another machine says nothing before it is encrypted', async () => {
     const firsts: Buffer[] = []
     await using server = await listen('0.0.0.0', (socket, first) => {

@@ -9,6 +9,7 @@ import {
   startPostgres,
   WITHOUT_POSTGRES,
 } from '../support/postgres.ts'
+import { promise } from '../support/promise.ts'
 import { DONE, loseLease, rowOf, submitAll, superviseAnew, takeFor, taker } from './submissions.ts'
 
 /** What befalls a session. `by`: which of all that ever had it, the last one first. */
@@ -181,6 +182,10 @@ describe.skipIf(!hasPostgres)(`a session that workers fight for${WITHOUT_POSTGRE
   })
   afterAll(() => cluster?.[Symbol.asyncDispose]())
 
+  promise(
+    'N2',
+    'A session has one owner at a time, each event once and in order, and one end, whatever happens in whatever order',
+  )
   test('has one owner per epoch, each event once and in order, and one end, whatever happens in whatever order', async () => {
     await using fleet = await setUpFleet(cluster)
     const { sql } = fleet.database

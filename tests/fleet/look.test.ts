@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vit
 import { SCHEMA } from '../../src/fleet/schema.ts'
 import { git } from '../support/place.ts'
 import { type PostgresCluster, startPostgres, WITHOUT_POSTGRES } from '../support/postgres.ts'
+import { promise } from '../support/promise.ts'
 import { created, started } from '../support/session-events.ts'
 import { type FleetScene, openFleetScene } from './fleet-scene.ts'
 
@@ -50,6 +51,7 @@ describe.skipIf(WITHOUT_POSTGRES !== '')(`looking at a fleet, and telling it${WI
     })
   })
 
+  promise('N14', 'What one worker or submitter has written keeps nobody from seeing the rest, and steers no terminal')
   test.each([
     ['an outcome of a newer worker', `outcome = '{"kind":"postponed\\u001b[2J","until":7}'`, 'unknown: postponed␛[2J'],
     ['an outcome that is no object', `outcome = '"so"'`, 'unknown: '],
@@ -74,6 +76,7 @@ describe.skipIf(WITHOUT_POSTGRES !== '')(`looking at a fleet, and telling it${WI
     expect((await scene.type('status')).exitCode).toBe(0)
   })
 
+  promise('N14')
   test('what the database says reaches no terminal as a command of it', async () => {
     const scene = await opened()
     const [id = '', other = ''] = await scene.submit({}, {})
@@ -169,6 +172,7 @@ describe.skipIf(WITHOUT_POSTGRES !== '')(`looking at a fleet, and telling it${WI
     expect(await scene.type('status', '--by', '25:00')).toMatchObject({ exitCode: 2 })
   })
 
+  promise('N12', 'What waits is cancelled at once, what runs when its worker hears of it')
   test('what waits is cancelled at once, what runs when its worker hears of it, and what has ended is refused', async () => {
     const scene = await opened()
     const [first = '', second = ''] = await scene.submit({}, {})

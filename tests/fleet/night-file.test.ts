@@ -4,6 +4,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { parseTime } from '../../src/fleet/submission.ts'
 import { codemachineHere } from '../support/in-process.ts'
 import { makePlace, type TestPlace } from '../support/place.ts'
+import { promise } from '../support/promise.ts'
 
 let place: TestPlace
 beforeAll(async () => {
@@ -144,6 +145,7 @@ test('a time stands in quotes or without', async () => {
   expect([moment.getHours(), moment.getMinutes(), moment.getTime() > Date.now()]).toEqual([22, 0, true])
 })
 
+promise('N3')
 test('all mistakes of a file are told at once, each with its line and the mend', async () => {
   const lines = await mistakesIn(`session = 1
 [defaults]

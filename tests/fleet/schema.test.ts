@@ -14,6 +14,7 @@ import {
   startPostgres,
   WITHOUT_POSTGRES,
 } from '../support/postgres.ts'
+import { promise } from '../support/promise.ts'
 import { DONE, loseLease, rowOf, submission, submitAll, superviseAnew, takeFor, takeOne, taker } from './submissions.ts'
 
 /** Everything that says how a database is made: tables, columns, functions, policies and rights. */
@@ -181,6 +182,7 @@ describe.skipIf(!hasPostgres)(`a fleet that is set up${WITHOUT_POSTGRES}`, () =>
       expect(await count(fleet.database, 'event')).toBe(0)
     })
 
+    promise('N13', 'Nobody but a worker says how a session of the fleet ended, and what is done stays so')
     test('who submits changes by hand only what is asked and which workers drain, and who looks nothing', async () => {
       await using fleet = await setUpFleet(cluster)
       // As an earlier codemachine gave it.
@@ -215,6 +217,7 @@ describe.skipIf(!hasPostgres)(`a fleet that is set up${WITHOUT_POSTGRES}`, () =>
       ).toEqual([])
     })
 
+    promise('N13')
     test('what is done stays as its worker has left it, and who submits takes out nothing but what it submitted', async () => {
       await using fleet = await setUpFleet(cluster)
       await using submitter = await seenBy(fleet, 'codemachine_submit')
@@ -299,6 +302,7 @@ describe.skipIf(!hasPostgres)(`a fleet that is set up${WITHOUT_POSTGRES}`, () =>
       return { fleet, a, b, all, taken }
     }
 
+    promise('N5')
     test('a member of one does not see what is of another', async () => {
       const { fleet, a, all } = await openTeams()
       await using _fleet = fleet
@@ -313,6 +317,7 @@ describe.skipIf(!hasPostgres)(`a fleet that is set up${WITHOUT_POSTGRES}`, () =>
       expect(await count(other.database, 'ask')).toBe(1)
     })
 
+    promise('N5', "A team's sessions are seen, changed and taken by nobody else")
     test('nor by tables and functions of its own in the place of those of the database', async () => {
       const { fleet, b } = await openTeams()
       await using _fleet = fleet
@@ -356,6 +361,7 @@ describe.skipIf(!hasPostgres)(`a fleet that is set up${WITHOUT_POSTGRES}`, () =>
       expect(await submit(database, [submission({ team: 'a' })])).toHaveLength(1)
     })
 
+    promise('N5')
     test('a worker takes those of its teams, and leaves the others where they are', async () => {
       const { fleet, a, b, all, taken } = await openTeams()
       await using _fleet = fleet

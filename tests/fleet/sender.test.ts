@@ -7,6 +7,7 @@ import type { SessionState } from '../../src/core/state/state.ts'
 import { Sender, stateOf } from '../../src/fleet/worker/sender.ts'
 import { OWN_TEMPLATES } from '../../src/modes/registry.ts'
 import { sampleEvents } from '../doors/screen/samples.ts'
+import { promise } from '../support/promise.ts'
 import { created, ended, recorded, SESSION, says, started, worked } from '../support/session-events.ts'
 import { TestClock } from '../support/test-clock.ts'
 
@@ -159,6 +160,7 @@ describe('the events of a session', () => {
 })
 
 describe('the end of a round', () => {
+  promise('N6', 'The database never knows more than the remote has the files of')
   test('is not in the database before the files of the round are where another worker finds them', async () => {
     await write(...start(), says(1, 'a'))
     await using sending = send({ carries: false })
@@ -203,6 +205,7 @@ describe('the end of a round', () => {
 })
 
 describe('what cannot be sent', () => {
+  promise('N7', 'What cannot be sent is sent later, and holds up no round')
   test('is sent later, ever less often, and nothing that comes meanwhile is lost', async () => {
     await using sending = send()
     await write(...start())

@@ -21,6 +21,7 @@ import {
   startPostgres,
   WITHOUT_POSTGRES,
 } from '../support/postgres.ts'
+import { promise } from '../support/promise.ts'
 import { DONE, loseLease, rowOf, submission, submitAll, superviseAnew, takeFor, takeOne, taker } from './submissions.ts'
 
 const again = { reason: 'it was drained' }
@@ -65,6 +66,10 @@ describe.skipIf(!hasPostgres)(`sessions of a fleet${WITHOUT_POSTGRES}`, () => {
       expect(ids[0]).toMatch(/^\d{8}_1$/)
     })
 
+    promise(
+      'N3',
+      'Of many that are submitted all are, or none; a file with a mistake submits nothing, and each mistake is said with its line',
+    )
     test('of which one waits for a session that is not there, nothing is submitted', async () => {
       await using fleet = await open()
       const one = submitAll(fleet, {}, { after: '20260101_99' }, {})
@@ -253,6 +258,7 @@ describe.skipIf(!hasPostgres)(`sessions of a fleet${WITHOUT_POSTGRES}`, () => {
       expect(await linesOf(fleet.database, taken.id, 1)).toEqual(['a'])
     })
 
+    promise('N4')
     test('a worker that was superseded can neither append, nor end it, nor give it back', async () => {
       await using fleet = await open()
       const { database, queue } = fleet
@@ -344,6 +350,7 @@ describe.skipIf(!hasPostgres)(`sessions of a fleet${WITHOUT_POSTGRES}`, () => {
       expect(await takeFor(fleet, taker('v'))).toMatchObject({ epoch: 2 })
     })
 
+    promise('N4', 'A worker that loses its lease hears of it, and can write nothing any more')
     test('that lost its lease hears that the session is not its own any more, before anybody has taken it', async () => {
       await using fleet = await open()
       await submitAll(fleet, {})

@@ -3,6 +3,7 @@ import { openDatabase } from '../../src/fleet/database.ts'
 import { followFleet } from '../../src/fleet/view.ts'
 import { serveApi, type Told } from '../doors/page/client.ts'
 import { type PostgresCluster, startPostgres, WITHOUT_POSTGRES } from '../support/postgres.ts'
+import { promise } from '../support/promise.ts'
 import { created, ended, started, worked } from '../support/session-events.ts'
 import { type FleetScene, openFleetScene } from './fleet-scene.ts'
 
@@ -21,6 +22,7 @@ describe.skipIf(WITHOUT_POSTGRES !== '')(`copies of a fleet's sessions${WITHOUT_
     return scene
   }
 
+  promise('N11')
   test('the page shows what the fleet runs by the name of its repository, steers it, and goes on while the database is away', async () => {
     const scene = await opened()
     const { place, post, follow } = await serveApi()

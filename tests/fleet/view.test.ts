@@ -16,6 +16,7 @@ import { sampleEvents } from '../doors/screen/samples.ts'
 import { cliContext } from '../support/cli-context.ts'
 import { codemachineHere, startInProcess } from '../support/in-process.ts'
 import { type PostgresCluster, startPostgres, WITHOUT_POSTGRES } from '../support/postgres.ts'
+import { promise } from '../support/promise.ts'
 import { created, ended, recorded, resumed, started, worked } from '../support/session-events.ts'
 import { type FleetScene, openFleetScene } from './fleet-scene.ts'
 
@@ -38,6 +39,7 @@ describe.skipIf(WITHOUT_POSTGRES !== '')(`copies of a fleet's sessions${WITHOUT_
   const copyOf = ({ place }: Pick<FleetScene, 'place'>, id: string) =>
     join(realpathSync(place.env.CODEMACHINE_HOME ?? ''), 'fleet', 'view', id, 'app')
 
+  promise('N11', 'A session of the fleet is shown, steered and answered like one of this machine, by terminal and page')
   test('a session is followed from worker to worker to its end, and can be steered meanwhile as one of here', async () => {
     const scene = await opened()
     const { place, fleet } = scene

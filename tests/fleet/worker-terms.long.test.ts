@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe as describeInOrder, expect } from 'vitest
 import { PLAN } from '../support/change-work.ts'
 import { hasPostgres, type PostgresCluster, startPostgres, WITHOUT_POSTGRES } from '../support/postgres.ts'
 import { processesOf } from '../support/processes.ts'
+import { promise } from '../support/promise.ts'
 import { eventsOf } from '../support/scene.ts'
 import { describe, test } from '../support/side-by-side.ts'
 import { rowOf } from './submissions.ts'
@@ -188,6 +189,7 @@ describeInOrder.skipIf(!hasPostgres)(`a worker of a fleet${WITHOUT_POSTGRES}`, (
     await expectDoneOnce(scene, gpu)
   })
 
+  promise('N15', "A job's own mistake stops no worker")
   test('with no other right than to work goes on where others have mistyped a branch, a repository or a template', async () => {
     await using scene = await open()
     const bad = { ref: 'nope', priority: 9 }

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe as describeInOrder, expect } from 'vitest'
 import { hasPostgres, type PostgresCluster, startPostgres, WITHOUT_POSTGRES } from '../support/postgres.ts'
 import { processesOf } from '../support/processes.ts'
+import { promise } from '../support/promise.ts'
 import { describe, test } from '../support/side-by-side.ts'
 import { rowOf } from './submissions.ts'
 import { expectDoneOnce, leftBy, openWorkerScene } from './worker-scene.ts'
@@ -15,6 +16,7 @@ describeInOrder.skipIf(!hasPostgres)(`a worker of a fleet${WITHOUT_POSTGRES}`, (
   const open = (options?: Parameters<typeof openWorkerScene>[1]) => openWorkerScene(cluster, options)
 
   describe('that leaves', () => {
+    promise('E36', "Workers take sessions from a fleet's queue")
     test('killed, and begun again, goes on at once with what it had', async () => {
       await using scene = await open()
       scene.hold('turn')

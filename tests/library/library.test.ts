@@ -7,13 +7,14 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import type { Metafile } from 'esbuild'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { promise } from '../support/promise.ts'
 import { openRealScene } from '../support/real-scene.ts'
 import { claimDone, round } from '../support/rounds.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const run = promisify(execFile)
 
-/** A project elsewhere, in which the packed codemachine is installed, and the program of docs/library.md. */
+/** A project elsewhere, in which the packed codemachine is installed, and the program of docs/guides/library.md. */
 let elsewhere: string
 
 beforeAll(async () => {
@@ -28,9 +29,10 @@ beforeAll(async () => {
 })
 afterAll(() => rm(elsewhere, { recursive: true, force: true }))
 
-/** The programs of docs/library.md: the one that it begins with, and those that show how a template and an engine are made. */
+/** The programs of the docs: the one of the guide, and those that show how a template and an engine are made. */
 function samples(): string[] {
-  const page = readFileSync(join(ROOT, 'docs/library.md'), 'utf8')
+  const pages = ['docs/guides/library.md', 'docs/reference/library.md']
+  const page = pages.map(path => readFileSync(join(ROOT, path), 'utf8')).join('\n')
   return [...page.matchAll(/```ts\n([\s\S]*?)```/g)].map(([, program = '']) => program)
 }
 
@@ -56,6 +58,8 @@ async function compiled(): Promise<string> {
   return join(elsewhere, 'sample0.js')
 }
 
+promise('O11', 'codemachine is used from a program as a library')
+promise('E35', 'A program runs a session by the library')
 test('the program of the docs has about thirty lines, and runs a session where only the package is installed', async () => {
   expect(samples()[0]?.split('\n').length).toBeLessThan(45)
   const program = await compiled()

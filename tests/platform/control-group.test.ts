@@ -5,6 +5,7 @@ import { describe, expect, test } from 'vitest'
 import { systemClock } from '../../src/base/clock.ts'
 import { forPerson, openControlGroup } from '../../src/platform/control-group.ts'
 import { MARK_VARIABLE, makeMark } from '../../src/platform/end-processes.ts'
+import { promise } from '../support/promise.ts'
 import { isWindows, unless } from '../support/skipped.ts'
 
 /** A process of a made-up machine; in the group at the top of those that it has if not said otherwise. */
@@ -106,6 +107,7 @@ async function findAmong(now: Processes, start: Processes = { [SELF]: self }): P
 }
 
 describe.runIf(!isWindows)(`a control group${unless(!isWindows, 'there are none, nor such paths')}`, () => {
+  promise('B32')
   test('what is orphaned in it, or in one below it, is found; what this process runs is not', async () => {
     const app = { parent: SELF }
     const orphans = {
@@ -135,6 +137,7 @@ describe.runIf(!isWindows)(`a control group${unless(!isWindows, 'there are none,
     expect(await findAmong({ 9000021: is }, { [SELF]: self, 9000021: was })).toEqual([9000021])
   })
 
+  promise('B33')
   test('what was started for the person is theirs, and so is what it starts', async () => {
     const theirs = {
       9000021: { parent: 1, env: forPerson({}) },
@@ -145,6 +148,7 @@ describe.runIf(!isWindows)(`a control group${unless(!isWindows, 'there are none,
     expect(await findAmong({ ...theirs, 9000030: { parent: 1 }, 9000031: ofAnother })).toEqual([9000030, 9000031])
   })
 
+  promise('B33')
   test('what systemd has put into it is left alone, such as ExecStop= of its unit, and so is what that starts', async () => {
     const started = (pid: number) => ({ SYSTEMD_EXEC_PID: String(pid) })
     const found = await findAmong({
@@ -157,6 +161,7 @@ describe.runIf(!isWindows)(`a control group${unless(!isWindows, 'there are none,
     expect(found).toEqual([9000023])
   })
 
+  promise('B33')
   test('what lets nobody read for whom it was started, as the agent that keeps a key does, is left alone', async () => {
     const found = await findAmong({ 9000021: { parent: 1, env: null }, 9000022: { parent: 1 } })
     expect(found).toEqual([9000022])
@@ -171,6 +176,7 @@ describe.runIf(!isWindows)(`a control group${unless(!isWindows, 'there are none,
     expect(await findAmong({ 9000021: { parent: 1 } }, start)).toEqual([9000021])
   })
 
+  promise('B33', "Of a control group nothing of the person's is ended: their shells, editors and browsers, other runs")
   test.each<[string, Processes]>([
     [
       'an interactive shell',
@@ -209,6 +215,7 @@ describe.runIf(!isWindows)(`a control group${unless(!isWindows, 'there are none,
     expect(await findAmong({ 9000021: { parent: 1 } }, start)).toEqual([9000021])
   })
 
+  promise('B33')
   test('nothing is found while another codemachine stands in it, or an agent works', async () => {
     await using machine = await Machine.make({ [SELF]: self })
     const group = await machine.open()

@@ -19,6 +19,7 @@ import {
 } from '../../src/platform/end-processes.ts'
 import { isAlive, readStat, startTimeOf } from '../../src/platform/processes.ts'
 import { killIfAlive } from '../support/kill-if-alive.ts'
+import { promise } from '../support/promise.ts'
 import { isLinux, unless } from '../support/skipped.ts'
 
 const options = { clock: systemClock, platform: process.platform, self: process.pid, graceMs: 2000 }
@@ -66,6 +67,7 @@ test.each(['', 'a', 'a/1/2', 'a/0/2/3', 'a/-1/2/3', 'a/x/2/3', 'a/1/2/3/4', '/1/
 )
 
 describe.runIf(isLinux)(`with real processes${unless(isLinux, 'they are looked for in /proc')}`, () => {
+  promise('B8', 'What a round left running ends with it, in sessions of its own too')
   test('what a command left running in sessions of its own is found and ended', async () => {
     const mark = newMark()
     start(mark, 'bash', ['-c', 'setsid -f sleep 300; (setsid -f sleep 301 &); sleep 302 & disown'])
@@ -88,6 +90,10 @@ describe.runIf(isLinux)(`with real processes${unless(isLinux, 'they are looked f
     expect(await find(mark)).toEqual([])
   })
 
+  promise(
+    'B101',
+    'What codex leaves of a sandbox that it was just building when it ended is ended, too, also where codemachine itself was killed',
+  )
   test('what is left in the session of a process that has ended is killed, without a mark and deaf to SIGTERM too', async () => {
     const line = 'env -i /bin/sh -c "trap \\"\\" TERM; echo ready; while :; do sleep 0.2; done" & read -r _'
     const begin = async () => {
@@ -115,6 +121,7 @@ describe.runIf(isLinux)(`with real processes${unless(isLinux, 'they are looked f
     await endTree(alive.pid, 'SIGKILL', process.platform)
   })
 
+  promise('B101')
   test('a sandbox that was never finished is killed once the codex that built it has gone, of this directory alone', async () => {
     const directory = `/nowhere/${randomUUID()}`
     const waits = 'trap "" TERM; echo ready; while :; do sleep 0.2; done'
@@ -223,6 +230,7 @@ describe.runIf(isLinux)(`with real processes${unless(isLinux, 'they are looked f
     expect(await endWhatIs(() => [1])).toEqual({ ended: [], left: [process(1)] })
   })
 
+  promise('B9', 'A signal never goes to a process that has got the pid since')
   test('a signal never goes to a process that has got the pid since', async () => {
     const child = start(newMark(), 'sleep', ['300'])
     await once(child, 'spawn')

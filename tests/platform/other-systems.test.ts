@@ -13,7 +13,9 @@ import {
   withPersonPath,
 } from '../../src/platform/run-process.ts'
 import { shellWord } from '../../src/tell/words/commands.ts'
+import { promise } from '../support/promise.ts'
 
+promise('B123')
 describe('whether a path lies in a folder goes by the names of the platform', () => {
   test.each([
     ['win32', 'C:\\Users\\me\\Work', 'c:\\users\\ME\\work\\bin', true],
@@ -37,6 +39,10 @@ test('agents can write in each temporary directory that the environment names', 
   expect(temporary).not.toContain('')
 })
 
+promise(
+  'B123',
+  'On Windows no program is taken from the current directory by its bare name, and paths are compared by the names of the platform (as functions only; never run there)',
+)
 describe('on Windows', () => {
   test('its own programs are started by their absolute paths, so that none of the work directory is taken for one', () => {
     const env = { systemroot: 'D:\\Windows' }

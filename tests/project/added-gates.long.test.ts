@@ -4,6 +4,7 @@ import { expect, test } from 'vitest'
 import type { TemplateKind, TemplateSetup } from '../../src/core/template.ts'
 import { processWorld, type Recorded } from '../../src/index.ts'
 import { OpenProject } from '../../src/project/open-project.ts'
+import { promise } from '../support/promise.ts'
 import { openRealScene } from '../support/real-scene.ts'
 import { round, says } from '../support/rounds.ts'
 import { eventsOf, openScene, type Scene } from '../support/scene.ts'
@@ -85,6 +86,10 @@ const certified = (scene: Scene) =>
     ({ name, run, status }) => [name, run, status],
   )
 
+promise(
+  'C91',
+  'Commands that a template makes gates have to pass, protect what they run, are in the certificate, and stay when the session is resumed, with `--reread-gates` too',
+)
 test('with the real codex: what a template adds runs once, has to pass, protects what it runs, and is certified', async () => {
   await using scene = await openRealScene([PLAN, round('printf "check:\\n\\t@true\\n" > Makefile'), AGREES, SUMMARY])
   const makefile = join(scene.place.directory, 'Makefile')
@@ -111,6 +116,7 @@ test('with the real codex: what a template adds runs once, has to pass, protects
   expect(lines).toEqual([{ path: 'Makefile', added: 1, removed: 2 }])
 })
 
+promise('C91')
 test('cut off after that, and gone on with by --reread-gates, those that were added stay beside the others', async () => {
   await using scene = await openScene([PLAN, round('echo woven > cloth'), SUMMARY])
   writeFileSync(join(scene.place.directory, 'Makefile'), MAKEFILE)

@@ -9,6 +9,7 @@ import { openRecords } from '../../src/session/records/records.ts'
 import { cliContext } from '../support/cli-context.ts'
 import { codemachineHere } from '../support/in-process.ts'
 import { git, makePlace, type TestPlace } from '../support/place.ts'
+import { promise } from '../support/promise.ts'
 
 /** Holds a directory as a run does, with the records of another home if one is named. */
 async function hold(place: TestPlace, folder: string, home = place.home): Promise<AsyncDisposable> {
@@ -33,6 +34,10 @@ async function makeRepository(place: TestPlace, folder: string): Promise<void> {
   execFileSync('git', ['init', '-q', join(place.directory, folder)], { env: place.env })
 }
 
+promise(
+  'B16',
+  "Two runs never have the same files: one in a folder of the other's directory, around it, or with another HOME is refused (6)",
+)
 test('a run in a folder of the directory of another, or around it, is refused, with another HOME too', async () => {
   await using place = await makePlace('')
   const other = join(place.root, 'other-home')
@@ -58,6 +63,7 @@ test('a run in a folder of the directory of another, or around it, is refused, w
   await using _after = await hold(place, 'src/deep', other)
 })
 
+promise('B17', 'A git repository of its own that the outer run ignores may have a run of its own')
 test('a run in a git repository of its own, or a worktree, that the outer one ignores is not refused; one that it does not ignore is', async () => {
   await using place = await makePlace('')
   await writeFile(join(place.directory, '.gitignore'), 'projects/\n')
@@ -77,6 +83,11 @@ test('a run in a git repository of its own, or a worktree, that the outer one ig
   await using _theirs = await hold(place, 'projects/own', other)
 })
 
+promise(
+  'B18',
+  "The marker of a run is no work of an agent's, goes with the run, and is believed only while its process lives and its lock says the same",
+)
+promise('B31', 'A marker that names a living process that runs no codemachine here blocks no run')
 test('the marker of a run is seen by no git and no fingerprint, and goes with it; one of no living process counts for nothing', async () => {
   await using place = await makePlace('')
   const marker = join(place.directory, '.codemachine/running.json')

@@ -8,6 +8,7 @@ import { findUnfinished } from '../../src/project/resume.ts'
 import { resumableSessions } from '../../src/project/start/start-facts.ts'
 import { makePlace } from '../doors/cli/place.ts'
 import { moreSamples, sampleEvents } from '../doors/screen/samples.ts'
+import { promise } from '../support/promise.ts'
 
 const created: SessionEvent = { ...sampleEvents['session-created'], directory: '/work' }
 const began = sampleEvents['round-started']
@@ -45,6 +46,10 @@ test('a change that only replays recordings is followed by no door where another
   expect(added).toEqual([['And document it.', { template: 'change', follows: REAL }]])
 })
 
+promise(
+  'D61',
+  'A session that has only replayed recordings is never taken for the newest one with work: by `diff`, `rewind`, `report`, `resume`, and what is protected',
+)
 test.each(Object.entries(REPLAYS))(
   'a session %s is nowhere taken for the newest where another one is',
   async (_, events) => {
@@ -64,6 +69,7 @@ test.each(Object.entries(REPLAYS))(
   },
 )
 
+promise('D61')
 test.each(Object.entries(REPLAYS))(
   'where there is but one %s, it is the latest, and not gone on with',
   async (_, events) => {

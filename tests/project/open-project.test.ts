@@ -5,6 +5,7 @@ import { functionCall, reply } from '../../src/demo/model/reply.ts'
 import type { Project, Recorded, RunOptions, WatchUpdate, World } from '../../src/index.ts'
 import { openProject, processWorld, UserError } from '../../src/index.ts'
 import { processesOf } from '../support/processes.ts'
+import { promise } from '../support/promise.ts'
 import { openRealScene } from '../support/real-scene.ts'
 import { claimDone, held, round } from '../support/rounds.ts'
 import { type OpenScene, openScene, type Scene } from '../support/scene.ts'
@@ -84,6 +85,7 @@ test('a second run in the directory is refused while the first is at work, which
   expect(kinds).toEqual(expect.arrayContaining(['session-created', 'attached', 'session-ended']))
 })
 
+promise('O133', 'A program reads the questions of agents and answers them, while their session runs and after it')
 test('a program answers what agents ask, while the session runs and after it', async () => {
   const { promise, resolve: go } = Promise.withResolvers<void>()
   const asks = (question: string, options: string[] = []) =>

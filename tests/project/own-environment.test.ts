@@ -10,6 +10,7 @@ import { ownEnvironment } from '../../src/project/environment/own-environment.ts
 import { openJournal } from '../../src/session/records/journal.ts'
 import { openRecords } from '../../src/session/records/records.ts'
 import { recorded, sampleEvents } from '../doors/screen/samples.ts'
+import { promise } from '../support/promise.ts'
 
 let base: string
 beforeEach(async () => {
@@ -47,6 +48,7 @@ async function ownPath(...folders: string[]): Promise<string[]> {
   return env.PATH?.split(delimiter) ?? []
 }
 
+promise('B121')
 describe('the PATH of our own programs has no folder', () => {
   test('of a directory in which a session has begun, by its name or a link, while a folder in which none has stays', async () => {
     const [work, other, outside] = [await folder('work/bin'), await folder('other/bin'), await folder('bin')]
@@ -102,6 +104,7 @@ test('a codemachine that another one has started knows the PATH of the person, u
   expect([personPath(set.env), set.env.PATH]).toEqual(['/venv/bin:/usr/bin', '/venv/bin:/usr/bin'])
 })
 
+promise('B122')
 describe('variables of the git command that called codemachine', () => {
   test('are dropped, and those of the person stay', async () => {
     const asked = execFileSync('git', ['rev-parse', '--local-env-vars'], { encoding: 'utf8' }).trim().split('\n')

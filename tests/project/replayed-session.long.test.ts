@@ -7,6 +7,7 @@ import type { TemplateKind } from '../../src/core/template.ts'
 import { defineEngine, type Engine, openProject, processWorld, type Recorded, UserError } from '../../src/index.ts'
 import { OWN_TEMPLATES } from '../../src/modes/registry.ts'
 import { codemachineHere } from '../support/in-process.ts'
+import { promise } from '../support/promise.ts'
 import { openRealScene, type RealScene } from '../support/real-scene.ts'
 import { claimDone, round } from '../support/rounds.ts'
 
@@ -73,6 +74,7 @@ test('a session that replays a recorded round shows it again, and ends as replay
   expect(again).toMatchObject({ exitCode: 2, message: expect.stringContaining('was replayed, so there is nothing') })
 })
 
+promise('D61')
 test('after a replay diff, rewind, report and resume mean the session before it, and logs and status the replay', async () => {
   await using scene = await openRealScene([round('echo hello > hello.txt'), round(claimDone), round(claimDone)])
   const { place } = scene

@@ -12,6 +12,7 @@ import {
   termsAtStart,
 } from '../../src/project/resume-terms.ts'
 import { nothingSecret } from '../../src/secrets/redactor.ts'
+import { promise } from '../support/promise.ts'
 import { created, ended, foldAll, started, usage, worked } from '../support/session-events.ts'
 import { openSettings } from './settings/settings-places.ts'
 
@@ -102,6 +103,10 @@ describe('a limit of cost', () => {
     parts: { a: { words: '', claims: false, free: false, countsForStall: true, delegates, keepsWords: 0 } },
   })
 
+  promise(
+    'M15',
+    '`--max-cost` is refused at the start for a build whose agents, or a session whose reviewer, have a model without a price, and for a session that has used tokens of which nobody knows the price',
+  )
   test('is refused at the start where an agent of a build, or the reviewer, has a model without a price', async () => {
     const [name = ''] = roster.sub.map(agent => agent.name)
     const run = await runWith({ [name]: 'large' })
@@ -113,6 +118,7 @@ describe('a limit of cost', () => {
     await expect(refuseUnpriced(reviewed, part(false), limits)).rejects.toThrow('The model large has no price')
   })
 
+  promise('M15')
   test('is refused for a session that has used tokens of which nobody knows the price', async () => {
     const { settings } = await loaded({ maxCost: 5 })
     const priced = (model: string) =>

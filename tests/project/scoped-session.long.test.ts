@@ -8,6 +8,7 @@ import { status } from '../../src/doors/cli/commands/look.ts'
 import { openProject, processWorld, type Recorded } from '../../src/index.ts'
 import { OWN_TEMPLATES } from '../../src/modes/registry.ts'
 import { cliContext } from '../support/cli-context.ts'
+import { promise } from '../support/promise.ts'
 import { openRealScene } from '../support/real-scene.ts'
 import { folder, round, says } from '../support/rounds.ts'
 import { eventsOf, openScene, type Scene } from '../support/scene.ts'
@@ -47,6 +48,8 @@ async function statusOf({ place }: Scene, flags: { json?: true }): Promise<strin
   return await said
 }
 
+promise('D26')
+promise('D28')
 test('with the real codex: a scope has memory files, gates and a claim of its own, and the session is done by its own alone', async () => {
   const looked = Promise.withResolvers<void>()
   await using scene = await openRealScene(roundsOf(looked.promise))
@@ -102,6 +105,7 @@ test('with the real codex: a scope has memory files, gates and a claim of its ow
   expect(done.gates.map(({ name }: { name: string }) => name)).toEqual(['test -f whole'])
 })
 
+promise('D27')
 test.each([
   ['its files are there', 'scope-entered'],
   ['its claim was accepted', 'done-accepted'],
@@ -123,6 +127,7 @@ test.each([
   expect(scene.memory('steps/fix/MAIN.md')).toContain('Do fix.')
 })
 
+promise('D31')
 test('what a scope changed of its own check is looked at in the next session as well, where that scope was given up', async () => {
   await using scene = await openScene([round('printf "check:\\n\\ttrue\\n" > Makefile'), round('true')])
   await using project = await openIn(scene, { gate: 'make check', mostRounds: 1 })

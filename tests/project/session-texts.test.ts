@@ -7,6 +7,7 @@ import { processWorld } from '../../src/index.ts'
 import { OpenProject } from '../../src/project/open-project.ts'
 import { codemachineHere } from '../support/in-process.ts'
 import { ofType } from '../support/played-session.ts'
+import { promise } from '../support/promise.ts'
 import { round } from '../support/rounds.ts'
 import { openScene } from '../support/scene.ts'
 
@@ -65,6 +66,7 @@ async function openReading(more: Readonly<Record<string, string>> = {}) {
   }
 }
 
+promise('J40')
 test('a session begins with texts and outputs that its first event names, and reads the same when it goes on', async () => {
   await using opened = await openReading()
   const { project, begun, scene } = opened
@@ -108,6 +110,7 @@ test('a session begins with texts and outputs that its first event names, and re
   })
 })
 
+promise('O44')
 test('nothing is begun with a text that holds a secret, which the records never have', async () => {
   await using opened = await openReading({ DEPLOY_TOKEN: 'sesame-open-12345' })
   const { project, begun } = opened

@@ -7,6 +7,7 @@ import { PLAN_ANSWER } from '../../src/modes/change/plan.ts'
 import { planProblem, problemOfRun } from '../../src/modes/change/plan-rules.ts'
 import { readTasks, TASKS_ANSWER } from '../../src/modes/change/tasks.ts'
 import { tasksProblem } from '../../src/modes/change/tasks-rules.ts'
+import { promise } from '../support/promise.ts'
 
 const DIRECTORY = '/home/someone/app'
 
@@ -43,6 +44,10 @@ describe.each([
 })
 
 describe('what the planner is shown', () => {
+  promise(
+    'C25',
+    'The planner, and who cuts its plan into tasks, are shown answers that can be carried out, and told what is sent back',
+  )
   test('is a plan that can be carried out', () => {
     const example = exampleIn(promptOf('planner'))
     expect(schemaProblem(example, PLAN_ANSWER.schema)).toBeNull()
@@ -51,6 +56,7 @@ describe('what the planner is shown', () => {
 })
 
 describe('what the decomposer is shown', () => {
+  promise('C25')
   test('are tasks that can be carried out', () => {
     const example = exampleIn(promptOf('decomposer'))
     expect(schemaProblem(example, TASKS_ANSWER.schema)).toBeNull()
@@ -60,6 +66,7 @@ describe('what the decomposer is shown', () => {
     expect(tasksProblem(read.value, { done: [], room: 50, projectCommands: [] })).toBeNull()
   })
 
+  promise('C25')
   test.each(['planner', 'decomposer'])('commands that the %s is told to be sent back are refused', name => {
     const [, told = ''] = /is only (.*?) or `echo ok`/.exec(promptOf(name)) ?? []
     const commands = [...told.matchAll(/`([^`]+)`/g)].map(([, command = '']) => command)

@@ -3,6 +3,7 @@ import { join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import matter from 'gray-matter'
 import { expect, test } from 'vitest'
+import { promise } from '../support/promise.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const DOCKER = join(ROOT, 'docker')
@@ -19,6 +20,10 @@ async function readCompose(): Promise<{ services: Record<string, Service>; volum
   return data as { services: Record<string, Service>; volumes: Record<string, unknown> }
 }
 
+promise(
+  'T47',
+  'All that the container of a team is built from comes with the package; it has the workspace and nothing else of the machine',
+)
 test('the container of a team runs `codemachine team`, and has the workspace and nothing else of the machine', async () => {
   const { services, volumes } = await readCompose()
   const { team, codemachine } = services
@@ -30,6 +35,7 @@ test('the container of a team runs `codemachine team`, and has the workspace and
   await access(resolve(DOCKER, context, dockerfile))
 })
 
+promise('T47')
 test('all that the container is built from comes with the package', async () => {
   const { files } = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8')) as { files: string[] }
   const lines = (await readFile(join(DOCKER, 'Dockerfile'), 'utf8')).split('\n')

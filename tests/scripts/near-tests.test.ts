@@ -1,23 +1,24 @@
 import { describe, expect, test } from 'vitest'
 import { type Checkout, fitting, testsNear } from '../../scripts/near-tests.ts'
 
-const PROMISES = `| no. | promise | held by |
-| D5 | A gate that fails refuses done | tests/run/gates.test.ts: refuse done<br>tests/cli/proof.test.ts: a gate that fails |
-| Q1 | The queue is read in order | tests/records/queue.test.ts: is read in order |`
-
 const CHECKOUT: Checkout = {
   texts: new Map([
     ['src/run/gates.ts', `import { prompt } from './prompt.ts'`],
     ['src/run/prompt.ts', `const FILE = 'prompts/refused.md'`],
     ['src/records/queue.ts', ''],
-    ['tests/run/gates.test.ts', `import { runGates } from '../../src/run/gates.ts'`],
+    [
+      'tests/run/gates.test.ts',
+      `import { runGates } from '../../src/run/gates.ts'\npromise('D5', 'A gate that fails refuses done')`,
+    ],
     ['tests/run/prompt.test.ts', `import { prompt } from '../../src/run/prompt.ts'`],
-    ['tests/cli/proof.test.ts', `import { openRealScene } from '../support/real-scene.ts'`],
-    ['tests/records/queue.test.ts', `import { Queue } from '../../src/records/queue.ts'`],
+    ['tests/cli/proof.test.ts', `import { openRealScene } from '../support/real-scene.ts'\n  promise('D5')`],
+    [
+      'tests/records/queue.test.ts',
+      `import { Queue } from '../../src/records/queue.ts'\npromise('Q1', 'The queue is read in order')`,
+    ],
     ['tests/run/gates.long.test.ts', `import { runGates } from '../../src/run/gates.ts'`],
     ['tests/architecture/house.test.ts', ''],
   ]),
-  promises: PROMISES,
   durations: new Map([['tests/run/prompt.test.ts', 40]]),
 }
 

@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { thirdParty } from '../../scripts/third-party.ts'
 import { roundsScript } from '../../src/demo/model/reply.ts'
 import { makePlace, type TestPlace } from '../support/place.ts'
+import { promise } from '../support/promise.ts'
 import { claimDone, round } from '../support/rounds.ts'
 import { type ScriptedModel, startScriptedModel } from '../support/scripted-model.ts'
 
@@ -91,6 +92,7 @@ describe('the package', () => {
     expect(texts.filter(({ text }) => /['"`]esprima['"`]/.test(text)).map(({ name }) => name)).toEqual([])
   })
 
+  promise('F31')
   test('works: its version, its help, and a session to its end', async () => {
     const { version } = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8'))
     expect((await program('--version')).stdout).toBe(version)

@@ -7,6 +7,7 @@ import { OWN_TEMPLATES } from '../../src/modes/registry.ts'
 import { redactorOf } from '../../src/secrets/redactor.ts'
 import { SessionLog } from '../../src/session/session-log.ts'
 import { sampleEvents } from '../doors/screen/samples.ts'
+import { promise } from '../support/promise.ts'
 
 const TOKEN = 'sk-proj-0123456789'
 const live = { type: 'text-delta', round: 1, item: 'm', source: 'agent-message' } as const
@@ -64,6 +65,7 @@ test('a secret that reads like a word of the journal leaves an event that can be
   ])
 })
 
+promise('B92')
 test('a secret that comes in pieces is shown as one, of each item by itself', () => {
   const { log, textOf } = openLog()
   log.live({ ...prints, text: `one ${TOKEN.slice(0, 9)}` })

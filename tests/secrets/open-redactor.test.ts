@@ -6,6 +6,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { Clock } from '../../src/base/clock.ts'
 import { openRedactor } from '../../src/secrets/secrets.ts'
 import { openSecrets } from '../../src/secrets/store.ts'
+import { promise } from '../support/promise.ts'
 
 let codexHome: string
 let now = 0
@@ -109,6 +110,7 @@ test('what codex keeps of the login to MCP servers is secret too', async () => {
   expect(open().text('mcp-token-1 server')).toBe('[secret access_token] server')
 })
 
+promise('B96')
 describe('the secrets of a project', () => {
   const at = new Date(0)
   const ofProject = () => {

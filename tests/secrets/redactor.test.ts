@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { cutUnfinished, nothingSecret, redactorOf } from '../../src/secrets/redactor.ts'
 import { cpuMs, timesSlower } from '../support/cpu-time.ts'
+import { promise } from '../support/promise.ts'
 
 const KEY = 'sk-proj-0123456789abcdef'
 const redactor = redactorOf([{ name: 'MY_API_KEY', value: KEY }])
@@ -37,6 +38,7 @@ describe('a secret', () => {
   })
 })
 
+promise('B19', 'A secret that is cut in pieces by colour codes, titles, links or control characters is taken out whole')
 describe('a secret that is cut in pieces by what steers a terminal', () => {
   const pieces = [...KEY]
   const cuts = {
@@ -223,6 +225,14 @@ describe('a text that comes in pieces', () => {
   })
 })
 
+promise(
+  'B96',
+  'A secret of a project is taken out of all that is kept and shown, also encoded, wrapped and cut in pieces',
+)
+promise(
+  'T32',
+  'A secret is taken out of output plain, in base64, hex, addresses and JSON, over lines and where the output is cut',
+)
 describe('a secret that is looked for encoded', () => {
   const VALUE = 'sk-live/ü+0123456789?>~abcdef'
   const { text, line, unfinished } = redactorOf([{ name: 'KEY', value: VALUE, isEncoded: true }])

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { deflateSync } from 'node:zlib'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { searchFiles } from '../../src/secrets/search.ts'
+import { promise } from '../support/promise.ts'
 
 const VALUE = 'sk-live/ü+0123456789?>~abcdef'
 const NAME = VALUE.replaceAll('/', '-')
@@ -32,6 +33,10 @@ const begin = (format = 'sha1') => {
 }
 
 describe('a secret that git has kept is found in what keeps it, though the file is gone', () => {
+  promise(
+    'T54',
+    "A secret that a command commits, stages or stashes is found in git's objects and packs, said at once, and read by no agent, though the file is gone",
+  )
   test.each([
     ['committed', 'echo "a $KEY b" > f; git add f; git commit -qm x; git rm -q f; git commit -qm y', 'HEAD~1:f'],
     ['only added', 'echo "$KEY" > f; git add f; git rm -qf --cached f; rm f', null],
@@ -68,6 +73,7 @@ describe('a secret that git has kept is found in what keeps it, though the file 
 describe('a secret in a pack is found', () => {
   const versions =
     'for n in $(seq 6); do seq $n 2000 > f; echo "$KEY $n" >> f; seq 3000 9000 >> f; git add f; git commit -qm $n; done; git rm -q f; git commit -qm gone;'
+  promise('T54')
   test.each(['sha1', 'sha256'])('of %s, though it is stored as differences', async format => {
     begin(format)
     sh(`${versions} git gc -q --aggressive`)

@@ -6,6 +6,7 @@ import { gzipSync } from 'node:zlib'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { SEARCH_LIMITS, searchFiles } from '../../src/secrets/search.ts'
 import { cpuMs, timesSlower } from '../support/cpu-time.ts'
+import { promise } from '../support/promise.ts'
 
 const VALUE = 'sk-live/ü+0123456789?>~abcdef'
 let directory: string
@@ -24,6 +25,10 @@ const search = (since = 0, more = {}) => {
   return searchFiles(directory, options)
 }
 
+promise(
+  'B99',
+  'A file that a command has written a secret into is found, whatever its form, and is in no savepoint and no diff',
+)
 test('files with a secret are found whatever its form, also ignored ones, and in what is no text', async () => {
   await write('.gitignore', '*')
   await write('plain.txt', `a ${VALUE} b`)

@@ -3,6 +3,7 @@ import { stripVTControlCharacters } from 'node:util'
 import { describe, expect, test } from 'vitest'
 import { redactorOf } from '../../src/secrets/redactor.ts'
 import { cpuMs, timesSlower } from '../support/cpu-time.ts'
+import { promise } from '../support/promise.ts'
 
 const VALUE = 'sk-live-4711-Qm9vYmFyZm9vYmFyYmF6'
 const { text } = redactorOf([{ name: 'KEY', value: VALUE, isEncoded: true }])
@@ -17,6 +18,10 @@ describe('a long part of a secret is taken out', () => {
     'over lines': part => part.replace(/.{7}/g, '$&\n'),
     'in colours': part => part.replace(/.{7}/g, '$&\x1b[31m'),
   }
+  promise(
+    'T56',
+    'A part of a secret that is at least half of it is taken out, and so is a value whose characters were cut between their bytes, or lost; short parts and words stay',
+  )
   test.each(Object.entries(codes))('%s, wherever it is cut', (_, coded) => {
     for (let at = 0; at + half <= VALUE.length; at++)
       for (const length of [half, half + 1, VALUE.length - 1 - at]) {
@@ -50,6 +55,7 @@ describe('a long part of a secret is taken out', () => {
   })
 })
 
+promise('T56')
 test('a shorter part, and one that stands in other texts as well, stays', () => {
   const stays = (value: string, shown: string) => {
     const { text } = redactorOf([{ name: 'KEY', value, isEncoded: true }])
@@ -67,6 +73,7 @@ test('parts of the secrets of the environment are not looked for', () => {
   expect(text(VALUE.slice(0, half))).toBe(VALUE.slice(0, half))
 })
 
+promise('T56')
 test('of other characters than ASCII that a program has lost, what is left is taken out', () => {
   const value = 'sk-lüve-47€11-abc'
   const { text } = redactorOf([{ name: 'KEY', value, isEncoded: true }])

@@ -18,6 +18,7 @@ import {
   type Ran,
   UNCLAIMED,
 } from '../support/played-session.ts'
+import { promise } from '../support/promise.ts'
 import { fold, worked } from '../support/session-events.ts'
 
 let folder: string
@@ -122,6 +123,7 @@ test('an answer that cannot be used is said with its reason to the next round of
   expect(types.indexOf('answer-refused')).toBeLessThan(types.indexOf('round-ended'))
 })
 
+promise('C26')
 test('a template judges by rules of its own what fits the shape, once, and the journal says what came of it', async () => {
   const asked: unknown[] = []
   const template: Template = {

@@ -8,6 +8,7 @@ import type { Template } from '../../src/core/template.ts'
 import { redactorOf } from '../../src/secrets/redactor.ts'
 import { type Cue, HOUR, never, runSession, works } from '../support/breaking-in.ts'
 import { ofType, type Play, type PlayOptions } from '../support/played-session.ts'
+import { promise } from '../support/promise.ts'
 import { foldAll, worked } from '../support/session-events.ts'
 
 const thread: ThreadSpec = { agent: 'a', developerInstructions: 'Do it.', model: null, effort: null }
@@ -82,6 +83,7 @@ describe('a person decides', () => {
     expect(made(alone.events)).toEqual([['right', null, 'person']])
   })
 
+  promise('W10')
   test('once: of two answers the first counts, and the second is refused in a sentence', async () => {
     const { events, codes, replies } = await ask(WAY, [{ on: 'decision-asked', say: ['decide left', 'decide right'] }])
     expect(made(events)).toEqual([['left', null, 'person']])
@@ -108,6 +110,7 @@ describe('a person decides', () => {
 })
 
 describe('where nobody answers', () => {
+  promise('W10', 'A decision is asked once, answered once, and its default is taken after its time')
   test('the default is taken after its time, counted down once a minute', async () => {
     const { events, live, inputs } = await ask(USUAL)
     expect(asked(events).map(waited)).toEqual([10 * MINUTE])
@@ -153,6 +156,7 @@ describe('where nobody answers', () => {
     expect(made(events)).toEqual([])
   })
 
+  promise('W33')
   test('its time counts: with --max-time used up it needs a person, and asks again when it is resumed', async () => {
     const timeMs = HOUR + 1000
     const { events, outcome } = await ask(WAY, [], { limits: { timeMs } }, [never])
@@ -172,6 +176,7 @@ describe('where nobody answers', () => {
     expect([asked(again.events), made(again.events)]).toMatchObject([[{ id: 'way' }], [['left', null, 'person']]])
   })
 
+  promise('W32')
   test('and --max-time is used up before the default is taken, or in the same moment, the session ends by that', async () => {
     for (const timeMs of [MINUTE, 10 * MINUTE]) {
       const { events, outcome } = await ask(USUAL, [], { limits: { timeMs } }, [never])

@@ -8,6 +8,7 @@ import { exitCodeOf, type RoundClass, type RoundOutcome } from '../../src/core/e
 import { OWN_TEMPLATES } from '../../src/modes/registry.ts'
 import { foldJournal, openJournal, readJournal } from '../../src/session/records/journal.ts'
 import { CLAIMED, type Play, playSession, type Ran, UNCLAIMED } from '../support/played-session.ts'
+import { promise } from '../support/promise.ts'
 import { SESSION } from '../support/session-events.ts'
 
 let folder: string
@@ -146,6 +147,7 @@ function expectBounds({ outcome, events, tookMs, inputs }: Ran, { limits }: AnyN
 }
 
 describe('any night comes to an end', () => {
+  promise('L4', 'Whatever fails, in whatever order, a session ends as one of the outcomes, within its limits')
   test('that is one of the outcomes, within the limits, whatever fails and in whatever order', async () => {
     await fc.assert(
       fc.asyncProperty(anyNight, async night => {
@@ -155,6 +157,7 @@ describe('any night comes to an end', () => {
     )
   })
 
+  promise('R5', 'Any beginning of a journal, cut at any byte, can be gone on with')
   test('and any beginning of its journal, cut at any byte, can be gone on with', async () => {
     await fc.assert(
       fc.asyncProperty(anyNight, fc.double({ min: 0, max: 1, noNaN: true }), async (night, share) => {

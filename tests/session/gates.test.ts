@@ -17,6 +17,7 @@ import {
   type Ran,
   UNCLAIMED,
 } from '../support/played-session.ts'
+import { promise } from '../support/promise.ts'
 import { worked } from '../support/session-events.ts'
 
 let folder = ''
@@ -74,6 +75,7 @@ describe('gates', () => {
     expect(typesOf(events).slice(0, 3)).toEqual(['session-created', 'savepoint', 'gate-started'])
   })
 
+  promise('D74', 'No round begins where the sandbox starts nothing; what is in the way is named, by doctor too')
   test('and rounds do not begin where the sandbox starts nothing, nor where it starts nothing any more', async () => {
     const found = { problem: '.agents is a link.', mend: 'Remove it.' }
     const ends = { kind: 'needs-person', reason: found.problem, hint: { do: 'mend-sandbox', mend: found.mend } }
@@ -91,6 +93,7 @@ describe('gates', () => {
     expect(ofType(later.events, 'done-refused')).toEqual([])
   })
 
+  promise('D5', 'A gate that fails refuses done, and the next round is told the exit code and what was printed')
   test('refuse done, and the next round is told the exit code and what was printed, of all that fail', async () => {
     const { events, inputs, outcome } = await claiming([works], {
       begun: { gates: [gate('tests'), gate('build'), gate('lint', { required: false })] },
@@ -238,6 +241,7 @@ describe('gates', () => {
     expect(inputs).toHaveLength(1)
   })
 
+  promise('D7', 'A gate that changes what it checks each time refuses done')
   test('that change what they check each time refuse done, unless they did so before any work was done', async () => {
     const run = (usual: readonly string[]) => {
       let tree = 0
@@ -294,6 +298,7 @@ describe('gates', () => {
     expect(outcome).toEqual({ kind: 'done', verified: true })
   })
 
+  promise('D21', 'A claim that comes after the time has run out is proved: its gates have the grace that a round has')
   test('of a claim that comes after the time has run out have the grace that a round has, and no less', async () => {
     const given: number[] = []
     const { outcome, events } = await claiming([endsAs(worked, 120_000)], {
@@ -310,6 +315,10 @@ describe('gates', () => {
     expect(outcome).toEqual({ kind: 'done', verified: true })
   })
 
+  promise(
+    'D23',
+    'At a limit the gates run once more, within the time of one, and the report and the next round know what they came to',
+  )
   test('run once more where a limit ends the session, all together in the time that is left for one', async () => {
     const given: number[] = []
     const { outcome, events } = await playSession([endsAs(worked, 120_000)], {
@@ -352,6 +361,7 @@ describe('gates', () => {
     expect(events.at(-1)?.type).toBe('session-ended')
   })
 
+  promise('W24')
   test('do not outlast the session where a look at what they left hangs', async () => {
     let hangs = false
     const { outcome, events, tookMs } = await playSession([works], {
@@ -393,6 +403,7 @@ describe('gates', () => {
     expect(ofType(stopped.events, 'gate-ended').map(({ when }) => when)).toEqual(['before', 'before'])
   })
 
+  promise('D15', 'Without required gates done is not verified, and says so')
   test('with none that is required, done is not verified', async () => {
     const { outcome } = await claiming([works], { begun: { gates: [gate('lint', { required: false })] } })
     expect(outcome).toEqual({ kind: 'done', verified: false })
@@ -499,6 +510,7 @@ describe('a review', () => {
     expect(ofType(events, 'round-ended')).toHaveLength(1)
   })
 
+  promise('D9')
   test('is made where a protected file is not what it was, whether or not one was asked for', async () => {
     const { outcome, events, inputs } = await claiming([works, works, finds('A test is gone.'), works, agrees], {
       begun: { gates: [gate('tests', { protect: ['tests/**'] })] },
@@ -522,6 +534,7 @@ describe('a review', () => {
     expect(ofType(events, 'review-started').map(({ causes }) => causes)).toEqual([['protected']])
   })
 
+  promise('D48')
   test('is made where gates run through configuration that is not what it was, and once for this very content', async () => {
     const reviewed = async (after: readonly string[]) => {
       const hasHappened = (playing: Parameters<NonNullable<PlayOptions['tree']>>[0], wanted: string) =>
@@ -545,6 +558,7 @@ describe('a review', () => {
     expect(await reviewed([])).toEqual(['configuration'])
   })
 
+  promise('D48')
   test('is made where the configuration is not what it was only since a gate ran for the claim', async () => {
     const files: string[] = []
     const { outcome, events } = await claiming([works, agrees], {
@@ -573,6 +587,7 @@ describe('a review', () => {
     expect(outcome).toEqual({ kind: 'done', verified: true })
   })
 
+  promise('D48')
   test('is made of configuration that differs in a session that goes on in which nobody has looked at it before', async () => {
     const cut = await playSession([works], { limits: { rounds: 1 }, begun: { gates: [gate('tests')] }, folder })
     const files: string[] = []
@@ -643,6 +658,7 @@ describe('a review', () => {
     expect(outcome).toEqual({ kind: 'done', verified: false })
   })
 
+  promise('D19', 'A review counts for the very files that it has seen')
   test('counts for the very files that it has seen: those that changed after it agreed are reviewed once more', async () => {
     const { outcome, events } = await claiming([works, agrees, works, agrees], {
       begun: asked,
@@ -653,6 +669,10 @@ describe('a review', () => {
     expect(outcome).toEqual({ kind: 'done', verified: false })
   })
 
+  promise(
+    'D22',
+    'What a session had claimed when it ended is not proved when it is resumed: the work is looked at anew',
+  )
   test('of a session that ended over it is not gone on with: the work is looked at in a round first', async () => {
     const ended = await claiming([works, says('Well.')], { begun: asked })
     expect(ended.outcome).toMatchObject({ kind: 'needs-person' })
@@ -673,6 +693,7 @@ describe('a review', () => {
   })
 })
 
+promise('D13', 'What a person says while a claim is looked at is not lost')
 test('what a person says while the claim is looked at is not lost: the next round is told', async () => {
   let said = false
   const { events, inputs } = await claiming([works], {
@@ -687,6 +708,7 @@ test('what a person says while the claim is looked at is not lost: the next roun
   expect(inputs[1]).toContain('A person says: And the docs?')
 })
 
+promise('D6', 'Files that change while a claim is looked at refuse it')
 test('files that change while the claim is looked at refuse it', async () => {
   const { events, outcome } = await claiming([works, agrees, works, agrees], {
     begun: { review: { model: null, effort: null } },
@@ -696,6 +718,10 @@ test('files that change while the claim is looked at refuse it', async () => {
   expect(outcome).toEqual({ kind: 'done', verified: false })
 })
 
+promise(
+  'R45',
+  'A savepoint of the last round that failed is tried once more without borrowed objects, and said where it fails again',
+)
 test.each([true, false])(
   'a savepoint of the last round that failed is tried once more at the end, and said where it fails again: %s',
   async isMended => {

@@ -6,6 +6,7 @@ import type { Audience } from '../../src/session/options.ts'
 import { PersonAsked } from '../../src/session/person.ts'
 import { type Cue, forEver, HOUR, never, roundsOf, runSession, works } from '../support/breaking-in.ts'
 import { ofType, type PlayOptions, type Ran } from '../support/played-session.ts'
+import { promise } from '../support/promise.ts'
 import { foldAll } from '../support/session-events.ts'
 
 const MINUTE = 60_000
@@ -57,6 +58,10 @@ function watching(...spans: readonly (readonly [from: number, until: number])[])
 }
 
 describe('an interrupted session', () => {
+  promise(
+    'W30',
+    'A session that holds after an interruption or a changed plan goes on by itself after `decide_after`, which is journaled and counted down',
+  )
   test('goes on by itself after decide_after, which is journaled, counted down, and used up of its time', async () => {
     const ran = await hold([interrupted])
     expect(due(ran)).toEqual([[30, 'goes-on']])
@@ -77,6 +82,7 @@ describe('an interrupted session', () => {
     expect(after).toMatchObject({ holdEnd: null, heldSince: null, pausedAt: null })
   })
 
+  promise('W30')
   test('so does one whose plan was changed, by that plan', async () => {
     const ran = await hold([{ on: 'turn-started', nth: 1, say: ['replan the docs first'] }])
     expect(ofType(ran.events, 'unpaused')).toMatchObject([{ by: 'default' }])
@@ -92,6 +98,10 @@ describe('an interrupted session', () => {
     expect(ofType(events, 'unpaused').map(({ by }) => by)).toEqual([undefined])
   })
 
+  promise(
+    'W32',
+    'What waits for a person counts against `--max-time`, which ends it; in the same moment the limit comes first',
+  )
   test.each([
     ['before', 20 * MINUTE],
     ['in the moment in which it would go on', 30 * MINUTE + 1],
@@ -103,6 +113,10 @@ describe('an interrupted session', () => {
     expect(due({ events }).at(-1)?.[1]).toBe('limit')
   })
 
+  promise(
+    'W31',
+    'While a screen or a living `watch` on a terminal shows it, nothing that waits for a person goes on by itself before `--max-wait`',
+  )
   test('does not go on by itself while somebody watches, and again from when they have gone', async () => {
     const ran = await hold([interrupted], watching([0, 2 * HOUR]))
     expect(due(ran)).toEqual([
@@ -121,6 +135,7 @@ describe('an interrupted session', () => {
     ])
   })
 
+  promise('W31')
   test('that a screen shows all the time goes on after --max-wait at the latest', async () => {
     const audience: Audience = { isForGood: true, isAttached: async () => true, changed: new AbortController().signal }
     const ran = await hold([interrupted], { audience, policy: { maxWaitMs: 5 * HOUR } })
@@ -132,6 +147,10 @@ describe('an interrupted session', () => {
 describe('a paused session', () => {
   const paused: Cue = { on: 'turn-started', nth: 1, say: ['pause'] }
 
+  promise(
+    'W33',
+    'A pause, and a decision without a default, never go on by themselves: they need a person after `--max-wait` or `--max-time` (exit code 4)',
+  )
   test.each([
     ['--max-wait', {}, { maxWaitMs: 2 * HOUR }, 120],
     ['--max-time', { timeMs: HOUR }, {}, 60],
@@ -161,6 +180,7 @@ describe('a paused session', () => {
 })
 
 describe('a change of plan with --go', () => {
+  promise('W34', '`replan --go` does not hold')
   test('does not hold: the work goes on by the changed plan', async () => {
     const asked = new PersonAsked(new AbortController().signal)
     const { events, replies, tookMs } = await hold(

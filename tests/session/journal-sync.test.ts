@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { openJournal } from '../../src/session/records/journal.ts'
 import { type Play, playSession } from '../support/played-session.ts'
+import { promise } from '../support/promise.ts'
 import { created, worked } from '../support/session-events.ts'
 
 let folder: string
@@ -22,6 +23,10 @@ const endings: readonly Play[] = [
   () => worked,
 ]
 
+promise(
+  'J12',
+  'Each round, however it ended, is handed to the disk before a wait or the next one begins; where it does not get there the session ends',
+)
 test('each round, however it ended, is brought to the disk before a wait or the next one begins', async () => {
   const happened: string[] = []
   await playSession(endings, {
@@ -56,6 +61,7 @@ test('all that codex sent in a round is in its file when the round has ended', a
   expect(kept.map(text => text.split('\n').slice(-lines.length - 1))).toEqual([[...lines, '']])
 })
 
+promise('J12')
 test('a round that does not get to the disk ends the session, once the next one has ended', async () => {
   const happened: string[] = []
   const full = [Object.assign(new Error('no room left'), { code: 'ENOSPC' })]

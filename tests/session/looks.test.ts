@@ -6,6 +6,7 @@ import { systemClock } from '../../src/base/clock.ts'
 import { lookNoLongerThan } from '../../src/session/budget.ts'
 import { GitStopped } from '../../src/workspace/git/git.ts'
 import { ofType, type PlayOptions, playSession } from '../support/played-session.ts'
+import { promise } from '../support/promise.ts'
 import { worked } from '../support/session-events.ts'
 
 let folder = ''
@@ -17,6 +18,10 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }))
 /** Where it is not ended it hangs for ever. */
 const SECONDS = 20_000
 
+promise(
+  'W24',
+  "A look at the files that hangs ends with the session's time, or 20 s after a person has ended the session",
+)
 describe('a look at the files that hangs', { timeout: SECONDS }, () => {
   const hanging = (signal: AbortSignal) =>
     new Promise<string>((_, reject) => {
@@ -47,6 +52,7 @@ const never = (signal: AbortSignal | undefined) =>
     signal?.addEventListener('abort', () => reject(new GitStopped('ended')))
   })
 
+promise('W26')
 describe('before the first round has begun', () => {
   const limits = { rounds: 2, timeMs: 60_000 }
 

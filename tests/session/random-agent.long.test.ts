@@ -13,6 +13,7 @@ import { createSessionFolder } from '../../src/workspace/memory/session-folder.t
 import { openMemory } from '../../src/workspace/memory/session-memory.ts'
 import { openSavepoints } from '../../src/workspace/savepoints/savepoint-writer.ts'
 import { playSession } from '../support/played-session.ts'
+import { promise } from '../support/promise.ts'
 import { type Random, randomFrom, SEED } from '../support/random.ts'
 import { ANSWER, CLAIM, randomAct } from '../support/random-agent.ts'
 import { worked } from '../support/session-events.ts'
@@ -175,6 +176,10 @@ function look({ work, env }: Night): void {
     spawnSync('timeout', ['-s', 'KILL', '3', 'git', ...args], { cwd: work, env, stdio: 'ignore' })
 }
 
+promise(
+  'B90',
+  'Whatever an agent does at random to files, git, memory and configuration, nothing hangs, nothing of it runs outside, and nothing false is verified',
+)
 test('an agent that does a thousand things at random hangs nothing, has nothing run, and no false claim is verified', async () => {
   let acts = 0
   let verified = 0

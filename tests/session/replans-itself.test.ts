@@ -8,6 +8,7 @@ import type { Session } from '../../src/session/session.ts'
 import { askedIn } from '../support/asked.ts'
 import { type Cue, forEver, runSession, untilBrokenOff } from '../support/breaking-in.ts'
 import { ofType, type Play, type PlayOptions } from '../support/played-session.ts'
+import { promise } from '../support/promise.ts'
 import { SESSION, worked } from '../support/session-events.ts'
 import { openWeave, type WeaveOptions, type WeaveWork, weaveTemplate } from '../support/weave-template.ts'
 
@@ -52,6 +53,10 @@ function expectNothingHeld(events: readonly Recorded[]): void {
 }
 
 describe('a template that changes its plan itself is told what a person wants, and says what comes', () => {
+  promise(
+    'C90',
+    'A person who wants another plan breaks off whatever goes on, nothing of that counts, and nothing is carried out before the new plan is accepted',
+  )
   test('while a round works: that is broken off, and the new plan is shown again', async () => {
     const { outcome, events, replies } = await play(
       [plans('plain'), forEver, plans('striped'), says('woven'), says('Striped.')],
@@ -73,6 +78,7 @@ describe('a template that changes its plan itself is told what a person wants, a
     expectNothingHeld(events)
   })
 
+  promise('C90')
   test('while a round has just worked: what it has answered is not taken, and it ends as interrupted', async () => {
     const { outcome, events } = await play(
       [plans('plain'), plans('striped'), says('woven'), says('Striped.')],
@@ -101,6 +107,7 @@ describe('a template that changes its plan itself is told what a person wants, a
   })
   let runs = 0
 
+  promise('C90')
   test('while a command has just passed: that is told as broken off', async () => {
     let tell: (() => void) | null = null
     const { outcome, events } = await play(
@@ -134,6 +141,7 @@ describe('a template that changes its plan itself is told what a person wants, a
     expectNothingHeld(events)
   })
 
+  promise('C90')
   test('while a person is asked to decide: the question is closed, and asked of the new plan', async () => {
     const { outcome, events, codes } = await play(
       [plans('plain'), plans('striped'), says('woven'), says('Striped.')],
@@ -171,6 +179,7 @@ describe('a template that changes its plan itself is told what a person wants, a
     expect(workOf(events).plans).toEqual(['plain', 'striped'])
   })
 
+  promise('C90')
   test('while what it claims is proved: the claim is none any more', async () => {
     const gate = { name: 'g', run: 'g', timeoutMs: 1, required: true, network: false, protect: [], everyRound: false }
     const { outcome, events } = await play(
@@ -217,6 +226,7 @@ describe('a template that changes its plan itself is told what a person wants, a
 describe('what was accepted, and a free round after it that can write nothing', () => {
   const rounds = [plans('plain'), says('woven'), says('It is woven.')]
 
+  promise('C92', 'What was accepted stays so while it is summed up only if the files are the same afterwards')
   test('stays accepted where the files are the same', async () => {
     const { outcome, events } = await play(rounds, [accepts])
     expect(outcome).toEqual(DONE)
@@ -225,6 +235,7 @@ describe('what was accepted, and a free round after it that can write nothing', 
     expect(stateOf(events).roundsUsed).toBe(2)
   })
 
+  promise('C92')
   test('is claimed anew where they are not', async () => {
     let summaries = 0
     const { outcome, events } = await play([plans('plain'), says('woven'), says('It is woven.')], [accepts], {

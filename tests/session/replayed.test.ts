@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { RoundClass } from '../../src/core/events/outcome.ts'
 import { CLAIMED, type Play, type PlayOptions, playSession } from '../support/played-session.ts'
+import { promise } from '../support/promise.ts'
 
 let folder: string
 beforeAll(async () => {
@@ -24,6 +25,7 @@ const replayed = (plays: readonly Play[], options: Partial<PlayOptions> = {}) =>
 
 const typesOf = (events: readonly { type: string }[]) => new Set(events.map(({ type }) => type))
 
+promise('D14', 'A claim in a session in which anything was replayed is never accepted')
 test('a claim in a session in which anything was replayed is not accepted, whatever the files say', async () => {
   const { outcome, events } = await replayed([shown('worked')], { memory: () => CLAIMED })
   expect(outcome).toEqual({ kind: 'replayed' })

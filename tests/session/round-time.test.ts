@@ -5,6 +5,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Template } from '../../src/core/template.ts'
 import { runSession as runWithPerson } from '../support/breaking-in.ts'
 import { endsAs, ofType, type Play, type PlayOptions, playSession } from '../support/played-session.ts'
+import { promise } from '../support/promise.ts'
 import { worked } from '../support/session-events.ts'
 
 let folder: string
@@ -36,6 +37,10 @@ const untilTold: Play = async ({ steered }) => {
 }
 const forEver: Play = () => new Promise(() => {})
 
+promise(
+  'L13',
+  'A round that takes longer than its template gives it is brought to a safe stop, and is not taken for one that a person ended',
+)
 test('a round that takes longer than its template gives it is asked to stop safely, and the next one has its own time', async () => {
   const { outcome, events, tookMs } = await play([untilTold, endsAs(worked, 9 * MINUTE)])
   expect(outcome).toEqual(END)
@@ -47,6 +52,7 @@ test('a round that takes longer than its template gives it is asked to stop safe
   expect(tookMs).toBe(19 * MINUTE)
 })
 
+promise('L13')
 test('one that does not stop is interrupted, says that its time is over, and is not taken for one that a person ended', async () => {
   const { outcome, events, inputs, tookMs } = await play([forEver])
   expect(outcome).toEqual(END)

@@ -20,6 +20,7 @@ import {
   type Ran,
   UNCLAIMED,
 } from '../support/played-session.ts'
+import { promise } from '../support/promise.ts'
 import { openScoped, type ScopedOptions, type ScopedWork, scopedTemplate } from '../support/scoped-template.ts'
 import { created, ended, recorded, SESSION, started, worked } from '../support/session-events.ts'
 
@@ -93,6 +94,10 @@ function proofIn(events: readonly Recorded[]): string[] {
 }
 
 describe('a claim in a scope', () => {
+  promise(
+    'D26',
+    'A claim in a scope is proved as that of a session is, by the gates of the scope, and ends the scope and not the session; nothing of it counts as done of the session, after any event',
+  )
   test('is proved by the gates of the scope, and ends it and not the session', async () => {
     const ran = await play({ scopes: ['plan', 'fix'] }, { memory: claimsFrom(1) })
     expect(ran.outcome).toEqual({ kind: 'done', verified: true })
@@ -182,6 +187,7 @@ describe('what is of the session itself', () => {
   const memory = claimsFrom(2)
   const gate = ({ name }: Gate, runs: number) => (name === 'check' && runs < 3 ? FAILED : {})
 
+  promise('D26')
   test('comes back as it was when a scope is left, after every event, and never counts as done for what a scope did', async () => {
     const { events } = await play(options, { memory, gate })
     expect(proofIn(events).filter(each => each.startsWith('scope') || each.startsWith('done-accepted'))).toEqual([
@@ -216,6 +222,7 @@ describe('what is of the session itself', () => {
     }
   })
 
+  promise('D27', 'Killed at any event of a scope, a session goes on to the same end')
   test('is done after a kill at any event, with each scope done once', async () => {
     const { events } = await play(options, { memory, gate })
     for (let end = 1; end < events.length - 1; end += 1) {
@@ -269,6 +276,7 @@ describe('what is of the session itself', () => {
     expect(state.ended?.outcome.kind).toBe('needs-person')
   })
 
+  promise('D29', "In a scope, too, files that the session's own gates protect are watched")
   test('is looked at in a scope, too: files that its gates protect, and configuration that these run through', async () => {
     let tree = 'a'
     const { events, outcome } = await play(
@@ -327,6 +335,10 @@ describe('files that the gates of a scope protect', () => {
     )
   }
 
+  promise(
+    'D31',
+    'What a scope changed of the files that its gates protect, and was given up, counts as changed in its next try, in the scopes after it and in the next session',
+  )
   test('and that it changed before it was given up are changed files in its next try, too', async () => {
     const { events } = await weakened({ again: true })
     expect(ofType(events, 'scope-entered').map(({ tree, protectFrom = null }) => [tree, protectFrom])).toEqual([
@@ -337,6 +349,7 @@ describe('files that the gates of a scope protect', () => {
     expect(ofType(events, 'done-accepted')).toEqual([])
   })
 
+  promise('D31')
   test('and in the scopes after it', async () => {
     const { events, inputs } = await weakened({ scopes: ['fix', 'next'] })
     expect(ofType(events, 'scope-entered').map(({ name, protectFrom = null }) => [name, protectFrom])).toEqual([
@@ -412,6 +425,7 @@ describe('a scope', () => {
     expect(outcome).toEqual({ kind: 'replayed' })
   })
 
+  promise('D28', "What agents of a scope write into the session's own files claims nothing")
   test('has its files made before it begins, and what claims done in the files of the session put back before it ends', async () => {
     const seen: string[] = []
     await play(

@@ -15,6 +15,7 @@ import {
   playSession,
   UNCLAIMED,
 } from '../support/played-session.ts'
+import { promise } from '../support/promise.ts'
 import { worked } from '../support/session-events.ts'
 
 let folder: string
@@ -81,6 +82,7 @@ test('a failure between rounds that work is forgotten', async () => {
   expect(waitsOf(events)).toEqual([2000, 2000, 4000])
 })
 
+promise('W5', 'Nothing is waited for longer than `--max-wait`')
 test('the network is waited for as long as the person allows, in steps of at most five minutes', async () => {
   const { outcome, events, tookMs } = await runSession([fails('network', 'gone')], { policy: { maxWaitMs: 3 * HOUR } })
   expect(outcome).toMatchObject({ kind: 'needs-person', reason: 'gone', hint: { do: 'mend-cause' } })
@@ -89,6 +91,7 @@ test('the network is waited for as long as the person allows, in steps of at mos
   expect(tookMs).toBeLessThanOrEqual(3 * HOUR + MINUTE)
 })
 
+promise('W22', "After a wait the files are looked at anew: what a person did meanwhile is not the round's")
 test('after a wait the files are looked at anew: what a person did meanwhile is not the next round’s, and memory that they broke is told', async () => {
   const problem = { file: 'tasks.json', problem: 'It is broken.', setAside: null, restored: false } as const
   let hasWaited = false
@@ -106,6 +109,7 @@ test('after a wait the files are looked at anew: what a person did meanwhile is 
   expect(types.slice(types.indexOf('wait-ended'), types.lastIndexOf('round-started'))).toContain('memory-broken')
 })
 
+promise('W20')
 test('a server that refuses access (403) three times in a row needs a person, and is waited for before', async () => {
   const refuses: Play = () => ({ class: 'network', message: 'Access is refused.', status: 403 })
   const { outcome, events } = await runSession([refuses, refuses, refuses], {})
@@ -300,6 +304,10 @@ test('a round that hung before it did anything uses up none; the next is told of
   expect(inputs[1]).toContain('`npm test` was still running after 60 minutes.')
 })
 
+promise(
+  'W25',
+  'A session that gets nowhere because the disk of the work directory is full needs a person (exit code 4), and is not stalled',
+)
 test('rounds that leave everything as it was because the disk of the work directory is full need a person, and are no stall', async () => {
   const { outcome } = await runSession([works], { limits: {}, policy: { stallRounds: 3 }, lacksRoom: true })
   expect(outcome).toMatchObject({
@@ -500,6 +508,7 @@ test('a server that always says "in a second" is asked less and less often', asy
   expect(waitsOf(events)).toEqual([2000, 4000, 8000, 16_000, 32_000])
 })
 
+promise('W9', 'A paused session starts no round, and its time counts')
 test('a paused session starts no round, and its time counts', async () => {
   const { outcome, events } = await runSession([endsAs(worked, MINUTE)], {
     limits: { timeMs: 6 * HOUR, rounds: 2 },
@@ -591,6 +600,7 @@ test('what a round was told is told again if that round did not count', async ()
   expect(inputs[3]).not.toContain('claim was refused')
 })
 
+promise('D3')
 test('what a round left running is ended before its claim is judged, and what it changed until then refuses it', async () => {
   let settled = 0
   const { outcome, events } = await runSession([works], {
@@ -604,6 +614,7 @@ test('what a round left running is ended before its claim is judged, and what it
   expect(outcome).toEqual({ kind: 'done', verified: false })
 })
 
+promise('D3', 'A claim is not believed if the tree changes once more when all that the round left has ended')
 test('a claim is not believed if the tree changes once more when all that the round left has ended', async () => {
   const trees = ['a', 'a', 'b', 'b', 'b']
   const { outcome, events } = await runSession([works], {

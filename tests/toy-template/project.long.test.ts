@@ -6,6 +6,7 @@ import { message, reply, roundsScript } from '../../src/demo/model/reply.ts'
 import { openProject, processWorld, type Recorded } from '../../src/index.ts'
 import { ofType } from '../support/played-session.ts'
 import { processesOf } from '../support/processes.ts'
+import { promise } from '../support/promise.ts'
 import { openRealScene } from '../support/real-scene.ts'
 import { round } from '../support/rounds.ts'
 import { startScriptedModel } from '../support/scripted-model.ts'
@@ -23,6 +24,7 @@ const runs = (name: string, run: string, timeoutMs = 60_000): Extract<OwnStep, {
   network: false,
 })
 
+promise('D25')
 test('in a work directory, with the real codex: what is written is there for a command in the sandbox, and done is proved', async () => {
   await using scene = await openRealScene([round('cat plan.md > copy.md')])
   const { env, home, directory } = scene.place

@@ -7,6 +7,7 @@ import type { OwnStep } from '../../src/core/template.ts'
 import { redactorOf } from '../../src/secrets/redactor.ts'
 import { openOutputs } from '../../src/session/records/outputs.ts'
 import { ofType, type PlayOptions } from '../support/played-session.ts'
+import { promise } from '../support/promise.ts'
 import { SESSION } from '../support/session-events.ts'
 import { playToy, type ToyOptions, toyAfter } from './toy.ts'
 
@@ -40,6 +41,7 @@ test('a template goes over from state to state, and the session knows the one th
 })
 
 describe('what is kept for people', () => {
+  promise('C93')
   test('lies in the folder of the session, and as an output beside the journal, without its secrets', async () => {
     const toy: ToyOptions = {
       steps: [{ ...keep, text: 'The key is hunter2hunter2.\n' } as OwnStep, { kind: 'keep', file: 'b.txt', text: 'b' }],
@@ -91,6 +93,10 @@ describe('what is kept for people', () => {
     expect(await readdir(home()).catch(() => [])).toEqual([])
   })
 
+  promise(
+    'C93',
+    'What is kept for people is written through no link, has no secrets, and is whole however often it is cut off',
+  )
   test('is written through no link, and what was to be said goes on as an output', async () => {
     const elsewhere = join(folder, 'elsewhere')
     await mkdir(elsewhere)
@@ -177,6 +183,7 @@ test('why a state is entered is told in at most 1,000 characters', async () => {
   expect(entered?.why.length).toBeLessThanOrEqual(1_000)
 })
 
+promise('C93')
 test('killed after any event, and gone on with, each step is done to its end, and the files are the same', async () => {
   const toy: ToyOptions = { steps: [enter('a', 'x'), look, keep, enter('b', 'y'), claim], looks }
   const whole = await play(toy)

@@ -12,6 +12,7 @@ import type { OwnStep } from '../../src/core/template.ts'
 import { redactorOf } from '../../src/secrets/redactor.ts'
 import { type Cue, runSession, untilBrokenOff } from '../support/breaking-in.ts'
 import { ofType, type Play, type PlayOptions, playSession, UNCLAIMED } from '../support/played-session.ts'
+import { promise } from '../support/promise.ts'
 import { worked } from '../support/session-events.ts'
 import { openToy, playToy, type ToyOptions, type ToyState, type ToyStep, toyAfter, withToy } from './toy.ts'
 
@@ -532,6 +533,10 @@ describe('an output that is written into a file', () => {
     await expect(log()).rejects.toThrow('ENOENT')
   })
 
+  promise(
+    'D24',
+    'What a template adds to a file stands there once, however often it is cut off, and not where the file was changed meanwhile',
+  )
   test('stands at the end of the file once, also where the session is killed after any event', async () => {
     const steps = [say, see, add, claim]
     await writeFile(join(folder, 'log.md'), 'Before.\n')

@@ -31,6 +31,7 @@ import { type Fingerprints, openFingerprints } from '../../src/workspace/fingerp
 import { isFullyCommitted, treeOfCommit } from '../../src/workspace/git/commits.ts'
 import { findRepository } from '../../src/workspace/git/git.ts'
 import { openSavepoints } from '../../src/workspace/savepoints/savepoint-writer.ts'
+import { promise } from '../support/promise.ts'
 import { compareWithNew } from './random/random-work.ts'
 
 let base: string
@@ -97,10 +98,12 @@ describe('the fingerprint of a work directory', () => {
     expect(await prints.take()).toBe(before)
   })
 
+  promise('J10')
   it.each([1, 408])('is the one that is taken anew, whatever is done there (%i)', async seed => {
     await compareWithNew(seed, 15)
   })
 
+  promise('J10')
   it('is another when a file is written again with the same length and the same time', async () => {
     write('a', '1')
     const prints = await open()
@@ -156,6 +159,7 @@ describe('the fingerprint of a work directory', () => {
   })
 })
 
+promise('J10', 'The fingerprint of a work tree sees every file that counts, and is the same for the same files')
 describe('what counts', () => {
   it('leaves out what .gitignore, info/exclude and the global excludes file name, and .codemachine at the top only', async () => {
     repository(work)
@@ -171,6 +175,10 @@ describe('what counts', () => {
     expect(await changes(prints, before)).toEqual(['sub/.codemachine/x'])
   })
 
+  promise(
+    'D60',
+    "What runs of workflows write into `.codex-flow/runtime/` is no work of an agent's, whether git ignores it, has it committed, or neither",
+  )
   it('leaves out what runs of workflows write, at the top only, whether it is ignored, committed or neither', async () => {
     repository(work)
     write('.codex-flow/runtime/debug/1-committed.json', 'then')
@@ -205,6 +213,7 @@ describe('what counts', () => {
     expect(prints.leftOut()).toEqual({ paths: [], count: 0 })
   })
 
+  promise('D60')
   it('is that of a commit of the same files, where that has what runs of workflows wrote', async () => {
     repository(work)
     write('.codex-flow/runtime/debug/1-committed.json', 'then')
@@ -329,6 +338,7 @@ describe('where the work directory lies', () => {
   })
 })
 
+promise('B2', "What a round plants for git does not run in codemachine's hands")
 describe('what an agent may have planted', () => {
   it('runs no fsmonitor, hook or filter of the repository or of a nested one, though a plain git would', async () => {
     repository(work)

@@ -16,6 +16,7 @@ import { findRepository } from '../../src/workspace/git/git.ts'
 import { treeDiff } from '../../src/workspace/git/trees.ts'
 import { planRewind } from '../../src/workspace/savepoints/rewind.ts'
 import { openSavepoints } from '../../src/workspace/savepoints/savepoint-writer.ts'
+import { promise } from '../support/promise.ts'
 import { workDirectoryForEach } from '../support/work-directory.ts'
 
 const place = workDirectoryForEach('unread-files')
@@ -32,6 +33,10 @@ const SECONDS = 20_000
 const SAID =
   'data.mdb is larger than max_file_size (2.0 GiB): only size and time are looked at, and no savepoint has the content.'
 
+promise(
+  'M21',
+  'A file larger than `max_file_size` (2 GiB), a sparse one too, is not read: it is seen by size and time, and said once',
+)
 describe('a file larger than max_file_size, as sparse ones of database maps and disk images are', {
   timeout: SECONDS,
 }, () => {
@@ -129,6 +134,7 @@ it('a pipe in the place of a file that was there is seen, and not waited at', as
 })
 
 describe('a rewind', () => {
+  promise('R25', 'A rewind neither removes nor overwrites a file of which no savepoint has the content')
   it('leaves alone a large file that no savepoint has', async () => {
     write('a', '1')
     const prints = await open(4)
@@ -141,6 +147,7 @@ describe('a rewind', () => {
     expect([plan.write.map(({ path }) => path), plan.remove]).toEqual([['a'], []])
   })
 
+  promise('R25')
   it('does not overwrite one with what was there when it was small', async () => {
     write('a', '1')
     const prints = await open(4)
@@ -156,6 +163,7 @@ describe('a rewind', () => {
   })
 })
 
+promise('B99')
 describe('a file that holds a secret', { timeout: SECONDS }, () => {
   const VALUE = 'sk-live-0123456789'
   const named = 'config/"ü" [1].json'

@@ -9,7 +9,7 @@ import type { shellEvent, stepEvent } from './step.ts'
 
 /**
  * Everything that can happen in a session and is kept: the journal is a list of these. Each is written once, as a schema:
- * its type, its check (`checks.ts`) and its rows in docs/events.md, which has the tree of their order, follow from it.
+ * its type, its check (`checks.ts`) and its rows in docs/reference/events.md, which has the tree of their order, follow from it.
  */
 export type SessionEvent = LifecycleEvent | RoundEvent | StepEvent | ShellEvent | FileEvent | PlanEvent | ClaimEvent
 

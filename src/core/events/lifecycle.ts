@@ -64,7 +64,7 @@ export const lifecycleEvent = variant('type', {
     goal: about(text, 'the whole prompt'),
     template: about(
       text,
-      'what decides what comes next: `goal`, …; `agent`: a [call](agent-door.md), which is never the session of its work directory',
+      'what decides what comes next: `goal`, …; `agent`: a [call](../inside/design.md), which is never the session of its work directory',
     ),
     directory: about(text, 'the work directory; absolute, links resolved'),
     limits: sessionLimits,
@@ -150,7 +150,7 @@ export const lifecycleEvent = variant('type', {
   'session-moved': {
     directory: about(text, 'the work directory from now on; absolute'),
     host: about(text, 'name of the machine from now on'),
-    worker: about(text, 'the [worker](fleet.md) of the fleet that goes on with it'),
+    worker: about(text, 'the [worker](../guides/fleet.md) of the fleet that goes on with it'),
     epoch: about(number, 'which take-over this is, from 1 on; what a worker of an earlier one says is refused'),
   },
   'settings-taken': {
@@ -171,7 +171,7 @@ export const lifecycleEvent = variant('type', {
     round: about(unchecked(number), 'the round that starts when the wait is over'),
     reason: about(
       unchecked(waitReason),
-      '`round-failed`: a round or a review failed; `usage-limit`: the usage limit was seen to be used up before a round; `max-usage`: it was seen to be used as far as the person allows; `provider-away`: the [provider](providers.md) of the next round does not answer, and the wait is over as soon as it does. Earlier versions did not write it; it is read from `cause` then',
+      '`round-failed`: a round or a review failed; `usage-limit`: the usage limit was seen to be used up before a round; `max-usage`: it was seen to be used as far as the person allows; `provider-away`: the [provider](../guides/local-model.md) of the next round does not answer, and the wait is over as soon as it does. Earlier versions did not write it; it is read from `cause` then',
     ),
     cause: about(roundOutcome, 'what is waited out, as `outcome` of `round-ended`'),
     until: about(moment, "when it is over, if the session's time is not used up before; ISO 8601 in UTC"),

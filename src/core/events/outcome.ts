@@ -16,7 +16,7 @@ import type {
   windDownLimit,
 } from './shapes.ts'
 
-/** Why a round ended; the classes of docs/design.md, "What ends a round". */
+/** Why a round ended; the classes of docs/inside/design.md, "What ends a round". */
 export type RoundClass = v.InferOutput<typeof roundClass>
 
 /** Each class of a round, and whether one that ended so uses up one of the person's limit. */
@@ -58,7 +58,7 @@ export type EndedBy = v.InferOutput<typeof endedBy>
 
 /**
  * What a person can do about a session that needs one; after each of these it can be resumed. Data, which every door puts
- * into words of its own: `wordsForHint` has those for a shell, and docs/events.md says what each means. Moments are ISO
+ * into words of its own: `wordsForHint` has those for a shell, and docs/reference/events.md says what each means. Moments are ISO
  * 8601 in UTC.
  */
 export type OutcomeHint = v.InferOutput<typeof outcomeHint>
@@ -66,7 +66,7 @@ export type OutcomeHint = v.InferOutput<typeof outcomeHint>
 /** How a session ended. */
 export type SessionOutcome = v.InferOutput<typeof sessionOutcome>
 
-/** The exit code of an outcome (docs/design.md, "Outcomes and exit codes"). */
+/** The exit code of an outcome (docs/inside/design.md, "Outcomes and exit codes"). */
 export function exitCodeOf(outcome: SessionOutcome): number {
   switch (outcome.kind) {
     case 'done':

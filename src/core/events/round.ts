@@ -42,7 +42,7 @@ export const roundEvent = variant('type', {
     ),
     provider: about(
       optional(text),
-      'the [provider](providers.md) of its model; left out: what codex is configured with',
+      'the [provider](../guides/local-model.md) of its model; left out: what codex is configured with',
     ),
     model: asAskedFor,
     input: about(unchecked(text), 'the user input of its turn'),

@@ -4,7 +4,7 @@ import { isJsonObject } from '../../base/json.ts'
 
 /**
  * What a value of a journal is: a valibot schema, from which its type, its check (`checkOf`), and its row in
- * docs/events.md follow. Objects are loose: what a later version adds stays.
+ * docs/reference/events.md follow. Objects are loose: what a later version adds stays.
  */
 export type Schema<T> = v.GenericSchema<unknown, T>
 
@@ -78,7 +78,7 @@ export function anyOf<const S extends readonly Schema<unknown>[]>(
   return v.variant(key, variants as never) as unknown as Schema<v.InferOutput<S[number]>>
 }
 
-/** The same, and what it means: the cell of its row in docs/events.md, Markdown. */
+/** The same, and what it means: the cell of its row in docs/reference/events.md, Markdown. */
 export function about<S extends v.GenericSchema>(schema: S, description: string): S {
   return v.pipe(schema, v.description(description)) as unknown as S
 }

@@ -32,7 +32,7 @@ const RENEWAL_GRACE_MS = 5_000
 const RENEWAL_SPREAD_MS = 30_000
 
 /**
- * The action for each class of docs/design.md, "What ends a round". Pure.
+ * The action for each class of docs/inside/design.md, "What ends a round". Pure.
  * @param state the session after the round
  */
 export function afterRound(outcome: RoundOutcome, state: SessionState, options: AfterRoundOptions): AfterRound {

@@ -2,7 +2,7 @@ import { clipEnd, truncate } from '../../base/text.ts'
 import type { EventOf } from '../events/events.ts'
 import type { Reply } from '../shapes/reply.ts'
 
-/** What a template has a person decide; docs/events.md says what each field is. */
+/** What a template has a person decide; docs/reference/events.md says what each field is. */
 export type Decision = Omit<EventOf<'decision-asked'>, 'type' | 'until'>
 
 /** The choice by which a secret is given that a decision is about (`Decision.secret`): it has been stored before. */

@@ -6,7 +6,7 @@ import { describeGate } from './notices.ts'
 import type { CounterProof } from './proof/counter-proof.ts'
 import { type Finding, findingKey, type ReviewCause } from './review.ts'
 
-/** The verdict on the memory files after a round (docs/design.md, "When is a session done", parts 1 to 4). */
+/** The verdict on the memory files after a round (docs/inside/design.md, "When is a session done", parts 1 to 4). */
 export type Verdict =
   | { kind: 'none' }
   | { kind: 'refused'; by: Nominators; reason: RefusalReason; detail: string }
@@ -125,7 +125,7 @@ export interface ProofNow {
 }
 
 /**
- * What comes next in the proof of the claim that has been made (docs/design.md, "When is a session done", part 5):
+ * What comes next in the proof of the claim that has been made (docs/inside/design.md, "When is a session done", part 5):
  * every gate, all once more if they left another tree, for each has to pass on what is accepted; the counter-proof of each that is
  * required; then a review if a
  * person wants one, a file that gates protect or run through is not what it was, or a counter-proof left doubts. Pure.

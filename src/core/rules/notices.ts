@@ -242,7 +242,7 @@ const REFUSED =
 
 /**
  * What to say of a command that failed without the network: a sentence where its output reads as if it had wanted it.
- * Without it not even a port on this machine can be opened, which nobody expects (docs/codex.md).
+ * Without it not even a port on this machine can be opened, which nobody expects (docs/inside/codex.md).
  */
 export function networkRefused(output: string): string | null {
   return REFUSED.test(output)

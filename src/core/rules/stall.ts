@@ -3,7 +3,7 @@ import type { StallReason } from '../events/outcome.ts'
 import type { Notice } from './notices.ts'
 
 /**
- * How far a session has got stuck (docs/design.md, "No progress"). Rounds get nowhere if their work tree and memory
+ * How far a session has got stuck (docs/inside/design.md, "No progress"). Rounds get nowhere if their work tree and memory
  * files come out as one of the last ones left them, or if the same claim is refused for the same reason.
  */
 export interface Stall {

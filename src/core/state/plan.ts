@@ -2,7 +2,7 @@ import { clipEnd } from '../../base/text.ts'
 import type { EventOf } from '../events/events.ts'
 import type { MemorySnapshot } from '../shapes/memory.ts'
 
-/** The verdicts of codemachine on a task of the plan; docs/events.md says what each means. */
+/** The verdicts of codemachine on a task of the plan; docs/reference/events.md says what each means. */
 export type TaskVerdict = EventOf<'task-judged'>['verdict']
 
 /** The id of the decision on a plan that a person wants to see before it is carried out. */

@@ -319,7 +319,7 @@ export interface SessionState {
   beganAt: number
   /** How long it had been worked on before it was last resumed, ms. */
   workedMs: number
-  /** Rounds that counted (docs/design.md, "What ends a round"). */
+  /** Rounds that counted (docs/inside/design.md, "What ends a round"). */
   roundsUsed: number
   running: RunningRound | null
   /** Agents at work on a task that they were given. */

@@ -102,7 +102,7 @@ interface Row {
   class: RoundClass
 }
 
-/** The first row that holds decides. The faults were made with the real codex (docs/codex.md, "Faults"). */
+/** The first row that holds decides. The faults were made with the real codex (docs/inside/codex.md, "Faults"). */
 const TURN_ERRORS: readonly Row[] = [
   // One name for two things: a window that passes, and an account that somebody has to pay for. A text about a window
   // may offer credits and other plans too; a time to try again is what tells it for certain.

@@ -39,7 +39,7 @@ export interface UpdatedProfiles {
 }
 
 /**
- * Writes the agents' profiles into codex's home, one `NAME.config.toml` each (docs/profiles.md). What the person wrote
+ * Writes the agents' profiles into codex's home, one `NAME.config.toml` each (docs/inside/codex.md). What the person wrote
  * stays, byte by byte. A file that cannot be written, or a profile that cannot be read, becomes a remark; throws a
  * `UserError` with the place for a `config.toml` that cannot be read.
  */

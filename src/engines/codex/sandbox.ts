@@ -39,7 +39,7 @@ export const APPROVAL_POLICY: AskForApproval = {
 /**
  * The terms for a sandbox in `directory`. A thread is always started read-only, and gets its rights with the turn:
  * started with more, codex would write the directory into the person's config.toml as trusted, and then read the
- * directory's own configuration (measured, docs/codex.md).
+ * directory's own configuration (measured, docs/inside/codex.md).
  */
 export function sandboxTerms(directory: string, choice: SandboxChoice): SandboxTerms {
   if (choice.mode !== 'read-only')
@@ -231,7 +231,7 @@ export interface ShieldedEnvironment {
  * The environment of an app-server in `directory`. Codex runs git itself, outside of its sandbox, whenever a thread or a
  * turn starts, a sub-agent's too; git then runs the filters of a config that an agent may have written a second before,
  * and the program itself is the first `git` on the PATH. So codex finds no repository (no permission profile keeps an
- * agent from planting one: docs/codex.md), and no program where an agent can write.
+ * agent from planting one: docs/inside/codex.md), and no program where an agent can write.
  *
  * @param firstOnPath a folder that codex searches first for programs, and commands do not; null: none
  */
@@ -264,7 +264,7 @@ export function shieldEnvironment(
 /**
  * A folder in which `lsb_release` fails, for the front of an app-server's PATH; it is made if it is missing. Codex asks
  * `lsb_release` twice at each start, a script of twelve programs on Debian and Ubuntu; what it sends about the system is the same
- * (docs/codex.md). Null on other platforms, without /etc/os-release, and where the folder cannot be made.
+ * (docs/inside/codex.md). Null on other platforms, without /etc/os-release, and where the folder cannot be made.
  *
  * @param records the folder of the records, where agents cannot write
  */

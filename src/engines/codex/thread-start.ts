@@ -189,7 +189,7 @@ export function threadStartParams(
       features: {
         // A goal makes codex start turns by itself, and a round is one turn.
         goals: false,
-        // Other servers refuse what is no function (docs/codex.md): codex's own agents are a namespace of tools.
+        // Other servers refuse what is no function (docs/inside/codex.md): codex's own agents are a namespace of tools.
         ...(provider === null && !thread.noShell ? {} : { multi_agent: false }),
         // `apply_patch` stays, which the sandbox then refuses.
         ...(thread.noShell && { shell_tool: false, view_image: false }),

@@ -123,7 +123,7 @@ export interface FiledTask {
   why: string | null
 }
 
-/** The text of `tasks.json`, as the memory of a session reads it (docs/design.md); `done` and `status` are codemachine's own. Pure. */
+/** The text of `tasks.json`, as the memory of a session reads it (docs/inside/design.md); `done` and `status` are codemachine's own. Pure. */
 export function tasksFile(records: readonly FiledTask[]): string {
   const tasks = records.map(({ spec, status, why }) => {
     const { id, type, description, inputs, outputs, files, run } = spec

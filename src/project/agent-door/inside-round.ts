@@ -45,7 +45,7 @@ export async function insideRound(world: AskingWorld): Promise<InsideRound | nul
 
 /**
  * The records of a directory, opened by a process that shows in them that it is outside of every sandbox, as who asks a running
- * session for an agent does (docs/agent-door.md). `InsideRound` if nothing can be written there.
+ * session for an agent does (docs/inside/design.md). `InsideRound` if nothing can be written there.
  * @param directory one that is there
  */
 export async function recordsFromOutside(world: World, directory: string): Promise<Records | InsideRound> {

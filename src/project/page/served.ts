@@ -127,7 +127,7 @@ export async function linkToPage(access: Access, page: Where, right: Right, by: 
 
 /** What is said with a link that no other device can open. */
 export const ONLY_HERE =
-  'Only this machine can open that address. For a phone: codemachine web --name, or --host with --cert and --key (docs/web.md).'
+  'Only this machine can open that address. For a phone: codemachine web --name, or --host with --cert and --key (docs/guides/phone.md).'
 
 /** Whether a device that is not this machine can open a link to it. */
 export function isReachedFromElsewhere({ address, names }: ServedPage): boolean {

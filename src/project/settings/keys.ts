@@ -21,7 +21,7 @@ export interface KeyAction {
   when?: 'empty' | 'text'
   /** A name for the palette and hints, of few words. */
   label: string
-  /** What it does: a clause for the overlay and docs/keys.md. */
+  /** What it does: a clause for the overlay and docs/reference/keys.md. */
   does: string
   /** Both, with `screen.enter = "tell"`; left out: the same. */
   withTell?: { label: string; does: string }
@@ -31,7 +31,7 @@ export interface KeyAction {
   isEdit?: true
 }
 
-/** All keys of the screen, in the order of the overlay: docs/keys.md, `?` and the hints are made from this. */
+/** All keys of the screen, in the order of the overlay: docs/reference/keys.md, `?` and the hints are made from this. */
 export const KEY_ACTIONS = [
   action('field', 'submit', ['return'], 'Start, or queue as the next', {
     does: 'on the start screen starts a session; while one runs queues the text as the next session (`screen.enter = "tell"` swaps this with Tab)',

@@ -17,7 +17,7 @@ export interface RecordsPlaces {
   templates: TemplateKinds
 }
 
-/** What codemachine writes and believes about one work directory (docs/design.md, "On disk"). All paths are absolute. */
+/** What codemachine writes and believes about one work directory (docs/inside/design.md, "On disk"). All paths are absolute. */
 export interface Records {
   /** `$CODEMACHINE_HOME` or `~/.codemachine`. */
   root: string

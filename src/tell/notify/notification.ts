@@ -15,7 +15,7 @@ import { plansOf, statusOfWork } from '../words/work.ts'
 /** What can be notified. A session that ended and needs a person is `needs-person`, not `ended`; so is a plan that waits, or a parked task of a build. */
 export type NotifyEvent = 'ended' | 'needs-person' | 'waiting' | 'stuck' | 'paused' | 'round-ended'
 
-/** A notification, sent as JSON to a command's stdin or to a webhook. docs/notifications.md documents it. */
+/** A notification, sent as JSON to a command's stdin or to a webhook. docs/reference/notifications.md documents it. */
 export type Notification = NotificationHead & (NotificationFacts | { event: 'test' })
 
 interface NotificationHead {

@@ -7,7 +7,7 @@ import type { SessionStatus } from '../../core/state/state.ts'
 import type { BoardRow, CardFact, ReportSection } from '../../core/view.ts'
 
 /**
- * What a person is told of a session in the morning: the content of `report.json`, documented in docs/report.md. Its
+ * What a person is told of a session in the morning: the content of `report.json`, documented in docs/reference/report.md. Its
  * size is bounded, however long the session was. Moments are ISO 8601 in UTC, lengths of time ms. Texts are bounded,
  * and as they came from outside.
  */

@@ -135,7 +135,7 @@ function writingPlan(root: string, write: () => Promise<void>): Promise<void> {
 
 const PHASES = ['Planning', 'Building', 'Testing', 'Runtime'] as const
 
-/** The fields of a new plan's task that codemachine reads (docs/design.md, "tasks.json"). */
+/** The fields of a new plan's task that codemachine reads (docs/inside/design.md, "tasks.json"). */
 interface PlanTask {
   id: string
   name: string

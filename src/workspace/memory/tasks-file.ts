@@ -22,7 +22,7 @@ const schema = v.object({
   tasks: v.array(v.object({ id: filledString, name: filledString, done: v.boolean(), phase: v.optional(v.unknown()) })),
 })
 
-/** Parses a `tasks.json` (docs/design.md, "tasks.json"). A problem names its place: `tasks[3].done is "yes"; …`. */
+/** Parses a `tasks.json` (docs/inside/design.md, "tasks.json"). A problem names its place: `tasks[3].done is "yes"; …`. */
 export function parseTasksFile(text: string): Parsed<readonly Task[]> {
   const json = parseJson(text)
   if (!json.ok) return json

@@ -15,7 +15,7 @@ import { OWN_TEMPLATES } from '../../../src/modes/registry.ts'
 import { moreSamples, sampleEvents, sampleLiveEvents } from '../../doors/screen/samples.ts'
 
 const read = (path: string) => readFileSync(new URL(`../../../${path}`, import.meta.url), 'utf8')
-const page = read('docs/events.md')
+const page = read('docs/reference/events.md')
 const headings = [...page.matchAll(/^### ([a-z-]+)$/gm)].map(match => match[1])
 
 /** The events of each group, and the part of the page that it has. */
@@ -62,7 +62,7 @@ function rowsOf(heading: string): string[] {
   )
 }
 
-describe('docs/events.md', () => {
+describe('docs/reference/events.md', () => {
   test('has a heading for every event, live ones included, and for nothing else', () => {
     const events = GROUPS.flatMap(group => group.events)
     expect(events.length).toBeGreaterThan(20)
@@ -95,9 +95,8 @@ describe('docs/events.md', () => {
   })
 
   test.each([
-    ['docs/events.md', '| `limit` | `limit`:'],
-    ['docs/design.md', '| 3 |'],
-    ['docs/commands.md', '| 3 |'],
+    ['docs/reference/events.md', '| `limit` | `limit`:'],
+    ['docs/reference/commands.md', '| 3 |'],
   ])('each limit that can end a session is named by the outcomes of %s', (path, row) => {
     const shape = shapesOf(sessionOutcome).find(({ entries }) => 'limit' in entries)?.entries.limit
     const limits = (shape as v.PicklistSchema<string[], undefined>).options

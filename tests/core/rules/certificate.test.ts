@@ -4,6 +4,7 @@ import type { Gate, GateResult } from '../../../src/core/events/outcome.ts'
 import { certificateOf, certificateText, parseCertificate } from '../../../src/core/rules/certificate.ts'
 import { emptyState } from '../../../src/core/state/state.ts'
 import { recorded, sampleEvents } from '../../doors/screen/samples.ts'
+import { promise } from '../../support/promise.ts'
 import { fold } from '../../support/session-events.ts'
 
 const TREE = 'a'.repeat(40)
@@ -55,6 +56,7 @@ const DONE: readonly SessionEvent[] = [
   { ...sampleEvents['session-ended'], outcome: { kind: 'done', verified: true }, exitCode: 0, durationMs: 60_000 },
 ]
 
+promise('D16', '`done.json` says what was proved and with what; the copy that an agent can write is not believed')
 test('a certificate says what was proved and with what, and can be read again', () => {
   const certificate = certificateOf(stateAfter(DONE), FACTS)
   expect(certificate).toMatchObject({
@@ -79,6 +81,7 @@ test('a certificate says what was proved and with what, and can be read again', 
   expect(certificateText(certificate)).not.toContain('secret')
 })
 
+promise('D46', '`done.json` says that a review agreed only if it agreed to the tree that was accepted')
 test('a review that agreed to other files than those that were accepted is not certified as one that agreed', () => {
   const ofOthers = DONE.map(event => (event.type === 'review-ended' ? { ...event, tree: 'c'.repeat(40) } : event))
   expect(certificateOf(stateAfter(ofOthers), FACTS).review).toEqual({ reviews: 1, agreed: false, open: [FINDING] })

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { addTokens, costAfter, NO_COST, problemOfModel } from '../../../src/core/rules/cost.ts'
+import { promise } from '../../support/promise.ts'
 
 const PRICES = [
   { model: 'large', in: 2, cached: 0.5, out: 10 },
@@ -17,6 +18,10 @@ test('the tokens of two threads are added kind by kind', () => {
   expect(addTokens(tokens(1, 2, 3, 4), tokens(10, 20, 30, 40))).toEqual(tokens(11, 22, 33, 44))
 })
 
+promise(
+  'M13',
+  "What a session costs is charged by the model's own prices, cached input apart, and no model is taken for free",
+)
 describe('the cost of a session', () => {
   test('charges cached input at its own price, and reasoning as a part of the output', () => {
     const usage = { total: tokens(1_000_000, 400_000, 100_000, 90_000), before: undefined, model: 'large' }

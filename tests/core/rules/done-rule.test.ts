@@ -3,6 +3,7 @@ import { judgeDone, nextProof, type WorkSoFar } from '../../../src/core/rules/do
 import { type Notice, personNotice } from '../../../src/core/rules/notices.ts'
 import type { MemorySnapshot } from '../../../src/core/shapes/memory.ts'
 import { type EndedRound, emptyState, type SessionState } from '../../../src/core/state/state.ts'
+import { promise } from '../../support/promise.ts'
 
 const round: EndedRound = {
   round: 4,
@@ -99,6 +100,7 @@ test.each<[string, MemorySnapshot, Partial<EndedRound>, string, RegExp]>([
   expect(verdict.kind === 'refused' && verdict.detail).toMatch(detail)
 })
 
+promise('D47', 'The flag alone is refused once, and then needs a reason in MAIN.md, which card and report show')
 test('the flag alone, without a task or a changed file, is refused once with the reason, and then wants one in MAIN.md', () => {
   const flag = { ...claimed, tasks: [] }
   const withReason = { ...flag, main: { ...flag.main, whyNothing: 'The test was there already.' } }

@@ -9,6 +9,7 @@ import {
   type UsageTrends,
 } from '../../../src/core/rules/forecast.ts'
 import { emptyState, type SessionState } from '../../../src/core/state/state.ts'
+import { promise } from '../../support/promise.ts'
 
 const HOUR = 3_600_000
 const RESET = 5 * HOUR
@@ -26,6 +27,7 @@ function trendsOf(...happenings: Happening[]): UsageTrends {
   }, NO_TRENDS)
 }
 
+promise('M12')
 describe('the forecast of a usage window', () => {
   test('says how many more rounds fit into it, by what those in it have used, and when it is renewed', () => {
     const trends = trendsOf(10, 25, 'round', 25, 40, 'round')

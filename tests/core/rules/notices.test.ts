@@ -13,6 +13,7 @@ import {
   taskNotice,
 } from '../../../src/core/rules/notices.ts'
 import { sampleEvents } from '../../doors/screen/samples.ts'
+import { promise } from '../../support/promise.ts'
 
 const { type: _, round: __, when: ___, treeAfter: ____, ...failed } = sampleEvents['gate-ended']
 const result = { ...failed, output: '', problem: null }
@@ -112,6 +113,7 @@ test('rounds that got nowhere are told what was said, and what is asked of them'
   expect(second).toMatch(/^The same claim has been refused 3 times, for the same reason\. Another way was asked for/)
 })
 
+promise('D73', "A gate that may not write below the person's home says what lets it")
 test.each([
   ['go: could not create module cache: mkdir /home/me/go: read-only file system', 'go'],
   [

@@ -11,6 +11,7 @@ import {
 } from '../../../src/core/rules/plan-rule.ts'
 import { emptyPlan, type PlanTask, type TaskPlan } from '../../../src/core/state/plan.ts'
 import { emptyState } from '../../../src/core/state/state.ts'
+import { promise } from '../../support/promise.ts'
 import { created, ended, foldAll, resumed, SESSION, started, worked } from '../../support/session-events.ts'
 
 const task: PlanTask = {
@@ -48,14 +49,17 @@ test('a task that an agent has worked on is done when it is said to be', () => {
   expect(judge({ workedIn: 2 }, true)).toEqual([['done', null]])
 })
 
+promise('L9', 'Of a build, a task is done only if an agent has worked on it and its gates stand')
 test('a task that nobody worked on is not done by being called so', () => {
   expect(judge({}, true)).toEqual([['refused', 'No agent has come to the end of any work on it.']])
 })
 
+promise('L9')
 test('a gate that has passed before and fails now stands in the way of every task', () => {
   expect(judge({ workedIn: 4 }, true, ['tests'], ['tests'])).toEqual([['refused', 'The gate "tests" does not pass.']])
 })
 
+promise('D20', 'A gate that came to no end, or could not be started, has not passed: no task is ticked off by it')
 test('a gate that came to no end, or could not be started, stands in the way as one that fails; a flaky one has passed', () => {
   const statuses: GateStatus[] = ['timed-out', 'not-started', 'broken-off', 'passed', 'flaky']
   const verdicts = statuses.map(status => judge({ workedIn: 4 }, true, ['tests'], ['tests'], status))
@@ -79,6 +83,7 @@ test('a task that was worked on in this round and is not done has failed; one th
   expect(judge({}, false)).toEqual([])
 })
 
+promise('L10', 'A task that fails for the fifth time is parked, and the rest goes on')
 test('a task that fails for the fifth time is parked, and stays so whatever the file says', () => {
   expect(judge({ workedIn: 4, failures: 3 }, false)).toMatchObject([['failed', expect.anything()]])
   const because = 'It failed 5 times. It was worked on, and does not meet its acceptance criteria yet.'

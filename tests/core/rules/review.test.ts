@@ -11,6 +11,7 @@ import {
   splitFindings,
 } from '../../../src/core/rules/review.ts'
 import { pathInside } from '../../../src/platform/files.ts'
+import { promise } from '../../support/promise.ts'
 
 const DIRECTORY = '/work/app'
 const FINDING: Finding = {
@@ -76,6 +77,7 @@ describe('the answer of a reviewer', () => {
     expect(read(answer({ ...FINDING, severity: 'minor' }))).toMatchObject({ verdict: 'findings' })
   })
 
+  promise('D12', 'An answer of a reviewer that agrees and names something grave does not agree')
   test('that agrees and names something grave does not agree', () => {
     expect(read({ ...answer(FINDING), verdict: 'agreed' })).toMatchObject({ verdict: 'findings' })
     expect(read({ ...answer({ ...FINDING, severity: 'minor' }), verdict: 'agreed' })).toMatchObject({

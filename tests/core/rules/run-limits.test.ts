@@ -9,6 +9,7 @@ import {
   usedUp,
   withUsed,
 } from '../../../src/core/rules/run-limits.ts'
+import { promise } from '../../support/promise.ts'
 import { created, ended, foldAll, started, worked } from '../../support/session-events.ts'
 
 const HOUR = 3_600_000
@@ -18,6 +19,7 @@ const night: RunAllowance = { limits: { ...NONE, timeMs: 8 * HOUR, tokens: 5_000
 const having = (...sessions: Partial<Used>[]) =>
   sessions.reduce((run, used) => withUsed(run, { ...NOTHING_USED, ...used }), night)
 
+promise('M9')
 describe('the limits of a run', () => {
   test('are for all of its sessions: each begins with what those before it have left', () => {
     const run = having({ tokens: 2_000_000, timeMs: 3 * HOUR }, { tokens: 500_000, timeMs: HOUR })

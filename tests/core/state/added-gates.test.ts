@@ -3,6 +3,7 @@ import type { SessionEvent } from '../../../src/core/events/events.ts'
 import type { Gate, GateResult } from '../../../src/core/events/outcome.ts'
 import { gatesOfPerson } from '../../../src/core/state/scope.ts'
 import type { SessionState } from '../../../src/core/state/state.ts'
+import { promise } from '../../support/promise.ts'
 import { created, foldAll, resumed } from '../../support/session-events.ts'
 
 const folded = (...events: SessionEvent[]) => foldAll(events)
@@ -64,6 +65,7 @@ describe('the gates that a template adds', () => {
     expect(runs(folded(begun, added(gate('a')), added()))).toEqual([['tests', 'npm test']])
   })
 
+  promise('C91')
   test('stay when the session is resumed, with whatever else has to pass then', () => {
     const on = (gates?: Gate[]) => folded(begun, added(gate('lint')), { ...resumed(9), ...(gates && { gates }) })
     expect(runs(on())).toEqual([

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import type { SessionEvent } from '../../../src/core/events/events.ts'
 import { NO_FAILURES } from '../../../src/core/state/state.ts'
+import { promise } from '../../support/promise.ts'
 import { created, ended, FIRST_AT, foldAll, refused, resumed, started, worked } from '../../support/session-events.ts'
 
 const cutShort = { class: 'interrupted', message: null } as const
@@ -17,6 +18,7 @@ test('a round that came to its end all the same was not broken off, and what it 
   ])
 })
 
+promise('R26', 'What a person said to a round that was killed is told to the next one')
 test('what a person said to a round that was killed is told to the next one when the session goes on', () => {
   const said: SessionEvent = { type: 'steered', round: 1, text: 'mind the gap', delivered: true }
   const killed = foldAll([created(), told, started(1), said, resumed()])
@@ -49,6 +51,7 @@ test('with a change of plan that is over the count of failures begins anew, howe
   expect(foldAll([created(), ...failed, { ...changed, files: [] }]).failures).toEqual(NO_FAILURES)
 })
 
+promise('W34')
 test('a session is paused once its plan is to be changed, unless it is to go on by itself', () => {
   const replan = { type: 'replan-asked', text: 'the docs first' } as const
   expect(foldAll([created(), started(1), replan]).pausedAt).toBe(FIRST_AT + 2000)

@@ -5,6 +5,7 @@ import type { RoundOutcome } from '../../../src/core/events/outcome.ts'
 import { afterRound } from '../../../src/core/rules/after-round.ts'
 import { elapsedMs, emptyState, NO_FAILURES, sessionTokens } from '../../../src/core/state/state.ts'
 import { sampleEvents } from '../../doors/screen/samples.ts'
+import { promise } from '../../support/promise.ts'
 import {
   created,
   ended,
@@ -22,6 +23,7 @@ import {
   worked,
 } from '../../support/session-events.ts'
 
+promise('M3', 'Tokens are counted once per thread, those of sub-agents included')
 test('tokens are counted once per thread, from absolute totals, sub-agents included', () => {
   const state = foldAll([
     created(),
@@ -39,6 +41,7 @@ test('tokens are counted once per thread, from absolute totals, sub-agents inclu
   expect(state.contextTokens).toBe(7)
 })
 
+promise('M26')
 test('a full context, of earlier versions too, uses no tokens, and fills the window', () => {
   const none = { input: 0, cachedInput: 0, output: 0, reasoning: 0 }
   const window = { ...none, total: 258_400 }
@@ -69,6 +72,7 @@ test('a round that died counts as a failure and not as a round', () => {
   ).toEqual(NO_FAILURES)
 })
 
+promise('W20')
 test('access that is refused (403) three times in a row needs a person, and what comes between begins the count anew', () => {
   const forbidden: RoundOutcome = { class: 'network', message: 'no', status: 403 }
   const gone: RoundOutcome = { class: 'network', message: 'gone' }
@@ -317,6 +321,7 @@ const anyEvent: fc.Arbitrary<SessionEvent> = fc.oneof(
   }),
 )
 
+promise('J3', 'State is a fold: any events in any order fold, and in two parts to the same')
 test('any events in any order fold, and folding in two parts gives the same', () => {
   fc.assert(
     fc.property(fc.array(anyEvent, { maxLength: 40 }), fc.nat(40), (events, cut) => {
@@ -348,6 +353,7 @@ test('the model in use is what codex said last, and is kept where a version of c
   expect(foldAll([...known, says('gpt-5', null)])).toMatchObject({ modelInUse: 'gpt-5', effortInUse: null })
 })
 
+promise('L16')
 test('of commands that end with their round the next one is told, ten at the most, but not those of one that does not work', () => {
   const command = (n: number) => ({
     kind: 'command' as const,

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { compareTasks, isSamePlan, type RawTasks } from '../../../src/core/state/plan-difference.ts'
+import { promise } from '../../support/promise.ts'
 
 /** Tasks as a file has them: `T1 Sing`, `T1! Sing` if it is done. */
 function plan(...tasks: readonly (string | Readonly<Record<string, unknown>>)[]): RawTasks {
@@ -13,6 +14,7 @@ function plan(...tasks: readonly (string | Readonly<Record<string, unknown>>)[])
   )
 }
 
+promise('O102', 'A change of the plan is told by tasks, and is put back over no later change')
 test('a change of the plan is told task by task: new ones, other words, moved, open again, done, gone', () => {
   const before = plan('T1! Sing', 'T2 Dance', 'T3 Write the docs', 'T4 Rest')
   const after = plan('T1 Sing', 'T3 Write the manual', 'T2! Dance', 'T5 Measure')

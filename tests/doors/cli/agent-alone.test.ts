@@ -16,6 +16,7 @@ import { cliContext } from '../../support/cli-context.ts'
 import { codemachineHere } from '../../support/in-process.ts'
 import type { TestPlace } from '../../support/place.ts'
 import { processesOf } from '../../support/processes.ts'
+import { promise } from '../../support/promise.ts'
 import { IMPATIENT, openRealScene, type RealScene } from '../../support/real-scene.ts'
 import { status, tooManyRequests } from '../../support/scripted-model.ts'
 import { writePeer } from '../../support/scripted-peer.ts'
@@ -87,6 +88,7 @@ async function openProject(
 const ownHome = (place: TestPlace) => join(place.home, '.codemachine', 'codex')
 const final = (text: string) => reply(message(text, { phase: 'final_answer' }))
 
+promise('O9', 'An agent is called by itself, and its answer is printed, recorded and remembered')
 test('an agent works by its profile and its prompt, and its result is printed, recorded and remembered', async () => {
   await using scene = await openProject([
     reply(message('I look.'), shell('echo hello > made.txt')),
@@ -238,6 +240,7 @@ test('where credit is used up, or codex is not configured rightly, what to mend 
   ])
 })
 
+promise('M17', 'A limit of cost holds for an agent that is called by itself')
 test('a limit of cost holds for an agent by itself: it is refused without a price, and charged with one', async () => {
   const usage = { input: 1_000_000, cachedInput: 0, output: 100_000, reasoning: 0 }
   await using scene = await openProject([{ ...reply(shell('true')), usage }, final('Stopped.')])
@@ -258,6 +261,7 @@ test('a limit of cost holds for an agent by itself: it is refused without a pric
   expect(journal).toContain('"type":"winding-down"')
 })
 
+promise('B30')
 test.runIf(isLinux)(
   `what an agent by itself left running and cannot be ended is told on stderr${unless(isLinux, 'marks are found by /proc here')}`,
   async () => {
@@ -306,6 +310,10 @@ test('with --max-wait a network that is away is waited for so long, and stderr s
   await scene.model.comeBack()
 })
 
+promise(
+  'W41',
+  'A call of an agent that waits says how long at most and what ends it, and names no command that does not reach it',
+)
 test('a wait says how long a call waits at most and what ends it, and the end that --max-wait allows no other', async () => {
   await using scene = await openProject(() => tooManyRequests())
   // The second wait, of at least 2 s after one of at least 1 s, would be over too late.
@@ -370,6 +378,7 @@ test('calls work side by side, each in a session of its own, and none of them is
     })
 })
 
+promise('E6', 'An agent works by itself')
 test('a call that was killed is cut off, and the next one ends what it has left', async () => {
   await using scene = await openProject([
     reply(shell('setsid sleep 1000 & wait', { yieldMs: 250 })),

@@ -19,6 +19,7 @@ import { setupIn } from '../../engines/contract.ts'
 import { BIN } from '../../support/codemachine.ts'
 import { startInProcess } from '../../support/in-process.ts'
 import { makePlace, type TestPlace } from '../../support/place.ts'
+import { promise } from '../../support/promise.ts'
 import { startScriptedModel } from '../../support/scripted-model.ts'
 import { TestClock } from '../../support/test-clock.ts'
 
@@ -245,6 +246,10 @@ test('an agent asks the session from inside codex’s sandbox, without a network
   ])
 })
 
+promise(
+  'O134',
+  'The first command of a round reaches the door by the absolute path that the prompt names, under a slow profile that sets `PATH`',
+)
 test('the first command of a round finds the door by the path that the prompt names, under a profile that takes 2 s and sets PATH', async () => {
   const prompt = fillPrompt(loadPrompt('templates/build'), { directory: '/', main: 'MAIN.md', team: [] })
   const named = /use its absolute path: `(.+?) --agent frontend-dev/.exec(prompt)?.[1] ?? ''

@@ -3,9 +3,11 @@ import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { processesOf } from '../../support/processes.ts'
+import { promise } from '../../support/promise.ts'
 import { openRealScene } from '../../support/real-scene.ts'
 import { held, says } from '../../support/rounds.ts'
 
+promise('W24')
 test('stop --now ends a session although its git hangs at what is not done without, and that git with it', async () => {
   const release = Promise.withResolvers<void>()
   await using scene = await openRealScene([[held(release.promise), says('Done.')]])

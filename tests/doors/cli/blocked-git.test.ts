@@ -1,9 +1,11 @@
 import { execFileSync } from 'node:child_process'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { promise } from '../../support/promise.ts'
 import { claimDone, round } from '../../support/rounds.ts'
 import { openScene } from '../../support/scene.ts'
 
+promise('B42', 'Pipes and a sparse file of 1 TiB that a round leaves where git reads cost a session seconds')
 test('a round that leaves pipes where git reads its rules hangs nothing: they are renamed, said, and the session is done', async () => {
   const pipes = 'mkdir -p deep; rm -f .gitignore; mkfifo .gitignore deep/.gitignore; truncate -s 1T data.mdb'
   await using scene = await openScene([round(pipes), round(claimDone), round(claimDone)])
@@ -16,6 +18,7 @@ test('a round that leaves pipes where git reads its rules hangs nothing: they ar
   expect(exitCode).toBe(0)
 })
 
+promise('B43', "A file of the person's at which git would wait is named in one sentence, exit code 4")
 test('a pipe as .git/config is one sentence that names it, and ends the run for a person', async () => {
   await using scene = await openScene([])
   const { directory } = scene.place

@@ -2,9 +2,11 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { codemachineHere } from '../../support/in-process.ts'
 import { git, makePlace } from '../../support/place.ts'
+import { promise } from '../../support/promise.ts'
 import { claimDone, round } from '../../support/rounds.ts'
 import { openScene } from '../../support/scene.ts'
 
+promise('B122', 'Variables by which a calling git leads to its repository reach neither agents nor gates nor set-up')
 test('called by a hook, a session in a worktree commits to its own branch, and gates and set-up see no variable of the hook', async () => {
   const commit = 'echo hi > a.txt; git add a.txt; git commit -qm "Add a"'
   const clean = '! env | grep -E "^GIT_(DIR|INDEX_FILE|WORK_TREE|PREFIX)="'

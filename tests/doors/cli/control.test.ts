@@ -2,6 +2,7 @@ import { writeFile } from 'node:fs/promises'
 import { expect } from 'vitest'
 import { codemachineHere } from '../../support/in-process.ts'
 import { makePlace } from '../../support/place.ts'
+import { promise } from '../../support/promise.ts'
 import { claimDone, held, round, says } from '../../support/rounds.ts'
 import { eventsOf, openScene } from '../../support/scene.ts'
 import { usageLimitReached } from '../../support/scripted-model.ts'
@@ -79,6 +80,7 @@ test('after pause no round starts until unpause', async () => {
   expect(types).toEqual(['round-started', 'paused', 'round-ended', 'unpaused', 'round-started', 'round-ended'])
 })
 
+promise('W11')
 test('retry ends a wait early, and says so where there is none', async () => {
   await using scene = await openScene([[usedUp()], round(claimDone)])
   await using running = scene.start('--json', 'build X')
@@ -90,6 +92,7 @@ test('retry ends a wait early, and says so where there is none', async () => {
   expect(eventsOf(events, 'wait-ended')).toMatchObject([{ round: 1, reason: 'retry' }])
 })
 
+promise('W11', '`stop` in a wait ends the run at once, and `retry` ends the wait')
 test('stop in a wait ends the run at once', async () => {
   await using scene = await openScene([[usedUp()]])
   await using running = scene.start('--json', 'build X')

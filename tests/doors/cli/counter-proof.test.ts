@@ -1,4 +1,5 @@
 import { expect } from 'vitest'
+import { promise } from '../../support/promise.ts'
 import { test } from '../../support/side-by-side.ts'
 import { PYTHON, playWork, SHELL } from './counter-proof-scene.ts'
 
@@ -16,6 +17,7 @@ test('the files that made a gate pass stand in the report and in done.json', asy
   expect(card).toContain('fails without the work; what made it pass: calc.sh')
 })
 
+promise('D71', 'A required gate that passes runs again without the work; if it still passes, done needs a review')
 test('a gate that has gone blind is found, and done needs a review that agrees', async () => {
   const { exitCode, counterProofs, causes, certificate, card } = await playWork({
     ...SHELL,

@@ -16,6 +16,7 @@ import type { Command } from '../../../src/session/records/control.ts'
 import { openRecords } from '../../../src/session/records/records.ts'
 import { cliContext } from '../../support/cli-context.ts'
 import { makePlace } from '../../support/place.ts'
+import { promise } from '../../support/promise.ts'
 import { created, fold, recorded } from '../../support/session-events.ts'
 import { sampleEvents } from '../screen/samples.ts'
 import { withoutColours } from '../screen/without-colours.ts'
@@ -98,6 +99,7 @@ test('a person at a plain terminal decides in a line, by number or name, and is 
   expect(rest.join('')).toBe(`${prompt}${prompt}${refused.message}\n${prompt}`)
 })
 
+promise('C80')
 test('a person at a plain terminal reads a plan as it is drawn, with its diff in colours, and nothing of it steers the terminal', async () => {
   const body = `Limit **each** address \x1b[2J.\n\n- \`src/限流.ts\`\n\n\`\`\`diff\n-a bucket for all\n+a bucket for each\n\`\`\``
   await using person = await sit([], 'false', { TERM: 'xterm-256color', NO_COLOR: '' })
@@ -194,6 +196,7 @@ test('a secret that is left by Ctrl+C or Ctrl+D is asked for again, and nothing 
   expect([person.asked, await stored(person)]).toEqual([[], null])
 })
 
+promise('T43', 'A value that is typed where it is shown, or as an argument, is handed to nobody and not repeated')
 test('a value that is typed where it is shown is handed to nobody', async () => {
   await using person = await sit([])
   person.happens(created(), secret)

@@ -1,10 +1,15 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { promise } from '../../support/promise.ts'
 import { openRealScene } from '../../support/real-scene.ts'
 import { claimDone, round } from '../../support/rounds.ts'
 import { openScene } from '../../support/scene.ts'
 
+promise(
+  'R47',
+  'A private git that is deleted while a session runs, or half of it, is made anew and said once; the next savepoints are whole',
+)
 test('a private git that is deleted while a session runs is made anew, and savepoints go on in it, which is said once', async () => {
   await using scene = await openRealScene([
     round('echo b > b; rm -rf "$HOME"/.codemachine/state/*/git'),
@@ -24,6 +29,7 @@ test('a private git that is deleted while a session runs is made anew, and savep
   expect(['b', 'c'].map(file => existsSync(join(scene.place.directory, file)))).toEqual([true, false])
 })
 
+promise('R48', 'Records that are deleted while a session runs end it for a person (4), in one sentence')
 test('records that are deleted while a session runs end it for a person, in one sentence', async () => {
   await using scene = await openScene([round('echo b > b; rm -rf "$HOME"/.codemachine/state/*')])
   const { exitCode, stderr } = await scene.run('--plain', '--yolo', '--rounds', '3', 'build X')

@@ -11,6 +11,7 @@ import { BIN, startCodemachine } from '../../support/codemachine.ts'
 import { startInEmulator } from '../../support/emulator.ts'
 import { killIfAlive } from '../../support/kill-if-alive.ts'
 import { makePlace } from '../../support/place.ts'
+import { promise } from '../../support/promise.ts'
 import { openRealScene } from '../../support/real-scene.ts'
 import { claimDone, held, round } from '../../support/rounds.ts'
 import { eventsOf, openScene, type Scene } from '../../support/scene.ts'
@@ -36,6 +37,10 @@ function logsIn(scene: Scene): string[] {
   return readdirSync(scene.records()).filter(name => name.includes('.log'))
 }
 
+promise(
+  'O52',
+  '`--detach` says which session began, where its output goes and how to see it; what cannot begin is said at once, with its exit code',
+)
 test('--detach says the session, the log and how to attach, and ends; the run goes on, and its output is in run.log', async () => {
   const gate = Promise.withResolvers<void>()
   await using scene = await openRealScene([[held(gate.promise), ...round(claimDone)]])
@@ -61,6 +66,11 @@ test('--detach says the session, the log and how to attach, and ends; the run go
   expect(statSync(log).mode & 0o777).toBe(0o600)
 })
 
+promise(
+  'R54',
+  'A run that `--detach` has started outlives its terminal, closed at any time, and the process that started it',
+)
+promise('E22', 'A detached run survives the end of its terminal')
 test('a detached run outlives its terminal, which is closed while it begins or after', async () => {
   const gate = Promise.withResolvers<void>()
   await using scene = await openRealScene([[held(gate.promise), ...round(claimDone)]])
@@ -75,6 +85,7 @@ test('a detached run outlives its terminal, which is closed while it begins or a
   expect(eventsOf(await ended(scene, id), 'session-ended')).toMatchObject([{ outcome: { kind: 'done' } }])
 })
 
+promise('R54')
 test('a detached run outlives the process that started it, killed while the session begins', async () => {
   await using scene = await openRealScene([round(claimDone)])
   await scene.run('status')
@@ -87,6 +98,7 @@ test('a detached run outlives the process that started it, killed while the sess
   expect(logsIn(scene)).toEqual(['run.log'])
 })
 
+promise('O52')
 test('what cannot begin is said as without --detach, with its exit code, and leaves no log', async () => {
   await using scene = await openRealScene([])
   expect(await scene.run('--detach')).toMatchObject({
@@ -119,6 +131,7 @@ test('start --detach asks on a terminal, and without one is refused at once; its
   expect(logsIn(scene)).toEqual([])
 })
 
+promise('O55', '`queue run` works off what waits')
 test('queue run works off what waits, also detached; with nothing there it says so', async () => {
   await using scene = await openRealScene([round(claimDone), round(claimDone)])
   expect(await scene.run('queue', 'run')).toMatchObject({
@@ -144,6 +157,7 @@ test('a goal from standard input is handed on whole', async () => {
   expect(created?.goal).toBe(goal)
 })
 
+promise('O53', 'What a detached run wants to have decided waits for a person elsewhere')
 test('the plan of a detached change waits for a person, who accepts it from another terminal', async () => {
   await using scene = await openRealChangeScene(THREE_TASKS, { files: PROJECT })
   const { stdout } = await scene.run('change', '--detach', '--json', 'Limit the rate.')
@@ -156,6 +170,7 @@ test('the plan of a detached change waits for a person, who accepts it from anot
   expect(eventsOf(events, 'session-ended')).toMatchObject([{ outcome: { kind: 'done' } }])
 })
 
+promise('O52')
 test('a start that takes longer than its bound goes on, and --json says so as JSON', async () => {
   await using place = await makePlace('')
   const stdout = new PassThrough({ encoding: 'utf8' })
@@ -181,6 +196,7 @@ test('an agent that is asked for its answer is not detached', async () => {
   })
 })
 
+promise('B109', 'What an agent detaches ends with its round')
 test('what an agent detaches without a sandbox ends with its round, as all that it starts', async () => {
   const nested = `mkdir ../other; '${process.execPath}' '${BIN}' --detach --json -C ../other 'build Y' > begun.json`
   await using scene = await openRealScene([round(nested), [held(new Promise<never>(() => {}))]])

@@ -11,6 +11,7 @@ import type { Finding } from '../../../src/tell/words/doctor.ts'
 import { codemachine, startCodemachine } from '../../support/codemachine.ts'
 import { codemachineHere, startInProcess } from '../../support/in-process.ts'
 import { makePlace, type TestPlace } from '../../support/place.ts'
+import { promise } from '../../support/promise.ts'
 import { type ScriptedModel, startScriptedModel } from '../../support/scripted-model.ts'
 import { writePeer } from '../../support/scripted-peer.ts'
 import { unless } from '../../support/skipped.ts'
@@ -259,6 +260,7 @@ describe.concurrent('codemachine doctor', () => {
     expect(of('sandbox')).toMatchObject([{ status: 'ok' }])
   })
 
+  promise('D74')
   test('tries the sandbox in the work directory itself, and names what is in its way there', async () => {
     await using place = await goodPlace()
     await symlink('nowhere', join(place.directory, '.agents'))

@@ -5,6 +5,7 @@ import { type ItemsReply, message, type Reply, reply, shell } from '../../../src
 import { codemachine } from '../../support/codemachine.ts'
 import { roundsOf, startNight } from '../../support/night.ts'
 import { endProcessesOf } from '../../support/processes.ts'
+import { promise } from '../../support/promise.ts'
 import { IMPATIENT, openRealScene } from '../../support/real-scene.ts'
 import { claimDone, held, round, says } from '../../support/rounds.ts'
 import { eventsOf, type OpenScene, openScene } from '../../support/scene.ts'
@@ -181,6 +182,7 @@ describe('what only a person can mend ends the session at once with exit code 4,
     expect(eventsOf(resumed.events, 'session-ended').map(({ outcome }) => outcome.kind)).toEqual(['done', 'done'])
   })
 
+  promise('W20', 'A server that refuses access (403) three times in a row needs a person')
   test('a server that refuses access (403) three times in a row, which may be a guard on the way the first time', async () => {
     await using scene = await openScene([[status(403)], [status(403)], [status(403)], round(claimDone)])
     const night = startNight(scene, ['--rounds', '1', 'build X'])
@@ -205,6 +207,7 @@ describe('what only a person can mend ends the session at once with exit code 4,
     expect((await startNight(scene, ['resume']).run.ended).exitCode).toBe(0)
   })
 
+  promise('W6', 'A person who is needed is not waited for: login, credit and configuration end the session at once')
   test('a login that has run out', async () => {
     await using scene = await openRealScene([])
     const peer = await writePeer(
@@ -310,6 +313,7 @@ require('node:readline').createInterface({ input: process.stdin }).on('line', li
 })`
 
 describe('a codex that dies', () => {
+  promise('E13', 'A codex that crashes costs no round')
   test('in the middle of a round costs no round: a new one goes on', async () => {
     await using scene = await openRealScene([[reply(shell('echo one > work.txt')), held(never)], round(claimDone)])
     const night = startNight(scene, ['--rounds', '1', 'build X'])

@@ -2,6 +2,7 @@ import { closeSync, ftruncateSync, openSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { processesOf } from '../../support/processes.ts'
+import { promise } from '../../support/promise.ts'
 import { openRealScene, type RealScene } from '../../support/real-scene.ts'
 import { eventsOf } from '../../support/scene.ts'
 
@@ -14,6 +15,10 @@ function makeLarge({ place }: RealScene): void {
   }
 }
 
+promise(
+  'W26',
+  'The first look at the work directory and its first savepoint end with `--max-time`, or when a person ends the session',
+)
 test('--max-time bounds the first look at a huge work directory, and says what can be done', async () => {
   await using scene = await openRealScene([])
   makeLarge(scene)
@@ -26,6 +31,7 @@ test('--max-time bounds the first look at a huge work directory, and says what c
   expect(processesOf(scene.place)).toEqual([])
 })
 
+promise('W26')
 test('a signal ends the first look at a huge work directory at once', async () => {
   await using scene = await openRealScene([])
   makeLarge(scene)

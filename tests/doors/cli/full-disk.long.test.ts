@@ -17,6 +17,7 @@ import { describe, expect, test } from 'vitest'
 import { BIN, type Ended } from '../../support/codemachine.ts'
 import { makePlace } from '../../support/place.ts'
 import { processesOf } from '../../support/processes.ts'
+import { promise } from '../../support/promise.ts'
 import { openRealScene } from '../../support/real-scene.ts'
 import { claimDone, held, round } from '../../support/rounds.ts'
 import { openScene, type Scene } from '../../support/scene.ts'
@@ -108,6 +109,7 @@ describe.runIf(mountProblem === null)(`the disk of the records${skipped}`, () =>
     },
   )
 
+  promise('R7', 'A full disk is a clear stop, and with room again resume goes on')
   test('fills while a round runs: the round ends, and resume goes on to done', async () => {
     const gate = Promise.withResolvers<void>()
     const loud = round(`head -c 300000 /dev/urandom | base64 > big.txt; cat big.txt`, claimDone)
@@ -205,6 +207,10 @@ async function goOn(scene: Scene, goal: string): Promise<Ended> {
 
 const FULL = '/dev/full'
 
+promise(
+  'O136',
+  'What a command cannot write to its output is a sentence and exit code 4; a reader that goes away is neither',
+)
 test
   .skipIf(!existsSync(FULL))
   .each([

@@ -4,6 +4,7 @@ import { buildFlowProgram, buildProgram } from '../../../src/doors/cli/program.t
 import { cliContext } from '../../support/cli-context.ts'
 import { codemachineHere } from '../../support/in-process.ts'
 import { makePlace, type TestPlace } from '../../support/place.ts'
+import { promise } from '../../support/promise.ts'
 
 let place: TestPlace
 beforeAll(async () => {
@@ -54,6 +55,10 @@ function wordsIn(line: string): string[] {
   )
 }
 
+promise(
+  'O56',
+  '`--help` has every command in groups, on at most 40 lines of 80 columns; `help <group>` says more, and the help of each command has an example that can be typed',
+)
 test('--help has the commands in groups, on at most 40 lines of 80 columns', async () => {
   const help = await said('--help')
   const lines = help.trimEnd().split('\n')
@@ -71,6 +76,7 @@ test('--help has the commands in groups, on at most 40 lines of 80 columns', asy
   expect(await said('help')).toBe(help)
 })
 
+promise('O56')
 test('--help names each command, and help of its group says what it does', async () => {
   const program = buildProgram(cliContext(place), () => {})
   const help = await said('--help')
@@ -109,6 +115,7 @@ test('the help of a command below another is found, and one that there is not is
   })
 })
 
+promise('O56')
 describe('the help of each command has an example that can be typed', () => {
   const of = (build: typeof buildProgram | typeof buildFlowProgram) => {
     const program = build(cliContext({ env: {}, directory: '/work', home: '/home' }), () => {})

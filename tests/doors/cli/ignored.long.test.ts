@@ -2,6 +2,7 @@ import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'vitest'
 import type { Recorded } from '../../../src/core/events/events.ts'
+import { promise } from '../../support/promise.ts'
 import { claimDone, round } from '../../support/rounds.ts'
 import { eventsOf, openScene, type Scene } from '../../support/scene.ts'
 import { test } from '../../support/side-by-side.ts'
@@ -35,6 +36,10 @@ const WRITTEN = [
   ...['src/App.class', 'app.jar', '.gradle/x.lock', 'target/surefire-reports/a.txt', 'hs_err_pid1.log'],
 ]
 
+promise(
+  'D42',
+  'Dependencies, caches and build output that are ignored since refuse no claim, in Node, Python, Rust, Go and Java; what was not looked at is named',
+)
 test('an agent that writes the usual ignore files, and builds and tests in each round, is done without a refusal', async () => {
   const rules = Object.values(USUAL).join(' ').split(' ').join('\n')
   const build = `for f in ${WRITTEN.join(' ')}; do mkdir -p "$(dirname "$f")"; date +%N > "$f"; done`
@@ -59,6 +64,10 @@ test('an agent that writes the usual ignore files, and builds and tests in each 
   expect(verified.exitCode).toBe(0)
 })
 
+promise(
+  'D41',
+  'Work that a round hides behind an ignore rule is work: a claim of that round is refused, `verify` sees what became of it, and `rewind` brings it back',
+)
 test('work that a round hides behind an ignore rule is work: claims see it, verify does, and rewind brings it back', async () => {
   await using scene = await openScene([
     round(`echo '*' > .gitignore; mkdir src; echo one > src/a; echo one > src/b`),
@@ -92,6 +101,10 @@ test('work that a round hides behind an ignore rule is work: claims see it, veri
   expect(readFileSync(join(place.directory, 'src/a'), 'utf8')).toBe('changed')
 })
 
+promise(
+  'D51',
+  "What codex keeps in its home for itself is no work of an agent's, where the work directory holds that home",
+)
 test('in a directory that holds the home of codex, what codex keeps there for itself is nobody’s work', async () => {
   await using scene = await openScene([
     round('echo work > app.ts; echo "# mine" >> codex-home/AGENTS.md'),

@@ -3,12 +3,18 @@ import { join } from 'node:path'
 import { crc32, deflateSync } from 'node:zlib'
 import { expect } from 'vitest'
 import { type ModelRequest, message, reply } from '../../../src/demo/model/reply.ts'
+import { promise } from '../../support/promise.ts'
 import { openRealScene } from '../../support/real-scene.ts'
 import { claimDone, round, says } from '../../support/rounds.ts'
 import { eventsOf } from '../../support/scene.ts'
 import { hold } from '../../support/scripted-model.ts'
 import { test } from '../../support/side-by-side.ts'
 
+promise(
+  'O104',
+  'A picture that a goal or what is told names is sent to the model beside the text, in each round; one that is too large, behind a link or outside is left out with one warning, and nothing of it is read',
+)
+promise('E27', 'A picture that a goal names is sent to the model')
 test('a picture that a goal names is sent to the model beside it, in each round', async () => {
   await using scene = await openRealScene([[says('Not yet.')], round(claimDone)])
   const { directory } = scene.place
@@ -31,6 +37,7 @@ test('a picture that a goal names is sent to the model beside it, in each round'
   ])
 })
 
+promise('O104')
 test('a picture is sent to the running turn with what it is told; one that is broken ends no round', async () => {
   const gate = Promise.withResolvers<void>()
   await using scene = await openRealScene([[reply(message('Working.'), hold(gate.promise)), ...round(claimDone)]])

@@ -9,6 +9,7 @@ import {
   shell,
   updatePlan,
 } from '../../../src/demo/model/reply.ts'
+import { promise } from '../../support/promise.ts'
 import { openRealScene, type RealScene } from '../../support/real-scene.ts'
 import { round, says } from '../../support/rounds.ts'
 import { eventsOf } from '../../support/scene.ts'
@@ -161,6 +162,11 @@ test('codex makes room in its context in mid-turn, and the round goes on', async
   expect(lines).toContain('codex compacted its context')
 })
 
+promise('L15', 'A command that still runs when its round ends is told as one that ended with it')
+promise(
+  'L16',
+  'The next round is told of each command that ended with its round, and of what the round had left running; the report says so, too',
+)
 test('a command that still runs when the round ends is an item, a line and a remark of the report, and the next round is told', async () => {
   await using scene = await openRealScene([
     [reply(shell('echo begun; exec sleep 300', { yieldMs: 250 })), reply(message('It goes on by itself.'))],
@@ -184,6 +190,7 @@ test('a command that still runs when the round ends is an item, a line and a rem
   expect(scene.memory('report.md')).toContain('Round 1 ended while this ran: echo begun; exec sleep 300')
 })
 
+promise('L16')
 test('what a round has left running without a sandbox is ended with it, and the next round and the report say so', async () => {
   const leaves = `setsid sh -c 'sleep 307' > /dev/null 2>&1 < /dev/null & echo left`
   await using scene = await openRealScene([round(leaves), round('true')])

@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'vitest'
 import { message, reply } from '../../../src/demo/model/reply.ts'
+import { promise } from '../../support/promise.ts'
 import { flagDone, folder, readMain, round } from '../../support/rounds.ts'
 import { eventsOf, openScene } from '../../support/scene.ts'
 import { hold } from '../../support/scripted-model.ts'
@@ -28,6 +29,10 @@ const NARROWINGS: readonly (readonly [string, string, string | null])[] = [
   [`printf '\\n# Goal\\n\\nOnly one.txt.\\n' >> ${folder}/MAIN.md`, 'changed', 'Only one.txt.'],
 ]
 
+promise(
+  'D64',
+  'A goal that a round shortens, pads, replaces, moves, translates or removes in `MAIN.md` is put back, said, told to the next round, and refuses the claim',
+)
 test('an agent that makes the goal smaller and claims it: the goal is put back, the claim refused, and the next round told', async () => {
   const note = `printf '\\n## Notes\\n\\nMine.\\n' >> ${folder}/MAIN.md`
   await using scene = await openScene([
@@ -65,6 +70,7 @@ test('an agent that makes the goal smaller and claims it: the goal is put back, 
   )
 })
 
+promise('D65', 'White space, line ends, Unicode form, fence and level of the heading are no change of the goal')
 test('white space, line ends and the level of a heading are nothing to be told', async () => {
   await using scene = await openScene([
     round(`sed -i 's/^# Goal/### Goal/; s/^${GOAL}$/${GOAL} \\r\\n/' ${folder}/MAIN.md; touch one.txt two.txt`),
@@ -74,6 +80,10 @@ test('white space, line ends and the level of a heading are nothing to be told',
   expect([exitCode, eventsOf(events, 'goal-restored')]).toEqual([0, []])
 })
 
+promise(
+  'D63',
+  "The input of each round begins with the goal in the person's words, and with what they said later; a long goal stands whole in a file that no round can change for the next",
+)
 test('of a long goal each round is told the beginning, and reads the whole in a file that no round can change for the next', async () => {
   const goal = `Write one.txt.\n${'And much more of the same.\n'.repeat(400)}At last write two.txt.`
   const read = `cat ${folder}/GOAL.md`
@@ -102,6 +112,7 @@ test('of a long goal each round is told the beginning, and reads the whole in a 
   expect(eventsOf(events, 'done-refused')).toMatchObject([{ round: 5, reason: 'goal-changed' }])
 })
 
+promise('D66', 'Secrets in a goal stay in `MAIN.md` when it is put back, and reach no input and no journal')
 test('a secret in the goal stays where it was, and is in no input and no record of the goal', async () => {
   const secret = 'sk-live-0123456789abcdef'
   const goal = `Write one.txt with ${secret} and two.txt.`
@@ -122,6 +133,7 @@ test('a secret in the goal stays where it was, and is in no input and no record 
   expect(eventsOf(resumed.events, 'goal-restored')).toEqual([])
 })
 
+promise('D63')
 test('what a person says stands in the input of each later round, also of a session that goes on', async () => {
   const gate = Promise.withResolvers<void>()
   await using scene = await openScene([

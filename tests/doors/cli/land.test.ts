@@ -6,6 +6,7 @@ import { OWN_TEMPLATES } from '../../../src/modes/registry.ts'
 import { openRecords } from '../../../src/session/records/records.ts'
 import { codemachineHere } from '../../support/in-process.ts'
 import { git, makePlace, type TestPlace } from '../../support/place.ts'
+import { promise } from '../../support/promise.ts'
 import { test } from '../../support/side-by-side.ts'
 
 /** A checkout with a worktree `x`, in which `files` are committed. */
@@ -207,6 +208,7 @@ test('while it is merged no run can begin in the checkout or in the worktree, an
   expect(held.filter(existsSync)).toEqual([])
 })
 
+promise('B10', 'Landing a worktree runs nothing that an agent has put into it')
 test('nothing that an agent has put into the worktree is run by landing it', async () => {
   await using made = await makeWorktree({ 'a.txt': 'a\n' })
   const { place, top } = made

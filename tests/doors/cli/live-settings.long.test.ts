@@ -6,6 +6,7 @@ import type { Recorded } from '../../../src/core/events/events.ts'
 import { agentsScript } from '../../../src/demo/build.ts'
 import { reply, type ScriptStep, shell } from '../../../src/demo/model/reply.ts'
 import { inTurn, makePart, openBuild, runAgent, smallBuild, UNATTENDED, WRITE_PLAN } from '../../support/build-scene.ts'
+import { promise } from '../../support/promise.ts'
 import { held, round, says } from '../../support/rounds.ts'
 import { eventsOf, openScene, type Scene } from '../../support/scene.ts'
 import { test } from '../../support/side-by-side.ts'
@@ -34,6 +35,10 @@ const warned = (events: readonly Recorded[], part: string) =>
   eventsOf(events, 'warning').filter(({ message }) => message.includes(part))
 const roundsOf = (events: readonly Recorded[]) => eventsOf(events, 'round-ended').length
 
+promise(
+  'M23',
+  "A limit that the person's file changes while a session runs counts from the next round on, and in the journal; one of the command line stays",
+)
 test("a limit that the person's file lowers ends the run at the next round, and is the session's from then on", async () => {
   await using scene = await nightOf('rounds = 5\n', [() => {}, person('max_wait = "1h"\nrounds = 2\n')])
   const { exitCode, events } = await scene.run('--json', 'a goal')
@@ -57,6 +62,7 @@ test("a limit that the person's file lowers ends the run at the next round, and 
   expect((await scene.run('report', '--md')).stdout).toContain('settings taken over: rounds is 2 (it was 5)')
 })
 
+promise('M23')
 test("a limit that the person's file raises gives the session and what waits behind it more", async () => {
   await using scene = await nightOf('rounds = 1\n', [person('rounds = 4\n')])
   await scene.run('queue', 'add', '--rounds', '1', 'another')
@@ -66,6 +72,7 @@ test("a limit that the person's file raises gives the session and what waits beh
   expect(taken(events)).toMatchObject([{ round: 2, limits: { rounds: 4 }, run: { limits: { rounds: 4 } } }])
 })
 
+promise('M23')
 test('a limit of the command line is no file’s to change, whatever it says', async () => {
   await using scene = await nightOf('rounds = 9\n', [person('rounds = 1\n'), person('rounds = 8\n')])
   const { events } = await scene.run('--json', '--rounds', '2', 'a goal')
@@ -73,6 +80,7 @@ test('a limit of the command line is no file’s to change, whatever it says', a
   expect(events[0]).toMatchObject({ said: { limits: ['rounds'] } })
 })
 
+promise('M23')
 test('a limit of the command line stays when a session that was killed goes on without it', async () => {
   const opened: { scene: Scene | null } = { scene: null }
   const changing: ScriptStep = () => {
@@ -92,6 +100,7 @@ test('a limit of the command line stays when a session that was killed goes on w
   expect(taken(events)[0]?.changes).toHaveLength(1)
 })
 
+promise('M24', "A project's file raises and lifts no limit of a run that goes on, and changes no prompt of its")
 test("a project's file lowers limits and raises none, which is said once; the one that it had stays if it goes", async () => {
   await using scene = await nightOf('max_tokens = "900M"\n', [
     project('rounds = 50\nmax_tokens = "9000M"\n'),
@@ -109,6 +118,7 @@ test("a project's file lowers limits and raises none, which is said once; the on
   expect(warned(events, 'would raise').map(({ message }) => message)).toEqual([said])
 })
 
+promise('M24')
 test("a limit of a project's file that comes while a run goes on lifts no other", async () => {
   await using scene = await nightOf('', [project('max_time = "300d"\n')])
   const { events } = await scene.run('--json', '--config', 'x=1', 'a goal')
@@ -117,6 +127,7 @@ test("a limit of a project's file that comes while a run goes on lifts no other"
   ])
 })
 
+promise('M25', 'Of settings that are broken while a run goes on the last good ones count, which is said once')
 test('settings that are broken for a while are said once, and what was read last counts', async () => {
   await using scene = await nightOf('rounds = 5\n', [
     person('rounds = [\n'),
@@ -202,6 +213,7 @@ test("an agent of the person's works by its new prompt from the next round on", 
   expect([...new Set(told)]).toEqual(['once', 'twice'])
 })
 
+promise('M24')
 test("a project's file that has lowered a limit does not raise it again, not even to what the person's says", async () => {
   const raised = 'rounds = 6\nmax_wait = "6h"\n'
   await using scene = await nightOf('rounds = 9\nmax_wait = "9h"\n', [project(raised)])
@@ -247,6 +259,7 @@ test('a session that follows one for which the settings changed says so of what 
   expect(eventsOf(events, 'session-created').map(({ maxUsage }) => maxUsage)).toEqual([90, 80])
 })
 
+promise('M24')
 test("a prompt of the person's that is written after it was named counts then; one of a project's agent stays as it was", async () => {
   const beside = (file: (scene: Scene) => string, name: string, text: string) => (scene: Scene) =>
     writeFileSync(join(dirname(file(scene)), name), text)
@@ -301,6 +314,7 @@ test('as many rounds as the default has count from when they are named, where an
   ])
 })
 
+promise('M24')
 test("a project's file that was changed before a session goes on gives it no more than it had, however it changes then", async () => {
   const opened: { scene: Scene | null } = { scene: null }
   const changing = (text: string): ScriptStep => {

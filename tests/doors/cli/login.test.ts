@@ -8,6 +8,7 @@ import { codemachine } from '../../support/codemachine.ts'
 import { startInEmulator } from '../../support/emulator.ts'
 import { makePlace, type TestPlace } from '../../support/place.ts'
 import { processesOf } from '../../support/processes.ts'
+import { promise } from '../../support/promise.ts'
 import { logInThere, type ScriptedIssuer, startIssuer } from '../../support/scripted-issuer.ts'
 import { makePlace as makeContext } from './place.ts'
 
@@ -49,6 +50,7 @@ async function waitsForBrowser(place: TestPlace) {
 }
 
 describe('codemachine login', () => {
+  promise('E20', "A login of codemachine's own is what rounds use")
   test('with a code logs in for the rounds, beside the person’s own codex', async () => {
     await using place = await openPlace()
     const { exitCode, stdout, stderr } = await codemachine(place, ['login', '--device-auth'])

@@ -3,6 +3,7 @@ import { rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect } from 'vitest'
 import { startWithKills } from '../../support/kill-points.ts'
+import { promise } from '../../support/promise.ts'
 import { openRealScene } from '../../support/real-scene.ts'
 import { claimDone, round } from '../../support/rounds.ts'
 import { eventsOf, type Scene } from '../../support/scene.ts'
@@ -14,6 +15,7 @@ async function shown(scene: Scene): Promise<string[]> {
   return (await Promise.all(commands)).map(({ stdout, stderr }) => stdout + stderr)
 }
 
+promise('J42')
 test('of a long session a snapshot is kept, whose loss, tear or absence in mid-writing changes nothing', async () => {
   // Each does the same, for the kill may strike in any of the first ones.
   const work = round(`if [ $(cat x.txt | wc -l) -lt 3 ]; then echo x >> x.txt; else ${claimDone}; fi`)

@@ -1,11 +1,13 @@
 import { readdirSync } from 'node:fs'
 import { readFile, writeFile } from 'node:fs/promises'
 import { expect } from 'vitest'
+import { promise } from '../../support/promise.ts'
 import { claimDone, round } from '../../support/rounds.ts'
 import { eventsOf, openScene } from '../../support/scene.ts'
 import { test } from '../../support/side-by-side.ts'
 import { folderOf, longSession, SNAPSHOT } from './long-session.ts'
 
+promise('J42')
 test('where the journal was damaged since, whoever goes on is told so, and nothing but what stood there is lost', async () => {
   await using scene = await openScene([round('touch a'), round('touch b'), round(claimDone)])
   const journal = await longSession(scene)

@@ -11,6 +11,7 @@ import { takeRunLock } from '../../../src/session/records/run-lock.ts'
 import { codemachine } from '../../support/codemachine.ts'
 import { startInEmulator } from '../../support/emulator.ts'
 import { makePlace, type TestPlace } from '../../support/place.ts'
+import { promise } from '../../support/promise.ts'
 import { openRealScene, type RealScene } from '../../support/real-scene.ts'
 import { claimDone, round } from '../../support/rounds.ts'
 import { eventsOf, openScene } from '../../support/scene.ts'
@@ -115,6 +116,7 @@ describe('where nobody watches', () => {
   })
 })
 
+promise('R61')
 test('of a set of files that a killed run has written half, nothing is left when the next goal begins, and it is said', async () => {
   await using scene = await openScene([round(claimDone)])
   const records = await recordsOf(scene.place)

@@ -3,6 +3,7 @@ import { mkdir, rm } from 'node:fs/promises'
 import { expect } from 'vitest'
 import { codemachineHere } from '../../support/in-process.ts'
 import { makePlace, type TestPlace } from '../../support/place.ts'
+import { promise } from '../../support/promise.ts'
 import { claimDone, round } from '../../support/rounds.ts'
 import { eventsOf, openScene } from '../../support/scene.ts'
 import { describe, test } from '../../support/side-by-side.ts'
@@ -37,6 +38,7 @@ async function foreign(place: TestPlace): Promise<string> {
   return `codemachine: ${path} is no journal of codemachine (its format is "other-journal"); put the journal back in its place.\n`
 }
 
+promise('J43')
 describe.each([
   ['a journal of a newer format', newer],
   ['a journal of a foreign format', foreign],

@@ -4,6 +4,7 @@ import { openSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect } from 'vitest'
+import { promise } from '../../support/promise.ts'
 import { openRealScene } from '../../support/real-scene.ts'
 import { claimDone, round } from '../../support/rounds.ts'
 import { test } from '../../support/side-by-side.ts'
@@ -23,6 +24,7 @@ test('output that is redirected into the work directory does not count as work, 
   expect(exitCode).toBe(0)
 })
 
+promise('O136')
 test('a reader that goes away ends the printing and not the work, and a person is told', async () => {
   await using scene = await openRealScene([round('touch a'), round(claimDone)])
   const running = scene.start('--rounds', '3', 'build X')

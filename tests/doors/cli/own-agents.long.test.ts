@@ -16,6 +16,7 @@ import {
   workOf,
 } from '../../support/build-scene.ts'
 import { timesSlower } from '../../support/cpu-time.ts'
+import { promise } from '../../support/promise.ts'
 import { openRealScene } from '../../support/real-scene.ts'
 import { says } from '../../support/rounds.ts'
 import { eventsOf, openScene, type Scene } from '../../support/scene.ts'
@@ -43,6 +44,7 @@ function toldTo(scene: Scene, prompt: string): string {
   return found?.developerTexts.join('\n') ?? ''
 }
 
+promise('B105', "An agent of the person's or the project's own has no more rights than the session")
 test("a build has the person's agents, the project's and one that its team builder adds work in its own sandbox; their leader is told what each is for", async () => {
   const outside: string[] = []
   const probe = (request: ModelRequest) => {
@@ -153,6 +155,7 @@ test('an agent of the person works by itself, and one that is disabled says wher
   expect((await scene.run('agents', 'show', 'auditor')).stdout).toMatch(/^Counts what is there\.\n\n## Memory/)
 })
 
+promise('B108', "A mistake in the person's agents is one sentence with its place, and nothing begins")
 describe('a mistake in the agents of the person is one sentence with its place, and nothing begins', () => {
   test.each<[string, string, string | RegExp]>([
     [
@@ -247,6 +250,14 @@ describe('a mistake in the agents of the person is one sentence with its place, 
   })
 })
 
+promise(
+  'B106',
+  "A project's agents never take the place of one of the person's or of one that ships, through no link, and those that cannot be used end nothing",
+)
+promise(
+  'B107',
+  "A project's agents never take the place of one of the person's or of one that ships, through no link, and those that cannot be used end nothing",
+)
 test("a project's agents that cannot be used, or have a name that is taken, are passed over with a sentence each", async () => {
   await using scene = await openScene([[says('Fine.')]])
   const { config } = await write(scene, {
@@ -300,6 +311,7 @@ test("a project's agents that cannot be used, or have a name that is taken, are 
   )
 })
 
+promise('B107')
 test('what an agent writes into the project’s file and folder of agents takes no time, floods nothing, and breaks nothing', async () => {
   await using scene = await openScene([[says('Fine.')]])
   const keys = Array.from({ length: 40_000 }, (_, i) => `k${i} = 1`)

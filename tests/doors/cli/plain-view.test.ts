@@ -5,6 +5,7 @@ import type { Item } from '../../../src/core/events/items.ts'
 import type { SessionOutcome } from '../../../src/core/events/outcome.ts'
 import { emptyState, type PlanStep } from '../../../src/core/state/state.ts'
 import { plainView } from '../../../src/doors/screen/plain-view.ts'
+import { promise } from '../../support/promise.ts'
 import { fold } from '../../support/session-events.ts'
 import { hostileText } from '../screen/hostile-text.ts'
 import {
@@ -33,6 +34,7 @@ function shown(event: SessionEvent, colour = false): string {
   return text
 }
 
+promise('O91')
 test('a plan that changes is told by the steps that have changed, and by nothing where none has', () => {
   let text = ''
   const view = plainView(
@@ -870,6 +872,7 @@ const FIXED = new Set(
 /** Values of an enumeration whose field elsewhere holds a text. */
 const VALUES = new Set(['over', 'retry', 'stopped'])
 
+promise('B12', 'Text of agents steers no terminal')
 test('nothing from outside steers the terminal or reorders a line, whatever event it comes in', () => {
   const events = [
     ...Object.values(sampleEvents),

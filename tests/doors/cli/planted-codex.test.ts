@@ -5,6 +5,7 @@ import { expect, test } from 'vitest'
 import { codemachine } from '../../support/codemachine.ts'
 import { codemachineHere } from '../../support/in-process.ts'
 import { makePlace, type TestPlace } from '../../support/place.ts'
+import { promise } from '../../support/promise.ts'
 import { openRealScene } from '../../support/real-scene.ts'
 import { eventsOf } from '../../support/scene.ts'
 import { writePeer } from '../../support/scripted-peer.ts'
@@ -19,6 +20,7 @@ async function plant(place: TestPlace, path: string): Promise<{ path: string; ha
   return { path: planted, hasRun: () => existsSync(trace) }
 }
 
+promise('B13', 'A codex that an agent can have written is passed over on PATH, named, and not run by any command')
 test('no command runs a codex that an agent has put into node_modules/.bin, which npx puts first on PATH', async () => {
   await using place = await makePlace('')
   const planted = await plant(place, 'node_modules/.bin/codex')
@@ -41,6 +43,7 @@ test('no command runs a codex that an agent has put into node_modules/.bin, whic
   expect(said.get('doctor')).toContain(`an agent can write there: ${planted.path}`)
 })
 
+promise('B14', 'A codex in the work directory that a person names is copied before round 1, and only the copy runs')
 test('a codex in the work directory that a person names is copied before round 1, and what a round puts in its place is never run', async () => {
   await using scene = await openRealScene([])
   const { place } = scene

@@ -4,6 +4,7 @@ import { delimiter, dirname, join } from 'node:path'
 import { expect } from 'vitest'
 import { codemachineHere } from '../../support/in-process.ts'
 import { git, makePlace, type TestPlace } from '../../support/place.ts'
+import { promise } from '../../support/promise.ts'
 import { claimDone, round } from '../../support/rounds.ts'
 import { openScene } from '../../support/scene.ts'
 import { test } from '../../support/side-by-side.ts'
@@ -33,6 +34,10 @@ const NAMES = [
   'chromium',
 ] as const
 
+promise(
+  'B121',
+  "No program is taken from a folder in which a session has ever begun, or from another work tree of its repository, and none finds one there; commands of agents have the person's PATH",
+)
 test('a program that a session has left in its directory is not run by a session of another directory', async () => {
   await using scene = await openScene([round(claimDone), round(claimDone)])
   const { place } = scene
@@ -54,6 +59,7 @@ test('a program that a session has left in its directory is not run by a session
   expect(planted.filter(each => each.hasRun()).map(({ path }) => path)).toEqual([])
 })
 
+promise('B121')
 test('a codex that was planted in a checkout is passed over where a worktree of it is worked in, and named', async () => {
   await using place = await makePlace('')
   await endSession(place, [gate('true')])
@@ -66,6 +72,7 @@ test('a codex that was planted in a checkout is passed over where a worktree of 
   expect(planted.hasRun()).toBe(false)
 })
 
+promise('B121')
 test('a git that was landed into the checkout is not run there, nor in a worktree, though that is removed', async () => {
   await using place = await makePlace('')
   const top = join(place.root, 'work.worktrees', 'x')

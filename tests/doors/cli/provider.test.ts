@@ -3,6 +3,7 @@ import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect } from 'vitest'
 import { codemachine } from '../../support/codemachine.ts'
+import { promise } from '../../support/promise.ts'
 import { openRealScene } from '../../support/real-scene.ts'
 import { claimDone, round } from '../../support/rounds.ts'
 import { describe, test } from '../../support/side-by-side.ts'
@@ -20,6 +21,7 @@ describe('a provider of the person’s own works, their config.toml stays as it 
   })
 })
 
+promise('E19', 'Another provider, model and effort reach codex')
 test('model, effort and -c of the command line reach codex', async () => {
   await using scene = await openRealScene([round(claimDone)])
   const flags = ['-m', 'gpt-5.5', '--effort', 'high', '-c', 'model_verbosity="low"']

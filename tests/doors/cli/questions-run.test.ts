@@ -1,5 +1,6 @@
 import { expect } from 'vitest'
 import { functionCall, message, reply } from '../../../src/demo/model/reply.ts'
+import { promise } from '../../support/promise.ts'
 import { claimDone, round, says } from '../../support/rounds.ts'
 import { eventsOf, openScene } from '../../support/scene.ts'
 import { hold, usageLimitReached } from '../../support/scripted-model.ts'
@@ -8,6 +9,10 @@ import { test } from '../../support/side-by-side.ts'
 const ask = (args: object) => functionCall('ask_person', args)
 const database = { question: 'Which database?', options: ['SQLite', 'Postgres'], assumption: 'SQLite' }
 
+promise(
+  'O51',
+  'An answer to a question reaches the running turn, or the next round; after the session it becomes a queued prompt',
+)
 test('what an agent asks at night is there in the morning, and an answer that is given while it works reaches its turn', async () => {
   const answered = Promise.withResolvers<void>()
   await using scene = await openScene([
@@ -63,6 +68,7 @@ test('what an agent asks at night is there in the morning, and an answer that is
   expect([again.exitCode, again.stderr]).toEqual([2, expect.stringMatching(/_1\/Q1 was answered at .+: Postgres\n/)])
 })
 
+promise('O51')
 test('an answer that is given between two rounds is told to the next one', async () => {
   const usedUp = usageLimitReached(Math.round(Date.now() / 1000) + 3600)
   await using scene = await openScene([[reply(ask(database)), says('Went on.')], [usedUp], [says('Here again.')]])
@@ -84,6 +90,7 @@ test('an answer that is given between two rounds is told to the next one', async
   expect(asked.answer).toMatchObject({ told: 'next-round' })
 })
 
+promise('O51')
 test('an answer to a session that has ended becomes a session of its own, also where another one runs', async () => {
   const answered = Promise.withResolvers<void>()
   await using scene = await openScene([

@@ -3,6 +3,7 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect } from 'vitest'
 import { openSmallBuild } from '../../support/build-scene.ts'
+import { promise } from '../../support/promise.ts'
 import { openRealScene } from '../../support/real-scene.ts'
 import { claimDone, held, readMain, round } from '../../support/rounds.ts'
 import { eventsOf, openScene, type Scene } from '../../support/scene.ts'
@@ -11,6 +12,7 @@ import { test } from '../../support/side-by-side.ts'
 const waiting = async (scene: Scene) => JSON.parse((await scene.run('queue', 'list', '--json')).stdout)
 const promptsOf = async (scene: Scene) => (await waiting(scene)).map(({ prompt }: { prompt: string }) => prompt)
 
+promise('L12', 'What waits in the queue becomes sessions of its own, in order')
 test('prompts queued while a session runs become sessions of their own, in order, and share nothing but the files', async () => {
   const gate = Promise.withResolvers<void>()
   await using scene = await openScene([
@@ -69,6 +71,7 @@ test('a prompt that is too long to become a session is refused when it is queued
   expect(await waiting(scene)).toEqual([])
 })
 
+promise('E7', 'The queue survives a kill, and its prompts run')
 test('a codemachine that is killed keeps the queue, and resume works on it after the session', async () => {
   const never = Promise.withResolvers<void>()
   await using scene = await openRealScene([[held(never.promise), ...round('true')], round(claimDone), round(claimDone)])
@@ -85,6 +88,7 @@ test('a codemachine that is killed keeps the queue, and resume works on it after
   expect(eventsOf(events, 'session-ended')).toHaveLength(2)
 })
 
+promise('R9', 'A prompt whose session was created just before a crash is not run twice')
 test('a prompt whose session was created just before a crash is not run a second time', async () => {
   await using scene = await openScene([round(claimDone), round(claimDone)])
   await scene.run('queue', 'add', 'goal one')
@@ -130,6 +134,7 @@ test('a session that does not get on does not hold up what waits, and its exit c
   expect(eventsOf(events, 'session-ended').map(({ outcome }) => outcome.kind)).toEqual(['stalled', 'done'])
 })
 
+promise('M7', 'A queued prompt begins with the limits that it was given, and the next one without them')
 test('a queued prompt begins with the limits and gates that it was given, and the next one without them', async () => {
   await using scene = await openScene([round(claimDone), round(claimDone), round(claimDone)])
   const added = await scene.run('queue', 'add', '--max-time', '2h', '--rounds', '3', '--verify', 'true', 'first')

@@ -6,6 +6,7 @@ import { message, type Reply, reply, type ScriptStep, shell } from '../../../src
 import type { Ended } from '../../support/codemachine.ts'
 import { git } from '../../support/place.ts'
 import { processesOf } from '../../support/processes.ts'
+import { promise } from '../../support/promise.ts'
 import { type Random, randomFrom, SEED } from '../../support/random.ts'
 import { ANSWER, CLAIM, plantingAct, randomAct } from '../../support/random-agent.ts'
 import { openRealScene, type RealScene } from '../../support/real-scene.ts'
@@ -146,6 +147,7 @@ const seeds = Array.from({ length: SESSIONS }, (_, nth) => SEED + nth)
 let verified = 0
 
 describe.concurrent('whole sessions of an agent that does things at random', () => {
+  promise('B90')
   test.each(seeds)(
     'end as they say, run nothing outside of the sandbox, and are verified only if that is true (%i)',
     async seed => {

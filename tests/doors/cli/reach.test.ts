@@ -8,6 +8,7 @@ import {
   remarksOnSandbox,
 } from '../../../src/project/engine-of-project.ts'
 import { makePlace } from '../../support/place.ts'
+import { promise } from '../../support/promise.ts'
 
 test('records in the work directory or in a temporary directory are in reach of agents, and a person is told', async () => {
   await using place = await makePlace('')
@@ -39,6 +40,7 @@ test('a codemachine that an agent can rewrite is named, and how to have another'
   expect(codemachineInReach('/usr/lib/codemachine', null)).toBeNull()
 })
 
+promise('B29', 'Where the sandbox is off a person is told that what hides its origin outlives its round')
 test('where the sandbox is off a person is told that what hides its origin outlives its round', () => {
   const remarks = (sandbox: 'danger-full-access' | 'workspace-write', platform: NodeJS.Platform = 'linux') =>
     remarksOnSandbox({ sandbox, network: false }, { platform }).join()

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { expect } from 'vitest'
 import { message, reply, shell } from '../../../src/demo/model/reply.ts'
 import { cutOffHere } from '../../support/cut-off-here.ts'
+import { promise } from '../../support/promise.ts'
 import { openRealScene } from '../../support/real-scene.ts'
 import { claimDone, round } from '../../support/rounds.ts'
 import { eventsOf, openScene, type Scene } from '../../support/scene.ts'
@@ -76,6 +77,7 @@ test('there is nothing to resume in a new directory, after a session that is don
   )
 })
 
+promise('E8', 'A resumed session keeps its sandbox, model and effort')
 test('what the person chose when the session began counts when it goes on: sandbox, model, effort, what codex is handed', async () => {
   await using scene = await openRealScene([
     [reply(message('In the middle.'), hold(never))],
@@ -120,6 +122,7 @@ test('a round that a signal cut off uses up none of the rounds', async () => {
 
 const HOUR = 3_600_000
 
+promise('M4', 'The limits of a session hold when it goes on; a flag gives a new total')
 test('the limits of a session hold when it goes on, whatever is set meanwhile; a flag gives a new total', async () => {
   await using scene = await openScene([round('true'), round('true'), round(claimDone)])
   await scene.run('--rounds', '1', '--max-time', '8h', 'build X')

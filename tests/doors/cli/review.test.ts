@@ -5,6 +5,7 @@ import { expect, test } from 'vitest'
 import type { ScriptStep } from '../../../src/demo/model/reply.ts'
 import { message, reply, shell } from '../../../src/demo/model/reply.ts'
 import { git, pipeAsObject } from '../../support/place.ts'
+import { promise } from '../../support/promise.ts'
 import { IMPATIENT, openRealScene } from '../../support/real-scene.ts'
 import { held, round, says } from '../../support/rounds.ts'
 import { openScene } from '../../support/scene.ts'
@@ -69,6 +70,7 @@ test('what is not committed is reviewed by a goal, by a reviewer that changes no
   })
 })
 
+promise('E12', '`review` looks at work that is there')
 test('the work of a session is reviewed by its goal and all that it changed, committed or not', async () => {
   await using scene = await openRealScene(
     [
@@ -112,6 +114,7 @@ test('what a session hid behind an ignore rule is in its review, after a later s
   expect(scene.input(3)).toContain('+++ b/two.txt')
 })
 
+promise('B50')
 test('the work of a session is reviewed although git would wait at an object of the repository, which is said', async () => {
   await using scene = await openScene([round('echo one > one.txt'), [says(agrees)]])
   await scene.run('Write a file.', '--rounds', '1', '--json')

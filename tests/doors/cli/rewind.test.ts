@@ -22,11 +22,13 @@ import { openRepositoryGuard } from '../../../src/workspace/guard/repository-gua
 import { codemachineHere } from '../../support/in-process.ts'
 import { keepSavepoint } from '../../support/kept-savepoints.ts'
 import { git, makePlace, pipe, pipeAsObject, type TestPlace } from '../../support/place.ts'
+import { promise } from '../../support/promise.ts'
 import { claimDone, round } from '../../support/rounds.ts'
 import { openScene } from '../../support/scene.ts'
 import { test } from '../../support/side-by-side.ts'
 
 describe('codemachine rewind', () => {
+  promise('R10', '`rewind` brings back every kind of file, and can be undone')
   test('brings back every kind of file and undoes it, and leaves the person’s repository as it was', async () => {
     await using place = await makePlace('')
     const { directory } = place
@@ -279,6 +281,10 @@ describe('codemachine rewind', () => {
     expect((await codemachineHere(part, ['rewind', 'before-rewind-1'])).stderr).toContain('.env is in the way, ')
   })
 
+  promise(
+    'B50',
+    'A rewind, a review and `verify` come to their end although git would wait at a file on the way, which is done without and said',
+  )
   test('is made to its end although git would wait at a file on the way, which is done without, and said', async () => {
     await using place = await makePlace('')
     write(place, 'deep/x', '1')

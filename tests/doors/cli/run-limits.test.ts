@@ -1,8 +1,13 @@
 import { expect } from 'vitest'
+import { promise } from '../../support/promise.ts'
 import { claimDone, held, round } from '../../support/rounds.ts'
 import { eventsOf, openScene } from '../../support/scene.ts'
 import { test } from '../../support/side-by-side.ts'
 
+promise(
+  'M9',
+  'The limits are for a run: each session begins with what those before it have left, and when nothing is left what waits is kept (exit code 3), and that is said',
+)
 test('the limits of a run are for all of its sessions; what waits when nothing is left is kept, and that is said', async () => {
   await using scene = await openScene([round(claimDone), round(claimDone), round('echo four > four.txt')])
   for (const prompt of ['two', 'three', 'four', 'five']) {
@@ -25,6 +30,10 @@ test('the limits of a run are for all of its sessions; what waits when nothing i
   expect(stdout).toContain('five')
 })
 
+promise(
+  'M10',
+  'A run that was killed and resumed has no more than it had, for its session and for what waits behind it',
+)
 test('a run that was killed and goes on has no more than it had: its session, and what waits behind that', async () => {
   await using scene = await openScene([
     round(claimDone),
@@ -54,6 +63,10 @@ test('a run that was killed and goes on has no more than it had: its session, an
   ])
 })
 
+promise(
+  'M11',
+  "A queued prompt that wants more than the run has is refused with the run's limit, when it is queued or when its turn comes",
+)
 test('a prompt that wants more than its run has is refused when its turn comes, and the others are worked on', async () => {
   await using scene = await openScene([round(claimDone), round(claimDone)])
   await scene.run('queue', 'add', '--max-tokens', '10M', 'much')

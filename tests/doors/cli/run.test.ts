@@ -8,6 +8,7 @@ import type { ScriptStep } from '../../../src/demo/model/reply.ts'
 import { message, reply, shell } from '../../../src/demo/model/reply.ts'
 import { BIN } from '../../support/codemachine.ts'
 import { git } from '../../support/place.ts'
+import { promise } from '../../support/promise.ts'
 import { openRealScene } from '../../support/real-scene.ts'
 import { claimDone, flagDone, readMain, round, says, writeMemory, writeTasks } from '../../support/rounds.ts'
 import { eventsOf, type OpenScene, openScene, type Scene } from '../../support/scene.ts'
@@ -21,6 +22,9 @@ const contextFull: ScriptStep = {
   body: { error: { code: 'context_length_exceeded', message: 'Your input exceeds the context window of this model.' } },
 }
 
+promise('D1', 'A claim of the round that changed the work is refused, and the next round looks again')
+promise('D62', 'The status in `MAIN.md` is `done` once a session is done')
+promise('E1', 'A goal is worked on in rounds to its end')
 test('a goal is worked on in rounds, a claim in a round that changed files is refused, and the next one accepted', async () => {
   await using scene = await openRealScene([
     round('echo "export {}" > a.js', 'git add a.js && git commit -qm "Add a"'),
@@ -40,6 +44,8 @@ test('a goal is worked on in rounds, a claim in a round that changed files is re
   expect(scene.memory('MAIN.md')).toContain('status: done\nfinite_incantatem: true\n')
 })
 
+promise('D2', 'A claim is refused while a task or an entry is open, and the reason is told to the next round')
+promise('M26')
 describe('a done claim is refused, put back in MAIN.md, and the next round is told what is missing', () => {
   const unfinished = { id: 'T2', name: 'Write the docs', done: false }
   test.each<[string, ScriptStep[], string, OpenScene?]>([
@@ -80,6 +86,7 @@ test('tasks.json with every task done is a claim by itself', async () => {
   expect(scene.memory('MAIN.md')).toContain('status: done\nfinite_incantatem: false\n')
 })
 
+promise('D62')
 test('a MAIN.md whose status cannot be changed alone is left as it is, and that is said once', async () => {
   const status = `sed -i 's/^status: in-progress$/status: >-\\n  in-progress/' ${readMain.file}`
   await using scene = await openScene([round(status, writeTasks([{ id: 'T1', name: 'Build', done: true }]))])
@@ -90,6 +97,7 @@ test('a MAIN.md whose status cannot be changed alone is left as it is, and that 
   expect(said).toMatchObject([{ message: expect.stringContaining('write status: in-progress on a line of its own') }])
 })
 
+promise('M1', 'A session that has used its rounds ends with exit code 3 and says how to go on')
 test('a session that has used its rounds ends with exit code 3 and says how to go on', async () => {
   await using scene = await openScene([round('true'), round('true'), round(claimDone)])
   const { exitCode, stdout, stderr } = await scene.run('--rounds', '2', 'build X')
@@ -102,6 +110,10 @@ test('a session that has used its rounds ends with exit code 3 and says how to g
   expect(resumed.stdout).toContain('round 3  ')
 })
 
+promise(
+  'L1',
+  'Each round is a fresh thread that is told where its memory lies, and nothing of rounds, limits or the round before',
+)
 test('every round is a fresh thread that is told where its memory lies, and nothing of rounds, limits or the round before', async () => {
   const secret = 'only-round-one-knows'
   await using scene = await openRealScene([
@@ -124,6 +136,7 @@ test('every round is a fresh thread that is told where its memory lies, and noth
   for (const text of [...inputs, ...instructions]) expect(text).not.toMatch(/\brounds?\b|\bbudget|\blimit|\b[123] of/i)
 })
 
+promise('J9', 'What `--json` printed is the journal')
 test('what --json printed is the journal, and logs, list and status tell the same', async () => {
   await using scene = await openScene([round('touch a'), round(claimDone)])
   const { stdout } = await scene.run('--json', '--rounds', '5', 'build X')
@@ -166,6 +179,7 @@ test('the records hold what codex sent in each round, without deltas, and only t
   }
 })
 
+promise('B7', "The person's repository, index and branches stay as they were")
 test('the person’s repository is as it was, but for what the rounds did', async () => {
   await using scene = await openScene([round('echo hi > b.txt'), round(claimDone)])
   const before = filesIn(join(scene.place.directory, '.git'))
@@ -176,6 +190,10 @@ test('the person’s repository is as it was, but for what the rounds did', asyn
   expect(readdirSync(scene.place.directory).sort()).toEqual(['.codemachine', '.git', 'README.md', 'b.txt'])
 })
 
+promise(
+  'L2',
+  'A session begins in an empty directory, in a part of a repository, in a worktree, and in a directory of any name',
+)
 describe('a session comes to its end in', () => {
   const worked = async (scene: Scene, cwd?: string) => {
     const { exitCode, events } = await scene.command(['--json', 'build X'], cwd ? { cwd } : {}).ended
@@ -213,6 +231,7 @@ describe('a session comes to its end in', () => {
   })
 })
 
+promise('L3', 'A goal is worked on as it was typed, in any script, also with broken bytes')
 test('a goal in any script, with emoji and broken bytes, is worked on as it was typed', async () => {
   const goal = 'baue 建造 يبني 👩‍🚀 "quoted" $HOME `x` \u2028 line\ttab'
   await using scene = await openScene([round(readMain.command, claimDone), round(claimDone)])

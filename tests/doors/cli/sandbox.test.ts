@@ -6,6 +6,7 @@ import { expect } from 'vitest'
 import type { ScriptStep } from '../../../src/demo/model/reply.ts'
 import { functionCall, reply } from '../../../src/demo/model/reply.ts'
 import { git } from '../../support/place.ts'
+import { promise } from '../../support/promise.ts'
 import { openRealScene } from '../../support/real-scene.ts'
 import { claimDone, round, says } from '../../support/rounds.ts'
 import { eventsOf } from '../../support/scene.ts'
@@ -42,6 +43,7 @@ test('in read-only the work tree cannot be written, but the memory can, so that 
   expect(git(scene.place, 'status', '--porcelain')).toBe('')
 })
 
+promise('D72')
 test('a gate writes where the person lets the commands of codex write, and verify does, too', async () => {
   const cache = await mkdtemp('/var/tmp/codemachine-cache-')
   await using _ = { [Symbol.asyncDispose]: () => rm(cache, { recursive: true }) }
@@ -53,6 +55,8 @@ test('a gate writes where the person lets the commands of codex write, and verif
   expect(await scene.run('verify')).toMatchObject({ exitCode: 0 })
 })
 
+promise('B1', 'Nothing outside of the sandbox is touched by a round')
+promise('E17', 'Commands stay in the sandbox, and off the network')
 test('nothing outside is touched, whether it is asked for plainly, as an escalation, or by a sub-agent', async () => {
   // Not below /tmp: the sandbox leaves that writable.
   const outside = await mkdtemp('/var/tmp/codemachine-outside-')
@@ -106,6 +110,7 @@ test('codex never asks lsb_release, and commands of agents and gates find the pe
   expect(existsSync(asked)).toBe(false)
 })
 
+promise('E17')
 describe('a command reaches the network', () => {
   test.each([
     ['not by itself', [], false],

@@ -5,6 +5,7 @@ import { openRecords } from '../../../src/session/records/records.ts'
 import { cliContext } from '../../support/cli-context.ts'
 import { type Emulator, startInEmulator } from '../../support/emulator.ts'
 import { makePlace, type TestPlace } from '../../support/place.ts'
+import { promise } from '../../support/promise.ts'
 import { test } from '../../support/side-by-side.ts'
 
 const KEY = 'SERVICE_API_KEY'
@@ -29,6 +30,10 @@ async function isAsBefore(terminal: Emulator): Promise<void> {
   expect(terminal.modes().bracketedPaste).toBe(false)
 }
 
+promise(
+  'T40',
+  'A secret is typed where nothing shows it, nor its length; an empty, too long or short one is told; whatever ends the typing, nothing of it is kept and the terminal is as before',
+)
 test('what is typed is not shown, is stored, and leaves the terminal as it was', async () => {
   await using place = await makePlace('')
   await using terminal = await asked(place)

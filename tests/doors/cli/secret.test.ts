@@ -9,6 +9,7 @@ import { openRecords, type Records } from '../../../src/session/records/records.
 import { cliContext } from '../../support/cli-context.ts'
 import { codemachineHere } from '../../support/in-process.ts'
 import { makePlace, type TestPlace } from '../../support/place.ts'
+import { promise } from '../../support/promise.ts'
 import { recorded, sampleEvents } from '../screen/samples.ts'
 
 const KEY = 'SERVICE_API_KEY'
@@ -71,6 +72,8 @@ describe('a value that comes through standard input', () => {
   })
 })
 
+promise('T30')
+promise('T43')
 describe('what was typed wrong is refused in a sentence that repeats no value, and nothing is stored', () => {
   test.each<[string, string[], string]>([
     [
@@ -211,6 +214,10 @@ async function workspaceWith(projects: Record<string, boolean>): Promise<Record<
   return found
 }
 
+promise(
+  'T46',
+  'In a workspace `secret set` means the project whose session waits for that secret, and says how to go on',
+)
 test('in a workspace the project is meant whose session waits for that secret, and is told how to go on', async () => {
   const { shop } = await workspaceWith({ api: false, shop: true })
   const space = join(place.directory, 'space')

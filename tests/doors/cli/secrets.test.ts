@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { expect } from 'vitest'
 import { applyPatch, message, reply, shell } from '../../../src/demo/model/reply.ts'
 import { BIN, codemachine, startCodemachine } from '../../support/codemachine.ts'
+import { promise } from '../../support/promise.ts'
 import { openRealScene, type RealScene } from '../../support/real-scene.ts'
 import { claimDone, held, round } from '../../support/rounds.ts'
 import { eventsOf } from '../../support/scene.ts'
@@ -51,6 +52,8 @@ function telling() {
   return { gate, rounds }
 }
 
+promise('B11', 'Secrets reach neither the records nor what is printed')
+promise('E18', 'Secrets stand in no record and in nothing that is printed')
 test('secrets of the environment and of the login reach neither the records nor what is printed', async () => {
   const { gate, rounds } = telling()
   await using scene = await openRealScene(rounds)

@@ -1,10 +1,12 @@
 import { expect } from 'vitest'
 import { killIfAlive } from '../../support/kill-if-alive.ts'
+import { promise } from '../../support/promise.ts'
 import { openRealScene } from '../../support/real-scene.ts'
 import { claimDone, round } from '../../support/rounds.ts'
 import { test } from '../../support/side-by-side.ts'
 import { asTheManagerDoes, withManager, working } from './service-scene.ts'
 
+promise('R51', 'The service works queues off, but not what a person has ended, until they add to it')
 test('the service works queues off, but not what a person has ended, until they add to it', async () => {
   await using scene = await openRealScene([working, round(claimDone), round(claimDone), round(claimDone)])
   await withManager(scene)
@@ -22,6 +24,7 @@ test('the service works queues off, but not what a person has ended, until they 
   expect(scene.model.requests.flatMap(({ userTexts }) => userTexts).join('\n')).not.toContain('interrupted')
 })
 
+promise('R52', 'What was left before the service was installed is not gone on with')
 test('what was left before the service was installed is the person’s', async () => {
   await using scene = await openRealScene([working])
   await withManager(scene)

@@ -10,6 +10,7 @@ import { runService } from '../../../src/project/service/service.ts'
 import { cliContext } from '../../support/cli-context.ts'
 import { HandClock } from '../../support/hand-clock.ts'
 import { killIfAlive } from '../../support/kill-if-alive.ts'
+import { promise } from '../../support/promise.ts'
 import { openRealScene } from '../../support/real-scene.ts'
 import { claimDone, round } from '../../support/rounds.ts'
 import { eventsOf } from '../../support/scene.ts'
@@ -38,6 +39,7 @@ async function verified(unit: string): Promise<string> {
   }
 }
 
+promise('R53', 'The unit is one that systemd reads, whatever stands in its paths')
 test('a unit is what systemd reads, whatever stands in its paths', async () => {
   const root = await mkdtemp(join(tmpdir(), 'service-'))
   try {
@@ -111,6 +113,8 @@ test('where no service manager answers, that is said, with what to type once one
   )
 })
 
+promise('R50', 'After a reboot the service goes on with what was cut off, and the next time with what ended with it')
+promise('E23', 'The service resumes sessions after a reboot')
 test('after a reboot the service goes on with what was cut off; ended itself, it goes on the next time', async () => {
   await using scene = await openRealScene([working, working, round(claimDone)])
   await withManager(scene)

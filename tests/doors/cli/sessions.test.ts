@@ -11,6 +11,7 @@ import { takeRunLock } from '../../../src/session/records/run-lock.ts'
 import { widthOf } from '../../../src/tell/words/cells.ts'
 import { cpuMs, timesSlower } from '../../support/cpu-time.ts'
 import { HandClock } from '../../support/hand-clock.ts'
+import { promise } from '../../support/promise.ts'
 import { plain } from '../screen/header/session.ts'
 import { recorded, sampleEvents } from '../screen/samples.ts'
 import { makePlace } from './place.ts'
@@ -81,6 +82,7 @@ test('of a session that has ended only the ends of its journal are read', async 
   expect(cpuMs() - before).toBeLessThan(300 * timesSlower())
 })
 
+promise('O82', 'In that table a broken session is a row that says so, and hides no other')
 test('a broken session is a row that says so, and hides no other', async () => {
   await using place = await makePlace()
   await place.journal('20261120_1', [created, ended])
@@ -127,6 +129,7 @@ test('while it is shown, a session that runs, ends, begins or is removed is seen
   await expect.poll(shown).toEqual(['20261120_2 cut-off'])
 })
 
+promise('O81')
 test('of many sessions the newest are shown before the others have been read', async () => {
   await using place = await makePlace()
   for (let i = 1; i <= 300; i += 1) await place.journal(`20261120_${i}`, [{ ...created, goal: `goal ${i}` }, ended])
@@ -191,6 +194,7 @@ async function shownTable(
   return { lines, press, done, copied }
 }
 
+promise('O81')
 test('Enter offers what can be done with a session, the possible first, and says of the rest why not', async () => {
   await using place = await makePlace()
   await place.journal('20261120_1', [{ ...created, goal: 'the first' }, ended])

@@ -2,6 +2,7 @@ import { expect } from 'vitest'
 import type { ScriptStep } from '../../../src/demo/model/reply.ts'
 import { reply, shell } from '../../../src/demo/model/reply.ts'
 import { processesOf, untilRuns } from '../../support/processes.ts'
+import { promise } from '../../support/promise.ts'
 import { openRealScene } from '../../support/real-scene.ts'
 import { claimDone, held, round, says } from '../../support/rounds.ts'
 import { eventsOf } from '../../support/scene.ts'
@@ -13,6 +14,7 @@ const endless: ScriptStep[] = [held(never)]
 const isMessage = ({ item }: { item: { kind: string } }) => item.kind === 'agent-message'
 
 describe('a person ends a run', () => {
+  promise('R15', 'A run without a terminal on its streams is not ended by a log-off')
   test('but not by closing a terminal that none of its streams is on, as after nohup', async () => {
     const gate = Promise.withResolvers<void>()
     await using scene = await openRealScene([[held(gate.promise), ...round(claimDone)]])
@@ -55,6 +57,7 @@ test('a second codemachine in the same directory is refused with exit code 6, an
 })
 
 describe('what a round leaves running', () => {
+  promise('R8', 'What a killed run left running is ended by the next start')
   test('when codemachine is killed is ended by the next start, which says so', async () => {
     await using scene = await openRealScene([
       // Codex ends the process group of a command with it, so the shell waits until this has left the group.

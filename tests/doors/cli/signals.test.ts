@@ -3,6 +3,7 @@ import type { ScriptStep } from '../../../src/demo/model/reply.ts'
 import { reply, shell } from '../../../src/demo/model/reply.ts'
 import { type Ended, type RunningCodemachine, startCodemachine } from '../../support/codemachine.ts'
 import { processesOf, untilRuns } from '../../support/processes.ts'
+import { promise } from '../../support/promise.ts'
 import { openRealScene } from '../../support/real-scene.ts'
 import { claimDone, held, round } from '../../support/rounds.ts'
 import { eventsOf } from '../../support/scene.ts'
@@ -23,6 +24,7 @@ async function endImpatiently(running: RunningCodemachine): Promise<Ended> {
   return await running.ended
 }
 
+promise('O5', 'A signal ends a run and all that it started, and resume goes on from there')
 describe('a person ends a run', () => {
   test.each([
     ['SIGINT', 130],
@@ -76,6 +78,7 @@ describe('a person ends a run', () => {
     expect(processesOf(scene.place)).toEqual([])
   })
 
+  promise('E24', 'A signal ends a run, and nothing is left')
   test('impatiently, and nothing is left: neither codex, nor its command, nor what that sent into the background', async () => {
     await using scene = await openRealScene([
       [reply(shell('setsid sleep 304 >/dev/null 2>&1 < /dev/null & sleep 305'))],

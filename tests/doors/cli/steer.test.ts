@@ -3,6 +3,7 @@ import { readdir, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect } from 'vitest'
 import { message, reply } from '../../../src/demo/model/reply.ts'
+import { promise } from '../../support/promise.ts'
 import { openRealScene } from '../../support/real-scene.ts'
 import { claimDone, round, says } from '../../support/rounds.ts'
 import { eventsOf, openScene } from '../../support/scene.ts'
@@ -10,6 +11,7 @@ import { hold, usageLimitReached } from '../../support/scripted-model.ts'
 import { test } from '../../support/side-by-side.ts'
 import { untilInFolder } from '../../support/until-in-folder.ts'
 
+promise('O2', 'What a person says from another terminal reaches the running turn, or the next round')
 test('what a person says from another terminal reaches the running turn', async () => {
   const gate = Promise.withResolvers<void>()
   await using scene = await openScene([[reply(message('Working.'), hold(gate.promise)), ...round(claimDone)]])
@@ -26,6 +28,7 @@ test('what a person says from another terminal reaches the running turn', async 
   expect(scene.model.requests[1]?.userTexts.at(-1)).toBe('leave the API 🚀 as it is')
 })
 
+promise('O132', 'What is said to a run in its first moment is kept, and told')
 test('what is said in the first moment after a start is kept, and told', async () => {
   await using scene = await openScene([round(claimDone), round(claimDone), round(claimDone)])
   await scene.run('queue', 'list')
@@ -48,6 +51,7 @@ test('with no run there is nothing to steer, and the queue is named instead', as
   )
 })
 
+promise('O2')
 test('what is said while no turn takes it is told to the next round', async () => {
   const usedUp = usageLimitReached(Math.round(Date.now() / 1000) + 3600)
   await using scene = await openScene([[usedUp], [says('Here again.')], round(claimDone)])
@@ -64,6 +68,7 @@ test('what is said while no turn takes it is told to the next round', async () =
   expect(scene.input(2)).toContain('A person says: mind the gap')
 })
 
+promise('E9', 'If no round takes what a person says, the command fails')
 test('what nobody takes is no success: a person is told to say it again', async () => {
   await using scene = await openRealScene([[reply(message('Working.'), hold(new Promise<never>(() => {})))]])
   await using running = scene.start('--json', 'build X')

@@ -7,6 +7,7 @@ import { eventLines } from '../../../src/doors/screen/blocks/event-lines.ts'
 import { openTheme } from '../../../src/doors/screen/terminal/theme.ts'
 import { cutAtWord } from '../../../src/tell/words/cells.ts'
 import { describeEvent } from '../../../src/tell/words/event.ts'
+import { promise } from '../../support/promise.ts'
 import { recorded, sampleEvents } from '../screen/samples.ts'
 import { makePlace } from './place.ts'
 
@@ -36,6 +37,10 @@ async function coloured() {
   return { place, said }
 }
 
+promise(
+  'O98',
+  'In a terminal `list`, `status`, `savepoints` and `queue list` have heads and colours, and cut goals at words; with `NO_COLOR`, without a terminal and as JSON they are plain',
+)
 test('in a terminal list and queue list have heads and colours, fit into it, and cut goals at words', async () => {
   const { place, said } = await coloured()
   await using _place = place
@@ -54,6 +59,7 @@ test('in a terminal list and queue list have heads and colours, fit into it, and
   }
 })
 
+promise('O98')
 test('with NO_COLOR, without a terminal and as JSON they are plain, as in a file', async () => {
   const { place, said } = await coloured()
   await using _place = place
@@ -79,6 +85,7 @@ test('a text is cut at a word where one ends near, and anywhere where none does'
   expect(cutAtWord('日本語日本語', 7)).toBe('日本語…')
 })
 
+promise('O99', 'Several warnings of a start are one line with their number; `status` says them in full')
 test('several warnings of a start are one line with their number, and status says them in full', async () => {
   const { place, said } = await coloured()
   await using _place = place

@@ -2,6 +2,7 @@ import { existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from '
 import { join } from 'node:path'
 import { expect } from 'vitest'
 import { git } from '../../support/place.ts'
+import { promise } from '../../support/promise.ts'
 import { test } from '../../support/side-by-side.ts'
 import { used, worktree } from './used-machine.ts'
 
@@ -29,6 +30,7 @@ test('uninstall --dry-run names all that is left, by its kind, and removes nothi
   expect(existsSync(join(place.directory, '.codemachine'))).toBe(true)
 })
 
+promise('B120', '`uninstall` removes no work that is not landed, follows no link, and nothing while a session runs')
 test('what is not landed stays, also with --yes; what a link leads to is not touched', async () => {
   await using scene = await used()
   const { place } = scene

@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'vitest'
 import { startInEmulator } from '../../support/emulator.ts'
+import { promise } from '../../support/promise.ts'
 import { openRealScene } from '../../support/real-scene.ts'
 import { held } from '../../support/rounds.ts'
 import { test } from '../../support/side-by-side.ts'
@@ -27,6 +28,8 @@ test('uninstall asks for each kind, and removes what is agreed to; without a ter
   expect(existsSync(worktree(scene, 'empty'))).toBe(true)
 })
 
+promise('B120')
+promise('E28', '`uninstall` removes nothing while a session runs')
 test('while a session runs nothing is removed', async () => {
   await using scene = await openRealScene([[held(new Promise<never>(() => {}))]])
   await using running = scene.start('--json', 'build X')

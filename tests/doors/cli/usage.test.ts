@@ -5,6 +5,7 @@ import { expect } from 'vitest'
 import { BIN, codemachine, type StartOptions } from '../../support/codemachine.ts'
 import { codemachineHere } from '../../support/in-process.ts'
 import { makePlace, type TestPlace } from '../../support/place.ts'
+import { promise } from '../../support/promise.ts'
 import { claimDone, round } from '../../support/rounds.ts'
 import { eventsOf, openScene } from '../../support/scene.ts'
 import { describe, test } from '../../support/side-by-side.ts'
@@ -24,6 +25,7 @@ async function refusal(
   return [exitCode, stderr]
 }
 
+promise('O137', 'A text that begins with a dash, or is in UTF-16, is refused with how to give it')
 describe('what was typed wrong is said in a sentence, with exit code 2, before anything is written', () => {
   const empty = 'codemachine: The prompt is empty; say what is to be done.\n'
   test.each<[string, string[], string | RegExp, StartOptions?]>([
@@ -129,6 +131,7 @@ describe('what was typed wrong is said in a sentence, with exit code 2, before a
   })
 })
 
+promise('O6', 'A mistake of usage is one sentence with its place (exit code 2)')
 test('a codemachine.toml with a mistake is named with its line and key', async () => {
   await using place = await makePlace('')
   await writeFile(join(place.directory, 'codemachine.toml'), '# ours\nrounds = "many"\n')

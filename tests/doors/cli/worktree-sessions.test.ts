@@ -10,6 +10,7 @@ import { takeRunLock } from '../../../src/session/records/run-lock.ts'
 import { cliContext } from '../../support/cli-context.ts'
 import { codemachineHere } from '../../support/in-process.ts'
 import { git, makePlace, type TestPlace } from '../../support/place.ts'
+import { promise } from '../../support/promise.ts'
 import { claimDone, round } from '../../support/rounds.ts'
 import { eventsOf, openScene } from '../../support/scene.ts'
 import { hold } from '../../support/scripted-model.ts'
@@ -64,6 +65,10 @@ async function typed(place: TestPlace, ...args: string[]): Promise<string> {
 
 const ids = (text: string) => text.split('\n').flatMap(line => line.match(/^\S+/)?.[0] ?? [])
 
+promise(
+  'O45',
+  'A checkout lists, shows, reports, verifies and asks about the sessions of its worktrees, each by its worktree',
+)
 test('after a night in three worktrees the checkout lists their sessions, and its own, each by the name of its worktree', async () => {
   await using place = await makePlace('')
   const { top } = await night(place)
@@ -96,6 +101,7 @@ test('a folder of the checkout sees the sessions of the same folder of its workt
   expect(await typed(place, 'list', '-C', 'packages/one')).toMatch(/^There are no sessions in /)
 })
 
+promise('O45')
 test('status shows the session that was written to last, where it is, and each other with a line', async () => {
   await using place = await makePlace('')
   const { top } = await night(place)
@@ -140,6 +146,7 @@ test('status shows the session that runs, that of the checkout first', async () 
   expect(await typed(place, 'status')).toContain(`codemachine runs in ${place.directory} (pid `)
 })
 
+promise('O46', 'An id that several worktrees have is refused with the name of each')
 test('an id that several worktrees have is refused with the names of each, and such a name is understood', async () => {
   await using place = await makePlace('')
   const { top } = await night(place, [{ ...created, goal: 'mine' }])
@@ -182,6 +189,7 @@ test('what goes on with a session in the checkout says where those of its worktr
   }
 })
 
+promise('O45')
 test('without a name, report and logs take what was written to last, and name its worktree', async () => {
   await using place = await makePlace('')
   const { top } = await night(place)
@@ -193,6 +201,7 @@ test('without a name, report and logs take what was written to last, and name it
   expect((await codemachineHere(place, ['report', 'api:1', '--output', page])).stdout).toBe(`${page}\n`)
 })
 
+promise('O45')
 test('questions of all worktrees are shown in the checkout, and an answer goes where it was asked', async () => {
   await using place = await makePlace('')
   const { made } = await night(place)
@@ -217,6 +226,7 @@ test('questions of all worktrees are shown in the checkout, and an answer goes w
   expect(await typed(place, 'questions')).not.toContain('docs')
 })
 
+promise('B102', 'What lies beside a checkout and leads elsewhere is not taken for a worktree of it')
 test('what lies beside the checkout and leads elsewhere is not taken for a worktree of it', async () => {
   await using place = await makePlace('')
   const { top } = await night(place)
@@ -238,6 +248,7 @@ test('what lies beside the checkout and leads elsewhere is not taken for a workt
   ])
 })
 
+promise('O45')
 test('what was proved in a worktree is verified from the checkout', async () => {
   await using scene = await openScene([round(`echo hi > a.txt; ${claimDone}`), round(claimDone)])
   const { place } = scene
@@ -262,6 +273,10 @@ test('what was proved in a worktree is verified from the checkout', async () => 
   expect(JSON.parse(broken.stdout)).toMatchObject({ worktree: 'docs', directory: top })
 })
 
+promise(
+  'O47',
+  '`list --all` shows the sessions of every directory, also of one that is gone; a broken one hides no other',
+)
 test('the sessions of all directories are listed by directory, also of one that is gone, and a broken one hides no other', async () => {
   await using place = await makePlace('', { git: false })
   const at = (name: string) => join(place.root, name)
@@ -317,6 +332,10 @@ test('where no session has run on this machine, list --all says so', async () =>
   expect(await typed(place, 'list', '--all', '--json')).toBe('[]\n')
 })
 
+promise(
+  'O131',
+  '`steer`, `stop`, `pause`, `limits`, `decide`, `plan` and an answer typed in a checkout reach the only session that runs in its worktrees; where several run they are named',
+)
 test('what is said to a session in the checkout reaches the only one that runs in its worktrees', async () => {
   const gate = Promise.withResolvers<void>()
   const question = functionCall('ask_person', { question: 'Which database?', assumption: 'SQLite' })
@@ -348,6 +367,7 @@ test('what is said to a session in the checkout reaches the only one that runs i
   expect(eventsOf(events, 'stop-asked')).toHaveLength(1)
 })
 
+promise('O131')
 test('where sessions run in several worktrees, the one that is meant has to be named', async () => {
   await using place = await makePlace('')
   const { top, made } = await night(place)

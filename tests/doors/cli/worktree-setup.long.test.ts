@@ -14,6 +14,7 @@ import { join } from 'node:path'
 import { expect } from 'vitest'
 import { codemachine, startCodemachine } from '../../support/codemachine.ts'
 import { git, makePlace, type TestPlace } from '../../support/place.ts'
+import { promise } from '../../support/promise.ts'
 import { openRealScene } from '../../support/real-scene.ts'
 import { claimDone, round } from '../../support/rounds.ts'
 import { openScene } from '../../support/scene.ts'
@@ -32,6 +33,10 @@ const inTop = (place: TestPlace, file: string) => readFileSync(join(topOf(place)
 /** The path of the log that a refusal names. */
 const logIn = (stderr: string) => stderr.match(/Its output: (\S+)/)?.[1] ?? ''
 
+promise(
+  'O48',
+  'A new worktree is set up once before its first session, in its sandbox, within a bound; where that fails or changes tracked files no session begins, and the next start does it again',
+)
 test('a new worktree is set up once, in the sandbox, before its first session', async () => {
   const see = 'cat deps/ready > seen.txt'
   await using scene = await openRealScene([round(see), round(claimDone), round(claimDone)], {
@@ -54,6 +59,7 @@ test('a new worktree is set up once, in the sandbox, before its first session', 
   expect(readFileSync(join(topOf(place, 'net'), 'deps/ready'), 'utf8')).not.toContain('CODEX_SANDBOX_NETWORK_DISABLED')
 })
 
+promise('B111', 'Setting up a worktree reaches the network only where its session may')
 test('setting up reaches the network only where the session may', async () => {
   await using scene = await openScene([round(claimDone), round(claimDone)])
   const { place } = scene
@@ -73,6 +79,7 @@ test('setting up reaches the network only where the session may', async () => {
   server.close()
 })
 
+promise('O48')
 test('where setting up fails no session begins, the log is named, and the next start sets up again', async () => {
   await using scene = await openScene([round(claimDone)])
   const { place } = scene
@@ -98,6 +105,7 @@ test('where setting up fails no session begins, the log is named, and the next s
   expect(existsSync(join(topOf(place), 'deps'))).toBe(true)
 })
 
+promise('O48')
 test('setting up that does not end is ended, by its bound or by Ctrl+C', async () => {
   await using place = await makePlace('')
   const env = { ...place.env, CODEMACHINE_WORKTREE_SETUP: 'echo waits; touch begun; sleep 600' }
@@ -116,6 +124,7 @@ test('setting up that does not end is ended, by its bound or by Ctrl+C', async (
   expect(existsSync(topOf(place))).toBe(true)
 })
 
+promise('O48')
 test('setting up that changes files which git tracks is refused, until they are put back', async () => {
   await using scene = await openScene([round(claimDone)])
   const { place } = scene
@@ -135,6 +144,7 @@ test('setting up that changes files which git tracks is refused, until they are 
   expect((await start('true')).exitCode).toBe(0)
 })
 
+promise('B104', 'What setting up a worktree does to config and hooks of the repository is put back')
 test('what setting up does to the repository’s configuration is put back', async () => {
   await using place = await makePlace('')
   const config = readFileSync(join(place.directory, '.git/config'), 'utf8')
@@ -146,6 +156,7 @@ test('what setting up does to the repository’s configuration is put back', asy
   expect(readFileSync(join(place.directory, '.git/config'), 'utf8')).toBe(config)
 })
 
+promise('O49', 'Files that git ignores are copied into a new worktree once')
 test('files that git ignores are copied into a new worktree once, and one that is missing is named', async () => {
   await using scene = await openScene([round(claimDone), round(claimDone)], {
     person: '[worktree]\ncopy = [".env", "config/local.json", "none/.env", "README.md"]\n',
@@ -165,6 +176,10 @@ test('files that git ignores are copied into a new worktree once, and one that i
   expect(inTop(place, '.env')).toBe('KEY=1\n')
 })
 
+promise(
+  'B103',
+  'What is copied into a worktree is said by the person alone, lies in the checkout, is no link, and would not be committed',
+)
 test('what may not be copied is refused in one sentence, and then no worktree is made', async () => {
   await using place = await makePlace('')
   ignoreSome(place)
@@ -191,6 +206,7 @@ test('what may not be copied is refused in one sentence, and then no worktree is
   expect(git(place, 'branch', '--list', 'codemachine/*')).toBe('')
 })
 
+promise('B103')
 test('a project’s own file cannot say what is copied', async () => {
   await using place = await makePlace('')
   writeFileSync(join(place.directory, 'codemachine.toml'), '[worktree]\ncopy = [".env"]\n')

@@ -9,6 +9,7 @@ import { cliContext } from '../../support/cli-context.ts'
 import { startCodemachine } from '../../support/codemachine.ts'
 import { codemachineHere } from '../../support/in-process.ts'
 import { git, makePlace, type TestPlace } from '../../support/place.ts'
+import { promise } from '../../support/promise.ts'
 import { openRealScene } from '../../support/real-scene.ts'
 import { claimDone, held, round } from '../../support/rounds.ts'
 import { openScene } from '../../support/scene.ts'
@@ -76,6 +77,7 @@ test('two runs at once each get a worktree and a branch, and the checkout of the
   }
 })
 
+promise('E21', 'A worktree is worked in, and landed')
 test('a run from a folder works in the same folder of the worktree, the next one goes on there, and meanwhile nothing is landed', async () => {
   const go = Promise.withResolvers<void>()
   await using scene = await openRealScene([

@@ -4,6 +4,7 @@ import { expect, test } from 'vitest'
 import { ClientLines } from '../../../src/doors/mcp/client-lines.ts'
 import { codemachine } from '../../support/codemachine.ts'
 import { makePlace } from '../../support/place.ts'
+import { promise } from '../../support/promise.ts'
 import { TestClock } from '../../support/test-clock.ts'
 
 const line = (message: object) => `${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`
@@ -21,6 +22,10 @@ interface Answer {
 const answersIn = (stdout: string) =>
   stdout.split('\n').flatMap(each => (each === '' ? [] : [JSON.parse(each) as Answer]))
 
+promise(
+  'O138',
+  'An MCP client whose input ends at once gets all of its answers, and no message of a client ends the server',
+)
 test('a client whose input ends at once, in the middle of a line too, gets all of its answers', async () => {
   await using place = await makePlace('')
   const input = `${INITIALIZE}${call(2, 'queue_add', { prompt: 'x' })}${line({ id: 3, method: 'tools/list' }).trimEnd()}`
@@ -31,6 +36,7 @@ test('a client whose input ends at once, in the middle of a line too, gets all o
   expect(exitCode).toBe(0)
 })
 
+promise('O138')
 test('a message of 12 MB is answered by its tool, and what is no message with an error; the next is read', async () => {
   await using place = await makePlace('')
   const long = call(2, 'queue_add', { prompt: 'x'.repeat(12_000_000) })

@@ -1,5 +1,6 @@
 import { expect } from 'vitest'
 import { openSmallBuild } from '../../support/build-scene.ts'
+import { promise } from '../../support/promise.ts'
 import { openRealScene } from '../../support/real-scene.ts'
 import { claimDone, folder, held, round, says, writeTasks } from '../../support/rounds.ts'
 import { eventsOf } from '../../support/scene.ts'
@@ -7,6 +8,10 @@ import { usageLimitReached } from '../../support/scripted-model.ts'
 import { test } from '../../support/side-by-side.ts'
 import { openClient } from './mcp-client.ts'
 
+promise(
+  'O128',
+  'A decision that a session waits for is told, listed and made once over MCP; a plan is changed, and a wait ended',
+)
 test('the plan of a build that another agent has begun waits for a decision, which is told, listed, and made once', async () => {
   await using scene = await openSmallBuild(undefined, openRealScene)
   await using client = await openClient(scene.place)
@@ -66,6 +71,7 @@ test('the plan of a build that another agent has begun waits for a decision, whi
 const never = new Promise<never>(() => {})
 const isWords = ({ item }: { item: { kind: string } }) => item.kind === 'agent-message'
 
+promise('O128')
 test('a plan is changed over MCP: the session holds with what has changed, or goes on by itself where that is said', async () => {
   const plan = (name: string, done = false) => writeTasks([{ id: 'T1', name, done }])
   const noEntries = `sed -i '/^- \\[ \\]/d' ${folder}/MAIN.md`
@@ -106,6 +112,7 @@ test('a plan is changed over MCP: the session holds with what has changed, or go
   expect(scene.input(2)).toContain('Write the docs first.')
 })
 
+promise('O128')
 test('the wait for a usage limit is ended over MCP; where a session waits for nothing, that is said', async () => {
   const gate = Promise.withResolvers<void>()
   const inAnHour = Math.round(Date.now() / 1000) + 3600

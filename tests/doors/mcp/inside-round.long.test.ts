@@ -3,6 +3,7 @@ import { appendFileSync } from 'node:fs'
 import { expect } from 'vitest'
 import { functionCall, message, reply, shell } from '../../../src/demo/model/reply.ts'
 import { findRealCodex } from '../../support/find-real-codex.ts'
+import { promise } from '../../support/promise.ts'
 import { openRealScene, type RealScene } from '../../support/real-scene.ts'
 import { claimDone, held, round, says } from '../../support/rounds.ts'
 import { eventsOf } from '../../support/scene.ts'
@@ -25,6 +26,8 @@ async function runCodex({ place }: RealScene, prompt: string): Promise<string> {
 
 const call = (name: string, args: object) => reply(functionCall(name, args, 'mcp__codemachine'))
 
+promise('O120')
+promise('O125')
 test('codex itself is the client: it starts a session, waits for it and reads its report; the rounds of that see no such tool', async () => {
   await using scene = await openRealScene([
     [
@@ -62,6 +65,10 @@ test('codex itself is the client: it starts a session, waits for it and reads it
   expect(eventsOf(events, 'steered')).toEqual([])
 })
 
+promise(
+  'O125',
+  'An agent inside a round can do nothing over MCP, with its mark and without, in the sandbox and below a round without one',
+)
 describe('an agent inside a round that starts the server is refused in one sentence, with its mark and without', () => {
   const REFUSED = 'This codemachine serves no agent inside a round of a session, and counts as one: '
   const marked = /bears the mark of the codemachine \(pid \d+\)|was started below the codemachine/
@@ -96,6 +103,7 @@ describe('an agent inside a round that starts the server is refused in one sente
   }
 })
 
+promise('O125')
 test('a process that was let go of is known by the mark of who started it', async () => {
   const gate = Promise.withResolvers<void>()
   await using scene = await openRealScene([[held(gate.promise), says('Over.')]])

@@ -3,12 +3,14 @@ import { join } from 'node:path'
 import { expect } from 'vitest'
 import { isAlive } from '../../../src/platform/processes.ts'
 import { git } from '../../support/place.ts'
+import { promise } from '../../support/promise.ts'
 import { openRealScene } from '../../support/real-scene.ts'
 import { held, round, says } from '../../support/rounds.ts'
 import { openScene } from '../../support/scene.ts'
 import { test } from '../../support/side-by-side.ts'
 import { callBare, openClient } from './mcp-client.ts'
 
+promise('O124', 'Files are rewound and worktrees landed over MCP only with `--allow-write`')
 test('files are rewound and worktrees landed only where the server was started with --allow-write', async () => {
   await using scene = await openScene([round('echo one > app.txt')])
   const { place } = scene
@@ -35,6 +37,10 @@ test('files are rewound and worktrees landed only where the server was started w
   expect(readFileSync(join(place.directory, 'new.txt'), 'utf8')).toBe('new\n')
 })
 
+promise(
+  'O127',
+  'The MCP server ends with its input, and with SIGTERM, in the middle of a wait too; what runs goes on; what it verifies ends',
+)
 test('the end of its input ends the server, in the middle of a wait too, and so does SIGTERM; what runs goes on', async () => {
   const gate = Promise.withResolvers<void>()
   await using scene = await openRealScene([[held(gate.promise), says('Over.')]])

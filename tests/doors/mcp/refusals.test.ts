@@ -4,9 +4,11 @@ import { join } from 'node:path'
 import { expect } from 'vitest'
 import { startCodemachine } from '../../support/codemachine.ts'
 import { git, makePlace } from '../../support/place.ts'
+import { promise } from '../../support/promise.ts'
 import { test } from '../../support/side-by-side.ts'
 import { openClient } from './mcp-client.ts'
 
+promise('O126', 'What is wrong in a call over MCP is said in a sentence that names it, and how to mend it')
 test('what is wrong in a call, and how to mend it, is said in a sentence', async () => {
   await using place = await makePlace('')
   await using client = await openClient(place)
@@ -45,6 +47,10 @@ test('what is wrong in a call, and how to mend it, is said in a sentence', async
   )
 })
 
+promise(
+  'O123',
+  "Over MCP only directories are used that a person has named, by their real paths; a project's own file names none",
+)
 test('only the directories that a person has named are used, those below them, and worktrees of them', async () => {
   await using place = await makePlace('')
   const [other, below] = [join(place.root, 'other'), join(place.directory, 'below')]
@@ -78,6 +84,7 @@ test('only the directories that a person has named are used, those below them, a
     expect((await two.call('status', { directory })).problem).toContain('is not named')
 })
 
+promise('O123')
 test('a person names the directories in their settings; a file of a project has no say', async () => {
   await using place = await makePlace('')
   const other = join(place.root, 'other')

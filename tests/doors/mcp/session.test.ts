@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'vitest'
 import { functionCall, message, reply } from '../../../src/demo/model/reply.ts'
+import { promise } from '../../support/promise.ts'
 import { openRealScene } from '../../support/real-scene.ts'
 import { claimDone, held, round, says } from '../../support/rounds.ts'
 import { eventsOf } from '../../support/scene.ts'
@@ -12,6 +13,11 @@ import { openClient, PROTOCOLS } from './mcp-client.ts'
 const database = { question: 'Which database?', options: ['SQLite', 'Postgres'], assumption: 'SQLite' }
 
 describe.each(PROTOCOLS)('in the protocol of %s', protocol => {
+  promise(
+    'O120',
+    'Another agent starts a session over MCP, waits for it, and reads and verifies what it has done, in both versions of the protocol; codex itself does',
+  )
+  promise('E34', 'Another agent runs a session over MCP')
   test('another agent starts a session, waits for its end, and reads, verifies and compares what it has done', async () => {
     const gate = Promise.withResolvers<void>()
     await using scene = await openRealScene([[held(gate.promise), ...round('echo good > app.txt')], round(claimDone)])
@@ -80,6 +86,10 @@ describe.each(PROTOCOLS)('in the protocol of %s', protocol => {
   })
 })
 
+promise(
+  'O121',
+  'What an agent asks, and a session needs, is told and answered over MCP, and what runs is steered, paused and stopped',
+)
 test('a question of an agent ends the wait, and its answer reaches the round; the session is steered, paused and stopped', async () => {
   const answered = Promise.withResolvers<void>()
   const over = Promise.withResolvers<void>()
@@ -122,6 +132,7 @@ test('a question of an agent ends the wait, and its answer reaches the round; th
   ])
 })
 
+promise('O122', 'Over MCP a secret of the environment is shown nowhere')
 test('prompts wait in the queue, and are taken out of it; the secrets of the environment are shown nowhere', async () => {
   await using scene = await openRealScene([])
   const secret = 'tok-4f9a8b7c6d5e4f3a2b1c'

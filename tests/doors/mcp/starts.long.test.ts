@@ -5,12 +5,17 @@ import { writeAt } from '../../support/build-scene.ts'
 import { openRealChangeScene, PROJECT, TWO_TASKS } from '../../support/change-scene.ts'
 import { git, type TestPlace } from '../../support/place.ts'
 import { sandboxesOf } from '../../support/processes.ts'
+import { promise } from '../../support/promise.ts'
 import { openRealScene } from '../../support/real-scene.ts'
 import { claimDone, held, round, says } from '../../support/rounds.ts'
 import { eventsOf } from '../../support/scene.ts'
 import { test } from '../../support/side-by-side.ts'
 import { callBare, openClient } from './mcp-client.ts'
 
+promise(
+  'O129',
+  'Over MCP a session begins in a worktree beside one that runs, by the specification alone, and with what is said of its plan; what could not be kept of what is said is refused',
+)
 test('beside what runs in a directory another session begins in a worktree of its own, and is followed and told there', async () => {
   const [own, beside] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
   await using scene = await openRealScene([
@@ -62,6 +67,10 @@ test('beside what runs in a directory another session begins in a worktree of it
 /** A gate that passes where the work is good, and not before that file has gone. */
 const untilOpen = (shut: string) => `grep -q good app.txt && until [ ! -e '${shut}' ]; do sleep 0.1; done`
 
+promise(
+  'O130',
+  'Gates that take longer than a call over MCP go on, and the next call takes them up; other calls are answered meanwhile',
+)
 test('gates that take longer than a call waits go on, also where the call is taken back; the next call takes them up, and their end is told once', async () => {
   await using scene = await openRealScene([round('echo good > app.txt', claimDone)])
   const { place } = scene
@@ -108,6 +117,7 @@ test('gates that take longer than a call waits go on, also where the call is tak
   expect(anew).toMatchObject({ state: 'ended', verdict: expect.stringMatching(/^broken/) })
 })
 
+promise('O129')
 test('a worktree without a name gets one, but not for what goes on from another session', async () => {
   await using scene = await openRealScene([round(claimDone)])
   await using client = await openClient(scene.place)
@@ -126,6 +136,7 @@ test('a worktree without a name gets one, but not for what goes on from another 
   expect(git(scene.place, 'worktree', 'list').split('\n')).toHaveLength(2)
 })
 
+promise('O129')
 test('a template that works by the specification of the directory needs no goal; without one it is said what is missing', async () => {
   await using scene = await openRealScene([round(claimDone)])
   await using client = await openClient(scene.place)
@@ -142,6 +153,7 @@ test('a template that works by the specification of the directory needs no goal;
   )
 })
 
+promise('O129')
 test('whether a person decides on the plan of a change is said as it is begun; a build with a goal never asks, so that is refused', async () => {
   await using scene = await openRealChangeScene(TWO_TASKS, { files: PROJECT })
   await using client = await openClient(scene.place)
@@ -158,6 +170,7 @@ test('whether a person decides on the plan of a change is said as it is begun; a
 
 const gatesOf = (place: TestPlace) => sandboxesOf(place).filter(line => line.includes('until [ ! -e'))
 
+promise('O127')
 test('a server whose input ends in the middle of verifying leaves neither a gate that runs nor a directory that is taken', async () => {
   await using scene = await openRealScene([round('echo good > app.txt', claimDone)])
   const { place } = scene

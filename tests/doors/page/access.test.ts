@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { Access, signedText } from '../../../src/project/page/access.ts'
+import { promise } from '../../support/promise.ts'
 
 const MINUTE = 60_000
 
@@ -22,6 +23,7 @@ async function everythingIn(folder: string): Promise<string> {
   return (await Promise.all(files.map(async file => `${file}\n${await readFile(file, 'utf8')}`))).join('\n')
 }
 
+promise('P3', 'A link lets one device in, once, within an hour')
 test('a link is opened once, whoever tries at the same time, and gives a key of its right', async () => {
   const { access } = await openAccess()
   const token = await access.newLink('steer')
@@ -59,6 +61,7 @@ test('a link that is left of a device that was ended opens nothing, and one that
   expect(await access.openLink(left, 'tablet')).toMatchObject({ device: { right: 'look' } })
 })
 
+promise('P4', 'Nothing that opens anything lies in the files')
 test('nothing that opens anything lies in the files, and nobody else can read them', async () => {
   const { access, folder } = await openAccess()
   const [token, other] = [await access.newLink('look'), await access.newLink('steer')]
@@ -102,6 +105,7 @@ test('a device is seen to a minute', async () => {
   expect(await access.devices()).toMatchObject([{ lastSeenAt: '2026-11-27T20:05:00.000Z' }])
 })
 
+promise('P16')
 test('a browser signs in with a key that it shows nobody: once for each challenge, in time, and for its own origin', async () => {
   const { access, clock } = await openAccess()
   const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })

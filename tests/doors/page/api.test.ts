@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { takeRunLock } from '../../../src/session/records/run-lock.ts'
 import { keepSavepoint } from '../../support/kept-savepoints.ts'
+import { promise } from '../../support/promise.ts'
 import { recorded, sampleEvents } from '../screen/samples.ts'
 import { send, serveApi, type Told } from './client.ts'
 
@@ -35,6 +36,7 @@ test('a link that a device makes leads to the name that the page is opened by', 
   expect((await unnamed('link', { right: 'look' })).body.link).toContain(`http://127.0.0.1:${port}/#t=`)
 })
 
+promise('P7', 'A stream that was cut goes on where it stopped')
 test('a stream that was cut goes on where it stopped', async () => {
   const { place, follow } = await serveApi()
   const path = await place.journal('20261120_1', [created, started])
@@ -54,6 +56,7 @@ test('a stream that was cut goes on where it stopped', async () => {
   expect(again.told.every(({ data }) => (data.n as number) > 3 || data.kind === 'begin')).toBe(true)
 })
 
+promise('P6', 'A device that is ended has its streams ended at once')
 test('a device that is ended has its streams ended at once, and those of others go on', async () => {
   const { access, post, follow, key } = await serveApi()
   const other = await access.add('lost phone', 'look')
@@ -66,6 +69,7 @@ test('a device that is ended has its streams ended at once, and those of others 
   expect((await follow('now', other.key)).status).toBe(401)
 })
 
+promise('P12', 'A device that is ended does not come back by links or codes of its own')
 test('a device that is ended does not come back: not by a link that it has made, nor by a code that it shows', async () => {
   const { access, place, post, postStream } = await serveApi()
   const links = join(place.records.root, 'web', 'links')
@@ -94,6 +98,7 @@ test('a device that is ended does not come back: not by a link that it has made,
   expect(await post('enter', { token: mine.split('#t=')[1], name: 'tablet' })).toMatchObject({ status: 200 })
 })
 
+promise('P15', 'Who only looks makes no files in the project')
 test('who looks at a specification makes nothing in the directory, and reads no secret in it', async () => {
   const { place, access, post, get, follow } = await serveApi()
   await place.journal('20261120_1', [created, started, ended])
@@ -147,6 +152,10 @@ test('what a session has changed is shown without the secrets of the project, in
   })
 })
 
+promise(
+  'P14',
+  'A secret is taken only over a connection that is local or encrypted; behind a proxy nothing is written without https',
+)
 test('a secret is taken from this machine, or from a page that was opened by https, and from no other one', async () => {
   const { place, key, port, follow } = await serveApi({ names: ['mac.lan'] })
   await place.journal('20261120_1', [created, started, ended])

@@ -8,6 +8,7 @@ import { reply, shell } from '../../../src/demo/model/reply.ts'
 import { startCodemachine } from '../../support/codemachine.ts'
 import { startInEmulator } from '../../support/emulator.ts'
 import { killIfAlive } from '../../support/kill-if-alive.ts'
+import { promise } from '../../support/promise.ts'
 import { openRealScene, type RealScene } from '../../support/real-scene.ts'
 import { claimDone, held, round, says } from '../../support/rounds.ts'
 import { eventsOf, openScene } from '../../support/scene.ts'
@@ -71,6 +72,7 @@ test('where the port of the settings is taken it is the next one, and said; with
   expect(await said.promise).toContain(`Port ${port} is taken; it is `)
 })
 
+promise('P8', 'An agent in the sandbox that reaches the page gets nothing from it, and finds nothing that opens it')
 test('an agent in the sandbox that reaches the page gets nothing from it, and finds nothing that opens it', async () => {
   let address = ''
   const attack = () => reply(shell(`node attack.mjs ${address}; ${KEYS_IN} "$CODEMACHINE_TEST_WEB" | wc -l`))
@@ -107,6 +109,7 @@ for (const [path, init] of asks) said.push((await fetch(address + path, init)).s
 console.log(said.join(' '))
 `
 
+promise('P11', 'A session that runs can be given other limits, from its next round on')
 test('limits gives the session that runs more, or less, and queue move changes the order', async () => {
   const gate = Promise.withResolvers<void>()
   await using scene = await openScene([

@@ -1,9 +1,11 @@
 import { expect, test } from 'vitest'
+import { promise } from '../../support/promise.ts'
 import { openRealScene } from '../../support/real-scene.ts'
 import { claimDone, held, round } from '../../support/rounds.ts'
 import { clientOf, openPage } from './client.ts'
 import type { Card } from './evening-scene.ts'
 
+promise('P2', 'The server can be killed and started again: keys count on, and a run does not notice')
 test('the server can be killed and started again: the key of a device counts on, and a run does not notice', async () => {
   const gate = Promise.withResolvers<void>()
   await using scene = await openRealScene([[held(gate.promise), ...round(claimDone)], round(claimDone)])

@@ -3,11 +3,14 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { functionCall, reply } from '../../../src/demo/model/reply.ts'
+import { promise } from '../../support/promise.ts'
 import { openRealScene } from '../../support/real-scene.ts'
 import { claimDone, held, round, says } from '../../support/rounds.ts'
 import { openPage } from './client.ts'
 import type { Card } from './evening-scene.ts'
 
+promise('P1', 'A whole evening can be done by phone: start, answer, queue, tell, limits, stop, resume, verify')
+promise('E33', 'An evening by phone on the page')
 test('a whole evening by phone: start, answer, queue, tell, limits, stop, resume, verify', async () => {
   const [answered, told] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
   await using scene = await openRealScene([

@@ -6,6 +6,7 @@ import { text } from 'node:stream/consumers'
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { hasBrowser, openBrowser, WITHOUT_BROWSER } from '../../support/browser.ts'
+import { promise } from '../../support/promise.ts'
 import { sampleEvents } from '../screen/samples.ts'
 import { BOUND_MS, fullSession, HOSTILE, longSession, PageScene } from './page-scene.ts'
 
@@ -147,6 +148,7 @@ describe.skipIf(!hasBrowser)(`the page${WITHOUT_BROWSER}`, () => {
     await list.locator('.waiting', { hasText: 'Prompt 1000' }).waitFor()
   })
 
+  promise('P16', 'Who has the port of the page once it has ended is sent nothing that opens it when it is served again')
   test('who has the port of the page once it has ended is sent nothing that opens the one that is served there next', async () => {
     await using own = await PageScene.open(browser)
     const { page } = await own.visit()

@@ -12,6 +12,7 @@ import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { readAnswer } from '../../../src/session/records/answers.ts'
 import { hasBrowser, openBrowser, WITHOUT_BROWSER } from '../../support/browser.ts'
+import { promise } from '../../support/promise.ts'
 import { recorded, sampleEvents } from '../screen/samples.ts'
 import { BOUND_MS, DESK, fullSession, HOSTILE, longSession, PageScene, PHONE } from './page-scene.ts'
 
@@ -237,6 +238,7 @@ describe.skipIf(!hasBrowser)(`the page${WITHOUT_BROWSER}`, () => {
       .toMatchObject({ answer: 'SQLite' })
   })
 
+  promise('P17', 'What was tapped is sent when the phone is locked, and kept where it cannot be sent')
   test('what was tapped is sent when the phone is locked, and is kept where it cannot be sent', async () => {
     await using own = await PageScene.open(browser)
     const id = '20261121_3'

@@ -5,6 +5,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { Pairings } from '../../../src/doors/page/pairing.ts'
 import { Access } from '../../../src/project/page/access.ts'
 import { startInEmulator } from '../../support/emulator.ts'
+import { promise } from '../../support/promise.ts'
 import { openRealScene } from '../../support/real-scene.ts'
 import { TestClock } from '../../support/test-clock.ts'
 import { clientOf, openPage } from './client.ts'
@@ -21,6 +22,10 @@ async function pairings() {
 
 const named = (name: string) => ({ name, shown: null })
 
+promise(
+  'P9',
+  'A device is paired only by the code that is shown and the word of the host; ten wrong codes lock for a minute',
+)
 test('a device that types the code is let in with the right that the host gives, and nobody else by that code', async () => {
   const { access, all, host, signal } = await pairings()
   const { id, code } = all.begin(host.id)
@@ -55,6 +60,7 @@ test('a device that the host refuses, or is too late to let in, gets no key', as
   expect(await access.devices()).toMatchObject([{ name: 'host' }])
 })
 
+promise('P9')
 test('ten wrong codes lock for a minute, the right one too', async () => {
   const { all, host, signal, clock } = await pairings()
   const { code, id } = all.begin(host.id)

@@ -5,6 +5,7 @@ import { createServer, type IncomingMessage } from 'node:http'
 import { type AddressInfo, createServer as createPlainServer } from 'node:net'
 import { decrypt } from 'http_ece'
 import { expect, onTestFinished, test } from 'vitest'
+import { promise } from '../../support/promise.ts'
 import { recorded, sampleEvents } from '../screen/samples.ts'
 import { serveApi } from './client.ts'
 
@@ -61,6 +62,7 @@ function browser() {
   }
 }
 
+promise('P10', 'A notification is encrypted for its device, and has no word of the project')
 test('a question reaches a device that wants it: encrypted, signed, without a word of the project, and led to the question', async () => {
   const { place, post, get, follow } = await serveApi({ allowsLoopbackPush: true })
   const path = await place.journal('20261120_1', [{ ...created, goal: 'secret plans' }])
@@ -137,6 +139,7 @@ test('a device whose service does not answer keeps no other one waiting', async 
   expect(performance.now() - start).toBeLessThan(25_000)
 })
 
+promise('P13', 'Notifications go by https, and to no address of this machine or its networks')
 test('a device cannot have this machine send elsewhere than to a service on the internet by https', async () => {
   const { place, post, follow, problems } = await serveApi()
   let knocked = 0

@@ -8,6 +8,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import type { WebEnv } from '../../../src/doors/page/guard.ts'
 import { serveWeb, type WebOptions } from '../../../src/doors/page/server.ts'
 import { Access } from '../../../src/project/page/access.ts'
+import { promise } from '../../support/promise.ts'
 import { type Sent, send } from './client.ts'
 
 /** A served page whose API answers who asks, and what they sent. */
@@ -51,6 +52,7 @@ async function serve(options: Partial<WebOptions> = {}) {
 
 const JSON_HEADERS = { 'content-type': 'application/json', 'x-codemachine': '1' }
 
+promise('P5', 'A request under a foreign name, from a page of another origin, or without a key, is refused, reads too')
 test('the page is read by anybody here, the API by nobody without a key', async () => {
   const { ask, access } = await serve()
   expect(await ask('/')).toMatchObject({ status: 200, text: '<!doctype html><title>codemachine</title>' })
@@ -163,6 +165,7 @@ async function whyNotOn(port: number): Promise<string | null> {
   }
 }
 
+promise('P14')
 test('under another name, which a proxy has, nothing is written from a page that was opened without https', async () => {
   const { ask, access } = await serve({ names: ['Mac.lan', 'localhost:8080'] })
   const { key } = await access.add('phone', 'steer')

@@ -9,6 +9,7 @@ import type { LiveEvent } from '../../../src/core/events/events.ts'
 import type { RoundOutcome } from '../../../src/core/events/outcome.ts'
 import { CodexEngine } from '../../../src/engines/codex/engine.ts'
 import { isAlive } from '../../../src/platform/processes.ts'
+import { promise } from '../../support/promise.ts'
 import { writePeer } from '../../support/scripted-peer.ts'
 import { TestClock } from '../../support/test-clock.ts'
 import { setupIn } from '../contract.ts'
@@ -166,6 +167,7 @@ test('nobody logged in ends the round before the turn', async () => {
   expect(outcome.class).toBe('auth')
 })
 
+promise('L8', 'A line, an answer or rubbish of codex of any size harms nothing')
 test('rubbish, blank lines, foreign answers and unknown notifications harm nothing, and are logged once', async () => {
   const { outcome, logged } = await play(`
     raw('not json\\n\\n[1,2]\\n42\\nnull\\n{"id":99,"result":{}}\\n{"foo":1}\\n')
@@ -208,6 +210,7 @@ test('a character cut in two by the pipe arrives whole, and an item of an unknow
   ])
 })
 
+promise('L8')
 test('a line of 50 MB is survived, and its text is bounded', async () => {
   const { outcome, events } = await play(
     `on['turn/start'] = id => { send({ id, result: {} }); started(); message('x'.repeat(50_000_000)); completed() }`,
@@ -448,6 +451,7 @@ async function pidsOfRound(prepared: PreparedRound): Promise<number[]> {
 const alive = (pids: readonly number[]) => Promise.all(pids.map(pid => isAlive(pid, 'linux')))
 
 describe('what ended rounds left', () => {
+  promise('B8')
   test('is gone once the engine has settled; a running turn and what is prepared are left alone', async () => {
     const engine = await engineOn(await writePeer(folder, LEAVES_SOMETHING), () => {}, { endMs: 200 })
     const ahead = engine.prepare(thread)

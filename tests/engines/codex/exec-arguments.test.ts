@@ -3,6 +3,7 @@ import type { ThreadSpec } from '../../../src/core/engine.ts'
 import type { SandboxChoice } from '../../../src/core/shapes/sandbox.ts'
 import { threadTerms } from '../../../src/engines/codex/sandbox.ts'
 import { type ExecTurn, execArguments, execCommand, fitsAsArgument } from '../../../src/engines/exec/exec-arguments.ts'
+import { promise } from '../../support/promise.ts'
 
 const request: Parameters<typeof execArguments>[0] = {
   agent: { name: 'frontend-dev', model: 'gpt-"9"', modelReasoningEffort: 'medium' },
@@ -83,6 +84,7 @@ test('a turn of exec is told what a thread of an app-server is told, and what th
   expect(command.slice(-3)).toEqual(['-C', '/work', '-'])
 })
 
+promise('D72')
 test('folders that the person makes writable with -c are so beside those of git, and not in their place', () => {
   const overrides = ['sandbox_workspace_write.writable_roots=["/cache"]']
   const { command } = execCommand({ ...turnIn({ roots: ['/cache'] }), overrides })

@@ -13,6 +13,7 @@ import { SessionLog } from '../../../src/session/session-log.ts'
 import { sampleEvents } from '../../doors/screen/samples.ts'
 import { makePlace } from '../../support/place.ts'
 import { processesOf, untilRuns } from '../../support/processes.ts'
+import { promise } from '../../support/promise.ts'
 import { says } from '../../support/rounds.ts'
 import { startScriptedModel } from '../../support/scripted-model.ts'
 import { writePeer } from '../../support/scripted-peer.ts'
@@ -73,6 +74,7 @@ test('commands of exec do not see what the person has kept from them', async () 
   expect(JSON.stringify(events)).toContain('<> <> <b>')
 })
 
+promise('M13')
 test('a turn of exec is charged by the model that is named, and where the cost is limited ended at once if none is', async () => {
   const limited = (prepared: PreparedRound) => {
     const state = {
@@ -151,6 +153,7 @@ test('exec that says nothing any more is silent, and nothing of it is left', asy
   expect(processesOf(place)).toEqual([])
 })
 
+promise('W4')
 test('exec that waits for a server which is not there is ended as far as it may wait, once', async () => {
   const clock = new TestClock()
   const { engine, place, outcome, events, logged } = await peer(
@@ -206,6 +209,7 @@ test('a line of exec that is far too long is passed over, and logged', async () 
   expect(logged).toContain('codex wrote a line that is not a message: (a line of 17825792 bytes)')
 })
 
+promise('B95')
 test('codex is handed the arguments of a thread; with one that it may not have, nothing is run', async () => {
   const { model, prepare } = await real([says('Done.')], { config: '' })
   const refused = play(prepare({ args: ['--color', 'never', '--add-dir', '/'] }))

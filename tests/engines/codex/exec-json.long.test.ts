@@ -15,6 +15,7 @@ import {
 } from '../../../src/demo/model/reply.ts'
 import { ExecJson } from '../../../src/engines/exec/exec-json.ts'
 import { makePlace, type TestPlace } from '../../support/place.ts'
+import { promise } from '../../support/promise.ts'
 import { IMPATIENT } from '../../support/real-scene.ts'
 import {
   cutStream,
@@ -124,6 +125,10 @@ function told(events: readonly EngineEvent[]): unknown[] {
 }
 
 describe('a recording of an app-server, in lines of exec', () => {
+  promise(
+    'J41',
+    'A recorded round in lines of `codex exec --json` shows what the record itself shows, and is what codex exec prints for the same turn',
+  )
   test('shows what the recording itself shows', async () => {
     const { place, outcome, records, lines } = await live('codex', RICH)
     expect(outcome.class).toBe('worked')
@@ -136,6 +141,7 @@ describe('a recording of an app-server, in lines of exec', () => {
     )
   })
 
+  promise('J41')
   test.each(Object.entries(FAULTS))('ends as it did with %s', async (_, fault) => {
     const { place, outcome, records, lines } = await live('codex', [fault])
     expect(outcome.class).not.toBe('worked')
@@ -144,6 +150,7 @@ describe('a recording of an app-server, in lines of exec', () => {
     expect(told(after.events)).toEqual(told(before.events))
   })
 
+  promise('J41')
   test('is what codex exec prints for the same turn, and more that other readers pass over', async () => {
     const [ofCodex, ofExec] = [await live('codex', SHARED), await live('exec', SHARED)]
     expect(ofExec.lines).toEqual(ofExec.records)

@@ -17,6 +17,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { UserError } from '../../../src/base/errors.ts'
 import { type CodexSearch, findCodex } from '../../../src/engines/codex/find-codex.ts'
 import { findRealCodex } from '../../support/find-real-codex.ts'
+import { promise } from '../../support/promise.ts'
 import { isWindows, unless } from '../../support/skipped.ts'
 
 const TRIPLE = 'x86_64-unknown-linux-musl'
@@ -222,6 +223,7 @@ describe.skipIf(isWindows)(`which codex runs the rounds${unless(!isWindows, 'the
     })
   })
 
+  promise('B13')
   describe('a codex that an agent can have written', () => {
     /** Writes an executable that leaves a trace when it is run. */
     const planted = (path: string) => codex(path, '', `touch "${root}/ran"; echo "codex-cli 0.200.0"`)

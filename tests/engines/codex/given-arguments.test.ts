@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { refusedArgument } from '../../../src/engines/exec/given-arguments.ts'
+import { promise } from '../../support/promise.ts'
 
 test.each([
   [[]],
@@ -13,6 +14,10 @@ test.each([
   expect(refusedArgument(args)).toBeNull()
 })
 
+promise(
+  'B95',
+  "Arguments for `codex exec` that are not the person's own may not touch sandbox, approvals, directory, profile, provider, model or output",
+)
 test.each([
   [['--color', 'never', '--sandbox', 'danger-full-access'], '--sandbox'],
   [['--sandbox=read-only'], '--sandbox'],
@@ -54,6 +59,7 @@ test.each([
   expect(refusedArgument(args)).toBe(name)
 })
 
+promise('B95')
 test.each([
   'sandbox_mode="danger-full-access"',
   'sandbox_workspace_write.network_access=true',

@@ -7,11 +7,16 @@ import { systemClock } from '../../../src/base/clock.ts'
 import { AppServers } from '../../../src/engines/codex/app-server.ts'
 import { findMarked, MARK_VARIABLE } from '../../../src/platform/end-processes.ts'
 import { startTimeOf } from '../../../src/platform/processes.ts'
+import { promise } from '../../support/promise.ts'
 import { isLinux, unless } from '../../support/skipped.ts'
 import { RESPAWNS } from '../../support/undying.ts'
 
 const skipped = unless(isLinux, 'marks are found by /proc here')
 
+promise(
+  'B30',
+  'What a round, an agent by itself or a gate that `verify` runs left running and cannot be ended is named to a person, with its pid',
+)
 test.runIf(isLinux)(
   `what a round left running and cannot be ended is named to a person, with its pid${skipped}`,
   async () => {

@@ -6,6 +6,7 @@ import type { EngineEvent } from '../../../src/core/engine.ts'
 import { message, reply, roundsScript, type ScriptStep, shell } from '../../../src/demo/model/reply.ts'
 import { writeLossyCodex } from '../../support/lossy-codex.ts'
 import { makePlace } from '../../support/place.ts'
+import { promise } from '../../support/promise.ts'
 import { IMPATIENT } from '../../support/real-scene.ts'
 import { failsWith, startScriptedModel } from '../../support/scripted-model.ts'
 import { writePeer } from '../../support/scripted-peer.ts'
@@ -70,6 +71,10 @@ const said = (events: readonly EngineEvent[]) =>
 const turnOfTwo = [reply(message('Looking.'), shell('echo hi')), reply(message('Done.'))]
 
 describe('the end of a turn that the real codex has sent and that never arrives', () => {
+  promise(
+    'L20',
+    'A turn whose end never arrives is read back from codex 15 s after it is idle, with what was lost; codex is asked three times',
+  )
   test('is read back from the thread after a grace of 15 s, and the round has worked', async () => {
     const opened = await lossyCodex(`message.method === 'turn/completed'`, turnOfTwo)
     const { clock, round, logged } = opened
@@ -86,6 +91,7 @@ describe('the end of a turn that the real codex has sent and that never arrives'
     expect(await round.record(line => line.includes('"turn/completed"'))).toContain('"completed"')
   })
 
+  promise('L20')
   test('brings along what was lost before it', async () => {
     const lost = `['turn/completed', 'item/completed'].includes(message.method)`
     const opened = await lossyCodex(lost, turnOfTwo)
@@ -95,6 +101,7 @@ describe('the end of a turn that the real codex has sent and that never arrives'
     expect(said(opened.round.events)).toEqual(['Looking.', 'command', 'Done.'])
   })
 
+  promise('L20')
   test('and of which the beginning never arrived either, is read back all the same', async () => {
     const lost = `['turn/started', 'turn/completed'].includes(message.method)`
     const opened = await lossyCodex(lost, turnOfTwo)
@@ -181,6 +188,7 @@ describe('a codex that is idle', () => {
       expect(logged.filter(isOfIdle)).toHaveLength(3)
     })
 
+    promise('L20')
     test(`is believed when asked for the third time, though before it ${how}`, async () => {
       const opened = await peer(`${idle}
         let asked = 0

@@ -5,6 +5,7 @@ import { delimiter, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { makePlace, type TestPlace } from '../../support/place.ts'
 import { endProcessesOf, processesOf } from '../../support/processes.ts'
+import { promise } from '../../support/promise.ts'
 import { writePeer } from '../../support/scripted-peer.ts'
 import { untilInFolder } from '../../support/until-in-folder.ts'
 import { endAfterEach } from './end-after-each.ts'
@@ -90,6 +91,7 @@ describe('a command writes where the rounds may', () => {
       await rm(left, { force: true })
   })
 
+  promise('D25', 'A command of a template that is to read only can write nothing, whatever the rounds may')
   test.each(['workspace-write', 'danger-full-access'] as const)('nothing where it is to read only: %s', async mode => {
     const { run } = await open({ mode, writable: [join(place.directory, '.git')] })
     const { output } = await run(line, { readOnly: true })
@@ -107,6 +109,10 @@ describe('a command writes where the rounds may', () => {
   })
 })
 
+promise(
+  'D72',
+  "Rounds and all commands of codemachine may write in the folders that the person's configuration of codex, or `-c`, names",
+)
 test.each([
   ['as the rounds', {}],
   ['and is kept from reading', { unreadable: ['/etc/hostname'] }],
@@ -123,6 +129,7 @@ test.each([
   )
 })
 
+promise('D75', 'A gate or round in which nothing could be started is a problem, and no failure')
 test('a command that the sandbox does not start is no command that fails: what is in the way is named', async () => {
   await using other = await makePlace('')
   await symlink('nowhere', join(other.directory, '.agents'))

@@ -8,6 +8,7 @@ import { functionCall, reply, roundsScript, type ScriptStep, shell } from '../..
 import { CodexEngine } from '../../../src/engines/codex/engine.ts'
 import { sandboxTerms, threadTerms } from '../../../src/engines/codex/sandbox.ts'
 import { makePlace, type TestPlace } from '../../support/place.ts'
+import { promise } from '../../support/promise.ts'
 import { says } from '../../support/rounds.ts'
 import { type ScriptedModel, startScriptedModel } from '../../support/scripted-model.ts'
 import { setupIn } from '../contract.ts'
@@ -60,6 +61,7 @@ describe('what an agent plants for git does not run outside of the sandbox when 
   })
 })
 
+promise('B4')
 test('a git that lies where an agent can write is not run by codex, and commands find the programs of the project', async () => {
   await using outside = await makeOutside()
   await using played = await play(

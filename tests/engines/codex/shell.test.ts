@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
 import { makePlace } from '../../support/place.ts'
 import { endProcessesOf, processesOf } from '../../support/processes.ts'
+import { promise } from '../../support/promise.ts'
 import { writePeer } from '../../support/scripted-peer.ts'
 import { untilInFolder } from '../../support/until-in-folder.ts'
 import { endAfterEach } from './end-after-each.ts'
@@ -43,6 +44,7 @@ test('many commands run on one app-server, each with its two streams apart and n
   expect(await servers()).toHaveLength(1)
 })
 
+promise('T31')
 test('a variable is one of that command alone, whole, and stands in no file of codex and in no log', async () => {
   const { run, logged } = await open({ env: { RUST_LOG: 'trace' } })
   const values = {
@@ -87,6 +89,10 @@ test('what is not to be read can neither be read, nor moved, nor made; another l
   expect(await servers()).toHaveLength(1)
 })
 
+promise(
+  'T55',
+  'A command with secrets writes the project and a temporary folder of its own alone, which is removed after it; the folders of one that was killed are removed by the next',
+)
 test('what a command with a variable of its own writes lies where it was given a folder, which is gone after it', async () => {
   const { run, servers } = await open()
   const outside = ['/tmp', '/var/tmp', '$HOME', '/dev/shm'].map(folder => `${folder}/left-4711`)
@@ -112,6 +118,7 @@ test('what a command with a variable of its own writes lies where it was given a
   expect(await servers()).toHaveLength(2)
 })
 
+promise('T55')
 test('the temporary folders of a shell are gone when it is closed, and so are those that a killed one has left', async () => {
   const left = inTemporary('999999999-abcdef')
   await mkdir(join(left, 't-one'), { recursive: true })
@@ -199,6 +206,7 @@ test('of a command that prints without end the last characters are kept, in plai
   expect(stderr.endsWith('29999\n30000\n')).toBe(true)
 })
 
+promise('T56')
 test('what a command prints has its characters whole, also where it was cut between their bytes', async () => {
   const { run } = await open()
   const lines = 'printf "aü€😀" | fold -b -w 2; printf "aü€😀" >&2'

@@ -7,6 +7,7 @@ import { networkLimit } from '../../../src/engines/codex/round-feed.ts'
 import { isAlive } from '../../../src/platform/processes.ts'
 import { makePlace } from '../../support/place.ts'
 import { processesOf } from '../../support/processes.ts'
+import { promise } from '../../support/promise.ts'
 import { hold, startScriptedModel } from '../../support/scripted-model.ts'
 import { writePeer } from '../../support/scripted-peer.ts'
 import { TestClock } from '../../support/test-clock.ts'
@@ -192,6 +193,7 @@ describe('a codex', () => {
     on['turn/start'] = id => { send({ id, result: {} }); started(); ${before}; say('error', { threadId: THREAD, turnId: TURN, error: away, willRetry: true }) }`
   const isGone = { class: 'network', message: 'The network is away: codex does not reach its server (dns).' }
 
+  promise('W4')
   test('that waits for the network before its agent has done anything is ended after 15 s, as far as it may wait', async () => {
     const { clock, play } = await peer(goesOffline(''), { networkMs: 2 * MINUTE })
     const round = play()

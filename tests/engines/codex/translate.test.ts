@@ -5,6 +5,7 @@ import type { EngineEvent } from '../../../src/core/engine.ts'
 import { RoundFeed } from '../../../src/engines/codex/round-feed.ts'
 import { answerRequest } from '../../../src/engines/codex/tools.ts'
 import { translate } from '../../../src/engines/codex/translate.ts'
+import { promise } from '../../support/promise.ts'
 
 const LONG = 'long '.repeat(1_000_000)
 const MOST = 66_000
@@ -109,6 +110,7 @@ test('codex waiting for the network is told from other retries, and from giving 
   expect([waits(away, true), waits(away, false), waits('Reconnecting... 1/5', true)]).toEqual([true, false, false])
 })
 
+promise('M26', 'A round whose context is full uses the tokens that it has used, and not the whole window')
 describe('the tokens of a thread', () => {
   const tokens = (input: number, output: number, total = input + output) => ({
     totalTokens: total,

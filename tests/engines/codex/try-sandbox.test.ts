@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { reply, roundsScript, shell } from '../../../src/demo/model/reply.ts'
 import { makePlace, type PlaceOptions } from '../../support/place.ts'
+import { promise } from '../../support/promise.ts'
 import { says } from '../../support/rounds.ts'
 import { startScriptedModel } from '../../support/scripted-model.ts'
 import { writePeer } from '../../support/scripted-peer.ts'
@@ -47,6 +48,7 @@ test('a codex that does not say is left to its round, which a person who stops t
   expect(await play().outcome).toEqual({ class: 'worked', message: null })
 })
 
+promise('D74')
 test('a link that keeps it from starting any is named, with what to do about it', async () => {
   const { place, engine, inPlace } = await opened()
   await mkdir(inPlace('rules'))
@@ -69,6 +71,7 @@ test('a link that keeps it from starting any is named, with what to do about it'
 const isRoot = process.getuid?.() === 0
 const skipped = unless(isRoot, 'only root can give files to another user')
 
+promise('D74')
 test.runIf(isRoot)(
   `a work directory of another user is named, for root may not write there in it${skipped}`,
   async () => {
@@ -83,6 +86,7 @@ test.runIf(isRoot)(
   },
 )
 
+promise('D75')
 test.each(['codex', 'exec'])('a round of which nothing could be started has not worked: %s', async name => {
   const steps = [reply(shell('echo a > a')), reply(shell('echo b')), says('Done.')]
   const model = atEnd.use(
@@ -100,6 +104,7 @@ test.each(['codex', 'exec'])('a round of which nothing could be started has not 
   expect(await play(engine.prepare(THREAD)).outcome).toEqual({ class: 'worked', message: null })
 })
 
+promise('D72')
 test('folders that the person makes writable are so for an agent that may not read everything', async () => {
   const extra = '/var/tmp/codemachine-writable'
   await mkdir(extra, { recursive: true })

@@ -18,6 +18,7 @@ import {
   statesIn,
 } from '../../support/change-session.ts'
 import { ofType, type Play } from '../../support/played-session.ts'
+import { promise } from '../../support/promise.ts'
 
 let folder: string
 beforeEach(async () => {
@@ -94,6 +95,10 @@ function next(events: readonly Recorded[]): string | undefined {
 for (const state of STATES) {
   // The session ends in the last one, where nothing is done.
   for (const moment of state === 'WAITING_FOR_INPUT' ? MOMENTS.slice(0, 1) : MOMENTS) {
+    promise(
+      'C12',
+      'A person can change the plan in every state of a change; tasks that are done stay, the rest is cut anew',
+    )
     test(`a person changes the plan in ${state}, ${moment}: what is done stays, and the rest is cut anew`, async () => {
       let isSaid = false
       const on = (type: Recorded['type']) => (type === 'state-entered') === (moment === 'as it is entered')
@@ -191,6 +196,7 @@ async function afterTenVersions(is: (type: string, part: string | undefined) => 
   return { ...played, reply: await replies[0] }
 }
 
+promise('C10')
 test('after ten versions a change of the plan is refused before anything is broken off', async () => {
   const { outcome, events, reply } = await afterTenVersions((_, part) => part === 'act')
   expect(reply).toEqual({
@@ -202,6 +208,7 @@ test('after ten versions a change of the plan is refused before anything is brok
   expect(ofType(events, 'round-ended').map(each => each.outcome.class)).not.toContain('interrupted')
 })
 
+promise('C10')
 test('and what was accepted as done stays so: it is claimed and summed up once', async () => {
   const { outcome, events, reply } = await afterTenVersions((_, part) => part === 'summary')
   expect(reply?.code).toBe('limit-reached')

@@ -22,6 +22,7 @@ import {
 } from '../../support/change-session.ts'
 import { check, task } from '../../support/change-work.ts'
 import { endsAs, ofType, type Play, type PlayOptions, type Ran } from '../../support/played-session.ts'
+import { promise } from '../../support/promise.ts'
 import { SESSION } from '../../support/session-events.ts'
 
 let folder: string
@@ -116,6 +117,7 @@ const parts = (events: readonly Recorded[]) => ofType(events, 'round-started').m
 const ran = (events: readonly Recorded[]) =>
   ofType(events, 'command-ran').map(({ name, status }) => `${name}: ${status}`)
 
+promise('C30', 'What one task finds the next is given, and each is done in its order, as often as it takes and no more')
 test('a plan is cut into tasks, each is done and checked, and the whole is claimed, proved and summed up', async () => {
   const { outcome, events, inputs } = await play([cut(THREE), FOUND, COUNTED, SUMS_UP])
   expect(outcome).toEqual({ kind: 'done', verified: true })
@@ -188,6 +190,10 @@ test('a failure that is gone when the command runs again is flaky, and nothing i
   expect(await file('summary.md')).toContain('failed, and passed when it was run again')
 })
 
+promise(
+  'C31',
+  "A verification is mended exactly as often as is said, by the planner's model where it does not get on; one that never passes does not stop the others",
+)
 test('one that never passes is mended exactly as often as is said; then it has failed, and the others go on', async () => {
   const run = 'make check'
   const list = [task('T1'), check('T2', run), task('T3'), check('T4', 'make t3')]
@@ -208,6 +214,7 @@ test('one that never passes is mended exactly as often as is said; then it has f
   expect(inputs.at(-1)).toContain('T2 failed: ')
 })
 
+promise('C31')
 test('two attempts with the same failure go to the model of the planner, and the journal says so', async () => {
   const run = 'make check'
   const list = [task('T1'), check('T2', run)]
@@ -366,6 +373,7 @@ test('tasks that cannot be carried out go back three times, each time with what 
   })
 })
 
+promise('C32', 'What passes before anything is changed verifies no task')
 test('a command that passes before anything is changed shows nothing, and goes back; one of the project may', async () => {
   const list = [task('T1'), check('T2', 'grep -q x api.js'), check('T3', 'npm test')]
   const better = [task('T1'), check('T2', 'grep -q limit api.js'), check('T3', 'npm test')]
@@ -401,6 +409,10 @@ test('without a command that proves anything the person is told before it starts
   expect(summary).toContain("Checked by the agent's own command, which is no proof")
 })
 
+promise(
+  'C33',
+  'A claim that is refused is mended within the same limit, and claimed again; it never ends as done without being accepted',
+)
 test('a claim that is refused is mended as a verification is, and claimed again', async () => {
   let gates = 0
   const { outcome, events, inputs } = await play([cut(THREE), FOUND, COUNTED, mends('I mended it.'), SUMS_UP], {
@@ -414,6 +426,7 @@ test('a claim that is refused is mended as a verification is, and claimed again'
   expect(changeAfter(events).execution.claim).toMatchObject({ attempts: 1, refused: null })
 })
 
+promise('C33')
 test('a claim that is refused each time is mended as often as is said, and the session needs a person', async () => {
   let gates = 0
   const fixes = Array.from({ length: 5 }, (_, n) => mends(`Attempt ${n}.`))
@@ -427,6 +440,7 @@ test('a claim that is refused each time is mended as often as is said, and the s
   expect(await file('summary.md')).toContain('In the words of the model that planned it')
 })
 
+promise('C34', 'Where a limit ends the tasks, the rest is not begun, and the summary names the limit')
 test('where the rounds are used up the rest is not begun, and the summary says which limit it was', async () => {
   const list = [task('T1'), check('T2', 'make t1'), task('T3'), check('T4', 'make t3')]
   const { outcome, events } = await play([cut(list), changes(), SUMS_UP], {
@@ -513,6 +527,10 @@ test('what a person broke off is done again, and is no attempt', async () => {
 
 const SMALL = (contextWindow: number) => ({ executor: { provider: 'local', model: 'small', contextWindow } })
 
+promise(
+  'C36',
+  "A task that does not fit into the context of the executor is told what it builds on in short, or done by the planner's model, and that is said",
+)
 test('what does not fit into the context of the executor goes to the model of the planner, and that is said', async () => {
   const { events } = await play([cut(THREE), FOUND, COUNTED, SUMS_UP], {
     change: SMALL(4096),
@@ -525,6 +543,7 @@ test('what does not fit into the context of the executor goes to the model of th
   ])
 })
 
+promise('C36')
 test('a context that has room for a part of what a task builds on gets that in short', async () => {
   const { events, inputs } = await play([cut(THREE), gives({ place: 'x'.repeat(40_000) }), COUNTED, SUMS_UP], {
     change: SMALL(18_000),
@@ -569,6 +588,7 @@ const SLOW: Play = async ({ clock, interrupted }) => {
   return { class: 'interrupted', message: null }
 }
 
+promise('C35', 'A plan that is changed in the middle leaves what is done as it is, and cuts the rest anew')
 test('a plan that is changed in the middle is shown again; what is done stays, and the rest is cut anew', async () => {
   const redis = planOf({ description: 'Count in Redis.' })
   const anew = task('T4', { description: 'Count in Redis.', inputs: { router: 'T1.place' } })
@@ -586,6 +606,7 @@ test('a plan that is changed in the middle is shown again; what is done stays, a
   expect(changeAfter(events).execution).toMatchObject({ version: 2, made: 5 })
 })
 
+promise('C34')
 test('after 50 tasks a changed plan is not carried out, and the summary says so', async () => {
   const list = Array.from({ length: 49 }, (_, n) => task(`T${n + 1}`, { files: [`f${n}`] }))
   const { outcome, events } = await play(
@@ -611,6 +632,10 @@ test('a changed plan that needs more tasks than may still be made is not carried
   expect(await file('summary.md')).toContain('The limit of tasks ended the work on the tasks.')
 })
 
+promise(
+  'C37',
+  'Killed after any event of its execution, a change comes to the same end, and does nothing again that is done',
+)
 test('killed after any event, and gone on with, it comes to the same end, and what is done is not done again', async () => {
   const run = 'make check'
   const list = [FIND, COUNT, check('T3', run)]

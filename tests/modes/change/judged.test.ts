@@ -9,6 +9,7 @@ import { LOOKS } from '../../../src/modes/change/states/planning.ts'
 import { answering, type ChangePlay, changeAfter, planOf, playChange } from '../../support/change-session.ts'
 import { check, task } from '../../support/change-work.ts'
 import { ofType, type Play } from '../../support/played-session.ts'
+import { promise } from '../../support/promise.ts'
 
 let folder: string
 let tree: number
@@ -47,6 +48,10 @@ async function play(plays: Play, { looks, ...options }: Partial<ChangePlay> = {}
   })
 }
 
+promise(
+  'C26',
+  'Whether an answer can be used is judged once, when it comes, and journaled; a journal of another version keeps its verdicts, and one without them has at most an answer asked for again',
+)
 test('whether an answer can be used is judged once, and the journal says so: a fold of any version believes that', async () => {
   const { events } = await play(agent(WEAK, GOOD, WRONG, { tasks: FINE }), { says: [['accept']] })
   expect(ofType(events, 'answer-refused').map(({ name, problem }) => [name, problem])).toEqual([
@@ -95,6 +100,7 @@ function asBefore(events: readonly Recorded[]): Recorded[] {
   })
 }
 
+promise('C26')
 test('of a journal that does not say what was judged, what came after an answer says so: at most it is asked for again', async () => {
   const edits = [{ problem: 'Line 9: the command uses `sudo`.' }, { plan: EDITED }]
   const whole = await play(agent(WEAK, GOOD, WRONG, WRONG, { tasks: FINE }), {

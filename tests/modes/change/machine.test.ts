@@ -7,12 +7,14 @@ import { STATES, stepTo } from '../../../src/modes/change/machine.ts'
 import type { StateName } from '../../../src/modes/change/work.ts'
 import { openChangeIn } from '../../support/change-session.ts'
 import { playSession } from '../../support/played-session.ts'
+import { promise } from '../../support/promise.ts'
 
 const REFINEMENT = 'REVIEWING_PLAN.refinement'
 const NAMES = Object.keys(STATES) as StateName[]
 
+promise('C5')
 test('the edges of the table are those of the page about changes', async () => {
-  const page = await readFile(join(import.meta.dirname, '../../../docs/change.md'), 'utf8')
+  const page = await readFile(join(import.meta.dirname, '../../../docs/reference/change-states.md'), 'utf8')
   const rows = [...page.matchAll(/^\| `([A-Z_a-z.-]+)` \| ((?:`[A-Z_a-z.-]+`(?:, )?)+) \|/gm)]
   const edges = rows.map(([, from, to = '']) => [from, [...to.matchAll(/`([^`]+)`/g)].map(([, name]) => name)])
   // Of a change of the plan the page says for all states at once that it leads there.
@@ -42,6 +44,10 @@ test('an edge that is in the table is a step, and one that is not throws', () =>
   }
 })
 
+promise(
+  'C5',
+  'A session of a change goes only where its table of states allows; an edge that is not in it stops the session with a sentence',
+)
 test('an edge that is not in the table stops the session with a sentence', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'codemachine-change-'))
   const template = await openChangeIn(folder)

@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { hashOfPlan, type Plan, readPlan } from '../../../src/modes/change/plan.ts'
 import { mistakesOf } from '../../../src/modes/change/plan-rules.ts'
 import { type PlanHead, planDiff, planMarkdown, planText, readPlanText } from '../../../src/modes/change/plan-text.ts'
+import { promise } from '../../support/promise.ts'
 import { hostileText, PLAN, plans } from './plans.ts'
 
 function headOf(plan: Plan, feedback: string | null = null): PlanHead {
@@ -55,6 +56,10 @@ describe('the file of a plan', () => {
     expect(planMarkdown(PLAN).trim()).toBe(content.trim())
   })
 
+  promise(
+    'C22',
+    'The file of a plan is read as the plan that it was written from, whatever stands in it; what a person made of it is read, or refused with the line',
+  )
   test('is read as the plan that it was written from, whatever stands in it', () => {
     fc.assert(
       fc.property(plans, fc.option(hostileText), (plan, feedback) => {
@@ -128,6 +133,7 @@ describe('a plan that a person edited', () => {
     })
   })
 
+  promise('C22')
   test.each([
     ['an empty file', '', /^There is no line "## Questions" at the end; leave the headings in their order/],
     ['another text', 'lol\n'.repeat(50), /^There is no line "## Questions"/],

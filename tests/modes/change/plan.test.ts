@@ -5,6 +5,7 @@ import { schemaProblem } from '../../../src/core/rules/answer-schema.ts'
 import { hashOfPlan, PLAN_ANSWER, readPlan } from '../../../src/modes/change/plan.ts'
 import { planProblem, problemOfRun } from '../../../src/modes/change/plan-rules.ts'
 import { TASKS_ANSWER } from '../../../src/modes/change/tasks.ts'
+import { promise } from '../../support/promise.ts'
 import { PLAN, plans } from './plans.ts'
 
 /** What becomes of the last message of a planning round, as the runner reads it. */
@@ -134,6 +135,10 @@ describe('the answer of a planning round', () => {
     })
   })
 
+  promise(
+    'C23',
+    'An answer that is no plan, or no list of tasks that can be carried out, is told with each place and its mend, whatever a value it is',
+  )
   test('is refused with a sentence, and never throws, whatever a value it is', () => {
     const field = fc.oneof(
       fc.jsonValue(),
@@ -209,11 +214,13 @@ describe('the shapes that models are asked for', () => {
 })
 
 describe('a line that', () => {
+  promise('C20')
   test.each(['true', ':', 'exit', 'exit 0', ' true ; echo ok', 'echo "all is well" && true', 'printf done || exit 0'])(
     'succeeds whatever the work is like is refused: %s',
     run => expect(problemOfRun(run)).toMatch(/^proves nothing/),
   )
 
+  promise('C21', 'A sentence, more than one line, control characters and `sudo` are no command of a plan or a task')
   test.each([
     ['', /is empty/],
     ['   ', /is empty/],

@@ -19,6 +19,7 @@ import {
   statesIn,
 } from '../../support/change-session.ts'
 import { endsAs, ofType, type Play, type PlayOptions } from '../../support/played-session.ts'
+import { promise } from '../../support/promise.ts'
 
 type OnEvent = NonNullable<PlayOptions['onEvent']>
 
@@ -77,6 +78,10 @@ const passing = (...runs: string[]): Partial<ChangePlay> => ({
 const ranIn = (events: readonly Recorded[]) =>
   ofType(events, 'command-ran').map(({ name, status }) => `${name}: ${status}`)
 
+promise(
+  'C20',
+  'A check of a plan that passes before the work is sent back once; commands of the project, and one that is named again, may pass',
+)
 test('a check that passes before the work goes back to the planner once; one of the project may pass', async () => {
   const plays = [
     answering(checking('npm test', 'node keep.js', 'node new.js')),
@@ -104,6 +109,10 @@ test('a remark is kept with what was accepted', async () => {
   expect(changeAfter(events).planning.accepted?.remark).toBe('Mind the proxy.')
 })
 
+promise(
+  'C6',
+  'Nothing is carried out before a person has accepted a version of the plan: a changed one is shown again, with what is different',
+)
 test('a plan that is changed twice is shown each time, with what is different, and only the last version is accepted', async () => {
   const third = planOf({ description: 'Count the requests in memory.' })
   const { outcome, events, inputs } = await plan([answering(FIRST), answering(SECOND), answering(third)], {
@@ -148,6 +157,10 @@ const editing = (texts: (string | ((before: string) => string))[], last: string)
   }
 }
 
+promise(
+  'C7',
+  'What is carried out is the version that was accepted, by its hash; a file that a person has edited is a version of theirs, and nonsense in it is none',
+)
 test('a plan that a person edits is a version of their own, and the one that was edited has its own text again', async () => {
   const { outcome, events, inputs } = await plan([answering(FIRST)], {
     onEvent: editing([text => text.replace('of each client', 'of each key')], 'accept'),
@@ -200,6 +213,7 @@ test.each([['decision-made'], ['looked']])(
   },
 )
 
+promise('C7')
 test('a plan that is edited to nonsense is no version: the person is told why, and can mend it', async () => {
   const nonsense = 'Just do it.\n'
   const { outcome, events } = await plan([answering(FIRST)], {
@@ -243,6 +257,10 @@ test('a file that nothing was changed in, and one that is gone, are no versions'
   expect(bodies(gone.events)[1]).toMatch(/^\*\*plan\/v1\.md cannot be used: It is gone\.\*\*/)
 })
 
+promise(
+  'C8',
+  'Where files of the plan were changed between plan and acceptance, that is said, and planning again is offered first',
+)
 test('where files of the plan were changed meanwhile, planning again is offered first', async () => {
   const looks = (values: string[]) => ({ 'plan-files': async () => ({ 'api.js': values.shift() ?? 'two' }) })
   const again = await plan([answering(FIRST), answering(SECOND)], {
@@ -281,6 +299,7 @@ test('a person who stops ends it, and is asked again when they go on', async () 
   expect(statesIn(events)).toEqual(['REVIEWING_PLAN.accepted'])
 })
 
+promise('C6')
 test('nobody there: it holds, and needs a person', async () => {
   const { outcome } = await plan([answering(FIRST)])
   expect(outcome).toMatchObject({
@@ -290,6 +309,10 @@ test('nobody there: it holds, and needs a person', async () => {
   })
 })
 
+promise(
+  'C10',
+  'A plan has ten versions at most; a change of it is refused then before anything is broken off, and what was accepted as done stays so',
+)
 test('the tenth version can be accepted, and not changed any more', async () => {
   const plays = Array.from({ length: 10 }, (_, at) => answering(planOf({ description: `Plan ${at + 1}.` })))
   const says = [...Array.from({ length: 9 }, (_, at) => ['change', `Change ${at + 1}.`] as const), ['accept'] as const]
@@ -334,6 +357,10 @@ test('with --auto the plan is taken as it comes, and that is in the journal', as
 const prose = answering('I would just do it.')
 const unusable = answering(planOf({ files: [{ path: '/etc/passwd', change: 'all' }] }))
 
+promise(
+  'C9',
+  'An answer that is no plan is asked for again with what is wrong with it; after three in a row a person is needed',
+)
 test('an answer that is no plan is asked for again with what is wrong with it, by schema or not', async () => {
   const { outcome, events, inputs } = await plan([prose, unusable, answering(FIRST)], { says: [['accept']] })
   expect(outcome).toEqual(planned)
@@ -357,6 +384,7 @@ test('two objects, half of one, a list and nothing at all are no plan, and are a
   }
 })
 
+promise('C9')
 test('after three answers in a row that are no plan a person is needed, and going on asks again', async () => {
   const ended = await plan([prose, unusable, prose])
   expect(ended.outcome).toMatchObject({
@@ -422,6 +450,7 @@ for (const state of WITH_PLAN) {
   })
 }
 
+promise('C12')
 test('a person who breaks in before there is a plan is heard in the planning round', async () => {
   for (const state of ['GATHERING_CONTEXT', 'GENERATING_PLAN'] as const) {
     const { outcome, inputs, events } = await plan([answering(FIRST)], {
@@ -531,6 +560,10 @@ test('what a person says while it is planned reaches the planner', async () => {
   expect(inputs[0]).toContain('Keep it small.')
 })
 
+promise(
+  'C13',
+  'A change that is killed while it plans comes to the same plan, with no planning round more than it takes',
+)
 test('killed after any event, and gone on with, it comes to the same plan with no more planning rounds than were needed', async () => {
   const says = [
     ['change', 'Use Redis.'],
@@ -569,6 +602,7 @@ test('killed after any event, and gone on with, it comes to the same plan with n
   }
 })
 
+promise('C11', 'The commands of a plan count as proof only if a person has accepted that version')
 test('the commands of an accepted plan become gates, and those of the version before are none any more', async () => {
   const other = planOf({ verification: [{ run: 'node --test api', why: 'its tests pass' }] })
   const { events } = await plan([answering(FIRST), answering(other), prose], {
@@ -602,6 +636,7 @@ test('blanks are no remark', async () => {
   expect(changeAfter(events).planning.accepted).toMatchObject({ remark: null })
 })
 
+promise('C11')
 test('what nobody has seen proves nothing: it is no gate, and takes those of an earlier version away', async () => {
   const auto = await plan([answering(FIRST), prose], { change: { planOnly: false, review: 'auto' } })
   expect(ofType(auto.events, 'gates-added')).toEqual([])

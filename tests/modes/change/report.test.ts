@@ -8,6 +8,7 @@ import { changeData, shownPlans } from '../../../src/modes/change/status-data.ts
 import type { ChangeWork } from '../../../src/modes/change/work.ts'
 import { workReport } from '../../../src/tell/words/work.ts'
 import { changeWith, check, PLAN, record, task } from '../../support/change-work.ts'
+import { promise } from '../../support/promise.ts'
 import { SESSION } from '../../support/session-events.ts'
 
 const TESTS = {
@@ -77,6 +78,10 @@ describe('the report of a change', () => {
     )
   })
 
+  promise(
+    'C74',
+    "What a task's own command says is never called proof: the report sets gates that passed on the final files apart from it",
+  )
   test("sets what is proof apart from what an agent's own command says", () => {
     expect(section?.text).toContain('Commands that count as proof:\n- `npm test` passed on the final files\n')
     expect(section?.text).toMatch(
@@ -127,6 +132,10 @@ describe('the report of a change', () => {
 })
 
 describe('what programs are told of a change', () => {
+  promise(
+    'C75',
+    '`work` of `status --json` has the state, the request, the context, the plan, its tasks, changed files and attempts of a change',
+  )
   test('has the fields that are promised, and those of the state within', () => {
     const fixing = { attempt: 2, by: 'executor', earlier: [], sameFailures: 0, failure: '', hasChanged: false } as const
     const own = workWith({ state: 'EXECUTING_TASKS.fixing' })

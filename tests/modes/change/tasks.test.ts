@@ -5,6 +5,7 @@ import { schemaProblem } from '../../../src/core/rules/answer-schema.ts'
 import { nameOfTask, readTasks, TASKS_ANSWER, type TaskSpec, tasksFile } from '../../../src/modes/change/tasks.ts'
 import { type TasksGround, tasksProblem } from '../../../src/modes/change/tasks-rules.ts'
 import { parseTasksFile } from '../../../src/workspace/memory/tasks-file.ts'
+import { promise } from '../../support/promise.ts'
 import { hostileText } from './plans.ts'
 
 const GROUND: TasksGround = { done: [], room: 50, projectCommands: [] }
@@ -43,6 +44,10 @@ const FINE = [
 ]
 
 describe('tasks that can be carried out', () => {
+  promise(
+    'C24',
+    'A task takes what an earlier one gives, and each ACTION is followed by a command before the next one on the same files',
+  )
   test('take what earlier ones give, and are verified by commands', () => {
     expect(tasksProblem(FINE, GROUND)).toBeNull()
   })
@@ -78,6 +83,7 @@ describe('tasks that can be carried out', () => {
   })
 })
 
+promise('C23')
 describe('tasks that cannot be carried out are sent back with place and mend', () => {
   test.each<[string, TaskSpec[], RegExp]>([
     ['none', [], /^- `tasks` is empty; give at least one task, and at most 50/],
@@ -195,6 +201,7 @@ describe('tasks that cannot be carried out are sent back with place and mend', (
     expect(problem(tasks)).toMatch(wrong)
   })
 
+  promise('C24')
   test('ids of tasks that are done are taken, and what they changed has to be verified', () => {
     const done = [info('T1'), task('T2')]
     expect(problem([info('T1')], { done }).split('\n')).toEqual([
@@ -339,6 +346,7 @@ describe('the answer of a round that cuts a plan into tasks', () => {
     run: fc.option(fc.oneof(fc.constantFrom('npm test', 'true', 'test -e src/a.ts'), fc.string())),
   })
 
+  promise('C23')
   test('is read or refused, and never throws, whatever a value it is', () => {
     const value = fc.oneof(
       fc.jsonValue(),

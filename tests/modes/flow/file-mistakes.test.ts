@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { readFlowFile } from '../../../src/modes/flow/file/file.ts'
 import type { Mistake } from '../../../src/modes/flow/file/plan.ts'
+import { promise } from '../../support/promise.ts'
 
 const AGENT = '[agents.commit]\nprompt = "a.md"\n'
 const STEP = `${AGENT}[workflow]\n[[workflow.steps]]\n`
@@ -457,6 +458,10 @@ const MISTAKES: readonly (readonly [what: string, content: string, ...mistakes: 
 const refusedArgument = (args: readonly string[]) =>
   args.some(each => each.startsWith('--sandbox')) ? '--sandbox' : null
 
+promise(
+  'F1',
+  'Every mistake in a workflow file is told at once, with its line, its column, its place and how to mend it',
+)
 test.each(MISTAKES)('%s is told with its place and its mend', (_, content, ...mistakes) => {
   expect(mistakes).not.toEqual([])
   const told = mistakesOf(content)
@@ -470,6 +475,7 @@ function mistakesOf(content: string): readonly Mistake[] {
   return 'mistakes' in read ? read.mistakes : []
 }
 
+promise('F1')
 test('all mistakes of a file are told at once, in its order, and of very many the first 200', () => {
   const step = '[[workflow.steps]]\nagnt = "x"\nretries = -1\n'
   const told = mistakesOf(step.repeat(300))

@@ -3,6 +3,7 @@ import { expect, test } from 'vitest'
 import { refusedArgument } from '../../../src/engines/exec/given-arguments.ts'
 import { type FlowFile, readFlowFile, workflowNamed } from '../../../src/modes/flow/file/file.ts'
 import { cpuMs, timesSlower } from '../../support/cpu-time.ts'
+import { promise } from '../../support/promise.ts'
 
 function read(content: string, name = 'commit.workflow.toml'): FlowFile {
   const result = readFlowFile(content, name, { refusedArgument: () => null })
@@ -57,6 +58,7 @@ description = "A commit message from the diff"
   path = "COMMIT_MESSAGE.md"
 `
 
+promise('F2', 'A workflow file is read in its newer and in its older form, with names and texts in any script')
 test('the newer form is read with every value at its place', () => {
   const prompt = {
     value: 'prompts/templates/codemachine/agents/01-architecture-agent.md',
@@ -126,6 +128,7 @@ test('the newer form is read with every value at its place', () => {
   })
 })
 
+promise('F2')
 test('the older form is read, and has as many workflows as it names', () => {
   const more =
     '[[workflows.second.steps]]\nuse = "commit"\n[[workflows.second.steps]]\nuse = "commit"\nengine = "mock"\n'
@@ -160,6 +163,7 @@ test('a workflow without a name has that of its file', () => {
   expect(read(steps, 'flow.toml').workflows[0]?.name).toBe('flow')
 })
 
+promise('F2')
 test('what is in Chinese stays as it is, and names the step', () => {
   const content = `
 [agents.commit]
@@ -348,8 +352,10 @@ toString = "y"
   expect(file.workflows[0]?.steps[0]?.work).toMatchObject({ agent: '__proto__', prompt: { value: 'a.md' } })
 })
 
+promise('F4', 'What the page on workflows shows is a workflow file without a mistake')
 test('what the page on workflows shows is read', () => {
-  const page = readFileSync(new URL('../../../docs/flow.md', import.meta.url), 'utf8')
+  const pages = ['guides/workflows.md', 'reference/workflow-file.md']
+  const page = pages.map(path => readFileSync(new URL(`../../../docs/${path}`, import.meta.url), 'utf8')).join('\n')
   const shown = Array.from(page.matchAll(/```toml\n([^`]*)```/g), ([, content = '']) => content)
   const files = shown.filter(content => /^\[+workflows?\b/m.test(content))
   expect(files.length).toBeGreaterThan(1)
@@ -358,6 +364,7 @@ test('what the page on workflows shows is read', () => {
   }
 })
 
+promise('F3', '500 steps are read in half a second, and a file of any content in a moment')
 test('500 steps are read in half a second, on a machine of their own', () => {
   const steps = Array.from(
     { length: 500 },
@@ -379,6 +386,7 @@ path = "message-${index}.md"
   expect(cpuMs() - before).toBeLessThan(1000 * timesSlower())
 })
 
+promise('F3')
 test.each([
   ['braces', `[agents.a]\nprompt = "a"\n[[workflow.steps]]\nagent = "a"\ninput.template = "${'{{'.repeat(50_000)}"\n`],
   [

@@ -8,6 +8,7 @@ import type { FlowPlan } from '../../../src/modes/flow/file/plan.ts'
 import { flowView } from '../../../src/modes/flow/view.ts'
 import { planOf, playFlow, type SaidStep, workAfter } from '../../support/flow-session.ts'
 import { CLAIMED, endsAs, ofType, type PlayOptions, saying, UNCLAIMED } from '../../support/played-session.ts'
+import { promise } from '../../support/promise.ts'
 
 let folder: string
 beforeEach(async () => {
@@ -58,6 +59,10 @@ test('the steps feed each other, and what they come to stands in their files', a
   expect(ofType(events, 'done-nominated')).toMatchObject([{ by: ['template'] }])
 })
 
+promise(
+  'F11',
+  'Of a workflow no finished step is run again, wherever it is killed, and what is added to a file is added once',
+)
 test('killed after any event, and gone on with, it comes to the same files, and no finished step is run again', async () => {
   const begin = async () => {
     await rm(folder, { recursive: true, force: true })
@@ -114,6 +119,10 @@ test('a step that fails ends the run with what codex said; gone on with, it is t
   expect(marks([...first.events, ...second.events])).toEqual(['done', 'done', 'done'])
 })
 
+promise(
+  'F12',
+  'A step that fails is tried again as often as it says, told what failed, and then ends the run with 4 and what codex said; `--continue-on-error` runs what does not need it',
+)
 test('the next try is told what failed, as often as the step may be tried again', async () => {
   const plan = planOf([{ id: 'a', work: { input: ['Write it.'] }, verify: ['npm test'], retries: 2 }])
   let runs = 0
@@ -350,6 +359,7 @@ test('gates of the session that do not pass leave it to a person', async () => {
   expect(ofType(events, 'done-refused')).toMatchObject([{ reason: 'gate-failed' }])
 })
 
+promise('F15')
 test('a step that is worked on until it is done, killed after any event, comes to the same end and the same file', async () => {
   const plan = planOf([
     { id: 'fix', verify: ['npm test'], work: { engine: 'codemachine', input: ['Mend it.'] }, output: file('FIX.md') },

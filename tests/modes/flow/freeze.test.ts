@@ -8,6 +8,7 @@ import type { FileStep, FileVariable, FlowFile, Placed } from '../../../src/mode
 import { type FreezeOptions, freeze, type RunValue } from '../../../src/modes/flow/file/freeze.ts'
 import { changedSources } from '../../../src/modes/flow/file/prompts.ts'
 import { cpuMs, timesSlower } from '../../support/cpu-time.ts'
+import { promise } from '../../support/promise.ts'
 
 const FILE = '.codex-flow/workflows/commit.workflow.toml'
 const PROMPT = 'prompts/commit.md'
@@ -130,6 +131,10 @@ async function mistakes(...[root, file, options]: Parameters<typeof freezeIn>) {
   )
 }
 
+promise(
+  'O42',
+  'Prompts, schemas and values of a workflow are read once, before it starts, from the project alone, and what is wrong with one has its place in the file',
+)
 describe('a prompt of a workflow', () => {
   test('is looked for beside the file, then in the .codex-flow above it, then in the root of the project', async () => {
     await using project = await makeProject({ 'prompts/commit.md': 'root' })
@@ -224,6 +229,10 @@ describe('a prompt of a workflow', () => {
     ])
   })
 
+  promise(
+    'O44',
+    'What a session keeps as it is, such as a workflow with its prompts, holds no secret: nothing is begun with one',
+  )
   test('with a secret in it is refused where it is named', async () => {
     await using project = await makeProject({ [PROMPT]: 'Log in with sk-123456.' })
     const secretIn = (text: string) => (text.includes('sk-123456') ? 'MODEL_KEY' : null)
@@ -273,6 +282,7 @@ const SCHEMA = {
   },
 }
 
+promise('O42')
 describe('a schema of a workflow', () => {
   test('is kept as it is, and a part of it may lead back to itself', async () => {
     await using project = await makeProject({ [PROMPT]: 'x', 'answer.schema.json': JSON.stringify(SCHEMA) })
@@ -298,6 +308,10 @@ describe('a schema of a workflow', () => {
   })
 })
 
+promise(
+  'O43',
+  'An output of a workflow goes to a file of the project, through no link, and never into `.git`, `.codemachine` or `.codex-flow/runtime`',
+)
 describe('the file for an output', () => {
   test.each([
     ['docs/plan.md', null],
@@ -410,6 +424,7 @@ describe('values', () => {
     expect(missing).toEqual([])
   })
 
+  promise('O42')
   test('that nobody gives are missing, each once at its first place, with the name that was meant', async () => {
     await using project = await makeProject({ [PROMPT]: 'x' })
     const file = fileOf([{ variables: ['goal', 'other'] }, { variables: ['goal'] }])
@@ -424,6 +439,7 @@ describe('values', () => {
     )
   })
 
+  promise('O41')
   test.each([
     ['has the control character U+0007 in line 2, column 1; write plain text', 'a\n\u0007'],
     ['holds the secret MODEL_KEY, which no agent is to be given; leave it out', 'my sk-123456'],

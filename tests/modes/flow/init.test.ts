@@ -8,6 +8,7 @@ import { freeze } from '../../../src/modes/flow/file/freeze.ts'
 import { initFlow } from '../../../src/modes/flow/file/init.ts'
 import { recordingFilesOf } from '../../../src/modes/flow/file/plan.ts'
 import { inputHash, readOwnLine } from '../../../src/modes/flow/file/recording.ts'
+import { promise } from '../../support/promise.ts'
 import { unless } from '../../support/skipped.ts'
 
 const SOURCE = new URL('../../../src/modes/flow/file/init.ts', import.meta.url).href
@@ -42,6 +43,10 @@ const refused = async (...args: Parameters<typeof init>) =>
   )
 
 describe('init', () => {
+  promise(
+    'O40',
+    '`flow init` lays down a first workflow that can be replayed, and leaves what is there; where something is in the way it writes nothing',
+  )
   test('lays down both forms of a workflow, prompts, a recording, and what keeps git from the runs', async () => {
     await using folder = await makeFolder()
     const laid = await init(folder.root)
@@ -83,6 +88,7 @@ describe('init', () => {
     expect(types.at(-1)).toBe('turn.completed')
   })
 
+  promise('O40')
   test('leaves what is there, and makes what is missing', async () => {
     await using folder = await makeFolder()
     await folder.write('.codex-flow/flow.toml', '# mine\n')
@@ -139,6 +145,7 @@ function refusedByModes(directory: string): string {
   return spawnSync(program, args, { encoding: 'utf8', timeout: 30_000 }).stdout.trim()
 }
 
+promise('O40')
 describe('init writes nothing', () => {
   test('where .codex-flow is a file', async () => {
     await using folder = await makeFolder()

@@ -4,6 +4,7 @@ import { expect, test } from 'vitest'
 import { FILE, HEAD, lay, PROMPT, run } from '../../support/flow-scene.ts'
 import { codemachineHere } from '../../support/in-process.ts'
 import { ofType } from '../../support/played-session.ts'
+import { promise } from '../../support/promise.ts'
 import { says } from '../../support/rounds.ts'
 import { openScene } from '../../support/scene.ts'
 
@@ -21,6 +22,10 @@ const FAILS = `${HEAD}
   run = "echo made > made.txt; exit 3"
 `
 
+promise(
+  'R62',
+  "What a session's steps have left is in a savepoint at its end, also where it failed; a rewind names what it takes away, and leaves what the person has made since",
+)
 test('what a workflow has written before it failed is told, and rewind takes that alone, by name', async () => {
   await using scene = await openScene([[says('A text.')]])
   const { place } = scene

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { lookAtFlow } from '../../../src/modes/flow/start/look.ts'
+import { promise } from '../../support/promise.ts'
 
 let root: string
 beforeEach(async () => {
@@ -20,6 +21,7 @@ async function look(content: string, workflow: string | null = null) {
 const placesOf = ({ mistakes }: Awaited<ReturnType<typeof look>>) =>
   mistakes.map(({ line, column, place }) => `${line}:${column} ${place}`)
 
+promise('F1')
 test('what is wrong in a file and with the files that it names is told together, in the order of the file', async () => {
   const looked = await look(`[agents.a]
 prompt = "none.md"

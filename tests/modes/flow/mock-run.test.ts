@@ -20,6 +20,7 @@ import { openRecords } from '../../../src/session/records/records.ts'
 import { takeRunLock } from '../../../src/session/records/run-lock.ts'
 import { endAfterEach } from '../../engines/codex/end-after-each.ts'
 import { makePlace, type TestPlace } from '../../support/place.ts'
+import { promise } from '../../support/promise.ts'
 
 const atEnd = endAfterEach()
 
@@ -156,6 +157,10 @@ const sessionsOf = async ({ home }: TestPlace) => {
   return await readdir(join(state, key, 'sessions')).catch(() => [])
 }
 
+promise(
+  'F20',
+  'A workflow is replayed where there is no codex, no git and no program at all, and the outcome is *replayed*',
+)
 test('a recorded workflow is replayed where there is no codex, no git and no program at all', async () => {
   const place = await emptyPlace()
   await record(place, '1-look.json', said('It is a small change.', ran('git diff', '+a\n')))
@@ -175,6 +180,10 @@ test('a recorded workflow is replayed where there is no codex, no git and no pro
   expect(report).toMatchObject({ problem: null, html: expect.stringContaining('report.html') })
 })
 
+promise(
+  'F21',
+  'Without a recording with an event nothing begins (exit code 2), and the files that were looked for and `--no-mock` are named',
+)
 test('without a recording nothing begins, and the files that were looked for are named', async () => {
   const place = await emptyPlace()
   const refused = run(place, planOf(stepOf(1, 'commit-message'), stepOf(2, 'other')))
@@ -192,6 +201,7 @@ test('without a recording nothing begins, and the files that were looked for are
   expect(await sessionsOf(place)).toEqual([])
 })
 
+promise('F24', 'A prompt or an input that is not what was recorded is told in one line, and refused with `--strict`')
 test('an input that is not what was recorded is told in one line, and refused with --strict', async () => {
   const place = await emptyPlace()
   const hash = inputHash('Write a message.', 'Diff: +a')
@@ -232,6 +242,7 @@ test('while somebody runs here a mock run is refused', async () => {
   await expect(run(place, planOf(stepOf(1, 'a')))).rejects.toMatchObject({ exitCode: 6 })
 })
 
+promise('F20')
 test('a recorded failure, a torn end and lines of a newer codex are shown, and the outcome is replayed all the same', async () => {
   const place = await emptyPlace()
   const failed = { type: 'turn.failed', error: { message: 'You have hit your usage limit.' } }

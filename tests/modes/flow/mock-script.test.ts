@@ -3,6 +3,7 @@ import { dryRunOf, type ScriptOptions, scriptOf } from '../../../src/modes/flow/
 import type { AgentWork, FlowPlan, FlowStep } from '../../../src/modes/flow/file/plan.ts'
 import type { FoundRecording } from '../../../src/modes/flow/file/recording.ts'
 import { inputHash, type RecordingHeader } from '../../../src/modes/flow/file/recording.ts'
+import { promise } from '../../support/promise.ts'
 
 const AGENT: AgentWork = {
   kind: 'agent',
@@ -108,6 +109,7 @@ test('a step is played with what would run beside it, and what that came to when
   expect(changed).toEqual([])
 })
 
+promise('F25')
 test('a command is not run: its line is shown with the recorded result, and it wants no recording', () => {
   const { script, played } = made([step('t', command('npm test')), step('u', command('make'))], {
     t: noEvents({ exit: 1, output: 'x' }),
@@ -120,6 +122,7 @@ test('a command is not run: its line is shown with the recorded result, and it w
   expect(played).toEqual([])
 })
 
+promise('F25', 'In a replay conditions are decided by recorded results, and no command is run')
 describe('a condition is decided by recorded results', () => {
   const steps = [step('t', command('npm test')), step('fix', when('t', 'exit', '!=', '0'))]
 
@@ -190,6 +193,7 @@ test('a run that failed is shown to where it ended', () => {
   expect(turn.script.steps[0]?.after).toEqual(['failed, as it was recorded: No quota.'])
 })
 
+promise('F24')
 describe('the prompt and the input are compared with what was recorded', () => {
   const recordedWith = (input: string, values?: Record<string, string>) =>
     recorded({ input_sha256: inputHash('Be short.', input), ...(values && { values }) })

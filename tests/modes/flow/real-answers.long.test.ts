@@ -2,6 +2,7 @@ import { expect, test } from 'vitest'
 import { openProject } from '../../../src/index.ts'
 import { at, FILE, HEAD, lay, PROMPT, run, worldOf } from '../../support/flow-scene.ts'
 import { ofType } from '../../support/played-session.ts'
+import { promise } from '../../support/promise.ts'
 import { openRealScene } from '../../support/real-scene.ts'
 import { says } from '../../support/rounds.ts'
 import { openScene } from '../../support/scene.ts'
@@ -13,6 +14,10 @@ const VERDICT = JSON.stringify({
   additionalProperties: false,
 })
 
+promise(
+  'F14',
+  'An answer of a step that does not fit is asked for again; a person who approves a step has it done again, or goes on with it',
+)
 test('an answer that does not fit is asked for again; its field decides whether a later step is done, and stands in its input', async () => {
   await using scene = await openScene([[says('I think it is bad.')], [says('{"verdict":"bad"}')], [says('Mended.')]])
   const file = `${HEAD}
@@ -41,6 +46,7 @@ test('an answer that does not fit is asked for again; its field decides whether 
   expect(scene.input(3)).toMatch(/^It is bad: mend it\./)
 })
 
+promise('F14')
 test('a person who looks at an output from another terminal has it done again, and then goes on with it', async () => {
   await using scene = await openScene([[says('Long.')], [says('Short.')], [says('After.')]])
   const file = `${HEAD}
@@ -74,6 +80,7 @@ test('a person who looks at an output from another terminal has it done again, a
   expect(await at(scene, 'TEXT.md')).toBe('Short.\n')
 })
 
+promise('F12')
 test('with --continue-on-error the others run, and it still ends with 4', async () => {
   await using scene = await openScene([[says('Alone.')]])
   const file = `${HEAD}

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { at, FILE, type FlowRan, HEAD, lay, PROMPT, resume, run } from '../../support/flow-scene.ts'
 import { ofType } from '../../support/played-session.ts'
+import { promise } from '../../support/promise.ts'
 import { openRealScene } from '../../support/real-scene.ts'
 import { round, says } from '../../support/rounds.ts'
 import { openScene } from '../../support/scene.ts'
@@ -37,6 +38,10 @@ description = "A text, counted and looked at"
 topic = { run = "printf trees; echo not this >&2" }
 `
 
+promise(
+  'F10',
+  'The steps of a workflow are done one after the other, feed each other and write their files; when the last has ended the gates decide',
+)
 test('with the real codex, three steps feed each other into files, and the session is done', async () => {
   await using scene = await openRealScene([
     [...round('echo made > made.txt').slice(0, -1), says('Trees are tall.')],
@@ -81,6 +86,11 @@ const TWO = `${HEAD}
   template = "Go on from: {{steps.first.output}}"
 `
 
+promise('F12')
+promise(
+  'F13',
+  'A workflow that goes on does so with file, prompts and values of its beginning, and says what differs now; `--from` uses the outputs of the last run',
+)
 test('a step that fails ends the run with 4 and what codex said; resume tries it once more with what was read at first, and says what differs now', async () => {
   await using scene = await openRealScene([
     [says('First.')],
@@ -106,6 +116,7 @@ test('a step that fails ends the run with 4 and what codex said; resume tries it
   )
 })
 
+promise('F13')
 test('with --from a new run uses the outputs of the last one; without what it needs it is refused', async () => {
   await using scene = await openScene([[says('First.')], [says('Second.')], [says('Second, anew.')]])
   await lay(scene, { [FILE]: TWO, ...PROMPT })
@@ -177,6 +188,7 @@ prompt = "prompts/writer.md"
   expect(await at(scene, 'T.md')).toBe('Thought hard.\n')
 })
 
+promise('F10')
 test('a failing command, what verifies a step, and the gates of the session: what does not pass ends it with 4', async () => {
   await using scene = await openScene([[says('One.')], [says('Two.')], [says('Three.')]])
   const file = (more: string) => `${HEAD}

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { at, FILE, HEAD, lay, PROMPT, run } from '../../support/flow-scene.ts'
 import { ofType } from '../../support/played-session.ts'
+import { promise } from '../../support/promise.ts'
 import { folder, round, says } from '../../support/rounds.ts'
 import { openScene } from '../../support/scene.ts'
 
@@ -29,6 +30,10 @@ const file = (rounds: string) => `${HEAD}
   id = "after"
 `
 
+promise(
+  'F15',
+  'A step of a workflow that is worked on until it is done ends with its own claim, proved by what verifies it, and fails after its rounds',
+)
 test('a step of the engine codemachine is worked on until its claim is proved by what verifies it, and then the next has its turn', async () => {
   await using scene = await openScene([
     [says('Mend the door.')],
@@ -60,6 +65,7 @@ test('a step of the engine codemachine is worked on until its claim is proved by
   expect(scene.input(5)).toContain('The door is mended.')
 })
 
+promise('F15')
 test('a step that is not done after its rounds has failed, and the run ends with 4', async () => {
   await using scene = await openScene([
     [says('Mend.')],

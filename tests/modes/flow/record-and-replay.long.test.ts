@@ -11,6 +11,7 @@ import { preparedPlan } from '../../../src/modes/flow/start/prepare.ts'
 import { runFlow } from '../../../src/modes/flow/start/run.ts'
 import type { RunObserver } from '../../../src/project/sessions.ts'
 import { ofType } from '../../support/played-session.ts'
+import { promise } from '../../support/promise.ts'
 import { openRealScene, type RealScene } from '../../support/real-scene.ts'
 import { folder, round, says } from '../../support/rounds.ts'
 import { webSearch } from '../../support/scripted-model.ts'
@@ -138,6 +139,7 @@ function roundLines({ lines }: Seen, title: string): string[] {
   return all.slice(begin + 1, end).filter(line => !/^(kept: outputs| {10}cat ")/.test(line))
 }
 
+promise('F22', 'A replay shows the lines of the real run that it recorded')
 test('a workflow that ran with the real codex is replayed with the same lines where there is no codex any more', async () => {
   await using scene = await openRealScene([
     [

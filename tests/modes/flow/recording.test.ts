@@ -15,6 +15,7 @@ import {
   renderParts,
   textOfRecording,
 } from '../../../src/modes/flow/file/recording.ts'
+import { promise } from '../../support/promise.ts'
 
 test('the first line of a recording names its step and the hash of what it was given, and is read back', () => {
   const header = { step: 'message', input_sha256: inputHash('Be short.', 'The diff'), values: { diff: '+a' } }
@@ -155,6 +156,7 @@ test('torn lines, rubbish and what a newer codex says are passed over; without a
   expect(await recording()).toMatchObject({ hasEvents: true, hasTurn: false, lastMessage: null })
 })
 
+promise('F23', 'A recording is read bounded, as text, and through no link on the way; what is played is what was read')
 test('what is no text file of our own kind is refused with its path and the mend', async () => {
   const at = join(root, USUAL)
   const refusals: Record<string, [() => Promise<unknown> | unknown, string]> = {
@@ -178,6 +180,7 @@ test('what is no text file of our own kind is refused with its path and the mend
   }
 })
 
+promise('F23')
 test('a link on the way to a recording is not followed', async () => {
   await put(USUAL, TURN)
   for (const folder of [DEBUG_FOLDER, dirname(DEBUG_FOLDER), '.codex-flow']) {
@@ -190,6 +193,7 @@ test('a link on the way to a recording is not followed', async () => {
   expect((await find()).kind).toBe('recording')
 })
 
+promise('F23')
 test('what is played is what was read, and nothing if that has changed since', async () => {
   await writeFile(join(root, USUAL), `\uFEFF${TURN.join('\n')}`)
   const found = await recording()

@@ -16,6 +16,7 @@ import { OWN_TEMPLATES } from '../../../src/modes/registry.ts'
 import { redactorOf } from '../../../src/secrets/redactor.ts'
 import { planOf, playFlow } from '../../support/flow-session.ts'
 import type { Play } from '../../support/played-session.ts'
+import { promise } from '../../support/promise.ts'
 import { SESSION, worked } from '../../support/session-events.ts'
 import { problemOfMounting } from '../../support/skipped.ts'
 
@@ -107,6 +108,10 @@ async function replayOf(plan: FlowPlan): Promise<MadeScript> {
 const output = (step: string) => ({ step, part: 'output' as const, field: [] })
 const exit = (step: string) => ({ step, part: 'exit' as const, field: [] })
 
+promise(
+  'F27',
+  'A real run leaves the recording, the log and the last message of each step as they come, and those of the last ten runs before it stay',
+)
 test('each step of a real run leaves its recording, its log and its last message, and is replayed from them', async () => {
   const plan = planOf([
     { id: 'look', work: { input: ['With ', { variable: 'diff' }, ' and hunter2-hunter2'] } },
@@ -185,6 +190,7 @@ test('what came of a step stands in its last line: tries, what verified it, why 
   ])
 })
 
+promise('F27')
 test('recordings of the run before are kept, those of the last ten sessions; what others wrote is kept, too', async () => {
   const plan = planOf([{ id: 'a' }, { id: 'b', work: { engine: 'mock' } }])
   await mkdir(runtime('debug', 'earlier'), { recursive: true })
@@ -210,6 +216,10 @@ test('recordings of the run before are kept, those of the last ten sessions; wha
   expect(await lines('debug', 'earlier', `before-${SESSION}`, '1-a.json')).toEqual(['rubbish'])
 })
 
+promise(
+  'F28',
+  'What a run writes for people goes through no link that an agent has laid, and ends no run where it cannot be written',
+)
 test('a link, a folder or a file of somebody else in the place of one is not written to: a sentence says so, and the run goes on', async () => {
   const plan = planOf([{ id: 'a' }, { id: 'b' }])
   await mkdir(join(records, 'elsewhere'), { recursive: true })
@@ -231,6 +241,7 @@ test('a link, a folder or a file of somebody else in the place of one is not wri
   )
 })
 
+promise('F28')
 test('what an agent puts in the place of a file meanwhile gets nothing', async () => {
   const plan = planOf([{ id: 'a' }])
   await mkdir(records, { recursive: true })
@@ -264,6 +275,7 @@ test('a run that goes on adds to its recording', async () => {
 const mountProblem = problemOfMounting()
 const skipped = mountProblem === null ? '' : ` (skipped: ${mountProblem})`
 
+promise('F28')
 test.skipIf(mountProblem !== null)(`on a full disk one sentence says so, and the run goes on${skipped}`, async () => {
   await mkdir(runtime(), { recursive: true })
   execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=128k', 'tmpfs', runtime()])

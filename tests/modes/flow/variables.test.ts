@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { readValues } from '../../../src/modes/flow/file/variables.ts'
+import { promise } from '../../support/promise.ts'
 
 type Sources = Parameters<typeof readValues>[0]
 
@@ -31,6 +32,10 @@ async function makeFolder(files: Readonly<Record<string, string | Buffer>> = {})
   }
 }
 
+promise(
+  'O41',
+  'A value of a workflow that is given, in whatever way, is text without control characters and secrets, or is refused with its name',
+)
 describe('a value of the command line', () => {
   test('is a text, the content of a file, or what comes on the standard input', async () => {
     await using folder = await makeFolder({ 'a.diff': '-a\r\n+b\n' })
@@ -117,6 +122,7 @@ describe('a value of the command line', () => {
   })
 })
 
+promise('O41')
 describe('a file of values', () => {
   test('holds texts, numbers and true or false, as TOML or as JSON', async () => {
     await using folder = await makeFolder({

@@ -2,6 +2,7 @@ import { expect, test } from 'vitest'
 import type { SessionEvent } from '../../../src/core/events/events.ts'
 import { exitCodeOf, type SessionOutcome } from '../../../src/core/events/outcome.ts'
 import { type BuildPart, summaryOfEnd } from '../../../src/modes/from-specification/next.ts'
+import { promise } from '../../support/promise.ts'
 import { created, ended, foldAll, says, started, worked } from '../../support/session-events.ts'
 
 const begun: SessionEvent = { ...created(), template: 'build' }
@@ -55,6 +56,7 @@ const endOf = (events: readonly SessionEvent[], outcome: SessionOutcome) =>
     ]),
   )
 
+promise('L14')
 test('a build that ended at a limit says what is done, left and parked, and what was summed up last', () => {
   const text = endOf(wentOn, { kind: 'limit', limit: 'rounds' })
   expect(text).toMatch(/^# How the build stands\n\nThe build is not done: its limit of rounds was reached\.\n/)
@@ -64,6 +66,7 @@ test('a build that ended at a limit says what is done, left and parked, and what
   expect(text).toMatch(/## What was summed up last\n\nRounds after it are not in it\.\n\nHalf of it is there\.$/)
 })
 
+promise('L14', 'However a build ended, `plan/summary.md` says so, with its tasks and the last summary')
 test('a build that is done says so, and its summary is that of what was accepted', () => {
   const accepted: SessionEvent[] = [
     ...wentOn,
@@ -78,6 +81,7 @@ test('a build that is done says so, and its summary is that of what was accepted
   expect(text).not.toMatch(/before|after/)
 })
 
+promise('L14')
 test.each<[string, SessionOutcome, RegExp]>([
   ['stopped', { kind: 'interrupted', by: 'stop' }, /not done: it was stopped\./],
   ['stalled', { kind: 'stalled', rounds: 6, why: 'nothing-changed' }, /not done: its rounds got nowhere any more\./],
@@ -93,6 +97,7 @@ test.each<[string, SessionOutcome, RegExp]>([
   expect(text).toMatch(/## What was summed up last\n\nHalf of it is there\.$/)
 })
 
+promise('L14')
 test('a build that ended without a plan says that there is none', () => {
   expect(endOf([begun, ...team], { kind: 'limit', limit: 'time' })).toMatch(
     /limit of time was reached\.\n\nThere is no plan yet/,

@@ -13,6 +13,7 @@ import {
 } from '../../../src/modes/team/answers.ts'
 import type { PlannedStep } from '../../../src/modes/team/work.ts'
 import { ofType } from '../../support/played-session.ts'
+import { promise } from '../../support/promise.ts'
 import { planOf, reviewOf, TeamPlay } from '../../support/team-session.ts'
 
 /** Why answers were refused, which the round after each is told by the runner. */
@@ -22,6 +23,10 @@ const NONE: readonly PlannedStep[] = []
 const step = (id: unknown, more: object = {}) => ({ id, description: 'Do it.', ...more })
 const plan = (...steps: unknown[]) => ({ goal: 'A thing.', steps })
 
+promise(
+  'T4',
+  'The answers of planner, worker, tester and reviewer are read or asked for again three times, with what is wrong with them',
+)
 describe('the answer of a planner', () => {
   test('is taken without the fields that it may leave out, and with those that it leaves empty', () => {
     expect(readPlan(plan(step(1), step(2, { network: null, needs: null })), NONE)).toEqual({
@@ -96,6 +101,7 @@ describe('the answer of a planner', () => {
     expect(problemsIn(play)[0]).toContain('at least one step')
   })
 
+  promise('T4')
   test('that is prose, or too large, is asked for again', async () => {
     const large = {
       goal: 'A thing.',
@@ -179,6 +185,7 @@ describe('the answer of a reviewer', () => {
     for (const each of wrong) expect(schemaProblem(each, REVIEW_ANSWER.schema)).not.toBeNull()
   })
 
+  promise('T4')
   test('that is too large is asked for again', () => {
     expect(sizeProblem({ ...(reviewOf() as object), suggestions: ['x'.repeat(70_000)] })).toMatch(
       /Say it in fewer words/,

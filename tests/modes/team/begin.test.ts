@@ -9,6 +9,7 @@ import { slugOf } from '../../../src/modes/team/start/places.ts'
 import { openRecords } from '../../../src/session/records/records.ts'
 import { cliContext } from '../../support/cli-context.ts'
 import { git, makePlace, type TestPlace } from '../../support/place.ts'
+import { promise } from '../../support/promise.ts'
 
 const AT = new Date(2026, 10, 21, 23, 40, 7)
 const WHOLE: WantedTeam = {
@@ -50,6 +51,10 @@ test('the name of a project is made of the letters and digits of its goal', () =
   expect(slugOf(`${'x'.repeat(39)} y`)).toBe('x'.repeat(39))
 })
 
+promise(
+  'T1',
+  'A team gets a project and a repository of its own, and files for its run and its log, which git looks into none of; of teams that begin at once each has its own',
+)
 test('a team gets a repository of its own, a file for its run, and git looks into none of its places', async () => {
   await using place = await makePlace('')
   const { directory, first } = await begin(place)
@@ -102,6 +107,7 @@ test('git passes over what no agent can read in a project, so that `git add -A` 
   expect(git({ ...place, directory }, 'status', '--porcelain', '-uall')).toBe('?? .env.example\n?? a.txt')
 })
 
+promise('T1')
 test('of ten teams that begin in the same second each has a project and a run of its own', async () => {
   await using place = await makePlace('')
   const all = await Promise.all(Array.from({ length: 10 }, () => begin(place)))
@@ -150,6 +156,7 @@ test('where a team begins beside another, the folders of that one stay', async (
   ])
 })
 
+promise('T2')
 test('what a person has in the place of a folder is not written to, and nothing is made beside it', async () => {
   for (const [folder, put] of [
     ['projects', (path: string) => writeFile(path, '')],
@@ -165,6 +172,7 @@ test('what a person has in the place of a folder is not written to, and nothing 
   }
 })
 
+promise('T2', 'A goal, a workspace or a place that will not do is refused in a sentence, and nothing is left behind')
 test('a workspace that cannot be written to, or is none, is refused in one sentence', async () => {
   await using place = await makePlace('')
   expect(await refused(begin(place, {}, '/proc/self'))).toMatch(/^\/proc\/\d+\/projects cannot be made: /)

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { Step } from '../../../src/core/template.ts'
 import type { TeamReview } from '../../../src/modes/team/work.ts'
+import { promise } from '../../support/promise.ts'
 import {
   asksFor,
   fallsShort,
@@ -34,6 +35,10 @@ function wordsOf(steps: readonly Step[]): string[] {
   })
 }
 
+promise(
+  'T3',
+  'A project is planned, done step by step, tested and reviewed; PROJECT_INFO.json says what came of it before it is claimed done',
+)
 test('it is planned, done step by step, tested and reviewed, and what came of it is written before it is claimed done', async () => {
   const { play, outcome } = await playTeam({
     options: AUTO,
@@ -68,6 +73,7 @@ test('it is planned, done step by step, tested and reviewed, and what came of it
   ])
 })
 
+promise('T8')
 describe('a command of how to test it that fails', () => {
   const TESTED = { commands: [{ for: 'its tests', command: 'npm test', ends_by_itself: true, needs_network: false }] }
   const fails = { status: 'failed', output: 'not ok 1' } as const
@@ -152,6 +158,10 @@ test('who only looks can write nothing, and a worker without tools has no shell'
 })
 
 describe('the plan', () => {
+  promise(
+    'T5',
+    'The plan is shown to a person, who may change it; where nobody is there it is carried out; what is done stays when it is changed',
+  )
   test('is shown to a person, who changes it and accepts it', async () => {
     const { play, outcome } = await playTeam({
       plan: n => planOf(n),
@@ -186,6 +196,7 @@ describe('the plan', () => {
     ])
   })
 
+  promise('T5')
   test('that a person changes in the middle keeps what is done, and drops the rest', async () => {
     let isSaid = false
     const { play, outcome } = await playTeam({
@@ -265,6 +276,10 @@ describe('the plan', () => {
 })
 
 describe('a step', () => {
+  promise(
+    'T6',
+    'A step is done only if its worker says so and its commands pass; one that is not is tried once more, then the session cannot end as done, and the other steps go on; one without such commands is told as not checked',
+  )
   test('that is not done is done once more with what was missing, then it has failed, and the others go on', async () => {
     const { play, outcome } = await playTeam({
       options: AUTO,
@@ -287,6 +302,7 @@ describe('a step', () => {
     expect(outcome).toMatchObject({ kind: 'needs-person', hint: { do: 'say' } })
   })
 
+  promise('T6')
   test('is not done while a command that has to pass fails', async () => {
     const { play, outcome } = await playTeam({
       options: AUTO,
@@ -479,6 +495,10 @@ describe('a review', () => {
       expect(input).toContain(told)
   })
 
+  promise(
+    'T8',
+    'What a review finds of high severity, and what fails of how to test it, is mended as often as is said, and stands in the way of done',
+  )
   test('with an issue of high severity has it mended, and the project is tested and reviewed again', async () => {
     const { play, outcome } = await playTeam({
       options: AUTO,
@@ -504,6 +524,7 @@ describe('a review', () => {
     expect(play.inputs('work')[1]).toContain('Issue 1.')
   })
 
+  promise('T8')
   test.each([0, 1, 2, 3])('has issues mended at most %i times, and then a person is needed', async repair => {
     const { play, outcome } = await playTeam({ options: { ...AUTO, repair }, review: () => reviewOf('high') })
     expect(outcome).toMatchObject({ kind: 'needs-person' })
@@ -548,6 +569,10 @@ describe('a claim that is refused', () => {
 describe('without the network', () => {
   const NEEDY = () => planOf(2, { 2: { network: true } })
 
+  promise(
+    'T9',
+    'Without the network a person is asked once, and it is said which steps will fail; one who allows it has the session go on with it at once',
+  )
   test('a plan that needs it is asked about once, and it is said which steps will fail', async () => {
     const { play } = await playTeam({ plan: NEEDY })
     const asked = play.steps.filter(step => step.kind === 'decide' && step.decision.id === 'network')
@@ -558,6 +583,7 @@ describe('without the network', () => {
     expect(notes[0]).toContain(`--network -C ${PROJECT}`)
   })
 
+  promise('T9')
   test('a person who allows it has the session go on with it', async () => {
     const play = await TeamPlay.begin({ plan: NEEDY, decide: ({ id }) => (id === 'network' ? ['allow'] : null) })
     expect(await play.run()).toMatchObject({ kind: 'needs-person', hint: { do: 'network', directory: PROJECT } })
@@ -653,6 +679,10 @@ describe('a secret', () => {
     expect(decision?.body).not.toContain('does not work')
   })
 
+  promise(
+    'T36',
+    'A secret that nobody gives leaves its step waiting, the others go on, and the session ends with the line to type',
+  )
   test('that nobody gives leaves its step waiting, the others go on, and the session ends with what to type', async () => {
     const play = await TeamPlay.begin({
       plan: () => planOf(3, { 3: { needs: [1] } }),
@@ -704,6 +734,7 @@ describe('a secret', () => {
     ])
   })
 
+  promise('T37', 'A secret that does not work is asked for again with the reason, and not without end')
   test('that does not work is asked for again with the reason, and the worker reads that it failed', async () => {
     const { play, outcome } = await playTeam({
       work: (_, n) => (n === 1 ? asksFor('API_KEY') : n === 2 ? asksFor('API_KEY', 'It answers 401.') : worksOut()),
@@ -748,6 +779,7 @@ describe('a secret', () => {
     })
   })
 
+  promise('T37')
   test('that never does is not asked for without end', async () => {
     const { play, outcome } = await playTeam({
       work: () => asksFor('API_KEY', 'It answers 401.'),
@@ -768,6 +800,7 @@ describe('a secret', () => {
     expect(play.inputs('work').length).toBeLessThanOrEqual(12)
   })
 
+  promise('T38', 'Secrets and the network together are confirmed once, before any command has both')
   test('together with the network is confirmed once, before any command has it', async () => {
     const { play, outcome } = await playTeam({
       network: true,
@@ -814,6 +847,10 @@ describe('a secret', () => {
   })
 })
 
+promise(
+  'T10',
+  'Killed after any event and gone on with, a team comes to the same, and no step that was done is worked on again',
+)
 test('killed after any event, and gone on with, it comes to the same, and no step that was done is worked on again', async () => {
   const world = {
     options: AUTO,

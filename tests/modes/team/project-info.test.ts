@@ -2,11 +2,13 @@ import { describe, expect, test } from 'vitest'
 import { executionSummary } from '../../../src/modes/team/execution-summary.ts'
 import { projectInfo, waysToTest, whatIsMissing } from '../../../src/modes/team/project-info.ts'
 import type { HowToTest, ToldCommand } from '../../../src/modes/team/work.ts'
+import { promise } from '../../support/promise.ts'
 import { atWork, NOT_RUN, PASSED, REVIEW, step, teamWith, waiting } from '../../support/team-work.ts'
 
 const PROJECT = '/home/person/projects/hello-20261124-020000'
 
 describe('PROJECT_INFO.json', () => {
+  promise('T3')
   test('has the goal as typed, the directory, plan and review as they were answered, and how to test it', () => {
     const work = atWork(
       [step(1, { status: 'done', thoughts: 'It is there.', missing: 'An old try.', files: ['app.py'] })],

@@ -12,6 +12,7 @@ import { TeamRecorder } from '../../../src/modes/team/start/recorder.ts'
 import type { TeamOptions } from '../../../src/modes/team/work.ts'
 import { openJournal } from '../../../src/session/records/journal.ts'
 import { makePlace, type TestPlace } from '../../support/place.ts'
+import { promise } from '../../support/promise.ts'
 import { created, FIRST_AT, fold, resumed, SESSION, worked } from '../../support/session-events.ts'
 
 /** A session of a team whose events are made up, journaled and told as a run tells them. */
@@ -275,6 +276,10 @@ test('the file of a run has the commands of each step in their order, with both 
   expect(await readdir(join(place.root, 'records'))).toEqual(['journal.ndjson'])
 })
 
+promise(
+  'T11',
+  'The file of a run has all commands of each step in their order, each once, however often it was killed; a log line is whole, and at most 64 KiB',
+)
 test('a session that goes on after a kill has all commands in the file of its run, each once', async () => {
   await using place = await makePlace('', { git: false })
   await using told = new Told(place)
@@ -364,6 +369,7 @@ test('the log has one line for all that goes to a model, comes back, and is made
   ])
 })
 
+promise('T11')
 test('a line of the log has at most 64 KiB, and is cut between two characters', async () => {
   await using place = await makePlace('', { git: false })
   await using told = new Told(place)
@@ -379,6 +385,7 @@ test('a line of the log has at most 64 KiB, and is cut between two characters', 
   for (const line of text.split('\n')) expect(Buffer.byteLength(line)).toBeLessThan(64 * 1024)
 })
 
+promise('T11')
 test('two teams that write into the log at once have their lines whole', async () => {
   await using place = await makePlace('', { git: false })
   await using other = await makePlace('', { git: false })
@@ -396,6 +403,7 @@ test('two teams that write into the log at once have their lines whole', async (
   expect(new Set(texts)).toEqual(new Set(['a'.repeat(20_000), 'b'.repeat(20_000)]))
 })
 
+promise('T11')
 test('a line that a full disk has cut off stands alone, and the next team begins a line of its own', async () => {
   await using place = await makePlace('', { git: false })
   await using told = new Told(place)
@@ -410,6 +418,10 @@ test('a line that a full disk has cut off stands alone, and the next team begins
   expect(more).toEqual([''])
 })
 
+promise(
+  'T12',
+  'What cannot be written into the workspace is said in a sentence, nothing is written through a link, and no other run is overwritten',
+)
 test('a place that cannot be written is said once in a sentence, and nothing is written through a link', async () => {
   await using place = await makePlace('', { git: false })
   const elsewhere = join(place.root, 'elsewhere')
@@ -428,6 +440,7 @@ test('a place that cannot be written is said once in a sentence, and nothing is 
   ])
 })
 
+promise('T12')
 test('what cannot be written at all is said in a sentence for each place, and the file of another run stays as it is', async () => {
   await using place = await makePlace('', { git: false })
   await using told = new Told(place)

@@ -12,6 +12,7 @@ import {
   wordsForStep,
   workReport,
 } from '../../../src/tell/words/work.ts'
+import { promise } from '../../support/promise.ts'
 import { SESSION } from '../../support/session-events.ts'
 import { atWork, NOT_RUN, PASSED, REVIEW, step, teamWith, waiting } from '../../support/team-work.ts'
 
@@ -142,6 +143,7 @@ describe('what came of it', () => {
     { review: REVIEW, howToTest: [PASSED, NOT_RUN], hasNetwork: false },
   )
 
+  promise('T6')
   test('stands on the card: the steps with their marks, issues, where it is, how it is tested, what is missing', () => {
     expect(cardOfWork(sessionWith(own, { ended: ENDED }))).toEqual([
       {

@@ -17,6 +17,7 @@ import { takeRunLock } from '../../../src/session/records/run-lock.ts'
 import { cliContext } from '../../support/cli-context.ts'
 import { keepSavepoint } from '../../support/kept-savepoints.ts'
 import { makePlace, type TestPlace } from '../../support/place.ts'
+import { promise } from '../../support/promise.ts'
 
 const UNSTOPPED = new AbortController().signal
 
@@ -97,6 +98,7 @@ test('what a round changed is what lies between its savepoint and the one before
   await expect(of(5)).rejects.toMatchObject({ message: 'There is no savepoint of round 5 of 20261121_1.' })
 })
 
+promise('R60', 'One file is put back to a savepoint without touching another, and that can be undone')
 test('one file is put back with its bits, its link and its name, nothing else changes, and that can be undone', async () => {
   await using place = await changed()
   await using seen = await compare(place, { kind: 'between', from: 'start', to: 'now' })

@@ -3,9 +3,15 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { openProject, processWorld, type Recorded } from '../../../src/index.ts'
 import { ofType } from '../../support/played-session.ts'
+import { promise } from '../../support/promise.ts'
 import { claimDone, round } from '../../support/rounds.ts'
 import { openScene } from '../../support/scene.ts'
 
+promise('C72')
+promise(
+  'C73',
+  'Where the changes that a session goes on from are not in the files any more, its agents and the person are told',
+)
 test('a session that goes on from another is told the chain before it, and what became of the changes', async () => {
   await using scene = await openScene([
     round('echo one > one.txt; echo more > more.txt'),

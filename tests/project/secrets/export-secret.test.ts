@@ -8,6 +8,7 @@ import { openSecrets } from '../../../src/secrets/store.ts'
 import { openRecords, type Records } from '../../../src/session/records/records.ts'
 import { cliContext } from '../../support/cli-context.ts'
 import { git, makePlace, type TestPlace } from '../../support/place.ts'
+import { promise } from '../../support/promise.ts'
 
 let place: TestPlace
 let records: Records
@@ -54,6 +55,11 @@ test.each([
   expect((await read('.env.d')).match(/D_KEY=/g)).toHaveLength(1)
 })
 
+promise('B100', 'A secret is exported only where git ignores it, and never through a link')
+promise(
+  'T39',
+  'A secret is exported only where git ignores the file, inside of the project, through no link, and while no session runs',
+)
 test('nothing is written where git would take it, outside of the project, through a link or while a session runs', async () => {
   await give('A_KEY', 'new-0123456789')
   await symlink('/tmp', join(place.directory, 'private'))

@@ -10,6 +10,7 @@ import { openRecords, type Records } from '../../../src/session/records/records.
 import { cliContext } from '../../support/cli-context.ts'
 import { cpuMs } from '../../support/cpu-time.ts'
 import { git, makePlace, type TestPlace } from '../../support/place.ts'
+import { promise } from '../../support/promise.ts'
 
 const KEY = 'SERVICE_API_KEY'
 const VALUE = 'sk-live-0123456789abcdef'
@@ -37,6 +38,8 @@ const denied = () =>
     .filter(path => path.startsWith(place.directory))
     .map(path => relative(place.directory, path))
 
+promise('B98')
+promise('T35', 'No command of an agent can read or make `.env` files of the project, nor read the records')
 describe('what no command of an agent may read', () => {
   test('are the files of variables, there or not, and those that are there deeper, but no samples of them', async () => {
     await write('.env.local')
@@ -69,6 +72,7 @@ describe('what no command of an agent may read', () => {
     await rm(join(place.directory, '.env'))
   })
 
+  promise('T34')
   test('are files that hold a secret, also after the session, as long as their folder is there', async () => {
     await write('config/keys.json', VALUE)
     await open().secrets.hide(['config/keys.json', 'gone/with/folder'])
@@ -145,6 +149,7 @@ test('a secret that is stored is known at once, and found in the files that have
   expect(await search()).toEqual({ files: [], problem: null })
 })
 
+promise('T54')
 test('the git directory of a work tree is searched where it lies, and only objects that are there are denied', async () => {
   const gitDir = join(place.root, 'shared.git')
   const object = join(gitDir, 'objects', 'ab', 'c'.repeat(38))
@@ -166,6 +171,8 @@ test('the git directory of a work tree is searched where it lies, and only objec
   expect(denied().filter(path => path.includes('objects'))).toEqual([])
 })
 
+promise('B98', 'Commands of agents can neither read nor make `.env` files, the records, and files that hold a secret')
+promise('T35')
 test('a command in the sandbox can neither read nor make what is denied', async () => {
   await write('seen.txt', 'seen')
   await write('hidden.txt', VALUE)

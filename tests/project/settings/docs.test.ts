@@ -1,41 +1,33 @@
 import { readFile } from 'node:fs/promises'
 import { Validator } from '@cfworker/json-schema'
 import { expect, test } from 'vitest'
-import { SCHEMAS, schemaText, withSettingRows } from '../../../scripts/settings-docs.ts'
+import { SCHEMAS, schemaText } from '../../../scripts/settings-docs.ts'
+import { settingsPage } from '../../../scripts/settings-page.ts'
 import { parseToml, tomlTree, tomlValue } from '../../../src/platform/toml.ts'
-import { rightOf, settingInfos } from '../../../src/project/settings/schema.ts'
-import { defaults, openSettings } from './settings-places.ts'
+import { settingInfos } from '../../../src/project/settings/schema.ts'
+import { openSettings } from './settings-places.ts'
 
-const page = await readFile(new URL('../../../docs/settings.md', import.meta.url), 'utf8')
+const page = await readFile(new URL('../../../docs/reference/settings.md', import.meta.url), 'utf8')
 
 const examples = [...page.matchAll(/```toml\n(.*?)```/gs)].map(([, example = '']) => example)
 
 const docs = (name: string) => readFile(new URL(`../../../docs/${name}`, import.meta.url), 'utf8')
 
-test('every setting stands in docs/settings.md with its flag and default, and no other does', () => {
-  const rows = [...page.matchAll(/^\| `([\w.]+)` \| (?:`(--[\w-]+)`)? ?\|.*\|.*\|/gm)].map(([, toml]) => toml)
+test('every setting stands in docs/reference/settings.md with its flag, default and what a project may say, and no other does', () => {
+  const rows = [...page.matchAll(/^\| `([\w.]+)` \| (?:`--[\w-]+`)? ?\|.*\|.*\|.*\|/gm)].map(([, toml]) => toml)
   expect(rows.sort()).toEqual(settingInfos.map(({ toml }) => toml).sort())
-  expect(withSettingRows(page, defaults)).toBe(page)
-})
-
-test('what a project may not say of a setting, or of all in a table, stands on that page', () => {
-  const [, section = ''] = /^## What a project may say\n(.*?)^## /ms.exec(page) ?? []
-  const told = [...section.matchAll(/^\| ([^|]*) \|/gm)].flatMap(([, names = '']) =>
-    names.replaceAll('`', '').split(', '),
-  )
-  for (const { toml, schema } of settingInfos) {
-    const [table = ''] = toml.split('.')
-    if (rightOf(schema) !== 'free') expect([toml, told.includes(toml) || told.includes(table)]).toEqual([toml, true])
-  }
+  expect(settingsPage()).toBe(page)
 })
 
 test.each(Object.entries(SCHEMAS))(
-  'docs/%s is made from the schema, and takes the examples of the page',
+  'docs/reference/%s is made from the schema, and takes the examples of the page',
   async (name, schema) => {
-    const text = await docs(name)
+    const text = await docs(`reference/${name}`)
     expect(schemaText(schema)).toBe(text)
     const validator = new Validator(JSON.parse(text), '7')
-    const pages = name.startsWith('settings') ? ['settings.md', 'gates.md', 'providers.md'] : ['flow.md']
+    const pages = name.startsWith('settings')
+      ? ['reference/settings.md', 'reference/gates.md', 'guides/local-model.md']
+      : ['guides/workflows.md']
     const found = await Promise.all(
       pages.map(async each => [...(await docs(each)).matchAll(/```toml\n(.*?)```/gs)].map(([, toml = '']) => toml)),
     )
@@ -51,7 +43,7 @@ test.each(Object.entries(SCHEMAS))(
 
 test('the config.toml for a night on that page is one', async () => {
   await using settings = await openSettings()
-  await settings.person(examples.at(-1) ?? '')
+  await settings.person(examples[0] ?? '')
   expect((await settings.load()).settings).toMatchObject({
     maxTime: 9 * 60 * 60 * 1000,
     notify: { command: ['notify-send', 'codemachine'], events: ['ended', 'needs-person', 'waiting', 'stuck'] },
@@ -59,7 +51,7 @@ test('the config.toml for a night on that page is one', async () => {
 })
 
 test('a project may say the gates in docs/gates.md, and every key of one stands there', async () => {
-  const page = await readFile(new URL('../../../docs/gates.md', import.meta.url), 'utf8')
+  const page = await readFile(new URL('../../../docs/reference/gates.md', import.meta.url), 'utf8')
   const [, gates = ''] = /```toml\n(.*?)```/s.exec(page) ?? []
   await using settings = await openSettings()
   await settings.project(gates)

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { gatesAtResume, reviewAtResume } from '../../../src/project/resume-terms.ts'
 import type { Layer } from '../../../src/project/settings/settings-file.ts'
 import { cpuMs } from '../../support/cpu-time.ts'
+import { promise } from '../../support/promise.ts'
 import { openSettings } from './settings-places.ts'
 
 const MINUTE = 60_000
@@ -274,6 +275,7 @@ describe('a session that goes on', () => {
   })
 })
 
+promise('D76')
 test('a long text that ends with what no line has takes no time', async () => {
   await using settings = await openSettings()
   await settings.project(`[[gates]]\nrun = "${'x'.repeat(99_000)}\\u0001"\n`)

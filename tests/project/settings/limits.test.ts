@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { limitsInRun } from '../../../src/core/rules/run-limits.ts'
 import { allowanceAtStart } from '../../../src/project/resume-terms.ts'
 import type { SettingsPlaces } from '../../../src/project/settings/load.ts'
+import { promise } from '../../support/promise.ts'
 import { defaults, openSettings } from './settings-places.ts'
 
 const HOUR = 60 * 60 * 1000
@@ -84,6 +85,7 @@ describe('a limit is read from every place', () => {
   })
 })
 
+promise('M5', 'A limit that is none is refused in one sentence with its place')
 describe('a limit that is none is told in one sentence with its place', () => {
   test.each(['banana', '8', '-3h', '1h banana', '1e9h', '', '0s', '0.9s', '366d', '1y'])(
     'max_time = %j',
@@ -178,6 +180,7 @@ describe('the limits of a session', () => {
   })
 })
 
+promise('M22', 'A `max_file_size` that is none is refused in one sentence')
 test.each(['banana', '2X', '-1G', '0', '1k', '1023k', '2000000T', ''])(
   'a max_file_size that is none is told in one sentence: %s',
   async text => {

@@ -1,9 +1,14 @@
 import { describe, expect, test } from 'vitest'
+import { promise } from '../../support/promise.ts'
 import { openSettings } from './settings-places.ts'
 
 const HOUR = 60 * 60 * 1000
 
 describe('the file of a project, which an agent can write and a clone brings along', () => {
+  promise(
+    'C69',
+    "A project's file does not have its own plans carried out unseen, and does not say who carries them out or plans",
+  )
   test.each([
     ['sandbox = "danger-full-access"', 'sandbox cannot be "danger-full-access"', '--sandbox'],
     ['network = true', 'network cannot be true', '--network'],
@@ -25,6 +30,7 @@ describe('the file of a project, which an agent can write and a clone brings alo
     )
   })
 
+  promise('M6', "A project's own file may narrow what the person has settled, never widen it")
   test('may be stricter, may repeat what the person says, and yields to a flag', async () => {
     await using settings = await openSettings()
     await settings.person('network = true')
@@ -95,6 +101,7 @@ describe('the file of a project, which an agent can write and a clone brings alo
     expect((await settings.load({ flags: { review: false } })).settings.review).toBe(false)
   })
 
+  promise('C69')
   test('has a person look at each plan, and says how often is mended', async () => {
     await using settings = await openSettings()
     await settings.person('[change]\nreview = "auto"\nfix_attempts = 3\n')

@@ -10,6 +10,7 @@ import { startTimeOf } from '../../../src/platform/processes.ts'
 import { Attendance } from '../../../src/project/watch/feed.ts'
 import { Watchers } from '../../../src/project/watch/live-share.ts'
 import { type Command, watchCommands } from '../../../src/session/records/control.ts'
+import { promise } from '../../support/promise.ts'
 import { untilInFolder } from '../../support/until-in-folder.ts'
 
 /** What a run says that is of a version without `watch`. */
@@ -84,6 +85,7 @@ test('a process that watches says which it is, so that it is believed no longer 
   }
 })
 
+promise('W31')
 test('a process is believed to watch only while it lives, for a minute, and as the one that it said it is', async () => {
   const { platform } = process
   const clock = new ClockThatJumps()

@@ -5,6 +5,7 @@ import { describe, expect, test } from 'vitest'
 import type { SessionEvent } from '../../../src/core/events/events.ts'
 import { readRunAgent } from '../../../src/core/shapes/tools.ts'
 import { ofType } from '../../support/played-session.ts'
+import { promise } from '../../support/promise.ts'
 import { created, FIRST_AT } from '../../support/session-events.ts'
 import { forever, openScene, until } from './delegation-scene.ts'
 
@@ -112,6 +113,7 @@ test('a request counts for the tasks of the plan that it names at its beginning,
   expect(await named('XT1 T1-b t1 T3 T10\nT1')).toEqual([[], true])
 })
 
+promise('M8', 'An agent gets a task no more often than it may fail')
 test('an agent that is given a task once more than may fail is not started, and the task is parked', async () => {
   await using scene = await openScene({ atOnce: 1 })
   for (let attempt = 1; attempt <= 5; attempt++)

@@ -5,6 +5,7 @@ import { setImmediate as nextTick } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import { redactorOf } from '../../../src/secrets/redactor.ts'
 import { ofType } from '../../support/played-session.ts'
+import { promise } from '../../support/promise.ts'
 import { ended, resumed, started, turn, usage, worked } from '../../support/session-events.ts'
 import { forever, openScene, says, until } from './delegation-scene.ts'
 
@@ -61,6 +62,10 @@ describe('where the cost is limited', () => {
   const atWork = { ...started(1), part: 'orchestration' }
   const before = [{ ...resumed(), limits, prices }, atWork, turn(1, 'main')]
 
+  promise(
+    'M16',
+    'What agents use is charged at the price of their own models; one whose model has none, or is not known, is ended at once where the cost is limited',
+  )
   test('what an agent uses is charged at the price of its own model', async () => {
     await using scene = await openScene({
       before,
@@ -76,6 +81,7 @@ describe('where the cost is limited', () => {
     expect(scene.log.state.cost).toEqual({ amount: 2, unpriced: 0 })
   })
 
+  promise('M16')
   test.each([
     // As with `codex exec`, which does not say with which model it works.
     [null, 'name one with --model'],

@@ -1,6 +1,7 @@
 import { setImmediate as nextTick } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import { type Hold, PathHolds, type Paths, readPaths } from '../../../src/session/delegation/path-holds.ts'
+import { promise } from '../../support/promise.ts'
 
 const never = new AbortController().signal
 
@@ -28,6 +29,7 @@ function open(options: Partial<ConstructorParameters<typeof PathHolds>[0]> = {})
   return { behind, come, leave, working, hold: (name: string) => held.get(name) ?? null, holds }
 }
 
+promise('L11', 'Agents that may write the same files wait for each other')
 test('agents that name other folders work side by side, and those whose folders overlap wait for each other', async () => {
   const { come, leave, working } = open()
   come('web', ['src/web'])

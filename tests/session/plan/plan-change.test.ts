@@ -3,6 +3,7 @@ import type { MemorySnapshot } from '../../../src/core/shapes/memory.ts'
 import { redactorOf } from '../../../src/secrets/redactor.ts'
 import { busy, forEver, HOUR, roundsOf, runSession, works, written } from '../../support/breaking-in.ts'
 import { CLAIMED, endsAs, ofType, type Play, UNCLAIMED } from '../../support/played-session.ts'
+import { promise } from '../../support/promise.ts'
 import { says, worked } from '../../support/session-events.ts'
 
 const asksThenGoesOn = [
@@ -211,6 +212,7 @@ test('on resume the thread that changes the plan is the one that codex is asked 
 const named = (name: string, main = '# X\n', more: object = {}) =>
   written(main, JSON.stringify({ tasks: [{ id: 'T1', name, done: false, ...more }] }))
 
+promise('O102')
 test('the change is journaled by its tasks and the lines of MAIN.md, and can be put back while the session holds', async () => {
   let texts: MemorySnapshot | null = null
   const { events, codes, replies, inputs } = await runSession(
@@ -244,6 +246,7 @@ test('the change is journaled by its tasks and the lines of MAIN.md, and can be 
   expect(inputs.at(-1)).toContain('MAIN.md and tasks.json are right as they are now')
 })
 
+promise('O102')
 test.each<[string, MemorySnapshot, string | null]>([
   ['a person has edited tasks.json', named('By hand', '# Y\n'), 'tasks.json'],
   ['a person has edited MAIN.md', named('Write', '# Z\n'), 'MAIN.md'],

@@ -7,6 +7,7 @@ import { redactorOf } from '../../../src/secrets/redactor.ts'
 import { applyTaskMarks, rawTasksById } from '../../../src/workspace/memory/tasks-file.ts'
 import { type Cue, forEver, runSession } from '../../support/breaking-in.ts'
 import { ofType, type Play, type PlayOptions, UNCLAIMED } from '../../support/played-session.ts'
+import { promise } from '../../support/promise.ts'
 import { foldAll, worked } from '../../support/session-events.ts'
 
 const threadOf = (agent: string): ThreadSpec => ({ agent, developerInstructions: agent, model: null, effort: null })
@@ -363,6 +364,7 @@ describe('a plan that a person wants to see', () => {
     }
   })
 
+  promise('W34')
   test('is changed by replan --go without another question, and carried out by that', async () => {
     const build = openBuild()
     const less: Play = () => {

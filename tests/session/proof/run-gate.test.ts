@@ -10,6 +10,7 @@ import { testsInReports } from '../../../src/workspace/test-reports.ts'
 import { endAfterEach } from '../../engines/codex/end-after-each.ts'
 import { openCommands, TIMEOUT_MS } from '../../engines/codex/open-commands.ts'
 import { makePlace, type TestPlace } from '../../support/place.ts'
+import { promise } from '../../support/promise.ts'
 import { untilInFolder } from '../../support/until-in-folder.ts'
 
 const place = await makePlace('', { git: false })
@@ -78,6 +79,7 @@ test('a gate that fails twice on the same files has failed, with the last lines 
   expect(runs).toBe(2)
 })
 
+promise('D8', 'A gate that fails and passes on the same files is called flaky')
 test('a gate that fails and then passes on the same files is flaky, with the words of the run that failed', async () => {
   const ran = join(beside, 'ran')
   const { result } = await run({
@@ -106,6 +108,7 @@ test('what a gate changes of the files that it checks is told, and then it is no
   expect(await readFile(join(place.directory, 'a.txt'), 'utf8')).toBe('b\n')
 })
 
+promise('W12', 'A gate that hangs is ended, tree and all')
 test('a gate that hangs is ended, and not run again; what it printed is told, and what the sandbox leaves is no change', async () => {
   const { commands, timeIsUp } = after.use(await openCommands(place))
   const begun = join(beside, 'begun')

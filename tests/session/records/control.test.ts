@@ -14,6 +14,7 @@ import {
   watchCommands,
 } from '../../../src/session/records/control.ts'
 import { HandClock } from '../../support/hand-clock.ts'
+import { promise } from '../../support/promise.ts'
 import { untilInFolder } from '../../support/until-in-folder.ts'
 
 let directory: string
@@ -88,6 +89,7 @@ test('each command arrives as it was sent', async () => {
   expect(taken).toEqual(commands)
 })
 
+promise('J7', 'A command of another terminal is handled once, in order, and answered')
 test('commands are handled one after the other, in the order they were sent, and once', async () => {
   const log: string[] = []
   const handle = async (command: Command) => {
@@ -280,6 +282,7 @@ test('a version without codes reads of a reply what it decides by', () => {
   expect(written('ending')).toEqual({ code: 'ending', delivered: false, message })
 })
 
+promise('O132')
 test('a command that was sent between the start of a run and its first look is handled, and one of before is answered as old', async () => {
   const early = send('too early')
   await untilSent()

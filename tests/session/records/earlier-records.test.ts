@@ -26,6 +26,7 @@ import type { StatusReport } from '../../../src/tell/words/status.ts'
 import { plain } from '../../doors/screen/header/session.ts'
 import { codemachineHere } from '../../support/in-process.ts'
 import { makePlace, type TestPlace } from '../../support/place.ts'
+import { promise } from '../../support/promise.ts'
 import { claimDone, round, writeTasks } from '../../support/rounds.ts'
 import { eventsOf, openScene } from '../../support/scene.ts'
 import { recordsWith } from '../../support/session-events.ts'
@@ -400,6 +401,7 @@ describe('what version 0.1 has written beside the journals', () => {
   })
 })
 
+promise('R11', 'Records of an earlier version are read, and a session of it goes on')
 test('a session that version 0.1 was killed in goes on to its end, and then what waits has its turn', async () => {
   const tasks = [
     { id: 'T1', name: 'One', done: true },

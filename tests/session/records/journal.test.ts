@@ -19,6 +19,7 @@ import {
   readSessions,
 } from '../../../src/session/records/journal.ts'
 import { moreSamples, recorded, sampleEvents, sampleItems, sampleOutcomes } from '../../doors/screen/samples.ts'
+import { promise } from '../../support/promise.ts'
 import { relayTemplate } from '../../support/relay-template.ts'
 import { fold, recordsWith } from '../../support/session-events.ts'
 import { isLinux, unless } from '../../support/skipped.ts'
@@ -66,6 +67,7 @@ test('a journal gives back what was appended, is private, and names its format f
   })
 })
 
+promise('J2', 'A torn last line, a blank one or rubbish costs no other line')
 test('a torn last line loses that line alone, and the next event stands on a line of its own', async () => {
   const path = await write('torn', [created, warning('torn away')])
   await truncate(path, (await stat(path)).size - 9)
@@ -76,6 +78,7 @@ test('a torn last line loses that line alone, and the next event stands on a lin
   expect(await Array.fromAsync(readJournal(path))).toEqual([created, warning('after')])
 })
 
+promise('J2')
 test('blank lines, rubbish and events of a later version are passed over', async () => {
   const path = await write('rubbish', [created])
   await appendFile(path, '\n\n{"type":"warning"\n[1]\nnull\n{"v":1,"type":"from-the-future","at":"x"}\n\u0000\u0000\n')
@@ -107,6 +110,7 @@ test('no line of a known type makes reading fail, whatever its fields hold, and 
   expect(read.at(-1)).toEqual(warning('still here'))
 })
 
+promise('J1', 'Every event that is written is read again')
 test('every event that is written is read again', async () => {
   const item = (each: Item) => ({ ...sampleEvents['item-completed'], item: each })
   const end = (outcome: SessionOutcome) => ({ ...sampleEvents['session-ended'], outcome })
@@ -124,6 +128,7 @@ test('a journal of a newer format is not read at all, whatever it holds', async 
   expect(await problemOfJournal(path)).toBe(said)
 })
 
+promise('J43')
 test.each([
   ['{"format":"another","v":7}', '"another"'],
   ['{"format":"codemachine-snapshot","v":1,"sha256":""}', '"codemachine-snapshot"'],
@@ -150,6 +155,10 @@ test.each(['rubbish', '{"v":1}', '{"format":"codemachine-journal"}', ''])(
   },
 )
 
+promise(
+  'J43',
+  'A journal or snapshot that is a pipe or a device is never waited for, and a journal of a foreign format is not read as ours: both are named, and all others are shown',
+)
 test('a journal that cannot be read is said so in a sentence', async () => {
   const directory = join(folder, 'a directory')
   await mkdir(directory)

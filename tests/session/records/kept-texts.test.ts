@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { UserError } from '../../../src/base/errors.ts'
 import { openKeptTexts, refuseTexts } from '../../../src/session/records/kept-texts.ts'
+import { promise } from '../../support/promise.ts'
 
 let folder: string
 beforeEach(async () => {
@@ -29,6 +30,7 @@ test('a text that is kept is read again as it was, without a byte order mark and
   }
 })
 
+promise('J40', 'The texts that a session begins with are the same for as long as it goes on, or it does not go on')
 test('a text that is gone, changed, unreadable or was never kept is refused with the name of its file', async () => {
   const texts = openKeptTexts(folder)
   const kept = await texts.keep([{ name: 'plan.json', text: '{}' }])

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { UserError } from '../../../src/base/errors.ts'
 import { openQueue, type Queue } from '../../../src/session/records/queue.ts'
+import { promise } from '../../support/promise.ts'
 
 let directory: string
 let queue: Queue
@@ -190,6 +191,7 @@ describe('files that a person has broken', () => {
   })
 })
 
+promise('J6', 'Terminals that add to the queue at once lose nothing')
 test('eight terminals that add at once lose nothing and share no number', async () => {
   const program = `
     import { openQueue } from ${JSON.stringify(new URL('../../../src/session/records/queue.ts', import.meta.url))}

@@ -4,6 +4,7 @@ import { basename, dirname, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { OWN_TEMPLATES } from '../../../src/modes/registry.ts'
 import { openRecords, type RecordsPlaces } from '../../../src/session/records/records.ts'
+import { promise } from '../../support/promise.ts'
 import { isLinux, isWindows, unless } from '../../support/skipped.ts'
 
 let root: string
@@ -61,6 +62,7 @@ describe('where the records of a work directory are', () => {
 })
 
 describe.skipIf(isWindows)(`who may look into them${unless(!isWindows, 'Windows has no such modes')}`, () => {
+  promise('J8', 'Records are for this user alone')
   test('nobody else, also where they were open before', async () => {
     const home = join(places.home, '.codemachine')
     await mkdir(home)

@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { readRunLock, takeRunLock } from '../../../src/session/records/run-lock.ts'
+import { promise } from '../../support/promise.ts'
 import { isLinux, unless } from '../../support/skipped.ts'
 
 let directory: string
@@ -85,6 +86,7 @@ test('one runs at a time, and the next one when it has ended', async () => {
   expect(await readdir(directory)).toEqual([])
 })
 
+promise('J5', "The lock of a dead process, or of before a restart, stands in nobody's way")
 test('another process that lives holds it, and one that was killed does not', async () => {
   const other = await startOther()
   expect(await other.go()).toBe('held')
@@ -110,6 +112,7 @@ test('of six processes that find the lock of a dead one at once, one gets it', a
   expect(await readdir(directory)).toEqual(['lock'])
 })
 
+promise('J4', 'Of many that start at the same moment, one gets the work directory')
 test('of many that try at the same moment, again and again, one gets it', async () => {
   for (let round = 0; round < 20; round++) {
     await writeLock({ startTime: '1', nonce: `dead ${round}` })
@@ -135,6 +138,7 @@ test('one who died while taking over does not stand in the way', async () => {
 
 const ofKernel = unless(isLinux, 'only Linux tells the boot and the container')
 
+promise('J5')
 test.runIf(isLinux)(`a lock from before a restart of the machine does not count${ofKernel}`, async () => {
   await writeLock({ bootId: 'before' })
   expect(await stateNow()).toBe('stale')

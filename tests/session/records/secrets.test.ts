@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { UserError } from '../../../src/base/errors.ts'
 import { openSecrets } from '../../../src/secrets/store.ts'
+import { promise } from '../../support/promise.ts'
 
 let place: string
 let folder: string
@@ -17,6 +18,7 @@ beforeEach(async () => {
 })
 afterEach(() => rm(place, { recursive: true }))
 
+promise('B97', 'The secrets of a project lie in files for this user alone, and no error text has a value')
 describe('the secrets of a project', () => {
   test('are kept as they were typed, and listed without their values', async () => {
     const secrets = openSecrets(folder)
@@ -38,6 +40,10 @@ describe('the secrets of a project', () => {
     expect([await secrets.remove('API_KEY'), await secrets.get('API_KEY')]).toEqual([true, null])
   })
 
+  promise(
+    'T30',
+    'A secret is a file that only this user may read, outside of the project, under a name that changes nothing that programs do',
+  )
   test('are files that only this user may read, in a folder of theirs alone, and nothing else lies about', async () => {
     await openSecrets(folder).set(secret, at)
     expect((await stat(folder)).mode & 0o777).toBe(0o700)

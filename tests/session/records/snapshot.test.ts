@@ -20,6 +20,7 @@ import { moreSamples, sampleEvents, sampleItems } from '../../doors/screen/sampl
 import { answering, planOf as changePlan, playChange } from '../../support/change-session.ts'
 import { planOf as flowPlan, playFlow } from '../../support/flow-session.ts'
 import { saying } from '../../support/played-session.ts'
+import { promise } from '../../support/promise.ts'
 import { type RelayWork, relayTemplate } from '../../support/relay-template.ts'
 import {
   created,
@@ -93,6 +94,10 @@ async function playedTeam(): Promise<Recorded[]> {
   return (await playTeam({ plan: () => teamPlan(3), work })).play.events
 }
 
+promise(
+  'J42',
+  'A snapshot and the rest of the journal come to what the whole journal comes to; one that is broken, stale or gone changes nothing',
+)
 describe('a snapshot made after any event comes, with what was journaled since, to what the whole journal comes to', () => {
   const journals = globSync('*/records/sessions/*/journal.ndjson', { cwd: DATA })
   test.each(journals)('of version 0.1: %s', async name => {
@@ -148,6 +153,7 @@ describe('a snapshot made after any event comes, with what was journaled since, 
   })
 })
 
+promise('J42')
 describe('a snapshot that cannot be believed changes nothing, and neither does one that is gone', () => {
   const events = recorded([created(), started(1), says(1, 'first')])
   const more = recorded([created(), started(1), says(1, 'first'), says(1, 'second'), started(2)]).slice(3)
@@ -190,6 +196,7 @@ describe('a snapshot that cannot be believed changes nothing, and neither does o
     await expectIgnored()
   })
 
+  promise('J43')
   test('that is a pipe, and so is the one that is being written', async () => {
     await rm(snapshotPath(path))
     for (const each of [snapshotPath(path), `${snapshotPath(path)}.tmp`]) execFileSync('mkfifo', [each])
@@ -229,6 +236,7 @@ describe('a snapshot that cannot be believed changes nothing, and neither does o
   })
 })
 
+promise('J42')
 test('a byte in the middle of a long journal that is another since is seen by whoever goes on with the session', async () => {
   const long = 'x'.repeat(60_000)
   const events = recorded([created(), started(1), ...Array.from({ length: 60 }, (_, n) => says(1, `${n} ${long}`))])

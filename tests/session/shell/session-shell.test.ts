@@ -11,6 +11,7 @@ import {
   type ShellMeans,
   withoutSecrets,
 } from '../../../src/session/shell/session-shell.ts'
+import { promise } from '../../support/promise.ts'
 import { type ScriptedShell, scriptedShell } from '../../support/scripted-shell.ts'
 import { created, SESSION } from '../../support/session-events.ts'
 import { VirtualClock } from '../../support/virtual-clock.ts'
@@ -48,6 +49,10 @@ function open(means: ShellMeans, template: SessionShellOptions['template'] = {},
 const printing = (stdout: string, more: Partial<Parameters<typeof scriptedShell>[0]> = {}): ScriptedShell =>
   scriptedShell({ secrets: { SHOP_KEY: VALUE }, run: () => ({ stdout }), ...more })
 
+promise(
+  'T31',
+  'A command has the secrets that it names as variables, and no others; no other command and no agent has them',
+)
 test('a command has the secrets that it names as variables, and no others', async () => {
   const means = scriptedShell({ secrets: { SHOP_KEY: VALUE, OTHER_KEY: 'another-value' }, closed: ['/shop/.env'] })
   const { run, ofType } = open(means)
@@ -91,6 +96,7 @@ test.each([
   expect(JSON.stringify(events)).not.toContain(printed)
 })
 
+promise('T32')
 test('a secret that is cut where the output is cut leaves nothing of itself', async () => {
   // The more often it is printed, the further the beginning of what is kept moves into what is shown.
   for (const [times, filler] of [
@@ -123,6 +129,7 @@ test('the last 16,000 characters of each stream go back', async () => {
   expect(ofType('shell-ran')).toMatchObject([{ stdout: 'b'.repeat(16_000) }])
 })
 
+promise('T33', 'The output of a command with a secret that is too short to be found is kept back whole')
 test('the output of a command with a secret that is too short to be found is kept back whole', async () => {
   const means = scriptedShell({ secrets: { PIN: 'four' }, run: () => ({ stdout: 'four', exitCode: 3 }) })
   const { run, ofType } = open(means)
@@ -141,6 +148,10 @@ test('it is kept back whole, too, where the command has another secret beside it
   expect(ofType('shell-ran')).toMatchObject([{ stdout: '', stderr: '', withheld: true, printed: ['SHOP_KEY'] }])
 })
 
+promise(
+  'T34',
+  'A file in which a command has left a secret is named to the person, closed to agents, and in no savepoint or diff',
+)
 test('a file in which a command has left a secret is closed to agents, and named by what is told of the command', async () => {
   const means = printing('', { leaks: () => ['debug.log'] })
   const { run, ofType } = open(means)
@@ -154,6 +165,7 @@ test('a file in which a command has left a secret is closed to agents, and named
   expect(withoutSecrets(thread, means.secrets.unreadable()).unreadable).toEqual(['debug.log'])
 })
 
+promise('T54')
 test('a secret that a command has committed is said to the person at once, and the agent is told to leave the history', async () => {
   const object = `.git/objects/ab/${'c'.repeat(38)}`
   const means = printing('', { leaks: () => [object, 'debug.log'] })

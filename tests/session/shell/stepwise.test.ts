@@ -6,6 +6,7 @@ import { STEP_ANSWER } from '../../../src/core/shapes/shell-tools.ts'
 import type { Template } from '../../../src/core/template.ts'
 import { moveAfter, NO_STEPS, notesAfter, type StepTally, withCommand } from '../../../src/session/shell/stepwise.ts'
 import { ofType, type PlayOptions, playSession, saying } from '../../support/played-session.ts'
+import { promise } from '../../support/promise.ts'
 import { type ScriptedShell, scriptedShell } from '../../support/scripted-shell.ts'
 
 let folder: string
@@ -58,6 +59,10 @@ async function play(messages: readonly string[], shell: ScriptedShell, options: 
   }
 }
 
+promise(
+  'T7',
+  'An agent without tools has its commands run one after the other in one thread, 60 at most, and is told when it does not get on',
+)
 test('an agent without tools has its commands run one after the other, in one thread, until it says that it is done', async () => {
   const shell = scriptedShell({ run: ({ run }) => ({ stdout: `ran ${run}\n`, exitCode: run === 'make' ? 2 : 0 }) })
   const { told, of, outcome, prepared } = await play([step('ls'), step('make'), DONE], shell)
@@ -75,6 +80,7 @@ test('an agent without tools has its commands run one after the other, in one th
   expect(prepared).toBe(1)
 })
 
+promise('T7')
 test('a command that comes to the same three times, and one beside "done", are told', async () => {
   const { told } = await play([step('ls'), step('ls'), step('ls', { done: true }), DONE], scriptedShell())
   expect(told.map(text => text.split('\n').filter(line => line.startsWith('NOTE')))).toEqual([
@@ -95,6 +101,7 @@ test('a step has 60 commands, and its agent is told when they are over', async (
   expect(of('answer-given')).toMatchObject([{ value: { command: 'echo 60', done: false } }])
 })
 
+promise('T7')
 test('three messages in a row that do not fit end the round, and each but the last is told what is wrong with it', async () => {
   const { told, of, turns } = await play(['Sure!', `${step('ls')} ${step('pwd')}`, '{"command":7}'], scriptedShell())
   expect(turns).toBe(3)

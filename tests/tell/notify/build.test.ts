@@ -5,6 +5,7 @@ import type { TemplateKind } from '../../../src/core/template.ts'
 import { notificationOf } from '../../../src/tell/notify/notification.ts'
 import { created, judged, leading, planAsked, planned, shown, starts } from '../../doors/screen/build/night.ts'
 import { recorded, sampleEvents } from '../../doors/screen/samples.ts'
+import { promise } from '../../support/promise.ts'
 import { relayTemplate } from '../../support/relay-template.ts'
 import { fold } from '../../support/session-events.ts'
 
@@ -31,6 +32,7 @@ test('a plan that waits for the person is told at once, and once', () => {
   expect(told(...shown, ...after), 'who has it changed is there').toBe(null)
 })
 
+promise('C76', 'Each version of a plan that waits is notified with the command that shows it')
 test('each version of a plan that waits is told with the command that shows it', () => {
   const plan = { author: 'planner', feedback: null, sha256: 'a', text: '', diff: null, accepted: null }
   const kind = relayTemplate({ plans: () => [1, 2].map(version => ({ ...plan, version })) }) as TemplateKind

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { writableByAgents } from '../../../src/platform/files.ts'
 import { isAlive } from '../../../src/platform/processes.ts'
+import { promise } from '../../support/promise.ts'
 import { openForTest } from './opened.ts'
 import { ended, needsPerson, roundEnded, stuck, waiting } from './samples.ts'
 
@@ -83,6 +84,7 @@ test('one that cannot be started is told with the reason', async () => {
   ])
 })
 
+promise('B5', 'A command of notifications that an agent can write is not run')
 test('a command that an agent can write is not run, by path or by name; nor are programs that it starts', async () => {
   await using place = await openForTest(() => ({}))
   const work = join(place.home, 'work')

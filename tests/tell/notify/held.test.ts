@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import type { SessionEvent } from '../../../src/core/events/events.ts'
 import { sampleEvents } from '../../doors/screen/samples.ts'
+import { promise } from '../../support/promise.ts'
 import { fold } from '../../support/session-events.ts'
 import { type Opened, openForTest } from './opened.ts'
 import { recorded, state } from './samples.ts'
@@ -66,6 +67,7 @@ test('a session that is held as the run ends holds up nothing', async () => {
   expect([opened.clock.pending, opened.written]).toEqual([[], []])
 })
 
+promise('W21', 'A network that stays away in short waits is notified once')
 test('a network that is away in many short waits is told of once, when it has been away for half an hour', async () => {
   const opened = await openForTest(() => ({ bell: true, events: ['waiting'] }), { isTTY: true, env: { TERM: 'dumb' } })
   await using notifier = opened

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { isAlive } from '../../../src/platform/processes.ts'
 import { codemachine, type RunningCodemachine, startCodemachine } from '../../support/codemachine.ts'
+import { promise } from '../../support/promise.ts'
 import { openRealScene, type RealScene } from '../../support/real-scene.ts'
 import { claimDone, held, round } from '../../support/rounds.ts'
 import { eventsOf } from '../../support/scene.ts'
@@ -47,6 +48,7 @@ const ARGS = ['--json', '--no-keep-awake']
 
 const byEnvironment = unless(!isWindows, 'nothing finds another process by its environment on Windows')
 
+promise('E32', 'A notification that outlives a killed run is ended')
 test.skipIf(isWindows)(
   `a command that outlives a codemachine that was killed is ended by the next one there, which says so${byEnvironment}`,
   async () => {

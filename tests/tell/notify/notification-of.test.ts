@@ -4,6 +4,7 @@ import type { Recorded, SessionEvent } from '../../../src/core/events/events.ts'
 import type { RoundOutcome, SessionOutcome } from '../../../src/core/events/outcome.ts'
 import { notificationOf, sampleNotification } from '../../../src/tell/notify/notification.ts'
 import { sampleEvents } from '../../doors/screen/samples.ts'
+import { promise } from '../../support/promise.ts'
 import { AT, ended, needsPerson, recorded, roundEnded, state, stuck, waiting } from './samples.ts'
 
 const head = {
@@ -16,6 +17,7 @@ const head = {
 }
 const GOAL = 'Goal: Port the parser. Keep the tests green.'
 
+promise('O8', 'A person is told how a session ended, and of what needs them')
 test('a person is told how a session ended, and what it took', () => {
   expect(notificationOf(ended, state)).toEqual({
     ...head,
@@ -97,6 +99,7 @@ test('a wait is told of when it is longer than half an hour', () => {
   expect(notificationOf(refused, state)?.message).toContain('(the server refused access (403))')
 })
 
+promise('W43', 'Where the code goes to a remote model because a provider is away, a person is notified')
 test('so is a session that is stuck or paused, and the end of a round', () => {
   for (const [how, then] of [
     ['goes-on', ', or by itself at 2026-11-21 01:30 UTC'],

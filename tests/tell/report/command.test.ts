@@ -10,6 +10,7 @@ import { takeRunLock } from '../../../src/session/records/run-lock.ts'
 import { makePlace, type Place } from '../../doors/cli/place.ts'
 import { BIN, codemachine } from '../../support/codemachine.ts'
 import { startInEmulator } from '../../support/emulator.ts'
+import { promise } from '../../support/promise.ts'
 import { openRealScene } from '../../support/real-scene.ts'
 import { round } from '../../support/rounds.ts'
 import { eventfulNight, goodNight, ID, type MadeUpNight } from './made-up-night.ts'
@@ -147,6 +148,7 @@ test('where the session’s folder is gone its page lies in the records, and wha
   expect(place.written()).not.toMatch(/codemachine (diff|rewind)/)
 })
 
+promise('O7', 'The report is written at the end, from the journal')
 test('the end of a session writes three reports; what cannot be written is one sentence, and no error', async () => {
   await using place = await makePlace()
   const folder = await lived(place, goodNight())
@@ -240,6 +242,7 @@ test('where several reports cannot be written, each is a sentence with its full 
   expect(problem).toMatch(/^The report could .*[^.]\. The report could not be written to .*report\.html.*[^.]\.$/)
 })
 
+promise('E31', 'The report tells a session')
 test('after a session of the real codex its report tells its rounds, and /report shows the card on the screen', async () => {
   await using scene = await openRealScene([round('echo one > one.txt; : > codemachine.toml')])
   await scene.run('--rounds', '1', 'Make a file <b>now</b>')

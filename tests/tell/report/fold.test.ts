@@ -8,6 +8,7 @@ import { outcomeOfRow } from '../../../src/tell/report/words.ts'
 import { jsonOf, readReport } from '../../../src/tell/report/write.ts'
 import { sampleEvents } from '../../doors/screen/samples.ts'
 import { makePlace } from '../../support/place.ts'
+import { promise } from '../../support/promise.ts'
 import { recordsWith } from '../../support/session-events.ts'
 import { badNight, eventfulNight, GATES, gateOf, goodNight, HERE, ID, MadeUpNight } from './made-up-night.ts'
 
@@ -116,6 +117,7 @@ test('a session that was cut off in a round is told as far as it came, and a lat
   expect(Date.parse(gap?.to ?? '') - Date.parse(gap?.from ?? '')).toBe(90 * 60_000)
 })
 
+promise('R27', 'Hours in which codemachine was dead are reported as such, not as waiting or paused')
 test.each(['waiting', 'held'] as const)('hours in which codemachine was dead are no time that it was %s', kind => {
   const night = eventfulNight()
   const before = night.report('cut-off').totals.waitedMs

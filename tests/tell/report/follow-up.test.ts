@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { followUpOf } from '../../../src/tell/report/follow-up.ts'
+import { promise } from '../../support/promise.ts'
 import { hostileNight } from './hostile-night.ts'
 import { badNight, goodNight } from './made-up-night.ts'
 
@@ -18,6 +19,7 @@ test('a session that is done leaves nothing open', () => {
   expect(text).toContain('## How it ended\n\ndone')
 })
 
+promise('C72')
 test('it stays within 64 KiB, however much there is to tell, and in whole characters', () => {
   for (const character of ['x', '漢', '👩‍👩‍👧']) {
     const text = followUpOf(badNight(character.repeat(500_000)).report())

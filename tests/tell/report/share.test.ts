@@ -13,6 +13,7 @@ import { htmlOf } from '../../../src/tell/report/page/page.ts'
 import { commitPagesAt } from '../../../src/workspace/git/remote.ts'
 import { BROWSER, hasBrowser, openBrowser, WITHOUT_BROWSER } from '../../support/browser.ts'
 import { timesSlower } from '../../support/cpu-time.ts'
+import { promise } from '../../support/promise.ts'
 import { round } from '../../support/rounds.ts'
 import { openScene } from '../../support/scene.ts'
 import { HOSTILE, hostileNight } from './hostile-night.ts'
@@ -40,6 +41,10 @@ const BINARY = "printf '\\0\\1\\2' > picture.bin"
 const EVIL = `printf 'x\\ny\\n' > "$(printf 'evil\\033[31m\\n<b>.txt')"`
 const LONG = "head -c 300000 /dev/zero | tr '\\0' a > one-line.txt; echo 'let a = \"<script>\"' > b.js"
 
+promise(
+  'O92',
+  'The page has the diff of each file, folded, and says exactly what it leaves out of 100,000 lines, a binary file or a long line',
+)
 test.skipIf(!hasBrowser)(
   `the page of a session has the diff of each file, and says exactly what of 100,000 lines, a binary file or a long line it leaves out${WITHOUT_BROWSER}`,
   async () => {
@@ -87,6 +92,7 @@ test('a file cannot pass off its own content as the diff of another file', () =>
 })
 
 describe('the timeline', () => {
+  promise('O93', 'The timeline shows what happened to the second, and is drawn out without a script')
   test.skipIf(!hasBrowser)(
     `shows rounds, gates, waits, refused claims and questions to the second, and is drawn out without a script${WITHOUT_BROWSER}`,
     async () => {
@@ -130,6 +136,7 @@ describe('the timeline', () => {
   )
 })
 
+promise('O95', 'What an agent wrote as Markdown has no link, image or HTML on the page')
 test.skipIf(!hasBrowser)(
   `the agent’s last words are Markdown without links, images or HTML${WITHOUT_BROWSER}`,
   async () => {
@@ -154,6 +161,7 @@ test('of a gate that passed the end of what it printed is there, folded', async 
   expect(page).toMatch(/<details><summary>the end of what it printed<\/summary><pre>\.{900,1000}\n42 passed<\/pre>/)
 })
 
+promise('O94', "Commits are linked on four well-known hosts alone, without what is secret in the remote's address")
 test('commits are linked where the repository has a well-known host, and without what is secret in its address', async () => {
   await using scene = await openScene([round('git add -A && git commit -qm "Take <a> step" --allow-empty')])
   const { place } = scene
@@ -199,6 +207,7 @@ const OUTCOMES: readonly [SessionOutcome, string][] = [
   [{ kind: 'interrupted', by: 'SIGINT' }, 'interrupted'],
 ]
 
+promise('O97', '`report --badge` says each outcome in words')
 test('the badge says each outcome in words, and how many tasks are done', () => {
   for (const [outcome, words] of OUTCOMES) {
     const badge = badgeOf(eventfulNight().end(outcome).report())
@@ -213,6 +222,10 @@ test('the badge says each outcome in words, and how many tasks are done', () => 
 })
 
 describe('codemachine report --png', () => {
+  promise(
+    'O96',
+    '`report --png` draws the page with a browser of the machine; without one it says where the page is, and the browser never outlives it',
+  )
   test.skipIf(!hasBrowser)(
     `draws the page with a browser that is there, and names the file${WITHOUT_BROWSER}`,
     async () => {
@@ -238,6 +251,7 @@ describe('codemachine report --png', () => {
     },
   )
 
+  promise('O96')
   test('ends a browser that does not answer, with all that it started, and leaves no profile', async () => {
     const root = join(tmpdir(), `picture-${process.pid}`)
     await mkdir(root, { recursive: true })

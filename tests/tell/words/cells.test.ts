@@ -5,6 +5,7 @@ import { cutLine, padLine, widthOf, wrapLine } from '../../../src/tell/words/cel
 import { safeText } from '../../../src/tell/words/safe-text.ts'
 import { dark, expectFitting, seen, wildMarkdown } from '../../doors/screen/blocks/terminal-lines.ts'
 import { cpuMs, timesSlower } from '../../support/cpu-time.ts'
+import { promise } from '../../support/promise.ts'
 
 const line = wildMarkdown.map(text => safeText(text).replaceAll('\n', ' '))
 const columns = fc.integer({ min: 2, max: 90 })
@@ -35,6 +36,7 @@ describe('a line that is wrapped', () => {
     expect(wrapLine('', 5)).toEqual([''])
   })
 
+  promise('O58')
   test('has a path that is too long broken behind a slash, and nowhere else if that will do', () => {
     expect(wrapLine('src/deeply/nested/folder/file.ts', 14)).toEqual(['src/deeply/', 'nested/folder/', 'file.ts'])
     expect(wrapLine('see src/deeply/nested/file.ts now', 15)).toEqual(['see src/deeply/', 'nested/file.ts', 'now'])

@@ -8,6 +8,7 @@ import { dark, seen } from '../../doors/screen/blocks/terminal-lines.ts'
 import { hostileText } from '../../doors/screen/hostile-text.ts'
 import { recorded, sampleEvents } from '../../doors/screen/samples.ts'
 import { cpuMs, timesSlower } from '../../support/cpu-time.ts'
+import { promise } from '../../support/promise.ts'
 import { fold } from '../../support/session-events.ts'
 
 const FOLDER = '/work/.codemachine/projects/20261120_1'
@@ -57,6 +58,10 @@ const draw = (item: Item, full = false) => {
   return seen(eventLines(then, state, { columns: 60, theme: dark, full })).trim()
 }
 
+promise(
+  'O57',
+  'What an agent notes in its memory files is one quiet line that says what became of the tasks; the log has it in full',
+)
 test('what an agent notes in its memory files is one quiet line that says what became of the tasks', () => {
   expect(told(changes(MAIN, TASKS))).toEqual({
     text: '✎ MAIN.md, tasks.json: T3 done, T4 begun',
@@ -106,6 +111,7 @@ test.each<[string, ItemFileChange, string]>([
   expect(told(changes(change))?.text).toBe(`✎ ${words}`)
 })
 
+promise('O57')
 test('what is refused, moved away, or only looks like memory is told as any change', () => {
   expect(told({ ...changes(MAIN), status: 'declined' } as Item)?.text).toContain('projects/20261120_1/MAIN.md (+')
   expect(told(changes({ ...MAIN, change: 'move', movedTo: '/work/a.md' }))?.text).toContain(' → a.md')

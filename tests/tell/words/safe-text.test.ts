@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { oneLine, safeText, titleLine } from '../../../src/tell/words/safe-text.ts'
 import { cpuMs, timesSlower } from '../../support/cpu-time.ts'
+import { promise } from '../../support/promise.ts'
 
 test('what would steer a terminal is shown', () => {
   expect(safeText('\x1b[31mred\x07 \x00 \x7f \x9b1m')).toBe('␛[31mred␇ ␀ ␡ <U+009B>1m')
@@ -54,6 +55,7 @@ test('a title that is too long is cut at a word, and one without spaces where it
   expect(titleLine('x'.repeat(30), 10)).toBe(`${'x'.repeat(9)}…`)
 })
 
+promise('O60', 'A session is called by a line of its goal without Markdown, in header, title, lists and cards')
 test('a title is one line that steers nothing, bounded, whatever it is made of, and soon', () => {
   const signs = fc.constantFrom(
     '#',

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { gatherContext } from '../../../src/modes/change/context/gather.ts'
 import { cpuMs, timesSlower } from '../../support/cpu-time.ts'
+import { promise } from '../../support/promise.ts'
 import { workDirectoryForEach } from '../../support/work-directory.ts'
 
 const place = workDirectoryForEach('context-of-many')
@@ -15,6 +16,7 @@ function childrenMs(): number {
   return (Number(fields[13]) + Number(fields[14])) * 10
 }
 
+promise('C1', 'The context of a repository with 100,000 files is gathered in three seconds')
 test('the context of a repository with a hundred thousand files is gathered in three seconds', async () => {
   place.git('init', '--quiet')
   for (let folder = 0; folder < 1_000; folder += 1) {

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { gatherContext } from '../../../src/modes/change/context/gather.ts'
 import { cpuMs, timesSlower } from '../../support/cpu-time.ts'
+import { promise } from '../../support/promise.ts'
 import { workDirectoryForEach } from '../../support/work-directory.ts'
 
 const place = workDirectoryForEach('context')
@@ -60,6 +61,10 @@ test('an empty directory, and a repository without a commit, are said to be that
   expect(text).toContain('No commit yet')
 })
 
+promise(
+  'C3',
+  "None of the person's git configuration runs for the context, and no secret is in it, nor a part of one that was cut off",
+)
 test('nothing of the person’s configuration runs: no monitor, no filter, no hook', async () => {
   place.git('init', '--quiet')
   place.write('.gitattributes', '* filter=mine diff=mine\n')
@@ -101,6 +106,7 @@ test('a shallow clone has its commits, and a worktree its own branch', async () 
   expect((await gather()).text.match(/^- [0-9a-f]{7,} /gm)).toHaveLength(3)
 })
 
+promise('C2')
 test('pipes, links, a file of a gigabyte and a repository in the directory are named, and nothing waits for them', async () => {
   place.git('init', '--quiet')
   execFileSync('mkfifo', [join(place.work, 'pipe.ts')])
@@ -153,6 +159,10 @@ test('where git waits at a pipe deep in the tree, that is said in a few seconds,
   expect(text).toContain('Use tabs.')
 })
 
+promise(
+  'C2',
+  'The context has at most 120 KiB, each part its own bound, and nothing of it waits or is read outside of the project',
+)
 test('the whole has at most 120 KiB, whatever the parts would take', async () => {
   place.git('init', '--quiet')
   const large = `${'ä lot of words and `````` ticks\n'.repeat(2_000)}`
@@ -178,6 +188,7 @@ test('the whole has at most 120 KiB, whatever the parts would take', async () =>
   expect(facts.mentioned).toHaveLength(16)
 })
 
+promise('C3')
 test('no secret is told, nor a part of one that is cut off', async () => {
   place.git('init', '--quiet')
   place.write('a.ts', `${'x'.repeat(5_990)}hunter2hunter2`)
@@ -200,6 +211,7 @@ test('it is given up as soon as nobody waits for it', async () => {
   await expect(gathered).rejects.toThrow('stopped midway')
 })
 
+promise('C1')
 test('a thousand files take less than half a second', async () => {
   place.git('init', '--quiet')
   for (let file = 0; file < 1_000; file += 1) place.write(`p${file % 60}/f${file}.ts`, `export const name${file} = 1\n`)

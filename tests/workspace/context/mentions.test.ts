@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { findMentions } from '../../../src/modes/change/context/mentions.ts'
+import { promise } from '../../support/promise.ts'
 import { workDirectoryForEach } from '../../support/work-directory.ts'
 
 const place = workDirectoryForEach('mentions')
@@ -47,6 +48,7 @@ test('a line may be named, an end of a path does, and a folder gives its first f
   expect((await find(`@${place.work}/src/app.ts`, SHOP)).files).toEqual(['src/app.ts'])
 })
 
+promise('C3')
 test('an ignored file that is named is read; one with secrets, and what lies elsewhere, is not', async () => {
   const ignored = {
     'dist/out.js': 'built()',

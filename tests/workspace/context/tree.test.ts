@@ -4,6 +4,7 @@ import { codeBlock } from '../../../src/base/markdown.ts'
 import { clipBytes, quoted } from '../../../src/modes/change/context/sections.ts'
 import { bareRepositories, drawTree, pathsOutside } from '../../../src/modes/change/context/tree.ts'
 import { cpuMs } from '../../support/cpu-time.ts'
+import { promise } from '../../support/promise.ts'
 
 const ALL = { entries: 2_000, bytes: 100_000 }
 
@@ -42,6 +43,7 @@ test('of too many files those nearest the top are told, and of the others how ma
   ])
 })
 
+promise('C2')
 test('a tree of any shape has at most so many lines and bytes', () => {
   const path = fc.array(
     fc.string({ minLength: 1, maxLength: 12 }).filter(each => !each.includes('/')),

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it, test } from 'vitest'
 import { findImages, mentionsImage } from '../../../src/workspace/files/images.ts'
+import { promise } from '../../support/promise.ts'
 
 const PNG = Buffer.from('89504e470d0a1a0a0000000d', 'hex')
 
@@ -42,6 +43,7 @@ it.each(['mail me@shot.png', '@shot.txt', '@ shot.png', 'shot.png', '@"shot.png'
   },
 )
 
+promise('O104')
 test('a picture that is too large, missing, none, behind a link, outside or hidden is left out, in one sentence', async () => {
   await writeFile(join(home, 'theirs.png'), PNG)
   await writeFile(join(root, 'large.png'), PNG)

@@ -14,6 +14,7 @@ import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { openFileIndex, prepareFilesForSearch, searchFiles } from '../../../src/workspace/files/search.ts'
 import { cpuMs } from '../../support/cpu-time.ts'
+import { promise } from '../../support/promise.ts'
 import { TestClock } from '../../support/test-clock.ts'
 
 let base: string
@@ -55,6 +56,7 @@ test('nothing is made or started before the first search', () => {
   expect(existsSync(gitDir)).toBe(false)
 })
 
+promise('D60')
 test('tracked files and new ones are found, ignored and deleted ones are not, and tracked ones that are ignored are', async () => {
   git('init', '-q')
   for (const path of ['src/kept.ts', 'src/gone.ts', 'build/kept.log', 'build/gone.log']) write(path)

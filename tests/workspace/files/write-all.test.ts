@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { type FileToWrite, finishKilledWrite, writeAllInside } from '../../../src/workspace/files/write-all.ts'
+import { promise } from '../../support/promise.ts'
 import { isLinux, unless } from '../../support/skipped.ts'
 
 const onLinux = unless(isLinux, 'it limits the size of files as Linux does')
@@ -60,6 +61,7 @@ test('files are written with their folders, one that is there keeps its mode, an
   expect(await tree()).toEqual(['docs', 'docs/a', 'docs/a/plan.md', 'run.sh', 'same.txt'])
 })
 
+promise('D60')
 test.each([
   ['', 'no path'],
   ['/etc/passwd', 'no path'],
@@ -110,6 +112,7 @@ test('a name twice, too many files and too many bytes are refused', async () => 
   expect(await tree()).toEqual([])
 })
 
+promise('B6', 'Nothing is written through a link that an agent has made')
 test('a link, a folder or a file in the way is never followed, replaced or passed', async () => {
   await writeFile(join(elsewhere, 'secret'), 'theirs')
   await symlink(elsewhere, join(root, 'linked'))
@@ -217,6 +220,10 @@ test('killed between two files and done again, all are written and nothing is le
   expect(await tree()).toEqual(['a.txt', 'b.txt', 'c.txt'])
 })
 
+promise(
+  'R61',
+  'Of a set of files that a kill has left half, all is written or nothing is at the next start, with or without `resume`',
+)
 describe('a set that was killed anywhere is whole or as before, also where nobody writes it again', () => {
   const files = ['a.txt', 'deep/er/b.txt', 'c.txt', 'd.txt'].map(path => ({ path, text: 'ours' }))
 
@@ -347,6 +354,7 @@ describe('what is added to a file', () => {
     expect(await read('docs/log.md')).toBe('first\n')
   })
 
+  promise('D24')
   test.each([
     ['first and more\n', 'log.md was changed since it was looked at.'],
     ['second\n', 'log.md was changed since it was looked at.'],
@@ -398,6 +406,7 @@ describe('what is added to a file', () => {
     expect(await tree()).toEqual(['a.md', 'b.md', 'c.md'])
   })
 
+  promise('D24')
   test('is taken back, where the first try was killed and another file has been changed since', async () => {
     await writeFile(join(root, 'a.md'), 'first\n')
     await writeFile(join(root, 'b.md'), 'first\n')

@@ -16,6 +16,7 @@ import { findBlockingFiles, GitBlocked, putAside } from '../../../src/workspace/
 import { findRepository, GitStopped, runGit } from '../../../src/workspace/git/git.ts'
 import { unmatchedGlobs } from '../../../src/workspace/protected-files.ts'
 import { openSavepoints } from '../../../src/workspace/savepoints/savepoint-writer.ts'
+import { promise } from '../../support/promise.ts'
 import { isLinux, unless } from '../../support/skipped.ts'
 import { workDirectoryForEach } from '../../support/work-directory.ts'
 
@@ -30,6 +31,10 @@ beforeEach(() => {
 /** Before these tests git waited at each of these for ever. */
 const SECONDS = 20_000
 
+promise(
+  'B20',
+  'A pipe, or what else git would wait at, in the place of a file that git opens hangs nothing: it is renamed or done without, and said',
+)
 describe('a file at which git would wait for ever', () => {
   it.each(['.gitignore', 'deep/in/.gitignore', '.gitattributes'])(
     'a pipe as %s is renamed and said once, and all other files are seen',
@@ -143,6 +148,10 @@ describe('a file at which git would wait for ever', () => {
     SECONDS,
   )
 
+  promise(
+    'B51',
+    'What git compares or packs for a savepoint reads no attributes of the work tree, at which it could wait',
+  )
   it(
     'a pipe as .gitattributes, beside a file that is gone, does not hold up what a savepoint says of the changes',
     async () => {
@@ -159,6 +168,10 @@ describe('a file at which git would wait for ever', () => {
     SECONDS,
   )
 
+  promise(
+    'B44',
+    'Each call of git in a session does without a file at which it would wait, not only the looks at all files',
+  )
   it(
     'is no end of what else asks git: which files a gate protects, and what has changed',
     async () => {
@@ -202,6 +215,10 @@ describe('a file at which git would wait for ever', () => {
     SECONDS,
   )
 
+  promise(
+    'B52',
+    "A file of the person's at which git would wait is named also from a folder of the repository, and in a linked worktree",
+  )
   it(
     'is named where it lies above the work directory, or in the repository of a linked worktree',
     async () => {
@@ -275,6 +292,7 @@ it('a pipe behind a link, or outside of the work directory, is renamed by nobody
   expect([readdirSync(join(place.base, 'outside')), warnings]).toEqual([['.gitignore'], []])
 })
 
+promise('B21', 'A look at the files that nobody waits for any more is ended at once')
 it('a look that nobody waits for any more is ended at once, and the next one is whole', async () => {
   write('sub/a', 'a')
   const prints = await open()
@@ -301,6 +319,7 @@ it('what nobody waits for any more is ended in the middle of what else looks at 
   expect(await savepoints.keep(what)).toMatchObject({ tree })
 })
 
+promise('B21')
 it('a git that waits for something else than a file ends, too, once nobody waits for it', async () => {
   const over = new AbortController()
   const hangs = { program: '/bin/sleep', directory: place.work, env: environment(), signal: over.signal }
@@ -309,6 +328,7 @@ it('a git that waits for something else than a file ends, too, once nobody waits
   await expect(running).rejects.toThrow(GitStopped)
 })
 
+promise('B46', 'A git that hangs when codemachine is killed is found by its mark, and ended by the next start')
 it.runIf(isLinux)(
   `a git that hangs carries the mark by which the next start finds what is left${unless(isLinux, 'it is looked for in /proc')}`,
   async () => {
@@ -339,6 +359,10 @@ it('a link in the place of a .gitignore is no pipe', async () => {
   expect(warnings.join()).not.toContain('renamed')
 })
 
+promise(
+  'B60',
+  "A socket or the null device in the place of a file that git opens is in nobody's way: git does not wait there",
+)
 it('git waits neither at a socket nor at the null device, so neither is in its way', async () => {
   repository()
   await using server = createServer()

@@ -4,6 +4,7 @@ import { delimiter, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { findGit } from '../../../src/workspace/git/find-git.ts'
 import { runGitOrThrow } from '../../../src/workspace/git/git.ts'
+import { promise } from '../../support/promise.ts'
 import { isWindows, unless } from '../../support/skipped.ts'
 
 let base: string
@@ -32,6 +33,7 @@ const git = (...args: string[]) =>
 describe.skipIf(isWindows)(
   `codemachine runs no git that an agent can have written${unless(!isWindows, 'what stands in for git is a shell script')}`,
   () => {
+    promise('B4', 'A git that lies where an agent can write is not run')
     test('in the work directory, or linked to from outside', async () => {
       const inside = await plant(join(work, 'node_modules/.bin'))
       await mkdir(join(base, 'links'))

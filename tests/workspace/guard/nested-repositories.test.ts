@@ -21,6 +21,7 @@ import {
   restoreAfterCrash,
 } from '../../../src/workspace/guard/repository-guard.ts'
 import { cpuMs, timesSlower } from '../../support/cpu-time.ts'
+import { promise } from '../../support/promise.ts'
 import { workDirectoryForEach } from '../../support/work-directory.ts'
 
 const place = workDirectoryForEach('nested')
@@ -32,6 +33,10 @@ beforeEach(() => {
   place.commit()
 })
 
+promise(
+  'B15',
+  'Repositories anywhere in the work tree have config, hooks and info guarded as that of the top: nested, bare, kept apart, submodules, the work directory itself',
+)
 describe('what a round has made in the work tree', () => {
   let guard: RepositoryGuard
 
@@ -170,6 +175,7 @@ describe('what a round has made in the work tree', () => {
   })
 })
 
+promise('B15')
 describe('what was there before', () => {
   it('a nested repository gets its own config back, with what is not plain in it', async () => {
     init('sub')
@@ -203,6 +209,10 @@ describe('what was there before', () => {
     expect(existsSync(join(place.work, 'HEAD'))).toBe(true)
   })
 
+  promise(
+    'B53',
+    'A repository in the tree whose git directory lies outside of it, where agents can write, has its config, hooks and info guarded too',
+  )
   it('a repository whose git directory lies outside of the work tree, where agents can write', async () => {
     mkdirSync(join(place.base, 'temporary'))
     const apart = join(place.base, 'temporary/apart')

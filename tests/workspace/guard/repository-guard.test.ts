@@ -25,6 +25,7 @@ import {
   restoreAfterCrash,
 } from '../../../src/workspace/guard/repository-guard.ts'
 import { cpuMs, timesSlower } from '../../support/cpu-time.ts'
+import { promise } from '../../support/promise.ts'
 
 let base: string
 let work: string
@@ -41,6 +42,7 @@ beforeEach(() => {
 
 afterEach(() => rmSync(base, { recursive: true, force: true }))
 
+promise('B3', 'Changes of config, hooks and info of the repository are put back, and shown')
 describe('a repository that was there before', () => {
   let guard: RepositoryGuard
 

@@ -11,6 +11,7 @@ import {
 } from '../../../src/workspace/fingerprint/fingerprint.ts'
 import { lookBySessionRules } from '../../../src/workspace/fingerprint/session-rules.ts'
 import { findRepository, GitStopped } from '../../../src/workspace/git/git.ts'
+import { promise } from '../../support/promise.ts'
 
 let base: string
 let work: string
@@ -27,6 +28,10 @@ beforeEach(() => {
 
 afterEach(() => rmSync(base, { recursive: true, force: true }))
 
+promise(
+  'D40',
+  "What is ignored is decided by the rules at the session's start: those of every folder, the repository's own and the person's",
+)
 describe('what is ignored in a session', () => {
   it('is what the rules of its start ignore: what a round has ignored since is seen, with the rules themselves', async () => {
     write('.gitignore', '*.before\n')
@@ -109,6 +114,7 @@ describe('what is ignored in a session', () => {
     expect(prints.leftOut()).toEqual({ paths: ['deep/', 'dist/', 'node_modules/', 'npm.log'], count: 4 })
   })
 
+  promise('D43', 'Among these a file counts that a gate, the goal or a person names')
   it('is seen all the same where a gate, the goal or a person names a file in it', async () => {
     state = { ...state, goal: 'Write the page dist/index.html. Aim for a coverage of 90 %.' }
     const gate = { name: 'g', run: 'node_modules/.bin/check && grep OK result.log', protect: ['build/fixtures/**'] }
@@ -127,6 +133,7 @@ describe('what is ignored in a session', () => {
     expect(await changes(prints, before)).toEqual([...seen, 'result.log', 'target/app'])
   })
 
+  promise('D43')
   it('is seen where it is named when the session goes on: by a gate that came then, or by what was said before a cut', async () => {
     const { prints } = await begin()
     const before = await prints.take()
@@ -188,6 +195,7 @@ describe('what is ignored in a session', () => {
   })
 })
 
+promise('D44', 'A rule that ignores everything when a session begins does not count, and its place is said')
 describe('a rule that ignores everything when a session begins', () => {
   it('does not count, which is said with its place and what to do', async () => {
     write('.gitignore', '# nothing\n*\n!.gitignore\n')

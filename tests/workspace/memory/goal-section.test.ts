@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { newMainFile, typedGoal, withGoal } from '../../../src/workspace/memory/main-file.ts'
+import { promise } from '../../support/promise.ts'
 
 const FRONT = '---\nstatus: in-progress\nfinite_incantatem: true\nshort_title: x\n---\n'
 const TEMPLATE = `${FRONT.replace('x', '{{short_title}} # {{git_commit}} {{git_branch}}')}\n# Goal\n\n{{goal}}\n\n## In progress\n\n- [ ] T1 mine\n\n## Todo\n\n## Done\n`
@@ -28,6 +29,7 @@ describe('the goal in MAIN.md', () => {
     expect(withGoal(text, GOAL)).toBe(null)
   })
 
+  promise('D64')
   test.each<[string, string, string | null]>([
     ['is shortened', main(`# Goal\n\nWrite one.txt.${REST}`), 'Write one.txt.'],
     ['is shortened in its fence', fileOf('Write one.txt and two.txt.'), '```text\nWrite one.txt and two.txt.\n```'],
@@ -154,6 +156,7 @@ const forgiven: readonly ((text: string) => string)[] = [
   text => text.normalize('NFC'),
 ]
 
+promise('D65')
 test('whatever a goal is, it is found as it was put there, also in other white space and in another form', () => {
   fc.assert(
     fc.property(goal, fc.constantFrom(...forgiven), (text, change) => {

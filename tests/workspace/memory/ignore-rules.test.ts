@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { IgnoreRules, makeMemoryFolder } from '../../../src/workspace/memory/memory-folder.ts'
+import { promise } from '../../support/promise.ts'
 import { unless } from '../../support/skipped.ts'
 
 const isRoot = process.getuid?.() === 0
@@ -29,6 +30,10 @@ const link = async () => {
 }
 const bytes = () => writeFile(path, Buffer.from([0xff, 0x00]))
 
+promise(
+  'L21',
+  'An agent that removes or changes the `.gitignore` of `.codemachine` has no memory committed by a later round: the file is put back after each round, and the session warns',
+)
 test.each([
   ['removed', removed, 'was gone'],
   ['emptied', emptied, 'was changed'],

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { openPersonsFiles } from '../../../src/workspace/memory/persons-files.ts'
+import { promise } from '../../support/promise.ts'
 import { isWindows, unless } from '../../support/skipped.ts'
 
 const FILE = '.codemachine/inputs/specifications.md'
@@ -38,6 +39,7 @@ test('a file that a round leaves alone, or to which it did white space alone, st
   expect(await readdir(join(home, 'records'))).toEqual([])
 })
 
+promise('D67')
 test.each<[string, () => Promise<unknown>, object]>([
   ['shortens', () => writeFile(at(FILE), '# Two parts\n'), { how: 'changed', found: '# Two parts\n' }],
   ['makes no text', () => writeFile(at(FILE), Buffer.from([0, 255])), { how: 'changed', found: '\uFFFD\uFFFD' }],

@@ -5,6 +5,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { type SessionFolder, scopeFolder } from '../../../src/workspace/memory/memory-paths.ts'
 import { openScopedMemory } from '../../../src/workspace/memory/scope-memory.ts'
 import { createSessionFolder } from '../../../src/workspace/memory/session-folder.ts'
+import { promise } from '../../support/promise.ts'
 import { isWindows, unless } from '../../support/skipped.ts'
 
 let home: string
@@ -112,6 +113,10 @@ test('one whose making was cut off is made whole, and nobody is told that files 
   expect((await again.memory.read()).problems).toEqual([])
 })
 
+promise(
+  'D30',
+  "What agents have put in the place of a scope's memory files, such as a link or a claim, is set aside when they are made",
+)
 test.each<[string, () => Promise<unknown>, string]>([
   ['a folder', () => mkdir(at('MAIN.md'), { recursive: true }), 'steps/fix.broken-1'],
   ['a file', () => writeFile(join(place.folder, 'steps'), 'x'), 'steps.broken-1'],
@@ -135,6 +140,7 @@ test.each<[string, () => Promise<unknown>, string]>([
   expect(await readdir(join(place.folder, folder))).toContain(name)
 })
 
+promise('D30')
 test.skipIf(isWindows)(
   `a link there is set aside, and nothing is written through it${unless(!isWindows, 'links need a right')}`,
   async () => {

@@ -30,6 +30,7 @@ import {
   type SavepointFacts,
   type SavepointWriter,
 } from '../../../src/workspace/savepoints/savepoint-writer.ts'
+import { promise } from '../../support/promise.ts'
 
 const session = '20261121_1'
 let base: string
@@ -52,6 +53,7 @@ afterEach(async () => {
   rmSync(base, { recursive: true, force: true })
 })
 
+promise('J11', "Savepoints keep all files, apart from the person's repository")
 describe('a savepoint', () => {
   it('is a commit of the files, says what changed since the session began, and follows the one before', async () => {
     await open()
@@ -160,6 +162,7 @@ describe('a savepoint', () => {
     expect((await savepoints.diff(tree, tree, { mostBytes: 1000 })).text).toBe('')
   })
 
+  promise('R46', "Once the person's `.git` has gone, the savepoint that a rewind made before it is whole")
   it('of what a rewind is about to replace is whole once the person’s repository is gone', async () => {
     repository(work)
     write('a', '1')
@@ -311,6 +314,7 @@ describe('a savepoint is whole', () => {
   })
 })
 
+promise('R47')
 describe('a private git of which a part was deleted while a session runs', () => {
   it.each<[string, (gitDir: string) => void, boolean]>([
     ['the whole', gitDir => rmSync(gitDir, { recursive: true }), true],

@@ -55,7 +55,7 @@ export async function notify(context: CliContext, flags: DirectoryFlags): Promis
   const results = await sendSamples(context, directoryOf(context, flags), context.stdout.isTTY ? context.stdout : null)
   if (results.length === 0) {
     throw new UserError('The settings name no way to notify you; set notify.command, notify.webhook or notify.bell.', {
-      hint: 'In your own config.toml: docs/notifications.md shows how.',
+      hint: 'In your own config.toml: docs/reference/notifications.md shows how.',
     })
   }
   for (const { channel, problem } of results) context.stdout.write(`${channel}: ${problem ?? 'sent'}\n`)

@@ -12,7 +12,7 @@ Examples:
 
 A value is never an argument: whoever lists the processes of this machine would see it, and your shell would remember it.
 It lies in codemachine's records, outside of the project; only commands that name it get it, as a variable, and what they
-print is searched for it before a model, a log or a person sees it. docs/team.md says what that does not protect from.
+print is searched for it before a model, a log or a person sees it. docs/guides/small-team.md says what that does not protect from.
 `
 
 /** Adds the commands of a project's secrets. */

@@ -91,7 +91,7 @@ export async function describeProblem(
 }
 
 /**
- * Whether anything that an agent wanted was done. Of a command that the sandbox stops at once codex tells nothing (docs/codex.md):
+ * Whether anything that an agent wanted was done. Of a command that the sandbox stops at once codex tells nothing (docs/inside/codex.md):
  * then what there is to see is a turn that has asked its model more than once.
  */
 export class Attempts {

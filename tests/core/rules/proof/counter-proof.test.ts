@@ -9,6 +9,7 @@ import {
   type WorkChange,
   wordsForDoubts,
 } from '../../../../src/core/rules/proof/counter-proof.ts'
+import { promise } from '../../../support/promise.ts'
 
 /** A gate that reads what it reads, and passes as it does, on the files of the start with some changes. */
 interface Played {
@@ -51,6 +52,7 @@ describe('a gate that failed before the work', () => {
     expect(found.ran.slice(0, 2)).toEqual(['tests/b.test.ts', 'a b c'])
   })
 
+  promise('D71')
   test('is blind if it passes without the work: the smallest set of its own files that makes it pass is named', async () => {
     const changes = [work('a'), through('tests/x'), through('tests/y'), through('package.json')]
     const found = await prove(changes, { passes: on => on.has('tests/y') })

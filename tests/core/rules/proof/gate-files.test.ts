@@ -11,6 +11,7 @@ import {
   ownFilesOf,
   TOP_CONFIGURATION,
 } from '../../../../src/core/rules/proof/gate-files.ts'
+import { promise } from '../../../support/promise.ts'
 
 const MAKEFILES = ['GNUmakefile', 'makefile', 'Makefile']
 
@@ -96,6 +97,7 @@ test('a test is known by its name, and a helper beside it is none', () => {
   expect(helpers.filter(isTestByName)).toEqual([])
 })
 
+promise('D50', 'A gate protects the makefile that it runs')
 test.each<[string, readonly string[]]>([
   ['make test', ['GNUmakefile', 'makefile', 'Makefile']],
   ['CI=1 timeout 60 make -C sub test', ['sub/GNUmakefile', 'sub/makefile', 'sub/Makefile']],

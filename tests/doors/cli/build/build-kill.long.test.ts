@@ -1,4 +1,5 @@
 import { test } from 'vitest'
+import { promise } from '../../../support/promise.ts'
 import { survive } from './killed-build.ts'
 
 test('a build goes on by itself when its codexes are killed', async () => {
@@ -8,6 +9,7 @@ test('a build goes on by itself when its codexes are killed', async () => {
   ])
 })
 
+promise('R3', 'So does a build, at every phase')
 test('a build comes to its end when SIGKILL ends codemachine and all of its codexes at every phase', async () => {
   await survive([
     // Team building.

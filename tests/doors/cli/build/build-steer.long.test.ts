@@ -3,6 +3,7 @@ import type { Recorded } from '../../../../src/core/events/events.ts'
 import { functionCall, message, reply, type ScriptStep } from '../../../../src/demo/model/reply.ts'
 import { inTurn, makePart, openSmallBuild, type Parts, UNATTENDED, workOf } from '../../../support/build-scene.ts'
 import { startInEmulator } from '../../../support/emulator.ts'
+import { promise } from '../../../support/promise.ts'
 import { says } from '../../../support/rounds.ts'
 import { eventsOf, openScene, type Scene } from '../../../support/scene.ts'
 import { hold } from '../../../support/scripted-model.ts'
@@ -26,6 +27,10 @@ function waitingFor(gate: Promise<void>, ...first: readonly ScriptStep[]): Parts
   return { 'backend-dev': inTurn([...first, waits], [makePart('back'), says('The back is made.')]) }
 }
 
+promise(
+  'O50',
+  '`steer` says who reads it; `steer --agent` and `stop --agent` reach one agent at work, and a name that is not at work is refused with the nearest',
+)
 test('a person tells the leader of a build something, and one of its agents, and is told who reads it', async () => {
   const gate = Promise.withResolvers<void>()
   await using scene = await openSmallBuild(() => waitingFor(gate.promise))
@@ -78,6 +83,7 @@ test('a person tells the leader of a build something, and one of its agents, and
   expect(logs).toContain('a person says to backend-dev T1: use tabs')
 })
 
+promise('O50')
 test('a person ends one agent: who gave it its work is told that a person did, and the round goes on', async () => {
   await using scene = await openSmallBuild(() => waitingFor(new Promise<never>(() => {})))
   const { running, backend } = await buildAtWork(scene)
@@ -102,6 +108,7 @@ test('a person ends one agent: who gave it its work is told that a person did, a
   expect((await scene.run('logs')).stdout).toContain('backend-dev T1 is stopped by a person; the round goes on')
 })
 
+promise('O50')
 test('where no agent works for another, or nothing runs, a person is told so, and nothing is stopped', async () => {
   const gate = Promise.withResolvers<void>()
   await using scene = await openScene([[reply(message('Working.'), hold(gate.promise)), says('That is it for now.')]])
@@ -134,6 +141,7 @@ test('where no agent works for another, or nothing runs, a person is told so, an
   expect([exitCode, eventsOf(events, 'stop-asked')]).toEqual([3, []])
 })
 
+promise('O51')
 test('the answer to a question of an agent that still works reaches it and its leader', async () => {
   const gate = Promise.withResolvers<void>()
   const asks = reply(functionCall('ask_person', { question: 'Which tone?', assumption: 'friendly' }))

@@ -7,9 +7,11 @@ import { mostAtOnce, openBuild, planOf, readAt, UNATTENDED, verdictsOf, workOf }
 import { codemachine } from '../../../support/codemachine.ts'
 import { git } from '../../../support/place.ts'
 import { processesOf } from '../../../support/processes.ts'
+import { promise } from '../../../support/promise.ts'
 import { openRealScene } from '../../../support/real-scene.ts'
 import { eventsOf } from '../../../support/scene.ts'
 
+promise('E2', 'A team of agents builds from a specification')
 test('a team of agents builds a small program in the sandbox, tries again what falls short, and leaves to a person what it cannot do', async () => {
   await using scene = await openBuild(buildScript('instant', { impossibleTask: true }), null, {
     open: openRealScene,

@@ -3,11 +3,16 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { reply, shell } from '../../../../src/demo/model/reply.ts'
 import { always, inTurn, openSmallBuild, readAt, smallBuild, UNATTENDED } from '../../../support/build-scene.ts'
+import { promise } from '../../../support/promise.ts'
 import { claimDone, says } from '../../../support/rounds.ts'
 import { eventsOf } from '../../../support/scene.ts'
 
 const FILE = '.codemachine/inputs/specifications.md'
 
+promise(
+  'D67',
+  'No round changes the specification of a build: it is put back, what the round made of it is kept, and a claim of that round is refused, also after a kill',
+)
 test('a round that changes the specification finds it as it was, cannot claim, and what it made of it is kept', async () => {
   const narrow = `printf '# Two parts\\n\\nA folder back will do.\\n' > ${FILE}`
   await using scene = await openSmallBuild(scene => ({

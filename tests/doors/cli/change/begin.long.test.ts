@@ -6,6 +6,7 @@ import { reply, shell } from '../../../../src/demo/model/reply.ts'
 import { openChangeScene, outputs, PROJECT, TWO_TASKS } from '../../../support/change-scene.ts'
 import { codemachineHere } from '../../../support/in-process.ts'
 import { git } from '../../../support/place.ts'
+import { promise } from '../../../support/promise.ts'
 import { eventsOf } from '../../../support/scene.ts'
 import { test } from '../../../support/side-by-side.ts'
 
@@ -52,6 +53,7 @@ test('without a repository, in an empty directory, a change is made too, and wha
   expect(stdout).toContain('limit.txt')
 })
 
+promise('C68', 'A prompt of the queue becomes a change with the settings of the moment when its turn comes')
 test('a prompt of the queue becomes a change, with the settings of the moment when its turn comes', async () => {
   await using scene = await openChangeScene(TWO_TASKS, { files: PROJECT })
   const { place } = scene

@@ -1,7 +1,9 @@
 import { expect, test } from 'vitest'
 import { openChangeScene } from '../../../support/change-scene.ts'
 import { codemachineHere } from '../../../support/in-process.ts'
+import { promise } from '../../../support/promise.ts'
 
+promise('C4')
 test('the planner is told what the project is like and which rules it has, and hostile ones stay in their fence', async () => {
   await using scene = await openChangeScene(
     {},

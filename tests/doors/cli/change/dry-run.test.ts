@@ -4,9 +4,11 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { openChangeScene } from '../../../support/change-scene.ts'
 import { codemachineHere } from '../../../support/in-process.ts'
+import { promise } from '../../../support/promise.ts'
 
 const SECRET = 'sk-live-0123456789abcdef'
 
+promise('C67', '`--dry-run` starts, writes and asks nothing, and shows no secret')
 test('--dry-run prints the context and what the planner is told, and starts, writes and asks nothing', async () => {
   await using scene = await openChangeScene(
     {},

@@ -14,6 +14,7 @@ import {
   verify,
   writes,
 } from '../../../support/change-scene.ts'
+import { promise } from '../../../support/promise.ts'
 import { says } from '../../../support/rounds.ts'
 import { eventsOf } from '../../../support/scene.ts'
 import { test } from '../../../support/side-by-side.ts'
@@ -23,6 +24,7 @@ const mends = (limit: string) => [reply(shell(`echo ${limit} > limit.txt`)), say
 
 /** What the executor does: it finds the limit, and writes the wrong one. */
 const WRONG: ChangeScript = { ...THREE_TASKS, executor: [[outputs({ limit: '10 a minute' })], writes('7')] }
+promise('C30')
 test('what one task finds the next is given; what fails is mended by the local model, then by the one that planned, and a gate proves it', async () => {
   const local = { ...WRONG, fixer: [mends('8'), mends('9')] }
   const remote = { ...WRONG, fixer: [mends('10')] }
@@ -54,6 +56,7 @@ test('what one task finds the next is given; what fails is mended by the local m
   expect(summary).toContain('The limit is 10 now.')
 })
 
+promise('C31')
 test('a check that never passes is mended as often as is said; the other tasks go on, and a person is needed', async () => {
   const more = [
     act('T2', { files: ['limit.txt'] }),

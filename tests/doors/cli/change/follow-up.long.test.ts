@@ -2,6 +2,7 @@ import { expect, test } from 'vitest'
 import { message, reply, shell } from '../../../../src/demo/model/reply.ts'
 import { act, cuts, openChangeScene, outputs, plans, verify } from '../../../support/change-scene.ts'
 import { codemachineHere } from '../../../support/in-process.ts'
+import { promise } from '../../../support/promise.ts'
 import { eventsOf } from '../../../support/scene.ts'
 
 /** A change of a file of its own, each time: the nth writes `nth.txt`. */
@@ -27,6 +28,10 @@ const script = {
   summary: (_: unknown, nth: number) => [reply(message(`Change ${nth} is there.`))],
 }
 
+promise(
+  'C72',
+  'A session that goes on from another is told that one in full, in at most 64 KiB, and a line of each before it',
+)
 test('a change that follows one, and one that follows that, are told what went before', async () => {
   await using scene = await openChangeScene(script)
   const first = await scene.run('change', 'Write the first file.', '--auto', '--json')

@@ -1,4 +1,5 @@
 import type { KillPoint } from '../../../support/kill-points.ts'
+import { promise } from '../../../support/promise.ts'
 import { sliceOf } from '../../../support/random.ts'
 import { describe, test } from '../../../support/side-by-side.ts'
 import { inState, STATES, surviveChange } from './survive.ts'
@@ -44,6 +45,7 @@ const CHAINS: readonly (readonly [string, readonly KillPoint[]])[] = [
 /** A session that is begun some twenty times takes most of a minute on an idle machine. */
 const CHAIN_MS = 600_000
 
+promise('C66', 'Killed in any of its states and resumed, a change comes to the same end')
 describe('a change that is killed, and resumed, comes to the same end', () => {
   test.each(sliceOf(CHAINS))(
     '%s',
@@ -56,6 +58,7 @@ describe('a change that is killed, and resumed, comes to the same end', () => {
 
 const REVIEW = ['user-review', 'manual-review'].map(state => `REVIEWING_PLAN.${state}`)
 
+promise('C66')
 describe('a change whose plan a person accepts, and that is killed, comes to the same end', () => {
   test(
     'where it is killed while the plan is reviewed',

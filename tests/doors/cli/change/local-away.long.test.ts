@@ -2,10 +2,15 @@ import { expect } from 'vitest'
 import { reply, type ScriptStep, shell } from '../../../../src/demo/model/reply.ts'
 import { type ChangeScene, openRealChangeScene, PROJECT } from '../../../support/change-scene.ts'
 import { startNight } from '../../../support/night.ts'
+import { promise } from '../../../support/promise.ts'
 import { eventsOf } from '../../../support/scene.ts'
 import { describe, test } from '../../../support/side-by-side.ts'
 import { dies, limit, playing, start, whoDid } from './away-change.ts'
 
+promise(
+  'C65',
+  'A local server that is away before a task, or dies in one, is waited for, done without, or ends the session, as its `when_away` says',
+)
 describe('a local server that is away before a task, and dies in the next one', () => {
   test('is waited for with when_away = "wait", and each task is done once it is back', async () => {
     await using scene: ChangeScene = await openRealChangeScene(playing([], [dies(() => scene)]), { files: PROJECT })

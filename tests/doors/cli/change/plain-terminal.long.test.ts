@@ -3,6 +3,7 @@ import { afterAll, expect, test } from 'vitest'
 import { runCommandLine } from '../../../../src/doors/cli/entry.ts'
 import { type ChangeScene, openRealChangeScene, PROJECT, plans, TWO_TASKS } from '../../../support/change-scene.ts'
 import { cliContext } from '../../../support/cli-context.ts'
+import { promise } from '../../../support/promise.ts'
 
 const BOUND_MS = 120_000
 const ending = new AbortController()
@@ -42,6 +43,7 @@ function sitAt({ place }: ChangeScene, args: readonly string[]) {
   }
 }
 
+promise('C62')
 test('a person at a plain terminal has the plan changed in a line, sees the other one, and accepts it in another', async () => {
   await using scene = await openRealChangeScene(
     {

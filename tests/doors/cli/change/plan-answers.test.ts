@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { type ChangeScript, openChangeScene, PROJECT, plans, THREE_TASKS } from '../../../support/change-scene.ts'
 import { codemachineHere } from '../../../support/in-process.ts'
+import { promise } from '../../../support/promise.ts'
 import { eventsOf } from '../../../support/scene.ts'
 
 const script: ChangeScript = {
@@ -11,6 +12,15 @@ const script: ChangeScript = {
   planner: (_: unknown, nth: number) => [plans({ description: `The plan of try ${nth}.` })],
 }
 
+promise(
+  'C62',
+  'Nothing is carried out before a version of the plan is accepted, and who carries it out is told the remark; `--plan-only` ends then, and `resume` carries it out',
+)
+promise(
+  'C70',
+  '`codemachine plan` shows a version of a plan as it is in the records, whatever agents made of its file, and answers the session that waits with it',
+)
+promise('C75')
 test('the plan of a change is seen, rejected, edited and accepted with a remark from another terminal, and carried out by resume', async () => {
   await using scene = await openChangeScene(script, { files: PROJECT })
   const elsewhere = (...args: string[]) => codemachineHere(scene.place, args)

@@ -11,6 +11,7 @@ import { openProject, processWorld, type RecordedOf } from '../../../../src/inde
 import { cliContext } from '../../../support/cli-context.ts'
 import { codemachineHere } from '../../../support/in-process.ts'
 import { makePlace, type TestPlace } from '../../../support/place.ts'
+import { promise } from '../../../support/promise.ts'
 import { openRealScene } from '../../../support/real-scene.ts'
 import { openScene } from '../../../support/scene.ts'
 import { type ToyState, withToy } from '../../../toy-template/toy.ts'
@@ -99,6 +100,11 @@ async function openWaiting() {
   }
 }
 
+promise('C70')
+promise(
+  'C71',
+  'An answer to a plan where none waits, a second one, one to another version than it names (`--version`), and one to a session that nobody runs are refused in a sentence with what to type instead',
+)
 test('a person sees the plan that waits, has it changed, and accepts what comes of that, from another terminal', async () => {
   await using waiting = await openWaiting()
   const { types, askedFor } = waiting
@@ -194,6 +200,7 @@ test('an edit of a version that is another one by the time that it is saved is n
   expect(await types(['edit'], {}, true)).toBe(`${id} reads the file now; codemachine plan shows what comes of it.\n`)
 })
 
+promise('C71')
 test('a plan of a session that nobody runs any more is answered once that goes on, and can be read until then', async () => {
   await using scene = await openScene([])
   const { place } = scene
@@ -226,6 +233,7 @@ beforeAll(async () => {
 })
 afterAll(() => place[Symbol.asyncDispose]())
 
+promise('C71')
 test.each([
   [['plan', 'accept'], 'so no plan waits there.'],
   [['plan', 'show'], 'There is no plan in '],

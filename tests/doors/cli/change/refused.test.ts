@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { codemachineHere } from '../../../support/in-process.ts'
 import { makePlace, type TestPlace } from '../../../support/place.ts'
+import { promise } from '../../../support/promise.ts'
 
 const WITHOUT_MODEL = '[providers.local]\nbase_url = "http://127.0.0.1:1/v1"\n'
 
@@ -17,6 +18,10 @@ afterAll(() => place[Symbol.asyncDispose]())
 const typed = (args: readonly string[], options: Parameters<typeof codemachineHere>[2] = {}) =>
   codemachineHere(place, ['change', ...args], options)
 
+promise(
+  'C60',
+  'What a change is begun with is checked before anything begins, and refused in a sentence that says how to mend it',
+)
 describe('a change that cannot begin is refused in a sentence, and nothing is begun', () => {
   test.each([
     ['without a request', [], 'There is no request; say what is to be changed.'],

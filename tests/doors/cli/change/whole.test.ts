@@ -14,6 +14,7 @@ import {
   writes,
 } from '../../../support/change-scene.ts'
 import { git } from '../../../support/place.ts'
+import { promise } from '../../../support/promise.ts'
 import { says } from '../../../support/rounds.ts'
 import { eventsOf } from '../../../support/scene.ts'
 import { test } from '../../../support/side-by-side.ts'
@@ -24,6 +25,12 @@ const statesOf = (events: readonly Recorded[]) => eventsOf(events, 'state-entere
 const kept = ({ place }: ChangeScene, session: string, file: string) =>
   readFile(join(place.directory, '.codemachine', 'projects', session, file), 'utf8')
 
+promise(
+  'C61',
+  'A change is planned by the remote model, carried out by the local one and proved by a gate; with `--auto` nobody is asked',
+)
+promise('C63', 'Who plans, cuts the plan into tasks, looks something up or sums up can write nothing')
+promise('E3', 'A change is planned, carried out by a local model, and proved')
 test('a change is planned by the remote model, carried out by the local one, proved by a gate, and nobody is asked; only who carries it out can write', async () => {
   const tries = reply(shell('echo planned > written.txt; echo done'))
   const script = {

@@ -6,6 +6,7 @@ import { afterAll, expect } from 'vitest'
 import { type Ended, startCodemachine } from '../../../support/codemachine.ts'
 import { codemachineHere } from '../../../support/in-process.ts'
 import { git, makePlace, type TestPlace } from '../../../support/place.ts'
+import { promise } from '../../../support/promise.ts'
 import { describe, test } from '../../../support/side-by-side.ts'
 
 const bin = fileURLToPath(new URL('../../../../dist/codex-flow.js', import.meta.url))
@@ -109,6 +110,14 @@ test('init with templates of the person names a workflow of theirs', async () =>
   expect(await prints('init', '--templates-dir', 'own')).toContain(`\n  codex-flow run ${file} --var 'topic=…'\n`)
 })
 
+promise(
+  'F30',
+  'The commands of the README work after `codex-flow init` in an empty repository, without an account, codex or git',
+)
+promise(
+  'F32',
+  'The first and the last line of a mock run say that no model is asked and how the same is run for real; nothing is said of one that is refused',
+)
 test('the commands of the README work in an empty repository, without an account, codex or git', async () => {
   const readme = await readFile(README, 'utf8')
   const commands = [...readme.matchAll(/^codex-flow (.+?) +#/gm)].map(([, words = '']) => words.split(' '))
@@ -155,6 +164,7 @@ describe('a mock run', () => {
     expect(await readFile(join(place.directory, 'COMMIT_MESSAGE.md'), 'utf8')).toContain('A greeting without a name')
   })
 
+  promise('F32')
   test('names in its last line how the same is run for real', async () => {
     const { prints } = await initialized()
     const typed = ['run', COMMIT, '--pace', '0', '--var', 'diff=a b', '--workflow', 'commit_flow']
@@ -163,6 +173,7 @@ describe('a mock run', () => {
     )
   })
 
+  promise('F32')
   test('without a recording is refused before anything is said of it, with the file and the way to run it', async ({
     expect,
   }) => {
@@ -176,6 +187,10 @@ describe('a mock run', () => {
     expect(dry.stdout).toMatchSnapshot()
   })
 
+  promise(
+    'F33',
+    'A second run in the directory is refused (exit code 6), or with `--wait` begins after the first one, within `--max-wait`; Ctrl+C ends the wait',
+  )
   test('holds the directory: a second one is refused, or waits for its end with --wait', async () => {
     const { codexFlow, start } = await initialized()
     await using first = start('run', COMMIT, '--pace', '600', '--json')
@@ -241,6 +256,10 @@ describe('workflows are looked at', () => {
     expect(stderr).toMatch(/^codemachine: There are no .+\.\n {2}To make a first one: codemachine flow init\n$/)
   })
 
+  promise(
+    'F34',
+    '`validate` says every mistake of every file, and tells a missing value as a note; a run refuses it before anything is started',
+  )
   test('validate says every mistake of every file with its line and column, and 2 is the exit code', async ({
     expect,
   }) => {
@@ -257,6 +276,7 @@ describe('workflows are looked at', () => {
     expect(data).toMatchObject([{ file: 'x.workflow.toml', mistakes: [{ line: 7, column: 1 }, { line: 8 }] }])
   })
 
+  promise('F34')
   test('a name without a value is a note of validate, and a mistake of a run', async () => {
     const { place, codexFlow } = await initialized()
     await writeFlow(place, ['input.template = "{{nothing}}"'])

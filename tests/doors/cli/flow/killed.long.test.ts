@@ -5,6 +5,7 @@ import type { Recorded } from '../../../../src/core/events/events.ts'
 import { message, reply, type Script, shell, turnsScript } from '../../../../src/demo/model/reply.ts'
 import { at, FILE, HEAD, lay, PROMPT } from '../../../support/flow-scene.ts'
 import { type KillPoint, killsIn, startWithKills } from '../../../support/kill-points.ts'
+import { promise } from '../../../support/promise.ts'
 import { openRealScene } from '../../../support/real-scene.ts'
 import { folder } from '../../../support/rounds.ts'
 import { eventsOf } from '../../../support/scene.ts'
@@ -74,6 +75,7 @@ const POINTS: readonly KillPoint[] = [
   { victim: 'codemachine', event: 'done-nominated', when: 'after', n: 1 },
 ]
 
+promise('F11')
 test('killed in each step of a workflow and resumed, it comes to the same end, and no finished step is run again', async () => {
   let directory = ''
   await using scene = await openRealScene(modelOf(() => existsSync(join(directory, 'fixed'))))

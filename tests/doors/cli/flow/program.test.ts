@@ -8,6 +8,7 @@ import packageJson from '../../../../package.json' with { type: 'json' }
 import { codemachine } from '../../../support/codemachine.ts'
 import { codemachineHere } from '../../../support/in-process.ts'
 import { makePlace, type TestPlace } from '../../../support/place.ts'
+import { promise } from '../../../support/promise.ts'
 
 const bin = fileURLToPath(new URL('../../../../dist/codex-flow.js', import.meta.url))
 
@@ -39,6 +40,10 @@ test('on a Node that is too old codex-flow says so by its own name', async () =>
   })
 })
 
+promise(
+  'F31',
+  '`codex-flow` is a program of the package with its own help, version, completions and name in what it says, and the same as `codemachine flow`',
+)
 test('codex-flow --help names its commands and nothing of codemachine', async () => {
   const { exitCode, stdout, stderr } = await codexFlow('--help')
   expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
@@ -51,6 +56,7 @@ test('codex-flow run --help names all of its flags', async () => {
   expect(stdout).toMatchSnapshot()
 })
 
+promise('F31')
 test('codemachine flow has the same commands and flags', async () => {
   for (const command of [[], ['init'], ['run'], ['list'], ['validate'], ['show']]) {
     const own = (await codexFlow(...command, '--help')).stdout
@@ -66,6 +72,7 @@ test('codemachine flow has the same commands and flags', async () => {
   }
 })
 
+promise('F31')
 test.each(['zsh', 'bash', 'fish', 'powershell'])('codex-flow prints a script for %s that completes it', async shell => {
   const { exitCode, stdout, stderr } = await codexFlow('complete', shell)
   expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, expect } from 'vitest'
 import { codemachine } from '../../../support/codemachine.ts'
+import { promise } from '../../../support/promise.ts'
 import { openRealScene } from '../../../support/real-scene.ts'
 import { says } from '../../../support/rounds.ts'
 import { eventsOf } from '../../../support/scene.ts'
@@ -44,6 +45,8 @@ async function project(...said: string[]) {
   return { scene, directory, codexFlow }
 }
 
+promise('F35')
+promise('E5', 'A workflow runs, and what was recorded is replayed')
 test('a workflow whose file says so runs for real: typed in a folder, with a value from standard input', async () => {
   const { scene, directory, codexFlow } = await project('Trees are tall.')
   const args = ['run', '../notes.workflow.toml', '--var', 'topic=@-', '--no-keep-awake']
@@ -58,6 +61,7 @@ test('a workflow whose file says so runs for real: typed in a folder, with a val
   expect(existsSync(join(directory, '.codex-flow/runtime/debug/1-draft.json'))).toBe(true)
 })
 
+promise('E5')
 test('what was recorded by a real run is replayed with --mock, and writes nothing', async () => {
   const { scene, directory, codexFlow } = await project('Trees are tall.')
   const typed = ['run', 'notes.workflow.toml', '--var', 'topic=trees', '--no-keep-awake']
@@ -73,6 +77,7 @@ test('what was recorded by a real run is replayed with --mock, and writes nothin
   expect(scene.model.requests).toHaveLength(1)
 })
 
+promise('F35', 'A run takes the flags of every other run, and finds the project around where it is typed')
 test('the flags of a run are there: events as JSON, a limit, a gate that does not pass', async () => {
   const { codexFlow } = await project('Trees are tall.')
   const typed = ['run', 'notes.workflow.toml', '--var', 'topic=trees', '--no-keep-awake', '--json']

@@ -6,6 +6,7 @@ import { inTurn } from '../../../../src/doors/cli/turn.ts'
 import { takeRunLock } from '../../../../src/session/records/run-lock.ts'
 import { cliContext } from '../../../support/cli-context.ts'
 import { makePlace } from '../../../support/place.ts'
+import { promise } from '../../../support/promise.ts'
 import { TestClock } from '../../../support/test-clock.ts'
 import { recordsOf } from '../journaled.ts'
 
@@ -38,6 +39,7 @@ test('where nobody runs it is done at once, and nothing is said', async () => {
   expect(said).toEqual([])
 })
 
+promise('F33')
 test('while another codemachine runs it is waited for its end, which is said once', async () => {
   const { take, clock, hold, said } = await openTurn()
   const lock = await hold()
@@ -59,6 +61,7 @@ test('while another codemachine runs it is waited for its end, which is said onc
   expect(said).toHaveLength(1)
 })
 
+promise('F33')
 test('when the time is over it is refused as a run is', async () => {
   const { take, clock, hold } = await openTurn()
   await using _ = await hold()

@@ -1,5 +1,6 @@
 import { beforeAll, describe, expect, test, vi } from 'vitest'
 import { describePoint } from '../../../support/kill-points.ts'
+import { promise } from '../../../support/promise.ts'
 import { sliceOf } from '../../../support/random.ts'
 import { eventsOf } from '../../../support/scene.ts'
 import { codexChains } from './points.ts'
@@ -15,6 +16,7 @@ beforeAll(async () => {
 
 const chains = codexChains.map(points => [points.map(describePoint).join('; then '), points] as const)
 
+promise('R4', 'codemachine goes on by itself when its codexes are killed')
 describe.concurrent('codemachine goes on by itself when SIGKILL ends', () => {
   test.each(sliceOf(chains))('%s', async (_, points) => {
     const isBusy = points.some(point => 'event' in point && point.event === 'waiting')

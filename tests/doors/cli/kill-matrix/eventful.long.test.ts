@@ -1,5 +1,6 @@
 import { beforeAll, describe, test, vi } from 'vitest'
 import { describePoint } from '../../../support/kill-points.ts'
+import { promise } from '../../../support/promise.ts'
 import { sliceOf } from '../../../support/random.ts'
 import { IMPATIENT } from '../../../support/real-scene.ts'
 import { eventfulChains } from './points.ts'
@@ -57,6 +58,7 @@ const chains = Object.entries(eventfulChains).map(
   ([name, points]) => [name, points.map(describePoint).join('; then '), points] as const,
 )
 
+promise('R2', 'So does one in which much happens: waits, reviews, gates, a person who breaks in')
 describe.concurrent('a session in which much happens comes to the same end when SIGKILL ends', () => {
   test.each(sliceOf(chains))('(%s) %s', async (name, _, points) => {
     await survive(points, tree, sessions[name as keyof typeof sessions]())

@@ -1,5 +1,6 @@
 import { beforeAll, describe, test } from 'vitest'
 import { describePoint } from '../../../support/kill-points.ts'
+import { promise } from '../../../support/promise.ts'
 import { fewChains } from './points.ts'
 import { survive, undisturbedTree } from './survive.ts'
 
@@ -11,6 +12,8 @@ beforeAll(async () => {
   tree = await undisturbedTree()
 })
 
+promise('R1')
+promise('E25', 'A SIGKILL loses nothing')
 describe.concurrent('a session comes to the same end, to name a few, when SIGKILL ends', () => {
   test.each(chains)('%s', async (_, points) => {
     await survive(points, tree)

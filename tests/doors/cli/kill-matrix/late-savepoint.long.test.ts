@@ -2,10 +2,15 @@ import { appendFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { startWithKills } from '../../../support/kill-points.ts'
+import { promise } from '../../../support/promise.ts'
 import { eventsOf } from '../../../support/scene.ts'
 import { eventsOfSession } from './survive.ts'
 import { openWork } from './work.ts'
 
+promise(
+  'R49',
+  'A round after which codemachine was killed has its savepoint when the session goes on, or a warning says that it has none',
+)
 test('a round that was killed before its savepoint has it late, also when files were changed since, and where that cannot be it is said', async () => {
   await using scene = await openWork()
   const { place } = scene

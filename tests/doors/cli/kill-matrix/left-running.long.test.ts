@@ -4,6 +4,7 @@ import { expect, test, vi } from 'vitest'
 import { message, reply, shell } from '../../../../src/demo/model/reply.ts'
 import { startWithKills } from '../../../support/kill-points.ts'
 import { processesOf } from '../../../support/processes.ts'
+import { promise } from '../../../support/promise.ts'
 import { openRealScene } from '../../../support/real-scene.ts'
 import { claimDone, round } from '../../../support/rounds.ts'
 import { eventsOf } from '../../../support/scene.ts'
@@ -15,6 +16,7 @@ const WRITER = 'while :; do echo alive >> heard; sleep 0.02; done'
 /** Says how long the file is, and whether it still grows. */
 const LISTEN = 'wc -c < heard > first; sleep 0.3; wc -c < heard > second'
 
+promise('L7', 'No round starts before what the last one left running has ended')
 test.concurrent.each([
   ['in the foreground', WRITER],
   ['in a session of its own', `setsid sh -c '${WRITER}' >/dev/null 2>&1 < /dev/null & sleep 305`],

@@ -2,10 +2,12 @@ import { appendFileSync, readdirSync, readFileSync, rmSync, writeFileSync } from
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { openQueue } from '../../../../src/session/records/queue.ts'
+import { promise } from '../../../support/promise.ts'
 import { damage, damages, expectDone, expectSentence, keepCutOffs, memoryFile, sessionFile } from './cut-off.ts'
 
 const withCutOff = keepCutOffs()
 
+promise('R6')
 describe.concurrent('after a power cut a session goes on to done although', () => {
   test.each(damages)('the lock %s, or the sentence says what to delete', async (how, change) => {
     await withCutOff(async cut => {

@@ -1,10 +1,12 @@
 import { appendFileSync, statSync, writeFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
+import { promise } from '../../../support/promise.ts'
 import { damage, expectDone, expectSentence, keepCutOffs, memoryFile, resume, sessionFile } from './cut-off.ts'
 
 // What else lies on the disk: power-cut-files.long.test.ts
 const withCutOff = keepCutOffs()
 
+promise('R6', 'Whatever a power cut leaves on the disk, a session goes on, or one sentence says what to do')
 describe.concurrent('after a power cut the journal', () => {
   test.each([1, 0.9, 0.6, 0.3])('is cut to %d of its length, and the session goes on to done', async part => {
     await withCutOff(async cut => {

@@ -1,5 +1,6 @@
 import { beforeAll, describe, expect, test, vi } from 'vitest'
 import { describePoint } from '../../../support/kill-points.ts'
+import { promise } from '../../../support/promise.ts'
 import { sliceOf } from '../../../support/random.ts'
 import { codexChains, eventfulChains, ITEMS, MADE, quietChains, writingChains } from './points.ts'
 import { survive, undisturbedTree } from './survive.ts'
@@ -21,6 +22,7 @@ describe.concurrent('a session comes to the same end when SIGKILL ends', () => {
   })
 })
 
+promise('R1', 'A session that is killed at any event comes to the same end when it is resumed')
 test('the kill matrix has every kind of event, every kind of item, and more than sixty points', () => {
   const points = [...quietChains, ...writingChains, ...Object.values(eventfulChains), ...codexChains].flat()
   const events = points.flatMap(point => ('event' in point ? [point.event] : []))

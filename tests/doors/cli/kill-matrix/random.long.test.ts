@@ -5,6 +5,7 @@ import { openQueue } from '../../../../src/session/records/queue.ts'
 import { openSmallBuild, UNATTENDED } from '../../../support/build-scene.ts'
 import { describePoint, type KillPoint, killsIn, startWithKills } from '../../../support/kill-points.ts'
 import { processesOf } from '../../../support/processes.ts'
+import { promise } from '../../../support/promise.ts'
 import { randomFrom, SEED } from '../../../support/random.ts'
 import { openRealScene, type RealScene } from '../../../support/real-scene.ts'
 import { eventsOf } from '../../../support/scene.ts'
@@ -128,6 +129,10 @@ beforeAll(async () => {
 
 const seeds = Array.from({ length: SESSIONS }, (_, i) => SEED + i)
 
+promise(
+  'R30',
+  'Killed 200 times at random moments, in a session, the queue behind it, a build or a rewind, what comes out is the tree of an undisturbed run',
+)
 describe.concurrent('killed at random moments, a session comes to the tree of an undisturbed one', () => {
   test.each(seeds)('a goal with a gate, what waits behind it, and the way back and forth again (%i)', async seed => {
     await using scene = await openWork()

@@ -1,6 +1,7 @@
 import { expect } from 'vitest'
 import { type ItemsReply, message, reply, shell } from '../../../../src/demo/model/reply.ts'
 import { roundsOf, startNight } from '../../../support/night.ts'
+import { promise } from '../../../support/promise.ts'
 import { round } from '../../../support/rounds.ts'
 import { eventsOf, openScene } from '../../../support/scene.ts'
 import { describe, test } from '../../../support/side-by-side.ts'
@@ -18,6 +19,10 @@ const stopped: ItemsReply = {
 /** Of one answer that costs. */
 const EACH = 0.6 * 2 + 0.4 * 0.5 + 0.1 * 10
 
+promise(
+  'M14',
+  '`--max-cost` brings the agent to a safe stop; without prices, or for a model that has none, it is refused',
+)
 describe('a limit of cost', () => {
   test('ends the session when its rounds have cost as much, which status, report and journal say', async () => {
     await using scene = await openScene(

@@ -1,6 +1,7 @@
 import { expect } from 'vitest'
 import { type ItemsReply, message, reply, shell } from '../../../../src/demo/model/reply.ts'
 import { roundsOf, startNight } from '../../../support/night.ts'
+import { promise } from '../../../support/promise.ts'
 import { claimDone, held, round } from '../../../support/rounds.ts'
 import { eventsOf, openScene, type Scene } from '../../../support/scene.ts'
 import { attempts } from '../../../support/scripted-model.ts'
@@ -17,6 +18,7 @@ const askedToStop = (scene: Scene) =>
   scene.model.requests.filter(({ userTexts }) => userTexts.at(-1)?.includes('safe stop')).length
 
 describe('time that is up in the middle of a round', () => {
+  promise('M2', 'A limit of time or tokens lets the agent come to a safe stop, then interrupts it')
   test('lets the agent come to a safe stop, and ends the session with exit code 3', async () => {
     const stop = reply(shell('echo stopped > work.txt'))
     await using scene = await openScene([[attempts(held(never), stop)], round(claimDone)])
@@ -34,6 +36,7 @@ describe('time that is up in the middle of a round', () => {
     expect(exitCode).toBe(3)
   })
 
+  promise('M2')
   test('interrupts an agent that does not stop', async () => {
     await using scene = await openScene([[held(never)], round(claimDone)])
     const night = startNight(scene, ['--max-time', '2h', 'build X'], { env: patient })

@@ -1,6 +1,7 @@
 import { expect } from 'vitest'
 import { reply, shell } from '../../../../src/demo/model/reply.ts'
 import { roundsOf, startNight } from '../../../support/night.ts'
+import { promise } from '../../../support/promise.ts'
 import { openRealScene } from '../../../support/real-scene.ts'
 import { claimDone, held, round, says } from '../../../support/rounds.ts'
 import { eventsOf } from '../../../support/scene.ts'
@@ -9,6 +10,7 @@ import { test } from '../../../support/side-by-side.ts'
 
 const never = new Promise<never>(() => {})
 
+promise('E15', 'A network that goes away costs nothing but the time')
 test('a network that goes away in the middle of a round and comes back costs nothing but the time', async () => {
   await using scene = await openRealScene([
     [reply(shell('true')), attempts(held(never), reply(shell(claimDone))), says('Done.')],
@@ -26,6 +28,7 @@ test('a network that goes away in the middle of a round and comes back costs not
   expect([exitCode, roundsOf(events)]).toEqual([0, [[1, 'worked', true]]])
 })
 
+promise('W4', 'A network that is away is waited for no longer than the person allows, and uses up no round')
 test('a network that is not there is waited for in waits with an end, no longer than the person allows, and uses up no round', async () => {
   await using scene = await openRealScene([round()], { provider: { base_url: 'http://model.invalid/v1' } })
   const { run, meanwhile } = startNight(scene, ['--max-wait', '10s', 'build X'])

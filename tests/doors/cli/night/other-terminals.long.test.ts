@@ -1,5 +1,6 @@
 import { expect } from 'vitest'
 import { roundsOf, startNight } from '../../../support/night.ts'
+import { promise } from '../../../support/promise.ts'
 import { IMPATIENT, openRealScene } from '../../../support/real-scene.ts'
 import { claimDone, folder, held, round, says, writeTasks } from '../../../support/rounds.ts'
 import { eventsOf, openScene } from '../../../support/scene.ts'
@@ -69,6 +70,7 @@ describe('from another terminal', () => {
     expect([exitCode, roundsOf(events).length]).toEqual([0, 2])
   })
 
+  promise('W30')
   test('an interruption after which nobody says anything holds for half an hour, and then goes on by itself', async () => {
     await using scene = await openScene([[held(never)], round(claimDone)])
     const night = startNight(scene, ['--max-time', '2h', 'build X'])
@@ -84,6 +86,7 @@ describe('from another terminal', () => {
     expect([exitCode, roundsOf(events).length]).toEqual([0, 2])
   })
 
+  promise('W31')
   test('while somebody watches a session that holds, it does not go on by itself; half an hour after they have gone it does', async () => {
     await using scene = await openScene([[held(never)], round(claimDone)])
     const night = startNight(scene, ['build X'])
@@ -117,6 +120,7 @@ describe('from another terminal', () => {
     expect([exitCode, roundsOf(events).length]).toEqual([0, 2])
   })
 
+  promise('O1', 'A second run in the same directory is refused (exit code 6) while queue, status, logs and steer work')
   test('a second run is refused in one sentence while queue, status, logs and steer work', async () => {
     const gate = Promise.withResolvers<void>()
     await using scene = await openScene([[held(gate.promise), ...round(claimDone)], round(claimDone)])
@@ -133,6 +137,7 @@ describe('from another terminal', () => {
     expect(exitCode).toBe(0)
   })
 
+  promise('O3', '`interrupt` holds the session, and what it is told then reaches the next round')
   test('interrupt ends the turn and holds; told something and let go on, the next round knows of it', async () => {
     await using scene = await openScene([[held(never)], round(claimDone)])
     const night = startNight(scene, ['build X'])
@@ -169,6 +174,7 @@ describe('from another terminal', () => {
     expect([resumed.exitCode, resumed.events[0]?.session]).toEqual([0, events[0]?.session])
   })
 
+  promise('O4', '`replan` changes the plan in a round of its own, and shows what changed')
   test('replan edits the plan in a round of its own, shows what changed, and holds: again, or go on', async () => {
     const add = (entry: string) => `sed -i 's/^## Todo$/## Todo\\n\\n- [ ] ${entry}/' ${folder}/MAIN.md`
     const plan = (name: string) => writeTasks([{ id: 'T1', name, done: false }])

@@ -6,6 +6,7 @@ import { expect } from 'vitest'
 import { reply, roundsScript, type ScriptStep, shell } from '../../../../src/demo/model/reply.ts'
 import { codemachineHere } from '../../../support/in-process.ts'
 import { roundsOf, startNight } from '../../../support/night.ts'
+import { promise } from '../../../support/promise.ts'
 import { openRealScene } from '../../../support/real-scene.ts'
 import { claimDone, round, says } from '../../../support/rounds.ts'
 import { eventsOf, openPlayedScene, openScene, type Scene } from '../../../support/scene.ts'
@@ -111,6 +112,7 @@ describe('a provider that is away at the start', () => {
     expect(scene.asked()).toEqual(['local qwen'])
   })
 
+  promise('W5')
   test('is waited for no longer than --max-wait', async () => {
     await using scene = await openPlayedProviderScene([])
     await scene.local.goAway()

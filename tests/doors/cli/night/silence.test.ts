@@ -5,6 +5,7 @@ import type { ScriptStep } from '../../../../src/demo/model/reply.ts'
 import { reply, shell } from '../../../../src/demo/model/reply.ts'
 import { roundsOf, startNight } from '../../../support/night.ts'
 import { processesOf, untilRuns } from '../../../support/processes.ts'
+import { promise } from '../../../support/promise.ts'
 import { openRealScene } from '../../../support/real-scene.ts'
 import { claimDone, held, round, says } from '../../../support/rounds.ts'
 import { eventsOf, type Scene } from '../../../support/scene.ts'
@@ -36,6 +37,7 @@ function hangs() {
 
 const runs = (scene: Scene, command: string) => processesOf(scene.place).includes(command)
 
+promise('W7', 'A codex that is silent, or a command that hangs, is ended, and the next round is told')
 describe('a round that hangs', () => {
   test('before it has done anything, for want of an answer, is ended and costs nothing', async () => {
     const { step, asked } = hangs()
@@ -95,6 +97,7 @@ describe('a round that hangs', () => {
     expect([exitCode, runs(scene, 'sleep 4321')]).toEqual([0, false])
   })
 
+  promise('E16', 'A round that hangs is ended')
   test('and takes neither an interrupt nor the end of its input is killed', async () => {
     await using scene = await openRealScene([])
     const peer = await writePeer(
@@ -141,6 +144,7 @@ test('a command that takes half an hour is no silence', async () => {
   expect(exitCode).toBe(0)
 })
 
+promise('W8', 'A machine that slept is noticed, and is no silence')
 test('a machine that slept in the middle of a round finds the round where it was', async () => {
   const morning = Promise.withResolvers<void>()
   await using scene = await openRealScene([[held(morning.promise), ...round(claimDone)]])

@@ -1,6 +1,7 @@
 import { expect } from 'vitest'
 import { reply, shell } from '../../../../src/demo/model/reply.ts'
 import { roundsOf, startNight } from '../../../support/night.ts'
+import { promise } from '../../../support/promise.ts'
 import { claimDone, round, says, writeTasks } from '../../../support/rounds.ts'
 import { eventsOf, openScene } from '../../../support/scene.ts'
 import { describe, test } from '../../../support/side-by-side.ts'
@@ -8,6 +9,10 @@ import { describe, test } from '../../../support/side-by-side.ts'
 const idle = (text: string) => [says(text)]
 
 describe('rounds that leave everything as it was', () => {
+  promise(
+    'L6',
+    'Rounds that leave everything as it was are told so, then think harder, then end the session (exit code 5)',
+  )
   test('are asked for another way, then given more effort, and end the session with exit code 5', async () => {
     await using scene = await openScene(['a', 'b', 'c', 'd', 'e', 'f', 'g'].map(idle))
     const { exitCode, events } = await startNight(scene, ['--effort', 'low', 'build X']).run.ended

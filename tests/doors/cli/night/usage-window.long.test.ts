@@ -1,5 +1,6 @@
 import { expect } from 'vitest'
 import { startNight } from '../../../support/night.ts'
+import { promise } from '../../../support/promise.ts'
 import { IMPATIENT, openRealScene } from '../../../support/real-scene.ts'
 import { claimDone, round } from '../../../support/rounds.ts'
 import { eventsOf } from '../../../support/scene.ts'
@@ -49,6 +50,7 @@ describe('a usage limit at night', () => {
   })
 })
 
+promise('W2', 'A wait that was cut off is still waited when the session is resumed')
 test('a run that was killed while it waited goes on waiting', async () => {
   const clock = new TestClock()
   await using scene = await openRealScene([[limitReached(inHours(clock, 5))], round(claimDone)], {

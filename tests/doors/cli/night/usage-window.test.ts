@@ -3,6 +3,7 @@ import { message, type Reply, reply, shell } from '../../../../src/demo/model/re
 import { formatMoment } from '../../../../src/tell/words/numbers.ts'
 import { wordsForHint } from '../../../../src/tell/words/outcome.ts'
 import { roundsOf, startNight } from '../../../support/night.ts'
+import { promise } from '../../../support/promise.ts'
 import { IMPATIENT, openRealScene } from '../../../support/real-scene.ts'
 import { claimDone, round, says } from '../../../support/rounds.ts'
 import { eventsOf, openScene } from '../../../support/scene.ts'
@@ -12,6 +13,8 @@ import { TestClock } from '../../../support/test-clock.ts'
 import { HOUR, inHours, limitReached, SPREAD_MS } from './window-night.ts'
 
 describe('a usage limit at night', () => {
+  promise('W1', 'A usage limit is waited out until the moment that codex gave, and the same round starts again')
+  promise('E14', 'A usage limit is waited out')
   test('is waited out until the moment that codex gave, and the same round starts again', async () => {
     const clock = new TestClock()
     const resetsAt = inHours(clock, 5)
@@ -86,6 +89,7 @@ describe('a usage limit at night', () => {
     expect([exitCode, roundsOf(events)]).toEqual([0, [[1, 'worked', true]]])
   })
 
+  promise('W3', 'With `--max-usage` the next round waits for the reset before the window is used up')
   test('is not run into where only a part of it may be used: the agent stops safely, and the next round waits', async () => {
     const clock = new TestClock()
     const resetsAt = inHours(clock, 5)
@@ -121,6 +125,10 @@ describe('a usage limit at night', () => {
   })
 })
 
+promise(
+  'M12',
+  'Status and report say how many more rounds the usage window has room for and until when a wait would last, or nothing where that cannot be known',
+)
 test('status and report say how many more rounds the usage window has room for, and when a wait comes', async () => {
   const clock = new TestClock()
   const resetsAt = inHours(clock, 5)

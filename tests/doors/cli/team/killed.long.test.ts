@@ -1,4 +1,5 @@
 import type { KillPoint } from '../../../support/kill-points.ts'
+import { promise } from '../../../support/promise.ts'
 import { sliceOf } from '../../../support/random.ts'
 import { describe, test } from '../../../support/side-by-side.ts'
 import { at, surviveTeam } from './survive.ts'
@@ -37,6 +38,7 @@ const CHAINS: readonly (readonly [string, readonly KillPoint[]])[] = [
 const CHAIN_MS = 600_000
 
 describe('whole teams', () => {
+  promise('T52', 'A team that is killed, and resumed, comes to the same end')
   test.each(sliceOf(CHAINS))(
     'a team that is killed, and resumed, comes to the same end: %s',
     async (_, points) => {

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { expect } from 'vitest'
 import { keepsGitObjects } from '../../../../src/core/shapes/secrets.ts'
 import { reply, shell } from '../../../../src/demo/model/reply.ts'
+import { promise } from '../../../support/promise.ts'
 import { eventsOf } from '../../../support/scene.ts'
 import { describe, test } from '../../../support/side-by-side.ts'
 import { askHuman, openRealTeamScene, plans, runShell, type TeamScript, works } from '../../../support/team-scene.ts'
@@ -42,6 +43,10 @@ const asked = (...lines: readonly string[]): TeamScript => ({
 })
 
 describe('a secret that a command hands on stands nowhere', () => {
+  promise(
+    'T50',
+    'A secret that a command hands on in any form stands in no byte that is left, and in no request to the model',
+  )
   test('whatever the way, in any byte below the records, the project, the workspace and the home of codex, and in no request', async () => {
     const lines = Object.values(WAYS).map(way =>
       way.replace(/\$\{?V\b/g, each => each.replace('V', KEY)).replace(/env\.V\b/g, `env.${KEY}`),
@@ -66,6 +71,8 @@ describe('a secret that a command hands on stands nowhere', () => {
     expect(scene.log().some(line => line.includes('[SECRET CONFIRMED]'))).toBe(true)
   })
 
+  promise('T50')
+  promise('T54')
   test('a file that a command writes it into is named, and read by no agent after that', async () => {
     await using scene = await openRealTeamScene({
       planner: [[plans('Ask the service.', { description: 'Look.', needs: [1] })]],

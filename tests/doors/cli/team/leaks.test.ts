@@ -2,6 +2,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'vitest'
 import { reply, shell } from '../../../../src/demo/model/reply.ts'
+import { promise } from '../../../support/promise.ts'
 import { describe, test } from '../../../support/side-by-side.ts'
 import { askHuman, commands, openRealTeamScene, plans, runShell, works } from '../../../support/team-scene.ts'
 import { KEY, team, VALUE } from './leak-search.ts'
@@ -28,6 +29,7 @@ describe('a secret that a command hands on stands nowhere', () => {
 })
 
 describe('what an agent cannot read', () => {
+  promise('T51', 'An agent can read neither `.env` nor the records')
   test("`.env` and the records, in codex's own shell, in run_shell and in those of a reviewer", async () => {
     const tries = (state: string) =>
       `cat .env .env.local; cat ${state}/*/secrets/* ${state}/*/sessions/*/journal.ndjson; find ${state} -name '${KEY}*' -exec cat {} +; cat .env.example; true`
@@ -68,6 +70,7 @@ describe('what an agent cannot read', () => {
 })
 
 describe('stepwise', () => {
+  promise('E4', 'A team plans, works, reviews, and uses a secret that it never sees')
   test('a worker asks in its answer, uses the secret by name, and never sees it', async () => {
     await using scene = await openRealTeamScene({
       planner: [[plans('Ask the service.')]],

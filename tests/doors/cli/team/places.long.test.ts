@@ -3,6 +3,7 @@ import { mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect } from 'vitest'
 import { git } from '../../../support/place.ts'
+import { promise } from '../../../support/promise.ts'
 import { eventsOf } from '../../../support/scene.ts'
 import { test } from '../../../support/side-by-side.ts'
 import { problemOfMounting } from '../../../support/skipped.ts'
@@ -15,6 +16,10 @@ function jsonIn(folder: string): unknown[] {
   return names.sort().map(name => JSON.parse(readFileSync(join(folder, name), 'utf8')))
 }
 
+promise(
+  'T14',
+  'Two teams run side by side in one workspace; a step or a review alone keeps the plan of its project; a project that is deleted in the middle is said in a sentence',
+)
 test('two teams of the same goal run side by side, each in a project of its own, with one log', async () => {
   await using scene = await openTeamScene(GREETING)
   const { directory } = scene.place
@@ -32,6 +37,7 @@ test('two teams of the same goal run side by side, each in a project of its own,
   expect(git(scene.place, 'status', '--porcelain')).toBe('')
 })
 
+promise('T14')
 test('a step alone goes on from what the project was made by, and leaves its plan there', async () => {
   await using scene = await openTeamScene({ ...GREETING, worker: { 1: [runs('echo more > more.txt')] } })
   expect((await scene.run('team', 'plan', 'A greeting', '--no-keep-awake')).exitCode).toBe(0)
@@ -63,6 +69,7 @@ test.each(['--yolo', '--sandbox=read-only'])(
   },
 )
 
+promise('T14')
 test('a project that is deleted in the middle ends the session in a sentence, and the file of its run says so', async () => {
   await using scene = await openTeamScene({
     planner: [[plans('Wait.')]],

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { startInEmulator } from '../../../support/emulator.ts'
+import { promise } from '../../../support/promise.ts'
 import {
   askHuman,
   openRealTeamScene,
@@ -14,6 +15,10 @@ const KEY = 'SERVICE_API_KEY'
 const VALUE = 'sk-live-0123456789abcdef'
 const TEAM = ['team', '--plain', '--no-keep-awake']
 
+promise(
+  'T44',
+  'On a plain terminal a team asks for the plan, the network and the secrets, and goes on at once with a network that is allowed',
+)
 test('a person at a plain terminal takes the plan, and types the secret that a step needs where nothing shows it', async () => {
   await using scene = await openRealTeamScene({
     planner: [[plans('Ask the service.')]],
@@ -56,6 +61,7 @@ test('where nobody can be asked the steps that want of the network will fail are
   expect(lines[0]).toMatch(/2.*codemachine resume.*--network/)
 })
 
+promise('T44')
 test('a person who allows the network because the plan needs it has the session go on with it at once', async () => {
   await using scene = await openRealTeamScene({
     planner: [[plans({ description: 'Fetch it.', network: true })]],

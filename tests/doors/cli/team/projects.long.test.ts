@@ -4,8 +4,10 @@ import { basename, join } from 'node:path'
 import { expect, test } from 'vitest'
 import { takeRunLock } from '../../../../src/session/records/run-lock.ts'
 import { codemachineHere } from '../../../support/in-process.ts'
+import { promise } from '../../../support/promise.ts'
 import { askHuman, GREETING, openTeamScene, plans, reviews, runs, works } from '../../../support/team-scene.ts'
 
+promise('T13', 'The projects of a workspace are listed with what came of them, and removed only as a person says')
 test('the projects of a workspace are listed with what came of them, shown whole, and removed as a person says', async () => {
   await using scene = await openTeamScene(GREETING)
   const { place } = scene
@@ -74,6 +76,7 @@ test('the projects of a workspace are listed with what came of them, shown whole
   expect((await here(['list'])).stdout).toContain('There are no projects in ')
 })
 
+promise('T13')
 test('a project whose records were removed, and whose secrets stay, stands in the way of no other', async () => {
   await using scene = await openTeamScene({ planner: [[plans('Write greet.sh.')]] })
   const { place } = scene
@@ -94,6 +97,7 @@ test('a project whose records were removed, and whose secrets stay, stands in th
   expect((await here(['secret', 'list', '-C', path])).stdout).toContain('SERVICE_API_KEY')
 })
 
+promise('T13')
 test('what is kept of a project is removed later by its name, though its directory is gone; while a session runs in it nothing is', async () => {
   await using scene = await openTeamScene({ planner: [[plans('Write greet.sh.')]] })
   const { place } = scene
@@ -125,6 +129,7 @@ test('what is kept of a project is removed later by its name, though its directo
   expect(await remove('')).toMatchObject({ exitCode: 2, stderr: expect.stringContaining('No team has worked in ') })
 })
 
+promise('T13')
 test('a step that an interruption has broken off is shown as that, and not as one at work', async () => {
   await using scene = await openTeamScene({ planner: [[plans('Wait.')]], worker: { 1: [runs('sleep 30')] } })
   await using run = scene.start('team', '--yes', '--no-keep-awake', '--json', 'wait a while')
@@ -136,6 +141,7 @@ test('a step that an interruption has broken off is shown as that, and not as on
   expect(await show()).toContain('· 1 Wait. (broken off)')
 })
 
+promise('T45', '`team plan` and `team review` have their JSON on stdout and nothing else')
 test('the planner alone has its JSON on stdout and nothing else, and so has the reviewer of a directory that is there, which stays', async () => {
   const issue = { description: 'No tests.', severity: 'low' as const }
   await using scene = await openTeamScene({

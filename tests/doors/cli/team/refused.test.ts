@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { codemachineHere } from '../../../support/in-process.ts'
 import { makePlace, type TestPlace } from '../../../support/place.ts'
+import { promise } from '../../../support/promise.ts'
 
 let place: TestPlace
 beforeAll(async () => {
@@ -15,6 +16,7 @@ const typed = (args: readonly string[], options: Parameters<typeof codemachineHe
 
 const NO_GOAL = 'There is no goal; say what the project is to be.'
 
+promise('T2')
 describe('a team that cannot begin is refused in a sentence, and nothing is made', () => {
   test.each<[string, string[], string]>([
     ['without a goal', [], NO_GOAL],

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { expect } from 'vitest'
 import { reply, shell } from '../../../../src/demo/model/reply.ts'
 import { processesOf, sandboxesOf } from '../../../support/processes.ts'
+import { promise } from '../../../support/promise.ts'
 import { eventsOf } from '../../../support/scene.ts'
 import { describe, test } from '../../../support/side-by-side.ts'
 import {
@@ -31,6 +32,11 @@ interface RunFile {
 const DESCRIPTIONS = ['Write greet.sh.', 'Write start.sh.', 'Write a README.']
 
 describe('whole teams', () => {
+  promise('B101')
+  promise(
+    'T48',
+    'A goal becomes a project whose start script codemachine has run, both ways of working, with its files as they are described',
+  )
   test.each([
     ['as codex works', GREETING, []],
     ['stepwise', GREETING_STEPWISE, ['--stepwise']],
@@ -118,6 +124,10 @@ describe('what does not come out well', () => {
     tester: [[tests()]],
   }
 
+  promise(
+    'T49',
+    'A step that fails, a check that fails and an issue of high severity are worked on again, and keep the session from being done',
+  )
   test('a step that fails is tried twice, what needs it is left out, and the rest is done', async () => {
     await using scene = await openTeamScene(failing)
     const { exitCode, events } = await team(scene)
@@ -156,6 +166,7 @@ describe('what does not come out well', () => {
     expect(scene.begun('worker')[1]?.userTexts.join('\n')).toContain('test -e it.txt')
   })
 
+  promise('T49')
   test('an issue of high severity becomes a step, and it is reviewed again', async () => {
     await using scene = await openTeamScene({
       ...GREETING,

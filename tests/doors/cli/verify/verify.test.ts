@@ -8,6 +8,7 @@ import { takeRunLock } from '../../../../src/session/records/run-lock.ts'
 import { codemachineHere } from '../../../support/in-process.ts'
 import { git, makePlace, pipeAsObject, type TestPlace } from '../../../support/place.ts'
 import { processesOf } from '../../../support/processes.ts'
+import { promise } from '../../../support/promise.ts'
 import { test } from '../../../support/side-by-side.ts'
 import { isLinux, unless } from '../../../support/skipped.ts'
 import { endUndying, leavesUndying } from '../../../support/undying.ts'
@@ -39,6 +40,7 @@ async function scratchFolders({ key }: Records): Promise<string[]> {
   return (await readdir(tmpdir())).filter(name => name.startsWith(`codemachine-verify-${key}`))
 }
 
+promise('D17', '`verify` tells whether it is still true, or which commit broke it')
 test('what was proved is still true, of the very same files and of others that pass', async () => {
   await using place = await doneAndCommitted()
   const same = await runVerify(place, { json: false })
@@ -53,6 +55,7 @@ test('what was proved is still true, of the very same files and of others that p
   expect(answer()).toMatchObject({ verdict: { kind: 'still-true' }, changed: { count: 1, paths: ['more.txt'] } })
 })
 
+promise('B30')
 it.runIf(isLinux)(
   `what a gate left running and cannot be ended is told${unless(isLinux, 'marks are found by /proc here')}`,
   async () => {
@@ -86,6 +89,7 @@ test('what was looked at although git ignores it is looked at again, and has not
   expect((await runVerify(place)).answer()).toMatchObject({ changed: { count: 1, paths: ['.npmrc'] } })
 })
 
+promise('D17')
 test('the commit that broke it is named, of work that nobody had committed when it was done', async () => {
   await using place = await makePlace('')
   await write(place, 'check.sh', NEEDS_GOOD)
@@ -108,6 +112,7 @@ test('the commit that broke it is named, of work that nobody had committed when 
   expect(await scratchFolders(records)).toEqual([])
 })
 
+promise('D45', '`verify` blames no commit at which a gate fails once by chance')
 test('a commit at which a gate fails once, by chance, is not named as the one that broke it', async () => {
   await using place = await makePlace('')
   const failed = join(place.root, 'failed')
@@ -205,6 +210,7 @@ test('a history that was rewritten cannot say which commit it was', async () => 
   expect(answer().verdict).toMatchObject({ kind: 'cannot-tell', reason: expect.stringContaining('rewritten') })
 })
 
+promise('B50')
 test('a history at which git would wait cannot say it either', async () => {
   await using place = await doneAndCommitted()
   await commit(place, 'Bad', { 'app.txt': 'bad\n' })
@@ -287,6 +293,7 @@ test('a session without gates has nothing that could be run again', async () => 
   expect(exitCode).toBe(4)
 })
 
+promise('D16')
 test('the copy in the work directory, which an agent can write, is not believed', async () => {
   await using place = await makePlace('')
   await write(place, 'check.sh', NEEDS_GOOD)

@@ -15,6 +15,7 @@ import { Keymap } from '../../../../src/project/settings/keys.ts'
 import { openJournal } from '../../../../src/session/records/journal.ts'
 import { widthOf } from '../../../../src/tell/words/cells.ts'
 import { HandClock } from '../../../support/hand-clock.ts'
+import { promise } from '../../../support/promise.ts'
 import { fold } from '../../../support/session-events.ts'
 import { commandOf, created, ends, instanceOf, leading, planned, runs, starts } from '../build/night.ts'
 import { plain } from '../header/session.ts'
@@ -138,6 +139,7 @@ test('the agents of a round are the leader, those at work for it, and those that
   ])
 })
 
+promise('O80')
 test('the list says who is at work on what, since when and with how many tokens, and Enter looks into one', async () => {
   const { live, lines, press, depth, happens } = await openAgents()
   happens(usage('t-front', 45_200, front))
@@ -159,6 +161,7 @@ test('the list says who is at work on what, since when and with how many tokens,
   expect(depth()).toBe(1)
 })
 
+promise('O80')
 test('inside an agent are its commands with their output, its live words without a secret, and its end, at which the view stays', async () => {
   const { happens, live, lines, press } = await openAgents()
   happens(ran('ls src', 'app.ts\nlist.ts\n', front), ran('make', 'of the other one', back))

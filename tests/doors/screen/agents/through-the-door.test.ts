@@ -2,9 +2,14 @@ import { expect, test } from 'vitest'
 import { message, reply, shell } from '../../../../src/demo/model/reply.ts'
 import { always, openSmallBuild, runAgent } from '../../../support/build-scene.ts'
 import { drawHere } from '../../../support/drawn-here.ts'
+import { promise } from '../../../support/promise.ts'
 import { says } from '../../../support/rounds.ts'
 import { hold } from '../../../support/scripted-model.ts'
 
+promise(
+  'O80',
+  '`/agents` lists the agents of a round, and shows one of them: its commands with output, its files and its words as they stream, without secrets; from there it is told something and stopped, and its end is said',
+)
 test('in a build a person looks into one agent, sees it speak, tells it something, stops it, and comes back', async () => {
   const [spoken, never] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
   await using scene = await openSmallBuild(() => ({

@@ -11,6 +11,7 @@ import { openTheme } from '../../../../src/doors/screen/terminal/theme.ts'
 import { translateItem } from '../../../../src/engines/codex/translate-item.ts'
 import { describeItem } from '../../../../src/tell/words/item.ts'
 import { cpuMs, timesSlower } from '../../../support/cpu-time.ts'
+import { promise } from '../../../support/promise.ts'
 import { fold } from '../../../support/session-events.ts'
 import { hostileText } from '../hostile-text.ts'
 import { moreSamples, recorded, sampleEvents, sampleItems, sampleOutcomes } from '../samples.ts'
@@ -107,6 +108,10 @@ describe('a command', () => {
   })
 })
 
+promise(
+  'O58',
+  'Words, commands and files of an agent have marks of their own; the outcome of a command is never cut; a long path breaks behind a slash',
+)
 test('words, commands and files of an agent have marks of their own in the margin, but for a screen reader', () => {
   const words = item({ ...sampleItems['agent-message'], text: 'One **two**\n\n- three' })
   expect(shown(words)).toBe('◆ One two\n\n  • three')
@@ -117,6 +122,7 @@ test('words, commands and files of an agent have marks of their own in the margi
   expect(marks).toEqual(['◆', '$', '✎'])
 })
 
+promise('O58')
 test('of what an agent at work has run, the outcome is not what is cut', () => {
   const command = {
     ...sampleItems.command,
@@ -185,6 +191,7 @@ describe('file changes', () => {
     expect(draw(item(change), { full: true })).toHaveLength(509)
   })
 
+  promise('O61')
   test('link to files that are there, and to no other', () => {
     const theme = openTheme({ theme: 'dark', env: { TERM: 'xterm-256color' }, reader: false, host: 'night-desk' })
     const lines = draw(item(sampleItems['file-change']), { theme }).join('\n')
@@ -199,6 +206,7 @@ describe('file changes', () => {
     ])
   })
 
+  promise('O59', 'A change of which only the beginning is kept is counted whole')
   test('of which only the beginning is kept are counted whole', () => {
     const content = Array.from({ length: 2000 }, (_, i) => `line ${i + 1} ${'x'.repeat(60)}\n`).join('')
     const update = `@@ -1,2 +1,1801 @@\n same\n-old\n${content.replace(/^/gm, '+').slice(0, -1)}`
@@ -434,6 +442,10 @@ describe('a plan that changes is told by what has changed', () => {
     expect(changed(before, after)).toBe(lines)
   })
 
+  promise(
+    'O91',
+    'A plan that an agent changes is told by the steps that have changed, whole only where it is new and in full',
+  )
   test('with what is next where there is room for it, and in full as it is', () => {
     const next: PlanStep[] = [
       { step: 'Test for empty names', status: 'completed' },
@@ -482,6 +494,7 @@ describe('a session', () => {
     `)
   })
 
+  promise('O60')
   test('has a goal without the signs of its Markdown, and ends with its title', () => {
     const goal = '# Build *linkcheck*\n\n\n\n- finds `broken` links\n- **prints** them'
     const created = { ...sampleEvents['session-created'], goal }

@@ -2,12 +2,14 @@ import { expect, test } from 'vitest'
 import { message, reply } from '../../../../src/demo/model/reply.ts'
 import { act, cuts, openRealChangeScene, outputs, PROJECT, plans, verify } from '../../../support/change-scene.ts'
 import { startInEmulator } from '../../../support/emulator.ts'
+import { promise } from '../../../support/promise.ts'
 
 const FILES = Array.from({ length: 12 }, (_, i) => ({
   path: `src/限流-${i + 1}.ts`,
   change: `Part ${i + 1} of the bucket.`,
 }))
 
+promise('C82', 'On the screen a change is begun, its plan shown, changed and accepted, and what follows it offered')
 test('a change is begun on a small screen with /change; its plan is scrolled, changed, seen again with its diff, and accepted; /follow is offered', async () => {
   await using scene = await openRealChangeScene(
     {

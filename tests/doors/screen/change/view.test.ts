@@ -12,6 +12,7 @@ import { statusLine } from '../../../../src/tell/words/doing.ts'
 import { describeEvent } from '../../../../src/tell/words/event.ts'
 import { cardOfWork, ownBoard, statusOfWork, titleOfRound, wordsForStep } from '../../../../src/tell/words/work.ts'
 import { record, task as spec } from '../../../support/change-work.ts'
+import { promise } from '../../../support/promise.ts'
 import { created } from '../../../support/session-events.ts'
 import { expectFitting } from '../blocks/terminal-lines.ts'
 import { NOW, plain, stateAfter } from '../header/session.ts'
@@ -87,6 +88,10 @@ const mendingAfter = (result: TaskRecord['results'][number]) =>
 const mending = mendingAfter({ status: 'failed', exitCode: 1, tree: '', tail: '' })
 
 describe('the header', () => {
+  promise(
+    'C81',
+    'The header of a change has its state, the version of its plan, the task, whether its model is of this machine, and the attempt at mending',
+  )
   test('says the state, the plan, the task, and that the model is of this machine', () => {
     expect(header(atWork, 160)).toMatchInlineSnapshot(`
       "Add rate limiting to the API · EXECUTING_TASKS, plan v2, 3/6 done · Task 4/6 ACTION (local): 把限流接到每个路由 🪣 · 3:53
@@ -94,6 +99,7 @@ describe('the header', () => {
     `)
   })
 
+  promise('C81')
   test('says which attempt at mending it is, and that another model makes it', () => {
     expect(header(mending, 160)).toMatchInlineSnapshot(`
       "Add rate limiting to the API · EXECUTING_TASKS, plan v2, 3/6 done · Task 5/6 VERIFICATION, attempt 2/5 (remote): The tests pass · 3:53

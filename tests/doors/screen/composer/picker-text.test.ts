@@ -7,6 +7,7 @@ import {
   pickerKey,
   pickerLines,
 } from '../../../../src/doors/screen/composer/picker.ts'
+import { promise } from '../../../support/promise.ts'
 import { dark, expectFitting, plain, reader, seen, wildMarkdown } from '../blocks/terminal-lines.ts'
 import { keyNamed } from './press.ts'
 
@@ -119,6 +120,10 @@ describe.each([
 ])('on a terminal of %i columns and %i rows', (columns, rows) => {
   const area = { columns, maxRows: rows - 3, theme: plain }
 
+  promise(
+    'C80',
+    'What a person decides on is drawn as Markdown, diffs in colours, and can be read to its end on any screen; nothing in it steers the terminal',
+  )
   test('every line of it can be read, and what is chosen is seen', () => {
     const long = Array.from({ length: 120 }, (_, i) => `${i + 1}. line ${i + 1} of it`).join('\n')
     const read = new Set<string>()
@@ -133,6 +138,7 @@ describe.each([
     expect(read.size).toBe(120)
   })
 
+  promise('C80')
   test('whatever it holds, it fits and steers nothing', () => {
     fc.assert(
       fc.property(wildMarkdown, fc.constantFrom(dark, plain, reader), fc.nat(300), (markdown, theme, scrolled) => {

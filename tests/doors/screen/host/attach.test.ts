@@ -3,6 +3,7 @@ import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect } from 'vitest'
 import { type Emulator, startInEmulator } from '../../../support/emulator.ts'
+import { promise } from '../../../support/promise.ts'
 import { openRealScene, type RealScene } from '../../../support/real-scene.ts'
 import { claimDone, held, round } from '../../../support/rounds.ts'
 import { eventsOf } from '../../../support/scene.ts'
@@ -43,6 +44,11 @@ async function leave(terminal: Emulator): Promise<void> {
   await terminal.until('Leave it running, or stop it?')
 }
 
+promise(
+  'O54',
+  '`attach` is the screen on a run of this machine; who leaves it is asked whether the run goes on, and a terminal that is closed leaves it running',
+)
+promise('E30', 'A person attaches to a run, and leaves it running')
 test('attach is the screen with its keys; Ctrl+C twice asks: it is left running, or stopped', async () => {
   const gate = Promise.withResolvers<void>()
   await using scene = await openRealScene([[held(gate.promise), held(never)], [held(never)]])
@@ -69,6 +75,7 @@ test('attach is the screen with its keys; Ctrl+C twice asks: it is left running,
   expect(eventsOf(events, 'session-ended')).toMatchObject([{ outcome: { kind: 'interrupted', by: 'stop' } }])
 })
 
+promise('O54')
 test('a terminal that is closed leaves what it is attached to running', async () => {
   const gate = Promise.withResolvers<void>()
   await using scene = await openRealScene([[held(gate.promise), ...round(claimDone)]])
@@ -93,6 +100,7 @@ test('who is attached when the session ends sees how, and the screen closes', as
   await terminal.untilInAll(/^proof +no gates are configured[\s\S]*^report +\S+report\.html$/m)
 })
 
+promise('O54')
 test('from another directory the sessions of this machine are listed, and one is chosen', async () => {
   await using scene = await openRealScene([[held(never)]])
   const elsewhere = join(scene.place.root, 'elsewhere')
@@ -114,6 +122,7 @@ test('from another directory the sessions of this machine are listed, and one is
   await named.until('Working.')
 })
 
+promise('O54')
 test('what cannot be attached to is refused in a sentence: nothing, what has ended, what runs on another machine', async () => {
   await using scene = await openRealScene([round(claimDone)])
   const refused = async (...args: string[]) => {
@@ -148,6 +157,11 @@ test('what cannot be attached to is refused in a sentence: nothing, what has end
   ])
 })
 
+promise(
+  'R55',
+  'After `/detach` the round goes on, the shell has its terminal back as it was, and closing that ends nothing',
+)
+promise('B110', '`/detach` runs no program that agents could have put on `PATH`')
 test('/detach gives the terminal back to the shell in the middle of a round, which goes on', async () => {
   const gate = Promise.withResolvers<void>()
   await using scene = await openRealScene([[held(gate.promise), ...round('echo one > one.txt')], round(claimDone)])
@@ -179,6 +193,7 @@ test('/detach gives the terminal back to the shell in the middle of a round, whi
 })
 
 const asRoot = isRoot ? test : test.skip
+promise('R55')
 describe(`/detach where no shell waits${unless(isRoot, 'only root can take a terminal from a session')}`, () => {
   asRoot('says so, and the run goes on when the terminal is closed', async () => {
     const gate = Promise.withResolvers<void>()

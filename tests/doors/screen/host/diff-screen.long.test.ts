@@ -7,12 +7,14 @@ import { drawHere } from '../../../support/drawn-here.ts'
 import { startInEmulator } from '../../../support/emulator.ts'
 import { keepSavepoint } from '../../../support/kept-savepoints.ts'
 import { makePlace, type TestPlace } from '../../../support/place.ts'
+import { promise } from '../../../support/promise.ts'
 import { openRealScene } from '../../../support/real-scene.ts'
 import { openScene } from '../../../support/scene.ts'
 import { hold } from '../../../support/scripted-model.ts'
 import { test } from '../../../support/side-by-side.ts'
 import { gate, leavesAsFound, started } from './manners.ts'
 
+promise('R60')
 test('codemachine diff in a terminal is looked through file by file, and a file that is put back can be had again', async () => {
   await using place = await changed()
   await using seen = startInEmulator(place, ['diff'], { columns: 80, rows: 12 })
@@ -39,6 +41,7 @@ test('codemachine diff in a terminal is looked through file by file, and a file 
   expect(existsSync(join(place.directory, 'README.md'))).toBe(false)
 })
 
+promise('O90')
 test('where a terminal is not to be drawn on, or nothing differs, codemachine diff prints as ever', async () => {
   await using place = await changed()
   await using printed = startInEmulator(place, ['diff', '--no-pager'], { rows: 40 })
@@ -55,6 +58,7 @@ test('where a terminal is not to be drawn on, or nothing differs, codemachine di
   expect([await leavesAsFound(same), same.bytes()]).toEqual([0, expect.not.stringContaining('\x1b[?1049h')])
 })
 
+promise('O90')
 test('/diff shows what changed since the start, in a round or since a savepoint; while a session runs nothing is put back', async () => {
   const { opened, open } = gate()
   await using scene = await openScene([

@@ -3,6 +3,7 @@ import { message, reply } from '../../../../src/demo/model/reply.ts'
 import { cpuMsOf, timesSlower } from '../../../support/cpu-time.ts'
 import { drawHere } from '../../../support/drawn-here.ts'
 import { startInEmulator } from '../../../support/emulator.ts'
+import { promise } from '../../../support/promise.ts'
 import { openRealScene } from '../../../support/real-scene.ts'
 import { openScene } from '../../../support/scene.ts'
 import { test } from '../../../support/side-by-side.ts'
@@ -70,6 +71,7 @@ test.each([
   expect(x).toBe(2)
 })
 
+promise('O135')
 test('what is typed before the screen is up waits in the field, and a digit goes nowhere; nothing begins', async () => {
   await using scene = await openScene([])
   await using seen = drawHere(scene, [])

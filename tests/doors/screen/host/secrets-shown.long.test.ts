@@ -4,6 +4,7 @@ import { expect, test } from 'vitest'
 import { reply, shell } from '../../../../src/demo/model/reply.ts'
 import { codemachine } from '../../../support/codemachine.ts'
 import { type Emulator, startInEmulator } from '../../../support/emulator.ts'
+import { promise } from '../../../support/promise.ts'
 import { openRealScene } from '../../../support/real-scene.ts'
 import { claimDone, folder, held, round, writeTasks } from '../../../support/rounds.ts'
 
@@ -13,6 +14,10 @@ const env = { MY_API_TOKEN: TOKEN }
 /** What would tell that a part of it was shown. */
 const PART = 'tk_4711'
 
+promise(
+  'B91',
+  "A secret in a prompt, in the title of a session or in the name of a task is not shown: in the header, the window's title, `status` and `watch`",
+)
 test('a secret in the prompt, in a title or in the name of a task is shown in no place that reads them', async () => {
   const titled = Promise.withResolvers<void>()
   const end = Promise.withResolvers<void>()
@@ -54,6 +59,7 @@ test('a secret in the prompt, in a title or in the name of a task is shown in no
   }
 })
 
+promise('B92', 'A secret that comes in two pieces is shown in no part while it comes')
 test('a secret that a command prints in two halves is shown as one, while it is still running', async () => {
   const end = Promise.withResolvers<void>()
   const printing = (file: string) => `until [ -s ${file} ]; do sleep 0.05; done; cat ${file}`

@@ -4,6 +4,7 @@ import { expect, test } from 'vitest'
 import { reply, shell } from '../../../../src/demo/model/reply.ts'
 import { drawHere } from '../../../support/drawn-here.ts'
 import { type Drawn, startInEmulator } from '../../../support/emulator.ts'
+import { promise } from '../../../support/promise.ts'
 import { openRealScene } from '../../../support/real-scene.ts'
 import { claimDone, held, round, writeMemory, writeTasks } from '../../../support/rounds.ts'
 import { openScene, type Scene } from '../../../support/scene.ts'
@@ -59,6 +60,7 @@ test('Ctrl+C asks what is to be different; the change is shown, modified again, 
   expect(all).not.toMatch(/^ *\d+ [-+] /m)
 })
 
+promise('O102')
 test('what the change did is shown by tasks, whatever the formatting; the old plan is put back, unless it was changed meanwhile', async () => {
   const tasks = (names: readonly string[]) => names.map((name, index) => ({ id: `T${index + 1}`, name, done: false }))
   const compact = JSON.stringify({

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { functionCall, message, reply, shell } from '../../../../src/demo/model/reply.ts'
 import { drawHere } from '../../../support/drawn-here.ts'
+import { promise } from '../../../support/promise.ts'
 import { claimDone, round, says } from '../../../support/rounds.ts'
 import { openScene } from '../../../support/scene.ts'
 import { expectOnceEach } from '../../../support/screen-scene.ts'
@@ -11,6 +12,10 @@ const database = { question: 'Which database?', options: ['SQLite', 'Postgres'],
 const LINE = '? Q1  Which database?  1 SQLite · 2 Postgres  Tab answers'
 const LINE_OF_TWO = `${LINE}, 1 more`
 
+promise(
+  'O100',
+  'An open question is answered where one sits, in the field and by `/answer`; in the composer a digit is a digit, and what is answered elsewhere leaves at once',
+)
 test('a question is answered where one sits: Tab and a digit, and the agent at work reads it', async () => {
   const [go, end] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
   await using scene = await openScene([
@@ -53,6 +58,7 @@ test('a question is answered where one sits: Tab and a digit, and the agent at w
   expectOnceEach(terminal, ['question Q1: Which database?', 'question Q2: What name?'])
 })
 
+promise('O100')
 test('an answer that another terminal gives takes the question from the line; what is typed into its field stays', async () => {
   const end = Promise.withResolvers<void>()
   await using scene = await openScene([

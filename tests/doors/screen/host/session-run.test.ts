@@ -2,6 +2,7 @@ import { expect, test } from 'vitest'
 import { applyPatch, message, reply, shell, updatePlan } from '../../../../src/demo/model/reply.ts'
 import { drawHere } from '../../../support/drawn-here.ts'
 import { startInEmulator } from '../../../support/emulator.ts'
+import { promise } from '../../../support/promise.ts'
 import { openRealScene } from '../../../support/real-scene.ts'
 import { claimDone, folder, round, says, writeTasks } from '../../../support/rounds.ts'
 import { openScene } from '../../../support/scene.ts'
@@ -40,6 +41,7 @@ const FOUND_IN_ORDER = [
 const tasks = (done: number) =>
   writeTasks([1, 2, 3, 4].map(n => ({ id: `T${n}`, name: `Piece ${n}`, done: n <= done })))
 
+promise('E29', 'A session is seen on the screen as it happens')
 test('a whole session is seen as it happens, stays in the scrollback once, and leaves the terminal as it was', async () => {
   const writes = Promise.withResolvers<void>()
   const gate = Promise.withResolvers<void>()

@@ -10,6 +10,7 @@ import { Keymap } from '../../../../src/project/settings/keys.ts'
 import type { AskedQuestion } from '../../../../src/session/records/answers.ts'
 import { widthOf } from '../../../../src/tell/words/cells.ts'
 import { NO_HOST } from '../../../support/no-host.ts'
+import { promise } from '../../../support/promise.ts'
 import { created, foldAll, recorded, started } from '../../../support/session-events.ts'
 import { TestClock } from '../../../support/test-clock.ts'
 import { sampleEvents } from '../samples.ts'
@@ -106,6 +107,7 @@ test('a question is a line above the composer with its choices; one that is too 
   expect(sit([asked(1)], { columns: 40, rows: 6 }).row()).toBeNull()
 })
 
+promise('O100')
 test.each([
   [80, 24],
   [40, 10],
@@ -125,6 +127,7 @@ test.each([
   }
 })
 
+promise('O100')
 test('Tab on an empty field moves into it; there a digit answers, and elsewhere a digit is a digit', async () => {
   const { press, answers, model, row } = sit([asked(1)])
   await press(text('2'))
@@ -201,6 +204,7 @@ test('a question that is answered elsewhere leaves the line and its field at onc
   expect([row(), answers]).toEqual([null, []])
 })
 
+promise('O101', 'What is to be decided stands in the same place')
 test('what is to be decided stands in the same place, before the questions, and Tab opens it', async () => {
   const { press, model, happens, row, other } = sit([asked(1)])
   happens({ ...sampleEvents['decision-asked'], until: '2099-01-01T00:00:00.000Z' })

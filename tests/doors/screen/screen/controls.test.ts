@@ -11,6 +11,7 @@ import { ScreenModel } from '../../../../src/doors/screen/screen/model.ts'
 import { openTheme } from '../../../../src/doors/screen/terminal/theme.ts'
 import type { Ask } from '../../../../src/project/library.ts'
 import { Keymap } from '../../../../src/project/settings/keys.ts'
+import { promise } from '../../../support/promise.ts'
 import { created, ended, foldAll, recorded, started, worked } from '../../../support/session-events.ts'
 import { TestClock } from '../../../support/test-clock.ts'
 import { sampleEvents } from '../samples.ts'
@@ -166,6 +167,7 @@ test('where nothing runs, Ctrl+C leaves only when it is repeated soon, and nothi
   expect(calls).toEqual(['leave'])
 })
 
+promise('O70', 'Ctrl+C clears a draft, which ↑ brings back; then it asks about the plan, and the third leaves')
 test('Ctrl+C clears a draft, which Up brings back; then it asks about the plan, and the third leaves', async () => {
   const { press, happens, model, calls, title } = sit()
   happens(created(), started(1))
@@ -231,6 +233,7 @@ test('Ctrl+E with a draft goes to the end of its line, and opens the log without
   expect(calls).toEqual(['logs'])
 })
 
+promise('O71', '`screen.enter = "tell"` swaps Enter and Tab while a session runs')
 test('screen.enter = "tell": Enter tells the agent and Tab queues, and where no agent is at work Enter starts', async () => {
   const { press, happens, asked, calls, model } = sit({ enter: 'tell' })
   await press(text('a goal'), named('return'))
@@ -242,6 +245,7 @@ test('screen.enter = "tell": Enter tells the agent and Tab queues, and where no 
   expect(model.currentNotice?.text).toBe('queued and then this')
 })
 
+promise('O72', 'A key that is remapped does what its action says, and its old key nothing')
 test('a key that is remapped does what its action says, and its old key nothing', async () => {
   const remapped = { preset: null, remapped: new Map([['log', ['alt+l']] as const]) }
   const { press, happens, calls } = sit({ keymap: new Keymap(remapped) })
@@ -283,6 +287,7 @@ test('Esc interrupts and asks; Esc again goes on, but leaves held what was held 
   expect(types()).toEqual(['interrupt', 'unpause'])
 })
 
+promise('O20', 'Esc pressed twice interrupts once')
 test('Esc twice in a row interrupts once, and asks once', async () => {
   const { press, happens, types, title } = sit()
   happens(created(), started(1))
@@ -363,6 +368,10 @@ test('a command that is mistyped in a question is not sent, and can be mended in
   expect(calls).toEqual(['/stop'])
 })
 
+promise(
+  'O135',
+  'What is refused does not mix with what is typed next, and what is typed blindly (before the screen is drawn, while a list closes) begins nothing',
+)
 test.each([['/help'], ['fix the tests']])('%s, typed upon a refused command, stands alone', async next => {
   const { press, model, calls } = sit()
   model.composer.setCommands(['help'].map(name => ({ name, description: '', note: null })))
@@ -416,6 +425,7 @@ test.each([['1'], ['y'], [' 2 '], ['42']])('%j was meant for a question, and is 
   expect(model.currentNotice?.text).toContain('is no goal')
 })
 
+promise('O135')
 test.each([
   ['a digit for a question', [text('1'), named('return')], ''],
   ['a letter', [text('y')], ''],
@@ -548,6 +558,7 @@ test('what a person wrote stands in the composer again when it cannot even be as
   expect([model.composer.text, failures]).toEqual(['the other way', [full, full, full]])
 })
 
+promise('O103', 'Nothing that ends a session is one key away without a question')
 test('a number only goes to its choice, and what ends the session is asked about once more', async () => {
   const { press, happens, types, title } = sit()
   happens(created(), started(1))
@@ -567,6 +578,7 @@ test('a number only goes to its choice, and what ends the session is asked about
   expect(types()).toEqual(['interrupt', 'stop'])
 })
 
+promise('O103')
 test('after Esc: go on, tell it something, change the plan, stop; skip only where something waits, and last', async () => {
   const { press, happens, model, asked, title } = sit()
   happens(created(), started(1))
@@ -600,6 +612,7 @@ test('after Esc: go on, tell it something, change the plan, stop; skip only wher
   expect(asked.at(-1)).toEqual({ type: 'skip' })
 })
 
+promise('O103')
 test('Ctrl+D on an empty field asks before it ends the session that runs, and leaves at once where none does', async () => {
   const { press, happens, calls, types, title } = sit()
   happens(created(), started(1))

@@ -8,6 +8,7 @@ import { ScreenModel } from '../../../../src/doors/screen/screen/model.ts'
 import type { Ask } from '../../../../src/project/library.ts'
 import { Keymap } from '../../../../src/project/settings/keys.ts'
 import { widthOf } from '../../../../src/tell/words/cells.ts'
+import { promise } from '../../../support/promise.ts'
 import { created, foldAll, recorded } from '../../../support/session-events.ts'
 import { TestClock } from '../../../support/test-clock.ts'
 import { keyNamed, PLAIN_THEME } from '../composer/press.ts'
@@ -147,6 +148,7 @@ async function sit({ isWatching = false, columns = 80, rows = 24, fails = false 
   }
 }
 
+promise('T40')
 test.each([
   { columns: 80, rows: 24 },
   { columns: 40, rows: 10 },
@@ -201,6 +203,7 @@ test('Esc and Ctrl+D go back to the choices, and keep nothing', async () => {
   }
 })
 
+promise('T40')
 test('Ctrl+C closes the field and keeps nothing; Esc asks again', async () => {
   const { press, type, stored, asks, seen, model, title } = await sit()
   await press('return')
@@ -245,6 +248,10 @@ test('a short one is warned of before it is taken, and can be typed again', asyn
   expect(stored).toEqual([{ key: 'STRIPE_KEY', value: 'hunter2' }])
 })
 
+promise(
+  'T41',
+  'What is still typed of a secret once it is not asked for any more goes into no prompt, draft or history',
+)
 test('what is still typed once it was given elsewhere goes nowhere', async () => {
   const { press, type, happens, model, paste, stored, remembered, asks, title, look, seen } = await sit()
   await press('return')

@@ -3,6 +3,7 @@ import type { LiveEvent, SessionEvent } from '../../../../src/core/events/events
 import { ScreenModel } from '../../../../src/doors/screen/screen/model.ts'
 import { openTheme } from '../../../../src/doors/screen/terminal/theme.ts'
 import { Keymap } from '../../../../src/project/settings/keys.ts'
+import { promise } from '../../../support/promise.ts'
 import {
   created,
   ended,
@@ -205,6 +206,7 @@ describe('a frame', () => {
     `)
   })
 
+  promise('O62', 'A sign of life moves only as long as something comes, and never with reduced motion')
   test('has a sign of life that moves as long as something comes, stands still after that, and is none with reduced motion', () => {
     const { model } = atWork()
     const sign = (at: number) =>

@@ -1,12 +1,17 @@
 import { expect, test } from 'vitest'
 import { drawHere } from '../../../support/drawn-here.ts'
 import { startInEmulator } from '../../../support/emulator.ts'
+import { promise } from '../../../support/promise.ts'
 import { openRealScene } from '../../../support/real-scene.ts'
 import { claimDone, held, round } from '../../../support/rounds.ts'
 import { openScene } from '../../../support/scene.ts'
 
 const never = new Promise<never>(() => {})
 
+promise(
+  'O81',
+  '`/sessions` and `codemachine sessions` are a table of the sessions, the newest first, that is shown while it is read and follows what changes; Enter offers what can be done with one; piped it is `codemachine list`',
+)
 test('codemachine sessions is a table in a terminal: one is found, its report read, another gone on with; piped it is list', async () => {
   await using scene = await openRealScene([round(claimDone), [held(never)], round(claimDone)])
   await scene.run('--json', '--no-keep-awake', 'paint the door')
@@ -45,6 +50,7 @@ test('codemachine sessions is a table in a terminal: one is found, its report re
   expect(JSON.parse(asTable.stdout)).toHaveLength(2)
 })
 
+promise('O81')
 test('/sessions on the screen of a running session shows it as running, and refuses to go on with another one', async () => {
   await using scene = await openScene([[held(never)], [held(never)]])
   await using first = drawHere(scene, ['paint the door'], { columns: 110, rows: 24 })

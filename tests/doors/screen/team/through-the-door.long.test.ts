@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { message, reply } from '../../../../src/demo/model/reply.ts'
 import { startInEmulator } from '../../../support/emulator.ts'
+import { promise } from '../../../support/promise.ts'
 import { askHuman, openRealTeamScene, plans, runShell, works } from '../../../support/team-scene.ts'
 
 const MAIL = 'mk_7Hq2.vN8x-Lw41'
@@ -11,6 +12,11 @@ const asksFor = (key: string, question: string) => [
   [runShell(`echo "with $${key}"`, key), works()],
 ]
 
+promise('T41')
+promise(
+  'T42',
+  'On the screen a team is begun, its plan accepted, its secrets given, there and from a screen that watches',
+)
 test('a team is begun with /team and its plan accepted; of secrets that are typed there and from a screen that watches nothing is seen or kept; the start screen comes back', async () => {
   await using scene = await openRealTeamScene({
     planner: [[plans('Send mail.', 'Charge a card.')]],

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type EmulatorOptions, startInEmulator } from '../../../support/emulator.ts'
 import { UNTOUCHED } from '../../../support/emulator-modes.ts'
 import { makePlace, type TestPlace } from '../../../support/place.ts'
+import { promise } from '../../../support/promise.ts'
 import { bundleProgram } from './bundle-program.ts'
 
 let place: TestPlace
@@ -43,6 +44,7 @@ test.each([
   for (const wipe of ['\x1b[2J', '\x1b[3J']) expect(terminal.bytes()).not.toContain(wipe)
 })
 
+promise('O10', 'The screen leaves the terminal as it was, whatever ended it')
 test('when it is ended in the pager, the terminal is as it was, and the pager is gone', async () => {
   await using terminal = await started()
   terminal.type('\x05')

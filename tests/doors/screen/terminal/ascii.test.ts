@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import stringWidth from 'string-width'
 import { expect, test } from 'vitest'
 import { hasGlyphs, inAscii, writeInAscii } from '../../../../src/doors/screen/terminal/ascii.ts'
+import { promise } from '../../../support/promise.ts'
 
 test.each<[Record<string, string>, boolean]>([
   [{}, true],
@@ -28,6 +29,7 @@ const sources = ['src/doors/screen', 'src/tell/words', 'src/tell/report'].flatMa
     .filter(path => !path.startsWith(join('src', 'tell', 'report', 'page'))),
 )
 
+promise('O63', 'A terminal whose locale is not UTF-8 gets ASCII in place of glyphs; a pipe never does')
 test('a locale that is not UTF-8 gets ASCII for every glyph of ours, as wide as it is; what else is written stays', () => {
   expect(inAscii('╭─ session ─╮ ✔ a · 1 of 3 → … ◆ ● 日本 é')).toBe('+- session -+ + a - 1 of 3 > ~ : * 日本 é')
   const glyphs = new Set(
@@ -41,6 +43,7 @@ test('a locale that is not UTF-8 gets ASCII for every glyph of ours, as wide as 
   }
 })
 
+promise('O63')
 test('only a terminal is written to in ASCII, never a pipe or a file', () => {
   const written: unknown[] = []
   const stream = (isTTY: boolean) => ({ isTTY, write: (text: string | Uint8Array) => written.push(text) > 0 })

@@ -1,6 +1,7 @@
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
 import { openTheme, type ThemeOptions } from '../../../../src/doors/screen/terminal/theme.ts'
+import { promise } from '../../../support/promise.ts'
 
 const FULL = { TERM: 'xterm-256color', COLORTERM: 'truecolor' }
 const open = (options: Partial<ThemeOptions>) => openTheme({ theme: 'auto', env: FULL, reader: false, ...options })
@@ -49,6 +50,7 @@ describe('links', () => {
     }
   })
 
+  promise('O61', 'Files are links that name the machine, and steer nothing whatever a file is called')
   test('of files name the machine, and are ASCII that steers nothing, whatever the file is called', () => {
     const { file } = open({ host: 'night-desk' })
     expect(file('a b', '/work/a b')).toBe('\x1b]8;;file://night-desk/work/a%20b\x07a b\x1b]8;;\x07')

@@ -7,6 +7,7 @@ import { ListView } from '../../../../src/doors/screen/view/list.ts'
 import { Keymap } from '../../../../src/project/settings/keys.ts'
 import { widthOf } from '../../../../src/tell/words/cells.ts'
 import { cpuMs } from '../../../support/cpu-time.ts'
+import { promise } from '../../../support/promise.ts'
 import { typed } from '../pager/keys.ts'
 
 const theme = openTheme({ theme: 'plain', env: {}, reader: false })
@@ -137,6 +138,7 @@ test('a palette searches with the first letter that is typed, and Esc closes it'
   expect(stage.isClosed).toBe(true)
 })
 
+promise('O74', 'A list keeps its choice while rows come and go')
 test('the choice stays on its row while others come and go, and moves on when its own has gone', () => {
   const rows = [...FRUITS]
   const { press, lines } = listOf(rows)

@@ -9,6 +9,7 @@ import { type Comparison, type DiffLine, linesOfDiff } from '../../../../src/pro
 import { Keymap } from '../../../../src/project/settings/keys.ts'
 import { widthOf } from '../../../../src/tell/words/cells.ts'
 import { cpuMs, timesSlower } from '../../../support/cpu-time.ts'
+import { promise } from '../../../support/promise.ts'
 import { typed } from '../pager/keys.ts'
 
 const PLAIN = openTheme({ theme: 'plain', env: {}, reader: false })
@@ -208,6 +209,10 @@ test('where nothing differs, or nothing can be compared, a sentence says so', as
   expect(seen.screen().slice(2, 4)).toEqual(['  There is no savepoint "9". There are: start.', ''])
 })
 
+promise(
+  'O90',
+  'What changed can be looked through in the terminal, whatever its size and whatever the files hold; where that is no terminal, `diff` prints as ever',
+)
 test('names and lines that would steer the terminal are shown as text, and at any size the screen keeps its rows', async () => {
   const hostile = `diff --git a/x b/x\n@@ -1 +1 @@ \x1b[2J\n-${'界'.repeat(300)}\x1b]0;title\x07\n+\x1b[31m${'x'.repeat(5_000)}\u202e\n`
   const seen = await review([
@@ -230,6 +235,7 @@ test('names and lines that would steer the terminal are shown as text, and at an
   expect(seen.screen({ columns: 80, rows: 200 }).join('')).toMatch(/… *3,006 *more *characters/)
 })
 
+promise('O90')
 test('a diff of 100,000 lines is there in under a second, and what is left out of a longer one is said', async () => {
   const big = bigDiff(50_000)
   const seen = await review([file('big.ts', big)])
