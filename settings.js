@@ -17,8 +17,8 @@ export default {
   mode: 'build',
 
   /**
-   * The most rounds that the sessions of a run may take together. This default counts only if none of maxTime, maxTokens
-   * and maxCost is set, and for each session.
+   * The most rounds that the sessions of a run may take together. This default counts only if no limit of time, tokens or cost
+   * is set, and for each session.
    */
   rounds: 10,
 
@@ -177,7 +177,7 @@ export default {
   /** How long a codex process may take to end before it is killed, in seconds. */
   endSeconds: 5,
 
-  /** The port of the web page, on this machine alone; nothing listens on it in this version. */
+  /** The port of the page, on this machine alone, or the next one that is free. */
   port: 3000,
 
   mcp: {

@@ -23,6 +23,7 @@ const HEAD = `# Commands
 | code | meaning |
 | --- | --- |
 | 0 | done. Without gates that means *not verified*. Of \`--agent\`: answered. Of a replay: replayed |
+| 1 | a bug in codemachine; the journal is whole |
 | 2 | wrong usage or settings; one sentence says what to fix, and nothing was started |
 | 3 | a limit was reached: rounds, time, tokens or cost |
 | 4 | needs a person: login, credit, a decision, a full disk. Of \`review\` and \`verify\`: not agreed, or not proved. Of \`land\`: a conflict. Of a workflow: a step failed |
