@@ -326,7 +326,8 @@ export class Fingerprints {
   /** Runs a command, says what it warns of, and answers what it printed; throws a `GitError` if it fails. */
   async #list(args: readonly string[]): Promise<string[]> {
     const result = await runGit(this.#looking.setting, args)
-    if (!result.ok) throw new GitError(args, result)
+    // A torn index may still be read, and then not be written.
+    if (!result.ok || /^error: cache entry/m.test(result.stderr)) throw new GitError(args, result)
     for (const line of result.stderr.split('\n', MOST_WARNINGS)) if (line !== '') this.#warn(fromLatin1(line))
     return splitAtNul(result.stdout)
   }

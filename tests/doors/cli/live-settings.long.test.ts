@@ -59,7 +59,7 @@ test("a limit that the person's file lowers ends the run at the next round, and 
   expect((await scene.run('logs')).stdout).toContain(
     `settings taken over: rounds is 2 (it was 5): ${configOf(scene)}:2`,
   )
-  expect((await scene.run('report', '--md')).stdout).toContain('settings taken over: rounds is 2 (it was 5)')
+  expect((await scene.run('report', '--md')).stdout).toContain('Settings taken over: rounds is 2 (it was 5)')
 })
 
 promise('M23')

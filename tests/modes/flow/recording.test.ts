@@ -6,6 +6,7 @@ import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import type { TemplatePart } from '../../../src/modes/flow/file/plan.ts'
 import {
+  bytesOfRecording,
   DEBUG_FOLDER,
   findRecording,
   firstLine,
@@ -13,9 +14,11 @@ import {
   lastLine,
   readOwnLine,
   renderParts,
-  textOfRecording,
 } from '../../../src/modes/flow/file/recording.ts'
 import { promise } from '../../support/promise.ts'
+
+const textOfRecording = async (...given: Parameters<typeof bytesOfRecording>) =>
+  (await bytesOfRecording(...given))?.toString() ?? null
 
 test('the first line of a recording names its step and the hash of what it was given, and is read back', () => {
   const header = { step: 'message', input_sha256: inputHash('Be short.', 'The diff'), values: { diff: '+a' } }

@@ -235,17 +235,18 @@ export async function findRecording(
   return { kind: 'missing', looked }
 }
 
-/** The text of a recording that was found, so that what is played is what was read; null if it has changed since. */
-export async function textOfRecording(
+/** The UTF-8 text of a recording that was found, so that what is played is what was read; null if it has changed since. */
+export async function bytesOfRecording(
   root: string,
   { path, bytes, sha256, hasTurn }: Pick<StepRecording, 'path' | 'bytes' | 'sha256' | 'hasTurn'>,
-): Promise<string | null> {
+): Promise<Buffer | null> {
   const now = await bytesInside(root, path)
   if (now === 'missing' || 'problem' in now) return null
   // One that grows counts as what it was.
   const same = now.subarray(0, bytes)
+  if (sha256Of(same) !== sha256) return null
   // What shows no turn was written by hand, or cut: it is played as one.
-  return sha256Of(same) === sha256 ? `${hasTurn ? '' : '{"type":"turn.started"}\n'}${textIn(same)}` : null
+  return hasTurn ? withoutMark(same) : Buffer.concat([Buffer.from('{"type":"turn.started"}\n'), withoutMark(same)])
 }
 
 async function bytesInside(root: string, path: string): Promise<Buffer | { problem: string } | 'missing'> {
@@ -273,18 +274,28 @@ async function bytesInside(root: string, path: string): Promise<Buffer | { probl
 function readRecording(bytes: Buffer): Omit<StepRecording, 'path'> | { problem: string } {
   const isUtf16 = /^(?:\xff\xfe|\xfe\xff)/.test(bytes.toString('latin1', 0, 2))
   if (isUtf16) return { problem: 'is UTF-16 text; save it as UTF-8' }
-  const said = saidIn(textIn(bytes).split('\n'))
+  const said = saidIn(linesOf(withoutMark(bytes)))
   if ('problem' in said) return said
   return { bytes: bytes.length, sha256: sha256Of(bytes), ...said }
 }
 
 /** Without its byte order mark. */
-function textIn(bytes: Buffer): string {
-  return bytes.toString('utf8').replace(/^\uFEFF/, '')
+function withoutMark(bytes: Buffer): Buffer {
+  return bytes.toString('utf8', 0, 3) === '\uFEFF' ? bytes.subarray(3) : bytes
+}
+
+/** One after the other: all of them at once would take several times the memory of the file. */
+function* linesOf(bytes: Buffer): Iterable<string> {
+  for (let from = 0; from < bytes.length; ) {
+    const end = bytes.indexOf(10, from)
+    const to = end === -1 ? bytes.length : end
+    yield bytes.toString('utf8', from, to)
+    from = to + 1
+  }
 }
 
 /** What lines say, whether of `codex exec --json` or of an app-server; all others are passed over. */
-function saidIn(lines: readonly string[]): Said | { problem: string } {
+function saidIn(lines: Iterable<string>): Said | { problem: string } {
   const said: Said = { header: {}, hasEvents: false, hasTurn: false, lastMessage: null, failure: null }
   let result: RecordedResult = {}
   for (const line of lines) {

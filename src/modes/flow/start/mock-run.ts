@@ -44,7 +44,7 @@ import { makeMemoryFolderOrRefuse } from '../../../workspace/memory/memory-folde
 import { memoryRoot, scopeFolder, sessionFolder } from '../../../workspace/memory/memory-paths.ts'
 import { type MadeScript, SCRIPT_NAME, scriptOf, shownOf, toldOf, type Unplayable } from '../file/mock-script.ts'
 import { type FlowOptions, type FlowPlan, PLAN_NAME } from '../file/plan.ts'
-import { type FoundRecording, findRecording, keptRecording, textOfRecording } from '../file/recording.ts'
+import { bytesOfRecording, type FoundRecording, findRecording, keptRecording } from '../file/recording.ts'
 import { writeMemory } from './runtime-files.ts'
 
 /** A workflow that is replayed from its recordings. */
@@ -166,7 +166,7 @@ async function openSession(
   const folder = join(records.sessionFolder(id), 'kept')
   await mkdir(folder, { mode: 0o700 })
   for (const { step, recording } of played) {
-    const text = await textOfRecording(directory, recording)
+    const text = await bytesOfRecording(directory, recording)
     if (text === null) throw new UserError(`${recording.path} has changed while it was read; try again.`)
     await writeFile(join(folder, keptRecording(step)), text, { flag: 'wx', mode: 0o600 })
   }

@@ -22,11 +22,11 @@ import {
   PLAN_NAME,
 } from '../file/plan.ts'
 import {
+  bytesOfRecording,
   type FoundRecording,
   findRecording,
   keptRecording,
   type StepRecording,
-  textOfRecording,
 } from '../file/recording.ts'
 import { type StepRecord, workOf } from '../flow.ts'
 import { flowRootOf, preparedPlan, secretInBy, type WantedFlow } from './prepare.ts'
@@ -281,7 +281,7 @@ async function textOf(root: string, { id }: FlowStep, recording: StepRecording):
     throw new UserError(`Step "${id}" is replayed (its engine is mock), and ${path} holds no event of codex.`)
   if (bytes > RECORDING_BYTES)
     throw new UserError(`${path} is longer than 16 MiB, and a real run replays no more of a step.`)
-  const text = await textOfRecording(root, recording)
-  if (text === null) throw new UserError(`${path} has changed while it was read; try again.`)
-  return text
+  const read = await bytesOfRecording(root, recording)
+  if (read === null) throw new UserError(`${path} has changed while it was read; try again.`)
+  return read.toString()
 }

@@ -10,7 +10,7 @@ import { promise } from '../../../support/promise.ts'
 import { describe, test } from '../../../support/side-by-side.ts'
 
 const bin = fileURLToPath(new URL('../../../../dist/codex-flow.js', import.meta.url))
-const README = fileURLToPath(new URL('../../../../README.md', import.meta.url))
+const GUIDE = fileURLToPath(new URL('../../../../docs/guides/workflows.md', import.meta.url))
 const COMMIT = '.codex-flow/workflows/commit.workflow.toml'
 
 // `onTestFinished` would remove what another test uses: side by side, it takes the one that began last for its own.
@@ -112,19 +112,19 @@ test('init with templates of the person names a workflow of theirs', async () =>
 
 promise(
   'F30',
-  'The commands of the README work after `codex-flow init` in an empty repository, without an account, codex or git',
+  'The commands of the guide work after `codex-flow init` in an empty repository, without an account, codex or git',
 )
 promise(
   'F32',
   'The first and the last line of a mock run say that no model is asked and how the same is run for real; nothing is said of one that is refused',
 )
-test('the commands of the README work in an empty repository, without an account, codex or git', async () => {
-  const readme = await readFile(README, 'utf8')
-  const commands = [...readme.matchAll(/^codex-flow (.+?) +#/gm)].map(([, words = '']) => words.split(' '))
+test('the commands of the guide work in an empty repository, without an account, codex or git', async () => {
+  const guide = await readFile(GUIDE, 'utf8')
+  const commands = [...guide.matchAll(/^codex-flow (.+?) +#/gm)].map(([, words = '']) => words.split(' ')).slice(0, 3)
   expect(commands.map(([command]) => command)).toEqual(['init', 'run', 'run'])
   const { place, start } = await initialized()
   await rm(join(place.directory, '.codex-flow'), { recursive: true })
-  const [init = [], replay = [], dry = []] = commands
+  const [init = [], replay = []] = commands
   expect(await start(...init).ended).toMatchObject({ exitCode: 0, stderr: '' })
   const { exitCode, stdout, stderr } = await start(...replay).ended
   expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
@@ -135,7 +135,7 @@ test('the commands of the README work in an empty repository, without an account
   expect(stdout).toContain('Step 1/1: commit-message')
   expect(stdout).toContain('| codex exec --model gpt-5')
   expect(stdout).toContain('A greeting without a name')
-  const printed = await start(...dry).ended
+  const printed = await start('run', '.codex-flow/flow.toml', '--dry-run').ended
   expect(printed).toMatchObject({ exitCode: 0, stderr: '' })
   expect(printed.stdout).toContain('Write a commit message in the usual form for this diff:')
   expect(existsSync(join(place.directory, 'COMMIT_MESSAGE.md'))).toBe(false)

@@ -78,10 +78,10 @@ export const quietChains: readonly Chain[] = [
 
 /** It dies while something is on the disk only in part: while a git command runs, or before a file has its name. */
 export const writingChains: readonly Chain[] = [
-  ['ls-files', 'diff-files', 'update-index', 'write-tree'].map(git => ({ victim: 'codemachine', git, n: 1 })),
+  ['ls-files', 'status', 'update-index', 'write-tree'].map(git => ({ victim: 'codemachine', git, n: 1 })),
   [
     { victim: 'both', git: 'diff-tree', n: 1 },
-    { victim: 'both', git: 'diff-files', n: 2 },
+    { victim: 'both', git: 'status', n: 2 },
   ],
   // The names of savepoints.
   ['/000', '/001', '/001'].map((file, at) => ({ victim: at === 1 ? 'both' : 'codemachine', file, n: 1 })),
