@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { readPromises, SECTIONS } from './promises.ts'
+import { type Incident, readIncidents, readPromises, SECTIONS } from './promises.ts'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
 
@@ -16,7 +16,7 @@ export function promisesPage(): string {
       )
     return `\n## ${title}\n\n| no. | promise | held by |\n| --- | --- | --- |\n${rows.join('')}`
   })
-  return `${HEAD}${sections.join('')}`
+  return `${HEAD}${sections.join('')}${INCIDENTS}${readIncidents(ROOT).map(incidentRow).join('')}`
 }
 
 const HEAD = `# Promises
@@ -26,6 +26,22 @@ Each row is a promise, and the files of the tests that fail if it is broken. \`n
 
 Tests in *End to end* run the built program, with the real codex and a scripted model.
 `
+
+const INCIDENTS = `
+## Lost nights and false dones
+
+Each fault so far that cost a user a night or work, or called work done that was not. The command runs the test that would find it again.
+A *trial* is a person or a program that used codemachine as a stranger, or attacked it.
+
+| kind | what happened | came in | fixed | found by | command |
+| --- | --- | --- | --- | --- | --- |
+`
+
+function incidentRow({ kind, fault, since, fixed, foundBy, path, title }: Incident): string {
+  const words = title.split(/[^\p{L}\p{N}’ ,]/u)[0]?.trim() ?? ''
+  const command = `npx vitest run ${path}${words === '' ? '' : ` -t "${words}"`}`
+  return `| ${kind} | ${cell(fault)} | ${since} | ${fixed} | ${foundBy} | \`${command}\` |\n`
+}
 
 function cell(text: string): string {
   return text.replace(/(?<!\\)\|/g, '\\|').replaceAll('\n', ' ')

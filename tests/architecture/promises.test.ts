@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
-import { promisesIn, readPromises, SECTIONS } from '../../scripts/promises.ts'
+import { marksIn, readIncidents, readPromises, SECTIONS } from '../../scripts/promises.ts'
 import { promisesPage } from '../../scripts/promises-page.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
@@ -27,7 +27,20 @@ test('the page of promises says what stands in the tests (node scripts/promises-
 
 test('a promise above no test is a mistake', () => {
   const text = "import { promise } from './promise.ts'\npromise('D4', 'x')\nconst a = 1\n"
-  expect(() => promisesIn('a.test.ts', text)).toThrow('a.test.ts: promise D4 stands above no test.')
+  expect(() => marksIn('a.test.ts', text)).toThrow('a.test.ts: promise D4 stands above no test.')
+})
+
+test('each fault of the past says what it was, when it came in and was fixed, and what found it', () => {
+  const incidents = readIncidents(ROOT)
+  const incomplete = incidents.filter(
+    ({ kind, fault, since, fixed, foundBy }) =>
+      !['false done', 'lost night', 'lost work'].includes(kind) ||
+      fault === '' ||
+      foundBy === '' ||
+      ![since, fixed].every(day => /^20\d\d-\d\d-\d\d$/.test(day)) ||
+      fixed < since,
+  )
+  expect([incidents.length >= 24, incomplete]).toEqual([true, []])
 })
 
 test('what is held from end to end runs the built program, in a scene with the real codex', () => {

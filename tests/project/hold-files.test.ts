@@ -9,7 +9,7 @@ import { openRecords } from '../../src/session/records/records.ts'
 import { cliContext } from '../support/cli-context.ts'
 import { codemachineHere } from '../support/in-process.ts'
 import { git, makePlace, type TestPlace } from '../support/place.ts'
-import { promise } from '../support/promise.ts'
+import { incident, promise } from '../support/promise.ts'
 
 /** Holds a directory as a run does, with the records of another home if one is named. */
 async function hold(place: TestPlace, folder: string, home = place.home): Promise<AsyncDisposable> {
@@ -38,6 +38,11 @@ promise(
   'B16',
   "Two runs never have the same files: one in a folder of the other's directory, around it, or with another HOME is refused (6)",
 )
+incident('lost work', "Two runs in one directory took each other's changes for the work of their agents", {
+  since: '2026-11-21',
+  fixed: '2026-11-22',
+  foundBy: 'a trial',
+})
 test('a run in a folder of the directory of another, or around it, is refused, with another HOME too', async () => {
   await using place = await makePlace('')
   const other = join(place.root, 'other-home')

@@ -7,7 +7,7 @@ import type { TemplateKind } from '../../src/core/template.ts'
 import { defineEngine, type Engine, openProject, processWorld, type Recorded, UserError } from '../../src/index.ts'
 import { OWN_TEMPLATES } from '../../src/modes/registry.ts'
 import { codemachineHere } from '../support/in-process.ts'
-import { promise } from '../support/promise.ts'
+import { incident, promise } from '../support/promise.ts'
 import { openRealScene, type RealScene } from '../support/real-scene.ts'
 import { claimDone, round } from '../support/rounds.ts'
 
@@ -49,6 +49,11 @@ async function runOn(scene: RealScene, kind: TemplateKind, engines = new Map()) 
 const replayOf = (path: string, pace: Recording['pace'] = 'at-once') =>
   onThread({ engine: 'replay', recording: { path, pace } })
 
+incident('false done', 'A session that had only shown a recording could end as done', {
+  since: '2026-11-22',
+  fixed: '2026-11-22',
+  foundBy: 'a review of the code',
+})
 test('a session that replays a recorded round shows it again, and ends as replayed: nothing ran, no model was asked', async () => {
   await using scene = await openRealScene([round('echo hello > hello.txt', claimDone), round(claimDone)])
   await scene.run('--plain', 'Say hello.')

@@ -17,7 +17,7 @@ import {
   type Ran,
   UNCLAIMED,
 } from '../support/played-session.ts'
-import { promise } from '../support/promise.ts'
+import { incident, promise } from '../support/promise.ts'
 import { worked } from '../support/session-events.ts'
 
 let folder = ''
@@ -75,6 +75,11 @@ describe('gates', () => {
     expect(typesOf(events).slice(0, 3)).toEqual(['session-created', 'savepoint', 'gate-started'])
   })
 
+  incident('lost night', 'A session whose sandbox starts nothing spent round after round', {
+    since: '2026-11-21',
+    fixed: '2026-11-29',
+    foundBy: 'a trial',
+  })
   promise('D74', 'No round begins where the sandbox starts nothing; what is in the way is named, by doctor too')
   test('and rounds do not begin where the sandbox starts nothing, nor where it starts nothing any more', async () => {
     const found = { problem: '.agents is a link.', mend: 'Remove it.' }
@@ -658,6 +663,11 @@ describe('a review', () => {
     expect(outcome).toEqual({ kind: 'done', verified: false })
   })
 
+  incident('false done', 'A review that agreed to other files than those accepted could count', {
+    since: '2026-11-22',
+    fixed: '2026-11-22',
+    foundBy: 'mutation tests',
+  })
   promise('D19', 'A review counts for the very files that it has seen')
   test('counts for the very files that it has seen: those that changed after it agreed are reviewed once more', async () => {
     const { outcome, events } = await claiming([works, agrees, works, agrees], {

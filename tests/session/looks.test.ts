@@ -6,7 +6,7 @@ import { systemClock } from '../../src/base/clock.ts'
 import { lookNoLongerThan } from '../../src/session/budget.ts'
 import { GitStopped } from '../../src/workspace/git/git.ts'
 import { ofType, type PlayOptions, playSession } from '../support/played-session.ts'
-import { promise } from '../support/promise.ts'
+import { incident, promise } from '../support/promise.ts'
 import { worked } from '../support/session-events.ts'
 
 let folder = ''
@@ -28,6 +28,11 @@ describe('a look at the files that hangs', { timeout: SECONDS }, () => {
       signal.addEventListener('abort', () => reject(new Error('ended')))
     })
 
+  incident('lost night', "A look at the files that hung went on after the session's time was over", {
+    since: '2026-11-21',
+    fixed: '2026-11-23',
+    foundBy: 'a trial',
+  })
   test('is ended when the time of the session is over', async () => {
     const ending = new AbortController()
     const looking = { clock: systemClock, ending: ending.signal, mostMs: 10 }

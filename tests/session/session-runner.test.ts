@@ -15,7 +15,7 @@ import {
   playSession,
   UNCLAIMED,
 } from '../support/played-session.ts'
-import { promise } from '../support/promise.ts'
+import { incident, promise } from '../support/promise.ts'
 import { worked } from '../support/session-events.ts'
 
 let folder: string
@@ -601,6 +601,11 @@ test('what a round was told is told again if that round did not count', async ()
 })
 
 promise('D3')
+incident('false done', 'A claim could be judged before a process that its round had left changed files once more', {
+  since: '2026-11-21',
+  fixed: '2026-11-22',
+  foundBy: 'mutation tests',
+})
 test('what a round left running is ended before its claim is judged, and what it changed until then refuses it', async () => {
   let settled = 0
   const { outcome, events } = await runSession([works], {

@@ -9,3 +9,17 @@ export function promise(id: `${Capital}${number}`, _sentence?: string): void {
 }
 
 type Capital = 'L' | 'D' | 'M' | 'W' | 'R' | 'B' | 'J' | 'O' | 'F' | 'C' | 'T' | 'P' | 'N' | 'E'
+
+/**
+ * Says which past fault the test, or the group of tests, below it would find again. They are the last section of the same page.
+ * @param _kind what a user lost: a night, work, or the truth of a done
+ * @param _fault what happened
+ * @param _story the days on which it came in and was fixed, and what found it
+ */
+export function incident(
+  _kind: 'false done' | 'lost night' | 'lost work',
+  _fault: string,
+  _story: { since: string; fixed: string; foundBy: string },
+): void {
+  // Read from the file alone.
+}

@@ -11,7 +11,7 @@ import {
 } from '../../../src/core/rules/plan-rule.ts'
 import { emptyPlan, type PlanTask, type TaskPlan } from '../../../src/core/state/plan.ts'
 import { emptyState } from '../../../src/core/state/state.ts'
-import { promise } from '../../support/promise.ts'
+import { incident, promise } from '../../support/promise.ts'
 import { created, ended, foldAll, resumed, SESSION, started, worked } from '../../support/session-events.ts'
 
 const task: PlanTask = {
@@ -59,6 +59,11 @@ test('a gate that has passed before and fails now stands in the way of every tas
   expect(judge({ workedIn: 4 }, true, ['tests'], ['tests'])).toEqual([['refused', 'The gate "tests" does not pass.']])
 })
 
+incident('false done', 'A gate that came to no end could tick off a task', {
+  since: '2026-11-22',
+  fixed: '2026-11-22',
+  foundBy: 'mutation tests',
+})
 promise('D20', 'A gate that came to no end, or could not be started, has not passed: no task is ticked off by it')
 test('a gate that came to no end, or could not be started, stands in the way as one that fails; a flaky one has passed', () => {
   const statuses: GateStatus[] = ['timed-out', 'not-started', 'broken-off', 'passed', 'flaky']

@@ -1,11 +1,16 @@
 import { execFileSync } from 'node:child_process'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { promise } from '../../support/promise.ts'
+import { incident, promise } from '../../support/promise.ts'
 import { claimDone, round } from '../../support/rounds.ts'
 import { openScene } from '../../support/scene.ts'
 
 promise('B42', 'Pipes and a sparse file of 1 TiB that a round leaves where git reads cost a session seconds')
+incident('lost night', 'A pipe in the place of a `.gitignore` made git wait for ever, and the session with it', {
+  since: '2026-11-21',
+  fixed: '2026-11-22',
+  foundBy: 'a trial',
+})
 test('a round that leaves pipes where git reads its rules hangs nothing: they are renamed, said, and the session is done', async () => {
   const pipes = 'mkdir -p deep; rm -f .gitignore; mkfifo .gitignore deep/.gitignore; truncate -s 1T data.mdb'
   await using scene = await openScene([round(pipes), round(claimDone), round(claimDone)])

@@ -2,7 +2,7 @@ import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'vitest'
 import type { Recorded } from '../../../src/core/events/events.ts'
-import { promise } from '../../support/promise.ts'
+import { incident, promise } from '../../support/promise.ts'
 import { claimDone, round } from '../../support/rounds.ts'
 import { eventsOf, openScene, type Scene } from '../../support/scene.ts'
 import { test } from '../../support/side-by-side.ts'
@@ -68,6 +68,11 @@ promise(
   'D41',
   'Work that a round hides behind an ignore rule is work: a claim of that round is refused, `verify` sees what became of it, and `rewind` brings it back',
 )
+incident(
+  'false done',
+  'A claim was believed although the round that made it had changed files behind a `.gitignore` of its own',
+  { since: '2026-11-21', fixed: '2026-11-22', foundBy: 'a trial' },
+)
 test('work that a round hides behind an ignore rule is work: claims see it, verify does, and rewind brings it back', async () => {
   await using scene = await openScene([
     round(`echo '*' > .gitignore; mkdir src; echo one > src/a; echo one > src/b`),
@@ -105,6 +110,11 @@ promise(
   'D51',
   "What codex keeps in its home for itself is no work of an agent's, where the work directory holds that home",
 )
+incident('lost night', 'In a home directory each claim was refused because of files that codex itself writes', {
+  since: '2026-11-21',
+  fixed: '2026-11-23',
+  foundBy: 'a trial',
+})
 test('in a directory that holds the home of codex, what codex keeps there for itself is nobody’s work', async () => {
   await using scene = await openScene([
     round('echo work > app.ts; echo "# mine" >> codex-home/AGENTS.md'),

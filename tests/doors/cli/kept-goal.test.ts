@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'vitest'
 import { message, reply } from '../../../src/demo/model/reply.ts'
-import { promise } from '../../support/promise.ts'
+import { incident, promise } from '../../support/promise.ts'
 import { flagDone, folder, readMain, round } from '../../support/rounds.ts'
 import { eventsOf, openScene } from '../../support/scene.ts'
 import { hold } from '../../support/scripted-model.ts'
@@ -33,6 +33,11 @@ promise(
   'D64',
   'A goal that a round shortens, pads, replaces, moves, translates or removes in `MAIN.md` is put back, said, told to the next round, and refuses the claim',
 )
+incident('false done', 'An agent made the goal in `MAIN.md` smaller, did that, and was done', {
+  since: '2026-11-21',
+  fixed: '2026-11-29',
+  foundBy: 'scripted attacks',
+})
 test('an agent that makes the goal smaller and claims it: the goal is put back, the claim refused, and the next round told', async () => {
   const note = `printf '\\n## Notes\\n\\nMine.\\n' >> ${folder}/MAIN.md`
   await using scene = await openScene([

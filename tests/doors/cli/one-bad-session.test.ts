@@ -3,7 +3,7 @@ import { mkdir, rm } from 'node:fs/promises'
 import { expect } from 'vitest'
 import { codemachineHere } from '../../support/in-process.ts'
 import { makePlace, type TestPlace } from '../../support/place.ts'
-import { promise } from '../../support/promise.ts'
+import { incident, promise } from '../../support/promise.ts'
 import { claimDone, round } from '../../support/rounds.ts'
 import { eventsOf, openScene } from '../../support/scene.ts'
 import { describe, test } from '../../support/side-by-side.ts'
@@ -63,6 +63,11 @@ describe.each([
     expect(stdout).not.toContain('20261121_1')
   })
 
+  incident('lost night', 'A journal that is a pipe made `list` and `report` wait for ever', {
+    since: '2026-11-21',
+    fixed: '2026-11-29',
+    foundBy: 'a trial',
+  })
   test.each([[['logs']], [['logs', '-f']], [['report']], [['resume']]])(
     '%j of the bad one says why not',
     async args => {

@@ -5,7 +5,7 @@ import { expect } from 'vitest'
 import type { Recorded } from '../../../src/core/events/events.ts'
 import { reply, shell } from '../../../src/demo/model/reply.ts'
 import { git } from '../../support/place.ts'
-import { promise } from '../../support/promise.ts'
+import { incident, promise } from '../../support/promise.ts'
 import { openRealScene } from '../../support/real-scene.ts'
 import { claimDone, flagDone, folder, round, says, writeTasks } from '../../support/rounds.ts'
 import { eventsOf, openScene, type Scene } from '../../support/scene.ts'
@@ -65,6 +65,11 @@ test('an agent that lies about tests is not believed: it is told what fails, and
   expect(existsSync(`${gpg}-ran`)).toBe(false)
 })
 
+incident('false done', 'An agent that set `status: done`, and did nothing else, was done in round 1', {
+  since: '2026-11-21',
+  fixed: '2026-11-23',
+  foundBy: 'a trial',
+})
 promise('D47')
 test('an agent that sets the flag and does nothing else is refused, and done only once it has said in MAIN.md why', async () => {
   const reason = `printf '\\n## Why nothing is needed\\nX was built before, by \\033[31mhand\\n' >> ${folder}/MAIN.md`
@@ -204,6 +209,11 @@ async function protectTests(directory: string): Promise<void> {
   )
 }
 
+incident('false done', 'New configuration, a planted helper or a program in `node_modules/.bin` made gates pass', {
+  since: '2026-11-22',
+  fixed: '2026-11-23',
+  foundBy: 'a trial',
+})
 promise('D48')
 test('an agent that plants configuration which the gates run through gets done only from a review that has seen it', async () => {
   await using scene = await openScene([
@@ -285,6 +295,11 @@ test('an agent that deletes a test is flagged, and done waits for a review that 
   expect(stdout).toContain('tests/a.test.sh')
 })
 
+incident('false done', 'A session was done whose certificate could not be written', {
+  since: '2026-11-22',
+  fixed: '2026-11-29',
+  foundBy: 'a trial',
+})
 promise(
   'D70',
   'A session whose certificate cannot be written is not done, and says why; `resume` ends it, without a round',

@@ -6,7 +6,7 @@ import type { EngineEvent } from '../../../src/core/engine.ts'
 import { message, reply, roundsScript, type ScriptStep, shell } from '../../../src/demo/model/reply.ts'
 import { writeLossyCodex } from '../../support/lossy-codex.ts'
 import { makePlace } from '../../support/place.ts'
-import { promise } from '../../support/promise.ts'
+import { incident, promise } from '../../support/promise.ts'
 import { IMPATIENT } from '../../support/real-scene.ts'
 import { failsWith, startScriptedModel } from '../../support/scripted-model.ts'
 import { writePeer } from '../../support/scripted-peer.ts'
@@ -74,6 +74,11 @@ describe('the end of a turn that the real codex has sent and that never arrives'
   promise(
     'L20',
     'A turn whose end never arrives is read back from codex 15 s after it is idle, with what was lost; codex is asked three times',
+  )
+  incident(
+    'lost night',
+    'Codex lost the end of a turn: each round was *silent* after six minutes, and no claim was heard',
+    { since: '2026-11-21', fixed: '2026-11-22', foundBy: 'a measurement of codex' },
   )
   test('is read back from the thread after a grace of 15 s, and the round has worked', async () => {
     const opened = await lossyCodex(`message.method === 'turn/completed'`, turnOfTwo)

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { Step } from '../../../src/core/template.ts'
 import type { TeamReview } from '../../../src/modes/team/work.ts'
-import { promise } from '../../support/promise.ts'
+import { incident, promise } from '../../support/promise.ts'
 import {
   asksFor,
   fallsShort,
@@ -90,6 +90,11 @@ describe('a command of how to test it that fails', () => {
     expect(wordsOf(play.steps).filter(word => word === 'run npm test')).toHaveLength(2)
   })
 
+  incident('false done', 'A team was done although a command that tests its work failed', {
+    since: '2026-11-24',
+    fixed: '2026-11-29',
+    foundBy: 'a trial',
+  })
   test.each([0, 1, 2] as const)('stands in the way of done after %i repairs, until it passes', async repair => {
     let isMended = false
     const play = await TeamPlay.begin({

@@ -3,7 +3,7 @@ import type { MemorySnapshot } from '../../../src/core/shapes/memory.ts'
 import { redactorOf } from '../../../src/secrets/redactor.ts'
 import { busy, forEver, HOUR, roundsOf, runSession, works, written } from '../../support/breaking-in.ts'
 import { CLAIMED, endsAs, ofType, type Play, UNCLAIMED } from '../../support/played-session.ts'
-import { promise } from '../../support/promise.ts'
+import { incident, promise } from '../../support/promise.ts'
 import { says, worked } from '../../support/session-events.ts'
 
 const asksThenGoesOn = [
@@ -89,6 +89,11 @@ test('but the next round that tries to change it is told, also after a cut', asy
   expect(resumed.inputs[1]).not.toMatch(/put it last|was cut off/)
 })
 
+incident('lost work', 'A change of the plan was lost if it was asked for just after the round of another one', {
+  since: '2026-11-22',
+  fixed: '2026-11-27',
+  foundBy: 'a trial',
+})
 test('one that is asked for just after that round is not lost: the next round makes both', async () => {
   let isAsked = false
   const { events, inputs } = await runSession(

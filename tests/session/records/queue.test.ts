@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { UserError } from '../../../src/base/errors.ts'
 import { openQueue, type Queue } from '../../../src/session/records/queue.ts'
-import { promise } from '../../support/promise.ts'
+import { incident, promise } from '../../support/promise.ts'
 
 let directory: string
 let queue: Queue
@@ -90,6 +90,11 @@ describe('prompts that wait', () => {
     expect(await readdir(directory)).toHaveLength(102)
   })
 
+  incident('lost work', 'Two terminals that added and removed prompts at once could get the same number', {
+    since: '2026-11-22',
+    fixed: '2026-11-28',
+    foundBy: 'a test that failed now and then',
+  })
   test('are taken by nobody under a number that was taken out, as where two terminals add and remove at once', async () => {
     await queue.remove((await queue.add('first', at)).id)
     await writeFile(join(directory, '000001.json'), JSON.stringify({ prompt: 'late', at: at.toISOString() }))

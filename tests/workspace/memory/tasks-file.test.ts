@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { parseTasksFile } from '../../../src/workspace/memory/tasks-file.ts'
 import { cpuMs, timesSlower } from '../../support/cpu-time.ts'
-import { promise } from '../../support/promise.ts'
+import { incident, promise } from '../../support/promise.ts'
 
 const task = (id: string, done = false) => ({ id, name: `Task ${id}`, done })
 const file = (...tasks: unknown[]) => JSON.stringify({ tasks })
@@ -67,6 +67,11 @@ describe('a tasks.json', () => {
     expect(problem(text)).toBe(sentence)
   })
 
+  incident('false done', '`{"done": false, "done": true}` in `tasks.json` counted as done', {
+    since: '2026-11-21',
+    fixed: '2026-11-22',
+    foundBy: 'a trial',
+  })
   promise('D18', 'A key that occurs twice in an object, of `tasks.json` or of an answer, is a mistake with its place')
   test.each([
     ['{"tasks":[{"id":"T1","name":"a","done":false,"done":true}]}', 'line 1, column 46: "done"'],

@@ -30,7 +30,7 @@ import {
   type SavepointFacts,
   type SavepointWriter,
 } from '../../../src/workspace/savepoints/savepoint-writer.ts'
-import { promise } from '../../support/promise.ts'
+import { incident, promise } from '../../support/promise.ts'
 
 const session = '20261121_1'
 let base: string
@@ -288,6 +288,11 @@ describe('a savepoint is whole', () => {
     expect(warnings).toEqual([expect.stringMatching(/^Savepoints before that of round 1 are gone/)])
   })
 
+  incident('lost work', 'A savepoint could lack what git had pruned, and a rewind to it failed', {
+    since: '2026-11-22',
+    fixed: '2026-11-24',
+    foundBy: 'a trial',
+  })
   it('where somebody has pruned what no savepoint has, and a file has that content again', async () => {
     await open()
     write('a', '1')
@@ -425,6 +430,11 @@ describe('the diff of two savepoints', () => {
     expect(readdirSync(join(base, 'records/git')).filter(name => name.startsWith('look-'))).toEqual([])
   })
 
+  incident('false done', 'Git overlooked a change within one second of the last look, in a copied index', {
+    since: '2026-11-22',
+    fixed: '2026-11-22',
+    foundBy: 'a test that failed now and then',
+  })
   it('is of an index as old as that of the session, by which git knows what it has to read again', async () => {
     await open()
     write('a', '1\n')

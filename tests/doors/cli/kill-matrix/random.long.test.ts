@@ -5,7 +5,7 @@ import { openQueue } from '../../../../src/session/records/queue.ts'
 import { openSmallBuild, UNATTENDED } from '../../../support/build-scene.ts'
 import { describePoint, type KillPoint, killsIn, startWithKills } from '../../../support/kill-points.ts'
 import { processesOf } from '../../../support/processes.ts'
-import { promise } from '../../../support/promise.ts'
+import { incident, promise } from '../../../support/promise.ts'
 import { randomFrom, SEED } from '../../../support/random.ts'
 import { openRealScene, type RealScene } from '../../../support/real-scene.ts'
 import { eventsOf } from '../../../support/scene.ts'
@@ -133,6 +133,11 @@ promise(
   'R30',
   'Killed 200 times at random moments, in a session, the queue behind it, a build or a rewind, what comes out is the tree of an undisturbed run',
 )
+incident('lost work', 'A queued prompt could be lost if codemachine was killed as it claimed it', {
+  since: '2026-11-21',
+  fixed: '2026-11-23',
+  foundBy: 'kills at random moments',
+})
 describe.concurrent('killed at random moments, a session comes to the tree of an undisturbed one', () => {
   test.each(seeds)('a goal with a gate, what waits behind it, and the way back and forth again (%i)', async seed => {
     await using scene = await openWork()
