@@ -54,6 +54,7 @@ const files = [
   'CHANGELOG.md',
   'ARCHITECTURE.md',
   'CONTRIBUTING.md',
+  'SECURITY.md',
   ...globSync('docs/**/*.md', { cwd: ROOT }),
 ]
 const count = (text: string) => text.split(/\s+/).filter(word => /[\p{L}\p{N}]/u.test(word)).length
