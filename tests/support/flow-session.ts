@@ -12,8 +12,9 @@ import {
   flowOptionsOf,
   PLAN_NAME,
 } from '../../src/modes/flow/file/plan.ts'
-import { type FlowWork, flowKind } from '../../src/modes/flow/flow.ts'
+import { flowKind } from '../../src/modes/flow/flow.ts'
 import { lookOf } from '../../src/modes/flow/next.ts'
+import type { FlowWork } from '../../src/modes/flow/work.ts'
 import { OWN_TEMPLATES } from '../../src/modes/registry.ts'
 import { NO_AGENTS, type Play, type PlayOptions, playSession, type Ran } from './played-session.ts'
 import { SESSION } from './session-events.ts'

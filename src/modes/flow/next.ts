@@ -14,8 +14,8 @@ import {
   type Reference,
   type TemplatePart,
 } from './file/plan.ts'
-import { APPROVE, type FlowWork, NOTES, type StepRecord, workOf } from './flow.ts'
 import { titleOf } from './view.ts'
+import { APPROVE, type FlowWork, NOTES, type StepRecord, workOf } from './work.ts'
 
 /** What a workflow is carried out with. */
 export interface FlowParts {

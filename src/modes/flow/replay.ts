@@ -3,9 +3,9 @@ import type { ThreadSpec } from '../../core/engine.ts'
 import type { OwnStep, Step, Template } from '../../core/template.ts'
 import type { MockScript, MockStep } from './file/mock-script.ts'
 import type { FlowPlan, FlowStep } from './file/plan.ts'
-import { type FlowWork, NOTES, workOf } from './flow.ts'
 import { lookOf } from './next.ts'
 import { titleOf } from './view.ts'
+import { type FlowWork, NOTES, workOf } from './work.ts'
 
 /** What a replay is carried out with. */
 interface ReplayParts {

@@ -1,7 +1,7 @@
 import type { SessionState, TemplateView } from '../../core/state/state.ts'
 import type { BoardMark, BoardRow } from '../../core/view.ts'
 import type { StepFacts } from './file/plan.ts'
-import type { FlowWork, StepRecord } from './flow.ts'
+import type { FlowWork, StepRecord } from './work.ts'
 
 /** How a workflow is told: its steps, with what did each of them, and what it came to. */
 export const flowView: TemplateView<FlowWork> = {

@@ -22,8 +22,8 @@ import {
   renderParts,
   type StepCame,
 } from '../file/recording.ts'
-import { APPROVE, type FlowWork, type StepRecord, workOf } from '../flow.ts'
 import { titleOf } from '../view.ts'
+import { APPROVE, type FlowWork, type StepRecord, workOf } from '../work.ts'
 import { keepEarlier, RuntimeFile, writeMemory } from './runtime-files.ts'
 
 /** What a real run of a workflow leaves for people is written from. */

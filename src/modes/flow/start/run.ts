@@ -28,7 +28,7 @@ import {
   keptRecording,
   type StepRecording,
 } from '../file/recording.ts'
-import { type StepRecord, workOf } from '../flow.ts'
+import { type StepRecord, workOf } from '../work.ts'
 import { flowRootOf, preparedPlan, secretInBy, type WantedFlow } from './prepare.ts'
 
 /** A workflow that is to be run for real. */

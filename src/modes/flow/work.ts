@@ -1,0 +1,382 @@
+import { clipEnd } from '../../base/text.ts'
+import type { EventOf, SessionEvent } from '../../core/events/events.ts'
+import { MOST_ANSWER_REFUSALS } from '../../core/rules/answer.ts'
+import type { Output } from '../../core/rules/outputs.ts'
+import type { SessionState } from '../../core/state/state.ts'
+import { comparedFields, type FlowOptions, type StepFacts } from './file/plan.ts'
+
+/** How a step has ended; `left-out`: it needs one that has failed. */
+type StepMark = 'to-do' | 'done' | 'failed' | 'skipped' | 'left-out'
+
+/** What is known of a step. */
+export interface StepRecord {
+  mark: StepMark
+  /** How often it was begun anew, beside the first time. */
+  triedAgain: number
+  /** How long its rounds and commands took, ms; and the tokens of these rounds. */
+  ms: number
+  tokens: number
+  /** Of a command that ended by itself; of an agent 0 once it is done; null: not known. */
+  exit: number | null
+  /** Its last message, or what its command printed; null: nothing. */
+  output: Output | null
+  /** Its answer, as JSON; null: it was asked for none. */
+  answer: Output | null
+  /** The fields of its answer that conditions look at, by `fieldKey` of the plan; what has no room here is left out. */
+  fields: Readonly<Record<string, string>>
+  /** Why it failed or was passed over, a sentence; null: it was not. */
+  why: string | null
+}
+
+/** The file that is added to, as it was looked at; `gone`: it was not there. */
+type Behind = { bytes: number; sha256: string } | 'gone'
+
+/** The step that is worked on, and what has come of it in its present try. */
+interface StepNow {
+  /** Tries that have failed since the step, or the session, was begun last; and why the last one did. */
+  failures: number
+  failed: string | null
+  /** What a person wants to be other than the try before this one had it; null: they have not said. */
+  wanted: string | null
+  /** Whether its agent or its command has done its part. */
+  hasWorked: boolean
+  exit: number | null
+  output: Output | null
+  answer: Output | null
+  fields: Readonly<Record<string, string>>
+  /** The agent's last message, or the end of what the command printed; at most 15,000 characters. */
+  words: string
+  /** How long the input of its last round was, in characters; null: there was none. */
+  inputCharacters: number | null
+  /** Why the answer of the present round was refused; null: it was not. And how often in this try. */
+  refused: string | null
+  refusals: number
+  /** Rounds of this try that used up one. */
+  rounds: number
+  /** How many of the commands that verify it have passed. */
+  verified: number
+  isApproved: boolean
+  behind: Behind | null
+  /** How often its output could not be added to its file. */
+  missed: number
+  hasWritten: boolean
+  /** What of a replay has been shown of it. */
+  shown: number
+}
+
+/** What a workflow keeps of what has happened. */
+export interface FlowWork {
+  options: FlowOptions
+  steps: readonly StepRecord[]
+  /** Index of the step that is worked on, from 0; the number of steps once all have ended. */
+  at: number
+  now: StepNow
+  /** Whether a person has said that it stops here. */
+  isStopped: boolean
+  /** Why the claim at the end was refused; null: it was not. */
+  refused: string | null
+}
+
+/** The names of the notes with which a step ends. */
+export const NOTES = {
+  done: 'step-done',
+  skipped: 'step-skipped',
+  failed: 'step-failed',
+  leftOut: 'step-left-out',
+} as const
+
+/** Begins the ids of the decisions on outputs. */
+export const APPROVE = 'approve-'
+
+/** Of a session of this template. */
+export function workOf({ work }: Pick<SessionState, 'work'>): FlowWork {
+  return work as FlowWork
+}
+
+const NOT_BEGUN: StepRecord = {
+  mark: 'to-do',
+  triedAgain: 0,
+  ms: 0,
+  tokens: 0,
+  exit: null,
+  output: null,
+  answer: null,
+  fields: {},
+  why: null,
+}
+
+const FIRST_TRY: StepNow = {
+  failures: 0,
+  failed: null,
+  wanted: null,
+  hasWorked: false,
+  exit: null,
+  output: null,
+  answer: null,
+  fields: {},
+  words: '',
+  inputCharacters: null,
+  refused: null,
+  refusals: 0,
+  rounds: 0,
+  verified: 0,
+  isApproved: false,
+  behind: null,
+  missed: 0,
+  hasWritten: false,
+  shown: 0,
+}
+
+/** What a workflow begins with; a session that runs it again from a step has what that kept of the steps before. */
+export function firstWork({ options: told, outputs = [] }: EventOf<'session-created'>): FlowWork {
+  const options = told as FlowOptions
+  const begin = options.from === null ? 0 : options.steps.findIndex(({ id }) => id === options.from)
+  const before = (id: string): StepRecord => {
+    const known = options.carried.find(each => each.id === id)
+    if (known === undefined) return { ...NOT_BEGUN, mark: 'left-out', why: 'It was not run the last time.' }
+    const { mark, exit, fields } = known
+    const named = (name: string) => outputs.find(each => each.name === name) ?? null
+    return { ...NOT_BEGUN, mark, exit, fields, output: named(id), answer: named(answerOf(id)) }
+  }
+  const steps = options.steps.map(({ id }, at) => (at < begin ? before(id) : NOT_BEGUN))
+  return { options, steps, at: Math.max(0, begin), now: FIRST_TRY, isStopped: false, refused: null }
+}
+
+/** Name of the output that holds the answer of an earlier session's step. */
+function answerOf(id: string): string {
+  return `${id}.answer`
+}
+
+/** What a workflow keeps after this event. Pure. */
+export function foldFlow(own: FlowWork, event: SessionEvent, session: SessionState): FlowWork {
+  const { at, options } = own
+  if (event.type === 'session-resumed') return resumed(own, session)
+  const step = options.steps[at]
+  if (step === undefined) return event.type === 'done-refused' ? { ...own, refused: event.detail } : own
+  if (options.mode === 'mock') return foldShown(own, event)
+  if (event.type === 'noted') return afterNote(own, event)
+  switch (event.type) {
+    case 'round-started':
+      return withNow(own, { refused: null, inputCharacters: event.input.length })
+    case 'answer-given':
+      return withNow(own, { answer: event.output, fields: comparedFields(event.value, step.id, options) })
+    case 'answer-refused':
+      return withNow(own, { refused: event.problem, refusals: own.now.refusals + 1 })
+    case 'output-kept':
+      return withNow(own, { output: event.output })
+    case 'round-ended':
+      return afterRound(counted(own, event.durationMs, event.tokens?.total ?? 0), event, session)
+    case 'scope-left':
+      // One of another step is left before this one begins.
+      return event.name === step.id ? afterScope(own, event) : own
+    case 'command-ran':
+      return afterCommand(counted(own, event.durationMs, 0), event, step)
+    case 'decision-made':
+      return event.id.startsWith(APPROVE) ? decided(own, event) : own
+    case 'looked':
+      return withNow(own, { behind: behindOf(event.result) })
+    case 'wrote':
+      return afterWrite(own, event)
+    default:
+      return own
+  }
+}
+
+function withNow(own: FlowWork, more: Partial<StepNow>): FlowWork {
+  return { ...own, now: { ...own.now, ...more } }
+}
+
+function counted(own: FlowWork, ms: number, tokens: number): FlowWork {
+  return withRecord(own, own.at, record => ({ ...record, ms: record.ms + ms, tokens: record.tokens + tokens }))
+}
+
+function withRecord(own: FlowWork, at: number, change: (record: StepRecord) => StepRecord): FlowWork {
+  const record = own.steps[at]
+  return record === undefined ? own : { ...own, steps: own.steps.with(at, change(record)) }
+}
+
+/** Another try of the present step, from its beginning. */
+function tryAgain(own: FlowWork, more: Partial<StepNow>): FlowWork {
+  const { now } = own
+  const again = withRecord(own, own.at, record => ({ ...record, triedAgain: record.triedAgain + 1 }))
+  return { ...again, now: { ...FIRST_TRY, failures: now.failures, ...more } }
+}
+
+const MOST_WHY = 4_000
+
+function tryFailed(own: FlowWork, why: string): FlowWork {
+  const { failures, exit, wanted } = own.now
+  return tryAgain(own, { failures: failures + 1, failed: clipEnd(why, MOST_WHY), exit, wanted })
+}
+
+/** A person who goes on has looked at what failed, and wants it tried once more. */
+function resumed(own: FlowWork, { ended }: SessionState): FlowWork {
+  if (ended === null) return own
+  const open = openAgain(own)
+  const first = own.steps.findIndex((_, at) => open.has(at))
+  const { now } = own
+  if (first === -1) return { ...withNow(own, { failures: 0, missed: 0 }), isStopped: false, refused: null }
+  const { failed, wanted } = now
+  return {
+    ...own,
+    steps: own.steps.map((record, at) => (open.has(at) ? { ...record, mark: 'to-do', why: null } : record)),
+    at: first,
+    now: { ...FIRST_TRY, ...(first === own.at ? { failed, wanted } : {}) },
+    isStopped: false,
+    refused: null,
+  }
+}
+
+/** The indexes of the steps that failed or were left out, and of those that were passed over for what such a step came to. */
+function openAgain({ options: { from, steps }, steps: records }: FlowWork): ReadonlySet<number> {
+  const begin = from === null ? 0 : steps.findIndex(({ id }) => id === from)
+  const ids = new Set<string>()
+  const open = new Set<number>()
+  for (const [at, { id, needs }] of steps.entries()) {
+    const mark = records[at]?.mark
+    const isOpen = mark === 'failed' || mark === 'left-out' || (mark === 'skipped' && needs.some(each => ids.has(each)))
+    if (at < begin || !isOpen) continue
+    ids.add(id)
+    open.add(at)
+  }
+  return open
+}
+
+const MARKS: Readonly<Record<string, StepMark>> = {
+  [NOTES.done]: 'done',
+  [NOTES.skipped]: 'skipped',
+  [NOTES.failed]: 'failed',
+  [NOTES.leftOut]: 'left-out',
+}
+
+/** A note ends a step; the next one is that which has not ended. */
+function afterNote(own: FlowWork, { name, text }: EventOf<'noted'>): FlowWork {
+  const mark = MARKS[name]
+  if (mark === undefined) return own
+  const { now, options } = own
+  const isAgent = options.steps[own.at]?.engine !== 'command'
+  const { exit, output, answer, fields } = now
+  const ended = withRecord(own, own.at, record =>
+    mark === 'done'
+      ? { ...record, mark, exit: isAgent ? 0 : exit, output, answer, fields }
+      : { ...record, mark, exit: mark === 'failed' ? (isAgent ? 1 : exit) : null, why: text },
+  )
+  if (mark === 'failed' && !options.continueOnError) return ended
+  const next = ended.steps.findIndex((record, at) => at > own.at && record.mark === 'to-do')
+  return { ...ended, at: next === -1 ? options.steps.length : next, now: FIRST_TRY }
+}
+
+/** A replay decides nothing: what it has shown is counted. */
+function foldShown(own: FlowWork, event: SessionEvent): FlowWork {
+  switch (event.type) {
+    case 'noted':
+      return shownOne(own, MARKS[event.name] ?? null, event.text)
+    case 'round-ended': {
+      const after = counted(own, event.durationMs, event.tokens?.total ?? 0)
+      const { outcome } = event
+      if (!event.counts) return after
+      return outcome.class === 'worked' ? shownOne(after, null, '') : shownOne(after, 'failed', outcome.message ?? '')
+    }
+    case 'looked':
+      return withNow(own, { behind: behindOf(event.result) })
+    case 'wrote':
+      return shownOne(withNow(own, { failed: own.now.failed ?? event.problem }), null, '')
+    default:
+      return own
+  }
+}
+
+/** One more of what is shown of the present step, which may say how the step had ended; after the last of it the next step has its turn. */
+function shownOne(own: FlowWork, mark: StepMark | null, why: string): FlowWork {
+  const { options, now } = own
+  const after = withRecord(withNow(own, { shown: now.shown + 1 }), own.at, record =>
+    mark === null || record.mark !== 'to-do' ? record : { ...record, mark, why },
+  )
+  return after.now.shown < (options.shown?.[own.at] ?? 0) ? after : nextShown(after)
+}
+
+/** The next step of which something is shown; each before it has ended. */
+function nextShown(own: FlowWork): FlowWork {
+  const { options } = own
+  const next = options.steps.findIndex((_, at) => at > own.at && (options.shown?.[at] ?? 0) > 0)
+  const at = next === -1 ? options.steps.length : next
+  const isOver = (index: number) => index >= own.at && index < at
+  return {
+    ...own,
+    steps: own.steps.map((record, index) =>
+      isOver(index) && record.mark === 'to-do' ? { ...record, mark: 'done' } : record,
+    ),
+    at,
+    now: { ...FIRST_TRY, failed: own.now.failed },
+  }
+}
+
+function afterRound(own: FlowWork, { outcome, counts }: EventOf<'round-ended'>, session: SessionState): FlowWork {
+  const { running, windingDown } = session
+  const isScope = running?.part === 'work'
+  // It is tried again, or the session ends for it.
+  if (!counts && !session.replayed) return own
+  const words = running?.lastWords ?? ''
+  if (isScope) return withNow(own, { rounds: own.now.rounds + (counts ? 1 : 0), words })
+  if (windingDown === 'round') return tryFailed(own, outcome.message ?? 'It took longer than it may.')
+  if (outcome.class === 'interrupted') return own
+  if (outcome.class !== 'worked') return tryFailed(own, outcome.message ?? `The round ended: ${outcome.class}.`)
+  const { refused, refusals } = own.now
+  if (refused === null) return withNow(own, { hasWorked: true, words })
+  return refusals < MOST_ANSWER_REFUSALS ? own : tryFailed(own, `Its answer did not fit. ${refused}`)
+}
+
+/** A step that is worked on until it is done is so once its claim was accepted. */
+function afterScope(own: FlowWork, { outcome, why }: EventOf<'scope-left'>): FlowWork {
+  if (outcome !== 'done') return tryFailed(own, why ?? 'It was given up.')
+  const { refused } = own.now
+  return refused === null ? withNow(own, { hasWorked: true }) : tryFailed(own, `Its answer did not fit. ${refused}`)
+}
+
+function afterCommand(own: FlowWork, event: EventOf<'command-ran'>, step: StepFacts): FlowWork {
+  const { now, options } = own
+  const { status, exitCode, kept, output } = event
+  if (step.engine !== 'command' || now.hasWorked) {
+    return status === 'passed' ? withNow(own, { verified: now.verified + 1 }) : tryFailed(own, wordsForFailed(event))
+  }
+  const ran = withNow(own, { exit: exitCode, output: kept ?? null, words: output })
+  const isAsked = options.asked.some(each => each.step === step.id && each.part === 'exit')
+  // What a later step asks for is its result, and not its failure.
+  const isResult = status === 'failed' && exitCode !== null && isAsked && now.failures >= step.retries
+  return status === 'passed' || isResult ? withNow(ran, { hasWorked: true }) : tryFailed(ran, wordsForFailed(event))
+}
+
+/** How a command did not pass, with the end of what it printed. */
+function wordsForFailed({ name, status, exitCode, problem, output }: EventOf<'command-ran'>): string {
+  const how = {
+    passed: 'passed',
+    failed: exitCode === null ? 'failed' : `ended with exit code ${exitCode}`,
+    'timed-out': 'took longer than it may',
+    'not-started': 'could not be started',
+    'broken-off': 'was broken off',
+  }[status]
+  const printed = output.trim()
+  const why = problem === null ? '' : ` ${problem}`
+  return `\`${name}\` ${how}.${why}${printed === '' ? '' : `\n${printed.slice(-MOST_PRINTED)}`}`
+}
+
+const MOST_PRINTED = 3_000
+
+function decided(own: FlowWork, { choice, text }: EventOf<'decision-made'>): FlowWork {
+  if (choice === 'accept') return withNow(own, { isApproved: true })
+  return choice === 'again' ? tryAgain(own, { wanted: text }) : { ...own, isStopped: true }
+}
+
+function behindOf(result: unknown): Behind {
+  return typeof result === 'object' && result !== null ? (result as Behind) : 'gone'
+}
+
+/** The file may have been another by the time that it was added to. */
+const MOST_LOOKS = 3
+
+function afterWrite(own: FlowWork, { problem }: EventOf<'wrote'>): FlowWork {
+  if (problem === null) return withNow(own, { hasWritten: true })
+  const { behind, missed } = own.now
+  if (behind !== null && missed + 1 < MOST_LOOKS) return withNow(own, { behind: null, missed: missed + 1 })
+  return tryFailed(own, `Its output could not be written: ${problem}`)
+}
