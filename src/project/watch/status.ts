@@ -16,7 +16,7 @@ import type { Records } from '../../session/records/records.ts'
 import { askWhoRuns, type Runner } from '../../session/records/run-lock.ts'
 import { describeEvent } from '../../tell/words/event.ts'
 import { activityOf } from '../../tell/words/outcome.ts'
-import { boardNow, tasksOfBoard } from '../../tell/words/plan.ts'
+import { boardNow } from '../../tell/words/plan.ts'
 import {
   buildReport,
   decisionReport,
@@ -24,6 +24,7 @@ import {
   proofReport,
   type SessionReport,
   type StatusReport,
+  tasksOfBoard,
 } from '../../tell/words/status.ts'
 import { workReport } from '../../tell/words/work.ts'
 import { latestSession, newestSessions, type SessionsPlace } from '../find.ts'

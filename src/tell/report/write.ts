@@ -7,22 +7,13 @@ import { eachEvent, JOURNAL_START } from '../../session/records/journal.ts'
 import type { Records } from '../../session/records/records.ts'
 import { readSnapshot, type Snapshot, type SnapshotCheck, writeSnapshot } from '../../session/records/snapshot.ts'
 import { relativeInside, writeFileInside } from '../../workspace/files/inside-directory.ts'
-import type { CommitPages } from '../../workspace/git/remote.ts'
 import { sessionFolder } from '../../workspace/memory/memory-paths.ts'
 import type { CommandContext } from './commands.ts'
-import type { FileDiff } from './file-diffs.ts'
 import { type KeptReport, ReportFold } from './fold-report.ts'
 import { markdownOf } from './markdown.ts'
+import type { PageExtras } from './page/changes.ts'
 import type { ReportData } from './report-data.ts'
 import { asSentence } from './words.ts'
-
-/** What the page has that the journal does not say. */
-export interface PageExtras {
-  /** By path, what has changed in each of the files that the report names; null: there are no savepoints to read it from. */
-  diffs: ReadonlyMap<string, FileDiff> | null
-  /** Null: commits are not linked. */
-  commits: CommitPages | null
-}
 
 /** Where the reports of a session go: its id, its folder in the records, and the work directory's real path. */
 export interface ReportPlaces {

@@ -16,8 +16,7 @@ import type { HoldEnd } from '../../core/rules/decision.ts'
 import type { Forecast } from '../../core/rules/forecast.ts'
 import type { SessionState } from '../../core/state/state.ts'
 import { here } from './commands.ts'
-import { wordsForDeciding } from './decision.ts'
-import { isAccessRefused, SHELL_HINTS, type StateHints, type Tone, wordsForCause } from './names.ts'
+import { isAccessRefused, type Tone, wordsForCause } from './names.ts'
 import {
   formatCost,
   formatCount,
@@ -28,9 +27,8 @@ import {
   formatTokens,
   shortNumber,
 } from './numbers.ts'
-import { gateName, type ProvedState, wordsForProof } from './proof.ts'
+import { type ProvedState, wordsForProof } from './proof.ts'
 import { oneLine } from './safe-text.ts'
-import type { SessionReport } from './status.ts'
 
 const REASON_CHARS = 2000
 
@@ -354,75 +352,6 @@ export function waitEndOf({
 }: Pick<SessionState, 'waiting' | 'limits' | 'beganAt' | 'workedMs'>): number | null {
   if (waiting === null) return null
   return limits.timeMs === null ? waiting.until : Math.min(waiting.until, beganAt + limits.timeMs - workedMs)
-}
-
-type RunningReport = SessionReport & { activity: Activity }
-
-/**
- * What a session that runs does at the time `now` (Unix time, ms), what it was asked to do next, and what a person can do
- * about it where they look at it.
- */
-export function wordsForActivity(session: RunningReport, now: number, hints: StateHints = SHELL_HINTS): string {
-  const work = session.round === null ? session.checking?.kind : 'round'
-  const next = work === undefined ? '' : ` after this ${work}`
-  return [
-    wordsFor(session, now, hints),
-    ...(session.replanAsked ? ['the plan is being changed'] : []),
-    ...(session.pausedAt !== null && session.activity !== 'paused' ? [`pausing${next}`] : []),
-    ...(session.stopAsked ? [`stopping${next}`] : []),
-  ]
-    .filter(words => words !== '')
-    .join('; ')
-}
-
-function wordsFor(session: RunningReport, now: number, hints: StateHints): string {
-  const { activity, waiting, pausedAt, offlineSince, windingDown } = session
-  switch (activity) {
-    case 'running':
-      return session.checking === null ? 'running' : wordsForCheck(session.checking, now)
-    case 'waiting': {
-      const wait = waiting && wordsForWait({ ...waiting, until: Date.parse(waiting.until) }, now)
-      return `waiting ${wait ?? ''}; ${session.isCall ? hints.endWaitOfCall : hints.endWait}`
-    }
-    case 'deciding':
-      return decisionInWords(session, now, hints)
-    case 'paused':
-      return session.build?.waitsForPerson
-        ? `the plan waits for you${since(pausedAt, now)}; ${hints.startBuild}`
-        : `paused${since(pausedAt, now)}${holdEnd(session, now)}; ${hints.goOn}`
-    case 'waiting-for-network':
-      return `waiting for the network${since(offlineSince, now)}; codex keeps trying`
-    case 'winding-down':
-      return `winding down${windingDown === null ? '' : `: ${wordsForWindDown(windingDown, session)}`}`
-    // What it was asked for is said of every activity.
-    case 'stopping':
-      return session.checking === null ? '' : wordsForCheck(session.checking, now)
-    default:
-      return unreachable(activity)
-  }
-}
-
-function decisionInWords({ decision, build }: RunningReport, now: number, hints: StateHints): string {
-  if (decision === null) return ''
-  if (build?.waitsForPerson) {
-    const until = formatMoment(Date.parse(decision.until), now)
-    return `the plan waits for you${since(decision.since, now)}, until ${until} at the longest; ${hints.startBuild}`
-  }
-  const open = { ...decision, since: Date.parse(decision.since), until: Date.parse(decision.until) }
-  return `you decide: ${wordsForDeciding(open, now)}; ${hints.decide}`
-}
-
-function wordsForCheck(check: NonNullable<SessionReport['checking']>, now: number): string {
-  const what = check.kind === 'gate' ? `running gate ${gateName(check.gate)}` : `review ${check.review} is made`
-  return `${what}, for ${formatSpan(now - Date.parse(check.since))} now`
-}
-
-function holdEnd({ hold }: RunningReport, now: number): string {
-  return hold === null ? '' : `, ${wordsForHoldEnd({ at: Date.parse(hold.until), how: hold.how }, now)}`
-}
-
-function since(at: string | null, now: number): string {
-  return at === null ? '' : ` since ${formatMoment(Date.parse(at), now)}`
 }
 
 /** What a session that runs is doing. Asked to stop, it still does one of the others until its round has ended. */

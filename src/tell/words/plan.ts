@@ -18,7 +18,6 @@ import type { ShownPlan } from '../../core/view.ts'
 import { clipLines, type Description, describe, type Tone } from './names.ts'
 import { formatCount, formatDuration, formatTokens } from './numbers.ts'
 import { oneLine } from './safe-text.ts'
-import type { SessionReport } from './status.ts'
 
 const NAME_CHARS = 200
 const TEXT_CHARS = 500
@@ -349,15 +348,4 @@ function taskChangeInWords(change: TaskChange): PlanChangeInWords['tasks'][numbe
   ]
   const text = more.length === 0 ? title : `${title}: ${more.join(', ')}`
   return how.includes('added') ? { sign: '+', text, tone: 'good' } : { sign: '~', text, tone: 'warning' }
-}
-
-/** How far the tasks of a board are, null if there are none; `isRunning`: whether somebody works on one. Pure. */
-export function tasksOfBoard({ tasks, current }: TaskBoard, isRunning: boolean): SessionReport['tasks'] {
-  if (tasks.length === 0) return null
-  const at = isRunning ? tasks.find(({ id }) => id === current) : undefined
-  return {
-    done: tasks.filter(task => task.done).length,
-    total: tasks.length,
-    current: at === undefined ? null : { id: at.id, name: at.name, phase: at.phase },
-  }
 }

@@ -1,3 +1,4 @@
+import { unreachable } from '../../base/errors.ts'
 import type { StallRemedy } from '../../core/events/events.ts'
 import type {
   RoundOutcome,
@@ -9,23 +10,25 @@ import type {
 } from '../../core/events/outcome.ts'
 import type { Cost } from '../../core/rules/cost.ts'
 import type { Decision, HoldEnd, OpenDecision } from '../../core/rules/decision.ts'
-import type { PlanTask, TaskPlan } from '../../core/state/plan.ts'
+import type { PlanTask, TaskBoard, TaskPlan } from '../../core/state/plan.ts'
 import { withoutScope } from '../../core/state/scope.ts'
 import type { Claim, GateRun, PlanStep, SessionState, SessionStatus } from '../../core/state/state.ts'
+import { wordsForDeciding } from './decision.ts'
 import { describePlan } from './item.ts'
 import { SHELL_HINTS, type StateHints, withRest } from './names.ts'
 import { formatCount, formatCountdown, formatMoment, formatSpan, formatTokens } from './numbers.ts'
 import {
   type Activity,
   describeOutcome,
-  wordsForActivity,
   wordsForCost,
   wordsForForecast,
+  wordsForHoldEnd,
   wordsForRemedy,
   wordsForStall,
   wordsForTimeUsed,
   wordsForTokensUsed,
   wordsForWait,
+  wordsForWindDown,
 } from './outcome.ts'
 import { isPlanShown, requestInWords } from './plan.ts'
 import { gateName, wordsForGate, wordsForGateTime, wordsForQuestions, wordsForReview } from './proof.ts'
@@ -225,6 +228,75 @@ export function stateInWords(session: SessionReport, now: number, hints: StateHi
   if (outcome === null) return `cut off; ${hints.resume}`
   const { text, hint } = describeOutcome(outcome, session)
   return hint === null ? text : `${text}  ${hint}`
+}
+
+type RunningReport = SessionReport & { activity: Activity }
+
+/**
+ * What a session that runs does at the time `now` (Unix time, ms), what it was asked to do next, and what a person can do
+ * about it where they look at it.
+ */
+function wordsForActivity(session: RunningReport, now: number, hints: StateHints): string {
+  const work = session.round === null ? session.checking?.kind : 'round'
+  const next = work === undefined ? '' : ` after this ${work}`
+  return [
+    wordsFor(session, now, hints),
+    ...(session.replanAsked ? ['the plan is being changed'] : []),
+    ...(session.pausedAt !== null && session.activity !== 'paused' ? [`pausing${next}`] : []),
+    ...(session.stopAsked ? [`stopping${next}`] : []),
+  ]
+    .filter(words => words !== '')
+    .join('; ')
+}
+
+function wordsFor(session: RunningReport, now: number, hints: StateHints): string {
+  const { activity, waiting, pausedAt, offlineSince, windingDown } = session
+  switch (activity) {
+    case 'running':
+      return session.checking === null ? 'running' : wordsForCheck(session.checking, now)
+    case 'waiting': {
+      const wait = waiting && wordsForWait({ ...waiting, until: Date.parse(waiting.until) }, now)
+      return `waiting ${wait ?? ''}; ${session.isCall ? hints.endWaitOfCall : hints.endWait}`
+    }
+    case 'deciding':
+      return decisionInWords(session, now, hints)
+    case 'paused':
+      return session.build?.waitsForPerson
+        ? `the plan waits for you${since(pausedAt, now)}; ${hints.startBuild}`
+        : `paused${since(pausedAt, now)}${holdEnd(session, now)}; ${hints.goOn}`
+    case 'waiting-for-network':
+      return `waiting for the network${since(offlineSince, now)}; codex keeps trying`
+    case 'winding-down':
+      return `winding down${windingDown === null ? '' : `: ${wordsForWindDown(windingDown, session)}`}`
+    // What it was asked for is said of every activity.
+    case 'stopping':
+      return session.checking === null ? '' : wordsForCheck(session.checking, now)
+    default:
+      return unreachable(activity)
+  }
+}
+
+function decisionInWords({ decision, build }: RunningReport, now: number, hints: StateHints): string {
+  if (decision === null) return ''
+  if (build?.waitsForPerson) {
+    const until = formatMoment(Date.parse(decision.until), now)
+    return `the plan waits for you${since(decision.since, now)}, until ${until} at the longest; ${hints.startBuild}`
+  }
+  const open = { ...decision, since: Date.parse(decision.since), until: Date.parse(decision.until) }
+  return `you decide: ${wordsForDeciding(open, now)}; ${hints.decide}`
+}
+
+function wordsForCheck(check: NonNullable<SessionReport['checking']>, now: number): string {
+  const what = check.kind === 'gate' ? `running gate ${gateName(check.gate)}` : `review ${check.review} is made`
+  return `${what}, for ${formatSpan(now - Date.parse(check.since))} now`
+}
+
+function holdEnd({ hold }: RunningReport, now: number): string {
+  return hold === null ? '' : `, ${wordsForHoldEnd({ at: Date.parse(hold.until), how: hold.how }, now)}`
+}
+
+function since(at: string | null, now: number): string {
+  return at === null ? '' : ` since ${formatMoment(Date.parse(at), now)}`
 }
 
 /** What has become of a session, in a word or two: `done, verified`, `waits for you`, `cut off`. */
@@ -445,6 +517,17 @@ export interface SessionReport extends ProofReport {
   secondaryWindow: UsageWindow | null
   /** What codemachine and codex warned of when it began, and lately: at most 30 sentences. */
   warnings: readonly string[]
+}
+
+/** How far the tasks of a board are, null if there are none; `isRunning`: whether somebody works on one. Pure. */
+export function tasksOfBoard({ tasks, current }: TaskBoard, isRunning: boolean): SessionReport['tasks'] {
+  if (tasks.length === 0) return null
+  const at = isRunning ? tasks.find(({ id }) => id === current) : undefined
+  return {
+    done: tasks.filter(task => task.done).length,
+    total: tasks.length,
+    current: at === undefined ? null : { id: at.id, name: at.name, phase: at.phase },
+  }
 }
 
 /** A decision that is asked for, as programs are told of it. Pure. */

@@ -1,10 +1,18 @@
+import type { CommitPages } from '../../../workspace/git/remote.ts'
 import { formatCount } from '../../words/numbers.ts'
 import { oneLine } from '../../words/safe-text.ts'
 import type { FileDiff } from '../file-diffs.ts'
 import type { ReportData } from '../report-data.ts'
 import { noPathsInWords, notKeptInWords } from '../words-of-changes.ts'
-import type { PageExtras } from '../write.ts'
 import { folded, type Html, html, section, withGap } from './html.ts'
+
+/** What the page has that the journal does not say. */
+export interface PageExtras {
+  /** By path, what has changed in each of the files that the report names; null: there are no savepoints to read it from. */
+  diffs: ReadonlyMap<string, FileDiff> | null
+  /** Null: commits are not linked. */
+  commits: CommitPages | null
+}
 
 type ChangedFile = ReportData['changes']['paths'][number]
 

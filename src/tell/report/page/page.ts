@@ -17,9 +17,8 @@ import {
   whatIsLeft,
 } from '../words.ts'
 import { moreOnChanges } from '../words-of-changes.ts'
-import type { PageExtras } from '../write.ts'
 import { boardSections, ownSection } from './board.ts'
-import { changesSection } from './changes.ts'
+import { changesSection, type PageExtras } from './changes.ts'
 import { type Chart, chartsOf } from './charts.ts'
 import { folded, Html, html, items, moment, prose, section, timeOfDay, withGap } from './html.ts'
 import { markdownHtml } from './markdown.ts'
