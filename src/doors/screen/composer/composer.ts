@@ -26,7 +26,7 @@ import {
   selectNext,
   takesText,
 } from './completion.ts'
-import { PROMPT, textColumns } from './drawing.ts'
+import { type ComposerSnapshot, type HistorySearch, PROMPT, textColumns } from './drawing.ts'
 import { chordOf, directionOf, editKey, type Key, moveVertically } from './keys.ts'
 import { caretLine, cleanText, expandChips, isAtLineEnd, isEmpty, previousBoundary } from './text.ts'
 
@@ -308,14 +308,6 @@ export class Composer {
   }
 }
 
-/** The state of a composer as it is drawn. Immutable: a new object after each change. */
-export interface ComposerSnapshot {
-  readonly buffer: TextBuffer
-  readonly search: HistorySearch | null
-  /** The options for the word at the caret; null without any. */
-  readonly popup: Popup | null
-}
-
 /** A command in a text: a known one, or an unknown one with the `nearest` known name (null: none is near). */
 type CommandIntent =
   | { kind: 'command'; name: string; rest: string }
@@ -355,14 +347,6 @@ function walkTo(texts: readonly string[], from: number, direction: -1 | 1, shown
   let index = from + direction
   while (texts[index] === shown) index += direction
   return index >= 0 && index < texts.length ? index : null
-}
-
-/** A reverse search through the prompts that were sent before. */
-export interface HistorySearch {
-  readonly query: string
-  readonly texts: readonly string[]
-  /** The index of the match that is shown; null for an empty query and where nothing matches. */
-  readonly index: number | null
 }
 
 const OLDER = new Set(['ctrl+r', 'up', 'ctrl+p'])

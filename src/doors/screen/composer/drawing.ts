@@ -3,7 +3,6 @@ import { oneLine, safeText } from '../../../tell/words/safe-text.ts'
 import type { Theme } from '../terminal/theme.ts'
 import type { TextBuffer } from './buffer.ts'
 import type { Popup } from './completion.ts'
-import type { ComposerSnapshot, HistorySearch } from './composer.ts'
 import { type Chips, caretLine, graphemesOf, isChip, type Place, type Text } from './text.ts'
 
 /** The composer's field, on at least one row: the text behind its prompt, or the search of the history. */
@@ -20,6 +19,22 @@ function searchLine({ query, texts, index }: HistorySearch, { columns, theme }: 
   const line = cutLine(`${asked}: ${match}`, columns)
   const painted = line.startsWith(asked) ? theme.paint('accent', asked) + line.slice(asked.length) : line
   return { lines: [painted], caret: { x: widthOf(asked), y: 0 } }
+}
+
+/** The state of a composer as it is drawn. Immutable: a new object after each change. */
+export interface ComposerSnapshot {
+  readonly buffer: TextBuffer
+  readonly search: HistorySearch | null
+  /** The options for the word at the caret; null without any. */
+  readonly popup: Popup | null
+}
+
+/** A reverse search through the prompts that were sent before. */
+export interface HistorySearch {
+  readonly query: string
+  readonly texts: readonly string[]
+  /** The index of the match that is shown; null for an empty query and where nothing matches. */
+  readonly index: number | null
 }
 
 /** The area for a field, a popup or a picker: at most so many cells wide and rows high. */
