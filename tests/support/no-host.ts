@@ -1,4 +1,4 @@
-import type { ScreenHost } from '../../src/doors/screen/screen/controls.ts'
+import type { ScreenHost } from '../../src/doors/screen/screen/dialogs.ts'
 
 /** The host of a screen in which nothing that is typed has an effect. */
 export const NO_HOST: ScreenHost = {

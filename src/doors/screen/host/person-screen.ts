@@ -7,11 +7,13 @@ import type { Reply } from '../../../core/shapes/reply.ts'
 import type { TaskBoard } from '../../../core/state/plan.ts'
 import { keepScreenSmall } from '../../../platform/heap.ts'
 import { statesTyped } from '../../../project/diff/comparison.ts'
-import type { Ask } from '../../../project/library.ts'
+import type { Ask, RunOptions } from '../../../project/library.ts'
+import type { NewStart } from '../../../project/run-queue.ts'
 import { setSecret, warningsOf } from '../../../project/secrets/person-secrets.ts'
 import { redactorOfProject } from '../../../project/secrets/redactor.ts'
 import { type KeyActionId, Keymap } from '../../../project/settings/keys.ts'
 import type { LoadedSettings } from '../../../project/settings/load.ts'
+import type { Settings } from '../../../project/settings/schema.ts'
 import { giveAnswer, OpenQuestions } from '../../../project/watch/questions.ts'
 import { boardPlaceOf, readPlanFiles, watchTasks } from '../../../project/watch/task-watch.ts'
 import type { Redactor } from '../../../secrets/redactor.ts'
@@ -22,7 +24,7 @@ import { planFileLines } from '../blocks/plan-change.ts'
 import type { CliContext } from '../cli-context.ts'
 import type { SlashCommand } from '../composer/completion.ts'
 import { drawnSource } from '../pager/source.ts'
-import type { ScreenHost } from '../screen/controls.ts'
+import type { ScreenHost } from '../screen/dialogs.ts'
 import { Screen } from '../screen/screen.tsx'
 import { openTheme, type Role } from '../terminal/theme.ts'
 import type { FullView } from '../view/full-view.ts'
@@ -395,4 +397,51 @@ export function printerOn(screen: Screen, role: Role): Writable {
       written()
     },
   })
+}
+
+/** What a slash command may reach. */
+export interface SlashPlace {
+  context: CliContext
+  records: Records
+  settings: Settings
+  person: PersonScreen
+  /** What can be started here; null where a session is only watched. */
+  start: SlashStart | null
+  /** Lets what is shown go on without this screen. */
+  letGo(): Promise<void>
+}
+
+/** What a session may take from now on, in all, as it was typed. */
+export interface TypedLimits {
+  rounds?: string
+  maxTime?: string
+  maxTokens?: string
+  maxCost?: string
+}
+
+/** What a person wants of a screen on which nothing runs; `goal` null: what waits in the queue. */
+export type StartChoice =
+  | { kind: 'run'; goal: string | null }
+  | { kind: 'resume'; session: string; more: TypedLimits }
+  | { kind: 'start'; session: NewStart }
+  | { kind: 'change'; change: TypedChange }
+  | { kind: 'team'; goal: string }
+  | { kind: 'watch'; records: Records; session: string }
+  | { kind: 'leave' }
+
+/** What can be set going where nothing runs yet. */
+interface SlashStart {
+  isRunning(): boolean
+  options(): RunOptions
+  /** Has this done, and the start screen left for it. */
+  wish(choice: StartChoice): void
+  /** For the runs to come. */
+  choose(options: Pick<RunOptions, 'model' | 'effort'>): void
+}
+
+/** A change that is to be made, as it was typed on the screen. */
+export interface TypedChange {
+  request: string
+  /** Id of the session that it goes on from; null: none. */
+  follows: string | null
 }

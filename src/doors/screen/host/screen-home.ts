@@ -18,9 +18,9 @@ import { writableIn } from '../../../workspace/git/find-git.ts'
 import type { CliContext, Display } from '../cli-context.ts'
 import type { PickerOption } from '../composer/picker.ts'
 import { RunLog } from '../plain-view.ts'
-import type { Question } from '../screen/dialogs.ts'
-import { PersonScreen, printerOn } from './person-screen.ts'
-import { commandsOf, runSlashCommand, type SlashPlace, type StartChoice } from './slash.ts'
+import type { Question } from '../screen/model.ts'
+import { PersonScreen, printerOn, type SlashPlace, type StartChoice } from './person-screen.ts'
+import { commandsOf, runSlashCommand } from './slash.ts'
 import { openWatchScreen } from './watch-screen.ts'
 
 /** A screen that runs are shown on, one at a time. */

@@ -21,8 +21,8 @@ import { type SessionAction, type SessionsPlace, sessionList } from '../sessions
 import { openTheme, type Theme } from '../terminal/theme.ts'
 import type { Stage } from '../view/full-view.ts'
 import { diffView } from './diff-screen.ts'
+import type { SlashPlace, TypedLimits } from './person-screen.ts'
 import { sessionsReadOut } from './read-out.ts'
-import type { SlashPlace, TypedLimits } from './slash.ts'
 
 /** Opens the table of sessions on the screen, as `/sessions` does. */
 export async function openSessions(place: SlashPlace): Promise<void> {

@@ -15,14 +15,7 @@ import { plansOf } from '../../../tell/words/work.ts'
 import { markdownLines } from '../blocks/markdown.ts'
 import { drawnSource } from '../pager/source.ts'
 import { answerDecision, askDecision } from '../screen/dialogs.ts'
-import type { SlashPlace } from './slash.ts'
-
-/** A change that is to be made, as it was typed on the screen. */
-export interface TypedChange {
-  request: string
-  /** Id of the session that it goes on from; null: none. */
-  follows: string | null
-}
+import type { SlashPlace, TypedChange } from './person-screen.ts'
 
 /** `/change <request>`: begins a change; while a session is shown it waits in the queue. */
 export async function changeSlash(place: SlashPlace, rest: string): Promise<void> {

@@ -12,7 +12,7 @@ import {
 import { codexInUse } from '../../../project/start/start-facts.ts'
 import { afterLogin, afterLogout, beforeLogin, withoutLogin } from '../../../tell/words/login.ts'
 import { letGoOfKeys } from './lent-terminal.ts'
-import type { SlashPlace } from './slash.ts'
+import type { SlashPlace } from './person-screen.ts'
 
 /** `/login`: codex's own login, in the terminal, which it is lent. */
 export async function loginOnScreen(slash: SlashPlace, rest: string): Promise<void> {

@@ -10,9 +10,8 @@ import type { SlashCommand } from '../composer/completion.ts'
 import { helpLines } from '../start.ts'
 import { openTheme } from '../terminal/theme.ts'
 import { KeyOverlay } from '../view/key-overlay.ts'
-import type { PersonScreen } from './person-screen.ts'
+import type { PersonScreen, SlashPlace } from './person-screen.ts'
 import { reportLines } from './sessions-screen.ts'
-import type { SlashPlace } from './slash.ts'
 
 /** `/help`: what there is of keys and commands. */
 export async function showKeys(place: SlashPlace, commands: readonly SlashCommand[]): Promise<void> {

@@ -1,27 +1,23 @@
 import { UserError } from '../../../base/errors.ts'
 import { version } from '../../../base/package.ts'
 import { findSession } from '../../../project/find.ts'
-import type { Ask, RunOptions } from '../../../project/library.ts'
+import type { Ask } from '../../../project/library.ts'
 import { settingsOf } from '../../../project/open-run.ts'
 import { findUnfinished } from '../../../project/resume.ts'
-import type { NewStart } from '../../../project/run-queue.ts'
-import type { Settings } from '../../../project/settings/schema.ts'
 import { describeSpecification, goalOf, IS_IT_COMPLETE, specificationHere } from '../../../project/start/dry-run.ts'
 import { resumableSessions } from '../../../project/start/start-facts.ts'
 import { chooseTemplate, startableTemplates, templateNamed } from '../../../project/start/templates.ts'
-import type { Records } from '../../../session/records/records.ts'
 import { termsInWords } from '../../../tell/words/commands.ts'
 import type { LoginState } from '../../../tell/words/login.ts'
 import { formatCount } from '../../../tell/words/numbers.ts'
 import { oneLine, titleLine } from '../../../tell/words/safe-text.ts'
-import type { CliContext } from '../cli-context.ts'
 import type { SlashCommand } from '../composer/completion.ts'
 import { answerCommand } from '../screen/asked.ts'
 import { answerDecision, askAndNotify, reachAgent } from '../screen/dialogs.ts'
 import { askToLeave, askToSkip } from '../screen/how-it-goes-on.ts'
-import type { PersonScreen } from './person-screen.ts'
+import type { SlashPlace } from './person-screen.ts'
 import { goOnWith, openSessions, whyNoResume } from './sessions-screen.ts'
-import { changeSlash, followSlash, planSlash, type TypedChange, teamSlash } from './slash-change.ts'
+import { changeSlash, followSlash, planSlash, teamSlash } from './slash-change.ts'
 import { loginOnScreen, logoutOnScreen } from './slash-login.ts'
 import {
   chooseTheme,
@@ -279,46 +275,6 @@ async function chooseModel({ person, start, settings }: SlashPlace): Promise<voi
     ...(chosen === null ? {} : { effort: chosen }),
   })
   screen.notice('It counts from the next session on; -m and --effort say the same on the command line', 'good')
-}
-
-/** What a slash command may reach. */
-export interface SlashPlace {
-  context: CliContext
-  records: Records
-  settings: Settings
-  person: PersonScreen
-  /** What can be started here; null where a session is only watched. */
-  start: SlashStart | null
-  /** Lets what is shown go on without this screen. */
-  letGo(): Promise<void>
-}
-
-/** What a session may take from now on, in all, as it was typed. */
-export interface TypedLimits {
-  rounds?: string
-  maxTime?: string
-  maxTokens?: string
-  maxCost?: string
-}
-
-/** What a person wants of a screen on which nothing runs; `goal` null: what waits in the queue. */
-export type StartChoice =
-  | { kind: 'run'; goal: string | null }
-  | { kind: 'resume'; session: string; more: TypedLimits }
-  | { kind: 'start'; session: NewStart }
-  | { kind: 'change'; change: TypedChange }
-  | { kind: 'team'; goal: string }
-  | { kind: 'watch'; records: Records; session: string }
-  | { kind: 'leave' }
-
-/** What can be set going where nothing runs yet. */
-interface SlashStart {
-  isRunning(): boolean
-  options(): RunOptions
-  /** Has this done, and the start screen left for it. */
-  wish(choice: StartChoice): void
-  /** For the runs to come. */
-  choose(options: Pick<RunOptions, 'model' | 'effort'>): void
 }
 
 /**

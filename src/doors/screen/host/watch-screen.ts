@@ -5,9 +5,9 @@ import { followSession } from '../../../project/watch/feed.ts'
 import { sendCommand } from '../../../session/records/control.ts'
 import type { Records } from '../../../session/records/records.ts'
 import type { CliContext } from '../cli-context.ts'
-import { PersonScreen } from './person-screen.ts'
+import { PersonScreen, type SlashPlace } from './person-screen.ts'
 import { reportLines } from './sessions-screen.ts'
-import { commandsOf, runSlashCommand, type SlashPlace } from './slash.ts'
+import { commandsOf, runSlashCommand } from './slash.ts'
 
 /** How long a run may take to answer a command, ms. */
 const ANSWER_MS = 5_000

@@ -5,8 +5,8 @@ import type { AskedQuestion } from '../../../session/records/answers.ts'
 import { cutLine, widthOf } from '../../../tell/words/cells.ts'
 import { agentOf } from '../../../tell/words/plan.ts'
 import { oneLine } from '../../../tell/words/safe-text.ts'
-import { answerDecision, askDecision, escOf, openDecision, type Question, type QuestionContext } from './dialogs.ts'
-import type { ScreenModel } from './model.ts'
+import { answerDecision, askDecision, escOf, openDecision, type QuestionContext } from './dialogs.ts'
+import type { Question, ScreenModel } from './model.ts'
 
 const TEXT_CHARS = 2_000
 const CHOICE_CHARS = 400

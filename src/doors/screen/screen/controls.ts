@@ -1,9 +1,5 @@
 import { unreachable } from '../../../base/errors.ts'
-import type { EventOf, Recorded } from '../../../core/events/events.ts'
-import type { Reply } from '../../../core/shapes/reply.ts'
-import type { Ask } from '../../../project/library.ts'
 import type { KeyActionId } from '../../../project/settings/keys.ts'
-import type { AskedQuestion } from '../../../session/records/answers.ts'
 import { expanded } from '../composer/buffer.ts'
 import type { ComposerIntent } from '../composer/composer.ts'
 import { chordOf, type Key } from '../composer/keys.ts'
@@ -11,6 +7,7 @@ import { type Picker, pickerKey, pickerPaste } from '../composer/picker.ts'
 import { isEmpty, previousBoundary } from '../composer/text.ts'
 import { openAsked } from './asked.ts'
 import { type QuestionContext, sendWritten } from './dialogs.ts'
+import { areaOfInput } from './frame.ts'
 import { askAboutPlan, askAfterInterrupt, askToLeave } from './how-it-goes-on.ts'
 
 /** How long a second Ctrl+C leaves, ms. */
@@ -136,7 +133,7 @@ export class Controls {
     } else if (question.hidden !== undefined) {
       this.#hiddenKey(key, chord)
     } else if (!this.#keyBesideDialog(chord, dialog)) {
-      const { picker, result } = pickerKey(dialog, key, model.inputArea(clock.now()))
+      const { picker, result } = pickerKey(dialog, key, areaOfInput(model, clock.now()))
       if (result === null) model.changeDialog(picker)
       else if (result.kind === 'closed') model.dismiss('closed')
       else if (result.kind === 'chosen' || !this.#runWritten(picker)) model.answer(result)
@@ -376,45 +373,4 @@ interface ControlsOptions extends QuestionContext {
   openOutput(): void
   /** Called with the error of an action that a key has started. */
   onFailure(error: unknown): void
-}
-
-/** The actions of the screen's keys and commands; the screen itself only draws. Returned sentences are shown to the person. */
-export interface ScreenHost {
-  ask(ask: Ask): Promise<Reply>
-  /** Enter on a text while a session is shown: queues it as the next one. Resolves to a sentence. */
-  enqueue(prompt: string): Promise<string>
-  /** Takes the last prompt out of the queue, after `keep` has saved it; false if the queue is empty. */
-  takeBack(keep: (prompt: string) => void): Promise<boolean>
-  /** Enter on a text on the start screen: starts a session. */
-  begin(goal: string): void
-  /** Runs the slash command `/name rest`. */
-  command(name: string, rest: string): Promise<void>
-  /** Opens the text in the person's editor, on this terminal; null if it stays unchanged, which the host has reported. */
-  edit(text: string): Promise<string | null>
-  /** Opens a file of the work directory in the person's editor; false if that failed, which the host has reported. */
-  editFile(file: string): Promise<boolean>
-  /** Opens the whole log of the session. */
-  openLogs(): Promise<void>
-  /** Offers everything that is possible now; `act` does what a key does. */
-  openPalette(act: (action: KeyActionId) => void): Promise<void>
-  /** Opens what changed, file by file. `typed`: what stands behind `/diff`; left out: since the session began. */
-  openDiff(typed?: string): Promise<void>
-  /** Opens what a change of the plan did, and the files of the plan as they are now, in the pager. */
-  showPlanChange(files: EventOf<'replanned'>['files']): Promise<void>
-  /** Told each event of the session that is shown. */
-  happened(event: Recorded): void
-  /** Answers a question of an agent; resolves with who reads it, and when, a sentence. A `UserError` if it cannot be answered any more. */
-  answer(asked: AskedQuestion, answer: string): Promise<string>
-  /** What is to be said of the value of a secret before it is taken, sentences without it. */
-  warningsOfSecret(value: string): readonly string[]
-  /** Stores the value of a secret of the project, and tells the session that runs; resolves with why that was not to be told, else null. */
-  storeSecret(key: string, value: string): Promise<string | null>
-  /** Suspends the program (Ctrl+Z); resolves after `fg`. */
-  suspend(): Promise<void>
-  /** Ends the session of this screen so that it can be resumed, or only stops watching it. */
-  leave(): void
-  /** Leaves without waiting for the session to end. */
-  leaveNow(): void
-  /** Adds a sent text to the history. */
-  remember(text: string): void
 }

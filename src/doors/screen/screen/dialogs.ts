@@ -1,45 +1,17 @@
 import type { Clock } from '../../../base/clock.ts'
+import type { EventOf, Recorded } from '../../../core/events/events.ts'
 import { answerIn, type Choice, GIVE_SECRET, type OpenDecision } from '../../../core/rules/decision.ts'
-import { isTaken } from '../../../core/shapes/reply.ts'
+import { isTaken, type Reply } from '../../../core/shapes/reply.ts'
 import { MOST_VALUE_BYTES, problemOfValue } from '../../../core/shapes/secrets.ts'
 import { PLAN_CHOICES, PLAN_DECISION } from '../../../core/state/plan.ts'
 import type { Ask } from '../../../project/library.ts'
+import type { KeyActionId } from '../../../project/settings/keys.ts'
+import type { AskedQuestion } from '../../../session/records/answers.ts'
 import { decidedMeanwhile } from '../../../tell/words/decision.ts'
 import { KEY_HINTS } from '../../../tell/words/names.ts'
 import { agentLabel, agentOf } from '../../../tell/words/plan.ts'
-import type { PickerQuestion, PickerResult } from '../composer/picker.ts'
 import { isEmpty } from '../composer/text.ts'
-import type { ScreenHost } from './controls.ts'
-import type { ScreenModel } from './model.ts'
-
-/** The answer to a question on the screen. `withdrawn`: it was taken back, or something else was done; `left`: closed by Ctrl+C. */
-export type Answer = PickerResult | { kind: 'withdrawn' | 'left' }
-
-/**
- * A question on the screen. `yieldsToTyping`: typing closes it and goes on in the composer; `whileHeld`: it is withdrawn when
- * the session goes on; `esc`: what the last line says that Esc does, left out: it closes; `interruptHolds`: Ctrl+C leaves the
- * session held, as Esc does not; `isList`: a choice opens another question, and answers nothing; `leavesOnInterrupt`: Ctrl+C, which has opened it,
- * leaves; `takesCommands`: a slash command is run in place of an answer; `ofDecision`: it is withdrawn when that is decided;
- * `hidden`: its answer is typed and never shown; `ofQuestion`: the question of an agent that it answers.
- */
-export type Question = PickerQuestion & {
-  yieldsToTyping?: true
-  whileHeld?: true
-  esc?: string
-  interruptHolds?: true
-  isList?: true
-  leavesOnInterrupt?: true
-  takesCommands?: true
-  ofDecision?: true
-  hidden?: HiddenTerms
-  ofQuestion?: string
-}
-
-/** What may be typed into a hidden field. `problemOf`: what is wrong with it, a sentence without any of it; null: nothing is. */
-export interface HiddenTerms {
-  mostBytes: number
-  problemOf(text: string): string | null
-}
+import type { Answer, Question, ScreenModel } from './model.ts'
 
 /**
  * Asks what a person is to decide; false if nothing is. Not asked while they are typing or have another question open; Esc
@@ -339,4 +311,45 @@ export interface QuestionContext {
   clock: Clock
   /** Opens the list again that the question was opened from; left out: there is none. */
   back?: () => Promise<void>
+}
+
+/** The actions of the screen's keys and commands; the screen itself only draws. Returned sentences are shown to the person. */
+export interface ScreenHost {
+  ask(ask: Ask): Promise<Reply>
+  /** Enter on a text while a session is shown: queues it as the next one. Resolves to a sentence. */
+  enqueue(prompt: string): Promise<string>
+  /** Takes the last prompt out of the queue, after `keep` has saved it; false if the queue is empty. */
+  takeBack(keep: (prompt: string) => void): Promise<boolean>
+  /** Enter on a text on the start screen: starts a session. */
+  begin(goal: string): void
+  /** Runs the slash command `/name rest`. */
+  command(name: string, rest: string): Promise<void>
+  /** Opens the text in the person's editor, on this terminal; null if it stays unchanged, which the host has reported. */
+  edit(text: string): Promise<string | null>
+  /** Opens a file of the work directory in the person's editor; false if that failed, which the host has reported. */
+  editFile(file: string): Promise<boolean>
+  /** Opens the whole log of the session. */
+  openLogs(): Promise<void>
+  /** Offers everything that is possible now; `act` does what a key does. */
+  openPalette(act: (action: KeyActionId) => void): Promise<void>
+  /** Opens what changed, file by file. `typed`: what stands behind `/diff`; left out: since the session began. */
+  openDiff(typed?: string): Promise<void>
+  /** Opens what a change of the plan did, and the files of the plan as they are now, in the pager. */
+  showPlanChange(files: EventOf<'replanned'>['files']): Promise<void>
+  /** Told each event of the session that is shown. */
+  happened(event: Recorded): void
+  /** Answers a question of an agent; resolves with who reads it, and when, a sentence. A `UserError` if it cannot be answered any more. */
+  answer(asked: AskedQuestion, answer: string): Promise<string>
+  /** What is to be said of the value of a secret before it is taken, sentences without it. */
+  warningsOfSecret(value: string): readonly string[]
+  /** Stores the value of a secret of the project, and tells the session that runs; resolves with why that was not to be told, else null. */
+  storeSecret(key: string, value: string): Promise<string | null>
+  /** Suspends the program (Ctrl+Z); resolves after `fg`. */
+  suspend(): Promise<void>
+  /** Ends the session of this screen so that it can be resumed, or only stops watching it. */
+  leave(): void
+  /** Leaves without waiting for the session to end. */
+  leaveNow(): void
+  /** Adds a sent text to the history. */
+  remember(text: string): void
 }

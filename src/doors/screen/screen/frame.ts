@@ -8,9 +8,13 @@ import { askedLines } from './asked.ts'
 import { hintOf } from './hints.ts'
 import type { ScreenModel } from './model.ts'
 
-/** The frame that the screen shows, computed from its model; for a screen reader only the input. Pure. */
-export function drawScreen(model: ScreenModel, at: { columns: number; rows: number; now: number }): Frame {
-  return model.theme.symbols ? fullFrame(model, at) : inputFrame(model, at)
+/** The frame of the screen at the terminal's present size; for a screen reader only the input. @param now Unix time, ms */
+export function drawScreen(model: ScreenModel, now: number): Frame {
+  const { columns, rows } = model.options.size()
+  model.composer.resize(columns)
+  return model.theme.symbols
+    ? layOut(partsOf(model, { columns, now }), rows)
+    : inputFrame(model, { columns, rows, now })
 }
 
 /** The title of the terminal's window. `now`: Unix time, ms. */
@@ -20,16 +24,12 @@ export function screenTitle(model: ScreenModel, now: number): string {
   return windowTitle({ state, board: model.work.tasks, live: items }, { symbols: model.theme.symbols, now })
 }
 
-/** The area that the input may take on the screen. Pure. */
-export function areaOfInput(model: ScreenModel, at: { columns: number; rows: number; now: number }): Area {
-  const { columns, rows } = at
+/** The area that the input may take at the terminal's present size. @param now Unix time, ms */
+export function areaOfInput(model: ScreenModel, now: number): Area {
+  const { columns, rows } = model.options.size()
   const { theme } = model
-  const maxRows = theme.symbols ? shareOut(partsOf(model, at), rows).forInput : Math.max(1, rows - 2)
+  const maxRows = theme.symbols ? shareOut(partsOf(model, { columns, now }), rows).forInput : Math.max(1, rows - 2)
   return { columns, maxRows, theme }
-}
-
-function fullFrame(model: ScreenModel, at: { columns: number; rows: number; now: number }): Frame {
-  return layOut(partsOf(model, at), at.rows)
 }
 
 function partsOf(model: ScreenModel, { columns, now }: { columns: number; now: number }): FrameParts {

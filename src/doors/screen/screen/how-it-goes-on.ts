@@ -9,12 +9,11 @@ import {
   askOnceMore,
   asTypedHere,
   noticeHeld,
-  type Question,
   type QuestionContext,
   STOP,
   sendWritten,
 } from './dialogs.ts'
-import type { ScreenModel } from './model.ts'
+import type { Question, ScreenModel } from './model.ts'
 
 const WHILE_HELD = { whileHeld: true, takesCommands: true } as const
 

@@ -10,12 +10,9 @@ import { oneLine } from '../../../tell/words/safe-text.ts'
 import { ownBoard, type ShownBoard } from '../../../tell/words/work.ts'
 import { expanded } from '../composer/buffer.ts'
 import { Composer } from '../composer/composer.ts'
-import type { Area } from '../composer/drawing.ts'
-import { openPicker, type Picker } from '../composer/picker.ts'
+import { openPicker, type Picker, type PickerQuestion, type PickerResult } from '../composer/picker.ts'
 import { HiddenTyping, type TypedEnd } from '../terminal/hidden-field.ts'
 import type { Role, Theme } from '../terminal/theme.ts'
-import type { Answer, HiddenTerms, Question } from './dialogs.ts'
-import { areaOfInput, drawScreen, type Frame, screenTitle } from './frame.ts'
 import { Scrollback, SessionPane } from './session-pane.ts'
 
 /** How long a notice is shown, ms. */
@@ -211,24 +208,35 @@ export class ScreenModel {
     const notice = this.#notice
     return notice !== null && this.options.clock.monotonic() < notice.until && notice.isTrue() ? notice : null
   }
+}
 
-  /** The title of the terminal's window. @param now Unix time, ms */
-  title(now: number): string {
-    return screenTitle(this, now)
-  }
+/** The answer to a question on the screen. `withdrawn`: it was taken back, or something else was done; `left`: closed by Ctrl+C. */
+export type Answer = PickerResult | { kind: 'withdrawn' | 'left' }
 
-  /** The area of the input at the terminal's present size. @param now Unix time, ms */
-  inputArea(now: number): Area {
-    const { columns, rows } = this.options.size()
-    return areaOfInput(this, { columns, rows, now })
-  }
+/**
+ * A question on the screen. `yieldsToTyping`: typing closes it and goes on in the composer; `whileHeld`: it is withdrawn when
+ * the session goes on; `esc`: what the last line says that Esc does, left out: it closes; `interruptHolds`: Ctrl+C leaves the
+ * session held, as Esc does not; `isList`: a choice opens another question, and answers nothing; `leavesOnInterrupt`: Ctrl+C, which has opened it,
+ * leaves; `takesCommands`: a slash command is run in place of an answer; `ofDecision`: it is withdrawn when that is decided;
+ * `hidden`: its answer is typed and never shown; `ofQuestion`: the question of an agent that it answers.
+ */
+export type Question = PickerQuestion & {
+  yieldsToTyping?: true
+  whileHeld?: true
+  esc?: string
+  interruptHolds?: true
+  isList?: true
+  leavesOnInterrupt?: true
+  takesCommands?: true
+  ofDecision?: true
+  hidden?: HiddenTerms
+  ofQuestion?: string
+}
 
-  /** The frame at the terminal's present size. @param now Unix time, ms */
-  frame(now: number): Frame {
-    const { columns, rows } = this.options.size()
-    this.composer.resize(columns)
-    return drawScreen(this, { columns, rows, now })
-  }
+/** What may be typed into a hidden field. `problemOf`: what is wrong with it, a sentence without any of it; null: nothing is. */
+interface HiddenTerms {
+  mostBytes: number
+  problemOf(text: string): string | null
 }
 
 export interface ScreenModelOptions {

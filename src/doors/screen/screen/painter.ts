@@ -1,6 +1,6 @@
 import type { Clock } from '../../../base/clock.ts'
 import type { TerminalOutput } from '../terminal/output.ts'
-import { atLeastAsHigh, type Frame, isSame } from './frame.ts'
+import { atLeastAsHigh, drawScreen, type Frame, isSame } from './frame.ts'
 import type { ScreenModel } from './model.ts'
 
 interface PainterOptions {
@@ -27,7 +27,7 @@ export class Painter {
 
   constructor(options: PainterOptions) {
     this.#options = options
-    this.#frame = options.model.frame(options.clock.now())
+    this.#frame = drawScreen(options.model, options.clock.now())
     this.expectFrame()
   }
 
@@ -55,7 +55,7 @@ export class Painter {
     const { model, output } = this.#options
     const { scrollback, theme } = model
     const least = theme.symbols ? Math.min(this.#rows - scrollback.count, output.rows - 1) : 0
-    const frame = atLeastAsHigh(model.frame(now), least)
+    const frame = atLeastAsHigh(drawScreen(model, now), least)
     this.#rows = frame.lines.length
     const isNew = !isSame(frame, this.#frame)
     const isLower = frame.lines.length < this.#frame.lines.length

@@ -16,10 +16,11 @@ import { narrowingOf, TerminalOutput, TerminalRestorer, type TerminalStream } fr
 import type { Role, Theme } from '../terminal/theme.ts'
 import type { FullView, Stage } from '../view/full-view.ts'
 import { openView, Rows, SharedKeys } from '../view/stage.tsx'
-import { Controls, type ScreenHost } from './controls.ts'
-import type { Answer, Question } from './dialogs.ts'
+import { Controls } from './controls.ts'
+import type { ScreenHost } from './dialogs.ts'
+import { screenTitle } from './frame.ts'
 import { SessionView } from './how-it-goes-on.ts'
-import { ScreenModel, type ScreenModelOptions } from './model.ts'
+import { type Answer, type Question, ScreenModel, type ScreenModelOptions } from './model.ts'
 import { Painter } from './painter.ts'
 
 /** The interval between frames while text streams in, ms. */
@@ -307,7 +308,7 @@ export class Screen {
     const isMoving = this.model.pane.step(now)
     if (this.#isLent) return isMoving
     this.#painter.paint(now)
-    this.#restorer.setTitle(this.model.title(now))
+    this.#restorer.setTitle(screenTitle(this.model, now))
     return isMoving
   }
 

@@ -2,8 +2,9 @@ import { expect, test } from 'vitest'
 import { systemClock } from '../../../../src/base/clock.ts'
 import type { Recorded, SessionEvent } from '../../../../src/core/events/events.ts'
 import { emptyState } from '../../../../src/core/state/state.ts'
-import type { ScreenHost } from '../../../../src/doors/screen/screen/controls.ts'
+import type { ScreenHost } from '../../../../src/doors/screen/screen/dialogs.ts'
 import { answerDecision, askDecision, type QuestionContext } from '../../../../src/doors/screen/screen/dialogs.ts'
+import { drawScreen } from '../../../../src/doors/screen/screen/frame.ts'
 import { askAfterInterrupt } from '../../../../src/doors/screen/screen/how-it-goes-on.ts'
 import { ScreenModel } from '../../../../src/doors/screen/screen/model.ts'
 import type { Ask } from '../../../../src/project/library.ts'
@@ -206,7 +207,7 @@ test('behind /decide alone the question comes, and nothing where there is none',
 
 test('as long as something is to be decided the keys are those of a session that is held', async () => {
   const { model, happens } = sit(async () => {}, { asks: [OPEN] })
-  const keys = () => model.frame(local(20, 22, 45)).lines.at(-1)
+  const keys = () => drawScreen(model, local(20, 22, 45)).lines.at(-1)
   expect(keys()).toContain('Esc asks it again')
   const [, , made] = recorded([created, OPEN, { ...sampleEvents['decision-made'], choice: 'keep' }])
   if (made !== undefined) happens(made)

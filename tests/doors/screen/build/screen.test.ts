@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { systemClock } from '../../../../src/base/clock.ts'
 import type { LiveEvent, Recorded, SessionEvent } from '../../../../src/core/events/events.ts'
 import { emptyState } from '../../../../src/core/state/state.ts'
+import { drawScreen } from '../../../../src/doors/screen/screen/frame.ts'
 import { ScreenModel } from '../../../../src/doors/screen/screen/model.ts'
 import { Keymap } from '../../../../src/project/settings/keys.ts'
 import { widthOf } from '../../../../src/tell/words/cells.ts'
@@ -40,7 +41,7 @@ function screen(
   for (const event of live) model.pane.live(event, at)
   model.pane.step(at + 50)
   const printed = model.scrollback.take().split('\n')
-  return { lines: model.frame(at + 60_000).lines.map(line => line.trimEnd()), printed, model }
+  return { lines: drawScreen(model, at + 60_000).lines.map(line => line.trimEnd()), printed, model }
 }
 
 const atWork = [...planned, ...leading, starts('frontend-dev', 1, 'T2'), starts('qa-engineer', 2, 'T6')]

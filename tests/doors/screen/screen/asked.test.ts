@@ -4,6 +4,7 @@ import type { SessionEvent } from '../../../../src/core/events/events.ts'
 import type { Key } from '../../../../src/doors/screen/composer/keys.ts'
 import { answerCommand, answerMeant } from '../../../../src/doors/screen/screen/asked.ts'
 import { Controls } from '../../../../src/doors/screen/screen/controls.ts'
+import { drawScreen } from '../../../../src/doors/screen/screen/frame.ts'
 import { ScreenModel } from '../../../../src/doors/screen/screen/model.ts'
 import { openTheme } from '../../../../src/doors/screen/terminal/theme.ts'
 import { Keymap } from '../../../../src/project/settings/keys.ts'
@@ -87,8 +88,8 @@ function sit(questions: readonly AskedQuestion[], { columns = 80, rows = 24, rea
       for (const key of keys) controls.key(key)
       for (let turn = 0; turn < 20; turn += 1) await Promise.resolve()
     },
-    lines: () => model.frame(0).lines,
-    row: () => model.frame(0).lines.find(line => line.startsWith('? ')) ?? null,
+    lines: () => drawScreen(model, 0).lines,
+    row: () => drawScreen(model, 0).lines.find(line => line.startsWith('? ')) ?? null,
   }
 }
 

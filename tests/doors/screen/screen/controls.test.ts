@@ -3,9 +3,10 @@ import { expect, test } from 'vitest'
 import type { SessionEvent } from '../../../../src/core/events/events.ts'
 import type { Reply } from '../../../../src/core/shapes/reply.ts'
 import type { Key } from '../../../../src/doors/screen/composer/keys.ts'
-import type { ScreenHost } from '../../../../src/doors/screen/screen/controls.ts'
 import { Controls } from '../../../../src/doors/screen/screen/controls.ts'
+import type { ScreenHost } from '../../../../src/doors/screen/screen/dialogs.ts'
 import { askDecision } from '../../../../src/doors/screen/screen/dialogs.ts'
+import { drawScreen } from '../../../../src/doors/screen/screen/frame.ts'
 import { askToStart } from '../../../../src/doors/screen/screen/how-it-goes-on.ts'
 import { ScreenModel } from '../../../../src/doors/screen/screen/model.ts'
 import { openTheme } from '../../../../src/doors/screen/terminal/theme.ts'
@@ -183,7 +184,7 @@ test('Ctrl+C clears a draft, which Up brings back; then it asks about the plan, 
 
 test('a notice makes room for the keys of the field as soon as its text is changed, and does not come back', async () => {
   const { press, paste, happens, model, clock } = sit()
-  const hint = () => model.frame(clock.now()).lines.at(-1)
+  const hint = () => drawScreen(model, clock.now()).lines.at(-1)
   happens(created(), started(1))
   await press(text('abc'), ctrl('c'))
   expect(hint()).toBe('Cleared; ↑ brings it back')
@@ -282,7 +283,7 @@ test('Esc interrupts and asks; Esc again goes on, but leaves held what was held 
   happens({ type: 'unpaused' }, ended(1, worked), { type: 'paused' }, { type: 'held' })
   await press(named('escape'))
   expect(title()).toBe('It is held. How does it go on?')
-  expect(model.frame(0).lines.at(-1)).toBe('↑ ↓ and Enter choose · Esc leaves it held')
+  expect(drawScreen(model, 0).lines.at(-1)).toBe('↑ ↓ and Enter choose · Esc leaves it held')
   await press(named('escape'))
   expect(types()).toEqual(['interrupt', 'unpause'])
 })
@@ -488,7 +489,7 @@ test('Ctrl+E opens the log from a question, and goes to the end of the line wher
 
 test('what is said of the keys is true while an answer is written', async () => {
   const { press, happens, model, clock } = sit()
-  const hint = () => model.frame(clock.now()).lines.at(-1)
+  const hint = () => drawScreen(model, clock.now()).lines.at(-1)
   happens(created(), started(1))
   await press(named('escape'))
   happens(...interrupted)
@@ -505,7 +506,7 @@ test('what is said of the keys is true while an answer is written', async () => 
 
 test('a text that begins with a path is no command, and the last line says so', async () => {
   const { press, happens, model, calls, clock } = sit()
-  const hint = () => model.frame(clock.now()).lines.at(-1)
+  const hint = () => drawScreen(model, clock.now()).lines.at(-1)
   await press(...typed('/etc/hosts is wrong'))
   expect(hint()).toMatch(/^Enter starts it/)
   await press(named('return'))
@@ -583,7 +584,7 @@ test('after Esc: go on, tell it something, change the plan, stop; skip only wher
   const { press, happens, model, asked, title } = sit()
   happens(created(), started(1))
   const labels = () => drawn(model).filter(row => /^(?:❯ | {2})\d\./.test(row))
-  const drawn = (each: typeof model) => each.frame(0).lines
+  const drawn = (each: typeof model) => drawScreen(each, 0).lines
   await press(named('escape'))
   happens(...interrupted)
   expect(labels().map(row => row.slice(2).replace(/ {2}.*/, ''))).toEqual([

@@ -1,8 +1,10 @@
 import { expect, test } from 'vitest'
 import type { SessionEvent } from '../../../../src/core/events/events.ts'
 import type { Key } from '../../../../src/doors/screen/composer/keys.ts'
-import { Controls, type ScreenHost } from '../../../../src/doors/screen/screen/controls.ts'
+import { Controls } from '../../../../src/doors/screen/screen/controls.ts'
+import type { ScreenHost } from '../../../../src/doors/screen/screen/dialogs.ts'
 import { answerDecision, askDecision } from '../../../../src/doors/screen/screen/dialogs.ts'
+import { drawScreen } from '../../../../src/doors/screen/screen/frame.ts'
 import { SessionView } from '../../../../src/doors/screen/screen/how-it-goes-on.ts'
 import { ScreenModel } from '../../../../src/doors/screen/screen/model.ts'
 import type { Ask } from '../../../../src/project/library.ts'
@@ -104,7 +106,7 @@ async function sit({ isWatching = false, columns = 80, rows = 24, fails = false 
   // Two looks of the same moment show the same times.
   const now = clock.now()
   const look = () => {
-    const { lines, caret } = model.frame(now)
+    const { lines, caret } = drawScreen(model, now)
     for (const line of lines) expect(widthOf(line)).toBeLessThanOrEqual(columns)
     expect(lines.length).toBeLessThan(rows)
     shown.push(lines.join('\n'), model.composer.text, JSON.stringify(model.dialog?.written ?? null))

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { LiveEvent, SessionEvent } from '../../../../src/core/events/events.ts'
+import { drawScreen } from '../../../../src/doors/screen/screen/frame.ts'
 import { ScreenModel } from '../../../../src/doors/screen/screen/model.ts'
 import { openTheme } from '../../../../src/doors/screen/terminal/theme.ts'
 import { Keymap } from '../../../../src/project/settings/keys.ts'
@@ -151,7 +152,7 @@ describe('a reviewer', () => {
     model.pane.live(words('One paragraph.\n\nTwo is not'), FIRST_AT)
     model.pane.step(FIRST_AT + 50)
     expect(printed()).toEqual(['┃ ◆ One paragraph.'])
-    expect(model.frame(FIRST_AT + 30_000).lines.join('\n')).toMatch(/Two is not\n.* review 1 0:2\d/)
+    expect(drawScreen(model, FIRST_AT + 30_000).lines.join('\n')).toMatch(/Two is not\n.* review 1 0:2\d/)
     happens(says(1, 'One paragraph.\n\nTwo is not the end.'))
     expect(printed().map(line => line.trimEnd())).toEqual(['┃   Two is not the end.'])
   })
@@ -161,7 +162,7 @@ describe('a reviewer', () => {
     const answer = '{"verdict":"agreed","findings":[]}'
     model.pane.live(words(answer.slice(0, 9)), FIRST_AT)
     model.pane.step(FIRST_AT + 50)
-    expect(model.frame(FIRST_AT).lines.join('\n')).not.toContain('verdict')
+    expect(drawScreen(model, FIRST_AT).lines.join('\n')).not.toContain('verdict')
     happens(says(1, answer))
     expect(printed()).toEqual([])
     model.pane.live(words('{"verdict"', 'again'), FIRST_AT)
@@ -189,7 +190,7 @@ describe('a frame', () => {
     model.pane.live(words('I look.'), FIRST_AT + 2000)
     model.pane.step(FIRST_AT + 3000)
     model.composer.setText('next 漢')
-    expect(model.frame(FIRST_AT + 3000)).toMatchInlineSnapshot(`
+    expect(drawScreen(model, FIRST_AT + 3000)).toMatchInlineSnapshot(`
       {
         "caret": {
           "x": 9,
@@ -210,7 +211,7 @@ describe('a frame', () => {
   test('has a sign of life that moves as long as something comes, stands still after that, and is none with reduced motion', () => {
     const { model } = atWork()
     const sign = (at: number) =>
-      / · (\S) (?:thinking|writing) · /.exec(model.frame(FIRST_AT + at).lines.join('\n'))?.[1]
+      / · (\S) (?:thinking|writing) · /.exec(drawScreen(model, FIRST_AT + at).lines.join('\n'))?.[1]
     model.pane.live(words('I look.'), FIRST_AT + 60_000)
     const seen = [60_000, 61_000, 62_000].map(sign)
     expect(new Set(seen).size).toBe(3)
@@ -219,7 +220,7 @@ describe('a frame', () => {
     expect(sign(200_000)).toBe(sign(63_000))
     model.pane.live(words(' More.'), FIRST_AT + 200_000)
     expect(sign(200_000)).not.toBe(sign(201_000))
-    const still = atWork({ motion: 'reduced' }).model.frame(FIRST_AT).lines.join('\n')
+    const still = drawScreen(atWork({ motion: 'reduced' }).model, FIRST_AT).lines.join('\n')
     expect(still).toContain(' · thinking · ')
   })
 
@@ -232,7 +233,7 @@ describe('a frame', () => {
         { id: 'b', label: 'That', hint: 'or so' },
       ],
     })
-    expect(model.frame(FIRST_AT + 3000)).toMatchInlineSnapshot(`
+    expect(drawScreen(model, FIRST_AT + 3000)).toMatchInlineSnapshot(`
       {
         "caret": null,
         "lines": [
@@ -250,14 +251,14 @@ describe('a frame', () => {
     const { model, printed } = atWork({ reader: true })
     model.notice('Ctrl+C again leaves', 'warning')
     expect(printed()).toEqual(['Ctrl+C again leaves'])
-    expect(model.frame(FIRST_AT)).toEqual({ lines: ['> '], caret: { x: 2, y: 0 } })
-    expect(model.frame(FIRST_AT + 60_000)).toEqual(model.frame(FIRST_AT))
+    expect(drawScreen(model, FIRST_AT)).toEqual({ lines: ['> '], caret: { x: 2, y: 0 } })
+    expect(drawScreen(model, FIRST_AT + 60_000)).toEqual(drawScreen(model, FIRST_AT))
   })
 
   test('a remark stays its time, and no longer, whatever becomes of the machine’s clock', async () => {
     const { model, clock } = atWork()
     model.notice('Taken', 'good')
-    const hint = () => model.frame(clock.now()).lines.at(-1)
+    const hint = () => drawScreen(model, clock.now()).lines.at(-1)
     clock.sleepMachine(3_600_000)
     expect(hint()).toBe('Taken')
     await clock.advance(7_000)
