@@ -259,9 +259,7 @@ function addLooking(program: Command, does: Does): void {
   withLook(program.command('sessions'))
     .description('the sessions in a table: find, watch, report, resume; without a terminal the same as list')
     .option('--all', 'of every directory on this machine')
-    .action(
-      does(async context => (await withSmallHeap(context, () => import('./commands/sessions/sessions.ts'))).sessions),
-    )
+    .action(does(async context => (await withSmallHeap(context, () => import('./commands/sessions.ts'))).sessions))
   const status = does(async () => (await look()).status)
   const statusInOneLine = does(async () => (await import('./status-line.ts')).statusInOneLine)
   withDirectory(program.command('status'))

@@ -1,5 +1,6 @@
+import { realpath } from 'node:fs/promises'
 import { join } from 'node:path'
-import { UserError } from '../../../base/errors.ts'
+import { messageOf, systemErrorCode, UserError } from '../../../base/errors.ts'
 import { fold } from '../../../core/state/fold.ts'
 import {
   elapsedMs,
@@ -23,7 +24,14 @@ import {
   readJournal,
   readSessions,
 } from '../../../session/records/journal.ts'
-import { openRecords, type Records } from '../../../session/records/records.ts'
+import {
+  allRecords,
+  bySessionId,
+  openRecords,
+  type Records,
+  recordsOf,
+  repositoryOfCopy,
+} from '../../../session/records/records.ts'
 import { askWhoRuns, lookout, type Runner } from '../../../session/records/run-lock.ts'
 import {
   formatCount,
@@ -43,8 +51,7 @@ import { inColumns, jsonView, PacedOutput, sayWorktree } from '../output.ts'
 const GOAL_CHARS = 80
 
 /** A session as `list --json` shows it. */
-export interface ListedSession
-  extends Pick<SessionReport, 'id' | 'goal' | 'standing' | 'activity' | 'outcome' | 'tokens'> {
+interface ListedSession extends Pick<SessionReport, 'id' | 'goal' | 'standing' | 'activity' | 'outcome' | 'tokens'> {
   directory: string
   /** The worktree of the checkout that it is of; null: none, it is of the directory itself. */
   worktree: string | null
@@ -61,7 +68,7 @@ export interface ListedSession
  * stderr. With `all` those of all directories.
  */
 export async function list(context: CliContext, { all, ...flags }: LookFlags & { all?: true }): Promise<number> {
-  if (all) return await (await import('./sessions/list-all.ts')).listAll(context, flags)
+  if (all) return await listAll(context, flags)
   const records = await openRecords(placesOf(context, directoryOf(context, flags)))
   const say = sayOn(context)
   const places = await placesAround(records, say)
@@ -74,12 +81,104 @@ export async function list(context: CliContext, { all, ...flags }: LookFlags & {
   return 0
 }
 
-/** Sessions in columns, a line each, behind `indent`; with heads where stdout is coloured. */
-export async function sessionRows(
+/** How many sessions of each directory are shown, and of how many directories. */
+const NEWEST = 5
+const MOST_DIRECTORIES = 100
+
+/** A directory as `list --all --json` shows it. */
+interface ListedDirectory {
+  /** The real path that it had when its newest session began. */
+  directory: string
+  /** Whether there is no such directory any more. */
+  gone: boolean
+  /** The newest, the oldest of them first. */
+  sessions: readonly ListedSession[]
+  /** How many older ones there are. */
+  older: number
+}
+
+/**
+ * `codemachine list --all`: the newest sessions of every directory of this person's on this machine, that with the newest last.
+ * What cannot be read is named on stderr, and hides nothing else.
+ */
+async function listAll(context: CliContext, { json = false }: { json?: boolean }): Promise<number> {
+  const { stdout, stderr, signal } = context
+  const say = (problem: string) => void stderr.write(`codemachine: ${oneLine(problem, 2000)}\n`)
+  const found = await directoriesWithSessions(context, say)
+  const shown = found.slice(-MOST_DIRECTORIES)
+  const listed: ListedDirectory[] = []
+  for (const { records, ids } of shown) {
+    if (signal.aborted) return 130
+    const each = await orProblem(records.folder, say, () => readDirectory(context, records, ids, say))
+    if (each === null) continue
+    listed.push(each)
+    if (!json) stdout.write(`${listed.length === 1 ? '' : '\n'}${await directoryInWords(context, each)}`)
+  }
+  const left = found.length - shown.length
+  if (left > 0) say(`${left} more, whose sessions are older, are not shown.`)
+  if (json) stdout.write(`${JSON.stringify(listed)}\n`)
+  else if (listed.length === 0) stdout.write('There are no sessions yet. Start one with: codemachine "…"\n')
+  return 0
+}
+
+type Found = { records: Omit<Records, 'directory'>; ids: readonly string[] }
+
+/** The records that have sessions, those with the newest last. */
+async function directoriesWithSessions(context: CliContext, say: (problem: string) => void): Promise<Found[]> {
+  const found: Found[] = []
+  for (const records of await allRecords(context)) {
+    const ids = await orProblem(records.folder, say, () => records.sessions())
+    if (ids !== null && ids.length > 0) found.push({ records, ids })
+  }
+  return found.sort((a, b) => bySessionId(a.ids.at(-1) ?? '', b.ids.at(-1) ?? ''))
+}
+
+async function readDirectory(
   context: CliContext,
-  sessions: readonly ListedSession[],
-  indent = '',
+  found: Omit<Records, 'directory'>,
+  ids: readonly string[],
+  say: (problem: string) => void,
+): Promise<ListedDirectory | null> {
+  const newest = ids.slice(-NEWEST)
+  const { directoryOfRecords } = await import('../../../project/environment/directory-of-records.ts')
+  const directory = await directoryOfRecords(found, newest, context.platform)
+  if (directory === null) {
+    say(`${found.folder} has sessions, and none of the newest says which directory they are of.`)
+    return null
+  }
+  // Where nobody follows the fleet just now, nothing here says how its session stands: `fleet list` does.
+  if (repositoryOfCopy({ directory }) !== null) return null
+  const records = { ...recordsOf(found, directory), sessions: async () => [...newest] }
+  const sessions = await listSessions({ records, worktree: null }, context)
+  const gone = (await realpath(directory).catch(() => null)) !== directory
+  return { directory, gone, sessions, older: ids.length - newest.length }
+}
+
+/** Null, and a sentence, where the system refuses. */
+async function orProblem<T>(folder: string, say: (problem: string) => void, read: () => Promise<T>): Promise<T | null> {
+  try {
+    return await read()
+  } catch (error) {
+    if (!(error instanceof UserError) && systemErrorCode(error) === null) throw error
+    // A file that lies there is no records of anything.
+    if (systemErrorCode(error) !== 'ENOTDIR') say(`${folder} cannot be read: ${messageOf(error)}`)
+    return null
+  }
+}
+
+async function directoryInWords(
+  context: CliContext,
+  { directory, gone, sessions, older }: ListedDirectory,
 ): Promise<string> {
+  const left = older === 0 ? '' : `  and ${formatCount(older, 'older one')}\n`
+  const rows = sessions.length === 0 ? '' : await sessionRows(context, sessions, '  ')
+  const where = `${oneLine(directory, 1000)}${gone ? ' (it is gone)' : ''}`
+  const head = wantsColour(context) ? (await import('../styled.ts')).headed(context, where, 'strong') : where
+  return `${head}\n${left}${rows}`
+}
+
+/** Sessions in columns, a line each, behind `indent`; with heads where stdout is coloured. */
+async function sessionRows(context: CliContext, sessions: readonly ListedSession[], indent = ''): Promise<string> {
   if (wantsColour(context)) {
     const [{ tableLines }, { roleOfStanding }] = await Promise.all([
       import('../styled.ts'),
@@ -135,10 +234,7 @@ async function aboutProjects({ directory }: Pick<Records, 'directory'>): Promise
 }
 
 /** The sessions of one place that can be read, by their ids. */
-export async function listSessions(
-  { records, worktree }: SessionsPlace,
-  context: CliContext,
-): Promise<ListedSession[]> {
+async function listSessions({ records, worktree }: SessionsPlace, context: CliContext): Promise<ListedSession[]> {
   const { platform, clock } = context
   // Before the journals: a session that ends while they are read must not look cut off.
   const say = sayOn(context)
