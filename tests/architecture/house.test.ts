@@ -97,36 +97,14 @@ const MOST_LINES_OF_INDEX = 60
 /** The layer that touches nothing: no clock, file or process. */
 const PURE = ['core']
 
-/** Rooms whose files depend on each other in one direction, types and lazy imports included. */
-const ONE_WAY = [
-  'base',
-  'platform',
-  'core',
-  'secrets',
-  'workspace',
-  'engines',
-  'agents',
-  'session',
-  'tell/notify',
-  'project',
-  'modes/agent',
-  'modes/change',
-  'modes/from-specification',
-  'modes/goal',
-  'modes/team',
-  'fleet',
-  'doors/mcp',
-  'doors/page',
-  'demo',
-]
-
 /** Folders that hide something: at most two thirds of their files are imported from outside. */
 const ROOMS = ['session', 'engines', 'tell/report', 'tell/notify', 'project/doctor', 'doors/screen/host', 'demo']
 
 interface Arrow {
   from: string
   to: string
-  kind: 'value' | 'type' | 'lazy'
+  /** Whether it is loaded when it is wanted. */
+  isLazy: boolean
 }
 
 interface Source {
@@ -145,27 +123,18 @@ function readSource(path: string): Source {
   const { module } = parseSync(path, text)
   const to = (request: string) =>
     request.startsWith('.') ? relative(ROOT, join(ROOT, dirname(path), request)) : request
+  const arrow = (to: string, isLazy = false): Arrow => ({ from: path, to, isLazy })
   return {
     path,
     lines: text.split('\n').length - 1,
     arrows: [
-      ...module.staticImports.map(({ moduleRequest, entries }) => ({
-        from: path,
-        to: to(moduleRequest.value),
-        kind: entries.length > 0 && entries.every(({ isType }) => isType) ? ('type' as const) : ('value' as const),
-      })),
+      ...module.staticImports.map(({ moduleRequest }) => arrow(to(moduleRequest.value))),
       ...module.staticExports.flatMap(({ entries }) =>
-        entries.flatMap(({ moduleRequest, isType }) =>
-          moduleRequest === null
-            ? []
-            : [{ from: path, to: to(moduleRequest.value), kind: isType ? ('type' as const) : ('value' as const) }],
-        ),
+        entries.flatMap(({ moduleRequest }) => (moduleRequest === null ? [] : [arrow(to(moduleRequest.value))])),
       ),
-      ...module.dynamicImports.map(({ moduleRequest: { start, end } }) => ({
-        from: path,
-        to: to(text.slice(start + 1, end - 1)),
-        kind: 'lazy' as const,
-      })),
+      ...module.dynamicImports.map(({ moduleRequest: { start, end } }) =>
+        arrow(to(text.slice(start + 1, end - 1)), true),
+      ),
     ],
   }
 }
@@ -201,9 +170,9 @@ test('a template is known by the registry alone, and what carries it out is load
   const known = arrows.filter(({ from, to }) => ofTemplate(to) !== null && modeOf(from) !== ofTemplate(to))
   expect(known).toHaveLength(OWN_TEMPLATES.size)
   const wrong = arrows.filter(
-    ({ from, to, kind }) =>
+    ({ from, to, isLazy }) =>
       (ofTemplate(to) !== null && modeOf(from) !== ofTemplate(to) && from !== REGISTRY) ||
-      (EFFECTS.test(to) && kind !== 'lazy'),
+      (EFFECTS.test(to) && !isLazy),
   )
   expect(wrong.map(shown)).toEqual([])
 })
@@ -306,14 +275,8 @@ test('the door to import hands on, and is short', () => {
   expect(index?.lines).toBeLessThanOrEqual(MOST_LINES_OF_INDEX)
 })
 
-test('no file needs itself, by way of others, while it is loaded', () => {
-  expect(circlesOf(arrows.filter(({ kind }) => kind === 'value'))).toEqual([])
-})
-
-test.each(ONE_WAY)('%s has no circle, not even of types or of what is loaded later', room => {
-  const inside = arrows.filter(({ from, to }) => [from, to].every(path => path.startsWith(`src/${room}/`)))
-  expect(inside.length).toBeGreaterThan(0)
-  expect(circlesOf(inside)).toEqual([])
+test('no file needs itself by way of others, not even for a type, or for what is loaded later', () => {
+  expect(circlesOf(arrows)).toEqual([])
 })
 
 /** The ways from a file of ours back to itself. */
