@@ -29,11 +29,11 @@ export function loadAgents(options: { folder?: string } = {}): AgentRoster {
   refuseDuplicates([main, sub, ofGoal])
   for (const name of MAIN_AGENT_NAMES) {
     if (!main.agents.some(agent => agent.name === name)) {
-      throw new UserError(`${main.path} has no agent "${name}"; every build needs it, so add it.`)
+      throw new UserError('CM0205', `${main.path} has no agent "${name}"; every build needs it, so add it.`)
     }
   }
   const [goal] = ofGoal.agents
-  if (goal === undefined) throw new UserError(`${ofGoal.path} has no agent; add the one that works on goals.`)
+  if (goal === undefined) throw new UserError('CM0205', `${ofGoal.path} has no agent; add the one that works on goals.`)
   return { main: main.agents, sub: sub.agents, goal }
 }
 
@@ -152,7 +152,7 @@ function readAgents(path: string): AgentsFile {
   if (result.success) return { path, agents: result.output }
   const [issue] = result.issues
   const place = (issue.path ?? []).map(({ key }) => (typeof key === 'number' ? `[${key}]` : `.${String(key)}`)).join('')
-  throw new UserError(`${path}: ${place === '' ? 'what it exports' : `agents${place}`} ${problemOf(issue)}.`)
+  throw new UserError('CM0205', `${path}: ${place === '' ? 'what it exports' : `agents${place}`} ${problemOf(issue)}.`)
 }
 
 function problemOf(issue: v.InferIssue<typeof agentsSchema>): string {
@@ -165,10 +165,14 @@ function loadModule(path: string): unknown {
   try {
     return createRequire(import.meta.url)(path)
   } catch (error) {
-    throw new UserError(`${path} cannot be loaded${describeLine(path, error)}: ${firstLine(messageOf(error))}`, {
-      hint: 'Mend the file, or install codemachine again.',
-      cause: error,
-    })
+    throw new UserError(
+      'CM0205',
+      `${path} cannot be loaded${describeLine(path, error)}: ${firstLine(messageOf(error))}`,
+      {
+        hint: 'Mend the file, or install codemachine again.',
+        cause: error,
+      },
+    )
   }
 }
 
@@ -193,6 +197,7 @@ function refuseDuplicates(files: readonly AgentsFile[]): void {
       if (before !== undefined) {
         const where = before === path ? 'another agent there' : `one in ${before}`
         throw new UserError(
+          'CM0205',
           `${path}: agents[${index}].name is "${name}", like that of ${where}; give each agent a name of its own.`,
         )
       }
@@ -201,6 +206,7 @@ function refuseDuplicates(files: readonly AgentsFile[]): void {
       const other = ofMemory.get(memory)
       if (other !== undefined) {
         throw new UserError(
+          'CM0205',
           `${path}: agents[${index}].name is "${name}", and its memory file would be that of "${other}" (${memory}); give it another name.`,
         )
       }

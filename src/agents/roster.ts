@@ -48,6 +48,7 @@ async function withTable(
   const { name, of, place } = table
   if (reserved.includes(name)) {
     throw new UserError(
+      'CM0205',
       `${place}: "${name}" is an agent of codemachine's own that is given no tasks, and stays as it ships; give yours another name.`,
     )
   }
@@ -55,7 +56,10 @@ async function withTable(
   if (before === undefined) return [...agents, await newAgent(agents, table)]
   if (of === 'project') {
     const whose = before.source === undefined ? 'one that ships with codemachine' : `yours (${before.source.place})`
-    throw new UserError(`${place}: there is an agent "${name}" already, ${whose}, which counts; give it another name.`)
+    throw new UserError(
+      'CM0205',
+      `${place}: there is an agent "${name}" already, ${whose}, which counts; give it another name.`,
+    )
   }
   const prompt = await promptOf(table)
   return agents.map(agent =>
@@ -66,10 +70,11 @@ async function withTable(
 async function newAgent(agents: readonly Agent[], table: AgentTable): Promise<Agent> {
   const { name, place } = table
   const problem = problemOfName(name, agents)
-  if (problem !== null) throw new UserError(`${place}: ${problem}`)
+  if (problem !== null) throw new UserError('CM0205', `${place}: ${problem}`)
   const prompt = await promptOf(table)
   if (prompt === undefined) {
     throw new UserError(
+      'CM0205',
       `${place}: the agent "${name}" has no prompt; name its file, such as prompt = "agents/${name}.md".`,
     )
   }
@@ -83,7 +88,7 @@ export async function promptOf({ name, prompt, places, folder }: AgentTable): Pr
   if (prompt === undefined) return undefined
   const place = places.prompt ?? ''
   const refuse = (why: string): never => {
-    throw new UserError(`${place}: agents.${name}.prompt: ${why}`)
+    throw new UserError('CM0206', `${place}: agents.${name}.prompt: ${why}`)
   }
   const root = await realpath(folder).catch((error: unknown) => {
     if (systemErrorCode(error) === null) throw error

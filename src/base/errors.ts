@@ -1,11 +1,20 @@
-/** What a person did wrong or has to mend: shown as its sentence and hint, without a stack. Exit code 2 unless told. */
+import type { ErrorCode } from './error-codes.ts'
+
+/** What a person did wrong or has to mend: shown as its sentence, code and hint, without a stack. Exit code 2 unless told. */
 export class UserError extends Error {
   override readonly name = 'UserError'
+  /** Of its kind; the message is without it. */
+  readonly code: ErrorCode
   readonly hint: string | null
   readonly exitCode: 2 | 4 | 6
 
-  constructor(message: string, options: { hint?: string; exitCode?: 2 | 4 | 6; cause?: unknown } = {}) {
+  constructor(
+    code: ErrorCode,
+    message: string,
+    options: { hint?: string; exitCode?: 2 | 4 | 6; cause?: unknown } = {},
+  ) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause })
+    this.code = code
     this.hint = options.hint ?? null
     this.exitCode = options.exitCode ?? 2
   }
@@ -43,8 +52,9 @@ export function ignoreMissing(error: unknown): void {
   if (systemErrorCode(error) !== 'ENOENT') throw error
 }
 
-/** The `code` of a Node system error (`ENOENT`, `EACCES`, …), or null for anything else. */
+/** The `code` of a Node system error (`ENOENT`, `EACCES`, …), or null for anything else, such as a `UserError`. */
 export function systemErrorCode(error: unknown): string | null {
+  if (error instanceof UserError) return null
   if (error instanceof Error && 'code' in error && typeof error.code === 'string') return error.code
   return null
 }
@@ -64,7 +74,7 @@ const READER_GONE: ReadonlySet<string> = new Set(['EPIPE', 'ECONNRESET', 'EOF', 
 
 /** What a person is told of output that could not be written, though somebody waits for it. Exit code 4. */
 export function outputLost(error: unknown): UserError {
-  return new UserError(`The output cannot be written, and is not whole: ${messageOf(error)}.`, {
+  return new UserError('CM0108', `The output cannot be written, and is not whole: ${messageOf(error)}.`, {
     hint: isNoRoom(error) ? 'Free some space, or write it to another place.' : 'Write it to another place.',
     exitCode: 4,
     cause: error,
@@ -92,7 +102,7 @@ export const FREE_SPACE =
 
 /** What a person is told where `what` (a path, or a few words) could not be written for want of room. Exit code 4. */
 export function diskFull(what: string, cause: unknown): UserError {
-  return new UserError(`The disk is full: ${what} cannot be written.`, {
+  return new UserError('CM0109', `The disk is full: ${what} cannot be written.`, {
     hint: FREE_SPACE,
     exitCode: 4,
     cause,

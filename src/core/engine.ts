@@ -183,7 +183,7 @@ export interface EngineKind extends EngineInfo {
 /** A kind of engine as a program brings it along: hand it to `processWorld` as one of `engines`. A `UserError` for a name that no thread can have. */
 export function defineEngine(kind: EngineKind): EngineKind {
   if (/^[a-z][a-z0-9-]{0,40}$/.test(kind.name)) return kind
-  throw new UserError(`No engine can be named "${kind.name}"; use small letters, digits and dashes.`)
+  throw new UserError('CM1012', `No engine can be named "${kind.name}"; use small letters, digits and dashes.`)
 }
 
 /** The kinds of engine that there are, by name. */

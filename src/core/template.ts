@@ -240,7 +240,7 @@ export const NO_KEPT_TEXTS: KeptTexts = {
 }
 
 function noKeptText(name: string): UserError {
-  return new UserError(`No text "${name}" is kept.`)
+  return new UserError('CM0611', `No text "${name}" is kept.`)
 }
 
 /** What was found of a plan; `agents`: those that have a prompt of this project's own; `problems`: at most ten, a sentence each. */

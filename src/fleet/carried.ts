@@ -214,6 +214,7 @@ export async function unpackSession(
       const obstacle = await makeFolderInside(root, dirname(file))
       if (obstacle !== null)
         throw new UserError(
+          'CM1114',
           `${join(root, obstacle.path)} ${whatIsThere(obstacle)}, so the session cannot be gone on with here.`,
         )
       await writeFileInside(root, file, Buffer.from(content, 'latin1'))

@@ -86,7 +86,7 @@ async function hasFleet(world: World): Promise<boolean> {
 async function addressOf(world: World, typed: string | undefined): Promise<DatabaseAddress> {
   const address = await namedBy(world, typed)
   if (address !== null) return address
-  throw new UserError('No database of a fleet is named.', {
+  throw new UserError('CM1101', 'No database of a fleet is named.', {
     hint: 'Use --queue postgres://…, CODEMACHINE_QUEUE, or in your own config.toml: [fleet] queue = "postgres://…".',
   })
 }

@@ -60,7 +60,10 @@ function refused(lines: readonly string[]): UserError {
   const beyond = lines.length - told.length
   const head =
     lines.length === 1 ? 'Nothing is submitted:' : `Nothing is submitted, for there are ${lines.length} mistakes:`
-  return new UserError([head, ...told, ...(beyond === 0 ? [] : [`And ${beyond} more; mend these first.`])].join('\n'))
+  return new UserError(
+    'CM1110',
+    [head, ...told, ...(beyond === 0 ? [] : [`And ${beyond} more; mend these first.`])].join('\n'),
+  )
 }
 
 /** A date may stand in the file without quotes, and is read like one within them. */

@@ -309,7 +309,7 @@ async function refuseOldServer({ sql, place }: Database): Promise<void> {
     `select current_setting('server_version_num')::int as number, current_setting('server_version') as name`,
   )
   if (row !== undefined && row.number < OLDEST)
-    throw new UserError(`The database at ${place} is PostgreSQL ${row.name}; a fleet needs 13 or newer.`)
+    throw new UserError('CM1106', `The database at ${place} is PostgreSQL ${row.name}; a fleet needs 13 or newer.`)
 }
 
 /** Whoever sets a fleet up makes schemas in its database, or owns those that are there. */
@@ -322,6 +322,7 @@ async function refuseWithoutRights({ sql, place }: Database): Promise<void> {
   if (row === undefined || row.may) return
   const { login, database, owner } = row
   throw new UserError(
+    'CM1105',
     owner === null
       ? `The login ${login} may make no schema in the database at ${place}.`
       : `The fleet at ${place} belongs to ${owner}, and ${login} may not change it.`,
@@ -340,6 +341,7 @@ async function versionIn(sql: Sql): Promise<number> {
   const version = row?.version ?? 0
   if (version > VERSIONS.length)
     throw new UserError(
+      'CM1113',
       `The fleet's schema is of version ${version}, and this codemachine knows ${VERSIONS.length}: update codemachine.`,
     )
   return version
@@ -350,6 +352,7 @@ export async function fleetTerms({ sql, place }: Database): Promise<FleetTerms> 
   const version = await versionIn(sql)
   if (version < VERSIONS.length)
     throw new UserError(
+      'CM1106',
       `The fleet's schema at ${place} is of version ${version}, and this codemachine wants ${VERSIONS.length}.`,
       {
         hint: 'Whoever owns it types codemachine fleet setup.',

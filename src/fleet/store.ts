@@ -63,19 +63,27 @@ function asRefusal(error: unknown): unknown {
   const { detail = '' } = error as { detail?: string }
   switch (systemErrorCode(error)) {
     case 'CM003':
-      return new UserError('You are in no team of that name, so nothing can be submitted for it.', {
+      return new UserError('CM1105', 'You are in no team of that name, so nothing can be submitted for it.', {
         hint: 'Whoever owns the fleet types: grant codemachine_team_<team> to <your login>;',
         exitCode: 4,
         cause: error,
       })
     case 'CM004':
-      return new UserError(`There is no session ${oneLine(detail, 60)} in the fleet that another one could wait for.`, {
-        hint: 'codemachine fleet list shows those that there are.',
-      })
+      return new UserError(
+        'CM1108',
+        `There is no session ${oneLine(detail, 60)} in the fleet that another one could wait for.`,
+        {
+          hint: 'codemachine fleet list shows those that there are.',
+        },
+      )
     case 'CM005':
-      return new UserError(`${detail} has ended without being done, so nothing that waits for it would ever begin.`, {
-        hint: `Have it tried again first: codemachine fleet retry ${detail}`,
-      })
+      return new UserError(
+        'CM1109',
+        `${detail} has ended without being done, so nothing that waits for it would ever begin.`,
+        {
+          hint: `Have it tried again first: codemachine fleet retry ${detail}`,
+        },
+      )
     default:
       return error
   }

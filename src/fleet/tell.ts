@@ -30,7 +30,7 @@ export async function cancelSession({ sql }: Database, wanted: string): Promise<
   const [row] = await sql<{ state: FleetState; worker: string | null }>(`select * from ${SCHEMA}.cancel($1)`, [id])
   if (row === undefined) {
     const { state } = await sessionOf(sql, id)
-    throw new UserError(`${id} is not waiting or running: it ${howItStands(state)}.`)
+    throw new UserError('CM1109', `${id} is not waiting or running: it ${howItStands(state)}.`)
   }
   const { state, worker } = row
   if (state === 'running')
@@ -55,7 +55,7 @@ export async function retrySession({ sql }: Database, wanted: string): Promise<T
   refuseRetry(session)
   const { id, after } = session
   const [row] = await sql<{ state: FleetState }>(`select ${SCHEMA}.retry($1) as state`, [id]).catch(error => {
-    throw systemErrorCode(error) === NOT_AGAIN ? new UserError(`${id} waits again already.`) : error
+    throw systemErrorCode(error) === NOT_AGAIN ? new UserError('CM1109', `${id} waits again already.`) : error
   })
   const state = row?.state ?? 'waiting'
   const message = state === 'held' ? `${id} waits until ${after} is done.` : `${id} waits for a worker again.`
@@ -69,19 +69,26 @@ function refuseRetry(session: FleetSession): void {
   const { id, state } = session
   const outcome = knownOutcome(session)
   if (state === 'running' || state === 'waiting' || state === 'held')
-    throw new UserError(`${id} ${state === 'running' ? 'runs' : 'waits'} already, so there is nothing to retry.`)
+    throw new UserError(
+      'CM1109',
+      `${id} ${state === 'running' ? 'runs' : 'waits'} already, so there is nothing to retry.`,
+    )
   if (state !== 'ended' || session.outcome == null) return
   if (outcome === null)
     throw new UserError(
+      'CM1113',
       `${id} has ended in a way that this codemachine does not know (${wordsForFleetOutcome(session)}).`,
       {
         hint: 'Update codemachine to try it again.',
       },
     )
   if (['done', 'answered', 'replayed', 'planned'].includes(outcome.kind))
-    throw new UserError(`${id} has come to its end (${describeOutcome(outcome).short}); submit a new session for more.`)
+    throw new UserError(
+      'CM1109',
+      `${id} has come to its end (${describeOutcome(outcome).short}); submit a new session for more.`,
+    )
   if (outcome.kind === 'limit')
-    throw new UserError(`${id} has used up what it may take (${describeOutcome(outcome).short}).`, {
+    throw new UserError('CM1109', `${id} has used up what it may take (${describeOutcome(outcome).short}).`, {
       hint: 'It would end again at once: submit it anew with more.',
     })
 }
@@ -110,9 +117,9 @@ export async function askSession(
      select s.state, (select id from made)::text as ask from s`,
     [id, jsonb(ask)],
   )
-  if (row === undefined) throw new UserError(`There is no session ${oneLine(id, 60)} in the fleet any more.`)
+  if (row === undefined) throw new UserError('CM1108', `There is no session ${oneLine(id, 60)} in the fleet any more.`)
   if (row.ask === null)
-    throw new UserError(`${id} ${howItStands(row.state)}, so there is nobody to be told.`, {
+    throw new UserError('CM1109', `${id} ${howItStands(row.state)}, so there is nobody to be told.`, {
       hint: `If it is not done, it can go on: codemachine fleet retry ${id}`,
     })
   if (row.state !== 'running')
@@ -120,7 +127,7 @@ export async function askSession(
   const end = clock.monotonic() + mostMs
   for (;;) {
     const [asked] = await sql<{ reply: unknown }>(`select reply from ${SCHEMA}.ask where id = $1`, [row.ask])
-    if (asked === undefined) throw new UserError(`${id} is not in the fleet any more.`)
+    if (asked === undefined) throw new UserError('CM1108', `${id} is not in the fleet any more.`)
     if (asked.reply !== null) return replyOf(asked.reply)
     if (signal.aborted || clock.monotonic() >= end) return null
     await clock.wait(LOOK_MS, signal)
@@ -144,7 +151,7 @@ export async function drainWorker({ sql }: Database, name: string): Promise<stri
   const workers = await sql<{ name: string }>(
     `select name from ${SCHEMA}.worker where ended_at is null order by name limit 20`,
   )
-  throw new UserError(`There is no worker ${oneLine(name, 80)} that runs.`, {
+  throw new UserError('CM1111', `There is no worker ${oneLine(name, 80)} that runs.`, {
     hint: workers.length === 0 ? 'None runs.' : `There are: ${workers.map(each => each.name).join(', ')}`,
   })
 }
@@ -240,7 +247,7 @@ class Remotes {
   /** Those of sessions, and what each points to. */
   async refs(place: string): Promise<ReadonlyMap<string, string>> {
     const problem = problemOfRepo(place)
-    if (problem !== null) throw new UserError(`it ${problem}`)
+    if (problem !== null) throw new UserError('CM1112', `it ${problem}`)
     const patterns = ['refs/codemachine/*', 'refs/heads/codemachine/*']
     const listed = await this.#clones.remote(['ls-remote', '--quiet', place, ...patterns], this.#signal)
     return new Map(

@@ -134,7 +134,10 @@ class Copy implements Copied, AsyncDisposable {
   ): Promise<Copy> {
     // Whoever may submit could have written any other word into the database.
     if (!isSessionId(id))
-      throw new UserError(`The fleet has a session with an id that is none: ${JSON.stringify(id).slice(0, 80)}.`)
+      throw new UserError(
+        'CM1113',
+        `The fleet has a session with an id that is none: ${JSON.stringify(id).slice(0, 80)}.`,
+      )
     const root = await openRecordsRoot(placesOf(world, world.cwd))
     const directory = join(copiesIn(root), id, nameOf(repo))
     await mkdir(directory, { recursive: true, mode: 0o700 })

@@ -402,9 +402,9 @@ export async function realWorkDirectory(directory: string): Promise<string> {
     const real = await realpath(directory)
     if ((await stat(real)).isDirectory()) return real
   } catch (error) {
-    throw new UserError(`${directory} cannot be worked in: ${whyNot(error)}.`, { cause: error })
+    throw new UserError('CM0209', `${directory} cannot be worked in: ${whyNot(error)}.`, { cause: error })
   }
-  throw new UserError(`${directory} is not a directory; codemachine works in one.`)
+  throw new UserError('CM0209', `${directory} is not a directory; codemachine works in one.`)
 }
 
 const WHY_NOT: Readonly<Record<string, string>> = {

@@ -28,7 +28,7 @@ export interface TomlSource {
 export async function readToml(path: string, source: TomlSource): Promise<TomlFile | null> {
   const read = await readBoundedText(path, MAX_BYTES)
   if (read === 'missing') return null
-  if ('problem' in read) throw new UserError(`${source.name} ${read.problem}${endOf(source)}`)
+  if ('problem' in read) throw new UserError('CM0201', `${source.name} ${read.problem}${endOf(source)}`)
   return parseToml(read.text, source)
 }
 
@@ -40,7 +40,7 @@ export function parseToml(text: string, source: TomlSource): TomlFile {
   const program = tomlProgram(text)
   if (!('problem' in program)) return { name: source.name, text, program }
   const { line, column, problem } = program
-  throw new UserError(`${source.name}:${line}:${column}: ${problem}${endOf(source)}`)
+  throw new UserError('CM0201', `${source.name}:${line}:${column}: ${problem}${endOf(source)}`)
 }
 
 /** Why a text is not TOML: a sentence without its end, and the place from 1. */

@@ -105,6 +105,7 @@ export function providersOf(
   const model = isSaid ? settings.model : named.model
   if (model === null) {
     throw new UserError(
+      'CM0307',
       `${sources.provider.place}: the provider ${usual} has no model; name one with --model, or as model in a table [providers.${usual}] of your own config.toml.`,
     )
   }

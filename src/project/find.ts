@@ -43,7 +43,9 @@ export async function findSession(
 ): Promise<string> {
   const ids = await records.sessions()
   if (ids.length === 0) {
-    throw new UserError(`There are no sessions in ${records.directory} yet.`, { hint: await whereElse(records) })
+    throw new UserError('CM0603', `There are no sessions in ${records.directory} yet.`, {
+      hint: await whereElse(records),
+    })
   }
   if (wanted === null) return await latestOrRefuse(records, onProblem, replays)
   const matches = matching(
@@ -54,11 +56,13 @@ export async function findSession(
   if (match !== undefined && matches.length === 1) return match
   const shown = oneLine(wanted, 60)
   if (match === undefined) {
-    throw new UserError(`There is no session "${shown}" in ${records.directory}.`, {
+    throw new UserError('CM0603', `There is no session "${shown}" in ${records.directory}.`, {
       hint: `${ids.length > MOST_SHOWN ? 'The newest are' : 'There are'}: ${some(ids)}`,
     })
   }
-  throw new UserError(`"${shown}" may mean ${matches.length} sessions; use more of the id.`, { hint: some(matches) })
+  throw new UserError('CM0604', `"${shown}" may mean ${matches.length} sessions; use more of the id.`, {
+    hint: some(matches),
+  })
 }
 
 /** What a person can do where there is no session that they could mean, as a hint. */
@@ -79,6 +83,7 @@ async function latestOrRefuse(
   for (const problem of problems) onProblem(problem)
   if (latest !== null) return latest
   throw new UserError(
+    'CM0603',
     last ?? `There is no session in ${records.directory} but calls of agents; name one that codemachine list shows.`,
   )
 }
@@ -180,10 +185,12 @@ export async function writtenAt(path: string): Promise<number | null> {
 /** The project that a directory belongs to; a `UserError` if there is none, or not even the directory. */
 export async function projectAround(places: RecordsPlaces): Promise<string> {
   const [here] = await recordsAround(places)
-  if (here === undefined) throw new UserError(`${places.directory} is not a directory; name one that is there.`)
+  if (here === undefined)
+    throw new UserError('CM0106', `${places.directory} is not a directory; name one that is there.`)
   const found = await findProject(here.directory, here.root)
   if (found !== null) return found
   throw new UserError(
+    'CM0608',
     `${places.directory} is in no project: neither it nor a directory above it has a .codemachine folder.`,
     { hint: 'Start codemachine in the project first, or name its directory with -C.' },
   )
@@ -230,7 +237,9 @@ export async function findQuestion(
     if (found !== undefined) return found
     others.unshift(...asked.map(questionId))
   }
-  throw new UserError(`There is no question "${oneLine(typed, 60)}" in ${records.directory}.`, { hint: hint(others) })
+  throw new UserError('CM0615', `There is no question "${oneLine(typed, 60)}" in ${records.directory}.`, {
+    hint: hint(others),
+  })
 }
 
 /**
@@ -354,7 +363,7 @@ async function ofLock(
     case 'free':
       return false
     case 'unreadable':
-      throw new UserError(`${lock.problem}; if no codemachine runs here, delete it.`, { exitCode: 6 })
+      throw new UserError('CM0602', `${lock.problem}; if no codemachine runs here, delete it.`, { exitCode: 6 })
     default:
       return unreachable(lock)
   }
@@ -377,10 +386,14 @@ export async function refuseRunning(
     const [{ key } = records] = await recordsAround({ ...world, directory })
     const pid = held.get(key)
     if (pid === undefined) continue
-    throw new UserError(`codemachine (pid ${pid}) runs in ${directory}, whose files must not change meanwhile.`, {
-      hint: 'Wait for its end, or end it with codemachine stop, and land again.',
-      exitCode: 6,
-    })
+    throw new UserError(
+      'CM0601',
+      `codemachine (pid ${pid}) runs in ${directory}, whose files must not change meanwhile.`,
+      {
+        hint: 'Wait for its end, or end it with codemachine stop, and land again.',
+        exitCode: 6,
+      },
+    )
   }
 }
 
@@ -390,7 +403,7 @@ async function heldLocks({ platform }: World, { root, key: own }: Records): Prom
   const held = new Map<string, number>()
   for (const key of await readdir(state).catch(() => [])) {
     const runner = await askWhoRuns(join(state, key, 'lock'), platform, problem => {
-      if (key === own) throw new UserError(problem, { exitCode: 6 })
+      if (key === own) throw new UserError('CM0602', problem, { exitCode: 6 })
     })
     if (runner !== null && runner !== 'unknown') held.set(key, runner.pid)
   }

@@ -190,8 +190,12 @@ function refusal(directory: string, { directory: other, holder, marker }: OtherR
   const stop = `Wait for its end, or end it: codemachine stop -C ${shellWord(other)}`
   const forged = marker === null ? '' : `\n  If none runs there: rm ${shellWord(marker)}`
   const apart = other === directory ? '' : '\n  A git repository of its own that the outer one ignores is not refused.'
-  return new UserError(`codemachine (pid ${holder.pid}) runs ${where}; two runs must not have the same files.`, {
-    hint: `${stop}${apart}${forged}`,
-    exitCode: 6,
-  })
+  return new UserError(
+    'CM0601',
+    `codemachine (pid ${holder.pid}) runs ${where}; two runs must not have the same files.`,
+    {
+      hint: `${stop}${apart}${forged}`,
+      exitCode: 6,
+    },
+  )
 }

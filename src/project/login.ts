@@ -120,7 +120,7 @@ async function makePrivate(folder: string, { world }: LoginPlace): Promise<void>
     await mkdir(folder, { recursive: true, mode: 0o700 })
     if (world.platform !== 'win32') await chmod(folder, 0o700)
   } catch (error) {
-    throw new UserError(`No login can be kept in ${folder}: ${messageOf(error)}.`, {
+    throw new UserError('CM0306', `No login can be kept in ${folder}: ${messageOf(error)}.`, {
       hint: 'Set CODEMACHINE_HOME to a directory that you can write to.',
       cause: error,
     })
@@ -143,10 +143,14 @@ async function makeBeside(home: string, place: LoginPlace): Promise<string> {
 
 async function takeOver(from: string, home: string): Promise<void> {
   if (!(await isFile(loginFile(from)))) {
-    throw new UserError(`codex does not keep its login in a file, and that in ${loginFile(home)} stands before it.`, {
-      hint: 'Log out first: codemachine logout',
-      exitCode: 4,
-    })
+    throw new UserError(
+      'CM0306',
+      `codex does not keep its login in a file, and that in ${loginFile(home)} stands before it.`,
+      {
+        hint: 'Log out first: codemachine logout',
+        exitCode: 4,
+      },
+    )
   }
   await rename(loginFile(from), loginFile(home))
 }
@@ -228,7 +232,8 @@ export interface LoginPlace {
 export async function openLoginPlace(world: World, flags: { codexBin?: string }): Promise<LoginPlace> {
   const { cwd } = world
   const [records] = await recordsAround({ ...world, directory: cwd })
-  if (records === undefined) throw new UserError(`${cwd} is not there any more; type it in another directory.`)
+  if (records === undefined)
+    throw new UserError('CM0106', `${cwd} is not there any more; type it in another directory.`)
   const loaded = await settingsOf(world, records.directory, flags)
   const codex = await codexFor(world, records, namedCodex(loaded), { makesCopy: false })
   const { root, directory } = records
@@ -358,7 +363,7 @@ export async function logOut({ world, codex, ...place }: LoginPlace): Promise<bo
   })
   if (exitCode === 0 && !(await pathExists(loginFile(home)))) return wasIn || /logged out/i.test(stdout + stderr)
   const said = stderr.trim().split('\n').at(-1) || (failure ?? `it ended with exit code ${exitCode}`)
-  throw new UserError(`codex has not logged out in ${home}: ${said.slice(0, MOST_CHARS)}`, {
+  throw new UserError('CM0306', `codex has not logged out in ${home}: ${said.slice(0, MOST_CHARS)}`, {
     hint: `The login is in ${loginFile(home)}; try again, or take that file away.`,
     exitCode: 4,
   })

@@ -148,7 +148,7 @@ export class OpenProject implements Project {
     const runner = await askWhoRuns(await lockOfSession(records, id), this.#world.platform, onProblem)
     const { readReport } = await import('../tell/report/write.ts')
     const data = await readReport(records, id, runner)
-    if (data === null) throw new UserError(`${records.journal(id)} holds no session.`)
+    if (data === null) throw new UserError('CM0607', `${records.journal(id)} holds no session.`)
     return data
   }
 
@@ -221,7 +221,8 @@ export class OpenProject implements Project {
   }
 
   async #whileOpen<T>(work: () => Promise<T>): Promise<T> {
-    if (this.#closing.signal.aborted) throw new UserError('This project has been disposed of; open it once more.')
+    if (this.#closing.signal.aborted)
+      throw new UserError('CM1012', 'This project has been disposed of; open it once more.')
     const running = work()
     this.#running.add(running)
     try {
@@ -300,7 +301,7 @@ async function refuseBeyondRunning(records: Records, platform: NodeJS.Platform, 
 
 function checked(prompt: string): string {
   const problem = problemOfPrompt(prompt)
-  if (problem !== null) throw new UserError(problem)
+  if (problem !== null) throw new UserError('CM0107', problem)
   return prompt
 }
 
@@ -313,14 +314,20 @@ function withTemplates(known: TemplateKinds, own: readonly TemplateKind[]): Temp
     const { name } = kind
     const shown = JSON.stringify(String(name).slice(0, 60))
     if (typeof name !== 'string' || !TEMPLATE_NAME.test(name)) {
-      throw new UserError(`A template cannot be named ${shown}; use up to 40 lower-case letters, digits and "-".`)
+      throw new UserError(
+        'CM1012',
+        `A template cannot be named ${shown}; use up to 40 lower-case letters, digits and "-".`,
+      )
     }
-    if (all.has(name)) throw new UserError(`There is a template ${shown} already; give yours another name.`)
+    if (all.has(name)) throw new UserError('CM1012', `There is a template ${shown} already; give yours another name.`)
     const missing = (['defaultRounds', 'first', 'fold', 'open'] as const).find(part => typeof kind[part] !== 'function')
     if (missing !== undefined)
-      throw new UserError(`The template ${shown} has no function "${missing}"; see docs/reference/library.md.`)
+      throw new UserError(
+        'CM1012',
+        `The template ${shown} has no function "${missing}"; see docs/reference/library.md.`,
+      )
     if (typeof kind.parts !== 'object' || kind.parts === null)
-      throw new UserError(`The template ${shown} has no "parts"; use {} for one kind of round.`)
+      throw new UserError('CM1012', `The template ${shown} has no "parts"; use {} for one kind of round.`)
     all.set(name, kind)
   }
   return all

@@ -465,6 +465,7 @@ export function refuseSecretGates(
     const isInCommand = kept.run !== gate.run
     const mend = isInCommand && env[name] !== undefined ? `write "$${name}" in its place` : 'take it out'
     throw new UserError(
+      'CM0904',
       `${place}: ${isInCommand ? 'this command' : 'this gate'} holds a secret (${name}), which is never kept; ${mend}.`,
     )
   }
@@ -476,6 +477,7 @@ export function refuseHiddenGates(id: string, gates: readonly Gate[]): void {
     const name = secretIn(gate)
     if (name === null) continue
     throw new UserError(
+      'CM0904',
       `${id} has a gate with a secret in it (${truncate(gate.name, 60)}), which is not kept; write "$${name}" in its place in the file that names it, and add --reread-gates.`,
     )
   }

@@ -102,9 +102,13 @@ export function refuseBeyondRun(run: RunAllowance, wanted: NonNullable<PromptTer
   const name = beyondRun(run, wanted)
   if (name === null) return
   const [more, most] = [limitAsTyped(name, wanted[name] ?? 0), limitAsTyped(name, run.limits[name] ?? 0)]
-  throw new UserError(`It wants ${more}, and the run that it would belong to has ${most} for all of its sessions.`, {
-    hint: `Give it less, or leave that out; or begin the run with ${more}.`,
-  })
+  throw new UserError(
+    'CM0403',
+    `It wants ${more}, and the run that it would belong to has ${most} for all of its sessions.`,
+    {
+      hint: `Give it less, or leave that out; or begin the run with ${more}.`,
+    },
+  )
 }
 
 /** The most that a template is told beside the goal, in bytes as JSON. */
@@ -117,10 +121,10 @@ export function optionsOf(
 ): unknown {
   if (told === undefined && schema === undefined) return undefined
   if (schema === undefined && !hasOwnCommand)
-    throw new UserError(`The template ${name} has no options; leave them out.`)
+    throw new UserError('CM1011', `The template ${name} has no options; leave them out.`)
   const text = JSON.stringify(schema === undefined ? told : checkedOptions(name, schema, told))
   if (Buffer.byteLength(text) > MOST_OPTIONS_BYTES)
-    throw new UserError(`The options of the template ${name} are larger than 1 MiB.`)
+    throw new UserError('CM1011', `The options of the template ${name} are larger than 1 MiB.`)
   return JSON.parse(text)
 }
 
@@ -129,7 +133,7 @@ function checkedOptions(name: string, schema: NonNullable<TemplateKind['options'
   if (read.success) return read.output
   const [issue] = read.issues
   const place = ['options', v.getDotPath(issue)].filter(each => each !== null).join('.')
-  throw new UserError(`${place} of the template ${name}: ${issue.message}.`)
+  throw new UserError('CM1011', `${place} of the template ${name}: ${issue.message}.`)
 }
 
 /**
@@ -142,6 +146,7 @@ export function refuseSecretOptions({ name }: Pick<TemplateKind, 'name'>, option
   if (kept === told) return
   const [, secret = 'one'] = kept.match(/\[secret ([\w .:-]+)\]/) ?? []
   throw new UserError(
+    'CM0904',
     `The options of the template ${name} hold a secret (${secret}), which is never kept; take it out.`,
   )
 }
@@ -190,18 +195,22 @@ export function limitsAtResume(state: SessionState, options: LimitOptions, setti
       return limits
     case 'rounds':
       throw new UserError(
+        'CM0401',
         `${state.id} has used ${used.rounds} of its ${limits.rounds} rounds; give it more with --rounds.`,
       )
     case 'time':
       throw new UserError(
+        'CM0401',
         `${state.id} has worked for ${formatSpan(used.timeMs)}, which is all of its --max-time ${durationAsTyped(limits.timeMs ?? 0)}; give it more with --max-time.`,
       )
     case 'tokens':
       throw new UserError(
+        'CM0401',
         `${state.id} has used ${formatTokens(used.tokens)}, which is all of its --max-tokens ${countAsTyped(limits.tokens ?? 0)}; give it more with --max-tokens.`,
       )
     case 'cost':
       throw new UserError(
+        'CM0401',
         `${state.id} has cost ${formatCost(used.cost ?? 0)}, which is all of its --max-cost ${costAsTyped(limits.cost ?? 0)}; give it more with --max-cost.`,
       )
     default:
@@ -215,6 +224,7 @@ function costAtResume({ id, limits, cost }: SessionState, { maxCost }: LimitOpti
   if (most === undefined) return {}
   if (cost.unpriced === 0) return { cost: most }
   throw new UserError(
+    'CM0402',
     `${id} has used ${formatTokens(cost.unpriced)} of which nobody knows the price, so --max-cost cannot be kept; use --max-tokens.`,
   )
 }
@@ -261,13 +271,14 @@ export function refuseUnpricedAgent(
 export function refuseWithoutPrices(prices: readonly ModelPrice[]): void {
   if (prices.length > 0) return
   throw new UserError(
+    'CM0402',
     'There are no prices, so --max-cost cannot be kept; write a table such as [prices."gpt-5.5"] with in, cached and out per million tokens into your config.toml.',
   )
 }
 
 function refuseUnpricedModel(prices: readonly ModelPrice[], model: string | null): void {
   const problem = model === null ? null : problemOfModel(prices, model)
-  if (problem !== null) throw new UserError(problem)
+  if (problem !== null) throw new UserError('CM0402', problem)
 }
 
 /** What may have to pass before done in a session that goes on. */

@@ -95,7 +95,7 @@ async function resumeAlone(
   if (!hasSnapshot) await removeSnapshot(records.journal(id))
   if (state.ended !== null && isFinished(state.ended.outcome)) {
     const how = state.ended.outcome.kind === 'replayed' ? 'was replayed' : 'is done'
-    throw new UserError(`${id} ${how}, so there is nothing to go on with.`)
+    throw new UserError('CM0605', `${id} ${how}, so there is nothing to go on with.`)
   }
   await refuseOldPlan(records, state)
   const limits = limitsAtResume(state, options, opened.settings)
@@ -126,7 +126,7 @@ async function newestUnfinished(records: Records): Promise<SessionState> {
     const problem = await problemOfJournal(records.journal(id))
     if (problem !== null) {
       const hint = 'To go on with another session, name it; codemachine list shows them.'
-      throw new UserError(problem, ids.length > 1 ? { hint } : {})
+      throw new UserError('CM0607', problem, ids.length > 1 ? { hint } : {})
     }
     const state = await foldJournal(records, id, 'ends')
     if (state === null || isCall(state)) continue
@@ -135,7 +135,7 @@ async function newestUnfinished(records: Records): Promise<SessionState> {
     if (isOpen && !(await isReplayedSession(records, id))) return state
     hasPlan ||= sharesPlan(state)
   }
-  throw new UserError(`There is no session in ${records.directory} that could be gone on with.`, {
+  throw new UserError('CM0605', `There is no session in ${records.directory} that could be gone on with.`, {
     hint: (await pathExists(join(records.directory, 'projects', '.gitignore')))
       ? 'What teams have made in projects/, and how to go on with it: codemachine team list'
       : await whereElse(records),
@@ -147,6 +147,7 @@ async function refuseOldPlan(records: Records, state: SessionState): Promise<voi
   const newer = sharesPlan(state) ? await newestBuild(records, state.id) : null
   if (newer === null) return
   throw new UserError(
+    'CM0605',
     `${state.id} cannot be gone on with: a newer build, ${newer}, has its own plan since, and codemachine start plans what is missing.`,
   )
 }
@@ -159,7 +160,10 @@ async function readSession(
 ): Promise<{ state: SessionState; rubbish: number; hasSnapshot: boolean }> {
   const { state, ...read } = await foldAndCount(records, id, check)
   if (state === null)
-    throw new UserError(`${records.journal(id)} does not say what ${id} is about, so it cannot be gone on with.`)
+    throw new UserError(
+      'CM0607',
+      `${records.journal(id)} does not say what ${id} is about, so it cannot be gone on with.`,
+    )
   return { state: sessionHere(records, state), ...read }
 }
 
@@ -167,7 +171,7 @@ function sessionHere(records: Records, state: SessionState): SessionState {
   refuseCopy(records)
   const { directory } = records
   if (state.directory === directory) return state
-  throw new UserError(`${state.id} belongs to ${state.directory}, and this is ${directory}.`, {
+  throw new UserError('CM0608', `${state.id} belongs to ${state.directory}, and this is ${directory}.`, {
     hint: `To go on with it there: ${resumeCommand(state.id, state.directory)}`,
   })
 }
@@ -177,12 +181,14 @@ function refuseUnknown({ id, kind, template, unknownPart }: SessionState): void 
   const name = JSON.stringify(oneLine(template, NAME_CHARS))
   if (kind === null) {
     throw new UserError(
+      'CM0606',
       `${id} is a session of the template ${name}, which this codemachine does not have; go on with it with the codemachine that began it, or a newer one.`,
     )
   }
   if (unknownPart === null) return
   const part = JSON.stringify(oneLine(unknownPart, NAME_CHARS))
   throw new UserError(
+    'CM0606',
     `${id} has a round for ${part}, which the template ${name} of this codemachine does not know; go on with it with the codemachine that ran it last, or a newer one.`,
   )
 }
@@ -193,6 +199,7 @@ const NAME_CHARS = 60
 function refuseCall(state: SessionState): void {
   if (!isCall(state)) return
   throw new UserError(
+    'CM0605',
     `${state.id} is a call of an agent, which is not gone on with; call it again: ${state.kind?.command}`,
   )
 }
@@ -200,14 +207,17 @@ function refuseCall(state: SessionState): void {
 /** It would be run, and not only shown. */
 function refuseReplay({ id, replays, ended }: SessionState): void {
   if (!replays || (ended !== null && isFinished(ended.outcome))) return
-  throw new UserError(`${id} only replays recordings, so there is nothing to go on with; run it again.`)
+  throw new UserError('CM0605', `${id} only replays recordings, so there is nothing to go on with; run it again.`)
 }
 
 /** Secrets are not kept: where one was handed to codex, a person has to say it again. */
 function refuseHiddenOverrides({ id, overrides }: SessionState): void {
   const hidden = overrides.find(pair => pair.includes('[secret '))
   if (hidden === undefined) return
-  throw new UserError(`${id} began with -c ${hidden}, and what is secret in it is not kept; say each -c again.`)
+  throw new UserError(
+    'CM0904',
+    `${id} began with -c ${hidden}, and what is secret in it is not kept; say each -c again.`,
+  )
 }
 
 function remarksOnJournal(path: string, rubbish: number): string[] {

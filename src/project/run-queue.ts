@@ -55,7 +55,7 @@ export async function runQueue(
   observer: RunObserver,
 ): Promise<QueueResult | null> {
   const { alone } = work
-  if (opened.gateRefusal !== null) throw new UserError(opened.gateRefusal)
+  if (opened.gateRefusal !== null) throw new UserError('CM0701', opened.gateRefusal)
   const queue = openQueue(opened.records.queue)
   await dropTaken(opened, queue)
   const refused = new Refused()
@@ -174,7 +174,7 @@ async function refuseUnstartable(run: Run, queue: Queue): Promise<void> {
   const [first] = await unstartable(run, queue)
   if (first === undefined) return
   const hint = `To take it out of the queue: codemachine queue rm ${first.id}`
-  throw new UserError(`${first.id} waits in the queue still. ${first.problem}`, { hint })
+  throw new UserError('CM0618', `${first.id} waits in the queue still. ${first.problem}`, { hint })
 }
 
 /** The prompts of which no session could begin in this run: they wait on, and the others have their turn. */
@@ -185,9 +185,9 @@ class Refused {
     return this.#errors.has(id)
   }
 
-  add(id: string, { message, hint, exitCode }: UserError): void {
+  add(id: string, { code, message, hint, exitCode }: UserError): void {
     const mend = hint ?? `To take it out of the queue: codemachine queue rm ${id}`
-    this.#errors.set(id, new UserError(`${id} waits in the queue still. ${message}`, { hint: mend, exitCode }))
+    this.#errors.set(id, new UserError(code, `${id} waits in the queue still. ${message}`, { hint: mend, exitCode }))
   }
 
   /** Throws the first of them, if there is one: when all others have had their turn. */

@@ -167,11 +167,13 @@ export async function carryOutRewind(
     )
   } catch (error) {
     if (!(error instanceof UserError)) throw error
-    throw new UserError(error.message, { hint: undo, exitCode: error.exitCode, cause: error })
+    throw new UserError(error.code, error.message, { hint: undo, exitCode: error.exitCode, cause: error })
   }
   const left = await filesNotRestored(fingerprints.git, plan, { after: await fingerprints.take(), target: target.tree })
   if (left.length === 0) return id
-  throw new UserError(`${formatCount(left.length, 'file')} could not be rewound: ${somePaths(left)}.`, { hint: undo })
+  throw new UserError('CM0516', `${formatCount(left.length, 'file')} could not be rewound: ${somePaths(left)}.`, {
+    hint: undo,
+  })
 }
 
 /** The first of some latin1 paths, safe to print. */

@@ -39,7 +39,7 @@ export class TemplateFactory {
     const { records, settings, remarks, fingerprints, redactor } = this.#run
     const { directory } = records
     const kind = records.templates.get(name)
-    if (kind === undefined) throw new UserError(unknownTemplate(name))
+    if (kind === undefined) throw new UserError('CM1010', unknownTemplate(name))
     // Those that a person has tried again are not parked in the file either.
     const tried = taskPlan?.tasks.filter(({ parked }) => parked === null) ?? []
     if (tried.length > 0) await memory.markTasks(tried.map(({ id }) => ({ id, parked: null })))

@@ -58,7 +58,7 @@ export function openSecrets(folder: string): SecretStore {
       const read = await readSecret(fileOf(folder, key), key)
       if (read === 'missing') return null
       if (typeof read === 'string')
-        throw new UserError(read, { hint: `codemachine secret set ${key} stores it again.` })
+        throw new UserError('CM0907', read, { hint: `codemachine secret set ${key} stores it again.` })
       return { key, value: read.value, check: read.check }
     },
     async list() {
@@ -74,10 +74,10 @@ export function openSecrets(folder: string): SecretStore {
     async set({ key, value, check }, at) {
       refuseKey(key)
       const problem = problemOfValue(value) ?? problemOfCheck(check)
-      if (problem !== null) throw new UserError(problem)
+      if (problem !== null) throw new UserError('CM0903', problem)
       const keys = await keysIn(folder)
       if (!keys.includes(key) && keys.length >= MOST_SECRETS)
-        throw new UserError(`A project has at most ${MOST_SECRETS} secrets; remove one first.`)
+        throw new UserError('CM0903', `A project has at most ${MOST_SECRETS} secrets; remove one first.`)
       await write(folder, `${key}.json`, { v: 1, key, value, check, at: at.toISOString() })
     },
     async remove(key) {
@@ -97,6 +97,7 @@ export function openSecrets(folder: string): SecretStore {
         await write(folder, HIDDEN_FILE, { v: 1, files, ...(outside.length === 0 ? {} : { outside }) })
       if (wanted.length === kept.length) return
       throw new UserError(
+        'CM0908',
         `More than ${MOST_HIDDEN} files hold a secret, and not all of them can be denied to agents.`,
         { hint: 'Remove those that the last command has made before the session goes on.' },
       )
@@ -135,7 +136,7 @@ function fileOf(folder: string, key: string): string {
 
 function refuseKey(key: string): void {
   const problem = problemOfKey(key)
-  if (problem !== null) throw new UserError(problem)
+  if (problem !== null) throw new UserError('CM0901', problem)
 }
 
 function problemOfCheck(check: string | null): string | null {
@@ -158,7 +159,7 @@ async function keysIn(folder: string): Promise<string[]> {
     const code = systemErrorCode(error)
     if (code === 'ENOENT') return []
     if (code === null) throw error
-    throw new UserError(`The secrets in ${folder} cannot be read: ${messageOf(error)}.`, { cause: error })
+    throw new UserError('CM0907', `The secrets in ${folder} cannot be read: ${messageOf(error)}.`, { cause: error })
   }
 }
 

@@ -76,7 +76,7 @@ test.each([
   ],
   ['a = 1\n\na = 2\n', '3:1: not valid TOML: defining a key multiple times is invalid; leave one of them out'],
 ])('in %j what is not closed or not there is told where it ought to be', (text, told) => {
-  expect(() => parseToml(text, { name: 'x.toml' })).toThrow(new UserError(`x.toml:${told}.`))
+  expect(() => parseToml(text, { name: 'x.toml' })).toThrow(new UserError('CM0201', `x.toml:${told}.`))
 })
 
 test('a mistake far below the last sign is told in a moment', () => {

@@ -156,7 +156,7 @@ test('a session whose template throws is listed with why, what waits is worked o
   expect(problems).toEqual([problem])
   await using project = await openIn(scene, { templates: [broken] })
   await project.queue.add('goal two')
-  await expect(project.run('goal four', { follows: id })).rejects.toThrow(new UserError(problem))
+  await expect(project.run('goal four', { follows: id })).rejects.toThrow(new UserError('CM0607', problem))
   const other = await project.run('goal three')
   expect(other.outcome.kind).toBe('done')
   await using mended = await openIn(scene, { templates: [relay] })

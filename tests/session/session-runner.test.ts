@@ -539,7 +539,7 @@ test('the same warning of codex is shown once', async () => {
 })
 
 test('a journal that cannot be written ends the run with what is wrong', async () => {
-  const diskFull = new UserError('The disk is full.', { exitCode: 4 })
+  const diskFull = new UserError('CM0109', 'The disk is full.', { exitCode: 4 })
   const append = (event: Recorded) => {
     if (event.type === 'warning') throw diskFull
   }
@@ -547,7 +547,7 @@ test('a journal that cannot be written ends the run with what is wrong', async (
 })
 
 test('no agent goes on in a round that cannot be journaled any more, though its own turn has ended', async () => {
-  const diskFull = new UserError('The disk is full.', { exitCode: 4 })
+  const diskFull = new UserError('CM0109', 'The disk is full.', { exitCode: 4 })
   const started = Promise.withResolvers<void>()
   const ownTurn: Play = async () => {
     await started.promise

@@ -166,15 +166,15 @@ export function certificateText(certificate: Certificate): string {
 /** Reads a `done.json`; a `UserError` that names the file and the place if it is none. */
 export function parseCertificate(json: string, path: string): Certificate {
   const value = parseJson(json)
-  if (value === undefined) throw new UserError(`${path} is not JSON: it was damaged or changed by hand.`)
+  if (value === undefined) throw new UserError('CM0703', `${path} is not JSON: it was damaged or changed by hand.`)
   const { format, v: version } = Object(value)
-  if (format !== 'codemachine-done') throw new UserError(`${path} is not a certificate of codemachine.`)
+  if (format !== 'codemachine-done') throw new UserError('CM0703', `${path} is not a certificate of codemachine.`)
   if (version !== 1) {
-    throw new UserError(`${path} is a certificate of another version of codemachine; use that to verify it.`)
+    throw new UserError('CM0704', `${path} is a certificate of another version of codemachine; use that to verify it.`)
   }
   const result = v.safeParse(certificateSchema, value, { abortEarly: true })
   if (result.success) return result.output
-  throw new UserError(`${path}: ${placeOf(result.issues[0])}; it was damaged or changed by hand.`)
+  throw new UserError('CM0703', `${path}: ${placeOf(result.issues[0])}; it was damaged or changed by hand.`)
 }
 
 function parseJson(json: string): unknown {

@@ -261,7 +261,7 @@ export async function editOnTerminal(context: CliContext, directory: string, fil
     return await editFileInside(records.directory, file, async text => {
       const run = host.withoutInterrupt.bind(host)
       const edited = await editText({ text, env, platform, temporary: records.folder, where, run })
-      if (edited.kind === 'failed') throw new UserError(edited.message)
+      if (edited.kind === 'failed') throw new UserError('CM0111', edited.message)
       return edited.kind === 'edited' ? edited.text : null
     })
   } catch (error) {

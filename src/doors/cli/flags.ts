@@ -155,7 +155,7 @@ const MOST_BYTES = 8 * 1024 * 1024
 export async function readText(context: CliContext, typed: string): Promise<string> {
   const text = typed === '-' ? await readAll(context) : typed
   const problem = problemOfPrompt(text)
-  if (problem !== null) throw new UserError(problem)
+  if (problem !== null) throw new UserError('CM0107', problem)
   return text.trim()
 }
 
@@ -163,14 +163,14 @@ export async function readText(context: CliContext, typed: string): Promise<stri
 export async function readAll(context: Pick<CliContext, 'stdin' | 'signal'>): Promise<string> {
   const read = await readBytes(context, MOST_BYTES)
   if (read !== null) return textOfInput(read)
-  throw new UserError('Standard input has more than 8 MiB; put the text into a file and name that file.')
+  throw new UserError('CM0107', 'Standard input has more than 8 MiB; put the text into a file and name that file.')
 }
 
 /** What standard input holds as text. A `UserError` if it is no UTF-8, of which UTF-16 without its mark has zeros between the letters. */
 export function textOfInput(bytes: Buffer): string {
   const text = utf8Text(bytes)
   if (text !== null && !text.includes('\0')) return text
-  throw new UserError('Standard input is not UTF-8 text; save it as UTF-8, and give it again.')
+  throw new UserError('CM0107', 'Standard input is not UTF-8 text; save it as UTF-8, and give it again.')
 }
 
 /** All of standard input; null if it has more bytes than these. Throws `Interrupted` if the program is asked to end while it reads. */

@@ -178,7 +178,7 @@ function helpOn(program: Command, words: readonly string[]): void {
   if (command !== null) command.help()
   else if (group !== undefined) writeOut(groupText(program, group))
   else if (typed === OPTIONS) writeOut(optionsText(program))
-  else throw new UserError(nothingLike(program, words))
+  else throw new UserError('CM0101', nothingLike(program, words))
 }
 
 function nothingLike(program: Command, words: readonly string[]): string {

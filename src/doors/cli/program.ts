@@ -70,7 +70,7 @@ export function buildProgram(
   withAgentFlags(program)
   program.action(async (words: string[], flags: RunFlags & AgentFlags) => {
     if (flags.agent !== undefined) {
-      if (flags.detach) throw new UserError('--agent waits for its answer; leave --detach out.')
+      if (flags.detach) throw new UserError('CM0102', '--agent waits for its answer; leave --detach out.')
       const { agent } = await import('./commands/agent.ts')
       const { agent: name, stream = false, path: paths = [] } = flags
       return ended(
@@ -78,7 +78,7 @@ export function buildProgram(
       )
     }
     const [alone] = [...(flags.stream ? ['--stream'] : []), ...(flags.path ? ['--path'] : [])]
-    if (alone !== undefined) throw new UserError(`${alone} means something only with --agent <name>.`)
+    if (alone !== undefined) throw new UserError('CM0102', `${alone} means something only with --agent <name>.`)
     refuseMistypedCommand(words, program)
     if (startsRunner(context, flags)) {
       const { detach } = await import('./commands/runner/detach.ts')
@@ -322,10 +322,10 @@ function refuseFlagsBefore(program: Command, command: Command): void {
   const flag = before.short ?? before.long ?? ''
   const name = nameOf(command)
   if (!command.options.some(({ long }) => long === before.long)) {
-    throw new UserError(`${before.long} means nothing to ${name}; leave it out.`)
+    throw new UserError('CM0102', `${before.long} means nothing to ${name}; leave it out.`)
   }
   const typed = wordsOf(flag, program.getOptionValue(before.attributeName()))
-  throw new UserError(`Write ${flag} after ${name}: ${program.name()} ${name} ${typed} …`)
+  throw new UserError('CM0102', `Write ${flag} after ${name}: ${program.name()} ${name} ${typed} …`)
 }
 
 /** `queue add`. */

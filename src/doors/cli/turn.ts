@@ -22,7 +22,7 @@ export async function inItsTurn(
 function sayOfWait(error: unknown): never {
   const isRefused = error instanceof UserError && error.exitCode === 6 && error.hint !== null
   if (!isRefused) throw error
-  throw new UserError(error.message, { hint: `${error.hint} --wait waits for its end.`, exitCode: 6 })
+  throw new UserError(error.code, error.message, { hint: `${error.hint} --wait waits for its end.`, exitCode: 6 })
 }
 
 /** Between two looks at the lock of the directory. */
@@ -84,11 +84,11 @@ async function whoRuns(context: CliContext, { directory }: Turn): Promise<UserEr
   if (lock.state !== 'held' && lock.state !== 'elsewhere') return 'nobody'
   const { pid, host } = lock.holder
   const where = lock.state === 'elsewhere' ? ` on ${host}` : ''
-  return new UserError(`Another codemachine (pid ${pid}${where}) is running here.`, { exitCode: 6 })
+  return new UserError('CM0601', `Another codemachine (pid ${pid}${where}) is running here.`, { exitCode: 6 })
 }
 
-function timeOver({ message, hint }: UserError, mostMs: number): UserError {
-  return new UserError(`${message} The wait for its end, of ${formatSpan(mostMs)}, is over.`, {
+function timeOver({ code, message, hint }: UserError, mostMs: number): UserError {
+  return new UserError(code, `${message} The wait for its end, of ${formatSpan(mostMs)}, is over.`, {
     hint: hint ?? 'codemachine status shows what it does; --max-wait 48h waits for longer.',
     exitCode: 6,
   })

@@ -48,7 +48,7 @@ export class NamedPlaces {
     for (const dir of dirs) {
       const real = await realpath(resolve(world.cwd, dir)).catch(() => null)
       if (real === null)
-        throw new UserError(`There is no directory ${oneLine(dir, MOST_SHOWN)}; name one that is there.`)
+        throw new UserError('CM0106', `There is no directory ${oneLine(dir, MOST_SHOWN)}; name one that is there.`)
       if (!named.includes(real)) named.push(real)
     }
     return new NamedPlaces(world, { named, fleet })
@@ -68,7 +68,7 @@ export class NamedPlaces {
   async recordsOf(wanted: string | undefined): Promise<Records> {
     const directory = await this.#directory(wanted)
     const records = await recordsFromOutside(this.#world, directory)
-    if ('sentence' in records) throw new UserError(records.sentence)
+    if ('sentence' in records) throw new UserError('CM0813', records.sentence)
     this.#onRecords(records)
     return records
   }
@@ -136,12 +136,14 @@ export class NamedPlaces {
     const [only, ...others] = this.#named
     if (wanted === undefined) {
       if (only !== undefined && others.length === 0) return only
-      throw new UserError('Say which directory: more than one is named for this server.', { hint: this.#listed() })
+      throw new UserError('CM0809', 'Say which directory: more than one is named for this server.', {
+        hint: this.#listed(),
+      })
     }
     const path = resolve(only ?? this.#world.cwd, wanted)
     const real = await realpath(path).catch(() => null)
     if (real === null)
-      throw new UserError(`There is no directory ${oneLine(path, MOST_SHOWN)}.`, { hint: this.#listed() })
+      throw new UserError('CM0106', `There is no directory ${oneLine(path, MOST_SHOWN)}.`, { hint: this.#listed() })
     await this.#refuseOther(real, path)
     return real
   }
@@ -152,9 +154,13 @@ export class NamedPlaces {
     // Records that lie below a named directory name no fleet.
     for (const named of isCopy ? [] : this.#named)
       if (isWithin(named, real) || (await isWorktreeOf(named, real))) return
-    throw new UserError(`${oneLine(shown, MOST_SHOWN)} is not named for this server, so nothing is done there.`, {
-      hint: `${this.#listed()} A person adds others with codemachine mcp --dir, or mcp.dirs in their settings.`,
-    })
+    throw new UserError(
+      'CM0809',
+      `${oneLine(shown, MOST_SHOWN)} is not named for this server, so nothing is done there.`,
+      {
+        hint: `${this.#listed()} A person adds others with codemachine mcp --dir, or mcp.dirs in their settings.`,
+      },
+    )
   }
 
   #listed(): string {

@@ -86,7 +86,7 @@ async function textOf(
   if (kind === 'report') return partFrom(redactor.text(await reportText(found, { world })), from)
   const read = await readBoundedText(certificatePath(records, id), MOST_CERTIFICATE)
   if (typeof read === 'object' && 'text' in read) return partFrom(redactedLines(read.text, redactor), from)
-  throw new UserError(`Session ${id} has no certificate: it is not done.`)
+  throw new UserError('CM0702', `Session ${id} has no certificate: it is not done.`)
 }
 
 function partFrom(text: string, from: number): { text: string; next: number | null } {
@@ -133,5 +133,8 @@ function addressOf(uri: string): { key: string; id: string; kind: Kind; from: nu
 }
 
 function unknown(uri: string): UserError {
-  return new UserError(`There is no resource ${clipEnd(uri, 300)}; resources/list names those of the newest sessions.`)
+  return new UserError(
+    'CM0810',
+    `There is no resource ${clipEnd(uri, 300)}; resources/list names those of the newest sessions.`,
+  )
 }

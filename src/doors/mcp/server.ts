@@ -119,7 +119,7 @@ function serverOf(desk: Desk, { tools, signal, running }: Serving): Server {
   const fromOutside = async <T extends object>(read: () => Promise<T>): Promise<T> => {
     try {
       const inside = await insideRound(desk.world)
-      if (inside !== null) throw new UserError(inside.sentence)
+      if (inside !== null) throw new UserError('CM0813', inside.sentence)
       return await during(read())
     } catch (error) {
       if (!(error instanceof UserError)) throw error
@@ -151,7 +151,7 @@ async function callTool(
   }
   try {
     const inside = await insideRound(desk.world)
-    if (inside !== null) throw new UserError(inside.sentence)
+    if (inside !== null) throw new UserError('CM0813', inside.sentence)
     const tool = tools.find(each => each.name === name)
     if (tool === undefined) throw unknownTool(name)
     const structuredContent = shown(await tool.call(given, call)) as Record<string, unknown>
@@ -168,10 +168,10 @@ function unknownTool(name: string): UserError {
   const isWrite = writeTools.some(each => each.name === name)
   const shown = oneLine(name, 100)
   return isWrite
-    ? new UserError(`${shown} changes files, and this server was started without --allow-write.`, {
+    ? new UserError('CM0810', `${shown} changes files, and this server was started without --allow-write.`, {
         hint: 'A person starts it with codemachine mcp --allow-write.',
       })
-    : new UserError(`There is no tool ${shown}.`)
+    : new UserError('CM0810', `There is no tool ${shown}.`)
 }
 
 function failure(why: { problem: string; hint: string | null }) {

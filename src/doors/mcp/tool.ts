@@ -183,7 +183,7 @@ function parseInput<const In extends ObjectSchema>(name: string, schema: In, giv
   if (success) return output
   const [issue] = issues
   const path = (issue.path ?? []).map(({ key }) => String(key))
-  throw new UserError(sentenceOf(name, schema, path, issue, given))
+  throw new UserError('CM0807', sentenceOf(name, schema, path, issue, given))
 }
 
 function sentenceOf(

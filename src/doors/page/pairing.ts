@@ -103,7 +103,8 @@ export class Pairings {
    */
   async ask(typed: string, { name, shown }: Newcomer, signal: AbortSignal): Promise<NewDevice | null> {
     const now = this.#clock.now()
-    if (now < this.#lockedUntil) throw new UserError('There were too many wrong codes; try again in a minute.')
+    if (now < this.#lockedUntil)
+      throw new UserError('CM0805', 'There were too many wrong codes; try again in a minute.')
     this.#removeOld()
     const pairing = [...this.#open.values()].find(each => each.asking === null && isSame(each.code, typed))
     if (pairing === undefined) {
@@ -112,7 +113,9 @@ export class Pairings {
         this.#wrong = 0
         this.#lockedUntil = now + LOCK_MS
       }
-      throw new UserError('That is no code that is shown just now.', { hint: 'It counts for five minutes, once.' })
+      throw new UserError('CM0805', 'That is no code that is shown just now.', {
+        hint: 'It counts for five minutes, once.',
+      })
     }
     this.#wrong = 0
     const { promise, resolve } = Promise.withResolvers<NewDevice | null>()
@@ -135,7 +138,7 @@ export class Pairings {
   /** The host's word: the right that the new device gets; null: it is not let in. A `UserError` if nobody asks there. */
   async answer(id: string, right: Right | null): Promise<void> {
     const pairing = this.#open.get(id)
-    if (pairing?.asking == null) throw new UserError('Nobody asks to be let in there any more.')
+    if (pairing?.asking == null) throw new UserError('CM0805', 'Nobody asks to be let in there any more.')
     const { asking } = pairing
     const device = right === null ? null : await this.#access.admit(asking.name, right, asking.shown)
     this.#end(pairing, right === null ? 'refused' : 'let-in', device)

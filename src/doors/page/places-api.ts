@@ -54,7 +54,7 @@ export function placesRoutes({ world, cards, whole }: PlacesApiOptions): Hono<We
   const recordsAt = async (place: string | undefined): Promise<Records> => {
     await whole()
     const found = cards().find(({ row }) => row.records.key === place && row.records.directory !== '')
-    if (found === undefined) throw new UserError('No session has been run in that directory, or it is gone.')
+    if (found === undefined) throw new UserError('CM0808', 'No session has been run in that directory, or it is gone.')
     return found.row.records
   }
   const at = (c: Context<WebEnv>) => recordsAt(c.req.param('place'))
@@ -133,7 +133,7 @@ function addQueue(
     const records = await at(c)
     const id = c.req.param('id')
     const found = await openQueue(records.queue).peek(each => each.id === id)
-    if (found === null) throw new UserError(`The prompt ${oneLine(id, 40)} does not wait any more.`)
+    if (found === null) throw new UserError('CM0808', `The prompt ${oneLine(id, 40)} does not wait any more.`)
     return c.json({ prompt: redactorOfProject(world, records).text(found.prompt) })
   })
   routes.post('/places/:place/queue/add', async c => {

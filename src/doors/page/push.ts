@@ -77,7 +77,7 @@ export class Push {
 
   async switchOn(device: string, subscription: Subscription): Promise<void> {
     if (!this.#mayReach(new URL(subscription.endpoint)))
-      throw new UserError('Notifications go by https, to the service of the browser.')
+      throw new UserError('CM0812', 'Notifications go by https, to the service of the browser.')
     await this.#write(device, subscription)
   }
 

@@ -45,13 +45,14 @@ export function shownBy(c: Context<WebEnv>, key: string | undefined): Shown | nu
 /** The body of a request, of that shape; a `UserError` that names the place where it is not. */
 export async function bodyOf<T>(c: Context<WebEnv>, schema: v.GenericSchema<unknown, T>): Promise<T> {
   const body: unknown = await c.req.json().catch(() => {
-    throw new UserError('What was sent is no JSON.')
+    throw new UserError('CM0807', 'What was sent is no JSON.')
   })
   const { success, output, issues } = v.safeParse(schema, body)
   if (success) return output
   const [issue] = issues
   const place = issue === undefined ? null : v.getDotPath(issue)
   throw new UserError(
+    'CM0807',
     `What was sent is not understood${issue === undefined ? '' : `: ${place ?? 'it'}: ${issue.message}`}.`,
   )
 }

@@ -58,7 +58,7 @@ const MOST_CONNECTIONS = 500
 export async function serveWeb(options: WebOptions): Promise<WebServer> {
   const { host, tls, names, access, api, takeReport, onFailure } = options
   if (!LOOPBACK.has(host) && tls === null) {
-    throw new UserError(`On ${host} others can listen in: give a certificate with --cert and --key.`, {
+    throw new UserError('CM0802', `On ${host} others can listen in: give a certificate with --cert and --key.`, {
       hint: 'Or leave it on this machine, and come by ssh -L 3000:127.0.0.1:3000, or tailscale serve 3000.',
     })
   }
@@ -159,7 +159,7 @@ async function listen(server: Server, { host, port, isExact }: WebOptions): Prom
       if (systemErrorCode(error) !== 'EADDRINUSE') throw whyNotServed(error, host, at)
       if (at < last) continue
       const all = at === port ? '' : `, and so are those up to ${last}`
-      throw new UserError(`Port ${port} of ${host} is taken${all}.`, {
+      throw new UserError('CM0801', `Port ${port} of ${host} is taken${all}.`, {
         hint: 'Name another one with --port, or 0 for any that is free.',
       })
     }
@@ -172,9 +172,11 @@ function whyNotServed(error: unknown, host: string, port: number): unknown {
     case 'EADDRNOTAVAIL':
     case 'ENOTFOUND':
     case 'EAI_AGAIN':
-      return new UserError(`${host} is no address of this machine.`, { hint: 'Name one with --host.' })
+      return new UserError('CM0801', `${host} is no address of this machine.`, { hint: 'Name one with --host.' })
     case 'EACCES':
-      return new UserError(`Port ${port} is not for everybody here.`, { hint: 'Name one above 1023 with --port.' })
+      return new UserError('CM0801', `Port ${port} is not for everybody here.`, {
+        hint: 'Name one above 1023 with --port.',
+      })
     default:
       return error
   }
@@ -195,7 +197,9 @@ interface PageFile {
 async function pageFiles(folder: string): Promise<Map<string, PageFile>> {
   const files = new Map<string, PageFile>()
   const found = await readdir(folder, { recursive: true, withFileTypes: true }).catch((error: unknown) => {
-    throw new UserError(`The page is not in ${folder}: ${messageOf(error)}.`, { hint: 'Install codemachine anew.' })
+    throw new UserError('CM0806', `The page is not in ${folder}: ${messageOf(error)}.`, {
+      hint: 'Install codemachine anew.',
+    })
   })
   for (const each of found) {
     if (!each.isFile()) continue

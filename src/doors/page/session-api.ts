@@ -290,5 +290,5 @@ export class ReportTickets {
 
 /** Refuses what only a session that is there can be asked. */
 export function gone(): UserError {
-  return new UserError('There is no such session any more.')
+  return new UserError('CM0808', 'There is no such session any more.')
 }

@@ -109,6 +109,7 @@ async function locate(search: CodexSearch): Promise<Located> {
     passedOver.push(installed)
   }
   throw new UserError(
+    'CM0301',
     'No codex was found: there is no --codex-bin, no CODEX_BIN, no codex on PATH and none in node_modules.',
     { hint: passedOver.length === 0 ? INSTALL : `${passedOverInWords(passedOver)} ${INSTALL}` },
   )
@@ -136,12 +137,16 @@ async function namedFile(name: string, source: 'flag' | 'CODEX_BIN', search: Cod
   if (/[\\/]/.test(name)) {
     const path = resolve(search.directory ?? '', name)
     if (await isFile(path)) return path
-    throw new UserError(`${NAMED_BY[source]} ${path}, and there is no such file; ${mend}`)
+    throw new UserError('CM0304', `${NAMED_BY[source]} ${path}, and there is no such file; ${mend}`)
   }
   const { file, passedOver } = await fileOnPath(name, search)
   if (file !== null) return file
   const hint = passedOver.length === 0 ? {} : { hint: passedOverInWords(passedOver) }
-  throw new UserError(`${NAMED_BY[source]} ${name}, and there is none on PATH; name its path, or ${mend}`, hint)
+  throw new UserError(
+    'CM0304',
+    `${NAMED_BY[source]} ${name}, and there is none on PATH; name its path, or ${mend}`,
+    hint,
+  )
 }
 
 async function fileOnPath(
@@ -194,6 +199,7 @@ async function versionOf(path: string, namedBy: string, search: CodexSearch): Pr
   const version = known ?? (await askedVersion(path, namedBy, search))
   if (isOlderCodex(version, OLDEST_CODEX)) {
     throw new UserError(
+      'CM0303',
       `${namedBy} ${path}, which is codex ${version}, and codemachine needs ${OLDEST_CODEX} or newer.`,
       { hint: 'Update it with `npm install --global @openai/codex@latest`, or name another one with --codex-bin.' },
     )
@@ -249,7 +255,7 @@ async function askedVersion(
     timeoutMs: VERSION_MS,
     outputLimit: 65_536,
   })
-  const fault = (what: string, hint: string) => new UserError(`${namedBy} ${path}, which ${what}.`, { hint })
+  const fault = (what: string, hint: string) => new UserError('CM0304', `${namedBy} ${path}, which ${what}.`, { hint })
   if (result.failure === 'timeout') throw fault(`did not answer \`--version\` within ${VERSION_MS / 1000} s`, INSTALL)
   if (result.failure === 'EACCES')
     throw fault('is not executable', 'Make it so with `chmod +x`, or name another codex with --codex-bin.')
@@ -388,6 +394,7 @@ export async function chooseCodexHome(choice: CodexHomeChoice): Promise<CodexHom
   if (setting === 'auto' && !(await isFile(join(own, 'auth.json')))) return personsHome(choice)
   if (!(await isFolder(own))) {
     throw new UserError(
+      'CM0302',
       `The setting codexHome is "codemachine", and there is no ${own}; log in, or set it to "auto".`,
       { hint: 'Log in: codemachine login', exitCode: 4 },
     )
@@ -401,5 +408,5 @@ async function personsHome({ env, home, directory }: CodexHomeChoice): Promise<C
   if (!named) return { path: join(home, '.codex'), owner: 'person', env: rest }
   const path = resolve(directory ?? '', named)
   if (await isFolder(path)) return { path, owner: 'person', env: { ...env, CODEX_HOME: path } }
-  throw new UserError(`CODEX_HOME is ${path}, which is not a directory; make it, or unset CODEX_HOME.`)
+  throw new UserError('CM0305', `CODEX_HOME is ${path}, which is not a directory; make it, or unset CODEX_HOME.`)
 }

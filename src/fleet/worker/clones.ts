@@ -328,7 +328,7 @@ export class Clones {
       timeoutMs: LOCAL_MS,
       env: { ...env, ...names },
     })
-    if (exitCode !== 0) throw new UserError(`git commit-tree failed: ${wrongOf(stderr)}`, { exitCode: 4 })
+    if (exitCode !== 0) throw new UserError('CM1114', `git commit-tree failed: ${wrongOf(stderr)}`, { exitCode: 4 })
     return stdout.trim()
   }
 
@@ -370,7 +370,7 @@ export class Clones {
     if (exitCode === 0) return stdout
     signal.throwIfAborted()
     if (isNoRoom(new Error(stderr))) throw new FullDisk(wrongOf(stderr))
-    throw new UserError(`git ${nameOf(args)} failed: ${wrongOf(stderr)}`, { exitCode: 4 })
+    throw new UserError('CM1114', `git ${nameOf(args)} failed: ${wrongOf(stderr)}`, { exitCode: 4 })
   }
 
   /** Runs git that talks to a remote; `RemoteError` where that does not come to a good end. */

@@ -219,7 +219,9 @@ class Worker {
   async #hear({ drains, instance, cancelled, asks }: Pulse): Promise<void> {
     const { options } = this.#parts
     if (instance !== this.#instance)
-      throw new UserError(`Another worker has the name ${options.name} by now; this one ends.`, { exitCode: 6 })
+      throw new UserError('CM1111', `Another worker has the name ${options.name} by now; this one ends.`, {
+        exitCode: 6,
+      })
     if (drains && !this.#drains) {
       options.say('Drained: what runs is given back at the end of its round, and nothing more is taken.')
       for (const each of this.#running.values()) each.leave('drained')
@@ -425,7 +427,7 @@ class Worker {
       ],
     )
     if (row !== undefined) return
-    throw new UserError(`A worker named ${options.name} runs already, on this machine or another one.`, {
+    throw new UserError('CM1111', `A worker named ${options.name} runs already, on this machine or another one.`, {
       hint: 'Give this one another --name.',
       exitCode: 6,
     })

@@ -16,10 +16,10 @@ interface CallWork {
 export async function openAgent({ directory, agents, call }: TemplateSetup): Promise<Template> {
   if (call === undefined) throw new Error('There is no agent to be called.')
   const found = findEnabledAgent(agents.sub, call.agent)
-  if ('problem' in found) throw new UserError(found.problem)
+  if ('problem' in found) throw new UserError('CM1009', found.problem)
   const { name, model, modelReasoningEffort } = found.agent
   const instructions = await agentInstructions(found.agent, directory)
-  if ('problem' in instructions) throw new UserError(instructions.problem)
+  if ('problem' in instructions) throw new UserError('CM0206', instructions.problem)
   const own = call.instructions === undefined ? '' : `${call.instructions.trimEnd()}\n\n`
   const thread = {
     agent: name,

@@ -84,7 +84,7 @@ async function threadOf(
   const { directory, memory } = setup
   const agent = leadOf(setup, part)
   const prompt = part === 'last-look' ? { text: loadPrompt('controls/end') } : await readUsualPrompt(agent)
-  if ('problem' in prompt) throw new UserError(prompt.problem)
+  if ('problem' in prompt) throw new UserError('CM0206', prompt.problem)
   const texts = part === 'orchestration' ? [prompt.text, loadPrompt('templates/build')] : [prompt.text]
   const values = { directory, main: relative(directory, memory.main), team }
   return { ...specOf(agent, texts.map(text => fillPrompt(text, values)).join('\n\n')), ...more }

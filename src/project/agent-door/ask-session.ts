@@ -49,7 +49,7 @@ export interface AskOptions {
  */
 export async function askSession(request: AgentRequest, options: AskOptions): Promise<Asked> {
   const written = formatRequest(request)
-  if ('problem' in written) throw new UserError(written.problem)
+  if ('problem' in written) throw new UserError('CM1009', written.problem)
   const folder = new InboxFolder(options.directory)
   await using asking = new Asking(folder, options)
   await asking.post(written.text)
@@ -93,13 +93,14 @@ class Asking implements AsyncDisposable {
   async post(text: string): Promise<void> {
     try {
       const problem = await this.#folder.make()
-      if (problem !== null) throw new UserError(problem, { exitCode: 4 })
+      if (problem !== null) throw new UserError('CM1014', problem, { exitCode: 4 })
       const { records } = this.#options
       if (records !== undefined) await showOutside(records, this.#id, text)
       await writing(this.#folder.path, () => this.#folder.write(inboxFiles.request(this.#id), text))
     } catch (error) {
       if (error instanceof UserError || systemErrorCode(error) === null) throw error
       throw new UserError(
+        'CM1014',
         `The session cannot be asked for an agent from here: ${this.#folder.path} cannot be written to (${messageOf(error)}).`,
         { exitCode: 4, cause: error },
       )

@@ -357,7 +357,8 @@ export async function askRun(
   ask: Ask | Omit<CommandOf<'answer'>, 'at'>,
 ): Promise<Reply | null> {
   const lock = await readRunLock(records.lock, platform)
-  if (lock.state === 'unreadable') throw new UserError(`${lock.problem}; if no codemachine runs here, delete it.`)
+  if (lock.state === 'unreadable')
+    throw new UserError('CM0602', `${lock.problem}; if no codemachine runs here, delete it.`)
   if (lock.state === 'free' || lock.state === 'stale') return null
   const command = { ...ask, at: new Date(clock.now()).toISOString() }
   return await sendCommand(records.control, command, { clock, timeoutMs: REPLY_MS })

@@ -29,7 +29,7 @@ export type ComparedStates =
 export function statesTyped(typed: string, session: string | null): ComparedStates {
   const [first = 'start', second, third] = typed.split(/\s+/).filter(word => word !== '')
   if (third !== undefined)
-    throw new UserError('/diff takes a round, a savepoint or two of them: /diff 3, /diff start, /diff 2 4.')
+    throw new UserError('CM1015', '/diff takes a round, a savepoint or two of them: /diff 3, /diff start, /diff 2 4.')
   if (second === undefined && /^[1-9]\d{0,8}$/.test(first)) return { kind: 'round', session, round: Number(first) }
   const named = (name: string) => (session !== null && /^(?:\d{1,9}|start)$/.test(name) ? `${session}/${name}` : name)
   return { kind: 'between', from: named(first), to: named(second ?? 'now') }
@@ -132,7 +132,7 @@ export class OpenComparison implements AsyncDisposable {
   beforePutBack(file: FileDifference, signal: AbortSignal): Promise<string | null> {
     return this.#alone(async () => {
       if ((await readRunner(this.#records.lock, this.#world.platform)) !== null)
-        throw new UserError(AT_WORK, { exitCode: 6 })
+        throw new UserError('CM0601', AT_WORK, { exitCode: 6 })
       const after = this.#trees?.after
       if (after === undefined || after.savepoint === null) return null
       const { savepoints, fingerprints } = await this.#open()
@@ -181,7 +181,7 @@ export class OpenComparison implements AsyncDisposable {
   async #open(): Promise<OpenSavepoints> {
     this.#look ??= await lookAtSavepoints(this.#world, this.#records, this.#onWarning)
     if (this.#look !== null) return this.#look
-    throw new UserError(`There are no savepoints in ${this.#records.directory} yet: no session has made one.`)
+    throw new UserError('CM0515', `There are no savepoints in ${this.#records.directory} yet: no session has made one.`)
   }
 
   async #letGo(): Promise<void> {
@@ -201,7 +201,7 @@ export class OpenComparison implements AsyncDisposable {
 /** As a rewind, but on one line of a screen. */
 function whileWorking(error: unknown): never {
   if (!(error instanceof UserError) || error.exitCode !== 6) throw error
-  throw new UserError(AT_WORK, { exitCode: 6, cause: error })
+  throw new UserError('CM0601', AT_WORK, { exitCode: 6, cause: error })
 }
 
 const AT_WORK = 'A session is at work here; once it has ended, files can be put back.'
@@ -240,7 +240,7 @@ async function statesOfRound(
   const newest = kept.at(-1)?.round
   if (before !== undefined && after !== undefined) return { from: before.id, to: after.id }
   if (before !== undefined && newest === round - 1) return { from: before.id, to: 'now' }
-  throw new UserError(`There is no savepoint of round ${round}${meant === null ? '' : ` of ${meant}`}.`, {
+  throw new UserError('CM0515', `There is no savepoint of round ${round}${meant === null ? '' : ` of ${meant}`}.`, {
     hint:
       newest === undefined
         ? 'No session has made one in this directory yet, or they have been pruned.'

@@ -259,7 +259,7 @@ export async function checkSettings(
       directory,
       codexBin === null ? {} : { codexBin },
     )
-    if (gateRefusal !== null) throw new UserError(gateRefusal)
+    if (gateRefusal !== null) throw new UserError('CM0701', gateRefusal)
     const changed = Object.entries(sources).filter(([, { layer }]) => layer !== 'defaults')
     const written = [
       ...changed.map(([key, { place }]) => `${key} from ${place}`),

@@ -61,9 +61,9 @@ type Read = NonNullable<Awaited<ReturnType<typeof readSession>>>
 
 async function readOrRefuse(records: Records, id: string): Promise<Read> {
   const read = await readSession(records, id).catch((error: unknown) => {
-    throw new UserError(problemOfSession(id, error))
+    throw new UserError('CM0607', problemOfSession(id, error))
   })
-  if (read === null) throw new UserError(`${records.journal(id)} holds no session to go on from.`)
+  if (read === null) throw new UserError('CM0607', `${records.journal(id)} holds no session to go on from.`)
   return read
 }
 

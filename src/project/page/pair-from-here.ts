@@ -49,7 +49,7 @@ export async function pairFromHere(address: string, access: Access, options: Pai
     return 'too-late'
   } catch (error) {
     if (error instanceof UserError || signal.aborted) throw error
-    throw new UserError(`The page does not answer: ${messageOf(error)}`)
+    throw new UserError('CM0803', `The page does not answer: ${messageOf(error)}`)
   } finally {
     await access.end(device.id)
   }

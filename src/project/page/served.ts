@@ -90,7 +90,7 @@ export async function havePageServed(world: PageWorld): Promise<ServedPage> {
   const said = await readFile(log, 'utf8').catch(() => '')
   const why =
     said.replaceAll(/^codemachine: /gm, '').trim() || `it ${start.kind === 'slow' ? 'takes too long' : 'ended'}`
-  throw new UserError(`The page could not be served: ${oneLine(why, MOST_SAID)}`, {
+  throw new UserError('CM0803', `The page could not be served: ${oneLine(why, MOST_SAID)}`, {
     hint: 'codemachine web serves it here.',
   })
 }
@@ -107,7 +107,8 @@ export async function endPage(world: World): Promise<boolean> {
   }
   const end = world.clock.monotonic() + END_MS
   while ((await readRunner(place.lock, world.platform)) !== null) {
-    if (world.clock.monotonic() > end) throw new UserError(`The page is still served, by process ${runner.pid}.`)
+    if (world.clock.monotonic() > end)
+      throw new UserError('CM0803', `The page is still served, by process ${runner.pid}.`)
     await world.clock.wait(LOOK_MS, world.signal)
     if (world.signal.aborted) return true
   }

@@ -132,13 +132,13 @@ export async function workOfSession(run: Run, id: string): Promise<ReviewedWork>
   const state = folded && withoutScope(folded)
   const since = state?.savepoint?.start ?? null
   if (state === null || since === null) {
-    throw new UserError(`${id} has no savepoint of what it began with, so nothing tells what it changed.`, {
+    throw new UserError('CM0705', `${id} has no savepoint of what it began with, so nothing tells what it changed.`, {
       hint: 'To review what is not committed: codemachine review --goal "…"',
     })
   }
   const { fingerprints } = run
   if (!(await fingerprints.mending(git => runGit(git.setting, ['cat-file', '-e', `${since}^{tree}`]))).ok) {
-    throw new UserError(`What ${id} began with is no longer kept, so nothing tells what it changed.`)
+    throw new UserError('CM0705', `What ${id} began with is no longer kept, so nothing tells what it changed.`)
   }
   // What counted in the session counts now, though git ignores it and a later session has let go of it.
   fingerprints.protect(globsLookedAt(state.gates, state.kind?.addsGates))
@@ -170,7 +170,7 @@ export async function uncommittedWork(run: Run, goal: string): Promise<ReviewedW
   const tree = await run.fingerprints.take()
   if (since === tree) {
     const why = run.repository === null ? 'there is no file' : 'no file differs from the last commit'
-    throw new UserError(`There is nothing to review: ${why}.`)
+    throw new UserError('CM0705', `There is nothing to review: ${why}.`)
   }
   const { text, isCut } = await run.savepoints.diff(since, tree, { mostBytes: MOST_BYTES })
   const matter = { goal, gates: [], protectedFiles: [], earlier: [], diff: text, isCut }

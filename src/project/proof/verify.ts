@@ -215,21 +215,23 @@ async function findCertificate(records: Records, wanted: string | null, say: (re
     wanted === null ? await newestDone(records, say) : await stateOf(records, await findSession(records, wanted))
   if (state === null) {
     throw new UserError(
+      'CM0702',
       `No session in ${records.directory} is done and has a certificate, so there is nothing to verify.`,
     )
   }
   const { id } = state
   if (!isDone(state)) {
-    throw new UserError(`Session ${id} is not done, so there is nothing to verify.`, {
+    throw new UserError('CM0702', `Session ${id} is not done, so there is nothing to verify.`, {
       hint: `codemachine logs ${id} shows what became of it.`,
     })
   }
   const path = certificatePath(records, id)
   const read = await readBoundedText(path, CERTIFICATE_BYTES)
-  if (read === 'missing') throw new UserError(`${path} is not there, so what was proved of session ${id} is not known.`)
-  if ('problem' in read) throw new UserError(`${path} ${read.problem}, so what was proved is not known.`)
+  if (read === 'missing')
+    throw new UserError('CM0702', `${path} is not there, so what was proved of session ${id} is not known.`)
+  if ('problem' in read) throw new UserError('CM0703', `${path} ${read.problem}, so what was proved is not known.`)
   const certificate = parseCertificate(read.text, path)
-  if (certificate.session !== id) throw new UserError(`${path} is the certificate of another session.`)
+  if (certificate.session !== id) throw new UserError('CM0703', `${path} is the certificate of another session.`)
   await compareCopy(records.directory, id, read.text, say)
   const addsGates = state.kind?.addsGates ?? false
   return { certificate, overrides: state.overrides, gates: state.gates, addsGates }
@@ -252,7 +254,7 @@ async function newestDone(records: Records, say: (remark: string) => void): Prom
 
 async function stateOf(records: Records, id: string): Promise<SessionState> {
   const state = await foldJournal(records, id)
-  if (state === null) throw new UserError(`${records.journal(id)} holds no session.`)
+  if (state === null) throw new UserError('CM0607', `${records.journal(id)} holds no session.`)
   return state
 }
 

@@ -33,13 +33,16 @@ export async function exportSecret(
   const store = openSecrets(records.secrets)
   const secret = await store.get(key)
   if (secret === null)
-    throw new UserError(`There is no secret ${key} here.`, { hint: `codemachine secret set ${key} stores one.` })
+    throw new UserError('CM0902', `There is no secret ${key} here.`, {
+      hint: `codemachine secret set ${key} stores one.`,
+    })
   const path = pathInside(directory, to)
   if (path === null)
-    throw new UserError(`${to} does not lie in ${directory}; a secret is written into its project alone.`)
-  if (/^(?:\.git|\.codemachine)(?:\/|$)/.test(path)) throw new UserError(`${path} is no place for a secret.`)
+    throw new UserError('CM0906', `${to} does not lie in ${directory}; a secret is written into its project alone.`)
+  if (/^(?:\.git|\.codemachine)(?:\/|$)/.test(path)) throw new UserError('CM0906', `${path} is no place for a secret.`)
   if ((await readRunner(records.lock, world.platform)) !== null)
     throw new UserError(
+      'CM0906',
       'A session runs here, whose agents could read what is written; export it once that has ended.',
       {
         exitCode: 6,
@@ -48,17 +51,19 @@ export async function exportSecret(
   const obstacle = await findObstacle(directory, dirname(path).split('/').join(sep))
   if (obstacle !== null)
     throw new UserError(
+      'CM0906',
       `${path} cannot be written: ${obstacle.path} ${obstacle.kind === 'missing' ? 'is not there' : whatIsThere(obstacle)}.`,
     )
   if (!(await isIgnoredBy(directory, path, world, records.folder)))
     throw new UserError(
+      'CM0906',
       `git does not ignore ${path}, so the secret could end up in the repository; nothing was written.`,
       {
         hint: `Add a line with /${path} to ${join(directory, '.gitignore')} (and take the file out with git rm --cached, if it is committed).`,
       },
     )
   const read = await readTextFile(join(directory, path), MOST_BYTES)
-  if (read.kind === 'broken') throw new UserError(`${path} cannot be written: ${read.problem}`)
+  if (read.kind === 'broken') throw new UserError('CM0906', `${path} cannot be written: ${read.problem}`)
   await store.hide([path])
   await writeFileInside(directory, path, withVariable(read.kind === 'text' ? read.text : '', key, secret.value), 0o600)
   const words = [

@@ -131,7 +131,7 @@ export async function checkSecret(
   key: string,
 ): Promise<CheckedSecret> {
   const problem = problemOfKey(key)
-  if (problem !== null) throw new UserError(problem)
+  if (problem !== null) throw new UserError('CM0901', problem)
   const secret = await openSecrets(records.secrets).get(key)
   if (secret === null)
     return {

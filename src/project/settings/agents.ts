@@ -19,7 +19,7 @@ export function agentTables({ layer, name: file, folder, value, placeOf, passedO
   const beyond = tables[MOST_AGENTS]
   if (beyond !== undefined) {
     const problem = `${beyond.place}: there are ${tables.length} agents; ${MOST_AGENTS} are the most.`
-    if (layer === 'person') throw new UserError(problem)
+    if (layer === 'person') throw new UserError('CM0205', problem)
     sentences.push(problem)
   }
   const remarks = sentences.slice(0, MOST_REMARKS).map(sentence => `${sentence} It is passed over.`)

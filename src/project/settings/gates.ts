@@ -38,7 +38,7 @@ export function effectiveGates(
   }
   const [excess] = gates.slice(MAX_GATES)
   if (excess !== undefined) {
-    throw new UserError(`${placeOf(excess)}: there are ${gates.length} gates; ${MAX_GATES} are the most.`)
+    throw new UserError('CM0701', `${placeOf(excess)}: there are ${gates.length} gates; ${MAX_GATES} are the most.`)
   }
   const gatePlaces = new Map(gates.map(gate => [gate.name, placeOf(gate)]))
   return { gates, gatePlaces, gateRefusal: network ? null : networkRefusal(entries) }
@@ -83,6 +83,7 @@ function checkTimeout(
 ): void {
   if (layer !== 'project' || timeoutAt === null || gate.timeoutMs <= commandMinutes * 60_000) return
   throw new UserError(
+    'CM0701',
     `${timeoutAt}: gates.timeout is longer than a command may take (command_minutes = ${commandMinutes}), which a project's own file cannot ask for; raise command_minutes in your own config.toml, or write the gate there.`,
   )
 }
@@ -127,6 +128,7 @@ export function gateEntries({ layer, value, placeOf }: SettingsFile): GateEntry[
     const first = entries.slice(0, index).find(other => other.gate.name === gate.name)
     if (first === undefined) continue
     throw new UserError(
+      'CM0701',
       `${place}: the gate at ${first.place} is called "${truncate(gate.name, 60)}", too; give each a name of its own.`,
     )
   }
@@ -137,5 +139,5 @@ export function gateEntries({ layer, value, placeOf }: SettingsFile): GateEntry[
 function verifyCommand(text: string): string {
   const problem = valueProblem(command, text, JSON.stringify(text))
   if (problem === null) return text
-  throw new UserError(`--verify ${problem}.`)
+  throw new UserError('CM0701', `--verify ${problem}.`)
 }

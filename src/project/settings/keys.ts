@@ -283,12 +283,13 @@ function actionNamed(name: string, place: string): KeyActionId {
   if (known !== undefined && free.includes(known.id)) return known.id
   if (known !== undefined) {
     throw new UserError(
+      'CM0204',
       `${place}: keys.${name} cannot be remapped; it stays ${known.chords.map(chordLabel).join(', ')}.`,
     )
   }
   const near = nearestName(name, [...free, 'preset'])
   const mend = near === null ? `the known ones are preset, ${free.join(', ')}.` : `did you mean "${near}"?`
-  throw new UserError(`${place}: there is no action "${short(name)}" in keys; ${mend}`)
+  throw new UserError('CM0204', `${place}: there is no action "${short(name)}" in keys; ${mend}`)
 }
 
 /** The key that a person has written, as `chordOf` names it. */
@@ -302,11 +303,12 @@ function chordWritten(text: string, subject: string): string {
   if (![...NAMED, 'space'].includes(name) && [...name].length !== 1)
     refuseKey(text, subject, nearest(last, [...NAMED, ...Object.keys(ALIASES), 'space'], held, null))
   if (held.includes('shift') && name !== 'return' && name !== 'tab') {
-    throw new UserError(`${subject} is ${quoted(text)}; terminals tell Shift apart only with Enter and Tab.`)
+    throw new UserError('CM0204', `${subject} is ${quoted(text)}; terminals tell Shift apart only with Enter and Tab.`)
   }
   const sent = held.join() === 'ctrl' ? SENT_AS[name] : undefined
   if (sent !== undefined)
     throw new UserError(
+      'CM0204',
       `${subject} is ${quoted(text)}, which a terminal sends as ${chordLabel(sent)}; use another key.`,
     )
   return [...MODIFIERS.filter(each => held.includes(each)), name].join('+')
@@ -352,7 +354,7 @@ function lettersOf(name: string): string {
 
 function refuseKey(text: string, subject: string, near: string | null): never {
   const mend = near === null ? 'keys are written as "ctrl+x", "alt+up", "pagedown" or "d".' : `did you mean "${near}"?`
-  throw new UserError(`${subject} is ${quoted(text)}, which is no key; ${mend}`)
+  throw new UserError('CM0204', `${subject} is ${quoted(text)}, which is no key; ${mend}`)
 }
 
 /** Throws where a key of this action has another one, too, or would be typed into the field. */
@@ -363,6 +365,7 @@ function checkFree(id: KeyActionId, settings: KeySettings, place: string): void 
   for (const chord of keymap.chordsOf(id)) {
     if (own.context === 'field' && own.when !== 'empty' && (chord === 'space' || [...chord].length === 1)) {
       throw new UserError(
+        'CM0204',
         `${place}: keys.${id} is "${chord}", which is typed into the field; use a key with ctrl or alt.`,
       )
     }
@@ -372,6 +375,7 @@ function checkFree(id: KeyActionId, settings: KeySettings, place: string): void 
     )
     if (other !== undefined) {
       throw new UserError(
+        'CM0204',
         `${place}: keys.${id} is "${chord}", which is the key of "${other.id}", too; use another one for one of the two.`,
       )
     }

@@ -115,7 +115,7 @@ function pricesOf({ value }: SettingsFile): ModelPrice[] {
 /** Throws a `UserError` of one sentence if the setting cannot have this value. */
 function checkEntry(entry: Entry): void {
   const problem = valueProblem(entry.info.schema, entry.value, entry.written)
-  if (problem !== null) throw new UserError(`${subjectOf(entry)} ${problem}.`)
+  if (problem !== null) throw new UserError('CM0202', `${subjectOf(entry)} ${problem}.`)
 }
 
 /** The start of a message about an entry: its place, and its name where the place does not have it. */
@@ -254,6 +254,7 @@ function rankOf({ info, value }: Entry): number {
 function refuse(entry: Entry, what: string): never {
   const { flag, variable } = entry.info
   throw new UserError(
+    'CM0203',
     `${subjectOf(entry)} cannot be ${what} by a project's own file; if you want that, use ${flag ?? variable} or your own config.toml.`,
   )
 }

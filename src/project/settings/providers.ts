@@ -48,6 +48,7 @@ export function checkProvider(name: string, place: string, providers: ProvidersB
   const near = nearestName(name, known)
   const mend = near === null ? `there are ${known.join(', ')}` : `did you mean "${near}"`
   throw new UserError(
+    'CM0307',
     `${place}: there is no provider "${name}"; ${mend}${near === null ? `, and what tables [providers.NAME] of your own config.toml name.` : '?'}`,
   )
 }
@@ -59,6 +60,7 @@ function providerOf(name: string, place: string, values: Fields): Provider {
   const baseUrl = values.base_url ?? usual?.baseUrl
   if (baseUrl === undefined) {
     throw new UserError(
+      'CM0307',
       `${place}: the provider ${name} has no base_url; name its address, such as base_url = "http://127.0.0.1:8080/v1".`,
     )
   }
@@ -83,14 +85,17 @@ function fieldsOfEnvironment(env: NodeJS.ProcessEnv, known: readonly string[]) {
     const [key, schema] = entries.find(([each]) => rest.endsWith(`_${each.toUpperCase()}`)) ?? []
     if (key === undefined || schema === undefined) {
       const ends = entries.map(([each]) => `_${each.toUpperCase()}`)
-      throw new UserError(`${place}: no field of a provider is called so; the names end in ${ends.join(', ')}.`)
+      throw new UserError(
+        'CM0307',
+        `${place}: no field of a provider is called so; the names end in ${ends.join(', ')}.`,
+      )
     }
     const inCapitals = rest.slice(0, -key.length - 1)
     const table = known.find(name => variableOf(name) === inCapitals) ?? inCapitals.toLowerCase()
     const problem = v.is(providerTable, table)
       ? valueProblem(schema.wrapped, text, JSON.stringify(text))
       : `names no provider; use ${v.getDescription(providerTable)}`
-    if (problem !== null) throw new UserError(`${place} ${problem}.`)
+    if (problem !== null) throw new UserError('CM0202', `${place} ${problem}.`)
     return [{ table, place, fields: { [key]: v.parse(schema, text) } as Fields }]
   })
 }

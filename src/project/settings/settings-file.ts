@@ -34,7 +34,7 @@ export async function readSettingsFile(
   const told = mistakes.map(mistake => ({ ...mistake, sentence: sentenceOf(mistake, name) }))
   const isPassedOver = ({ place }: TomlMistake) => layer === 'project' && /^agents\.(?!at_once$)/.test(place)
   const wrong = told.find(mistake => !isPassedOver(mistake))
-  if (wrong !== undefined) throw new UserError(wrong.sentence)
+  if (wrong !== undefined) throw new UserError('CM0202', wrong.sentence)
   const entries = settingInfos.flatMap(info => {
     const node = tomlNodeAt(tree, info.toml.split('.'))
     if (node === null) return []
@@ -55,6 +55,7 @@ function refuseTables(tree: TomlNode, placeOf: SettingsFile['placeOf']): void {
   )
   if (refused === undefined) return
   throw new UserError(
+    'CM0203',
     `${placeOf(refused[0])}: ${refused[0]} cannot be set by a project's own file; if you want that, use your own config.toml.`,
   )
 }

@@ -110,7 +110,10 @@ export async function startSession(
     return await begun(world, records, [...common, ...verify, ...from, '-', ...place], goal, signal)
   }
   if (worktree !== undefined)
-    throw new UserError(`A ${template} from a prompt has no worktree of its own here; begin it from a specification.`)
+    throw new UserError(
+      'CM0621',
+      `A ${template} from a prompt has no worktree of its own here; begin it from a specification.`,
+    )
   const queue = openQueue(records.queue)
   const { prompts: before } = await queue.list()
   const { id } = await queue.add(goal, new Date(world.clock.now()), terms)
@@ -127,9 +130,15 @@ export async function startSession(
 function refuseToFollow({ goal, worktree, follows }: WantedSession): void {
   if (follows === undefined) return
   if (goal === null)
-    throw new UserError(`What works by the specification follows no session; say what is to be done after ${follows}.`)
+    throw new UserError(
+      'CM0621',
+      `What works by the specification follows no session; say what is to be done after ${follows}.`,
+    )
   if (worktree !== undefined)
-    throw new UserError(`What follows ${follows} works where that has worked, so it gets no worktree of its own.`)
+    throw new UserError(
+      'CM0621',
+      `What follows ${follows} works where that has worked, so it gets no worktree of its own.`,
+    )
 }
 
 /** What is said of the plan of a session from a prompt. A `UserError` where a person cannot decide on it. */
@@ -143,6 +152,7 @@ async function planTerms(
   if (options !== undefined) return { options }
   if (templates.get(template)?.hasPlan === true && !acceptsPlan)
     throw new UserError(
+      'CM0621',
       `The plan of a ${template} from a prompt is carried out as it comes; begin it from a specification to decide on it.`,
     )
   return {}
@@ -190,12 +200,15 @@ async function begun(
       return { session: null, directory: records.directory, pid }
     case 'failed':
       await rm(log, { force: true })
-      throw new UserError(`A process of its own could not be started: ${start.problem}`)
+      throw new UserError('CM0614', `A process of its own could not be started: ${start.problem}`)
     case 'ended': {
       const said = await readFile(log, 'utf8').catch(() => '')
       await rm(log, { force: true })
       const text = said.slice(-MOST_SAID).replaceAll(/^codemachine: /gm, '')
-      throw new UserError(text.trim() === '' ? `It ended with exit code ${start.exitCode}.` : oneLine(text, MOST_SAID))
+      throw new UserError(
+        'CM0614',
+        text.trim() === '' ? `It ended with exit code ${start.exitCode}.` : oneLine(text, MOST_SAID),
+      )
     }
   }
 }

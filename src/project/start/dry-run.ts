@@ -104,9 +104,9 @@ function dryRound(part: string | null, thread: ThreadSpec, { settings }: DryRunO
 
 async function dryAgent(agent: Agent, options: DryRunOptions): Promise<DryAgent> {
   const prompt = await readAgentPrompt(agent, options.directory)
-  if ('problem' in prompt) throw new UserError(prompt.problem)
+  if ('problem' in prompt) throw new UserError('CM0206', prompt.problem)
   const instructions = await agentInstructions(agent, options.directory)
-  if ('problem' in instructions) throw new UserError(instructions.problem)
+  if ('problem' in instructions) throw new UserError('CM0206', instructions.problem)
   const { codex } = options
   const request = execRequest(agent, compositePrompt(instructions.text, SOME_TASK), options)
   const command = [codex.path, ...execArguments(request)]

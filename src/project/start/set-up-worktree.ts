@@ -152,6 +152,7 @@ function failed(
   const last = oneLine(lastLines(text, 300).trim().split('\n').at(-1) ?? '', 300)
   const said = last === '' ? '' : ` Its last line: ${last}`
   return new UserError(
+    'CM0509',
     `The worktree ${top} is not set up, and no session has begun: worktree.setup (${oneLine(setup, 200)}) ${oneLine(wordsForEnd(end, setupMinutes), 600)}.${said}`,
     { hint: `Its output: ${log}\n  ${again(name)}`, exitCode: 4 },
   )
@@ -161,6 +162,7 @@ function changedFiles({ name, top }: Worktree, setup: string, changed: readonly 
   const shown = changed.slice(0, 8).map(path => oneLine(path, 200))
   const more = changed.length > shown.length ? ` and ${changed.length - shown.length} more` : ''
   return new UserError(
+    'CM0509',
     `No session has begun in ${top}: after worktree.setup (${oneLine(setup, 200)}) files are changed that git tracks: ${shown.join(', ')}${more}.`,
     {
       hint: `Put them back (git -C ${shellWord(top)} restore .) and use a command that leaves them alone, such as npm ci for npm install, or commit them. Its output: ${log}\n  ${again(name)}`,

@@ -129,7 +129,7 @@ async function tellLogin(
   const choice = { mode: 'workspace-write', network: false, writable: [] } as const
   const tellIt = async (login: LoginState) => {
     tell({ login, hasOwnLogin: await hasOwnLogin(records) })
-    if (login.kind === 'out') miss(new UserError(NOT_LOGGED_IN), shown => shown.login === login)
+    if (login.kind === 'out') miss(new UserError('CM0302', NOT_LOGGED_IN), shown => shown.login === login)
   }
   // Codex would make it only to find no login in it.
   if (!(await pathExists(codexHome.path))) await tellIt({ kind: 'out' })

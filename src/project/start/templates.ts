@@ -53,12 +53,13 @@ export function startableTemplates(templates: TemplateKinds): TemplateKind[] {
 export function templateNamed(templates: TemplateKinds, name: string, by: Beginning = 'prompt'): TemplateKind {
   const found = templates.get(name)
   const other = found === undefined ? null : wayToBegin(found, by)
-  if (other !== null) throw new UserError(other)
+  if (other !== null) throw new UserError('CM1010', other)
   if (found !== undefined) return found
   const names = [...templates.values()].filter(kind => wayToBegin(kind, by) === null).map(each => each.name)
   const near = nearestName(name, names)
   const shown = JSON.stringify(name.slice(0, 60))
   throw new UserError(
+    'CM1010',
     `There is no template ${shown}; ${near === null ? `use ${names.join(' or ')}.` : `did you mean "${near}"?`}`,
   )
 }
@@ -97,7 +98,7 @@ export async function refuseUnusablePrompts(
 async function refuseUnusable(agent: Agent): Promise<void> {
   if (!agent.enabled) return
   const prompt = await readUsualPrompt(agent)
-  if ('problem' in prompt) throw new UserError(prompt.problem)
+  if ('problem' in prompt) throw new UserError('CM0206', prompt.problem)
 }
 
 const FILE = 'codemachine.toml'
@@ -133,16 +134,20 @@ export async function chooseTemplate(
 async function writeMode(root: string, name: string): Promise<void> {
   const path = join(root, FILE)
   const read = await readTextFile(path, MOST_BYTES)
-  if (read.kind === 'broken') throw new UserError(`${FILE}: ${read.problem}`)
+  if (read.kind === 'broken') throw new UserError('CM0201', `${FILE}: ${read.problem}`)
   const text = read.kind === 'gone' ? '' : read.text
   try {
     await writeFileInside(root, FILE, withMode(text, name), read.kind === 'text' ? read.state.mode : MODE)
   } catch (error) {
     const code = systemErrorCode(error)
     if (code === null) throw error
-    throw new UserError(`${path} cannot be written to (${code}); make its folder one that you can write to.`, {
-      cause: error,
-    })
+    throw new UserError(
+      'CM0211',
+      `${path} cannot be written to (${code}); make its folder one that you can write to.`,
+      {
+        cause: error,
+      },
+    )
   }
 }
 

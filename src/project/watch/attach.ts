@@ -41,9 +41,13 @@ export async function runningSession(
   const [only] = elsewhere
   if (only === undefined) throw named
   if (elsewhere.length === 1) return only
-  throw new UserError(`${oneLine(wanted, MOST_TYPED)} runs in ${elsewhere.length} directories; name one with -C.`, {
-    hint: elsewhere.map(({ records: { directory } }) => directory).join(', '),
-  })
+  throw new UserError(
+    'CM0604',
+    `${oneLine(wanted, MOST_TYPED)} runs in ${elsewhere.length} directories; name one with -C.`,
+    {
+      hint: elsewhere.map(({ records: { directory } }) => directory).join(', '),
+    },
+  )
 }
 
 const MOST_TYPED = 60
@@ -67,18 +71,19 @@ async function asRunning(world: World, records: Records, id: string): Promise<Ru
   // Before the journal: a session that ends while it is read must not look cut off.
   const holder = await holderOf(world, await lockOfSession(records, id))
   const state = await readableState(records, id, 'ends')
-  if (state === null) throw new UserError(`${records.journal(id)} holds no session that can be read.`)
+  if (state === null) throw new UserError('CM0607', `${records.journal(id)} holds no session that can be read.`)
   const standing = sessionStatusOf(state, holder)
   switch (standing) {
     case 'running':
     case 'unknown':
       return { records, id, state }
     case 'cut-off':
-      throw new UserError(`Nobody runs ${id} any more: it was cut off.`, {
+      throw new UserError('CM0613', `Nobody runs ${id} any more: it was cut off.`, {
         hint: `To go on with it: ${resumeCommand(id, null)}`,
       })
     case 'ended':
       throw new UserError(
+        'CM0613',
         `${id} has ended: ${state.ended === null ? '' : describeOutcome(state.ended.outcome).short}. There is nothing to attach to.`,
         { hint: `What came of it: codemachine report ${id}` },
       )
@@ -98,13 +103,14 @@ async function holderOf({ platform }: World, path: string): Promise<LockHolder |
       return null
     case 'elsewhere':
       throw new UserError(
+        'CM0620',
         `It runs on ${lock.holder.host} (pid ${lock.holder.pid}), another machine or container, and can be attached to only there.`,
         {
           hint: 'From here, in lines: codemachine logs -f',
         },
       )
     case 'unreadable':
-      throw new UserError(`${lock.problem}; if no codemachine runs here, delete it.`, { exitCode: 6 })
+      throw new UserError('CM0602', `${lock.problem}; if no codemachine runs here, delete it.`, { exitCode: 6 })
     default:
       return unreachable(lock)
   }

@@ -34,7 +34,7 @@ export async function earlierAnswer(
 ): Promise<QuestionAnswer | null> {
   const before = await readAnswer(records, asked.session, asked.question)
   if (before === null || again) return before
-  throw new UserError(`${id} was answered at ${before.at}: ${oneLine(before.answer, 200)}`, {
+  throw new UserError('CM0615', `${id} was answered at ${before.at}: ${oneLine(before.answer, 200)}`, {
     hint: `To answer it again: codemachine questions answer --again ${id} "…"`,
   })
 }
@@ -53,7 +53,7 @@ export async function giveAnswer(
   const at = new Date(world.clock.now())
   await using claim = await claimAnswer(records, session, asked.question, { ...world, now: at })
   if (claim === null) {
-    throw new UserError(`${id} is being answered from another terminal just now.`, {
+    throw new UserError('CM0615', `${id} is being answered from another terminal just now.`, {
       hint: `To see the answer: codemachine questions ${session} --all`,
     })
   }
@@ -75,7 +75,7 @@ export async function giveAnswer(
   }
   // Nothing is ever begun there.
   if (repositoryOfCopy(records) !== null)
-    throw new UserError(told.message || `${session} does not run just now; answer it once a worker has it.`)
+    throw new UserError('CM0613', told.message || `${session} does not run just now; answer it once a worker has it.`)
   const prompt = promptOfAnswer(asked, answer, earlierOne)
   if (waiting !== null) await queue.edit(waiting, prompt)
   const queued = waiting ?? (await queue.add(prompt, at)).id
@@ -110,7 +110,10 @@ export function chosenAnswer(
   if (options.length === 0 || !/^\d{1,9}$/.test(typed)) return typed
   const option = options[Number(typed) - 1] ?? options.find(each => each === typed)
   if (option !== undefined) return option
-  throw new UserError(`${id} has no option ${typed}; use a number from 1 to ${options.length}, or answer in words.`)
+  throw new UserError(
+    'CM0615',
+    `${id} has no option ${typed}; use a number from 1 to ${options.length}, or answer in words.`,
+  )
 }
 
 /** For what a watcher has missed, or where there can be none, ms. */

@@ -125,13 +125,13 @@ async function findAmong(
   const names = some((matches.length > 0 ? matches : all).map(each => typedAs(each, each.id)))
   if (match !== undefined) throw ambiguous(`"${shown}" may mean ${matches.length} sessions`, names)
   const [own] = places
-  throw new UserError(`There is no session "${shown}" in ${own?.records.directory} or its worktrees.`, {
+  throw new UserError('CM0603', `There is no session "${shown}" in ${own?.records.directory} or its worktrees.`, {
     hint: `There are: ${names}`,
   })
 }
 
 function ambiguous(what: string, names: string): UserError {
-  return new UserError(`${what}, of the checkout and its worktrees; name the worktree, too.`, { hint: names })
+  return new UserError('CM0604', `${what}, of the checkout and its worktrees; name the worktree, too.`, { hint: names })
 }
 
 /** What `docs:20261120_1` names: the place, null if it names none, and the word behind the colon. A `UserError` if there is no such place. */
@@ -141,7 +141,7 @@ function placeNamed(places: readonly SessionsPlace[], typed: string): { named: S
   const name = typed.slice(0, colon)
   const named = places.find(({ worktree }) => (worktree ?? '.') === name)
   if (named !== undefined) return { named, word: typed.slice(colon + 1) }
-  throw new UserError(`There is no worktree "${oneLine(name, 60)}" with sessions beside this checkout.`, {
+  throw new UserError('CM0603', `There is no worktree "${oneLine(name, 60)}" with sessions beside this checkout.`, {
     hint: `There are: ${some(places.flatMap(({ worktree }) => worktree ?? []))}`,
   })
 }
@@ -180,9 +180,13 @@ export async function placeAtWork(
     if ((await readRunner(place.records.lock, platform)) !== null) running.push(place)
   const [only] = running
   if (running.length <= 1) return only ?? { worktree: null, records }
-  throw new UserError(`Sessions run in ${running.length} worktrees of ${records.directory}; name one with -C.`, {
-    hint: running.map(({ records: { directory } }) => `-C ${directory}`).join('\n  '),
-  })
+  throw new UserError(
+    'CM0604',
+    `Sessions run in ${running.length} worktrees of ${records.directory}; name one with -C.`,
+    {
+      hint: running.map(({ records: { directory } }) => `-C ${directory}`).join('\n  '),
+    },
+  )
 }
 
 /** As `findQuestion`, also of the worktrees: `docs:20261120_1/Q1`, `docs:Q1`, or `Q1` where only one has it. */

@@ -71,7 +71,11 @@ async function named(checkout: Checkout, name: string): Promise<LandableBranch> 
   const [found] = await listLandableBranches(checkout, wanted)
   if (found !== undefined) return found
   const all = await listLandableBranches(checkout, null)
-  throw new UserError(`There is no branch codemachine/${wanted}.`, all.length === 0 ? {} : { hint: listed(all) })
+  throw new UserError(
+    'CM0511',
+    `There is no branch codemachine/${wanted}.`,
+    all.length === 0 ? {} : { hint: listed(all) },
+  )
 }
 
 async function theOnly(checkout: Checkout): Promise<LandableBranch> {
@@ -80,12 +84,12 @@ async function theOnly(checkout: Checkout): Promise<LandableBranch> {
   const candidates = full.length === 0 ? all : full
   const [only, ...others] = candidates
   if (only === undefined) {
-    throw new UserError('There is nothing to land: no worktree of codemachine has been made here.', {
+    throw new UserError('CM0511', 'There is nothing to land: no worktree of codemachine has been made here.', {
       hint: 'To work in one: codemachine "…" --worktree',
     })
   }
   if (others.length === 0) return only
-  throw new UserError('There is more than one branch to land; name one.', { hint: listed(candidates) })
+  throw new UserError('CM0511', 'There is more than one branch to land; name one.', { hint: listed(candidates) })
 }
 
 function listed(all: readonly LandableBranch[]): string {
@@ -99,6 +103,7 @@ function stateOf({ ahead, uncommitted, top }: LandableBranch): string {
 
 function uncommitted({ name, uncommitted: files }: LandableBranch, top: string): UserError {
   return new UserError(
+    'CM0512',
     `In ${top} there are changes that are not committed, and would not come along: ${some(files)}.`,
     {
       hint: `To commit all of them first: codemachine land ${name} --commit "…"`,
@@ -127,11 +132,13 @@ function inWords(checkout: Checkout, { branch, top }: LandableBranch, landing: L
       return [`${branch} has nothing that ${landing.into} does not have already.`, howToRemove(top, branch, root)]
     case 'conflict':
       throw new UserError(
+        'CM0513',
         `${branch} and ${landing.into} have both changed ${some(landing.files)}, so it is not merged; nothing has been touched.`,
         { hint: `To settle it by hand: git -C ${shellWord(root)} merge ${branch}`, exitCode: 4 },
       )
     case 'in-the-way':
       throw new UserError(
+        'CM0512',
         `${branch} would overwrite what is not committed in ${root}: ${some(landing.files)}; nothing has been touched.`,
         { hint: 'Commit it or put it elsewhere, and land again.' },
       )

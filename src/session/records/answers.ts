@@ -32,14 +32,18 @@ export async function readAnswer(records: Records, session: string, question: st
   const path = records.answer(session, question)
   const read = await readBoundedText(path, MOST_BYTES)
   if (read === 'missing') return null
-  if ('problem' in read) throw new UserError(`${path} ${read.problem}.`)
+  if ('problem' in read) throw new UserError('CM0611', `${path} ${read.problem}.`)
   const result = v.safeParse(schema, parsed(path, read.text))
   if (result.success) return result.output
   const [issue] = result.issues
   const name = v.getDotPath(issue)
-  throw new UserError(`${path}: ${name === null ? 'it holds no answer' : `${name} is wrong; ${issue.message}`}.`, {
-    hint: 'Remove the file, and answer again.',
-  })
+  throw new UserError(
+    'CM0611',
+    `${path}: ${name === null ? 'it holds no answer' : `${name} is wrong; ${issue.message}`}.`,
+    {
+      hint: 'Remove the file, and answer again.',
+    },
+  )
 }
 
 /**
@@ -79,7 +83,9 @@ function parsed(path: string, text: string): unknown {
   try {
     return JSON.parse(text)
   } catch (error) {
-    throw new UserError(`${path} is not JSON: ${messageOf(error)}.`, { hint: 'Remove the file, and answer again.' })
+    throw new UserError('CM0611', `${path} is not JSON: ${messageOf(error)}.`, {
+      hint: 'Remove the file, and answer again.',
+    })
   }
 }
 

@@ -284,19 +284,22 @@ function refuseForeign(path: string, firstLine: string): void {
   const { format, v = VERSION } = header
   if (format === FORMAT && v === VERSION) return
   if (format === FORMAT && typeof v === 'number' && v > VERSION)
-    throw new UserError(`${path} was written by a newer codemachine (journal format ${v}); use that one.`)
+    throw new UserError('CM0606', `${path} was written by a newer codemachine (journal format ${v}); use that one.`)
   const named = `${JSON.stringify(format).slice(0, 60)}${format === FORMAT ? `, version ${JSON.stringify(v).slice(0, 20)}` : ''}`
   throw new UserError(
+    'CM0607',
     `${path} is no journal of codemachine (its format is ${named}); put the journal back in its place.`,
   )
 }
 
 function unreadable(path: string, cause: unknown): unknown {
   if (cause instanceof NotAFile)
-    return new UserError(`${path} cannot be read: it is ${cause.what}; put the journal back in its place.`, { cause })
+    return new UserError('CM0607', `${path} cannot be read: it is ${cause.what}; put the journal back in its place.`, {
+      cause,
+    })
   const code = systemErrorCode(cause)
   if (code === null) return cause
-  return new UserError(`${path} cannot be read: ${code}; make it readable.`, { cause })
+  return new UserError('CM0607', `${path} cannot be read: ${code}; make it readable.`, { cause })
 }
 
 function isRecorded(value: unknown): value is Recorded {

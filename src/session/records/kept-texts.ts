@@ -42,12 +42,12 @@ export function openKeptTexts(sessionFolder: string): KeptTexts {
     async read(name, kept) {
       const path = join(folder, name)
       const known = kept.find(each => each.name === name)
-      if (known === undefined) throw new UserError(`The session keeps no text of the name ${path}.`)
+      if (known === undefined) throw new UserError('CM0611', `The session keeps no text of the name ${path}.`)
       const read = await readBoundedText(path, MOST_BYTES)
-      if (read === 'missing') throw new UserError(`${path} is gone, with which the session began; ${MEND}`)
-      if ('problem' in read) throw new UserError(`${path} ${read.problem}; ${MEND}`)
+      if (read === 'missing') throw new UserError('CM0611', `${path} is gone, with which the session began; ${MEND}`)
+      if ('problem' in read) throw new UserError('CM0611', `${path} ${read.problem}; ${MEND}`)
       if (sha256Of(bytesOf(read.text)) !== known.sha256)
-        throw new UserError(`${path} is not the text any more with which the session began; ${MEND}`)
+        throw new UserError('CM0611', `${path} is not the text any more with which the session began; ${MEND}`)
       return read.text
     },
     of: kept => ({
@@ -71,11 +71,17 @@ export function refuseTexts(texts: readonly NewText[], redact: (text: string) =>
     const bytes = bytesOf(text).length
     const mib = Math.ceil(bytes / 1024 / 1024)
     if (bytes > MOST_BYTES)
-      throw new UserError(`${name} has ${mib} MiB, and may have ${MOST_BYTES / 1024 / 1024} MiB; use a shorter text.`)
+      throw new UserError(
+        'CM0107',
+        `${name} has ${mib} MiB, and may have ${MOST_BYTES / 1024 / 1024} MiB; use a shorter text.`,
+      )
     const shown = redact(text)
     if (shown === text) continue
     const secret = /\[secret [^\]]*\]/.exec(shown)?.[0] ?? 'a secret'
-    throw new UserError(`${name} holds ${secret}, which is never kept; write the name of a variable in its place.`)
+    throw new UserError(
+      'CM0904',
+      `${name} holds ${secret}, which is never kept; write the name of a variable in its place.`,
+    )
   }
 }
 

@@ -117,7 +117,7 @@ async function add(directory: string, prompt: string, at: Date, terms: PromptTer
   for (;;) {
     const { gone, highest } = await readNames(directory)
     if (highest >= HIGHEST_NUMBER)
-      throw new UserError(`${directory} has no number left; remove ${highest}.json from it.`)
+      throw new UserError('CM0618', `${directory} has no number left; remove ${highest}.json from it.`)
     const id = idOf(highest + 1)
     if (!(await staged.linkAs(`${id}.json`))) continue
     // Between the look and the link somebody else may have added and removed the same number. Nobody takes what has a `.gone`.
@@ -162,7 +162,7 @@ async function edit(directory: string, written: string, prompt: string): Promise
   const id = knownId(written)
   const old = await readPrompt(directory, id)
   if (old === 'missing') throw notWaiting(id)
-  if (typeof old === 'string') throw new UserError(old)
+  if (typeof old === 'string') throw new UserError('CM0618', old)
   const { id: _, ...kept } = old
   const text = textOf(checked({ ...kept, prompt }))
   await writing(directory, () => writeWholeFile(promptFile(directory, id), text))
@@ -284,12 +284,12 @@ function textOf(content: Omit<QueuedPrompt, 'id'>): string {
 /** The content of a prompt's file; a `UserError` if it could not be read again. */
 function checked<T extends Omit<QueuedPrompt, 'id'>>(content: T): T {
   const problem = problemOfPrompt(content.prompt)
-  if (problem !== null) throw new UserError(problem)
+  if (problem !== null) throw new UserError('CM0107', problem)
   const result = v.safeParse(fileSchema, content)
-  if (!result.success) throw new UserError(problemIn(result.issues[0]) ?? 'The prompt is no text.')
+  if (!result.success) throw new UserError('CM0618', problemIn(result.issues[0]) ?? 'The prompt is no text.')
   return content
 }
 
 function notWaiting(id: string): UserError {
-  return new UserError(`No prompt ${id} waits in the queue; it has been started or removed.`)
+  return new UserError('CM0618', `No prompt ${id} waits in the queue; it has been started or removed.`)
 }

@@ -183,9 +183,13 @@ export function fleetSessionOf({ directory }: Pick<Records, 'directory'>): { id:
 /** Throws a `UserError` where these are the records of a copy: nothing is run there. */
 export function refuseCopy(records: Pick<Records, 'directory'>): void {
   if (repositoryOfCopy(records) === null) return
-  throw new UserError(`${records.directory} is the copy of a session of a fleet, so nothing is run or changed there.`, {
-    hint: 'To have a worker go on with it: codemachine fleet retry <id>',
-  })
+  throw new UserError(
+    'CM0612',
+    `${records.directory} is the copy of a session of a fleet, so nothing is run or changed there.`,
+    {
+      hint: 'To have a worker go on with it: codemachine fleet retry <id>',
+    },
+  )
 }
 
 /** What codemachine itself keeps in the root. */
@@ -198,7 +202,8 @@ function isOwn(name: string): boolean {
 /** `$CODEMACHINE_HOME` or `~/.codemachine`. Makes nothing; a `UserError` if that is no absolute path. */
 export function rootOf({ env, home }: Pick<RecordsPlaces, 'env' | 'home'>): string {
   const given = env.CODEMACHINE_HOME || null
-  if (given !== null && !isAbsolute(given)) throw new UserError(`CODEMACHINE_HOME is "${given}"; use an absolute path.`)
+  if (given !== null && !isAbsolute(given))
+    throw new UserError('CM0609', `CODEMACHINE_HOME is "${given}"; use an absolute path.`)
   return given ?? join(home, '.codemachine')
 }
 
@@ -264,6 +269,7 @@ const UNWRITABLE: Readonly<Record<string, string>> = {
 function unwritable(folder: string, cause: unknown): UserError {
   const code = systemErrorCode(cause)
   return new UserError(
+    'CM0609',
     `codemachine cannot keep its records in ${folder}: ${UNWRITABLE[code ?? ''] ?? messageOf(cause)}.`,
     {
       hint: 'Set CODEMACHINE_HOME to a directory that you can write to.',
@@ -311,7 +317,7 @@ async function takeSessionId(folder: string, id: string): Promise<string> {
     await mkdir(join(folder, id), { mode: 0o700 })
     return id
   } catch (error) {
-    if (systemErrorCode(error) === 'EEXIST') throw new UserError(`There is a session ${id} already.`)
+    if (systemErrorCode(error) === 'EEXIST') throw new UserError('CM0601', `There is a session ${id} already.`)
     throw unwritable(join(folder, id), error)
   }
 }

@@ -243,16 +243,16 @@ function parseHolder(text: string): LockHolder | null {
 }
 
 function refusal(path: string, found: Exclude<LockState, { state: 'free' }>, hint: string): UserError {
-  if (found.state === 'unreadable') return new UserError(unreadableInWords(found.problem), { exitCode: 6 })
+  if (found.state === 'unreadable') return new UserError('CM0602', unreadableInWords(found.problem), { exitCode: 6 })
   const { pid, host, at } = found.holder
   // This locale writes `2026-11-20 23:00:00`, in local time.
   const since = new Date(at).toLocaleString('sv-SE')
   if (found.state === 'elsewhere')
-    return new UserError(`Another codemachine (pid ${pid} on ${host}) is running here since ${since}.`, {
+    return new UserError('CM0601', `Another codemachine (pid ${pid} on ${host}) is running here since ${since}.`, {
       hint: `That is another machine or container, so this cannot be checked; if it no longer runs there, delete ${path}.`,
       exitCode: 6,
     })
-  return new UserError(`Another codemachine (pid ${pid}) is running here since ${since}.`, {
+  return new UserError('CM0601', `Another codemachine (pid ${pid}) is running here since ${since}.`, {
     hint,
     exitCode: 6,
   })

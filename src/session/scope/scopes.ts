@@ -105,6 +105,7 @@ export class Scopes {
     const gate = gates.find(({ name, run }) => redactor.text(name) !== name || redactor.text(run) !== run)
     if (gate === undefined) return gates
     throw new UserError(
+      'CM0904',
       `A command that has to pass holds a secret, which is never kept: ${redactor.text(gate.run)}; write the name of a variable in its place.`,
     )
   }

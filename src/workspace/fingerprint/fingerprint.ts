@@ -511,7 +511,9 @@ interface Seen {
 }
 
 function readOnlyFailure(cause: GitError): UserError {
-  return new UserError('The work directory cannot be looked at while a session begins or ends; try again.', { cause })
+  return new UserError('CM0504', 'The work directory cannot be looked at while a session begins or ends; try again.', {
+    cause,
+  })
 }
 
 /** The path relative to `top`, with `/`; an empty list if it lies outside. */

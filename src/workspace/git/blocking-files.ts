@@ -38,6 +38,7 @@ export class GitBlocked extends UserError {
     const path = first === undefined ? 'a file' : shownPath(directory, first.path)
     const more = files.length > 1 ? ` (and ${files.length - 1} more)` : ''
     super(
+      'CM0502',
       `git cannot look at ${directory}: ${path} ${first?.why ?? 'blocks it'}${more}; put a plain file in its place.`,
       {
         exitCode: 4,

@@ -16,6 +16,7 @@ export async function findGit(env: NodeJS.ProcessEnv, workTree: string): Promise
   const { path, passedOver } = await findProgram('git', { env, platform, where })
   if (path !== null) return path
   throw new UserError(
+    'CM0501',
     'git was not found on the PATH; install git (https://git-scm.com), or put its folder on the PATH.',
     passedOver.length === 0
       ? {}

@@ -33,6 +33,7 @@ export async function makeMemoryFolderOrRefuse(root: string, folder: string, pur
   const obstacle = await makeMemoryFolder(root, folder)
   if (obstacle === null) return
   throw new UserError(
+    'CM0210',
     `${join(root, obstacle.path)} ${whatIsThere(obstacle)}; move it away, so that codemachine can ${purpose}.`,
   )
 }
@@ -65,7 +66,7 @@ export async function writingInside<T>(
     const code = systemErrorCode(error)
     if (code === null) throw error
     if (isNoRoom(error)) throw diskFull(place, error)
-    throw new UserError(sentence(code), { exitCode, cause: error })
+    throw new UserError('CM0211', sentence(code), { exitCode, cause: error })
   }
 }
 

@@ -172,7 +172,7 @@ async function keepFirstCopies(name: string, goal: string, options: ScopedMemory
   const { folder, lastGood } = scopeFolder(place, name)
   if (existsSync(join(lastGood, 'tasks.json'))) return
   const problem = problemOfPromptSize(goal)
-  if (problem !== null) throw new UserError(problem)
+  if (problem !== null) throw new UserError('CM0107', problem)
   await setAside(await realpath(directory), relativeInside(directory, folder))
   const main = newMainFile(loadPrompt('MAIN.template'), { goal, git: await head() }, redact)
   // The last of them says that all are there.

@@ -37,7 +37,7 @@ interface NewSession extends SessionPlace {
 
 async function makeSessionFolder(session: NewSession): Promise<SessionFolder> {
   const problem = problemOfPromptSize(session.goal)
-  if (problem !== null) throw new UserError(problem)
+  if (problem !== null) throw new UserError('CM0107', problem)
   const main = { 'MAIN.md': newMainFile(loadPrompt('MAIN.template'), session, session.redact) }
   const all = { ...main, 'tasks.json': NO_TASKS }
   const files = session.memory === 'project-plan' ? main : all
@@ -68,7 +68,7 @@ async function writeFirstFiles(directory: string, id: string, files: Readonly<Re
   await makeFolder(join(memoryRoot, 'kb'))
   await makeFolder(join(memoryRoot, 'projects'))
   if ((await findObstacle(root, folder))?.kind !== 'missing') {
-    throw new UserError(`${join(directory, folder)} is there already; remove it, or resume that session.`)
+    throw new UserError('CM0210', `${join(directory, folder)} is there already; remove it, or resume that session.`)
   }
   await makeFolder(folder)
   try {

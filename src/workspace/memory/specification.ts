@@ -36,16 +36,17 @@ export async function readSpecification(directory: string): Promise<Specificatio
   const obstacle = await findObstacle(root, projectFolders.inputs)
   if (obstacle !== null && obstacle.kind !== 'missing') {
     const what = `${join(root, obstacle.path)} ${whatIsThere(obstacle)}`
-    throw new UserError(`${what}; put a folder in its place, with specifications.md in it.`)
+    throw new UserError('CM0207', `${what}; put a folder in its place, with specifications.md in it.`)
   }
   const read = await readRegularFile(path, MOST_BYTES)
   switch (read.kind) {
     case 'gone':
-      throw new UserError(`There is no ${path}; write into it what is to be built.`)
+      throw new UserError('CM0207', `There is no ${path}; write into it what is to be built.`)
     case 'broken':
-      throw new UserError(`${path}: ${read.problem}`)
+      throw new UserError('CM0207', `${path}: ${read.problem}`)
     case 'too-large':
       throw new UserError(
+        'CM0207',
         `${path} has ${read.size} bytes, and may have at most ${MOST_BYTES} (512 KiB); put details into files beside it and name them in it.`,
       )
   }
@@ -58,20 +59,20 @@ export async function readSpecification(directory: string): Promise<Specificatio
 }
 
 function unusable(path: string, what: string): UserError {
-  return new UserError(`${path} ${what}; write into it what is to be built.`)
+  return new UserError('CM0207', `${path} ${what}; write into it what is to be built.`)
 }
 
 function textOf(bytes: Buffer, path: string): string {
   const zero = bytes.indexOf(0)
   if (zero !== -1) {
-    throw new UserError(`${path} is no text: byte ${zero + 1} is a NUL; write it as plain text or Markdown.`)
+    throw new UserError('CM0207', `${path} is no text: byte ${zero + 1} is a NUL; write it as plain text or Markdown.`)
   }
   if (isUtf8(bytes)) return new TextDecoder().decode(bytes)
   // A bad byte comes out as another one, unless it is the last.
   const decoded = Buffer.from(bytes.toString('utf8'))
   const bad = bytes.findIndex((byte, at) => byte !== decoded[at])
   const place = bad === -1 ? bytes.length : bad + 1
-  throw new UserError(`${path} is no text: byte ${place} is not UTF-8; save it as UTF-8 text.`)
+  throw new UserError('CM0207', `${path} is no text: byte ${place} is not UTF-8; save it as UTF-8 text.`)
 }
 
 /** The lines that are neither part of the guide, nor comments, nor empty. */

@@ -72,6 +72,7 @@ export async function planRewind(
   const others = inTheWay.slice(1, MOST_NAMED + 1).map(({ path }) => printablePath(path))
   const more = inTheWay.length > MOST_NAMED + 1 ? ', …' : ''
   throw new UserError(
+    'CM0516',
     `Nothing was changed, for ${printablePath(first.path)} ${first.why}; ${first.mend} and rewind again.`,
     others.length === 0 ? {} : { hint: `The same goes for ${others.join(', ')}${more}.` },
   )
@@ -99,9 +100,13 @@ async function keepIgnored(
     return { remove: gone, keep: kept }
   } catch (error) {
     if (!(error instanceof GitError)) throw error
-    throw new UserError(`Nothing was changed, for what was ignored then cannot be found out: ${error.message}`, {
-      cause: error,
-    })
+    throw new UserError(
+      'CM0516',
+      `Nothing was changed, for what was ignored then cannot be found out: ${error.message}`,
+      {
+        cause: error,
+      },
+    )
   }
 }
 
@@ -164,7 +169,9 @@ export async function applyRewind(
     fingerprints.takeNothingForGranted()
   } catch (error) {
     if (isNoRoom(error)) throw diskFull(directory, error)
-    throw error instanceof GitError || systemErrorCode(error) !== null ? new UserError(messageOf(error)) : error
+    throw error instanceof GitError || systemErrorCode(error) !== null
+      ? new UserError('CM0516', messageOf(error))
+      : error
   }
 }
 
@@ -233,7 +240,7 @@ async function refuseBroken(git: PrivateGit, { write }: RewindPlan): Promise<voi
 }
 
 function brokenSavepoint(cause: Error): UserError {
-  return new UserError(`That savepoint is broken, and nothing was changed: ${cause.message}`, { cause })
+  return new UserError('CM0516', `That savepoint is broken, and nothing was changed: ${cause.message}`, { cause })
 }
 
 async function removeFile(directory: string, path: string): Promise<void> {

@@ -138,7 +138,7 @@ export async function gitErrorAsUserError<T>(words: string, action: () => Promis
   try {
     return await action()
   } catch (error) {
-    throw error instanceof GitError ? new UserError(`${words}: ${error.message}`, { cause: error }) : error
+    throw error instanceof GitError ? new UserError('CM0504', `${words}: ${error.message}`, { cause: error }) : error
   }
 }
 
@@ -270,20 +270,21 @@ function matchSession(wanted: string, savepoints: readonly Savepoint[]): string 
   if (sessions.includes(wanted)) return wanted
   const matches = sessions.filter(id => id.endsWith(`_${wanted}`))
   if (matches.length < 2) return matches[0] ?? null
-  throw new UserError(`Session "${wanted}" may be any of ${matches.slice(-8).join(', ')}; use the whole id.`)
+  throw new UserError('CM0604', `Session "${wanted}" may be any of ${matches.slice(-8).join(', ')}; use the whole id.`)
 }
 
 function noSuchSavepoint(name: string, savepoints: readonly Savepoint[], newest: string | null): UserError {
   const shown = name.slice(0, 60).replace(/[\p{Cc}\p{Bidi_Control}]+/gu, ' ')
   if (savepoints.length === 0) {
     return new UserError(
+      'CM0515',
       `There is no savepoint "${shown}": no session has made one in this directory yet, or they have been pruned.`,
     )
   }
   const others = savepoints.filter(({ session }) => session === null).map(({ id }) => id)
   const rounds = savepoints.filter(({ session }) => session !== null && session === newest).map(({ round }) => round)
   const there = [...(newest === null ? [] : [`${formatRanges(rounds)} of ${newest}`]), ...others.slice(-3), 'now']
-  return new UserError(`There is no savepoint "${shown}".`, {
+  return new UserError('CM0515', `There is no savepoint "${shown}".`, {
     hint: `There are: ${there.join('; ')}. codemachine savepoints lists those of older sessions, too; others may have been pruned.`,
   })
 }
@@ -389,9 +390,13 @@ export async function savepointBytes(git: PrivateGit, batches: readonly Savepoin
   const args = ['rev-list', '--objects', '--disk-usage', '--stdin']
   const { ok, stdout, stderr } = await runGit(withOwnObjectsOnly(git), args, commits.join(''))
   if (ok) return Number(stdout.trim())
-  throw new UserError('How much the savepoints take cannot be found out; git 2.31 or newer can, if none is broken.', {
-    hint: stderr.trim().slice(0, 300),
-  })
+  throw new UserError(
+    'CM0504',
+    'How much the savepoints take cannot be found out; git 2.31 or newer can, if none is broken.',
+    {
+      hint: stderr.trim().slice(0, 300),
+    },
+  )
 }
 
 function groupBySession(savepoints: readonly Savepoint[]): SavepointGroup[] {

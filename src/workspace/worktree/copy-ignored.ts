@@ -26,7 +26,7 @@ export async function copyIgnored(
   { from, to, paths, place }: { from: string; to: string; paths: readonly string[]; place: string },
 ): Promise<string[]> {
   const refusal = (path: string, why: string) =>
-    new UserError(`${place}: ${path} cannot be copied into the worktree: ${why.replace(/\.$/, '')}.`)
+    new UserError('CM0510', `${place}: ${path} cannot be copied into the worktree: ${why.replace(/\.$/, '')}.`)
   const missing: string[] = []
   const files: { path: string; bytes: Buffer; mode: number }[] = []
   let left = MOST_MIB * 1024 * 1024
@@ -64,7 +64,7 @@ async function ignoredOf(worktree: Pick<Checkout, 'setting'>, paths: readonly st
   const result = await runGitIn(worktree, ['check-ignore', '-z', '--stdin'], toLatin1(paths.join('\0')))
   // It fails, too, where nothing is ignored.
   if (!result.ok && result.stderr !== '') {
-    throw new UserError(`git could not say what it ignores: ${gitErrorLine(result)}.`)
+    throw new UserError('CM0510', `git could not say what it ignores: ${gitErrorLine(result)}.`)
   }
   return new Set(splitAtNul(fromLatin1(result.stdout)))
 }

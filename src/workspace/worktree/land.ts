@@ -82,9 +82,10 @@ export async function readTargetBranch(checkout: Checkout): Promise<string> {
   const { ok, stdout } = await runGitIn(checkout, ['symbolic-ref', '--quiet', '--short', 'HEAD'])
   const branch = fromLatin1(stdout).trim()
   const { root } = checkout.repository
-  if (!ok) throw new UserError(`No branch is checked out in ${root}, so there is none to merge into; switch to one.`)
+  if (!ok)
+    throw new UserError('CM0514', `No branch is checked out in ${root}, so there is none to merge into; switch to one.`)
   if (!branch.startsWith(BRANCH_PREFIX)) return branch
-  throw new UserError(`${root} is a worktree on ${branch} itself; run this in ${checkout.main}.`)
+  throw new UserError('CM0514', `${root} is a worktree on ${branch} itself; run this in ${checkout.main}.`)
 }
 
 /**
@@ -95,7 +96,10 @@ export async function commitUncommitted(checkout: Checkout, top: string, message
   const worktree = await openUntrustedWorktree(checkout, top)
   const unmerged = await runGitOrUserError(worktree, ['ls-files', '--unmerged', '-z'], `look at the index of ${top}`)
   if (unmerged !== '' || (await runGitIn(worktree, ['rev-parse', '--verify', '--quiet', 'MERGE_HEAD'])).ok) {
-    throw new UserError(`In ${top} a merge was begun and not finished; finish it there, or give it up, and land again.`)
+    throw new UserError(
+      'CM0514',
+      `In ${top} a merge was begun and not finished; finish it there, or give it up, and land again.`,
+    )
   }
   const whereIndexIs = ['rev-parse', '--path-format=absolute', '--git-path', 'index']
   const index = await runGitOrUserError(worktree, whereIndexIs, 'find the index')
@@ -170,6 +174,7 @@ async function findWorktreeTop(
   const { branch, top } = worktreeLocation(main, name)
   if (!worktrees.some(({ directory }) => directory === top)) return null
   throw new UserError(
+    'CM0507',
     `${top} is not on ${branch} any more, so what was done there since would not come along; switch it back to that branch, or merge what it is on by hand.`,
   )
 }
@@ -186,8 +191,10 @@ export async function openUntrustedWorktree(checkout: Checkout, top: string): Pr
 }
 
 function mergeFailure(stderr: string, branch: string, why: string): UserError {
-  if (!stderr.includes('usage: git merge-tree')) return new UserError(`git could not merge ${branch}: ${why}.`)
+  if (!stderr.includes('usage: git merge-tree'))
+    return new UserError('CM0504', `git could not merge ${branch}: ${why}.`)
   return new UserError(
+    'CM0514',
     `This git is too old to find a conflict before it touches anything (2.38 can); update it, or merge ${branch} by hand.`,
     { hint: `By hand: git merge --no-ff ${branch}` },
   )
@@ -206,12 +213,13 @@ async function fastForward(
   const now = await runGitIn(checkout, ['rev-parse', '--verify', 'HEAD^{commit}'])
   if (now.stdout.trim() !== from || /index\.lock|cannot lock ref/.test(result.stderr)) {
     throw new UserError(
+      'CM0514',
       `Something else changes ${into} in ${repository.root} just now, so nothing was merged; land again.`,
     )
   }
   const files = [...fromLatin1(result.stderr).matchAll(/^\t(.+)$/gm)].map(([, path = '']) => path)
   if (files.length > 0) return files
-  throw new UserError(`git did not take ${repository.root} forward to the merge: ${gitErrorLine(result)}.`)
+  throw new UserError('CM0504', `git did not take ${repository.root} forward to the merge: ${gitErrorLine(result)}.`)
 }
 
 /**
@@ -304,7 +312,7 @@ export async function copySpecification(from: string, to: string): Promise<boole
   } catch (error) {
     const code = systemErrorCode(error)
     if (code === null) throw error
-    throw new UserError(`The specification cannot be copied to ${target} (${code}).`, { cause: error })
+    throw new UserError('CM0510', `The specification cannot be copied to ${target} (${code}).`, { cause: error })
   }
   return true
 }

@@ -101,6 +101,7 @@ async function reopenWorktree(
   await refuseForgedWorktree(checkout, top)
   if (listed.branch !== branch) {
     throw new UserError(
+      'CM0507',
       `${top} is not on ${branch} any more, but on ${listed.branch === null ? 'no branch' : 'another branch'}; switch it back, or take another name.`,
     )
   }
@@ -108,7 +109,7 @@ async function reopenWorktree(
   const real = await realpath(directory).catch(() => null)
   // An agent that works there could have put a link in its place.
   if (real === null || real !== join(await realpath(top), inside)) {
-    throw new UserError(`${directory} is not a folder of that worktree; name another, or start at the top.`)
+    throw new UserError('CM0507', `${directory} is not a folder of that worktree; name another, or start at the top.`)
   }
   return { ...place, directory, main: checkout.main, isNew: false, uncommitted: [] }
 }
@@ -124,21 +125,31 @@ export async function refuseForgedWorktree({ repository }: Pick<Checkout, 'repos
     found.commonDir === repository.commonDir &&
     dirname(found.gitDir) === join(repository.commonDir, 'worktrees')
   if (isOurs) return
-  throw new UserError(`${join(top, '.git')} no longer leads to ${repository.commonDir}; look who has changed it.`)
+  throw new UserError(
+    'CM0508',
+    `${join(top, '.git')} no longer leads to ${repository.commonDir}; look who has changed it.`,
+  )
 }
 
 async function refuseWithoutBase(checkout: Checkout, inside: string): Promise<void> {
   const { repository, main } = checkout
   const above = (await runGitIn(checkout, ['rev-parse', '--show-superproject-working-tree'])).stdout.trim()
   if (above !== '') {
-    throw new UserError(`${main} is a submodule, and worktrees of one are not made; run it in a clone of its own.`)
+    throw new UserError(
+      'CM0505',
+      `${main} is a submodule, and worktrees of one are not made; run it in a clone of its own.`,
+    )
   }
   if (!(await runGitIn(checkout, ['rev-parse', '--verify', '--quiet', 'HEAD^{commit}'])).ok) {
-    throw new UserError(`${repository.root} has no commit yet, and a worktree begins with one; commit something first.`)
+    throw new UserError(
+      'CM0505',
+      `${repository.root} has no commit yet, and a worktree begins with one; commit something first.`,
+    )
   }
   const [folder = ''] = BRANCH_PREFIX.split('/')
   if (await hasBranch(checkout, folder)) {
     throw new UserError(
+      'CM0506',
       `There is a branch called ${folder}, beside which git makes no ${BRANCH_PREFIX}…; give it another name: git branch -m ${folder} …`,
     )
   }
@@ -146,7 +157,7 @@ async function refuseWithoutBase(checkout: Checkout, inside: string): Promise<vo
   // Git writes its paths with `/` everywhere.
   const path = inside.replaceAll('\\', '/')
   if ((await runGitIn(checkout, ['cat-file', '-t', `HEAD:${path}`])).stdout.trim() === 'tree') return
-  throw new UserError(`${inside} is in no commit yet, so the worktree would be without it; commit it first.`)
+  throw new UserError('CM0505', `${inside} is in no commit yet, so the worktree would be without it; commit it first.`)
 }
 
 /** Makes a worktree with the first free name. Two runs that begin at once get different ones. */
@@ -159,7 +170,7 @@ async function makeFirstFree(checkout: Checkout, names: Iterable<string>): Promi
     problem = taken
   }
   const { why, ...hint } = problem
-  throw new UserError(`The worktree cannot be made: ${why}.`, hint)
+  throw new UserError('CM0506', `The worktree cannot be made: ${why}.`, hint)
 }
 
 interface NameConflict {
@@ -187,6 +198,7 @@ async function addWorktree(checkout: Checkout, { branch, top }: WorktreeLocation
   const folder = dirname(top)
   const made = await mkdir(folder, { recursive: true }).catch(error => {
     throw new UserError(
+      'CM0506',
       `The worktree cannot be made in ${folder}, beside ${basename(checkout.main)}: ${messageOf(error)}.`,
     )
   })
@@ -196,7 +208,7 @@ async function addWorktree(checkout: Checkout, { branch, top }: WorktreeLocation
   // Git takes the folder away itself, but not the branch.
   await runGitIn(checkout, ['branch', '-q', '-d', branch])
   if (made !== undefined) await rmdir(made).catch(() => {})
-  throw new UserError(`git could not make the worktree ${top}: ${gitErrorLine(result)}.`)
+  throw new UserError('CM0506', `git could not make the worktree ${top}: ${gitErrorLine(result)}.`)
 }
 
 /** A work tree of the person's repository, and the setting to run their git in it. */
@@ -213,12 +225,13 @@ export interface Checkout {
  */
 export async function openCheckout(directory: string, env: NodeJS.ProcessEnv): Promise<Checkout> {
   const real = await realpath(directory).catch(() => null)
-  if (real === null) throw new UserError(`${directory} is not a directory.`)
+  if (real === null) throw new UserError('CM0106', `${directory} is not a directory.`)
   const repository = await findRepository(real)
   const setting = await personGit(repository?.root ?? real, env)
   if (repository === null) {
     const { stdout: bare } = await runGitIn({ setting }, ['rev-parse', '--is-bare-repository'])
     throw new UserError(
+      'CM0505',
       bare.trim() === 'true'
         ? `${real} is a bare repository, which has no files to work on; run it in a clone of it.`
         : `${real} is not in a git repository; make one with git init and a first commit.`,
@@ -227,6 +240,7 @@ export async function openCheckout(directory: string, env: NodeJS.ProcessEnv): P
   const [first] = await listWorktrees(setting)
   if (first === undefined || first.isBare) {
     throw new UserError(
+      'CM0505',
       `${repository.commonDir} is a bare repository, and a worktree is made beside the files of one; use a clone of it.`,
     )
   }
@@ -249,7 +263,7 @@ export async function runGitOrUserError(
   what: string,
 ): Promise<string> {
   const result = await runGitIn(checkout, args)
-  if (!result.ok) throw new UserError(`git could not ${what}: ${gitErrorLine(result)}.`)
+  if (!result.ok) throw new UserError('CM0504', `git could not ${what}: ${gitErrorLine(result)}.`)
   return fromLatin1(result.stdout)
 }
 
@@ -339,6 +353,7 @@ export function checkWorktreeName(typed: string): string {
   if (isWorktreeName(typed)) return typed
   const shown = typed.length > 40 ? `${typed.slice(0, 39)}…` : typed
   throw new UserError(
+    'CM0506',
     `"${shown.replace(/\p{Cc}/gu, ' ')}" cannot name a worktree; use letters, digits, "-", "_" and "." only, at most 60 of them.`,
     { hint: 'Without a name it comes after the goal: codemachine "…" --worktree' },
   )

@@ -151,7 +151,7 @@ test('a run that fails at once is said, and tried three times at the most, a qua
   const clock = new MovedClock()
   const context = cliContext(scene.place, { clock, signal: ending.signal })
   const said: string[] = []
-  const start = () => Promise.reject(new UserError('There is no codex.'))
+  const start = () => Promise.reject(new UserError('CM0301', 'There is no codex.'))
   const root = join(scene.place.home, '.codemachine')
   const running = runService(context, { root, say: line => void said.push(line), start, end: () => {} })
   // Between two looks nothing but the clock is waited for.

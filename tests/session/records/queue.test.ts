@@ -121,7 +121,7 @@ describe('prompts that wait', () => {
     ['limits.rounds is wrong; use at least 1.', { limits: { rounds: 0 } }],
     ['limits.tokens is wrong; use a whole number.', { limits: { tokens: 1.5 } }],
   ])('are refused with terms that could not be read again: %s', async (sentence, terms) => {
-    await expect(queue.add('a', at, terms)).rejects.toThrow(new UserError(sentence))
+    await expect(queue.add('a', at, terms)).rejects.toThrow(new UserError('CM0618', sentence))
     expect(await readdir(directory)).toEqual([])
   })
 

@@ -235,7 +235,10 @@ test('files that cannot be searched are said, and the command counts', async () 
   const means = printing('')
   const broken: ShellMeans = {
     ...means,
-    secrets: { ...means.secrets, search: async () => Promise.reject(new UserError('There are too many files.')) },
+    secrets: {
+      ...means.secrets,
+      search: async () => Promise.reject(new UserError('CM0908', 'There are too many files.')),
+    },
   }
   const { run, ofType } = open(broken)
   expect(await run('charge', ['SHOP_KEY'])).toMatchObject({ success: true })
@@ -248,7 +251,10 @@ test('nothing goes on once files that hold a secret cannot be closed to agents',
   const means = printing('', { leaks: () => ['config.ini'] })
   const full: ShellMeans = {
     ...means,
-    secrets: { ...means.secrets, hide: async () => Promise.reject(new UserError('Too many files hold a secret.')) },
+    secrets: {
+      ...means.secrets,
+      hide: async () => Promise.reject(new UserError('CM0908', 'Too many files hold a secret.')),
+    },
   }
   await expect(open(full).run('charge', ['SHOP_KEY'])).rejects.toThrow('Too many files hold a secret.')
 })

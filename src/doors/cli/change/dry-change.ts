@@ -17,7 +17,7 @@ export async function dryRun(
 ): Promise<number> {
   const directory = directoryOf(context, flags)
   const [records] = await recordsAround({ ...context, directory })
-  if (records === undefined) throw new UserError(`${directory} is not a directory; name one that is there.`)
+  if (records === undefined) throw new UserError('CM0106', `${directory} is not a directory; name one that is there.`)
   const dry = await dryChange(context, records, wanted, options)
   context.stdout.write(flags.json ? `${JSON.stringify(dry)}\n` : safeText(`${sectionsOf(dry).join('\n\n')}\n`))
   return 0

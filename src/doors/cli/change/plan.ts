@@ -49,7 +49,7 @@ export async function plan(context: CliContext, words: readonly string[], flags:
   if (action === 'show') return await show(context, records, session, flags)
   const text = said === null ? null : await readText(context, said)
   if (action === 'reject' && text === null)
-    throw new UserError('Say what to change: codemachine plan reject "what to change"')
+    throw new UserError('CM0104', 'Say what to change: codemachine plan reject "what to change"')
   const edited = action === EDIT ? await editFirst(context, records, { session, choice: EDIT }) : null
   const reply = await project.ask({
     type: 'decide',
@@ -62,7 +62,8 @@ export async function plan(context: CliContext, words: readonly string[], flags:
   const about = (problem: UserError) => withEdited(problem, edited)
   if (reply === null) throw about(await nobodyWaits(context, records, session, flags))
   if (reply.code === 'not-asked') throw about(await notWaiting(context, records, session, reply.message))
-  if (!isTaken(reply)) throw about(new UserError(reply.message, { hint: `What waits: codemachine plan${at(flags)}` }))
+  if (!isTaken(reply))
+    throw about(new UserError('CM0617', reply.message, { hint: `What waits: codemachine plan${at(flags)}` }))
   context.stdout.write(flags.json ? `${JSON.stringify(reply)}\n` : `${inPlace(reply.message)}\n`)
   return 0
 }
@@ -74,14 +75,14 @@ function readWords(words: readonly string[]): { action: Action; wanted: string |
   const action = ACTIONS.find(each => each === typed)
   if (action === undefined) {
     const shown = oneLine(typed, WORD_CHARS)
-    throw new UserError(`There is no "plan ${shown}"; use one of ${ACTIONS.join(', ')}.`)
+    throw new UserError('CM0101', `There is no "plan ${shown}"; use one of ${ACTIONS.join(', ')}.`)
   }
   const takesText = action === 'accept' || action === 'reject'
   const [next = ''] = rest
   const isNext = !isFirst && (takesText ? WHOLE_SESSION : SESSION).test(next)
   const said = isNext ? rest.slice(1) : rest
   if (!takesText && said.length > 0) {
-    throw new UserError(`"plan ${action}" takes no text: "${oneLine(said.join(' '), WORD_CHARS)}".`, {
+    throw new UserError('CM0102', `"plan ${action}" takes no text: "${oneLine(said.join(' '), WORD_CHARS)}".`, {
       hint: action === EDIT ? 'To say what to change: codemachine plan reject "…"' : 'A version: --version <n>',
     })
   }
@@ -93,16 +94,17 @@ function readWords(words: readonly string[]): { action: Action; wanted: string |
 }
 
 function refuseFlags(action: Action, { version, diff }: PlanFlags): void {
-  if (diff && action !== 'show') throw new UserError('--diff means something only with: codemachine plan show')
+  if (diff && action !== 'show')
+    throw new UserError('CM0102', '--diff means something only with: codemachine plan show')
   if (version !== undefined && action === EDIT)
-    throw new UserError('--version means something only with: codemachine plan show, accept, reject')
+    throw new UserError('CM0102', '--version means something only with: codemachine plan show, accept, reject')
 }
 
 /** The number of a version as it was typed, such as `2` or `v2`. A `UserError` if it is none. */
 function versionIn(typed: string): number {
   const [, digits] = /^v?(\d{1,9})$/.exec(typed.trim()) ?? []
   if (digits === undefined)
-    throw new UserError(`--version takes the number of a version, and not "${oneLine(typed, WORD_CHARS)}".`)
+    throw new UserError('CM0103', `--version takes the number of a version, and not "${oneLine(typed, WORD_CHARS)}".`)
   return Number(digits)
 }
 
@@ -114,7 +116,10 @@ async function show(context: CliContext, records: Records, session: string | nul
   const plans = plansOf(state)
   const shown = plans.length === 0 ? null : versionOf(plans, flags, state.id)
   if (flags.diff && shown !== null && shown.diff === null) {
-    throw new UserError(`Version ${shown.version} of ${state.id} is its first, so there is nothing to compare it with.`)
+    throw new UserError(
+      'CM0616',
+      `Version ${shown.version} of ${state.id} is its first, so there is nothing to compare it with.`,
+    )
   }
   if (flags.json) {
     const versions = plans.map(({ text: _, diff: __, ...facts }) => facts)
@@ -172,7 +177,7 @@ function versionOf(plans: readonly ShownPlan[], { version }: PlanFlags, id: stri
   if (found !== undefined) return found
   const [from, to] = [plans[0]?.version, last?.version]
   const there = from === to ? `there is version ${to} alone` : `there are ${from} to ${to}`
-  throw new UserError(`${id} has no version ${wanted} of its plan; ${there}.`)
+  throw new UserError('CM0616', `${id} has no version ${wanted} of its plan; ${there}.`)
 }
 
 /** The session that is named, or the newest that has a plan. A `UserError` if there is none. */
@@ -185,6 +190,7 @@ async function withPlan(context: CliContext, records: Records, session: string |
     if (asked !== null && hasPlan(asked.state)) return asked
   }
   throw new UserError(
+    'CM0616',
     session === null ? `There is no plan in ${records.directory} yet.` : `${session} has no plan yet.`,
     { hint: `How it stands: codemachine ${session === null ? 'list' : 'status'}` },
   )
@@ -204,7 +210,9 @@ async function nobodyWaits(
   const asked = await readAsked({ platform }, records, session, () => {})
   const elsewhere = 'If it runs in another directory: codemachine plan -C <dir>'
   if (asked === null || !hasPlan(asked.state)) {
-    return new UserError(`No codemachine runs in ${records.directory}, so no plan waits there.`, { hint: elsewhere })
+    return new UserError('CM0616', `No codemachine runs in ${records.directory}, so no plan waits there.`, {
+      hint: elsewhere,
+    })
   }
   const { state } = asked
   const { id } = state
@@ -212,6 +220,7 @@ async function nobodyWaits(
   const isOver = state.ended !== null && state.ended.outcome.kind === 'done'
   const hint = isOver ? elsewhere : `To go on: ${resumeCommand(id, flags.cd ?? null)}`
   return new UserError(
+    'CM0616',
     accepted === undefined
       ? `Nobody runs ${id}, so its plan cannot be answered now; it asks again when it goes on.`
       : `Version ${accepted.version} of the plan of ${id} has been accepted already, and nobody runs it.`,
@@ -227,21 +236,25 @@ async function notWaiting(
   message: string,
 ): Promise<UserError> {
   const asked = await readAsked({ platform }, records, session, () => {})
-  if (asked === null || asked.standing !== 'running') return new UserError(message)
+  if (asked === null || asked.standing !== 'running') return new UserError('CM0616', message)
   const { state } = asked
   const { id, decided } = state
   const hint = 'What it does: codemachine status'
   const accepted = plansOf(state).findLast(each => each.accepted !== null)
   if (accepted !== undefined) {
-    return new UserError(`Version ${accepted.version} of the plan of ${id} has been accepted already.`, {
+    return new UserError('CM0616', `Version ${accepted.version} of the plan of ${id} has been accepted already.`, {
       hint: 'To have it changed: codemachine replan "…"',
     })
   }
   if (decided?.id === PLAN_DECISION) {
     const why = `it was answered with "${oneLine(decided.choice, WORD_CHARS)}"`
-    return new UserError(`No plan of ${id} waits just now: ${why}, and what comes of that is not there yet.`, { hint })
+    return new UserError(
+      'CM0616',
+      `No plan of ${id} waits just now: ${why}, and what comes of that is not there yet.`,
+      { hint },
+    )
   }
-  return new UserError(`No plan of ${id} waits for an answer just now.`, { hint })
+  return new UserError('CM0616', `No plan of ${id} waits for an answer just now.`, { hint })
 }
 
 function at({ cd }: PlanFlags): string {

@@ -33,7 +33,8 @@ export function addChange(program: Command, does: Does): void {
     .option('-n, --dry-run', 'only print the context and the prompts; nothing is started and nothing spent')
     .option('--wait', 'where another codemachine runs here, wait for its end, at most as long as --max-wait')
     .action(async (...typed: unknown[]) => {
-      if (said.size > 1) throw new UserError('--executor and --no-local are said together; leave one of them out.')
+      if (said.size > 1)
+        throw new UserError('CM0102', '--executor and --no-local are said together; leave one of them out.')
       await run(...typed)
     })
 }

@@ -41,7 +41,7 @@ export async function change(context: CliContext, words: readonly string[], flag
   const typed = await typedChange(context, words, flags)
   if (isDry) {
     if (worktree !== undefined)
-      throw new UserError('--dry-run makes no worktree; leave --worktree out, and it prints the same.')
+      throw new UserError('CM0102', '--dry-run makes no worktree; leave --worktree out, and it prints the same.')
     const { dryRun } = await import('./dry-change.ts')
     return await dryRun(context, typed, options, runFlags)
   }
@@ -65,8 +65,8 @@ async function typedChange(context: CliContext, words: readonly string[], flags:
   // What stands behind it may be the request: --follow-up "and document it".
   const isRequest = typeof followUp === 'string' && words.length === 0 && !SESSION.test(followUp)
   const text = isRequest ? followUp : words.join(' ')
-  if (text.trim() === '') throw new UserError(NO_REQUEST, { hint: howToSayIt(context) })
-  if (SESSION.test(text)) throw new UserError(wordsForSession(text.trim()))
+  if (text.trim() === '') throw new UserError('CM0104', NO_REQUEST, { hint: howToSayIt(context) })
+  if (SESSION.test(text)) throw new UserError('CM0102', wordsForSession(text.trim()))
   const request = await readText(context, text)
   const follows = followUp === undefined ? undefined : followUp === true || isRequest ? null : followUp
   return { request, said, ...(follows === undefined ? {} : { follows }), isInputRead: text === '-' }

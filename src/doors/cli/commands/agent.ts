@@ -43,14 +43,17 @@ export async function agent(context: CliContext, asked: AskedAgent): Promise<num
   const { agentTables } = await settingsOf(context, around ?? folder, {})
   const { roster } = await readRoster(around, agentTables)
   const found = findEnabledAgent(roster.sub, asked.agent)
-  if ('problem' in found) throw new UserError(found.problem)
+  if ('problem' in found) throw new UserError('CM1009', found.problem)
   const task = await readTask(context, asked.task)
   const alone = () => workAlone(context, { ...asked, task }, folder)
   const typed = flagsOfRun(asked.flags)
   if (session === null || (typed !== '' && !session.isSure)) return await alone()
   const { directory } = session
   if (typed !== '') {
-    throw new UserError(`A session runs in ${directory}, and its model and its sandbox count; leave ${typed} out.`)
+    throw new UserError(
+      'CM0102',
+      `A session runs in ${directory}, and its model and its sandbox count; leave ${typed} out.`,
+    )
   }
   const real = await realpath(folder)
   const paths = asked.paths.length === 0 ? null : asked.paths.map(path => pathIn(directory, resolve(real, path)))
@@ -61,7 +64,10 @@ export async function agent(context: CliContext, asked: AskedAgent): Promise<num
 
 async function workAlone(context: CliContext, asked: AskedAgent, folder: string): Promise<number> {
   if (asked.paths.length > 0) {
-    throw new UserError(`--path keeps the agents of a running session apart, and none runs in ${folder}; leave it out.`)
+    throw new UserError(
+      'CM0102',
+      `--path keeps the agents of a running session apart, and none runs in ${folder}; leave it out.`,
+    )
   }
   return await agentAlone(context, asked)
 }
@@ -116,12 +122,13 @@ async function readTask(context: CliContext, typed: string): Promise<string> {
   // JSON has it, but no argument of a program.
   const task = (await readText(context, typed)).replaceAll('\0', '\uFFFD')
   const problem = problemOfTask(task)
-  if (problem !== null) throw new UserError(problem)
+  if (problem !== null) throw new UserError('CM0107', problem)
   return task
 }
 
 function pathIn(directory: string, path: string): string {
-  if (!isWithin(directory, path)) throw new UserError(`${path} is not in ${directory}; name folders of the project.`)
+  if (!isWithin(directory, path))
+    throw new UserError('CM1009', `${path} is not in ${directory}; name folders of the project.`)
   return relative(directory, path) || '.'
 }
 
@@ -151,13 +158,17 @@ async function ask(context: CliContext, session: SessionAround, request: AgentRe
         stderr.write('The lock of a session that has died is there, so the agent works by itself.\n')
         return null
       }
-      throw new UserError(`No session in ${directory} takes the task; is codemachine still running there?`, {
+      throw new UserError('CM1014', `No session in ${directory} takes the task; is codemachine still running there?`, {
         exitCode: 4,
       })
     case 'gone':
-      throw new UserError(`The session in ${directory} has taken the task, and has gone; there is no result.`, {
-        exitCode: 4,
-      })
+      throw new UserError(
+        'CM1014',
+        `The session in ${directory} has taken the task, and has gone; there is no result.`,
+        {
+          exitCode: 4,
+        },
+      )
     default:
       return unreachable(asked)
   }
@@ -203,9 +214,10 @@ export async function agentsShow(context: CliContext, name: string, flags: Direc
   const { roster: agents } = await rosterHere(context, directory)
   // How a disabled one would work is looked at before it is enabled.
   const found = findAnyAgent([...agents.main, ...agents.sub], name)
-  if ('problem' in found) throw new UserError(found.problem, { hint: 'codemachine agents list shows all of them.' })
+  if ('problem' in found)
+    throw new UserError('CM1009', found.problem, { hint: 'codemachine agents list shows all of them.' })
   const prompt = await instructionsOf(found.agent, agents, directory, context.templates)
-  if ('problem' in prompt) throw new UserError(prompt.problem)
+  if ('problem' in prompt) throw new UserError('CM0206', prompt.problem)
   const { stdout } = context
   stdout.write(`${(stdout.isTTY ? safeText(prompt.text) : prompt.text).trimEnd()}\n`)
   return 0

@@ -57,8 +57,8 @@ async function tellRunning(
   const { project, inPlace } = await openRunning(context, flags)
   const answer = await project.ask(ask)
   if (answer === null)
-    throw new UserError(`No codemachine runs in ${project.directory}, so ${nobody}.`, { hint: withoutRun })
-  if (!isTaken(answer)) throw new UserError(inPlace(answer.message), { hint: refused })
+    throw new UserError('CM0613', `No codemachine runs in ${project.directory}, so ${nobody}.`, { hint: withoutRun })
+  if (!isTaken(answer)) throw new UserError('CM0617', inPlace(answer.message), { hint: refused })
   context.stdout.write(`${inPlace(answer.message)}\n`)
   return 0
 }
@@ -71,7 +71,7 @@ export async function changeLimits(
   const { rounds, maxTimeMs: timeMs, maxTokens: tokens, maxCost: cost } = await limitsOf(flags)
   const wanted = Object.entries({ rounds, timeMs, tokens, cost }).filter(([, value]) => value !== undefined)
   if (wanted.length === 0)
-    throw new UserError('Say what it may take: --rounds, --max-time, --max-tokens or --max-cost.')
+    throw new UserError('CM0104', 'Say what it may take: --rounds, --max-time, --max-tokens or --max-cost.')
   return await tellRunning(
     context,
     flags,
@@ -124,7 +124,7 @@ export async function queueAdd(context: CliContext, words: readonly string[], fl
 
   async function textOfSpecification(): Promise<string> {
     if (template === undefined)
-      throw new UserError('There is no prompt; say what is to be done: codemachine queue add "…"')
+      throw new UserError('CM0104', 'There is no prompt; say what is to be done: codemachine queue add "…"')
     const { goalOf, specificationHere } = await import('../../../project/start/dry-run.ts')
     const { templateNamed } = await import('../../../project/start/templates.ts')
     const { settingsOf } = await import('../../../project/open-run.ts')

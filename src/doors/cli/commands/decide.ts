@@ -47,7 +47,8 @@ export async function decide(context: CliContext, words: readonly string[], flag
   })
   const about = (problem: UserError) => withEdited(problem, edited)
   if (reply === null) throw about(await nobodyAsks(records, session, flags))
-  if (!isTaken(reply)) throw about(new UserError(reply.message, { hint: 'What is asked: codemachine decide' }))
+  if (!isTaken(reply))
+    throw about(new UserError('CM0617', reply.message, { hint: 'What is asked: codemachine decide' }))
   stdout.write(flags.json ? `${JSON.stringify(reply)}\n` : `${inPlace(reply.message)}\n`)
   return 0
 }
@@ -67,10 +68,10 @@ async function refuseSecretAnswer(
   const { key } = decision.secret
   const toSet = `To give it: codemachine secret set ${key}${here(directory)}`
   const problem = problemOfSecretAnswer({ choice, ...(said.length > 0 ? { text: '' } : {}) }, decision)
-  if (problem !== null) throw new UserError(problem, { hint: toSet })
+  if (problem !== null) throw new UserError('CM0903', problem, { hint: toSet })
   if (!givesSecret({ choice }, decision)) return
   if ((await openSecrets(records.secrets).get(key)) !== null) return
-  throw new UserError(`${key} is not stored yet, so it cannot be given.`, { hint: toSet })
+  throw new UserError('CM0902', `${key} is not stored yet, so it cannot be given.`, { hint: toSet })
 }
 
 /** What a session asks, as it stands in its journal. */
@@ -140,9 +141,9 @@ export function versionOf(edited: EditedFirst | null): { version?: number } {
 }
 
 /** Why an answer was not taken, with where that lies which was edited for it. */
-export function withEdited({ message, hint, exitCode }: UserError, edited: EditedFirst | null): UserError {
+export function withEdited({ code, message, hint, exitCode }: UserError, edited: EditedFirst | null): UserError {
   const said = edited === null ? message : `${message} ${keptEdit(edited.file)}`
-  return new UserError(said, { ...(hint === null ? {} : { hint }), exitCode })
+  return new UserError(code, said, { ...(hint === null ? {} : { hint }), exitCode })
 }
 
 /** Lets the person edit the file that the choice opens, where they sit at a terminal; null: there was nothing to edit. */
@@ -157,13 +158,13 @@ export async function editFirst(
   const { id, file, choices = [] } = asked?.decision ?? {}
   if (asked === null || file === undefined || !choices.some(each => each.id === choice && each.opensFile)) return null
   const problem = await editOnTerminal(context, records.directory, file)
-  if (problem !== null) throw new UserError(problem)
+  if (problem !== null) throw new UserError('CM0111', problem)
   return { file, version: id === PLAN_DECISION ? (plansOf(asked.state).at(-1)?.version ?? null) : null }
 }
 
 async function nobodyAsks(records: Records, session: string | null, { cd }: LookFlags): Promise<UserError> {
   const id = session ?? (await newestSessions(records, 1))[0]
-  return new UserError(`No codemachine runs in ${records.directory}, so there is nothing to decide.`, {
+  return new UserError('CM0613', `No codemachine runs in ${records.directory}, so there is nothing to decide.`, {
     hint:
       id === undefined
         ? 'What is there: codemachine list'

@@ -54,9 +54,13 @@ function coloured(word: string, status: Finding['status']): string {
 export async function notify(context: CliContext, flags: DirectoryFlags): Promise<number> {
   const results = await sendSamples(context, directoryOf(context, flags), context.stdout.isTTY ? context.stdout : null)
   if (results.length === 0) {
-    throw new UserError('The settings name no way to notify you; set notify.command, notify.webhook or notify.bell.', {
-      hint: 'In your own config.toml: docs/reference/notifications.md shows how.',
-    })
+    throw new UserError(
+      'CM0208',
+      'The settings name no way to notify you; set notify.command, notify.webhook or notify.bell.',
+      {
+        hint: 'In your own config.toml: docs/reference/notifications.md shows how.',
+      },
+    )
   }
   for (const { channel, problem } of results) context.stdout.write(`${channel}: ${problem ?? 'sent'}\n`)
   return results.every(({ problem }) => problem === null) ? 0 : 4

@@ -14,12 +14,12 @@ import type { StartFlags } from './run.ts'
 /** `codemachine start --dry-run`: prints what codex would be given. Writes nothing, and runs nothing but `codex --version`. */
 export async function dryStart(context: CliContext, { template: typed, ...flags }: StartFlags): Promise<number> {
   if (flags.worktree !== undefined) {
-    throw new UserError('--dry-run makes no worktree; leave --worktree out, and it prints the same.')
+    throw new UserError('CM0102', '--dry-run makes no worktree; leave --worktree out, and it prints the same.')
   }
   const named = typed === undefined ? null : templateNamed(context.templates, typed, 'start')
   const wanted = directoryOf(context, flags)
   const [records] = await recordsAround({ ...context, directory: wanted })
-  if (records === undefined) throw new UserError(`${wanted} is not a directory; name one that is there.`)
+  if (records === undefined) throw new UserError('CM0106', `${wanted} is not a directory; name one that is there.`)
   const { directory } = records
   const { settings, sources, agentTables } = await settingsOf(context, directory, runOptionsOf(flags))
   const kind = named ?? templateNamed(context.templates, settings.mode, 'start')

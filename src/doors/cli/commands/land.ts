@@ -17,7 +17,7 @@ interface LandFlags extends DirectoryFlags {
 export async function land(context: CliContext, name: string | undefined, flags: LandFlags): Promise<number> {
   const { message, commit } = flags
   for (const flag of ['message', 'commit'] as const) {
-    if (flags[flag]?.trim() === '') throw new UserError(`--${flag} is blank; use a message for git.`)
+    if (flags[flag]?.trim() === '') throw new UserError('CM0103', `--${flag} is blank; use a message for git.`)
   }
   const lines = await landWorktree(context, directoryOf(context, flags), { name, message, commit })
   context.stdout.write(lines.map(line => `${line}\n`).join(''))

@@ -15,6 +15,7 @@ export async function login(context: CliContext, { deviceAuth, withApiKey, ...fl
   const way = withApiKey ? 'api-key' : deviceAuth ? 'device' : 'browser'
   if (way === 'browser' && !(context.stdin.isTTY && context.stdout.isTTY)) {
     throw new UserError(
+      'CM0105',
       'Nobody can answer a browser here, where there is no terminal; use --device-auth, or --with-api-key with the key on standard input.',
     )
   }
@@ -30,7 +31,7 @@ export async function login(context: CliContext, { deviceAuth, withApiKey, ...fl
 }
 
 function left({ signal, stderr }: CliContext, interrupted: boolean, sentence: string): number {
-  if (!interrupted) throw new UserError(sentence, { exitCode: 4 })
+  if (!interrupted) throw new UserError('CM0306', sentence, { exitCode: 4 })
   stderr.write(`codemachine: ${sentence}\n`)
   return signal.reason === 'SIGTERM' ? 143 : 130
 }
@@ -38,7 +39,7 @@ function left({ signal, stderr }: CliContext, interrupted: boolean, sentence: st
 /** `codemachine login status`: what rounds use; 4 if nobody is logged in there. */
 export async function loginStatus(context: CliContext, flags: Pick<LoginFlags, 'codexBin'>): Promise<number> {
   const rounds = await loginOfRounds(await openLoginPlace(context, flags))
-  if ('problem' in rounds) throw new UserError(rounds.problem, { exitCode: 4 })
+  if ('problem' in rounds) throw new UserError('CM0302', rounds.problem, { exitCode: 4 })
   context.stdout.write(`${roundsUse(rounds)}\n`)
   return rounds.login.kind === 'in' || rounds.login.kind === 'not-needed' ? 0 : 4
 }

@@ -111,7 +111,10 @@ async function putInPlace(
     await (path === usual ? writePage(content, places, name) : writeWholeFile(path, content))
   } catch (error) {
     const hint = name === 'report.html' ? '--output FILE writes it to another place.' : 'Name another file.'
-    throw new UserError(`The report cannot be written to ${path}: ${messageOf(error)}`, { hint, cause: error })
+    throw new UserError('CM0110', `The report cannot be written to ${path}: ${messageOf(error)}`, {
+      hint,
+      cause: error,
+    })
   }
   return path
 }
@@ -131,7 +134,7 @@ function refuseName(flag: keyof typeof ENDINGS, file: string | true | undefined)
   const ending = ENDINGS[flag]
   if (extname(file).toLowerCase() === ending) return
   const hint = `Name a file that ends in ${ending}. A session stands first: codemachine report ${file} --${flag}`
-  throw new UserError(`--${flag} writes a file that ends in ${ending}, and ${file} does not.`, { hint })
+  throw new UserError('CM0103', `--${flag} writes a file that ends in ${ending}, and ${file} does not.`, { hint })
 }
 
 /** Like a page: its path goes to stdout. */
@@ -153,10 +156,10 @@ async function putPicture(made: Made, file: string | true): Promise<void> {
   const where = await writableIn(records.directory, env, await agentFolders(context))
   const { path, wrong } = await findBrowser({ env, platform, home, where })
   const none = `There is no Chromium, Chrome or Edge to draw the picture with; install one, or name it in ${BROWSER_VARIABLE}.`
-  if (path === null) throw new UserError(wrong === null ? none : `${wrong}.`, { hint })
+  if (path === null) throw new UserError('CM0110', wrong === null ? none : `${wrong}.`, { hint })
   const picture = await takePicture(path, page, { env, signal, temporary: records.folder, ...PICTURE })
   if (signal.aborted) throw new Interrupted(signal.reason)
-  if (typeof picture === 'string') throw new UserError(`The picture could not be drawn: ${picture}`, { hint })
+  if (typeof picture === 'string') throw new UserError('CM0110', `The picture could not be drawn: ${picture}`, { hint })
   await putShared(made, picture.png, file, 'report.png')
   if (picture.whole > picture.height)
     warnOn(context)(`the picture shows the first ${picture.height} of ${picture.whole} pixels of the page. ${hint}`)
@@ -172,7 +175,9 @@ async function put({ context }: Made, output: string | null, text: string | Buff
   await writeTo(path, text).catch((error: unknown) => {
     const code = systemErrorCode(error)
     const why = code === 'ENOENT' ? 'its folder is not there' : (code ?? messageOf(error))
-    throw new UserError(`The report cannot be written to ${path}: ${why}; name another file.`, { cause: error })
+    throw new UserError('CM0110', `The report cannot be written to ${path}: ${why}; name another file.`, {
+      cause: error,
+    })
   })
 }
 

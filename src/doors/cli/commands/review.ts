@@ -54,7 +54,10 @@ interface Shown {
  */
 export async function review(context: CliContext, wanted: string | undefined, flags: ReviewFlags): Promise<number> {
   if (wanted !== undefined && flags.goal !== undefined) {
-    throw new UserError('Name a session, or say with --goal by what to judge what is not committed; not both.')
+    throw new UserError(
+      'CM0102',
+      'Name a session, or say with --goal by what to judge what is not committed; not both.',
+    )
   }
   const goal = flags.goal === undefined ? null : await readText(context, flags.goal)
   const session = goal === null ? await sessionToReview(context, wanted, flags) : null
@@ -75,7 +78,7 @@ export async function review(context: CliContext, wanted: string | undefined, fl
   if (flags.json) context.stdout.write(`${JSON.stringify(asJson({ ...reviewed, ...shown }, work, thread))}\n`)
   else if (answer !== null) context.stdout.write(`${answerLines(answer).join('\n')}\n`)
   if (answer === null && !flags.json) {
-    throw new UserError(problem ?? '', { exitCode: 4, ...(hint === null ? {} : { hint }) })
+    throw new UserError('CM0706', problem ?? '', { exitCode: 4, ...(hint === null ? {} : { hint }) })
   }
   return answer?.verdict === 'agreed' ? 0 : 4
 }
@@ -83,7 +86,7 @@ export async function review(context: CliContext, wanted: string | undefined, fl
 async function sessionToReview(context: CliContext, wanted: string | undefined, flags: ReviewFlags): Promise<string> {
   const records = await openRecords({ ...context, directory: directoryOf(context, flags) })
   if (wanted === undefined && (await records.sessions()).length === 0) {
-    throw new UserError(`There are no sessions in ${records.directory} yet.`, {
+    throw new UserError('CM0603', `There are no sessions in ${records.directory} yet.`, {
       hint: 'To review what is not committed: codemachine review --goal "…"',
     })
   }

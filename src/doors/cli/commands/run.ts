@@ -38,7 +38,10 @@ export async function run(
   const options = runOptionsOf(flags)
   const { followUp: follows } = flags
   if (text === null && follows !== undefined)
-    throw new UserError('--follow-up means something to a new goal; say it: codemachine --follow-up <session> "…"')
+    throw new UserError(
+      'CM0102',
+      '--follow-up means something to a new goal; say it: codemachine --follow-up <session> "…"',
+    )
   const first = text === null ? null : { text, ...(follows === undefined ? {} : { terms: { follows } }) }
   // Its input is read to the end where the goal came from there, and no key would come.
   if (goal !== '-' && wantsScreen(context, flags)) {
@@ -85,7 +88,7 @@ async function workOn(context: CliContext, options: RunOptions, work: Work, show
   const observer = observerOn(context, show, work.resumable)
   const worked = await project.runQueue(work, observer, listenersOn(context, show))
   if (worked !== null) return worked.exitCode
-  throw new UserError('There is no goal, and nothing waits in the queue.', {
+  throw new UserError('CM0104', 'There is no goal, and nothing waits in the queue.', {
     hint: context.stdin.isTTY
       ? 'Say what to work on: codemachine "…"'
       : 'To read the goal from standard input: codemachine -',
@@ -141,7 +144,7 @@ async function offerWhatWasLeft(context: CliContext, options: RunOptions, flags:
   const command = resumeCommand(left.id, flags.cd ?? null)
   if (!stdin.isTTY || !stdout.isTTY || flags.json) {
     if (!waits) {
-      throw new UserError(`${left.what}: ${left.about}; nothing waits in the queue.`, {
+      throw new UserError('CM0104', `${left.what}: ${left.about}; nothing waits in the queue.`, {
         hint: `To go on with it: ${command}`,
       })
     }
@@ -227,7 +230,7 @@ async function askWhetherComplete(
 ): Promise<boolean> {
   const { stdin, stdout } = context
   if (!stdin.isTTY || !stdout.isTTY || json)
-    throw new UserError('Nobody can be asked here whether the specification is complete; say so with --yes.')
+    throw new UserError('CM0105', 'Nobody can be asked here whether the specification is complete; say so with --yes.')
   context.stdout.write(`${describeSpecification(specification).join('\n')}\n`)
   const answer = await askYesOrNo(context, IS_IT_COMPLETE)
   if (answer !== true) {

@@ -205,7 +205,7 @@ export async function diff(
   if (!asLines && wantsScreen(context, {}) && (await showOnScreen(context, records, from, to))) return 0
   await using open = await lookAtSavepoints(context, records, warnOn(context))
   if (open === null)
-    throw new UserError(`There are no savepoints in ${records.directory} yet: no session has made one.`)
+    throw new UserError('CM0515', `There are no savepoints in ${records.directory} yet: no session has made one.`)
   const before = await resolve(open, from ?? 'start')
   const after = await resolve(open, to ?? 'now')
   if (flags.json || flags.stat) {
@@ -342,7 +342,10 @@ async function ruleOf(
 ): Promise<Rule> {
   if (session !== undefined) {
     if (olderThan !== undefined || largerThan !== undefined || all) {
-      throw new UserError('Name a session, or say with --older-than, --larger-than or --all what may go; not both.')
+      throw new UserError(
+        'CM0102',
+        'Name a session, or say with --older-than, --larger-than or --all what may go; not both.',
+      )
     }
     return { before: null, mostBytes: null, all: true, only: await findSession(records, session) }
   }
@@ -398,7 +401,7 @@ function inWordsOfPrune(batches: readonly SavepointGroup[]): string {
 function read(parse: (text: string) => number | null, text: string, flag: string, example: string): number {
   const value = parse(text)
   if (value !== null) return value
-  throw new UserError(`${flag} is "${oneLine(text, 40)}"; use something like ${example}.`)
+  throw new UserError('CM0103', `${flag} is "${oneLine(text, 40)}"; use something like ${example}.`)
 }
 
 const defaultAgeMs = 30 * 24 * 3_600_000

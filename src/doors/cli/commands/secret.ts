@@ -74,7 +74,7 @@ async function typedValue(context: CliContext, key: string): Promise<string | nu
   const typed = await askValue({ ...context, stdout: stdout.isTTY ? stdout : stderr }, key)
   if (typed.kind === 'typed') return typed.text
   if (typed.by === 'signal') throw new Interrupted(signal.reason)
-  if (typed.by === 'ctrl-d') throw new UserError(NOTHING, { exitCode: 4 })
+  if (typed.by === 'ctrl-d') throw new UserError('CM0903', NOTHING, { exitCode: 4 })
   stderr.write(`codemachine: ${NOTHING}\n`)
   return null
 }
@@ -87,7 +87,8 @@ async function valueOfInput(context: CliContext): Promise<string> {
   const value = bytes?.subarray(0, bytes.length - lengthOfLineEnd(bytes))
   const problem =
     value === undefined ? `The value has more than ${MOST_VALUE_BYTES / 1024} KiB.` : problemOfValue(value)
-  if (bytes === null || problem !== null) throw new UserError(`${problem} Nothing is stored.`, { hint: HOW_TO_PIPE })
+  if (bytes === null || problem !== null)
+    throw new UserError('CM0903', `${problem} Nothing is stored.`, { hint: HOW_TO_PIPE })
   return bytes.toString('utf8')
 }
 
@@ -126,7 +127,7 @@ const MOST_WORDS = 1_000
 export async function secretRemove(context: CliContext, typed: string, flags: DirectoryFlags): Promise<number> {
   const key = keyOf(typed)
   const records = await projectFor(context, flags, hasKey(key))
-  if (!(await removeSecret(context, records, key))) throw new UserError(notThere(key, records))
+  if (!(await removeSecret(context, records, key))) throw new UserError('CM0902', notThere(key, records))
   context.stdout.write(`${key} is removed from ${records.directory}. What was exported from it is still there.\n`)
   return 0
 }
@@ -136,12 +137,12 @@ export async function secretCheck(context: CliContext, typed: string, flags: Sec
   const key = keyOf(typed)
   const records = await projectFor(context, flags, hasKey(key))
   const known = (await listSecrets(records)).find(each => each.key === key)
-  if (known === undefined) throw new UserError(notThere(key, records), { exitCode: 4 })
+  if (known === undefined) throw new UserError('CM0902', notThere(key, records), { exitCode: 4 })
   const options = { directory: records.directory, ...(flags.network ? { network: true } : {}) }
   const { ok, problem, words } = await checkSecret(context, records, options, key)
   for (const line of words) context.stderr.write(`codemachine: ${oneLine(line, MOST_WORDS)}\n`)
   if (!ok) {
-    throw new UserError(`${key} does not work. ${problem ?? ''}`.trim(), {
+    throw new UserError('CM0905', `${key} does not work. ${problem ?? ''}`.trim(), {
       exitCode: 4,
       ...(flags.network ? {} : { hint: 'A check that needs the network: codemachine secret check KEY --network' }),
     })
@@ -155,9 +156,9 @@ export async function secretCheck(context: CliContext, typed: string, flags: Sec
 export async function secretExport(context: CliContext, typed: string, flags: SecretExportFlags): Promise<number> {
   const key = keyOf(typed)
   if (flags.to === undefined || flags.to.trim() === '')
-    throw new UserError('Say into which file it is written, such as --to .env.')
+    throw new UserError('CM0906', 'Say into which file it is written, such as --to .env.')
   const records = await projectFor(context, flags, hasKey(key))
-  if (!(await hasKey(key)(records))) throw new UserError(notThere(key, records))
+  if (!(await hasKey(key)(records))) throw new UserError('CM0902', notThere(key, records))
   const { path, words } = await exportSecret(context, records, key, flags.to)
   for (const line of words) context.stderr.write(`codemachine: ${line}\n`)
   context.stdout.write(`${key} stands in ${path}, which only you may read.\n`)
@@ -174,10 +175,11 @@ const LOOKS_LIKE_NAME = /^[A-Z][A-Z0-9_]{0,63}$/
 function keyOf(typed: string): string {
   if (!LOOKS_LIKE_NAME.test(typed))
     throw new UserError(
+      'CM0901',
       'That cannot be the name of a secret; use capital letters, digits and _, with a letter first, such as SERVICE_API_KEY.',
     )
   const problem = problemOfKey(typed)
-  if (problem !== null) throw new UserError(problem)
+  if (problem !== null) throw new UserError('CM0901', problem)
   return typed
 }
 
@@ -200,7 +202,7 @@ async function projectFor(
 ): Promise<Records> {
   const directory = directoryOf(context, flags)
   const [own] = await recordsAround({ ...context, directory })
-  if (own === undefined) throw new UserError(`${directory} is not a directory; name one that is there.`)
+  if (own === undefined) throw new UserError('CM0106', `${directory} is not a directory; name one that is there.`)
   const isItself = (await isMeant(own)) || (await hasSessions(own))
   const projects = isItself ? [] : await projectsIn(context, own.directory)
   if (projects.length === 0) return await openRecords({ ...context, directory })
@@ -210,7 +212,7 @@ async function projectFor(
   if (first !== undefined && meant.length === 1) return await openRecords({ ...context, directory: first.directory })
   const among = meant.length > 1 ? meant : projects
   const named = among.slice(-MOST_NAMED).map(each => here(each.directory).trimStart())
-  throw new UserError(`${own.directory} is a workspace with projects; say which one is meant.`, {
+  throw new UserError('CM1008', `${own.directory} is a workspace with projects; say which one is meant.`, {
     hint: `One of: ${among.length > MOST_NAMED ? '…, ' : ''}${named.join(', ')}`,
   })
 }

@@ -141,7 +141,7 @@ function forecastLines(
 function nextMoment(typed: string, now: number): number {
   const [, hours = '', minutes = ''] = /^(\d{1,2}):(\d{2})$/.exec(typed) ?? []
   if (hours === '' || Number(hours) > 23 || Number(minutes) > 59)
-    throw new UserError(`--by ${said(typed)} is no time of day; use one such as 07:00.`)
+    throw new UserError('CM0103', `--by ${said(typed)} is no time of day; use one such as 07:00.`)
   const moment = new Date(now)
   moment.setHours(Number(hours), Number(minutes), 0, 0)
   if (moment.getTime() <= now) moment.setDate(moment.getDate() + 1)
@@ -162,7 +162,8 @@ export async function fleetList(
   const { stdout } = context
   const states = state.map(typed => {
     const known = FLEET_STATES.find(each => each === typed)
-    if (known === undefined) throw new UserError(`--state ${said(typed)}: there are ${FLEET_STATES.join(', ')}.`)
+    if (known === undefined)
+      throw new UserError('CM0103', `--state ${said(typed)}: there are ${FLEET_STATES.join(', ')}.`)
     return known
   })
   await using database = await readyDatabase(context, queue)
@@ -300,9 +301,13 @@ export async function fleetLogs(
 
 function refuseUnbegun({ id, events, state }: FleetSession): void {
   if (events > 0) return
-  throw new UserError(`${id} has not begun: it ${state === 'running' ? 'is being made ready' : `is ${state}`}.`, {
-    hint: `To wait for what it does: codemachine fleet logs -f ${id}`,
-  })
+  throw new UserError(
+    'CM1109',
+    `${id} has not begun: it ${state === 'running' ? 'is being made ready' : `is ${state}`}.`,
+    {
+      hint: `To wait for what it does: codemachine fleet logs -f ${id}`,
+    },
+  )
 }
 
 /** `codemachine fleet report`: as `codemachine report`; without a flag that says otherwise as Markdown. */

@@ -26,6 +26,7 @@ export async function fleetSetup(context: CliContext, flags: SetupFlags): Promis
   const wrong = teams.find(team => !TEAM_NAME.test(team))
   if (wrong !== undefined)
     throw new UserError(
+      'CM0103',
       `--team ${oneLine(wrong, 60)} cannot be used: use small letters, digits and "_", at most 31, such as shop.`,
     )
   await using database = await fleetDatabase(context, flags.queue)
@@ -46,13 +47,17 @@ function termsOf({ lease, perRepository }: SetupFlags): Partial<FleetTerms> {
   if (lease !== undefined) {
     const seconds = (parseDuration(lease) ?? 0) / 1_000
     if (!Number.isInteger(seconds) || seconds < LEAST_LEASE || seconds > MOST_LEASE)
-      throw new UserError(`--lease ${oneLine(lease, 60)} cannot be used: use a time from 10s to 1h, such as 60s.`)
+      throw new UserError(
+        'CM0103',
+        `--lease ${oneLine(lease, 60)} cannot be used: use a time from 10s to 1h, such as 60s.`,
+      )
     terms.leaseSeconds = seconds
   }
   if (perRepository !== undefined) {
     const count = Number(perRepository)
     if (!Number.isInteger(count) || count < 1 || count > MOST_PER_REPOSITORY)
       throw new UserError(
+        'CM0103',
         `--per-repository ${oneLine(perRepository, 60)} cannot be used: use a whole number from 1 to ${MOST_PER_REPOSITORY}.`,
       )
     terms.perRepository = count

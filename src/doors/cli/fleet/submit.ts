@@ -75,9 +75,12 @@ export async function submit(context: CliContext, words: readonly string[], flag
 
   async function rowsOfFile(): Promise<NightRow[]> {
     const other = Object.keys(flags).find(name => !BESIDE_FILE.has(name))
-    if (words.length > 0) throw new UserError('A goal and --file are said together; leave one of them out.')
+    if (words.length > 0) throw new UserError('CM0102', 'A goal and --file are said together; leave one of them out.')
     if (other !== undefined)
-      throw new UserError(`${flagOf(other)} and --file are said together; write it into the file, below [defaults].`)
+      throw new UserError(
+        'CM0102',
+        `${flagOf(other)} and --file are said together; write it into the file, below [defaults].`,
+      )
     return await readFile(context, flags.file ?? '', checks)
   }
 }
@@ -93,14 +96,14 @@ function flagOf(name: string): string {
 async function readFile(context: CliContext, typed: string, checks: WishChecks): Promise<NightRow[]> {
   if (typed === '-') {
     const bytes = await readBytes(context, MOST_NIGHT_BYTES)
-    if (bytes === null) throw new UserError('Standard input has more than 8 MiB; use several files.')
+    if (bytes === null) throw new UserError('CM0107', 'Standard input has more than 8 MiB; use several files.')
     const path = resolve(context.cwd, 'night.toml')
     return await readNight(textOfInput(bytes), { file: 'standard input', path, checks })
   }
   const path = resolve(context.cwd, typed)
   const read = await readBoundedText(path, MOST_NIGHT_BYTES)
-  if (read === 'missing') throw new UserError(`There is no file ${typed}.`)
-  if ('problem' in read) throw new UserError(`${typed} ${read.problem}.`)
+  if (read === 'missing') throw new UserError('CM0106', `There is no file ${typed}.`)
+  if ('problem' in read) throw new UserError('CM0106', `${typed} ${read.problem}.`)
   return await readNight(read.text, { file: typed, path, checks })
 }
 
@@ -114,9 +117,9 @@ async function typedRow(
   const { after = null } = flags
   const wish = wishOf(flags, checks)
   if (after !== null && !SESSION_ID.test(after))
-    throw new UserError(`--after ${oneLine(after, 60)} is no id of a session; use one such as 20261121_14.`)
+    throw new UserError('CM0103', `--after ${oneLine(after, 60)} is no id of a session; use one such as 20261121_14.`)
   if (words.length === 0)
-    throw new UserError('There is no goal; say what is to be done: codemachine submit "…"', {
+    throw new UserError('CM0104', 'There is no goal; say what is to be done: codemachine submit "…"', {
       hint: 'Many at once: codemachine submit --file night.toml',
     })
   const all = {
@@ -126,9 +129,12 @@ async function typedRow(
   }
   const [first] = problemsOfWish(all, checks)
   if (first !== undefined)
-    throw new UserError(sentence(`${first.field === 'goal' ? 'The goal' : flagOf(first.field)} ${first.problem}`))
+    throw new UserError(
+      'CM0103',
+      sentence(`${first.field === 'goal' ? 'The goal' : flagOf(first.field)} ${first.problem}`),
+    )
   const problem = problemOfTimes(all)
-  if (problem !== null) throw new UserError(`--deadline ${problem}.`)
+  if (problem !== null) throw new UserError('CM0103', `--deadline ${problem}.`)
   return [{ name: null, submission: submissionOf(all, after) }]
 }
 
@@ -139,11 +145,11 @@ function sentence(text: string): string {
 function wishOf(flags: SubmitFlags, { now }: WishChecks): Partial<Wish> {
   const { ref, template, verify, priority, tag, notBefore, deadline, team } = flags
   if (verify !== undefined && verify.length > MOST_GATES)
-    throw new UserError(`--verify is said ${verify.length} times, and may be ${MOST_GATES} times.`)
+    throw new UserError('CM0103', `--verify is said ${verify.length} times, and may be ${MOST_GATES} times.`)
   for (const command of verify ?? []) typed('--verify', TYPES.verify, command)
   const tags = tag === undefined ? undefined : tagsOf(tag.join(','), '--tag')
   if (tags !== undefined && tags.length > MOST_TAGS)
-    throw new UserError(`--tag is said ${tags.length} times, and may be ${MOST_TAGS} times.`)
+    throw new UserError('CM0103', `--tag is said ${tags.length} times, and may be ${MOST_TAGS} times.`)
   const { directory: _, config: _c, codexBin: _b, keepAwake: _k, provider: _p, ...ofRun } = runOptionsOf(flags)
   const said = {
     ...ofRun,
@@ -167,7 +173,7 @@ function typed<T>(flag: string, type: v.GenericSchema<unknown, T>, text: string 
     const read = v.safeParse(type, meaning)
     if (read.success) return read.output
   }
-  throw new UserError(`${flag} is ${JSON.stringify(oneLine(text, 60))}; use ${v.getDescription(type)}.`)
+  throw new UserError('CM0103', `${flag} is ${JSON.stringify(oneLine(text, 60))}; use ${v.getDescription(type)}.`)
 }
 
 const NAME_IT = 'name the repository with --repo, such as git@host:team/app.git.'
@@ -175,7 +181,7 @@ const NAME_IT = 'name the repository with --repo, such as git@host:team/app.git.
 /** The address that this checkout was cloned from. Of its configuration that line alone is read. */
 async function originOf({ cwd, env }: CliContext): Promise<string> {
   const repository = await findRepository(cwd)
-  if (repository === null) throw new UserError(`This directory is in no checkout; ${NAME_IT}`)
+  if (repository === null) throw new UserError('CM1112', `This directory is in no checkout; ${NAME_IT}`)
   const { root } = parse(cwd)
   const setting = {
     program: await findGit(env, cwd),
@@ -185,9 +191,9 @@ async function originOf({ cwd, env }: CliContext): Promise<string> {
   const file = resolve(repository.commonDir, 'config')
   const read = await runGit(setting, ['config', '--file', file, '--no-includes', '--get', 'remote.origin.url'])
   const url = Buffer.from(read.stdout, 'latin1').toString('utf8').trim()
-  if (!read.ok || url === '') throw new UserError(`This checkout has no origin; ${NAME_IT}`)
+  if (!read.ok || url === '') throw new UserError('CM1112', `This checkout has no origin; ${NAME_IT}`)
   const problem = problemOfRepo(url)
-  if (problem !== null) throw new UserError(`The origin of this checkout ${problem}; ${NAME_IT}`)
+  if (problem !== null) throw new UserError('CM1112', `The origin of this checkout ${problem}; ${NAME_IT}`)
   return url
 }
 

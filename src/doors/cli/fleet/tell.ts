@@ -83,7 +83,7 @@ async function tell(
   }
   if (json) stdout.write(`${JSON.stringify({ session: id, ...reply })}\n`)
   else if (isTaken(reply) || reply.code === 'no-answer') stdout.write(`${reply.message}\n`)
-  else throw new UserError(reply.message, { hint: `What it is doing: codemachine fleet show ${id}` })
+  else throw new UserError('CM0617', reply.message, { hint: `What it is doing: codemachine fleet show ${id}` })
   return isTaken(reply) ? 0 : 2
 }
 
@@ -108,7 +108,7 @@ export async function fleetPrune(context: CliContext, flags: PruneFlags): Promis
   const { stdout } = context
   const olderSeconds = ageOf(flags.older)
   const problem = remote === null ? null : problemOfRepo(remote)
-  if (problem !== null) throw new UserError(`--remote ${oneLine(remote ?? '', 200)} ${problem}.`)
+  if (problem !== null) throw new UserError('CM1112', `--remote ${oneLine(remote ?? '', 200)} ${problem}.`)
   await using database = await readyDatabase(context, queue)
   const pruned = await pruneSessions(database, context, { olderSeconds, remote, branches, dryRun })
   const { sessions, refs, problems } = pruned
@@ -126,5 +126,5 @@ export async function fleetPrune(context: CliContext, flags: PruneFlags): Promis
 function ageOf(typed: string): number {
   const ms = parseDuration(typed)
   if (ms !== null) return ms / 1000
-  throw new UserError(`--older ${oneLine(typed, 60)} is no length of time; use one such as 30d or 12h.`)
+  throw new UserError('CM0103', `--older ${oneLine(typed, 60)} is no length of time; use one such as 30d or 12h.`)
 }

@@ -39,7 +39,7 @@ export async function worker(context: CliContext, flags: WorkerFlags): Promise<n
     once: flags.once === true,
   }
   const problem = options.remote === null ? null : problemOfRepo(options.remote)
-  if (problem !== null) throw new UserError(`--remote ${options.remote} ${problem}.`)
+  if (problem !== null) throw new UserError('CM1112', `--remote ${options.remote} ${problem}.`)
   const rights = await rightsOf(context)
   const open = () => openFleet(context, flags.queue, { most: CONNECTIONS, onProblem: say })
   await using fleet = options.once ? await open() : await whenThere(context, open, say)
@@ -61,11 +61,11 @@ export function tagsOf(typed: string | undefined, flag: string): string[] {
 
 function checked(text: string, pattern: RegExp, flag: string, mend: string): string {
   if (pattern.test(text)) return text
-  throw new UserError(`${flag} ${oneLine(text, 100)} cannot be used: use ${mend}.`)
+  throw new UserError('CM0103', `${flag} ${oneLine(text, 100)} cannot be used: use ${mend}.`)
 }
 
 function wholeNumber(typed: string, flag: string, most: number): number {
   const number = Number(typed)
   if (Number.isInteger(number) && number >= 1 && number <= most) return number
-  throw new UserError(`${flag} ${oneLine(typed, 100)} cannot be used: use a whole number from 1 to ${most}.`)
+  throw new UserError('CM0103', `${flag} ${oneLine(typed, 100)} cannot be used: use a whole number from 1 to ${most}.`)
 }

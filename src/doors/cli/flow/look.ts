@@ -132,7 +132,7 @@ export async function flowValidate(
   const look = { ...place, workflow: flags.workflow ?? null, given: await givenValues(context, flags) }
   const named = files.length > 0 ? files : await flowFilesAround(look.directory, context.signal)
   if (named.length === 0) {
-    throw new UserError(`There are no workflows in ${look.directory}.`, {
+    throw new UserError('CM1002', `There are no workflows in ${look.directory}.`, {
       hint: `To make a first one: ${programOf(context)} init`,
     })
   }

@@ -78,7 +78,7 @@ function addFlowRun(flow: Command, does: Does): void {
     .on('option:mock', () => said.add('--mock'))
     .on('option:no-mock', () => said.add('--no-mock'))
   withRunFlags(withValues(command), 'as many as its steps need').action(async (...typed: unknown[]) => {
-    if (said.size > 1) throw new UserError('--mock and --no-mock are said together; leave one of them out.')
+    if (said.size > 1) throw new UserError('CM0102', '--mock and --no-mock are said together; leave one of them out.')
     await run(...typed)
   })
 }

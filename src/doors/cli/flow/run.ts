@@ -70,7 +70,7 @@ export async function flowRun(context: CliContext, file: string, flags: FlowRunF
   const isMock = flags.mock ?? read.mock ?? true
   const [alone] = isMock ? [] : [...(flags.strict ? ['--strict'] : []), ...(flags.write ? ['--write'] : [])]
   if (alone !== undefined)
-    throw new UserError(`${alone} means something only to a mock run; leave it out, or add --mock.`)
+    throw new UserError('CM0102', `${alone} means something only to a mock run; leave it out, or add --mock.`)
   const begin = async (inner: CliContext) => {
     if (isMock) return await replay(inner, run, file)
     const { continueOnError = false, verbose = false, workflow = null } = flags
@@ -148,6 +148,7 @@ function paceOf(typed: string | undefined): number {
   const pace = /^(\d+\.?\d*|\.\d+)$/.test(typed) ? Number(typed) : Number.NaN
   if (pace <= MOST_PACE) return pace
   throw new UserError(
+    'CM0103',
     `--pace is "${oneLine(typed, MOST_VALUE)}"; use a number of seconds from 0 to ${MOST_PACE}, such as 0.5.`,
   )
 }
@@ -161,7 +162,7 @@ function stepNamed({ steps }: FlowPlan, typed: string): string {
     steps.map(({ id }) => id),
   )
   const instead = nearest === null ? `the first is "${steps[0]?.id}".` : `did you mean "${nearest}"?`
-  throw new UserError(`--from is "${oneLine(typed, MOST_VALUE)}", and no step is called that; ${instead}`)
+  throw new UserError('CM0103', `--from is "${oneLine(typed, MOST_VALUE)}", and no step is called that; ${instead}`)
 }
 
 /** `flow run --dry-run`: prints what each step would be given. */

@@ -38,7 +38,7 @@ export function refuseMistypedCommand(words: readonly string[], command: Command
   if (meant === null && (words.length > 1 || !/^[a-z][a-z-]+$/.test(word))) return
   const typed = parent === null ? 'codemachine' : `codemachine ${command.name()}`
   const instead = meant === null ? `${typed} --help lists them.` : `did you mean "${typed} ${meant}"?`
-  throw new UserError(`There is no command "${word}"; ${instead}`, {
+  throw new UserError('CM0101', `There is no command "${word}"; ${instead}`, {
     hint:
       words.length > 1 ? 'If it is a goal, put it in quotes.' : `To work on "${word}" as a goal, say more about it.`,
   })
@@ -114,7 +114,7 @@ export function addLogin(program: Command, does: Does): void {
     .allowExcessArguments()
     .action(async (flags: object) => {
       // What was typed may be a key, and is not repeated.
-      if (login.args.length > 0) throw new UserError(NO_ARGUMENT)
+      if (login.args.length > 0) throw new UserError('CM0102', NO_ARGUMENT)
       await logIn(flags, login)
     })
   const status = does(async () => (await load()).loginStatus)
@@ -305,6 +305,7 @@ function addTemplates(program: Command, does: Does): void {
           import('../../../modes/registry.ts'),
         ])
         throw new UserError(
+          'CM0101',
           `To choose it: codemachine templates select ${templateNamed(OWN_TEMPLATES, name, 'start').name}`,
         )
       }

@@ -26,7 +26,7 @@ export function addSecret(program: Command, does: Does): void {
     .allowUnknownOption()
     .action(() => {
       // What was typed may be a value, and is not repeated.
-      if (secret.args.length > 0) throw new UserError(NO_COMMAND)
+      if (secret.args.length > 0) throw new UserError('CM0102', NO_COMMAND)
       secret.help()
     })
   const set = withDirectory(secret.command('set'), PROJECT)
@@ -77,6 +77,7 @@ function onlyItsKey(command: Command, name: string, act: (...typed: unknown[]) =
       if (command.args.length === 1 && !key.includes('=')) return await act(key, flags, command)
       const takes = command.options.map(({ long }) => long).join(' and ')
       throw new UserError(
+        'CM0102',
         `secret ${name} takes the name of one secret, and beside it ${takes} alone: a value is never an argument.`,
         { hint: 'It is typed hidden, or comes through standard input: codemachine secret set KEY < file' },
       )

@@ -148,7 +148,7 @@ export async function teamRemove(
   const { removableTeam } = await import('../../../modes/team/start/projects.ts')
   const team = await removableTeam(context, workspace, named)
   if (!yes && !(stdin.isTTY && stdout.isTTY))
-    throw new UserError('Nobody can be asked here; --yes removes the project, its records and its secrets.')
+    throw new UserError('CM0105', 'Nobody can be asked here; --yes removes the project, its records and its secrets.')
   const questions = questionsAbout(team)
   const texts = questions.map(({ question }) => question)
   const answers = yes ? texts.map(() => true) : await askEach(context, texts, false)

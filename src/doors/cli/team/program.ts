@@ -105,6 +105,7 @@ function refuseFlagsBetween(team: Command, command: Command): void {
   if (before === undefined) return
   const name = `team ${command.name()}`
   throw new UserError(
+    'CM0102',
     command.options.some(({ long }) => long === before.long)
       ? `Write ${before.long} after ${name}: codemachine ${name} ${before.long} …`
       : `${before.long} means nothing to ${name}; leave it out.`,

@@ -76,7 +76,7 @@ async function textOf(
   const text = words.join(' ')
   if (text.trim() !== '') return await readText(context, text)
   const hint = context.stdin.isTTY ? `Such as: ${atTerminal}` : `To read it from standard input: ${fromInput}`
-  throw new UserError(missing, { hint })
+  throw new UserError('CM0104', missing, { hint })
 }
 
 function isInputRead(words: readonly string[]): boolean {
@@ -87,9 +87,10 @@ function isInputRead(words: readonly string[]): boolean {
 function saidIn({ worktree, project, stepwise, repair, yes }: TeamFlags) {
   if (worktree !== undefined)
     throw new UserError(
+      'CM0102',
       '--worktree means nothing to a team: it works in a project directory of its own. Leave it out, or name a directory that is there with --project.',
     )
-  if (project?.trim() === '') throw new UserError('--project is empty; name a directory that is there.')
+  if (project?.trim() === '') throw new UserError('CM0103', '--project is empty; name a directory that is there.')
   return {
     project: project ?? null,
     stepwise: stepwise ?? false,
@@ -101,14 +102,14 @@ function saidIn({ worktree, project, stepwise, repair, yes }: TeamFlags) {
 function repairOf(typed: string): 0 | 1 | 2 | 3 {
   const found = ([0, 1, 2, 3] as const).find(each => String(each) === typed.trim())
   if (found !== undefined) return found
-  throw new UserError(`--repair is "${oneLine(typed, MOST_SHOWN)}"; use a whole number from 0 to 3.`)
+  throw new UserError('CM0103', `--repair is "${oneLine(typed, MOST_SHOWN)}"; use a whole number from 0 to 3.`)
 }
 
 const MOST_SHOWN = 60
 
 function refuseWithoutProject({ project }: TeamFlags, typed: string): void {
   if (project !== undefined) return
-  throw new UserError(`Say which project is meant: codemachine team ${typed} --project <dir>`, {
+  throw new UserError('CM1008', `Say which project is meant: codemachine team ${typed} --project <dir>`, {
     hint: 'The projects here: codemachine team list',
   })
 }

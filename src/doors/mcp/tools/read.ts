@@ -208,7 +208,7 @@ async function changesOf(
   const { from: before, to: after, count, added, removed } = sums
   const named = path === undefined ? null : (files.find(each => each.path === path) ?? null)
   if (path !== undefined && named === null)
-    throw new UserError(`${oneLine(path, 300)} does not differ between ${before} and ${after}.`, {
+    throw new UserError('CM1015', `${oneLine(path, 300)} does not differ between ${before} and ${after}.`, {
       hint: 'diff without a path lists the files that do.',
     })
   const lines = named === null ? [] : await open.lines(named, call.signal)

@@ -69,6 +69,7 @@ export const startTools: readonly Tool[] = [
       const { goal, template, gates, limits, follows, worktree = false, accept_plan: acceptsPlan } = given
       if (goal === undefined && template === undefined)
         throw new UserError(
+          'CM0104',
           'start_session needs a "goal", or a "template" that works by the specification of the directory.',
         )
       const records = await call.places.recordsOf(given.directory)
@@ -137,7 +138,7 @@ async function refuseBusy(records: Records, call: Call): Promise<void> {
   if (runner === null) return
   const id = await latestSession(records, () => {})
   const what = id === null ? 'A codemachine' : `Session ${id}`
-  throw new UserError(`${what} runs in ${records.directory} already.`, {
+  throw new UserError('CM0601', `${what} runs in ${records.directory} already.`, {
     hint: 'queue_add has it done behind that one; start_session with worktree: true beside it.',
   })
 }

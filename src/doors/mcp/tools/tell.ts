@@ -95,7 +95,7 @@ async function tell(which: Given, ask: Ask, call: Call): Promise<v.InferOutput<t
   const records = await runningRecords(which, call)
   const reply = await askRun(call.world, records, ask)
   if (reply === null) throw nobody(records)
-  if (!isTaken(reply)) throw new UserError(reply.message, { hint: 'status says what it does.' })
+  if (!isTaken(reply)) throw new UserError('CM0617', reply.message, { hint: 'status says what it does.' })
   return { message: reply.message, directory: records.directory }
 }
 
@@ -106,7 +106,7 @@ async function runningRecords({ directory: where, session: wanted }: Given, call
     const { records, id } = await call.places.session(where, wanted)
     const running = (await isRunning(records)) ? await latestSession(records, () => {}) : null
     if (running === id) return records
-    throw new UserError(`Session ${id} does not run.`, {
+    throw new UserError('CM0613', `Session ${id} does not run.`, {
       hint: running === null ? `Nothing runs in ${records.directory}.` : `${running} runs in ${records.directory}.`,
     })
   }
@@ -117,13 +117,17 @@ async function runningRecords({ directory: where, session: wanted }: Given, call
   const [only, ...others] = running
   if (only === undefined) throw nobody(own)
   if (others.length === 0) return await call.places.recordsOf(only.directory)
-  throw new UserError('More than one session runs in the worktrees of that directory; name one of these directories.', {
-    hint: running.map(each => each.directory).join(', '),
-  })
+  throw new UserError(
+    'CM0604',
+    'More than one session runs in the worktrees of that directory; name one of these directories.',
+    {
+      hint: running.map(each => each.directory).join(', '),
+    },
+  )
 }
 
 function nobody({ directory: where }: Records): UserError {
-  return new UserError(`No codemachine runs in ${where}, so there is nobody to tell.`, {
+  return new UserError('CM0613', `No codemachine runs in ${where}, so there is nobody to tell.`, {
     hint: 'start_session begins a session, queue_add has one wait.',
   })
 }
@@ -143,9 +147,9 @@ async function answerQuestion(
   const name = typed.slice(slash + 1)
   const isQuestion = /^q?\d+$/i.test(name)
   if (!isQuestion && slash === -1)
-    throw new UserError(`There is no question "${oneLine(typed, 100)}".`, { hint: 'questions lists them.' })
+    throw new UserError('CM0615', `There is no question "${oneLine(typed, 100)}".`, { hint: 'questions lists them.' })
   if (!isQuestion) return await decide({ ...given, session: typed.slice(0, slash), decision: name }, call)
-  if (text !== undefined) throw new UserError('A question is answered in "answer" alone; leave "text" out.')
+  if (text !== undefined) throw new UserError('CM0102', 'A question is answered in "answer" alone; leave "text" out.')
   const records = await call.places.recordsOf(given.directory)
   const found = await findQuestionAround(records, typed, { platform: call.world.platform, onProblem: () => {} })
   const id = found.worktree === null ? questionId(found.asked) : `${found.worktree}:${questionId(found.asked)}`
@@ -168,11 +172,11 @@ async function decide(
   const runner = await askWhoRuns(records.lock, call.world.platform, () => {})
   const decision = (await readSession(records, found, runner, call.world))?.decision ?? null
   if (decision?.id !== id)
-    throw new UserError(`Session ${found} does not ask about ${oneLine(id, 100)} now.`, {
+    throw new UserError('CM0615', `Session ${found} does not ask about ${oneLine(id, 100)} now.`, {
       hint: 'questions lists what is open.',
     })
   if (decision.secret !== undefined)
-    throw new UserError(`What ${found} asks is about a secret, which a person gives where it is not shown.`, {
+    throw new UserError('CM0615', `What ${found} asks is about a secret, which a person gives where it is not shown.`, {
       hint: `They type: codemachine secret set ${decision.secret.key}`,
     })
   const said = text === undefined ? {} : { text }

@@ -120,7 +120,10 @@ async function filesOf({ path, root, named }: CodexToCopy): Promise<{ from: stri
       else if (entry.isDirectory() && entry.name !== 'voice') folders.push(name)
     }
     if (names.length + folders.length > MOST_FILES)
-      throw new UserError(`${named} belongs to more than ${MOST_FILES} files; name a codex as it is installed by npm.`)
+      throw new UserError(
+        'CM0304',
+        `${named} belongs to more than ${MOST_FILES} files; name a codex as it is installed by npm.`,
+      )
   }
   return { from: root, names: names.sort() }
 }

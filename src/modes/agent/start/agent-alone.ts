@@ -84,7 +84,7 @@ export async function runAgentAlone(world: World, call: AgentCall): Promise<Alon
   const { name } = agentNamed(roster, call.agent)
   const waiting = waitingAgents(world.env)
   const problem = problemOfDepth(name, waiting)
-  if (problem !== null) throw new UserError(problem, { exitCode: 4 })
+  if (problem !== null) throw new UserError('CM1009', problem, { exitCode: 4 })
   const task = await call.readTask()
   const records = await openRecords({ ...world, directory })
   const codex = await chooseCodex(world, records, loaded)
@@ -104,7 +104,7 @@ export async function runAgentAlone(world: World, call: AgentCall): Promise<Alon
     provider,
   })
   if (offered?.isLoggedIn === false)
-    throw new UserError('Codex is not logged in, so no agent can work.', { exitCode: 4, hint: LOG_IN })
+    throw new UserError('CM0302', 'Codex is not logged in, so no agent can work.', { exitCode: 4, hint: LOG_IN })
   const unreadable = profiles.unreadable.get(name)
   if (unreadable !== undefined) throw unreadable
   const profile = profiles.usable.has(name) ? await readProfileExtras(codex.home.path, name) : NO_PROFILE
@@ -227,7 +227,7 @@ const NO_PROFILE: ProfileExtras = { overrides: [], developerInstructions: null }
 
 function agentNamed({ sub }: AgentRoster, name: string): Agent {
   const found = findEnabledAgent(sub, name)
-  if ('problem' in found) throw new UserError(found.problem)
+  if ('problem' in found) throw new UserError('CM1009', found.problem)
   return found.agent
 }
 
@@ -246,7 +246,7 @@ function notDone(name: string, outcome: SessionOutcome, { last }: SessionState, 
   const cause = last?.outcome ?? null
   const told = needsPerson?.hint ? wordsForCallHint(needsPerson.hint, { cause, waits }) : null
   const hint = cause?.class === 'auth' ? LOG_IN : told
-  return new UserError(`${name} did not get its task done: ${safeText(reason).replace(/\.$/, '')}.`, {
+  return new UserError('CM1013', `${name} did not get its task done: ${safeText(reason).replace(/\.$/, '')}.`, {
     exitCode: 4,
     ...(hint === null ? {} : { hint }),
   })

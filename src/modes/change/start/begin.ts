@@ -56,6 +56,7 @@ export async function sessionToFollow(records: Records, wanted: string | null): 
   const newest = await newestChange(records)
   if (newest !== null) return newest
   throw new UserError(
+    'CM0605',
     `There is no change in ${records.directory} yet that could be gone on from; leave --follow-up out.`,
     {
       hint: 'To go on from another session, name it: --follow-up <session>. How they stand: codemachine list',

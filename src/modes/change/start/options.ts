@@ -58,6 +58,7 @@ function executorNamed(name: string, place: string, { providers }: Known): Chang
   const { model, contextWindow, baseUrl } = provider
   if (model !== null) return { provider: name, model, contextWindow, isLocal: isOnThisMachine(new URL(baseUrl)) }
   throw new UserError(
+    'CM0307',
     `${place}: the provider ${name} has no model; write model = "…" into the table [providers.${name}] of your own config.toml, with a model that it has.`,
     { hint: `Such as:\n  [providers.${name}]\n  model = "qwen3-coder:30b"\n  context_window = 32768` },
   )

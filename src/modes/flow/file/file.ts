@@ -340,7 +340,7 @@ export function workflowNamed({ file, workflows }: FlowFile, name: string | null
     near === null
       ? `the file has ${names.slice(0, 20).map(quotedName).join(', ')}.`
       : `did you mean ${quotedName(near)}?`
-  throw new UserError(`${file} has no workflow ${quotedName(name ?? '')}; ${mend}`)
+  throw new UserError('CM1002', `${file} has no workflow ${quotedName(name ?? '')}; ${mend}`)
 }
 
 /** A step before its names are known. `id`: as the file gives it. */

@@ -67,18 +67,22 @@ async function stateFor(root: string, { path, text }: TemplateFile, force: boole
   const obstacle = await findObstacle(root, dirname(path)).catch((error: unknown) => refuse(root, path, error))
   if (obstacle !== null && obstacle.kind !== 'missing') {
     const what = obstacle.kind === 'link' ? 'a link' : 'a file'
-    throw new UserError(`${join(root, obstacle.path)} is ${what}; move it away, for a folder has to be there.`)
+    throw new UserError(
+      'CM1004',
+      `${join(root, obstacle.path)} is ${what}; move it away, for a folder has to be there.`,
+    )
   }
   const there = join(root, path)
   const stat = await lstat(there).catch((error: unknown) => {
     if (systemErrorCode(error) === 'ENOENT') return null
     return refuse(root, path, error)
   })
-  if (stat?.isDirectory()) throw new UserError(`${there} is a folder; move it away, for a file has to be there.`)
+  if (stat?.isDirectory())
+    throw new UserError('CM1004', `${there} is a folder; move it away, for a file has to be there.`)
   if (stat !== null && !force) return 'kept'
   if (stat !== null && !stat.isFile()) {
     const what = stat.isSymbolicLink() ? 'a link' : 'no regular file'
-    throw new UserError(`${there} is ${what}, and is not replaced; remove it, or leave out --force.`)
+    throw new UserError('CM1004', `${there} is ${what}, and is not replaced; remove it, or leave out --force.`)
   }
   if (stat !== null) {
     const read = await readRegularFile(there, MOST_BYTES)
@@ -101,7 +105,8 @@ async function lay(root: string, path: string, text: string): Promise<void> {
   const there = join(root, path)
   try {
     const obstacle = await writing(there, () => makeFolderInside(root, dirname(path), { mode: 0o777 }))
-    if (obstacle !== null) throw new UserError(`${join(root, obstacle.path)} is no folder any more; run init again.`)
+    if (obstacle !== null)
+      throw new UserError('CM1004', `${join(root, obstacle.path)} is no folder any more; run init again.`)
     await writing(there, () => writeFileInside(root, path, text, 0o644))
   } catch (error) {
     refuse(root, path, error)
@@ -111,9 +116,13 @@ async function lay(root: string, path: string, text: string): Promise<void> {
 function refuse(root: string, path: string, error: unknown): never {
   const code = systemErrorCode(error)
   if (code === null) throw error
-  throw new UserError(`${join(root, path)} cannot be written (${code}); make it writable, and run init again.`, {
-    cause: error,
-  })
+  throw new UserError(
+    'CM1004',
+    `${join(root, path)} cannot be written (${code}); make it writable, and run init again.`,
+    {
+      cause: error,
+    },
+  )
 }
 
 /** The files of a folder of templates, in no order. */
@@ -122,7 +131,8 @@ async function readTemplates(folder: string): Promise<TemplateFile[]> {
   let bytes = 0
   for (const path of await pathsIn(folder)) {
     const read = await readRegularFile(join(folder, path), MOST_BYTES)
-    const wrong = (problem: string) => new UserError(`The template ${join(folder, path)} cannot be used: ${problem}.`)
+    const wrong = (problem: string) =>
+      new UserError('CM1004', `The template ${join(folder, path)} cannot be used: ${problem}.`)
     if (read.kind === 'gone') throw wrong('it has just been removed')
     if (read.kind === 'too-large') throw wrong(`it is longer than ${formatBytes(MOST_BYTES)}; make it shorter`)
     if (read.kind === 'broken') throw wrong(read.problem.replace(/\.$/, ''))
@@ -134,6 +144,7 @@ async function readTemplates(folder: string): Promise<TemplateFile[]> {
   }
   if (files.some(({ path }) => path === 'flow.toml' || /^workflows\/.+\.workflow\.toml$/.test(path))) return files
   throw new UserError(
+    'CM1004',
     `${folder} holds no workflow; there has to be a flow.toml or a workflows/<name>.workflow.toml in it.`,
   )
 }
@@ -142,14 +153,18 @@ async function readTemplates(folder: string): Promise<TemplateFile[]> {
 async function pathsIn(folder: string): Promise<string[]> {
   const paths: string[] = []
   const walk = async (within: string, level: number): Promise<void> => {
-    if (level > MOST_LEVELS) throw new UserError(`${join(folder, within)} lies more than ${MOST_LEVELS} folders deep.`)
+    if (level > MOST_LEVELS)
+      throw new UserError('CM1004', `${join(folder, within)} lies more than ${MOST_LEVELS} folders deep.`)
     for await (const entry of await opendir(join(folder, within))) {
       const path = within === '' ? entry.name : `${within}/${entry.name}`
       if (entry.name === '.git' || /^runtime\/(?!debug$|debug\/[^/]+\.json$)/.test(path)) continue
       if (entry.isDirectory()) await walk(path, level + 1)
       else paths.push(path)
       if (paths.length > MOST_FILES) {
-        throw new UserError(`${folder} holds more than ${MOST_FILES} files; give a folder with templates alone.`)
+        throw new UserError(
+          'CM1004',
+          `${folder} holds more than ${MOST_FILES} files; give a folder with templates alone.`,
+        )
       }
     }
   }
@@ -160,6 +175,6 @@ async function pathsIn(folder: string): Promise<string[]> {
     const code = systemErrorCode(error)
     if (code === null) throw error
     const why = code === 'ENOENT' ? 'there is no such folder' : code === 'ENOTDIR' ? 'it is not a folder' : `(${code})`
-    throw new UserError(`The templates in ${folder} cannot be read: ${why}.`, { cause: error })
+    throw new UserError('CM1004', `The templates in ${folder} cannot be read: ${why}.`, { cause: error })
   }
 }

@@ -36,7 +36,7 @@ export async function readValues({ given, file, directory, stdin, secretIn }: Va
   const values = new Map<string, string>()
   const add = (name: string, text: string, from: string) => {
     const problem = valueProblem(text, secretIn)
-    if (problem !== null) throw new UserError(`The value of ${name} (${from}) ${problem}.`)
+    if (problem !== null) throw new UserError('CM1003', `The value of ${name} (${from}) ${problem}.`)
     values.set(name, text)
   }
   if (file !== null) {
@@ -49,7 +49,10 @@ export async function readValues({ given, file, directory, stdin, secretIn }: Va
       add(name, written, '--var')
     } else if (written === '@-') {
       if (isRead)
-        throw new UserError(`--var ${name}=@-: the standard input was read for another value; give one alone.`)
+        throw new UserError(
+          'CM1003',
+          `--var ${name}=@-: the standard input was read for another value; give one alone.`,
+        )
       isRead = true
       add(name, await stdin(), 'from the standard input')
     } else {
@@ -87,21 +90,25 @@ function namedValue(pair: string): { name: string; written: string } {
   const name = at === -1 ? pair : pair.slice(0, at)
   if (!isVariableName(name)) {
     throw new UserError(
+      'CM1003',
       `--var ${JSON.stringify(pair.slice(0, MOST_NAME))} begins with no name of a variable; write name=value with ${VARIABLE_NAME}.`,
     )
   }
   if (at === -1) {
-    throw new UserError(`--var ${name} has no value; write ${name}=text, ${name}=@file or ${name}=@-.`)
+    throw new UserError('CM1003', `--var ${name} has no value; write ${name}=text, ${name}=@file or ${name}=@-.`)
   }
   return { name, written: pair.slice(at + 1) }
 }
 
 async function readValue(name: string, path: string, directory: string): Promise<string> {
   if (path === '')
-    throw new UserError(`--var ${name}=@ names no file; write ${name}=@file, or ${name}=@- for the standard input.`)
+    throw new UserError(
+      'CM1003',
+      `--var ${name}=@ names no file; write ${name}=@file, or ${name}=@- for the standard input.`,
+    )
   const read = await readBoundedText(resolve(directory, path), MOST_VALUE)
-  if (read === 'missing') throw new UserError(`--var ${name}=@${path}: there is no such file; mend the path.`)
-  if ('problem' in read) throw new UserError(`--var ${name}=@${path}: the file ${read.problem}.`)
+  if (read === 'missing') throw new UserError('CM1003', `--var ${name}=@${path}: there is no such file; mend the path.`)
+  if ('problem' in read) throw new UserError('CM1003', `--var ${name}=@${path}: the file ${read.problem}.`)
   return read.text
 }
 
@@ -113,18 +120,19 @@ interface NamedText {
 async function readValuesFile(file: string, directory: string): Promise<NamedText[]> {
   const kind = extname(basename(file)).toLowerCase()
   if (kind !== '.toml' && kind !== '.json') {
-    throw new UserError(`--vars-file ${file} ends in neither .toml nor .json; name it by what it holds.`)
+    throw new UserError('CM1003', `--vars-file ${file} ends in neither .toml nor .json; name it by what it holds.`)
   }
   const read = await readBoundedText(resolve(directory, file), MOST_FILE)
-  if (read === 'missing') throw new UserError(`--vars-file ${file}: there is no such file; mend the path.`)
-  if ('problem' in read) throw new UserError(`--vars-file ${file}: the file ${read.problem}.`)
+  if (read === 'missing') throw new UserError('CM1003', `--vars-file ${file}: there is no such file; mend the path.`)
+  if ('problem' in read) throw new UserError('CM1003', `--vars-file ${file}: the file ${read.problem}.`)
   return kind === '.toml' ? valuesInToml(read.text, file) : valuesInJson(read.text, file)
 }
 
 function valuesInToml(text: string, file: string): NamedText[] {
   const { content } = tomlTree(parseToml(text, { name: file }))
   return [...(content instanceof Map ? content : [])].map(([name, { key, content: value, source }]) => {
-    const wrong = (problem: string) => new UserError(`${file}:${key.line}:${key.column}: ${shown(name)} ${problem}.`)
+    const wrong = (problem: string) =>
+      new UserError('CM1003', `${file}:${key.line}:${key.column}: ${shown(name)} ${problem}.`)
     if (value instanceof Map) throw wrong(NOT_FLAT)
     if (!isVariableName(name)) throw wrong(NO_NAME)
     // A number keeps its form: `1.10` is a version more often than a number.
@@ -136,15 +144,15 @@ function valuesInToml(text: string, file: string): NamedText[] {
 
 function valuesInJson(text: string, file: string): NamedText[] {
   const parsed = parseJson(text)
-  if (!parsed.ok) throw new UserError(`${file}: ${parsed.problem}`)
+  if (!parsed.ok) throw new UserError('CM1003', `${file}: ${parsed.problem}`)
   const { value } = parsed
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    throw new UserError(`${file} holds no object; write { "name": "value" }.`)
+    throw new UserError('CM1003', `${file} holds no object; write { "name": "value" }.`)
   }
   return Object.entries(value).map(([name, each]) => {
-    if (!isVariableName(name)) throw new UserError(`${file}: ${shown(name)} ${NO_NAME}.`)
+    if (!isVariableName(name)) throw new UserError('CM1003', `${file}: ${shown(name)} ${NO_NAME}.`)
     const found = textOfValue(each, String(each))
-    if (found === null) throw new UserError(`${file}: ${shown(name)} ${NO_TEXT}.`)
+    if (found === null) throw new UserError('CM1003', `${file}: ${shown(name)} ${NO_TEXT}.`)
     return { name, text: found }
   })
 }

@@ -128,6 +128,7 @@ async function madeScript(
   const [changed] = made.changed
   if (strict && changed !== undefined) {
     throw new UserError(
+      'CM1005',
       `The prompt or the input is not what ${changed} was recorded with, and --strict refuses that.`,
       {
         hint: 'Without --strict it is replayed all the same; with --no-mock it is run for real, and recorded anew.',
@@ -138,11 +139,12 @@ async function madeScript(
 }
 
 function notPlayable([first, ...others]: readonly Unplayable[]): UserError {
-  if (first === undefined) return new UserError('There is nothing to replay.')
+  if (first === undefined) return new UserError('CM1005', 'There is nothing to replay.')
   const { step, problem } = first
   const more =
     others.length === 1 ? ' One more step cannot be, either.' : ` ${others.length} more steps cannot be, either.`
   return new UserError(
+    'CM1005',
     `Step ${step.index} (${step.description ?? step.id}) cannot be replayed: ${problem}.${others.length === 0 ? '' : more}`,
     { hint: 'To run it for real, which records it: add --no-mock' },
   )
@@ -167,7 +169,7 @@ async function openSession(
   await mkdir(folder, { mode: 0o700 })
   for (const { step, recording } of played) {
     const text = await bytesOfRecording(directory, recording)
-    if (text === null) throw new UserError(`${recording.path} has changed while it was read; try again.`)
+    if (text === null) throw new UserError('CM1005', `${recording.path} has changed while it was read; try again.`)
     await writeFile(join(folder, keptRecording(step)), text, { flag: 'wx', mode: 0o600 })
   }
   const steps = script.steps.map(({ recording, ...step }) => ({

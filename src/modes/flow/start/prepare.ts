@@ -55,7 +55,7 @@ const MOST_BYTES = 1024 * 1024
 export async function flowRootOf(directory: string): Promise<string> {
   const here = await realpath(directory).catch((error: unknown) => {
     if (systemErrorCode(error) === null) throw error
-    throw new UserError(`${directory} is not a directory; name one that is there.`)
+    throw new UserError('CM0106', `${directory} is not a directory; name one that is there.`)
   })
   return (await nearest(here, isRepository)) ?? (await nearest(here, hasWorkflows)) ?? here
 }
@@ -152,21 +152,25 @@ export async function readFlowSource(
     const code = systemErrorCode(error)
     if (code === null) throw error
     if (code !== 'ENOENT' && code !== 'ENOTDIR')
-      throw new UserError(`${typed} cannot be reached (${code}); name a workflow file that can be read.`)
-    throw new UserError(`There is no file ${typed}.`, { hint: 'To make a first workflow: codemachine flow init' })
+      throw new UserError('CM1002', `${typed} cannot be reached (${code}); name a workflow file that can be read.`)
+    throw new UserError('CM1002', `There is no file ${typed}.`, {
+      hint: 'To make a first workflow: codemachine flow init',
+    })
   })
   const read = await readRegularFile(real, MOST_BYTES)
-  if (read.kind === 'too-large') throw new UserError(`${typed} is larger than 1 MiB, and a workflow file is not.`)
-  if (read.kind !== 'bytes') throw new UserError(`${typed} is no file that can be read; name a workflow file.`)
+  if (read.kind === 'too-large')
+    throw new UserError('CM1002', `${typed} is larger than 1 MiB, and a workflow file is not.`)
+  if (read.kind !== 'bytes')
+    throw new UserError('CM1002', `${typed} is no file that can be read; name a workflow file.`)
   const text = utf8Text(read.bytes)
-  if (text === null) throw new UserError(`${typed} is not UTF-8 text; save it as UTF-8.`)
+  if (text === null) throw new UserError('CM1002', `${typed} is not UTF-8 text; save it as UTF-8.`)
   return { path: real, sha256: createHash('sha256').update(read.bytes).digest('hex'), text }
 }
 
 /** Mistakes in a workflow file as what a person is told. */
 export function mistakesIn(mistakes: readonly Mistake[]): UserError {
   const head = mistakes.length === 1 ? [] : [`Nothing was started, for there are ${mistakes.length} mistakes:`]
-  return new UserError([...head, ...mistakes.map(lineOfMistake)].join('\n'))
+  return new UserError('CM1001', [...head, ...mistakes.map(lineOfMistake)].join('\n'))
 }
 
 /** A mistake on a line: `file:line:column: place: problem.` */

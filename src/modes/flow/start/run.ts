@@ -164,6 +164,7 @@ function refuseForeignPrograms({ file, engines }: FlowFile, { settings, sources 
         ? 'name the same in your own settings or with --codex-bin, or take it out'
         : 'a step of this engine is worked on by this codemachine itself; take it out'
     throw new UserError(
+      'CM1007',
       `${file}:${bin.line}:${bin.column}: ${bin.place}: "${bin.value}" is a program that you have not named; ${mend}.`,
     )
   }
@@ -187,7 +188,7 @@ async function lastRun(
   { from, asked }: { from: string; asked: FlowOptions['asked'] },
 ): Promise<LastRun> {
   const begin = plan.steps.findIndex(({ id }) => id === from)
-  if (begin === -1) throw new UserError(noStep(plan, from))
+  if (begin === -1) throw new UserError('CM1006', noStep(plan, from))
   const before = plan.steps.slice(0, begin).map(({ id }) => id)
   const after = plan.steps.slice(begin)
   const needed = new Set(after.flatMap(step => neededSteps(step)))
@@ -197,6 +198,7 @@ async function lastRun(
     const missing = before.find(id => needed.has(id))
     if (missing === undefined) return NOTHING_CARRIED
     throw new UserError(
+      'CM1006',
       `No earlier run of ${plan.name} is there, and what comes from step "${from}" on uses what step "${missing}" came to; run it from the beginning.`,
     )
   }
@@ -206,6 +208,7 @@ async function lastRun(
     const record = found.steps.get(id)
     const refuse = (what: string) =>
       new UserError(
+        'CM1006',
         `In the last run of ${plan.name} (${found.id}) step "${id}" came to ${what}, and what comes from step "${from}" on uses it; begin with --from ${id}, or an earlier one.`,
       )
     if (record === undefined || (record.mark !== 'done' && record.mark !== 'skipped')) {
@@ -263,7 +266,7 @@ async function recordingsFor(
   for (const step of plan.steps) {
     if (step.work.kind !== 'agent' || step.work.engine !== 'mock') continue
     const found = await findRecording(root, plan, step, signal)
-    if (found.kind !== 'recording') throw new UserError(noRecording(step, found))
+    if (found.kind !== 'recording') throw new UserError('CM1005', noRecording(step, found))
     kept.push({ name: keptRecording(step), text: await textOf(root, step, found.recording) })
   }
   return kept
@@ -278,10 +281,10 @@ function noRecording({ id }: FlowStep, found: Exclude<FoundRecording, { kind: 'r
 async function textOf(root: string, { id }: FlowStep, recording: StepRecording): Promise<string> {
   const { path, hasEvents, bytes } = recording
   if (!hasEvents)
-    throw new UserError(`Step "${id}" is replayed (its engine is mock), and ${path} holds no event of codex.`)
+    throw new UserError('CM1005', `Step "${id}" is replayed (its engine is mock), and ${path} holds no event of codex.`)
   if (bytes > RECORDING_BYTES)
-    throw new UserError(`${path} is longer than 16 MiB, and a real run replays no more of a step.`)
+    throw new UserError('CM1005', `${path} is longer than 16 MiB, and a real run replays no more of a step.`)
   const read = await bytesOfRecording(root, recording)
-  if (read === null) throw new UserError(`${path} has changed while it was read; try again.`)
+  if (read === null) throw new UserError('CM1005', `${path} has changed while it was read; try again.`)
   return read.toString()
 }

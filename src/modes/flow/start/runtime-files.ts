@@ -158,7 +158,7 @@ function recordingPath(step: StepNames): string {
 /** Makes a folder below `RUNTIME`, which git does not look at. Throws a `UserError` if something else is in its place. */
 async function makeRuntimeFolder(root: string, folder: string): Promise<void> {
   const obstacle = await makeFolderInside(root, folder, { mode: 0o755 })
-  if (obstacle !== null) throw new UserError(`${obstacle.path} ${whatIsThere(obstacle)}; move it away.`)
+  if (obstacle !== null) throw new UserError('CM0210', `${obstacle.path} ${whatIsThere(obstacle)}; move it away.`)
   await writeIfMissing(join(root, RUNTIME, '.gitignore'), '*\n')
 }
 
@@ -183,7 +183,7 @@ async function checked(root: string, path: string, file: FileHandle): Promise<Fi
   const isOurs = found.isFile() && found.nlink === 1 && (await realpath(join(root, path))) === join(root, path)
   if (isOurs) return file
   await file.close()
-  throw new UserError('it is a link, or no regular file; remove it.')
+  throw new UserError('CM0210', 'it is a link, or no regular file; remove it.')
 }
 
 const MOST_HEADER = 64 * 1024

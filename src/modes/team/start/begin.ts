@@ -48,9 +48,9 @@ export async function newTeam(world: World, named: string, wanted: WantedTeam): 
   const { goal: said, mode, step, stepwise, repair = 1, yes, project } = wanted
   const isAlone = mode === 'work' || mode === 'review'
   const problem = mode === 'review' ? null : problemOfGoal(said)
-  if (problem !== null) throw new UserError(problem)
+  if (problem !== null) throw new UserError('CM0107', problem)
   if (project === null && isAlone)
-    throw new UserError('Say which project is meant: --project <dir>', {
+    throw new UserError('CM1008', 'Say which project is meant: --project <dir>', {
       hint: 'The projects here: codemachine team list',
     })
   const workspace = await realWorkDirectory(named)
@@ -83,7 +83,7 @@ export async function newTeam(world: World, named: string, wanted: WantedTeam): 
 function refusePattern(directory: string): void {
   const [sign] = directory.match(/[*?[]/) ?? []
   if (sign === undefined) return
-  throw new UserError(`${directory} has "${sign}" in it, which codex's sandbox takes for a pattern.`, {
+  throw new UserError('CM0209', `${directory} has "${sign}" in it, which codex's sandbox takes for a pattern.`, {
     hint: 'Rename the folder, or work in another one.',
   })
 }

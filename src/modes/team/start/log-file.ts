@@ -90,7 +90,7 @@ export class TeamLogFile implements AsyncDisposable {
     const found = await file.stat()
     if (!found.isFile() || found.nlink !== 1) {
       await file.close()
-      throw new UserError('it is a link, or no regular file; remove it.')
+      throw new UserError('CM0210', 'it is a link, or no regular file; remove it.')
     }
     this.#open = { name, file }
     this.#isTorn = await endsInsideLine(file)

@@ -107,6 +107,7 @@ async function refuseObstacle(workspace: string, folder: string): Promise<void> 
   })
   if (obstacle === null || obstacle.kind === 'missing') return
   throw new UserError(
+    'CM0210',
     `${join(workspace, folder)} ${whatIsThere(obstacle)}; move it away, so that codemachine can write its own there.`,
   )
 }
@@ -115,7 +116,10 @@ async function refuseObstacle(workspace: string, folder: string): Promise<void> 
 export async function checkFolder(workspace: string, folder: string): Promise<void> {
   const obstacle = await findObstacle(workspace, folder)
   if (obstacle === null) return
-  throw new UserError(obstacle.kind === 'missing' ? `${folder} is gone.` : `${obstacle.path} ${whatIsThere(obstacle)}.`)
+  throw new UserError(
+    'CM1008',
+    obstacle.kind === 'missing' ? `${folder} is gone.` : `${obstacle.path} ${whatIsThere(obstacle)}.`,
+  )
 }
 
 /** A folder of the workspace, which git does not look into. */
@@ -167,7 +171,7 @@ async function makeProject(
   await runGitOrThrow(setting, ['-c', 'init.defaultBranch=main', 'init', '--quiet', '--template=']).catch(error => {
     throw isNoRoom(error)
       ? diskFull(path, error)
-      : new UserError(`${path} cannot become a git repository: ${messageOf(error)}`)
+      : new UserError('CM0504', `${path} cannot become a git repository: ${messageOf(error)}`)
   })
   const info = join(path, '.git', 'info')
   await writing(info, async () => {
@@ -228,7 +232,10 @@ async function firstFree(
     const taken = await take(`${name}${count === 1 ? '' : `-${count}`}${ending}`)
     if (taken !== null) return taken
   }
-  throw new UserError(`${name}${ending} and ${MOST_NAMES} names after it are taken; say the goal in other words.`)
+  throw new UserError(
+    'CM1008',
+    `${name}${ending} and ${MOST_NAMES} names after it are taken; say the goal in other words.`,
+  )
 }
 
 const WHY: Readonly<Record<string, string>> = {
@@ -243,7 +250,7 @@ function unmade(path: string, error: unknown): unknown {
   if (isNoRoom(error)) return diskFull(path, error)
   const code = systemErrorCode(error)
   if (code === null) return error
-  return new UserError(`${path} cannot be made: ${WHY[code] ?? messageOf(error)}.`, {
+  return new UserError('CM0211', `${path} cannot be made: ${WHY[code] ?? messageOf(error)}.`, {
     hint: 'Go to a directory that you can write to, or name one with -C.',
     cause: error,
   })

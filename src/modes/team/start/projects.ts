@@ -217,7 +217,7 @@ function placesOf(workspace: string, named: string): string[] {
 }
 
 function noTeam(named: string): UserError {
-  return new UserError(`No team has worked in "${named.slice(0, 200)}".`, {
+  return new UserError('CM1008', `No team has worked in "${named.slice(0, 200)}".`, {
     hint: 'The projects here: codemachine team list',
   })
 }

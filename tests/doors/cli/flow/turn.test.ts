@@ -94,7 +94,7 @@ test('what is refused because of a run in a folder of the directory is tried aga
   const taken = take(async () => {
     tries += 1
     if (tries === 3) return 0
-    throw new UserError('Another codemachine is running in sub.', { exitCode: 6 })
+    throw new UserError('CM0601', 'Another codemachine is running in sub.', { exitCode: 6 })
   })
   for (let n = 1; n < 3; n++) {
     await clock.nextWait(5000)
@@ -107,16 +107,20 @@ test('what is refused because of a run in a folder of the directory is tried aga
 test('a lock that cannot be read is for a person, and not waited for', async () => {
   const { take, path } = await openTurn()
   await writeFile(path, 'rubbish')
-  const refused = new UserError('lock is not a lock of codemachine; if no codemachine runs here, delete it.', {
-    exitCode: 6,
-  })
+  const refused = new UserError(
+    'CM0602',
+    'lock is not a lock of codemachine; if no codemachine runs here, delete it.',
+    {
+      exitCode: 6,
+    },
+  )
   await expect(take(() => Promise.reject(refused))).rejects.toBe(refused)
   await rm(path)
 })
 
 test('any other refusal is no matter of turns', async () => {
   const { take, said } = await openTurn()
-  const refused = new UserError('There is no such file.')
+  const refused = new UserError('CM1002', 'There is no such file.')
   await expect(take(() => Promise.reject(refused))).rejects.toBe(refused)
   expect(said).toEqual([])
 })

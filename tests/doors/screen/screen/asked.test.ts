@@ -46,7 +46,7 @@ function sit(questions: readonly AskedQuestion[], { columns = 80, rows = 24, rea
       return { code: 'done', message: 'done' } as const
     },
     answer: async ({ question }: AskedQuestion, answer: string) => {
-      if (answer === 'too late') throw new UserError(`${question} was answered at noon: no`)
+      if (answer === 'too late') throw new UserError('CM0615', `${question} was answered at noon: no`)
       answers.push(`${question} ${answer}`)
       return 'The agent of round 3 reads it with its next step.'
     },

@@ -153,7 +153,9 @@ test('what was put back before the view was opened is undone by a command, which
 
 test('while a session is at work nobody is asked whether a file is to be put back', async () => {
   const words = 'A session is at work here; once it has ended, files can be put back.'
-  const seen = await review([file('src/a.ts', A)], { beforePutBack: () => Promise.reject(new UserError(words)) })
+  const seen = await review([file('src/a.ts', A)], {
+    beforePutBack: () => Promise.reject(new UserError('CM0516', words)),
+  })
   await seen.press('x')
   expect(seen.screen().slice(0, 4)).toEqual([words, '', '› Go back', ''])
   await seen.press('y')
@@ -194,7 +196,7 @@ test('from file to file goes through what a search has left, and the end of a di
 })
 
 test('why a file cannot be put back is said, and nothing else is shown for it', async () => {
-  const refused = new UserError('A session runs here.', { hint: 'Wait for its end.', exitCode: 6 })
+  const refused = new UserError('CM0601', 'A session runs here.', { hint: 'Wait for its end.', exitCode: 6 })
   const seen = await review([file('src/a.ts', A)], { putBack: () => Promise.reject(refused) })
   await seen.press('x', 'return')
   expect(seen.screen().at(-1)).toBe('A session runs here. Wait for its end.')
@@ -204,7 +206,7 @@ test('why a file cannot be put back is said, and nothing else is shown for it', 
 
 test('where nothing differs, or nothing can be compared, a sentence says so', async () => {
   expect((await review([])).screen()[2]).toBe('  Nothing differs between 20261121_1/start and now.')
-  const missing = new UserError('There is no savepoint "9".', { hint: 'There are: start.' })
+  const missing = new UserError('CM0515', 'There is no savepoint "9".', { hint: 'There are: start.' })
   const seen = await review([], { read: () => Promise.reject(missing) })
   expect(seen.screen().slice(2, 4)).toEqual(['  There is no savepoint "9". There are: start.', ''])
 })

@@ -13,7 +13,7 @@ import { askWhich, inColumns } from '../../output.ts'
  */
 export async function attach(context: CliContext, session: string | undefined, flags: DirectoryFlags): Promise<number> {
   if (!wantsScreen(context, {}))
-    throw new UserError('attach draws the screen, and needs a terminal that can show it.', {
+    throw new UserError('CM0105', 'attach draws the screen, and needs a terminal that can show it.', {
       hint: 'In lines: codemachine logs -f',
     })
   const here = await openRecords(placesOf(context, directoryOf(context, flags)))
@@ -27,7 +27,9 @@ export async function attach(context: CliContext, session: string | undefined, f
 }
 
 function noneIn({ directory }: Records): never {
-  throw new UserError(`No codemachine runs in ${directory}, so there is nothing to attach to.`, { hint: TO_BEGIN })
+  throw new UserError('CM0613', `No codemachine runs in ${directory}, so there is nothing to attach to.`, {
+    hint: TO_BEGIN,
+  })
 }
 
 const TO_BEGIN =
@@ -37,6 +39,7 @@ async function choose(context: CliContext, here: Records): Promise<RunningHere |
   const running = await allRunning(context, here)
   if (running.length === 0)
     throw new UserError(
+      'CM0613',
       `No codemachine runs in ${here.directory}, nor anywhere else on this machine, so there is nothing to attach to.`,
       { hint: TO_BEGIN },
     )

@@ -20,7 +20,8 @@ type DetachFlags = RunFlags & { dryRun?: true; mock?: boolean; yes?: true }
  */
 export async function detach(context: CliContext, flags: DetachFlags, name: string | null = null): Promise<number> {
   const [alone] = [...(flags.dryRun ? ['--dry-run'] : []), ...(flags.mock ? ['--mock'] : [])]
-  if (alone !== undefined) throw new UserError(`${alone} starts nothing that could go on; leave --detach out.`)
+  if (alone !== undefined)
+    throw new UserError('CM0102', `${alone} starts nothing that could go on; leave --detach out.`)
   if (name === 'start') {
     const { askBeforeStart } = await import('../run.ts')
     if (!(await askBeforeStart(context, flags))) return 0
@@ -44,7 +45,7 @@ export async function detach(context: CliContext, flags: DetachFlags, name: stri
       return start.exitCode ?? 1
     case 'failed':
       await rm(log, { force: true })
-      throw new UserError(`A process of its own could not be started: ${start.problem}`)
+      throw new UserError('CM0614', `A process of its own could not be started: ${start.problem}`)
     case 'slow':
       if (!signal.aborted) {
         stdout.write(wordsFor(context, flags, { session: null, directory: records.directory, log }, pid))

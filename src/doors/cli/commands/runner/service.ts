@@ -131,9 +131,9 @@ export async function serviceRun(context: CliContext, { web = false }: { web?: b
     if (start.kind === 'ended') {
       const [first = ''] = (await readFile(log, 'utf8').catch(() => '')).split('\n')
       await rm(log, { force: true })
-      throw new UserError(first === '' ? `It ended with exit code ${start.exitCode}.` : first)
+      throw new UserError('CM0811', first === '' ? `It ended with exit code ${start.exitCode}.` : first)
     }
-    if (start.kind === 'failed' || pid === null) throw new UserError('It could not be started.')
+    if (start.kind === 'failed' || pid === null) throw new UserError('CM0811', 'It could not be started.')
     if (start.kind === 'told') say(`${records.directory}: ${start.message.session}, codemachine attach shows it`)
     return { pid, exited }
   }
@@ -184,6 +184,7 @@ function serviceHere(
   })
   if (service !== null) return service
   throw new UserError(
+    'CM0811',
     `There is no service for this system (${platform}); only for Linux (systemd) and macOS (launchd).`,
     {
       hint: 'In a terminal, or from a task of your own: codemachine service run',

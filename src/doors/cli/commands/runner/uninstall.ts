@@ -31,6 +31,7 @@ export async function uninstall(context: CliContext, flags: UninstallFlags): Pro
   const canAsk = stdin.isTTY === true && stdout.isTTY === true && !flags.json
   if (!flags.dryRun && !flags.yes && !canAsk) {
     throw new UserError(
+      'CM0105',
       'Nobody can be asked here what is to be removed; see it with --dry-run, or remove all of it with --yes.',
     )
   }
@@ -75,7 +76,7 @@ function said(
 function kindsOf(names: readonly string[]): Set<LeftoverKind> {
   const kinds = names.map(name => {
     const kind = KINDS.find(each => each === name)
-    if (kind === undefined) throw new UserError(`--keep ${oneLine(name, 60)}: there are ${KINDS.join(', ')}.`)
+    if (kind === undefined) throw new UserError('CM0103', `--keep ${oneLine(name, 60)}: there are ${KINDS.join(', ')}.`)
     return kind
   })
   return new Set(kinds)

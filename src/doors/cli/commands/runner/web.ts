@@ -208,7 +208,9 @@ export async function webDevices(context: CliContext, { json }: { json?: boolean
 export async function webEnd(context: CliContext, id: string): Promise<number> {
   const { access } = await placeOfPage(context)
   if (!(await access.end(id)))
-    throw new UserError(`There is no device ${oneLine(id, 40)}.`, { hint: 'codemachine web devices names them.' })
+    throw new UserError('CM0805', `There is no device ${oneLine(id, 40)}.`, {
+      hint: 'codemachine web devices names them.',
+    })
   context.stdout.write(`${id} can open the page no more.\n`)
   return 0
 }
@@ -246,7 +248,7 @@ export async function webPair(context: CliContext, { look }: { look?: true }): P
 async function pageThatIsServed(context: CliContext) {
   const place = await placeOfPage(context)
   const served = await servedPage(context, place)
-  if (served === null) throw new UserError('The page is not served.', { hint: 'codemachine web serves it.' })
+  if (served === null) throw new UserError('CM0803', 'The page is not served.', { hint: 'codemachine web serves it.' })
   return { ...place, served }
 }
 
@@ -268,9 +270,13 @@ function refuseOther(running: ServedPage, { host, name = [], cert, key }: WebFla
     ...((cert !== undefined || key !== undefined) && !isTls ? ['--cert and --key'] : []),
   ]
   if (other.length === 0) return
-  throw new UserError(`The page is served already, at ${addressOfPage(running)}, and not with ${other.join(', ')}.`, {
-    hint: 'To serve it so: codemachine web stop, then this again. A link to it as it is: codemachine web link',
-  })
+  throw new UserError(
+    'CM0804',
+    `The page is served already, at ${addressOfPage(running)}, and not with ${other.join(', ')}.`,
+    {
+      hint: 'To serve it so: codemachine web stop, then this again. A link to it as it is: codemachine web link',
+    },
+  )
 }
 
 function portIn({ address }: ServedPage): string {
@@ -281,21 +287,21 @@ function portOf(typed: string | undefined): number | null {
   if (typed === undefined) return null
   const port = /^\d{1,5}$/.test(typed) ? Number(typed) : Number.NaN
   if (port <= 65_535) return port
-  throw new UserError(`--port is "${oneLine(typed, 40)}"; use a number from 0 to 65535.`)
+  throw new UserError('CM0103', `--port is "${oneLine(typed, 40)}"; use a number from 0 to 65535.`)
 }
 
 async function certificateOf({ cert, key }: WebFlags): Promise<{ cert: string; key: string } | null> {
   if (cert === undefined && key === undefined) return null
-  if (cert === undefined || key === undefined) throw new UserError('Give both --cert and --key, or neither.')
+  if (cert === undefined || key === undefined) throw new UserError('CM0802', 'Give both --cert and --key, or neither.')
   return { cert: await pem(cert, '--cert'), key: await pem(key, '--key') }
 }
 
 async function pem(path: string, flag: string): Promise<string> {
   const text = await readFile(path, 'utf8').catch((error: unknown) => {
-    throw new UserError(`${flag} cannot be read: ${messageOf(error)}`)
+    throw new UserError('CM0802', `${flag} cannot be read: ${messageOf(error)}`)
   })
   if (text.length <= MOST_PEM && text.includes('-----BEGIN ')) return text
-  throw new UserError(`${flag}: ${oneLine(path, 300)} is no PEM file.`)
+  throw new UserError('CM0802', `${flag}: ${oneLine(path, 300)} is no PEM file.`)
 }
 
 async function ended(signal: AbortSignal): Promise<void> {
