@@ -50,7 +50,7 @@ describe.skipIf(WITHOUT_POSTGRES !== '')(`copies of a fleet's sessions${WITHOUT_
     await using following = startInProcess(place, ['fleet', 'logs', '-f', id, '--json'], { clock: systemClock })
     await following.event('round-started')
     const here = (...words: string[]) => codemachineHere(place, [...words, '-C', copyOf(scene, id)])
-    expect((await codemachineHere(place, ['list', '--all'])).stdout).toContain('There are no sessions yet.')
+    expect((await codemachineHere(place, ['list', '--all'])).stdout).toContain('No sessions yet.')
     const { session } = JSON.parse((await here('status', '--json')).stdout)
     expect(session).toMatchObject({ id, standing: 'running', round: { round: 1 } })
     const steering = here('steer', 'Use oak.')

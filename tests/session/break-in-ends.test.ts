@@ -3,7 +3,7 @@ import { PersonAsked } from '../../src/session/person.ts'
 import { busy, forEver, HOUR, never, roundsOf, runSession, works } from '../support/breaking-in.ts'
 import { CLAIMED, endsAs, ofType } from '../support/played-session.ts'
 
-const NOBODY = 'No session is running just now; try again in a moment.'
+const NOBODY = 'No session is running now. Try again in a moment.'
 const settle = { settle: (clock: { wait(ms: number): Promise<void> }) => clock.wait(10_000) }
 
 test.each(['interrupt', 'replan leave out the API'] as const)(
@@ -75,9 +75,9 @@ test('a session that is about to stop says so of all that is asked of it, and ho
     { asked },
   )
   expect(replies.slice(1)).toEqual([
-    's is about to end; codemachine resume goes on.',
+    's is about to end; codemachine resume continues.',
     's is about to end; its plan can be changed once it is resumed.',
-    'Round 1 of s is interrupted, and s ends; codemachine resume goes on.',
+    'Round 1 of s is interrupted, and s ends; codemachine resume continues.',
   ])
   expect(roundsOf(events)).toEqual([[1, 'interrupted', true]])
   expect(outcome).toEqual({ kind: 'interrupted', by: 'stop' })
@@ -97,7 +97,7 @@ test('what is said of a wait with a change of plan behind it is what comes to pa
     expect.stringContaining('The agent that changes the plan of s is asked once its wait is over'),
     's waits to change its plan, and holds after that; codemachine retry ends the wait.',
     's goes on once the change of its plan is through.',
-    's holds once its wait is over and its plan is changed; codemachine unpause goes on.',
+    's holds once its wait is over and its plan is changed; codemachine unpause continues.',
     'The wait is over; the agent that changes the plan of s is asked now.',
     's goes on.',
   ])

@@ -84,6 +84,6 @@ test('what is said while the last processes of a session end is not taken', asyn
       settle: clock => clock.wait(1000),
     },
   )
-  expect(replies).toEqual(['No session is running just now; try again in a moment.'])
+  expect(replies).toEqual(['No session is running now. Try again in a moment.'])
   expect(ofType(events, 'steered')).toEqual([])
 })

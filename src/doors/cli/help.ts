@@ -96,7 +96,7 @@ Exit codes:
   0 done    2 wrong usage    3 a limit was reached    5 stalled: it does not get on
   4 needs a person; of review and verify: not agreed, or not proved; of land: a conflict
   6 another codemachine runs here
-  130, 143 interrupted: codemachine resume goes on from there
+  130, 143 interrupted: codemachine resume continues from there
 `
 
 /** Gives the program its help in groups, and the command `help`. Called once all its commands are there, but for `complete`. */
@@ -310,17 +310,17 @@ const EXAMPLES: Readonly<Record<string, Examples>> = {
     ['steer --agent qa-engineer "skip the slow tests"', 'one of the agents at work'],
   ],
   stop: [
-    ['stop', 'after this round; codemachine resume goes on from there'],
+    ['stop', 'after this round; codemachine resume continues from there'],
     ['stop --now', ''],
   ],
-  pause: [['pause', 'codemachine unpause goes on']],
+  pause: [['pause', 'codemachine unpause continues']],
   unpause: [['unpause', '']],
   retry: [['retry', 'do not wait any longer for a limit or the network']],
   limits: [['limits --rounds 30 --max-time 6h', 'in all, from its next round on']],
-  interrupt: [['interrupt', 'codemachine unpause goes on']],
+  interrupt: [['interrupt', 'codemachine unpause continues']],
   skip: [['skip', '']],
   replan: [
-    ['replan "do the docs first"', 'see what changed; codemachine unpause goes on'],
+    ['replan "do the docs first"', 'see what changed; codemachine unpause continues'],
     ['replan --go "do the docs first"', 'it goes on by itself'],
   ],
   decide: [

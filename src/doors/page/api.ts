@@ -70,7 +70,7 @@ export function openApi(options: ApiOptions): Api {
   const all = new SessionCards({ world, signal, onProblem, onWhole: cards => news.look(cards) })
   // From the beginning on: notifications come without anybody who looks.
   const following = all.follow()
-  following.catch((error: unknown) => onProblem(`The sessions are looked at no more: ${messageOf(error)}`))
+  following.catch((error: unknown) => onProblem(`The page no longer follows the sessions: ${messageOf(error)}`))
   const pairings = new Pairings({ access, clock: world.clock })
   const routes = new Hono<WebEnv>()
 
@@ -126,7 +126,7 @@ function deviceRoutes({
     const { token, name: called, publicKey: key } = await bodyOf(c, enterSchema)
     const opened = await access.openLink(token, called, shownBy(c, key))
     if (opened !== null) return c.json({ key: opened.key, device: opened.device })
-    const problem = 'This link was opened before, or is older than an hour.'
+    const problem = 'This link was used already, or is older than an hour.'
     return c.json({ problem, hint: 'codemachine web link makes a new one.' }, 403)
   })
   routes.post('/challenge', async c => {
@@ -137,8 +137,10 @@ function deviceRoutes({
     const signed = await bodyOf(c, signInSchema)
     // Who passes on what a browser has signed for another address has another origin.
     const given = await access.signIn({ ...signed, origin: c.req.header('origin') ?? '' })
-    if (given === 'late') return c.json({ problem: 'That was signed too late; try again.' }, 409)
-    return given === null ? c.json({ problem: 'This device was ended, or is another one.' }, 401) : c.json(given)
+    if (given === 'late') return c.json({ problem: 'The signature came too late. Try again.' }, 409)
+    return given === null
+      ? c.json({ problem: 'This device was removed, or its key is another one.' }, 401)
+      : c.json(given)
   })
   routes.get('/me', async c => {
     const publicKey = await push.publicKey()
@@ -148,7 +150,7 @@ function deviceRoutes({
   routes.post('/devices/:id/end', async c => {
     await bodyOf(c, nothing)
     const { id } = c.req.param()
-    if (!(await access.end(id))) return c.json({ problem: 'There is no such device any more.' }, 404)
+    if (!(await access.end(id))) return c.json({ problem: 'This device was removed.' }, 404)
     pairings.end(id)
     await push.switchOff(id)
     streams.end(id)

@@ -32,9 +32,9 @@ export function guard({ access, hosts }: GuardOptions): MiddlewareHandler<WebEnv
     if (!needsKey(c.req.path)) return await next()
     const [, key = ''] = /^Bearer ([\w.-]{1,200})$/.exec(c.req.header('authorization') ?? '') ?? []
     const device = key === '' ? null : await access.deviceOf(key)
-    if (device === null) return c.json({ problem: 'This device has no key, or it was ended.' }, 401)
+    if (device === null) return c.json({ problem: 'This device has no key, or was removed.' }, 401)
     if (c.req.method === 'POST' && device.right !== 'steer' && !ITS_OWN.has(c.req.path))
-      return c.json({ problem: 'This device may look, and not steer.' }, 403)
+      return c.json({ problem: 'This device is view only.' }, 403)
     c.set('device', device)
     return await next()
   }
@@ -51,7 +51,7 @@ function refusalOfRequest(c: Context<WebEnv>, hosts: ReadonlySet<string>): Refus
   if (problem !== null) return { status: 403, problem }
   const { method } = c.req
   if (method === 'GET') return null
-  if (!isOfApi(c)) return method === 'HEAD' ? null : { status: 405, problem: 'The page is only read here.' }
+  if (!isOfApi(c)) return method === 'HEAD' ? null : { status: 405, problem: 'This path is read-only.' }
   if (method !== 'POST') return { status: 405, problem: 'Use GET or POST.' }
   return isJson(c) ? null : { status: 415, problem: `Send JSON, with the header ${WRITE_HEADER}.` }
 }
@@ -68,14 +68,14 @@ function isOfApi(c: Context<WebEnv>): boolean {
 /** Why a request is not from the page or a program of the person's, a sentence; null if it may be. */
 function problemOfOrigin(c: Context<WebEnv>, hosts: ReadonlySet<string>): string | null {
   const host = hostOf(c)
-  if (!hosts.has(host)) return 'The page is not served under this name; --name adds one.'
+  if (!hosts.has(host)) return 'The page is not served under this name. --name adds a name.'
   const origin = c.req.header('origin')
   const mayBeClear = isOfThisMachine(host) && !isEncrypted(c)
   // Under another name a proxy is in between, and what the page was opened by is what it has to the browser.
   const isClear = origin === undefined ? c.req.method === 'POST' && !isEncrypted(c) : origin === `http://${host}`
-  if (isClear && !mayBeClear) return 'Under this name the page is opened by https only.'
+  if (isClear && !mayBeClear) return 'Under this name, open the page by https.'
   if (origin !== undefined && origin !== `http://${host}` && origin !== `https://${host}`)
-    return 'This request comes from a page of another origin.'
+    return 'This request comes from another origin.'
   const site = c.req.header('sec-fetch-site')
   if (site === undefined || site === 'same-origin') return null
   const isOpened = c.req.header('sec-fetch-mode') === 'navigate' && c.req.header('sec-fetch-dest') === 'document'

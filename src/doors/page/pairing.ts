@@ -104,7 +104,7 @@ export class Pairings {
   async ask(typed: string, { name, shown }: Newcomer, signal: AbortSignal): Promise<NewDevice | null> {
     const now = this.#clock.now()
     if (now < this.#lockedUntil)
-      throw new UserError('CM0805', 'There were too many wrong codes; try again in a minute.')
+      throw new UserError('CM0805', 'Too many wrong codes. Try again in a minute.')
     this.#removeOld()
     const pairing = [...this.#open.values()].find(each => each.asking === null && isSame(each.code, typed))
     if (pairing === undefined) {
@@ -113,8 +113,8 @@ export class Pairings {
         this.#wrong = 0
         this.#lockedUntil = now + LOCK_MS
       }
-      throw new UserError('CM0805', 'That is no code that is shown just now.', {
-        hint: 'It counts for five minutes, once.',
+      throw new UserError('CM0805', 'No device shows this code now.', {
+        hint: 'A code works once, for five minutes.',
       })
     }
     this.#wrong = 0
@@ -138,7 +138,7 @@ export class Pairings {
   /** The host's word: the right that the new device gets; null: it is not let in. A `UserError` if nobody asks there. */
   async answer(id: string, right: Right | null): Promise<void> {
     const pairing = this.#open.get(id)
-    if (pairing?.asking == null) throw new UserError('CM0805', 'Nobody asks to be let in there any more.')
+    if (pairing?.asking == null) throw new UserError('CM0805', 'This request has ended. Pair again.')
     const { asking } = pairing
     const device = right === null ? null : await this.#access.admit(asking.name, right, asking.shown)
     this.#end(pairing, right === null ? 'refused' : 'let-in', device)
@@ -195,7 +195,7 @@ export function pairingRoutes(pairings: Pairings, streams: Streams): Hono<WebEnv
         await send({ event: 'pair', data: { state: 'asked' } })
         const given = await asked
         if (given === null)
-          return await send({ event: 'pair', data: { state: 'refused', problem: 'This device was not let in.' } })
+          return await send({ event: 'pair', data: { state: 'refused', problem: 'This device was not paired.' } })
         await send({ event: 'pair', data: { state: 'in', key: given.key, device: given.device.id } })
       },
       null,

@@ -54,7 +54,7 @@ export function placesRoutes({ world, cards, whole }: PlacesApiOptions): Hono<We
   const recordsAt = async (place: string | undefined): Promise<Records> => {
     await whole()
     const found = cards().find(({ row }) => row.records.key === place && row.records.directory !== '')
-    if (found === undefined) throw new UserError('CM0808', 'No session has been run in that directory, or it is gone.')
+    if (found === undefined) throw new UserError('CM0808', 'No session has run in that directory, or it is gone.')
     return found.row.records
   }
   const at = (c: Context<WebEnv>) => recordsAt(c.req.param('place'))
@@ -77,7 +77,7 @@ export function placesRoutes({ world, cards, whole }: PlacesApiOptions): Hono<We
     const records = await recordsAt(place)
     const { worktree } = wanted
     if (worktree === undefined && (await askWhoRuns(records.lock, world.platform, () => {})) !== null)
-      return c.json({ problem: 'A session runs there already.', hint: 'Put it into the queue behind that one.' }, 409)
+      return c.json({ problem: 'A session is already running there.', hint: 'Add this one to the queue.' }, 409)
     const started = await startSession(world, records, withoutUndefined(wanted), world.signal)
     // A worktree has records of its own.
     return c.json({ ...started, place: recordsOf(records, started.directory).key })
@@ -133,7 +133,7 @@ function addQueue(
     const records = await at(c)
     const id = c.req.param('id')
     const found = await openQueue(records.queue).peek(each => each.id === id)
-    if (found === null) throw new UserError('CM0808', `The prompt ${oneLine(id, 40)} does not wait any more.`)
+    if (found === null) throw new UserError('CM0808', `The prompt ${oneLine(id, 40)} is no longer queued.`)
     return c.json({ prompt: redactorOfProject(world, records).text(found.prompt) })
   })
   routes.post('/places/:place/queue/add', async c => {

@@ -77,7 +77,7 @@ export class Push {
 
   async switchOn(device: string, subscription: Subscription): Promise<void> {
     if (!this.#mayReach(new URL(subscription.endpoint)))
-      throw new UserError('CM0812', 'Notifications go by https, to the service of the browser.')
+      throw new UserError('CM0812', 'Notifications need an https address of the browser's push service.')
     await this.#write(device, subscription)
   }
 
@@ -118,7 +118,7 @@ export class Push {
   async #post({ endpoint, keys }: Subscription, message: PushMessage): Promise<number> {
     const url = new URL(endpoint)
     // What an earlier version has kept was looked at by its rules.
-    if (!this.#mayReach(url)) throw new Error('its service is none on the internet.')
+    if (!this.#mayReach(url)) throw new Error('its push service is not on the internet.')
     const { encrypt } = (await import('http_ece')).default
     const own = createECDH('prime256v1')
     own.generateKeys()
@@ -157,7 +157,7 @@ export class Push {
   }
 
   #problem(problem: string): void {
-    if (!this.#options.signal.aborted) this.#options.onProblem(`A notification was not sent: ${problem}`)
+    if (!this.#options.signal.aborted) this.#options.onProblem(`Could not send a notification: ${problem}`)
   }
 
   async #signingKeys(): Promise<SigningKeys> {
@@ -224,9 +224,9 @@ function isInternal(address: string): boolean {
 const lookupOnInternet: LookupFunction = (hostname, options, callback) => {
   lookup(hostname, { ...options, all: true }, (error, found) => {
     const [first] = found ?? []
-    if (error !== null || first === undefined) callback(error ?? new Error(`${hostname} has no address.`), '')
+    if (error !== null || first === undefined) callback(error ?? new Error(`${hostname} has no network address.`), '')
     else if (found.some(({ address }) => isInternal(address)))
-      callback(new Error(`${hostname} is an address of this machine or its networks.`), '')
+      callback(new Error(`${hostname} belongs to this machine or its networks.`), '')
     else if (options.all) callback(null, found)
     else callback(null, first.address, first.family)
   })

@@ -10,7 +10,7 @@ import type { WebEnv } from './guard.ts'
 /** A text that can be a prompt. */
 export const text = v.pipe(
   v.string(),
-  v.check(given => problemOfPrompt(given) === null, 'a text that says something, and is not too long'),
+  v.check(given => problemOfPrompt(given) === null, 'a text that is not empty and not too long'),
 )
 /** A word by which something is known. */
 export const name = v.pipe(v.string(), v.maxLength(200))
@@ -45,7 +45,7 @@ export function shownBy(c: Context<WebEnv>, key: string | undefined): Shown | nu
 /** The body of a request, of that shape; a `UserError` that names the place where it is not. */
 export async function bodyOf<T>(c: Context<WebEnv>, schema: v.GenericSchema<unknown, T>): Promise<T> {
   const body: unknown = await c.req.json().catch(() => {
-    throw new UserError('CM0807', 'What was sent is no JSON.')
+    throw new UserError('CM0807', 'The request is not JSON.')
   })
   const { success, output, issues } = v.safeParse(schema, body)
   if (success) return output
@@ -53,7 +53,7 @@ export async function bodyOf<T>(c: Context<WebEnv>, schema: v.GenericSchema<unkn
   const place = issue === undefined ? null : v.getDotPath(issue)
   throw new UserError(
     'CM0807',
-    `What was sent is not understood${issue === undefined ? '' : `: ${place ?? 'it'}: ${issue.message}`}.`,
+    `Invalid request${issue === undefined ? '' : `: ${place ?? 'it'}: ${issue.message}`}.`,
   )
 }
 

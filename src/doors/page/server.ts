@@ -23,7 +23,7 @@ export interface WebOptions {
   takeReport(ticket: string): string | null
   /** An address of this machine: `127.0.0.1`. Another one than loopback wants `tls`. */
   host: string
-  /** The port; 0: a free one. `isExact`: no other one is taken where it is in use. */
+  /** The port; 0: a free one. `isExact`: no other one is in use where it is in use. */
   port: number
   isExact: boolean
   /** Other names under which a proxy on this machine reaches it, such as `mac.tailnet.ts.net`. */
@@ -54,12 +54,12 @@ const HEADERS_MS = 10_000
 const REQUEST_MS = 30_000
 const MOST_CONNECTIONS = 500
 
-/** Serves the page; a `UserError` if the port is taken or the address is none of this machine's. */
+/** Serves the page; a `UserError` if the port is in use or the address is none of this machine's. */
 export async function serveWeb(options: WebOptions): Promise<WebServer> {
   const { host, tls, names, access, api, takeReport, onFailure } = options
   if (!LOOPBACK.has(host) && tls === null) {
-    throw new UserError('CM0802', `On ${host} others can listen in: give a certificate with --cert and --key.`, {
-      hint: 'Or leave it on this machine, and come by ssh -L 3000:127.0.0.1:3000, or tailscale serve 3000.',
+    throw new UserError('CM0802', `On ${host} others can read the traffic. Give a certificate with --cert and --key.`, {
+      hint: 'Or serve on this machine only, and connect with ssh -L 3000:127.0.0.1:3000, or tailscale serve 3000.',
     })
   }
   const hosts = new Set<string>()
@@ -80,15 +80,15 @@ export async function serveWeb(options: WebOptions): Promise<WebServer> {
   app.route('/api', api)
   app.get(`${REPORTS}:ticket`, c => {
     const html = takeReport(c.req.param('ticket'))
-    if (html === null) return c.text('This report was opened before; open it from the page once more.\n', 404)
+    if (html === null) return c.text('This report was opened already. Open it from the page again.\n', 404)
     return c.html(html, 200, { 'cache-control': 'no-store' })
   })
-  app.all('/api/*', c => c.json({ problem: 'There is nothing here.' }, 404))
+  app.all('/api/*', c => c.json({ problem: 'Not found.' }, 404))
   const files = await pageFiles(options.page)
   app.get('*', c => {
     const page = files.get('/')
     const file = files.get(c.req.path) ?? (c.req.path.includes('.') ? undefined : page)
-    if (file === undefined) return c.text('There is nothing here.\n', 404)
+    if (file === undefined) return c.text('Not found.\n', 404)
     // A browser that is let in by one name of this machine is a stranger by another.
     if (file === page && elsewhere.has(c.req.header('host')?.toLowerCase() ?? ''))
       return c.redirect(`${addressOf(options, port)}${c.req.path.slice(1)}`)
@@ -158,9 +158,9 @@ async function listen(server: Server, { host, port, isExact }: WebOptions): Prom
     } catch (error) {
       if (systemErrorCode(error) !== 'EADDRINUSE') throw whyNotServed(error, host, at)
       if (at < last) continue
-      const all = at === port ? '' : `, and so are those up to ${last}`
-      throw new UserError('CM0801', `Port ${port} of ${host} is taken${all}.`, {
-        hint: 'Name another one with --port, or 0 for any that is free.',
+      const all = at === port ? '' : `, and so are the ports up to ${last}`
+      throw new UserError('CM0801', `Port ${port} of ${host} is in use${all}.`, {
+        hint: 'Choose another port with --port; 0 takes any free one.',
       })
     }
   }
@@ -172,10 +172,10 @@ function whyNotServed(error: unknown, host: string, port: number): unknown {
     case 'EADDRNOTAVAIL':
     case 'ENOTFOUND':
     case 'EAI_AGAIN':
-      return new UserError('CM0801', `${host} is no address of this machine.`, { hint: 'Name one with --host.' })
+      return new UserError('CM0801', `${host} is not an address of this machine.`, { hint: 'Give one with --host.' })
     case 'EACCES':
-      return new UserError('CM0801', `Port ${port} is not for everybody here.`, {
-        hint: 'Name one above 1023 with --port.',
+      return new UserError('CM0801', `Port ${port} needs more rights here.`, {
+        hint: 'Choose one above 1023 with --port.',
       })
     default:
       return error
@@ -198,7 +198,7 @@ async function pageFiles(folder: string): Promise<Map<string, PageFile>> {
   const files = new Map<string, PageFile>()
   const found = await readdir(folder, { recursive: true, withFileTypes: true }).catch((error: unknown) => {
     throw new UserError('CM0806', `The page is not in ${folder}: ${messageOf(error)}.`, {
-      hint: 'Install codemachine anew.',
+      hint: 'Install codemachine again.',
     })
   })
   for (const each of found) {

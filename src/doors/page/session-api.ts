@@ -75,7 +75,7 @@ const MOST_CERTIFICATE = 4 * 1024 * 1024
 const MOST_SAVEPOINTS = 2_000
 /** How long who verifies waits for its end, ms; gates have bounds of their own. */
 const VERIFY_MS = 24 * 60 * 60_000
-const NOBODY = { code: 'no-session', message: 'Nobody runs it any more.' }
+const NOBODY = { code: 'no-session', message: 'The session is no longer running.' }
 
 /** The ways of one session, below `/sessions/<place>/<id>`. */
 export function sessionRoutes(options: SessionApiOptions): Hono<WebEnv> {
@@ -152,7 +152,7 @@ function addTelling(routes: Hono<WebEnv>, { world, sessionOf }: SessionApiOption
     const { records, id } = row
     // The same may be asked about another plan by now.
     if (since !== undefined && report?.decision != null && report.decision.since !== since)
-      return c.json({ code: 'not-asked', message: 'It asks about something else by now: look at it again.' })
+      return c.json({ code: 'not-asked', message: 'The question has changed. Read it again.' })
     // Who runs there may have come to the next session since the person saw this one.
     const running = await latestSession(records, () => {})
     if (running !== null && running !== id && (await askWhoRuns(records.lock, world.platform, () => {})) !== null)
@@ -163,7 +163,7 @@ function addTelling(routes: Hono<WebEnv>, { world, sessionOf }: SessionApiOption
     const { question, answer, again = false } = await bodyOf(c, answerSchema)
     const { records, id, worktree } = sessionOf(c).row
     const asked = (await questionsOf(records, id, () => {})).find(each => each.question === question)
-    if (asked === undefined) return c.json({ problem: 'There is no such question.' }, 404)
+    if (asked === undefined) return c.json({ problem: 'No such question.' }, 404)
     const answered = { records, worktree, asked, id: `${id}/${question}` }
     return c.json({ code: 'done', message: await giveAnswer(world, answered, { answer, again }) })
   })
@@ -174,8 +174,8 @@ function addTelling(routes: Hono<WebEnv>, { world, sessionOf }: SessionApiOption
   })
   routes.post('/secret', async c => {
     if (!isPrivate(c)) {
-      const hint = 'On this machine: codemachine secret set. Or open the page by https.'
-      return c.json({ problem: 'A secret is taken only over a connection that nobody else can read.', hint }, 403)
+      const hint = 'Use codemachine secret set on this machine, or open the page by https.'
+      return c.json({ problem: 'Secrets need a connection that nobody else can read.', hint }, 403)
     }
     const { key, value } = await bodyOf(c, secretSchema)
     const words = await setSecret(world, sessionOf(c).row.records, key, value, undefined)
@@ -205,7 +205,7 @@ function addFiles(routes: Hono<WebEnv>, { world, sessionOf, onProblem }: Session
     const { files } = await open.read(c.req.raw.signal)
     const redactor = redactorOfProject(world, sessionOf(c).row.records)
     const file = files.find(({ path }) => redactor.text(path) === c.req.query('path')) ?? null
-    if (file === null) return c.json({ problem: 'That file does not differ any more.' }, 404)
+    if (file === null) return c.json({ problem: 'This file no longer differs.' }, 404)
     const lines = await open.lines(file, c.req.raw.signal)
     return c.json({ lines: lines.map(line => ({ ...line, text: redactor.text(line.text) })) })
   })
@@ -290,5 +290,5 @@ export class ReportTickets {
 
 /** Refuses what only a session that is there can be asked. */
 export function gone(): UserError {
-  return new UserError('CM0808', 'There is no such session any more.')
+  return new UserError('CM0808', 'This session no longer exists.')
 }

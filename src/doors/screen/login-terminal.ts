@@ -34,7 +34,7 @@ export async function askKey(
   const typed = await askHidden(context, {
     prompt: 'API key (what you type is not shown): ',
     mostBytes: MOST_KEY_BYTES,
-    problemOf: text => (text.trim() === '' ? 'There is nothing in it; Ctrl+C leaves it.' : null),
+    problemOf: text => (text.trim() === '' ? 'The key is empty. Ctrl+C cancels.' : null),
   })
   if (typed.kind === 'typed') return { kind: 'key', key: typed.text.trim() }
   return { kind: 'left', interrupted: typed.by !== 'ctrl-d' }

@@ -69,8 +69,8 @@ function factsOf(facts: StartFacts, now: number): Fact[] {
       const [label, hint, rank] = index === 0 ? ['Missing', '/doctor: ', 100] : ['', '', 55 - index]
       return { label, text: hint + oneLine(text, TEXT_CHARS), role: 'warning', rank, most: MISSING_ROWS }
     }),
-    plain('Enter', 'works on what you type as a goal, until it is done', 76),
-    plain('/start', mode && `starts a ${safe(mode)}, by the specification (/templates changes it)`, 70),
+    plain('Enter', 'type a goal; codemachine works until it is done', 76),
+    plain('/start', mode && `starts a ${safe(mode)}, from the specification (/templates changes it)`, 70),
     plain('Directory', directory && safe(directory), 90),
     plain('Branch', branchOf(facts), 65),
     plain('Model', model && modelInWords(model, usualModel), 80),

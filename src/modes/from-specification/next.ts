@@ -158,7 +158,7 @@ function planDecision({ tasks }: TaskPlan): Decision {
     choices: [
       { id: PLAN_CHOICES.accept, label: 'Start the build' },
       { id: PLAN_CHOICES.change, label: 'Change the plan', text: 'must' },
-      { id: PLAN_CHOICES.stop, label: 'Stop', hint: 'codemachine resume goes on from here' },
+      { id: PLAN_CHOICES.stop, label: 'Stop', hint: 'codemachine resume continues from here' },
     ],
     default: null,
   }

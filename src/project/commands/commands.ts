@@ -115,12 +115,12 @@ function stop(now: boolean, { id, runner, asked }: RunningSession): Reply {
   else asked.stopAfterRound()
   const work = checking?.kind ?? (step === null ? null : 'step')
   if (work !== null && !now) {
-    return done(`${id} stops when this ${work} has ended (--now does not wait); codemachine resume goes on.`)
+    return done(`${id} stops when this ${work} has ended (--now does not wait); codemachine resume continues.`)
   }
   return done(
     running === null || now
-      ? `${id} stops now; codemachine resume goes on.`
-      : `${id} stops when round ${running.round} has ended${runner.state.offlineSince === null ? '' : ', which waits for the network (--now does not wait)'}; codemachine resume goes on.`,
+      ? `${id} stops now; codemachine resume continues.`
+      : `${id} stops when round ${running.round} has ended${runner.state.offlineSince === null ? '' : ', which waits for the network (--now does not wait)'}; codemachine resume continues.`,
   )
 }
 
@@ -134,11 +134,11 @@ function pause({ id, runner, asked }: RunningSession): Reply {
   }
   if (!runner.tell({ type: 'paused' })) return NOBODY
   asked.pause()
-  if (decision !== null) return done(`${id} pauses when that is decided which it asks; codemachine unpause goes on.`)
+  if (decision !== null) return done(`${id} pauses when that is decided which it asks; codemachine unpause continues.`)
   return done(
     running === null
-      ? `${id} is paused; codemachine unpause goes on.`
-      : `${id} pauses when round ${running.round} has ended; codemachine unpause goes on.`,
+      ? `${id} is paused; codemachine unpause continues.`
+      : `${id} pauses when round ${running.round} has ended; codemachine unpause continues.`,
   )
 }
 
@@ -164,11 +164,11 @@ function interrupt({ id, runner, asked }: RunningSession): Reply {
   asked.hold()
   runner.interrupt()
   if (running !== null && asked.endedBy !== null)
-    return done(`Round ${running.round} of ${id} is interrupted, and ${id} ends; codemachine resume goes on.`)
+    return done(`Round ${running.round} of ${id} is interrupted, and ${id} ends; codemachine resume continues.`)
   const after = replan === null ? 'its wait is over' : 'its wait is over and its plan is changed'
   const holds = waiting === null ? `${id} holds` : `${id} holds once ${after}`
   const what = running === null ? holds : `Round ${running.round} of ${id} is interrupted, and it holds`
-  return done(`${what}; codemachine unpause goes on.`)
+  return done(`${what}; codemachine unpause continues.`)
 }
 
 function nothingRuns(id: string, { waiting, replan }: SessionState): Reply {
@@ -182,7 +182,7 @@ function nothingRuns(id: string, { waiting, replan }: SessionState): Reply {
 }
 
 function alreadyPaused(id: string): Reply {
-  return refused('already-paused', `${id} is paused already; codemachine unpause goes on.`)
+  return refused('already-paused', `${id} is paused already; codemachine unpause continues.`)
 }
 
 /** A secret was stored: where its value is asked for, that is the answer. */
@@ -228,7 +228,7 @@ function replan({ text, go = false }: { text: string; go?: boolean }, session: R
   const first = running === null ? '' : `Round ${running.round} is interrupted. `
   const soon = windingDown === 'usage' ? 'once the usage limit is renewed' : 'now'
   const when = waiting === null ? soon : 'once its wait is over'
-  const held = isAnswer ? 'Then it asks about the plan again.' : 'Then it holds; codemachine unpause goes on.'
+  const held = isAnswer ? 'Then it asks about the plan again.' : 'Then it holds; codemachine unpause continues.'
   const then = go ? 'Then it goes on by itself.' : held
   return done(
     `${first}The agent that changes the plan of ${id} is asked ${when}; codemachine logs shows what comes of it. ${then}`,
@@ -244,7 +244,7 @@ async function putPlanBack({ id, runner, asked }: RunningSession): Promise<Reply
     return refused('not-paused', `${id} is at work; its plan can be put back while it holds after the change.`)
   const problem = await runner.planChange.putBack()
   return problem === null
-    ? done(`The plan of ${id} is as it was before its last change; codemachine unpause goes on.`)
+    ? done(`The plan of ${id} is as it was before its last change; codemachine unpause continues.`)
     : refused('refused', problem)
 }
 
@@ -300,7 +300,7 @@ function decide(answer: DecisionAnswer, session: RunningSession): Reply {
   if (!runner.decide(choice, text)) return NOBODY
   if (asked.isPaused && runner.tell({ type: 'unpaused' })) asked.unpause()
   if (isPlan && opensFile) return done(`${id} reads the file now; codemachine plan shows what comes of it.`)
-  if (isPlan && choice === PLAN_CHOICES.stop) return done(`${id} stops now; codemachine resume goes on.`)
+  if (isPlan && choice === PLAN_CHOICES.stop) return done(`${id} stops now; codemachine resume continues.`)
   if (isPlan && choice === PLAN_CHOICES.change) return done(`The plan of ${id} is changed now, and shown again.`)
   return done(isPlan ? `${id} goes on.` : `${id} goes on with: ${oneLine(label, LABEL_CHARS)}`)
 }

@@ -80,7 +80,7 @@ function whyNobody({ id, runner, asked }: RunningSession): string {
   if (running !== null) return `the turn of round ${running.round} takes nothing just now`
   if (decision !== null) return `${id} waits until a person has decided (${TO_DECIDE})`
   if (waiting !== null) return `${id} waits (codemachine retry ends that)`
-  if (asked.isPaused) return `${id} is paused (codemachine unpause goes on)`
+  if (asked.isPaused) return `${id} is paused (codemachine unpause continues)`
   return checking === null ? `${id} is between two rounds` : `${id} runs a ${checking.kind}`
 }
 
@@ -206,7 +206,7 @@ function onlySumsUp(state: SessionState): boolean {
 
 /** What is said of a session that takes no more of this kind. */
 export function aboutToEnd(id: string): Reply {
-  return refused('ending', `${id} is about to end; codemachine resume goes on.`)
+  return refused('ending', `${id} is about to end; codemachine resume continues.`)
 }
 
 /** The session does it; a sentence that says what. */

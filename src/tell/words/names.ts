@@ -90,27 +90,27 @@ const CTRL_C = 'Ctrl+C where it was called ends it'
 
 /** In a shell. */
 export const SHELL_HINTS: Hints = {
-  goOn: 'codemachine unpause goes on',
-  resume: 'codemachine resume goes on',
+  goOn: 'codemachine unpause continues',
+  resume: 'codemachine resume continues',
   startBuild: 'codemachine unpause starts the build, codemachine replan "…" changes the plan',
   endWait: 'codemachine retry ends the wait',
   endWaitOfCall: CTRL_C,
-  decide: 'codemachine decide says how to answer',
+  decide: 'answer with codemachine decide',
   changePlan: 'codemachine replan changes it again',
-  warnings: 'codemachine status says them in full, codemachine doctor what to do',
+  warnings: 'details: codemachine status; fixes: codemachine doctor',
   answer: question => `codemachine questions answer ${question} "…" answers it`,
 }
 
 /** On the screen, where keys do it. */
 export const KEY_HINTS: Hints = {
-  goOn: 'Esc offers how it goes on',
-  resume: '/resume goes on',
+  goOn: 'Esc shows the choices',
+  resume: '/resume continues',
   startBuild: 'Esc offers to start the build, or to change the plan',
   endWait: 'Esc offers to end the wait',
   endWaitOfCall: CTRL_C,
-  decide: 'Esc asks it again',
+  decide: 'Esc shows the question',
   changePlan: 'Ctrl+C changes it again',
-  warnings: '/status says them in full, /doctor what to do',
+  warnings: 'details: /status; fixes: /doctor',
   answer: question => `/answer ${question.replace(/^.*\//, '')} … answers it`,
 }
 
@@ -119,8 +119,8 @@ export type StateHints = Pick<Hints, 'goOn' | 'resume' | 'startBuild' | 'endWait
 
 /** On the page of the browser, where its buttons do it. */
 export const PAGE_HINTS: StateHints = {
-  goOn: '“Go on” goes on',
-  resume: '“Resume” goes on',
+  goOn: '“Continue” continues',
+  resume: '“Resume” continues',
   startBuild: 'start it, or change the plan',
   endWait: '“Retry now” ends the wait',
   endWaitOfCall: CTRL_C,

@@ -125,17 +125,17 @@ export function wordsForHint(hint: OutcomeHint): string {
     case 'log-in':
       return `Log in with \`codemachine login\`; ${THEN_RESUME}`
     case 'mend-provider':
-      return `${mendProvider(hint)}, and codemachine resume goes on; codemachine resume --provider codex goes on without it.`
+      return `${mendProvider(hint)}, and codemachine resume continues; codemachine resume --provider codex goes on without it.`
     case 'mend-cause':
-      return `${failedSince(hint)}; when the cause is mended, codemachine resume goes on.`
+      return `${failedSince(hint)}; when the cause is mended, codemachine resume continues.`
     case 'resume':
-      return `${tooLongWait(hint)}; codemachine resume goes on then.`
+      return `${tooLongWait(hint)}; codemachine resume continues then.`
     case 'read-reviews':
-      return `${hint.gatesPass ? 'Every required gate passes. ' : ''}Look at what the reviewer says (codemachine report); codemachine resume goes on, with new reviews.`
+      return `${hint.gatesPass ? 'Every required gate passes. ' : ''}Look at what the reviewer says (codemachine report); codemachine resume continues, with new reviews.`
     case 'mend-plan':
       return `Make the specification clearer, or mend ${hint.files.join(', ')}${hint.more ? ' and others' : ''} by hand; ${THEN_RESUME}`
     case 'add-tasks':
-      return `Put some into ${hint.file}, and codemachine resume goes on; or start again: codemachine start`
+      return `Put some into ${hint.file}, and codemachine resume continues; or start again: codemachine start`
     case 'mend-parked-tasks':
       return `Mend what stands in the way, or take the task out of ${hint.file}; codemachine resume tries it again.`
     case 'free-disk-space':
@@ -155,7 +155,7 @@ export function wordsForHint(hint: OutcomeHint): string {
   }
 }
 
-const THEN_RESUME = 'then codemachine resume goes on.'
+const THEN_RESUME = 'then codemachine resume continues.'
 
 const SEE_ACCESS = 'See whether the account, its rights and what lies on the way (a proxy, a VPN) let codex in'
 

@@ -422,7 +422,7 @@ export function findingLines(finding: Finding, isAgain: boolean): string[] {
   const place = placeOf(finding)
   return [
     `- ${severity}${place === '' ? '' : `  ${place}`}  ${oneLine(problem, TEXT_CHARS)}${isAgain ? '  (found before: left to you)' : ''}`,
-    ...(mend.trim() === '' ? [] : [`  mend: ${oneLine(mend, TEXT_CHARS)}`]),
+    ...(mend.trim() === '' ? [] : [`  fix: ${oneLine(mend, TEXT_CHARS)}`]),
   ]
 }
 

@@ -44,7 +44,7 @@ const MOST_GATES = 10
 /** A report for a person, line by line. `now` is Unix time, ms. Pure. */
 export function statusLines(report: StatusReport, now: number): string[] {
   const { session, sessions, queued, elsewhere } = report
-  const none = sessions === 0 ? 'There are no sessions yet.' : 'There is no session that can be read.'
+  const none = sessions === 0 ? 'No sessions yet.' : 'There is no session that can be read.'
   return [
     whoRuns(report, now),
     ...(session === null ? [none] : sessionLines(session, now)),

@@ -365,7 +365,7 @@ test('calls work side by side, each in a session of its own, and none of them is
   expect(report).toContain('Nothing of it is proved.')
   expect(report).not.toMatch(/codemachine (resume|review|rewind)/)
   expect((await here('logs', id)).stdout).toContain('answered')
-  expect((await here('status')).stdout).toContain('There are no sessions yet.')
+  expect((await here('status')).stdout).toContain('No sessions yet.')
   for (const [args, said] of [
     [['resume'], 'There is no session'],
     [['resume', id], `${id} is a call of an agent, which is not gone on with`],

@@ -26,7 +26,7 @@ test('stop ends the run after the round, keeps what waits, and resume goes on fr
   const { exitCode, stdout } = await scene.run('stop')
   expect([exitCode, stdout]).toEqual([
     0,
-    expect.stringMatching(/^\d{8}_1 stops when round 1 has ended; codemachine resume goes on\.\n$/),
+    expect.stringMatching(/^\d{8}_1 stops when round 1 has ended; codemachine resume continues\.\n$/),
   ])
   gate.resolve()
   const stopped = await running.ended
@@ -47,7 +47,7 @@ test('stop --now interrupts the round, which uses up none', async () => {
   await using running = scene.start('--json', 'build X')
   await running.event('item-completed', ({ item }) => item.kind === 'agent-message')
   const { exitCode, stdout } = await scene.run('stop', '--now', '-C', '.')
-  expect([exitCode, stdout]).toEqual([0, expect.stringMatching(/_1 stops now; codemachine resume goes on\.\n$/)])
+  expect([exitCode, stdout]).toEqual([0, expect.stringMatching(/_1 stops now; codemachine resume continues\.\n$/)])
   const { exitCode: endedWith, events } = await running.ended
   expect(endedWith).toBe(130)
   expect(eventsOf(events, 'round-ended')).toMatchObject([{ outcome: { class: 'interrupted' }, counts: false }])
@@ -60,13 +60,13 @@ test('after pause no round starts until unpause', async () => {
   await using running = scene.start('--json', 'build X')
   await running.event('turn-started')
   expect((await scene.run('pause')).stdout).toMatch(
-    /_1 pauses when round 1 has ended; codemachine unpause goes on\.\n$/,
+    /_1 pauses when round 1 has ended; codemachine unpause continues\.\n$/,
   )
   const { exitCode, stderr } = await scene.run('pause')
   expect([exitCode, stderr]).toEqual([
     2,
     expect.stringMatching(
-      /_1 is paused already; codemachine unpause goes on\.\n {2}What it is doing: codemachine status\n$/,
+      /_1 is paused already; codemachine unpause continues\.\n {2}What it is doing: codemachine status\n$/,
     ),
   ])
   gate.resolve()

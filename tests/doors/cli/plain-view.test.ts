@@ -101,7 +101,7 @@ describe('each event is a line', () => {
     'wait-ended': 'wait over\n',
     'stop-asked': 'stop asked for: now\n',
     paused: '',
-    held: 'paused; codemachine unpause goes on\n',
+    held: 'paused; codemachine unpause continues\n',
     'hold-until': 'goes on by itself in 30 min, at 23:11\n',
     unpaused: 'unpaused by a person: going on\n',
     'interrupt-asked': '',
@@ -177,7 +177,7 @@ describe('each event is a line', () => {
             See docs/database.md
             sqlite: Keep SQLite
             other: Another one (say which)
-          after 10 min without an answer: Keep SQLite; codemachine decide says how to answer
+          after 10 min without an answer: Keep SQLite; answer with codemachine decide
 `,
     'decision-made': `decided by a person: other: PostgreSQL.
           The newest.
@@ -205,7 +205,7 @@ describe('each event is a line', () => {
     'review-ended': `review 1: 1 finding, 1m02s, 9.1k tokens
           The sum of nothing is missing.
           - major  src/a.ts:3  It fails on an empty list.
-            mend: Answer 0.
+            fix: Answer 0.
 `,
     'done-nominated': 'claimed done by MAIN.md and tasks.json\n',
     'done-refused': 'claim refused (tasks-left): tasks.json still has 1 task.\n',
@@ -219,7 +219,7 @@ describe('each event is a line', () => {
 
   const inOtherShapes: Record<keyof typeof moreSamples, string> = {
     'what a round had left running': 'warning: The disk is nearly full.\n',
-    'several warnings': '2 warnings: codemachine status says them in full, codemachine doctor what to do\n',
+    'several warnings': '2 warnings: details: codemachine status; fixes: codemachine doctor\n',
     'goes on by itself': 'nobody has said how it goes on: going on by itself\n',
     'goes on by a changed plan': 'a person wants the plan changed, and goes on by it: Do the docs first.\n',
     'looked at much': 'looked: plan\n',
@@ -231,7 +231,7 @@ describe('each event is a line', () => {
             See docs/database.md
             sqlite: Keep SQLite
             other: Another one (say which)
-          after 10 min without an answer: Keep SQLite; codemachine decide says how to answer
+          after 10 min without an answer: Keep SQLite; answer with codemachine decide
 `,
     'a round that only looks': expected['round-started'],
     'a text that was looked for': 'context.md was not kept: the folder is a link.\n',
@@ -370,7 +370,7 @@ describe('each event is a line', () => {
     'review found again': `review 2: 2 findings, 1 of them found before and left to you, 1m02s, 9.1k tokens
           - critical  Half is missing.
           - minor  src/b.ts  A name misleads.  (found before: left to you)
-            mend: Say what it does.
+            fix: Say what it does.
 `,
     'review without answer': 'review 1 gave no answer that can be read, 1m02s, 9.1k tokens\n',
     'review broken off': 'review 1 gave no answer: usage limit: You have hit your usage limit, 1m02s\n',

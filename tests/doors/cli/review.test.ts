@@ -37,7 +37,7 @@ test('what is not committed is reviewed by a goal, by a reviewer that changes no
   expect(first).toMatchObject({
     exitCode: 4,
     stdout:
-      'The reviewer does not agree: 1 finding.\nNot yet.\n- major  a.txt:1  It says hell[31mo.\n  mend: Say bye.\n',
+      'The reviewer does not agree: 1 finding.\nNot yet.\n- major  a.txt:1  It says hell[31mo.\n  fix: Say bye.\n',
   })
   expect(first.stderr).toContain('Looking.')
   expect(first.stderr).not.toContain('verdict')

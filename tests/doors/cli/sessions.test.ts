@@ -200,7 +200,7 @@ test('Enter offers what can be done with a session, the possible first, and says
   await place.journal('20261120_1', [{ ...created, goal: 'the first' }, ended])
   await place.journal('20261120_2', [{ ...created, goal: 'the \x1b[31msecond\u202e' }, started])
   const { lines, press, done, copied } = await shownTable(place, action =>
-    action === 'watch' ? 'It does not run' : null,
+    action === 'watch' ? 'It is not running' : null,
   )
   expect(lines()[1]).toMatch(/^ {2}State +Session +Began +Goal +Rounds +Time +Tokens +Cost +Proof$/)
   expect(lines()[2]).toMatch(/^› cut off +20261120_2 +2026-11-20 22:41 +the .*second/)
@@ -215,13 +215,13 @@ test('Enter offers what can be done with a session, the possible first, and says
     expect.stringMatching(/^› Report/),
     expect.stringMatching(/^ {2}Changes/),
     expect.stringMatching(/^ {2}Resume/),
-    expect.stringMatching(/^ {2}Watch +It does not run/),
+    expect.stringMatching(/^ {2}Watch +It is not running/),
     '',
-    expect.stringMatching(/^Enter does it/),
+    expect.stringMatching(/^Enter confirms/),
   ])
   press('return', 'down', 'down', 'down', 'return')
   expect(done).toEqual(['report 20261120_1'])
-  expect(lines(80, 8).at(-1)).toBe('Watch: It does not run')
+  expect(lines(80, 8).at(-1)).toBe('Watch: It is not running')
 })
 
 test('a session of another day is told by its id from 80 columns on, and found by its date', async () => {

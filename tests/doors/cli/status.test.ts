@@ -41,7 +41,7 @@ async function writeTasks(place: Place, text: string): Promise<void> {
 test('where nothing has run yet, it says so', async () => {
   await using place = await makePlace()
   expect(await status(place.context, { cd: place.directory, json: false })).toBe(0)
-  expect(place.written()).toMatch(/^Nothing runs in .+\.\nThere are no sessions yet\.\n {2}queue {4}nothing waits\n$/)
+  expect(place.written()).toMatch(/^Nothing runs in .+\.\nNo sessions yet\.\n {2}queue {4}nothing waits\n$/)
 })
 
 test('of a running session: the round, what it does, what it has used, and what waits', async () => {
@@ -145,8 +145,8 @@ describe('what it is doing', () => {
     ['running', 'running', [started]],
     ['running', 'running', [started, offline, sampleEvents.usage]],
     ['stopping', 'stopping after this round', [started, stopAsked]],
-    ['paused', 'paused since 22:41; codemachine unpause goes on', [started, ended, paused]],
-    ['paused', 'paused since 22:41; codemachine unpause goes on; stopping', [started, ended, paused, stopAsked]],
+    ['paused', 'paused since 22:41; codemachine unpause continues', [started, ended, paused]],
+    ['paused', 'paused since 22:41; codemachine unpause continues; stopping', [started, ended, paused, stopAsked]],
     ['running', 'running; pausing after this round', [started, paused]],
     ['running', 'running', [started, paused, unpaused]],
     [
@@ -154,7 +154,7 @@ describe('what it is doing', () => {
       'running; the plan is being changed; pausing after this round',
       [started, sampleEvents['replan-asked']],
     ],
-    ['paused', 'paused since 22:41; codemachine unpause goes on', [started, sampleEvents['interrupt-asked'], ended]],
+    ['paused', 'paused since 22:41; codemachine unpause continues', [started, sampleEvents['interrupt-asked'], ended]],
     ['waiting-for-network', 'waiting for the network since 22:41; codex keeps trying', [started, offline, offline]],
     [
       'waiting-for-network',

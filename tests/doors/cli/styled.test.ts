@@ -91,7 +91,7 @@ test('several warnings of a start are one line with their number, and status say
   await using _place = place
   const warning = { type: 'warning', round: null, message: 'The first.', more: ['The second.'] } as const
   expect(describeEvent(recorded([warning])[0] as Recorded, emptyState('20261120_3'))?.text).toBe(
-    '2 warnings: codemachine status says them in full, codemachine doctor what to do',
+    '2 warnings: details: codemachine status; fixes: codemachine doctor',
   )
   for (const columns of [40, 80, 120]) {
     const theme = openTheme({ theme: 'plain', env: {}, reader: false })

@@ -328,7 +328,7 @@ test('the sessions of all directories are listed by directory, also of one that 
 
 test('where no session has run on this machine, list --all says so', async () => {
   await using place = await makePlace('', { git: false })
-  expect(await typed(place, 'list', '--all')).toMatch(/^There are no sessions yet\./)
+  expect(await typed(place, 'list', '--all')).toMatch(/^No sessions yet\./)
   expect(await typed(place, 'list', '--all', '--json')).toBe('[]\n')
 })
 

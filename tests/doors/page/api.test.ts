@@ -92,7 +92,7 @@ test('a device that is ended does not come back: not by a link that it has made,
     const asking = await postStream('pair', { code, name: 'it again' })
     await asking.over
     expect(asking.told.at(-1)?.data).toMatchObject({
-      problem: expect.stringMatching(/no code that is shown|not let in/),
+      problem: expect.stringMatching(/No device shows this code|not paired/),
     })
   }
   expect(await post('enter', { token: mine.split('#t=')[1], name: 'tablet' })).toMatchObject({ status: 200 })

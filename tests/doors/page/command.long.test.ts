@@ -41,7 +41,7 @@ test('--web on a run has the page served by a process of its own, which a second
   // The run has ended, and the page is still there.
   expect((await page.get('me')).status).toBe(200)
   await using terminal = startInEmulator(scene.place, [], { columns: 120 })
-  await terminal.until('Type what to work on')
+  await terminal.until('Type a goal')
   terminal.type('/web\r')
   await terminal.untilInAll(`${address}#t=`)
   expect(await scene.run('web', 'stop')).toMatchObject({ exitCode: 0, stdout: 'The page is served no more.\n' })

@@ -20,7 +20,7 @@ test('the server can be killed and started again: the key of a device counts on,
   const again = await openPage(scene)
   expect((await again.get('me')).body).toMatchObject({ device: { name: 'phone', right: 'steer' } })
   const { body } = await clientOf(again.address, '').get('me')
-  expect(body).toEqual({ problem: 'This device has no key, or it was ended.' })
+  expect(body).toEqual({ problem: 'This device has no key, or was removed.' })
   gate.resolve()
   expect((await running.ended).exitCode).toBe(0)
 })

@@ -136,7 +136,7 @@ describe.skipIf(!hasBrowser)(`the page${WITHOUT_BROWSER}`, () => {
     const answered = page.waitForResponse(answer => answer.url().endsWith('/queue'))
     await go(`${hash}/queue`)
     expect((await (await answered).body()).length).toBeLessThan(500_000)
-    await page.getByText('9000 more wait behind these.').waitFor()
+    await page.getByText('9000 more are queued.').waitFor()
     const list = page.locator('.virtual.queue')
     expect(await list.locator('li').count()).toBeLessThan(60)
     await list.locator('.waiting').first().getByRole('button', { name: /^Edit/ }).click()

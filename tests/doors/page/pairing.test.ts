@@ -34,13 +34,13 @@ test('a device that types the code is let in with the right that the host gives,
   const asked = all.ask(`${code.slice(0, 4)} ${code.slice(4)}`, named('phone'), signal)
   expect((await states.next()).value).toEqual({ state: 'asking', name: 'phone' })
   // It is taken.
-  await expect(all.ask(code, named('thief'), signal)).rejects.toThrow('no code that is shown')
+  await expect(all.ask(code, named('thief'), signal)).rejects.toThrow('No device shows this code')
   await all.answer(id, 'look')
   const given = await asked
   expect(given?.device).toMatchObject({ name: 'phone', right: 'look' })
   expect(await access.deviceOf(given?.key ?? '')).toMatchObject({ name: 'phone' })
   expect((await states.next()).value).toEqual({ state: 'over', how: 'let-in' })
-  await expect(all.answer(id, 'steer')).rejects.toThrow('Nobody asks')
+  await expect(all.answer(id, 'steer')).rejects.toThrow('This request has ended')
 })
 
 test('a device that the host refuses, or is too late to let in, gets no key', async () => {
@@ -53,10 +53,10 @@ test('a device that the host refuses, or is too late to let in, gets no key', as
   const waiting = all.ask(late.code, named('phone'), signal)
   await clock.advance(5 * 60_000 + 1_000)
   expect(await waiting).toBeNull()
-  await expect(all.answer(late.id, 'steer')).rejects.toThrow('Nobody asks')
+  await expect(all.answer(late.id, 'steer')).rejects.toThrow('This request has ended')
   const old = all.begin(host.id)
   await clock.advance(5 * 60_000 + 1_000)
-  await expect(all.ask(old.code, named('phone'), signal)).rejects.toThrow('no code that is shown')
+  await expect(all.ask(old.code, named('phone'), signal)).rejects.toThrow('No device shows this code')
   expect(await access.devices()).toMatchObject([{ name: 'host' }])
 })
 
@@ -66,8 +66,8 @@ test('ten wrong codes lock for a minute, the right one too', async () => {
   const { code, id } = all.begin(host.id)
   const wrong = code === '00000000' ? '00000001' : '00000000'
   for (let n = 0; n < 10; n += 1)
-    await expect(all.ask(wrong, named('thief'), signal)).rejects.toThrow('no code that is shown')
-  await expect(all.ask(code, named('phone'), signal)).rejects.toThrow('too many wrong codes')
+    await expect(all.ask(wrong, named('thief'), signal)).rejects.toThrow('No device shows this code')
+  await expect(all.ask(code, named('phone'), signal)).rejects.toThrow('Too many wrong codes')
   await clock.advance(61_000)
   const asked = all.ask(code, named('phone'), signal)
   await all.answer(id, 'steer')

@@ -183,7 +183,7 @@ test('a device cannot have this machine send elsewhere than to a service on the 
   await appendFile(path, `${JSON.stringify(question)}\n`)
   await expect
     .poll(() => problems, { timeout: 20_000 })
-    .toEqual(['A notification was not sent: localhost is an address of this machine or its networks.'])
+    .toEqual(['Could not send a notification: localhost belongs to this machine or its networks.'])
   expect(knocked).toBe(0)
 })
 

@@ -184,7 +184,7 @@ test('under another name, which a proxy has, nothing is written from a page that
   const token = { method: 'POST', body: '{}', headers: { ...JSON_HEADERS, ...named, origin: 'http://mac.lan' } }
   expect(await ask('/api/enter', token)).toMatchObject({
     status: 403,
-    text: '{"problem":"Under this name the page is opened by https only."}',
+    text: '{"problem":"Under this name, open the page by https."}',
   })
   // Another port of the machine that the browser runs on, such as one of ssh.
   expect(await statusOf('POST', { host: 'localhost:8080', origin: 'http://localhost:8080' })).toBe(200)
@@ -240,6 +240,6 @@ test('a port that is taken is passed over, or named where it was asked for', asy
   const { port } = other.address() as { port: number }
   const { server } = await serve({ port, isExact: false })
   expect(server.port).toBeGreaterThan(port)
-  await expect(serve({ port, isExact: true })).rejects.toThrow(`Port ${port} of 127.0.0.1 is taken.`)
-  await expect(serve({ host: '0.0.0.0' })).rejects.toThrow('On 0.0.0.0 others can listen in')
+  await expect(serve({ port, isExact: true })).rejects.toThrow(`Port ${port} of 127.0.0.1 is in use.`)
+  await expect(serve({ host: '0.0.0.0' })).rejects.toThrow('On 0.0.0.0 others can read the traffic')
 })

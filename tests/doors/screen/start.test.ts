@@ -36,8 +36,8 @@ const lines = (facts: StartFacts, columns: number, rows: number, theme = plain) 
 test('all that is known stands below the logo', () => {
   const shown = lines(FACTS, 80, 23)
   expect(shown.slice(6)).toEqual([
-    'Enter     works on what you type as a goal, until it is done',
-    '/start    starts a goal, by the specification (/templates changes it)',
+    'Enter     type a goal; codemachine works until it is done',
+    '/start    starts a goal, from the specification (/templates changes it)',
     'Directory ~/work',
     'Branch    main',
     "Model     codex's default, effort high",
@@ -81,12 +81,12 @@ test('what is missing is told with its remedy, on up to three rows where there i
     'Missing   /doctor: CODEX_BIN names /nope/codex, and there is',
     '          no such file; correct it, or unset it to use the',
     '          codex on PATH.',
-    'Enter     works on what you type as a goal, until it is done',
+    'Enter     type a goal; codemachine works until it is done',
   ])
   expect(missing(why.repeat(3), 23)[6]).toMatch(/^ {10}\S.*…$/)
   expect(missing(why, 14).slice(4, 6)).toEqual([
     'Missing   /doctor: CODEX_BIN names /nope/codex, and there i…',
-    'Enter     works on what you type as a goal, until it is done',
+    'Enter     type a goal; codemachine works until it is done',
   ])
   expect(missing(why, 14)).toHaveLength(14)
   const twice = lines({ ...FACTS, missing: [why, why] }, 60, 19)
@@ -106,8 +106,8 @@ test('without git, codex or a queue that is said, or left out', () => {
   expect(lines(facts, 80, 23).slice(6)).toEqual([
     'Missing   /doctor: No codex was found.',
     '          git was not found.',
-    'Enter     works on what you type as a goal, until it is done',
-    '/start    starts a goal, by the specification (/templates changes it)',
+    'Enter     type a goal; codemachine works until it is done',
+    '/start    starts a goal, from the specification (/templates changes it)',
     'Directory ~/work',
     'Branch    no git',
     "Model     codex's default, effort high",

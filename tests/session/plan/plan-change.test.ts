@@ -245,7 +245,7 @@ test('the change is journaled by its tasks and the lines of MAIN.md, and can be 
   expect(texts).toEqual(named('Sing'))
   expect(codes).toEqual(['not-paused', 'done', 'done', 'refused', 'done'])
   expect(replies.slice(2, 4)).toEqual([
-    'The plan of s is as it was before its last change; codemachine unpause goes on.',
+    'The plan of s is as it was before its last change; codemachine unpause continues.',
     'No plan is kept that could be put back.',
   ])
   expect(inputs.at(-1)).toContain('MAIN.md and tasks.json are right as they are now')

@@ -392,7 +392,7 @@ describe('a plan that a person wants to see', () => {
       { on: 'decision-asked', say: ['decide stop'] },
     ])
     expect(outcome).toEqual({ kind: 'interrupted', by: 'stop' })
-    expect(replies).toEqual(['s stops now; codemachine resume goes on.'])
+    expect(replies).toEqual(['s stops now; codemachine resume continues.'])
     const { events: after } = await build.run([works], { journal: events, ...RESUMED }, [
       { on: 'decision-asked', say: ['decide accept'] },
     ])

@@ -10,53 +10,53 @@ const PLAN = '.codemachine/plan/tasks.json'
 const WORDS: { [K in OutcomeHint['do']]: [Extract<OutcomeHint, { do: K }>, string] } = {
   'reword-goal': [
     { do: 'reword-goal' },
-    'Three rounds in a row were refused. Put the goal in other words, or mend what it refers to; then codemachine resume goes on.',
+    'Three rounds in a row were refused. Put the goal in other words, or mend what it refers to; then codemachine resume continues.',
   ],
   'choose-model': [
     { do: 'choose-model' },
-    'Choose a model that can answer in the shape that it is asked for (--model), or put the goal in other words; then codemachine resume goes on.',
+    'Choose a model that can answer in the shape that it is asked for (--model), or put the goal in other words; then codemachine resume continues.',
   ],
   'check-codex': [
     { do: 'check-codex' },
-    'It crashed three times in a row before it did anything. `codemachine doctor` looks at codex; then codemachine resume goes on.',
+    'It crashed three times in a row before it did anything. `codemachine doctor` looks at codex; then codemachine resume continues.',
   ],
-  'add-credit': [{ do: 'add-credit' }, 'Add credit, or use another account; then codemachine resume goes on.'],
-  'log-in': [{ do: 'log-in' }, 'Log in with `codemachine login`; then codemachine resume goes on.'],
+  'add-credit': [{ do: 'add-credit' }, 'Add credit, or use another account; then codemachine resume continues.'],
+  'log-in': [{ do: 'log-in' }, 'Log in with `codemachine login`; then codemachine resume continues.'],
   'mend-access': [
     { do: 'mend-access' },
-    'The server refused access three times in a row (HTTP 403). See whether the account, its rights and what lies on the way (a proxy, a VPN) let codex in; then codemachine resume goes on.',
+    'The server refused access three times in a row (HTTP 403). See whether the account, its rights and what lies on the way (a proxy, a VPN) let codex in; then codemachine resume continues.',
   ],
   'mend-codex-configuration': [
     { do: 'mend-codex-configuration' },
-    'Mend the codex configuration (`codemachine doctor` looks at it); then codemachine resume goes on.',
+    'Mend the codex configuration (`codemachine doctor` looks at it); then codemachine resume continues.',
   ],
   'mend-sandbox': [
     { do: 'mend-sandbox', mend: 'Remove the link.' },
-    'Remove the link; then codemachine resume goes on.',
+    'Remove the link; then codemachine resume continues.',
   ],
   'mend-provider': [
     { do: 'mend-provider', provider: 'local' },
-    'Mend that (`codemachine doctor` asks local), and codemachine resume goes on; codemachine resume --provider codex goes on without it.',
+    'Mend that (`codemachine doctor` asks local), and codemachine resume continues; codemachine resume --provider codex goes on without it.',
   ],
   'mend-cause': [
     { do: 'mend-cause', since: NIGHT },
-    'It has failed since 2026-11-20 23:00, and the next try would come later than --max-wait allows; when the cause is mended, codemachine resume goes on.',
+    'It has failed since 2026-11-20 23:00, and the next try would come later than --max-wait allows; when the cause is mended, codemachine resume continues.',
   ],
   resume: [
     { do: 'resume', session: '20261120_1', at: NIGHT },
-    'It would have to wait until 2026-11-20 23:00, longer than --max-wait allows; codemachine resume goes on then.',
+    'It would have to wait until 2026-11-20 23:00, longer than --max-wait allows; codemachine resume continues then.',
   ],
   'read-reviews': [
     { do: 'read-reviews', gatesPass: true },
-    'Every required gate passes. Look at what the reviewer says (codemachine report); codemachine resume goes on, with new reviews.',
+    'Every required gate passes. Look at what the reviewer says (codemachine report); codemachine resume continues, with new reviews.',
   ],
   'mend-plan': [
     { do: 'mend-plan', files: [PLAN, 'a.md'], more: true },
-    `Make the specification clearer, or mend ${PLAN}, a.md and others by hand; then codemachine resume goes on.`,
+    `Make the specification clearer, or mend ${PLAN}, a.md and others by hand; then codemachine resume continues.`,
   ],
   'add-tasks': [
     { do: 'add-tasks', file: PLAN },
-    `Put some into ${PLAN}, and codemachine resume goes on; or start again: codemachine start`,
+    `Put some into ${PLAN}, and codemachine resume continues; or start again: codemachine start`,
   ],
   'mend-parked-tasks': [
     { do: 'mend-parked-tasks', file: PLAN },
@@ -64,7 +64,7 @@ const WORDS: { [K in OutcomeHint['do']]: [Extract<OutcomeHint, { do: K }>, strin
   ],
   'free-disk-space': [
     { do: 'free-disk-space' },
-    'Free some space; nothing that was journaled before is lost, and codemachine resume goes on from there.',
+    'Free some space; nothing that was journaled before is lost, and codemachine resume continues from there.',
   ],
   decide: [
     { do: 'decide', session: '20261120_1', title: 'Which database?' },

@@ -160,7 +160,7 @@ test('what a person is to decide is said, until when, and what is taken then', (
   const stateOf = (more: Partial<SessionReport>) =>
     statusLines({ ...status, session: { ...session, replanAsked: false, stopAsked: false, ...more } }, now)[2]
   expect(stateOf({})).toBe(
-    '  state    you decide: Which database? (since 22:49, until 22:59: Keep SQLite); codemachine decide says how to answer',
+    '  state    you decide: Which database? (since 22:49, until 22:59: Keep SQLite); answer with codemachine decide',
   )
   expect(stateOf({ decision: { ...asks, default: null } })).toContain('(since 22:49, until 22:59); ')
 })

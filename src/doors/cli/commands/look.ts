@@ -117,7 +117,7 @@ async function listAll(context: CliContext, { json = false }: { json?: boolean }
   const left = found.length - shown.length
   if (left > 0) say(`${left} more, whose sessions are older, are not shown.`)
   if (json) stdout.write(`${JSON.stringify(listed)}\n`)
-  else if (listed.length === 0) stdout.write('There are no sessions yet. Start one with: codemachine "…"\n')
+  else if (listed.length === 0) stdout.write('No sessions yet. Start one with: codemachine "…"\n')
   return 0
 }
 

@@ -17,7 +17,7 @@ const EXIT_CODES = `
 Exit codes:
   0 done, or replayed    2 wrong usage, or a mistake in a file    3 a limit was reached
   4 a step failed, or needs a person    6 another codemachine runs here; --wait waits for its end
-  130, 143 interrupted: codemachine resume goes on at the step that was cut off
+  130, 143 interrupted: codemachine resume continues at the step that was cut off
 
 What runs is a session of codemachine: codemachine status, stop, resume, report and all its other commands are for it, too.
 `

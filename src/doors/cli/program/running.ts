@@ -89,7 +89,7 @@ const RUNNING_COMMANDS: readonly RunningCommand[] = [
     flags: [() => new Option('--go', 'go on by the changed plan, without a hold')],
     ask: ({ text, go }) => ({ type: 'replan', text, ...(go ? { go } : {}) }),
     verb: 'change the plan of',
-    withoutRun: 'MAIN.md and tasks.json of its session can be edited by hand; codemachine resume goes on.',
+    withoutRun: 'MAIN.md and tasks.json of its session can be edited by hand; codemachine resume continues.',
   },
 ]
 

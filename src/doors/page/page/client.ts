@@ -61,7 +61,7 @@ export async function newIdentity(): Promise<{ publicKey: string; keep(id: strin
   if (!isSecureContext)
     throw new Refused({
       problem:
-        'A device can be let in by https, or on the machine that serves the page: by this address a browser keeps no key.',
+        'Add this device by https, or open the page on the machine that serves it. Over plain http a browser keeps no key.',
     })
   const keys = await crypto.subtle.generateKey(ALGORITHM, false, ['sign', 'verify'])
   const publicKey = inBase64Url(await crypto.subtle.exportKey('spki', keys.publicKey))
@@ -201,7 +201,7 @@ const WITHOUT_KEY: ReadonlySet<string> = new Set(['enter', 'pair', 'challenge', 
 async function answerOf<Answer>(path: string, init: RequestInit): Promise<Answer> {
   const answer = await (WITHOUT_KEY.has(path) ? fetchAsNobody(path, init) : fetchAsDevice(path, init))
   if (answer.status === 401) leave()
-  const body: unknown = await answer.json().catch(() => ({ problem: `The server answers ${answer.status}.` }))
+  const body: unknown = await answer.json().catch(() => ({ problem: `The server answered ${answer.status}.` }))
   if (!answer.ok) throw new Refused(body as Problem)
   return body as Answer
 }
@@ -219,7 +219,7 @@ export async function postStream<Data>(
   const answer = await (WITHOUT_KEY.has(path) ? fetchAsNobody(path, init) : fetchAsDevice(path, init))
   if (!answer.ok || answer.body === null) {
     throw new Refused(
-      (await answer.json().catch(() => ({ problem: `The server answers ${answer.status}.` }))) as Problem,
+      (await answer.json().catch(() => ({ problem: `The server answered ${answer.status}.` }))) as Problem,
     )
   }
   await readEvents<Data>(

@@ -188,7 +188,7 @@ function Question({ card, asked, isMeant = false }: { card: Card; asked: AskedQu
             ))}
           </div>
           <details open={asked.options.length === 0}>
-            <summary>Or in your own words</summary>
+            <summary>Or answer in your own words</summary>
             <Field label={`${TEXTS.answer}: ${asked.question}`}>
               <textarea name="answer" rows={2} />
             </Field>
@@ -223,7 +223,7 @@ function DecisionPart({ card, decision, isMeant = false }: { card: Card; decisio
   }
   const byDefault = decision.choices.find(({ id: each }) => each === decision.default)
   return (
-    <section id={id} tabIndex={-1} class="question" aria-label="It asks you to decide">
+    <section id={id} tabIndex={-1} class="question" aria-label="Your decision">
       <p>
         <b>{decision.title}</b>
       </p>
@@ -253,9 +253,7 @@ function Choice({
   decide: (choice: string, label: string, text?: string) => void
 }) {
   if (opensFile)
-    return (
-      <p class="quiet">This choice opens a file in an editor: decide it on your machine with codemachine decide.</p>
-    )
+    return <p class="quiet">This choice opens a file in an editor. Use codemachine decide on your machine.</p>
   if (text === undefined)
     return (
       <button type="button" title={hint ?? undefined} onClick={() => decide(id, label)}>
@@ -300,9 +298,7 @@ function SecretPart({
   if (me.value?.isPrivate !== true)
     return (
       <>
-        <p class="quiet">
-          A secret is taken only over a connection that nobody else can read: on this machine, or by https.
-        </p>
+        <p class="quiet">Enter secrets only on this machine or by https: nobody else can read that connection.</p>
         <div class="choices">{rest}</div>
       </>
     )
@@ -324,7 +320,7 @@ function SecretPart({
         <input name="value" type="password" autocomplete="off" />
       </Field>
       <div class="choices">
-        <button type="submit">Store it, and go on</button>
+        <button type="submit">Store and continue</button>
         {rest}
       </div>
     </form>
@@ -358,7 +354,7 @@ function NeedsPerson({ card: { key, call, report } }: { card: Card }) {
     <div class="choices">
       {findings > 0 && (
         <a class="of-round" href={`#/s/${key}/report`}>
-          See what the review found
+          Show the findings of the review
         </a>
       )}
       {maySteer() && call === null && (

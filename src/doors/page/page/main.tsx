@@ -102,7 +102,7 @@ async function enter(): Promise<void> {
 
 async function start(): Promise<void> {
   const page = document.getElementById('page')
-  if (page === null) throw new Error('The page has no place.')
+  if (page === null) throw new Error('The page has no element to draw into.')
   applyTheme()
   await readIdentity()
   render(<Page />, page)

@@ -22,7 +22,7 @@ const groups = computed(() => {
 export function NowPage() {
   if (cards.value === null) return <p class="quiet">{TEXTS.reading}</p>
   if (cards.value.length === 0)
-    return <p class="quiet">There are no sessions yet. Begin one in a terminal with codemachine "…", and it is here.</p>
+    return <p class="quiet">No sessions yet. Start one in a terminal with codemachine "…"; it appears here.</p>
   const { needs, atWork, ended } = groups.value
   const left = count.value - cards.value.length
   return (
@@ -31,7 +31,7 @@ export function NowPage() {
       <Group title="Needs you" of={needs} />
       <Group title="At work" of={atWork} />
       <Group title="Ended" of={ended} />
-      {left > 0 && <p class="quiet">{`${left} older sessions are not shown; codemachine list --all names them.`}</p>}
+      {left > 0 && <p class="quiet">{`${left} older sessions are not shown. codemachine list --all lists them.`}</p>}
     </>
   )
 }

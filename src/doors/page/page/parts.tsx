@@ -234,7 +234,7 @@ export function VirtualList<T>(props: VirtualListProps<T>) {
       {rows}
       {isAway && (
         <button type="button" class="to-end" onClick={() => virtual.scrollToIndex(items.length - 1, { align: 'end' })}>
-          ↓ To the newest
+          ↓ Newest
         </button>
       )}
     </div>

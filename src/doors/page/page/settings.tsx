@@ -53,8 +53,8 @@ function Notifications() {
       <h2>{TEXTS.notifications}</h2>
       {!isPushPossible() || key === null ? (
         <p class="quiet">
-          This browser shows none here: that wants https, or this very machine, and on an iPhone the page on the home
-          screen.
+          This browser cannot show notifications here. Use https, or this machine. On an iPhone, add the page to the
+          home screen.
         </p>
       ) : (
         <label class="check">
@@ -70,7 +70,7 @@ function Notifications() {
               })
             }}
           />{' '}
-          Tell me on this device when a session needs me or has ended
+          Notify this device when a session needs me or has ended
         </label>
       )}
       <p class="quiet">
@@ -177,13 +177,13 @@ function OneMoreLink() {
         const right = box instanceof HTMLInputElement && box.checked ? 'look' : 'steer'
         void said.do(async () => {
           setLink((await post<{ link: string }>('link', { right })).link)
-          return 'To be opened once, within an hour.'
+          return 'Works once, within an hour.'
         })
       }}
     >
       <h3>Add a device</h3>
       <label class="check">
-        <input type="checkbox" name="look" /> it may look only
+        <input type="checkbox" name="look" /> view only
       </label>
       <button type="submit">Make a link</button>
       <Outcome of={said} />
@@ -270,10 +270,10 @@ function PairingHost({ id, code, said, done }: { id: string; code: string; said:
       <p>{TEXTS.pairAsks(state.name)}</p>
       <div class="choices">
         <button type="button" class="primary" onClick={() => void answer('confirm', { right: 'steer' })}>
-          Let it in
+          Full control
         </button>
         <button type="button" onClick={() => void answer('confirm', { right: 'look' })}>
-          Let it look only
+          View only
         </button>
         <button type="button" onClick={() => void answer('refuse', {})}>
           Refuse

@@ -16,10 +16,10 @@ export function StartPage() {
   const [takes, setTakes] = useState<Takes>('prompt')
   const said = useSaying()
   const [isTaken, setTaken] = useState(false)
-  if (!maySteer()) return <p class="quiet">This device may look, and not steer.</p>
+  if (!maySteer()) return <p class="quiet">This device is view only.</p>
   if (value === null) return <Reading problem={problem} />
   if (value.places.length === 0)
-    return <p class="quiet">No directory is known yet: begin the first session there in a terminal.</p>
+    return <p class="quiet">No directories yet. Start the first session of a directory in a terminal.</p>
   const place = chosen ?? value.places[0]?.place ?? ''
   const start = async (form: HTMLFormElement, isQueued: boolean) => {
     const terms = termsIn(form)
@@ -29,9 +29,9 @@ export function StartPage() {
       if (isQueued) {
         await post(`places/${place}/queue/add`, { prompt: goal ?? '', ...terms })
         setTaken(false)
-        return 'It waits in the queue.'
+        return 'Queued.'
       }
-      said.say('It is being started …')
+      said.say('Starting …')
       const wanted = { place, goal, ...terms, ...choicesIn(form) }
       try {
         const { session, place: at } = await post<{ session: string | null; place: string }>('start', wanted)
@@ -58,7 +58,7 @@ export function StartPage() {
       {takes === 'prompt' ? <Goal place={place} /> : <Specification place={place} />}
       <TermFields takes={takes} />
       <label class="check">
-        <input type="checkbox" name="worktree" /> In a worktree of its own
+        <input type="checkbox" name="worktree" /> In its own worktree
       </label>
       {takes === 'specification' && (
         <label class="check">
@@ -77,7 +77,7 @@ export function StartPage() {
               if (form !== null) void start(form, true)
             }}
           >
-            Put it into the queue
+            Add to the queue
           </button>
         )}
       </div>
@@ -110,7 +110,7 @@ function Takes({ takes, choose }: { takes: Takes; choose: (takes: Takes) => void
       {(['prompt', 'specification'] as const).map(each => (
         <label key={each} class="check">
           <input type="radio" name="takes" checked={takes === each} onChange={() => choose(each)} />{' '}
-          {each === 'prompt' ? 'By a goal' : 'By its specification'}
+          {each === 'prompt' ? 'By a goal' : 'From its specification'}
         </label>
       ))}
     </fieldset>

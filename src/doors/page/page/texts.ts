@@ -6,16 +6,16 @@ export const TEXTS = {
   new: 'New',
   settings: 'Settings',
   reading: 'Loading …',
-  isCut: 'The connection is cut.',
-  connection: { connecting: 'connecting', open: 'connected', cut: 'connection cut', 'no-key': 'not let in' },
-  oldPage: 'This page is of another version than its server. Reload it.',
+  isCut: 'Disconnected.',
+  connection: { connecting: 'connecting', open: 'connected', cut: 'connection cut', 'no-key': 'not paired' },
+  oldPage: 'This page and its server have different versions. Reload it.',
 
   enter: {
-    title: 'Let this device in',
-    byLink: 'Open the link that codemachine web prints on your machine. It counts once, for an hour.',
+    title: 'Pair this device',
+    byLink: 'Open the link that codemachine web prints on your machine. It works once, within an hour.',
     byCode:
-      'Or pair it: on a device that is in, open Settings and “Pair a device”; in a terminal: codemachine web pair. Type the code here.',
-    code: 'Code of eight digits',
+      'Or get a code: on a paired device under Settings, “Pair a device”; in a terminal with codemachine web pair. Type it here.',
+    code: 'Eight-digit code',
     send: 'Pair',
     asked: 'Now confirm it on the other device.',
   },
@@ -45,7 +45,7 @@ export const TEXTS = {
 
   roundsCount: (count: number) => (count === 1 ? '1 round' : `${count} rounds`),
   files: (count: number) => (count === 1 ? '1 file' : `${count} files`),
-  marks: { 'to-do': 'to do', now: 'now', claimed: 'said to be done', done: 'done', parked: 'parked', failed: 'failed' },
+  marks: { 'to-do': 'to do', now: 'now', claimed: 'claimed', done: 'done', parked: 'parked', failed: 'failed' },
 
   prompt: 'Prompt',
   edit: 'Edit',
@@ -57,21 +57,21 @@ export const TEXTS = {
   changesCount: (count: number, added: number, removed: number) =>
     `${count === 1 ? '1 file' : `${count} files`}, ${added} lines added, ${removed} removed`,
 
-  reportOpen: 'Open it in a tab',
+  reportOpen: 'Open in a new tab',
 
   goal: 'Goal',
-  started: 'It has begun.',
-  slow: 'It has not begun yet, and goes on trying.',
+  started: 'Started.',
+  slow: 'Not started yet. It keeps trying.',
 
   themes: { system: 'System', light: 'Light', dark: 'Dark' },
   devices: 'Devices',
   right: { look: 'may look', steer: 'may steer' },
   end: 'End',
   pair: 'Pair a device',
-  pairAsks: (name: string) => `“${name}” has typed the code. Let it in?`,
-  pairEnd: { 'let-in': 'It is in.', refused: 'It was not let in.', 'too-late': 'Nobody came in time.' },
+  pairAsks: (name: string) => `“${name}” typed the code. Pair it?`,
+  pairEnd: { 'let-in': 'Paired.', refused: 'Not paired.', 'too-late': 'Nobody typed the code in time.' },
   notifications: 'Notifications',
-  pushDenied: 'The browser does not allow it; its settings for this page do.',
+  pushDenied: 'The browser blocks notifications. Allow them in its settings for this page.',
   version: (version: string) => `codemachine ${version}`,
 } as const
 

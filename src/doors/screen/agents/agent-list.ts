@@ -50,7 +50,7 @@ export function agentList(place: AgentsPlace): ListView<AgentRow> {
     columns: COLUMNS,
     textOf: ({ name, tasks, activity, request }) => [name, tasks, activity, request].join(' '),
     idOf: ({ instance }) => instance ?? '',
-    empty: 'No session is shown.',
+    empty: 'No session to show.',
     open: (chosen, stage) => void into(chosen, stage),
     actions: {
       tell_here: (chosen, stage) => {

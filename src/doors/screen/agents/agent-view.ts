@@ -302,8 +302,8 @@ export class AgentView implements FullView {
   }
 }
 
-const NEVER_STOPPED = 'It ends with its round: /stop ends the session after this one, Esc on the screen interrupts it'
-const NOT_SHARED = 'Its words are not shared with other terminals; what is finished comes as it is written.'
+const NEVER_STOPPED = 'It ends with its round. /stop ends the session after this round; Esc on the screen interrupts it'
+const NOT_SHARED = 'Other terminals do not get its text as it is typed. Finished messages appear here.'
 const MOST_REQUEST = 500
 
 /** Of an agent that is none of the running round any more. */

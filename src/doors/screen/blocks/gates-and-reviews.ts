@@ -94,13 +94,13 @@ function findingLines(finding: Finding, isRepeat: boolean, { columns, theme, ful
   const head = [
     theme.paint(roleOf(SEVERITY_TONES[severity]), severity),
     ...(place === '' ? [] : [theme.paint('strong', place)]),
-    ...(isRepeat ? [theme.paint('warning', 'found before: left to you')] : []),
+    ...(isRepeat ? [theme.paint('warning', 'found again: left to you')] : []),
   ]
   return [
     ...wrapLine(`${theme.symbols ? theme.paint('accent', '▸ ') : ''}${head.join('  ')}`, columns),
     ...underPrefix({ first: '  ', columns }, inner => [
       ...wrapLine(oneLine(problem, most), inner),
-      ...(mend.trim() === '' ? [] : wrapLine(theme.paint('dim', `mend: ${oneLine(mend, most)}`), inner)),
+      ...(mend.trim() === '' ? [] : wrapLine(theme.paint('dim', `fix: ${oneLine(mend, most)}`), inner)),
     ]),
   ]
 }

@@ -26,7 +26,7 @@ export function taskLines(
 ): string[] {
   const tasks = own === null ? taskEntries(board) : rowEntries(own)
   const steps = stepEntries(plan)
-  if (tasks.length === 0 && steps.length === 0) return [cutLine('There are no tasks yet.', columns)].slice(0, rows)
+  if (tasks.length === 0 && steps.length === 0) return [cutLine('No tasks yet.', columns)].slice(0, rows)
   const room = Math.min(rows - tasks.length, steps.length)
   // Fewer than four steps of many are not worth the heading.
   const showsSteps = tasks.length === 0 || room >= Math.min(LEAST_STEPS, steps.length)
@@ -105,7 +105,7 @@ function focusOf(entries: readonly Entry[]): number {
 
 const SHOWN: Readonly<Record<BoardMark, { mark: string; word: string; role: Role }>> = {
   done: { mark: '✔', word: 'done:', role: 'dim' },
-  claimed: { mark: '◐', word: 'said to be done:', role: 'dim' },
+  claimed: { mark: '◐', word: 'claimed:', role: 'dim' },
   now: { mark: '▸', word: 'now:', role: 'accent' },
   parked: { mark: '✘', word: 'parked:', role: 'warning' },
   failed: { mark: '✖', word: 'failed:', role: 'bad' },

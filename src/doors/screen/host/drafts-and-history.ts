@@ -224,7 +224,7 @@ export function openDraftFile({ path, clock, onProblem }: DraftFileOptions): Dra
       await put(path, draft)
     } catch (error) {
       if (systemErrorCode(error) === null) throw error
-      if (!toldProblem) onProblem(`What you are typing is not kept in ${path}: ${messageOf(error)}.`)
+      if (!toldProblem) onProblem(`Your draft cannot be saved in ${path}: ${messageOf(error)}.`)
       toldProblem = true
     }
   }
@@ -339,7 +339,7 @@ export class WaitingPrompts {
     await this.#queue.add(prompt, new Date(this.#options.clock.now()), terms)
     const key = this.#options.screen.model.options.keymap.label('take_back')
     const back = key === '' ? '/queue shows it' : `${key} takes it back`
-    return `It waits as the next session (${await this.#count()} in the queue); ${back}`
+    return `Queued as the next session (${await this.#count()} in the queue); ${back}`
   }
 
   /** Takes the prompt out of the queue, once `keep` has put it where it is kept; false if its session has begun. */

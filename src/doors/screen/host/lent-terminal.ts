@@ -63,7 +63,7 @@ export async function lendToShell(screen: Screen, { platform, clock, host }: Cli
   await screen.lend(async () => {
     isDone = await suspendSelf({ platform, clock, signals: host.signals })
   })
-  if (!isDone) screen.notice('There is no shell here that could bring it back', 'warning')
+  if (!isDone) screen.notice('No shell here could bring codemachine back', 'warning')
 }
 
 /** Reads no more, until Ink does again; Ink only stops to listen, and what is typed elsewhere would be lost in part. */

@@ -206,7 +206,7 @@ export class PersonScreen implements ScreenHost, AsyncDisposable {
     this.#questions = null
     const { model } = this.screen
     model.showsSession = false
-    if (!model.theme.symbols) this.screen.say('Type what to work on, and Enter. /help tells the keys and commands.')
+    if (!model.theme.symbols) this.screen.say('Type a goal, then Enter. /help shows the keys and commands.')
     this.refreshCommands()
     void this.queue.show()
   }
@@ -278,7 +278,7 @@ export class PersonScreen implements ScreenHost, AsyncDisposable {
 
   async openLogs(): Promise<void> {
     const { context, records } = this.#options
-    if (this.#session === null) return this.screen.notice('There is no session to show the log of', 'warning')
+    if (this.#session === null) return this.screen.notice('No session yet, so there is no log', 'warning')
     const left = new AbortController()
     const { columns } = this.screen.output
     const { theme } = this.screen.model
@@ -319,7 +319,7 @@ export class PersonScreen implements ScreenHost, AsyncDisposable {
     const { context, records, isWatching } = this.#options
     const { model, output } = this.screen
     if (!model.showsSession || model.pane.state === null)
-      return this.screen.notice('No session is shown whose agents there would be', 'warning')
+      return this.screen.notice('No session yet, so there are no agents', 'warning')
     if (this.isForReader) return this.readOut(agentsReadOut(model.pane.state, model.pane.items, context.clock.now()))
     const { agentList } = await import('../agents/agent-list.ts')
     const place = {

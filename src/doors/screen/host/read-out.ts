@@ -45,7 +45,7 @@ export async function sessionsReadOut(
     if (!whole.signal.aborted && !signal.aborted) throw error
   })
   const rows = table.rows.map(row => sentence(sessionInWords(row)))
-  return [...problems, ...(rows.length === 0 ? ['There are no sessions yet.'] : firstOf(rows, 'codemachine list'))]
+  return [...problems, ...(rows.length === 0 ? ['No sessions yet.'] : firstOf(rows, 'codemachine list'))]
 }
 
 /** The files that differ between two states, as they stand behind `/diff`, with the lines of each. */
@@ -80,5 +80,5 @@ function sentence(parts: readonly string[]): string {
 /** @param command what says all of them */
 function firstOf(rows: readonly string[], command: string): string[] {
   const left = rows.length - MOST_ROWS
-  return left > 0 ? [...rows.slice(0, MOST_ROWS), `And ${formatNumber(left)} more: ${command} says all.`] : [...rows]
+  return left > 0 ? [...rows.slice(0, MOST_ROWS), `And ${formatNumber(left)} more: ${command} shows all.`] : [...rows]
 }

@@ -154,9 +154,9 @@ export class ScreenHome implements AsyncDisposable {
     const { screen } = this.person
     const { state } = screen.model.pane
     if (this.#log !== null || this.#reachable === null || state === null || state.ended !== null)
-      return screen.notice('No session runs that could go on without the screen', 'warning')
+      return screen.notice('No session is running, so there is nothing to detach', 'warning')
     if (platform === 'win32')
-      return screen.notice('On Windows a run cannot leave its window; begin it with --detach', 'warning')
+      return screen.notice('On Windows a run cannot leave its window; start it with --detach', 'warning')
     this.#log = await RunLog.open(this.records)
     this.#reachable.letGo()
     await this.person[Symbol.asyncDispose]()
@@ -205,7 +205,7 @@ export class ScreenHome implements AsyncDisposable {
   }
 
   async #ask(ask: Ask): Promise<Reply> {
-    const nobody: Reply = { code: 'no-session', message: 'No session is running just now; try again in a moment.' }
+    const nobody: Reply = { code: 'no-session', message: 'No session is running now. Try again in a moment.' }
     return (await this.#reachable?.ask({ ...ask, at: new Date(this.#context.clock.now()).toISOString() })) ?? nobody
   }
 
@@ -240,13 +240,13 @@ export class ScreenHome implements AsyncDisposable {
 }
 
 function linesForLetGo(id: string, log: string): string {
-  return `${id} goes on without this terminal. To see it again: codemachine attach
+  return `${id} continues without this terminal. To see it again: codemachine attach
 Its log: ${log}
 `
 }
 
 const WITHOUT_SHELL =
-  'No shell waits here that could have the terminal back. Close it; the run goes on. Ctrl+C here would still end it.\n'
+  'No shell is waiting for this terminal. Close the terminal; the run continues. Ctrl+C here would end the run.\n'
 
 const GOAL_CHARS = 60
 
@@ -274,8 +274,8 @@ async function askHowToBegin(place: StartPlace, over: AbortSignal): Promise<Star
   const offers = offersAtStart(facts, atWork)
   if (offers.length === 0) return null
   const question: Question = {
-    title: 'How do you want to begin?',
-    options: [...offers, { id: 'new', label: 'With something else', hint: 'or just type' }],
+    title: 'How do you want to start?',
+    options: [...offers, { id: 'new', label: 'Something else', hint: 'or just type' }],
     yieldsToTyping: true,
   }
   over.addEventListener('abort', () => {
@@ -303,16 +303,16 @@ async function sessionAtWork({ records, platform }: StartPlace): Promise<string 
  */
 function offersAtStart({ missing, resumable, queue }: StartFacts, atWork: string | null): PickerOption[] {
   const offers: PickerOption[] = []
-  if (missing.length > 0) offers.push({ id: 'doctor', label: 'Look what is missing (/doctor)', hint: missing[0] ?? '' })
+  if (missing.length > 0) offers.push({ id: 'doctor', label: 'Check the setup (/doctor)', hint: missing[0] ?? '' })
   if (atWork !== null) {
-    return [...offers, { id: 'watch', label: 'Watch what is at work here', hint: `${atWork}, by another codemachine` }]
+    return [...offers, { id: 'watch', label: 'Watch the running session', hint: `${atWork}, by another codemachine` }]
   }
   const [left] = resumable ?? []
   if (left?.stopped === 'cut off' || left?.stopped === 'interrupted') {
     const goal = left.goal.trim().slice(0, GOAL_CHARS)
-    offers.push({ id: 'resume', label: `Go on with: ${goal}`, hint: `${left.id}, ${left.stopped}` })
+    offers.push({ id: 'resume', label: `Resume: ${goal}`, hint: `${left.id}, ${left.stopped}` })
   }
-  if (queue !== null && queue.length > 0) offers.push({ id: 'queue', label: 'Work through the queue' })
+  if (queue !== null && queue.length > 0) offers.push({ id: 'queue', label: 'Run the queue' })
   return offers
 }
 

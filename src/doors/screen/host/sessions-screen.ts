@@ -34,7 +34,7 @@ export async function openSessions(place: SlashPlace): Promise<void> {
   const whyNotHere = (action: SessionAction, row: SessionRow): string | null => {
     if (action === 'watch') {
       if (isShown(row) || (start !== null && !start.isRunning())) return null
-      return `This screen shows another session; in another terminal: codemachine watch ${row.id}`
+      return `This screen shows another session. In another terminal: codemachine watch ${row.id}`
     }
     if (action !== 'resume') return null
     const busy = whyNoResume(place)
@@ -84,7 +84,7 @@ async function askForMore(screen: Screen, records: Records, id: string): Promise
   const typed = limitAsTyped(name, 2 * (used[name] ?? 0))
   const [, twice = ''] = typed.split(' ')
   const answer = await screen.choose({
-    title: `It has used up its ${name === 'rounds' ? formatCount(used.rounds, had) : had}. How much may it take in all?`,
+    title: `It has used up its ${name === 'rounds' ? formatCount(used.rounds, had) : had}. What is its new total limit?`,
     options: [{ id: twice, label: twice, hint: `as ${typed}` }],
     freeText: 'Something else …',
   })
@@ -101,8 +101,8 @@ const LIMITS = {
 
 /** Why no session can be gone on with on this screen, a sentence; null if one can. */
 export function whyNoResume({ start }: Pick<SlashPlace, 'start'>): string | null {
-  if (start === null) return 'A session that is only watched is resumed where it runs'
-  return start.isRunning() ? 'A session is at work; /stop ends it, and another one can be resumed then' : null
+  if (start === null) return 'This screen only watches; resume the session where it ran'
+  return start.isRunning() ? 'A session is running. End it with /stop, then resume another one' : null
 }
 
 /** What a person has chosen in the table of `codemachine sessions`, to be done once that is closed. */
@@ -151,14 +151,14 @@ function whyNotAnywhere(action: SessionAction, row: SessionRow): string | null {
     case 'report':
       return null
     case 'watch':
-      return standing === 'running' ? null : 'It does not run'
+      return standing === 'running' ? null : 'It is not running'
     case 'diff':
       return standing === 'broken' ? 'Its journal cannot be read' : null
     case 'resume':
       if (standing === 'running') return 'It runs'
-      if (standing === 'unknown') return 'It cannot be told whether it runs'
-      if (call !== null) return 'A call of an agent is made anew'
-      return outcome !== null && isFinished(outcome) ? 'It has come to its end' : null
+      if (standing === 'unknown') return 'Cannot tell if it is running'
+      if (call !== null) return 'An agent call cannot be resumed; call again'
+      return outcome !== null && isFinished(outcome) ? 'It has ended' : null
   }
 }
 
@@ -193,7 +193,7 @@ async function openReport(context: CliContext, row: SessionRow, { stage, theme, 
   })
   const shown = [
     ...warnings.map(said => theme.paint('warning', oneLine(said, 2_000))),
-    ...(lines ?? ['Its journal holds no session.']),
+    ...(lines ?? ['Its journal has no session.']),
   ]
   stage.open(new Pager({ title: `The report of ${row.id}`, source: wholeSource(shown), theme, keymap, at: 'start' }))
 }

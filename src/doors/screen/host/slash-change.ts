@@ -28,7 +28,7 @@ export async function followSlash(place: SlashPlace, rest: string): Promise<void
   const follows = await newestChange(place.records)
   if (follows === null) {
     place.person.screen.model.giveBack(rest.trim())
-    return place.person.screen.notice('There is no change here yet to go on from; /change begins one', 'warning')
+    return place.person.screen.notice('No change here yet to follow; /change starts one', 'warning')
   }
   await beginOrQueue(place, '/follow', { request: rest.trim(), follows })
 }
@@ -38,7 +38,7 @@ export async function followSlash(place: SlashPlace, rest: string): Promise<void
  * project, so while one is shown here it is begun in another terminal, and runs beside it.
  */
 export function teamSlash(place: SlashPlace, rest: string): void {
-  const example = 'Say behind it what is to be made: /team a service that says hello, with a start script'
+  const example = 'Add what to build: /team a service that says hello, with a start script'
   if (!isRequest(place, 'team', rest, example)) return
   const { person, start, records } = place
   const goal = rest.trim()
@@ -48,7 +48,7 @@ export function teamSlash(place: SlashPlace, rest: string): void {
     return
   }
   const command = `codemachine team -C ${shellWord(workspaceOf(records.directory))} ${shellWord(goal)}`
-  person.screen.say('A team works in a project of its own, beside this session; begin it in another terminal:')
+  person.screen.say('A team has its own project. Start it in another terminal:')
   person.screen.say(command, 'strong')
 }
 
@@ -63,7 +63,7 @@ function isRequest(
   { person }: SlashPlace,
   name: string,
   rest: string,
-  example = `Say behind it what is to be changed: /${name} add rate limiting to the API`,
+  example = `Add what to change: /${name} add rate limiting to the API`,
 ): boolean {
   const { screen } = person
   if (rest.trim() === '') {
@@ -115,11 +115,10 @@ export async function planSlash(place: SlashPlace, rest: string): Promise<void> 
   const [, word = '', said = ''] = /^(\S*)\s*(.*)$/s.exec(rest.trim()) ?? []
   const choice = ANSWERS[word]
   if (choice === undefined && word !== '' && word !== 'show') {
-    return screen.notice(`/plan takes show, accept, reject and edit, and not "${oneLine(word, 40)}"`, 'warning')
+    return screen.notice(`/plan accepts show, accept, reject and edit, not "${oneLine(word, 40)}"`, 'warning')
   }
   if (choice === undefined) return await showPlan(place)
-  if (openPlan(place) === null)
-    return screen.notice('No plan waits for you just now; /plan shows the last one', 'warning')
+  if (openPlan(place) === null) return screen.notice('No plan is waiting for you; /plan shows the last one', 'warning')
   await answerDecision({ model: screen.model, host: person, clock: context.clock }, `${choice} ${said}`)
 }
 
@@ -136,7 +135,7 @@ async function showPlan(place: SlashPlace): Promise<void> {
   const state = await newestThat(place, each => plansOf(each).length > 0)
   const plans = state === null ? [] : plansOf(state)
   const plan = plans.at(-1)
-  if (state === null || plan === undefined) return screen.notice('There is no plan here yet', 'warning')
+  if (state === null || plan === undefined) return screen.notice('No plan here yet', 'warning')
   const waits = openPlan(place) !== null && state.id === screen.model.pane.state?.id
   const text = planInMarkdown(plan, waits)
   const draw = (columns: number) => markdownLines(text, { columns, theme: screen.model.theme, first: true })

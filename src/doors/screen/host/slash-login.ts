@@ -57,7 +57,7 @@ async function chooseWay({ person }: SlashPlace, place: LoginPlace, rest: string
   const typed = rest.trim()
   if (typed !== '') {
     const way = TYPED[typed] ?? null
-    if (way === null) person.screen.notice('Behind /login may stand --device-auth or --with-api-key', 'warning')
+    if (way === null) person.screen.notice('/login accepts --device-auth or --with-api-key', 'warning')
     return way
   }
   const remark = beforeLogin(place.setting)
@@ -67,7 +67,7 @@ async function chooseWay({ person }: SlashPlace, place: LoginPlace, rest: string
     options: [
       { id: 'browser', label: 'In the browser', hint: 'with your ChatGPT account' },
       { id: '--device-auth', label: 'With a code', hint: 'that you type in a browser on any machine' },
-      { id: '--with-api-key', label: 'With an API key', hint: 'which is not shown as you type it' },
+      { id: '--with-api-key', label: 'With an API key', hint: 'not shown as you type it' },
     ],
   })
   return answer.kind === 'chosen' ? (TYPED[answer.id] ?? null) : null

@@ -29,9 +29,9 @@ export function copySlash({ person }: SlashPlace, rest: string): void {
   const { lastAnswer, lastCommand } = screen.model.pane
   const text = what === '' ? lastAnswer : what === 'command' ? (lastCommand?.command ?? null) : undefined
   if (text === undefined) screen.notice('/copy copies the last answer, /copy command the last command', 'warning')
-  else if (text === null) screen.notice(what === '' ? 'Nothing was said yet' : 'No command has run yet', 'warning')
+  else if (text === null) screen.notice(what === '' ? 'No answer yet' : 'No command has run yet', 'warning')
   else if (screen.output.copy(text)) screen.notice(`Copied: ${formatCount(text.length, 'character')}`, 'good')
-  else screen.notice('It is longer than a terminal copies; the log has it', 'warning')
+  else screen.notice('Too long to copy from here; open the log', 'warning')
 }
 
 export async function codexVersion({ context, records, settings }: SlashPlace): Promise<string> {
@@ -44,7 +44,7 @@ export async function codexVersion({ context, records, settings }: SlashPlace): 
 /** As codex itself lists them. */
 export async function showServers({ context, records, settings, person }: SlashPlace): Promise<void> {
   const { text, isFine } = await listServers(context, records, settings)
-  person.screen.say(text === '' ? 'codex says nothing of its MCP servers.' : text, isFine ? 'plain' : 'warning')
+  person.screen.say(text === '' ? 'codex did not list its MCP servers.' : text, isFine ? 'plain' : 'warning')
 }
 
 /** `/web`: a link to the page, which is served if it is not, and its QR code. */
@@ -57,7 +57,7 @@ export async function showPage({ context, person }: SlashPlace): Promise<void> {
   const served = await page.havePageServed(context)
   const { access } = await page.placeOfPage(context)
   const link = await page.linkToPage(access, served, 'steer')
-  screen.say('The page, to be opened once, within an hour:')
+  screen.say('Link to the page (works once, within an hour):')
   screen.print([link])
   if (!page.isReachedFromElsewhere(served)) screen.say(page.ONLY_HERE)
   else if (screen.model.theme.symbols) screen.print(['', ...linesOfQr(link)])
@@ -122,13 +122,13 @@ export async function chooseTheme({ context, person }: SlashPlace, rest: string)
   }
   const typed = rest.trim()
   const options = THEME_NAMES.map(name => ({ id: name, label: name, hint: THEMES[name] }))
-  const question = { title: 'Which colours? ↑ ↓ show each.', markdown: THEME_SAMPLE, options, onMove: show }
+  const question = { title: 'Choose the colors. ↑ ↓ preview each.', markdown: THEME_SAMPLE, options, onMove: show }
   const chosen = await typedOrChosen(screen, typed, question)
   if (chosen === null) return screen.setTheme(before)
   const theme = show(chosen)
   if (theme === null) return screen.notice(`There is no theme ${typed}; use ${THEME_NAMES.join(', ')}`, 'warning')
   screen.say(
-    `The colours are ${theme} on this screen. To keep them, put screen.theme = "${theme}" into your config.toml.`,
+    `This screen now uses the theme ${theme}. To keep it, put screen.theme = "${theme}" into your config.toml.`,
   )
 }
 
@@ -151,6 +151,6 @@ export async function showReport({ context, records, person }: SlashPlace, rest:
   const onWarning = (warning: string) => screen.say(`codemachine: ${oneLine(warning, 2_000)}`, 'warning')
   const place = { columns: screen.output.columns, theme: screen.model.theme, named: null, onWarning }
   const lines = await reportLines(context, { records, id }, place)
-  if (lines === null) return screen.notice(`The journal of ${id} holds no session`, 'warning')
+  if (lines === null) return screen.notice(`The journal of ${id} has no session`, 'warning')
   screen.print(lines)
 }

@@ -127,65 +127,67 @@ function command(
 
 /** While a session is shown. */
 const OF_SESSION: readonly Command[] = [
-  command('pause', 'Start no further round', asks({ type: 'pause' })),
-  command('unpause', 'Go on after a pause', asks({ type: 'unpause' })),
+  command('pause', 'Pause after this round', asks({ type: 'pause' })),
+  command('unpause', 'Continue after a pause', asks({ type: 'unpause' })),
   command('stop', 'Stop after this round', (place, rest) =>
     rest.trim() === ''
       ? asks({ type: 'stop', now: false })(place)
       : place.person.screen.notice(STOP_TAKES_NOTHING, 'warning'),
   ),
-  command('skip', 'End this session, and go on with the next in the queue', place =>
+  command('skip', 'End this session and start the next in the queue', place =>
     place.person.screen.model.isRunning ? askToSkip(askingAt(place)) : asks({ type: 'skip' })(place),
   ),
-  command('retry', 'Do not wait any longer', asks({ type: 'retry' })),
-  command('answer', 'Answer a question: /answer 1 2 is choice 2 of Q1, /answer 1 … is words', (place, rest) =>
-    answerCommand(askingAt(place), rest),
+  command('retry', 'Retry now', asks({ type: 'retry' })),
+  command(
+    'answer',
+    'Answer a question: /answer 1 2 picks choice 2 of Q1, /answer 1 … answers in words',
+    (place, rest) => answerCommand(askingAt(place), rest),
   ),
-  command('decide', 'Answer what you are to decide', async (place, rest) => {
-    if (!(await answerDecision(askingAt(place), rest)))
-      place.person.screen.notice('Nothing is to be decided just now', 'warning')
+  command('decide', 'Make the decision that is waiting', async (place, rest) => {
+    if (!(await answerDecision(askingAt(place), rest))) place.person.screen.notice('No decision is waiting', 'warning')
   }),
-  command('agents', 'The agents at work, and into one of them', ({ person }) => person.openAgents()),
-  command('steer', 'Tell one of the agents at work something: /steer NAME text', (place, rest) =>
+  command('agents', 'Show the agents at work; open one', ({ person }) => person.openAgents()),
+  command('steer', 'Tell an agent at work something: /steer NAME text', (place, rest) =>
     reachAgent(askingAt(place), 'steer', rest),
   ),
-  command('stop-agent', 'End one of the agents at work; the round goes on', (place, rest) =>
+  command('stop-agent', 'End one agent; the round continues', (place, rest) =>
     reachAgent(askingAt(place), 'stop-agent', rest),
   ),
-  command('detach', 'Let it go on without this screen; codemachine attach shows it again', ({ letGo }) => letGo()),
-  command('copy', 'Copy the last answer; /copy command the last command', copySlash),
+  command('detach', 'Leave the session running; codemachine attach shows it again', ({ letGo }) => letGo()),
+  command('copy', 'Copy the last answer; /copy command copies the last command', copySlash),
 ]
 
-const STOP_TAKES_NOTHING = '/stop ends the session after this round, and takes nothing; /stop-agent NAME ends one agent'
+const STOP_TAKES_NOTHING =
+  '/stop ends the session after this round and accepts no text; /stop-agent NAME ends one agent'
 
 const ALWAYS: readonly Command[] = [
-  command('start', 'Start what the specification asks for', startSlash),
-  command('change', 'Plan a change, carry it out, and prove it', changeSlash, { takesText: true }),
-  command('follow', 'Go on from the newest change', followSlash, { takesText: true }),
-  command('team', 'Have a team make a new project', teamSlash, { takesText: true }),
+  command('start', 'Build from the specification', startSlash),
+  command('change', 'Plan a change, make it, and prove it', changeSlash, { takesText: true }),
+  command('follow', 'Continue from the newest change', followSlash, { takesText: true }),
+  command('team', 'Have a team build a new project', teamSlash, { takesText: true }),
   command('plan', 'Show the plan, or accept, reject or edit it', planSlash),
-  command('templates', 'Show and choose what /start starts', templatesSlash),
-  command('login', "Log codex in for codemachine's rounds", loginOnScreen),
-  command('logout', "Take codemachine's own login away", logoutOnScreen),
+  command('templates', 'Choose what /start starts', templatesSlash),
+  command('login', "Log in to codex for codemachine's rounds", loginOnScreen),
+  command('logout', "Remove codemachine's own login", logoutOnScreen),
   command('version', 'Show the versions of codemachine and codex', async place =>
     place.person.screen.say(`codemachine ${version}, ${await codexVersion(place)}`),
   ),
   // The keys of the screen open it.
-  command('palette', 'Show everything that is possible now', () => {}),
+  command('palette', 'Show all commands', () => {}),
   command('help', 'Show keys and commands', place => showKeys(place, commandsOf(place))),
-  command('web', 'The page in a browser: a link to it, for this machine or a phone', showPage),
-  command('mcp', 'Show the MCP servers that codex has; codemachine as one of others: codemachine mcp', showServers),
+  command('web', 'Show a link to the web page, for this machine or a phone', showPage),
+  command('mcp', 'Show the MCP servers of codex; to use codemachine as one: codemachine mcp', showServers),
   command('sessions', 'All sessions in a table: find, watch, report, resume', openSessions),
-  command('resume', 'Go on with a session', chooseSession),
-  command('queue', 'Show and change what waits', chooseFromQueue),
-  command('status', 'Show how it stands, with all warnings', showStatus),
-  command('report', 'Show what a session has done', showReport),
+  command('resume', 'Resume a session', chooseSession),
+  command('queue', 'Show and edit the queue', chooseFromQueue),
+  command('status', 'Show the status, with all warnings', showStatus),
+  command('report', 'Show the report of a session', showReport),
   command('diff', 'Show what changed: since the start, in a round (/diff 3), since a savepoint', (place, rest) =>
     place.person.openDiff(rest),
   ),
-  command('doctor', 'Look for what is missing or in the way', showDoctor),
-  command('model', 'Choose the model and its effort', chooseModel),
-  command('theme', 'Choose the colours', chooseTheme),
+  command('doctor', 'Check the setup and show fixes', showDoctor),
+  command('model', 'Choose the model and the effort', chooseModel),
+  command('theme', 'Choose the colors', chooseTheme),
   command('exit', 'Leave; a session can be resumed', place =>
     place.person.screen.model.isRunning && place.start !== null ? askToLeave(askingAt(place)) : place.person.leave(),
   ),
@@ -209,10 +211,10 @@ async function chooseSession(place: SlashPlace, rest: string): Promise<void> {
   if (busy !== null) return screen.notice(busy, 'warning')
   if (rest.trim() !== '') return await goOnWith(place, await findSession(records, rest.trim()))
   const sessions = await resumableSessions(records, context.platform)
-  if (sessions.length === 0) return screen.notice('There is no session to go on with', 'warning')
+  if (sessions.length === 0) return screen.notice('No session to resume', 'warning')
   if (whyNoResume(place) !== null) return
   const answer = await screen.choose({
-    title: 'Which session goes on?',
+    title: 'Resume which session?',
     options: sessions.map(({ id, goal, rounds, stopped }) => ({
       id,
       label: titleLine(goal, GOAL_CHARS),
@@ -226,12 +228,12 @@ async function chooseSession(place: SlashPlace, rest: string): Promise<void> {
 async function chooseFromQueue({ person, start }: SlashPlace): Promise<void> {
   const { screen } = person
   const prompts = await person.queue.list()
-  if (prompts.length === 0) return screen.notice('Nothing waits in the queue', 'warning')
+  if (prompts.length === 0) return screen.notice('The queue is empty', 'warning')
   const canStart = start !== null && !start.isRunning()
   const answer = await screen.choose({
-    title: `${formatCount(prompts.length, 'prompt')} waiting. Choose one to take it back into the composer.`,
+    title: `${formatCount(prompts.length, 'prompt')} waiting. Pick one to edit.`,
     options: [
-      ...(canStart ? [{ id: 'work', label: 'Work through the queue now' }] : []),
+      ...(canStart ? [{ id: 'work', label: 'Run the queue now' }] : []),
       ...prompts.map(({ id, prompt, ...terms }) => {
         const hint = termsInWords(terms)
         return { id, label: titleLine(prompt, GOAL_CHARS), ...(hint === '' ? {} : { hint }) }
@@ -245,7 +247,7 @@ async function chooseFromQueue({ person, start }: SlashPlace): Promise<void> {
   const isTaken = await person.queue.takeBack(prompt, text => screen.model.addText(text))
   if (!isTaken) return screen.notice('Its session has begun', 'warning')
   const terms = termsInWords(prompt)
-  if (terms !== '') screen.notice(`It was to begin with ${terms}; say so anew where you need it`, 'warning')
+  if (terms !== '') screen.notice(`It was to begin with ${terms}; say it again if you need it`, 'warning')
 }
 
 const EFFORTS = ['minimal', 'low', 'medium', 'high', 'xhigh']
@@ -253,7 +255,7 @@ const EFFORTS = ['minimal', 'low', 'medium', 'high', 'xhigh']
 /** `/model`: with which model, and how hard it thinks. */
 async function chooseModel({ person, start, settings }: SlashPlace): Promise<void> {
   const { screen } = person
-  if (start === null) return screen.notice('The model is chosen where the session is started', 'warning')
+  if (start === null) return screen.notice('Choose the model where the session was started', 'warning')
   const now = start.options().model ?? settings.model
   const model = await screen.choose({
     title: 'Which model?',
@@ -264,9 +266,9 @@ async function chooseModel({ person, start, settings }: SlashPlace): Promise<voi
   })
   if (model.kind !== 'text' && model.kind !== 'chosen') return
   const effort = await screen.choose({
-    title: 'How hard does it think?',
+    title: 'How much effort?',
     options: [{ id: 'as-it-is', label: 'As it is' }, ...EFFORTS.map(id => ({ id, label: id }))],
-    freeText: 'Another effort that the model knows …',
+    freeText: 'Another effort of this model …',
   })
   if (effort.kind !== 'text' && effort.kind !== 'chosen') return
   const chosen = effort.kind === 'text' ? effort.text.trim() : effort.id === 'as-it-is' ? null : effort.id
@@ -274,7 +276,7 @@ async function chooseModel({ person, start, settings }: SlashPlace): Promise<voi
     ...(model.kind === 'text' ? { model: model.text.trim() } : {}),
     ...(chosen === null ? {} : { effort: chosen }),
   })
-  screen.notice('It counts from the next session on; -m and --effort say the same on the command line', 'good')
+  screen.notice('Applies from the next session. On the command line: -m and --effort', 'good')
 }
 
 /**
@@ -283,14 +285,14 @@ async function chooseModel({ person, start, settings }: SlashPlace): Promise<voi
  */
 async function startSlash({ context, records, person, start }: SlashPlace, rest: string): Promise<void> {
   const { screen } = person
-  if (start === null) return screen.notice('A session that is only watched is no place to start one', 'warning')
+  if (start === null) return screen.notice('This screen only watches; start a session in another terminal', 'warning')
   const words = rest.split(/\s+/).filter(word => word !== '')
   const [typed, more] = words.filter(word => !YES.includes(word))
   if (more !== undefined) {
     const names = startableTemplates(context.templates).map(({ name }) => `/start ${name}`)
     throw new UserError(
       'CM0101',
-      `/start does not know what to do with "${more}"; type /start, or ${names.join(' or ')}.`,
+      `/start does not accept "${more}"; type /start, or ${names.join(' or ')}.`,
     )
   }
   const { settings, agentTables } = await settingsOf(context, records.directory, start.options())
@@ -310,9 +312,7 @@ async function startSlash({ context, records, person, start }: SlashPlace, rest:
     title: IS_IT_COMPLETE,
     body: [
       ...describeSpecification(specification),
-      ...(left === null
-        ? []
-        : [`${left.what}: ${left.about}. This starts a new session; /resume goes on with that one.`]),
+      ...(left === null ? [] : [`${left.what}: ${left.about}. This starts a new session; /resume continues that one.`]),
     ],
     options: [
       {
@@ -320,11 +320,11 @@ async function startSlash({ context, records, person, start }: SlashPlace, rest:
         label: start.isRunning() ? 'Yes, start it next' : 'Yes, start',
         hint: `${template}: ${kind.description}`,
       },
-      { id: 'not-yet', label: 'Not yet', hint: 'nothing is started' },
+      { id: 'not-yet', label: 'Not yet', hint: 'nothing starts' },
     ],
   })
   if (answer.kind === 'chosen' && answer.id === 'start') return await begin(true)
-  screen.say(`Nothing is started. Write what is missing into ${specification.path}, and type /start again.`)
+  screen.say(`Nothing starts. Add the missing parts to ${specification.path}, and type /start again.`)
 }
 
 const YES = ['--yes', '-y']

@@ -111,7 +111,7 @@ async function askAtLeave(person: PersonScreen, id: string): Promise<string | nu
     title: 'Leave it running, or stop it?',
     options: [
       { id: 'leave', label: 'Leave it running', hint: 'codemachine attach shows it again' },
-      { id: 'stop', label: 'Stop it after this round', hint: 'codemachine resume goes on from there' },
+      { id: 'stop', label: 'Stop it after this round', hint: 'codemachine resume continues from there' },
       { id: 'now', label: 'Stop it now', hint: 'the round is interrupted' },
     ],
     leavesOnInterrupt: true,
@@ -123,7 +123,7 @@ async function askAtLeave(person: PersonScreen, id: string): Promise<string | nu
 }
 
 function wordsForLeft(id: string): string {
-  return `${id} goes on. To see it again: codemachine attach`
+  return `${id} continues. To see it again: codemachine attach`
 }
 
 function show(fed: WatchUpdate, person: PersonScreen): void {
@@ -142,10 +142,10 @@ function show(fed: WatchUpdate, person: PersonScreen): void {
     case 'ended':
       break
     case 'gone':
-      screen.say('Nobody runs it any more: it was cut off. codemachine resume goes on with it.', 'warning')
+      screen.say('It was cut off and is no longer running. codemachine resume continues it.', 'warning')
       break
     case 'cut-off':
-      screen.say('Nobody runs it. codemachine resume goes on with it.', 'warning')
+      screen.say('It is not running. codemachine resume continues it.', 'warning')
       break
     default:
       unreachable(fed)

@@ -218,7 +218,7 @@ export class Pager implements FullView {
       return
     }
     const isRound = step === 1 ? found < from : found > from
-    if (isRound) this.#message = step === 1 ? 'went on from the start' : 'went on from the end'
+    if (isRound) this.#message = step === 1 ? 'continued from the start' : 'continued from the end'
     this.#hit = found
     this.#goTo({ index: found, row: 0 })
   }

@@ -46,7 +46,7 @@ export class LineBuffer<Event> implements PagerSource {
   }
 
   line(index: number): string {
-    if (index < this.#notes) return `… ${formatNumber(this.#dropped)} earlier lines are not kept here.`
+    if (index < this.#notes) return `… ${formatNumber(this.#dropped)} earlier lines are not kept.`
     const at = index - this.#notes
     return this.#chunks[Math.floor(at / CHUNK)]?.lines[at % CHUNK] ?? ''
   }

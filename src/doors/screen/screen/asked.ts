@@ -66,7 +66,7 @@ export function askedLines(model: ScreenModel, { columns, rows }: { columns: num
 function keyThatAnswers({ composer, options: { keymap } }: ScreenModel): string {
   const [tab, palette] = [keymap.label('answer'), keymap.label('palette')]
   if (composer.text === '') return tab === '' ? '/answer answers' : `${tab} answers`
-  return palette === '' ? 'answer it once the field is empty' : `${palette}, Answer`
+  return palette === '' ? 'empty the field first, then answer' : `${palette}, Answer`
 }
 
 function choicesInLine(choices: readonly string[]): string {
@@ -84,7 +84,7 @@ export async function openAsked(context: QuestionContext): Promise<boolean> {
   const asked = openQuestions(model).find(({ question }) => question === name)
   if (asked !== undefined) await askQuestion(within, asked)
   else if (name !== undefined && !(await askDecision(within)))
-    model.notice(`${name} waits for no answer any more`, 'warning')
+    model.notice(`${name} no longer needs an answer`, 'warning')
   return true
 }
 
@@ -154,7 +154,7 @@ export async function answerCommand(context: QuestionContext, typed: string): Pr
   const { model } = context
   const open = openQuestions(model)
   if (open.length === 0) {
-    if (openDecision(model) === null) model.notice('Nothing waits for an answer just now', 'warning')
+    if (openDecision(model) === null) model.notice('No question is open', 'warning')
     else await answerDecision(context, typed)
     return
   }
@@ -217,7 +217,7 @@ function whichOne(open: readonly AskedQuestion[]): AnswerMeant {
 function notOpen(number: string, open: readonly AskedQuestion[]): AnswerMeant {
   return {
     kind: 'problem',
-    problem: `Q${number} waits for no answer; ${namesOf(open)} ${open.length === 1 ? 'does' : 'do'}`,
+    problem: `Q${number} needs no answer; ${namesOf(open)} ${open.length === 1 ? 'does' : 'do'}`,
   }
 }
 

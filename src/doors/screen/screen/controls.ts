@@ -291,7 +291,7 @@ export class Controls {
     const { model, host } = this.#options
     if (!saysSomething(text)) {
       model.giveBack(text)
-      model.notice(`"${text.trim()}" is no goal; say in words what is to be done`, 'warning')
+      model.notice(`"${text.trim()}" is not a goal; describe it in words`, 'warning')
       return
     }
     host.remember(text)
@@ -324,14 +324,14 @@ export class Controls {
     const { model } = this.#options
     if (model.isRunning) return void (await sendWritten(this.#options, { type: 'steer', text }))
     model.giveBack(text)
-    model.notice('No agent is at work; Enter starts a session', 'warning')
+    model.notice('No session is running; Enter starts one', 'warning')
   }
 
   async #takeBack(): Promise<void> {
     const { model, host } = this.#options
     const isTaken = await host.takeBack(prompt => model.addText(prompt))
-    if (isTaken) model.notice('Taken back out of the queue; Enter puts it in again', 'good')
-    else model.notice('Nothing waits in the queue', 'warning')
+    if (isTaken) model.notice('Removed from the queue; Enter queues it again', 'good')
+    else model.notice('The queue is empty', 'warning')
   }
 
   async #edit(): Promise<void> {
@@ -345,7 +345,7 @@ export class Controls {
   }
 }
 
-const PUT_ASIDE = 'What was refused is put aside; ↑ brings it back'
+const PUT_ASIDE = 'The rejected text is saved; ↑ brings it back'
 const TYPED_UNSEEN = 'You typed this before the field was shown; Enter sends it'
 
 /** Whether a text can be a goal: a digit or a letter alone was meant for a question that was open, or is yet to open. */

@@ -105,7 +105,7 @@ interface EndOfSession {
 export const STOP: EndOfSession = {
   title: 'Stop the session now?',
   label: 'Stop now',
-  hint: 'codemachine resume goes on from here',
+  hint: 'codemachine resume continues from here',
 }
 
 /** Asks once more whether that is to be; any answer but `chosen` with another id than `back` means that it is not. */
@@ -135,8 +135,8 @@ async function choose(context: QuestionContext, decision: OpenDecision, choice: 
     title: choice.label,
     ...aboutDecision(model, decision),
     body: [...(choice.hint === undefined ? [] : [choice.hint]), 'Esc goes back.'],
-    options: choice.text === 'may' ? [{ id: 'alone', label: 'Say nothing with it' }] : [],
-    freeText: choice.text === 'may' ? 'Say …' : 'What you want with it',
+    options: choice.text === 'may' ? [{ id: 'alone', label: 'Add nothing' }] : [],
+    freeText: choice.text === 'may' ? 'Say …' : 'Add a comment',
     ...OF_DECISION,
   })
   if (answer.kind === 'withdrawn' || !isStillAsked(model, decision)) return
@@ -145,8 +145,8 @@ async function choose(context: QuestionContext, decision: OpenDecision, choice: 
   else await offerChoices(context, decision)
 }
 
-const NEVER_BEHIND_COMMAND = 'A secret is typed here only; what stood behind the command is not taken.'
-const NOTHING_SHOWN = 'Nothing is shown while you type. Enter takes it, Ctrl+U takes it back.'
+const NEVER_BEHIND_COMMAND = 'Type the secret here. The text after the command was ignored.'
+const NOTHING_SHOWN = 'Your typing is hidden. Enter confirms, Ctrl+U clears.'
 
 /** Whether the choice is to give the secret that the decision is about. */
 function isSecretGiven({ secret }: OpenDecision, { id }: Choice): boolean {
@@ -176,10 +176,10 @@ async function askForSecret(
   const warnings = host.warningsOfSecret(typed.text)
   if (warnings.length > 0) {
     const answer = await model.choose({
-      title: `Take it as ${key}?`,
+      title: `Use ${key}?`,
       body: warnings,
       options: [
-        { id: 'again', label: 'Type another one' },
+        { id: 'again', label: 'Type another value' },
         { id: 'take', label: 'Take it' },
       ],
       ofDecision: true,
@@ -227,7 +227,7 @@ export function noticeHeld({ model }: QuestionContext, answer?: Answer): void {
   const usual = model.options.isWatching ? ', Ctrl+C twice detaches' : ', Ctrl+C changes the plan, twice leaves'
   const again = isEmpty(model.composer.snapshot().buffer.text) ? 'again leaves' : 'clears the text'
   const leaves = answer?.kind === 'left' ? `, Ctrl+C ${again}` : isDecision ? usual : ''
-  const how = isDecision ? `You are to decide; ${KEY_HINTS.decide}` : `It is held; ${KEY_HINTS.goOn}`
+  const how = isDecision ? `Your decision is waiting; ${KEY_HINTS.decide}` : `Paused; ${KEY_HINTS.goOn}`
   const isStill = () => model.isRunning && (isDecision || model.pane.state?.pausedAt != null)
   model.notice(`${how}${leaves}`, 'warning', isStill)
 }
@@ -263,11 +263,11 @@ export async function reachAgent(context: QuestionContext, command: string, type
 async function chooseAgent(model: ScreenModel, isStop: boolean): Promise<string | null> {
   const state = model.isRunning ? model.pane.state : null
   if (state === null || state.agents.length === 0) {
-    model.notice('No agent is at work for another one just now', 'warning')
+    model.notice('No agent is at work now', 'warning')
     return null
   }
   const answer = await model.choose({
-    title: isStop ? 'Which agent is to end? The round goes on.' : 'Which agent is to be told?',
+    title: isStop ? 'End which agent? The round continues.' : 'Tell which agent?',
     options: state.agents.map(({ instance, request }) => ({
       id: instance,
       label: agentLabel(instance, state),

@@ -16,7 +16,7 @@ export function hintOf(model: ScreenModel, columns: number): string {
   const notice = isLeaving ? null : model.currentNotice
   if (notice !== null) return theme.paint(notice.role, cutLine(oneLine(notice.text, 500), columns))
   const isEnding = isLeaving && showsSession
-  return theme.paint('dim', isEnding ? cutLine('Ending what runs · Ctrl+C again ends it at once', columns) : keys())
+  return theme.paint('dim', isEnding ? cutLine('Stopping … · Ctrl+C again stops at once', columns) : keys())
 }
 
 function situationOf(model: ScreenModel): HintSituation {
@@ -128,7 +128,7 @@ function hintsOfQuestion(
   if (digitChooses && options.length > 0 && writes === null) {
     return [`A digit or Enter ${isList ? 'opens it' : 'answers'}`, `Esc ${esc}`, '↑ ↓ choose']
   }
-  const hold = interruptHolds ? ['Ctrl+C leaves it held'] : []
+  const hold = interruptHolds ? ['Ctrl+C leaves it paused'] : []
   if (options.length > 0 && writes === null) {
     return ['↑ ↓ and Enter choose', `Esc ${esc}`, ...hold]
   }
@@ -138,10 +138,10 @@ function hintsOfQuestion(
 }
 
 function hintsOfPopup(popup: Popup): readonly string[] {
-  if (popup.kind === 'files') return ['Enter puts the path in', '↑ ↓ choose', 'Esc closes']
+  if (popup.kind === 'files') return ['Enter inserts the path', '↑ ↓ choose', 'Esc closes']
   const name = popup.options[popup.selected]?.name ?? popup.typed
   return [
-    takesText(popup) ? `Enter puts /${name} in, for its text` : `Enter runs /${name}`,
+    takesText(popup) ? `Enter puts /${name} in, then type its text` : `Enter runs /${name}`,
     'Tab completes it',
     'Esc closes',
     '↑ ↓ choose',
@@ -151,7 +151,7 @@ function hintsOfPopup(popup: Popup): readonly string[] {
 /** With a text in the field: what becomes of it. */
 function hintsOfText({ isSession, isRunning, canFollow, tells, isNarrow, keymap }: Placed): readonly string[] {
   const more = ['Ctrl+C clears it', 'Alt+Enter new line', '@ files', ...named(keymap, ['editor', 'editor'])]
-  if (canFollow) return ['Enter starts it afresh', '/follow … goes on from the change', ...more]
+  if (canFollow) return ['Enter starts a new session', '/follow … continues the change', ...more]
   if (!isSession) return ['Enter starts it', ...more]
   const queues = isNarrow ? 'queues it' : 'queues it as the next session'
   if (!isRunning) return [`Enter ${queues}`, ...more]
@@ -163,13 +163,13 @@ function hintsOfText({ isSession, isRunning, canFollow, tells, isNarrow, keymap 
 
 function hintsAtStart({ canFollow, keymap }: HintSituation): readonly string[] {
   const first = canFollow
-    ? ['/follow … goes on from this change', '/ commands', 'or type what to work on afresh']
-    : ['Type what to work on', '/ commands']
+    ? ['/follow … continues this change', '/ commands', 'or type a new goal']
+    : ['Type a goal', '/ commands']
   return [
     ...first,
     ...named(keymap, ['help', 'keys']),
     '@ files',
-    ...named(keymap, ['palette', 'everything']),
+    ...named(keymap, ['palette', 'all commands']),
     '↑ history',
     'Ctrl+C twice leaves',
   ]
@@ -182,14 +182,14 @@ function hintsOfSession(situation: Placed): readonly string[] {
   const esc = showsTasks
     ? 'Esc closes the tasks'
     : isDeciding
-      ? 'Esc asks it again'
+      ? 'Esc shows the question'
       : isHeld
-        ? 'Esc asks how it goes on'
+        ? 'Esc shows the choices'
         : 'Esc interrupts'
   return [
     esc,
     leave,
-    ...named(keymap, ['log', 'log'], ['help', 'keys'], ['palette', 'everything'], ['tasks', 'tasks']),
+    ...named(keymap, ['log', 'log'], ['help', 'keys'], ['palette', 'all commands'], ['tasks', 'tasks']),
     ...(isWatching ? [] : ['Ctrl+C twice leaves']),
     ...named(keymap, ['diff', 'changes'], ['output', 'output']),
   ]
@@ -198,8 +198,8 @@ function hintsOfSession(situation: Placed): readonly string[] {
 /** A session has ended, and another may come. */
 function hintsAfterEnd({ keymap }: HintSituation): readonly string[] {
   return [
-    'What you type now is the next session',
-    ...named(keymap, ['log', 'log'], ['help', 'keys'], ['palette', 'everything'], ['diff', 'changes']),
+    'Type the goal of the next session',
+    ...named(keymap, ['log', 'log'], ['help', 'keys'], ['palette', 'all commands'], ['diff', 'changes']),
     'Ctrl+C twice leaves',
   ]
 }

@@ -46,14 +46,14 @@ async function askHowItGoesOn(context: QuestionContext, held: Held): Promise<voi
 }
 
 function heldQuestion(model: ScreenModel, held: Held): Question {
-  const hint = { round: 'as Esc does; the next round is told of this', check: 'as Esc does; it is run again' }
+  const hint = { round: 'Esc; the next round is told of this', check: 'Esc; it runs again' }
   return {
-    title: held !== null ? 'Interrupted. How does it go on?' : 'It is held. How does it go on?',
+    title: held !== null ? 'Interrupted. What next?' : 'Paused. What next?',
     options: [
-      { id: 'go-on', label: 'Go on', hint: held === null ? '' : hint[held] },
-      ...(model.pane.state?.waiting == null ? [] : [{ id: 'retry', label: 'Do not wait any longer' }]),
+      { id: 'go-on', label: 'Continue', hint: held === null ? '' : hint[held] },
+      ...(model.pane.state?.waiting == null ? [] : [{ id: 'retry', label: 'Retry now' }]),
       { id: 'plan', label: 'Change the plan …' },
-      { id: 'stop', label: 'Stop …', hint: 'codemachine resume goes on from here' },
+      { id: 'stop', label: 'Stop …', hint: 'codemachine resume continues from here' },
       ...(model.queued === 0
         ? []
         : [
@@ -67,7 +67,7 @@ function heldQuestion(model: ScreenModel, held: Held): Question {
     freeText: 'Tell it something …',
     freeTextAt: model.pane.state?.waiting == null ? 1 : 2,
     ...WHILE_HELD,
-    ...(held === null ? { esc: 'leaves it held' } : { esc: 'goes on with the work', interruptHolds: true }),
+    ...(held === null ? { esc: 'leaves it paused' } : { esc: 'continues', interruptHolds: true }),
   }
 }
 
@@ -91,9 +91,9 @@ async function endIt(context: QuestionContext, how: 'stop' | 'skip'): Promise<'d
 }
 
 const SKIP = {
-  title: 'End this session, and begin the next in the queue?',
+  title: 'End this session and start the next in the queue?',
   label: 'Skip',
-  hint: 'codemachine resume goes on with this one',
+  hint: 'codemachine resume continues this one',
 }
 
 /** `/skip`: goes on with the next in the queue, once that was asked about. */
@@ -116,9 +116,9 @@ export async function askToLeave(context: QuestionContext): Promise<void> {
   const answer = await model.choose({
     title: 'Leave? The session ends with this screen.',
     options: [
-      { id: 'leave', label: 'Leave now', hint: 'codemachine resume goes on from here' },
+      { id: 'leave', label: 'Leave now', hint: 'codemachine resume continues from here' },
       { id: 'after-round', label: 'Stop after this round' },
-      { id: 'detach', label: 'Leave, and let it go on', hint: 'codemachine attach shows it again' },
+      { id: 'detach', label: 'Leave it running', hint: 'codemachine attach shows it again' },
       { id: 'back', label: 'Back' },
     ],
     leavesOnInterrupt: true,
@@ -140,9 +140,9 @@ async function changePlan(context: QuestionContext, { isHeld }: { isHeld: boolea
   const leaves = isHeld ? '' : ', Ctrl+C again leaves'
   const answer = await model.choose({
     title: 'Do you want to modify the plan?',
-    body: [`Say what is to be different${interruptClause(model)}.${whatFollows(model)} Esc goes back${leaves}.`],
+    body: [`Say what should change${interruptClause(model)}.${whatFollows(model)} Esc goes back${leaves}.`],
     options: [],
-    freeText: 'What is to be different',
+    freeText: 'What should change?',
     takesCommands: true,
     ...(isHeld ? {} : { leavesOnInterrupt: true }),
   })
@@ -153,13 +153,13 @@ async function changePlan(context: QuestionContext, { isHeld }: { isHeld: boolea
 /** What becomes of a plan that the template itself makes anew; empty if a round changes its files. */
 function whatFollows({ pane: { state } }: ScreenModel): string {
   if (state?.kind?.replansItself !== true) return ''
-  return ' A new version of the plan is made; tasks that are done stay.'
+  return ' The planner writes a new version; done tasks stay.'
 }
 
 /** The clause that says what a plan change interrupts; empty if nothing runs. */
 function interruptClause({ pane: { state } }: ScreenModel): string {
   const work = state && workOf(state)
-  return work === null ? '' : `; the ${work} is interrupted then`
+  return work === null ? '' : `; this interrupts the ${work}`
 }
 
 /**
@@ -193,16 +193,16 @@ async function putPlanBack({ model, host }: QuestionContext): Promise<string | n
 function startQuestion({ files, kept, putBack }: PlanChanged, remark: string | undefined): Question {
   const changed = putBack ? 'The old plan is back. Start?' : 'The plan was changed as shown above. Start?'
   return {
-    title: files.length > 0 ? changed : 'Nothing of the plan was changed. Start?',
+    title: files.length > 0 ? changed : 'The plan did not change. Start?',
     ...(remark === undefined ? {} : { body: [remark] }),
     options: [
-      { id: 'start', label: 'Start', hint: 'the work goes on by this plan' },
-      ...(kept ? [{ id: 'put-back', label: 'Put the old plan back', hint: 'as it was before this change' }] : []),
-      ...(files.length > 0 ? [{ id: 'see', label: 'See the files' }] : []),
+      { id: 'start', label: 'Start', hint: 'work continues with this plan' },
+      ...(kept ? [{ id: 'put-back', label: 'Restore the old plan', hint: 'from before this change' }] : []),
+      ...(files.length > 0 ? [{ id: 'see', label: 'Show the files' }] : []),
     ],
-    freeText: 'Modify again …',
+    freeText: 'Change again …',
     freeTextAt: 1,
-    esc: 'leaves it held',
+    esc: 'leaves it paused',
     ...WHILE_HELD,
   }
 }

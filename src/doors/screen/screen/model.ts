@@ -265,13 +265,13 @@ interface ShownWork {
 }
 
 const NOTHING_KEPT: Question = {
-  title: 'This is not asked any more.',
-  body: ['Nothing of what you typed is kept.'],
+  title: 'This question is closed.',
+  body: ['Your text was discarded.'],
   options: [{ id: 'close', label: 'Close' }],
 }
 
 function tooLong({ mostBytes }: HiddenTerms): string {
-  return `It is longer than ${mostBytes / 1024} KiB; nothing of it is kept.`
+  return `It is longer than ${mostBytes / 1024} KiB; it was discarded.`
 }
 
 /** A message in place of the hint. `until`: monotonic time, ms. */

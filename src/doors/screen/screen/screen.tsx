@@ -407,8 +407,8 @@ async function noteTooLate(model: ScreenModel): Promise<void> {
   model.dismiss('withdrawn')
   const written = oneLine(model.composer.text, TEXT_CHARS)
   await model.choose({
-    title: 'The session has ended meanwhile.',
-    body: [written === '' ? 'There is nothing to be told any more.' : `This was not sent: ${written}`],
+    title: 'The session has ended.',
+    body: [written === '' ? 'Nobody can read this now.' : `Not sent: ${written}`],
     options: [{ id: 'close', label: 'Close' }],
   })
 }

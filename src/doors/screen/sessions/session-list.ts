@@ -41,7 +41,7 @@ export interface SessionsPlace {
   onFailure(error: unknown): void
 }
 
-/** The sessions of a directory or of all, in a table that fills the terminal; Enter offers what can be done with one. */
+/** The sessions of a directory or of all, in a table that fills the terminal; Enter offers actions with one. */
 export function sessionList(place: SessionsPlace): ListView<SessionRow> {
   const { world, records, theme, keymap } = place
   let scope = place.scope
@@ -98,7 +98,7 @@ export function sessionList(place: SessionsPlace): ListView<SessionRow> {
       ].join(' '),
     idOf: ({ key }) => key,
     get empty() {
-      return table.isWhole ? 'There are no sessions yet.' : 'Reading …'
+      return table.isWhole ? 'No sessions yet.' : 'Reading …'
     },
     open: (row, stage) => stage.open(row.problem === null ? choices(place, row) : problemOf(place, row)),
     actions: {
@@ -108,7 +108,7 @@ export function sessionList(place: SessionsPlace): ListView<SessionRow> {
     },
     search: 'asked',
     hints: () => [
-      `${keymap.label('open')} what can be done`,
+      `${keymap.label('open')} actions`,
       `${keymap.label('close')} back`,
       `${keymap.label('find')} find`,
       `${keymap.label('all')} ${scope === 'all' ? 'only this directory' : 'all directories'}`,
@@ -133,10 +133,10 @@ function doOrSay(place: SessionsPlace, action: SessionAction, row: SessionRow, s
 }
 
 const ACTIONS: readonly { action: SessionAction; label: string; hint: string }[] = [
-  { action: 'watch', label: 'Watch', hint: 'the screen, with all its keys, on what runs' },
-  { action: 'report', label: 'Report', hint: 'what it has done, proved, asked' },
-  { action: 'diff', label: 'Changes', hint: 'what it has changed, file by file' },
-  { action: 'resume', label: 'Resume', hint: 'goes on from where it stopped' },
+  { action: 'watch', label: 'Watch', hint: 'the screen of the running session, with all its keys' },
+  { action: 'report', label: 'Report', hint: 'its work, proof and questions' },
+  { action: 'diff', label: 'Changes', hint: 'its changes, file by file' },
+  { action: 'resume', label: 'Resume', hint: 'continue where it stopped' },
 ]
 
 type Choice = (typeof ACTIONS)[number]

@@ -104,7 +104,7 @@ export class ListView<Row> implements FullView {
         : cutLine(mark + cells, columns)
     })
     if (found.length === 0) {
-      const words = this.#query === '' ? this.#options.empty : 'Nothing has that.'
+      const words = this.#query === '' ? this.#options.empty : 'No match.'
       shown.push(...wrapLine(words, Math.max(2, columns - 2)).map(line => theme.paint('dim', `  ${line}`)))
     }
     while (shown.length < this.#height) shown.push('')
@@ -315,7 +315,7 @@ export class ListView<Row> implements FullView {
       let shown = mark + this.#query
       while (widthOf(shown) > columns - 1) shown = shown.slice(Math.max(1, shown.length - columns))
       const all =
-        this.#options.search === 'typed' ? ['Enter does it', 'Esc closes'] : ['Enter keeps it', 'Esc shows all']
+        this.#options.search === 'typed' ? ['Enter confirms', 'Esc closes'] : ['Enter keeps it', 'Esc shows all']
       const fitting = fittingHints(all, { columns: columns - widthOf(shown) - 4, wayOut: 'Esc' })
       const keys = `   ${fitting.join(' · ')}`
       const line = widthOf(shown + keys) < columns ? shown + theme.paint('dim', keys) : shown

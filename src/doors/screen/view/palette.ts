@@ -47,7 +47,7 @@ export function paletteOf(
   // What a slip would do comes first, and ends nothing.
   const rows = [...possible.filter(({ id }) => !ENDS.has(id)), ...possible.filter(({ id }) => ENDS.has(id))]
   return new ListView<Possible>({
-    title: () => 'What is possible now',
+    title: () => 'All commands',
     noun: 'action',
     theme,
     keymap,
@@ -58,7 +58,7 @@ export function paletteOf(
     ],
     textOf: ({ id, label, key }) => `${label} ${key} ${WORDS[id] ?? ''}`.trimEnd(),
     idOf: ({ id }) => id,
-    empty: 'Nothing is possible just now.',
+    empty: 'No commands now.',
     open: (row, stage: Stage) => stage.leaveFor(() => row.run()),
     search: 'typed',
     hints: () => [],
@@ -76,7 +76,7 @@ function isPossible({ id, context, isEdit }: KeyAction, model: ScreenModel): boo
 const LABELS: Readonly<Record<string, string>> = {
   interrupt: 'Interrupt the turn',
   plan: 'Change the plan',
-  diff: 'Changes; put a file back',
+  diff: 'Changes; restore a file',
 }
 
 /** Other words that things are looked for by. */

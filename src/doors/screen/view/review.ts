@@ -115,7 +115,7 @@ class FileDiff implements FullView {
       return { lines: [...head, ...lines], caret: caret === null ? null : { x: caret.x, y: caret.y + head.length } }
     }
     const isThere = this.#list.shown.some(({ path }) => path === this.#file.path)
-    const words = isThere ? 'Looking at what changed …' : `It is as it was at ${this.#review.from}.`
+    const words = isThere ? 'Loading changes …' : `No change since ${this.#review.from}.`
     const body = [...wrapLine(theme.paint('dim', words), columns), ...Array<string>(rows).fill('')]
     const last = this.#notice ?? { text: this.#keysIn(columns), role: 'dim' as const }
     const line = theme.paint(last.role, cutLine(oneLine(last.text, 300), columns))

@@ -69,7 +69,7 @@ export class Review {
   /** What is said where no file is listed. */
   get emptyWords(): string {
     if (this.#problem !== null) return this.#problem
-    if (this.#comparison === null) return 'Looking at what changed …'
+    if (this.#comparison === null) return 'Loading changes …'
     return `Nothing differs between ${this.from} and ${oneLine(this.#comparison.to, 80)}.`
   }
 
@@ -108,7 +108,7 @@ export class Review {
       this.#makeRoom(lines.length)
       const shown = [...remarksOf(file), ...lines]
       const words =
-        shown.length > 0 ? shown : [{ kind: 'note' as const, before: null, after: null, text: 'It has no lines.' }]
+        shown.length > 0 ? shown : [{ kind: 'note' as const, before: null, after: null, text: 'It is empty.' }]
       this.#diffs.set(file.path, new DiffLines(words, file.path, theme))
       this.#changed()
     })
@@ -134,7 +134,7 @@ export class Review {
         if (problem !== null) tell({ text: problem, role: 'bad' })
         else if (since !== null && known === null)
           tell({
-            text: `It has changed since ${since}; ${keymap.label('put_back')} asks again: ${name}`,
+            text: `Changed since ${since}; ${keymap.label('put_back')} asks again: ${name}`,
             role: 'warning',
           })
         else await this.#putBack(file, undefined, tell)
@@ -190,18 +190,16 @@ export class Review {
     await this.#putting
     const last = this.#undos.pop()
     if (last !== undefined) return await this.#putBack(last.file, last.kept, tell)
-    if (this.#hasPutBack) return tell({ text: 'Nothing more was put back here.', role: 'accent' })
+    if (this.#hasPutBack) return tell({ text: 'Nothing else was restored here.', role: 'accent' })
     const kept = await this.options.source.keptLast().catch(() => null)
     const words =
-      kept === null
-        ? 'Nothing was put back here.'
-        : `Nothing since this opened; codemachine rewind ${kept} undoes the last`
+      kept === null ? 'Nothing was restored here.' : `Nothing restored here; codemachine rewind ${kept} undoes the last`
     tell({ text: words, role: 'accent' })
   }
 
   edit(file: ReviewedFile | null, stage: Stage, tell: Tell): string | null {
     if (file === null) return null
-    if (file.how === 'deleted') return `It is not there; ${this.options.keymap.label('put_back')} puts it back.`
+    if (file.how === 'deleted') return `The file is gone; ${this.options.keymap.label('put_back')} restores it.`
     const edited = async () => {
       const problem = await this.options.edit(file.path, stage)
       if (problem !== null) tell({ text: problem, role: 'warning' })
@@ -220,7 +218,7 @@ export class Review {
   async #carryOut(file: ReviewedFile, kept: string | undefined, tell: Tell): Promise<void> {
     const { source, theme, keymap } = this.options
     const name = nameOf(file, theme)
-    tell({ text: kept === undefined ? `Putting ${name} back …` : `Undoing what was put back: ${name} …`, role: 'dim' })
+    tell({ text: kept === undefined ? `Putting ${name} back …` : `Undoing the restore: ${name} …`, role: 'dim' })
     this.#changed()
     const done = await source.putBack(file, kept).then(
       undo => ({ undo }),
@@ -279,7 +277,7 @@ export class Review {
 
 const NO_FILES: readonly ReviewedFile[] = []
 const ANSWERS = [
-  { id: 'yes', words: 'Yes, put it back' },
+  { id: 'yes', words: 'Yes, restore it' },
   { id: 'no', words: 'No, leave it' },
 ] as const
 /** Where work of a later session would go, too, Enter leaves it. */
@@ -293,10 +291,10 @@ interface LookedBefore {
 }
 
 function headOf(found: LookedBefore | null, keymap: Keymap): string {
-  if (found === null) return 'Looking whether that can be done …'
+  if (found === null) return 'Checking …'
   if (found.problem !== null) return ''
-  if (found.since === null) return 'What it is now is kept, so that it can be undone.'
-  return `It has changed since ${oneLine(found.since, 80)}: that goes, too. ${keymap.label('undo_put_back')} undoes it.`
+  if (found.since === null) return 'The current version is kept, so you can undo this.'
+  return `Changed since ${oneLine(found.since, 80)}: that goes, too. ${keymap.label('undo_put_back')} undoes it.`
 }
 
 /** The name of a file on one line, of a renamed one both. */
@@ -315,7 +313,7 @@ function remarksOf({ how, from, path, modeBefore, modeAfter }: ReviewedFile) {
       ? []
       : [`Mode: ${modeWords(modeBefore)} to ${modeWords(modeAfter)}`]),
     ...([modeBefore, modeAfter].includes(LINK) && modeBefore !== modeAfter
-      ? ['The line of a link is what it points to.']
+      ? ['The line of a link shows its target.']
       : []),
   ]
   return words.map(text => ({ kind: 'note' as const, before: null, after: null, text }))

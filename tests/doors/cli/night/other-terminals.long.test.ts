@@ -144,7 +144,7 @@ describe('from another terminal', () => {
     await night.run.event('item-completed', isWords)
     expect(await night.meanwhile('interrupt').ended).toMatchObject({ exitCode: 0, stderr: '' })
     await night.run.event('held')
-    expect((await night.meanwhile('status').ended).stdout).toMatch(/paused since .*; codemachine unpause goes on/)
+    expect((await night.meanwhile('status').ended).stdout).toMatch(/paused since .*; codemachine unpause continues/)
     expect(await night.meanwhile('steer', 'use tabs').ended).toMatchObject({ exitCode: 0 })
     expect((await night.meanwhile('interrupt').ended).stderr).toMatch(/paused already/)
     expect(await night.meanwhile('unpause').ended).toMatchObject({ exitCode: 0 })

@@ -274,7 +274,7 @@ test('one that has ended can be told nothing, and the leader is not stopped by t
   press('t')
   expect(lines().at(-1)).toBe('frontend-dev has ended')
   press('escape', 'up', 'up', 's')
-  expect(lines().at(-1)).toMatch(/^It ends with its round: \/stop/)
+  expect(lines().at(-1)).toMatch(/^It ends with its round\. \/stop/)
   expect(asked).toEqual([])
 })
 

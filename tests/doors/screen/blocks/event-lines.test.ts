@@ -313,7 +313,7 @@ describe('a review', () => {
         The sum of nothing is missing.
         ▸ major  src/a.ts:3
           It fails on an empty list.
-          mend: Answer 0."
+          fix: Answer 0."
     `)
     expect(drawnAfter([moreSamples['review found again']], { columns: 80 })).toMatchInlineSnapshot(`
       "
@@ -321,9 +321,9 @@ describe('a review', () => {
       tokens
         ▸ critical
           Half is missing.
-        ▸ minor  src/b.ts  found before: left to you
+        ▸ minor  src/b.ts  found again: left to you
           A name misleads.
-          mend: Say what it does."
+          fix: Say what it does."
     `)
     expect(drawnAfter([moreSamples['review agreed']])).toBe('\n✔ review 1: agreed, 1m02s\n  All of it is there.')
     expect(drawnAfter([moreSamples['review without answer']], { theme: reader })).toBe(
@@ -380,7 +380,7 @@ test('what can be done about it is said with keys, in the pager too', () => {
   for (const full of [false, true]) {
     const said = shell.map(event => shown(event, { columns: 200, full }))
     expect(said.join('\n')).not.toContain('codemachine')
-    expect(said[0]).toContain('paused; Esc offers how it goes on')
+    expect(said[0]).toContain('paused; Esc shows the choices')
     expect(said[1]).toMatch(/; Esc offers to end the wait$/)
     expect(said[2]).toContain('; Ctrl+C changes it again')
   }

@@ -63,7 +63,7 @@ test('the checklist tells claimed and parked tasks apart, also in words', () => 
     '  ▸ T3  Create the cart',
   ])
   expect(lines().at(-1)).toBe('  ✘ T8  Say how it is run (parked: It failed 5 times.)')
-  expect(lines(forReader)[3]).toBe('said to be done: T2  Create homepage component')
+  expect(lines(forReader)[3]).toBe('claimed: T2  Create homepage component')
   const place = { columns: 80, theme: plain, now: 0 }
   expect(progressLine({ state, board }, place)).toBe('▓▓▓▒▒░░░░░░░░░░░░░░░ 1/8 tasks · 1 claimed · 1 parked')
 })

@@ -37,7 +37,7 @@ export const planAsked: SessionEvent = {
   choices: [
     { id: 'accept', label: 'Start the build' },
     { id: 'change', label: 'Change the plan', text: 'must' },
-    { id: 'stop', label: 'Stop', hint: 'codemachine resume goes on from here' },
+    { id: 'stop', label: 'Stop', hint: 'codemachine resume continues from here' },
   ],
   default: null,
   until: new Date(local(21, 22, 41)).toISOString(),

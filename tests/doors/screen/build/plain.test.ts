@@ -32,7 +32,7 @@ test('a plan that waits says how it is started and how it is changed; a pause la
   )
   const begun = [...shown, planAccepted, ...leading, starts('frontend-dev', 1, 'T2')]
   const between = { ...sampleEvents['round-ended'], round: 2 }
-  expect(last(...begun, between, { type: 'paused' }, { type: 'held' })).toBe('paused; codemachine unpause goes on\n')
+  expect(last(...begun, between, { type: 'paused' }, { type: 'held' })).toBe('paused; codemachine unpause continues\n')
 })
 
 test('that a task was handed on is told of who got it; one that could not be is told of itself', () => {

@@ -193,13 +193,13 @@ test('behind /decide alone the question comes, and nothing where there is none',
   await answered({ kind: 'left' })
   expect([await over, model.currentNotice?.text]).toEqual([
     true,
-    'You are to decide; Esc asks it again, Ctrl+C again leaves',
+    'Your decision is waiting; Esc shows the question, Ctrl+C again leaves',
   ])
   const closing = sit(context => answerDecision(context, ' '), { asks: [OPEN] })
   await closing.answered({ kind: 'closed' })
   expect([await closing.over, closing.model.currentNotice?.text]).toEqual([
     true,
-    'You are to decide; Esc asks it again, Ctrl+C changes the plan, twice leaves',
+    'Your decision is waiting; Esc shows the question, Ctrl+C changes the plan, twice leaves',
   ])
   const { over: nothing } = sit(context => answerDecision(context, ''), { asks: [] })
   expect(await nothing).toBe(false)
@@ -208,7 +208,7 @@ test('behind /decide alone the question comes, and nothing where there is none',
 test('as long as something is to be decided the keys are those of a session that is held', async () => {
   const { model, happens } = sit(async () => {}, { asks: [OPEN] })
   const keys = () => drawScreen(model, local(20, 22, 45)).lines.at(-1)
-  expect(keys()).toContain('Esc asks it again')
+  expect(keys()).toContain('Esc shows the question')
   const [, , made] = recorded([created, OPEN, { ...sampleEvents['decision-made'], choice: 'keep' }])
   if (made !== undefined) happens(made)
   expect(keys()).toContain('Ctrl+C changes the plan')

@@ -67,7 +67,7 @@ describe('during a build', () => {
       'A shop for … · Task 2/8: Create homepage… · Building Phase · round 2 of 20 · Time 00:01:07',
       'writing · 0 tokens · cost 0.00 · gpt-6 high',
       '›',
-      'Esc interrupts · Ctrl+C changes the plan · Ctrl+E log · ? keys · Ctrl+X everything',
+      'Esc interrupts · Ctrl+C changes the plan · Ctrl+E log · ? keys · Ctrl+X all commands',
     ])
   })
 

@@ -6,7 +6,7 @@ import { press, write } from './press.ts'
 
 const COMMANDS = [
   { name: 'start', description: 'Start a session', note: null },
-  { name: 'resume', description: 'Go on with a session', note: null },
+  { name: 'resume', description: 'Resume a session', note: null },
   { name: 'report', description: 'What was done', note: null },
   { name: 'queue', description: 'What comes next', note: '2 waiting' },
 ]

@@ -67,7 +67,7 @@ test('once all are done, the end is in sight', () => {
 
 test('without tasks there is the plan, and without both a sentence', () => {
   expect(taskLines({ board: null, plan }, { ...place, rows: 3 })).toEqual(['  ✔ a', '  ▸ b', '  ○ c'])
-  expect(taskLines({ board: null, plan: [] }, place)).toEqual(['There are no tasks yet.'])
+  expect(taskLines({ board: null, plan: [] }, place)).toEqual(['No tasks yet.'])
 })
 
 test('there are never more lines or wider ones than there is room for, and none steers the terminal', () => {

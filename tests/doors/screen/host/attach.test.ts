@@ -63,7 +63,7 @@ test('attach is the screen with its keys; Ctrl+C twice asks: it is left running,
   await leave(one)
   one.press('enter')
   expect(await one.ended).toEqual({ exitCode: 0 })
-  expect(one.all().join('\n')).toContain(`${id} goes on. To see it again: codemachine attach`)
+  expect(one.all().join('\n')).toContain(`${id} continues. To see it again: codemachine attach`)
   // The other one stays, and is asked too; Esc stays on the screen.
   await leave(two)
   two.press('esc')
@@ -172,7 +172,7 @@ test('/detach gives the terminal back to the shell in the middle of a round, whi
   terminal.type('/detach\r')
   await terminal.stopped()
   expect(terminal.all().join('\n')).toMatch(
-    /(\d{8}_1) goes on without this terminal\. To see it again: codemachine attach/,
+    /(\d{8}_1) continues without this terminal\. To see it again: codemachine attach/,
   )
   expect(await terminal.stty()).toBe(terminal.sttyAtStart())
   const [id = ''] = /\d{8}_1(?= goes on)/.exec(terminal.all().join('\n')) ?? []
@@ -208,7 +208,7 @@ describe(`/detach where no shell waits${unless(isRoot, 'only root can take a ter
     await using terminal = startInEmulator(scene.place, ['build X'], { columns: 100, rows: 24, command })
     await terminal.until('Working.')
     terminal.type('/detach\r')
-    await terminal.untilInAll('No shell waits here that could have the terminal back.')
+    await terminal.untilInAll('No shell is waiting for this terminal.')
     terminal.hangUp()
     gate.resolve()
     const { events } = await scene.run('logs', '-f', '--json')

@@ -28,7 +28,7 @@ test('codemachine diff in a terminal is looked through file by file, and a file 
   seen.press('enter')
   await seen.until('Put back as at 20261121_1/start; u undoes it.')
   expect(text(place, 'a.ts')).toBe('const one = 1\n')
-  await seen.until('It is as it was at 20261121_1/start.')
+  await seen.until('No change since 20261121_1/start.')
   seen.type('u')
   await seen.until('const one = 11')
   expect(text(place, 'a.ts')).toBe('const one = 11\n')

@@ -25,17 +25,17 @@ const OVERLAY: Effect = { shows: 'In the field', back: ['esc'] }
 /** On an empty field, while a round is at work that has said something and run a command. */
 const WITHOUT: Partial<Record<KeyActionId, Effect>> = {
   answer: { shows: '›' },
-  interrupt: { shows: 'Interrupted. How does it go on?', back: ['esc'] },
+  interrupt: { shows: 'Interrupted. What next?', back: ['esc'] },
   plan: { shows: 'Do you want to modify the plan?', back: ['esc'] },
-  palette: { shows: 'What is possible now', back: ['esc'] },
+  palette: { shows: 'All commands', back: ['esc'] },
   help: OVERLAY,
   log: { shows: PAGER, back: ['esc'] },
   output: { shows: PAGER, back: ['esc'] },
-  tasks: { shows: 'There are no tasks yet', back: ['esc'] },
+  tasks: { shows: 'No tasks yet', back: ['esc'] },
   agents: { shows: /^Agents · 1/m, back: ['esc'] },
   diff: { shows: 'Nothing differs', back: ['esc'] },
   copy: { shows: /^Copied: /m },
-  take_back: { shows: 'Nothing waits in the queue' },
+  take_back: { shows: 'The queue is empty' },
   search: { shows: '(search)', back: ['esc'] },
   redraw: { shows: '›' },
 }
@@ -43,11 +43,11 @@ const WITHOUT: Partial<Record<KeyActionId, Effect>> = {
 /** With a text in the field. */
 const WITH: Partial<Record<KeyActionId, Effect>> = {
   ...WITHOUT,
-  submit: { shows: 'It waits as the next session', draft: '' },
+  submit: { shows: 'Queued as the next session', draft: '' },
   tell: { shows: /person/, draft: '' },
   plan: { shows: 'Cleared; ↑ brings it back', draft: '' },
   // What was queued comes behind the text that is there.
-  take_back: { shows: /Taken back/ },
+  take_back: { shows: /Removed from the queue/ },
 }
 
 /** Held by tests of their own: they end the program, hand the terminal on, or edit. */
@@ -76,7 +76,7 @@ test.each([
   }
   expect(tried.length).toBeGreaterThan(20)
   terminal.press('ctrl+x')
-  await terminal.until('What is possible now')
+  await terminal.until('All commands')
   terminal.type('log')
   await terminal.until('/log')
   terminal.press('enter')

@@ -52,13 +52,13 @@ test('Ctrl+C while codex waits for the person leaves the login, and not the scre
   const isToGoOn = join(place.root, 'go-on')
   const env = { CODEX_BIN: await slowed(place.env.CODEX_BIN ?? '', place.root, isToGoOn) }
   await using terminal = startInEmulator(place, [], { columns: 100, rows: 40, env })
-  await terminal.until('Type what to work on')
+  await terminal.until('Type a goal')
   await type(terminal, '/login --device-auth-please')
-  await terminal.until('Behind /login may stand --device-auth or --with-api-key')
+  await terminal.until('/login accepts --device-auth or --with-api-key')
   await writeFile(isToGoOn, '')
   await terminal.until(/Login +not logged in: \/login/)
   await terminal.until(rows => !rows.join('\n').includes('Behind /login'))
-  expect(terminal.bytes()).not.toContain('How do you want to begin?')
+  expect(terminal.bytes()).not.toContain('How do you want to start?')
   issuer.answer = 'not yet'
   await type(terminal, '/login --device-auth')
   await terminal.untilInAll('ABCD-1234')
@@ -80,9 +80,9 @@ async function slowed(codex: string, folder: string, awaited: string): Promise<s
 test('a key that is typed behind /login goes out of sight', async () => {
   await using place = await makePlace('')
   await using terminal = startInEmulator(place, [], { columns: 100, rows: 40 })
-  await terminal.until('Type what to work on')
+  await terminal.until('Type a goal')
   await type(terminal, `/login ${KEY}`)
-  await terminal.until('Behind /login may stand --device-auth or --with-api-key')
+  await terminal.until('/login accepts --device-auth or --with-api-key')
   await terminal.untilInAll(/^› \/login/m)
   expect(terminal.all().join('\n')).not.toContain(KEY)
   terminal.press('ctrl+d')

@@ -16,8 +16,8 @@ test('commands print what was asked, and the composer is there again', async () 
   const answers: [string, string | RegExp][] = [
     ['/version', /codemachine \d.*codex \d/],
     ['/mcp', /MCP servers/],
-    ['/status', /Nothing runs in .*\n.*There are no sessions yet/],
-    ['/theme light', 'The colours are light'],
+    ['/status', /Nothing runs in .*\n.*No sessions yet/],
+    ['/theme light', 'This screen now uses the theme light'],
     ['/doctor', /codex.*0\.\d/],
     ['/start', /specifications\.md/],
   ]
@@ -44,7 +44,7 @@ test('commands print what was asked, and the composer is there again', async () 
   }
   seen.press('ctrl+d')
   await leavesAsFound(seen)
-  expect(rowsWith(seen.all(), 'The colours are light')).toHaveLength(1)
+  expect(rowsWith(seen.all(), 'This screen now uses the theme light')).toHaveLength(1)
 })
 
 test('the title of the window says what goes on, and is given back', async () => {
@@ -76,7 +76,7 @@ test('while a session runs, /start has the specification wait as the next one', 
   seen.press('enter')
   await seen.until('Yes, start it next')
   seen.press('enter')
-  await seen.until('It waits as the next session (1 in the queue)')
+  await seen.until('Queued as the next session (1 in the queue)')
   const { stdout } = await scene.run('queue', 'list', '--json')
   expect(JSON.parse(stdout)).toMatchObject([
     { template: 'goal', prompt: expect.stringMatching(/^Build .+specifications\.md/) },

@@ -24,7 +24,7 @@ export async function hearsWordsOnce(env: Record<string, string>, settings: stri
   await using scene = await openRealScene(ROUNDS)
   await personSettings(scene.place, settings)
   await using seen = startInEmulator(scene.place, ['--rounds', '1'], { env })
-  await seen.until('Type what to work on')
+  await seen.until('Type a goal')
   seen.press('ctrl+c')
   await seen.until('Ctrl+C again leaves')
   seen.type('Say it')

@@ -13,7 +13,7 @@ import { hold } from '../../../support/scripted-model.ts'
 import { untilInFolder } from '../../../support/until-in-folder.ts'
 
 const never = new Promise<never>(() => {})
-const GOES_ON = 'Interrupted. How does it go on?'
+const GOES_ON = 'Interrupted. What next?'
 
 test('Enter queues, Alt+Up takes back, and what is queued becomes the next session by itself', async () => {
   const gate = Promise.withResolvers<void>()
@@ -23,7 +23,7 @@ test('Enter queues, Alt+Up takes back, and what is queued becomes the next sessi
   terminal.type('write the docs')
   await terminal.until('› write the docs')
   terminal.press('enter')
-  await terminal.until('It waits as the next session (1 in the queue)')
+  await terminal.until('Queued as the next session (1 in the queue)')
   await terminal.until(/^build X · .*\n.* 1 queued$/m)
   terminal.type('and this')
   await terminal.until('› and this')
@@ -81,7 +81,7 @@ test('Esc interrupts the round, and the person goes on, tells it something, skip
   expect(scene.input(3)).toContain('mind the gap')
   await terminal.until('5. Skip to the next')
   terminal.press({ text: '5' }, 'enter')
-  await terminal.until('begin the next in the queue?')
+  await terminal.until('start the next in the queue?')
   terminal.press('enter')
   await terminal.untilInAll('the next one')
   await interrupt(4)

@@ -106,7 +106,7 @@ test('a search goes from hit to hit, forward and back, round the ends, and count
   shown.press('N', 'N')
   expect(first(shown)).toBe('line 4\x1b[7m7\x1b[27m')
   shown.press('/', '9', '8', 'return', 'N')
-  expect(shown.status()).toContain('went on from the end')
+  expect(shown.status()).toContain('continued from the end')
   expect(shown.lines().join('\n')).toContain('line \x1b[7m98\x1b[27m')
   shown.press('/', 'n', 'o', 'n', 'e', 'return')
   expect(shown.status()).toContain('not found')
@@ -129,7 +129,7 @@ test('? shows the keys, those of the log first; a key that is given to it search
   const remapped = { preset: null, remapped: new Map([['find_back', ['\\']] as const]) }
   const other = pagerOf(numbered(100), 'start', new Keymap(remapped))
   other.press('\\', '98', 'return')
-  expect(other.status()).toContain('went on from the end')
+  expect(other.status()).toContain('continued from the end')
 })
 
 test('while a search is typed its letters are no commands, and Escape takes only the search back', () => {
@@ -204,7 +204,7 @@ test('only as much as there is room for is kept, what is read stays where it is,
   for (let at = 4_001; at <= 5_500; at++) source.add(`line ${at}`.padEnd(10))
   expect(pager.frame(SIZE).lines[0]).toContain('line 3500')
   for (const each of typed('g')) pager.press(each, stage)
-  expect(pager.frame(SIZE).lines.slice(0, 2)).toEqual(['… 2,048 earlier lines are not kept here.', 'line 2049'])
+  expect(pager.frame(SIZE).lines.slice(0, 2)).toEqual(['… 2,048 earlier lines are not kept.', 'line 2049'])
   expect(source.line(source.count - 1)).toBe('line 5500 ')
 })
 

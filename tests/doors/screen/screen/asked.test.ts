@@ -244,9 +244,9 @@ describe('behind /answer', () => {
     ['', several, 'asks which'],
     ['2', several, 'Q2, Q3 and Q5 are open; say which first: /answer 2 2 is choice 2 of Q2'],
     ['some words', several, 'Q2, Q3 and Q5 are open; say which first: /answer 2 2 is choice 2 of Q2'],
-    ['4 1', several, 'Q4 waits for no answer; Q2, Q3 and Q5 do'],
-    ['2 1', one, 'Q2 waits for no answer; Q1 does'],
-    ['Q7 yes', one, 'Q7 waits for no answer; Q1 does'],
+    ['4 1', several, 'Q4 needs no answer; Q2, Q3 and Q5 do'],
+    ['2 1', one, 'Q2 needs no answer; Q1 does'],
+    ['Q7 yes', one, 'Q7 needs no answer; Q1 does'],
     ['5', one, 'Q1 has no option 5; use a number from 1 to 2, or answer in words.'],
   ])('"%s" is understood', (said, open, expected) => {
     const meant = answerMeant(said, open)
@@ -267,6 +267,6 @@ describe('behind /answer', () => {
     expect(answers).toEqual(['Q5 SQLite'])
     const none = sit([])
     await answerCommand(none.context, '1 2')
-    expect(none.model.currentNotice?.text).toBe('Nothing waits for an answer just now')
+    expect(none.model.currentNotice?.text).toBe('No question is open')
   })
 })

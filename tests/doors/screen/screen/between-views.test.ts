@@ -12,7 +12,7 @@ function text(name: string) {
 
 test('raw mode stays on from the screen to a view and back: Ctrl+C is a key there, too', async () => {
   const { screen, stdin, raw, shown } = openScreen()
-  await expect.poll(shown, BOUND).toContain('Type what to work on')
+  await expect.poll(shown, BOUND).toContain('Type a goal')
   const before = raw.length
   const closed = screen.page('One', text('of the first'))
   await expect.poll(shown, BOUND).toContain('of the first')
@@ -28,7 +28,7 @@ test('raw mode stays on from the screen to a view and back: Ctrl+C is a key ther
 
 test('a view that is asked for as soon as the screen is drawn again after another one opens', async () => {
   const { screen, terminal, stdin, shown } = openScreen()
-  await expect.poll(shown, BOUND).toContain('Type what to work on')
+  await expect.poll(shown, BOUND).toContain('Type a goal')
   const closed = screen.page('One', text('of the first'))
   await expect.poll(shown, BOUND).toContain('of the first')
   const { stream } = terminal
@@ -36,7 +36,7 @@ test('a view that is asked for as soon as the screen is drawn again after anothe
   let second: Promise<void> | null = null
   Object.assign(stream, {
     write(...args: Parameters<typeof write>) {
-      if (String(args[0]).includes('Type what to work on')) second ??= screen.page('Two', text('of the second'))
+      if (String(args[0]).includes('Type a goal')) second ??= screen.page('Two', text('of the second'))
       return write(...args)
     },
   })

@@ -141,7 +141,7 @@ test('Esc is answered, too, where the event that tells of the hold comes after t
   const { press, happens, asked, title } = sit()
   happens(created(), started(1))
   await press(named('escape'))
-  expect(title()).toBe('Interrupted. How does it go on?')
+  expect(title()).toBe('Interrupted. What next?')
   await press(text('4'), named('return'))
   expect([title(), asked.length]).toEqual(['Stop the session now?', 1])
   await press(named('return'))
@@ -211,7 +211,7 @@ test('with a draft below a question, Ctrl+C in it does not promise that another 
   await press(named('escape'))
   happens(...interrupted)
   await press(ctrl('c'))
-  expect(model.currentNotice?.text).toBe('It is held; Esc offers how it goes on, Ctrl+C clears the text')
+  expect(model.currentNotice?.text).toBe('Paused; Esc shows the choices, Ctrl+C clears the text')
   await press(ctrl('c'))
   expect([model.composer.text, calls]).toEqual(['', []])
 })
@@ -277,13 +277,13 @@ test('Esc interrupts and asks; Esc again goes on, but leaves held what was held 
   happens(created(), started(1))
   await press(named('escape'))
   happens(...interrupted)
-  expect([types(), title()]).toEqual([['interrupt'], 'Interrupted. How does it go on?'])
+  expect([types(), title()]).toEqual([['interrupt'], 'Interrupted. What next?'])
   await press(named('escape'))
   expect(types()).toEqual(['interrupt', 'unpause'])
   happens({ type: 'unpaused' }, ended(1, worked), { type: 'paused' }, { type: 'held' })
   await press(named('escape'))
-  expect(title()).toBe('It is held. How does it go on?')
-  expect(drawScreen(model, 0).lines.at(-1)).toBe('↑ ↓ and Enter choose · Esc leaves it held')
+  expect(title()).toBe('Paused. What next?')
+  expect(drawScreen(model, 0).lines.at(-1)).toBe('↑ ↓ and Enter choose · Esc leaves it paused')
   await press(named('escape'))
   expect(types()).toEqual(['interrupt', 'unpause'])
 })
@@ -293,7 +293,7 @@ test('Esc twice in a row interrupts once, and asks once', async () => {
   const { press, happens, types, title } = sit()
   happens(created(), started(1))
   await press(named('escape'), named('escape'))
-  expect([types(), title()]).toEqual([['interrupt'], 'Interrupted. How does it go on?'])
+  expect([types(), title()]).toEqual([['interrupt'], 'Interrupted. What next?'])
 })
 
 test('Ctrl+C, where it is asked how it goes on, does not go on', async () => {
@@ -303,7 +303,7 @@ test('Ctrl+C, where it is asked how it goes on, does not go on', async () => {
   happens(...interrupted)
   await press(ctrl('c'))
   expect([types(), title()]).toEqual([['interrupt'], null])
-  expect(model.currentNotice?.text).toBe('It is held; Esc offers how it goes on, Ctrl+C again leaves')
+  expect(model.currentNotice?.text).toBe('Paused; Esc shows the choices, Ctrl+C again leaves')
   happens({ type: 'unpaused' })
   expect(model.currentNotice, 'what goes on is not said to be held').toBeNull()
   happens({ type: 'held' })
@@ -419,11 +419,11 @@ test.each([['1'], ['y'], [' 2 '], ['42']])('%j was meant for a question, and is 
   expect([calls, model.composer.text, model.currentNotice?.text]).toEqual([
     [],
     said,
-    expect.stringContaining('is no goal'),
+    expect.stringContaining('is not a goal'),
   ])
   happens(created(), started(1))
   await press(named('return'))
-  expect(model.currentNotice?.text).toContain('is no goal')
+  expect(model.currentNotice?.text).toContain('is not a goal')
 })
 
 promise('O135')
@@ -480,11 +480,11 @@ test('Ctrl+E opens the log from a question, and goes to the end of the line wher
   await press(named('escape'))
   happens(...interrupted)
   await press(ctrl('e'))
-  expect([calls, title()]).toEqual([['logs'], 'Interrupted. How does it go on?'])
+  expect([calls, title()]).toEqual([['logs'], 'Interrupted. What next?'])
   await press(...typed('ac'), ctrl('a'), ctrl('e'), text('k'))
   expect([calls, model.dialog?.written.text.lines]).toEqual([['logs'], ['ack']])
   await press(ctrl('e'))
-  expect([calls, title()]).toEqual([['logs'], 'Interrupted. How does it go on?'])
+  expect([calls, title()]).toEqual([['logs'], 'Interrupted. What next?'])
 })
 
 test('what is said of the keys is true while an answer is written', async () => {
@@ -493,13 +493,13 @@ test('what is said of the keys is true while an answer is written', async () => 
   happens(created(), started(1))
   await press(named('escape'))
   happens(...interrupted)
-  expect(hint()).toBe('↑ ↓ and Enter choose · Esc goes on with the work · Ctrl+C leaves it held')
+  expect(hint()).toBe('↑ ↓ and Enter choose · Esc continues · Ctrl+C leaves it paused')
   await press(...typed('/sto'))
-  expect(hint()).toBe('Enter sends it · Esc goes back to the choices · Ctrl+C leaves it held')
+  expect(hint()).toBe('Enter sends it · Esc goes back to the choices · Ctrl+C leaves it paused')
   await press(text('p'))
-  expect(hint()).toBe('Enter runs it · Esc goes back to the choices · Ctrl+C leaves it held')
+  expect(hint()).toBe('Enter runs it · Esc goes back to the choices · Ctrl+C leaves it paused')
   await press(named('escape'))
-  expect(hint()).toBe('↑ ↓ and Enter choose · Esc goes on with the work · Ctrl+C leaves it held')
+  expect(hint()).toBe('↑ ↓ and Enter choose · Esc continues · Ctrl+C leaves it paused')
   await press(ctrl('c'), ctrl('u'), ctrl('c'))
   expect(hint()).toBe('Enter sends it · Esc goes back · Ctrl+C leaves')
 })
@@ -520,11 +520,11 @@ test('a change of plan interrupts nothing where nothing runs', async () => {
   const { press, happens, model } = sit()
   happens(created(), started(1))
   await press(ctrl('c'))
-  expect(model.dialog?.question.body?.[0]).toContain('; the round is interrupted then.')
+  expect(model.dialog?.question.body?.[0]).toContain('; this interrupts the round.')
   await press(named('escape'))
   happens(ended(1, worked), { type: 'paused' }, { type: 'held' })
   await press(ctrl('c'))
-  expect(model.dialog?.question.body?.[0]).toMatch(/^Say what is to be different\. /)
+  expect(model.dialog?.question.body?.[0]).toMatch(/^Say what should change\. /)
 })
 
 test('what could not be told is not gone on without, and stands in the composer', async () => {
@@ -570,10 +570,10 @@ test('a number only goes to its choice, and what ends the session is asked about
   await press(named('return'))
   expect([types(), title()]).toEqual([['interrupt'], 'Stop the session now?'])
   await press(named('escape'))
-  expect(title()).toBe('Interrupted. How does it go on?')
+  expect(title()).toBe('Interrupted. What next?')
   await press(text('4'), named('return'))
   await press(text('2'), named('return'))
-  expect([types(), title()]).toEqual([['interrupt'], 'Interrupted. How does it go on?'])
+  expect([types(), title()]).toEqual([['interrupt'], 'Interrupted. What next?'])
   await press(text('4'), named('return'))
   await press(named('return'))
   expect(types()).toEqual(['interrupt', 'stop'])
@@ -588,7 +588,7 @@ test('after Esc: go on, tell it something, change the plan, stop; skip only wher
   await press(named('escape'))
   happens(...interrupted)
   expect(labels().map(row => row.slice(2).replace(/ {2}.*/, ''))).toEqual([
-    '1. Go on',
+    '1. Continue',
     '2. Tell it something …',
     '3. Change the plan …',
     '4. Stop …',
@@ -596,7 +596,7 @@ test('after Esc: go on, tell it something, change the plan, stop; skip only wher
   await press(text('3'), named('return'))
   expect(title()).toBe('Do you want to modify the plan?')
   await press(named('escape'))
-  expect(title()).toBe('Interrupted. How does it go on?')
+  expect(title()).toBe('Interrupted. What next?')
   await press(text('3'), named('return'))
   await press(...typed('docs first'), named('return'))
   expect(asked).toEqual([{ type: 'interrupt' }, { type: 'replan', text: 'docs first' }])
@@ -608,7 +608,7 @@ test('after Esc: go on, tell it something, change the plan, stop; skip only wher
   expect(asked.at(-2)).toEqual({ type: 'steer', text: 'be quick' })
   await press(named('escape'))
   await press(text('5'), named('return'))
-  expect(title()).toBe('End this session, and begin the next in the queue?')
+  expect(title()).toBe('End this session and start the next in the queue?')
   await press(named('return'))
   expect(asked.at(-1)).toEqual({ type: 'skip' })
 })

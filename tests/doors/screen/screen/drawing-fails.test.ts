@@ -15,7 +15,7 @@ test('what cannot be drawn is said once, what is printed is still shown, and dra
     }),
   })
   const bound = { timeout: 10_000, interval: 5 }
-  await expect.poll(shown, bound).toContain('Type what to work on')
+  await expect.poll(shown, bound).toContain('Type a goal')
   isBroken = true
   screen.notice('Nobody can draw this')
   await expect.poll(shown, bound).toContain('no colours')

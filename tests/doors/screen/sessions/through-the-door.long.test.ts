@@ -68,7 +68,7 @@ test('/sessions on the screen of a running session shows it as running, and refu
   terminal.press('down')
   await terminal.until(/^› interrupted +\d{8}_1/m)
   terminal.press('enter')
-  await terminal.until(/Resume +A session is at work; \/stop ends it, and another one can be resumed then/)
+  await terminal.until(/Resume +A session is running\. End it with \/stop, then resume another one/)
   terminal.press({ text: 'q' }, { text: 'q' })
   await terminal.until(/Working\.[\s\S]*Esc interrupts/)
   terminal.press('ctrl+c')

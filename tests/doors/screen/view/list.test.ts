@@ -217,7 +217,7 @@ test('an empty list says so', () => {
 
 test('the overlay of keys has two columns on 80x24, scrolls to its end, and fits every terminal', () => {
   const stage = new TestStage()
-  const commands = [{ name: 'doctor', description: 'Look for what is missing', note: null }]
+  const commands = [{ name: 'doctor', description: 'Check the setup', note: null }]
   const overlay = new KeyOverlay({ keymap: new Keymap(), theme, commands })
   const first = overlay.frame({ columns: 80, rows: 24 }).lines
   expect(first[0]).toBe('In the field')

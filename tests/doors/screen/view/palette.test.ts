@@ -35,7 +35,7 @@ function paletteAt(events: readonly SessionEvent[] = [], asked: readonly AskedQu
   const commands = [
     { name: 'stop', description: 'End after this round', note: null },
     { name: 'answer', description: 'Answer a question', note: null },
-    { name: 'steer', description: 'Tell one of the agents at work something', note: null },
+    { name: 'steer', description: 'Tell an agent at work something', note: null },
     ...slashCommands({ login: null }),
   ]
   const view = paletteOf(model, commands, {
@@ -79,7 +79,7 @@ test.each([
   ['/intrupt', /^Interrupt the turn/],
   ['/doctor', /\/doctor$/],
   ['chagnes', /^Changes/],
-  ['undo', /^Changes; put a file back/],
+  ['undo', /^Changes; restore a file/],
   ['cancel', /^Interrupt the turn|\/stop$/],
   ['quit', /^Leave/],
   ['transcript', /^Log/],
@@ -110,7 +110,7 @@ test('on the start screen "undo" finds the changes of the newest session', () =>
 
 test('the last line of the palette is where its search is typed, and no key to press', () => {
   const { lastLine, press } = paletteAt(running)
-  expect(lastLine()).toBe('›    Enter does it · Esc closes')
+  expect(lastLine()).toBe('›    Enter confirms · Esc closes')
   press('stop')
-  expect(lastLine()).toBe('› stop   Enter does it · Esc closes')
+  expect(lastLine()).toBe('› stop   Enter confirms · Esc closes')
 })

@@ -103,8 +103,8 @@ test('a file is put back once the person has said so, and that is undone', async
   await seen.press('down', 'x')
   expect(seen.screen().slice(0, 4)).toEqual([
     'Put src/b.ts back as it was at 20261121_1/start?',
-    '  What it is now is kept, so that it can be undone.',
-    '› Yes, put it back',
+    '  The current version is kept, so you can undo this.',
+    '› Yes, restore it',
     '  No, leave it',
   ])
   await seen.press('down', 'return')
@@ -120,9 +120,9 @@ test('a file is put back once the person has said so, and that is undone', async
   expect(seen.screen().at(-1)).toBe('src/b.ts is as it was before.')
   expect(seen.screen()[3]).toContain('› src/b.ts')
   await seen.press('u')
-  expect(seen.screen().at(-1)).toBe('Nothing more was put back here.')
+  expect(seen.screen().at(-1)).toBe('Nothing else was restored here.')
   await seen.press('return', 'x', 'y')
-  expect(seen.screen().slice(0, 2)).toEqual(['src/b.ts  +1 −1', 'It is as it was at 20261121_1/start.'])
+  expect(seen.screen().slice(0, 2)).toEqual(['src/b.ts  +1 −1', 'No change since 20261121_1/start.'])
   await seen.press('u')
   expect(seen.screen()[1]).toBe('@@ -1 +1 @@')
 })
@@ -138,7 +138,7 @@ test('an undo waits for what is still being put back, and says that it undoes', 
   seen.hurry('u')
   written[0]?.('before-rewind-1')
   await seen.turns()
-  expect(seen.screen().at(-1)).toBe('Undoing what was put back: src/a.ts …')
+  expect(seen.screen().at(-1)).toBe('Undoing the restore: src/a.ts …')
   written[1]?.('before-rewind-2')
   await seen.settled()
   expect(seen.screen().at(-1)).toBe('src/a.ts is as it was before.')
@@ -147,7 +147,7 @@ test('an undo waits for what is still being put back, and says that it undoes', 
 test('what was put back before the view was opened is undone by a command, which is named', async () => {
   const seen = await review([file('src/a.ts', A)], { keptLast: async () => 'before-rewind-2' })
   await seen.press('u')
-  expect(seen.screen().at(-1)).toBe('Nothing since this opened; codemachine rewind before-rewind-2 undoes the last')
+  expect(seen.screen().at(-1)).toBe('Nothing restored here; codemachine rewind before-rewind-2 undoes the last')
   expect((await review([])).screen().at(-1)).not.toContain('rewind')
 })
 
@@ -169,15 +169,15 @@ test('a file that was changed again later is put back only if that is wanted: En
   const seen = await review([file('src/a.ts', A)], { beforePutBack: async () => '20261121_1/3' })
   await seen.press('x')
   expect(seen.screen().slice(1, 4)).toEqual([
-    '  It has changed since 20261121_1/3: that goes, too. u undoes it.',
+    '  Changed since 20261121_1/3: that goes, too. u undoes it.',
     '› No, leave it',
-    '  Yes, put it back',
+    '  Yes, restore it',
   ])
   await seen.press('return')
   // Enter that came before this was known is no answer to it.
   seen.hurry('x', 'return')
   await seen.settled()
-  expect([seen.done, seen.screen().at(-1)]).toEqual([[], 'It has changed since 20261121_1/3; x asks again: src/a.ts'])
+  expect([seen.done, seen.screen().at(-1)]).toEqual([[], 'Changed since 20261121_1/3; x asks again: src/a.ts'])
   await seen.press('x', 'y')
   expect(seen.done).toEqual(['src/a.ts'])
 })

@@ -50,13 +50,13 @@ export function Changes({ card: { key, place, id }, query }: { card: Card; query
       >
         <Field label="From">
           <select name="from" defaultValue={`${id}/start`}>
-            <option value={`${id}/start`}>what it began with</option>
+            <option value={`${id}/start`}>the start of the session</option>
             <Options of={savepoints} />
           </select>
         </Field>
         <Field label="To">
           <select name="to" defaultValue="now">
-            <option value="now">the files as they are</option>
+            <option value="now">the current files</option>
             <Options of={savepoints} />
           </select>
         </Field>
@@ -188,14 +188,14 @@ function Rewind({ place, savepoints, done }: { place: string; savepoints: readon
         }}
       >
         <Field
-          label="Make the files those of"
-          hint="Only files change: no branch, index or memory. What they are now is kept before."
+          label="Restore the files of"
+          hint="Only files change: no branch, index or memory. A savepoint keeps the current files first."
         >
           <select name="to" onChange={() => setPlan(null)}>
             <Options of={savepoints} />
           </select>
         </Field>
-        <button type="submit">See what that would change</button>
+        <button type="submit">Preview the changes</button>
       </form>
       {plan !== null && (
         <button type="button" class="danger" onClick={() => void rewind(plan.to, true)}>

@@ -29,7 +29,7 @@ function Rows({ stream }: { stream: SessionStream }) {
     <>
       {stream.hasEarlier.value && (
         <button type="button" class="earlier" onClick={earlier}>
-          Show what came before
+          Show earlier output
         </button>
       )}
       <VirtualList

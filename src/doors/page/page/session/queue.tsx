@@ -54,13 +54,13 @@ export function Queue({ card: { place, standing } }: { card: Card }) {
         </p>
       ))}
       {prompts.length === 0 ? (
-        <p class="quiet">Nothing waits in this directory.</p>
+        <p class="quiet">The queue is empty.</p>
       ) : (
         <VirtualList class="queue" label={TEXTS.tabs.queue} items={prompts} keyOf={({ id }) => id} height={96}>
           {(prompt, index) => <Waiting prompt={prompt} index={index} all={prompts} place={place} change={change} />}
         </VirtualList>
       )}
-      {left > 0 && <p class="quiet">{`${left} more wait behind these.`}</p>}
+      {left > 0 && <p class="quiet">{`${left} more are queued.`}</p>}
       <Outcome of={said} />
       {maySteer() && (
         <>

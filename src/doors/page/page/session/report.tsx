@@ -23,7 +23,7 @@ export function Report({ card: { key, report } }: { card: Card }) {
   return (
     <section aria-label={TEXTS.tabs.report}>
       {certificate?.text == null ? (
-        <p class="quiet">No certificate yet: it is written when the session is done.</p>
+        <p class="quiet">No certificate yet. It is written when the session is done.</p>
       ) : (
         <>
           {maySteer() && <VerifyAgain place={key} />}
@@ -42,7 +42,7 @@ export function Report({ card: { key, report } }: { card: Card }) {
       {value === null ? (
         <Reading problem={problem} />
       ) : (
-        <iframe class="report" title="The report of the session" src={value.path} />
+        <iframe class="report" title="Report of the session" src={value.path} />
       )}
     </section>
   )
@@ -55,7 +55,7 @@ function VerifyAgain({ place }: { place: string }) {
   const over = useOver()
   const verify = () =>
     said.do(async () => {
-      setLines(['Its gates run now; this can take as long as they do …'])
+      setLines(['The gates are running …'])
       let isOver = false
       await postStream<{ text?: string; words?: readonly string[] }>(
         `sessions/${place}/verify`,
@@ -71,11 +71,11 @@ function VerifyAgain({ place }: { place: string }) {
       })
       if (isOver) return null
       setLines([])
-      throw new Refused({ problem: 'The connection was cut before its end; verify again takes it up.' })
+      throw new Refused({ problem: 'Disconnected before the end. Verify again to see the result.' })
     })
   return (
     <>
-      <p class="quiet">Runs the gates of the session again on the files as they are now.</p>
+      <p class="quiet">Runs the gates of the session again on the current files.</p>
       <button type="button" class="primary" disabled={said.isBusy.value} onClick={() => void verify()}>
         Verify again
       </button>

@@ -86,7 +86,7 @@ export function Rounds({ card: { key, report } }: { card: Card }) {
     void current.read(from, to, over.signal).then(hasCome => hasCome && redraw())
   }
   if (current.total === null) return <Reading problem="" />
-  if (current.total === 0) return <p class="quiet">No round has begun yet.</p>
+  if (current.total === 0) return <p class="quiet">No rounds yet.</p>
   const longest = Math.max(1, ...[...current.pages.values()].flat().map(({ durationMs }) => durationMs))
   const indexes = Array.from({ length: current.total }, (_, index) => index)
   return (
@@ -94,7 +94,7 @@ export function Rounds({ card: { key, report } }: { card: Card }) {
       <p class="quiet">{TEXTS.roundsCount(current.total)}</p>
       <VirtualList
         class="timeline"
-        label="Rounds on a timeline: time of each, by how it ended"
+        label="Timeline of the rounds: duration of each, colored by its end"
         items={indexes}
         keyOf={index => index}
         height={44}
@@ -127,7 +127,7 @@ function Round({ place, round, longest }: { place: string; round: ReportRound | 
       {message !== null && <span class="quiet">{message}</span>}
       {files > 0 && (
         <a class="of-round" href={`#/s/${place}/changes?round=${round.round}`}>
-          What it changed
+          Show changes
         </a>
       )}
     </div>
@@ -148,7 +148,7 @@ export function Tasks({ card: { key, report } }: { card: Card }) {
   const news = `${report?.tasks?.done} ${report?.tasks?.total} ${report?.tasks?.current?.id} ${report?.roundsUsed}`
   useAgainOn(news, again)
   if (value === null) return <Reading problem={problem} />
-  if (value.tasks === null || value.tasks.length === 0) return <p class="quiet">It has no list of tasks yet.</p>
+  if (value.tasks === null || value.tasks.length === 0) return <p class="quiet">No tasks yet.</p>
   const phases = [...Map.groupBy(value.tasks, ({ phase }) => phase ?? '')]
   return (
     <div class="board">

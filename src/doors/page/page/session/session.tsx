@@ -37,9 +37,7 @@ export function SessionPage({ place, part, query }: { place: string; part: strin
   if (card === null)
     return (
       <p class="quiet">
-        {isWhole.value && now.value - begun > NEW_MS
-          ? 'This session is not there any more: its files were deleted.'
-          : TEXTS.reading}
+        {isWhole.value && now.value - begun > NEW_MS ? 'The files of this session were deleted.' : TEXTS.reading}
       </p>
     )
   const shown: PartName = part in TEXTS.tabs ? (part as PartName) : 'live'
@@ -50,7 +48,7 @@ export function SessionPage({ place, part, query }: { place: string; part: strin
       {shown !== 'live' && <Waiting card={card} />}
       {stream.next.value !== '' && (
         <a class="asks" href={`#/s/${stream.next.value}`}>
-          It has ended, and the queue goes on with the next one
+          It ends, and the queue continues with the next one
         </a>
       )}
       <nav class="tabs" aria-label="Parts of the session">
@@ -203,7 +201,7 @@ function Running({ card: { key, report }, stream, said }: { card: Card; stream: 
       </form>
       <div class="choices">
         <button type="button" onClick={() => void askNow(key, { type: isPaused ? 'unpause' : 'pause' }, said)}>
-          {isPaused ? 'Go on' : 'Pause'}
+          {isPaused ? 'Continue' : 'Pause'}
         </button>
         {report?.waiting != null && (
           <button type="button" onClick={() => void askNow(key, { type: 'retry' }, said)}>
@@ -249,11 +247,11 @@ function Replan({ place, said }: { place: string; said: Saying }) {
         void askNow(place, body, said).then(isTaken => isTaken && form.reset())
       }}
     >
-      <Field label="What shall be changed">
+      <Field label="What should change?">
         <textarea name="text" rows={2} />
       </Field>
       <label class="check">
-        <input type="checkbox" name="go" /> Go on once it is changed
+        <input type="checkbox" name="go" /> Continue with the changed plan
       </label>
       <button type="submit">Change the plan</button>
     </form>
@@ -272,7 +270,7 @@ function Limits({ place, said }: { place: string; said: Saying }) {
       }}
     >
       <fieldset>
-        <legend>What it may take in all, from its next round on</legend>
+        <legend>New total limit, from the next round on</legend>
         <LimitFields />
         <button type="submit">Change</button>
       </fieldset>
@@ -296,7 +294,7 @@ function Resume({ card, said }: { card: Card; said: Saying }) {
     >
       <details>
         <summary>{TEXTS.limits}</summary>
-        <p class="quiet">What it may take in all; empty: as before</p>
+        <p class="quiet">New total limit; empty: keep the old one</p>
         <LimitFields />
       </details>
       <button type="submit" class="primary" disabled={said.isBusy.value}>
