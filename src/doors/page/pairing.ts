@@ -103,8 +103,7 @@ export class Pairings {
    */
   async ask(typed: string, { name, shown }: Newcomer, signal: AbortSignal): Promise<NewDevice | null> {
     const now = this.#clock.now()
-    if (now < this.#lockedUntil)
-      throw new UserError('CM0805', 'Too many wrong codes. Try again in a minute.')
+    if (now < this.#lockedUntil) throw new UserError('CM0805', 'Too many wrong codes. Try again in a minute.')
     this.#removeOld()
     const pairing = [...this.#open.values()].find(each => each.asking === null && isSame(each.code, typed))
     if (pairing === undefined) {

@@ -77,7 +77,7 @@ export class Push {
 
   async switchOn(device: string, subscription: Subscription): Promise<void> {
     if (!this.#mayReach(new URL(subscription.endpoint)))
-      throw new UserError('CM0812', 'Notifications need an https address of the browser's push service.')
+      throw new UserError('CM0812', 'Notifications need an https address of a push service.')
     await this.#write(device, subscription)
   }
 

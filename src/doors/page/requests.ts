@@ -51,10 +51,7 @@ export async function bodyOf<T>(c: Context<WebEnv>, schema: v.GenericSchema<unkn
   if (success) return output
   const [issue] = issues
   const place = issue === undefined ? null : v.getDotPath(issue)
-  throw new UserError(
-    'CM0807',
-    `Invalid request${issue === undefined ? '' : `: ${place ?? 'it'}: ${issue.message}`}.`,
-  )
+  throw new UserError('CM0807', `Invalid request${issue === undefined ? '' : `: ${place ?? 'it'}: ${issue.message}`}.`)
 }
 
 /** A whole number of the query, from 0 on; null: it is not there. */

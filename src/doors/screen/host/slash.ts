@@ -290,10 +290,7 @@ async function startSlash({ context, records, person, start }: SlashPlace, rest:
   const [typed, more] = words.filter(word => !YES.includes(word))
   if (more !== undefined) {
     const names = startableTemplates(context.templates).map(({ name }) => `/start ${name}`)
-    throw new UserError(
-      'CM0101',
-      `/start does not accept "${more}"; type /start, or ${names.join(' or ')}.`,
-    )
+    throw new UserError('CM0101', `/start does not accept "${more}"; type /start, or ${names.join(' or ')}.`)
   }
   const { settings, agentTables } = await settingsOf(context, records.directory, start.options())
   const kind = templateNamed(context.templates, typed ?? settings.mode, 'start')
