@@ -19,7 +19,7 @@ export interface RoundSpec {
   /** Whether the input itself has the goal, or what stands in its place, so that the runner puts only what they said later before it; left out: it has not. */
   tellsGoal?: true
   /** A text that it works on and that its input leaves out: pictures that it names are sent too. Left out: those of the input alone. */
-  beside?: string
+  goalText?: string
   /** What it is for: a word of the template's `parts`; left out: the template has but one kind of round. */
   part?: string
   /**

@@ -219,7 +219,7 @@ export class Rounds {
     prepared: PreparedRound,
     round: number,
     { input, asked: wanted }: { input: string; asked: string },
-    { answer, timeoutMs, stepwise, beside }: Pick<RoundSpec, 'answer' | 'timeoutMs' | 'stepwise' | 'beside'>,
+    { answer, timeoutMs, stepwise, goalText }: Pick<RoundSpec, 'answer' | 'timeoutMs' | 'stepwise' | 'goalText'>,
   ): Promise<EndedTurn> {
     this.#current = prepared
     this.#leaked = []
@@ -233,7 +233,7 @@ export class Rounds {
       nextInput: stepwise && this.#stepwise(stepwise, prepared.thread),
       onRecord: (line: string) => this.#options.onRecord?.(round, line),
     }
-    const images = await this.#imagesOf(beside === undefined ? wanted : `${beside}\n${wanted}`, round)
+    const images = await this.#imagesOf(goalText === undefined ? wanted : `${goalText}\n${wanted}`, round)
     const ended = await playRound(prepared, { round, input, ...images, ...asked }, terms)
     this.#current = null
     return this.#afterLeak(ended)

@@ -35,7 +35,7 @@ export function openGoal(setup: TemplateSetup): Template {
       const first = session.roundsUsed === 0 ? followedMaterial(session) : {}
       return {
         kind: 'round',
-        round: { thread, input: withNotices(GO_ON, session.notices), beside: session.goal, ...first },
+        round: { thread, input: withNotices(GO_ON, session.notices), goalText: session.goal, ...first },
       }
     },
     // While a round runs, the next one to be started is one that works.

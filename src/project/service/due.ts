@@ -23,7 +23,7 @@ export interface Due {
 }
 
 /** By what it is told what is due. */
-export interface DueTerms {
+export interface ServiceLimits {
   /** When the service was installed; what was left before that is the person's. Unix time, ms. */
   since: number
   /** When the machine was started; Unix time, ms. */
@@ -40,11 +40,11 @@ export interface DueTerms {
 export async function* dueNow(
   world: World,
   root: string,
-  terms: DueTerms,
+  limits: ServiceLimits,
   isLookedAt: (key: string, left: string | null) => boolean,
 ): AsyncGenerator<Due> {
   for (const found of await allRecords(placesOf(world, root))) {
-    const due = await dueOf(world, { ...found, root }, terms, isLookedAt).catch(passOver)
+    const due = await dueOf(world, { ...found, root }, limits, isLookedAt).catch(passOver)
     if (due !== null) yield due
   }
 }
@@ -57,7 +57,7 @@ function passOver(error: unknown): null {
 async function dueOf(
   world: World,
   found: Omit<Records, 'directory'>,
-  terms: DueTerms,
+  limits: ServiceLimits,
   isLookedAt: (key: string, left: string | null) => boolean,
 ): Promise<Due | null> {
   const lock = await readRunLock(found.lock, world.platform)
@@ -67,14 +67,14 @@ async function dueOf(
   if (!isLookedAt(found.key, left) && prompts.length === 0) return null
   const directory = await directoryOfRecords(found, (await found.sessions()).slice(-NEWEST), world.platform)
   if (directory === null || (await realpath(directory).catch(() => null)) !== directory) return null
-  return await dueIn(world, recordsOf({ root: found.root, templates: world.templates }, directory), terms)
+  return await dueIn(world, recordsOf({ root: found.root, templates: world.templates }, directory), limits)
 }
 
 const NEWEST = 5
 
-async function dueIn(world: World, records: Records, terms: DueTerms): Promise<Due | null> {
+async function dueIn(world: World, records: Records, limits: ServiceLimits): Promise<Due | null> {
   const left = await stateLeft(world, records, () => {})
-  if (left !== null && isToGoOn(left, records.key, terms)) {
+  if (left !== null && isToGoOn(left, records.key, limits)) {
     const how = left.ended === null ? 'cut off' : describeOutcome(left.ended.outcome).short
     const what = `goes on with ${left.id}, which was ${how}`
     return { records, session: left.id, of: `${left.id} ${left.events}`, what }
@@ -91,7 +91,11 @@ async function dueIn(world: World, records: Records, terms: DueTerms): Promise<D
 }
 
 /** Whether a session was ended by no person: it was cut off, or ended with the machine or the service. */
-function isToGoOn({ ended, updatedAt }: SessionState, key: string, { since, bootedAt, stopped }: DueTerms): boolean {
+function isToGoOn(
+  { ended, updatedAt }: SessionState,
+  key: string,
+  { since, bootedAt, stopped }: ServiceLimits,
+): boolean {
   if (updatedAt < since) return false
   if (ended === null) return true
   const { outcome } = ended

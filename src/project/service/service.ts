@@ -5,7 +5,7 @@ import { UserError } from '../../base/errors.ts'
 import { readBoundedText, writeWholeFile } from '../../platform/files.ts'
 import { takeRunLock } from '../../session/records/run-lock.ts'
 import type { World } from '../world.ts'
-import { type Due, type DueTerms, dueNow } from './due.ts'
+import { type Due, dueNow, type ServiceLimits } from './due.ts'
 
 /** A runner that the service has started. */
 interface StartedRunner {
@@ -70,7 +70,7 @@ export async function keepSince(root: string, since: number): Promise<Kept> {
 }
 
 /** By what is told what is due now. */
-export function termsOf({ since, stopped }: Kept, now: number): DueTerms {
+export function limitsOf({ since, stopped }: Kept, now: number): ServiceLimits {
   return { since: Date.parse(since), stopped: new Set(stopped), bootedAt: now - uptime() * 1000 }
 }
 
@@ -101,7 +101,7 @@ class Runners {
   readonly #world: World
   readonly #options: ServiceOptions
   readonly #kept: Kept
-  readonly #terms: DueTerms
+  readonly #limits: ServiceLimits
   /** All by the key of the records of their directory. */
   readonly #running = new Map<string, StartedRunner & { ended: Promise<void> }>()
   readonly #held = new Map<string, Held>()
@@ -113,7 +113,7 @@ class Runners {
     this.#world = world
     this.#options = options
     this.#kept = kept
-    this.#terms = termsOf(kept, world.clock.now())
+    this.#limits = limitsOf(kept, world.clock.now())
   }
 
   /** Resolves once the world's signal is aborted, and they have ended. */
@@ -133,7 +133,7 @@ class Runners {
       this.#seen.set(key, left)
       return isNew
     }
-    for await (const due of dueNow(this.#world, this.#options.root, this.#terms, isLookedAt)) {
+    for await (const due of dueNow(this.#world, this.#options.root, this.#limits, isLookedAt)) {
       if (this.#world.signal.aborted) break
       const { key } = due.records
       if (this.#running.has(key)) continue
@@ -150,7 +150,7 @@ class Runners {
     const { say, start } = this.#options
     const { key, directory } = due.records
     say(`${directory}: ${due.what}`)
-    this.#terms.stopped.delete(key)
+    this.#limits.stopped.delete(key)
     const hold = () => {
       this.#held.set(key, { of: due.of, tries: tries + 1, until: this.#world.clock.monotonic() + HELD_MS })
       this.#seen.delete(key)
@@ -176,7 +176,7 @@ class Runners {
   async #end(): Promise<void> {
     const running = [...this.#running.values()]
     // Before they end: of what is ended with this process they must be told apart later.
-    const stopped = [...this.#terms.stopped, ...this.#running.keys()]
+    const stopped = [...this.#limits.stopped, ...this.#running.keys()]
     await writeWholeFile(keptPath(this.#options.root), `${JSON.stringify({ ...this.#kept, stopped })}\n`)
     for (const runner of running) this.#options.end(runner)
     const over = new AbortController()

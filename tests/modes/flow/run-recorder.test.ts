@@ -8,7 +8,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import type { Recorded } from '../../../src/core/events/events.ts'
 import { fold } from '../../../src/core/state/fold.ts'
 import { emptyState } from '../../../src/core/state/state.ts'
-import { type MadeScript, scriptOf } from '../../../src/modes/flow/file/mock-script.ts'
+import { type BuiltMock, scriptOf } from '../../../src/modes/flow/file/mock-script.ts'
 import { type FlowPlan, PLAN_NAME } from '../../../src/modes/flow/file/plan.ts'
 import { type FoundRecording, findRecording } from '../../../src/modes/flow/file/recording.ts'
 import { RunRecorder } from '../../../src/modes/flow/start/run-recorder.ts'
@@ -90,7 +90,7 @@ async function record(
   return { problems, events: ran.events, outcome: ran.outcome }
 }
 
-async function replayOf(plan: FlowPlan): Promise<MadeScript> {
+async function replayOf(plan: FlowPlan): Promise<BuiltMock> {
   const found = new Map<string, FoundRecording>()
   for (const step of plan.steps) found.set(step.id, await findRecording(root, plan, step, new AbortController().signal))
   const made = scriptOf(plan, {

@@ -26,31 +26,31 @@ export interface TeamFlags extends Omit<RunFlags, 'followUp'> {
 
 /** `codemachine team <goal|->`: a project, from its goal to its review. */
 export async function team(context: CliContext, words: readonly string[], flags: TeamFlags): Promise<number> {
-  const said = saidIn(flags)
+  const wanted = wantedIn(flags)
   const goal = await textOf(context, words, 'There is no goal; say what the project is to be.', TO_SAY_GOAL)
-  return await shown(context, flags, { ...said, mode: 'all', goal, step: null }, isInputRead(words))
+  return await shown(context, flags, { ...wanted, mode: 'all', goal, step: null }, isInputRead(words))
 }
 
 /** `codemachine team plan <goal|->`: the planner alone; its answer is all that stdout gets. */
 export async function teamPlan(context: CliContext, words: readonly string[], flags: TeamFlags): Promise<number> {
-  const said = saidIn(flags)
+  const wanted = wantedIn(flags)
   const goal = await textOf(context, words, 'There is no goal; say what is to be planned.', TO_SAY_GOAL_OF_PLAN)
-  return await answered(context, flags, { ...said, mode: 'plan', goal, step: null }, 'plan')
+  return await answered(context, flags, { ...wanted, mode: 'plan', goal, step: null }, 'plan')
 }
 
 /** `codemachine team work <step|->`: the worker alone, one step in a project that is there. */
 export async function teamWork(context: CliContext, words: readonly string[], flags: TeamFlags): Promise<number> {
-  const said = saidIn(flags)
+  const wanted = wantedIn(flags)
   refuseWithoutProject(flags, 'work "…"')
   const step = await textOf(context, words, 'There is no step; say what is to be done.', TO_SAY_STEP)
-  return await shown(context, flags, { ...said, mode: 'work', goal: step, step }, isInputRead(words))
+  return await shown(context, flags, { ...wanted, mode: 'work', goal: step, step }, isInputRead(words))
 }
 
 /** `codemachine team review`: the reviewer alone, of a project that is there; its answer is all that stdout gets. */
 export async function teamReview(context: CliContext, flags: TeamFlags): Promise<number> {
-  const said = saidIn(flags)
+  const wanted = wantedIn(flags)
   refuseWithoutProject(flags, 'review')
-  return await answered(context, flags, { ...said, mode: 'review', goal: '', step: null }, 'review')
+  return await answered(context, flags, { ...wanted, mode: 'review', goal: '', step: null }, 'review')
 }
 
 const TO_SAY_GOAL = [
@@ -84,7 +84,7 @@ function isInputRead(words: readonly string[]): boolean {
 }
 
 /** What is said beside the goal, in values; a `UserError` for what cannot be read, or makes no sense. */
-function saidIn({ worktree, project, stepwise, repair, yes }: TeamFlags) {
+function wantedIn({ worktree, project, stepwise, repair, yes }: TeamFlags) {
   if (worktree !== undefined)
     throw new UserError(
       'CM0102',
@@ -145,7 +145,7 @@ export async function teamOnScreen(
   goal: string,
   options: RunOptions,
 ): Promise<{ directory: string; work: (inner: CliContext) => Promise<number> }> {
-  const wanted: WantedTeam = { ...saidIn({}), mode: 'all', goal: await readText(context, goal), step: null }
+  const wanted: WantedTeam = { ...wantedIn({}), mode: 'all', goal: await readText(context, goal), step: null }
   const made = await begun(context, options, wanted)
   return { directory: made.directory, work: inner => makeProject(inner, made, observerOn(inner, {}), {}) }
 }

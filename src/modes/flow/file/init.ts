@@ -57,7 +57,7 @@ export async function initFlow({ directory, templates, force }: InitOptions): Pr
   const states: LaidFile['state'][] = []
   for (const file of files) states.push(await stateFor(root, file, force))
   for (const [at, { path, text }] of files.entries()) {
-    if (states[at] !== 'kept') await lay(root, path, text)
+    if (states[at] !== 'kept') await writeOne(root, path, text)
   }
   return files.map(({ path }, at) => ({ path, state: states[at] ?? 'kept' }))
 }
@@ -101,7 +101,7 @@ async function refuseUnwritable(root: string, folder: string): Promise<void> {
   }
 }
 
-async function lay(root: string, path: string, text: string): Promise<void> {
+async function writeOne(root: string, path: string, text: string): Promise<void> {
   const there = join(root, path)
   try {
     const obstacle = await writing(there, () => makeFolderInside(root, dirname(path), { mode: 0o777 }))

@@ -52,7 +52,7 @@ export function toldOf({ steps }: MockScript, ids: readonly string[]): (readonly
 }
 
 /** How many notes, rounds and writes are shown of each of the steps, in their order (`FlowOptions.shown`). */
-export function shownOf({ steps }: MockScript, ids: readonly string[]): number[] {
+export function shownCounts({ steps }: MockScript, ids: readonly string[]): number[] {
   return ids.map(id => {
     const { before, after, recording, write } = steps.find(step => step.id === id) ?? NOTHING_SHOWN
     return before.length + (recording === null ? 0 : 1) + (write === null ? 0 : 1) + after.length
@@ -77,7 +77,7 @@ export interface ScriptOptions {
 }
 
 /** A script, and the recordings that it plays. `changed`: paths of those whose prompt or input is another one now. */
-export interface MadeScript {
+export interface BuiltMock {
   script: MockScript
   played: readonly { step: FlowStep; recording: StepRecording }[]
   changed: readonly string[]
@@ -93,7 +93,7 @@ export interface Unplayable {
 export function scriptOf(
   plan: Pick<FlowPlan, 'steps' | 'values'>,
   options: ScriptOptions,
-): MadeScript | { unplayable: readonly Unplayable[] } {
+): BuiltMock | { unplayable: readonly Unplayable[] } {
   const { from, found } = options
   const known = new Known(plan, found)
   const first = from === null ? 0 : plan.steps.findIndex(({ id }) => id === from)

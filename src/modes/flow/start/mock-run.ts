@@ -42,7 +42,7 @@ import { Session } from '../../../session/session.ts'
 import { endSessionBrokenOff, openDiskReserve, SessionLog } from '../../../session/session-log.ts'
 import { makeMemoryFolderOrRefuse } from '../../../workspace/memory/memory-folder.ts'
 import { memoryRoot, scopeFolder, sessionFolder } from '../../../workspace/memory/memory-paths.ts'
-import { type MadeScript, SCRIPT_NAME, scriptOf, shownOf, toldOf, type Unplayable } from '../file/mock-script.ts'
+import { type BuiltMock, SCRIPT_NAME, scriptOf, shownCounts, toldOf, type Unplayable } from '../file/mock-script.ts'
 import { type FlowOptions, type FlowPlan, PLAN_NAME } from '../file/plan.ts'
 import { bytesOfRecording, type FoundRecording, findRecording, keptRecording } from '../file/recording.ts'
 import { writeMemory } from './runtime-files.ts'
@@ -106,7 +106,7 @@ interface Work {
   mock: MockRun
   settings: Settings
   redactor: Redactor
-  made: MadeScript
+  made: BuiltMock
   observer: RunObserver
   id: string
   kept: EventOf<'session-created'>['kept'] & {}
@@ -118,7 +118,7 @@ async function madeScript(
   { directory }: Records,
   { plan, options, strict }: MockRun,
   redactor: Redactor,
-): Promise<MadeScript> {
+): Promise<BuiltMock> {
   const found = new Map<string, FoundRecording>()
   for (const step of plan.steps) found.set(step.id, await findRecording(directory, plan, step, signal))
   const { from, writes, verbose } = options
@@ -155,10 +155,10 @@ async function openSession(
   { clock }: World,
   records: Records,
   { plan }: MockRun,
-  { script, played }: MadeScript,
+  { script, played }: BuiltMock,
   redactor: Redactor,
 ): Promise<Pick<Work, 'id' | 'kept'>> {
-  const texts = (steps: MadeScript['script']['steps']) => [
+  const texts = (steps: BuiltMock['script']['steps']) => [
     { name: PLAN_NAME, text: JSON.stringify(plan) },
     { name: SCRIPT_NAME, text: JSON.stringify({ ...script, steps }) },
   ]
@@ -289,7 +289,7 @@ function createdOf({ mock, records, settings, kept, made }: Work): EventOf<'sess
     overrides: [],
     said: {},
     gates: [],
-    options: { ...options, shown: shownOf(made.script, ids), told: toldOf(made.script, ids) },
+    options: { ...options, shown: shownCounts(made.script, ids), told: toldOf(made.script, ids) },
     kept,
     replayed: true,
     queued: null,

@@ -7,7 +7,7 @@ import { readBoundedText, writeWholeFile } from '../../../../platform/files.ts'
 import { runProcess, withPersonPath } from '../../../../platform/run-process.ts'
 import { isRemoteService, type Service, serviceOn } from '../../../../platform/service.ts'
 import { type Due, dueNow } from '../../../../project/service/due.ts'
-import { keepSince, readKept, runService, serviceLock, termsOf } from '../../../../project/service/service.ts'
+import { keepSince, limitsOf, readKept, runService, serviceLock } from '../../../../project/service/service.ts'
 import { startRunner } from '../../../../project/start/detached.ts'
 import { placesOf } from '../../../../project/world.ts'
 import { openRecordsRoot } from '../../../../session/records/records.ts'
@@ -196,7 +196,7 @@ async function dueHere(context: CliContext, root: string): Promise<Due[]> {
   const { clock } = context
   const kept = (await readKept(root)) ?? { since: new Date(clock.now()).toISOString(), stopped: [] }
   const due: Due[] = []
-  for await (const each of dueNow(context, root, termsOf(kept, clock.now()), () => true)) due.push(each)
+  for await (const each of dueNow(context, root, limitsOf(kept, clock.now()), () => true)) due.push(each)
   return due
 }
 
