@@ -270,7 +270,7 @@ interface ProjectPromptsOptions {
 }
 
 /** The project's own prompts during a session with a plan. They are fixed when the plan is accepted; later changes do not apply. */
-export interface ProjectPrompts {
+interface ProjectPrompts {
   /** Reads the folder. Unexpected files that were there before the session are reported to `tell` and left out. */
   look(): Promise<PromptFolder>
   /** Fixes the prompts for the rest of the session. */

@@ -7,7 +7,7 @@ import { agentOfPrompt, LEADING_AGENT_NAMES, loadAgents, problemOfName } from '.
 import { readPrompt, readPromptFolder } from './prompts.ts'
 
 /** The agents of a work directory. `remarks`: which of the project's are passed over, and why, a sentence each. */
-export interface RosterHere {
+interface RosterHere {
   roster: AgentRoster
   remarks: readonly string[]
 }

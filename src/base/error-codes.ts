@@ -1,5 +1,5 @@
 /** A kind of error with one cause and one remedy: whole sentences, with Markdown's backquotes around what is typed. */
-export interface ErrorKind {
+interface ErrorKind {
   /** The symptom, in the words of a person who searches for it. */
   title: string
   cause: string

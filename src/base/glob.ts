@@ -1,12 +1,12 @@
 /** What a glob matches. */
-export interface Glob {
+interface Glob {
   /** Whether it is a plain name: nothing in it stands for something else. */
   readonly isPlain: boolean
   /** Whether it matches the whole of a path, whose parts are separated by `/`. */
   matches(path: string): boolean
 }
 
-export interface GlobOptions {
+interface GlobOptions {
   /** Whether `*` matches `/`, too, as in an address; left out: no. */
   crossesParts?: boolean
   /** The answer where finding it out would take too long: see `MOST_NODES`. */

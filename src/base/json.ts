@@ -1,7 +1,7 @@
 import { truncate } from './text.ts'
 
 /** The value of a text; else what is wrong with it, a sentence. */
-export type ParsedJson = { ok: true; value: unknown } | { ok: false; problem: string }
+type ParsedJson = { ok: true; value: unknown } | { ok: false; problem: string }
 
 /** Parses untrusted JSON, with or without a byte order mark; a key that occurs twice in an object is refused. A problem names line and column. */
 export function parseJson(text: string): ParsedJson {

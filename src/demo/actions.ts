@@ -115,7 +115,7 @@ export function markDone(session: SessionPaths, ...ids: readonly string[]): Patc
 }
 
 /** The source files of a demo project, in `demo/<project>`. `demo/README.md` says how they are named. */
-export interface ProjectSources {
+interface ProjectSources {
   /** The content of one source file. */
   text(source: string): string
   /** The data of a `.json` file, which is our own. */

@@ -4,7 +4,7 @@ import { messageOf, systemErrorCode } from '../base/errors.ts'
 import { version } from '../base/package.ts'
 import type { Provider, ProviderProblem } from '../core/shapes/provider.ts'
 
-export interface AskProviderOptions {
+interface AskProviderOptions {
   /** The person's environment: keys are read from it. */
   env: Readonly<NodeJS.ProcessEnv>
   clock: Clock

@@ -112,7 +112,7 @@ function countOf(value: unknown): number | null {
 const NEWEST_FIRST = `created_at desc, length(id) desc, id desc`
 
 /** Which sessions are listed. */
-export interface Wanted {
+interface Wanted {
   /** None: of every state. */
   states: readonly FleetState[]
   /** A part of the address of the repository; null: of each. */

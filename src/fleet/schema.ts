@@ -158,7 +158,7 @@ alter table ${SCHEMA}.session drop column queue;
 ]
 
 /** What setting up has done, a sentence each. */
-export interface SetUp {
+interface SetUp {
   done: string[]
   /** What it could not do, and who can. */
   problems: string[]

@@ -159,7 +159,7 @@ export async function beat(database: Database, queue: FleetQueue, { id, epoch, c
   return { isOwn: true, isCancelled: row.cancel_asked, isLate: row.is_late === true }
 }
 
-export interface Beat {
+interface Beat {
   isOwn: boolean
   /** Whether a person has cancelled it. */
   isCancelled: boolean

@@ -15,7 +15,7 @@ import { type FleetState, jsonb } from './store.ts'
 import { branchOf, Clones } from './worker/clones.ts'
 
 /** What has come of it, a sentence, and where the session stands then. */
-export interface Told {
+interface Told {
   session: string
   state: FleetState
   message: string
@@ -156,7 +156,7 @@ export async function drainWorker({ sql }: Database, name: string): Promise<stri
   })
 }
 
-export interface PruneOptions {
+interface PruneOptions {
   /** Those that ended longer ago, seconds. */
   olderSeconds: number
   /** Where their savepoints were pushed; null: to the repository of each. */
@@ -168,7 +168,7 @@ export interface PruneOptions {
 }
 
 /** What was taken out, or would be, and what could not be, a sentence each. */
-export interface Pruned {
+interface Pruned {
   sessions: string[]
   refs: string[]
   problems: string[]

@@ -21,7 +21,7 @@ import { type FleetSession, leftBySession, linesAfter, sessionOf, sessionsToFoll
 import { askSession } from './tell.ts'
 
 /** A session of the fleet as every local reader reads it: its journal in the records of a directory of its own. */
-export interface Copied {
+interface Copied {
   id: string
   /** Its "work directory", which is empty; absolute. */
   directory: string
@@ -294,7 +294,7 @@ async function openForWriting(path: string): Promise<number> {
 }
 
 /** What follows the fleet, and how it is told. */
-export interface FollowOptions {
+interface FollowOptions {
   /** Opens its database, which is set up; a `UserError` where that cannot be. */
   open(): Promise<Database>
   /** Told a sentence, once until there is another one. */
@@ -384,7 +384,7 @@ async function pruneCopies(world: World): Promise<void> {
 }
 
 /** One session that is followed to its end. Disposing of it ends the following. */
-export interface FollowedCopy extends AsyncDisposable {
+interface FollowedCopy extends AsyncDisposable {
   readonly copied: Copied
   /** Whether nothing more comes: it has ended, and all of it is copied. */
   isOver(): Promise<boolean>

@@ -16,7 +16,7 @@ import {
 import { ancestorsOf, type ProcessStat, readStat } from './processes.ts'
 
 /** What a control group is looked at with. */
-export interface ControlGroupOptions {
+interface ControlGroupOptions {
   platform: NodeJS.Platform
   /** The pid of this process. */
   self: number
@@ -58,7 +58,7 @@ export async function openControlGroup(options: ControlGroupOptions): Promise<Co
 const PROC = '/proc'
 
 /** Finds and ends, by the control group of this process, what agents have orphaned without the mark in its environment. */
-export class ControlGroup {
+class ControlGroup {
   readonly #folder: string
   /** What stood in the group at the start. */
   readonly #before: Members

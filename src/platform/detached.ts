@@ -3,7 +3,7 @@ import { open, rm } from 'node:fs/promises'
 import type { Clock } from '../base/clock.ts'
 import { messageOf } from '../base/errors.ts'
 
-export interface DetachedOptions {
+interface DetachedOptions {
   /** The program and its arguments. */
   command: readonly string[]
   directory: string
@@ -16,7 +16,7 @@ export interface DetachedOptions {
 }
 
 /** How it has begun. `slow`: it has said nothing yet, and goes on. */
-export type DetachedStart<Message> =
+type DetachedStart<Message> =
   | { kind: 'told'; message: Message }
   | { kind: 'ended'; exitCode: number | null }
   | { kind: 'failed'; problem: string }

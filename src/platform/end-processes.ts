@@ -142,7 +142,7 @@ export interface FoundProcess extends ProcessIdentity {
 }
 
 /** A process found by a variable of its environment. */
-export interface MarkedProcess extends FoundProcess {
+interface MarkedProcess extends FoundProcess {
   /** The value of the variable. */
   value: string
 }

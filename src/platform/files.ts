@@ -34,7 +34,7 @@ export async function writeWholeFile(path: string, content: string | Buffer): Pr
 }
 
 /** How a file is renamed; `wait`: resolves after so many ms. */
-export interface ReplaceOptions {
+interface ReplaceOptions {
   platform: NodeJS.Platform
   rename(from: string, to: string): Promise<void>
   wait(ms: number): Promise<unknown>
@@ -101,7 +101,7 @@ export async function lacksRoom(folder: string): Promise<boolean> {
 const PROBE_BYTES = 128 * 1024
 
 /** A file that is written whole, synced, and waits for its name. */
-export interface StagedFile extends AsyncDisposable {
+interface StagedFile extends AsyncDisposable {
   /** Gives it the name, at once and for good; false if something has that name already. */
   linkAs(name: string): Promise<boolean>
 }
@@ -165,7 +165,7 @@ export async function openRegularFile(path: string): Promise<FileHandle> {
 const NON_BLOCK = constants.O_NONBLOCK ?? 0
 
 /** The text of a file, or why there is none: `problem` goes on after the file's name, as in `is a directory`. */
-export type BoundedText = { text: string } | { problem: string } | 'missing'
+type BoundedText = { text: string } | { problem: string } | 'missing'
 
 /**
  * Reads a UTF-8 file of at most `maxBytes` (a BOM is dropped). Anything else is a problem in words, and never waited

@@ -7,7 +7,7 @@ import { EXECA_OPTIONS, findProgram, isProgram, OWN_GROUP } from './run-process.
 /** The variable that names the browser to be used, by its absolute path. */
 export const BROWSER_VARIABLE = 'CODEMACHINE_BROWSER'
 
-export interface BrowserSearch {
+interface BrowserSearch {
   env: Readonly<NodeJS.ProcessEnv>
   platform: NodeJS.Platform
   /** The person's home directory. */
@@ -63,13 +63,13 @@ function installedBrowsers({ platform, env, home }: BrowserSearch): string[] {
 }
 
 /** A picture of a page. `height` is that of the picture, `whole` that of the page, both in CSS pixels. */
-export interface PagePicture {
+interface PagePicture {
   png: Buffer
   height: number
   whole: number
 }
 
-export interface PictureOptions {
+interface PictureOptions {
   /** The whole environment of the browser. */
   env: NodeJS.ProcessEnv
   /** In CSS pixels. */

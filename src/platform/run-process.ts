@@ -338,7 +338,7 @@ export function withSearchPathOutside(
 }
 
 /** What runs a line: the program and its arguments, and variables that it has beside those of the command. */
-export interface ShellLine {
+interface ShellLine {
   command: string[]
   env: Readonly<Record<string, string>>
 }

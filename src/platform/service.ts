@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 
 /** What a service is made of. */
-export interface ServicePlaces {
+interface ServicePlaces {
   /** The person's home directory, and where programs keep their configuration; absolute. */
   home: string
   configHome: string

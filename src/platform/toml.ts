@@ -15,7 +15,7 @@ export interface TomlFile {
 type TomlStatement = AST.TOMLKeyValue | AST.TOMLTable
 
 /** The name of a TOML file in messages, and what its reader asks of the person. */
-export interface TomlSource {
+interface TomlSource {
   name: string
   /** The end of an error message: `mend it or move it away`. Left out: the message ends with the problem. */
   mend?: string
@@ -44,7 +44,7 @@ export function parseToml(text: string, source: TomlSource): TomlFile {
 }
 
 /** Why a text is not TOML: a sentence without its end, and the place from 1. */
-export interface TomlProblem {
+interface TomlProblem {
   line: number
   column: number
   problem: string

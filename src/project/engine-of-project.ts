@@ -83,7 +83,7 @@ export async function chooseCodex(world: World, records: Records, loaded: Loaded
 }
 
 /** Of which providers a run is. */
-export interface ProvidersOfRun {
+interface ProvidersOfRun {
   providers: Providers
   /** That of its rounds; undefined: what codex is configured with. */
   provider: Provider | undefined
@@ -310,7 +310,7 @@ export async function profilesWithoutStart(
 }
 
 /** Where an agent can write in every sandbox that may write; null: it cannot, in the sandbox `workspace-write`. */
-export type Reach = 'the work directory' | 'the git directory' | 'a temporary directory' | null
+type Reach = 'the work directory' | 'the git directory' | 'a temporary directory' | null
 
 /**
  * Whether agents that work in `directory` reach a path.

@@ -20,7 +20,7 @@ import type { World } from './world.ts'
 export type LoginWay = 'browser' | 'device' | 'api-key'
 
 /** A login that is to be made. */
-export interface Login {
+interface Login {
   way: LoginWay
   /** For `api-key`; null: codex reads it from standard input. */
   key: string | null

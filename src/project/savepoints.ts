@@ -77,7 +77,7 @@ async function followNewestRules(fingerprints: Fingerprints, records: Records): 
 }
 
 /** A rewind that was planned. `now`: the tree of the files as they are. */
-export interface PlannedRewind {
+interface PlannedRewind {
   target: NamedState
   now: string
   plan: RewindPlan

@@ -116,7 +116,7 @@ async function linesChanged(
   }
 }
 
-export interface AgentBookOptions {
+interface AgentBookOptions {
   /** With the models and efforts that they work with; asked for when one is given work. */
   agents(): Promise<AgentRoster>
   /** The work directory. */

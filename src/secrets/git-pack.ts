@@ -8,7 +8,7 @@ export class BadPack extends Error {
 }
 
 /** Bytes of an object's id: of SHA-1, or of SHA-256. */
-export type IdBytes = 20 | 32
+type IdBytes = 20 | 32
 
 /**
  * The contents of the objects in a pack of git's, or in a bundle, one after the other, each whole: what is stored as the

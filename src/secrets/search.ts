@@ -11,7 +11,7 @@ import { BadPack, looksLikePack, objectsInPack } from './git-pack.ts'
 import { knownForms, solidForms, solidOf } from './secret-forms.ts'
 
 /** What a search may cost. */
-export interface SearchLimits {
+interface SearchLimits {
   /** Files and folders that are looked at. */
   files: number
   /** Bytes that are read. */
@@ -23,7 +23,7 @@ export interface SearchLimits {
 export const SEARCH_LIMITS: SearchLimits = { files: 200_000, bytes: 1024 ** 3, ms: 30_000 }
 
 /** In which files a secret stands. */
-export interface SearchResult {
+interface SearchResult {
   /** Relative to the directory, with `/`. */
   files: readonly string[]
   /** Why not all files were searched, one sentence; null if all were. */
@@ -58,7 +58,7 @@ export async function searchFiles(
   return { files: search.found, problem: search.problem }
 }
 
-export interface SearchOptions {
+interface SearchOptions {
   since: number
   secrets: readonly Secret[]
   signal: AbortSignal

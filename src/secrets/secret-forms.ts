@@ -173,7 +173,7 @@ export function solidForms(forms: ReadonlyMap<string, KnownForm>): Map<string, K
 }
 
 /** What is left of a text. */
-export interface Solid {
+interface Solid {
   codes: Uint16Array
   /** How many of `codes` count. */
   length: number

@@ -3,7 +3,7 @@ import { codesOf, type FormSearch, type FoundForm, formSearchOf, type KnownForm,
 import { solidOf } from './secret-forms.ts'
 
 /** Looks for long parts of secrets, which a command prints that cuts one in two. */
-export type PartSearch = Pick<FormSearch, 'open' | 'shortest'>
+type PartSearch = Pick<FormSearch, 'open' | 'shortest'>
 
 /**
  * Looks for parts of encoded secrets that are at least half of one, 40 characters of a long one, as they are, in base64 and in

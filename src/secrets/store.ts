@@ -19,7 +19,7 @@ interface KnownSecret {
  * The secrets of one project, a file each (`KEY.json`, mode 0600), and the files of the work directory that hold one
  * (`files.json`). Only the file of a secret has its value: no error text does.
  */
-export interface SecretStore {
+interface SecretStore {
   /** Null if there is none of that name. A `UserError` that names the file if it cannot be read. */
   get(key: string): Promise<StoredSecret | null>
   /** By name; `broken`: those whose file cannot be read, and why, one sentence. */

@@ -17,7 +17,7 @@ import type { Redactor } from '../secrets/redactor.ts'
 import type { Outputs } from './records/outputs.ts'
 import type { SessionLog } from './session-log.ts'
 
-export interface AnswersOptions {
+interface AnswersOptions {
   log: SessionLog
   outputs: Outputs
   redactor: Redactor

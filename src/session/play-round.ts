@@ -10,7 +10,7 @@ import { CARRY_ON } from '../core/rules/notices.ts'
 import { sessionTokens } from '../core/state/state.ts'
 import type { SessionLog } from './session-log.ts'
 
-export interface PlayTurnsOptions {
+interface PlayTurnsOptions {
   clock: Clock
   /** Aborted when the round has to end now. */
   ending: AbortSignal

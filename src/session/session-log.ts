@@ -14,7 +14,7 @@ import { writeWholeFile } from '../platform/files.ts'
 import { cutUnfinished, type Redactor } from '../secrets/redactor.ts'
 import type { Journal } from './records/journal.ts'
 
-export interface SessionLogOptions {
+interface SessionLogOptions {
   journal: Journal
   views: readonly View[]
   templates: TemplateKinds
@@ -167,7 +167,7 @@ export async function endSessionBrokenOff(
 const BYTES = 64 * 1024
 
 /** 64 KiB of preallocated disk space, released when the disk is full so that the session's end can still be journaled. */
-export interface DiskReserve {
+interface DiskReserve {
   /** Frees the space. */
   release(): Promise<void>
 }

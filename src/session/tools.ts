@@ -63,7 +63,7 @@ export function answerRunAgent(
 /** The most questions that one session keeps. */
 const MOST_QUESTIONS = 50
 
-export interface QuestionNoteOptions {
+interface QuestionNoteOptions {
   log: Pick<SessionLog, 'state' | 'emit'>
   /** The instance that asks; left out: the round's own agent. */
   agent?: string

@@ -59,7 +59,7 @@ export async function gatePathsOf(
 }
 
 /** A changed file, with what the work left of it. */
-export interface LaidChange extends WorkChange {
+interface LaidChange extends WorkChange {
   entry: TreeEntry
 }
 

@@ -122,7 +122,7 @@ interface ConfigurationFile {
 }
 
 /** Configuration that gates run through and that differs: the first 50 in git's order, and how many in all. */
-export interface GateConfiguration {
+interface GateConfiguration {
   files: readonly ConfigurationFile[]
   count: number
   /** By which this very content of them is known again; null if none differs. */

@@ -2,7 +2,7 @@ import { lstat, lutimes, readdir, readFile, rm, utimes, writeFile } from 'node:f
 import { join } from 'node:path'
 
 /** Which files of a folder were read since the trace was set. */
-export interface ReadTrace {
+interface ReadTrace {
   /** Paths relative to the folder, with `/`; without files that are gone by now. */
   read(): Promise<ReadonlySet<string>>
 }

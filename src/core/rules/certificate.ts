@@ -5,7 +5,7 @@ import { SANDBOX_MODES } from '../shapes/sandbox.ts'
 import { type SessionState, sessionTokens } from '../state/state.ts'
 
 /** What of a certificate the journal does not say. */
-export interface CertificateFacts {
+interface CertificateFacts {
   /** What the person's repository has checked out; null without a repository. */
   head: { commit: string | null; branch: string | null } | null
   /** Whether that commit holds all that was accepted; null if that cannot be known. */

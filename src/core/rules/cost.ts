@@ -41,7 +41,7 @@ function priceOf(prices: readonly ModelPrice[], model: string | null | undefined
 export const NO_TOKENS: TokenCounts = { input: 0, cachedInput: 0, output: 0, reasoning: 0, total: 0 }
 
 /** The tokens of one thread as reported now, and as they were before; undefined: it is the first report. */
-export interface ThreadUsage {
+interface ThreadUsage {
   total: TokenCounts
   before: TokenCounts | undefined
   /** The model that it has worked with since; undefined if not known. */

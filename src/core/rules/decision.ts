@@ -31,7 +31,7 @@ export interface HoldEnd {
 }
 
 /** What the end of a wait for a person follows from; times are ms since it began. */
-export interface HoldTerms {
+interface HoldTerms {
   now: number
   hasDefault: boolean
   /** Since when nobody sees that it waits; null while somebody does, which puts the default off. */

@@ -97,7 +97,7 @@ function some(entries: readonly string[]): string {
 }
 
 /** The next step in the proof of a claim, or its result. */
-export type ProofStep =
+type ProofStep =
   | { kind: 'gate'; gate: SessionState['gates'][number] }
   | { kind: 'again' }
   | { kind: 'counter-proof'; gate: SessionState['gates'][number] }
@@ -111,7 +111,7 @@ const MOST_REVIEWS = 3
 const MOST_WITHOUT_ANSWER = 3
 
 /** The work tree while a claim is proved. */
-export interface ProofNow {
+interface ProofNow {
   tree: string
   /** True if protected files differ from what the session began with, or if that is not known. */
   isProtectedChanged: boolean

@@ -15,7 +15,7 @@ import {
 export type Judgement = Omit<EventOf<'task-judged'>, 'type' | 'round'>
 
 /** What a judgement of tasks goes by. */
-export interface TaskFacts {
+interface TaskFacts {
   /** What `tasks.json` says now. */
   tasks: readonly Task[]
   /** The round that has ended. */

@@ -78,7 +78,7 @@ export function stallAfterRefusal(stall: Stall, round: number, of: string): Stal
 }
 
 /** What is to be done now; `end`: nothing helps. */
-export type StallStep = { kind: 'remedy'; remedy: StallRemedy; why: StallReason; rounds: number } | StallEnd
+type StallStep = { kind: 'remedy'; remedy: StallRemedy; why: StallReason; rounds: number } | StallEnd
 
 interface StallEnd {
   kind: 'end'

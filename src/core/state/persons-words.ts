@@ -3,7 +3,7 @@ import { markFor } from '../rules/outputs.ts'
 import type { SessionState } from './state.ts'
 
 /** What a round works on, in the words of the person. */
-export interface PersonsWords {
+interface PersonsWords {
   /** The goal; of a round in a scope that of the scope. */
   goal: string
   /** What they said later, the last one last. */

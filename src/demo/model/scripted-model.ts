@@ -7,7 +7,7 @@ import { Conversations, type Reply, readModelRequest, type Script } from './repl
 import { isSentBack, sendReply } from './send-reply.ts'
 
 /** A server on loopback that speaks the Responses API and answers codex from a script. End it by disposing of it. */
-export interface ScriptedModel extends AsyncDisposable {
+interface ScriptedModel extends AsyncDisposable {
   readonly server: Server
   /** The `base_url` for codex, ending in `/v1`. */
   readonly url: string

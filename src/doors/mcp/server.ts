@@ -19,7 +19,7 @@ import { readTools } from './tools/read.ts'
 import { startTools } from './tools/start.ts'
 import { tellTools } from './tools/tell.ts'
 
-export interface McpOptions {
+interface McpOptions {
   world: World & StartingWorld
   /** The directories that may be used; absolute or relative to that in which it was started. */
   dirs: readonly string[]

@@ -18,7 +18,7 @@ const CODE_DIGITS = 8
 const MOST_NAME = 80
 
 /** How far a pairing is, for the host: nobody has typed the code, somebody has, or it is over. */
-export type PairingState =
+type PairingState =
   | { state: 'waiting' }
   | { state: 'asking'; name: string }
   | { state: 'over'; how: 'let-in' | 'refused' | 'too-late' }

@@ -17,7 +17,7 @@ import type { WebEnv } from './guard.ts'
 import { bodyOf } from './requests.ts'
 
 /** What reaches a device by way of its browser's maker: no word of the project. `path`: what a tap opens. */
-export interface PushMessage {
+interface PushMessage {
   /** What it is about, which its text is chosen by: `question`, `decision`, `needs-person` or `ended`. */
   kind: 'question' | 'decision' | 'needs-person' | 'ended'
   path: string

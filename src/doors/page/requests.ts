@@ -67,7 +67,7 @@ interface Sent {
   data: unknown
 }
 
-export type Send = (sent: Sent) => Promise<void>
+type Send = (sent: Sent) => Promise<void>
 
 interface StreamsOptions {
   clock: Clock

@@ -35,7 +35,7 @@ import { bodyOf, limits, name, numberOf, type Streams, text } from './requests.t
 import { rowOf, streamSession } from './session-stream.ts'
 
 /** What the page asks of one session. */
-export interface SessionApiOptions {
+interface SessionApiOptions {
   world: World & StartingWorld
   streams: Streams
   tickets: ReportTickets

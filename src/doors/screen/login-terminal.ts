@@ -25,7 +25,7 @@ export async function logInOnTerminal(
 }
 
 /** An API key as typed; `left`: by Ctrl+C, or by the end of the input. */
-export type TypedKey = { kind: 'key'; key: string } | { kind: 'left'; interrupted: boolean }
+type TypedKey = { kind: 'key'; key: string } | { kind: 'left'; interrupted: boolean }
 
 /** Asks for an API key on the terminal, which does not show it. Whoever calls has the terminal. */
 export async function askKey(

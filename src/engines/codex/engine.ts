@@ -15,7 +15,7 @@ import { hidesFiles, threadTerms } from './sandbox.ts'
 import { type AskCodex, type Connection, connect, readCommandConfig } from './thread-start.ts'
 import { RequestFailure, type Rpc } from './wire.ts'
 
-export type CodexEngineOptions = EngineSetup
+type CodexEngineOptions = EngineSetup
 
 const NO_PROVIDERS: ProvidersByName = new Map()
 /** How often an app-server is started to find out with what rights it has to be. */

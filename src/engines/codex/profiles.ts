@@ -16,7 +16,7 @@ import {
 } from '../../platform/toml.ts'
 import { stringMember } from './wire.ts'
 
-export interface ProfilesOptions {
+interface ProfilesOptions {
   /** Codex's home that is codemachine's own, which exists. Absolute. */
   codexHome: string
   agents: readonly AgentProfile[]

@@ -358,7 +358,7 @@ function commandOf({ command, commandActions }: Extract<ThreadItem, { type: 'com
   return inner ?? command
 }
 
-export interface SilenceWatchOptions extends SilenceLimits {
+interface SilenceWatchOptions extends SilenceLimits {
   activity: Activity
   clock: Clock
   /** The machine slept for about so long, ms; the clocks have been started anew. */

@@ -31,7 +31,7 @@ import { parseUsageLimits, waitsForNetwork } from './translate.ts'
 import { type LostEnd, Turn } from './turn/turn.ts'
 import { memberOf, RequestFailure, type Rpc } from './wire.ts'
 
-export interface CodexRoundOptions
+interface CodexRoundOptions
   extends SilenceLimits,
     Pick<EngineSetup, 'networkMs'>,
     Pick<CodexOptions, 'env' | 'directory' | 'clock' | 'requestMs' | 'endMs' | 'log'> {

@@ -26,13 +26,13 @@ import { dynamicTools } from './tools.ts'
 import { memberOf, openRpc, RequestFailure, type Rpc, type RpcHandlers } from './wire.ts'
 
 /** A started thread. `loggedIn`: false only if codex says that it needs a login and has none. */
-export interface StartedThread {
+interface StartedThread {
   threadId: string
   loggedIn: boolean
   inUse: ModelInUse
 }
 
-export interface StartThreadOptions extends Pick<CodexOptions, 'requestMs'> {
+interface StartThreadOptions extends Pick<CodexOptions, 'requestMs'> {
   params: ThreadStartParams
   /** Variables that commands have otherwise than the app-server. */
   forCommands: ShieldedEnvironment['forCommands']

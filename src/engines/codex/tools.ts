@@ -60,7 +60,7 @@ function ending(over: AbortSignal): { signal: AbortSignal } & Disposable {
   return { signal: AbortSignal.any([over, done.signal]), [Symbol.dispose]: () => done.abort() }
 }
 
-export interface RoundToolsOptions {
+interface RoundToolsOptions {
   feed: RoundFeed
   /** The tools of ours that the thread was given. */
   tools: readonly HostTool[]
@@ -105,7 +105,7 @@ export class RoundTools {
 }
 
 /** The response to a request of codex, and how it is described to the person. */
-export interface Answered {
+interface Answered {
   result: unknown
   /** What was asked for: a command, a tool, a question. Bounded as all texts of events are. */
   subject: string

@@ -8,7 +8,7 @@ import { boundedOrNull, boundedText, translateItem } from './translate-item.ts'
 import { memberOf, numberMember } from './wire.ts'
 
 /** What a notification means to us. `ignored`: known, and nothing to show; `unknown`: a method that we do not know. */
-export type Translation =
+type Translation =
   | { kind: 'event'; event: EngineEvent }
   | { kind: 'live'; event: LiveEvent }
   | { kind: 'ignored' }

@@ -8,7 +8,7 @@ import type { Engine, PreparedRound, Recording, RoundRun, ThreadSpec } from '../
 import type { RoundOutcome } from '../../core/events/outcome.ts'
 import { type RecordedLine, RecordedRound } from '../codex/recorded-round.ts'
 
-export interface ReplayOptions {
+interface ReplayOptions {
   /** The work directory, absolute: what a recording's path is relative to. */
   directory: string
   clock: Clock

@@ -13,7 +13,7 @@ import { memoryRoot } from '../../workspace/memory/memory-paths.ts'
 import { type Carried, type CarriedSavepoint, packSession, unpackSession } from '../carried.ts'
 
 /** Where a session stands that is carried: after the savepoint of that round, with so many events. */
-export interface Standing {
+interface Standing {
   session: string
   epoch: number
   events: number

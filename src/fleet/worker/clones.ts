@@ -9,7 +9,7 @@ import { type GitSetting, withoutGitVariables } from '../../workspace/git/git.ts
 import { type Carried, messageOf, readCarried } from '../carried.ts'
 
 /** Where the clones of a worker are. */
-export interface ClonesOptions {
+interface ClonesOptions {
   /** The worker's own folder; absolute. */
   root: string
   /** How many mirrors stay. */

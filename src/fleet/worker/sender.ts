@@ -12,7 +12,7 @@ import type { TemplateKinds } from '../../core/template.ts'
 import { FolderChanges, pathExists } from '../../platform/files.ts'
 
 /** What is sent of a session, and how. */
-export interface SenderOptions {
+interface SenderOptions {
   session: string
   journal: string
   /** How many events the database has. */

@@ -24,7 +24,7 @@ import { waitsForLogin } from './sender.ts'
 import { type Came, type RunningHere, runHere, type WorkerPlace } from './session.ts'
 
 /** What a worker is. */
-export interface WorkerOptions {
+interface WorkerOptions {
   name: string
   slots: number
   tags: readonly string[]

@@ -117,7 +117,7 @@ function recordOf(pairs: readonly (readonly [name: string, text: string])[]): Re
 }
 
 /** A task as `tasks.json` has it. */
-export interface FiledTask {
+interface FiledTask {
   spec: TaskSpec
   status: 'PENDING' | 'IN_PROGRESS' | 'COMPLETED' | 'FAILED'
   why: string | null

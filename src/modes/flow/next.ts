@@ -18,7 +18,7 @@ import { titleOf } from './view.ts'
 import { APPROVE, type FlowWork, NOTES, type StepRecord, workOf } from './work.ts'
 
 /** What a workflow is carried out with. */
-export interface FlowParts {
+interface FlowParts {
   plan: FlowPlan
   /** The thread of each step that an agent does, by the id of the step. */
   threads: ReadonlyMap<string, ThreadSpec>

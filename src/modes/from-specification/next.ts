@@ -22,7 +22,7 @@ export interface BuildWork {
 export type BuildPart = 'team-building' | 'orchestration' | 'summary' | 'last-look'
 
 /** The threads of a build's rounds, one for each of its main agents, and one that changes the plan as a person says. */
-export interface BuildThreads {
+interface BuildThreads {
   teamBuilder: ThreadSpec
   masterMind: ThreadSpec
   lastLook: ThreadSpec
@@ -32,7 +32,7 @@ export interface BuildThreads {
 }
 
 /** What the master mind is told when it goes on; `lastTask`: the last in the plan that is done, null if none is. Pure. */
-export type RetryInput = (state: { lastTask: string | null; summary: string }) => string
+type RetryInput = (state: { lastTask: string | null; summary: string }) => string
 
 type Step = ReturnType<Template['next']>
 

@@ -3,7 +3,7 @@ import { type WayToTest, WORDS_FOR_STATUS, waysToTest } from './project-info.ts'
 import type { StepWork, TeamWork, ToldCommand } from './work.ts'
 
 /** What was run, as the reviewer is given it. */
-export interface ExecutionSummary {
+interface ExecutionSummary {
   steps: readonly SummedStep[]
   /** How the project was tested. */
   tests: readonly Pick<WayToTest, 'for' | 'run' | 'ran'>[]

@@ -176,7 +176,7 @@ export interface ProjectFiles {
 }
 
 /** What a team is at now. */
-export type TeamPhase = 'planning' | 'steps' | 'testing' | 'reviewing' | 'ending'
+type TeamPhase = 'planning' | 'steps' | 'testing' | 'reviewing' | 'ending'
 
 /** What is to be done next, by what was done. Pure. */
 export function phaseOf(own: TeamWork): TeamPhase {

@@ -20,7 +20,7 @@ import type { Records } from '../../session/records/records.ts'
 import type { Session } from '../../session/session.ts'
 import { isShownOutside } from './ask-session.ts'
 
-export interface InboxOptions {
+interface InboxOptions {
   /** The work directory's real path. */
   directory: string
   /** Does what was asked; up to 16 run at once. */

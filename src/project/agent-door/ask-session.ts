@@ -25,7 +25,7 @@ export type Asked =
 /** How much of what the agent said has been heard before the answer; `cut`: more than is kept. */
 export type Streamed = 'nothing' | 'whole' | 'cut'
 
-export interface AskOptions {
+interface AskOptions {
   /** The real path of the work directory in which the session runs. */
   directory: string
   /** The folder of its records, in which who is outside of the sandbox shows that; left out: that is not shown. */

@@ -10,7 +10,7 @@ import { placesOf, type World } from '../world.ts'
 import { forgetOutside, isShownOutside, showOutside } from './ask-session.ts'
 
 /** Why a process counts as one that an agent of a round has started; `sentence` is for whoever asks. */
-export interface InsideRound {
+interface InsideRound {
   /** `descends`: from a codemachine that runs a session; `marked`: it bears the mark of one; `cannot-write`: not into the records. */
   how: 'descends' | 'marked' | 'cannot-write'
   sentence: string

@@ -26,7 +26,7 @@ import { type Checked, type CheckRun, ok, problem, recordsRoot, type SettingsInU
 type Answer = { result: unknown } | { failure: string }
 
 /** What codex says and does when it is started as for a round, but for the turn. */
-export interface CodexAnswers {
+interface CodexAnswers {
   /** What it warns of in its configuration. */
   warnings: readonly string[]
   threadStart: Answer

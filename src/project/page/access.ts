@@ -36,7 +36,7 @@ export interface Shown {
 }
 
 /** By what a browser shows who it is. */
-export interface SignIn {
+interface SignIn {
   /** Its id. */
   device: string
   challenge: string

@@ -6,7 +6,7 @@ import { messageOf, UserError } from '../../base/errors.ts'
 import type { Access, Right } from './access.ts'
 
 /** How a pairing came out. */
-export type PairingEnd = 'let-in' | 'refused' | 'too-late'
+type PairingEnd = 'let-in' | 'refused' | 'too-late'
 
 interface PairOptions {
   /** What the new device may do. */

@@ -12,7 +12,7 @@ import { GitError } from '../../workspace/git/git.ts'
 import type { PrivateGit } from '../../workspace/git/private-git.ts'
 
 /** What is known of a break, and the ways to find out more. */
-export interface BreakSearch {
+interface BreakSearch {
   certificate: Certificate
   /** The gates that fail in the work directory. */
   failing: readonly GateRun[]

@@ -14,7 +14,7 @@ import { remarksOnProof } from '../engine-of-project.ts'
 import type { Run } from '../open-run.ts'
 
 /** What the rounds of a session are given and leave: its memory files, those of its scopes, and the work directory. */
-export interface SessionFiles {
+interface SessionFiles {
   memory: Memory
   scopes: ScopeFiles
   folder: FolderFiles

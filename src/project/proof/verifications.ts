@@ -4,7 +4,7 @@ import { type Verified, verifySession } from './verify.ts'
 import { describeVerification } from './verify-words.ts'
 
 /** What has come of verifying; while it goes on, what was said so far. */
-export type VerificationNow =
+type VerificationNow =
   | { state: 'running'; said: readonly string[] }
   | { state: 'ended'; verdict: Verified['verdict']['kind']; words: readonly string[] }
 

@@ -31,7 +31,7 @@ import type { World } from '../world.ts'
 import { cannotTell, type Difference, findBreak, type GateRun, passes, type Verdict } from './find-break.ts'
 
 /** What is verified, and who is told of it. */
-export interface VerifyOptions {
+interface VerifyOptions {
   /** As typed; null for the newest that is done. */
   session: string | null
   codexBin?: string

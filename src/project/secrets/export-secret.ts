@@ -11,7 +11,7 @@ import type { World } from '../world.ts'
 const MOST_BYTES = 1024 * 1024
 
 /** What a secret was written to, and what a person should know of that, a sentence each. */
-export interface ExportedSecret {
+interface ExportedSecret {
   /** Absolute. */
   path: string
   words: string[]

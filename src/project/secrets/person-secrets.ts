@@ -17,7 +17,7 @@ import type { World } from '../world.ts'
 import { openSessionSecrets } from './session-secrets.ts'
 
 /** A secret of a project as a person sees it: without its value. */
-export interface ListedSecret {
+interface ListedSecret {
   key: string
   /** The command that says whether it is right; null if there is none. */
   check: string | null
@@ -113,7 +113,7 @@ export async function waitingKeys(records: Records): Promise<string[]> {
 }
 
 /** Whether a secret is there and, where it has a check, whether that passes with it. `problem`: why not, a sentence. */
-export interface CheckedSecret {
+interface CheckedSecret {
   ok: boolean
   problem: string | null
   /** What a person should know of the files that the check has changed, a sentence each. */

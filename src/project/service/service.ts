@@ -14,7 +14,7 @@ interface StartedRunner {
   exited: Promise<number | null>
 }
 
-export interface ServiceOptions {
+interface ServiceOptions {
   root: string
   /** Told a line of what it does. */
   say(line: string): void

@@ -64,7 +64,7 @@ async function removeOld({ folder }: Records, now: number): Promise<void> {
 }
 
 /** A session that is to be begun, from wherever it is asked for. */
-export interface WantedSession extends Omit<PromptTerms, 'options'> {
+interface WantedSession extends Omit<PromptTerms, 'options'> {
   /** What is to be worked on; null: what the specification of the directory asks for. */
   goal: string | null
   /** The name of its worktree; true: any new one; left out: none, it works in the directory itself. */
@@ -74,7 +74,7 @@ export interface WantedSession extends Omit<PromptTerms, 'options'> {
 }
 
 /** What has begun; `session` null: nothing yet within half a minute, and it goes on trying. */
-export interface StartedSession {
+interface StartedSession {
   session: string | null
   directory: string
   pid: number | null

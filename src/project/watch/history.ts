@@ -7,7 +7,7 @@ import { RoundsSoFar } from '../../tell/report/fold-rounds.ts'
 import type { ReportRound } from '../../tell/report/report-data.ts'
 
 /** Some of the events of a session, each with the session after it. */
-export interface PastEvents {
+interface PastEvents {
   /** The number of the first of them, from 1 on; 0: there are none. */
   first: number
   events: readonly { n: number; event: Recorded; state: SessionState }[]

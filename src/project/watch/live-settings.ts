@@ -24,7 +24,7 @@ export interface AskedLimits {
   cost?: number
 }
 
-export interface LiveSettingsOptions {
+interface LiveSettingsOptions {
   /** As the run began with them. */
   loaded: LoadedSettings
   /** The same with the model of the provider. */

@@ -12,7 +12,7 @@ import { cutUnfinished, type Redactor } from '../../secrets/redactor.ts'
 import type { Audience } from '../../session/options.ts'
 import { readTextFile } from '../../workspace/files/inside-directory.ts'
 
-export interface LiveShareOptions {
+interface LiveShareOptions {
   /** Where the snapshot is written. */
   path: string
   /** The run; `startTime` as of `startTimeOf`. */

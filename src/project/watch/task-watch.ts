@@ -84,7 +84,7 @@ export async function readPlanFiles({
 
 type BoardPart = 'all' | 'tasks'
 
-export interface TaskWatchOptions extends BoardPlace {
+interface TaskWatchOptions extends BoardPlace {
   clock: Clock
   /** Ends the watching. */
   signal: AbortSignal

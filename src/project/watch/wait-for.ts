@@ -14,7 +14,7 @@ export const AWAITED = ['needs-person', 'round'] as const
 type Awaited = (typeof AWAITED)[number]
 
 /** What has come of waiting. */
-export interface Happened {
+interface Happened {
   /** `cut-off`: nobody runs it any more, and it has not come to its end; `nothing`: the time is over. */
   what: 'ended' | 'cut-off' | Awaited | 'nothing'
   /** In a sentence or a few words; empty for nothing. */
@@ -24,7 +24,7 @@ export interface Happened {
   standing: SessionStatus
 }
 
-export interface WaitOptions {
+interface WaitOptions {
   records: Records
   id: string
   /** Its end is waited for in any case. */

@@ -19,7 +19,7 @@ import { refuseRunning } from '../find.ts'
 import type { World } from '../world.ts'
 
 /** What is to be landed, and with what words. */
-export interface WantedLanding {
+interface WantedLanding {
   /** The worktree; left out: the only one that has something to land. */
   name?: string | undefined
   /** Of the merge; left out: one that names the branch. */

@@ -26,7 +26,7 @@ export interface CallOptions {
 }
 
 /** A call that has its turn. */
-export interface Call {
+interface Call {
   request: AgentRequest
   round: number
   instance: string

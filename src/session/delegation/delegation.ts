@@ -15,8 +15,9 @@ import {
 } from './agent-request.ts'
 import { GivenFolders, type Hold, PathHolds, type Paths, readPaths } from './path-holds.ts'
 
-export type { AgentAnswer, AgentBook, AgentRequest } from './agent-request.ts'
-export interface DelegationOptions extends CallOptions {
+export type { AgentBook } from './agent-request.ts'
+
+interface DelegationOptions extends CallOptions {
   /** The work directory's real path. */
   directory: string
   platform: NodeJS.Platform
@@ -235,7 +236,7 @@ interface RoundEnds {
 }
 
 /** What ends the agents of each round, one after the other. */
-export class AgentEnds {
+class AgentEnds {
   readonly #log: Pick<SessionLog, 'state'>
   #ends = newEnds('')
 

@@ -16,13 +16,13 @@ export interface Hold {
 }
 
 /** Who wants a turn. */
-export interface WhoHolds {
+interface WhoHolds {
   agent: string
   /** Called with the agents that have to end first, while it has no turn, each time that they are others. */
   onBehind?(agents: readonly string[]): void
 }
 
-export interface PathHoldsOptions {
+interface PathHoldsOptions {
   /** How many work at the same time, those under others not counted: who waits for another does not work. */
   atOnce: number
   /** Whether `a` and `A` are the same folder. */
@@ -159,7 +159,7 @@ const MOST_CHARACTERS = 300
 const OURS = '.codemachine'
 const GIT = '.git'
 
-export interface ReadPathsOptions {
+interface ReadPathsOptions {
   /** The work directory's real path. */
   directory: string
   platform: NodeJS.Platform

@@ -12,7 +12,7 @@ import type { ProofEnvironment } from '../options.ts'
 import { type EndedTurn, playRound, type RoundPlayOptions } from '../play-round.ts'
 import type { SessionLog } from '../session-log.ts'
 
-export interface ReviewClaimOptions {
+interface ReviewClaimOptions {
   log: SessionLog
   engines: Engines
   clock: Clock

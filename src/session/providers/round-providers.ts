@@ -10,12 +10,12 @@ import type { SessionLog } from '../session-log.ts'
 export type Way = 'own' | 'remote'
 
 /** What is done before a thread may run. `until`: Unix time, ms. */
-export type ProviderLook =
+type ProviderLook =
   | { kind: 'ready' }
   | { kind: 'wait'; cause: RoundOutcome; until: number; isBack(signal: AbortSignal): Promise<boolean> }
   | { kind: 'end'; outcome: SessionOutcome }
 
-export interface RoundProvidersOptions {
+interface RoundProvidersOptions {
   log: SessionLog
   clock: Clock
   providers: Providers

@@ -13,7 +13,7 @@ export interface NewText {
 }
 
 /** The texts that one session keeps: the folder `kept` of its records, where no agent can write. */
-export interface KeptTexts {
+interface KeptTexts {
   /** Writes them, mode 0600. */
   keep(texts: readonly NewText[]): Promise<readonly KeptText[]>
   /** The text of this name. A `UserError` that names the file if it is gone, or is not what was kept. */

@@ -8,7 +8,7 @@ import { pathExists, readBoundedText, renameIfThere, stageFile, writeWholeFile }
 import { isSessionId } from './records.ts'
 
 /** What waits, in order, and one sentence for each file that could not be read. */
-export interface QueueContents {
+interface QueueContents {
   prompts: QueuedPrompt[]
   problems: string[]
 }

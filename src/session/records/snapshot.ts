@@ -32,7 +32,7 @@ export interface Snapshot {
 }
 
 /** The session at an earlier place of its journal. */
-export interface EarlierState {
+interface EarlierState {
   state: SessionState
   read: JournalRead
 }

@@ -53,7 +53,7 @@ export interface ShellPlace {
 }
 
 /** What came of a command, for the one who wanted it. */
-export interface ShellAnswer extends ToolAnswer {
+interface ShellAnswer extends ToolAnswer {
   /** The same for two commands that came to the same; null: nothing was run. */
   same: string | null
   /** Files in which a secret was found after it. */

@@ -22,7 +22,7 @@ export interface StepTally {
 export const NO_STEPS: StepTally = { commands: 0, misfits: 0, same: new Map() }
 
 /** What is done about a message. `over`: nothing, the round ends with it. */
-export type StepMove =
+type StepMove =
   | { kind: 'run'; answer: StepAnswer }
   | { kind: 'ask'; ask: NonNullable<StepAnswer['ask']> }
   | { kind: 'tell'; text: string }
@@ -78,7 +78,7 @@ const SAY_HOW_IT_IS =
 const DONE_WITH_COMMAND =
   'Your answer said that the work is done, and had a command, too: if it is done, say so without a command.'
 
-export interface StepwiseOptions extends NonNullable<RoundSpec['stepwise']> {
+interface StepwiseOptions extends NonNullable<RoundSpec['stepwise']> {
   shell: Pick<SessionShell, 'run' | 'ask'>
   thread: ShellPlace['thread']
   /** Told of files in which a command has left a secret. */

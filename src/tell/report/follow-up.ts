@@ -12,7 +12,7 @@ const LEFT_CHARACTERS = 500
 const GATE_CHARACTERS = 4_000
 
 /** What is known of a session beside its report. */
-export interface FollowedTerms {
+interface FollowedTerms {
   /** What its template says of its work; null: its agent's last words stand there. */
   work: string | null
   /** A line for each session that it went on from, the newest first. */

@@ -29,7 +29,7 @@ import type {
 } from './report-data.ts'
 
 /** A sentence on the proof, and its tone. Parts of the text come from outside: escape it before it is shown. */
-export interface ProofLine {
+interface ProofLine {
   text: string
   tone: Tone
 }
@@ -325,7 +325,7 @@ function stands(standing: ReportData['standing']): OutcomeInWords {
 }
 
 /** Something that is left to do or to look at. Its text came from outside in part, and is not made safe. */
-export interface LeftItem {
+interface LeftItem {
   text: string
   tone: Tone
 }

@@ -16,7 +16,7 @@ import type { ReportData } from './report-data.ts'
 import { asSentence } from './words.ts'
 
 /** Where the reports of a session go: its id, its folder in the records, and the work directory's real path. */
-export interface ReportPlaces {
+interface ReportPlaces {
   id: string
   records: string
   directory: string

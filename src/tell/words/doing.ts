@@ -16,7 +16,7 @@ import { oneLine, titleLine } from './safe-text.ts'
 import { statusOfWork, titleOfRound, wordsForStep } from './work.ts'
 
 /** How far the tasks of a session are. */
-export interface TaskAtWork {
+interface TaskAtWork {
   /** The one at work; null if all are done. */
   task: TaskBoard['tasks'][number] | null
   /** Which of how many that is, by its place among all: `2/15`; `15/15` if all are done. */
@@ -270,7 +270,7 @@ const COMMAND_CHARS = 200
 const NAME_CHARS = 80
 
 /** What codex does while an item runs; whether it is worth saying for how long. */
-export interface ItemInWords {
+interface ItemInWords {
   words: string
   short: string
   isTimed: boolean

@@ -175,7 +175,7 @@ const FAILURE_LINES = 5
 const LINE_CHARS = 300
 
 /** What a person is told of a gate that has run, part by part. */
-export interface GateInWords {
+interface GateInWords {
   /** `gate tests`, `gate tests, after round 3`. */
   name: string
   /** `failed (exit code 1)`. */
@@ -389,7 +389,7 @@ export function reviewEndInWords(event: ReviewEnded): string {
 }
 
 /** What a review came to; `findings` and `repeated`: how many. `verdict` null: it gave no answer. */
-export interface ReviewFacts {
+interface ReviewFacts {
   review: number
   verdict: ReviewAnswer['verdict'] | null
   findings: number

@@ -392,7 +392,7 @@ function line(text: string): string {
 }
 
 /** How far a build is. Times are ISO 8601 in UTC. */
-export interface BuildReport {
+interface BuildReport {
   plan: TaskPlan['state']
   /** Whether it is held so that the person looks at its plan. */
   waitsForPerson: boolean
@@ -536,7 +536,7 @@ export function decisionReport({ since, until, ...decision }: OpenDecision): Non
 }
 
 /** What the proof of a session's work stands on. Times are ISO 8601 in UTC. */
-export interface ProofReport {
+interface ProofReport {
   /** What codemachine checks between two rounds just now; null if it does not. */
   checking: { kind: 'gate'; gate: string; since: string } | { kind: 'review'; review: number; since: string } | null
   /** What has to pass before done, and how each came out the last time; `round`: after which that was, 0 before the first. */

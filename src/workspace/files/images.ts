@@ -20,7 +20,7 @@ const RIFF = /^RIFF.{4}WEBP/s
 const HEAD_BYTES = 12
 
 /** The pictures that a text names, as absolute paths; `problem`: a sentence about those that are left out, null: there are none. */
-export interface NamedImages {
+interface NamedImages {
   paths: readonly string[]
   problem: string | null
 }

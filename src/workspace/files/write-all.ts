@@ -18,13 +18,13 @@ export interface FileToWrite {
 }
 
 /** A file as it is now. `sha256`: of its bytes, hex. */
-export interface WrittenFile {
+interface WrittenFile {
   path: string
   bytes: number
   sha256: string
 }
 
-export interface WriteAllOptions {
+interface WriteAllOptions {
   /** Tells one writing from another. Done again with the same one after a crash, it clears up what that has left. */
   key: string
   /** A folder that nothing is written in, wherever it lies. */

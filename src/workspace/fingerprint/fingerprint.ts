@@ -43,7 +43,7 @@ export interface FingerprintOptions extends PrivateGitOptions, UnreadOptions {
 }
 
 /** The paths that differ between two fingerprints. */
-export interface ChangedPaths {
+interface ChangedPaths {
   /** Relative to the work directory, in git's order; the first 50. */
   paths: readonly string[]
   /** How many differ in all. */
@@ -58,7 +58,7 @@ export interface IgnoredNow {
 }
 
 /** The ignore rules that a session began with. */
-export interface StartRules {
+interface StartRules {
   /** Of a file of exclude rules, relative to git's top. */
   path: string
   /** Whether they ignore all that is ignored now; left out: that is not known. */

@@ -11,7 +11,7 @@ import { literal } from './well-known.ts'
  * A file whose content is not read: larger than `max_file_size`, no plain file, or hidden, as it holds a secret. In a fingerprint it is an entry of mode
  * 160000, as of a submodule, whose id is a hash of size and times: git wants no object for it, and a rewind leaves it alone.
  */
-export interface UnreadFile {
+interface UnreadFile {
   /** Latin1, relative to git's top. */
   path: string
   id: string

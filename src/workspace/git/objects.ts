@@ -165,7 +165,7 @@ async function uncommitted(git: PrivateGit, from: string, tree: string): Promise
 }
 
 /** A file as one tree has it, and whether the other has none of this path. */
-export interface ChangedEntry extends TreeEntry {
+interface ChangedEntry extends TreeEntry {
   isNew: boolean
 }
 

@@ -157,7 +157,7 @@ function prefixOf(top: string, directory: string): string {
 const CONFIG_BYTES = 1024 * 1024
 
 /** A private git directory, and the setting to run git on it. */
-export interface PrivateGitLocation {
+interface PrivateGitLocation {
   gitDir: string
   /** Its `directory` is the top, to which all paths of the index are relative. */
   setting: GitSetting

@@ -334,7 +334,7 @@ const PLAIN_READING = ['-c', 'core.quotePath=false', '-c', 'core.bigFileThreshol
 const PLAIN_TEXT = ['--no-ext-diff', '--no-textconv', '--no-color']
 
 /** Files that differ between the index and the work tree: latin1 paths relative to the top. */
-export interface IndexDifferences {
+interface IndexDifferences {
   gone: readonly string[]
   present: readonly string[]
 }

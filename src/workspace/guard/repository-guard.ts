@@ -38,7 +38,7 @@ import {
 } from './nested-repositories.ts'
 
 /** `setAsideDir`: a folder in the records, where agents cannot write. Created when needed. */
-export interface GuardOptions extends Pick<GuardState, 'workTree' | 'setAsideDir'> {
+interface GuardOptions extends Pick<GuardState, 'workTree' | 'setAsideDir'> {
   /** The person's repository before the first round; `null` if there was none. */
   repository: PersonRepository | null
   /** A file in the records for the saved state, until the guard is closed. */

@@ -21,7 +21,7 @@ import { type SessionFolder, scopeFolder } from './memory-paths.ts'
 import { NO_TASKS, writeLastGood } from './session-folder.ts'
 import { type OwnMemory, openMemory } from './session-memory.ts'
 
-export interface ScopedMemoryOptions {
+interface ScopedMemoryOptions {
   /** Where the memory of the session lies. */
   place: SessionFolder
   /** The work directory. */

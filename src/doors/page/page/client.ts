@@ -2,7 +2,7 @@ import { signal } from '@preact/signals'
 import { TEXTS } from './texts.ts'
 
 /** How it stands between the page and its server. */
-export type Connection = 'connecting' | 'open' | 'cut' | 'no-key'
+type Connection = 'connecting' | 'open' | 'cut' | 'no-key'
 
 /** Whether this device has been let in. */
 export const isIn = signal(false)

@@ -30,7 +30,7 @@ export interface Card {
 }
 
 /** This device as the server knows it. */
-export interface Me {
+interface Me {
   device: { id: string; name: string; right: 'look' | 'steer' }
   version: string
   /** Whether the page was opened by https, or on the machine that serves it. */

@@ -255,7 +255,7 @@ export function Field({ label, hint, children }: { label: string; hint?: string;
 }
 
 /** What a session may take, as it is typed; null: one of it is none. */
-export interface TypedLimits {
+interface TypedLimits {
   rounds?: number
   timeMs?: number
   tokens?: number

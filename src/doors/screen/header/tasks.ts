@@ -11,7 +11,7 @@ const NAME_CHARS = 400
 const LEAST_STEPS = 4
 
 /** The board of a template's own, at a time (Unix ms). */
-export interface BoardAt extends ShownBoard {
+interface BoardAt extends ShownBoard {
   now: number
 }
 

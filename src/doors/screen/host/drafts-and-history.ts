@@ -16,7 +16,7 @@ import type { CliContext } from '../cli-context.ts'
 import type { ScreenModel } from '../screen/model.ts'
 import type { Screen } from '../screen/screen.tsx'
 
-export interface PromptHistoryOptions {
+interface PromptHistoryOptions {
   /** Where codemachine keeps its records (`Records.root`). */
   root: string
   clock: Clock
@@ -188,7 +188,7 @@ function newest(entries: ReadonlyMap<string, Entry>): Entry[] {
   return inOrder.slice(first + 1)
 }
 
-export interface DraftFileOptions {
+interface DraftFileOptions {
   /** Among the records of the work directory. */
   path: string
   clock: Clock
@@ -307,7 +307,7 @@ export async function keepDraft(
   })
 }
 
-export interface WaitingPromptsOptions {
+interface WaitingPromptsOptions {
   /** Where the queue lies. */
   path: string
   screen: Screen

@@ -6,7 +6,7 @@ import type { CliContext } from '../cli-context.ts'
 import type { Screen } from '../screen/screen.tsx'
 
 /** What draws on the terminal, and can give it away for a while. */
-export interface Lender {
+interface Lender {
   /** Gives the terminal to an action, and takes it back. */
   lend(action: () => Promise<void>): Promise<void>
   /** Says what went wrong, a sentence. */

@@ -106,7 +106,7 @@ export function whyNoResume({ start }: Pick<SlashPlace, 'start'>): string | null
 }
 
 /** What a person has chosen in the table of `codemachine sessions`, to be done once that is closed. */
-export interface ChosenSession {
+interface ChosenSession {
   action: 'watch' | 'resume'
   row: SessionRow
 }

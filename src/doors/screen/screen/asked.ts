@@ -169,7 +169,7 @@ export async function answerCommand(context: QuestionContext, typed: string): Pr
 }
 
 /** What stands behind `/answer`. */
-export type AnswerMeant =
+type AnswerMeant =
   | { kind: 'answer'; asked: AskedQuestion; answer: string }
   | { kind: 'open'; asked: AskedQuestion }
   | { kind: 'choose' }

@@ -6,7 +6,7 @@ import type { CliContext } from '../cli-context.ts'
 export type HiddenText = { kind: 'typed'; text: string } | { kind: 'left'; by: 'ctrl-c' | 'ctrl-d' | 'signal' }
 
 /** What is asked for. */
-export interface HiddenField {
+interface HiddenField {
   /** Stands before the cursor. */
   prompt: string
   /** The most bytes of a text in UTF-8. */

@@ -33,7 +33,7 @@ export interface ListColumn<Row> {
 }
 
 /** What a list shows, and what its keys do. */
-export interface ListOptions<Row> {
+interface ListOptions<Row> {
   title(): string
   theme: Theme
   keymap: Keymap

@@ -6,7 +6,7 @@ import { type Key, keysFromInk } from '../composer/keys.ts'
 import type { TerminalOutput } from '../terminal/output.ts'
 import { type FullView, MOUSE_OFF, MOUSE_ON, type Pointer, pointersIn, type Stage } from './full-view.ts'
 
-export interface StageOptions {
+interface StageOptions {
   keys: SharedKeys
   /** The terminal; the Ink that draws on it must be suspended. */
   output: TerminalOutput

@@ -15,7 +15,7 @@ import { readCommandConfig, shakeHands } from '../thread-start.ts'
 import { openRpc, RequestFailure, type Rpc, stringMember } from '../wire.ts'
 import { TemporaryFolders } from './temporary-folders.ts'
 
-export interface ShellOptions extends SandboxCommandsOptions {
+interface ShellOptions extends SandboxCommandsOptions {
   binary: { path: string; version: string }
   /** Where commands with secrets have their temporary folders: absolute, and out of reach of agents. */
   temporary: string

@@ -4,7 +4,7 @@ import { messageOf, systemErrorCode } from '../../../base/errors.ts'
 import { isAlive } from '../../../platform/processes.ts'
 
 /** Where the temporary folders of a shell lie, and whose they are. */
-export interface TemporaryFoldersOptions {
+interface TemporaryFoldersOptions {
   /** Absolute; no agent can read or write it. Made when it is first needed. */
   root: string
   /** The process that runs the shell. */
@@ -14,7 +14,7 @@ export interface TemporaryFoldersOptions {
 }
 
 /** The temporary folder of one command. */
-export interface TemporaryFolder {
+interface TemporaryFolder {
   path: string
   /** The folder of its shell, in which it lies. */
   within: string

@@ -56,7 +56,7 @@ import { AGENT_CALLS } from '../../registry.ts'
 import { tidyCalls } from './earlier-calls.ts'
 
 /** One task for one agent, where no session runs. */
-export interface AgentCall {
+interface AgentCall {
   /** Name of the agent. */
   agent: string
   /** Reads the task, once it is known that the agent can be given one. */
@@ -71,7 +71,7 @@ export interface AgentCall {
 }
 
 /** How an agent ended that worked by itself. `problem`: why its memory does not have the result, a sentence; null: it has. */
-export type AloneEnd = { kind: 'completed'; result: string; problem: string | null } | { kind: 'terminated' }
+type AloneEnd = { kind: 'completed'; result: string; problem: string | null } | { kind: 'terminated' }
 
 /**
  * Has one agent do one task in a session of its own, in the project around the directory. Throws a `UserError` for what a

@@ -15,7 +15,7 @@ import { joinSections, oneLine, quoted, type Section } from './sections.ts'
 import { bareRepositories, drawTree, pathsOutside } from './tree.ts'
 
 /** Of which project, and for which request, the context is gathered. */
-export interface GatherOptions {
+interface GatherOptions {
   /** Real path of the work directory. */
   directory: string
   /** A private git directory for this only, where agents cannot write. Created if missing. */
@@ -28,7 +28,7 @@ export interface GatherOptions {
 }
 
 /** What a planner is told of a project: `text` is Markdown of at most 120 KiB of UTF-8. */
-export interface GatheredContext {
+interface GatheredContext {
   text: string
   facts: ContextFacts
 }

@@ -6,7 +6,7 @@ import { clipBytes, oneLine, quoted } from './sections.ts'
 import { findSymbols, type SymbolPlace } from './symbols.ts'
 
 /** The files that a request names, with what they hold as Markdown. */
-export interface Mentions {
+interface Mentions {
   /** Relative to the work directory; those with `@` first. */
   files: string[]
   text: string

@@ -10,7 +10,7 @@ import { type Project, readProjectFile, whyUnread } from './project-file.ts'
 import { clipBytes, oneLine, quoted } from './sections.ts'
 
 /** The rules of a project that tools other than codex read: Markdown, and the files that it holds. */
-export interface ProjectRules {
+interface ProjectRules {
   text: string
   files: string[]
   notes: string[]

@@ -1,7 +1,7 @@
 import { oneLine } from './sections.ts'
 
 /** The files of a project as an indented tree. */
-export interface ProjectTree {
+interface ProjectTree {
   text: string
   /** Whether anything is left out of it. */
   isShortened: boolean

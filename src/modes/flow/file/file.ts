@@ -114,13 +114,13 @@ export interface FileAgentWork extends Omit<AgentWork, 'prompt' | 'input' | 'sch
 type FileOutput = { kind: 'stdout' } | { kind: 'file'; path: Placed<string>; append: boolean }
 
 /** What is checked of a workflow file by other layers. */
-export interface FileChecks {
+interface FileChecks {
   /** The first argument for codex that a workflow may not give; null if all are allowed. */
   refusedArgument: (args: readonly string[]) => string | null
 }
 
 /** A file with mistakes. */
-export interface WrongFile {
+interface WrongFile {
   mistakes: readonly Mistake[]
   /** What of it could be read, for a look at the files that it names; it cannot be run. Null: nothing. */
   sound: FlowFile | null

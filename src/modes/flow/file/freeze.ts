@@ -23,7 +23,7 @@ export interface FreezeOptions {
 }
 
 /** A workflow as it will run. */
-export interface Frozen {
+interface Frozen {
   plan: FlowPlan
   /** Variables without a value, each at the first place that uses it. No run begins with one. */
   missing: readonly Mistake[]

@@ -13,7 +13,7 @@ import {
 } from '../../../workspace/files/inside-directory.ts'
 import { FLOW_FOLDER } from './prompts.ts'
 
-export interface InitOptions {
+interface InitOptions {
   /** The folder in which `.codex-flow` is made. Absolute. */
   directory: string
   /** A folder with files in the place of the shipped ones; null: those. Absolute. */
@@ -23,7 +23,7 @@ export interface InitOptions {
 }
 
 /** A file that was laid down, or stood there. `path`: from the folder in which `.codex-flow` is, with `/`. */
-export interface LaidFile {
+interface LaidFile {
   path: string
   state: 'made' | 'kept' | 'replaced'
 }

@@ -82,7 +82,7 @@ const header = v.object({
  * A line of a recording that is codemachine's own: `header`: the first one; `result`: one at the end; `newer`: its version,
  * which this codemachine does not know; `broken`: it has another shape. Null: it is a line of codex, or none at all.
  */
-export type OwnLine = { header: RecordingHeader } | { result: RecordedResult } | { newer: number } | 'broken' | null
+type OwnLine = { header: RecordingHeader } | { result: RecordedResult } | { newer: number } | 'broken' | null
 
 /** The first line of a recording, without its line end. What is given is without secrets. */
 export function firstLine(header: RecordingHeader): string {

@@ -24,7 +24,7 @@ export interface LookedFlow {
 }
 
 /** How a workflow file is looked at. */
-export interface FlowLook {
+interface FlowLook {
   /** Where the person stands; absolute. */
   directory: string
   /** Which workflow of the file; null: each. */

@@ -48,7 +48,7 @@ import { bytesOfRecording, type FoundRecording, findRecording, keptRecording } f
 import { writeMemory } from './runtime-files.ts'
 
 /** A workflow that is replayed from its recordings. */
-export interface MockRun {
+interface MockRun {
   plan: FlowPlan
   /** As `flowOptionsOf` makes them, with the mode `mock`. */
   options: FlowOptions

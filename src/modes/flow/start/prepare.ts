@@ -27,7 +27,7 @@ export interface WantedFlow {
 }
 
 /** A workflow that can be run: `root` is its work directory, a real path; `notes`: what a person is told first, sentences. */
-export interface PreparedFlow {
+interface PreparedFlow {
   plan: FlowPlan
   notes: readonly string[]
   root: string

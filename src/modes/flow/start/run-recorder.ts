@@ -27,7 +27,7 @@ import { APPROVE, type FlowWork, type StepRecord, workOf } from '../work.ts'
 import { keepEarlier, RuntimeFile, writeMemory } from './runtime-files.ts'
 
 /** What a real run of a workflow leaves for people is written from. */
-export interface RunRecorderOptions {
+interface RunRecorderOptions {
   records: Pick<Records, 'directory' | 'sessionFolder'>
   redactor: Redactor
   /** Told a sentence of what could not be written. */

@@ -28,7 +28,7 @@ export interface TeamPlaces {
 }
 
 /** What the places are made for. */
-export interface WantedPlaces {
+interface WantedPlaces {
   /** The real path of where it was called. */
   workspace: string
   /** As typed: what the names are made of. */

@@ -14,7 +14,7 @@ import { type LogEntry, TeamLogFile } from './log-file.ts'
 import { type HistoryEntry, RunHistory, type RunOfTeam } from './run-file.ts'
 
 /** What teams leave in their workspace is written from. */
-export interface TeamRecorderOptions {
+interface TeamRecorderOptions {
   records: Pick<Records, 'directory' | 'sessionFolder' | 'journal' | 'templates'>
   /** Told a sentence of what could not be written. */
   onProblem(sentence: string): void
