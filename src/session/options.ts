@@ -153,7 +153,7 @@ export interface ToCounterProve extends Pick<CounterSearch<WorkChange>, 'failedB
   /** The tree that was claimed. */
   tree: string
   /** How many tests it says it ran now, and the most that it ran earlier; null: it did not say. */
-  tests: { now: number | null; most: number | null }
+  tests: { now: number | null; most: number | null; failed?: number }
   signal: AbortSignal
 }
 
@@ -169,8 +169,14 @@ interface ProofPlace {
 
 /** The effects that proving a claim needs: running gates, keeping savepoints, comparing trees, preparing a review. */
 export interface ProofEnvironment {
-  /** Runs a gate on this work tree, in the sandbox of the rounds. `start`: the tree that the work began with, null if not kept. Every end of the gate is a result; never rejects for one. */
-  runGate(gate: Gate, on: ProofPlace & { when: GateTime; start: string | null }): Promise<RanGate>
+  /**
+   * Runs a gate on this work tree, in the sandbox of the rounds. `start`: the tree that the work began with, null if not kept.
+   * `hasFailedHere`: on these very files. Every end of the gate is a result; never rejects for one.
+   */
+  runGate(
+    gate: Gate,
+    on: ProofPlace & { when: GateTime; start: string | null; hasFailedHere: boolean; hasPassedAtStart: boolean },
+  ): Promise<RanGate>
   /** Runs a command of the template as a gate is run, once; never rejects for how it ends. `output`: up to 16,000 characters. */
   runCommand(
     command: Pick<Gate, 'name' | 'run' | 'timeoutMs' | 'network'> & { readOnly?: true },

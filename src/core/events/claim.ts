@@ -72,12 +72,12 @@ export const claimEvent = variant('type', {
     ),
     unread: about(listOf(text), 'files that the gate read before the work and does not read now; at most 50 paths'),
     tests: about(
-      optional(fields({ now: nullOr(number), most: nullOr(number) })),
-      'how many tests the gate says it ran, and the most that it ran earlier in the session; `null`: it did not say. Left out: it never said',
+      optional(fields({ now: nullOr(number), most: nullOr(number), failed: optional(number) })),
+      'how many tests the gate says it ran, and the most that it ran earlier in the session; `null`: it did not say. `failed`: how many failed, by what it says; left out: none. Left out: it never said',
     ),
     doubts: about(
-      listOf(oneOf('blind', 'runs-through', 'unread', 'reads-changed', 'fewer-tests', 'no-tests')),
-      'why done needs a review that agrees; none: it needs none for this gate. `blind`: see `result`; `runs-through`: it does not pass without changed files that it runs through; `unread`: see `unread`; `reads-changed`: it passed before the work, and reads changed files; `fewer-tests`: than earlier in the session; `no-tests`: it ran none',
+      listOf(oneOf('blind', 'runs-through', 'unread', 'reads-changed', 'fewer-tests', 'no-tests', 'failed-tests')),
+      'why done needs a review that agrees; none: it needs none for this gate. `blind`: see `result`; `runs-through`: it does not pass without changed files that it runs through; `unread`: see `unread`; `reads-changed`: it passed before the work, and reads changed files; `fewer-tests`: than earlier in the session; `no-tests`: it ran none; `failed-tests`: it says that some failed',
     ),
     runs: about(number, 'how often the gate was run for this'),
     durationMs: number,

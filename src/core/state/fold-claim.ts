@@ -302,9 +302,18 @@ const MOST_FAILURES = 100
 /** The result of a gate, changed to flaky if it passed on a tree on which the same command has failed before. Pure. */
 export function markFlaky(result: GateResult, { name, run }: Gate, failures: readonly GateFailure[]): GateResult {
   if (result.status !== 'passed') return result
-  const failed = failures.find(each => each.gate === name && each.run === run && each.tree === result.tree)
+  const failed = failureOn(result.tree, { name, run }, failures)
   // What it printed when it failed was told then; what it prints when it passes shows nothing of that.
   return failed === undefined ? result : { ...result, status: 'flaky', exitCode: failed.exitCode, output: '' }
+}
+
+/** The failed run of a gate's command on a tree, if there was one. Pure. */
+export function failureOn(
+  tree: string,
+  { name, run }: Pick<Gate, 'name' | 'run'>,
+  failures: readonly GateFailure[],
+): GateFailure | undefined {
+  return failures.find(each => each.gate === name && each.run === run && each.tree === tree)
 }
 
 /** The failures after one more gate has run, the last 100. A run that timed out or did not start is not one. Pure. */

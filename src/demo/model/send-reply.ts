@@ -181,7 +181,7 @@ function wireUsage(reply: ItemsReply, request: ModelRequest): JsonObject | null 
 }
 
 /** Four characters a token, the usual rule of thumb. */
-function estimatedUsage(reply: ItemsReply, request: ModelRequest): ReplyUsage {
+export function estimatedUsage(reply: ItemsReply, request: ModelRequest): ReplyUsage {
   const output = Math.ceil(JSON.stringify(reply.items).length / 4)
   return { input: Math.ceil(Number(request.headers['content-length'] ?? 0) / 4), cachedInput: 0, output, reasoning: 0 }
 }

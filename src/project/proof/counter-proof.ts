@@ -44,7 +44,7 @@ export async function counterProofOf(
     tree,
     ...found,
     doubts: [...found.doubts, ...doubtsOfTests(tests)],
-    ...(tests.now === null && tests.most === null ? {} : { tests }),
+    ...(tests.now === null && tests.most === null && tests.failed === undefined ? {} : { tests }),
     durationMs: Math.round(performance.now() - from),
   })
   if (start === null) return proof(notTried('what the work began with is not kept', []))

@@ -55,11 +55,15 @@ export function proofEnvironment(
   })
   return {
     // Whether it is flaky matters where it decides.
-    runGate: (gate, { when, start, ...place }) => {
+    runGate: (gate, { when, start, hasPassedAtStart, ...place }) => {
       // The rounds may have been given less since a scope was entered.
       const network = gate.network && reachesNetwork(settings)
-      const isOwnChanged = () => isGateChanged(fingerprints, { start, tree: place.tree, gate })
-      return runGate({ ...gate, network }, { ...onGates(), ...place, isAgainOnFailure: when === 'claim', isOwnChanged })
+      const isFlakyByWork = async () =>
+        !hasPassedAtStart || (await isGateChanged(fingerprints, { start, tree: place.tree, gate }))
+      return runGate(
+        { ...gate, network },
+        { ...onGates(), ...place, isAgainOnFailure: when === 'claim', isFlakyByWork },
+      )
     },
     runCommand: ({ readOnly, ...command }, place) =>
       runGate(

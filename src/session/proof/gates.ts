@@ -1,8 +1,9 @@
 import { isDiskFull } from '../../base/errors.ts'
 import type { EventOf } from '../../core/events/events.ts'
-import { type Gate, type GateTime, hasPassed } from '../../core/events/outcome.ts'
+import { type Gate, type GateResult, type GateTime, hasPassed } from '../../core/events/outcome.ts'
 import { PROJECT_FILE } from '../../core/rules/notices.ts'
-import { markFlaky } from '../../core/state/fold-claim.ts'
+import { failedTestsOf } from '../../core/rules/proof/test-counts.ts'
+import { failureOn, markFlaky } from '../../core/state/fold-claim.ts'
 import { agreedBefore, inScope, withoutScope } from '../../core/state/scope.ts'
 import type { EndedRound, SessionState } from '../../core/state/state.ts'
 import { GitStopped } from '../../workspace/git/git.ts'
@@ -55,6 +56,12 @@ function hasFailedEarlier({ before, gateFailures }: SessionState, name: string):
   if (gateFailures.some(({ gate }) => gate === name)) return true
   const first = before.find(({ gate }) => gate === name)
   return first === undefined || first.status === 'not-started' ? null : !hasPassed(first.status)
+}
+
+/** How many tests failed by what a passed gate printed; of a flaky one, that is of the run that failed. */
+function failedTests(result: GateResult | undefined): { failed?: number } {
+  const failed = result?.status === 'passed' ? failedTestsOf(result.output) : 0
+  return failed === 0 ? {} : { failed }
 }
 
 /** Keeps savepoints and runs gates, before the first round and after each one. */
@@ -182,7 +189,15 @@ export class Proof {
       const timeoutMs = Math.min(gate.timeoutMs, this.#budget.leastMs, leftMs)
       const { treeAfter, ...ran } = await means.runGate(
         { ...gate, timeoutMs },
-        { when, workTree, tree: after, start: startOf(side), signal },
+        {
+          when,
+          workTree,
+          tree: after,
+          start: startOf(side),
+          signal,
+          hasFailedHere: failureOn(after, gate, side.gateFailures) !== undefined,
+          hasPassedAtStart: side.before.some(({ gate: name, status }) => name === gate.name && hasPassed(status)),
+        },
       )
       const result = markFlaky(ran, gate, side.gateFailures)
       after = treeAfter
@@ -213,6 +228,7 @@ export class Proof {
         tests: {
           now: result?.tests ?? null,
           most: state.testCounts.find(each => each.gate === gate.name)?.most ?? null,
+          ...failedTests(result),
         },
         mostMs: Math.max(2 * (result?.durationMs ?? 0), LEAST_SEARCH_MS),
         signal: AbortSignal.any([asked.ending, this.#breakingOff.signal]),

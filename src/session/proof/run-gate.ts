@@ -43,8 +43,10 @@ export interface GateOptions {
   mostCharacters?: number
   /** Whether a failed gate is run once more, to find out if it is flaky; true if left out. */
   isAgainOnFailure?: boolean
-  /** Whether the work has changed what the gate runs through; asked of one that passed the second time. Left out: it has not. */
-  isOwnChanged?: () => Promise<boolean>
+  /** Whether it has failed on these very files before; left out: it has not. */
+  hasFailedHere?: boolean
+  /** Whether a gate that fails and passes may do so because of the work; asked of such a one. Left out: it does not. */
+  isFlakyByWork?: () => Promise<boolean>
   /** How many tests the gate has run by the reports that it has written since a moment (Unix time, ms); null or left out: not known. */
   testsInReports?: (run: string, since: number) => Promise<number | null>
   /** Whether it may write nothing at all; left out: what the rounds may. */
@@ -54,36 +56,44 @@ export interface GateOptions {
 }
 
 /**
- * Runs a gate, and once more if it fails and has left the files as they were: one that passes then is flaky. Where the work has
- * changed what it runs through, it has to pass three times in a row. Looks what it has changed of the files that it checks.
- * However it comes out is a value.
+ * Runs a gate, and once more if it fails and has left the files as they were: one that passes then is flaky, and so is one that
+ * has failed on the same files before. If that may be because of the work, it has to pass three times in a row. Looks what it has
+ * changed of the files that it checks. However it comes out is a value.
  */
 export async function runGate(gate: Gate, options: GateOptions): Promise<RanGate> {
-  const { workTree, redact, isAgainOnFailure = true, mostCharacters = OUTPUT_CHARACTERS } = options
+  const {
+    workTree,
+    redact,
+    isAgainOnFailure = true,
+    hasFailedHere = false,
+    mostCharacters = OUTPUT_CHARACTERS,
+  } = options
   const take = async () => (await workTree?.take()) ?? ''
   const before = options.tree ?? (await take())
   const since = Date.now()
   const first = await play(gate, options)
   const tests = testCountOf(first.output) ?? (await options.testsInReports?.(gate.run, since)) ?? null
   let after = await take()
-  const again: GateRun[] = []
+  const runs = [first]
   const runAgain = async () => {
-    again.push(await play(gate, options))
+    runs.push(await play(gate, options))
     after = await take()
-    return isPassed(again.at(-1))
   }
-  if (isAgainOnFailure && statusOf(first) === 'failed' && after === before) {
-    const mustRepeat = (await runAgain()) && ((await options.isOwnChanged?.()) ?? false)
-    for (let left = MORE_PASSES; mustRepeat && left > 0 && isPassed(again.at(-1)); left--) await runAgain()
+  if (isAgainOnFailure && after === before) {
+    if (statusOf(first) === 'failed') await runAgain()
+    const isFlaky = isPassed(runs.at(-1)) && (runs.length > 1 || hasFailedHere)
+    const mustRepeat = isFlaky && ((await options.isFlakyByWork?.()) ?? false)
+    for (let left = MORE_PASSES; mustRepeat && left > 0 && isPassed(runs.at(-1)); left--) await runAgain()
   }
+  const shown = runs.find(run => !isPassed(run)) ?? first
   const { paths, count } = (await workTree?.changed(before, after)) ?? { paths: [], count: 0 }
   return {
     gate: gate.name,
-    status: statusOfAll(first, again.at(-1) ?? null),
-    exitCode: first.kind === 'exited' ? first.exitCode : null,
-    durationMs: again.reduce((sum, { durationMs }) => sum + durationMs, first.durationMs),
-    output: endWithFailures(redact(first.output), mostCharacters),
-    problem: problemOf(first, gate, options),
+    status: statusOfAll(shown, runs.at(-1) ?? first),
+    exitCode: shown.kind === 'exited' ? shown.exitCode : null,
+    durationMs: runs.reduce((sum, { durationMs }) => sum + durationMs, 0),
+    output: endWithFailures(redact(shown.output), mostCharacters),
+    problem: problemOf(shown, gate, options),
     tree: before,
     treeAfter: after,
     changed: paths.slice(0, CHANGED_PATHS),
@@ -109,18 +119,17 @@ function problemOf(run: GateRun, { network }: Gate, { redact, explain }: GateOpt
   return explain?.(run.output) ?? (network ? null : networkRefused(run.output))
 }
 
-/** How often a gate whose own files the work has changed has to pass once more after it has failed and passed. */
+/** How often a gate that may be flaky by the work has to pass once more after it has failed and passed. */
 const MORE_PASSES = 2
 
 function isPassed(run: GateRun | undefined): boolean {
   return run !== undefined && statusOf(run) === 'passed'
 }
 
-/** A last run that neither passed nor was cut short by us changes nothing of a gate that has failed. */
-function statusOfAll(first: GateRun, last: GateRun | null): GateResult['status'] {
-  const status = last === null ? null : statusOf(last)
-  if (status === 'passed') return 'flaky'
-  return status === 'broken-off' ? status : statusOf(first)
+/** `shown`: the first run that did not pass. A last run that neither passed nor was cut short by us changes nothing of it. */
+function statusOfAll(shown: GateRun, last: GateRun): GateResult['status'] {
+  if (statusOf(last) === 'broken-off') return 'broken-off'
+  return statusOf(last) === 'passed' && !isPassed(shown) ? 'flaky' : statusOf(shown)
 }
 
 function statusOf(run: GateRun): GateResult['status'] {

@@ -10,7 +10,7 @@ import { testsInReports } from '../../../src/workspace/test-reports.ts'
 import { endAfterEach } from '../../engines/codex/end-after-each.ts'
 import { openCommands, TIMEOUT_MS } from '../../engines/codex/open-commands.ts'
 import { makePlace, type TestPlace } from '../../support/place.ts'
-import { promise } from '../../support/promise.ts'
+import { incident, promise } from '../../support/promise.ts'
 import { untilInFolder } from '../../support/until-in-folder.ts'
 
 const place = await makePlace('', { git: false })
@@ -175,10 +175,27 @@ test.each([
   ['passes twice more, and fails', [1, 0, 0, 1], true, 'failed', 4],
   ['fails twice', [1, 1], true, 'failed', 2],
   ['passes', [0], true, 'passed', 1],
-] as const)('a gate that %s', async (_, codes, isChanged, status, runs) => {
+] as const)('a gate that %s', async (_, codes, isByWork, status, runs) => {
   const door = doorOf(codes)
-  const { result } = await run({}, { door, isOwnChanged: async () => isChanged })
+  const { result } = await run({}, { door, isFlakyByWork: async () => isByWork })
   expect(result).toMatchObject({ status, durationMs: runs })
+  expect(door.runs()).toBe(runs)
+})
+
+incident('false done', 'A gate that passed in every third run was believed at the third claim', {
+  since: '2026-11-22',
+  fixed: '2026-11-29',
+  foundBy: 'scripted attacks',
+})
+test.each([
+  ['passes once, and its flakiness is not of the work', [0], false, 'passed', 1],
+  ['passes three times in a row', [0, 0, 0], true, 'passed', 3],
+  ['fails the second time', [0, 3], true, 'failed', 2],
+  ['fails the third time', [0, 0, 3], true, 'failed', 3],
+] as const)('a gate that has failed on the same files before, and %s', async (_, codes, isByWork, status, runs) => {
+  const door = doorOf(codes)
+  const { result } = await run({}, { door, hasFailedHere: true, isFlakyByWork: async () => isByWork })
+  expect(result).toMatchObject({ status, exitCode: status === 'passed' ? 0 : 3, durationMs: runs })
   expect(door.runs()).toBe(runs)
 })
 

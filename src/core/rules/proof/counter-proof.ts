@@ -224,10 +224,13 @@ class Runs<Change extends WorkChange> {
   }
 }
 
-/** Why a gate that passes needs a review, by how many tests it says it ran: fewer than earlier in the session, or none. */
-export function doubtsOfTests({ now, most }: NonNullable<CounterProof['tests']>): Doubt[] {
-  if (now === 0) return ['no-tests']
-  return most !== null && (now === null || now < most) ? ['fewer-tests'] : []
+/** Why a gate that passes needs a review, by what it says of its tests: fewer than earlier in the session, none, or some that failed. */
+export function doubtsOfTests({ now, most, failed = 0 }: NonNullable<CounterProof['tests']>): Doubt[] {
+  const isFewer = most !== null && (now === null || now < most)
+  return [
+    ...(now === 0 ? (['no-tests'] as const) : isFewer ? (['fewer-tests'] as const) : []),
+    ...(failed > 0 ? (['failed-tests'] as const) : []),
+  ]
 }
 
 /**
@@ -256,6 +259,8 @@ export function wordsForDoubts(
         return `The check \`${gate}\` ran ${wordsForTests(tests?.now ?? null)}; earlier in the session it ran ${wordsForTests(tests?.most ?? null)}.`
       case 'no-tests':
         return `The check \`${gate}\` passes, and ran no test.`
+      case 'failed-tests':
+        return `The check \`${gate}\` passes, and says that ${wordsForTests(tests?.failed ?? null)} failed.`
       // Of another version.
       default:
         return `The check \`${gate}\` leaves the doubt ${doubt}.`

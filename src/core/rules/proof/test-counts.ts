@@ -1,16 +1,25 @@
 /**
  * How many tests a test runner says it has run, by the last lines that usual runners print: pytest, unittest, Jest, Vitest,
- * Mocha, node --test, TAP, Go, Cargo, Maven, Gradle, RSpec, PHPUnit, dotnet, ExUnit, Bats. Skipped tests do not count.
+ * Mocha, node --test, Bun, TAP, Go, Cargo, Maven, Gradle, RSpec, PHPUnit, dotnet, ExUnit, Bats. Skipped tests do not count.
  * Null if it says nothing that is known. Pure.
  * @param output plain text; the last 16,000 characters are looked at
  */
 export function testCountOf(output: string): number | null {
+  return mostOf(RUNNERS, output)
+}
+
+/** How many tests failed by the same lines, errors counted; 0 if none says so. Pure. */
+export function failedTestsOf(output: string): number {
+  return mostOf(FAILURES, output) ?? 0
+}
+
+function mostOf(runners: readonly Runner[], output: string): number | null {
   const lines = output
     .slice(-MOST_CHARACTERS)
     .split('\n')
     .slice(-MOST_LINES)
     .map(line => line.slice(0, LONGEST_LINE))
-  const counts = RUNNERS.flatMap(runner => runner(lines) ?? [])
+  const counts = runners.flatMap(runner => runner(lines) ?? [])
   return counts.length === 0 ? null : Math.max(...counts)
 }
 
@@ -31,8 +40,8 @@ const RUNNERS: readonly Runner[] = [
   // 5 passed, 1 failed, 2 skipped in 0.12s · no tests ran in 0.01s
   summed(/^=* ?(?:\d+ [a-z]+,? ?)+in [\d.]+ ?s/, /(\d+) (?:passed|failed|errors?|xpassed)\b/g),
   fixed(/^=* ?no tests ran\b/, 0),
-  // Ran 5 tests in 0.001s
-  added(/^Ran (\d+) tests? in /),
+  // Ran 5 tests in 0.001s · Ran 5 tests across 2 files. [8.00ms]
+  added(/^Ran (\d+) tests?(?: in | across |[,.:]|$)/),
   // Tests:       1 failed, 2 skipped, 5 passed, 8 total
   summed(/^\s*Tests:? +.*\d/, /(\d+) (?:passed|failed)\b/g),
   fixed(/^No test(?: file|)s found\b/i, 0),
@@ -57,6 +66,24 @@ const RUNNERS: readonly Runner[] = [
   summed(/^\s*(?:Passed|Failed)!\s+- /, /(?:Failed|Passed):\s*(\d+)/g),
   // 5 tests, 0 failures
   added(/^(?:\d+ doctests?, )?(\d+) tests?, \d+ failures?\b/),
+]
+
+const FAILURES: readonly Runner[] = [
+  summed(/^=* ?(?:\d+ [a-z]+,? ?)+in [\d.]+ ?s/, /(\d+) (?:failed|errors?)\b/g),
+  // FAILED (failures=1, errors=1)
+  summed(/^FAILED \(/, /(?:failures|errors)=(\d+)/g),
+  summed(/^\s*Tests:? +.*\d/, /(\d+) failed\b/g),
+  // 1 failing · 1 fail
+  added(/^\s*(\d+) fail(?:ing)?$/),
+  added(/^(?:#|ℹ) fail (\d+)$/),
+  // Ran 5 tests, 1 failed · 5 tests completed, 1 failed
+  added(/^(?:Ran )?\d+ tests?(?: completed)?, (\d+) failed\b/),
+  counted(/^\s*--- FAIL: /),
+  summed(/^test result: /, /(\d+) failed;/g),
+  summed(/Tests run: \d+, .*Skipped: \d+\s*$/, /(?:Failures|Errors): (\d+)/g),
+  added(/^(?:\d+ doctests?, )?\d+ (?:examples?|tests?), (\d+) failures?\b/),
+  summed(/^Tests: \d+, Assertions: /, /(?:Failures|Errors): (\d+)/g),
+  summed(/^\s*(?:Passed|Failed)!\s+- /, /Failed:\s*(\d+)/g),
 ]
 
 function fixed(line: RegExp, count: number): Runner {

@@ -9,7 +9,7 @@ import {
   type WorkChange,
   wordsForDoubts,
 } from '../../../../src/core/rules/proof/counter-proof.ts'
-import { promise } from '../../../support/promise.ts'
+import { incident, promise } from '../../../support/promise.ts'
 
 /** A gate that reads what it reads, and passes as it does, on the files of the start with some changes. */
 interface Played {
@@ -186,13 +186,20 @@ test('where no file differs there is nothing to take out', async () => {
   expect(await prove([], { passes: () => true })).toMatchObject({ result: 'not-tried', doubts: [], runs: 0 })
 })
 
-test('fewer tests than earlier, no count any more, and no test at all leave doubts', () => {
+incident('false done', 'A gate that passed was believed although its output said that tests failed', {
+  since: '2026-11-22',
+  fixed: '2026-11-29',
+  foundBy: 'scripted attacks',
+})
+test('fewer tests than earlier, no count any more, no test at all, and failed tests leave doubts', () => {
   expect(doubtsOfTests({ now: 12, most: 12 })).toEqual([])
   expect(doubtsOfTests({ now: 13, most: 12 })).toEqual([])
   expect(doubtsOfTests({ now: 5, most: null })).toEqual([])
   expect(doubtsOfTests({ now: null, most: null })).toEqual([])
   expect(doubtsOfTests({ now: 11, most: 12 })).toEqual(['fewer-tests'])
   expect(doubtsOfTests({ now: null, most: 12 })).toEqual(['fewer-tests'])
+  expect(doubtsOfTests({ now: 12, most: 12, failed: 1 })).toEqual(['failed-tests'])
+  expect(doubtsOfTests({ now: 11, most: 12, failed: 1 })).toEqual(['fewer-tests', 'failed-tests'])
   expect(doubtsOfTests({ now: 0, most: 0 })).toEqual(['no-tests'])
 })
 
@@ -204,12 +211,12 @@ function words(found: Partial<CounterProof>): string[] {
 test('each doubt is a sentence that names the files, of many some', () => {
   expect(
     words({
-      doubts: ['blind', 'runs-through', 'unread', 'reads-changed', 'fewer-tests', 'no-tests'],
+      doubts: ['blind', 'runs-through', 'unread', 'reads-changed', 'fewer-tests', 'no-tests', 'failed-tests'],
       made: ['a', 'b', 'c'],
       madeCount: 70,
       through: ['t'],
       unread: ['u', 'v'],
-      tests: { now: 1, most: 12 },
+      tests: { now: 1, most: 12, failed: 2 },
     }),
   ).toEqual([
     'The check `tests` failed earlier, and now passes with the work taken out: what makes it pass is a, b and 68 more.',
@@ -218,5 +225,6 @@ test('each doubt is a sentence that names the files, of many some', () => {
     'The check `tests` passed before the work, so it does not show that the work is done, and the work changed files that it reads: t.',
     'The check `tests` ran 1 test; earlier in the session it ran 12 tests.',
     'The check `tests` passes, and ran no test.',
+    'The check `tests` passes, and says that 2 tests failed.',
   ])
 })
