@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url'
 export const BIN = fileURLToPath(new URL('../dist/bin.js', import.meta.url))
 
 /** How a command ended. */
-interface CommandResult {
+export interface CommandResult {
   exitCode: number | null
   stdout: string
   stderr: string
@@ -21,17 +21,18 @@ export interface CommandOptions {
   onStart?: (pid: number) => void
   /** Called with each part of stdout as soon as it is there. */
   onStdout?: (text: string) => void
+  /** Ends it. */
+  signal?: AbortSignal
 }
 
 /** No command of a benchmark takes this long, ms. */
 const BOUND_MS = 600_000
 
-/** Runs a command to its end with stdin closed. Throws if it does not end with `expected`. */
-export async function runCommand(
+/** Runs a command to its end with stdin closed, however it ends. */
+export async function runAnyhow(
   program: string,
   args: readonly string[],
-  expected: number,
-  { cwd, env, onStart, onStdout }: CommandOptions = {},
+  { cwd, env, onStart, onStdout, signal }: CommandOptions = {},
 ): Promise<CommandResult> {
   const startedAt = performance.now()
   const child = spawn(program, args, {
@@ -42,6 +43,8 @@ export async function runCommand(
     killSignal: 'SIGKILL',
   })
   if (child.pid !== undefined) onStart?.(child.pid)
+  const end = () => child.kill('SIGKILL')
+  signal?.addEventListener('abort', end)
   const texts = { stdout: '', stderr: '' }
   for (const name of ['stdout', 'stderr'] as const) {
     child[name].setEncoding('utf8').on('data', (text: string) => {
@@ -50,10 +53,21 @@ export async function runCommand(
     })
   }
   await once(child, 'close')
-  const result = { ...texts, exitCode: child.exitCode, wallMs: performance.now() - startedAt }
+  signal?.removeEventListener('abort', end)
+  return { ...texts, exitCode: child.exitCode, wallMs: performance.now() - startedAt }
+}
+
+/** The same. Throws if it does not end with `expected`. */
+export async function runCommand(
+  program: string,
+  args: readonly string[],
+  expected: number,
+  options: CommandOptions = {},
+): Promise<CommandResult> {
+  const result = await runAnyhow(program, args, options)
   if (result.exitCode !== expected) {
     throw new Error(
-      `${program} ${args.join(' ')} ended with ${result.exitCode}.\n${texts.stdout.slice(-500)}\n${texts.stderr.slice(-500)}`,
+      `${program} ${args.join(' ')} ended with ${result.exitCode}.\n${result.stdout.slice(-500)}\n${result.stderr.slice(-500)}`,
     )
   }
   return result
