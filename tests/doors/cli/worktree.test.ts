@@ -266,3 +266,17 @@ test('a build works in a worktree by the specification of the checkout, which gi
   expect(readFileSync(join(top, '.codemachine/inputs/board.txt'), 'utf8')).toBe('nine fields')
   expect(stderr).toContain('The specification and the files beside it were copied there.\n')
 })
+
+test('a goal that is empty is refused before a worktree is made for it', async () => {
+  await using place = await makePlace('')
+  for (const args of [
+    ['--worktree', 'night', '-'],
+    ['--worktree', 'night', '--follow-up', '20261120_1'],
+  ]) {
+    const { exitCode, stderr } = await codemachineHere(place, args)
+    expect(exitCode).toBe(2)
+    expect(stderr).not.toContain('This works in')
+  }
+  expect(existsSync(join(place.root, 'work.worktrees'))).toBe(false)
+  expect(git(place, 'branch', '--list', 'codemachine/*')).toBe('')
+})

@@ -26,25 +26,34 @@ export async function run(
   flags: RunFlags,
   resumable = true,
 ): Promise<number> {
-  const { worktree: _, ...others } = flags
-  const wanted = worktreeOf(flags)
-  if (wanted !== null) {
-    const { inWorktree } = await import('../../../project/start/worktree.ts')
-    return await inWorktree(context, wanted, sayOn(context), inside =>
-      run(context, goal, { ...others, cd: inside }, resumable),
-    )
-  }
+  // A goal that cannot be used leaves no worktree behind.
   const text = goal === null ? null : await readText(context, goal)
-  const options = runOptionsOf(flags)
-  const { followUp: follows } = flags
-  if (text === null && follows !== undefined)
+  if (text === null && flags.followUp !== undefined)
     throw new UserError(
       'CM0102',
       '--follow-up means something to a new goal; say it: codemachine --follow-up <session> "…"',
     )
+  const typed = { text, isInputRead: goal === '-' }
+  const wanted = worktreeOf(flags)
+  if (wanted === null) return await runHere(context, typed, flags, resumable)
+  const { inWorktree } = await import('../../../project/start/worktree.ts')
+  return await inWorktree(context, wanted, sayOn(context), inside =>
+    runHere(context, typed, { ...flags, cd: inside }, resumable),
+  )
+}
+
+/** The same in the directory itself; of the flags `worktree` has no meaning any more. `text` null: no goal was typed. */
+async function runHere(
+  context: CliContext,
+  { text, isInputRead }: { text: string | null; isInputRead: boolean },
+  flags: RunFlags,
+  resumable: boolean,
+): Promise<number> {
+  const options = runOptionsOf(flags)
+  const { followUp: follows } = flags
   const first = text === null ? null : { text, ...(follows === undefined ? {} : { terms: { follows } }) }
   // Its input is read to the end where the goal came from there, and no key would come.
-  if (goal !== '-' && wantsScreen(context, flags)) {
+  if (!isInputRead && wantsScreen(context, flags)) {
     const { runOnScreen, startScreen } = await import('../../screen/host/screen-home.ts')
     if (text === null) return await startScreen(context, options, workOfScreen)
     return await runOnScreen(context, options, inner => workOn(inner, options, { first, resumable }, flags), text)
