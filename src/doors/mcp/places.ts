@@ -8,7 +8,7 @@ import { redactorOfProject } from '../../project/secrets/redactor.ts'
 import { findSessionAround, placesAround } from '../../project/worktrees/find.ts'
 import type { World } from '../../project/world.ts'
 import type { Redactor } from '../../secrets/redactor.ts'
-import { copiesIn, isSessionId, type Records, repositoryOfCopy, rootOf } from '../../session/records/records.ts'
+import { bySessionId, copiesIn, isSessionId, type Records, repositoryOfCopy, rootOf } from '../../session/records/records.ts'
 import { oneLine } from '../../tell/words/safe-text.ts'
 
 /** A session that was found, and where. */
@@ -108,7 +108,7 @@ export class NamedPlaces {
     await this.#fleet.looked
     const root = copiesIn(rootOf(this.#world))
     const ids = (await readdir(root).catch(() => [])).filter(isSessionId)
-    const newest = ids.toSorted((a, b) => b.length - a.length || (a < b ? 1 : -1)).slice(0, most)
+    const newest = ids.toSorted((a, b) => bySessionId(b, a)).slice(0, most)
     const found = await Promise.all(
       newest.map(async id => {
         const [name] = await readdir(join(root, id)).catch(() => [])
