@@ -1,9 +1,8 @@
 import * as v from 'valibot'
 import { problemOfPrompt } from '../base/text.ts'
+import { MOST_GATES } from '../core/events/outcome.ts'
 import { SANDBOX_MODES } from '../core/shapes/sandbox.ts'
 
-/** The most gates of a job. */
-export const MOST_GATES = 50
 const MOST_COMMAND = 10_000
 
 const count = v.pipe(v.number(), v.safeInteger(), v.minValue(1))

@@ -2,11 +2,12 @@ import { dirname, resolve } from 'node:path'
 import * as v from 'valibot'
 import { UserError } from '../base/errors.ts'
 import { nearestName, problemOfPrompt, quotedName, truncate } from '../base/text.ts'
+import { MOST_GATES } from '../core/events/outcome.ts'
 import { lineOfMistake } from '../modes/flow/start/prepare.ts'
 import { readBoundedText } from '../platform/files.ts'
 import { type TomlNode, tomlNodeAt, tomlProgram, tomlTree } from '../platform/toml.ts'
 import { checkToml, line, type TomlMistake, table } from '../platform/toml-check.ts'
-import { MOST_GATES, type Submission } from './jobs.ts'
+import type { Submission } from './jobs.ts'
 import {
   MOST_TAGS,
   problemOfTimes,

@@ -142,6 +142,9 @@ export function renewalOf(windows: readonly (UsageWindow | null)[], usedPercent:
 /** A command that codemachine runs itself before it believes *done*; as the settings say, and as the session began with it. */
 export type Gate = v.InferOutput<typeof gate>
 
+/** The most gates that a session is told of where it is begun, and a part of it is worked on with. */
+export const MOST_GATES = 50
+
 /** When a gate runs: before round 1, after a round, because tasks of a plan are said to be done, or because all is claimed to be. */
 export type GateTime = v.InferOutput<typeof gateTime>
 

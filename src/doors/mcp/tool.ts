@@ -3,6 +3,7 @@ import { toJsonSchema } from '@valibot/to-json-schema'
 import * as v from 'valibot'
 import { UserError } from '../../base/errors.ts'
 import { clipEnd, nearestName, parseDuration, problemOfPrompt } from '../../base/text.ts'
+import { MOST_GATES } from '../../core/events/outcome.ts'
 import type { Verifications } from '../../project/proof/verifications.ts'
 import type { StartingWorld } from '../../project/start/detached.ts'
 import type { World } from '../../project/world.ts'
@@ -130,7 +131,6 @@ const aTime = v.pipe(
   v.minValue(1000),
 )
 
-const MOST_GATES = 50
 
 /** What a session is begun with, beside its goal. */
 export const terms = {

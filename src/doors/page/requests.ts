@@ -4,6 +4,7 @@ import * as v from 'valibot'
 import type { Clock } from '../../base/clock.ts'
 import { messageOf, UserError } from '../../base/errors.ts'
 import { problemOfPrompt } from '../../base/text.ts'
+import { MOST_GATES } from '../../core/events/outcome.ts'
 import { type Access, isPublicKey, type Shown } from '../../project/page/access.ts'
 import type { WebEnv } from './guard.ts'
 
@@ -29,7 +30,6 @@ export const limits = {
   cost: v.exactOptional(v.pipe(v.number(), v.finite(), v.minValue(0.01))),
 }
 
-const MOST_GATES = 50
 /** What a session is begun with, beside its goal. */
 export const terms = {
   template: v.optional(v.pipe(v.string(), v.maxLength(60))),

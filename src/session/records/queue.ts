@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import * as v from 'valibot'
 import { messageOf, systemErrorCode, UserError, writing } from '../../base/errors.ts'
 import { problemOfPrompt } from '../../base/text.ts'
+import { MOST_GATES } from '../../core/events/outcome.ts'
 import type { PromptTerms, QueuedPrompt } from '../../core/shapes/queue.ts'
 import { pathExists, readBoundedText, renameIfThere, stageFile, writeWholeFile } from '../../platform/files.ts'
 import { isSessionId } from './records.ts'
@@ -78,7 +79,6 @@ const HIGHEST_NUMBER = 999_999_999
 /** How many numbers are known to be gone, for whoever has looked before they were given. */
 const KEPT_NUMBERS = 100
 
-const MOST_GATES = 50
 const MOST_COMMAND = 10_000
 const count = v.pipe(v.number('use a number'), v.safeInteger('use a whole number'), v.minValue(1, 'use at least 1'))
 const cost = v.pipe(v.number('use a number'), v.finite('use a number'), v.minValue(0.01, 'use at least 0.01'))

@@ -1,5 +1,5 @@
 import { TemplateError, UserError } from '../../base/errors.ts'
-import type { Gate, SessionOutcome, StallReason } from '../../core/events/outcome.ts'
+import { type Gate, MOST_GATES, type SessionOutcome, type StallReason } from '../../core/events/outcome.ts'
 import { ownFilesOf } from '../../core/rules/proof/gate-files.ts'
 import type { RoundScope, RoundStep, ScopeGate } from '../../core/template.ts'
 import type { Answers } from '../answers.ts'
@@ -112,7 +112,6 @@ export class Scopes {
 }
 
 const NAME = /^[\p{L}\p{M}\p{N}][\p{L}\p{M}\p{N}-]{0,59}$/u
-const MOST_GATES = 50
 /** Why a scope is given up that got nowhere. */
 const STALLED: Readonly<Record<StallReason, (rounds: number) => string>> = {
   'nothing-changed': rounds => `The last ${rounds} rounds of it left everything as it was.`,

@@ -387,6 +387,18 @@ path = "message-${index}.md"
 })
 
 promise('F3')
+test('a step has at most as many commands that verify it as a session has gates, and more are refused with their place', () => {
+  const file = (commands: number) =>
+    `[[workflow.steps]]\nrun = "true"\nverify = [${Array.from({ length: commands }, (_, at) => `"check ${at}"`).join(', ')}]\n`
+  const readWith = (commands: number) => readFlowFile(file(commands), 'flow.md', { refusedArgument: () => null })
+  expect(readWith(50)).toHaveProperty('file')
+  expect(readWith(51)).toMatchObject({
+    mistakes: [
+      { place: 'workflow.steps[0].verify[50]', line: 3, problem: expect.stringContaining('beyond the 50') },
+    ],
+  })
+})
+
 test.each([
   ['braces', `[agents.a]\nprompt = "a"\n[[workflow.steps]]\nagent = "a"\ninput.template = "${'{{'.repeat(50_000)}"\n`],
   [

@@ -1,6 +1,7 @@
 import * as v from 'valibot'
 import { UserError } from '../../../base/errors.ts'
 import { nearestName, quotedName } from '../../../base/text.ts'
+import { MOST_GATES } from '../../../core/events/outcome.ts'
 import {
   memberPath,
   type TomlNode,
@@ -196,7 +197,7 @@ const stepEntries = {
   }),
   schema: filePath('answer.schema.json'),
   rounds: wholeNumber(1, 1_000),
-  verify: v.pipe(v.array(verbatim(command)), v.maxLength(100)),
+  verify: v.pipe(v.array(verbatim(command)), v.maxLength(MOST_GATES)),
   retries: wholeNumber(0, MOST_RETRIES),
   approve: trueOrFalse,
   timeout: shortDuration,
