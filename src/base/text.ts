@@ -17,6 +17,12 @@ export function clipStart(text: string, limit: number): string {
   return `[${text.length - limit} characters before …]\n${text.slice(-limit).toWellFormed()}`
 }
 
+/** The text with a full stop at its end, which a reviewer or the system may have left out. */
+export function asSentence(text: string): string {
+  const trimmed = text.trimEnd()
+  return /[.!?:…]$/.test(trimmed) ? trimmed : `${trimmed}.`
+}
+
 /** A text whose last line has an end; an empty one has no line. */
 export function withLineEnd(text: string): string {
   return text === '' || text.endsWith('\n') ? text : `${text}\n`

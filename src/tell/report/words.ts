@@ -1,4 +1,5 @@
 import { unreachable } from '../../base/errors.ts'
+import { asSentence } from '../../base/text.ts'
 import { hasPassed } from '../../core/events/outcome.ts'
 import { PROJECT_FILE } from '../../core/rules/notices.ts'
 import type { BoardRow } from '../../core/view.ts'
@@ -379,12 +380,6 @@ export function whatIsLeft(data: ReportData): LeftItem[] {
           },
         ]),
   ]
-}
-
-/** The text with a full stop at its end, which a reviewer or the system may have left out. */
-export function asSentence(text: string): string {
-  const trimmed = text.trimEnd()
-  return /[.!?:…]$/.test(trimmed) ? trimmed : `${trimmed}.`
 }
 
 function tasksLeft({ done, total, left }: NonNullable<ReportData['tasks']>): string {

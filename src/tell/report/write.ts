@@ -1,6 +1,7 @@
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { messageOf } from '../../base/errors.ts'
+import { asSentence } from '../../base/text.ts'
 import { type SessionState, sessionStatusOf } from '../../core/state/state.ts'
 import { writeWholeFile } from '../../platform/files.ts'
 import { eachEvent, JOURNAL_START } from '../../session/records/journal.ts'
@@ -13,7 +14,6 @@ import { type KeptReport, ReportFold } from './fold-report.ts'
 import { markdownOf } from './markdown.ts'
 import type { PageExtras } from './page/changes.ts'
 import type { ReportData } from './report-data.ts'
-import { asSentence } from './words.ts'
 
 /** Where the reports of a session go: its id, its folder in the records, and the work directory's real path. */
 interface ReportPlaces {

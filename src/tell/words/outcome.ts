@@ -123,7 +123,7 @@ export function wordsForHint(hint: OutcomeHint): string {
     case 'mend-sandbox':
       return `${hint.mend.replace(/\.$/, '')}; ${THEN_RESUME}`
     case 'log-in':
-      return `Log in with \`codemachine login\`; ${THEN_RESUME}`
+      return `Log in with codemachine login; ${THEN_RESUME}`
     case 'mend-provider':
       return `${mendProvider(hint)}, and codemachine resume continues; codemachine resume --provider codex goes on without it.`
     case 'mend-cause':
@@ -161,14 +161,14 @@ const SEE_ACCESS = 'See whether the account, its rights and what lies on the way
 
 /** What is to be mended before a session goes on, or an agent is called again; without a full stop. */
 const MENDS = {
-  'check-codex': 'It crashed three times in a row before it did anything. `codemachine doctor` looks at codex',
+  'check-codex': 'It crashed three times in a row before it did anything. codemachine doctor looks at codex',
   'add-credit': 'Add credit, or use another account',
   'mend-access': `The server refused access three times in a row (HTTP 403). ${SEE_ACCESS}`,
-  'mend-codex-configuration': 'Mend the codex configuration (`codemachine doctor` looks at it)',
+  'mend-codex-configuration': 'Mend the codex configuration (codemachine doctor looks at it)',
 } satisfies Partial<Record<OutcomeHint['do'], string>>
 
 function mendProvider({ provider }: { provider: string }): string {
-  return `Mend that (\`codemachine doctor\` asks ${provider})`
+  return `Mend that (codemachine doctor asks ${provider})`
 }
 
 /**

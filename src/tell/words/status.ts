@@ -1,4 +1,5 @@
 import { unreachable } from '../../base/errors.ts'
+import { asSentence } from '../../base/text.ts'
 import type { StallRemedy } from '../../core/events/events.ts'
 import type {
   RoundOutcome,
@@ -227,7 +228,7 @@ export function stateInWords(session: SessionReport, now: number, hints: StateHi
   }
   if (outcome === null) return `cut off; ${hints.resume}`
   const { text, hint } = describeOutcome(outcome, session)
-  return hint === null ? text : `${text}  ${hint}`
+  return hint === null ? text : `${asSentence(text)}  ${hint}`
 }
 
 type RunningReport = SessionReport & { activity: Activity }

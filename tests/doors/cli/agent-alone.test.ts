@@ -236,7 +236,7 @@ test('where credit is used up, or codex is not configured rightly, what to mend 
   const unknown = await callAgent(scene.place, {})
   expect([unknown.exitCode, unknown.hint]).toEqual([
     expect.stringMatching(/^4: .*does not exist/),
-    'Mend the codex configuration (`codemachine doctor` looks at it).',
+    'Mend the codex configuration (codemachine doctor looks at it).',
   ])
 })
 

@@ -241,7 +241,7 @@ describe('what only a person can mend ends the session at once with exit code 4,
     const { exitCode, stdout } = await scene.run('build X')
     expect(exitCode).toBe(4)
     expect(stdout).toContain('needs a person: Codex is not logged in')
-    expect(stdout).toContain('Log in with `codemachine login`')
+    expect(stdout).toContain('Log in with codemachine login')
   })
 
   test('a config.toml that is broken', async () => {

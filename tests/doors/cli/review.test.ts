@@ -99,7 +99,7 @@ test('the work of a session is reviewed by its goal and all that it changed, com
   expect(await scene.run('review', '1', '--goal', 'Say bye.')).toMatchObject({ exitCode: 2 })
   expect(await scene.run('review', '1')).toMatchObject({
     exitCode: 4,
-    stderr: expect.stringMatching(/The review gave no answer: login: .*\n {2}Log in with `codemachine login`/),
+    stderr: expect.stringMatching(/The review gave no answer: login: .*\n {2}Log in with codemachine login,/),
   })
 })
 

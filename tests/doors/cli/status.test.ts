@@ -81,7 +81,7 @@ test('of a session that is over: how it ended, and why its last claim was refuse
     sampleEvents['done-refused'],
     {
       ...sampleEvents['session-ended'],
-      outcome: { kind: 'needs-person', reason: 'You are logged out.', hint: { do: 'say', text: 'Log in.' } },
+      outcome: { kind: 'needs-person', reason: 'You are logged out', hint: { do: 'say', text: 'Log in.' } },
     },
   ])
   await status(place.context, { cd: place.directory, json: false })

@@ -18,17 +18,17 @@ const WORDS: { [K in OutcomeHint['do']]: [Extract<OutcomeHint, { do: K }>, strin
   ],
   'check-codex': [
     { do: 'check-codex' },
-    'It crashed three times in a row before it did anything. `codemachine doctor` looks at codex; then codemachine resume continues.',
+    'It crashed three times in a row before it did anything. codemachine doctor looks at codex; then codemachine resume continues.',
   ],
   'add-credit': [{ do: 'add-credit' }, 'Add credit, or use another account; then codemachine resume continues.'],
-  'log-in': [{ do: 'log-in' }, 'Log in with `codemachine login`; then codemachine resume continues.'],
+  'log-in': [{ do: 'log-in' }, 'Log in with codemachine login; then codemachine resume continues.'],
   'mend-access': [
     { do: 'mend-access' },
     'The server refused access three times in a row (HTTP 403). See whether the account, its rights and what lies on the way (a proxy, a VPN) let codex in; then codemachine resume continues.',
   ],
   'mend-codex-configuration': [
     { do: 'mend-codex-configuration' },
-    'Mend the codex configuration (`codemachine doctor` looks at it); then codemachine resume continues.',
+    'Mend the codex configuration (codemachine doctor looks at it); then codemachine resume continues.',
   ],
   'mend-sandbox': [
     { do: 'mend-sandbox', mend: 'Remove the link.' },
@@ -36,7 +36,7 @@ const WORDS: { [K in OutcomeHint['do']]: [Extract<OutcomeHint, { do: K }>, strin
   ],
   'mend-provider': [
     { do: 'mend-provider', provider: 'local' },
-    'Mend that (`codemachine doctor` asks local), and codemachine resume continues; codemachine resume --provider codex goes on without it.',
+    'Mend that (codemachine doctor asks local), and codemachine resume continues; codemachine resume --provider codex goes on without it.',
   ],
   'mend-cause': [
     { do: 'mend-cause', since: NIGHT },
@@ -113,12 +113,12 @@ test('of a call that only a person can mend, what to mend is said, and not that 
     wordsForCallHint({ do: what }, { cause: null, waits: false }),
   )
   expect(told).toEqual([
-    'It crashed three times in a row before it did anything. `codemachine doctor` looks at codex.',
+    'It crashed three times in a row before it did anything. codemachine doctor looks at codex.',
     'Add credit, or use another account.',
-    'Mend the codex configuration (`codemachine doctor` looks at it).',
+    'Mend the codex configuration (codemachine doctor looks at it).',
   ])
   expect(wordsForCallHint({ do: 'mend-provider', provider: 'local' }, { cause: null, waits: false })).toBe(
-    'Mend that (`codemachine doctor` asks local).',
+    'Mend that (codemachine doctor asks local).',
   )
 })
 

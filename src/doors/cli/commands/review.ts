@@ -111,11 +111,11 @@ function whyNone(outcome: RoundOutcome): { problem: string; hint: string | null 
 }
 
 const HINTS: Partial<Record<RoundClass, string>> = {
-  auth: 'Log in with `codemachine login`, and review again.',
+  auth: 'Log in with codemachine login, and review again.',
   quota: 'Add credit, or use another account, and review again.',
-  config: 'Mend the codex configuration (`codemachine doctor` looks at it), and review again.',
+  config: 'Mend the codex configuration (codemachine doctor looks at it), and review again.',
   window: 'Review again when it is renewed.',
-  crashed: '`codemachine doctor` looks at codex.',
+  crashed: 'codemachine doctor looks at codex.',
 }
 
 function asJson(
