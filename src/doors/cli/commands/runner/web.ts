@@ -51,7 +51,8 @@ export async function web(context: CliContext, flags: WebFlags): Promise<number>
   const running = await servedPage(context, place)
   if (running !== null) {
     refuseOther(running, flags, port)
-    if (!flags.json) context.stdout.write('The page is served already.\n')
+    const more = port === 0 ? `, on port ${portIn(running)}; --port 0 changes nothing of that` : ''
+    if (!flags.json) context.stdout.write(`The page is served already${more}.\n`)
     await show(context, running, await linkToPage(place.access, running, right), flags)
     return 0
   }
