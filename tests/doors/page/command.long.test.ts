@@ -57,7 +57,7 @@ test('where the port of the settings is taken it is the next one, and said; with
   onTestFinished(() => void taken.close())
   const { port } = taken.address() as AddressInfo
   const refused = await scene.run('web', '--port', String(port))
-  expect(refused).toMatchObject({ exitCode: 2, stderr: expect.stringContaining(`Port ${port} of 127.0.0.1 is taken`) })
+  expect(refused).toMatchObject({ exitCode: 2, stderr: expect.stringContaining(`Port ${port} of 127.0.0.1 is in use`) })
   for (const wrong of ['70000', '-1', 'http'])
     expect(await scene.run('web', `--port=${wrong}`)).toMatchObject({ exitCode: 2 })
   expect(await scene.run('web', '--host', '0.0.0.0')).toMatchObject({
