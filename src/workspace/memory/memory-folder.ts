@@ -1,6 +1,6 @@
-import { rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { diskFull, isNoRoom, messageOf, systemErrorCode, UserError } from '../../base/errors.ts'
+import { pathExists } from '../../platform/files.ts'
 import {
   fileState,
   findObstacle,
@@ -21,7 +21,7 @@ import { memoryRoot } from './memory-paths.ts'
 export async function makeMemoryFolder(root: string, folder: string): Promise<Obstacle | null> {
   const obstacle = await makeFolderInside(root, folder)
   if (obstacle !== null) return obstacle
-  await writeIfMissing(join(root, RULES_FILE), ALL)
+  await writeIfMissing(root, RULES_FILE, ALL)
   return null
 }
 
@@ -38,16 +38,9 @@ export async function makeMemoryFolderOrRefuse(root: string, folder: string, pur
   )
 }
 
-/** Writes a file if nothing has its path; a link there is not followed. */
-export async function writeIfMissing(path: string, text: string): Promise<void> {
-  try {
-    await writeFile(path, text, { flag: 'wx', mode: 0o600 })
-  } catch (error) {
-    if (systemErrorCode(error) === 'EEXIST') return
-    // A half-written file would count, and never be replaced.
-    await rm(path, { force: true }).catch(() => undefined)
-    throw error
-  }
+/** Writes a file below `root` if nothing has its path; a link there is not followed. A crash leaves the whole file, or none. */
+export async function writeIfMissing(root: string, file: string, text: string): Promise<void> {
+  if (!(await pathExists(join(root, file)))) await writeFileInside(root, file, text)
 }
 
 /**

@@ -26,8 +26,7 @@ export async function makeProjectFolders(directory: string): Promise<void> {
   const write = async () => {
     const root = await realpath(directory)
     for (const folder of Object.values(projectFolders)) await makeProjectFolder(root, folder)
-    const guide = join(root, specificationFile)
-    if (!(await succeeds(lstat(guide)))) await writeIfMissing(guide, specificationGuide())
+    await writeIfMissing(root, specificationFile, specificationGuide())
   }
   const sentence = (code: string) =>
     `codemachine cannot write to ${directory} (${code}); make it a directory that you can write to.`

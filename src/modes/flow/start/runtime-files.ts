@@ -159,7 +159,7 @@ function recordingPath(step: StepNames): string {
 async function makeRuntimeFolder(root: string, folder: string): Promise<void> {
   const obstacle = await makeFolderInside(root, folder, { mode: 0o755 })
   if (obstacle !== null) throw new UserError('CM0210', `${obstacle.path} ${whatIsThere(obstacle)}; move it away.`)
-  await writeIfMissing(join(root, RUNTIME, '.gitignore'), '*\n')
+  await writeIfMissing(root, join(RUNTIME, '.gitignore'), '*\n')
 }
 
 const NO_FOLLOW = constants.O_NOFOLLOW ?? 0
