@@ -1,6 +1,7 @@
 /**
- * Sums up what a run of the CI came to: `node scripts/sum-of-tests.ts 600 check.txt:0 short.json:0 long.json:1`. The first is how
- * long it has taken, s; then come what `npm run check` printed and JSON reports of vitest, each with the exit code.
+ * Sums up what a run of the CI came to: `node scripts/sum-of-tests.ts 600 check.txt:0 simulate.txt:0 short.json:0 long.json:1`. The
+ * first is how long it has taken, s; then come what `npm run check` and `npm run simulate` printed, the last line of which may be a
+ * sum of its own, and JSON reports of vitest, each with the exit code.
  *
  * A file in which a test failed is run once more, with nothing beside it: a test of real processes can be late where a machine is
  * overloaded. The last lines name each file that was, then the five slowest files and how much of its bound the run has used. The
@@ -55,8 +56,12 @@ let isCheckFailed = false
 const files: FileResult[] = []
 for (const [, path = '', exitCode] of reports.map(each => /^(.*):(\d+)$/.exec(each) ?? [])) {
   if (!path.endsWith('.json')) {
-    isCheckFailed = exitCode !== '0'
-    if (isCheckFailed) console.log(`FAILED npm run check\n${readFileSync(path, 'utf8').slice(-SHOWN)}`)
+    const text = existsSync(path) ? readFileSync(path, 'utf8') : ''
+    const [, passed = '0', failed = '0'] = /(\d+) passed, (\d+) failed, 0 skipped\s*$/.exec(text) ?? []
+    sum.passed += Number(passed)
+    sum.failed += exitCode === '0' ? 0 : Math.max(1, Number(failed))
+    isCheckFailed ||= exitCode !== '0'
+    if (exitCode !== '0') console.log(`FAILED npm run ${basename(path, '.txt')}\n${text.slice(-SHOWN)}`)
     continue
   }
   const report = read(path)
@@ -94,7 +99,6 @@ for (const [at, { project, file }] of (isFailed ? [] : failed).entries()) {
   sum.failed -= count
 }
 rmSync(folder, { recursive: true })
-if (isCheckFailed) sum.failed += 1
 isFailed ||= isCheckFailed
 if (isFailed) sum.failed = Math.max(1, sum.failed)
 for (const line of again) console.log(line)

@@ -143,6 +143,17 @@ test('where more than twenty files failed it is not the machine, and none is run
   expect([status, lines.at(-1), await asked()]).toEqual([3, '0 passed, 21 failed, 0 skipped', ''])
 })
 
+test('simulated nights are summed up with the tests, and what they print is shown where one broke a promise', async () => {
+  await write('short.json', reportOf({ 'good.test.ts': { passed: 7 } }))
+  await write('simulate.txt', '200 nights\n200 passed, 0 failed, 0 skipped\n')
+  const good = sumUp('simulate.txt:0', 'short.json:0')
+  expect([good.status, good.lines.at(-1)]).toEqual([0, '207 passed, 0 failed, 0 skipped'])
+  await write('simulate.txt', 'BROKEN L4\n199 passed, 1 failed, 0 skipped\n')
+  const bad = sumUp('simulate.txt:1', 'short.json:0')
+  expect(bad.stdout).toContain('FAILED npm run simulate\nBROKEN L4')
+  expect([bad.status, bad.lines.at(-1)]).toEqual([3, '206 passed, 1 failed, 0 skipped'])
+})
+
 test.each([
   ['a check that failed, which is shown', ['check.txt:1', 'short.json:0'], 'FAILED npm run check\nfile.ts:1: unused'],
   ['an error outside of all tests', ['check.txt:0', 'short.json:1'], ''],

@@ -1,0 +1,290 @@
+import { join } from 'node:path'
+import type { Act, Agent, TurnEnd } from './codex.ts'
+import { Random } from './kernel.ts'
+import { type Machine, WORK } from './machine.ts'
+
+/** The lines that the work is to have, and that the gate asks for. */
+export const ANSWER = join(WORK, 'answer.txt')
+
+/** What a night is like, of its seed alone. */
+export interface Character {
+  /** How many lines the work is to have. */
+  parts: number
+  /** How often a turn does something else than honest work, from 0 to 1. */
+  mischief: number
+  /** How often a turn of codex fails by itself. */
+  trouble: number
+  /** How often the gate fails though the work is right. */
+  flaky: number
+}
+
+export function characterOf(seed: string): Character {
+  const random = new Random(`${seed} character`)
+  return {
+    parts: 3 + random.below(4),
+    mischief: random.one([0, 0, 0.2, 0.5]),
+    trouble: random.one([0, 0, 0.1, 0.3]),
+    flaky: random.one([0, 0, 0, 0.2]),
+  }
+}
+
+export function isRight(text: string | null, { parts }: Character): boolean {
+  return text === Array.from({ length: parts }, (_, at) => `right ${at + 1}\n`).join('')
+}
+
+/**
+ * An agent that does the next part of the work that it finds, claims done once all is there, and now and then does something else.
+ * What it does follows from the seed, the number of its turn, and the files.
+ */
+export class SeededAgent implements Agent {
+  readonly #machine: Machine
+  readonly #seed: string
+  readonly #character: Character
+  turns = 0
+  gates = 0
+  heard: string[] = []
+  #window: { percent: number; resetsAt: number } | null = null
+  /** Troubles of codex that a disturbance asks for. */
+  readonly troubles: string[] = []
+
+  constructor(machine: Machine, seed: string, character: Character) {
+    this.#machine = machine
+    this.#seed = seed
+    this.#character = character
+  }
+
+  limits(): object | null {
+    const { kernel } = this.#machine
+    if (this.#window !== null && this.#window.resetsAt <= kernel.now()) this.#window = null
+    const { percent, resetsAt } = this.#window ?? { percent: 3, resetsAt: kernel.now() + 3_600_000 }
+    return {
+      limitId: 'codex',
+      primary: { usedPercent: percent, resetsAt: Math.floor(resetsAt / 1000), windowDurationMins: 300 },
+      secondary: null,
+      credits: null,
+    }
+  }
+
+  steered(text: string): void {
+    this.heard.push(text)
+  }
+
+  command(line: string, directory: string): { ms: number; exitCode: number; output: string } {
+    const random = new Random(`${this.#seed} gate ${++this.gates}`)
+    const isFine =
+      isRight(this.#machine.disk.text(join(directory, 'answer.txt')), this.#character) &&
+      !random.chance(this.#character.flaky)
+    if (line !== 'check-answer') return { ms: 10, exitCode: 127, output: `${line}: not found\n` }
+    return { ms: 50 + random.below(20_000), exitCode: isFine ? 0 : 1, output: isFine ? '1 passed\n' : 'FAIL answer\n' }
+  }
+
+  turn(input: string, instructions: string): ReturnType<Agent['turn']> {
+    this.heard.push(input)
+    const random = new Random(`${this.#seed} turn ${++this.turns}`)
+    const plan = this.#plan(random, instructions)
+    return {
+      ...plan,
+      delayMs: () => 5 + random.below(random.chance(0.1) ? 60_000 : 2_000),
+      isReordered: random.chance(0.3),
+    }
+  }
+
+  #plan(random: Random, instructions: string): { acts: Act[]; end: TurnEnd } {
+    const acts: Act[] = [{ do: 'say', text: 'I look at what is there.' }, ...this.#work(random, instructions)]
+    const trouble = this.troubles.shift() ?? (random.chance(this.#character.trouble) ? random.one(TROUBLES) : null)
+    if (trouble === null) return { acts, end: { kind: 'completed' } }
+    const end = this.#endOf(trouble, random)
+    // It breaks off anywhere.
+    return { acts: acts.slice(0, random.below(acts.length + 1)), end }
+  }
+
+  #endOf(trouble: string, random: Random): TurnEnd {
+    const { kernel } = this.#machine
+    switch (trouble) {
+      case 'codex-window': {
+        const ms = 60_000 * (1 + random.below(20))
+        this.#window = { percent: 100, resetsAt: kernel.now() + ms }
+        return { kind: 'failed', message: "You've hit your usage limit. Try again later.", info: 'usageLimitExceeded' }
+      }
+      case 'codex-busy':
+        return {
+          kind: 'failed',
+          message: 'exceeded retry limit, last status: 429 Too Many Requests',
+          info: { responseTooManyFailedAttempts: { httpStatusCode: 429 } },
+        }
+      case 'codex-network':
+        return {
+          kind: 'failed',
+          message: 'stream disconnected before completion',
+          info: { responseStreamDisconnected: { httpStatusCode: null } },
+        }
+      case 'codex-context':
+        return {
+          kind: 'failed',
+          message: 'Codex ran out of room in the context window.',
+          info: 'contextWindowExceeded',
+        }
+      case 'codex-mute':
+        return { kind: 'mute' }
+      case 'codex-lost-end':
+        return { kind: 'lost-end' }
+      case 'codex-cut':
+        return { kind: 'cut-line' }
+      case 'codex-killed':
+        return { kind: 'killed' }
+      default:
+        return { kind: 'dies' }
+    }
+  }
+
+  /** What it does with the files: looked at when the turn begins, changed while its commands run. */
+  #work(random: Random, instructions: string): Act[] {
+    const { disk } = this.#machine
+    const folder = this.#memoryOf(instructions)
+    if (folder === null || /review/i.test(instructions.slice(0, 200)))
+      return [{ do: 'say', text: '{"verdict":"agreed","summary":"Fine.","findings":[]}' }]
+    const lines = (disk.text(ANSWER) ?? '').split('\n').slice(0, -1)
+    const { parts, mischief } = this.#character
+    const wrong = lines.findIndex((line, at) => line !== `right ${at + 1}`)
+    const isWhole = isRight(disk.text(ANSWER), this.#character)
+    const write = (content: string): Act => ({
+      do: 'command',
+      line: 'write',
+      ms: 100 + random.below(5_000),
+      exitCode: 0,
+      output: 'ok\n',
+      act: () => disk.put(ANSWER, content),
+    })
+    const textOf = (count: number) => Array.from({ length: count }, (_, at) => `right ${at + 1}\n`).join('')
+    const note = (done: number, claims: boolean): Act => ({
+      do: 'command',
+      line: 'note',
+      ms: 50,
+      exitCode: 0,
+      output: '',
+      act: () => this.#note(folder, done, claims),
+    })
+    if (random.chance(mischief)) return this.#mischief(random, folder, write, note)
+    if (isWhole) return [note(parts, true), { do: 'say', text: 'All is done.' }]
+    if (wrong !== -1 || lines.length > parts)
+      return [write(textOf(Math.max(0, wrong))), note(Math.max(0, wrong), false)]
+    return [
+      write(textOf(lines.length + 1)),
+      note(lines.length + 1, false),
+      { do: 'say', text: `Part ${lines.length + 1} is done.` },
+    ]
+  }
+
+  #mischief(
+    random: Random,
+    folder: string,
+    write: (content: string) => Act,
+    note: (done: number, claims: boolean) => Act,
+  ): Act[] {
+    const { disk } = this.#machine
+    const { parts } = this.#character
+    const later = (line: string, act: () => void): Act => ({ do: 'start', line, act, afterMs: random.below(90_000) })
+    return random.one<() => Act[]>([
+      // It lies.
+      () => [note(parts, true)],
+      () => [write('wrong\n'), note(parts, true)],
+      // It does nothing.
+      () => [{ do: 'say', text: 'Nothing to do.' }],
+      // It floods.
+      () => [{ do: 'say', text: 'word '.repeat(4_000) }],
+      // It breaks its memory.
+      () => [
+        {
+          do: 'command',
+          line: 'break',
+          ms: 20,
+          exitCode: 0,
+          output: '',
+          act: () => disk.put(join(folder, 'tasks.json'), '{"tasks": ['),
+        },
+      ],
+      () => [
+        {
+          do: 'command',
+          line: 'remove',
+          ms: 20,
+          exitCode: 0,
+          output: '',
+          act: () => disk.look(join(folder, 'MAIN.md')) && disk.removeAll(join(folder, 'MAIN.md')),
+        },
+      ],
+      // It leaves something running that writes later, and claims.
+      () => [later('sleep 30; write', () => disk.put(ANSWER, 'late\n')), note(parts, true)],
+      () => [later('sleep 30', () => {}), note(parts, false)],
+      // It changes other things.
+      () => [
+        {
+          do: 'command',
+          line: 'touch',
+          ms: 20,
+          exitCode: 0,
+          output: '',
+          act: () => disk.put(join(WORK, 'notes', `${random.below(3)}.txt`), `${random.below(9)}\n`),
+        },
+      ],
+      () => [
+        { do: 'command', line: 'git commit', ms: 20, exitCode: 0, output: '', act: () => this.#machine.commit('Work') },
+      ],
+      () => [
+        {
+          do: 'command',
+          line: 'ignore',
+          ms: 20,
+          exitCode: 0,
+          output: '',
+          act: () => disk.put(join(WORK, '.gitignore'), 'node_modules/\nanswer.txt\n'),
+        },
+        note(parts, true),
+      ],
+      () => [
+        {
+          do: 'command',
+          line: 'config',
+          ms: 20,
+          exitCode: 0,
+          output: '',
+          act: () => disk.put(join(WORK, '.git/config'), '[core]\n\tfsmonitor = evil\n'),
+        },
+      ],
+      () => [{ do: 'command', line: 'false', ms: 20, exitCode: 1, output: 'no\n' }],
+    ])()
+  }
+
+  /** The folder of the session's memory, as its instructions name it. */
+  #memoryOf(instructions: string): string | null {
+    const named = instructions.match(/\.codemachine\/projects\/[\w-]+/)?.[0]
+    if (named !== undefined) return join(WORK, named)
+    const newest = [...(this.#machine.disk.look(join(WORK, '.codemachine/projects'))?.entries.keys() ?? [])].at(-1)
+    return newest === undefined ? null : join(WORK, '.codemachine/projects', newest)
+  }
+
+  #note(folder: string, done: number, claims: boolean): void {
+    const { disk } = this.#machine
+    const tasks = Array.from({ length: this.#character.parts }, (_, at) => ({
+      id: `T${at + 1}`,
+      name: `Part ${at + 1}`,
+      done: at < done,
+    }))
+    disk.put(join(folder, 'tasks.json'), `${JSON.stringify({ tasks }, null, 2)}\n`)
+    const main = disk.text(join(folder, 'MAIN.md'))
+    if (main !== null && claims)
+      disk.put(join(folder, 'MAIN.md'), main.replace('finite_incantatem: false', 'finite_incantatem: true'))
+  }
+}
+
+const TROUBLES = [
+  'codex-window',
+  'codex-busy',
+  'codex-network',
+  'codex-context',
+  'codex-mute',
+  'codex-lost-end',
+  'codex-cut',
+  'codex-killed',
+  'codex-dies',
+] as const

@@ -1,0 +1,647 @@
+import { join } from 'node:path'
+import { isDeepStrictEqual } from 'node:util'
+import { ANSWER, type Character, characterOf, isRight, SeededAgent } from './agent.ts'
+import { addableFiles, problemOfSavepoints, treeOfFiles } from './git.ts'
+import { type Disturbance, type Process, Random } from './kernel.ts'
+import { ENV, HOME, Machine, WORK } from './machine.ts'
+import type { compileProgram, Program } from './program.ts'
+
+type Enter = ReturnType<typeof compileProgram>
+type World = Parameters<Program['OpenProject']['open']>[0]
+type Opened = Awaited<ReturnType<Program['OpenProject']['open']>>
+type Event = Parameters<Program['fold']>[1]
+type State = ReturnType<Program['emptyState']>
+
+/** A promise that a night broke: its numbers are those of docs/inside/promises.md. */
+interface Broken {
+  promise: string
+  what: string
+}
+
+/** What came of a night. */
+export interface Played {
+  seed: string
+  broken: Broken | null
+  /** Of every call, event and disturbance. */
+  trace: string
+  /** The disturbances that were done, each with the number of the call. */
+  done: readonly string[]
+  rounds: number
+  /** How its sessions ended. */
+  outcomes: readonly string[]
+  /** How long the night was on its machine, ms. */
+  ms: number
+}
+
+class BrokenPromise extends Error {
+  readonly promise: string
+
+  constructor(promise: string, what: string) {
+    super(what)
+    this.promise = promise
+  }
+}
+
+/** The kinds of disturbances, the more often the more often they stand here. */
+const KINDS = [
+  ...['kill', 'kill', 'kill', 'kill-after', 'power', 'power', 'enospc', 'enospc', 'eio-write', 'eio', 'short', 'short'],
+  ...['rename', 'fsync', 'emfile', 'spawn', 'git-128', 'git-late', 'git-cut', 'sleep'],
+  ...[
+    'codex-window',
+    'codex-busy',
+    'codex-network',
+    'codex-context',
+    'codex-mute',
+    'codex-lost-end',
+    'codex-cut',
+    'codex-killed',
+    'codex-dies',
+  ],
+  ...[
+    'steer',
+    'steer',
+    'stop',
+    'stop-now',
+    'pause',
+    'interrupt',
+    'skip',
+    'queue',
+    'queue',
+    'retry',
+    'limits',
+    'second-run',
+    'signal',
+  ],
+] as const
+
+/** What is done to the night of a seed. */
+export function planOf(seed: string): Disturbance[] {
+  const random = new Random(`${seed} plan`)
+  const count = random.below(random.chance(0.2) ? 12 : 5)
+  return Array.from({ length: count }, () => ({
+    at: random.below(random.chance(0.3) ? 700 : 7_000),
+    kind: random.one(KINDS),
+  }))
+}
+
+const MOST_STARTS = 16
+/** Starts after which nothing is done to the night any more, so that it can come to its end. */
+const CALM_FROM = 10
+
+/** A session as it was shown, event by event. */
+interface Shown {
+  events: Event[]
+  state: State
+}
+
+/** Plays the night of a seed to its end, and looks what became of the promises. */
+export async function playNight(
+  seed: string,
+  plan: readonly Disturbance[],
+  enter: Enter,
+  onTrace?: (line: string) => void,
+): Promise<Played> {
+  const night = new Night(seed, plan, enter)
+  if (onTrace) night.machine.kernel.onTrace = onTrace
+  const limit = Error.stackTraceLimit
+  Error.stackTraceLimit = 8
+  const onStray = (error: unknown) => night.strayError(error)
+  process.on('unhandledRejection', onStray).on('uncaughtException', onStray)
+  let broken: Broken | null = null
+  try {
+    await night.play()
+  } catch (error) {
+    if (!(error instanceof Error)) throw error
+    const promise = error instanceof BrokenPromise ? error.promise : 'L4'
+    broken = { promise, what: error instanceof BrokenPromise ? error.message : (error.stack ?? error.message) }
+  } finally {
+    Error.stackTraceLimit = limit
+    process.off('unhandledRejection', onStray).off('uncaughtException', onStray)
+  }
+  const { kernel } = night.machine
+  return {
+    seed,
+    broken,
+    trace: kernel.trace.digest('hex'),
+    done: kernel.done,
+    rounds: night.rounds,
+    outcomes: night.outcomes,
+    ms: kernel.monotonic(),
+  }
+}
+
+class Night {
+  readonly machine: Machine
+  readonly #agent: SeededAgent
+  readonly #character: Character
+  readonly #random: Random
+  readonly #shown = new Map<string, Shown>()
+  /** What waits in the queue: whether its adding was confirmed. */
+  readonly #queued = new Map<string, 'added' | 'removed'>()
+  /** What was ignored when each session began. */
+  readonly #rules = new Map<string, string>()
+  #examiner: { process: Process; program: Program; project: Opened } | null = null
+  #runners: Runner[] = []
+  #person: Promise<unknown>[] = []
+  #hasLostPower = false
+  #wasSkipped = false
+  #broken: BrokenPromise | null = null
+  readonly outcomes: string[] = []
+  rounds = 0
+
+  constructor(seed: string, plan: readonly Disturbance[], enter: Enter) {
+    this.#character = characterOf(seed)
+    this.#random = new Random(`${seed} person`)
+    let agent: SeededAgent | undefined
+    this.machine = new Machine(seed, plan, enter, made => {
+      agent = new SeededAgent(made, seed, this.#character)
+      return agent
+    })
+    if (agent === undefined) throw new Error('There is no agent.')
+    this.#agent = agent
+    const { kernel } = this.machine
+    kernel.onDisturbance = (kind, process) => this.#disturb(kind, process)
+  }
+
+  async play(): Promise<void> {
+    const { disk } = this.machine
+    disk.put(join(WORK, 'README.md'), '# Answers\n')
+    disk.put(join(WORK, '.gitignore'), 'node_modules/\n')
+    disk.put(join(HOME, '.config/codemachine/config.toml'), SETTINGS)
+    this.machine.commit('Start')
+    for (let start = 0; ; start++) {
+      if (start >= CALM_FROM) this.machine.kernel.calm()
+      if (start === MOST_STARTS)
+        throw new BrokenPromise(
+          'L4',
+          `It has not come to an end after ${MOST_STARTS} starts: ${this.outcomes.join(', ')}`,
+        )
+      const next = await this.#next(start)
+      if (next === null) break
+      await this.#run(next, start)
+      if (this.#broken !== null) throw this.#broken
+    }
+    await this.#settlePerson()
+    if (this.#broken !== null) throw this.#broken
+    await this.#examineQueue()
+    this.#examineEnd()
+  }
+
+  /** What nobody has caught ends the program; in one that is dead it is nobody's. */
+  strayError(error: unknown): void {
+    this.#judgeError(error, 'The program')
+  }
+
+  /** What a person starts next; null: all is over. */
+  async #next(start: number): Promise<((runner: Runner) => Promise<unknown>) | null> {
+    const { project, program } = await this.#examine()
+    const { sessions } = await this.#during(program.readSessions(project.records))
+    const newest = sessions.at(-1)
+    const isOver =
+      newest !== undefined &&
+      newest.ended !== null &&
+      (newest.ended.outcome.kind === 'done' || newest.ended.outcome.kind === 'limit')
+    const view = (runner: Runner) => ({
+      view: { event: (event: Event, state: State) => this.#show(runner, event, state), live: () => {} },
+      canAsk: false,
+    })
+    if (newest === undefined)
+      return runner => runner.project.runQueue({ first: { text: GOAL } }, view(runner), {}, runner.signal)
+    const gaveUp = this.outcomes.filter(each => each === 'stalled' || each === 'needs-person').length > 3
+    if (!isOver && !gaveUp && !(this.#wasSkipped && newest.ended !== null))
+      return runner =>
+        runner.project.resumeWork({ session: null, rereadsGates: false, alone: false }, view(runner), {}, runner.signal)
+    const { prompts } = await this.#during(program.openQueue(project.records.queue).list())
+    const claimed = await this.#during(program.openQueue(project.records.queue).claimed())
+    if (prompts.length + claimed.length === 0 || start > CALM_FROM + 3) return null
+    return runner => runner.project.runQueue({ first: null }, view(runner), {}, runner.signal)
+  }
+
+  /** Runs the program once, until it has ended or was killed; now and then two at once. */
+  async #run(begin: (runner: Runner) => Promise<unknown>, start: number): Promise<void> {
+    const { kernel } = this.machine
+    const count = start > 0 && this.#random.chance(0.2) ? 2 : 1
+    this.#runners = Array.from({ length: count }, () => new Runner(this.machine))
+    for (const runner of this.#runners) void runner.run(begin)
+    await kernel.run(() => this.#broken !== null || this.#runners.every(runner => runner.isOver))
+    if (this.#broken !== null) throw this.#broken
+    for (const runner of this.#runners) this.#examineEndOf(runner, count > 1)
+    for (const { process } of this.#runners) kernel.end(process, 0)
+    // What is left finds out that nobody listens.
+    await this.#during(kernel.wait(INIT, 20 + this.#random.below(40_000)))
+    await this.#examineRecords()
+  }
+
+  #show(runner: Runner, event: Event, state: State): void {
+    if (!runner.process.isAlive) return
+    const others = this.#runners.filter(
+      other => other !== runner && other.process.isAlive && other.hasShown && !other.isOver,
+    )
+    if (others.length > 0) this.#break('J4', 'Two processes run sessions in one work directory at the same moment.')
+    runner.hasShown = true
+    this.machine.kernel.note(`event ${JSON.stringify(event)}`)
+    const shown = this.#shown.get(event.session) ?? { events: [], state }
+    shown.events.push(event)
+    shown.state = state
+    this.#shown.set(event.session, shown)
+    if (event.type === 'session-created')
+      this.#rules.set(event.session, this.machine.disk.text(join(WORK, '.gitignore')) ?? '')
+    if (event.type === 'round-ended') this.rounds++
+    if (event.type === 'session-ended') this.outcomes.push(event.outcome.kind)
+    if (event.type === 'done-accepted' && event.verified) this.#examineDone(event.session, event.tree)
+    if (
+      event.type === 'session-ended' &&
+      event.outcome.kind === 'done' &&
+      !(event.outcome.verified && state.gates.length > 0)
+    )
+      this.#break('D15', 'A session with a gate is done without proof.')
+  }
+
+  #break(promise: string, what: string): void {
+    this.#broken ??= new BrokenPromise(promise, what)
+  }
+
+  /** Does what is no failure of a call. */
+  #disturb(kind: string, process: Process): void {
+    const { kernel } = this.machine
+    switch (kind) {
+      case 'kill':
+        kernel.end(process, null, 'SIGKILL')
+        break
+      case 'power':
+        this.#hasLostPower = true
+        this.#noteSynced()
+        this.#examiner = null
+        kernel.powerLoss()
+        break
+      case 'sleep':
+        kernel.sleep(3_600_000 * (1 + this.#random.below(9)))
+        break
+      case 'signal':
+        this.#runners.find(({ isOver }) => !isOver)?.abort()
+        break
+      default:
+        if (kind.startsWith('codex-')) this.#agent.troubles.push(kind)
+        else this.#person.push(this.#ask(kind))
+    }
+  }
+
+  /** A person at another terminal. */
+  async #ask(kind: string): Promise<void> {
+    const { kernel } = this.machine
+    const isLasting = kind === 'pause' || kind === 'skip'
+    const { process, program } = this.machine.startProgram([kind], isLasting)
+    const over = Promise.withResolvers<void>()
+    process.onEnd = () => over.resolve()
+    const work = async () => {
+      const project = await program.OpenProject.open(
+        worldOf(this.machine, program, process, new AbortController().signal),
+      )
+      switch (kind) {
+        case 'steer':
+          return void (await project.ask({ type: 'steer', text: 'Mind the third line.' }))
+        case 'stop':
+        case 'stop-now':
+          return void (await project.ask({ type: 'stop', now: kind === 'stop-now' }))
+        case 'skip':
+          this.#wasSkipped = true
+          return void (await project.ask({ type: 'skip' }))
+        case 'interrupt':
+        case 'retry':
+          return void (await project.ask({ type: kind }))
+        case 'limits':
+          return void (await project.ask({ type: 'limits', rounds: 20 }))
+        case 'pause':
+          await project.ask({ type: 'pause' })
+          await kernel.wait(process, 60_000 * this.#random.below(20))
+          return void (await project.ask({ type: 'unpause' }))
+        case 'queue': {
+          const { id } = await project.queue.add(`Find more answers (${this.#queued.size + 1}).`)
+          if (this.#queued.has(id)) this.#break('J6', `Two prompts have the id ${id}.`)
+          this.#queued.set(id, 'added')
+          return
+        }
+        case 'second-run': {
+          if (!this.#runners.some(({ hasShown, isOver }) => hasShown && !isOver)) return
+          const began = this.#runners.map(({ process }) => process.isAlive)
+          try {
+            await project.runQueue(
+              { first: { text: 'Something else.' }, alone: true },
+              {
+                view: {
+                  event: () =>
+                    this.#runners.some(({ isOver }, at) => began[at] && !isOver) &&
+                    this.#break('J4', 'A second run began beside one that runs.'),
+                  live: () => {},
+                },
+                canAsk: false,
+              },
+            )
+          } catch (error) {
+            if (!isUserError(error)) throw error
+          }
+        }
+      }
+    }
+    work()
+      .catch((error: unknown) => this.#judgeError(error, kind))
+      .finally(() => kernel.end(process, 0))
+    await over.promise
+  }
+
+  async #settlePerson(): Promise<void> {
+    await this.#during(Promise.all(this.#person))
+  }
+
+  /** An error that a person is shown, or that the system gave; all else is a bug. */
+  #judgeError(error: unknown, where: string): void {
+    if (error instanceof Error && error.name === 'Killed') return
+    if (isUserError(error)) return
+    const code = error instanceof Error && 'code' in error ? String(error.code) : null
+    if (
+      code !== null &&
+      SYSTEM.has(code) &&
+      this.machine.kernel.done.some(each => /:(enospc|eio|eio-write|emfile|rename|fsync|spawn)$/.test(each))
+    )
+      return
+    this.#break(
+      'L4',
+      `${where} ended of an error that nobody can mend: ${error instanceof Error ? error.stack : String(error)}`,
+    )
+  }
+
+  #examineEndOf(runner: Runner, wasOneOfTwo: boolean): void {
+    if (runner.error !== undefined) this.#judgeError(runner.error, 'A run')
+    if (!runner.process.isAlive || wasOneOfTwo) return
+    const addable = addableFiles(this.machine.disk, WORK).filter(path => path.startsWith('.codemachine/'))
+    if (addable.length > 0 && runner.hasShown)
+      this.#break('L21', `The next commit of a person has ${addable.join(', ')}`)
+    const left = [...this.machine.kernel.processes.values()].filter(
+      ({ pid, env }) =>
+        pid !== runner.process.pid && Object.keys(env).some(name => /^CODEMACHINE_.*MARK|MARK/.test(name)),
+    )
+    if (left.length > 0)
+      this.#break(
+        'O5',
+        `A run ended, and this still runs: ${left.map(({ command }) => command.slice(0, 3).join(' ')).join('; ')}`,
+      )
+  }
+
+  /** The claim is true of the files as they are. */
+  #examineDone(session: string, tree: string): void {
+    const { disk, kernel } = this.machine
+    if (!isRight(disk.text(ANSWER), this.#character) && !kernel.done.some(each => /power/.test(each)))
+      this.#break('D5', `Done was accepted, and the work is not right: ${JSON.stringify(disk.text(ANSWER))}`)
+    const now = treeOfFiles(disk, WORK, `.codemachine/\n${this.#rules.get(session) ?? ''}`)
+    if (now !== tree) this.#break('D3', `Done was accepted for the tree ${tree}, and the files are ${now}.`)
+  }
+
+  /** What of each journal has been brought to the disk; to be called before the power goes. */
+  #noteSynced(): void {
+    for (const [id, { events }] of this.#shown) {
+      const node = this.machine.disk.look(this.#journalPath(id))
+      const whole = node === null ? Buffer.alloc(0) : (node.synced ?? node.room.subarray(0, node.syncedSize))
+      const lines = eventsIn(whole.toString('utf8')).length
+      const rounds = events.flatMap((event, at) => (event.type === 'round-ended' ? [at] : []))
+      const before = rounds.at(-2)
+      if (before !== undefined && lines <= before)
+        this.#break(
+          'J12',
+          `The end of a round before the last was not on the disk: ${lines} of ${events.length} events of ${id}.`,
+        )
+      this.#atLeast.set(id, lines)
+    }
+  }
+
+  readonly #atLeast = new Map<string, number>()
+
+  #journalPath(id: string): string {
+    return join(this.#recordsFolder(), 'sessions', id, 'journal.ndjson')
+  }
+
+  #recordsFolder(): string {
+    const state = join(HOME, '.codemachine/state')
+    return join(state, [...(this.machine.disk.look(state)?.entries.keys() ?? [])][0] ?? '')
+  }
+
+  /** Nothing that was journaled is lost, savepoints are whole, and nobody else's files were written. */
+  async #examineRecords(): Promise<void> {
+    const { disk } = this.machine
+    for (const [id, shown] of this.#shown) this.#shown.set(id, await this.#examineJournal(id, shown))
+    this.#atLeast.clear()
+    this.#hasLostPower = false
+    const problem = problemOfSavepoints(disk, join(this.#recordsFolder(), 'git'))
+    if (problem !== null) this.#break('J11', `A savepoint is not whole: ${problem}`)
+    for (const path of this.machine.written)
+      if (!isOurs(path) && (!PROBE.test(path) || disk.look(path) !== null))
+        this.#break('B90', `${path} is none of codemachine's files, and was written.`)
+    if (this.#broken !== null) throw this.#broken
+  }
+
+  /** What was journaled is there, once, and what was shown is its fold. Answers what there is. */
+  async #examineJournal(id: string, shown: Shown): Promise<Shown> {
+    const { program, project } = await this.#examine()
+    const events = eventsIn(this.machine.disk.text(this.#journalPath(id)) ?? '')
+    const kept = events.map(event => JSON.stringify(event))
+    const told = shown.events.map(event => JSON.stringify(event))
+    const same = kept.findIndex((line, at) => line !== told[at])
+    const common = same === -1 ? kept.length : same
+    // A process that was killed may have journaled one more than it has shown.
+    if (common < kept.length - 1)
+      this.#break(
+        'J1',
+        `Event ${common} of ${id} is ${kept[common]?.slice(0, 200)}, and ${told[common]?.slice(0, 200)} was shown.`,
+      )
+    const least = this.#hasLostPower ? (this.#atLeast.get(id) ?? 0) : told.length
+    if (common < least)
+      this.#break('J12', `Of ${told.length} events of ${id} ${kept.length} are left, and ${least} were on the disk.`)
+    let state = program.emptyState(id)
+    for (const event of events) state = program.fold(state, event, project.records.templates)
+    if (kept.length === told.length && common === told.length && !sameState(state, shown.state))
+      this.#break('J3', `The fold of the journal of ${id} is not what was shown: ${difference(state, shown.state)}`)
+    const read = await this.#during(program.foldAndCount(project.records, id, 'ends'))
+    if (events.length > 0 && !sameState(read.state, state))
+      this.#break('J42', `${id} is read as something else than its journal: ${difference(read.state, state)}`)
+    return { events, state }
+  }
+
+  /** Each prompt of the queue became a session once, or waits. */
+  async #examineQueue(): Promise<void> {
+    const { program, project } = await this.#examine()
+    const { sessions } = await this.#during(program.readSessions(project.records))
+    const { prompts } = await this.#during(program.openQueue(project.records.queue).list())
+    for (const [id] of this.#queued) {
+      const became = sessions.filter(session => session.queued === id).length
+      const waits = prompts.some(prompt => prompt.id === id)
+      if (became + Number(waits) !== 1)
+        throw new BrokenPromise('L12', `The prompt ${id} became ${became} sessions${waits ? ', and waits still' : ''}.`)
+    }
+  }
+
+  /** An honest agent comes to the end of its work, whatever was done to the night. */
+  #examineEnd(): void {
+    const { mischief, trouble } = this.#character
+    const isHonest = mischief === 0 && trouble === 0 && !this.#wasSkipped
+    const [first] = this.#shown.values()
+    const outcome = first?.state.ended?.outcome.kind
+    if (isHonest && outcome !== 'done' && outcome !== 'limit' && outcome !== 'needs-person')
+      throw new BrokenPromise('L4', `The work of an honest agent ended as ${outcome}.`)
+    for (const [id, { state }] of this.#shown) {
+      const most = state.limits.rounds
+      if (most !== null && state.roundsUsed > most)
+        throw new BrokenPromise('L4', `${id} used ${state.roundsUsed} of ${most} rounds.`)
+    }
+  }
+
+  /** Who looks at what is there, and to whom nothing is done. */
+  async #examine() {
+    if (this.#examiner === null) {
+      const { process, program } = this.machine.startProgram(['examine'], true)
+      const project = await this.#during(
+        program.OpenProject.open(worldOf(this.machine, program, process, new AbortController().signal)),
+      )
+      this.#examiner = { process, program, project }
+    }
+    return this.#examiner
+  }
+
+  async #during<T>(work: Promise<T>): Promise<T> {
+    let isOver = false
+    const ended = work.finally(() => {
+      isOver = true
+    })
+    ended.catch(() => {})
+    await this.machine.kernel.run(() => isOver)
+    return await ended
+  }
+}
+
+const GOAL = 'Find the answers.'
+const SETTINGS = `keep_awake = false
+rounds = 14
+
+[[gates]]
+name = "answer"
+run = "check-answer"
+`
+
+/** Lives as long as the machine. */
+const INIT: Process = { pid: 1, parent: 0, command: ['init'], env: {}, startTicks: 0, isAlive: true }
+
+/** One start of the program by a person. */
+class Runner {
+  readonly process: Process
+  readonly #machine: Machine
+  readonly #program: Program
+  readonly #ending = new AbortController()
+  #project: Opened | null = null
+  #isDone = false
+  hasShown = false
+  error: unknown
+
+  constructor(machine: Machine) {
+    this.#machine = machine
+    const { process, program } = machine.startProgram(['--json'])
+    this.process = process
+    this.#program = program
+  }
+
+  get isOver(): boolean {
+    return this.#isDone || !this.process.isAlive
+  }
+
+  get project(): Opened {
+    if (this.#project === null) throw new Error('It is not open yet.')
+    return this.#project
+  }
+
+  get signal(): AbortSignal {
+    return this.#ending.signal
+  }
+
+  abort(): void {
+    this.#ending.abort('SIGTERM')
+  }
+
+  async run(begin: (runner: Runner) => Promise<unknown>): Promise<void> {
+    try {
+      this.#project = await this.#program.OpenProject.open(
+        worldOf(this.#machine, this.#program, this.process, this.signal),
+      )
+      await begin(this)
+    } catch (error) {
+      this.error = error
+    }
+    this.#isDone = true
+  }
+}
+
+function worldOf({ kernel }: Machine, program: Program, process: Process, signal: AbortSignal): World {
+  return {
+    env: { ...ENV },
+    cwd: WORK,
+    home: HOME,
+    configHome: join(HOME, '.config'),
+    platform: 'linux',
+    arch: 'x64',
+    node: '24.0.0',
+    pid: process.pid,
+    ownsProcess: true,
+    clock: {
+      now: () => kernel.now(),
+      monotonic: () => kernel.monotonic(),
+      wait: (ms, signal) => kernel.wait(process, ms, signal),
+    },
+    load: () => 0,
+    engines: program.OWN_ENGINES,
+    templates: program.OWN_TEMPLATES,
+    modes: program.OWN_MODES,
+    signal,
+  }
+}
+
+const SYSTEM: ReadonlySet<string> = new Set(['ENOSPC', 'EIO', 'EMFILE', 'EAGAIN'])
+
+function isUserError(error: unknown): boolean {
+  return error instanceof Error && error.name === 'UserError'
+}
+
+/** The events of the lines that are whole. */
+function eventsIn(text: string): Event[] {
+  return text.split('\n').flatMap(line => {
+    try {
+      const value = JSON.parse(line)
+      return typeof value === 'object' && value !== null && 'type' in value ? [value as Event] : []
+    } catch {
+      return []
+    }
+  })
+}
+
+/** A state without the functions of its template. */
+function plain(state: State | null): unknown {
+  return JSON.parse(
+    JSON.stringify(state, (_, value: unknown) =>
+      value instanceof Map ? [...value] : value instanceof Set ? [...value] : value,
+    ) ?? 'null',
+  )
+}
+
+function sameState(a: State | null, b: State | null): boolean {
+  return isDeepStrictEqual(plain(a), plain(b))
+}
+
+function difference(a: State | null, b: State | null): string {
+  const [left, right] = [plain(a), plain(b)] as [Record<string, unknown>, Record<string, unknown>]
+  const key = Object.keys({ ...left, ...right }).find(name => !isDeepStrictEqual(left?.[name], right?.[name])) ?? ''
+  return `${key}: ${JSON.stringify(left?.[key])?.slice(0, 300)}, and not ${JSON.stringify(right?.[key])?.slice(0, 300)}`
+}
+
+/** What is made to find out whether there is room, and removed. */
+const PROBE = /^\/work\/\.[0-9a-f-]{36}\.tmp$/
+
+function isOurs(path: string): boolean {
+  return [join(HOME, '.codemachine'), join(WORK, '.codemachine'), '/tmp', join(WORK, '.git/config')].some(
+    folder => path === folder || path.startsWith(`${folder}/`) || path.startsWith(`${folder}.`),
+  )
+}
