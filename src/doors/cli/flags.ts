@@ -80,12 +80,13 @@ export function directoryOf({ cwd }: Pick<CliContext, 'cwd'>, flags: DirectoryFl
   return resolve(cwd, flags.cd ?? '.')
 }
 
+/** How many rounds a run has if none are named, where no other limit is. */
+export function roundsUnless(rounds: number): string {
+  return `${rounds}, or no limit if --max-time, --max-tokens or --max-cost is given`
+}
+
 /** Adds the flags of a run; `rounds`: how many it has if none are named. */
-export function withRunFlags(
-  command: Command,
-  rounds = '10, or no limit if --max-time or --max-tokens is given',
-  directory?: string,
-): Command {
+export function withRunFlags(command: Command, rounds = roundsUnless(10), directory?: string): Command {
   return withDirectory(command, directory)
     .option('--rounds <n>', `how many rounds at the most (${rounds})`)
     .option('--max-time <duration>', 'for how long at the most, such as 8h or 1h30m')

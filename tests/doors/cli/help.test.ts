@@ -105,6 +105,7 @@ test('help options names each option of a run, and the exit codes', async () => 
   const help = await said('help', 'options')
   for (const { long } of buildProgram(cliContext(place), () => {}).options) expect(help).toContain(long)
   expect(help).toContain('130, 143 interrupted')
+  expect(help.replace(/\s+/g, ' ')).toContain('10, or no limit if --max-time, --max-tokens or --max-cost is given')
 })
 
 test('the help of a command below another is found, and one that there is not is refused by its nearest', async () => {

@@ -1,6 +1,6 @@
 import { type Command, Option } from 'commander'
 import { UserError } from '../../../base/errors.ts'
-import { type Does, withRunFlags, worktreeOption } from '../flags.ts'
+import { type Does, roundsUnless, withRunFlags, worktreeOption } from '../flags.ts'
 import { withSmallHeap } from '../program/parts.ts'
 
 const EXAMPLES = `
@@ -27,7 +27,7 @@ export function addChange(program: Command, does: Does): void {
     .addHelpText('after', EXAMPLES)
     .on('option:executor', () => said.add('--executor'))
     .on('option:no-local', () => said.add('--no-local'))
-  withChangeFlags(withRunFlags(command, '200, or no limit if --max-time or --max-tokens is given'))
+  withChangeFlags(withRunFlags(command, roundsUnless(200)))
     .addOption(worktreeOption())
     .addOption(new Option('--follow-up [session]', 'go on from what another session came to (the newest change here)'))
     .option('-n, --dry-run', 'only print the context and the prompts; nothing is started and nothing spent')

@@ -8,6 +8,7 @@ import {
   type Does,
   followUpOption,
   type LookFlags,
+  roundsUnless,
   verifyOption,
   withDirectory,
   withLook,
@@ -276,7 +277,7 @@ export function templateOption(usual: string, templates: readonly string[] = PRO
 export function addStart(program: Command, does: Does): void {
   const start = does(async context => (await withSmallHeap(context, () => import('../commands/run.ts'))).start)
   const dryStart = does(async () => (await import('../commands/dry-start.ts')).dryStart)
-  withRunFlags(program.command('start'), '50, or no limit if --max-time or --max-tokens is given')
+  withRunFlags(program.command('start'), roundsUnless(50))
     .description(
       'build what .codemachine/inputs/specifications.md asks for; in at most 50 rounds, if no limit is named',
     )

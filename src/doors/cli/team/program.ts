@@ -1,7 +1,7 @@
 import { type Command, Option } from 'commander'
 import { UserError } from '../../../base/errors.ts'
 import type { CliContext } from '../../screen/cli-context.ts'
-import { type Does, withDirectory, withLook, withRunFlags } from '../flags.ts'
+import { type Does, roundsUnless, withDirectory, withLook, withRunFlags } from '../flags.ts'
 import { refuseMistypedCommand, withSmallHeap } from '../program/parts.ts'
 import type { TeamFlags } from './run.ts'
 
@@ -29,7 +29,7 @@ Exit codes:
 /** Adds the commands of a planner, a worker and a reviewer who make a project. */
 export function addTeam(program: Command, does: Does): void {
   const load = (context: Pick<CliContext, 'ownsProcess'>) => withSmallHeap(context, () => import('./run.ts'))
-  const team = withTeamFlags(program.command('team'), '200, or no limit if --max-time or --max-tokens is given')
+  const team = withTeamFlags(program.command('team'), roundsUnless(200))
     .argument('[goal...]', 'what the project is to be; - reads it from standard input')
     .description('have a planner, a worker and a reviewer make a project in a directory of its own')
     .option('--repair <0-3>', 'how often what the reviewer finds of high severity is mended (1)')
