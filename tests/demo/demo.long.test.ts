@@ -48,7 +48,7 @@ test('the demo of a build shows a team that builds a small program to its end, w
 test('the demo of a goal builds a program that works in five rounds, and claims of rounds that changed files are refused', async () => {
   await using place = await makePlace('')
   const env = { TMPDIR: place.root }
-  const { exitCode, events } = await codemachine(place, ['demo', '--fast', '--json'], { env })
+  const { exitCode, events, stderr } = await codemachine(place, ['demo', '--fast', '--json'], { env })
   expect(exitCode).toBe(0)
   expect(events.at(-1)).toMatchObject({ type: 'session-ended', outcome: { kind: 'done', verified: true }, rounds: 5 })
   expect(eventsOf(events, 'done-refused').map(({ round }) => round)).toEqual([3, 4])
@@ -62,6 +62,8 @@ test('the demo of a goal builds a program that works in five rounds, and claims 
   expect(await run('node', '--test')).toMatch(/# fail 0|ℹ fail 0/)
   expect(await run('node', 'bin/linkcheck.js', 'README.md', 'IDEA.md')).toBe('No broken links.')
   expect((await run('git', 'log', '--format=%s')).split('\n')).toHaveLength(5)
+  const [, look = ''] = /^Its session: (.+)$/m.exec(stderr) ?? []
+  expect(await run('sh', '-c', look)).toMatch(/round 5[\s\S]*done/)
 })
 
 /** Replays each recorded round of a night, and compares what it shows with what was shown then. */

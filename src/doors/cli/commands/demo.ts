@@ -60,7 +60,7 @@ export async function demo(context: CliContext, flags: DemoFlags): Promise<numbe
   say(
     exitCode === 0
       ? await howToLook(context, { root, directory, records, look: shown.look })
-      : `\nThe demo ends here. To remove it: rm -r ${root} ${records}`,
+      : `\nThe demo ends here.\n${ofSession(context, { directory, records })}\nTo remove it: rm -r ${root} ${records}`,
   )
   return exitCode
 }
@@ -109,10 +109,16 @@ async function howToLook(context: CliContext, { root, directory, records, look }
   const [session = ''] = (await readdir(sessions)).sort().reverse()
   return `
 The result: cd ${shellWord(directory)} && ${look}
+${ofSession(context, { directory, records })}
 To remove it: rm -r ${shellWord(root)} ${shellWord(records)}
 
 The report: ${join(sessions, session, 'report.html')}
 Now yours, in your project: ${typedAs(context)} "${FIRST_GOAL}"`
+}
+
+/** How to look at the session, whose records lie in a home of their own. */
+function ofSession(context: CliContext, { directory, records }: Pick<Shown, 'directory' | 'records'>): string {
+  return `Its session: CODEMACHINE_HOME=${shellWord(records)} ${typedAs(context)} logs -C ${shellWord(directory)}`
 }
 
 interface Shown {
