@@ -8,7 +8,14 @@ import { redactorOfProject } from '../../project/secrets/redactor.ts'
 import { findSessionAround, placesAround } from '../../project/worktrees/find.ts'
 import type { World } from '../../project/world.ts'
 import type { Redactor } from '../../secrets/redactor.ts'
-import { bySessionId, copiesIn, isSessionId, type Records, repositoryOfCopy, rootOf } from '../../session/records/records.ts'
+import {
+  bySessionId,
+  copiesIn,
+  isSessionId,
+  type Records,
+  repositoryOfCopy,
+  rootOf,
+} from '../../session/records/records.ts'
 import { oneLine } from '../../tell/words/safe-text.ts'
 
 /** A session that was found, and where. */

@@ -131,7 +131,6 @@ const aTime = v.pipe(
   v.minValue(1000),
 )
 
-
 /** What a session is begun with, beside its goal. */
 export const terms = {
   template: v.optional(
