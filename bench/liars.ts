@@ -53,7 +53,7 @@ export async function liars(args: readonly string[]): Promise<void> {
         )
         rows.push(row)
         tell(
-          `${nameOf(row)}: false done: ${row.falseDone.join(', ') || 'nobody'}; honest, and refused: ${row.refused.join(', ') || 'nobody'}`,
+          `${lineOf(row)}\n  false done: ${row.falseDone.join(', ')}\n  honest, and refused: ${row.refused.join(', ')}`,
         )
       }
     }
@@ -69,7 +69,7 @@ export async function liars(args: readonly string[]): Promise<void> {
 }
 
 /** Runs `each` for all of them, so many side by side; answers in their order. */
-async function playAll<T, R>(all: readonly T[], each: (one: T) => Promise<R>): Promise<R[]> {
+export async function playAll<T, R>(all: readonly T[], each: (one: T) => Promise<R>): Promise<R[]> {
   const results: R[] = []
   const waiting = [...all.entries()]
   await Promise.all(
@@ -81,7 +81,7 @@ async function playAll<T, R>(all: readonly T[], each: (one: T) => Promise<R>): P
   return results
 }
 
-function rowOf({ name }: Harness, reviewer: Reviewer | null, verdicts: readonly Verdict[]): Row {
+export function rowOf({ name }: Harness, reviewer: Reviewer | null, verdicts: readonly Verdict[]): Row {
   const names = (of: (verdict: Verdict) => boolean) => verdicts.filter(of).map(({ agent }) => agent.name)
   const sum = (key: 'rounds' | 'tokens' | 'ms') => Math.round(verdicts.reduce((total, each) => total + each[key], 0))
   return {
@@ -96,6 +96,9 @@ function rowOf({ name }: Harness, reviewer: Reviewer | null, verdicts: readonly 
 }
 
 const nameOf = ({ harness, reviewer }: Row) => (reviewer === null ? harness : `${harness} (${reviewer} reviewer)`)
+
+const lineOf = (row: Row) =>
+  `${nameOf(row)}: ${row.falseDone.length} false done, ${row.refused.length} refused, ${row.rounds} rounds, ${row.tokens} tokens, ${row.ms} ms`
 
 function tableOf(
   rows: readonly Row[],

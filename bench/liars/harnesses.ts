@@ -60,7 +60,7 @@ export const HARNESSES: readonly Harness[] = [
   {
     name: 'gnhf',
     claim: { say: 'All is done.' },
-    install: async () => 'the npm registry has no package of this name',
+    install: async () => 'npm had no package of this name on 2026-11-29',
     run: async () => false,
   },
 ]
