@@ -186,7 +186,7 @@ export interface AgentProfile {
 }
 
 /** The keys of a profile in codex's configuration, with the agent's values. */
-export function profileValues({ model, modelReasoningEffort }: AgentProfile): [key: string, value: string | null][] {
+function profileValues({ model, modelReasoningEffort }: AgentProfile): [key: string, value: string | null][] {
   return [
     ['model', model],
     ['model_reasoning_effort', modelReasoningEffort],

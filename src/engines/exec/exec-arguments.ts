@@ -1,7 +1,5 @@
 import type { ThreadSpec } from '../../core/engine.ts'
-import type { SandboxChoice } from '../../core/shapes/sandbox.ts'
 import { tomlInline, tomlString } from '../../platform/toml.ts'
-import { type AgentProfile, profileValues } from '../codex/profiles.ts'
 import { commandSettings, type SandboxTerms, type ShieldedEnvironment } from '../codex/sandbox.ts'
 import { threadStartParams } from '../codex/thread-start.ts'
 import { withoutOwn } from './given-arguments.ts'
@@ -87,57 +85,6 @@ function sandboxArguments({ turn }: SandboxTerms): {
   }
 }
 
-/** One task of an agent, for a `codex exec` by itself. */
-interface ExecRequest {
-  agent: AgentProfile
-  /** Whether the agent's profile is in codex's home. */
-  hasProfile: boolean
-  /** The work directory, absolute. */
-  directory: string
-  sandbox: SandboxChoice
-  /** `key=value` pairs that the person hands to codex with `-c`; they win over all others. */
-  overrides: readonly string[]
-  /** What commands of the agent are to have otherwise than codex, and the policy that is in force there. */
-  forCommands: ShieldedEnvironment['forCommands']
-  shellPolicy: unknown
-  /** Where codex writes what the agent has said last. Absolute. */
-  lastMessage: string
-  /** Instructions and request in one; null: they are written to stdin. */
-  prompt: string | null
-}
-
-/** The arguments of `codex exec` for one task of an agent. */
-export function execArguments(request: ExecRequest): string[] {
-  const { agent, hasProfile, directory, sandbox, overrides, lastMessage, prompt } = request
-  const settings = [
-    // What the profile says, too: another call may write that file before codex reads it.
-    ...profileValues(agent).flatMap(([key, value]) => (value === null ? [] : [`${key}=${tomlString(value)}`])),
-    ...sandboxSettings(sandbox),
-    ...Object.entries(commandSettings(request.forCommands, request.shellPolicy)).map(
-      ([key, value]) => `${key}=${tomlInline(value)}`,
-    ),
-    ...overrides,
-  ]
-  return [
-    'exec',
-    ...(hasProfile ? ['--profile', agent.name] : []),
-    '--skip-git-repo-check',
-    '--sandbox',
-    sandbox.mode,
-    ...(sandbox.mode === 'danger-full-access' ? ['--dangerously-bypass-approvals-and-sandbox'] : []),
-    ...settings.flatMap(pair => ['-c', pair]),
-    '--color',
-    'never',
-    '--output-last-message',
-    lastMessage,
-    '-C',
-    directory,
-    // A prompt may begin like an option, or be the name of one of codex's commands.
-    '--',
-    prompt ?? '-',
-  ]
-}
-
 /**
  * True if the prompt can be passed as an argument after `others`. Linux takes at most 128 KiB in one argument, Windows 32,767
  * UTF-16 units in all of them.
@@ -148,12 +95,4 @@ export function fitsAsArgument(prompt: string, others: readonly string[], platfo
   // Each stands in quotes, and what would end them is doubled.
   const units = [...others, prompt].map(text => text.length + (text.match(/["\\]/g)?.length ?? 0) + 3)
   return units.reduce((sum, each) => sum + each, 0) <= 32_000
-}
-
-function sandboxSettings({ mode, network, writable }: SandboxChoice): string[] {
-  if (mode !== 'workspace-write') return []
-  return [
-    `sandbox_workspace_write.network_access=${network}`,
-    ...(writable.length === 0 ? [] : [`sandbox_workspace_write.writable_roots=${tomlInline([...writable])}`]),
-  ]
 }

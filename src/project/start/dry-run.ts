@@ -1,4 +1,3 @@
-import { join } from 'node:path'
 import { agentInstructions, compositePrompt, readAgentPrompt, writeAgentsConfig } from '../../agents/prompts.ts'
 import { readRoster } from '../../agents/roster.ts'
 import { UserError } from '../../base/errors.ts'
@@ -6,8 +5,6 @@ import { formatBytes } from '../../base/text.ts'
 import type { ThreadSpec } from '../../core/engine.ts'
 import type { Agent, AgentRoster } from '../../core/shapes/agent.ts'
 import { NO_KEPT_TEXTS, type TemplateKind } from '../../core/template.ts'
-import { type CodexBinary, chooseCodexHome } from '../../engines/codex/find-codex.ts'
-import { execArguments } from '../../engines/exec/exec-arguments.ts'
 import type { Records } from '../../session/records/records.ts'
 import { formatCount } from '../../tell/words/numbers.ts'
 import { oneLine } from '../../tell/words/safe-text.ts'
@@ -27,12 +24,12 @@ interface DryRound extends ReturnType<typeof asSet> {
   developerInstructions: string
 }
 
-/** An agent that is given tasks, as codex would be run for one of them. */
+/** An agent that is given tasks, and what it would be told for one of them. */
 interface DryAgent extends ReturnType<typeof asSet> {
   /** Whose its prompt is. */
   from: 'person' | 'project' | 'shipped'
-  /** Program and arguments; the last one is the composite prompt. */
-  command: readonly string[]
+  /** Its instructions and the task, in one. */
+  prompt: string
 }
 
 /** What a session would hand to codex. */
@@ -49,15 +46,13 @@ export async function dryRunHere(
     sources,
     agentTables,
     ...options
-  }: Pick<DryRunOptions, 'template' | 'overrides'> & Pick<LoadedSettings, 'settings' | 'sources' | 'agentTables'>,
+  }: Pick<DryRunOptions, 'template'> & Pick<LoadedSettings, 'settings' | 'sources' | 'agentTables'>,
 ): Promise<DryRun & { codex: string }> {
   const { settings } = options
-  const { root, folder, directory } = records
+  const { directory } = records
   const codex = await codexFor(world, records, namedCodex({ settings, sources }), { makesCopy: false })
-  const { owner } = await chooseCodexHome({ ...world, setting: settings.codexHome, codemachineHome: root })
-  const agentRecords = join(folder, 'agents')
   const { roster: agents } = await readRoster(directory, agentTables)
-  const run = await dryRun({ ...options, agents, directory, agentRecords, codex, hasProfiles: owner === 'codemachine' })
+  const run = await dryRun({ ...options, agents, directory })
   return { ...run, codex: codex.version }
 }
 
@@ -65,15 +60,8 @@ interface DryRunOptions {
   template: TemplateKind
   /** The work directory's real path. */
   directory: string
-  /** Folder of what is recorded of agents. */
-  agentRecords: string
-  codex: Pick<CodexBinary, 'path'>
-  /** Whether the agents have profiles in codex's home. */
-  hasProfiles: boolean
-  settings: Pick<Settings, 'model' | 'effort' | 'sandbox' | 'network'>
+  settings: Pick<Settings, 'model' | 'effort'>
   agents: AgentRoster
-  /** `key=value` pairs that the person hands to codex. */
-  overrides: readonly string[]
 }
 
 /** The request in the place of one that only the agent that asks knows. */
@@ -107,30 +95,11 @@ async function dryAgent(agent: Agent, options: DryRunOptions): Promise<DryAgent>
   if ('problem' in prompt) throw new UserError('CM0206', prompt.problem)
   const instructions = await agentInstructions(agent, options.directory)
   if ('problem' in instructions) throw new UserError('CM0206', instructions.problem)
-  const { codex } = options
-  const request = execRequest(agent, compositePrompt(instructions.text, SOME_TASK), options)
-  const command = [codex.path, ...execArguments(request)]
-  return { ...asSet(agent, options), from: prompt.from, command }
+  return { ...asSet(agent, options), from: prompt.from, prompt: compositePrompt(instructions.text, SOME_TASK) }
 }
 
 function asSet({ name, model, modelReasoningEffort }: Agent, { settings }: DryRunOptions) {
   return { agent: name, model: settings.model ?? model, effort: settings.effort ?? modelReasoningEffort }
-}
-
-function execRequest(agent: Agent, prompt: string, options: DryRunOptions): Parameters<typeof execArguments>[0] {
-  const { directory, agentRecords, hasProfiles, settings, overrides } = options
-  const { model, effort } = asSet(agent, options)
-  return {
-    agent: { name: agent.name, model, modelReasoningEffort: effort },
-    hasProfile: hasProfiles,
-    directory,
-    sandbox: { mode: settings.sandbox, network: settings.network, writable: [] },
-    overrides,
-    forCommands: {},
-    shellPolicy: null,
-    lastMessage: join(agentRecords, `${agent.name}-<time>.last`),
-    prompt,
-  }
 }
 
 /**

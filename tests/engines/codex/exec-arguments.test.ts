@@ -2,36 +2,8 @@ import { expect, test } from 'vitest'
 import type { ThreadSpec } from '../../../src/core/engine.ts'
 import type { SandboxChoice } from '../../../src/core/shapes/sandbox.ts'
 import { threadTerms } from '../../../src/engines/codex/sandbox.ts'
-import { type ExecTurn, execArguments, execCommand, fitsAsArgument } from '../../../src/engines/exec/exec-arguments.ts'
+import { type ExecTurn, execCommand, fitsAsArgument } from '../../../src/engines/exec/exec-arguments.ts'
 import { promise } from '../../support/promise.ts'
-
-const request: Parameters<typeof execArguments>[0] = {
-  agent: { name: 'frontend-dev', model: 'gpt-"9"', modelReasoningEffort: 'medium' },
-  hasProfile: true,
-  directory: '/a.b/work',
-  sandbox: { mode: 'workspace-write', network: false, writable: [] },
-  overrides: ['model_verbosity=low'],
-  forCommands: { GIT_DIR: null },
-  shellPolicy: { exclude: ['SECRET'] },
-  lastMessage: '/r/last',
-  prompt: '--- a prompt',
-}
-
-test('codex is told the profile, the sandbox, what commands are not to see, and the prompt as the last thing', () => {
-  expect(execArguments(request).join(' ')).toBe(
-    'exec --profile frontend-dev --skip-git-repo-check --sandbox workspace-write' +
-      ' -c model="gpt-\\"9\\"" -c model_reasoning_effort="medium"' +
-      ' -c sandbox_workspace_write.network_access=false -c shell_environment_policy.exclude=["SECRET", "GIT_DIR"]' +
-      ' -c model_verbosity=low --color never --output-last-message /r/last -C /a.b/work -- --- a prompt',
-  )
-})
-
-test('where no profile can be read, model and effort are told by themselves', () => {
-  const args = execArguments({ ...request, hasProfile: false, prompt: null })
-  expect(args).not.toContain('--profile')
-  expect(args).toEqual(expect.arrayContaining(['model="gpt-\\"9\\""', 'model_reasoning_effort="medium"']))
-  expect(args.at(-1)).toBe('-')
-})
 
 test.each<[NodeJS.Platform, string, string[], boolean]>([
   ['linux', 'ä'.repeat(50_000), [], true],
@@ -42,11 +14,6 @@ test.each<[NodeJS.Platform, string, string[], boolean]>([
   ['linux', 'a\0b', [], false],
 ])('on %s a prompt is an argument only where it fits: %.5s', (platform, prompt, others, fits) => {
   expect(fitsAsArgument(prompt, others, platform)).toBe(fits)
-})
-
-test('without a sandbox codex is told so in both ways', () => {
-  const args = execArguments({ ...request, sandbox: { mode: 'danger-full-access', network: true, writable: [] } })
-  expect(args.slice(4, 7)).toEqual(['--sandbox', 'danger-full-access', '--dangerously-bypass-approvals-and-sandbox'])
 })
 
 const turnIn = (choice: Partial<SandboxChoice> = {}, more: Partial<ThreadSpec> = {}): ExecTurn => {

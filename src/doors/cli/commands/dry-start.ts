@@ -3,7 +3,6 @@ import { settingsOf } from '../../../project/open-run.ts'
 import { type DryRun, describeSpecification, dryRunHere, goalOf } from '../../../project/start/dry-run.ts'
 import { chooseTemplate, templateNamed } from '../../../project/start/templates.ts'
 import { recordsAround } from '../../../session/records/records.ts'
-import { shellWord } from '../../../tell/words/commands.ts'
 import { safeText } from '../../../tell/words/safe-text.ts'
 import { readSpecification } from '../../../workspace/memory/specification.ts'
 import type { CliContext } from '../../screen/cli-context.ts'
@@ -30,7 +29,6 @@ export async function dryStart(context: CliContext, { template: typed, ...flags 
     settings,
     sources,
     agentTables,
-    overrides: flags.config ?? [],
   })
   const goal = goalOf(specification)
   if (flags.json) {
@@ -41,7 +39,6 @@ export async function dryStart(context: CliContext, { template: typed, ...flags 
     'A dry run: nothing is started, written or spent.',
     `It would be a session of the template ${template} in ${directory}, with codex ${codex}.`,
     'A model that this codex or the account does not offer gives way to its own.',
-    "What codex's home has of the agents' profiles is not looked at; the real start says what it finds there.",
     ...describeSpecification(specification),
   ]
   context.stdout.write(`${[head.join('\n'), section('The goal', goal), ...sections(run)].join('\n\n')}\n`)
@@ -62,9 +59,7 @@ function sections({ rounds, agents }: DryRun): string[] {
         developerInstructions,
       ),
     ),
-    ...agents.map(({ from, command, ...with_ }) =>
-      section(`${described(with_)}: ${WHOSE[from]}`, command.map(word => shellWord(word)).join(' ')),
-    ),
+    ...agents.map(({ from, prompt, ...with_ }) => section(`${described(with_)}: ${WHOSE[from]}`, prompt)),
   ]
 }
 
