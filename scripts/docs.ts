@@ -3,7 +3,7 @@ import { dirname, join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
 import { Marked, Renderer, type Tokens } from 'marked'
-import { type Page, readBook } from './site/book.ts'
+import { htmlOf, type Page, readBook, sectionsToSearch } from './site/book.ts'
 
 /**
  * `npm run docs` makes a site of `docs/` in `site/`. It opens from the folder, without a server and without a network: links are
@@ -24,7 +24,7 @@ cpSync(join(ROOT, 'docs/pictures'), join(SITE, 'pictures'), { recursive: true })
 cpSync(join(ROOT, 'scripts/site/style.css'), join(SITE, 'style.css'))
 for (const schema of ['settings', 'workflow'])
   cpSync(join(ROOT, `docs/reference/${schema}.schema.json`), join(SITE, `reference/${schema}.schema.json`))
-writeFileSync(join(SITE, 'pages.js'), `globalThis.PAGES = ${JSON.stringify(sectionsOf(book.pages))}\n`)
+writeFileSync(join(SITE, 'pages.js'), `globalThis.PAGES = ${JSON.stringify(sectionsToSearch(book.pages))}\n`)
 await build({
   entryPoints: [join(ROOT, 'scripts/site/search.ts')],
   outfile: join(SITE, 'search.js'),
@@ -36,11 +36,6 @@ await build({
 console.log(
   `${book.pages.length} pages in ${relative(process.cwd(), SITE)}: open ${join(relative(process.cwd(), SITE), 'index.html')}`,
 )
-
-/** Where a page lies in the site: the map is its first page. */
-function htmlOf(path: string): string {
-  return path === 'README.md' ? 'index.html' : path.replace(/\.md$/, '.html')
-}
 
 function documentOf(page: Page): string {
   const up = relative(dirname(page.path), '.') || '.'
@@ -93,17 +88,6 @@ function textOf(page: Page): string {
     },
   })
   return marked.parse(page.text, { async: false })
-}
-
-/** What is searched: each section of each page. */
-function sectionsOf(pages: readonly Page[]) {
-  return pages.flatMap(({ path, title, sections }) =>
-    sections.map(({ slug, heading, text }) => ({
-      id: `${htmlOf(path)}${slug === '' ? '' : `#${slug}`}`,
-      title: heading === title ? title : `${title}: ${heading}`,
-      text,
-    })),
-  )
 }
 
 function escaped(text: string): string {

@@ -1,5 +1,6 @@
 import { existsSync, globSync, readFileSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path'
+import type { Section } from './open-search.ts'
 
 /** A page of `docs/`. */
 export interface Page {
@@ -23,7 +24,7 @@ export interface Book {
 }
 
 /** Names headings as GitHub does: in lower case, with dashes, and with a number where a name is taken. */
-export class Slugs {
+class Slugs {
   readonly #taken = new Map<string, number>()
 
   next(heading: string): string {
@@ -77,6 +78,22 @@ function readPage(path: string, text: string): Page {
     if (last !== undefined && heading === undefined) last.text += `${plain(line)}\n`
   }
   return { path, title: sections[0]?.heading ?? path, text, sections }
+}
+
+/** Where a page lies in the site: the map is its first page. */
+export function htmlOf(path: string): string {
+  return path === 'README.md' ? 'index.html' : path.replace(/\.md$/, '.html')
+}
+
+/** What is searched: each section of each page. */
+export function sectionsToSearch(pages: readonly Page[]): Section[] {
+  return pages.flatMap(({ path, title, sections }) =>
+    sections.map(({ slug, heading, text }) => ({
+      id: `${htmlOf(path)}${slug === '' ? '' : `#${slug}`}`,
+      title: heading === title ? title : `${title}: ${heading}`,
+      text,
+    })),
+  )
 }
 
 /** Without the marks of Markdown. */

@@ -1,19 +1,6 @@
-import MiniSearch from 'minisearch'
+import { openSearch, type Section } from './open-search.ts'
 
-/** The search of the site: sections by their words, the title first; a word may be cut short or mistyped. */
-
-interface Section {
-  id: string
-  title: string
-  text: string
-}
-
-const search = new MiniSearch<Section>({
-  fields: ['title', 'text'],
-  storeFields: ['title'],
-  searchOptions: { boost: { title: 4 }, prefix: true, fuzzy: 0.15, combineWith: 'OR' },
-})
-search.addAll((globalThis as unknown as { PAGES: Section[] }).PAGES)
+const search = openSearch((globalThis as unknown as { PAGES: Section[] }).PAGES)
 
 const input = document.querySelector<HTMLInputElement>('search input')
 const list = document.querySelector<HTMLOListElement>('search ol')
@@ -24,12 +11,12 @@ list?.addEventListener('click', () => {
 })
 input?.addEventListener('input', () => {
   if (list === null) return
-  const found = search.search(input.value).slice(0, 12)
+  const found = search(input.value).slice(0, 12)
   list.replaceChildren(
     ...found.map(({ id, title }) => {
       const link = document.createElement('a')
       link.href = `${up}/${id}`
-      link.textContent = title as string
+      link.textContent = title
       const item = document.createElement('li')
       item.append(link)
       return item

@@ -161,6 +161,26 @@ export const errorKinds = {
     cause: 'A provider is unknown, or its table lacks `base_url` or `model`.',
     remedy: 'Complete `[providers.NAME]` in your own `config.toml`; see `docs/guides/local-model.md`.',
   },
+  CM0308: {
+    title: 'No command runs in the sandbox of codex',
+    cause: 'bubblewrap is missing, the kernel forbids user namespaces, or something in the directory is in the way.',
+    remedy: '`codemachine doctor` names the cause; on Linux often `apt install bubblewrap`.',
+  },
+  CM0309: {
+    title: 'codex refuses its configuration',
+    cause: '`config.toml` of codex has a mistake, or a setting or model that this codex does not know.',
+    remedy: 'Correct what codex names in its `config.toml`, or in the settings of codemachine.',
+  },
+  CM0310: {
+    title: 'There is no codex for this platform',
+    cause: 'codex is published for Linux, macOS and Windows only.',
+    remedy: 'Name a codex that you have built yourself: `--codex-bin`.',
+  },
+  CM0311: {
+    title: 'A model provider does not answer',
+    cause: 'The server of the model is not running, has another address, or lacks the model.',
+    remedy: 'Start the server, or correct `[providers.NAME]`; see `docs/guides/local-model.md`.',
+  },
 
   // CM04: limits and cost
   CM0401: {
@@ -253,12 +273,17 @@ export const errorKinds = {
   CM0515: {
     title: 'There is no such savepoint',
     cause: 'The name is wrong, no session has made one here, or they were pruned.',
-    remedy: '`codemachine savepoints list`',
+    remedy: '`codemachine savepoints` lists them.',
   },
   CM0516: {
     title: 'The files could not be rewound',
     cause: 'A file is in the way or cannot be written, or the savepoint is broken.',
-    remedy: 'Do what the message says, and rewind again. `codemachine rewind undo` takes a rewind back.',
+    remedy: 'Do what the message says, and rewind again.',
+  },
+  CM0517: {
+    title: 'git does not know your name: no commit can be made',
+    cause: "Neither `user.name` nor `user.email` is set in git's configuration.",
+    remedy: '`git config --global user.name "…"` and `git config --global user.email "…"`',
   },
 
   // CM06: sessions, records, locks, the queue
@@ -290,7 +315,7 @@ export const errorKinds = {
   CM0606: {
     title: 'The session was written by a newer codemachine',
     cause: 'Its journal, template or round is unknown to this version.',
-    remedy: 'Use the version that wrote it, or a newer one: `npm update --global codemachine`.',
+    remedy: 'Update codemachine to the version that wrote it, or a newer one.',
   },
   CM0607: {
     title: 'A session or its journal cannot be read',
@@ -320,7 +345,7 @@ export const errorKinds = {
   CM0612: {
     title: 'These records are the copy of a session of a fleet',
     cause: 'A worker of the fleet runs the session; here is only a copy to read.',
-    remedy: '`codemachine fleet retry <id>` has a worker go on with it.',
+    remedy: '`codemachine fleet retry <id>` has a worker continue it.',
   },
   CM0613: {
     title: 'No codemachine runs here, so nobody can be told',
@@ -366,6 +391,16 @@ export const errorKinds = {
     title: 'The terms of a new session do not fit to how it begins',
     cause: 'What works by the specification, follows a session or begins from a prompt has different options.',
     remedy: 'Leave out what the message names.',
+  },
+  CM0622: {
+    title: 'Processes of an earlier run are left',
+    cause: 'A codemachine was killed before it could end what it had started.',
+    remedy: 'Start codemachine in the same directory: it ends them.',
+  },
+  CM0623: {
+    title: 'Others can read or write the records',
+    cause: 'The records lie where agents or other users of the machine can reach them, so they prove nothing.',
+    remedy: 'Set `CODEMACHINE_HOME` to a directory of your own, outside of the project and of `/tmp`, with mode 700.',
   },
 
   // CM07: gates, verification, review
@@ -414,7 +449,7 @@ export const errorKinds = {
   CM0803: {
     title: 'The page is not served, or could not be stopped',
     cause: 'No process serves the page, or it does not answer.',
-    remedy: '`codemachine web` serves it, `codemachine web status` shows how.',
+    remedy: '`codemachine web` serves it here, and shows what goes wrong.',
   },
   CM0804: {
     title: 'The page is served already, with other options',
@@ -640,7 +675,7 @@ export const errorKinds = {
   CM1111: {
     title: 'The name of a worker is taken, or no worker has it',
     cause: 'Each worker of a fleet has a name of its own.',
-    remedy: 'Give another `--name`. `codemachine fleet workers` lists the names.',
+    remedy: 'Give another `--name`. `codemachine fleet status` lists the names.',
   },
   CM1112: {
     title: 'The repository of a session of the fleet is not clear',
@@ -656,6 +691,21 @@ export const errorKinds = {
     title: 'A worker cannot use its clone',
     cause: 'git failed in the clone, or a file lies where the session has to be put.',
     remedy: 'Do what the message says, or remove the clone: the worker makes it again.',
+  },
+  CM1115: {
+    title: 'No worker takes a session of the fleet',
+    cause: 'No worker runs, or none has the tags, the repository or the template; or an earlier session is not done.',
+    remedy: 'Begin one: `codemachine worker`. `codemachine fleet doctor` says what is missing.',
+  },
+  CM1116: {
+    title: 'The clock of a machine of the fleet is wrong',
+    cause: 'It differs from the clock of the database, by which the fleet goes.',
+    remedy: 'Have it set by the network, such as with systemd-timesyncd or chrony.',
+  },
+  CM1117: {
+    title: 'A repository does not let this machine in',
+    cause: 'git has no access to the remote from here.',
+    remedy: 'Give the machine a key or a credential helper of its own.',
   },
 } as const satisfies Record<`CM${number}`, ErrorKind>
 

@@ -36,6 +36,19 @@ export class Interrupted extends Error {
   }
 }
 
+/** The message of an error with its code, as a person is shown it. */
+export function withCode({ message, code }: UserError): string {
+  // A message may go on with a list, or with what a command has printed.
+  return message.replace(/$/m, ` (${code})`)
+}
+
+/** What another codemachine has shown of an error (`describeError`), without its name and its code. `code`: null if it has none. */
+export function readShownError(shown: string): { text: string; code: ErrorCode | null } {
+  const [marked, code = null] = / \((CM\d{4})\)/.exec(shown) ?? []
+  const text = marked === undefined ? shown : shown.replace(marked, '')
+  return { text: text.replaceAll(/^codemachine: /gm, '').trim(), code: code as ErrorCode | null }
+}
+
 /** Makes the compiler reject a union whose case is not handled; throws if the wire got past it all the same. */
 export function unreachable(value: never): never {
   throw new Error(`Unhandled case: ${JSON.stringify(value)}`)
@@ -127,8 +140,8 @@ export function describeError(error: unknown, program = 'codemachine'): { text: 
   if (error instanceof Interrupted) return { text: '', exitCode: error.exitCode }
   const shown = isNoRoom(error) && !(error instanceof UserError) ? diskFull(placeOf(error), error) : error
   if (shown instanceof UserError) {
-    const { message, hint, exitCode } = shown
-    return { text: `${program}: ${message}\n${hint === null ? '' : `  ${hint}\n`}`, exitCode }
+    const { hint, exitCode } = shown
+    return { text: `${program}: ${withCode(shown)}\n${hint === null ? '' : `  ${hint}\n`}`, exitCode }
   }
   if (shown instanceof TemplateError) {
     return { text: `${program}: ${shown.message}. What happened until then is journaled.\n`, exitCode: 1 }

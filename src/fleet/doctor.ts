@@ -97,7 +97,7 @@ async function checkDatabase({ clock }: World, { sql, place }: Database): Promis
   const how = row.is_encrypted === true ? 'encrypted' : 'on this machine, not encrypted'
   const what = `PostgreSQL ${row.version} at ${place} as ${row.login}, ${how}`
   const reached = row.is_read_only
-    ? problem('database', `${what}: it can only be read.`, 'Is it a replica? Name the one that takes writes.')
+    ? problem('database', `${what}: it can only be read.`, 'Is it a replica? Name the one that takes writes.', 'CM1107')
     : ok('database', what)
   // The answer is from some moment between the two.
   const off = Math.round((before + clock.now()) / 2 - Number(row.now_ms))
@@ -232,6 +232,7 @@ function oddOf({ name, host, standing, seenAt, drains, problem: says, ...row }: 
         'workers',
         `${who} is of version ${row.version}, and this is ${version}.`,
         'Bring all of them to one version.',
+        'CM1113',
       ),
     )
   if (says !== null)
@@ -330,7 +331,7 @@ async function ofNewerVersion({ sql }: Database): Promise<Finding[]> {
   const count = Number(row?.count ?? 0)
   if (count === 0) return []
   const what = `${formatCount(count, 'session')} of a newer codemachine: workers of this version leave them to newer ones.`
-  return [warning('queue', what, 'Update codemachine on the workers.')]
+  return [warning('queue', what, 'Update codemachine on the workers.', 'CM1113')]
 }
 
 /** Asks the remotes of what waits, from this machine and with its credentials. */

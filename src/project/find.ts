@@ -83,7 +83,7 @@ async function latestOrRefuse(
   for (const problem of problems) onProblem(problem)
   if (latest !== null) return latest
   throw new UserError(
-    'CM0603',
+    last === undefined ? 'CM0603' : 'CM0607',
     last ?? `There is no session in ${records.directory} but calls of agents; name one that codemachine list shows.`,
   )
 }

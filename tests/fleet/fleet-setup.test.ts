@@ -35,7 +35,7 @@ test.each<[string[], string]>([
   [['setup'], 'No database of a fleet is named.'],
 ])('fleet %j is refused in a sentence', async (args, said) => {
   const { exitCode, stdout, stderr } = await fleet(...args)
-  expect({ exitCode, stdout, said: stderr.split('\n')[0] }).toEqual({
+  expect({ exitCode, stdout, said: stderr.split('\n')[0]?.replace(/ \(CM\d{4}\)$/, '') }).toEqual({
     exitCode: 2,
     stdout: '',
     said: `codemachine: ${said}`,
@@ -56,6 +56,7 @@ test('the doctor says of a database that is not named, or away, what to do', asy
         check: 'database',
         status: 'problem',
         message: 'The database at 127.0.0.1:1/x cannot be reached: connect ECONNREFUSED 127.0.0.1:1.',
+        code: 'CM1103',
         mend: expect.stringMatching(/^See whether PostgreSQL runs there/),
       },
     ],
@@ -104,7 +105,7 @@ describe.skipIf(WITHOUT_POSTGRES !== '')(`with a database${WITHOUT_POSTGRES}`, (
     const [database] = url.split('/').slice(-1)
     expect([none.exitCode, none.stderr]).toEqual([
       4,
-      `codemachine: The login dan may make no schema in the database at 127.0.0.1:${cluster.port}/${database}.\n  Have its owner do this: grant create on database "${database}" to "dan";\n`,
+      `codemachine: The login dan may make no schema in the database at 127.0.0.1:${cluster.port}/${database}. (CM1105)\n  Have its owner do this: grant create on database "${database}" to "dan";\n`,
     ])
     await cluster.ask(url, `grant create on database ${database} to dan`)
     const own = await fleet('setup', '--queue', as(url, 'dan'), '--team', 'new')
@@ -150,6 +151,7 @@ describe.skipIf(WITHOUT_POSTGRES !== '')(`with a database${WITHOUT_POSTGRES}`, (
           check: 'rights',
           status: 'problem',
           message: 'fay may not use the fleet: it is in none of its roles.',
+          code: 'CM1105',
           mend: 'Have postgres do this: grant codemachine_look to "fay"; (or codemachine_submit, codemachine_work)',
         },
       ],

@@ -35,7 +35,7 @@ async function mistakesIn(text: string, env: Record<string, string> = {}): Promi
   const { exitCode, stderr, sessions } = await dryRun(text, env)
   expect({ exitCode, sessions }).toEqual({ exitCode: 2, sessions: [] })
   const [head, ...lines] = stderr.trimEnd().split('\n')
-  expect(head).toMatch(/^codemachine: Nothing is submitted(:|, for there are \d+ mistakes:)$/)
+  expect(head).toMatch(/^codemachine: Nothing is submitted(:|, for there are \d+ mistakes:) \(CM1110\)$/)
   return lines
 }
 

@@ -70,7 +70,7 @@ describe('what is wrong is said in a sentence before any database is asked', () 
     [['--repo', REPO, '--queue', 'mysql://host/x', 'x'], '--queue is no address of a PostgreSQL database.'],
   ])('%j', async (args, said) => {
     const { exitCode, stdout, stderr } = await submit(args)
-    expect({ exitCode, stdout, said: stderr.split('\n')[0] }).toEqual({
+    expect({ exitCode, stdout, said: stderr.split('\n')[0]?.replace(/ \(CM\d{4}\)$/, '') }).toEqual({
       exitCode: 2,
       stdout: '',
       said: `codemachine: ${said}`,
@@ -97,7 +97,7 @@ describe('what is wrong is said in a sentence before any database is asked', () 
     const inGoal = await submit(['--repo', REPO, `log in with ${secret}`], { env })
     expect([inGoal.exitCode, inGoal.stderr]).toEqual([
       2,
-      'codemachine: The goal holds a secret (SHOP_TOKEN), which is never sent; say where it is found in its place.\n',
+      'codemachine: The goal holds a secret (SHOP_TOKEN), which is never sent; say where it is found in its place. (CM0103)\n',
     ])
     const inGate = await submit(['--repo', REPO, '--verify', `curl ${secret}`, 'x'], { env })
     expect([inGate.exitCode, inGate.stderr]).toEqual([
@@ -125,7 +125,7 @@ test('an origin that holds a password is not sent', async () => {
   const { exitCode, stderr } = await codemachineHere(checkout, ['submit', '--dry-run', 'x'])
   expect([exitCode, stderr]).toEqual([
     2,
-    'codemachine: The origin of this checkout holds a password: each worker has its own credentials; name the repository with --repo, such as git@host:team/app.git.\n',
+    'codemachine: The origin of this checkout holds a password: each worker has its own credentials; name the repository with --repo, such as git@host:team/app.git. (CM1112)\n',
   ])
 })
 
@@ -146,7 +146,7 @@ test('without the packages pg and pg-boss it is said how they are installed', as
       })
       expect([ended.exitCode, ended.stderr]).toEqual([
         2,
-        'codemachine: A fleet needs the packages pg and pg-boss, which are not installed.\n  npm install --global pg pg-boss@12.35.0, beside codemachine.\n',
+        'codemachine: A fleet needs the packages pg and pg-boss, which are not installed. (CM1102)\n  npm install --global pg pg-boss@12.35.0, beside codemachine.\n',
       ])
     }
   } finally {
@@ -311,6 +311,6 @@ test('a database that is away is named in one sentence', async () => {
   const away = await submit(['--repo', REPO, '--queue', 'postgres://127.0.0.1:1/x', 'x'])
   expect([away.exitCode, away.stderr.split('\n')[0]]).toEqual([
     4,
-    'codemachine: The database at 127.0.0.1:1/x cannot be reached: connect ECONNREFUSED 127.0.0.1:1.',
+    'codemachine: The database at 127.0.0.1:1/x cannot be reached: connect ECONNREFUSED 127.0.0.1:1. (CM1103)',
   ])
 })

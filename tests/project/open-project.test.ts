@@ -107,7 +107,7 @@ test('a program answers what agents ask, while the session runs and after it', a
   await atWork
   const [first, second] = await project.questions()
   expect(first).toMatchObject({ id: expect.stringMatching(/_1\/Q1$/), options: ['SQLite', 'Postgres'], answer: null })
-  expect(await failure(project.answer('Q1', '7'))).toBeInstanceOf(UserError)
+  expect(await failure(project.answer('Q1', '7'))).toMatchObject({ name: 'UserError', code: 'CM0615' })
   expect(await project.answer(first?.id ?? '', '2')).toMatchObject({ told: 'round', queued: null })
   expect(await failure(project.answer('Q1', 'neither'))).toBeInstanceOf(UserError)
   go()

@@ -5,12 +5,55 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
 import { commandsPage } from '../../scripts/commands-page.ts'
-import { brokenLinks, readBook } from '../../scripts/site/book.ts'
+import { errorsPage } from '../../scripts/errors-page.ts'
+import { brokenLinks, readBook, sectionsToSearch } from '../../scripts/site/book.ts'
+import { openSearch } from '../../scripts/site/open-search.ts'
+import { errorKinds } from '../../src/base/error-codes.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 
 test('the page of commands says what the command line has (node scripts/commands-page.ts writes it)', () => {
   expect(readFileSync(join(ROOT, 'docs/reference/commands.md'), 'utf8')).toBe(commandsPage())
+})
+
+test('the page of troubleshooting has every kind of error (node scripts/errors-page.ts writes it)', () => {
+  const page = readFileSync(join(ROOT, 'docs/troubleshooting.md'), 'utf8')
+  expect(page).toBe(errorsPage(page))
+})
+
+test('each command and flag that the troubleshooting of an error names is there', () => {
+  const page = readFileSync(join(ROOT, 'docs/reference/commands.md'), 'utf8')
+  const commands = new Set([...page.matchAll(/^##+ (.+)$/gm)].map(([, command]) => command))
+  const typed = Object.values(errorKinds).flatMap(({ cause, remedy }) =>
+    [...`${cause} ${remedy}`.matchAll(/`codemachine ([^`]+)`/g)].map(([, words = '']) => words),
+  )
+  expect(typed.length).toBeGreaterThan(50)
+  for (const words of typed) {
+    const [command = ''] = /^[a-z]+(?: [a-z]+)*/.exec(words) ?? []
+    if (command !== '' && !command.startsWith('help')) expect(commands).toContain(command)
+    for (const [flag] of words.matchAll(/--[a-z-]+/g)) expect(page).toContain(flag)
+  }
+})
+
+test.each([
+  ['CM0302', /^cm0302-/],
+  ['cm1103', /^cm1103-/],
+  ['codex is not logged in', /^cm0302-/],
+  ['codemachine: codex is not logged in (CM0302)', /^cm0302-/],
+  ['port in use', /^cm0801-/],
+  ['Another codemachine is running here', /^cm0601-/],
+  ['no codex found', /^cm0301-/],
+  ['usage limit', /usage-limit/],
+  ['disk full', /^cm0109-/],
+  ['merge conflict', /^cm0513-/],
+  ['database cannot be reached', /^cm1103-/],
+  ['there is no secret', /^cm0902-/],
+  ['max-cost refused no price', /^cm0402-/],
+])('a search of the site for "%s" finds what to do first', (typed, anchor) => {
+  const search = openSearch(sectionsToSearch(readBook(ROOT).pages))
+  const [first] = search(typed)
+  expect(first?.id).toMatch(/^troubleshooting\.html#/)
+  expect(first?.id.split('#')[1]).toMatch(anchor)
 })
 
 test('each page is named by the map, and each link leads to a page and a heading that are there', () => {

@@ -1,4 +1,4 @@
-import { messageOf, UserError } from '../../base/errors.ts'
+import { messageOf, UserError, withCode } from '../../base/errors.ts'
 import { codeBlock } from '../../base/markdown.ts'
 import type { Recorded } from '../../core/events/events.ts'
 import { answerIn, type DecisionAnswer, GIVE_SECRET, type OpenDecision } from '../../core/rules/decision.ts'
@@ -133,7 +133,7 @@ export class DecisionPrompt implements View {
       }
     } catch (error) {
       if (!(error instanceof UserError)) throw error
-      stdout.write(`${error.message}\n`)
+      stdout.write(`${withCode(error)}\n`)
       return false
     }
     // Who sets a secret tells the session, for which that is the answer.

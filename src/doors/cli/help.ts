@@ -1,4 +1,5 @@
 import { Argument, type Command } from 'commander'
+import type { ErrorCode } from '../../base/error-codes.ts'
 import { UserError } from '../../base/errors.ts'
 import { nearestName } from '../../base/text.ts'
 import { oneLine } from '../../tell/words/safe-text.ts'
@@ -103,12 +104,12 @@ Exit codes:
 export function addHelp(program: Command): void {
   program.helpInformation = () => overview(program)
   const topics = [...GROUPS.map(({ name }) => name), OPTIONS, 'complete']
-  const what = new Argument('[what...]', 'a command, or a group of them')
+  const what = new Argument('[what...]', 'a command, a group of them, or the code of an error')
   const names = new Set([...topics, ...program.commands.map(each => each.name())])
   program
     .helpCommand(false)
     .command('help')
-    .description('the help of a command, or of a group of them')
+    .description('the help of a command, of a group of them, or of an error')
     .addArgument(what.choices([...names]).argParser((word: string, before: string[] = []) => [...before, word]))
     .action((words: string[] = []) => helpOn(program, words))
 }
@@ -155,9 +156,9 @@ ${WHAT_IT_IS}
 
 ${groups.join('\n')}
 
-Each has --help, with examples. Those of a group: ${program.name()} help start,
-watch, steer, prove, undo, setup or fleet. All options of a run, such as
---rounds and --verify, and the exit codes: ${program.name()} help options
+Each has --help, with examples. Of a group: ${program.name()} help start (or watch,
+steer, prove, undo, setup, fleet). Of an error: ${program.name()} help CM0601. All
+options of a run, and the exit codes: ${program.name()} help options
 `
 }
 
@@ -165,7 +166,7 @@ const WHAT_IT_IS = `Leave a coding agent to work overnight; find the work done, 
 morning.`
 
 /** Prints what is asked for; that of a command ends as `--help` does, by a `CommanderError`. */
-function helpOn(program: Command, words: readonly string[]): void {
+async function helpOn(program: Command, words: readonly string[]): Promise<void> {
   const typed = words
     .join(' ')
     .toLowerCase()
@@ -178,7 +179,17 @@ function helpOn(program: Command, words: readonly string[]): void {
   if (command !== null) command.help()
   else if (group !== undefined) writeOut(groupText(program, group))
   else if (typed === OPTIONS) writeOut(optionsText(program))
+  else if (/^cm\d+$/.test(typed)) writeOut(await errorText(typed.toUpperCase()))
   else throw new UserError('CM0101', nothingLike(program, words))
+}
+
+async function errorText(code: string): Promise<string> {
+  const { errorKinds } = await import('../../base/error-codes.ts')
+  if (!Object.hasOwn(errorKinds, code)) {
+    throw new UserError('CM0101', `There is no code ${oneLine(code, 40)}; docs/troubleshooting.md lists them.`)
+  }
+  const { title, cause, remedy } = errorKinds[code as ErrorCode]
+  return `${code}: ${title}\n\n  Cause:      ${cause}\n  What to do: ${remedy}\n`
 }
 
 function nothingLike(program: Command, words: readonly string[]): string {
@@ -461,5 +472,6 @@ const EXAMPLES: Readonly<Record<string, Examples>> = {
   help: [
     ['help steer', 'the commands that steer a run'],
     ['help queue add', ''],
+    ['help CM0601', 'what the code of an error means, and what to do'],
   ],
 }

@@ -1,4 +1,5 @@
 import { type Argument, Command, Option } from 'commander'
+import type { ErrorCode } from '../../base/error-codes.ts'
 import { UserError } from '../../base/errors.ts'
 import { version } from '../../base/package.ts'
 import { nearestName } from '../../base/text.ts'
@@ -351,11 +352,15 @@ function sayInSentences(command: Command): void {
       const [, name] = MISSING.exec(text.trim()) ?? []
       const argument = command.registeredArguments.find(each => each.name() === name)
       const [, unknown] = UNKNOWN.exec(text) ?? []
-      if (argument !== undefined) write(`error: ${sentenceOf(command, argument)}\n`)
-      else if (unknown !== undefined) write(`error: ${sentenceOfUnknown(command, unknown)}\n`)
-      else write(`${text}${isUnknownOption(text) ? hintOfDash(command) : ''}`)
+      if (argument !== undefined) write(coded(`error: ${sentenceOf(command, argument)}\n`, 'CM0104'))
+      else if (unknown !== undefined) write(coded(`error: ${sentenceOfUnknown(command, unknown)}\n`, 'CM0101'))
+      else write(`${coded(text, 'CM0102')}${isUnknownOption(text) ? hintOfDash(command) : ''}`)
     },
   })
+}
+
+function coded(text: string, code: ErrorCode): string {
+  return text.replace(/$/m, ` (${code})`)
 }
 
 function isUnknownOption(text: string): boolean {

@@ -1,7 +1,7 @@
 import type { Readable, Writable } from 'node:stream'
 import { ProtocolError, ProtocolErrorCode, Server, type ServerContext } from '@modelcontextprotocol/server'
 import { serveStdio } from '@modelcontextprotocol/server/stdio'
-import { Interrupted, messageOf, UserError } from '../../base/errors.ts'
+import { Interrupted, messageOf, UserError, withCode } from '../../base/errors.ts'
 import { version } from '../../base/package.ts'
 import { insideRound } from '../../project/agent-door/inside-round.ts'
 import { Verifications } from '../../project/proof/verifications.ts'
@@ -160,7 +160,7 @@ async function callTool(
     if (error instanceof Interrupted)
       return failure({ problem: 'The server ends, so this was broken off.', hint: null })
     if (!(error instanceof UserError)) throw error
-    return failure(shown({ problem: error.message, hint: error.hint ?? null }))
+    return failure(shown({ problem: error.message, code: error.code, hint: error.hint }))
   }
 }
 
@@ -174,7 +174,7 @@ function unknownTool(name: string): UserError {
     : new UserError('CM0810', `There is no tool ${shown}.`)
 }
 
-function failure(why: { problem: string; hint: string | null }) {
+function failure(why: { problem: string; code?: string; hint: string | null }) {
   return { content: [textContent(why)], isError: true }
 }
 
@@ -182,8 +182,8 @@ function textContent(value: object) {
   return { type: 'text' as const, text: JSON.stringify(value) }
 }
 
-function inOneText({ message, hint }: UserError, redactor: Redactor): string {
-  return redactor.text(hint === null || hint === undefined ? message : `${message} ${hint}`)
+function inOneText(error: UserError, redactor: Redactor): string {
+  return redactor.text(`${withCode(error)} ${error.hint ?? ''}`.trimEnd())
 }
 
 /** Tells who has asked to be told that a call goes on. */

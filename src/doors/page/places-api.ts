@@ -77,7 +77,10 @@ export function placesRoutes({ world, cards, whole }: PlacesApiOptions): Hono<We
     const records = await recordsAt(place)
     const { worktree } = wanted
     if (worktree === undefined && (await askWhoRuns(records.lock, world.platform, () => {})) !== null)
-      return c.json({ problem: 'A session is already running there.', hint: 'Add this one to the queue.' }, 409)
+      return c.json(
+        { problem: 'A session is already running there.', code: 'CM0601', hint: 'Add this one to the queue.' },
+        409,
+      )
     const started = await startSession(world, records, withoutUndefined(wanted), world.signal)
     // A worktree has records of its own.
     return c.json({ ...started, place: recordsOf(records, started.directory).key })

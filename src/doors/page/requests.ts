@@ -2,7 +2,7 @@ import type { Context } from 'hono'
 import { streamSSE } from 'hono/streaming'
 import * as v from 'valibot'
 import type { Clock } from '../../base/clock.ts'
-import { messageOf, UserError } from '../../base/errors.ts'
+import { UserError } from '../../base/errors.ts'
 import { problemOfPrompt } from '../../base/text.ts'
 import { MOST_GATES } from '../../core/events/outcome.ts'
 import { type Access, isPublicKey, type Shown } from '../../project/page/access.ts'
@@ -114,7 +114,7 @@ export class Streams {
         if (!(error instanceof UserError)) throw error
         await send({
           event: 'problem',
-          data: { kind: 'problem', n: 0, problem: messageOf(error), hint: error.hint ?? null },
+          data: { kind: 'problem', n: 0, problem: error.message, code: error.code, hint: error.hint },
         })
       } finally {
         gone.abort()

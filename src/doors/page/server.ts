@@ -101,7 +101,7 @@ export async function serveWeb(options: WebOptions): Promise<WebServer> {
     })
   })
   app.onError((error, c) => {
-    if (error instanceof UserError) return c.json({ problem: error.message, hint: error.hint ?? null }, 400)
+    if (error instanceof UserError) return c.json({ problem: error.message, code: error.code, hint: error.hint }, 400)
     // Nobody waits for it any more.
     if (c.req.raw.signal.aborted) return new Response(null, { status: 499 })
     onFailure(error)

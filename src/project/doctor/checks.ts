@@ -5,6 +5,7 @@ import { dirname, isAbsolute, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { stripVTControlCharacters } from 'node:util'
 import * as v from 'valibot'
+import type { ErrorCode } from '../../base/error-codes.ts'
 import { messageOf, systemErrorCode, UserError } from '../../base/errors.ts'
 import { packageFile } from '../../base/package.ts'
 
@@ -108,13 +109,13 @@ export async function checkGit({ env }: Pick<CheckRun, 'env'>, directory: string
   const version = await runGit(setting, ['--version'])
   if (!version.ok) {
     const mend = 'Install git (https://git-scm.com), or put a git that works first on the PATH.'
-    return [problem('git', `${setting.program} does not work: ${words(version.stderr)}`, mend)]
+    return [problem('git', `${setting.program} does not work: ${words(version.stderr)}`, mend, 'CM0501')]
   }
   const git = ok('git', `${words(version.stdout)} (${setting.program})`)
   if (repository === null) {
     const mend =
       'Run `git init` and commit what is there, so that all that the agent does can be looked at and taken back.'
-    return [git, warning('git', `${directory} is not in a git repository.`, mend)]
+    return [git, warning('git', `${directory} is not in a git repository.`, mend, 'CM0505')]
   }
   return [git, await repositoryFinding(setting, repository.root)]
 }
@@ -129,7 +130,12 @@ async function repositoryFinding(setting: GitSetting, root: string): Promise<Fin
   const identity = await runGit(setting, ['var', 'GIT_COMMITTER_IDENT'])
   if (!identity.ok) {
     const mend = 'Run `git config --global user.name "…"` and `git config --global user.email "…"`.'
-    return warning('git', `Nobody is named in git's configuration, so that no commit can be made in ${root}.`, mend)
+    return warning(
+      'git',
+      `Nobody is named in git's configuration, so that no commit can be made in ${root}.`,
+      mend,
+      'CM0517',
+    )
   }
   const person = Buffer.from(identity.stdout, 'latin1')
     .toString('utf8')
@@ -205,6 +211,7 @@ function isMadeAndOpen({ platform }: World, root: string, found: { path: string;
     'records',
     `Other users of this machine can look into ${found.path}.`,
     `Close it: chmod 700 ${found.path}`,
+    'CM0623',
   )
 }
 
@@ -218,7 +225,12 @@ async function boundaryOf(
   const inReach = recordsInReach(root, reach)
   if (inReach === null)
     return ok('records', existing === join(root, 'state') ? root : `${root} (made by the first run)`)
-  return warning('records', inReach, 'Set CODEMACHINE_HOME to a directory outside of both the work directory and /tmp.')
+  return warning(
+    'records',
+    inReach,
+    'Set CODEMACHINE_HOME to a directory outside of both the work directory and /tmp.',
+    'CM0623',
+  )
 }
 
 /** The settings that later checks use. */
@@ -293,24 +305,56 @@ export interface Checked<T> {
 }
 
 export function ok(check: Check, message: string): Finding {
-  return { check, status: 'ok', message, mend: null }
+  return { check, status: 'ok', message, code: null, mend: null }
 }
 
-export function warning(check: Check, message: string, mend: string): Finding {
-  return { check, status: 'warning', message, mend }
+export function warning(check: Check, message: string, mend: string, code: ErrorCode = USUAL_CODES[check]): Finding {
+  return { check, status: 'warning', message, code, mend }
 }
 
-export function problem(check: Check, message: string, mend: string): Finding {
-  return { check, status: 'problem', message, mend }
+export function problem(check: Check, message: string, mend: string, code: ErrorCode = USUAL_CODES[check]): Finding {
+  return { check, status: 'problem', message, code, mend }
+}
+
+/** Of what a check finds, where nothing else is said. */
+const USUAL_CODES: Record<Check, ErrorCode> = {
+  node: 'CM0310',
+  directory: 'CM0209',
+  settings: 'CM0202',
+  records: 'CM0609',
+  disk: 'CM0109',
+  leftovers: 'CM0622',
+  git: 'CM0504',
+  codex: 'CM0304',
+  'codex-home': 'CM0302',
+  'codex-config': 'CM0309',
+  model: 'CM0309',
+  login: 'CM0302',
+  sandbox: 'CM0308',
+  provider: 'CM0311',
+  packages: 'CM1102',
+  database: 'CM1103',
+  clock: 'CM1116',
+  rights: 'CM1105',
+  schema: 'CM1106',
+  size: 'CM1107',
+  workers: 'CM1115',
+  queue: 'CM1115',
+  remote: 'CM1117',
 }
 
 /** A `UserError` or a system error as a finding; any other error is thrown again. */
 function problemOf(check: Check, error: unknown, mend: string): Finding {
   if (error instanceof UserError) {
-    if (error.hint !== null) return problem(check, error.message, error.hint)
+    if (error.hint !== null) return problem(check, error.message, error.hint, error.code)
     // The sentence of a UserError ends with its mend: `rounds is "x"; use a whole number …`.
     const [, message = error.message, own = mend] = /^(.*); (.*)$/s.exec(error.message) ?? []
-    return problem(check, own === mend ? message : `${message}.`, own.charAt(0).toUpperCase() + own.slice(1))
+    return problem(
+      check,
+      own === mend ? message : `${message}.`,
+      own.charAt(0).toUpperCase() + own.slice(1),
+      error.code,
+    )
   }
   if (systemErrorCode(error) === null) throw error
   return problem(check, messageOf(error), mend)

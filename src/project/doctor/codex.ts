@@ -253,7 +253,9 @@ const NAMES: Record<CodexBinary['source'], string> = {
 /** What this version does to a round, and a newer one does not. */
 function notes(version: string): Finding[] {
   if (!isOlderCodex(version, '0.167.0')) return []
-  return [warning('codex', `codex ${version} refuses every \`rm -rf\` in rounds; 0.167 and newer do not.`, UPDATE)]
+  return [
+    warning('codex', `codex ${version} refuses every \`rm -rf\` in rounds; 0.167 and newer do not.`, UPDATE, 'CM0303'),
+  ]
 }
 
 /**

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { readdir, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { kill } from 'node:process'
-import { systemErrorCode, UserError } from '../../base/errors.ts'
+import { readShownError, systemErrorCode, UserError } from '../../base/errors.ts'
 import { startDetached } from '../../platform/detached.ts'
 import { readBoundedText, writeWholeFile } from '../../platform/files.ts'
 import { openRecordsRoot } from '../../session/records/records.ts'
@@ -87,10 +87,9 @@ export async function havePageServed(world: PageWorld): Promise<ServedPage> {
   const { start } = await startDetached({ command, directory, env, input: null, log, clock }, START_MS, signal)
   const now = await servedPage(world, place)
   if (now !== null) return now
-  const said = await readFile(log, 'utf8').catch(() => '')
-  const why =
-    said.replaceAll(/^codemachine: /gm, '').trim() || `it ${start.kind === 'slow' ? 'takes too long' : 'ended'}`
-  throw new UserError('CM0803', `The page could not be served: ${oneLine(why, MOST_SAID)}`, {
+  const { text, code } = readShownError(await readFile(log, 'utf8').catch(() => ''))
+  const why = text || `it ${start.kind === 'slow' ? 'takes too long' : 'ended'}`
+  throw new UserError(code ?? 'CM0803', `The page could not be served: ${oneLine(why, MOST_SAID)}`, {
     hint: 'codemachine web serves it here.',
   })
 }

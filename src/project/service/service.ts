@@ -1,7 +1,7 @@
 import { uptime } from 'node:os'
 import { join } from 'node:path'
 import * as v from 'valibot'
-import { UserError } from '../../base/errors.ts'
+import { UserError, withCode } from '../../base/errors.ts'
 import { readBoundedText, writeWholeFile } from '../../platform/files.ts'
 import { takeRunLock } from '../../session/records/run-lock.ts'
 import type { World } from '../world.ts'
@@ -169,7 +169,7 @@ class Runners {
     } catch (error) {
       if (!(error instanceof UserError)) throw error
       hold()
-      say(`${directory}: ${error.message}`)
+      say(`${directory}: ${withCode(error)}`)
     }
   }
 

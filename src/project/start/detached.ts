@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { readdir, readFile, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { UserError } from '../../base/errors.ts'
+import { readShownError, UserError } from '../../base/errors.ts'
 import type { PromptTerms } from '../../core/shapes/queue.ts'
 import { startDetached } from '../../platform/detached.ts'
 import { openQueue } from '../../session/records/queue.ts'
@@ -204,10 +204,10 @@ async function begun(
     case 'ended': {
       const said = await readFile(log, 'utf8').catch(() => '')
       await rm(log, { force: true })
-      const text = said.slice(-MOST_SAID).replaceAll(/^codemachine: /gm, '')
+      const { text, code } = readShownError(said.slice(-MOST_SAID))
       throw new UserError(
-        'CM0614',
-        text.trim() === '' ? `It ended with exit code ${start.exitCode}.` : oneLine(text, MOST_SAID),
+        code ?? 'CM0614',
+        text === '' ? `It ended with exit code ${start.exitCode}.` : oneLine(text, MOST_SAID),
       )
     }
   }

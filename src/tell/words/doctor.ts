@@ -1,3 +1,4 @@
+import type { ErrorCode } from '../../base/error-codes.ts'
 import { formatCount } from './numbers.ts'
 import { oneLine } from './safe-text.ts'
 
@@ -32,6 +33,8 @@ export interface Finding {
   check: Check
   status: 'ok' | 'warning' | 'problem'
   message: string
+  /** Of the kind of error that it is; null if nothing has to be done. */
+  code: ErrorCode | null
   /** What to do about it, in one sentence; null if nothing has to be done. */
   mend: string | null
 }
@@ -46,11 +49,11 @@ const INDENT = ' '.repeat(STATUS_WIDTH + CHECK_WIDTH + 4)
  * @param paint gives the word of a status, padded, its colour
  */
 export function linesOfFinding(
-  { check, status, message, mend }: Finding,
+  { check, status, message, code, mend }: Finding,
   paint: (word: string, status: Finding['status']) => string = word => word,
 ): string[] {
   const word = paint(status.padEnd(STATUS_WIDTH), status)
-  const line = `${word}  ${check.padEnd(CHECK_WIDTH)}  ${oneLine(message, TEXT_CHARS)}`
+  const line = `${word}  ${check.padEnd(CHECK_WIDTH)}  ${oneLine(message, TEXT_CHARS)}${code === null ? '' : ` (${code})`}`
   return mend === null ? [line] : [line, `${INDENT}→ ${oneLine(mend, TEXT_CHARS)}`]
 }
 

@@ -41,7 +41,7 @@ test('in a directory that has been removed one sentence says so', async () => {
     code: 2,
     stdout: '',
     stderr:
-      'codemachine: The directory that this was typed in is not there any more; go to another one, and type it again.\n',
+      'codemachine: The directory that this was typed in is not there any more; go to another one, and type it again. (CM0106)\n',
   })
 })
 
@@ -53,7 +53,7 @@ test('where git is missing one sentence says so, once', async () => {
     exitCode: 2,
     stdout: '',
     stderr:
-      'codemachine: git was not found on the PATH; install git (https://git-scm.com), or put its folder on the PATH.\n',
+      'codemachine: git was not found on the PATH; install git (https://git-scm.com), or put its folder on the PATH. (CM0501)\n',
   })
 })
 

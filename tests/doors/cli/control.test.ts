@@ -66,7 +66,7 @@ test('after pause no round starts until unpause', async () => {
   expect([exitCode, stderr]).toEqual([
     2,
     expect.stringMatching(
-      /_1 is paused already; codemachine unpause continues\.\n {2}What it is doing: codemachine status\n$/,
+      /_1 is paused already; codemachine unpause continues\. \(CM0617\)\n {2}What it is doing: codemachine status\n$/,
     ),
   ])
   gate.resolve()
@@ -115,7 +115,7 @@ describe('where nobody runs it is said so, with what to do instead', () => {
     expect(await codemachineHere(place, args)).toMatchObject({
       exitCode: 2,
       stdout: '',
-      stderr: `codemachine: No codemachine runs in ${place.directory}, so there is nothing to ${verb}.\n  ${mend}\n`,
+      stderr: `codemachine: No codemachine runs in ${place.directory}, so there is nothing to ${verb}. (CM0613)\n  ${mend}\n`,
     })
   })
 
@@ -126,7 +126,7 @@ describe('where nobody runs it is said so, with what to do instead', () => {
     for (const args of [['stop'], ['steer', 'x']]) {
       expect(await codemachineHere(place, args)).toMatchObject({
         exitCode: 2,
-        stderr: `codemachine: ${lock} is not a lock of codemachine; if no codemachine runs here, delete it.\n`,
+        stderr: `codemachine: ${lock} is not a lock of codemachine; if no codemachine runs here, delete it. (CM0602)\n`,
       })
     }
   })

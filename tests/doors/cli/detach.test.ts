@@ -109,7 +109,7 @@ test('what cannot begin is said as without --detach, with its exit code, and lea
   const { ended: refused } = startCodemachine(scene.place, ['--detach', '-'], { through: closed })
   expect(await refused).toMatchObject({
     exitCode: 2,
-    stderr: 'codemachine: The prompt is empty; say what is to be done.\n',
+    stderr: 'codemachine: The prompt is empty; say what is to be done. (CM0107)\n',
   })
   expect(await scene.run('resume', '--detach')).toMatchObject({ exitCode: 2 })
   expect(logsIn(scene)).toEqual([])
@@ -122,7 +122,8 @@ test('start --detach asks on a terminal, and without one is refused at once; its
   await writeFile(join(inputs, 'specifications.md'), '# A list\n\nPrints a list of books.\n')
   expect(await scene.run('start', '--detach')).toMatchObject({
     exitCode: 2,
-    stderr: 'codemachine: Nobody can be asked here whether the specification is complete; say so with --yes.\n',
+    stderr:
+      'codemachine: Nobody can be asked here whether the specification is complete; say so with --yes. (CM0105)\n',
   })
   await using terminal = startInEmulator(scene.place, ['start', '--detach'])
   await terminal.until('[Y/n]')
@@ -192,7 +193,7 @@ test('an agent that is asked for its answer is not detached', async () => {
   await using scene = await openScene([])
   expect(await scene.run('--agent', 'backend-dev', '--detach', 'say hello')).toMatchObject({
     exitCode: 2,
-    stderr: 'codemachine: --agent waits for its answer; leave --detach out.\n',
+    stderr: 'codemachine: --agent waits for its answer; leave --detach out. (CM0102)\n',
   })
 })
 
@@ -210,6 +211,6 @@ test('what only prints is not detached', async () => {
   await using scene = await openScene([])
   expect(await scene.run('start', '--dry-run', '--detach')).toMatchObject({
     exitCode: 2,
-    stderr: 'codemachine: --dry-run starts nothing that could go on; leave --detach out.\n',
+    stderr: 'codemachine: --dry-run starts nothing that could go on; leave --detach out. (CM0102)\n',
   })
 })

@@ -150,7 +150,7 @@ describe.concurrent('codemachine doctor', () => {
     const plain = await codemachine(place, ['doctor'])
     expect(plain.exitCode).toBe(4)
     expect(plain.stdout).toMatch(/^ok {7}node {10}Node \d+/)
-    expect(plain.stdout).toMatch(/\nproblem {2}login {9}codex is not logged in\.\n {23}→ Log in: .*login\n/)
+    expect(plain.stdout).toMatch(/\nproblem {2}login {9}codex is not logged in\. \(CM0302\)\n {23}→ Log in: .*login\n/)
     expect(plain.stdout).toContain('codemachine cannot work here until 1 problem is mended')
     const coloured = await codemachine(place, ['doctor'], { env: { NO_COLOR: '', FORCE_COLOR: '1' } })
     expect(coloured.stdout).toContain('\u001b[31mproblem')
@@ -160,7 +160,7 @@ describe.concurrent('codemachine doctor', () => {
     await using place = await goodPlace(model.codexConfig('scripted', { requires_openai_auth: true }))
     const without = await examine(place)
     expect(problemsOf(without.findings)).toMatchObject([
-      { check: 'login', mend: expect.stringMatching(/codemachine login$/) },
+      { check: 'login', code: 'CM0302', mend: expect.stringMatching(/codemachine login$/) },
     ])
     expect(without.exitCode).toBe(4)
     const auth = { auth_mode: 'apikey', OPENAI_API_KEY: 'sk-nobody' }
@@ -271,6 +271,7 @@ describe.concurrent('codemachine doctor', () => {
         check: 'sandbox',
         status: 'problem',
         message: `Codex's sandbox starts no command here: .agents in ${place.directory} is a link, which it cannot protect.`,
+        code: 'CM0308',
         mend: `Remove it, or put what it leads to in its place (${join(place.directory, 'nowhere')}).`,
       },
     ])
@@ -396,6 +397,7 @@ describe.concurrent('codemachine doctor', () => {
         check: 'settings',
         status: 'problem',
         message: 'codemachine.toml:2: rouds is an unknown key.',
+        code: 'CM0202',
         mend: 'Did you mean "rounds"?',
       },
     ])

@@ -18,7 +18,7 @@ test.each<[string[], string]>([
   expect(await codemachineHere(place, args)).toMatchObject({
     exitCode: 2,
     stdout: '',
-    stderr: `codemachine: ${said}\n`,
+    stderr: `codemachine: ${said} (CM0102)\n`,
   })
 })
 

@@ -112,7 +112,18 @@ test('the help of a command below another is found, and one that there is not is
   expect(await said('help', 'queue', 'add')).toMatch(/^Usage: codemachine queue add /)
   expect(await codemachineHere(place, ['help', 'undoo'])).toMatchObject({
     exitCode: 2,
-    stderr: 'codemachine: There is no command and no group "undoo"; did you mean "codemachine help undo"?\n',
+    stderr: 'codemachine: There is no command and no group "undoo"; did you mean "codemachine help undo"? (CM0101)\n',
+  })
+})
+
+promise('O139', 'Each error has a code of its kind, which every door shows with it, and `codemachine help` explains')
+test('help with the code of an error says what it is, its cause, and what to do', async () => {
+  const help = await said('help', 'CM0302')
+  expect(help).toMatch(/^CM0302: codex is not logged in\n\n {2}Cause: .+\n {2}What to do: .*codemachine login/)
+  expect(await said('help', 'cm0302')).toBe(help)
+  expect(await codemachineHere(place, ['help', 'CM9999'])).toMatchObject({
+    exitCode: 2,
+    stderr: 'codemachine: There is no code CM9999; docs/troubleshooting.md lists them. (CM0101)\n',
   })
 })
 

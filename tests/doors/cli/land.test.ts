@@ -80,7 +80,7 @@ test('a conflict is found before anything is touched', async () => {
   const { exitCode, stdout, stderr } = await land(made.place)
   expect([exitCode, stdout]).toEqual([4, ''])
   expect(stderr).toContain(
-    'codemachine: codemachine/x and main have both changed README.md, so it is not merged; nothing has been touched.\n',
+    'codemachine: codemachine/x and main have both changed README.md, so it is not merged; nothing has been touched. (CM0513)\n',
   )
   expect(sides(made)).toEqual(before)
 })
@@ -116,7 +116,7 @@ test('what is not committed in the worktree is not left behind unsaid, and is co
   const { exitCode, stderr } = await land(place)
   expect([exitCode, stderr]).toEqual([
     2,
-    `codemachine: In ${top} there are changes that are not committed, and would not come along: left.txt.\n  To commit all of them first: codemachine land x --commit "…"\n`,
+    `codemachine: In ${top} there are changes that are not committed, and would not come along: left.txt. (CM0512)\n  To commit all of them first: codemachine land x --commit "…"\n`,
   ])
   expect(await land(place, '--commit', ' ')).toMatchObject({ exitCode: 2 })
   expect(sides(made)).toEqual(before)
@@ -158,10 +158,10 @@ test('which worktree is meant is asked for where there are several, and they are
   const { exitCode, stderr } = await land(place)
   expect([exitCode, stderr]).toEqual([
     2,
-    'codemachine: There is more than one branch to land; name one.\n  one: 1 commit\n  two: 1 commit, 1 change not committed\n',
+    'codemachine: There is more than one branch to land; name one. (CM0511)\n  one: 1 commit\n  two: 1 commit, 1 change not committed\n',
   ])
   expect((await land(place, 'three')).stderr).toMatch(
-    /^codemachine: There is no branch codemachine\/three\.\n {2}one: /,
+    /^codemachine: There is no branch codemachine\/three\. \(CM0511\)\n {2}one: /,
   )
   expect((await land(place, '-C', two.top, 'one')).stderr).toMatch(
     `${two.top} is a worktree on codemachine/two itself; run this in ${place.directory}.`,

@@ -18,7 +18,7 @@ test('beside a run no second one starts, and everything that only looks or asks 
   await following.event('turn-started')
 
   const refused = new RegExp(
-    `^codemachine: Another codemachine \\(pid ${running.pid}\\) is running here since \\d{4}-\\d\\d-\\d\\d \\d\\d:\\d\\d:\\d\\d\\.\\n {2}codemachine status shows what it does; .*\\n$`,
+    `^codemachine: Another codemachine \\(pid ${running.pid}\\) is running here since \\d{4}-\\d\\d-\\d\\d \\d\\d:\\d\\d:\\d\\d\\. (CM0601)\n {2}codemachine status shows what it does; .*\\n$`,
   )
   for (const args of [['another goal'], ['resume'], []]) {
     const { exitCode, stdout, stderr } = await scene.run(...args)
@@ -72,9 +72,12 @@ test('a lock that cannot be judged, or cannot be read, stops a run in one senten
   for (const [text, said] of [
     [
       elsewhere,
-      /^codemachine: Another codemachine \(pid 4711 on laptop\) is running here since .+\.\n {2}That is another machine or container, .+ delete .+\/lock\.\n$/,
+      /^codemachine: Another codemachine \(pid 4711 on laptop\) is running here since .+\. \(CM0601\)\n {2}That is another machine or container, .+ delete .+\/lock\.\n$/,
     ],
-    ['rubbish', /^codemachine: .+\/lock is not a lock of codemachine; if no codemachine runs here, delete it\.\n$/],
+    [
+      'rubbish',
+      /^codemachine: .+\/lock is not a lock of codemachine; if no codemachine runs here, delete it\. \(CM0602\)\n$/,
+    ],
   ] as const) {
     await writeFile(path, text)
     const { exitCode, stdout, stderr } = await codemachine(place, ['build X'])

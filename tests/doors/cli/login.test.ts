@@ -13,7 +13,7 @@ import { logInThere, type ScriptedIssuer, startIssuer } from '../../support/scri
 import { makePlace as makeContext } from './place.ts'
 
 const KEY = 'sk-proj-nobody-0123456789abcdef'
-const NOBODY_ELSE = 'codemachine: Nobody else has logged in: the login from before is as it was.\n'
+const NOBODY_ELSE = 'codemachine: Nobody else has logged in: the login from before is as it was. (CM0306)\n'
 
 const NOTHING = { model: null, effort: null }
 
@@ -80,7 +80,7 @@ describe('codemachine login', () => {
     await using place = await openPlace()
     expect(await withKey(place, '')).toMatchObject({
       exitCode: 4,
-      stderr: expect.stringMatching(/codemachine: Nobody is logged in\.\n$/),
+      stderr: expect.stringMatching(/codemachine: Nobody is logged in\. \(CM0306\)\n$/),
     })
     expect(existsSync(loginFile(place))).toBe(false)
     const first = await withKey(place)
@@ -104,13 +104,13 @@ describe('codemachine login', () => {
     const answer = `error=access_denied&error_description=no&state=${refused.state}`
     await fetch(`http://127.0.0.1:1455/auth/callback?${answer}`)
     expect(await asked.ended).toEqual({ exitCode: 4 })
-    expect(asked.bytes()).toMatch(/Sign-in failed: no\s+codemachine: Nobody is logged in\.\s+$/)
+    expect(asked.bytes()).toMatch(/Sign-in failed: no\s+codemachine: Nobody is logged in\. \(CM0306\)\s+$/)
     const before = await wasLoggedIn(place)
     const { terminal } = await waitsForBrowser(place)
     await using _ = terminal
     terminal.press('ctrl+c')
     expect(await terminal.ended).toEqual({ exitCode: 130 })
-    expect(terminal.bytes()).toContain(NOBODY_ELSE.trim())
+    expect(terminal.bytes()).toContain('Nobody else has logged in: the login from before is as it was.')
     expect(readFileSync(loginFile(place), 'utf8')).toEqual(before)
     expect(processesOf(place).filter(each => each.includes('codex'))).toEqual([])
   })
@@ -152,7 +152,7 @@ describe('codemachine login', () => {
     }
     const elsewhere = await codemachine(place, [`--with-api-key=${KEY}`, 'login'])
     expect(elsewhere.exitCode).toBe(2)
-    expect(elsewhere.stderr).toMatch(/^codemachine: unknown option '--with-api-key'\n/)
+    expect(elsewhere.stderr).toMatch(/^codemachine: unknown option '--with-api-key' \(CM0102\)\n/)
     expect(elsewhere.stderr).not.toContain(KEY)
   })
 

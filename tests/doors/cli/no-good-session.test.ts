@@ -16,7 +16,10 @@ describe('where the only journal is of a newer format', () => {
       const path = await journalSession(place, '20261120_1', [created, ended])
       await replaceFirstLine(path, '{"format":"codemachine-journal","v":2}')
       const { exitCode, stdout, stderr } = await codemachineHere(place, args)
-      expect(stderr).toBe(`codemachine: ${path} was written by a newer codemachine (journal format 2); use that one.\n`)
+      const code = args[0] !== 'logs' ? '' : args.length === 2 && args[1] === '1' ? ' (CM0606)' : ' (CM0607)'
+      expect(stderr).toBe(
+        `codemachine: ${path} was written by a newer codemachine (journal format 2); use that one.${code}\n`,
+      )
       expect(stdout).not.toContain('There are no sessions')
       expect(exitCode).toBe(args[0] === 'logs' ? 2 : 0)
       if (args[0] === 'list') expect(stdout).toMatch(/^There is no session in .+ that can be read\.\n$/)
@@ -35,7 +38,7 @@ describe.each([
       await using place = await makePlace('')
       const path = await journalSession(place, '20261120_1', [])
       await writeFile(path, text)
-      const said = `codemachine: ${path} holds no session.\n`
+      const said = `codemachine: ${path} holds no session. (CM0607)\n`
       expect(await codemachineHere(place, args)).toMatchObject({ exitCode: 2, stdout: '', stderr: said })
     },
   )

@@ -88,7 +88,7 @@ describe('where nobody watches', () => {
     const { exitCode, stdout, stderr } = await codemachine(place, ['-C', '.'])
     expect([exitCode, stdout]).toEqual([2, ''])
     expect(stderr).toMatch(
-      /^codemachine: 20261120_1 was cut off .+: "build X" \(1 round\); nothing waits in the queue\.\n {2}To go on with it: codemachine resume 20261120_1 -C \.\n$/,
+      /^codemachine: 20261120_1 was cut off .+: "build X" \(1 round\); nothing waits in the queue\. \(CM0104\)\n {2}To go on with it: codemachine resume 20261120_1 -C \.\n$/,
     )
     expect(await journalOf(place, '20261120_1')).toBe(before)
   })
@@ -98,7 +98,7 @@ describe('where nobody watches', () => {
     await codemachine(place, ['queue', 'add', 'build X'])
     await journalSession(place, '20261120_1', [{ ...created, queued: '000001' }])
     const { exitCode, stderr } = await codemachine(place, [])
-    expect([exitCode, stderr]).toEqual([2, expect.stringContaining('; nothing waits in the queue.\n')])
+    expect([exitCode, stderr]).toEqual([2, expect.stringContaining('; nothing waits in the queue. (CM0104)\n')])
   })
 
   test('what waits is worked on, after a word on the session that is not', async () => {

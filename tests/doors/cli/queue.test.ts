@@ -53,7 +53,7 @@ test('what waits can be listed, changed and taken out, and the next start works 
   const { exitCode, stderr } = await scene.run('queue', 'rm', '3')
   expect([exitCode, stderr]).toEqual([
     2,
-    'codemachine: No prompt 000003 waits in the queue; it has been started or removed.\n',
+    'codemachine: No prompt 000003 waits in the queue; it has been started or removed. (CM0618)\n',
   ])
   const { events } = await scene.run('--json')
   expect(eventsOf(events, 'session-created').map(({ goal }) => goal)).toEqual(['second, changed'])
@@ -66,7 +66,7 @@ test('a prompt that is too long to become a session is refused when it is queued
   }).ended
   expect([exitCode, stderr]).toEqual([
     2,
-    'codemachine: The prompt has 1800000 bytes, and may have at most 1048576 (1 MiB); put the text into a file and name that file.\n',
+    'codemachine: The prompt has 1800000 bytes, and may have at most 1048576 (1 MiB); put the text into a file and name that file. (CM0107)\n',
   ])
   expect(await waiting(scene)).toEqual([])
 })

@@ -62,18 +62,18 @@ test('a session whose memory folder was deleted meanwhile gets its last good cop
 
 test('there is nothing to resume in a new directory, after a session that is done, or with no rounds left', async () => {
   await using scene = await openScene([round('true'), round(claimDone)])
-  const none = `codemachine: There is no session in ${scene.place.directory} that could be gone on with.\n  Start one: codemachine "…"\n`
+  const none = `codemachine: There is no session in ${scene.place.directory} that could be gone on with. (CM0605)\n  Start one: codemachine "…"\n`
   expect(await scene.run('resume')).toMatchObject({ exitCode: 2, stderr: none })
   await scene.run('--rounds', '1', 'build X')
   const { exitCode, stderr } = await scene.run('resume')
   expect([exitCode, stderr]).toEqual([
     2,
-    expect.stringMatching(/_1 has used 1 of its 1 rounds; give it more with --rounds\.\n$/),
+    expect.stringMatching(/_1 has used 1 of its 1 rounds; give it more with --rounds\. \(CM0401\)\n$/),
   ])
   await scene.run('resume', '--rounds', '2')
   expect(await scene.run('resume')).toMatchObject({ exitCode: 2, stderr: none })
   expect((await scene.run('resume', '1')).stderr).toMatch(
-    /^codemachine: \d{8}_1 is done, so there is nothing to go on with\.\n$/,
+    /^codemachine: \d{8}_1 is done, so there is nothing to go on with\. \(CM0605\)\n$/,
   )
 })
 
@@ -127,7 +127,9 @@ test('the limits of a session hold when it goes on, whatever is set meanwhile; a
   await using scene = await openScene([round('true'), round('true'), round(claimDone)])
   await scene.run('--rounds', '1', '--max-time', '8h', 'build X')
   await writeFile(join(scene.place.directory, 'codemachine.toml'), 'rounds = 7\nmax_tokens = "1M"\n')
-  expect((await scene.run('resume')).stderr).toMatch(/_1 has used 1 of its 1 rounds; give it more with --rounds\.\n$/)
+  expect((await scene.run('resume')).stderr).toMatch(
+    /_1 has used 1 of its 1 rounds; give it more with --rounds\. \(CM0401\)\n$/,
+  )
   const second = await scene.run('resume', '--json', '--rounds', '2')
   expect(second.exitCode).toBe(3)
   expect(eventsOf(second.events, 'session-resumed')).toMatchObject([

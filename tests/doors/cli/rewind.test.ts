@@ -150,7 +150,7 @@ describe('codemachine rewind', () => {
     const { exitCode, stderr } = await codemachineHere(place, ['rewind', 'start'])
     expect([exitCode, stderr]).toEqual([
       2,
-      'codemachine: Nothing was changed, for a/precious is in the way, and no savepoint has it (it is ignored, larger than max_file_size, or no plain file); move it elsewhere and rewind again.\n  The same goes for build.\n',
+      'codemachine: Nothing was changed, for a/precious is in the way, and no savepoint has it (it is ignored, larger than max_file_size, or no plain file); move it elsewhere and rewind again. (CM0516)\n  The same goes for build.\n',
     ])
     expect(filesOf(directory)).toEqual(before)
     expect((await codemachineHere(place, ['savepoints'])).stdout).not.toContain('before-rewind')
@@ -166,7 +166,7 @@ describe('codemachine rewind', () => {
     expect(await codemachineHere(place, ['rewind', '7'])).toMatchObject({
       exitCode: 2,
       stderr:
-        'codemachine: There is no savepoint "7".\n  There are: start of 20261121_1; now. codemachine savepoints lists those of older sessions, too; others may have been pruned.\n',
+        'codemachine: There is no savepoint "7". (CM0515)\n  There are: start of 20261121_1; now. codemachine savepoints lists those of older sessions, too; others may have been pruned.\n',
     })
     const lock = join(dirname(gitDir), 'lock')
     await using _ = await takeRunLock(lock, { platform: process.platform, pid: process.pid, now: new Date() })

@@ -50,7 +50,7 @@ test('a run that was killed and goes on has no more than it had: its session, an
     const refused = await scene.run('queue', 'add', '--rounds', '9', 'much')
     expect([refused.exitCode, refused.stderr]).toEqual([
       2,
-      'codemachine: It wants --rounds 9, and the run that it would belong to has --rounds 4 for all of its sessions.\n  Give it less, or leave that out; or begin the run with --rounds 9.\n',
+      'codemachine: It wants --rounds 9, and the run that it would belong to has --rounds 4 for all of its sessions. (CM0403)\n  Give it less, or leave that out; or begin the run with --rounds 9.\n',
     ])
   }
   const { exitCode, events } = await scene.run('resume', '--json')

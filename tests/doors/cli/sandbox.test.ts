@@ -139,7 +139,7 @@ test('what a project’s file may not ask for is had with the flag that it names
   expect(await scene.run('build X')).toMatchObject({
     exitCode: 2,
     stderr: expect.stringMatching(
-      /^codemachine: codemachine\.toml:1: sandbox cannot be .*--sandbox or your own config\.toml\.\n$/,
+      /^codemachine: codemachine\.toml:1: sandbox cannot be .*--sandbox or your own config\.toml\. \(CM0203\)\n$/,
     ),
   })
   expect(await scene.run('--sandbox', 'workspace-write', 'build X')).toMatchObject({

@@ -93,7 +93,7 @@ test('prune lets old savepoints go and frees their room, says so, and never take
   expect((await codemachineHere(place, ['rewind', 'start'])).exitCode).toBe(0)
   expect(await codemachineHere(place, ['prune', '--older-than', 'soon'])).toMatchObject({
     exitCode: 2,
-    stderr: 'codemachine: --older-than is "soon"; use something like 30d or 12h.\n',
+    stderr: 'codemachine: --older-than is "soon"; use something like 30d or 12h. (CM0103)\n',
   })
   expect((await codemachineHere(place, ['prune', '--all'])).stdout).toContain('1 savepoint (20261121_1) went')
   expect((await codemachineHere(place, ['savepoints'])).stdout).toBe('There are no savepoints here.\n')

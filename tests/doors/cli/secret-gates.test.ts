@@ -14,13 +14,13 @@ test('a gate with a secret in it is refused before anything is begun, with how t
   const { exitCode, stderr } = await codemachineHere(place, ['--verify', `psql -p${PASSWORD}`, 'build X'], { env })
   expect([exitCode, stderr]).toEqual([
     2,
-    'codemachine: --verify: this command holds a secret (DB_PASSWORD), which is never kept; write "$DB_PASSWORD" in its place.\n',
+    'codemachine: --verify: this command holds a secret (DB_PASSWORD), which is never kept; write "$DB_PASSWORD" in its place. (CM0904)\n',
   ])
   await writeFile(join(place.directory, 'codemachine.toml'), `[[gates]]\nrun = "make"\nprotect = ["${PASSWORD}/**"]\n`)
   const other = await codemachineHere(place, ['build X'], { env })
   expect([other.exitCode, other.stderr]).toEqual([
     2,
-    'codemachine: codemachine.toml:1: this gate holds a secret (DB_PASSWORD), which is never kept; take it out.\n',
+    'codemachine: codemachine.toml:1: this gate holds a secret (DB_PASSWORD), which is never kept; take it out. (CM0904)\n',
   ])
   expect(existsSync(join(place.directory, '.codemachine'))).toBe(false)
 })

@@ -59,7 +59,7 @@ describe('a value that comes through standard input', () => {
     await typed(['set', 'OTHER_KEY'], { input: VALUE })
     const { exitCode, stdout, stderr } = await typed(['set', 'OTHER_KEY'], { input })
     expect({ exitCode, stdout }).toEqual({ exitCode: 2, stdout: '' })
-    expect(stderr).toContain(`codemachine: ${sentence}\n`)
+    expect(stderr).toContain(`codemachine: ${sentence} (CM0903)\n`)
     expect(stderr.length).toBeLessThan(500)
     expect(await stored('OTHER_KEY')).toBe(VALUE)
   })
@@ -232,7 +232,7 @@ test('in a workspace the project is meant whose session waits for that secret, a
   const two = await typed(['set', KEY, '-C', space], { input: VALUE })
   expect({ exitCode: two.exitCode, stdout: two.stdout }).toEqual({ exitCode: 2, stdout: '' })
   expect(two.stderr).toMatch(
-    /is a workspace with projects; say which one is meant\.\n {2}One of: -C \S+\/shop, -C \S+\/web\n$/,
+    /is a workspace with projects; say which one is meant\. \(CM1008\)\n {2}One of: -C \S+\/shop, -C \S+\/web\n$/,
   )
   const none = await typed(['set', 'OTHER_KEY', '-C', space], { input: VALUE })
   expect(none.stderr).toMatch(/One of: -C \S+\/api, -C \S+\/shop, -C \S+\/web\n$/)

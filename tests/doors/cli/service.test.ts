@@ -163,7 +163,7 @@ test('a run that fails at once is said, and tried three times at the most, a qua
     [3, 0],
   ] as const) {
     await clock.over(LOOK_MS)
-    expect(said.filter(line => line.endsWith('There is no codex.'))).toHaveLength(tries)
+    expect(said.filter(line => line.endsWith('There is no codex. (CM0301)'))).toHaveLength(tries)
     clock.movedMs += movesMs
   }
   ending.abort('SIGTERM')

@@ -86,10 +86,10 @@ test('what is missing after a command is said, and what it is', async () => {
     return stderr.read()
   }
   expect(await said('rewind')).toBe(
-    'codemachine: codemachine rewind needs <savepoint>: a savepoint, such as 3 (after round 3), 20261121_1/3 or start.\n',
+    'codemachine: codemachine rewind needs <savepoint>: a savepoint, such as 3 (after round 3), 20261121_1/3 or start. (CM0104)\n',
   )
   expect(await said('questions', 'answer', 'Q1')).toBe(
-    'codemachine: codemachine questions answer needs <answer...>: the answer, or the number of an option; - reads it from standard input.\n',
+    'codemachine: codemachine questions answer needs <answer...>: the answer, or the number of an option; - reads it from standard input. (CM0104)\n',
   )
 })
 

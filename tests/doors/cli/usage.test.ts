@@ -27,7 +27,7 @@ async function refusal(
 
 promise('O137', 'A text that begins with a dash, or is in UTF-16, is refused with how to give it')
 describe('what was typed wrong is said in a sentence, with exit code 2, before anything is written', () => {
-  const empty = 'codemachine: The prompt is empty; say what is to be done.\n'
+  const empty = 'codemachine: The prompt is empty; say what is to be done. (CM0107)\n'
   test.each<[string, string[], string | RegExp, StartOptions?]>([
     ['an empty goal', [''], empty],
     ['a goal of blanks', [' \n\t '], empty],
@@ -35,48 +35,60 @@ describe('what was typed wrong is said in a sentence, with exit code 2, before a
     [
       'a goal that begins with a dash',
       ['- mend it'],
-      /^codemachine: unknown option '- mend it'\n {2}.*codemachine -- "- …".* codemachine -\n$/,
+      /^codemachine: unknown option '- mend it' \(CM0102\)\n {2}.*codemachine -- "- …".* codemachine -\n$/,
     ],
     [
       'a prompt that begins with a dash',
       ['queue', 'add', '- mend it'],
       /^codemachine: unknown option.*\n {2}.*codemachine queue add -- "- …"/,
     ],
-    ['an option of a command that takes no text', ['list', '-x'], "codemachine: unknown option '-x'\n"],
+    ['an option of a command that takes no text', ['list', '-x'], "codemachine: unknown option '-x' (CM0102)\n"],
     ...['\uFEFFmend it', 'mend it'].map<[string, string[], string, StartOptions]>(text => [
       `a goal in UTF-16 ${text === 'mend it' ? 'without' : 'with'} its mark`,
       ['-'],
-      'codemachine: Standard input is not UTF-8 text; save it as UTF-8, and give it again.\n',
+      'codemachine: Standard input is not UTF-8 text; save it as UTF-8, and give it again. (CM0107)\n',
       { input: Buffer.from(text, 'utf16le') },
     ]),
-    ['no goal at all', [], /^codemachine: There is no goal, and nothing waits in the queue\.\n {2}.*codemachine -/],
-    ['no rounds', ['--rounds', '0', 'x'], 'codemachine: --rounds is "0"; use a whole number from 1 to 100000.\n'],
+    [
+      'no goal at all',
+      [],
+      /^codemachine: There is no goal, and nothing waits in the queue\. \(CM0104\)\n {2}.*codemachine -/,
+    ],
+    [
+      'no rounds',
+      ['--rounds', '0', 'x'],
+      'codemachine: --rounds is "0"; use a whole number from 1 to 100000. (CM0202)\n',
+    ],
     [
       'rounds in letters',
       ['--rounds', 'x', 'x'],
-      'codemachine: --rounds is "x"; use a whole number from 1 to 100000.\n',
+      'codemachine: --rounds is "x"; use a whole number from 1 to 100000. (CM0202)\n',
     ],
     ...['banana', '8', '-3h', '1h banana', '1e9h', ''].map<[string, string[], string]>(text => [
       `a time that is ${JSON.stringify(text)}`,
       ['--max-time', text, 'x'],
-      `codemachine: --max-time is "${text}"; use ${TIME}.\n`,
+      `codemachine: --max-time is "${text}"; use ${TIME}. (CM0202)\n`,
     ]),
-    ['a wait without its unit', ['--max-wait', '24', 'x'], `codemachine: --max-wait is "24"; use ${TIME}.\n`],
+    ['a wait without its unit', ['--max-wait', '24', 'x'], `codemachine: --max-wait is "24"; use ${TIME}. (CM0202)\n`],
     [
       'tokens that are no number',
       ['--max-tokens', 'lots', 'x'],
-      'codemachine: --max-tokens is "lots"; use a whole number of tokens up to 1000000M, such as 5000000, "5M" or "500k".\n',
+      'codemachine: --max-tokens is "lots"; use a whole number of tokens up to 1000000M, such as 5000000, "5M" or "500k". (CM0202)\n',
     ],
     [
       'more of a window than there is',
       ['--max-usage', '101%', 'x'],
-      'codemachine: --max-usage is "101%"; use a percentage from 1 to 100, such as 90 or "90%".\n',
+      'codemachine: --max-usage is "101%"; use a percentage from 1 to 100, such as 90 or "90%". (CM0202)\n',
     ],
-    ['a limit without its value', ['--max-time'], /^codemachine: option '--max-time <duration>' argument missing\n$/],
+    [
+      'a limit without its value',
+      ['--max-time'],
+      /^codemachine: option '--max-time <duration>' argument missing \(CM0102\)\n$/,
+    ],
     [
       'CODEMACHINE_MAX_TIME without its unit',
       ['x'],
-      `codemachine: CODEMACHINE_MAX_TIME is "8"; use ${TIME}.\n`,
+      `codemachine: CODEMACHINE_MAX_TIME is "8"; use ${TIME}. (CM0202)\n`,
       { env: { CODEMACHINE_MAX_TIME: '8' } },
     ],
     [
@@ -88,12 +100,12 @@ describe('what was typed wrong is said in a sentence, with exit code 2, before a
     [
       'a command that is nearly one',
       ['quue'],
-      'codemachine: There is no command "quue"; did you mean "codemachine queue"?\n  To work on "quue" as a goal, say more about it.\n',
+      'codemachine: There is no command "quue"; did you mean "codemachine queue"? (CM0101)\n  To work on "quue" as a goal, say more about it.\n',
     ],
     [
       'words of which the first is nearly a command',
       ['quue', 'add', 'x'],
-      'codemachine: There is no command "quue"; did you mean "codemachine queue"?\n  If it is a goal, put it in quotes.\n',
+      'codemachine: There is no command "quue"; did you mean "codemachine queue"? (CM0101)\n  If it is a goal, put it in quotes.\n',
     ],
     [
       'a directory that there is not',
@@ -108,18 +120,18 @@ describe('what was typed wrong is said in a sentence, with exit code 2, before a
     [
       'a codex that there is not',
       ['--codex-bin', './no-codex', 'x'],
-      /^codemachine: --codex-bin names .*no-codex, and there is no such file; correct --codex-bin or leave it out\.\n$/,
+      /^codemachine: --codex-bin names .*no-codex, and there is no such file; correct --codex-bin or leave it out\. \(CM0304\)\n$/,
     ],
     [
       'CODEMACHINE_ROUNDS in letters',
       ['x'],
-      'codemachine: CODEMACHINE_ROUNDS is "many"; use a whole number from 1 to 100000.\n',
+      'codemachine: CODEMACHINE_ROUNDS is "many"; use a whole number from 1 to 100000. (CM0202)\n',
       { env: { CODEMACHINE_ROUNDS: 'many' } },
     ],
     [
       'a CODEX_HOME that there is not',
       ['x'],
-      /^codemachine: CODEX_HOME is \/nowhere, which is not a directory; make it, or unset CODEX_HOME\.\n$/,
+      /^codemachine: CODEX_HOME is \/nowhere, which is not a directory; make it, or unset CODEX_HOME\. \(CM0305\)\n$/,
       { env: { CODEX_HOME: '/nowhere' } },
     ],
   ])('%s', async (_what, args, said, options = {}) => {
@@ -137,7 +149,7 @@ test('a codemachine.toml with a mistake is named with its line and key', async (
   await writeFile(join(place.directory, 'codemachine.toml'), '# ours\nrounds = "many"\n')
   expect(await refusal(place, ['x'])).toEqual([
     2,
-    'codemachine: codemachine.toml:2: rounds is "many"; use a whole number from 1 to 100000.\n',
+    'codemachine: codemachine.toml:2: rounds is "many"; use a whole number from 1 to 100000. (CM0202)\n',
   ])
 })
 
@@ -162,7 +174,7 @@ test('a codex that is too old is refused with the version that is needed', async
   const [exitCode, said] = await refusal(place, ['--codex-bin', old, 'x'])
   expect(exitCode).toBe(2)
   expect(said).toMatch(
-    /^codemachine: --codex-bin names .* is codex 0\.50\.0, and codemachine needs \d+\.\d+\.\d+ or newer\.\n {2}Update it with .*\n$/,
+    /^codemachine: --codex-bin names .* is codex 0\.50\.0, and codemachine needs \d+\.\d+\.\d+ or newer\. \(CM0303\)\n {2}Update it with .*\n$/,
   )
 })
 
@@ -182,7 +194,7 @@ test('records that cannot be kept are said so', async () => {
   expect([exitCode, said]).toEqual([
     2,
     expect.stringMatching(
-      /^codemachine: codemachine cannot keep its records in .*: a file is in the way\.\n {2}Set CODEMACHINE_HOME to .*\n$/,
+      /^codemachine: codemachine cannot keep its records in .*: a file is in the way\. \(CM0609\)\n {2}Set CODEMACHINE_HOME to .*\n$/,
     ),
   ])
 })

@@ -156,7 +156,7 @@ test('an id that several worktrees have is refused with the names of each, and s
       exitCode: 2,
       stdout: '',
       stderr: [
-        'codemachine: "20261120_1" may mean 4 sessions, of the checkout and its worktrees; name the worktree, too.',
+        'codemachine: "20261120_1" may mean 4 sessions, of the checkout and its worktrees; name the worktree, too. (CM0604)',
         '  .:20261120_1, api:20261120_1, docs:20261120_1, ui:20261120_1\n',
       ].join('\n'),
     })
@@ -171,9 +171,9 @@ test('an id that several worktrees have is refused with the names of each, and s
   expect((await codemachineHere(place, ['logs', '2'])).stdout).toContain('only here')
 
   const refused = async (word: string) => (await codemachineHere(place, ['logs', word])).stderr
-  expect(await refused('web:1')).toContain('There is no worktree "web" with sessions beside this checkout.\n')
+  expect(await refused('web:1')).toContain('There is no worktree "web" with sessions beside this checkout. (CM0603)\n')
   expect(await refused('web:1')).toContain('There are: api, docs, ui')
-  expect(await refused('9')).toContain(`There is no session "9" in ${place.directory} or its worktrees.\n`)
+  expect(await refused('9')).toContain(`There is no session "9" in ${place.directory} or its worktrees. (CM0603)\n`)
 })
 
 test('what goes on with a session in the checkout says where those of its worktrees are', async () => {
@@ -378,6 +378,6 @@ test('where sessions run in several worktrees, the one that is meant has to be n
   for (const args of [['stop'], ['steer', 'x'], ['decide', 'accept'], ['pause']])
     expect(await codemachineHere(place, args)).toMatchObject({
       exitCode: 2,
-      stderr: `codemachine: Sessions run in 2 worktrees of ${place.directory}; name one with -C.\n  -C ${top('api')}\n  -C ${top('docs')}\n`,
+      stderr: `codemachine: Sessions run in 2 worktrees of ${place.directory}; name one with -C. (CM0604)\n  -C ${top('api')}\n  -C ${top('docs')}\n`,
     })
 })

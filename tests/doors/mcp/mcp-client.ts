@@ -30,6 +30,7 @@ interface Value {
 interface Answered {
   value: Value
   problem: string | null
+  code: string | null
   hint: string | null
 }
 
@@ -70,8 +71,8 @@ export async function openClient(place: TestPlace, options: ClientOptions = {}):
     const result = await client.callTool({ name, arguments: { ...given } }, { timeout: WAIT_MS })
     const [content] = result.content
     const text = JSON.parse(content?.type === 'text' ? content.text : 'null')
-    if (result.isError) return { value: {} as Value, problem: text.problem, hint: text.hint }
-    return { value: result.structuredContent as unknown as Value, problem: null, hint: null }
+    if (result.isError) return { value: {} as Value, problem: text.problem, code: text.code, hint: text.hint }
+    return { value: result.structuredContent as unknown as Value, problem: null, code: null, hint: null }
   }
   return {
     client,

@@ -42,8 +42,9 @@ test('what is wrong in a call, and how to mend it, is said in a sentence', async
   ])
   expect(await said('diff', {})).toEqual([expect.stringContaining('There are no sessions'), expect.any(String)])
   expect(await said('fly', {})).toBe('There is no tool fly.')
+  expect(await client.call('fly', {})).toMatchObject({ code: 'CM0810' })
   await expect(client.client.readResource({ uri: 'codemachine://session/x/y/z' })).rejects.toThrow(
-    'There is no resource',
+    /There is no resource .* \(CM0810\)/,
   )
 })
 
@@ -99,6 +100,6 @@ test('a person names the directories in their settings; a file of a project has 
   const gone = await startCodemachine(place, ['mcp', '--dir', 'gone']).ended
   expect([gone.exitCode, gone.stderr]).toEqual([
     2,
-    'codemachine: There is no directory gone; name one that is there.\n',
+    'codemachine: There is no directory gone; name one that is there. (CM0106)\n',
   ])
 })

@@ -40,6 +40,7 @@ describe.each(PROTOCOLS)('in the protocol of %s', protocol => {
     expect(started).toEqual({
       value: { session: expect.stringMatching(/^\d{8}_1$/), directory: scene.place.directory, pid: expect.any(Number) },
       problem: null,
+      code: null,
       hint: null,
     })
     const { session } = started.value
@@ -50,6 +51,7 @@ describe.each(PROTOCOLS)('in the protocol of %s', protocol => {
     expect(second).toEqual({
       value: {},
       problem: `Session ${session} runs in ${scene.place.directory} already.`,
+      code: 'CM0601',
       hint: expect.stringContaining('queue_add'),
     })
     gate.resolve()

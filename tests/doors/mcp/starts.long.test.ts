@@ -99,6 +99,7 @@ test('gates that take longer than a call waits go on, also where the call is tak
   expect(going).toEqual({
     value: { session, directory: place.directory, state: 'running', verdict: null, words: said },
     problem: null,
+    code: null,
     hint: null,
   })
   expect((await client.call('status')).value).toMatchObject({ session: { id: session, outcome: 'done' } })

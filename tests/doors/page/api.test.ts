@@ -88,7 +88,7 @@ test('a device that is ended does not come back: not by a link that it has made,
   expect(await access.end(elsewhere.id)).toBe(true)
   expect(await readdir(links)).toHaveLength(1)
   for (const { token, code } of [here, elsewhere]) {
-    expect(await post('enter', { token, name: 'it again' })).toMatchObject({ status: 403 })
+    expect(await post('enter', { token, name: 'it again' })).toMatchObject({ status: 403, body: { code: 'CM0805' } })
     const asking = await postStream('pair', { code, name: 'it again' })
     await asking.over
     expect(asking.told.at(-1)?.data).toMatchObject({
@@ -110,7 +110,7 @@ test('who looks at a specification makes nothing in the directory, and reads no 
   const file = join('.codemachine', 'inputs', 'specifications.md')
   expect(await read()).toMatchObject({
     status: 400,
-    body: { problem: expect.stringMatching(/^There is no .*\.md; write/) },
+    body: { problem: expect.stringMatching(/^There is no .*\.md; write/), code: 'CM0207' },
   })
   expect(await readdir(place.directory)).toEqual(before)
   await mkdir(join(place.directory, '.codemachine', 'inputs'), { recursive: true })

@@ -10,16 +10,19 @@ export const connection = signal<Connection>('connecting')
 
 interface Problem {
   problem: string
+  /** Of its kind, such as `CM0601`. */
+  code?: string
   hint?: string | null
 }
 
 /** What the server refuses, or a connection that is cut, in a sentence. */
 export class Refused extends Error {
-  readonly hint: string | null
+  /** With its code, and what to do. */
+  readonly text: string
 
-  constructor({ problem, hint = null }: Problem) {
+  constructor({ problem, code, hint }: Problem) {
     super(problem)
-    this.hint = hint
+    this.text = `${problem}${code === undefined ? '' : ` (${code})`} ${hint ?? ''}`.trim()
   }
 }
 

@@ -65,7 +65,7 @@ async function sendNow(key: string): Promise<void> {
 }
 
 function sentenceOf(error: unknown): string {
-  return error instanceof Refused ? [error.message, error.hint ?? ''].join(' ').trim() : String(error)
+  return error instanceof Refused ? error.text : String(error)
 }
 
 function sendWhatWaits(): void {

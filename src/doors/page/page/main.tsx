@@ -96,7 +96,7 @@ async function enter(): Promise<void> {
     place.value = location.hash
   } catch (error) {
     if (!(error instanceof Refused)) throw error
-    problem.value = [error.message, error.hint ?? ''].join(' ').trim()
+    problem.value = error.text
   }
 }
 

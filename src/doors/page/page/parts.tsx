@@ -36,7 +36,7 @@ export class Saying {
       return true
     } catch (error) {
       if (!(error instanceof Refused)) throw error
-      this.say([error.message, error.hint ?? ''].join(' ').trim(), true)
+      this.say(error.text, true)
       return false
     } finally {
       this.isBusy.value = false
@@ -90,7 +90,7 @@ export function useRead<T>(path: string | null): { value: T | null; problem: str
       },
       (error: unknown) => {
         if (over.signal.aborted || !(error instanceof Refused)) return
-        current.problem = [error.message, error.hint ?? ''].join(' ').trim()
+        current.problem = error.text
         redraw(undefined)
       },
     )

@@ -1,4 +1,4 @@
-import { messageOf, UserError } from '../../../base/errors.ts'
+import { UserError, withCode } from '../../../base/errors.ts'
 import type { LiveItem } from '../../../core/events/live-board.ts'
 import type { SessionState } from '../../../core/state/state.ts'
 import { OpenComparison, statesTyped } from '../../../project/diff/comparison.ts'
@@ -56,7 +56,7 @@ export async function changesReadOut(
 ): Promise<string[]> {
   await using source = new OpenComparison(world, records, statesTyped(typed, session), onWarning)
   const read = await source.read(world.signal).catch((error: unknown) => {
-    if (error instanceof UserError) return messageOf(error)
+    if (error instanceof UserError) return withCode(error)
     throw error
   })
   if (typeof read === 'string') return [read]

@@ -1,4 +1,4 @@
-import { UserError } from '../../../base/errors.ts'
+import { UserError, withCode } from '../../../base/errors.ts'
 import type { OpenDecision } from '../../../core/rules/decision.ts'
 import { chosenAnswer } from '../../../project/watch/questions.ts'
 import type { AskedQuestion } from '../../../session/records/answers.ts'
@@ -145,7 +145,7 @@ async function answerWith({ model, host }: QuestionContext, asked: AskedQuestion
   } catch (error) {
     if (isWords) model.giveBack(answer)
     if (!(error instanceof UserError)) throw error
-    model.notice(error.message, 'warning', 'whole')
+    model.notice(withCode(error), 'warning', 'whole')
   }
 }
 
@@ -202,7 +202,7 @@ function answerTo(asked: AskedQuestion, words: string): AnswerMeant {
     return { kind: 'answer', asked, answer: chosenAnswer(words, asked) }
   } catch (error) {
     if (!(error instanceof UserError)) throw error
-    return { kind: 'problem', problem: error.message }
+    return { kind: 'problem', problem: withCode(error) }
   }
 }
 

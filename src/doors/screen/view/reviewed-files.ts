@@ -1,4 +1,4 @@
-import { messageOf, UserError } from '../../../base/errors.ts'
+import { messageOf, UserError, withCode } from '../../../base/errors.ts'
 import type { Comparison, OpenComparison } from '../../../project/diff/comparison.ts'
 import type { Keymap } from '../../../project/settings/keys.ts'
 import { formatNumber } from '../../../tell/words/numbers.ts'
@@ -328,6 +328,6 @@ function modeWords(mode: string): string {
 }
 
 function sentenceOf(error: unknown): string {
-  const hint = error instanceof UserError && error.hint ? ` ${error.hint}` : ''
-  return oneLine(`${messageOf(error)}${hint}`, 600)
+  if (!(error instanceof UserError)) return oneLine(messageOf(error), 600)
+  return oneLine(`${withCode(error)} ${error.hint ?? ''}`.trimEnd(), 600)
 }

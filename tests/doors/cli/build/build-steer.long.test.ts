@@ -48,14 +48,14 @@ test('a person tells the leader of a build something, and one of its agents, and
     2,
     '',
     expect.stringMatching(
-      /^codemachine: There is no agent "bakend-dev" at work in \d{8}_1; did you mean "backend-dev"\? At work: backend-dev \(T1\)\.\n {2}What it is doing: codemachine status\n$/,
+      /^codemachine: There is no agent "bakend-dev" at work in \d{8}_1; did you mean "backend-dev"\? At work: backend-dev \(T1\)\. \(CM0617\)\n {2}What it is doing: codemachine status\n$/,
     ),
   ])
   for (const named of [frontend, 'frontend-dev']) {
     const over = await scene.run('steer', '--agent', named, 'use tabs')
     expect([over.exitCode, over.stderr]).toEqual([
       2,
-      expect.stringContaining(`codemachine: ${frontend} has ended already; at work: backend-dev (T1).\n`),
+      expect.stringContaining(`codemachine: ${frontend} has ended already; at work: backend-dev (T1). (CM0617)\n`),
     ])
   }
 
@@ -118,7 +118,9 @@ test('where no agent works for another, or nothing runs, a person is told so, an
   ]) {
     expect(await scene.run(...command)).toMatchObject({
       exitCode: 2,
-      stderr: expect.stringMatching(/^codemachine: No codemachine runs in .+, so there is nothing to (steer|stop)\.\n/),
+      stderr: expect.stringMatching(
+        /^codemachine: No codemachine runs in .+, so there is nothing to (steer|stop)\. \(CM0613\)\n/,
+      ),
     })
   }
   await using running = scene.start('--json', '--rounds', '1', 'build X')
@@ -130,7 +132,7 @@ test('where no agent works for another, or nothing runs, a person is told so, an
     expect(await scene.run(...command)).toMatchObject({
       exitCode: 2,
       stderr: expect.stringMatching(
-        /^codemachine: No agent but that of the round is at work in \d{8}_1 just now\.\n {2}What it is doing: codemachine status\n$/,
+        /^codemachine: No agent but that of the round is at work in \d{8}_1 just now\. \(CM0617\)\n {2}What it is doing: codemachine status\n$/,
       ),
     })
   }

@@ -200,7 +200,7 @@ describe('a mock run', () => {
       6,
       '',
       expect.stringMatching(
-        /^codex-flow: Another codemachine \(pid \d+\) is running here since .+\n {2}.+ --wait waits for its end\.\n$/,
+        /^codex-flow: Another codemachine \(pid \d+\) is running here since .+ \(CM0601\)\n {2}.+ --wait waits for its end\.\n$/,
       ),
     ])
     const late = await codexFlow('run', COMMIT, '--pace', '0', '--wait', '--max-wait', '1s')
@@ -253,7 +253,9 @@ describe('workflows are looked at', () => {
     expect(listed.stdout).toMatch(/^There are no workflows in .+ yet\.\n {2}To make a first one: codex-flow init\n$/)
     const { exitCode, stderr } = await codemachineHere(place, ['flow', 'validate'])
     expect(exitCode).toBe(2)
-    expect(stderr).toMatch(/^codemachine: There are no .+\.\n {2}To make a first one: codemachine flow init\n$/)
+    expect(stderr).toMatch(
+      /^codemachine: There are no .+\. \(CM1002\)\n {2}To make a first one: codemachine flow init\n$/,
+    )
   })
 
   promise(

@@ -50,14 +50,14 @@ test('the projects of a workspace are listed with what came of them, shown whole
   })
   expect(await here(['show', 'nothing'])).toMatchObject({
     exitCode: 2,
-    stderr: 'codemachine: No team has worked in "nothing".\n  The projects here: codemachine team list\n',
+    stderr: 'codemachine: No team has worked in "nothing". (CM1008)\n  The projects here: codemachine team list\n',
   })
   await symlink(scene.project(), join(place.directory, 'link'))
   expect((await here(['rm', 'link', '--yes'])).exitCode).toBe(2)
 
   expect(await here(['rm', name])).toMatchObject({
     exitCode: 2,
-    stderr: 'codemachine: Nobody can be asked here; --yes removes the project, its records and its secrets.\n',
+    stderr: 'codemachine: Nobody can be asked here; --yes removes the project, its records and its secrets. (CM0105)\n',
   })
   expect(await here(['rm', name], { tty: true, input: 'n\n\nno\n' })).toMatchObject({
     exitCode: 0,
@@ -199,7 +199,7 @@ test('a project that waits for a secret is listed with the line to type: first t
   expect(stored).toContain(`\n    to go on: codemachine resume ${at}\n`)
   expect(await codemachineHere(place, ['resume'])).toMatchObject({
     exitCode: 2,
-    stderr: `codemachine: There is no session in ${place.directory} that could be gone on with.\n  What teams have made in projects/, and how to go on with it: codemachine team list\n`,
+    stderr: `codemachine: There is no session in ${place.directory} that could be gone on with. (CM0605)\n  What teams have made in projects/, and how to go on with it: codemachine team list\n`,
   })
   const review = await scene.command(['team', 'review', '--project', scene.project(), '--no-keep-awake']).ended
   expect(review.exitCode, review.stderr).toBe(0)

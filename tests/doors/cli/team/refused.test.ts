@@ -121,7 +121,7 @@ test('a workspace or a project whose path codex would take for a pattern is refu
   ]) {
     expect(await codemachineHere(other, ['team', ...args, 'greet somebody'])).toMatchObject({
       exitCode: 2,
-      stderr: `codemachine: ${folder} has "[" in it, which codex's sandbox takes for a pattern.\n  Rename the folder, or work in another one.\n`,
+      stderr: `codemachine: ${folder} has "[" in it, which codex's sandbox takes for a pattern. (CM0209)\n  Rename the folder, or work in another one.\n`,
     })
   }
   expect([await readdir(folder), await readdir(other.directory)]).toEqual([[], before])

@@ -153,7 +153,7 @@ test('Enter answers with the choice at hand, words are typed, a digit in words i
   await press(named('tab'), named('escape'))
   expect([model.dialog, answers.length]).toEqual([null, 3])
   await press(named('tab'), ...typed('too late'), named('return'))
-  expect([model.composer.text, model.currentNotice?.text]).toEqual(['too late', 'Q1 was answered at noon: no'])
+  expect([model.composer.text, model.currentNotice?.text]).toEqual(['too late', 'Q1 was answered at noon: no (CM0615)'])
 })
 
 test('several open questions are a list', async () => {
@@ -247,7 +247,7 @@ describe('behind /answer', () => {
     ['4 1', several, 'Q4 needs no answer; Q2, Q3 and Q5 do'],
     ['2 1', one, 'Q2 needs no answer; Q1 does'],
     ['Q7 yes', one, 'Q7 needs no answer; Q1 does'],
-    ['5', one, 'Q1 has no option 5; use a number from 1 to 2, or answer in words.'],
+    ['5', one, 'Q1 has no option 5; use a number from 1 to 2, or answer in words. (CM0615)'],
   ])('"%s" is understood', (said, open, expected) => {
     const meant = answerMeant(said, open)
     const words = {

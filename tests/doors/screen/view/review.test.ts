@@ -157,12 +157,12 @@ test('while a session is at work nobody is asked whether a file is to be put bac
     beforePutBack: () => Promise.reject(new UserError('CM0516', words)),
   })
   await seen.press('x')
-  expect(seen.screen().slice(0, 4)).toEqual([words, '', '› Go back', ''])
+  expect(seen.screen().slice(0, 4)).toEqual([`${words} (CM0516)`, '', '› Go back', ''])
   await seen.press('y')
   expect([seen.done, seen.screen()[2]]).toEqual([[], expect.stringMatching(/^› src\/a\.ts/)])
   seen.hurry('x', 'return')
   await seen.settled()
-  expect([seen.done, seen.screen().at(-1)]).toEqual([[], words])
+  expect([seen.done, seen.screen().at(-1)]).toEqual([[], `${words} (CM0516)`])
 })
 
 test('a file that was changed again later is put back only if that is wanted: Enter leaves it', async () => {
@@ -199,16 +199,16 @@ test('why a file cannot be put back is said, and nothing else is shown for it', 
   const refused = new UserError('CM0601', 'A session runs here.', { hint: 'Wait for its end.', exitCode: 6 })
   const seen = await review([file('src/a.ts', A)], { putBack: () => Promise.reject(refused) })
   await seen.press('x', 'return')
-  expect(seen.screen().at(-1)).toBe('A session runs here. Wait for its end.')
+  expect(seen.screen().at(-1)).toBe('A session runs here. (CM0601) Wait for its end.')
   await seen.press('return', 'x', 'return')
-  expect(seen.screen().at(-1)).toContain('A session runs here. Wait for its end.')
+  expect(seen.screen().at(-1)).toContain('A session runs here. (CM0601) Wait for its end.')
 })
 
 test('where nothing differs, or nothing can be compared, a sentence says so', async () => {
   expect((await review([])).screen()[2]).toBe('  Nothing differs between 20261121_1/start and now.')
   const missing = new UserError('CM0515', 'There is no savepoint "9".', { hint: 'There are: start.' })
   const seen = await review([], { read: () => Promise.reject(missing) })
-  expect(seen.screen().slice(2, 4)).toEqual(['  There is no savepoint "9". There are: start.', ''])
+  expect(seen.screen().slice(2, 4)).toEqual(['  There is no savepoint "9". (CM0515) There are: start.', ''])
 })
 
 promise(

@@ -2,7 +2,7 @@ import { mkdir, readFile, rm } from 'node:fs/promises'
 import { userInfo } from 'node:os'
 import { dirname, join } from 'node:path'
 import { kill } from 'node:process'
-import { Interrupted, UserError } from '../../../../base/errors.ts'
+import { Interrupted, readShownError, UserError } from '../../../../base/errors.ts'
 import { readBoundedText, writeWholeFile } from '../../../../platform/files.ts'
 import { runProcess, withPersonPath } from '../../../../platform/run-process.ts'
 import { isRemoteService, type Service, serviceOn } from '../../../../platform/service.ts'
@@ -129,9 +129,10 @@ export async function serviceRun(context: CliContext, { web = false }: { web?: b
     const args = [...(session === null ? ['queue', 'run'] : ['resume', session]), '-C', records.directory, '--plain']
     const { log, pid, start, exited } = await startRunner(context, records, { args, input: null, signal })
     if (start.kind === 'ended') {
-      const [first = ''] = (await readFile(log, 'utf8').catch(() => '')).split('\n')
+      const { text, code } = readShownError(await readFile(log, 'utf8').catch(() => ''))
       await rm(log, { force: true })
-      throw new UserError('CM0811', first === '' ? `It ended with exit code ${start.exitCode}.` : first)
+      const [first = ''] = text.split('\n')
+      throw new UserError(code ?? 'CM0811', first === '' ? `It ended with exit code ${start.exitCode}.` : first)
     }
     if (start.kind === 'failed' || pid === null) throw new UserError('CM0811', 'It could not be started.')
     if (start.kind === 'told') say(`${records.directory}: ${start.message.session}, codemachine attach shows it`)

@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises'
-import { messageOf, UserError } from '../../../../base/errors.ts'
+import { messageOf, UserError, withCode } from '../../../../base/errors.ts'
 import { packageFile } from '../../../../base/package.ts'
 import { followNamedFleet } from '../../../../fleet/fleet.ts'
 import { openPage } from '../../../../platform/browser.ts'
@@ -183,7 +183,7 @@ export async function keepPageServed(context: CliContext, say: (line: string) =>
         await servePage(context, {}, async ({ address }) => say(`The page is served: ${address}`))
     } catch (error) {
       if (!(error instanceof UserError)) throw error
-      if (error.message !== said) say(`The page is not served: ${error.message}`)
+      if (error.message !== said) say(`The page is not served: ${withCode(error)}`)
       said = error.message
     }
     await clock.wait(AGAIN_MS, signal)
