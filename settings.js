@@ -91,6 +91,30 @@ export default {
     effort: null,
   },
 
+  /**
+   * What was asked for, sentence by sentence, each with checks that somebody writes before the work (docs/guides/prove.md). A
+   * project's codemachine.toml can only demand it.
+   */
+  prove: {
+    /** Whether sessions have such a contract. */
+    on: false,
+
+    /** Whether done needs that every sentence of it is proved. It has the contract made, too. */
+    require: false,
+
+    /** The model that writes the contract; null: that of the rounds. */
+    author: null,
+
+    /** The model that writes wrong versions of the work, which checks have to catch; null: that of the author. */
+    control: null,
+
+    /** The share of the sentences whose checks the rounds never see, 0 to 1. Of two or more sentences at least one; 0: none. */
+    holdOut: 0.3,
+
+    /** How many wrong versions there are for a sentence, at the most; in all 20. */
+    controls: 2,
+  },
+
   /** How `codemachine change` goes about a change. */
   change: {
     /**

@@ -38,6 +38,8 @@ export interface ThreadSpec {
   effort: string | null
   /** Whether its thread may write nothing at all, whatever the rounds may; left out: what the rounds may. */
   readOnly?: true
+  /** Whether the engine keeps nothing of its thread on the disk; left out: it may. */
+  ephemeral?: true
   /** The folders that it may write in, relative to the work directory, and nothing else; left out: what the rounds may. */
   writable?: readonly string[]
   /** Name of the engine that it runs on; left out: the usual one of the run (`Engines.usual`). */

@@ -15,7 +15,7 @@ export interface TomlFile {
 type TomlStatement = AST.TOMLKeyValue | AST.TOMLTable
 
 /** The name of a TOML file in messages, and what its reader asks of the person. */
-interface TomlSource {
+export interface TomlSource {
   name: string
   /** The end of an error message: `mend it or move it away`. Left out: the message ends with the problem. */
   mend?: string

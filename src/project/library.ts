@@ -79,6 +79,11 @@ export interface RunOptions {
   keepAwake?: boolean
   /** Whether a claim of done needs a reviewer who agrees. */
   review?: boolean
+  /** Whether what is asked for is proved sentence by sentence, and whether done needs that. */
+  prove?: boolean
+  requireProof?: boolean
+  /** Whether a new session ends once its contract is accepted. */
+  contractOnly?: boolean
   /** Commands that have to pass before done, on top of those of the settings. */
   verify?: readonly string[]
   /** `key=value` pairs that override codex's own configuration. */

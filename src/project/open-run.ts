@@ -118,6 +118,8 @@ export interface Run extends AsyncDisposable {
   gates: readonly Gate[]
   /** Why no session can be run with them, a sentence; null if one can. */
   gateRefusal: string | null
+  /** Whether a new session ends once its contract is accepted. */
+  contractOnly: boolean
   /** `key=value` pairs handed to codex. */
   overrides: readonly string[]
   /** What was said of a new session now. */
@@ -208,6 +210,7 @@ export async function openRun(
     traces,
     gates,
     gateRefusal,
+    contractOnly: options.contractOnly === true,
     overrides,
     said: runOverridesOf(settings, sources, options.verify ?? []),
     redactor: codex.redactor,
@@ -265,6 +268,8 @@ export async function settingsOf(
       network: options.network,
       keepAwake: options.keepAwake,
       review: options.review,
+      'prove.on': options.prove,
+      'prove.require': options.requireProof,
       codexBin: options.codexBin,
     },
     verify: options.verify,

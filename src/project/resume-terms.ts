@@ -3,6 +3,7 @@ import { UserError, unreachable } from '../base/errors.ts'
 import type { RunOverrides } from '../core/events/events.ts'
 import type { RunAllowance } from '../core/events/outcome.ts'
 import { type Gate, limitReached, type SessionLimits } from '../core/events/outcome.ts'
+import type { ProveTerms } from '../core/rules/contract.ts'
 import { type ModelPrice, problemOfModel } from '../core/rules/cost.ts'
 import type { ReviewTerms } from '../core/rules/review.ts'
 import { allowanceAtResume, beyondRun, limitsInRun, NOTHING_USED, usedBy } from '../core/rules/run-limits.ts'
@@ -319,6 +320,30 @@ interface ReviewAtResume {
 /** With what every claim is reviewed by these settings; null: only one that touches what gates protect. */
 export function reviewIn({ review, reviewer }: ReviewAtResume['settings']): ReviewTerms | null {
   return review ? reviewer : null
+}
+
+/** With what a new session has its contract made and proved; null: it has none. */
+export function proveIn({ prove }: Pick<Settings, 'prove'>, { only, wanted }: { only: boolean; wanted: boolean }) {
+  const { on, require: required, author, control, holdOut, controls } = prove
+  if (!on && !required && !only && !wanted) return null
+  return { author, control, holdOut, controls, required, only }
+}
+
+/** The same of a session that goes on; undefined: as before. Only what is said now changes it. */
+export function proveAtResume(
+  { contract }: Pick<SessionState, 'contract'>,
+  {
+    settings,
+    sources,
+  }: { settings: Pick<Settings, 'prove'>; sources: Pick<SettingSources, 'prove.on' | 'prove.require'> },
+): ProveTerms | undefined {
+  const isSaid = (key: 'prove.on' | 'prove.require') => ['flag', 'environment'].includes(sources[key].layer)
+  if (contract === null) {
+    const isWanted = isSaid('prove.on') || isSaid('prove.require')
+    return (isWanted && proveIn(settings, { only: false, wanted: false })) || undefined
+  }
+  if (!isSaid('prove.require')) return undefined
+  return { ...contract.terms, only: false, required: settings.prove.require }
 }
 
 /**

@@ -23,7 +23,14 @@ import { oneLine, titleLine } from '../tell/words/safe-text.ts'
 import { findSession, latestSession, newestBuild, whereElse } from './find.ts'
 import type { RunOptions } from './library.ts'
 import { openRun, type RunListeners, refuseHiddenGates, settingsOf } from './open-run.ts'
-import { gatesAtResume, limitsAtResume, optionsAtResume, reviewAtResume, runAtResume } from './resume-terms.ts'
+import {
+  gatesAtResume,
+  limitsAtResume,
+  optionsAtResume,
+  proveAtResume,
+  reviewAtResume,
+  runAtResume,
+} from './resume-terms.ts'
 import { nextToStart, type QueueResult, runQueue, type Start } from './run-queue.ts'
 import type { RunObserver } from './sessions.ts'
 import type { World } from './world.ts'
@@ -111,7 +118,8 @@ async function resumeAlone(
   )
   refuseHiddenGates(id, gates)
   const review = reviewAtResume({ ...opened, journaled: own.review, reread })
-  const first: Start = sessions => sessions.resume(state, limits, gates, review)
+  const prove = proveAtResume(state, opened)
+  const first: Start = sessions => sessions.resume(state, { limits, gates, review, prove })
   const named = options.directory ?? null
   const allowance = runAtResume(state, options, limits)
   const worked = await runQueue(world, opened, { first, alone: true, named, resumable: true, allowance }, observer)

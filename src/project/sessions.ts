@@ -7,6 +7,7 @@ import { version } from '../base/package.ts'
 import type { RunOverrides } from '../core/events/events.ts'
 import type { RunAllowance } from '../core/events/outcome.ts'
 import { exitCodeOf, type Gate, type SessionLimits, type SessionOutcome } from '../core/events/outcome.ts'
+import type { ProveTerms } from '../core/rules/contract.ts'
 import { FOLLOWS, nextOutput, type Output, type OutputKind } from '../core/rules/outputs.ts'
 import type { ReviewTerms } from '../core/rules/review.ts'
 import { usedBy, usedUp, withUsed } from '../core/rules/run-limits.ts'
@@ -15,7 +16,7 @@ import type { PromptTerms } from '../core/shapes/queue.ts'
 import type { Reply } from '../core/shapes/reply.ts'
 import type { View } from '../core/state/state.ts'
 import { emptyState, type SessionState } from '../core/state/state.ts'
-import { inEffect, type Template } from '../core/template.ts'
+import { inEffect, type Template, type TemplateKind } from '../core/template.ts'
 import { type HeldFolder, holdFolder, lacksRoom, pathExists } from '../platform/files.ts'
 import { startTimeOf } from '../platform/processes.ts'
 import type { WorkTree } from '../session/options.ts'
@@ -48,8 +49,8 @@ import { type Run, refuseSecretGates, warmFor } from './open-run.ts'
 import { certify, proofEnvironment } from './proof/proof.ts'
 import { openSessionFiles } from './proof/session-files.ts'
 import type { EndReport } from './reports.ts'
-import { optionsOf, policyOf, protectFrom, refuseUnpriced, reviewIn, termsAtStart } from './resume-terms.ts'
-import { closedPaths } from './secrets/session-secrets.ts'
+import { optionsOf, policyOf, protectFrom, proveIn, refuseUnpriced, reviewIn, termsAtStart } from './resume-terms.ts'
+import { closedPaths, closedRecords } from './secrets/session-secrets.ts'
 import { reachesNetwork } from './settings/gates.ts'
 import { templateNamed } from './start/templates.ts'
 import { TemplateFactory } from './template-factory.ts'
@@ -74,6 +75,14 @@ export interface NewSession {
   kept?: readonly NewText[]
   /** Its first outputs, in this order, which its first event names; left out: none. */
   outputs?: readonly { name: string; kind: OutputKind; text: string }[]
+}
+
+/** What a session goes on with: `limits` are for the whole of it, the rest counts from now on; `prove` undefined: as before. */
+export interface ResumeTerms {
+  limits: SessionLimits
+  gates: readonly Gate[]
+  review: ReviewTerms | null
+  prove: ProveTerms | undefined
 }
 
 /** How a person reaches the sessions of a run. */
@@ -207,6 +216,7 @@ export class Sessions implements AsyncDisposable {
     warmFor(this.#run.engines, kind)
     const since = await protectFrom(records)
     const { session = null } = terms ?? {}
+    const prove = this.#proveOf(kind, terms?.prove ?? false)
     const id = await (session === null
       ? records.nextSessionId(new Date(this.#world.clock.now()))
       : records.takeSessionId(session))
@@ -241,6 +251,7 @@ export class Sessions implements AsyncDisposable {
         said,
         gates,
         review: reviewIn(settings),
+        ...(prove === null ? {} : { prove }),
         ...(since === null ? {} : { protectFrom: since }),
         ...(kind.hasPlan ? { asksPlan } : {}),
         ...(options === undefined ? {} : { options }),
@@ -258,15 +269,9 @@ export class Sessions implements AsyncDisposable {
   }
 
   /**
-   * Goes on with a session from where its journal stands; `limits` are for the whole of it, `gates` and `review` from
-   * now on.
+   * Goes on with a session from where its journal stands.
    */
-  async resume(
-    state: SessionState,
-    limits: SessionLimits,
-    gates: readonly Gate[],
-    review: ReviewTerms | null,
-  ): Promise<EndedSession> {
+  async resume(state: SessionState, { limits, gates, review, prove }: ResumeTerms): Promise<EndedSession> {
     this.#beginning.expect()
     if (state.kind !== null) await refuseUnpriced(this.#run, state.kind, limits)
     const { directory, sessionFolder: records } = this.#run.records
@@ -283,6 +288,7 @@ export class Sessions implements AsyncDisposable {
         network: reachesNetwork(this.#run.settings),
         gates,
         review,
+        ...(prove === undefined ? {} : { prove }),
         host: hostname(),
         codemachine: version,
       })
@@ -359,7 +365,11 @@ export class Sessions implements AsyncDisposable {
     await using folder = await holdFolder(records.directory)
     const team = await this.#templates.createFor(log.state, place, files.memory)
     const usesShell = log.state.kind?.usesShell === true
-    const deniedPaths = closedPaths(records, secrets, usesShell)
+    const closed = closedPaths(records, secrets, usesShell)
+    const deniedPaths = () => {
+      const isHeldOut = (log.state.contract?.frozen?.heldOut.length ?? 0) > 0
+      return isHeldOut ? [...closed(), ...closedRecords(records, this.#run.commandOptions.binary)] : closed()
+    }
     await traces.expectFiles([
       ...team.template.threads.flatMap(({ thread }) => thread.unreadable ?? []),
       ...deniedPaths(),
@@ -435,6 +445,15 @@ export class Sessions implements AsyncDisposable {
     for (const message of [unkept, unmarked, problem, left])
       if (message) log.emit({ type: 'warning', round: null, message })
     return refused
+  }
+
+  /** With what a new session of a template has its contract made; null: it has none. */
+  #proveOf({ name, proves }: Pick<TemplateKind, 'name' | 'proves'>, wanted: boolean): ProveTerms | null {
+    const { settings, contractOnly: only, remarks } = this.#run
+    const prove = proveIn(settings, { only, wanted })
+    if (prove === null || proves === true) return prove
+    remarks.push(`A session of the template ${name} has no contract, so --prove changes nothing for it.`)
+    return null
   }
 
   #maxUsage(): { maxUsage?: number } {

@@ -8,12 +8,14 @@ import {
   refusedAnswer,
   refusedAnswerNote,
 } from '../core/rules/answer.ts'
+import { contractInInput } from '../core/rules/contract.ts'
 import { nextOutput, type Output, type OutputKind, withMaterials } from '../core/rules/outputs.ts'
 import type { FolderFiles, Parsed } from '../core/shapes/memory.ts'
 import { fileOfWords, needsFile, personsWordsOf, wordsInInput } from '../core/state/persons-words.ts'
 import type { SessionState } from '../core/state/state.ts'
 import { type InputPart, inTemplate, type RoundSpec, type Template } from '../core/template.ts'
 import type { Redactor } from '../secrets/redactor.ts'
+import { contractPath } from './proof/contract/contract-path.ts'
 import type { Outputs } from './records/outputs.ts'
 import type { SessionLog } from './session-log.ts'
 
@@ -95,7 +97,8 @@ export class Answers {
     const refusal = answer && refusedAnswer(state, answer.name)
     const note = answer && refusal ? `\n\n${refusedAnswerNote(refusal.problem, answer)}` : ''
     const told = wordsInInput(personsWordsOf(state), this.#wordsFile?.path ?? null, round)
-    const words = told === '' ? '' : `${told}\n\n`
+    const contract = contractInInput(state.scope === null ? state.contract : null, contractPath(state.id))
+    const words = [told, contract].map(text => (text === '' ? '' : `${text}\n\n`)).join('')
     const asked = `${this.#textOf(round.input, MOST_INPUT_CHARACTERS - words.length - note.length)}${note}`
     const given = materials.map(({ name, output }) => ({ name, text: this.#atHand.get(output.file) ?? '' }))
     this.#atHand = new Map()

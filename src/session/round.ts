@@ -17,6 +17,7 @@ import type { RunnerOptions } from './options.ts'
 import type { PlanChange } from './plan/plan-change.ts'
 import { type EndedTurn, playRound, type RoundPlayOptions } from './play-round.ts'
 import { judgeClaim } from './proof/claim.ts'
+import type { ContractTurn, ContractWork } from './proof/contract/contract.ts'
 import { emitRestored, type Proof } from './proof/gates.ts'
 import { reviewClaim } from './proof/review.ts'
 import type { RoundProviders, Way } from './providers/round-providers.ts'
@@ -251,6 +252,16 @@ export class Rounds {
       clock,
       answers,
       means,
+      threadOf: thread => providers.follow(providers.completeReviewer(this.#hiding(thread)), way),
+      playOf: thread => this.#terms(thread),
+    })
+  }
+
+  /** Plays a turn of the author of the contract, or of who writes wrong versions. */
+  async contractTurn(contract: ContractWork, turn: ContractTurn, tree: string, way: Way): Promise<RoundOutcome> {
+    const { providers } = this.#means
+    this.#interrupting = new AbortController()
+    return await contract.play(turn, tree, {
       threadOf: thread => providers.follow(providers.completeReviewer(this.#hiding(thread)), way),
       playOf: thread => this.#terms(thread),
     })

@@ -12,6 +12,7 @@ import {
 } from '../core/events/outcome.ts'
 import { type AfterRound, afterRenewal, afterRound, waitAtMost } from '../core/rules/after-round.ts'
 import type { AskedAnswer } from '../core/rules/answer.ts'
+import type { ContractStep } from '../core/rules/contract.ts'
 import { checkedDecision, type Decision, endOfHold, type HoldEnd, type OpenDecision } from '../core/rules/decision.ts'
 import type { ReviewCause } from '../core/rules/review.ts'
 import type { MemorySnapshot } from '../core/shapes/memory.ts'
@@ -24,6 +25,7 @@ import type { RunnerOptions } from './options.ts'
 import { PlanChange } from './plan/plan-change.ts'
 import { PlanCheck } from './plan/plan-check.ts'
 import { ClaimProof, endOfSandbox, followStall } from './proof/claim.ts'
+import { type ContractTurn, ContractWork } from './proof/contract/contract.ts'
 import { emitRestored, Proof } from './proof/gates.ts'
 import { RoundProviders, type Way } from './providers/round-providers.ts'
 import { emitWarnings, MemoryAtHand, Rounds, restorePersonsFiles, ThreadAhead } from './round.ts'
@@ -61,6 +63,7 @@ export class Session {
   readonly #proof: Proof
   readonly #scopes: Scopes
   readonly #claim: ClaimProof
+  readonly #contract: ContractWork
   /** The changes of its plan, and the way back from the last one. */
   readonly planChange: PlanChange
   readonly #planCheck: PlanCheck
@@ -86,7 +89,8 @@ export class Session {
     this.#memory = new MemoryAtHand(options)
     this.#proof = new Proof(options, budget)
     this.#scopes = new Scopes(options, this.#proof, this.#answers)
-    this.#claim = new ClaimProof(options, this.#proof, this.#scopes)
+    this.#contract = new ContractWork(options, budget)
+    this.#claim = new ClaimProof(options, { proof: this.#proof, scopes: this.#scopes, contract: this.#contract })
     this.planChange = new PlanChange(options)
     this.#planCheck = new PlanCheck(options, this.#proof)
     const leftMs = () => budget.leastMs
@@ -131,7 +135,7 @@ export class Session {
   }
 
   async #work(): Promise<SessionOutcome> {
-    const { template, workTree, asked, takeSettings } = this.#options
+    const { template, workTree, takeSettings } = this.#options
     const refused = await this.#refusedBySandbox()
     if (refused !== null) return refused
     await this.#begin()
@@ -140,15 +144,9 @@ export class Session {
       emitWarnings(this.#options)
       const memory = await this.#memory.now()
       this.#tree = null
-      if (this.#log.state.claim.state === 'nominated' && this.#log.state.replan === null) {
-        const end = await this.#scopes.unlessStalled(await this.#prove(tree, memory))
-        if (end) return end
-        continue
-      }
-      if (!this.#proof.hasBegun && asked.endedBy === null && !asked.isPaused) {
-        this.#tree = await this.#proof.begin(tree)
-        continue
-      }
+      const first = await this.#proofFirst(tree, memory)
+      if (first === 'again') continue
+      if (first !== null) return first
       await takeSettings(this.#log)
       emitWarnings(this.#options)
       if (await this.#ahead.waitForUsage()) continue
@@ -175,6 +173,7 @@ export class Session {
   async #begin(): Promise<void> {
     await this.#proof.keepLate()
     await restorePersonsFiles(this.#options)
+    await this.#contract.tellRounds()
     const { waiting, roundsUsed } = this.#log.state
     // From the session before it.
     if (this.#options.asked.isPaused) this.#log.emit({ type: 'paused' })
@@ -189,6 +188,7 @@ export class Session {
   async #prove(tree: string, memory: MemorySnapshot): Promise<SessionOutcome | null> {
     const proved = await this.#claim.prove(tree, memory)
     if (proved.needs === 'hold') return await this.#hold()
+    if (proved.needs !== undefined && 'turn' in proved.needs) return await this.#contractTurn(proved.needs.turn, tree)
     if (proved.needs !== undefined) return await this.#review(proved.needs.review, tree)
     this.#tree = proved.tree
     return proved.end
@@ -305,6 +305,59 @@ export class Session {
     const thread = this.#providers.completeReviewer({ ...REVIEWER, model: this.#log.state.review?.model ?? null })
     return await this.#unlessKept({ pauses: false, rounds: 0, thread }, async way => {
       const outcome = await this.#rounds.review(causes, tree, way)
+      const after = this.#afterRound(outcome, this.#providers.follow(thread, way))
+      return this.#options.asked.ending.aborted ? null : await this.#follow(outcome, after, 'round-failed')
+    })
+  }
+
+  /** Does what a claim, the first gates or the contract need before the next round; null: nothing, so that the rounds go on. */
+  async #proofFirst(tree: string, memory: MemorySnapshot): Promise<SessionOutcome | 'again' | null> {
+    const { asked } = this.#options
+    if (this.#log.state.claim.state === 'nominated' && this.#log.state.replan === null)
+      return (await this.#scopes.unlessStalled(await this.#prove(tree, memory))) ?? 'again'
+    if (!this.#proof.hasBegun && asked.endedBy === null && !asked.isPaused) {
+      this.#tree = await this.#proof.begin(tree)
+      return 'again'
+    }
+    const step = this.#log.state.replan === null ? this.#contract.next(tree) : null
+    if (step === null) return this.#contract.end
+    return (await this.#contractStep(step, tree)) ?? 'again'
+  }
+
+  /** Does what comes next with the contract before the rounds go on; an outcome if the session ends. */
+  async #contractStep(step: ContractStep, tree: string): Promise<SessionOutcome | null> {
+    switch (step.kind) {
+      case 'author':
+        return this.#contract.giveUp() ? null : await this.#contractTurn({ role: 'author' }, tree)
+      case 'check':
+        return await this.#unlessKept({ pauses: true, rounds: 0 }, async () => {
+          await this.#contract.check(step, tree)
+          this.#tree = tree
+          return null
+        })
+      case 'freeze':
+        await this.#contract.freeze('person')
+        return null
+      case 'decide': {
+        const { decided: before } = this.#log.state
+        const end = await this.#decide(await this.#contract.decision())
+        const { decided, replan } = this.#log.state
+        if (end === null && replan === null && decided !== null && decided !== before)
+          await this.#contract.decided(decided.choice, decided.by)
+        return end
+      }
+      default:
+        return unreachable(step)
+    }
+  }
+
+  /** A turn of the author of the contract, or of who writes wrong versions. */
+  async #contractTurn(turn: ContractTurn, tree: string): Promise<SessionOutcome | null> {
+    const thread = this.#providers.completeReviewer(this.#contract.threadOf(turn))
+    const guards = { pauses: turn.role === 'author', rounds: 0, thread, isFirst: this.#isFirst }
+    return await this.#unlessKept(guards, async way => {
+      if (thread.provider === undefined) this.#isFirst = false
+      const outcome = await this.#rounds.contractTurn(this.#contract, turn, tree, way)
       const after = this.#afterRound(outcome, this.#providers.follow(thread, way))
       return this.#options.asked.ending.aborted ? null : await this.#follow(outcome, after, 'round-failed')
     })
@@ -596,6 +649,7 @@ export class Session {
   interrupt(): void {
     this.#rounds.interrupt()
     this.#proof.interrupt()
+    this.#contract.interrupt()
     this.#steps.interrupt()
     this.#woken.abort()
   }

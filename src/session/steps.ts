@@ -1,6 +1,7 @@
 import { TemplateError, unreachable } from '../base/errors.ts'
 import { clipEnd, lastLines, truncate, withLineEnd } from '../base/text.ts'
 import type { SessionOutcome } from '../core/events/outcome.ts'
+import { countContract, proofOf } from '../core/rules/contract.ts'
 import type { Output, OutputKind } from '../core/rules/outputs.ts'
 import type { SessionState } from '../core/state/state.ts'
 import { type OwnStep, type StepFile, templateError } from '../core/template.ts'
@@ -125,7 +126,8 @@ export class OwnSteps {
   /** Whether a template may end a session so: what is done is no template's to say. */
   checkedEnd(outcome: SessionOutcome): SessionOutcome {
     const { state } = this.#options.log
-    if (outcome.kind !== 'done' || (state.claim.state === 'accepted' && state.scope === null)) return outcome
+    if (outcome.kind !== 'done') return outcome
+    if (state.claim.state === 'accepted' && state.scope === null) return provedEnd(outcome.verified, state)
     throw new TemplateError(
       `the template "${state.template}" ends the session as done, and no claim of that has been accepted`,
     )
@@ -310,6 +312,22 @@ export class OwnSteps {
     }
     return { files: all }
   }
+}
+
+/** The end of a session that is done, of one with a contract with how far that is proved; one that has to be proved, and is not, needs a person. */
+function provedEnd(verified: boolean, { contract, id }: SessionState): SessionOutcome {
+  if (contract === null) return { kind: 'done', verified }
+  const proof = proofOf(contract, verified)
+  if (!contract.terms.required || proof === 'proved')
+    return { kind: 'done', verified: verified || proof === 'proved', proof }
+  const { proved = 0, checkable = 0 } = countContract(contract) ?? {}
+  const what = contract.left ?? `${proved} of ${checkable} sentences are proved.`
+  const hint = { do: 'say', text: mendProof(id) } as const
+  return { kind: 'needs-person', reason: `It is done, and not all of it is proved: ${what}`, hint, goalOnly: true }
+}
+
+function mendProof(id: string): string {
+  return `codemachine contract ${id} shows which sentences are not. Edit it (codemachine contract edit ${id}), or do without proof (--no-require-proof); codemachine resume ${id} proves it again.`
 }
 
 const WORKS_ON_NOTHING: ReadonlySet<OwnStep['kind']> = new Set(['look', 'note', 'enter', 'keep', 'gates'])

@@ -23,7 +23,7 @@ import { OWN_TEMPLATES } from '../../src/modes/registry.ts'
 import { Watchers } from '../../src/project/watch/live-share.ts'
 import { nothingSecret, type Redactor } from '../../src/secrets/redactor.ts'
 import type { AgentBook } from '../../src/session/delegation/delegation.ts'
-import type { Audience, ProofEnvironment, RepositoryGuard, RunnerPolicy } from '../../src/session/options.ts'
+import type { Audience, CheckCame, ProofEnvironment, RepositoryGuard, RunnerPolicy } from '../../src/session/options.ts'
 import { PersonAsked } from '../../src/session/person.ts'
 import { openOutputs } from '../../src/session/records/outputs.ts'
 import type { KeptPlan } from '../../src/session/records/plan-before.ts'
@@ -151,6 +151,10 @@ export interface PlayOptions {
   configuration?: (before: string, after: string) => readonly string[]
   /** What came of running a gate that passes without the work, where it is not `not-tried`. */
   counterProof?: (gate: string) => Partial<CounterProof>
+  /** How a check of the contract comes out on a tree; passed if left out. `S1-1`: the first of the first sentence. */
+  check?: (check: string, tree: string) => Partial<CheckCame> | Promise<Partial<CheckCame>>
+  /** What came of a wrong version; caught if left out. `S1-1`: the first for the first sentence. */
+  control?: (control: string) => Partial<EventOf<'control-tried'>>
   folder: string
 }
 
@@ -417,6 +421,19 @@ function playedMeans(options: PlayOptions): ProofEnvironment {
     },
     counterProof: async ({ name }, { tree }) => ({ ...NOT_TRIED, gate: name, tree, ...options.counterProof?.(name) }),
     programs: async () => 'programs',
+    contractThread: role => ({ ...REVIEWER, agent: role }),
+    runCheck: async ({ sentence, number }, { tree }) => ({
+      ...PASSED,
+      cannotRun: false,
+      ...(await options.check?.(`${sentence}-${number}`, tree)),
+    }),
+    tryControl: async ({ id }, { control }) => ({
+      result: 'caught',
+      check: 1,
+      diff: '+wrong',
+      problem: null,
+      ...options.control?.(`${id}-${control}`),
+    }),
     reviewer: async () => ({ thread: REVIEWER, input: 'Review it.' }),
   }
 }

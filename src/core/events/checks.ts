@@ -1,4 +1,5 @@
 import { claimEvent } from './claim.ts'
+import { contractEvent } from './contract.ts'
 import type { EventOf, Recorded } from './events.ts'
 import { fileEvent } from './files.ts'
 import { lifecycleEvent } from './lifecycle.ts'
@@ -19,6 +20,7 @@ export const sessionEvent = anyOf(
   fileEvent,
   planEvent,
   claimEvent,
+  contractEvent,
 )
 
 const isMoment = checkOf(moment)

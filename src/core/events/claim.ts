@@ -25,6 +25,7 @@ const refusalReason = oneOf(
   'person-said-more',
   'nothing-done',
   'goal-changed',
+  'contract-failed',
 )
 
 const reviewAnswer = fields({ verdict: oneOf('agreed', 'findings'), summary: text, findings: listOf(finding) })
@@ -136,7 +137,7 @@ export const claimEvent = variant('type', {
     round,
     reason: about(
       checkedAs(text, refusalReason),
-      '`tasks-left`, `progress-left` (also: the memory files do not claim it any more), `tree-changed`, `memory-broken`, `round-not-completed`, `gate-failed`, `review-findings` (those that are new), `person-said-more` (while it was looked at), `nothing-done` (no file was changed, and there is no task) or `goal-changed` (the words of the person were found changed after its round)',
+      '`tasks-left`, `progress-left` (also: the memory files do not claim it any more), `tree-changed`, `memory-broken`, `round-not-completed`, `gate-failed`, `review-findings` (those that are new), `person-said-more` (while it was looked at), `nothing-done` (no file was changed, and there is no task), `goal-changed` (the words of the person were found changed after its round) or `contract-failed` (a sentence of the contract does not hold)',
     ),
     detail: about(text, 'the same as a sentence; the next round is told it'),
     scope: optional(ofScope),

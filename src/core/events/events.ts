@@ -1,5 +1,6 @@
 import type * as v from 'valibot'
 import type { claimEvent } from './claim.ts'
+import type { contractEvent } from './contract.ts'
 import type { fileEvent } from './files.ts'
 import type { Item } from './items.ts'
 import type { lifecycleEvent } from './lifecycle.ts'
@@ -11,7 +12,15 @@ import type { shellEvent, stepEvent } from './step.ts'
  * Everything that can happen in a session and is kept: the journal is a list of these. Each is written once, as a schema:
  * its type, its check (`checks.ts`) and its rows in docs/reference/events.md, which has the tree of their order, follow from it.
  */
-export type SessionEvent = LifecycleEvent | RoundEvent | StepEvent | ShellEvent | FileEvent | PlanEvent | ClaimEvent
+export type SessionEvent =
+  | LifecycleEvent
+  | RoundEvent
+  | StepEvent
+  | ShellEvent
+  | FileEvent
+  | PlanEvent
+  | ClaimEvent
+  | ContractEvent
 
 /** The event of one type; of several, a union. */
 export type EventOf<T extends SessionEvent['type']> = Extract<SessionEvent, { type: T }>
@@ -30,6 +39,8 @@ export type FileEvent = v.InferOutput<typeof fileEvent>
 export type PlanEvent = v.InferOutput<typeof planEvent>
 /** Events of a claim that the goal is reached: gates, reviews, and the decision. */
 export type ClaimEvent = v.InferOutput<typeof claimEvent>
+/** Events of the contract: its author, its checks, and the wrong versions that these have to catch. */
+export type ContractEvent = v.InferOutput<typeof contractEvent>
 
 /** Settings given by flag or environment. They outlive the process: `resume` applies them again. */
 export type RunOverrides = EventOf<'session-created'>['said']

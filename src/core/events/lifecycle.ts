@@ -1,3 +1,4 @@
+import { proveTerms } from './contract.ts'
 import {
   about,
   addedLater,
@@ -83,6 +84,10 @@ export const lifecycleEvent = variant('type', {
       optional(nullOr(reviewTerms)),
       '`{ model, effort }` if a review has to agree before done (`null` in it: what the rounds have); `null` or left out: only where a protected file is not what it was',
     ),
+    prove: about(
+      optional(proveTerms),
+      'with what the [contract](../guides/prove.md) of the session is made and proved; left out: it has none',
+    ),
     protectFrom: about(
       optional(text),
       'fingerprint that the files which gates protect are compared with, where a session before it changed some and was not done; left out: what this one begins with',
@@ -144,6 +149,7 @@ export const lifecycleEvent = variant('type', {
     ),
     gates: about(optional(listOf(gate)), 'as in `session-created`, from now on; left out: as before'),
     review: about(optional(nullOr(reviewTerms)), 'as in `session-created`, from now on; left out: as before'),
+    prove: about(optional(proveTerms), 'as in `session-created`, from now on; left out: as before'),
     host: about(addedLater(text), 'name of the machine'),
     codemachine: about(unchecked(text), 'version of codemachine'),
   },

@@ -137,6 +137,8 @@ export const ENDS_WHAT_RUNS: ReadonlySet<Recorded['type']> = new Set([
   'round-ended',
   'review-started',
   'review-ended',
+  'contract-turn-started',
+  'contract-turn-ended',
   'session-ended',
 ])
 

@@ -98,13 +98,14 @@ export const outcomeHint = variant('do', {
 
 /** How a session ended. */
 export const sessionOutcome = variant('kind', {
-  done: { verified: flag },
+  /** `proof`: `proved` (each sentence of the contract), `gates` (they pass), or `none`; left out: it has no contract, and `verified` says it. */
+  done: { verified: flag, proof: optional(oneOf('proved', 'gates', 'none')) },
   /** A call has its answer. Nothing was claimed, and nothing was proved. */
   answered: {},
   /** A round of it was replayed from a recording, so nothing of it can be done. */
   replayed: {},
-  /** A plan was accepted, and nothing of it is carried out yet. */
-  planned: {},
+  /** A plan was accepted, and nothing of it is carried out yet. `what`: it is the contract of the session. */
+  planned: { what: optional(literal('contract')) },
   limit: { limit: oneOf('rounds', 'time', 'tokens', 'cost') },
   'needs-person': {
     reason: text,

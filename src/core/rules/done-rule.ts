@@ -2,6 +2,13 @@ import type { EventOf, RefusalReason } from '../events/events.ts'
 import { blocksDone, type GateResult, hasPassed, type SessionOutcome } from '../events/outcome.ts'
 import { claimsDone, type MemorySnapshot } from '../shapes/memory.ts'
 import type { EndedRound, SessionState } from '../state/state.ts'
+import {
+  type ContractProof,
+  type ContractState,
+  nextClaimCheck,
+  nextControl,
+  wordsForFailedSentences,
+} from './contract.ts'
 import { describeGate } from './notices.ts'
 import type { CounterProof } from './proof/counter-proof.ts'
 import { type Finding, findingKey, type ReviewCause } from './review.ts'
@@ -97,12 +104,13 @@ function some(entries: readonly string[]): string {
 }
 
 /** The next step in the proof of a claim, or its result. */
-type ProofStep =
+export type ProofStep =
   | { kind: 'gate'; gate: SessionState['gates'][number] }
   | { kind: 'again' }
   | { kind: 'counter-proof'; gate: SessionState['gates'][number] }
   | { kind: 'review'; causes: readonly ReviewCause[] }
   | { kind: 'refuse'; reason: RefusalReason; detail: string }
+  | { kind: 'contract'; step: Exclude<ContractProof, { kind: 'refuse' }> }
   | { kind: 'accept'; verified: boolean }
   | { kind: 'end'; outcome: SessionOutcome }
 
@@ -127,7 +135,7 @@ interface ProofNow {
 /**
  * What comes next in the proof of the claim that has been made (docs/inside/design.md, "When is a session done", part 5):
  * every gate, all once more if they left another tree, for each has to pass on what is accepted; the counter-proof of each that is
- * required; then a review if a
+ * required; the checks of the contract; then a review if a
  * person wants one, a file that gates protect or run through is not what it was, or a counter-proof left doubts. Pure.
  */
 export function nextProof(state: SessionState, now: ProofNow): ProofStep {
@@ -149,6 +157,9 @@ export function nextProof(state: SessionState, now: ProofNow): ProofStep {
   const uncountered = gates.find(({ name, required }) => required && counterProofOf(state, name, now.tree) === null)
   if (uncountered !== undefined) return { kind: 'counter-proof', gate: uncountered }
 
+  const check = byContract(state, contract => nextClaimCheck(contract, now.tree))
+  if (check !== null) return check
+
   const configuration = state.gateConfiguration?.digest ?? null
   const isDoubted = gates.some(({ name }) => (counterProofOf(state, name, now.tree)?.doubts.length ?? 0) > 0)
   const causes: ReviewCause[] = [
@@ -158,7 +169,20 @@ export function nextProof(state: SessionState, now: ProofNow): ProofStep {
     ...(!isDoubted || reviews.agreedTo === now.tree ? [] : ['counter-proof' as const]),
   ]
   if (causes.length > 0) return afterReviews(state, now.tree, causes)
+  const control = byContract(state, contract => nextControl(contract, now.tree))
+  if (control !== null) return control
   return { kind: 'accept', verified: gates.some(({ required }) => required) }
+}
+
+/** The next step by the contract, or the refusal; null: nothing. */
+function byContract(
+  { contract, scope }: SessionState,
+  nextOf: (contract: ContractState) => ContractProof | null,
+): ProofStep | null {
+  const next = contract === null || scope !== null ? null : nextOf(contract)
+  if (contract === null || next === null) return null
+  if (next.kind !== 'refuse') return { kind: 'contract', step: next }
+  return { kind: 'refuse', reason: 'contract-failed', detail: wordsForFailedSentences(contract, next.failed) }
 }
 
 /** What the counter-proof of a gate on this tree came to; null if there is none yet. */

@@ -80,6 +80,11 @@ export function refusalNotice(detail: string): Notice {
   return { ...own(`The work was claimed done and the claim was refused: ${detail}`), isOfProof: true }
 }
 
+/** What a round is told of a sentence of the contract that held before. */
+export function sentenceNotice(words: string): Notice {
+  return own(`This held before the last round, and does not any more. ${words}`)
+}
+
 /** Which of the repository's own settings the last round changed. */
 export function restoredNotice(paths: readonly string[]): Notice {
   return own(

@@ -4,6 +4,8 @@ export interface PromptTerms {
   template?: string | undefined
   /** Commands that have to pass before done, on top of those of the run. */
   gates?: readonly string[] | undefined
+  /** Whether what it asks for is proved sentence by sentence; left out: as the run says. */
+  prove?: true | undefined
   /** What it may take: whole numbers, at least 1; `cost`: more than 0. */
   limits?:
     | {

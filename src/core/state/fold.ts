@@ -9,6 +9,7 @@ import type {
   StepEvent,
 } from '../events/events.ts'
 import { type Item, isCutOff, isWork } from '../events/items.ts'
+import { newContract } from '../rules/contract.ts'
 import { costAfter, usedSoFar } from '../rules/cost.ts'
 import { trendsAfterLimits, trendsAfterRound } from '../rules/forecast.ts'
 import { replannedNotice, stuckNotice } from '../rules/notices.ts'
@@ -33,6 +34,7 @@ import {
   withoutAccepted,
   withPersonSaid,
 } from './fold-claim.ts'
+import { CONTRACT_FOLDS, contractDecided } from './fold-contract.ts'
 import {
   ANSWER_FOLDS,
   type AnswerEvent,
@@ -169,6 +171,7 @@ const LIFECYCLE_FOLDS: FoldsOf<LifecycleEvent> = {
     gates: event.gates ?? [],
     review: event.review ?? null,
     protectFrom: event.protectFrom ?? null,
+    contract: event.prove === undefined ? null : newContract(event.prove),
     createdAt: at,
     beganAt: at,
   }),
@@ -235,6 +238,7 @@ function resume(state: SessionState, event: EventOf<'session-resumed'>, at: numb
     beganAt: at,
     workedMs: ended?.durationMs ?? state.workedMs + Math.max(0, state.updatedAt - state.beganAt),
     ...gatesAtResume(state, event),
+    contract: contractAtResume(state, event),
     checking: null,
     step: null,
     running: null,
@@ -260,6 +264,14 @@ function resume(state: SessionState, event: EventOf<'session-resumed'>, at: numb
     refusedAnswers: refusedAtResume(state),
     ...noticesAfterCutOff(state),
   }
+}
+
+/** The contract of a session that goes on: by other terms, if a person names some. */
+function contractAtResume({ contract, last }: SessionState, { prove }: EventOf<'session-resumed'>) {
+  // Who goes on with what was to end with its contract wants the work.
+  if (prove === undefined) return contract && { ...contract, terms: { ...contract.terms, only: false } }
+  // Once work was done, no check can fail before it.
+  return contract === null ? (last === null ? newContract(prove) : null) : { ...contract, terms: prove }
 }
 
 function endWait(state: SessionState, { reason }: EventOf<'wait-ended'>, at: number): SessionState {
@@ -331,6 +343,7 @@ function decided(state: SessionState, event: EventOf<'decision-made'>, at: numbe
     ...(text === null ? state : withPersonSaid(state, text)),
     decision: null,
     decided: { id, choice, text, by, label },
+    contract: contractDecided(state.contract, event),
     heldSince: state.pausedAt === null ? null : at,
   }
   if (id !== PLAN_DECISION || state.taskPlan === null) return next
@@ -432,6 +445,7 @@ const FOLDS: FoldsOf<SessionEvent> = {
   ...FILE_FOLDS,
   ...PLAN_FOLDS,
   ...CLAIM_FOLDS,
+  ...CONTRACT_FOLDS,
 }
 
 /** A word for what a round is for that the template of this version does not have; null if it has it. */

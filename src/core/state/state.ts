@@ -22,6 +22,7 @@ import type {
   WindDownLimit,
 } from '../events/outcome.ts'
 import type { RefusedAnswers } from '../rules/answer.ts'
+import type { ContractState } from '../rules/contract.ts'
 import { addTokens, type Cost, type ModelPrice, NO_COST } from '../rules/cost.ts'
 import type { DecidedChoice, HoldEnd, OpenDecision } from '../rules/decision.ts'
 import { NO_TRENDS, type UsageTrends } from '../rules/forecast.ts'
@@ -159,6 +160,8 @@ export interface SessionKind<S = unknown> {
   isSummedUp?(own: S, session: SessionState): boolean
   /** Whether it adds gates while a session runs (`gates`): then what these may run through is looked at before its first round. */
   readonly addsGates?: true
+  /** Whether what its sessions are asked for can be proved sentence by sentence (`--prove`); left out: it cannot. */
+  readonly proves?: true
   /**
    * Whether its rounds have commands run by codemachine (`run_shell`), with secrets of the project if they need them: then its
    * agents cannot read these, nor the records. Left out: they have none.
@@ -272,6 +275,9 @@ export type Checking =
   | { kind: 'gate'; gate: string; when: GateTime; since: number }
   /** `heard`: `personSaid` when the review began; `configuration`: the digest of what gates run through. */
   | { kind: 'review'; review: number; since: number; heard: readonly string[]; configuration: string | null }
+  | { kind: 'check'; sentence: string; when: EventOf<'check-started'>['when']; since: number }
+  /** Somebody writes the contract, or wrong versions of the work; `sentence` null: all of it. */
+  | { kind: 'contract'; role: EventOf<'contract-turn-started'>['role']; sentence: string | null; since: number }
 
 /** A failed run of a gate: which command, on which tree. Of a flaky gate, the run that failed. */
 export interface GateFailure {
@@ -365,6 +371,8 @@ export interface SessionState {
   /** The state of the template's own that it is in; null: it has none. */
   workState: string | null
   reviews: Reviews
+  /** What was asked for, sentence by sentence, and how it is proved; null: the session has no contract. */
+  contract: ContractState | null
   /** The answers that could not be used when they were given last, by name: why, and how often in a row; the last 100. */
   refusedAnswers: RefusedAnswers
   /** What its steps came to, the last 100. */
@@ -556,6 +564,7 @@ export function emptyState(id: string): SessionState {
     step: null,
     steps: 0,
     reviews: NO_REVIEWS,
+    contract: null,
     refusedAnswers: {},
     outputs: [],
     protectFrom: null,

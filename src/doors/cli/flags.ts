@@ -25,6 +25,11 @@ export interface RunFlags {
   /** Each a command that has to pass before done. */
   verify?: string[]
   review?: boolean
+  /** Whether it has a contract, and whether done needs all of it proved. */
+  prove?: boolean
+  requireProof?: boolean
+  /** Of a new run: whether it ends once the contract is accepted. */
+  contractOnly?: true
   /** Of a new run: the name of its worktree; true if it shall have one, whatever its name. */
   worktree?: string | true
   /** Of a new run: the session that it goes on from, as typed. */
@@ -102,6 +107,10 @@ export function withRunFlags(command: Command, rounds = roundsUnless(10), direct
     .addOption(verifyOption())
     .option('--review', 'done only if a fresh look at all changes agrees')
     .option('--no-review', 'no such look, whatever the settings say')
+    .option('--prove', 'prove what was asked for, sentence by sentence, by checks written before the work')
+    .option('--no-prove', 'no such checks, whatever the settings say')
+    .option('--require-proof', 'done only if each sentence is proved; else it needs you')
+    .option('--no-require-proof', 'done without that, too, whatever the settings say')
     .addOption(new Option('--yolo', 'no sandbox at all: the same as --sandbox danger-full-access').conflicts('sandbox'))
     .addOption(
       new Option('-c, --config <key=value>', "override codex's configuration; may be repeated").argParser(collect),
@@ -129,6 +138,11 @@ export function eachTyped(value: string, before: string[] | undefined): string[]
 /** `--follow-up`. */
 export function followUpOption(): Option {
   return new Option('--follow-up <session>', 'go on from what another session came to: its agents are told')
+}
+
+/** `--contract-only`. */
+export function contractOnlyOption(): Option {
+  return new Option('--contract-only', 'write the contract of --prove, and end; codemachine resume does the work')
 }
 
 /** `--worktree`. */

@@ -9,6 +9,7 @@ import type { CliContext } from '../screen/cli-context.ts'
 import { addChange } from './change/program.ts'
 import {
   codexBinOption,
+  contractOnlyOption,
   type Does,
   eachTyped,
   followUpOption,
@@ -67,7 +68,7 @@ export function buildProgram(
   program
     .description('Leave a coding agent to work overnight; find the work done, and proven, in the morning.')
     .argument('[goal...]', 'what to work on; - reads it from standard input')
-  withRunFlags(program).addOption(worktreeOption()).addOption(followUpOption())
+  withRunFlags(program).addOption(worktreeOption()).addOption(followUpOption()).addOption(contractOnlyOption())
   withAgentFlags(program)
   program.action(async (words: string[], flags: RunFlags & AgentFlags) => {
     if (flags.agent !== undefined) {

@@ -9,7 +9,7 @@ import type { RunFlags } from './flags.ts'
 /** What the flags of a run say, in values; a `UserError` that names the flag for the first that cannot be read. */
 export function runOptionsOf(flags: RunFlags): RunOptions {
   const { cd, rounds, maxTime, maxTokens, maxCost, maxUsage, maxWait, model, effort, provider, sandbox, yolo } = flags
-  const { network, keepAwake, review, verify, config, codexBin } = flags
+  const { network, keepAwake, review, prove, requireProof, contractOnly, verify, config, codexBin } = flags
   return withoutUndefined({
     directory: cd,
     rounds: read('rounds', rounds),
@@ -26,6 +26,9 @@ export function runOptionsOf(flags: RunFlags): RunOptions {
     // Commander says true where nobody said anything.
     keepAwake: keepAwake === false ? false : undefined,
     review,
+    prove,
+    requireProof,
+    contractOnly,
     verify,
     config,
     codexBin: read('codexBin', codexBin),

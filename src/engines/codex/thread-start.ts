@@ -180,6 +180,7 @@ export function threadStartParams(
     ...(provider === null ? {} : { modelProvider: providerId(provider) }),
     ...rights,
     approvalPolicy: APPROVAL_POLICY,
+    ...(thread.ephemeral && { ephemeral: true }),
     developerInstructions: thread.developerInstructions,
     ...(thread.tools === undefined ? {} : { dynamicTools: dynamicTools(thread.tools) }),
     config: {

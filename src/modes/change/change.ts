@@ -68,6 +68,7 @@ export const changeKind: TemplateKind<ChangeWork> = {
   parts: PARTS,
   hasPlan: false,
   memory: 'session',
+  proves: true,
   replansItself: true,
   isSummedUp: (own, session) =>
     session.claim.state === 'accepted' || (own.state === 'GENERATING_SUMMARY' && !hasWorkLeft(own, session)),

@@ -25,6 +25,7 @@ export const buildKind: TemplateKind<BuildWork> = {
   parts: PARTS,
   hasPlan: true,
   memory: 'project-plan',
+  proves: true,
   hasPlainState: true,
   first: () => ({ mends: false, summary: null }),
   fold: foldBuild,

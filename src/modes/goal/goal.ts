@@ -9,6 +9,7 @@ export const goalKind: TemplateKind<null> = {
   parts: {},
   hasPlan: false,
   memory: 'session',
+  proves: true,
   hasPlainState: true,
   first: () => null,
   fold: own => own,

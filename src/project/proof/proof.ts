@@ -1,8 +1,11 @@
 import { join, relative } from 'node:path'
 import { isDiskFull, messageOf, systemErrorCode, UserError } from '../../base/errors.ts'
-import { version } from '../../base/package.ts'
+import { loadPrompt, version } from '../../base/package.ts'
+import { fillPlaceholders } from '../../base/text.ts'
+import type { ThreadSpec } from '../../core/engine.ts'
 import type { Gate, SessionOutcome } from '../../core/events/outcome.ts'
 import { certificateOf, certificateText } from '../../core/rules/certificate.ts'
+import type { ProveTerms } from '../../core/rules/contract.ts'
 import { readOnlyHome } from '../../core/rules/notices.ts'
 import type { SessionState } from '../../core/state/state.ts'
 import { writeWholeFile } from '../../platform/files.ts'
@@ -21,7 +24,9 @@ import { gateConfiguration, protectedChanges } from '../../workspace/protected-f
 import { testsInReports } from '../../workspace/test-reports.ts'
 import type { Run } from '../open-run.ts'
 import { reachesNetwork } from '../settings/gates.ts'
+import type { Settings } from '../settings/schema.ts'
 import type { World } from '../world.ts'
+import { runCheck, tryControl } from './contract-checks.ts'
 import { counterProofOf } from './counter-proof.ts'
 import { reviewThread } from './review.ts'
 
@@ -53,6 +58,13 @@ export function proofEnvironment(
     testsInReports: (run: string, since: number) => testsInReports(directory, run, since),
     unreadable: deniedPaths(),
   })
+  const onCopies = () => ({
+    fingerprints,
+    key: records.key,
+    commands: run.commandOptions,
+    redact: (text: string) => redactor.text(text),
+    unreadable: deniedPaths(),
+  })
   return {
     // Whether it is flaky matters where it decides.
     runGate: (gate, { when, start, hasPassedAtStart, ...place }) => {
@@ -81,23 +93,41 @@ export function proofEnvironment(
       return await fingerprints.mending(git => gateConfiguration({ gates, before, after, git, programs: both }))
     },
     counterProof: (gate, of) =>
-      counterProofOf({ ...gate, network: gate.network && reachesNetwork(settings) }, of, {
-        ...run,
-        key: records.key,
-        commands: run.commandOptions,
-        redact: text => redactor.text(text),
-        unreadable: deniedPaths(),
-      }),
+      counterProofOf({ ...gate, network: gate.network && reachesNetwork(settings) }, of, onCopies()),
     programs: programsNow,
     async lost(before, after) {
       const files = await fingerprints.mending(git => changedFiles(git, before, after))
       return files?.filter(({ how }) => how !== 'added').map(({ path }) => path) ?? null
     },
+    contractThread: (role, terms) => contractThread(directory, role, terms, settings),
+    runCheck: (of, on) => runCheck(of, on, onCopies()),
+    tryControl: (sentence, control, on) => tryControl(sentence, control, on, onCopies()),
     reviewer: async (state, tree) =>
       await reviewerOf(run, state, {
         tree,
         changed: await changedProtected(state.gates, protectedSince(state) ?? '', tree),
       }),
+  }
+}
+
+/** The thread of who writes the contract, or wrong versions of the work: it may look, and nothing of it is kept by codex. */
+function contractThread(
+  directory: string,
+  role: 'author' | 'control',
+  { author, control, controls }: ProveTerms,
+  { model, effort }: Pick<Settings, 'model' | 'effort'>,
+): ThreadSpec {
+  const prompt = loadPrompt(role === 'author' ? 'contract' : 'control')
+  return {
+    agent: role,
+    developerInstructions: fillPlaceholders(prompt, {
+      directory,
+      ...(role === 'control' ? { most: String(controls) } : {}),
+    }),
+    model: (role === 'control' ? control : null) ?? author ?? model,
+    effort,
+    readOnly: true,
+    ephemeral: true,
   }
 }
 

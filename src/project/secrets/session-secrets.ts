@@ -17,9 +17,6 @@ export function openSessionSecrets(
   { binary, redactor, writable }: { binary: { path: string }; redactor: LearningRedactor; writable: readonly string[] },
 ): SessionSecrets {
   const store = openSecrets(secrets)
-  // Codex has to be able to start, and its commands to work.
-  const copies = join(folder, 'bin')
-  const needed = [isWithin(copies, binary.path) ? copies : dirname(binary.path), directory]
   const around = [directory, ...writable]
   const outside = writable.filter(path => !around.some(other => other !== path && isWithin(other, path)))
   return {
@@ -27,7 +24,12 @@ export function openSessionSecrets(
     unreadable: () => {
       const hidden = store.hidden().flatMap(path => placeOf(directory, path))
       const elsewhere = store.hiddenOutside().filter(isThere).flatMap(withoutLinks)
-      const paths = [...environmentFiles(directory), ...closedIn(join(root, 'state'), needed), ...hidden, ...elsewhere]
+      const paths = [
+        ...environmentFiles(directory),
+        ...closedRecords({ root, folder, directory }, binary),
+        ...hidden,
+        ...elsewhere,
+      ]
       return [...new Set(paths.map(asPattern))]
     },
     async search(since, wanted, signal) {
@@ -56,6 +58,16 @@ export function closedPaths(
   usesThem = false,
 ): () => readonly string[] {
   return () => (usesThem || existsSync(secrets) ? opened.unreadable() : [])
+}
+
+/** The records of all sessions, but for what codex needs to start and its commands to work: absolute paths. */
+export function closedRecords(
+  { root, folder, directory }: Pick<Records, 'root' | 'folder' | 'directory'>,
+  binary: { path: string },
+): string[] {
+  const copies = join(folder, 'bin')
+  const needed = [isWithin(copies, binary.path) ? copies : dirname(binary.path), directory]
+  return closedIn(join(root, 'state'), needed).map(asPattern)
 }
 
 const STAGES = ['development', 'production', 'test', 'staging', 'dev', 'prod']

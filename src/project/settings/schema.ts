@@ -38,6 +38,7 @@ const anyOf = <const Names extends readonly [string, ...string[]]>(names: Names)
 const numberOf = (unit: string, min: number, max: number) =>
   v.pipe(v.number(), v.minValue(min), v.maxValue(max), v.description(`a number of ${unit} from ${min} to ${max}`))
 
+const share = v.pipe(v.number(), v.minValue(0), v.maxValue(1), v.description('a number from 0 to 1, such as 0.3'))
 const seconds = numberOf('seconds', 0.1, 3600)
 const minutes = numberOf('minutes', 0.05, 1440)
 
@@ -251,6 +252,15 @@ export const settingsSchema = v.strictObject({
     model: may('yields', orNull(line('the name of a model'))),
     effort: may('yields', orNull(word(EFFORT))),
   }),
+  prove: v.strictObject({
+    on: may('not-off', trueOrFalse),
+    require: may('not-off', trueOrFalse),
+    author: may('none', orNull(line('the name of a model'))),
+    control: may('none', orNull(line('the name of a model'))),
+    // Fewer would weaken what done is proven by.
+    holdOut: may('never-lower', share),
+    controls: may('never-lower', wholeNumber(0, 2)),
+  }),
   change: v.strictObject({
     // A clone would have its own plan carried out unseen, say where the code is sent, or what it costs.
     review: may('not-looser', oneOf(CHANGE_REVIEWS)),
@@ -340,6 +350,8 @@ const FLAGS = {
   network: '--network',
   keepAwake: '--no-keep-awake',
   review: '--review',
+  'prove.on': '--prove',
+  'prove.require': '--require-proof',
   'change.review': '--auto',
   'change.fixAttempts': '--fix-attempts',
   'change.executor': '--executor',

@@ -91,10 +91,10 @@ export async function startSession(
   wanted: WantedSession,
   signal: AbortSignal,
 ): Promise<StartedSession> {
-  const { goal, template, worktree, acceptsPlan, gates = [], limits = {}, follows } = wanted
+  const { goal, template, worktree, acceptsPlan, gates = [], prove, limits = {}, follows } = wanted
   const common = ['-C', records.directory, '--plain', ...limitFlags(limits)]
   const place = worktree === undefined ? [] : worktree === true ? ['--worktree'] : [`--worktree=${worktree}`]
-  const verify = gates.map(gate => `--verify=${gate}`)
+  const verify = [...gates.map(gate => `--verify=${gate}`), ...(prove ? ['--prove'] : [])]
   refuseToFollow(wanted)
   if (goal === null) {
     const named = template === undefined ? [] : [`--template=${template}`]
@@ -102,7 +102,7 @@ export async function startSession(
     return await begun(world, records, ['start', ...common, ...named, ...plan, ...verify, ...place], null, signal)
   }
   const { usual } = world.modes
-  const terms = { template, gates, limits, follows, ...(await planTerms(world, template ?? usual, acceptsPlan)) }
+  const terms = { template, gates, prove, limits, follows, ...(await planTerms(world, template ?? usual, acceptsPlan)) }
   checkTerms(terms, world)
   if (template === undefined || template === usual) {
     const from = follows === undefined ? [] : [`--follow-up=${follows}`]

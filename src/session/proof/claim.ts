@@ -2,7 +2,7 @@ import { unreachable } from '../../base/errors.ts'
 import type { SandboxProblem } from '../../core/engine.ts'
 import type { RefusalReason } from '../../core/events/events.ts'
 import type { SessionOutcome } from '../../core/events/outcome.ts'
-import { judgeDone, nextProof, type Verdict } from '../../core/rules/done-rule.ts'
+import { judgeDone, nextProof, type ProofStep, type Verdict } from '../../core/rules/done-rule.ts'
 import type { ReviewCause } from '../../core/rules/review.ts'
 import { stallStep } from '../../core/rules/stall.ts'
 import type { MemorySnapshot } from '../../core/shapes/memory.ts'
@@ -10,16 +10,17 @@ import { inScope } from '../../core/state/scope.ts'
 import type { RunnerOptions } from '../options.ts'
 import type { Scopes } from '../scope/scopes.ts'
 import type { SessionLog } from '../session-log.ts'
+import type { ContractTurn, ContractWork } from './contract/contract.ts'
 import type { Proof } from './gates.ts'
 
 /**
  * The result of one step. `tree`: the fingerprint now, null if it has to be taken again; `end`: null unless the session ends;
- * `needs`: what comes first, the end of a pause or a review.
+ * `needs`: what comes first, the end of a pause, a review, or a turn of the contract.
  */
 interface AfterStep {
   tree: string | null
   end: SessionOutcome | null
-  needs?: 'hold' | { review: readonly ReviewCause[] }
+  needs?: 'hold' | { review: readonly ReviewCause[] } | { turn: ContractTurn }
 }
 
 /** The progress of one claim's proof. */
@@ -34,6 +35,16 @@ interface Passing {
   ran: ReadonlySet<string>
 }
 
+/** With what a claim is proved. */
+interface ClaimMeans {
+  proof: Proof
+  scopes: Scopes
+  contract: ContractWork
+}
+
+/** The steps for which the end or a pause of the session does not wait. */
+const TAKES_TIME: ReadonlySet<ProofStep['kind']> = new Set(['gate', 'counter-proof', 'review', 'contract'])
+
 const TAKEN_BACK = 'MAIN.md and tasks.json do not say it any more.'
 const REPLAYED = 'A round of it was replayed, and nothing that was replayed is done.'
 const CHANGED_SINCE = 'files were changed since it was claimed. Look at the whole with fresh eyes.'
@@ -46,12 +57,14 @@ export class ClaimProof {
   readonly #options: RunnerOptions
   readonly #proof: Proof
   readonly #scopes: Scopes
+  readonly #contract: ContractWork
   #passing: Passing | null = null
 
-  constructor(options: RunnerOptions, proof: Proof, scopes: Scopes) {
+  constructor(options: RunnerOptions, { proof, scopes, contract }: ClaimMeans) {
     this.#options = options
     this.#proof = proof
     this.#scopes = scopes
+    this.#contract = contract
   }
 
   /** Does the next step of the proof; the claim is refused if the memory files do not make it any more. */
@@ -75,7 +88,7 @@ export class ClaimProof {
     // A person wants another plan meanwhile.
     if (log.state.claim.state !== 'nominated') return { tree, end: null }
     const step = nextProof(log.state, { tree, isProtectedChanged, ran, pass, from, strayed })
-    const takesTime = step.kind === 'gate' || step.kind === 'counter-proof' || step.kind === 'review'
+    const takesTime = TAKES_TIME.has(step.kind)
     // A person who wants it to stop after the round still learns the verdict on that round, where no gate or review is needed.
     if (takesTime && asked.endedBy !== null) return { tree, end: this.#interrupted }
     if (takesTime && asked.isPaused) return { tree: null, end: null, needs: 'hold' }
@@ -93,12 +106,40 @@ export class ClaimProof {
         return { tree, end: null }
       case 'review':
         return { tree: null, end: null, needs: { review: step.causes } }
+      case 'contract':
+        return await this.#proveContract(step.step, tree)
       case 'refuse':
         return await this.#refused(tree, step.reason, step.detail)
       case 'accept':
         return await this.#accepted(tree, step.verified)
       case 'end':
         return { tree, end: step.outcome }
+      default:
+        return unreachable(step)
+    }
+  }
+
+  /** Takes the proof by the contract one step further. */
+  async #proveContract(step: Extract<ProofStep, { kind: 'contract' }>['step'], tree: string): Promise<AfterStep> {
+    const contract = this.#contract
+    switch (step.kind) {
+      case 'check':
+        await contract.check(step, tree)
+        return { tree, end: null }
+      case 'try':
+        await contract.tryControl(step, tree)
+        return { tree, end: null }
+      case 'settle':
+        contract.settle(step)
+        return { tree, end: null }
+      case 'controls':
+        return { tree: null, end: null, needs: { turn: { role: 'control', sentence: step.sentence } } }
+      case 'second':
+        return {
+          tree: null,
+          end: null,
+          needs: { turn: { role: 'second', sentence: step.sentence, control: step.control } },
+        }
       default:
         return unreachable(step)
     }

@@ -99,6 +99,7 @@ const fileSchema = v.object({
       v.maxLength(MOST_GATES, `use at most ${MOST_GATES}`),
     ),
   ),
+  prove: v.optional(v.literal(true, 'use true, or leave it out')),
   options: v.optional(v.unknown()),
   session: v.optional(v.pipe(v.string('use the id of a session'), v.check(isSessionId, 'use the id of a session'))),
   follows: v.optional(v.pipe(v.string('use the id of a session'), v.maxLength(100, 'use the id of a session'))),
@@ -111,8 +112,8 @@ const fileSchema = v.object({
 })
 
 async function add(directory: string, prompt: string, at: Date, terms: PromptTerms = {}): Promise<QueuedPrompt> {
-  const { template, options, gates, limits, session, follows } = terms
-  const content = checked({ prompt, at: at.toISOString(), template, options, gates, limits, session, follows })
+  const { template, options, gates, prove, limits, session, follows } = terms
+  const content = checked({ prompt, at: at.toISOString(), template, options, gates, prove, limits, session, follows })
   await using staged = await writing(directory, () => stageFile(directory, textOf(content)))
   for (;;) {
     const { gone, highest } = await readNames(directory)

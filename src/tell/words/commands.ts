@@ -158,6 +158,7 @@ export function termsInWords({
   template,
   limits: { rounds, timeMs, tokens, cost } = {},
   gates = [],
+  prove,
   follows,
 }: PromptTerms): string {
   return [
@@ -167,6 +168,7 @@ export function termsInWords({
     tokens === undefined ? [] : `${countAsTyped(tokens)} tokens`,
     cost === undefined ? [] : `a cost of ${costAsTyped(cost)}`,
     follows === undefined ? [] : `after ${oneLine(follows, MOST_WORD)}`,
+    prove ? 'proved' : [],
     gates.map(gate => `verified by ${oneLine(gate, MOST_WORD)}`),
   ]
     .flat()

@@ -181,10 +181,26 @@ function delegating({ agents }: SessionState, now: number): DoingNow {
 
 /** What codemachine does by itself between two rounds. */
 function checking(check: Checking, { gates }: SessionState, now: number): DoingNow {
-  const short = check.kind === 'gate' ? `gate ${gateName(check.gate)}` : `review ${check.review}`
-  const words = check.kind === 'gate' ? `running ${short}` : short
+  const short = shortOf(check)
+  const words = check.kind === 'gate' || check.kind === 'check' ? `running ${short}` : short
   const gate = check.kind === 'gate' ? gates.find(({ name }) => name === check.gate) : undefined
   return { kind: 'at-work', words, short, time: clockOf(now - check.since, gate?.timeoutMs) }
+}
+
+/** What is checked, or who works on the proof. */
+function shortOf(check: Checking): string {
+  switch (check.kind) {
+    case 'gate':
+      return `gate ${gateName(check.gate)}`
+    case 'review':
+      return `review ${check.review}`
+    case 'check':
+      return `check of ${check.sentence}`
+    case 'contract':
+      return check.role === 'author' ? 'the contract' : `wrong versions for ${check.sentence ?? 'it'}`
+    default:
+      return unreachable(check)
+  }
 }
 
 /** How long a command has run, and, once that is a minute, when it is ended: `1:04 of 10:00`. */

@@ -4,6 +4,14 @@ import type { RoundOutcome } from '../../core/events/outcome.ts'
 import type { OpenDecision } from '../../core/rules/decision.ts'
 import { PROJECT_FILE } from '../../core/rules/notices.ts'
 import { isCall, partOf, type SessionState } from '../../core/state/state.ts'
+import {
+  describeCheck,
+  describeContractTurn,
+  describeContractTurnEnd,
+  describeControl,
+  describeDraft,
+  describeFrozen,
+} from './contract.ts'
 import { describeDecisionAsked, describeDecisionMade, wordsForDecisionEnd } from './decision.ts'
 import { describeAgentItem, describeItem, describePlan } from './item.ts'
 import {
@@ -199,6 +207,18 @@ const DESCRIBERS: { readonly [T in Recorded['type']]: Describer<RecordedOf<T>> |
   'review-ended': describeReviewEnd,
   'done-refused': describeRefusal,
   'done-accepted': describeAccepted,
+
+  'contract-turn-started': describeContractTurn,
+  'contract-turn-ended': describeContractTurnEnd,
+  'contract-drafted': describeDraft,
+  'contract-dropped': ({ why }) => describe(`the new check does not count: ${text(why)}`, 'warning'),
+  'contract-frozen': describeFrozen,
+  'contract-left': ({ why }) => describe(`the session goes on without a contract: ${text(why)}`, 'warning'),
+  'check-started': null,
+  'check-ended': describeCheck,
+  // Each is told as it is tried.
+  'controls-written': null,
+  'control-tried': describeControl,
 }
 
 const NAME_CHARS = 200
@@ -225,7 +245,7 @@ function describeResumption(event: RecordedOf<'session-resumed'>, state: Session
 }
 
 /** Which gates a session has, and whether a review has to agree, on a line of their own; that there is neither, among the facts. */
-function gatesInWords({ gates, review }: RecordedOf<'session-created' | 'session-resumed'>): {
+function gatesInWords({ gates, review, prove }: RecordedOf<'session-created' | 'session-resumed'>): {
   gates: string
   none: string
 } {
@@ -233,7 +253,10 @@ function gatesInWords({ gates, review }: RecordedOf<'session-created' | 'session
   const terms = wordsForReviewTerms(review)
   const isNone = gates?.length === 0
   const lines = [isNone ? null : known, terms].filter(words => words !== null)
-  return { gates: lines.length === 0 ? '' : `\n${lines.join('; ')}`, none: isNone ? ', no gates' : '' }
+  return {
+    gates: lines.length === 0 ? '' : `\n${lines.join('; ')}`,
+    none: `${isNone ? ', no gates' : ''}${prove === undefined ? '' : ', proved by a contract'}`,
+  }
 }
 
 /** What codex did, in a round or as the reviewer of one. */

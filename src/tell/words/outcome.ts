@@ -74,7 +74,7 @@ export function describeOutcome(outcome: SessionOutcome, state?: ProvedState): O
     case 'planned':
       return {
         short: 'planned',
-        text: 'planned: the plan is accepted, and nothing of it is carried out yet',
+        text: `planned: the ${outcome.what ?? 'plan'} is accepted, and nothing of it is carried out yet`,
         hint: null,
         tone: 'good',
       }

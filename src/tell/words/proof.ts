@@ -489,9 +489,9 @@ export function wordsForQuestions(questions: number): string | null {
   return `${formatCount(questions, 'question')} ${were}`
 }
 
-/** Whether what codex does is the work of a reviewer, and not of a round. */
+/** Whether what codex does is the work of a reviewer, or of who writes the contract, and not of a round. */
 export function isReviewing({ running, checking }: Pick<SessionState, 'running' | 'checking'>): boolean {
-  return running === null && checking?.kind === 'review'
+  return running === null && (checking?.kind === 'review' || checking?.kind === 'contract')
 }
 
 /**

@@ -9,11 +9,13 @@ import type {
   WaitReason,
   WindDownLimit,
 } from '../../core/events/outcome.ts'
+import { countContract, type SentenceNow, sentencesOf } from '../../core/rules/contract.ts'
 import type { Cost } from '../../core/rules/cost.ts'
 import type { Decision, HoldEnd, OpenDecision } from '../../core/rules/decision.ts'
 import type { PlanTask, TaskBoard, TaskPlan } from '../../core/state/plan.ts'
 import { withoutScope } from '../../core/state/scope.ts'
 import type { Claim, GateRun, PlanStep, SessionState, SessionStatus } from '../../core/state/state.ts'
+import { wordsForContract } from './contract.ts'
 import { wordsForDeciding } from './decision.ts'
 import { describePlan } from './item.ts'
 import { SHELL_HINTS, type StateHints, withRest } from './names.ts'
@@ -153,11 +155,12 @@ function modelLines({ model, effort, provider }: SessionReport): string[] {
 }
 
 /** What its proof stands on: the gates and how they came out last, reviews, what is kept, and what is asked. */
-function proofLines({ gates, scope, reviews, savepoint, questions }: SessionReport): string[] {
+function proofLines({ gates, scope, reviews, contract, savepoint, questions }: SessionReport): string[] {
   const asked = wordsForQuestions(questions)
   return [
     ...(gates.length === 0 ? [] : [labelled('gates', wordsForResults(gates))]),
     ...(scope === null ? [] : [labelled('step', wordsForScope(scope))]),
+    ...(contract === null ? [] : [labelled('proof', contract.words)]),
     ...(reviews.answered === 0 ? [] : [labelled('review', wordsForReviews(reviews))]),
     ...(savepoint === null ? [] : [labelled('kept', wordsForSavepoint(savepoint))]),
     ...(asked === null ? [] : [labelled('asked', asked)]),
@@ -288,8 +291,23 @@ function decisionInWords({ decision, build }: RunningReport, now: number, hints:
 }
 
 function wordsForCheck(check: NonNullable<SessionReport['checking']>, now: number): string {
-  const what = check.kind === 'gate' ? `running gate ${gateName(check.gate)}` : `review ${check.review} is made`
+  const what = wordsForChecked(check)
   return `${what}, for ${formatSpan(now - Date.parse(check.since))} now`
+}
+
+function wordsForChecked(check: NonNullable<SessionReport['checking']>): string {
+  switch (check.kind) {
+    case 'gate':
+      return `running gate ${gateName(check.gate)}`
+    case 'review':
+      return `review ${check.review} is made`
+    case 'check':
+      return `running a check of ${check.sentence}`
+    case 'contract':
+      return check.role === 'author' ? 'the contract is written' : `wrong versions for ${check.sentence} are written`
+    default:
+      return unreachable(check)
+  }
 }
 
 function holdEnd({ hold }: RunningReport, now: number): string {
@@ -539,13 +557,26 @@ export function decisionReport({ since, until, ...decision }: OpenDecision): Non
 /** What the proof of a session's work stands on. Times are ISO 8601 in UTC. */
 interface ProofReport {
   /** What codemachine checks between two rounds just now; null if it does not. */
-  checking: { kind: 'gate'; gate: string; since: string } | { kind: 'review'; review: number; since: string } | null
+  checking:
+    | { kind: 'gate'; gate: string; since: string }
+    | { kind: 'review'; review: number; since: string }
+    | { kind: 'check'; sentence: string; since: string }
+    | { kind: 'contract'; role: 'author' | 'control'; sentence: string | null; since: string }
+    | null
   /** What has to pass before done, and how each came out the last time; `round`: after which that was, 0 before the first. */
   gates: readonly ReportedGate[]
   /** The part of the session that is worked on until it is done by itself, and what has to pass before that; null: none is. */
   scope: { name: string; rounds: number; gates: readonly ReportedGate[] } | null
   /** `answered`: how many reviews gave an answer; the rest is of the last of them: the tree that it agreed to, and what it found; `repeated`: found before, and left to the person. */
   reviews: { answered: number; agreedTo: string | null; findings: number; repeated: number }
+  /** What was asked for, sentence by sentence, and how many of these hold and are proved; null: there is no contract. */
+  contract: {
+    words: string
+    holding: number
+    proved: number
+    checkable: number
+    sentences: readonly Pick<SentenceNow, 'id' | 'kind' | 'quote' | 'state'>[]
+  } | null
   /** The savepoint made last; `round` 0: what the session began with. */
   savepoint: { round: number; commit: string } | null
   /** How many questions were noted for the person. */
@@ -576,16 +607,40 @@ export function proofReport(state: SessionState, isRunning: boolean): ProofRepor
       findings: reviews.last?.findings.length ?? 0,
       repeated: reviews.repeated.length,
     },
+    contract: contractReport(own),
     savepoint: savepoint && { round: savepoint.round, commit: savepoint.commit },
     questions,
   }
 }
 
+/** Of held out checks nothing is told: agents can ask for the status, too. */
+function contractReport({ contract }: SessionState): ProofReport['contract'] {
+  const words = wordsForContract(contract)
+  if (words === null) return null
+  const { holding = 0, proved = 0, checkable = 0 } = countContract(contract) ?? {}
+  const sentences = sentencesOf(contract).map(({ id, kind, quote, state }) => ({
+    id,
+    kind,
+    quote: oneLine(quote, TEXT_CHARS),
+    state,
+  }))
+  return { words, holding, proved, checkable, sentences }
+}
+
 function withTime(check: NonNullable<SessionState['checking']>): NonNullable<ProofReport['checking']> {
   const since = new Date(check.since).toISOString()
-  return check.kind === 'gate'
-    ? { kind: check.kind, gate: check.gate, since }
-    : { kind: check.kind, review: check.review, since }
+  switch (check.kind) {
+    case 'gate':
+      return { kind: check.kind, gate: check.gate, since }
+    case 'review':
+      return { kind: check.kind, review: check.review, since }
+    case 'check':
+      return { kind: check.kind, sentence: check.sentence, since }
+    case 'contract':
+      return { kind: check.kind, role: check.role, sentence: check.sentence, since }
+    default:
+      return unreachable(check)
+  }
 }
 
 function gatesReported(state: SessionState): ReportedGate[] {

@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { withEventTables } from '../../../scripts/events-page.ts'
 import { sessionEvent } from '../../../src/core/events/checks.ts'
 import { claimEvent } from '../../../src/core/events/claim.ts'
+import { contractEvent } from '../../../src/core/events/contract.ts'
 import { fileEvent } from '../../../src/core/events/files.ts'
 import { lifecycleEvent } from '../../../src/core/events/lifecycle.ts'
 import { planEvent } from '../../../src/core/events/plan.ts'
@@ -27,6 +28,7 @@ const GROUPS = [
   { part: 'Of the files', events: wordsOf(fileEvent) },
   { part: 'Of a build', events: wordsOf(planEvent) },
   { part: 'Of the done claim', events: wordsOf(claimEvent) },
+  { part: 'Of the contract', events: wordsOf(contractEvent) },
   { part: 'Live only', events: Object.keys(sampleLiveEvents) },
 ]
 

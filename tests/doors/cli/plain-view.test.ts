@@ -209,6 +209,21 @@ describe('each event is a line', () => {
 `,
     'done-nominated': 'claimed done by MAIN.md and tasks.json\n',
     'done-refused': 'claim refused (tasks-left): tasks.json still has 1 task.\n',
+    'contract-turn-started':
+      'the contract is written: what you asked for, sentence by sentence, with checks  (gpt-6)\n',
+    'contract-turn-ended':
+      'the author of the contract gave no answer that can be used: S1: the quote does not stand so in the goal: "build Y"  (42.0 s, 9.1k tokens)\n',
+    'contract-drafted': `contract, version 1: 1 sentence, 1 check
+            S1 (must) build X
+`,
+    'contract-dropped':
+      'the new check does not count: It fails on what was claimed, or does not catch the wrong version either.\n',
+    'contract-frozen': 'contract, version 1, is accepted by you; the rounds do not see the checks of S1\n',
+    'contract-left': 'the session goes on without a contract: A person wanted none.\n',
+    'check-started': '',
+    'check-ended': 'S1, check 1: failed (exit code 1), 300 ms\n',
+    'controls-written': '',
+    'control-tried': 'wrong version 1 for S1: caught by check 1\n',
     'done-accepted': 'claim accepted for the files as they are now (tree 0123456789ab): verified\n',
     'session-ended':
       'session 20261120_1 ended: done — unverified, for no gates are configured  (3 rounds, 2h05m, 1.2M tokens)\n',
@@ -375,6 +390,14 @@ describe('each event is a line', () => {
     'review without answer': 'review 1 gave no answer that can be read, 1m02s, 9.1k tokens\n',
     'review broken off': 'review 1 gave no answer: usage limit: You have hit your usage limit, 1m02s\n',
     'refused by a gate': 'claim refused (gate-failed): The check `tests` fails (exit code 1).\n',
+    'contract is wanted':
+      'session 20261120_1  build X  (goal, workspace-write, at most 20 rounds, no gates, proved by a contract)\n',
+    'contract is wanted from now on':
+      'session 20261120_1 goes on  build X  (at most 30 rounds, no gates, proved by a contract)\n',
+    'one more check': 'one more check of S1\n',
+    'one more check is written': 'one more check of S1 is written  (gpt-6)\n',
+    'no more check':
+      'the author of the contract gave no answer that can be used: S1: the quote does not stand so in the goal: "build Y"  (42.0 s, 9.1k tokens)\n',
     'accepted unverified':
       'claim accepted for the files as they are now (tree 0123456789ab): unverified, for no gates are configured\n',
     'refused again': 'the same claim was refused 4 times: the next round is given more reasoning effort\n',

@@ -18,6 +18,8 @@ const RUN = {
   used: { rounds: 0, timeMs: 0, tokens: 0 },
 }
 
+const PROVE = { author: null, control: null, holdOut: 0.3, controls: 2, required: false, only: false }
+
 /** One event of each type. A type that is missing does not compile. */
 export const sampleEvents: { [T in SessionEvent['type']]: EventOf<T> } = {
   'session-created': {
@@ -196,6 +198,70 @@ export const sampleEvents: { [T in SessionEvent['type']]: EventOf<T> } = {
   'done-nominated': { type: 'done-nominated', round: 1, by: ['MAIN.md', 'tasks.json'], tree: '0123456789abcdef0123' },
   'done-refused': { type: 'done-refused', round: 1, reason: 'tasks-left', detail: 'tasks.json still has 1 task.' },
   'done-accepted': { type: 'done-accepted', round: 1, tree: '0123456789abcdef0123', verified: true },
+  'contract-turn-started': { type: 'contract-turn-started', round: 0, role: 'author', model: 'gpt-6', effort: null },
+  'contract-turn-ended': {
+    type: 'contract-turn-ended',
+    round: 0,
+    role: 'author',
+    outcome: { class: 'worked', message: null },
+    problem: 'S1: the quote does not stand so in the goal: "build Y"',
+    durationMs: 42_000,
+    tokens: counts(9_100),
+  },
+  'contract-drafted': {
+    type: 'contract-drafted',
+    version: 1,
+    by: 'author',
+    sentences: [
+      {
+        id: 'S1',
+        quote: 'build X',
+        kind: 'must',
+        reason: null,
+        checks: [{ run: 'sh {files}/x.sh', seconds: 30, needs: null, files: [{ path: 'x.sh', text: 'test -f x\n' }] }],
+      },
+    ],
+    uncovered: [],
+  },
+  'contract-dropped': {
+    type: 'contract-dropped',
+    version: 2,
+    why: 'It fails on what was claimed, or does not catch the wrong version either.',
+  },
+  'contract-frozen': { type: 'contract-frozen', version: 1, by: 'person', heldOut: ['S1'], problem: null },
+  'contract-left': { type: 'contract-left', by: 'person', why: 'A person wanted none.' },
+  'check-started': { type: 'check-started', round: 0, sentence: 'S1', check: 1, when: 'before' },
+  'check-ended': {
+    type: 'check-ended',
+    round: 3,
+    sentence: 'S1',
+    check: 1,
+    when: 'claim',
+    status: 'failed',
+    exitCode: 1,
+    durationMs: 300,
+    output: 'x is missing',
+    problem: null,
+    cannotRun: false,
+    tree: '0123456789abcdef0123',
+  },
+  'controls-written': {
+    type: 'controls-written',
+    round: 3,
+    sentence: 'S1',
+    tree: '0123456789abcdef0123',
+    versions: [{ summary: 'X is empty.', edits: [{ path: 'x', find: null, text: '' }] }],
+  },
+  'control-tried': {
+    type: 'control-tried',
+    round: 3,
+    sentence: 'S1',
+    control: 1,
+    result: 'caught',
+    check: 1,
+    diff: '--- x\n+++ x\n@@ -1 +0,0 @@\n-X\n',
+    problem: null,
+  },
   savepoint: {
     type: 'savepoint',
     round: 1,
@@ -823,6 +889,11 @@ export const moreSamples = {
     reason: 'gate-failed',
     detail: 'The check `tests` fails (exit code 1).\n  The end of what it printed:\n    1 failed',
   },
+  'contract is wanted': { ...sampleEvents['session-created'], prove: PROVE },
+  'contract is wanted from now on': { ...sampleEvents['session-resumed'], prove: PROVE },
+  'one more check': { ...sampleEvents['contract-drafted'], sentence: 'S1' },
+  'one more check is written': { ...sampleEvents['contract-turn-started'], provider: 'local', sentence: 'S1' },
+  'no more check': { ...sampleEvents['contract-turn-ended'], sentence: 'S1' },
   'accepted unverified': { ...sampleEvents['done-accepted'], verified: false },
   'refused again': { type: 'stuck', round: 4, rounds: 4, why: 'same-refusal', remedy: 'more-effort' },
 } satisfies Record<string, SessionEvent>

@@ -93,6 +93,7 @@ function full(text: string): SessionReport {
     ],
     scope: { name: text, rounds: 2, gates: [{ name: text, run: text, required: true, last: null }] },
     reviews: { answered: 2, agreedTo: null, findings: 3, repeated: 1 },
+    contract: { words: text, holding: 1, proved: 0, checkable: 2, sentences: [] },
     savepoint: { round: 2, commit: text },
     questions: 2,
     primaryWindow: null,

@@ -110,14 +110,14 @@ const WHAT_IT_DOES = 'What it is doing: codemachine status'
 
 /** `queue add`. */
 export async function queueAdd(context: CliContext, words: readonly string[], flags: QueueAddFlags): Promise<number> {
-  const { template, verify: gates, followUp } = flags
+  const { template, verify: gates, prove, followUp } = flags
   const { rounds, maxTimeMs: timeMs, maxTokens: tokens, maxCost: cost } = await limitsOf(flags)
   const { queue, directory, records } = await openHere(context, flags)
   const text = words.length > 0 ? await readText(context, words.join(' ')) : await textOfSpecification()
   const hasLimits = rounds !== undefined || timeMs !== undefined || tokens !== undefined || cost !== undefined
   const follows =
     followUp === undefined ? undefined : await (await import('../../../project/find.ts')).findSession(records, followUp)
-  const terms = { template, gates, follows, limits: hasLimits ? { rounds, timeMs, tokens, cost } : undefined }
+  const terms = { template, gates, prove, follows, limits: hasLimits ? { rounds, timeMs, tokens, cost } : undefined }
   const queued = await queue.add(text, terms)
   context.stdout.write(`Queued as ${queued.id}${inBrackets(queued)}: ${oneLine(text, 80)}\n`)
   return 0
@@ -140,6 +140,7 @@ export type QueueAddFlags = Pick<
 > & {
   /** As typed. */
   template?: string
+  prove?: true
 }
 
 /** What reads them brings all that reads settings, which nothing else here needs. */

@@ -263,6 +263,7 @@ export function withTerms(command: Command): Command {
     .option('--max-tokens <count>', 'how many tokens at the most, such as 5M or 500k')
     .option('--max-cost <amount>', 'how much it may cost at the most, by the prices of your config.toml, such as 10')
     .addOption(verifyOption())
+    .option('--prove', 'prove what was asked for, sentence by sentence, by checks written before the work')
     .addOption(followUpOption())
 }
 

@@ -140,7 +140,7 @@ export const codexChains: readonly Chain[] = [
 
 /**
  * Events that a session of this kind cannot be made to have: the machine would have to sleep, a person to change settings, the provider to reroute, a
- * team to build or to decide something, or the template to take steps.
+ * team to build or to decide something, the template to take steps, or a contract (tests/session/contract.test.ts).
  */
 const NOT_MADE: ReadonlySet<string> = new Set<SessionEvent['type']>([
   'machine-slept',
@@ -171,6 +171,16 @@ const NOT_MADE: ReadonlySet<string> = new Set<SessionEvent['type']>([
   'agent-ended',
   'task-judged',
   'tasks-judged',
+  'contract-turn-started',
+  'contract-turn-ended',
+  'contract-drafted',
+  'contract-dropped',
+  'contract-frozen',
+  'contract-left',
+  'check-started',
+  'check-ended',
+  'controls-written',
+  'control-tried',
 ])
 
 /** Every type of event that can be made to happen; closed by the compiler. */
@@ -247,6 +257,16 @@ export const MADE: readonly string[] = Object.keys({
   'review-ended': true,
   'done-nominated': true,
   'done-refused': true,
+  'contract-turn-started': true,
+  'contract-turn-ended': true,
+  'contract-drafted': true,
+  'contract-dropped': true,
+  'contract-frozen': true,
+  'contract-left': true,
+  'check-started': true,
+  'check-ended': true,
+  'controls-written': true,
+  'control-tried': true,
   'done-accepted': true,
   'session-ended': true,
 } satisfies Record<SessionEvent['type'], true>).filter(type => !NOT_MADE.has(type))

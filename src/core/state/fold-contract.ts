@@ -1,0 +1,184 @@
+import type { ContractEvent, EventOf } from '../events/events.ts'
+import { hasPassed } from '../events/outcome.ts'
+import { type CheckRun, type ContractState, sentencesOf, wordsForFailed } from '../rules/contract.ts'
+import { sentenceNotice } from '../rules/notices.ts'
+import { withNotice } from '../rules/notices-after-round.ts'
+import { PLAN_CHOICES } from './plan.ts'
+import { type FoldsOf, failuresAfter, type SessionState, sessionTokens, tokensOfProviders } from './state.ts'
+
+/** The id of the decision on a contract, and its choices. */
+export const CONTRACT_DECISION = 'contract'
+const { accept, change } = PLAN_CHOICES
+export const CONTRACT_CHOICES = { accept, change, edit: 'edit', without: 'without' } as const
+
+/** The contract once a person has decided: what they want changed, the author is asked for. Pure. */
+export function contractDecided(
+  contract: ContractState | null,
+  { id, choice, text }: EventOf<'decision-made'>,
+): ContractState | null {
+  const isChange = id === CONTRACT_DECISION && choice === CONTRACT_CHOICES.change && text !== null
+  return isChange && contract !== null ? { ...contract, change: text } : contract
+}
+
+/** The state after one more event of the contract. Pure. */
+export const CONTRACT_FOLDS: FoldsOf<ContractEvent> = {
+  'contract-turn-started': (state, { role, sentence = null, provider = null }, at) => ({
+    ...state,
+    providerInUse: provider,
+    checking: { kind: 'contract', role, sentence, since: at },
+  }),
+  'contract-turn-ended': endTurn,
+  'contract-drafted': (state, event) => withContract(state, contract => drafted(contract, event)),
+  'contract-dropped': state => withContract(state, contract => ({ ...contract, draft: null })),
+  'contract-frozen': (state, event) => withContract(state, contract => frozen(contract, event)),
+  'contract-left': (state, { why }) =>
+    withContract(state, contract => ({ ...contract, draft: null, change: null, left: why })),
+  'check-started': (state, { sentence, when }, at) => ({
+    ...state,
+    checking: { kind: 'check', sentence, when, since: at },
+  }),
+  'check-ended': endCheck,
+  'controls-written': (state, { sentence, tree, versions }) =>
+    withContract(state, contract => ({
+      ...contract,
+      made: contract.made + versions.length,
+      asked: [...contract.asked.filter(each => each.sentence !== sentence), { sentence, refusals: 0, isOver: true }],
+      controls: [
+        ...contract.controls.filter(each => each.sentence !== sentence),
+        ...versions.map((version, at) => ({
+          ...version,
+          sentence,
+          control: at + 1,
+          tree,
+          ...UNTRIED,
+        })),
+      ],
+    })),
+  'control-tried': (state, { sentence, control, result, check, diff, problem }) =>
+    withContract(state, contract => ({
+      ...contract,
+      controls: contract.controls.map(each =>
+        each.sentence === sentence && each.control === control
+          ? {
+              ...each,
+              result,
+              check,
+              diff,
+              problem,
+              version: contract.draft?.version ?? contract.frozen?.version ?? null,
+            }
+          : each,
+      ),
+    })),
+}
+
+const UNTRIED = { version: null, result: null, check: null, diff: '', problem: null } as const
+
+function withContract(state: SessionState, change: (contract: ContractState) => ContractState): SessionState {
+  return state.contract === null ? state : { ...state, checking: null, contract: change(state.contract) }
+}
+
+/** The state after a turn of the author, or of who writes wrong versions: it fails and is tried again as that of a review is. */
+function endTurn(state: SessionState, event: EventOf<'contract-turn-ended'>, at: number): SessionState {
+  const { outcome } = event
+  return {
+    ...withContract(state, contract => afterTurn(contract, event)),
+    heldSince: state.pausedAt === null ? null : at,
+    offlineSince: null,
+    windingDown: null,
+    tokensBefore: sessionTokens(state),
+    providerTokens: tokensOfProviders(state),
+    threadTokens: {},
+    failures: failuresAfter(state.failures, { outcome, counts: outcome.class === 'worked' }, true, { ...state, at }),
+  }
+}
+
+/** Ends of a turn which show that it does not come to an answer, and not that something was in its way. */
+const GAVE_NONE = new Set<string>(['worked', 'context-full', 'refused', 'silent'])
+
+/** So often in a row wrong versions of a sentence are asked for. */
+const MOST_ASKED = 2
+
+function afterTurn(
+  contract: ContractState,
+  { role, sentence, outcome, problem }: EventOf<'contract-turn-ended'>,
+): ContractState {
+  if (problem === null || !GAVE_NONE.has(outcome.class)) return contract
+  if (sentence === undefined) return { ...contract, refusals: contract.refusals + 1, problem }
+  if (role === 'author') return { ...contract, seconds: [...contract.seconds, sentence] }
+  const refusals = 1 + (contract.asked.find(each => each.sentence === sentence)?.refusals ?? 0)
+  const others = contract.asked.filter(each => each.sentence !== sentence)
+  return { ...contract, asked: [...others, { sentence, refusals, isOver: refusals >= MOST_ASKED }] }
+}
+
+function drafted(contract: ContractState, event: EventOf<'contract-drafted'>): ContractState {
+  const { version, by, sentences, uncovered } = event
+  const sentence = event.sentence ?? null
+  const isReturn = by === 'author' && sentence === null && contract.draft !== null && contract.change === null
+  return {
+    ...contract,
+    versions: version,
+    draft: { version, by, sentence, sentences, uncovered, runs: [] },
+    returns: isReturn ? contract.returns + 1 : contract.change === null ? contract.returns : 0,
+    refusals: 0,
+    problem: null,
+    change: null,
+    seconds: sentence === null ? contract.seconds : [...contract.seconds, sentence],
+  }
+}
+
+function frozen(contract: ContractState, { by, heldOut }: EventOf<'contract-frozen'>): ContractState {
+  const { draft } = contract
+  if (draft === null) return contract
+  const { runs, sentence, ...rest } = draft
+  // Only one check is new: what the others came to is known.
+  const isMore = sentence !== null && contract.frozen !== null
+  const next: ContractState = {
+    ...contract,
+    draft: null,
+    returns: 0,
+    acceptedBy: by,
+    frozen: { ...rest, before: isMore ? (contract.frozen?.before ?? []) : runs, heldOut },
+    runs: isMore ? [...contract.runs, ...runs] : runs,
+    controls: isMore ? contract.controls : [],
+    asked: isMore ? contract.asked : [],
+    seconds: isMore ? contract.seconds : [],
+  }
+  const held = sentencesOf(next).filter(({ state }) => HOLDS.has(state))
+  return isMore ? next : { ...next, held: held.map(({ id }) => id) }
+}
+
+function endCheck(state: SessionState, event: EventOf<'check-ended'>): SessionState {
+  // One that was broken off says nothing, and runs again.
+  if (state.contract === null || event.status === 'broken-off') return { ...state, checking: null }
+  const { sentence, check, status, exitCode, output, problem, cannotRun, tree, durationMs, round, when } = event
+  const run: CheckRun = { sentence, check, status, exitCode, output, problem, cannotRun, tree, durationMs, round }
+  const { contract } = state
+  if (when === 'before' || when === 'second') {
+    const { draft } = contract
+    return withContract(state, () => ({
+      ...contract,
+      draft: draft && { ...draft, runs: withRun(draft.runs, run) },
+    }))
+  }
+  const isStale = when === 'claim' && contract.controls.some(({ tree }) => tree !== event.tree)
+  const after: ContractState = {
+    ...contract,
+    runs: withRun(contract.runs, run),
+    ...(isStale ? { controls: [], asked: [] } : {}),
+  }
+  const now = sentencesOf(after).find(({ id }) => id === event.sentence)
+  const holds = now !== undefined && HOLDS.has(now.state)
+  const next = withContract(state, () => ({
+    ...after,
+    held: holds ? [...new Set([...contract.held, event.sentence])] : contract.held.filter(id => id !== event.sentence),
+  }))
+  const isLost = when === 'after-round' && contract.held.includes(event.sentence) && !hasPassed(event.status)
+  return isLost && now !== undefined ? withNotice(next, sentenceNotice(wordsForFailed(now, after.runs))) : next
+}
+
+const HOLDS = new Set<string>(['holds', 'weak', 'proved'])
+
+function withRun(runs: readonly CheckRun[], run: CheckRun): readonly CheckRun[] {
+  return [...runs.filter(each => each.sentence !== run.sentence || each.check !== run.check), run]
+}

@@ -1,0 +1,88 @@
+import * as v from 'valibot'
+import { UserError } from '../../../base/errors.ts'
+import { type ContractText, readContract, type Sentence } from '../../../core/rules/contract.ts'
+import { parseToml, type TomlSource, tomlNodeAt, tomlString, tomlTree } from '../../../platform/toml.ts'
+import { checkToml, line, oneOf, table, wholeNumber } from '../../../platform/toml-check.ts'
+
+const anyText = (description: string) => v.pipe(v.string(), v.description(description))
+
+const KINDS = ['must', 'must-not', 'keep', 'not-checkable', 'context'] as const
+
+const fileSchema = table({
+  sentences: v.array(
+    table({
+      quote: anyText('a text that stands so in the goal'),
+      kind: oneOf(KINDS),
+      reason: anyText('a text that says why no check can tell'),
+      checks: v.array(
+        table({
+          run: line('a line for a shell, such as "npm test"'),
+          seconds: wholeNumber(1, 600),
+          needs: anyText('a text that says what it needs'),
+          files: v.array(table({ path: line('a path such as "slug.test.mjs"', 200), text: anyText('a text') })),
+        }),
+      ),
+    }),
+  ),
+})
+
+/** A contract as a person edits it: TOML. Pure. */
+export function contractToml({ sentences }: Pick<ContractText, 'sentences'>): string {
+  return `# Each quote has to stand so in the goal. {files} in a line stands for the folder of the files of its check.\n\n${sentences.map(sentenceToml).join('\n')}`
+}
+
+function sentenceToml({ id, quote, kind, reason, checks }: Sentence): string {
+  return [
+    `# ${id}`,
+    '[[sentences]]',
+    `quote = ${textToml(quote)}`,
+    `kind = ${tomlString(kind)}`,
+    ...(reason === null ? [] : [`reason = ${textToml(reason)}`]),
+    ...checks.flatMap(({ run, seconds, needs, files }) => [
+      '',
+      '[[sentences.checks]]',
+      `run = ${textToml(run)}`,
+      `seconds = ${seconds}`,
+      ...(needs === null ? [] : [`needs = ${textToml(needs)}`]),
+      ...files.flatMap(({ path, text }) => [
+        '',
+        '[[sentences.checks.files]]',
+        `path = ${textToml(path)}`,
+        `text = ${textToml(text)}`,
+      ]),
+    ]),
+    '',
+  ].join('\n')
+}
+
+/** A text of several lines as it is, where TOML has a form for that. */
+function textToml(text: string): string {
+  const isPlain = text.includes('\n') && !text.includes("'''") && !text.endsWith("'") && !/[^\t\n\P{Cc}]/u.test(text)
+  return isPlain ? `'''\n${text}'''` : tomlString(text)
+}
+
+/** Reads what a person has made of it. A `UserError` with the line, and what is there, for the first mistake. Pure. */
+export function parseContract(text: string, source: TomlSource, goal: string): ContractText {
+  const tree = tomlTree(parseToml(text, source))
+  const { value, mistakes } = checkToml(fileSchema, tree)
+  const [first] = mistakes
+  if (first !== undefined)
+    throw new UserError('CM0111', `${source.name}:${first.line}: ${first.place} ${first.problem}.`)
+  const sentences = (value.sentences ?? []).map(({ quote = '', kind = 'must', reason = null, checks = [] }) => ({
+    quote,
+    kind,
+    reason,
+    checks: checks.map(({ run = '', seconds = 60, needs = null, files = [] }) => ({
+      run,
+      seconds,
+      needs,
+      files: files.map(({ path = '', text = '' }) => ({ path, text })),
+    })),
+  }))
+  const read = readContract({ sentences }, goal)
+  if (read.ok) return read.value
+  const [problem = ''] = read.problem.split('\n')
+  const [, number = '1'] = /^S(\d+): /.exec(problem) ?? []
+  const at = tomlNodeAt(tree, ['sentences', Number(number) - 1])
+  throw new UserError('CM0111', `${source.name}${at === null ? '' : `:${at.line}`}: ${problem.replace(/\.$/, '')}.`)
+}

@@ -1,0 +1,362 @@
+import { createHash } from 'node:crypto'
+import { dirname, join } from 'node:path'
+import { UserError, unreachable } from '../../../base/errors.ts'
+import type { ThreadSpec } from '../../../core/engine.ts'
+import type { EventOf } from '../../../core/events/events.ts'
+import type { RoundOutcome, SessionOutcome } from '../../../core/events/outcome.ts'
+import type { AskedAnswer } from '../../../core/rules/answer.ts'
+import {
+  CONTRACT,
+  CONTROLS,
+  type ContractProof,
+  type ContractState,
+  type ContractStep,
+  type Control,
+  checkable,
+  contractFile,
+  type Draft,
+  isGivenUp,
+  MORE_CHECKS,
+  MOST_CONTROLS,
+  nextContractStep,
+  readContract,
+  readControls,
+  readMoreChecks,
+  type Sentence,
+} from '../../../core/rules/contract.ts'
+import type { Decision } from '../../../core/rules/decision.ts'
+import { WIND_DOWN_REVIEW } from '../../../core/rules/notices.ts'
+import type { Parsed } from '../../../core/shapes/memory.ts'
+import { CONTRACT_CHOICES, CONTRACT_DECISION } from '../../../core/state/fold-contract.ts'
+import { roundTokens } from '../../../core/state/state.ts'
+import { findObstacle, readTextFile } from '../../../workspace/files/inside-directory.ts'
+import { readAnswer } from '../../answers.ts'
+import type { Budget } from '../../budget.ts'
+import type { ProofEnvironment, RunnerOptions } from '../../options.ts'
+import { playRound, type RoundPlayOptions } from '../../play-round.ts'
+import { contractToml, parseContract } from './contract-file.ts'
+import { authorInput, contractBody, controlInput, secondInput } from './contract-input.ts'
+import { CONTRACT_FILE, contractPath } from './contract-path.ts'
+
+/** A turn of somebody who has to do with the contract and not with the work. */
+export type ContractTurn =
+  | { role: 'author' }
+  | { role: 'control'; sentence: Sentence }
+  | { role: 'second'; sentence: Sentence; control: Control }
+
+/** With what a turn is played. */
+export interface ContractTurnMeans {
+  /** The thread as it is started, with its provider. */
+  threadOf(thread: ThreadSpec): ThreadSpec
+  playOf(thread: ThreadSpec): Omit<RoundPlayOptions, 'windDown'>
+}
+
+/** In the session's folder in the work directory: what a person edits. */
+const EDITED = 'contract.toml'
+const EDITED_BYTES = 1024 * 1024
+
+/** Makes the contract of a session before its rounds, and proves a claim by it. One step at a time, each journaled. */
+export class ContractWork {
+  readonly #options: RunnerOptions
+  readonly #budget: Budget
+  #breakingOff = new AbortController()
+  /** The draft that the person has edited into what cannot be read: their file stays. */
+  #kept: number | null = null
+
+  constructor(options: RunnerOptions, budget: Budget) {
+    this.#options = options
+    this.#budget = budget
+  }
+
+  /** What is to be done before the next round; null: nothing. */
+  next(tree: string): ContractStep | null {
+    const { contract, last, replayed, scope, claim } = this.#options.log.state
+    if (contract === null || replayed || scope !== null || this.#options.means === null) return null
+    if (claim.state === 'nominated' || claim.state === 'accepted') return null
+    return nextContractStep(contract, tree, last !== null)
+  }
+
+  /** The end of a session that has its contract and wants no more, or has to be proved and has none; null: it goes on. */
+  get end(): SessionOutcome | null {
+    const { contract, last } = this.#options.log.state
+    if (contract === null || last !== null) return null
+    const { terms, left, frozen } = contract
+    if (left !== null && (terms.only || terms.required))
+      return { kind: 'needs-person', reason: `There is no contract. ${left}`, hint: null, goalOnly: true }
+    return terms.only && frozen !== null ? { kind: 'planned', what: 'contract' } : null
+  }
+
+  /** The thread of a turn, before its provider is known. */
+  threadOf({ role }: ContractTurn): ThreadSpec {
+    return this.#means.contractThread(role === 'control' ? 'control' : 'author', this.#contract.terms)
+  }
+
+  /** Gives the contract up where its author gives nothing usable; false if it is to be asked once more. */
+  giveUp(): boolean {
+    if (!isGivenUp(this.#contract)) return false
+    const why = `Its author gave no contract that could be used. ${this.#contract.problem?.split('\n')[0] ?? ''}`.trim()
+    this.#options.log.emit({ type: 'contract-left', by: 'codemachine', why })
+    return true
+  }
+
+  /** Plays a turn, and journals what it came to. Answers how it ended. */
+  async play(turn: ContractTurn, tree: string, { threadOf, playOf }: ContractTurnMeans): Promise<RoundOutcome> {
+    const { log, engines, clock, redactor } = this.#options
+    const { state } = log
+    const round = state.last?.round ?? 0
+    const thread = threadOf(this.threadOf(turn))
+    const of = {
+      round,
+      role: turn.role === 'control' ? ('control' as const) : ('author' as const),
+      ...(turn.role === 'author' ? {} : { sentence: turn.sentence.id }),
+    }
+    const startedAt = clock.monotonic()
+    const prepared = engines.prepare(thread)
+    log.emit({
+      type: 'contract-turn-started',
+      ...of,
+      ...(thread.provider === undefined ? {} : { provider: thread.provider }),
+      model: thread.model,
+      effort: thread.effort,
+    })
+    const asked = askedOf(turn)
+    const { outcome, message } = await playRound(
+      prepared,
+      { round, input: inputOf(turn, state), record: `${of.role}-${state.events}`, outputSchema: asked.schema },
+      {
+        ...playOf(thread),
+        windDown: WIND_DOWN_REVIEW,
+        onToolCall: async () => ({ text: 'Nobody answers: decide for yourself.', success: false }),
+      },
+    )
+    const answer = outcome.class === 'worked' ? await readAnswer(asked, message, redactor) : NO_ANSWER
+    const made = answer.ok ? this.#read(turn, answer.value, tree) : answer
+    log.emit({
+      type: 'contract-turn-ended',
+      ...of,
+      outcome,
+      problem: made.ok ? null : made.problem,
+      durationMs: Math.round(clock.monotonic() - startedAt),
+      tokens: roundTokens(log.state),
+    })
+    if (made.ok) log.emit(made.value)
+    return outcome
+  }
+
+  /** What an answer comes to. */
+  #read(turn: ContractTurn, value: unknown, tree: string): Parsed<EventOf<'contract-drafted' | 'controls-written'>> {
+    const { goal, last } = this.#options.log.state
+    const contract = this.#contract
+    switch (turn.role) {
+      case 'author': {
+        const read = readContract(value, goal)
+        return read.ok ? { ok: true, value: this.#drafted('author', read.value) } : read
+      }
+      case 'second': {
+        const read = readMoreChecks(value)
+        const { frozen } = contract
+        if (!read.ok) return read
+        const { id } = turn.sentence
+        const sentences = (frozen?.sentences ?? []).map(each =>
+          each.id === id ? { ...each, checks: [...each.checks, ...read.value] } : each,
+        )
+        const draft = this.#drafted('author', { sentences, uncovered: frozen?.uncovered ?? [] })
+        return { ok: true, value: { ...draft, sentence: id } }
+      }
+      case 'control': {
+        const read = readControls(value, Math.min(contract.terms.controls, MOST_CONTROLS - contract.made))
+        if (!read.ok) return read
+        const { id } = turn.sentence
+        const written = { type: 'controls-written' as const, round: last?.round ?? 0, sentence: id, tree }
+        return { ok: true, value: { ...written, versions: read.value } }
+      }
+      default:
+        return unreachable(turn)
+    }
+  }
+
+  #drafted(by: Draft['by'], text: Pick<Draft, 'sentences' | 'uncovered'>): EventOf<'contract-drafted'> {
+    return { type: 'contract-drafted', version: this.#contract.versions + 1, by, ...text }
+  }
+
+  /** Runs one check on a copy of the tree, and journals how it came out; one that was broken off runs again. */
+  async check(
+    { sentence, check: number, when }: Extract<ContractStep | ContractProof, { kind: 'check' }>,
+    tree: string,
+  ): Promise<void> {
+    const { log } = this.#options
+    const check = sentence.checks[number - 1]
+    if (check === undefined) throw new Error(`${sentence.id} has no check ${number}.`)
+    const of = { round: log.state.last?.round ?? 0, sentence: sentence.id, check: number, when }
+    log.emit({ type: 'check-started', ...of })
+    const came = await this.#means.runCheck(
+      { sentence: sentence.id, number, check },
+      { tree, timeoutMs: Math.min(check.seconds * 1000, this.#budget.leastMs), signal: this.#signal() },
+    )
+    log.emit({ type: 'check-ended', ...of, ...came, tree })
+  }
+
+  /** Tries a wrong version with the checks of its sentence; one that was broken off is tried again. */
+  async tryControl({ control, check: sentence }: Extract<ContractProof, { kind: 'try' }>, tree: string): Promise<void> {
+    const { log } = this.#options
+    const tried = await this.#means.tryControl(sentence, control, {
+      tree,
+      mostMs: this.#budget.leastMs,
+      signal: this.#signal(),
+    })
+    if (tried === null) return
+    const of = { round: log.state.last?.round ?? 0, sentence: sentence.id, control: control.control }
+    log.emit({ type: 'control-tried', ...of, ...tried })
+  }
+
+  /** Has a new check count that catches what none caught before, or drops it. */
+  settle({ draft, isBetter }: Extract<ContractProof, { kind: 'settle' }>): void {
+    const { frozen } = this.#contract
+    if (isBetter) this.#freeze('controls', frozen?.heldOut ?? [], null)
+    else this.#options.log.emit({ type: 'contract-dropped', version: draft.version, why: NOT_BETTER })
+  }
+
+  /** What the person is asked, once the file that they may edit is written. */
+  async decision(): Promise<Decision> {
+    const contract = this.#contract
+    const { draft } = contract
+    const isKept = draft !== null && draft.version === this.#kept
+    const wrote = draft === null || isKept ? null : await this.#options.folder?.write(EDITED, contractToml(draft))
+    const canEdit = isKept || (wrote != null && 'bytes' in wrote)
+    const { required } = contract.terms
+    return {
+      id: CONTRACT_DECISION,
+      title: `Is this what you asked for? It is proved by ${countOf(draft)} before done is believed.`,
+      body: contractBody(contract),
+      choices: [
+        { id: CONTRACT_CHOICES.accept, label: 'Yes', hint: 'it is fixed from then on' },
+        { id: CONTRACT_CHOICES.change, label: 'Change it', hint: 'say how; you see it again', text: 'must' },
+        ...(canEdit
+          ? [{ id: CONTRACT_CHOICES.edit, label: 'Edit it yourself', hint: 'in your editor', opensFile: true as const }]
+          : []),
+        ...(required
+          ? []
+          : [{ id: CONTRACT_CHOICES.without, label: 'Go on without it', hint: 'gates alone prove it' }]),
+      ],
+      default: CONTRACT_CHOICES.accept,
+      ...(canEdit ? { file: this.#pathOf(EDITED) } : {}),
+    }
+  }
+
+  /** Does what was decided. */
+  async decided(choice: string, by: 'person' | 'default'): Promise<void> {
+    const { log } = this.#options
+    switch (choice) {
+      case CONTRACT_CHOICES.accept:
+        return await this.freeze(by)
+      case CONTRACT_CHOICES.without:
+        log.emit({ type: 'contract-left', by: 'person', why: 'A person wanted none.' })
+        return
+      case CONTRACT_CHOICES.edit:
+        return await this.#takeEdited()
+      // The fold has what is to be changed.
+      default:
+    }
+  }
+
+  async #takeEdited(): Promise<void> {
+    const { log, agents, redactor } = this.#options
+    const path = this.#pathOf(EDITED)
+    try {
+      const obstacle = await findObstacle(agents.directory, dirname(path))
+      const read = obstacle === null ? await readTextFile(join(agents.directory, path), EDITED_BYTES) : null
+      if (read?.kind !== 'text') throw new UserError('CM0111', `${path} cannot be read.`)
+      const text = parseContract(redactor.text(read.text), { name: path }, log.state.goal)
+      log.emit(this.#drafted('person', text))
+    } catch (error) {
+      if (!(error instanceof UserError)) throw error
+      this.#kept = this.#contract.draft?.version ?? null
+      log.emit({ type: 'warning', round: null, message: error.message })
+    }
+  }
+
+  /** Has the draft count from now on, and tells the rounds what they may know of it. */
+  async freeze(by: 'person' | 'default'): Promise<void> {
+    const { log, template, engines } = this.#options
+    const { draft, terms } = this.#contract
+    const hides = template.threads.every(({ thread }) => engines.of(thread).hidesFiles)
+    const wanted = draft === null ? [] : drawLots(checkable(draft.sentences), terms.holdOut, log.state.id)
+    this.#freeze(by, hides ? wanted : [], hides || wanted.length === 0 ? null : NOT_HIDDEN)
+    await this.tellRounds()
+  }
+
+  #freeze(by: EventOf<'contract-frozen'>['by'], heldOut: readonly string[], problem: string | null): void {
+    const version = this.#contract.draft?.version ?? this.#contract.versions
+    this.#options.log.emit({ type: 'contract-frozen', version, by, heldOut, problem })
+  }
+
+  /** Writes the file that the rounds read; what the person may have edited is not theirs to see. */
+  async tellRounds(): Promise<void> {
+    const { log, folder } = this.#options
+    const { contract } = log.state
+    if (contract === null || contract.frozen === null || folder === null) return
+    await folder.write(CONTRACT_FILE, contractFile(contract))
+    await folder.write(EDITED, '')
+  }
+
+  /** Breaks off the check that runs, if there is one. */
+  interrupt(): void {
+    this.#breakingOff.abort()
+  }
+
+  #signal(): AbortSignal {
+    this.#breakingOff = new AbortController()
+    return AbortSignal.any([this.#options.asked.ending, this.#breakingOff.signal])
+  }
+
+  #pathOf(file: string): string {
+    return contractPath(this.#options.log.state.id, file)
+  }
+
+  get #contract(): ContractState {
+    const { contract } = this.#options.log.state
+    if (contract === null) throw new Error('This session has no contract.')
+    return contract
+  }
+
+  get #means(): ProofEnvironment {
+    const { means } = this.#options
+    if (means === null) throw new Error('Nothing of this session is proved.')
+    return means
+  }
+}
+
+const NO_ANSWER = { ok: false, problem: 'It came to no answer.' } as const
+const NOT_BETTER = 'It fails on what was claimed, or does not catch the wrong version either.'
+const NOT_HIDDEN = 'Nothing keeps the agents from reading them in this sandbox: that takes workspace-write.'
+
+function askedOf({ role }: ContractTurn): AskedAnswer {
+  if (role === 'author') return CONTRACT
+  return role === 'second' ? MORE_CHECKS : CONTROLS
+}
+
+function inputOf(turn: ContractTurn, state: RunnerOptions['log']['state']): string {
+  switch (turn.role) {
+    case 'author':
+      return authorInput(state)
+    case 'control':
+      return controlInput(state, turn.sentence)
+    case 'second':
+      return secondInput(state, turn.sentence, turn.control)
+    default:
+      return unreachable(turn)
+  }
+}
+
+function countOf(draft: Draft | null): string {
+  const count = draft === null ? 0 : checkable(draft.sentences).flatMap(({ checks }) => checks).length
+  return count === 1 ? 'one check' : `${count} checks`
+}
+
+/** The sentences whose checks are held out: this share, at least one, by lot with the session as seed; none of one alone. */
+function drawLots(sentences: readonly Sentence[], share: number, seed: string): string[] {
+  if (share === 0 || sentences.length < 2) return []
+  const lot = (id: string) => createHash('sha256').update(`${seed} ${id}`).digest('hex')
+  const drawn = sentences.map(({ id }) => id).sort((a, b) => lot(a).localeCompare(lot(b)))
+  return drawn.slice(0, Math.max(1, Math.floor(share * sentences.length))).sort()
+}

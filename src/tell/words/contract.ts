@@ -1,0 +1,160 @@
+import { unreachable } from '../../base/errors.ts'
+import type { RecordedOf } from '../../core/events/events.ts'
+import { hasPassed } from '../../core/events/outcome.ts'
+import {
+  type ContractCount,
+  type ContractState,
+  checkable,
+  countContract,
+  flawsOf,
+  type SentenceNow,
+} from '../../core/rules/contract.ts'
+import type { SessionState } from '../../core/state/state.ts'
+import { type Description, describe, withRest, wordsForCause } from './names.ts'
+import { formatCount, formatDuration, formatTokens } from './numbers.ts'
+import { wordsForGate } from './proof.ts'
+import { oneLine } from './safe-text.ts'
+
+const NAME_CHARS = 200
+const TEXT_CHARS = 500
+const MOST_LINES = 20
+
+/** Who works on the contract now. */
+export function describeContractTurn({
+  role,
+  sentence,
+  model,
+  effort,
+}: RecordedOf<'contract-turn-started'>): Description {
+  const terms = [model, effort].filter(term => term !== null).map(term => line(term))
+  const what =
+    role === 'author'
+      ? sentence === undefined
+        ? 'the contract is written: what you asked for, sentence by sentence, with checks'
+        : `one more check of ${line(sentence)} is written`
+      : `wrong versions for ${line(sentence ?? '')} are written, which its checks have to catch`
+  return describe(`${what}${terms.length === 0 ? '' : `  (${terms.join(' ')})`}`, 'strong')
+}
+
+/** That a turn came to nothing; null if it came to something, which tells itself. */
+export function describeContractTurnEnd({
+  role,
+  outcome,
+  problem,
+  durationMs,
+  tokens,
+}: RecordedOf<'contract-turn-ended'>): Description | null {
+  if (problem === null) return null
+  const who = role === 'author' ? 'the author of the contract' : 'who writes wrong versions'
+  const why = outcome.class === 'worked' ? oneLine(problem, TEXT_CHARS) : wordsForCause(outcome)
+  const facts = [formatDuration(durationMs), ...(tokens === null ? [] : [formatTokens(tokens.total)])]
+  return describe(`${who} gave no answer that can be used: ${why}  (${facts.join(', ')})`, 'warning')
+}
+
+/** A version of the contract, sentence by sentence. */
+export function describeDraft({
+  version,
+  by,
+  sentence,
+  sentences,
+  uncovered,
+}: RecordedOf<'contract-drafted'>): Description {
+  if (sentence !== undefined) return describe(`one more check of ${line(sentence)}`)
+  const count = checkable(sentences).flatMap(({ checks }) => checks).length
+  const head = `contract, version ${version}${by === 'person' ? ', as you edited it' : ''}: ${formatCount(sentences.length, 'sentence')}, ${formatCount(count, 'check')}`
+  const rows = sentences
+    .slice(0, MOST_LINES)
+    .map(({ id, kind, quote }) => `  ${line(id)} (${wordsForKind(kind)}) ${oneLine(quote, NAME_CHARS)}`)
+  const left = uncovered.map(piece => `  in no sentence: ${oneLine(piece, NAME_CHARS)}`)
+  return describe([head, ...withRest(rows, sentences.length), ...left.slice(0, 5)].join('\n'), 'strong')
+}
+
+/** That the contract counts from now on. */
+export function describeFrozen(
+  { version, by, heldOut, problem }: RecordedOf<'contract-frozen'>,
+  { contract }: SessionState,
+): Description {
+  if (by === 'controls') return describe('the new check counts: it catches the wrong version', 'good')
+  const how = by === 'person' ? 'accepted by you' : 'accepted, as nobody has answered'
+  const hidden =
+    heldOut.length === 0
+      ? problem === null
+        ? ''
+        : `; no check is held out: ${oneLine(problem, TEXT_CHARS)}`
+      : `; the rounds do not see the checks of ${heldOut.map(line).join(', ')}`
+  const flaws = contract?.frozen == null ? [] : flawsOf(contract.frozen, contract.frozen.before)
+  const lines = flaws.map(
+    ({ sentence, problem }) => `  ${sentence}: ${oneLine(problem.split('\n')[0] ?? '', TEXT_CHARS)}`,
+  )
+  return describe(
+    [`contract, version ${version}, is ${how}${hidden}`, ...lines].join('\n'),
+    lines.length > 0 ? 'warning' : 'good',
+  )
+}
+
+/** How a check came out; null if it came out as it has to. */
+export function describeCheck(
+  { sentence, check, when, status, exitCode, problem, cannotRun, durationMs }: RecordedOf<'check-ended'>,
+  { contract }: SessionState,
+): Description | null {
+  const kind = (contract?.draft ?? contract?.frozen)?.sentences.find(({ id }) => id === sentence)?.kind
+  const end = `${line(sentence)}, check ${check}: ${wordsForGate({ status, exitCode })}`
+  const why = problem === null ? '' : `: ${oneLine(problem, TEXT_CHARS)}`
+  const time = `, ${formatDuration(durationMs)}`
+  if (status === 'broken-off') return null
+  if (when === 'before') {
+    const isAsWanted = !cannotRun && hasPassed(status) !== (kind === 'must')
+    return describe(
+      `${end} before the work${cannotRun ? ', and could not itself run' : ''}${time}${why}`,
+      isAsWanted ? 'quiet' : 'warning',
+    )
+  }
+  if (when === 'after-round') return hasPassed(status) ? null : describe(`${end}${time}${why}`, 'quiet')
+  return describe(`${end}${time}${why}`, hasPassed(status) ? 'good' : 'warning')
+}
+
+/** What came of a wrong version. */
+export function describeControl({
+  sentence,
+  control,
+  result,
+  check,
+  problem,
+}: RecordedOf<'control-tried'>): Description {
+  const which = `wrong version ${control} for ${line(sentence)}`
+  switch (result) {
+    case 'caught':
+      return describe(`${which}: caught by check ${check ?? 1}`, 'good')
+    case 'not-caught':
+      return describe(`${which}: no check notices it`, 'warning')
+    case 'same':
+      return describe(`${which} is the same program, and does not count`, 'quiet')
+    case 'not-tried':
+      return describe(`${which} was not tried: ${oneLine(problem ?? '', TEXT_CHARS)}`, 'quiet')
+    default:
+      return unreachable(result)
+  }
+}
+
+/** `must not`. */
+function wordsForKind(kind: SentenceNow['kind']): string {
+  return kind.replace('-', ' ')
+}
+
+/** `5 of 7 sentences hold`, or that there is no contract; null where none is wanted. */
+export function wordsForContract(contract: ContractState | null): string | null {
+  if (contract === null) return null
+  if (contract.left !== null) return `no contract: ${oneLine(contract.left, TEXT_CHARS)}`
+  const count = countContract(contract)
+  return count === null ? 'the contract is not accepted yet' : wordsForHolding(count)
+}
+
+/** `5 of 7 sentences hold`; once any is proved how many are. */
+function wordsForHolding({ checkable, holding, proved }: ContractCount): string {
+  if (proved > 0 && holding === checkable) return `${proved} of ${formatCount(checkable, 'sentence')} proved`
+  return `${holding} of ${formatCount(checkable, 'sentence')} ${holding === 1 ? 'holds' : 'hold'}`
+}
+
+function line(text: string): string {
+  return oneLine(text, NAME_CHARS)
+}
