@@ -58,7 +58,7 @@ describe('what a reviewer is told', () => {
     expect(input).toContain('12 passed')
     expect(input).toContain('- tests/a.test.ts (deleted; of the check `npm test`)')
     expect(input).toContain('do not agree if one weakens what is checked')
-    expect(input).toContain('- major: src/a.ts:3: It crashes. Mend: It must not.')
+    expect(input).toContain('- major: src/a.ts:3: It crashes. Fix: It must not.')
     expect(input).toContain((matter.diff ?? '').trim())
   })
 

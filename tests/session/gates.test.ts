@@ -484,7 +484,7 @@ describe('a review', () => {
       ],
       { begun: asked },
     )
-    expect(inputs[2]).toContain('- major: a.ts:1: It fails on nothing. Mend: Mend it.')
+    expect(inputs[2]).toContain('- major: a.ts:1: It fails on nothing. Fix: Mend it.')
     expect(inputs[4]).toContain('It is slow.')
     expect(inputs[4]).not.toContain('It fails on nothing.')
     expect(outcome).toMatchObject({ kind: 'needs-person', goalOnly: true })

@@ -11,6 +11,7 @@ import {
 } from './contract.ts'
 import { describeGate } from './notices.ts'
 import type { CounterProof } from './proof/counter-proof.ts'
+import { refusalForAgent } from './refusals.ts'
 import { type Finding, findingKey, type ReviewCause } from './review.ts'
 
 /** The verdict on the memory files after a round (docs/inside/design.md, "When is a session done", parts 1 to 4). */
@@ -30,14 +31,16 @@ export type WorkSoFar = Pick<SessionState, 'savepoint' | 'hasChangedFiles' | 'to
 export function judgeDone(memory: MemorySnapshot, round: EndedRound, work: WorkSoFar): Verdict {
   const by = nominators(memory, round, work)
   if (by.length === 0) return { kind: 'none' }
-  const refused = (reason: RefusalReason, detail: string): Verdict => ({ kind: 'refused', by, reason, detail })
+  const refused = (reason: RefusalReason, fact: string): Verdict => {
+    return { kind: 'refused', by, reason, detail: refusalForAgent(reason, fact) }
+  }
 
   if (round.outcome.class !== 'worked') {
-    return refused('round-not-completed', 'the round that claimed it did not come to its end. Look again.')
+    return refused('round-not-completed', 'the round that claimed it did not come to its end.')
   }
   if (memory.problems.length > 0) {
     const files = memory.problems.map(problem => problem.file).join(' and ')
-    return refused('memory-broken', `${files} could not be read. Write it anew and look again.`)
+    return refused('memory-broken', `${files} could not be read.`)
   }
   if (work.goalRestored === true) return refused('goal-changed', GOAL_CHANGED)
   const left = memory.tasks.filter(task => !task.done)
@@ -48,21 +51,18 @@ export function judgeDone(memory: MemorySnapshot, round: EndedRound, work: WorkS
     )
   }
   if (memory.main.open.length > 0) {
-    return refused(
-      'progress-left',
-      `MAIN.md still lists open work: ${some(memory.main.open)}. Finish it, or move it to Done if it is.`,
-    )
+    return refused('progress-left', `MAIN.md still lists open work: ${some(memory.main.open)}.`)
   }
   if (round.treeBefore !== round.treeAfter) {
     return refused(
       'tree-changed',
-      `the round that claimed it changed ${count(round.changedCount, 'file')} (${some(round.changed)}). Look at the whole with fresh eyes; claim done only if nothing needs to change.`,
+      `the round that claimed it still changed ${count(round.changedCount, 'file')} (${some(round.changed)}).`,
     )
   }
   if (!isNothingDone(memory, round, work)) return { kind: 'nominated', by, tree: round.treeAfter, whyNothing: null }
   const { whyNothing = null } = memory.main
   if (!work.toldNothingDone) return refused('nothing-done', NOTHING_DONE)
-  if (whyNothing === null) return refused('nothing-done', NO_REASON)
+  if (whyNothing === null) return { kind: 'refused', by, reason: 'nothing-done', detail: NO_REASON }
   return { kind: 'nominated', by, tree: round.treeAfter, whyNothing }
 }
 
@@ -76,10 +76,9 @@ function isNothingDone(
   return tasks.length === 0 && (!hasChangedFiles || treeAfter === start)
 }
 
-const GOAL_CHANGED =
-  'the words of the person were changed, and have been put back. Read the goal again, sentence by sentence, plan what is missing of it, and claim it only when all that it asks for is there.'
+const GOAL_CHANGED = 'the words of the person were changed, and have been put back.'
 const NOTHING_DONE =
-  'nothing has been done: tasks.json has no task, and no file has changed since the work on this goal began. Read the goal again, sentence by sentence, plan what it asks for, and do it. If it asks for nothing that is not there already, look at that by running something, and say in MAIN.md why nothing is needed, under the heading ## Why nothing is needed, before you claim it again.'
+  'nothing has been done: tasks.json has no task, and no file has changed since the work on this goal began.'
 const NO_REASON =
   'nothing has been done, and MAIN.md does not say why nothing is needed. Write the reason under the heading ## Why nothing is needed, or do what the goal asks for.'
 
@@ -248,7 +247,7 @@ function wordsForFailed(failed: readonly GateResult[], before: readonly GateResu
 function wordsForFindings(summary: string, findings: readonly Finding[]): string {
   const list = findings.map(({ severity, file, line, problem, mend }) => {
     const place = file === null ? '' : ` ${file}${line === null ? '' : `:${line}`}:`
-    return `\n- ${severity}:${place} ${problem} Mend: ${mend}`
+    return `\n- ${severity}:${place} ${problem} Fix: ${mend}`
   })
   return `a reviewer with fresh eyes does not agree. ${summary}${list.join('')}`
 }

@@ -170,7 +170,7 @@ export class DecisionPrompt implements View {
   }
 }
 
-const NOTHING_KEPT = 'This is not asked any more, and nothing of what you typed is kept: press Enter.'
+const NOTHING_KEPT = 'This question is closed, and your text was discarded. Press Enter.'
 
 /** Asks for the value of a secret on the terminal, which shows nothing of it. */
 export async function askValue(
@@ -180,7 +180,7 @@ export async function askValue(
 ): Promise<HiddenText> {
   const { askHidden } = await import('../screen/terminal/hidden-field.ts')
   return await askHidden(context, {
-    prompt: `Value of ${key} (what you type is not shown; Ctrl+C leaves it): `,
+    prompt: `Value of ${key} (your typing is hidden; Ctrl+C cancels): `,
     mostBytes: MOST_VALUE_BYTES,
     problemOf: text => problemOfValue(text),
     ...(takenBack === undefined ? {} : { takenBack }),

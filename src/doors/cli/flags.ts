@@ -93,20 +93,20 @@ export function roundsUnless(rounds: number): string {
 /** Adds the flags of a run; `rounds`: how many it has if none are named. */
 export function withRunFlags(command: Command, rounds = roundsUnless(10), directory?: string): Command {
   return withDirectory(command, directory)
-    .option('--rounds <n>', `how many rounds at the most (${rounds})`)
-    .option('--max-time <duration>', 'for how long at the most, such as 8h or 1h30m')
-    .option('--max-tokens <count>', 'how many tokens at the most, such as 5M or 500k')
-    .option('--max-cost <amount>', 'how much it may cost at the most, by the prices of your config.toml, such as 10')
-    .option('--max-usage <percent>', 'wait at this much of the usage limit, such as 90')
-    .option('--max-wait <duration>', 'how long one wait, or failures in a row, may take, such as 12h (24h)')
+    .option('--rounds <n>', `most rounds (${rounds})`)
+    .option('--max-time <duration>', 'most time, such as 8h or 1h30m')
+    .option('--max-tokens <count>', 'most tokens, such as 5M or 500k')
+    .option('--max-cost <amount>', 'most cost, by the prices in your config.toml, such as 10')
+    .option('--max-usage <percent>', 'pause at this percentage of the usage limit, such as 90')
+    .option('--max-wait <duration>', 'longest wait, or time of failures in a row, such as 12h (24h)')
     .option('-m, --model <name>', "the model (codex's own choice; of a build the agents')")
     .option('--effort <level>', 'reasoning effort: low, medium, high, …')
-    .option('--provider <name>', 'whose models: ollama, lmstudio, or one of your config.toml (what codex has)')
+    .option('--provider <name>', 'model provider: ollama, lmstudio, or one of your config.toml (that of codex)')
     .addOption(new Option('--sandbox <mode>', 'what the agent may write (workspace-write)').choices(SANDBOX_MODES))
     .option('--network', 'let commands in the sandbox reach the network')
     .addOption(verifyOption())
-    .option('--review', 'done only if a fresh look at all changes agrees')
-    .option('--no-review', 'no such look, whatever the settings say')
+    .option('--review', 'done only if a reviewer agrees')
+    .option('--no-review', 'no review, whatever the settings say')
     .option('--prove', 'prove what was asked for, sentence by sentence, by checks written before the work')
     .option('--no-prove', 'no such checks, whatever the settings say')
     .option('--require-proof', 'done only if each sentence is proved; else it needs you')
@@ -117,10 +117,10 @@ export function withRunFlags(command: Command, rounds = roundsUnless(10), direct
     )
     .addOption(codexBinOption())
     .option('--no-keep-awake', 'let the machine go to sleep during the run')
-    .option('--plain', 'plain lines, one a thing that happened')
+    .option('--plain', 'plain lines, one per event')
     .option('--json', 'events as JSON lines')
-    .option('--web', 'have the page served for a browser (codemachine web), and print a link to it')
-    .option('--detach', 'go on without this terminal, which is free at once; codemachine attach shows it')
+    .option('--web', 'serve the page for a browser (codemachine web), and print a link to it')
+    .option('--detach', 'run without this terminal; codemachine attach shows the run')
 }
 
 /** `--verify`. */
@@ -137,7 +137,7 @@ export function eachTyped(value: string, before: string[] | undefined): string[]
 
 /** `--follow-up`. */
 export function followUpOption(): Option {
-  return new Option('--follow-up <session>', 'go on from what another session came to: its agents are told')
+  return new Option('--follow-up <session>', 'continue from the result of another session; the agents are told')
 }
 
 /** `--contract-only`. */
@@ -147,7 +147,7 @@ export function contractOnlyOption(): Option {
 
 /** `--worktree`. */
 export function worktreeOption(): Option {
-  const what = 'work in a worktree and on a branch of its own (codemachine/<name>); codemachine land merges it'
+  const what = 'work in its own worktree and branch (codemachine/<name>); codemachine land merges it'
   return new Option('--worktree [name]', what)
 }
 
@@ -185,7 +185,7 @@ export async function readAll(context: Pick<CliContext, 'stdin' | 'signal'>): Pr
 export function textOfInput(bytes: Buffer): string {
   const text = utf8Text(bytes)
   if (text !== null && !text.includes('\0')) return text
-  throw new UserError('CM0107', 'Standard input is not UTF-8 text; save it as UTF-8, and give it again.')
+  throw new UserError('CM0107', 'Standard input is not UTF-8 text; convert it to UTF-8.')
 }
 
 /** All of standard input; null if it has more bytes than these. Throws `Interrupted` if the program is asked to end while it reads. */

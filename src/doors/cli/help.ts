@@ -23,8 +23,8 @@ const GROUPS: readonly HelpGroup[] = [
       ['"<goal>"', 'work on it until it is done, in at most 10 rounds'],
       ['start', 'build what .codemachine/inputs/specifications.md asks for'],
       ['change', 'one change: a plan that you accept, carried out and proved'],
-      ['resume', 'go on with what was interrupted, or stopped by a limit'],
-      ['queue', 'the prompts that wait; each becomes a session of its own'],
+      ['resume', 'resume a session that was interrupted, or stopped by a limit'],
+      ['queue', 'queued prompts; each becomes its own session'],
       ['demo', 'see it work, without an account or a network'],
     ],
     also: ['team', 'flow', 'templates'],
@@ -33,10 +33,10 @@ const GROUPS: readonly HelpGroup[] = [
     name: 'watch',
     heading: 'Watch',
     shown: [
-      ['status', 'what runs here, and how far it is'],
+      ['status', 'what is running here, and its progress'],
       ['list', 'all sessions of this directory'],
       ['logs', 'what happened in a session; -f follows it'],
-      ['attach', 'the screen on a run that goes on without a terminal'],
+      ['attach', 'the screen of a run without a terminal'],
     ],
     also: ['sessions', 'watch', 'web'],
   },
@@ -45,9 +45,9 @@ const GROUPS: readonly HelpGroup[] = [
     heading: 'Steer',
     shown: [
       ['steer', 'tell the running agent something'],
-      ['stop', 'end after this round; --now ends at once'],
-      ['replan', 'have the plan changed'],
-      ['decide', 'answer what it asks you to decide'],
+      ['stop', 'stop after this round; --now stops at once'],
+      ['replan', 'change the plan'],
+      ['decide', 'make the decision it asks for'],
     ],
     also: ['pause', 'unpause', 'interrupt', 'skip', 'retry', 'limits', 'plan'],
   },
@@ -56,9 +56,9 @@ const GROUPS: readonly HelpGroup[] = [
     heading: 'Prove',
     shown: [
       ['report', 'in the morning: what was done, proved, refused, asked'],
-      ['verify', 'run the gates of what is done again: is it still true?'],
-      ['review', 'have the work looked at with fresh eyes'],
-      ['land', 'merge what was done in a worktree'],
+      ['verify', 'run the gates of a done session again'],
+      ['review', 'have a reviewer look at the work'],
+      ['land', 'merge the work of a worktree'],
     ],
     also: ['questions'],
   },
@@ -66,8 +66,8 @@ const GROUPS: readonly HelpGroup[] = [
     name: 'undo',
     heading: 'Undo',
     shown: [
-      ['diff', 'what has changed since the start, or between two savepoints'],
-      ['rewind', 'make the files those of a savepoint; can be undone'],
+      ['diff', 'changes since the start, or between two savepoints'],
+      ['rewind', 'restore the files of a savepoint; can be undone'],
     ],
     also: ['savepoints', 'prune'],
   },
@@ -75,8 +75,8 @@ const GROUPS: readonly HelpGroup[] = [
     name: 'setup',
     heading: 'Set up',
     shown: [
-      ['doctor', 'is all there that is needed? How to mend what is not'],
-      ['login', "log codex in for codemachine's rounds"],
+      ['doctor', 'check the setup and show fixes'],
+      ['login', "log in to codex for codemachine's rounds"],
       ['complete', 'completions for your shell'],
     ],
     also: ['logout', 'agents', 'secret', 'service', 'notify', 'uninstall', 'mcp'],
@@ -94,10 +94,10 @@ const OPTIONS = 'options'
 
 const EXIT_CODES = `
 Exit codes:
-  0 done    2 wrong usage    3 a limit was reached    5 stalled: it does not get on
-  4 needs a person; of review and verify: not agreed, or not proved; of land: a conflict
+  0 done    2 wrong usage    3 a limit was reached    5 stalled: no progress
+  4 needs a person; review, verify: not agreed or not proved; land: a conflict
   6 another codemachine runs here
-  130, 143 interrupted: codemachine resume continues from there
+  130, 143 interrupted: codemachine resume continues
 `
 
 /** Gives the program its help in groups, and the command `help`. Called once all its commands are there, but for `complete`. */
@@ -245,23 +245,23 @@ const EXAMPLES_OF_GROUPS: Readonly<Record<string, Examples>> = {
   '"<goal>"': [
     ['"add a dark mode, with tests"', ''],
     ['--verify "npm test" --review "…"', 'done only if the tests pass and a reviewer agrees'],
-    ['--max-time 8h "…"', 'for as long as the night is; --max-tokens 5M: for so much'],
+    ['--max-time 8h "…"', 'a time limit; --max-tokens 5M: a token limit'],
     ['--rounds 40 - < goal.md', 'a longer goal, from a file'],
     ['--detach "…"', 'free this terminal at once'],
   ],
-  change: [['change "add rate limiting"', 'plan one change, have you accept the plan, carry it out, prove it']],
+  change: [['change "add rate limiting"', 'plan one change, ask you to accept it, make it, prove it']],
   team: [['team "a service that says hello"', 'a new project: a planner, a worker, a reviewer']],
   flow: [['flow init', 'several agents in a row, from a TOML file: also codex-flow']],
-  secret: [['secret set STRIPE_KEY', 'typed at a prompt that shows nothing']],
-  worker: [['worker --queue postgres://night@db.example/fleet', 'on each machine that has a login of codex']],
+  secret: [['secret set STRIPE_KEY', 'typed at a hidden prompt']],
+  worker: [['worker --queue postgres://night@db.example/fleet', 'on each machine with a codex login']],
 }
 
 /** By the words of a command. */
 const EXAMPLES: Readonly<Record<string, Examples>> = {
   start: [
     ['start', 'plan it, show the plan, and build it, in at most 50 rounds'],
-    ['start --yes --max-time 8h --verify "npm test"', 'nobody is asked; done only if the tests pass'],
-    ['start --dry-run', 'only the prompts and commands; nothing is spent'],
+    ['start --yes --max-time 8h --verify "npm test"', 'no questions; done only if the tests pass'],
+    ['start --dry-run', 'only print prompts and commands; spends nothing'],
   ],
   templates: [['templates', 'the kinds of work, and which one start takes']],
   'templates list': [['templates list --json', '']],
@@ -269,11 +269,11 @@ const EXAMPLES: Readonly<Record<string, Examples>> = {
   'team plan': [['team plan "a service that says hello" > plan.json', 'the plan alone']],
   'team work': [['team work "write start.sh" --project api', 'one step, in projects/api or ./api']],
   'team review': [['team review --project api', '']],
-  'team rm': [['team rm api', 'asks for each: the project, its records, its secrets']],
+  'team rm': [['team rm api', 'asks about each: the project, its records, its secrets']],
   'team list': [['team list', '']],
   'team show': [['team show api', '']],
   'secret set': [
-    ['secret set STRIPE_KEY', 'typed at a prompt that shows nothing'],
+    ['secret set STRIPE_KEY', 'typed at a hidden prompt'],
     ['secret set STRIPE_KEY < key.txt', 'from a file'],
   ],
   'secret list': [['secret list -C projects/shop', '']],
@@ -302,7 +302,7 @@ const EXAMPLES: Readonly<Record<string, Examples>> = {
     ['logs 20261121_1 --json', 'the events of that session'],
   ],
   watch: [['watch', 'what another terminal runs here']],
-  attach: [['attach', 'what was begun with --detach, or let go with /detach']],
+  attach: [['attach', 'a run that --detach started or /detach left']],
   queue: [
     ['queue add "then update the docs"', 'the next session'],
     ['queue list', ''],
@@ -313,7 +313,7 @@ const EXAMPLES: Readonly<Record<string, Examples>> = {
   ],
   'queue run': [['queue run --max-time 8h', 'one session after the other, for at most 8 hours']],
   'queue list': [['queue list', '']],
-  'queue move': [['queue move 3 --before 1', 'without --before: behind all others']],
+  'queue move': [['queue move 3 --before 1', 'without --before: at the end']],
   'queue edit': [['queue edit 2 "then update the docs, and the changelog"', '']],
   'queue rm': [['queue rm 2', '']],
   steer: [
@@ -321,29 +321,29 @@ const EXAMPLES: Readonly<Record<string, Examples>> = {
     ['steer --agent qa-engineer "skip the slow tests"', 'one of the agents at work'],
   ],
   stop: [
-    ['stop', 'after this round; codemachine resume continues from there'],
+    ['stop', 'after this round; codemachine resume continues'],
     ['stop --now', ''],
   ],
   pause: [['pause', 'codemachine unpause continues']],
   unpause: [['unpause', '']],
-  retry: [['retry', 'do not wait any longer for a limit or the network']],
-  limits: [['limits --rounds 30 --max-time 6h', 'in all, from its next round on']],
+  retry: [['retry', 'retry now instead of waiting for a limit or the network']],
+  limits: [['limits --rounds 30 --max-time 6h', 'new totals, from the next round on']],
   interrupt: [['interrupt', 'codemachine unpause continues']],
   skip: [['skip', '']],
   replan: [
     ['replan "do the docs first"', 'see what changed; codemachine unpause continues'],
-    ['replan --go "do the docs first"', 'it goes on by itself'],
+    ['replan --go "do the docs first"', 'then continue without asking'],
   ],
   decide: [
-    ['decide', 'what is asked, and the lines that answer it'],
+    ['decide', 'the question, and the commands that answer it'],
     ['decide accept', ''],
   ],
   plan: [
-    ['plan', 'the plan that waits, or the newest'],
+    ['plan', 'the waiting plan, or the newest'],
     ['plan accept', ''],
     ['plan reject "leave the database out"', ''],
   ],
-  'plan show': [['plan show --diff', 'what has changed since the version before']],
+  'plan show': [['plan show --diff', 'changes since the version before']],
   'plan accept': [['plan accept', '']],
   'plan reject': [['plan reject "leave the database out"', '']],
   'plan edit': [['plan edit', 'in $VISUAL or $EDITOR']],
@@ -362,7 +362,7 @@ const EXAMPLES: Readonly<Record<string, Examples>> = {
   verify: [['verify', 'the newest session that is done']],
   review: [
     ['review', 'the work of the newest session'],
-    ['review --goal "add a dark mode"', 'what is not committed, by that goal'],
+    ['review --goal "add a dark mode"', 'uncommitted changes, judged by that goal'],
   ],
   savepoints: [['savepoints', '']],
   diff: [
@@ -408,8 +408,8 @@ const EXAMPLES: Readonly<Record<string, Examples>> = {
     ['web', 'prints a link to open once'],
     ['web --name mac.tailnet.ts.net', 'behind tailscale serve, for a phone'],
   ],
-  'web link': [['web link --look --qr', 'for a device that may look only']],
-  'web pair': [['web pair', 'a code that is typed on the new device']],
+  'web link': [['web link --look --qr', 'for a view-only device']],
+  'web pair': [['web pair', 'a code to type on the new device']],
   'web devices': [['web devices', '']],
   'web end': [['web end 0123456789abcdef', '']],
   'web stop': [['web stop', '']],
@@ -450,7 +450,7 @@ const EXAMPLES: Readonly<Record<string, Examples>> = {
   'fleet status': [['fleet status --by 09:30', '']],
   'fleet list': [
     ['fleet list', 'the newest 50'],
-    ['fleet list --state dead --state held', 'what does not go on by itself'],
+    ['fleet list --state dead --state held', 'what needs a person'],
   ],
   'fleet show': [['fleet show 20261120_17', '']],
   'fleet logs': [['fleet logs -f 20261120_17', 'until it ends, wherever it runs']],

@@ -252,8 +252,8 @@ function displayOn(context: CliContext, flags: RunFlags): Display {
     stdout.write(text)
   }
   stdout.once('error', error => {
-    const why = isReaderGone(error, stdout.isTTY === true) ? 'Nobody reads the output any more. ' : ''
-    stderr.write(`${why}The work goes on; codemachine logs -f follows it.\n`)
+    const why = isReaderGone(error, stdout.isTTY === true) ? 'The output was closed. ' : ''
+    stderr.write(`${why}The work continues; codemachine logs -f follows it.\n`)
   })
   const lines = flags.json ? jsonView(write) : plainView(write, { colour: wantsColour(context), asks: prompt !== null })
   const view = detached === null ? lines : bothViews(announcing(context, detached.log), lines)

@@ -233,22 +233,18 @@ interface AgentFlags {
 
 function withAgentFlags(program: Command): void {
   program
-    .option('--agent <name>', 'have one agent do this, for the session that runs here or by itself')
-    .option('--stream', 'with --agent: show what it does as it comes')
+    .option('--agent <name>', 'have one agent do this, for the running session or alone')
+    .option('--stream', 'with --agent: show its output as it comes')
     .addOption(
-      new Option('--path <folder>', 'with --agent: a folder that alone it may write in; may be repeated').argParser(
-        eachTyped,
-      ),
+      new Option('--path <folder>', 'with --agent: a folder it may write in; may be repeated').argParser(eachTyped),
     )
 }
 
 function addResume(program: Command, does: Does): void {
   withRunFlags(program.command('resume'))
     .argument('[session]', 'the session; without it, the newest that is not done')
-    .option('--reread-gates', 'take gates and review from the files as they are now, not those that it began with')
-    .description(
-      'go on with a session that was interrupted, cut off or stopped by its limit; a limit counts from its start',
-    )
+    .option('--reread-gates', 'use the current gates and review settings, not those of its start')
+    .description('resume a session that was interrupted, cut off or stopped by a limit; limits count from its start')
     .action(does(async context => (await withSmallHeap(context, () => import('./commands/run.ts'))).resume))
 }
 
@@ -259,28 +255,28 @@ function addLooking(program: Command, does: Does): void {
     .option('--all', 'the newest of every directory on this machine')
     .action(does(async () => (await look()).list))
   withLook(program.command('sessions'))
-    .description('the sessions in a table: find, watch, report, resume; without a terminal the same as list')
+    .description('a table of sessions: find, watch, report, resume; without a terminal the same as list')
     .option('--all', 'of every directory on this machine')
     .action(does(async context => (await withSmallHeap(context, () => import('./commands/sessions.ts'))).sessions))
   const status = does(async () => (await look()).status)
   const statusInOneLine = does(async () => (await import('./status-line.ts')).statusInOneLine)
   withDirectory(program.command('status'))
-    .description('what runs here and in the worktrees, and how far it is')
+    .description('what is running here and in the worktrees, and its progress')
     .addOption(new Option('--json', 'as JSON').conflicts('line'))
-    .option('--line', 'one short line of what runs here or in a folder above, for the status bar of tmux')
+    .option('--line', 'one short line about the run here or in a parent folder, for the status bar of tmux')
     .action((flags: { line?: true }, command) => (flags.line ? statusInOneLine : status)(flags, command))
   withDirectory(program.command('logs'))
     .description('what happened in a session')
     .argument('[session]', 'the session; without it, the newest')
-    .option('-f, --follow', 'go on as it happens')
+    .option('-f, --follow', 'follow the log')
     .option('--json', 'events as JSON lines')
     .action(does(async () => (await look()).logs))
   withDirectory(program.command('watch'))
-    .description('watch a session that runs elsewhere, as it happens')
+    .description('watch a session that runs elsewhere')
     .argument('[session]', 'the session; without it, the one that runs, or else the newest')
     .action(does(async context => (await withSmallHeap(context, look)).watch))
   withDirectory(program.command('attach'))
-    .description('the screen, with all its keys, on a session that runs without a terminal (--detach)')
+    .description('show the screen, with all its keys, of a session that runs without a terminal (--detach)')
     .argument('[session]', 'the session; without it, the one that runs here, else you are asked')
     .action(does(async context => (await withSmallHeap(context, () => import('./commands/runner/attach.ts'))).attach))
 }
@@ -290,12 +286,12 @@ function addDemo(program: Command, does: Does): void {
     .command('demo')
     .description('build a small project with the real codex and a scripted model: no account, no network')
     .addOption(
-      new Option('--template <name>', 'what it shows: a goal, or a build by a team')
+      new Option('--template <name>', 'which demo: a goal, or a build by a team')
         .choices(['goal', 'build'])
         .default('goal'),
     )
     .addOption(codexBinOption())
-    .option('--fast', 'do not slow the model down to a pace that can be read')
+    .option('--fast', 'do not slow the model down for reading')
     .option('--plain', 'plain lines')
     .option('--json', 'events as JSON lines')
     .action(does(async () => (await import('./commands/demo.ts')).demo))
@@ -304,12 +300,12 @@ function addDemo(program: Command, does: Does): void {
 function addDoctor(program: Command, does: Does): void {
   const load = () => import('./commands/doctor.ts')
   withDirectory(program.command('doctor'))
-    .description('look whether all that codemachine needs is there, and say how to mend what is not')
+    .description('check the setup and show fixes')
     .addOption(codexBinOption())
     .option('--json', 'as JSON')
     .action(does(async () => (await load()).doctor))
   withDirectory(program.command('notify'))
-    .description('send a sample notification in every way that the settings name')
+    .description('send a sample notification through every configured channel')
     .action(does(async () => (await load()).notify))
 }
 
@@ -373,7 +369,7 @@ function hintOfDash(command: Command): string {
   if (!command.registeredArguments.some(({ description }) => description.includes('- reads it from standard input')))
     return ''
   const typed = typedName(command)
-  return `  A text that begins with a dash goes behind --: ${typed} -- "- …"; or into standard input: ${typed} -\n`
+  return `  Put a text that begins with a dash after --: ${typed} -- "- …", or into standard input: ${typed} -\n`
 }
 
 function sentenceOf(command: Command, argument: Argument): string {

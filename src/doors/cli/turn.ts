@@ -53,9 +53,7 @@ export async function inTurn(context: CliContext, turn: Turn, action: () => Prom
     const leftMs = until - clock.monotonic()
     if (leftMs <= 0) throw timeOver(refused, turn.mostMs)
     if (!isSaid) {
-      turn.say(
-        `${refused.message} This waits for its end, ${formatSpan(turn.mostMs)} at the most; Ctrl+C ends the wait.`,
-      )
+      turn.say(`${refused.message} Waiting for its end, ${formatSpan(turn.mostMs)} at the most; Ctrl+C ends the wait.`)
     }
     isSaid = true
     await clock.wait(Math.min(ms, leftMs), signal)

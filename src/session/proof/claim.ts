@@ -3,6 +3,7 @@ import type { SandboxProblem } from '../../core/engine.ts'
 import type { RefusalReason } from '../../core/events/events.ts'
 import type { SessionOutcome } from '../../core/events/outcome.ts'
 import { judgeDone, nextProof, type ProofStep, type Verdict } from '../../core/rules/done-rule.ts'
+import { refusalForAgent } from '../../core/rules/refusals.ts'
 import type { ReviewCause } from '../../core/rules/review.ts'
 import { stallStep } from '../../core/rules/stall.ts'
 import type { MemorySnapshot } from '../../core/shapes/memory.ts'
@@ -45,9 +46,9 @@ interface ClaimMeans {
 /** The steps for which the end or a pause of the session does not wait. */
 const TAKES_TIME: ReadonlySet<ProofStep['kind']> = new Set(['gate', 'counter-proof', 'review', 'contract'])
 
-const TAKEN_BACK = 'MAIN.md and tasks.json do not say it any more.'
-const REPLAYED = 'A round of it was replayed, and nothing that was replayed is done.'
-const CHANGED_SINCE = 'files were changed since it was claimed. Look at the whole with fresh eyes.'
+const TAKEN_BACK = 'MAIN.md and tasks.json no longer claim it.'
+const REPLAYED = 'A round of it was replayed, and nothing that was replayed counts as done.'
+const CHANGED_SINCE = 'files were changed since it was claimed.'
 
 /**
  * Takes a done claim from nominated to accepted, refused, or the session's end, one step at a time: between two steps a
@@ -76,7 +77,7 @@ export class ClaimProof {
     if (log.state.scope === null ? log.state.replayed : log.state.scope.replayed) return await this.#replayed(tree)
     // The claim's tree goes with what its gates have changed; anything else is somebody else's doing.
     if (claim.state !== 'nominated' || claim.tree !== tree) {
-      return await this.#refused(tree, 'tree-changed', CHANGED_SINCE)
+      return await this.#refused(tree, 'tree-changed', refusalForAgent('tree-changed', CHANGED_SINCE))
     }
     const stands = this.#stands(claim.by, memory)
     if (stands.kind === 'none') return await this.#refused(tree, 'progress-left', TAKEN_BACK)
@@ -276,6 +277,6 @@ async function lookOnceMore(
   const tree = await workTree.take(undefined, 'anew')
   if (tree === claimed) return { tree, refusal: null }
   const { paths } = await workTree.changed(claimed, tree)
-  const detail = `something that was left running changed files (${paths.slice(0, 5).join('; ')}) after the round had ended. Look at the whole with fresh eyes.`
-  return { tree, refusal: { reason: 'tree-changed', detail } }
+  const fact = `something that was left running changed files (${paths.slice(0, 5).join('; ')}) after the round had ended.`
+  return { tree, refusal: { reason: 'tree-changed', detail: refusalForAgent('tree-changed', fact) } }
 }

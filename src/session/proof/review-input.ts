@@ -121,7 +121,7 @@ function wordsForProtected({ path, how, gates }: ReviewMatter['protectedFiles'][
 
 function wordsForFinding({ severity, file, line, problem, mend }: Finding): string {
   const place = file === null ? '' : ` ${file}${line === null ? '' : `:${line}`}:`
-  return `- ${severity}:${place} ${problem} Mend: ${mend}`
+  return `- ${severity}:${place} ${problem} Fix: ${mend}`
 }
 
 /** A diff that fits. */

@@ -1,4 +1,5 @@
 import { isAbsolute } from 'node:path'
+import { refusalForPerson } from '../../core/rules/refusals.ts'
 import type { BoardMark, CardFact } from '../../core/view.ts'
 import { cutLine, padLine, widthOf, wrapLine } from '../words/cells.ts'
 import type { Tone } from '../words/names.ts'
@@ -201,7 +202,7 @@ function refusalsInWords({ refusals, proof, outcome }: ReportData): string | nul
   const count = formatCount(refusals.count, 'claim')
   // Else it is told as what is left.
   const isOver = outcome?.kind === 'done' || proof.claim !== 'refused'
-  return isOver ? `${count}, the last one in round ${last.round}: ${last.detail}` : `${count} of done`
+  return isOver ? `${count}, the last one in round ${last.round}: ${refusalForPerson(last).fact}` : `${count} of done`
 }
 
 function questionsInWords({ questions }: ReportData): string | null {

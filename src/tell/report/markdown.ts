@@ -1,5 +1,6 @@
 import { inlineCode } from '../../base/markdown.ts'
 import { formatBytes } from '../../base/text.ts'
+import { refusalForPerson } from '../../core/rules/refusals.ts'
 import type { ReportSection } from '../../core/view.ts'
 import { formatCount, formatDayAndTime, formatDuration, formatMoment, shortNumber } from '../words/numbers.ts'
 import { safeText } from '../words/safe-text.ts'
@@ -57,10 +58,12 @@ export function markdownOf(data: ReportData, place: CommandContext): string {
     section('Rounds', rounds(data)),
     section('Waits and failures', bullets(withGap(data.trouble, trouble => escapeMarkdown(troubleInWords(trouble))))),
     section(
-      'Refused claims',
+      'Claims that were not accepted',
       bullets(
         withGap(data.refusals, ({ round, reason, detail }) =>
-          escapeMarkdown(`Round ${round} (${reason.replaceAll('-', ' ')}): ${detail.split('\n', 1)[0]}`),
+          escapeMarkdown(
+            `Round ${round} (${reason.replaceAll('-', ' ')}): ${refusalForPerson({ reason, detail }).fact}`,
+          ),
         ),
       ),
     ),

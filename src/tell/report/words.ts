@@ -2,6 +2,7 @@ import { unreachable } from '../../base/errors.ts'
 import { asSentence } from '../../base/text.ts'
 import { hasPassed } from '../../core/events/outcome.ts'
 import { PROJECT_FILE } from '../../core/rules/notices.ts'
+import { refusalForPerson } from '../../core/rules/refusals.ts'
 import type { BoardRow } from '../../core/view.ts'
 import { type Tone, withRest, wordsForClass } from '../words/names.ts'
 import { formatCount, formatDuration, shortNumber } from '../words/numbers.ts'
@@ -358,11 +359,13 @@ export function whatIsLeft(data: ReportData): LeftItem[] {
       const place = placeOf(finding)
       const again = repeated ? ' (found before, and left to you)' : ''
       return {
-        text: `${severity}: ${place === '' ? '' : `${place}: `}${asSentence(problem)} Mend: ${mend}${again}`,
+        text: `${severity}: ${place === '' ? '' : `${place}: `}${asSentence(problem)} Fix: ${mend}${again}`,
         tone: SEVERITY_TONES[severity],
       }
     }),
-    ...(isRefused ? [{ text: `the last claim was refused: ${lastRefusal.detail}`, tone: 'warning' as const }] : []),
+    ...(isRefused
+      ? [{ text: `the last claim was not accepted: ${refusalForPerson(lastRefusal).fact}`, tone: 'warning' as const }]
+      : []),
     ...(build?.tasks ?? []).flatMap(task =>
       task.state === 'parked'
         ? [{ text: `task ${task.id} ${task.name} is ${taskInWords(task)}`, tone: 'warning' as const }]

@@ -1,8 +1,9 @@
 import { unreachable } from '../../base/errors.ts'
 import { namesFailure } from '../../base/failure-lines.ts'
-import type { RecordedOf, RefusalReason } from '../../core/events/events.ts'
+import type { RecordedOf } from '../../core/events/events.ts'
 import type { Gate, GateResult, GateStatus, GateTime } from '../../core/events/outcome.ts'
 import { wordsForDoubts } from '../../core/rules/proof/counter-proof.ts'
+import { refusalForPerson } from '../../core/rules/refusals.ts'
 import { type Finding, findingKey, type ReviewAnswer, type ReviewTerms } from '../../core/rules/review.ts'
 import { type Claim, partOf, type SessionState } from '../../core/state/state.ts'
 import {
@@ -100,21 +101,17 @@ export function describeQuestion(
   return describe(lines.join('\n'), 'strong')
 }
 
-/** What these refusals are about has been told in full just before. */
-const TOLD_BEFORE = new Set<string>(['gate-failed', 'review-findings'] satisfies RefusalReason[])
-
 /** What a person is told of a claim that was refused. */
 export function describeRefusal({ reason, detail, scope }: RecordedOf<'done-refused'>): Description {
-  const text = detail.trim()
-  const words = line(TOLD_BEFORE.has(reason) ? (text.split('\n', 1)[0] ?? '') : text)
-  return describe(`${ofStep(scope)}claim refused (${name(reason)}): ${words}`, 'warning')
+  const { fact, next } = refusalForPerson({ reason, detail })
+  return describe(`${ofStep(scope)}Not accepted: ${line(`${fact} ${next}`.trim())}`, 'warning')
 }
 
 /** What a person is told of a claim that was made. */
 export function describeClaim({ by, whyNothing, scope }: RecordedOf<'done-nominated'>): Description {
   const isOwn = by.every(each => each === 'template')
   const who = by.map(each => (each === 'template' ? 'codemachine itself' : name(each))).join(' and ')
-  const claimed = `${ofStep(scope)}${isOwn ? 'no work is left: codemachine now checks whether it is done' : `claimed done by ${who}`}`
+  const claimed = `${ofStep(scope)}${isOwn ? 'No work is left. codemachine checks the result' : `The agent says it is done (${who})`}`
   return whyNothing === undefined
     ? describe(claimed)
     : describe(`${claimed}, without any work: ${line(whyNothing)}`, 'warning')
@@ -138,7 +135,7 @@ export function describeAccepted(
     )
   }
   const proof = verified === undefined ? '' : `: ${wordsForProof(verified, state)}`
-  return describe(`claim accepted for the files as they are now (tree ${name(tree.slice(0, 12))})${proof}`, 'good')
+  return describe(`Accepted (files at ${name(tree.slice(0, 12))})${proof}`, 'good')
 }
 
 /** What a person is told when a part of the session begins that is worked on until it is done by itself. */

@@ -12,6 +12,7 @@ import type {
 import { countContract, type SentenceNow, sentencesOf } from '../../core/rules/contract.ts'
 import type { Cost } from '../../core/rules/cost.ts'
 import type { Decision, HoldEnd, OpenDecision } from '../../core/rules/decision.ts'
+import { refusalForPerson } from '../../core/rules/refusals.ts'
 import type { PlanTask, TaskBoard, TaskPlan } from '../../core/state/plan.ts'
 import { withoutScope } from '../../core/state/scope.ts'
 import type { Claim, GateRun, PlanStep, SessionState, SessionStatus } from '../../core/state/state.ts'
@@ -106,7 +107,7 @@ function sessionLines(session: SessionReport, now: number): string[] {
     ...(tasks === null ? [] : [labelled('tasks', tasksInWords(tasks))]),
     ...(build === null ? [] : buildStatusLines(build, now).map(([label, text]) => labelled(label, text))),
     ...(claim.state === 'refused'
-      ? [labelled('claim', `refused (${claim.reason}): ${oneLine(claim.detail, TEXT_CHARS)}`)]
+      ? [labelled('claim', `not accepted: ${oneLine(refusalForPerson(claim).fact, TEXT_CHARS)}`)]
       : []),
     ...proofLines(session),
     ...windowLines([session.primaryWindow, session.secondaryWindow], now),

@@ -105,11 +105,11 @@ test('stop in a wait ends the run at once', async () => {
 
 describe('where nobody runs it is said so, with what to do instead', () => {
   test.each([
-    [['stop'], 'stop', 'How its sessions stand: codemachine list'],
-    [['stop', '--now'], 'stop', 'How its sessions stand: codemachine list'],
-    [['pause'], 'pause', 'How its sessions stand: codemachine list'],
-    [['unpause'], 'unpause', 'To go on with a session: codemachine resume'],
-    [['retry'], 'retry', 'To go on with a session: codemachine resume'],
+    [['stop'], 'stop', 'All sessions: codemachine list'],
+    [['stop', '--now'], 'stop', 'All sessions: codemachine list'],
+    [['pause'], 'pause', 'All sessions: codemachine list'],
+    [['unpause'], 'unpause', 'To resume a session: codemachine resume'],
+    [['retry'], 'retry', 'To resume a session: codemachine resume'],
   ])('%j', async (args, verb, mend) => {
     await using place = await makePlace('')
     expect(await codemachineHere(place, args)).toMatchObject({

@@ -159,7 +159,7 @@ const secret = {
   secret: { key: 'SERVICE_API_KEY' },
 }
 const VALUE = 'sk-live-0123456789abcdef'
-const FIELD = 'Value of SERVICE_API_KEY (what you type is not shown; Ctrl+C leaves it): '
+const FIELD = 'Value of SERVICE_API_KEY (your typing is hidden; Ctrl+C cancels): '
 const stored = async ({ context, directory }: Awaited<ReturnType<typeof sit>>) =>
   (await openSecrets((await openRecords({ ...context, directory })).secrets).get('SERVICE_API_KEY'))?.value ?? null
 
@@ -216,7 +216,7 @@ test('the rest of a secret that is set from elsewhere while it is typed is neith
   person.types(VALUE)
   const decided = { ...sampleEvents['decision-made'], id: 'secret', choice: 'give' }
   person.happens(created(), secret, decided, wanted)
-  const note = '\nThis is not asked any more, and nothing of what you typed is kept: press Enter.\n'
+  const note = '\nThis question is closed, and your text was discarded. Press Enter.\n'
   await vi.waitFor(() => expect(person.shown()).toContain(note), { timeout: 30_000 })
   person.types('sqlite')
   for (let turn = 0; turn < 10; turn += 1) await nextTick()

@@ -48,7 +48,7 @@ test('--detach says the session, the log and how to attach, and ends; the run go
   expect([said.exitCode, said.stderr]).toEqual([0, ''])
   const log = join(scene.records(), 'run.log')
   expect(said.stdout).toMatch(
-    /^\d{8}_1 goes on without this terminal \(pid \d+\)\.\n {2}its log {4}.*run\.log\n {2}see it {5}codemachine attach\n {2}end it {5}codemachine stop\n$/,
+    /^\d{8}_1 continues without this terminal \(pid \d+\)\.\n {2}its log {4}.*run\.log\n {2}see it {5}codemachine attach\n {2}end it {5}codemachine stop\n$/,
   )
   expect(said.stdout).toContain(log)
   const status = await scene.run('status')
@@ -75,7 +75,7 @@ test('a detached run outlives its terminal, which is closed while it begins or a
   const gate = Promise.withResolvers<void>()
   await using scene = await openRealScene([[held(gate.promise), ...round(claimDone)]])
   await using terminal = startInEmulator(scene.place, ['--detach', 'build X'], { columns: 120 })
-  await terminal.until('goes on without this terminal')
+  await terminal.until('continues without this terminal')
   const pid = Number(/pid (\d+)/.exec(terminal.all().join(''))?.[1])
   terminal.hangUp()
   await terminal.ended
@@ -103,7 +103,7 @@ test('what cannot begin is said as without --detach, with its exit code, and lea
   await using scene = await openRealScene([])
   expect(await scene.run('--detach')).toMatchObject({
     exitCode: 2,
-    stderr: expect.stringContaining('There is no goal, and nothing waits in the queue.'),
+    stderr: expect.stringContaining('There is no goal, and the queue is empty.'),
   })
   const closed = ['sh', '-c', 'exec "$@" <&-', 'sh']
   const { ended: refused } = startCodemachine(scene.place, ['--detach', '-'], { through: closed })
@@ -123,7 +123,7 @@ test('start --detach asks on a terminal, and without one is refused at once; its
   expect(await scene.run('start', '--detach')).toMatchObject({
     exitCode: 2,
     stderr:
-      'codemachine: Nobody can be asked here whether the specification is complete; say so with --yes. (CM0105)\n',
+      'codemachine: Nobody can confirm here that the specification is complete; use --yes. (CM0105)\n',
   })
   await using terminal = startInEmulator(scene.place, ['start', '--detach'])
   await terminal.until('[Y/n]')
@@ -137,7 +137,7 @@ test('queue run works off what waits, also detached; with nothing there it says 
   await using scene = await openRealScene([round(claimDone), round(claimDone)])
   expect(await scene.run('queue', 'run')).toMatchObject({
     exitCode: 0,
-    stdout: `Nothing waits in the queue of ${scene.place.directory}.\n`,
+    stdout: `The queue is empty in ${scene.place.directory}.\n`,
   })
   await scene.run('queue', 'add', 'one thing')
   await scene.run('queue', 'add', 'another thing')
@@ -147,7 +147,7 @@ test('queue run works off what waits, also detached; with nothing there it says 
   await ended(scene, begun.session)
   await ended(scene, begun.session.replace(/1$/, '2'))
   const list = async () => (await scene.run('queue', 'list')).stdout
-  await expect.poll(list, { timeout: 60_000 }).toContain('Nothing waits')
+  await expect.poll(list, { timeout: 60_000 }).toContain('The queue is empty')
 })
 
 test('a goal from standard input is handed on whole', async () => {

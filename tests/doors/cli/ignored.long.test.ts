@@ -51,7 +51,7 @@ test('an agent that writes the usual ignore files, and builds and tests in each 
     { git: false },
   )
   const { exitCode, stdout } = await scene.run('--plain', '--verify', 'sh src/test.sh', 'build X')
-  expect(stdout).not.toContain('claim refused')
+  expect(stdout).not.toContain('Not accepted')
   expect(exitCode).toBe(0)
   const events = journalOf(scene)
   expect(eventsOf(events, 'round-ended').map(({ changed }) => changed)).toEqual([['.gitignore', 'src/test.sh'], []])
@@ -122,7 +122,7 @@ test('in a directory that holds the home of codex, what codex keeps there for it
   ])
   const { place } = scene
   const { exitCode, stdout } = await scene.run('-C', place.root, '--plain', '--rounds', '3', 'build X')
-  expect(stdout).not.toContain('claim refused')
+  expect(stdout).not.toContain('Not accepted')
   expect(exitCode).toBe(0)
   const kept = await scene.run('diff', '-C', place.root, 'start', '2', '--stat')
   expect(kept.stdout).toContain('app.ts')

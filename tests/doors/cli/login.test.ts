@@ -147,7 +147,7 @@ describe('codemachine login', () => {
     for (const args of [['--with-api-key', KEY], [`--with-api-key=${KEY}`], [`--with-key=${KEY}`]]) {
       const typed = await codemachine(place, ['login', ...args])
       expect(typed.exitCode).toBe(2)
-      expect(typed.stderr).toContain('a key is never an argument')
+      expect(typed.stderr).toContain('never from an argument')
       expect(typed.stdout + typed.stderr).not.toContain(KEY)
     }
     const elsewhere = await codemachine(place, [`--with-api-key=${KEY}`, 'login'])

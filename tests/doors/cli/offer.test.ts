@@ -88,7 +88,7 @@ describe('where nobody watches', () => {
     const { exitCode, stdout, stderr } = await codemachine(place, ['-C', '.'])
     expect([exitCode, stdout]).toEqual([2, ''])
     expect(stderr).toMatch(
-      /^codemachine: 20261120_1 was cut off .+: "build X" \(1 round\); nothing waits in the queue\. \(CM0104\)\n {2}To go on with it: codemachine resume 20261120_1 -C \.\n$/,
+      /^codemachine: 20261120_1 was cut off .+: "build X" \(1 round\); the queue is empty\. \(CM0104\)\n {2}To resume it: codemachine resume 20261120_1 -C \.\n$/,
     )
     expect(await journalOf(place, '20261120_1')).toBe(before)
   })
@@ -98,7 +98,7 @@ describe('where nobody watches', () => {
     await codemachine(place, ['queue', 'add', 'build X'])
     await journalSession(place, '20261120_1', [{ ...created, queued: '000001' }])
     const { exitCode, stderr } = await codemachine(place, [])
-    expect([exitCode, stderr]).toEqual([2, expect.stringContaining('; nothing waits in the queue. (CM0104)\n')])
+    expect([exitCode, stderr]).toEqual([2, expect.stringContaining('; the queue is empty. (CM0104)\n')])
   })
 
   test('what waits is worked on, after a word on the session that is not', async () => {
@@ -109,7 +109,7 @@ describe('where nobody watches', () => {
     const { exitCode, events, stderr } = await scene.run('--json')
     expect(exitCode).toBe(0)
     expect(stderr).toMatch(
-      /^20261120_1 was interrupted .+, and is not gone on with now; for that: codemachine resume 20261120_1\n$/,
+      /^20261120_1 was interrupted .+, and is not resumed now. To resume it: codemachine resume 20261120_1\n$/,
     )
     expect(eventsOf(events, 'session-created')).toMatchObject([{ goal: 'goal two' }])
     expect(await journalOf(scene.place, '20261120_1')).toBe(before)
@@ -137,7 +137,7 @@ test('of a set of files that a killed run has written half, nothing is left when
   expect(exitCode).toBe(0)
   const said = eventsOf(events, 'warning').map(({ message }) => message)
   expect(said).toContain(
-    'An earlier run was cut off while it wrote 3 files (notes.md, …). What was there before is back.',
+    'An earlier run was cut off while it wrote 3 files (notes.md, …). The earlier files are restored.',
   )
   expect(said).toContainEqual(
     expect.stringMatching(/^A rewind to 20261120_1\.2 was cut off.*undo it: codemachine rewind R1$/),
@@ -160,7 +160,7 @@ const inTheMiddle = [reply(message('Working.'), hold(new Promise<never>(() => {}
 
 describe('in a terminal a person is asked', () => {
   const WIDE = { columns: 120, rows: 40 }
-  const question = '(0 rounds). Go on with it? [Y/n] '
+  const question = '(0 rounds). Resume it? [Y/n] '
 
   test('Enter goes on with it, in the same process, and then with what waits', async () => {
     await using scene = await openRealScene([inTheMiddle, round(claimDone), round(claimDone)])
@@ -191,8 +191,8 @@ describe('in a terminal a person is asked', () => {
   })
 
   test.each<[string, string[], number, string | RegExp]>([
-    ['n, where nothing waits', ['n\r'], 0, /To go on with it later: codemachine resume \d{8}_1\n$/],
-    ['what is no answer, and then No', ['what?\r', 'No\r'], 0, /\[Y\/n\] what\?\n.+\[Y\/n\] No\nNothing waits/],
+    ['n, where nothing waits', ['n\r'], 0, /To resume the session later: codemachine resume \d{8}_1\n$/],
+    ['what is no answer, and then No', ['what?\r', 'No\r'], 0, /\[Y\/n\] what\?\n.+\[Y\/n\] No\nThe queue is empty/],
     ['Ctrl-C', ['\x03'], 130, /\[Y\/n\] \^C\n$/],
     ['Ctrl-D', ['\x04'], 0, /\[Y\/n\] \n$/],
   ])('%s: nothing is done', async (_what, typed, code, said) => {

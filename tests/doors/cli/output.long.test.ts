@@ -31,5 +31,5 @@ test('a reader that goes away ends the printing and not the work, and a person i
   running.process.stdout?.once('data', () => running.process.stdout?.destroy())
   const { exitCode, stderr } = await running.ended
   expect(exitCode).toBe(0)
-  expect(stderr).toContain('The work goes on')
+  expect(stderr).toContain('The work continues')
 })

@@ -92,8 +92,8 @@ describe('each event is a line', () => {
     steered: 'a person says, to the next round: Leave the API.\n          Please.\n',
     warning: 'warning: The disk is nearly full.\n',
     error: 'error: stream disconnected: reset by peer (codex tries again)\n',
-    'turn-continued': 'turn failed for the network; going on in the same thread\n',
-    'winding-down': 'the time is used up: the agent is told to come to a safe stop, and has 5 min\n',
+    'turn-continued': 'turn failed for the network; continuing in the same thread\n',
+    'winding-down': 'the time is used up: the agent is told to stop safely, and has 5 min\n',
     'machine-slept': 'the machine slept for 2 h 10 min; nothing was lost\n',
     'round-ended': 'round 1 ended: worked, 3m12s, 45.2k tokens, 7 files changed\n',
     waiting:
@@ -102,11 +102,11 @@ describe('each event is a line', () => {
     'stop-asked': 'stop asked for: now\n',
     paused: '',
     held: 'paused; codemachine unpause continues\n',
-    'hold-until': 'goes on by itself in 30 min, at 23:11\n',
-    unpaused: 'unpaused by a person: going on\n',
+    'hold-until': 'continues by itself in 30 min, at 23:11\n',
+    unpaused: 'unpaused by a person: continuing\n',
     'interrupt-asked': '',
-    'skip-asked': 'skip asked for: this session ends now, and the next in the queue has its turn\n',
-    'replan-asked': 'a person wants the plan changed: Do the docs first.\n          Leave out the API.\n',
+    'skip-asked': 'skip: this session ends now, and the next in the queue starts\n',
+    'replan-asked': 'a person asked to change the plan: Do the docs first.\n          Leave out the API.\n',
     replanned: `plan changed in MAIN.md and tasks.json; codemachine replan changes it again
           --- MAIN.md
           +++ MAIN.md
@@ -121,19 +121,19 @@ describe('each event is a line', () => {
 `,
     stuck: 'no progress in 3 rounds: the next round is asked for another way\n',
     'memory-broken':
-      'tasks.json could not be used: line 3 is not JSON. What it held was kept as tasks.json.broken-1. The last good version has been put back.\n',
-    'goal-restored': 'the goal in MAIN.md was changed and is put back: it holds your own words.\n',
+      'tasks.json could not be used: line 3 is not JSON. Its content is kept as tasks.json.broken-1. The last good version is restored.\n',
+    'goal-restored': 'the goal in MAIN.md was changed and is restored: it holds your own words.\n',
     'repository-restored':
-      "put back what the round changed in the repository's own settings: .git/config, .git/hooks/pre-commit (kept as /records/set-aside/1)\n",
+      "restored the repository's own settings after the round: .git/config, .git/hooks/pre-commit (kept as /records/set-aside/1)\n",
     savepoint: '',
     'settings-changed':
       'warning: Round 1 changed codemachine.toml; lower limits count from the next round on, the rest from the next run.\n',
     'counter-proof': 'gate tests fails without the work; what made it pass: src/parse.ts\n',
-    'gate-configuration': `2 files that gates run through are new or not what the session began with: done needs a review that agrees
+    'gate-configuration': `2 files in the configuration of the gates are new or changed since the start: done needs a review that agrees
           .npmrc: new
           Makefile: changed
 `,
-    'protected-changed': `round 1 touched 2 protected files: unless that is taken back, done needs a review that agrees
+    'protected-changed': `round 1 touched 2 protected files. Unless that is undone, done needs a review that agrees
           tests/a.test.ts: tests in it marked to be skipped  (gate tests)
           tests/b.test.ts: deleted  (gate tests)
 `,
@@ -147,8 +147,8 @@ describe('each event is a line', () => {
     noted: 'Passed over: the tests have passed.\n',
     'state-entered': 'state: weaving → mending (A thread broke.)\n',
     kept: 'kept plan/v1.md (2 KiB)\n',
-    'gates-added': 'added to what has to pass before done: gates npm run lint (A person accepted it with the plan.)\n',
-    'scope-entered': 'step fix is worked on until it is done by itself: gates npm test\n',
+    'gates-added': 'new checks that must pass: gates npm run lint (A person accepted it with the plan.)\n',
+    'scope-entered': 'step fix is worked on until it is done: gates npm test\n',
     'shell-ran': `run with STRIPE_API_KEY: failed (exit code 22), 310 ms: curl -s -H "Authorization: Bearer $STRIPE_API_KEY" https://api.example.com/v1/charges
           it has printed STRIPE_API_KEY, which was taken out
           a secret was found in debug.log; agents cannot read it any more, and no savepoint has it
@@ -159,7 +159,7 @@ describe('each event is a line', () => {
 `,
     'secret-set': 'the secret STRIPE_API_KEY was set\n',
     'secret-confirmed': 'the secret STRIPE_API_KEY cannot be used: Its check failed (exit code 22).\n',
-    'scope-left': 'step fix is left, and is not done: It has had 10 rounds.\n',
+    'scope-left': 'step fix ended, not done: It has had 10 rounds.\n',
     'gate-started': '',
     'gate-ended': `gate tests: failed (exit code 1), 4.2 s
           it changed 1 file itself, which is not taken for the agent's work: coverage.txt
@@ -170,7 +170,7 @@ describe('each event is a line', () => {
           1. SQLite
           2. PostgreSQL
           until you answer, the agent assumes: SQLite, as nothing runs beside it.
-          codemachine questions answer 20261120_1/Q1 "…" answers it; the number of an option will do
+          codemachine questions answer 20261120_1/Q1 "…" answers it, or give the number of an option
 `,
     'decision-asked': `you decide: Which database?
           SQLite is there already.
@@ -198,17 +198,17 @@ describe('each event is a line', () => {
           The homepage is there.
           Its tests pass.
 `,
-    'task-judged': 'task T2 Create homepage component: not taken for done: The check `tests` fails.\n',
+    'task-judged': 'task T2 Create homepage component: not accepted as done: The check `tests` fails.\n',
     'tasks-judged': '',
     'review-started':
-      'review 1 starts: a review is wanted before done, and protected files are not what they were  (gpt-6 high)\n',
+      'review 1 starts: you asked for a review before done, and protected files have changed  (gpt-6 high)\n',
     'review-ended': `review 1: 1 finding, 1m02s, 9.1k tokens
           The sum of nothing is missing.
           - major  src/a.ts:3  It fails on an empty list.
             fix: Answer 0.
 `,
-    'done-nominated': 'claimed done by MAIN.md and tasks.json\n',
-    'done-refused': 'claim refused (tasks-left): tasks.json still has 1 task.\n',
+    'done-nominated': 'The agent says it is done (MAIN.md and tasks.json)\n',
+    'done-refused': 'Not accepted: tasks.json still has 1 task. Work continues.\n',
     'contract-turn-started':
       'the contract is written: what you asked for, sentence by sentence, with checks  (gpt-6)\n',
     'contract-turn-ended':
@@ -224,7 +224,7 @@ describe('each event is a line', () => {
     'check-ended': 'S1, check 1: failed (exit code 1), 300 ms\n',
     'controls-written': '',
     'control-tried': 'wrong version 1 for S1: caught by check 1\n',
-    'done-accepted': 'claim accepted for the files as they are now (tree 0123456789ab): verified\n',
+    'done-accepted': 'claim accepted for the current files now (tree 0123456789ab): verified\n',
     'session-ended':
       'session 20261120_1 ended: done — unverified, for no gates are configured  (3 rounds, 2h05m, 1.2M tokens)\n',
   }
@@ -235,11 +235,11 @@ describe('each event is a line', () => {
   const inOtherShapes: Record<keyof typeof moreSamples, string> = {
     'what a round had left running': 'warning: The disk is nearly full.\n',
     'several warnings': '2 warnings: details: codemachine status; fixes: codemachine doctor\n',
-    'goes on by itself': 'nobody has said how it goes on: going on by itself\n',
-    'goes on by a changed plan': 'a person wants the plan changed, and goes on by it: Do the docs first.\n',
+    'goes on by itself': 'nobody answered: continuing\n',
+    'goes on by a changed plan': 'a person asked to change the plan, and continues with it: Do the docs first.\n',
     'looked at much': 'looked: plan\n',
     'a command with a short secret': `run with STRIPE_API_KEY: failed (exit code 22), 40 ms: ./charge
-          its output is kept back, for a secret of it is too short to be found in it
+          its output is withheld: a secret in it is too short to be found
 `,
     'asks for a secret': `you decide: Which database?
           SQLite is there already.
@@ -260,7 +260,7 @@ describe('each event is a line', () => {
       `gate tests leaves doubts: done needs a review that agrees
           The check ` +
       '`tests`' +
-      ` failed earlier, and now passes with the work taken out: what makes it pass is tests/test_0.py.
+      ` failed earlier, and now passes without the work: what makes it pass is tests/test_0.py.
           The check ` +
       '`tests`' +
       ` ran tests, and does not say how many; earlier in the session it ran 12 tests.
@@ -277,10 +277,11 @@ describe('each event is a line', () => {
     'done-refused in a scope': `step fix: ${expected['done-refused']}`,
     'done-accepted in a scope': 'step fix is done: verified\n',
     'nothing written': 'nothing was written: docs is a link.\n',
-    'template claims': 'no work is left: codemachine now checks whether it is done\n',
-    'claims without work': 'claimed done by MAIN.md and tasks.json, without any work: X was built before.\n',
+    'template claims': 'No work is left. codemachine checks the result\n',
+    'claims without work':
+      'The agent says it is done (MAIN.md and tasks.json), without any work: X was built before.\n',
     'usual configuration': '',
-    'configuration taken back': 'configuration that gates run through is what it was\n',
+    'configuration taken back': 'the configuration of the gates is unchanged again\n',
     'every limit':
       'session 20261120_1  build X  (goal, workspace-write, at most 20 rounds, 8 h, 5M tokens, no gates)\n',
     'goes on':
@@ -295,7 +296,7 @@ describe('each event is a line', () => {
     'command of an agent': 'frontend-dev  $ npm test  → exit 0 in 4.2 s\n',
     'words of an agent': '',
     'usage of an agent': '',
-    'plan put back': `the old plan is back in tasks.json; codemachine replan changes it again
+    'plan put back': `the old plan is restored in tasks.json; codemachine replan changes it again
           + T1 the API
           ~ T2 docs → the docs: another phase, now behind T1
 `,
@@ -308,25 +309,25 @@ describe('each event is a line', () => {
     'task done': 'task T2 Create homepage component: done\n',
     'task failed': 'task T2 Create homepage component: not done yet: Nothing was written.\n',
     'task open again': 'task T2 Create homepage component: open again\n',
-    'task parked': 'task T2 Create homepage component: parked, and the rest goes on without it: It failed 5 times.\n',
+    'task parked': 'task T2 Create homepage component: parked; the rest continues without it: It failed 5 times.\n',
     'new task': 'task T2 Create homepage component: new in the plan\n',
-    'task taken out': 'task T2 Create homepage component: not in the plan any more\n',
+    'task taken out': 'task T2 Create homepage component: no longer in the plan\n',
     'gate for tasks': 'gate tests, for the tasks of round 1: passed, 4.2 s\n',
     'no limit': 'session 20261120_1  build X  (goal, workspace-write, without a limit, no gates)\n',
     'one round': 'session 20261120_1  build X  (goal, workspace-write, at most 1 round, no gates)\n',
     'resumed for a time': 'session 20261120_1 goes on  build X  (at most 1 min 30 s, 500 tokens, no gates)\n',
-    'no keeper': 'this machine may fall asleep: systemd-inhibit was not found.\n',
-    'not kept': 'this machine may fall asleep\n',
+    'no keeper': 'could not block sleep on this machine: systemd-inhibit was not found.\n',
+    'not kept': 'could not block sleep on this machine\n',
     'secret that is not there': 'the secret STRIPE_API_KEY cannot be used: There is no secret STRIPE_API_KEY.\n',
     'half kept': 'kept awake by caffeinate: The lid ends it.\n',
     'no network': 'the network is away; codex keeps trying\n',
     'given up': '',
-    'silent turn': 'turn failed (silence); going on in the same thread\n',
-    'out of tokens': 'the tokens are used up: the agent is told to come to a safe stop, and has 1 min 30 s\n',
+    'silent turn': 'turn failed (silence); continuing in the same thread\n',
+    'out of tokens': 'the tokens are used up: the agent is told to stop safely, and has 1 min 30 s\n',
     'out of its own time':
-      'the time of this round is used up: the agent is told to come to a safe stop, and has 1 min 30 s\n',
+      'the time of this round is used up: the agent is told to stop safely, and has 1 min 30 s\n',
     'out of usage':
-      'the usage limit is used as far as it may be: the agent is told to come to a safe stop, and has 5 min\n',
+      'the usage limit reached its configured share: the agent is told to stop safely, and has 5 min\n',
     'short sleep': 'the machine slept for 45.9 s; nothing was lost\n',
     'wait for no reason given':
       'waiting until 22:41, 20 s from now (the server is busy); codemachine retry ends the wait\n',
@@ -334,20 +335,20 @@ describe('each event is a line', () => {
       'waiting at most until 2026-11-21 05:02, 6 h 21 min from now (network: The provider local does not answer at http://127.0.0.1:8080/v1 (ECONNREFUSED)); codemachine retry ends the wait\n',
     'round on a provider': 'round 1  goal-worker, codex 0.169.0, provider local, model qwen3-coder:30b\n',
     'review on a provider':
-      'review 1 starts: a review is wanted before done, and protected files are not what they were  (qwen3-coder:30b high)\n',
+      'review 1 starts: you asked for a review before done, and protected files have changed  (qwen3-coder:30b high)\n',
     'wait in the past':
       'waiting until 22:00, which is over (usage limit: You have hit your usage limit); codemachine retry ends the wait\n',
     'wait ended by a person': 'wait ended by a person: trying again\n',
-    'wait broken off': 'wait broken off: it goes on when the session does\n',
-    'plan left alone': 'the plan was left as it was\n',
+    'wait broken off': 'wait interrupted: it continues with the session\n',
+    'plan left alone': 'the plan did not change\n',
     'stop now': 'stop asked for: now\n',
-    'agent stopped': 'frontend-dev is stopped by a person; the round goes on\n',
+    'agent stopped': 'frontend-dev is stopped by a person; the round continues\n',
     'answer to an agent': 'a person answers Q1 to frontend-dev: PostgreSQL.\n',
     'question of an agent': `question Q1 of frontend-dev-20261120T224108000: Which database?
           1. SQLite
           2. PostgreSQL
           until you answer, the agent assumes: SQLite, as nothing runs beside it.
-          codemachine questions answer 20261120_1/Q1 "…" answers it; the number of an option will do
+          codemachine questions answer 20261120_1/Q1 "…" answers it, or give the number of an option
 `,
     'with gates': `session 20261120_1  build X  (goal, workspace-write, at most 20 rounds)
           gates tests, lint (not required), types (after every round); a review before done (gpt-6 high)
@@ -371,7 +372,7 @@ describe('each event is a line', () => {
     'gate that changes much': `gate tests: passed, 4.2 s
           it changed 900 files itself, which is not taken for the agent's work: out/0, out/1, out/2, out/3, out/4, out/5, out/6, out/7, out/8, out/9, … and 890 more
 `,
-    'many protected': `round 1 touched 70 protected files: unless that is taken back, done needs a review that agrees
+    'many protected': `round 1 touched 70 protected files. Unless that is undone, done needs a review that agrees
           tests/a.test.ts: tests in it marked to be skipped  (gate tests)
           tests/b.test.ts: deleted  (gate tests)
           … and 68 more
@@ -380,16 +381,16 @@ describe('each event is a line', () => {
           until you answer, the agent assumes: SQLite, as nothing runs beside it.
           codemachine questions answer 20261120_1/Q2 "…" answers it
 `,
-    'review asked for': 'review 1 starts: a review is wanted before done\n',
+    'review asked for': 'review 1 starts: you asked for a review before done\n',
     'review agreed': 'review 1: agreed, 1m02s\n          All of it is there.\n',
     'review found again': `review 2: 2 findings, 1 of them found before and left to you, 1m02s, 9.1k tokens
           - critical  Half is missing.
-          - minor  src/b.ts  A name misleads.  (found before: left to you)
+          - minor  src/b.ts  A name misleads.  (found again: left to you)
             fix: Say what it does.
 `,
     'review without answer': 'review 1 gave no answer that can be read, 1m02s, 9.1k tokens\n',
     'review broken off': 'review 1 gave no answer: usage limit: You have hit your usage limit, 1m02s\n',
-    'refused by a gate': 'claim refused (gate-failed): The check `tests` fails (exit code 1).\n',
+    'refused by a gate': 'Not accepted: The check `tests` fails (exit code 1). The next round works on it.\n',
     'contract is wanted':
       'session 20261120_1  build X  (goal, workspace-write, at most 20 rounds, no gates, proved by a contract)\n',
     'contract is wanted from now on':
@@ -399,7 +400,7 @@ describe('each event is a line', () => {
     'no more check':
       'the author of the contract gave no answer that can be used: S1: the quote does not stand so in the goal: "build Y"  (42.0 s, 9.1k tokens)\n',
     'accepted unverified':
-      'claim accepted for the files as they are now (tree 0123456789ab): unverified, for no gates are configured\n',
+      'claim accepted for the current files now (tree 0123456789ab): unverified, for no gates are configured\n',
     'refused again': 'the same claim was refused 4 times: the next round is given more reasoning effort\n',
   }
   test.each(Object.entries(moreSamples))('%s', (shape, event) => {
@@ -495,14 +496,14 @@ describe('what depends on what came before', () => {
       secondary: { usedPercent: 90.4, windowMinutes: 10_080, resetsAt: null },
     }
     expect(lines(limits, moreSamples['out of usage'])).toEqual([
-      '90 % of the usage limit is used, as much as may be: the agent is told to come to a safe stop, and has 5 min',
+      '90 % of the usage limit is used, its limit: the agent is told to stop safely, and has 5 min',
     ])
   })
 
   test('the limit at which a round winds down is named', () => {
     expect(lines(sampleEvents['winding-down'], moreSamples['out of tokens'])).toEqual([
-      '8 h of time are used up: the agent is told to come to a safe stop, and has 5 min',
-      '5M tokens are used up: the agent is told to come to a safe stop, and has 1 min 30 s',
+      '8 h of time are used up: the agent is told to stop safely, and has 5 min',
+      '5M tokens are used up: the agent is told to stop safely, and has 1 min 30 s',
     ])
   })
 
@@ -568,7 +569,7 @@ describe('the proof of a claim', () => {
   test('what is done is said with what proves it, and with what does not quite', () => {
     const proved = [nominated, passed, { ...passed, gate: 'types' }]
     expect(lines(created, ...proved, accepted, finish).slice(-2)).toEqual([
-      'claim accepted for the files as they are now (tree 0123456789ab): verified by 2 gates',
+      'Accepted (files at 0123456789ab): verified by 2 gates',
       'session 20261120_1 ended: done — verified by 2 gates  (3 rounds, 2h05m, 1.2M tokens)',
     ])
     const flaky = { ...gate, ...quiet, gate: 'types', status: 'flaky' } as const
@@ -597,7 +598,7 @@ describe('the proof of a claim', () => {
     const asked = sampleEvents['decision-asked']
     const limit = { ...finish, outcome: { kind: 'limit', limit: 'time' } } as const
     expect(lines(asked, limit).at(-1)).toMatch(
-      /\n {10}It ended without your decision, and asks again when it is resumed: Which database\?$/,
+      /\n {10}Ended without your decision. It asks again when resumed: Which database\?$/,
     )
     const unanswered = { ...finish, outcome: { kind: 'needs-person', reason: 'Nobody decided.', hint: null } } as const
     expect(lines(asked, unanswered).at(-1)).not.toContain('without your decision')
@@ -632,7 +633,7 @@ describe('the proof of a claim', () => {
     ])
     expect(lines(started, ended, reviewStarted, paused).at(-1)).toBe('pause asked for: after this review')
     expect(lines(started, ended, reviewStarted, moreSamples['out of tokens']).at(-1)).toContain(
-      'the reviewer is told to come to a safe stop',
+      'the reviewer is told to stop safely',
     )
   })
 })
@@ -818,8 +819,8 @@ describe('the end of a session in words', () => {
       'limit reached: the tokens are used up',
       'needs a person: You are logged out.',
       'needs a person: The prompt was refused.',
-      'stalled: no progress in 5 rounds, and nothing that was tried has helped',
-      'stalled: the same claim was refused 5 times, and nothing that was tried has helped',
+      'stalled: no progress in 5 rounds, and no remedy helped',
+      'stalled: the same claim was refused 5 times, and no remedy helped',
       'interrupted (Ctrl+C)',
       'stopped by a person',
       'skipped by a person',
@@ -831,7 +832,7 @@ describe('the end of a session in words', () => {
       /\)\n {10}Log in\.\n$/,
     )
     expect(end({ kind: 'stalled', rounds: 5, why: 'nothing-changed' })).toMatch(
-      /\)\n {10}See with codemachine logs .+\n$/,
+      /\)\n {10}Find the cause with codemachine logs .+\n$/,
     )
   })
 })

@@ -46,7 +46,7 @@ test('an agent that lies about tests is not believed: it is told what fails, and
   expect(scene.input(3)).toContain('The check `sh check.sh` fails (exit code 3).')
   expect(scene.input(3)).toContain('two of three passed')
   expect(stdout).toContain('gate sh check.sh, before round 1: failed (exit code 2)')
-  expect(stdout).toContain('claim refused (gate-failed)')
+  expect(stdout).toContain('Not accepted: The check')
   expect(stdout).toContain('ended: done — verified by 1 gate')
   expect(stdout).toMatch(/done — verified.*\ngoal {5}build X\nproof {4}sh check\.sh:? passed/)
   const certificate = JSON.parse(scene.recorded('done.json'))
@@ -82,7 +82,7 @@ test('an agent that sets the flag and does nothing else is refused, and done onl
     'nothing-done',
     'nothing-done',
   ])
-  expect(stdout).toContain('claimed done by MAIN.md, without any work: X was built before, by')
+  expect(stdout).toContain('The agent says it is done (MAIN.md), without any work: X was built before, by')
   expect(stdout).toMatch(/note +no file was changed and no task written down;.*\n? *.*X was built before/)
   expect(JSON.parse(scene.recorded('report.json')).proof.whyNothing).toContain('X was built before')
   expect(scene.memory('report.md')).toContain('X was built before')
@@ -193,7 +193,7 @@ test('a reviewer that never agrees, and cannot write, has the last word with a p
   expect(reviewed[1]?.lastOutputs[0]).toContain('Read-only file system')
   expect(existsSync(join(scene.place.directory, 'x'))).toBe(false)
   expect(scene.hasRecorded('rounds/review-003.ndjson')).toBe(true)
-  expect(scene.input(4)).toContain('- major: check.sh:1: It fails on nothing. Mend: Mend it.')
+  expect(scene.input(4)).toContain('- major: check.sh:1: It fails on nothing. Fix: Mend it.')
   expect(stdout).toContain('The reviewer does not agree that it is done (3 reviews)')
   expect(scene.hasRecorded('done.json')).toBe(false)
   expect(stdout).toMatch(/left .*The docs are not true/s)

@@ -39,17 +39,17 @@ test('the questions of the newest sessions are shown with what was assumed inste
   expect(shown.replace(/\d{4}-\d\d-\d\d \d\d:\d\d/g, 'THEN')).toBe(
     `20261120_1/Q1  round 3, THEN
   Which colour?
-  It goes on with: the first
+  Assumed meanwhile: the first
 
 20261120_1/Q2  round 3, THEN
   Which size?
-  It goes on with: the first
+  Assumed meanwhile: the first
 
 20261121_2/Q1  round 3, THEN
   Which database?
     1  SQLite
     2  Postgres
-  It goes on with: SQLite, as it is small
+  Assumed meanwhile: SQLite, as it is small
 
 To answer: codemachine questions answer 20261121_2/Q1 1
 `,

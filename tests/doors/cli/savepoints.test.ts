@@ -107,7 +107,7 @@ test('prune keeps what the session that can be gone on with needs, also from --a
   const spared = await scene.run('prune', '--all')
   expect([spared.exitCode, spared.stderr]).toEqual([
     0,
-    `Those of ${id} stay: it is not done, and codemachine resume continues it. To let them go: codemachine prune ${id}\n`,
+    `Those of ${id} stay: it is not done, and codemachine resume continues it. To delete them: codemachine prune ${id}\n`,
   ])
   expect((await scene.run('prune', id, '--all')).exitCode).toBe(2)
   expect((await scene.run('rewind', 'start')).exitCode).toBe(0)

@@ -20,7 +20,7 @@ test('the service works queues off, but not what a person has ended, until they 
   await scene.run('queue', 'add', 'another thing')
   await using service = asTheManagerDoes(scene)
   await service.until(/works off the 2 prompts that wait\n[\s\S]*ended with exit code 0/)
-  expect((await scene.run('queue', 'list')).stdout).toContain('Nothing waits')
+  expect((await scene.run('queue', 'list')).stdout).toContain('The queue is empty')
   expect(scene.model.requests.flatMap(({ userTexts }) => userTexts).join('\n')).not.toContain('interrupted')
 })
 

@@ -108,7 +108,7 @@ test('a specification that cannot be built by is refused before anything is aske
 test('where nobody can be asked, only --yes says that the specification is complete', async () => {
   await using place = await makePlace()
   await specify(place, 'A game.')
-  const sentence = 'Nobody can be asked here whether the specification is complete; say so with --yes.'
+  const sentence = 'Nobody can confirm here that the specification is complete; use --yes.'
   expect(await refusal(place, 'start')).toBe(sentence)
   expect(await refusal(place, 'start', '--json')).toBe(sentence)
 })
@@ -119,9 +119,9 @@ test('a session that was left in the middle is named before another one is start
   await place.journal('20261121_1', [{ ...sampleEvents['session-created'], goal: 'Build a house' }])
   const stderr = new PassThrough()
   const thrown = runCommandLine({ ...place.context, stderr }, ['start'])
-  await expect(thrown).rejects.toThrow('say so with --yes')
+  await expect(thrown).rejects.toThrow('use --yes')
   expect(String(stderr.read())).toMatch(
-    /^20261121_1 was cut off .*: "Build a house" \(0 rounds\)\. This starts a new session; to go on with that one: codemachine resume 20261121_1\n$/,
+    /^20261121_1 was cut off .*: "Build a house" \(0 rounds\)\. This starts a new session. To resume that one: codemachine resume 20261121_1\n$/,
   )
 })
 
@@ -257,7 +257,7 @@ test('on the screen /templates chooses what /start starts, once a person says th
   await terminal.until('A game')
   terminal.press('down')
   terminal.press('enter')
-  await terminal.until('Nothing is started.')
+  await terminal.until('Nothing starts.')
   await type('/start --yes')
   await terminal.untilInAll('_1 ended ─')
   await terminal.until('Type a goal')

@@ -86,7 +86,7 @@ test('of a session that is over: how it ended, and why its last claim was refuse
   ])
   await status(place.context, { cd: place.directory, json: false })
   expect(place.written()).toContain('  state    needs a person: You are logged out.  Log in.\n')
-  expect(place.written()).toContain('  claim    refused (tasks-left): tasks.json still has 1 task.\n')
+  expect(place.written()).toContain('  claim    not accepted: tasks.json still has 1 task.\n')
 })
 
 test('tasks that are half-written are not counted', async () => {

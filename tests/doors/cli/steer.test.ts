@@ -47,7 +47,7 @@ test('with no run there is nothing to steer, and the queue is named instead', as
   const { exitCode, stderr } = await scene.run('steer', 'hello')
   expect(exitCode).toBe(2)
   expect(stderr).toBe(
-    `codemachine: No codemachine runs in ${scene.place.directory}, so there is nothing to steer. (CM0613)\n  To have it done as a session of its own: codemachine queue add "…"\n`,
+    `codemachine: No codemachine runs in ${scene.place.directory}, so there is nothing to steer. (CM0613)\n  To make it a session of its own: codemachine queue add "…"\n`,
   )
 })
 
@@ -86,6 +86,6 @@ test('what nobody takes is no success: a person is told to say it again', async 
   expect([exitCode, stdout, stderr]).toEqual([
     2,
     '',
-    'codemachine: The run that it was for has ended. (CM0617)\n  If the session goes on, say it again; else: codemachine queue add "…"\n',
+    'codemachine: The run that it was for has ended. (CM0617)\n  If the session continues, send it again; else: codemachine queue add "…"\n',
   ])
 })

@@ -99,7 +99,7 @@ describe.each([
     const { exitCode, stderr } = await scene.run('--plain', '--no-keep-awake', '--rounds', '1', '-C', place.directory)
     expect([exitCode, stderr]).toEqual([
       2,
-      expect.stringMatching(/^codemachine: There is no goal, and nothing waits in/),
+      expect.stringMatching(/^codemachine: There is no goal, and the queue is empty/),
     ])
     expect((await queue.list()).prompts).toEqual([])
     expect(await records.sessions()).toEqual([ID])

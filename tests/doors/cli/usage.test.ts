@@ -46,13 +46,13 @@ describe('what was typed wrong is said in a sentence, with exit code 2, before a
     ...['\uFEFFmend it', 'mend it'].map<[string, string[], string, StartOptions]>(text => [
       `a goal in UTF-16 ${text === 'mend it' ? 'without' : 'with'} its mark`,
       ['-'],
-      'codemachine: Standard input is not UTF-8 text; save it as UTF-8, and give it again. (CM0107)\n',
+      'codemachine: Standard input is not UTF-8 text; convert it to UTF-8. (CM0107)\n',
       { input: Buffer.from(text, 'utf16le') },
     ]),
     [
       'no goal at all',
       [],
-      /^codemachine: There is no goal, and nothing waits in the queue\. \(CM0104\)\n {2}.*codemachine -/,
+      /^codemachine: There is no goal, and the queue is empty\. \(CM0104\)\n {2}.*codemachine -/,
     ],
     [
       'no rounds',

@@ -98,7 +98,7 @@ describe('an agent inside a round that starts the server is refused in one sente
         expect(outputs[index]).toMatch(why)
         expect(outputs[index]).toContain('"isError":true')
       }
-      expect((await scene.run('queue', 'list')).stdout).toContain('Nothing waits')
+      expect((await scene.run('queue', 'list')).stdout).toContain('The queue is empty')
     })
   }
 })

@@ -44,7 +44,7 @@ test('--web on a run has the page served by a process of its own, which a second
   await terminal.until('Type a goal')
   terminal.type('/web\r')
   await terminal.untilInAll(`${address}#t=`)
-  expect(await scene.run('web', 'stop')).toMatchObject({ exitCode: 0, stdout: 'The page is served no more.\n' })
+  expect(await scene.run('web', 'stop')).toMatchObject({ exitCode: 0, stdout: 'The page is no longer served.\n' })
   await expect(fetch(address)).rejects.toThrow()
   expect((await scene.run('web', 'stop')).stdout).toBe('The page is not served.\n')
   expect(await scene.run('web', 'link')).toMatchObject({ exitCode: 2, stderr: expect.stringContaining('not served') })
@@ -125,7 +125,7 @@ test('limits gives the session that runs more, or less, and queue move changes t
   const said = await scene.run('limits', '--rounds', '3', '--max-time', '2h')
   expect([said.exitCode, said.stdout]).toEqual([
     0,
-    expect.stringMatching(/^\d{8}_1 may take 3 rounds, 2h in all, from its next round on\.\n$/),
+    expect.stringMatching(/^\d{8}_1 may take 3 rounds, 2h new totals, from the next round on\.\n$/),
   ])
   expect(await scene.run('limits', '--max-cost', '3')).toMatchObject({
     exitCode: 2,

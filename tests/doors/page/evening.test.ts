@@ -73,7 +73,7 @@ test('a whole evening by phone: start, answer, queue, tell, limits, stop, resume
     body: { code: expect.stringMatching(/done|kept/) },
   })
   expect(await page.post(`${session}/ask`, { type: 'limits', rounds: 7 })).toMatchObject({
-    body: { code: 'done', message: `${id} may take 7 rounds in all, from its next round on.` },
+    body: { code: 'done', message: `${id} may take 7 rounds new totals, from the next round on.` },
   })
   expect(await page.post(`${session}/ask`, { type: 'stop', now: false })).toMatchObject({ body: { code: 'done' } })
   told.resolve()

@@ -177,8 +177,8 @@ test('what only a gate changed is not said to be the work of the rounds', () => 
 })
 
 test.each([
-  ['The list is not sorted when it is empty', 'Fix it', 'The list is not sorted when it is empty. Mend: Fix it'],
-  ['Is it kept?', 'Keep it.', 'Is it kept? Mend: Keep it.'],
+  ['The list is not sorted when it is empty', 'Fix it', 'The list is not sorted when it is empty. Fix: Fix it'],
+  ['Is it kept?', 'Keep it.', 'Is it kept? Fix: Keep it.'],
 ])('what is wrong and how it is mended do not run together: %s', (problem, mend, words) => {
   const data = badNight().report()
   const findings = data.proof.findings.map(each => ({ ...each, problem, mend, repeated: false }))

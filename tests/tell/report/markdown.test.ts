@@ -25,7 +25,7 @@ test('the report as Markdown has its parts as headings, and its tables as tables
     'What changed',
     'Rounds',
     'Waits and failures',
-    'Refused claims',
+    'Claims that were not accepted',
     'Questions and assumptions',
     'To look closer, and to undo',
   ])

@@ -104,7 +104,7 @@ describe('the timeline', () => {
       expect(told).toContain('23:14:00 to 01:12:00 (1:58:00) wait: usage limit: You have hit your usage limit')
       expect(told.some(each => /^22:31:\d\d to 22:32:00 \(0:41\) gate tests: failed$/.test(each))).toBe(true)
       expect(told).toContain('23:07:00 Q1: Should the switch follow the system by default?')
-      expect(told.some(each => /^01:53:00 claim refused in round 2: /.test(each))).toBe(true)
+      expect(told.some(each => /^01:53:00 not accepted in round 2: /.test(each))).toBe(true)
       const width = async () => (await drawing.boundingBox())?.width ?? 0
       const whole = await width()
       await page.getByText('× 16').click()

@@ -64,7 +64,7 @@ const WORDS: { [K in OutcomeHint['do']]: [Extract<OutcomeHint, { do: K }>, strin
   ],
   'free-disk-space': [
     { do: 'free-disk-space' },
-    'Free some space; nothing that was journaled before is lost, and codemachine resume continues from there.',
+    'Free some space; nothing that was journaled before is lost, and codemachine resume continues.',
   ],
   decide: [
     { do: 'decide', session: '20261120_1', title: 'Which database?' },
@@ -113,7 +113,7 @@ test('of a call that only a person can mend, what to mend is said, and not that 
     wordsForCallHint({ do: what }, { cause: null, waits: false }),
   )
   expect(told).toEqual([
-    'It crashed three times in a row before it did anything. codemachine doctor looks at codex.',
+    'It crashed three times in a row before it did anything. codemachine doctor checks codex.',
     'Add credit, or use another account.',
     'Mend the codex configuration (codemachine doctor looks at it).',
   ])

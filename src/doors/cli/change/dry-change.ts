@@ -32,7 +32,7 @@ function sectionsOf({ directory, codex, options, follows, request, context, plan
     `It would be a change in ${directory}, with codex ${codex}.`,
     `Planned by ${model ?? "codex's own model"} (${effort === null ? 'its own effort' : `effort ${effort}`}); carried out by ${who}.`,
     `The plan would be ${options.review === 'auto' ? 'taken as it comes' : 'shown'}, and ${carriedOut(options)}.`,
-    `A verification that fails would be mended ${formatCount(fixAttempts, 'time')} at the most.`,
+    `A failed verification would be fixed ${formatCount(fixAttempts, 'time')} at the most.`,
     ...(follows === null ? [] : [`It would go on from ${follows}.`]),
   ]
   return [

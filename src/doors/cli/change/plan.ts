@@ -222,7 +222,7 @@ async function nobodyWaits(
   return new UserError(
     'CM0616',
     accepted === undefined
-      ? `Nobody runs ${id}, so its plan cannot be answered now; it asks again when it goes on.`
+      ? `Nobody runs ${id}, so its plan cannot be answered now; it asks again when you resume it.`
       : `Version ${accepted.version} of the plan of ${id} has been accepted already, and nobody runs it.`,
     { hint },
   )

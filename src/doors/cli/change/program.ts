@@ -44,7 +44,7 @@ export function withChangeFlags(command: Command): Command {
   return command
     .option('--auto', 'take the plan as it comes; the commands that it names count as no proof then')
     .option('--plan-only', 'end when a plan is accepted; codemachine resume carries it out')
-    .option('--fix-attempts <5-10>', 'how often one verification may be mended; fewer than 5 gives up early (5)')
+    .option('--fix-attempts <5-10>', 'most attempts to fix one verification; fewer than 5 gives up early (5)')
     .option('--executor <provider>', 'who carries out the tasks: ollama, lmstudio, or one of your config.toml')
     .option('--no-local', 'the tasks are carried out by what plans, whatever the settings say')
     .option('--planner-model <name>', 'the model that plans, cuts the plan into tasks and sums up (as the rounds)')

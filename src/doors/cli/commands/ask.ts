@@ -71,14 +71,14 @@ export async function changeLimits(
   const { rounds, maxTimeMs: timeMs, maxTokens: tokens, maxCost: cost } = await limitsOf(flags)
   const wanted = Object.entries({ rounds, timeMs, tokens, cost }).filter(([, value]) => value !== undefined)
   if (wanted.length === 0)
-    throw new UserError('CM0104', 'Say what it may take: --rounds, --max-time, --max-tokens or --max-cost.')
+    throw new UserError('CM0104', 'Give a new limit: --rounds, --max-time, --max-tokens or --max-cost.')
   return await tellRunning(
     context,
     flags,
     { type: 'limits', ...Object.fromEntries(wanted) },
     {
       nobody: 'there are no limits to change',
-      withoutRun: 'A session that has ended goes on with more: codemachine resume --rounds 20',
+      withoutRun: 'For a session that has ended: codemachine resume --rounds 20',
       refused: WHAT_IT_DOES,
     },
   )
@@ -161,7 +161,8 @@ export async function queueList(context: CliContext, flags: LookFlags): Promise<
   const { prompts, problems } = await queue.list()
   for (const problem of problems) context.stderr.write(`codemachine: ${problem}\n`)
   if (flags.json) context.stdout.write(`${JSON.stringify(prompts)}\n`)
-  else if (prompts.length === 0) context.stdout.write('Nothing waits. Add a prompt with: codemachine queue add "…"\n')
+  else if (prompts.length === 0)
+    context.stdout.write('The queue is empty. Add a prompt with: codemachine queue add "…"\n')
   else if (wantsColour(context)) {
     const { tableLines } = await import('../styled.ts')
     const hasTerms = prompts.some(each => termsInWords(each) !== '')
@@ -200,7 +201,7 @@ export async function queueMove(
 ): Promise<number> {
   const { queue } = await openHere(context, flags)
   await queue.move(id, before ?? null)
-  const where = before === undefined ? 'behind all others' : `just before ${before.padStart(6, '0')}`
+  const where = before === undefined ? 'to the end' : `just before ${before.padStart(6, '0')}`
   context.stdout.write(`${id.padStart(6, '0')} waits ${where}.\n`)
   return 0
 }

@@ -47,8 +47,7 @@ export async function decide(context: CliContext, words: readonly string[], flag
   })
   const about = (problem: UserError) => withEdited(problem, edited)
   if (reply === null) throw about(await nobodyAsks(records, session, flags))
-  if (!isTaken(reply))
-    throw about(new UserError('CM0617', reply.message, { hint: 'What is asked: codemachine decide' }))
+  if (!isTaken(reply)) throw about(new UserError('CM0617', reply.message, { hint: 'The question: codemachine decide' }))
   stdout.write(flags.json ? `${JSON.stringify(reply)}\n` : `${inPlace(reply.message)}\n`)
   return 0
 }
@@ -119,9 +118,9 @@ async function showAsked(
     stdout.write(`${lines.join('\n')}\n`)
   } else if (state !== null && state.decision !== null && standing !== 'unknown') {
     stdout.write(
-      `Nobody runs ${state.id}, which asked: ${oneLine(state.decision.title, TITLE_CHARS)}\nIt asks again when it goes on: ${resumeCommand(state.id, cd ?? null)}\n`,
+      `Nobody runs ${state.id}, which asked: ${oneLine(state.decision.title, TITLE_CHARS)}\nIt asks again when you resume it: ${resumeCommand(state.id, cd ?? null)}\n`,
     )
-  } else stdout.write('Nothing is to be decided here.\n')
+  } else stdout.write('No decision is waiting here.\n')
   return 0
 }
 
@@ -165,9 +164,6 @@ export async function editFirst(
 async function nobodyAsks(records: Records, session: string | null, { cd }: LookFlags): Promise<UserError> {
   const id = session ?? (await newestSessions(records, 1))[0]
   return new UserError('CM0613', `No codemachine runs in ${records.directory}, so there is nothing to decide.`, {
-    hint:
-      id === undefined
-        ? 'What is there: codemachine list'
-        : `To go on with a session: ${resumeCommand(id, cd ?? null)}`,
+    hint: id === undefined ? 'All sessions: codemachine list' : `To resume a session: ${resumeCommand(id, cd ?? null)}`,
   })
 }

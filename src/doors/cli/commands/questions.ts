@@ -77,7 +77,7 @@ function linesOf({ id, round, at, text, options, assumption, answer }: ListedQue
     `${id}  round ${round}, ${formatDayAndTime(Date.parse(at))}`,
     `  ${oneLine(text, QUESTION_CHARS)}`,
     ...options.map((option, i) => `    ${i + 1}  ${oneLine(option, QUESTION_CHARS)}`),
-    `  It goes on with: ${oneLine(assumption, QUESTION_CHARS)}`,
+    `  Assumed meanwhile: ${oneLine(assumption, QUESTION_CHARS)}`,
     ...(answer === null
       ? []
       : [`  Answered ${formatDayAndTime(Date.parse(answer.at))}: ${oneLine(answer.answer, QUESTION_CHARS)}`]),

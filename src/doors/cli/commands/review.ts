@@ -54,10 +54,7 @@ interface Shown {
  */
 export async function review(context: CliContext, wanted: string | undefined, flags: ReviewFlags): Promise<number> {
   if (wanted !== undefined && flags.goal !== undefined) {
-    throw new UserError(
-      'CM0102',
-      'Name a session, or say with --goal by what to judge what is not committed; not both.',
-    )
+    throw new UserError('CM0102', 'Name a session, or give --goal to judge uncommitted changes; not both.')
   }
   const goal = flags.goal === undefined ? null : await readText(context, flags.goal)
   const session = goal === null ? await sessionToReview(context, wanted, flags) : null
@@ -87,7 +84,7 @@ async function sessionToReview(context: CliContext, wanted: string | undefined, 
   const records = await openRecords({ ...context, directory: directoryOf(context, flags) })
   if (wanted === undefined && (await records.sessions()).length === 0) {
     throw new UserError('CM0603', `There are no sessions in ${records.directory} yet.`, {
-      hint: 'To review what is not committed: codemachine review --goal "…"',
+      hint: 'To review uncommitted changes: codemachine review --goal "…"',
     })
   }
   return await findSession(records, wanted ?? null, problem => context.stderr.write(`codemachine: ${problem}\n`))
@@ -113,9 +110,9 @@ function whyNone(outcome: RoundOutcome): { problem: string; hint: string | null 
 const HINTS: Partial<Record<RoundClass, string>> = {
   auth: 'Log in with codemachine login, and review again.',
   quota: 'Add credit, or use another account, and review again.',
-  config: 'Mend the codex configuration (codemachine doctor looks at it), and review again.',
-  window: 'Review again when it is renewed.',
-  crashed: 'codemachine doctor looks at codex.',
+  config: 'Fix the codex configuration (codemachine doctor checks it), and review again.',
+  window: 'Review again after the usage limit resets.',
+  crashed: 'codemachine doctor checks codex.',
 }
 
 function asJson(

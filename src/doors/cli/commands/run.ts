@@ -97,10 +97,8 @@ async function workOn(context: CliContext, options: RunOptions, work: Work, show
   const observer = observerOn(context, show, work.resumable)
   const worked = await project.runQueue(work, observer, listenersOn(context, show))
   if (worked !== null) return worked.exitCode
-  throw new UserError('CM0104', 'There is no goal, and nothing waits in the queue.', {
-    hint: context.stdin.isTTY
-      ? 'Say what to work on: codemachine "…"'
-      : 'To read the goal from standard input: codemachine -',
+  throw new UserError('CM0104', 'There is no goal, and the queue is empty.', {
+    hint: context.stdin.isTTY ? 'Give a goal: codemachine "…"' : 'To read the goal from standard input: codemachine -',
   })
 }
 
@@ -118,7 +116,7 @@ export async function queueRun(context: CliContext, flags: RunFlags): Promise<nu
   const { prompts, problems } = await queue.list()
   for (const problem of problems) context.stderr.write(`codemachine: ${problem}\n`)
   if (prompts.length === 0) {
-    context.stdout.write(`Nothing waits in the queue of ${directory}.\n`)
+    context.stdout.write(`The queue is empty in ${directory}.\n`)
     return 0
   }
   return await whereShown(context, options, flags, inner => workOn(inner, options, { first: null }, flags))
@@ -153,18 +151,18 @@ async function offerWhatWasLeft(context: CliContext, options: RunOptions, flags:
   const command = resumeCommand(left.id, flags.cd ?? null)
   if (!stdin.isTTY || !stdout.isTTY || flags.json) {
     if (!waits) {
-      throw new UserError('CM0104', `${left.what}: ${left.about}; nothing waits in the queue.`, {
-        hint: `To go on with it: ${command}`,
+      throw new UserError('CM0104', `${left.what}: ${left.about}; the queue is empty.`, {
+        hint: `To resume it: ${command}`,
       })
     }
-    stderr.write(`${left.what}, and is not gone on with now; for that: ${command}\n`)
+    stderr.write(`${left.what}, and is not resumed now. To resume it: ${command}\n`)
     return null
   }
-  const answer = await askYesOrNo(context, `${left.what}: ${left.about}. Go on with it?`)
+  const answer = await askYesOrNo(context, `${left.what}: ${left.about}. Resume it?`)
   if (answer === null) return 0
   if (answer) return await resume(context, left.id, flags)
   if (waits) return null
-  stdout.write(`Nothing waits in the queue. To go on with it later: ${command}\n`)
+  stdout.write(`The queue is empty. To resume the session later: ${command}\n`)
   return 0
 }
 
@@ -193,7 +191,7 @@ export async function start(
   const left = wanted === null ? await findUnfinished(context, records, say) : null
   if (left !== null) {
     const command = resumeCommand(left.id, flags.cd ?? null)
-    stderr.write(`${left.what}: ${left.about}. This starts a new session; to go on with that one: ${command}\n`)
+    stderr.write(`${left.what}: ${left.about}. This starts a new session. To resume that one: ${command}\n`)
   }
   if (!yes && context.own.detached === null && !(await askWhetherComplete(context, specification, flags))) return 0
   const begin = async (there: RunOptions, goal: Specification) => {
@@ -239,11 +237,11 @@ async function askWhetherComplete(
 ): Promise<boolean> {
   const { stdin, stdout } = context
   if (!stdin.isTTY || !stdout.isTTY || json)
-    throw new UserError('CM0105', 'Nobody can be asked here whether the specification is complete; say so with --yes.')
+    throw new UserError('CM0105', 'Nobody can confirm here that the specification is complete; use --yes.')
   context.stdout.write(`${describeSpecification(specification).join('\n')}\n`)
   const answer = await askYesOrNo(context, IS_IT_COMPLETE)
   if (answer !== true) {
-    context.stdout.write(`Nothing is started. Write what is missing into ${specification.path}, and start again.\n`)
+    context.stdout.write(`Nothing starts. Add the missing parts to ${specification.path}, and start again.\n`)
   }
   return answer === true
 }

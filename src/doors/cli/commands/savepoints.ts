@@ -373,7 +373,7 @@ async function newestUnfinished(records: Records): Promise<string | null> {
 }
 
 function whySpared(session: string | null | undefined): string {
-  return `Those of ${session} stay: it is not done, and codemachine resume continues it. To let them go: codemachine prune ${session}`
+  return `Those of ${session} stay: it is not done, and codemachine resume continues it. To delete them: codemachine prune ${session}`
 }
 
 function stillLarge(bytes: number): string {

@@ -178,7 +178,7 @@ function addFleetTelling(fleet: Command, does: Does): void {
     .option('--json', 'as JSON')
     .action(does(async () => (await load()).fleetDrain))
   withQueue(fleet.command('prune'))
-    .description('take ended sessions out of the database, and what was carried of them off the remotes')
+    .description('remove ended sessions from the database and their branches from the remotes')
     .requiredOption('--older <age>', 'those that ended longer ago, such as 30d')
     .option(
       '--remote <url>',

@@ -66,7 +66,7 @@ async function whatNext(context: CliContext, directory: string, path: string): P
   const file = isElsewhere ? path : relative(context.cwd, resolve(directory, path))
   const where = isElsewhere ? here(directory) : ''
   if (plan === undefined || mistakes.length > 0)
-    return ['To see what has to be mended in it:', `  ${programOf(context)} validate ${shellWord(file)}${where}`]
+    return ['To see its mistakes:', `  ${programOf(context)} validate ${shellWord(file)}${where}`]
   const names = missing.flatMap(({ problem }) => /^\{\{(.+?)\}\} has no value/.exec(problem)?.[1] ?? [])
   const values = names.map(name => ` --var ${shellWord(`${name}=…`)}`).join('')
   const command = `${programOf(context)} run ${shellWord(file)}${values}${where}`

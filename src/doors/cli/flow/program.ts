@@ -54,7 +54,7 @@ export function addFlow(flow: Command, does: Does): void {
     .action(does(async () => (await load()).flowValidate))
   withValues(withLook(flow.command('show')))
     .argument('<file>', 'a workflow file')
-    .description('the steps of a workflow, as they would run')
+    .description('the steps of a workflow, in order')
     .action(does(async () => (await load()).flowShow))
 }
 

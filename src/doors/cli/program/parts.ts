@@ -50,25 +50,25 @@ export function addService(program: Command, does: Does): void {
   const load = () => import('../commands/runner/service.ts')
   const service = program
     .command('service')
-    .description('go on after a restart of the machine with what was cut off, and work the queues off')
+    .description('after a restart of the machine, resume sessions that were cut off, and run the queues')
   service
     .command('install')
-    .description('write a systemd user unit, or a launchd agent, show it, and begin it')
-    .option('-n, --dry-run', 'only show it, and what it would begin with')
-    .option('--web', 'have it keep the page served, too (codemachine web)')
+    .description('write a systemd user unit or launchd agent, show it, and start it')
+    .option('-n, --dry-run', 'only show it, and what it would start first')
+    .option('--web', 'also serve the page (codemachine web)')
     .action(does(async () => (await load()).serviceInstall))
   service
     .command('status')
-    .description('whether it is installed and runs, and what there is for it to do')
+    .description('show whether it is installed and running, and its pending work')
     .option('--json', 'as JSON')
     .action(does(async () => (await load()).serviceStatus))
   service
     .command('uninstall')
-    .description('end it and remove it; what it ran can be resumed')
+    .description('stop and remove it; its sessions can be resumed')
     .action(does(async () => (await load()).serviceUninstall))
   service
     .command('run')
-    .description('what it does, in this terminal')
+    .description('do its work in this terminal')
     .option('--web', 'and the page')
     .action(does(async () => (await load()).serviceRun))
 }
@@ -77,27 +77,27 @@ export function addService(program: Command, does: Does): void {
 export function addUninstall(program: Command, does: Does): void {
   program
     .command('uninstall')
-    .description('name what codemachine has left on this machine, and remove it, each kind asked for')
-    .addOption(new Option('-n, --dry-run', 'only name it').conflicts(['yes', 'keep']))
-    .option('-y, --yes', 'remove all of it without being asked; work that is not landed stays')
-    .option('--keep <kind...>', 'leave this alone: services, worktrees, memory, settings, login, history or sessions')
+    .description('list what codemachine left on this machine, and remove it after asking for each kind')
+    .addOption(new Option('-n, --dry-run', 'only list it').conflicts(['yes', 'keep']))
+    .option('-y, --yes', 'remove all of it without asking; work that is not landed stays')
+    .option('--keep <kind...>', 'keep: services, worktrees, memory, settings, login, history or sessions')
     .option('--json', 'as JSON')
     .action(does(async () => (await import('../commands/runner/uninstall.ts')).uninstall))
 }
 
 /** The commands that show the agents of a build. */
 export function addAgents(program: Command, does: Does): void {
-  const agents = program.command('agents').description('the agents of a build: who they are, and their prompts')
+  const agents = program.command('agents').description('the agents of a build and their prompts')
   const load = () => import('../commands/agent.ts')
   withLook(agents.command('list'))
-    .description('all agents, with their models and whose prompt they work by')
+    .description('all agents, with their models and the source of their prompts')
     .action(does(async () => (await load()).agentsList))
   withDirectory(agents.command('show'))
     .argument('<name>', 'the agent, as `agents list` shows it')
     .description('the prompt of an agent, as it would get it here')
     .action(does(async () => (await load()).agentsShow))
   withDirectory(agents.command('validate'))
-    .description("look whether the agents' configuration and all their prompts can be used")
+    .description("check the agents' configuration and all their prompts")
     .action(does(async () => (await load()).agentsValidate))
 }
 
@@ -107,8 +107,8 @@ export function addLogin(program: Command, does: Does): void {
   const logIn = does(async () => (await load()).login)
   const login = program
     .command('login')
-    .description("log codex in for codemachine's rounds; your own codex login stays as it is")
-    .option('--device-auth', 'with a code that is typed in a browser on any machine')
+    .description("log in to codex for codemachine's rounds; your own codex login does not change")
+    .option('--device-auth', 'with a code to type in a browser on any machine')
     .addOption(new Option('--with-api-key', 'with an API key, read from standard input').conflicts('deviceAuth'))
     .addOption(codexBinOption())
     .allowUnknownOption()
@@ -126,13 +126,13 @@ export function addLogin(program: Command, does: Does): void {
     .action((flags: object, command) => status({ ...login.opts(), ...flags }, command))
   program
     .command('logout')
-    .description("take codemachine's own login away; rounds use your own codex login then")
+    .description("remove codemachine's own login; then rounds use your own codex login")
     .addOption(codexBinOption())
     .action(does(async () => (await load()).logout))
 }
 
 const NO_ARGUMENT =
-  'Behind login may stand status, --device-auth or --with-api-key, which reads the key from standard input; a key is never an argument.'
+  'login accepts status, --device-auth or --with-api-key. The key comes from standard input, never from an argument.'
 
 /** The commands of the morning: what was done, whether it is true, and how to take it over or undo it. */
 export function addProof(program: Command, does: Does): void {
@@ -146,7 +146,7 @@ export function addProof(program: Command, does: Does): void {
 
 function addReport(program: Command, does: Does): void {
   withDirectory(program.command('report'))
-    .description('what a session has done: the outcome and its proof, changes, rounds, and what is left')
+    .description('report of a session: the outcome and its proof, changes, rounds, and what is left')
     .argument('[session]', 'the session; without it, the newest')
     .addOption(new Option('--html', 'as a page with charts, in one file').conflicts(['md', 'json']))
     .addOption(new Option('--md', 'as Markdown').conflicts(['json', 'open']))
@@ -165,7 +165,7 @@ function addReport(program: Command, does: Does): void {
     .addOption(
       new Option('--badge [file]', 'a badge (SVG) of the outcome').conflicts(['html', 'md', 'json', 'open', 'output']),
     )
-    .option('--output <file>', 'where it is written to; - is stdout')
+    .option('--output <file>', 'output file; - is stdout')
     .action(does(async () => (await import('../commands/report.ts')).report))
 }
 
@@ -173,16 +173,16 @@ function addQuestions(program: Command, does: Does): void {
   const load = () => import('../commands/questions.ts')
   const questions = withDirectory(program.command('questions'))
     .argument('[session]', 'the session; without it, the newest ones')
-    .description('what the agent would have asked, and what it assumed instead')
-    .option('--all', 'also what is answered, of all sessions')
+    .description('questions of the agent, and what it assumed instead')
+    .option('--all', 'also answered questions, of all sessions')
     .option('--json', 'as JSON')
     .action(does(async () => (await load()).questions))
   const answer = does(async () => (await load()).answerQuestion)
   withDirectory(questions.command('answer'))
     .argument('<id>', 'the question, as `questions` shows it; Q1 for that of the newest session')
     .argument('<answer...>', 'the answer, or the number of an option; - reads it from standard input')
-    .description('answer a question: its session is told while it runs, else the answer becomes a prompt in the queue')
-    .option('--again', 'answer it although that was done already')
+    .description('answer a question; a running session is told, else the answer becomes a queued prompt')
+    .option('--again', 'answer again')
     .action((id: string, words: string[], flags: object, command) =>
       answer(id, words, { ...questions.opts(), ...flags }, command),
     )
@@ -191,7 +191,7 @@ function addQuestions(program: Command, does: Does): void {
 function addVerify(program: Command, does: Does): void {
   withDirectory(program.command('verify'))
     .argument('[session]', 'the session; without it, the newest that is done')
-    .description('run the gates of a session that is done again: still true, broken since which commit, or cannot tell')
+    .description('run the gates of a done session again: still true, broken since which commit, or cannot tell')
     .addOption(codexBinOption())
     .option('--json', 'as JSON')
     .action(does(async () => (await import('../commands/verify.ts')).verify))
@@ -200,8 +200,8 @@ function addVerify(program: Command, does: Does): void {
 function addReview(program: Command, does: Does): void {
   withDirectory(program.command('review'))
     .argument('[session]', 'the session whose work is reviewed; without it, the newest')
-    .description('have a reviewer look at the work of a session with fresh eyes; it changes nothing')
-    .option('--goal <text>', 'review what is not committed, by this goal; - reads it from standard input')
+    .description('have a reviewer look at the work of a session; changes nothing')
+    .option('--goal <text>', 'review uncommitted changes by this goal; - reads it from standard input')
     .option('-m, --model <name>', "the reviewer's model (that of the settings)")
     .option('--effort <level>', 'its reasoning effort: low, medium, high, …')
     .addOption(codexBinOption())
@@ -213,38 +213,36 @@ function addSavepoints(program: Command, does: Does): void {
   const load = () => import('../commands/savepoints.ts')
   withLook(program.command('savepoints'))
     .argument('[session]', 'only those of this session')
-    .description('the states of the files that were kept: what each session began with, and what each round left')
+    .description('saved states of the files: at the start of each session and after each round')
     .action(does(async () => (await load()).savepoints))
   withDirectory(program.command('diff'))
     .argument('[from]', 'a savepoint, such as 3, 20261121_1/3 or start; without it, start')
     .argument('[to]', 'a savepoint; without it, now')
-    .description('what has changed in the files since the newest session began, or between two savepoints')
+    .description('changes since the newest session started, or between two savepoints')
     .option('--stat', 'only which files, and how many lines')
-    .option('--no-pager', 'print it in a terminal too, where it opens file by file to look through')
+    .option('--no-pager', 'print it, in a terminal too, instead of opening it file by file')
     .option('--json', 'the same as JSON')
     .action(does(async () => (await load()).diff))
   withDirectory(program.command('rewind'))
     .argument('<savepoint>', 'a savepoint, such as 3 (after round 3), 20261121_1/3 or start')
-    .description('make the files those of a savepoint; only files change, and it can be undone')
-    .option('-n, --dry-run', 'only say what would change')
+    .description('restore the files of a savepoint; only files change, and it can be undone')
+    .option('-n, --dry-run', 'only show what would change')
     .action(does(async () => (await load()).rewind))
   withDirectory(program.command('prune [session]'))
-    .description(
-      'let old savepoints go, or those of a session, and give their room back; the newest session keeps its own',
-    )
+    .description('delete old savepoints, or those of a session, to free disk space; the newest session keeps its own')
     .option('--older-than <duration>', 'those of sessions that are older (30d)')
-    .option('--larger-than <size>', 'the oldest, until the others take no more than that, such as 2G')
-    .option('--all', 'every one, those of the newest session, too')
-    .option('-n, --dry-run', 'only say what would go')
+    .option('--larger-than <size>', 'the oldest, until the rest fit into this size, such as 2G')
+    .option('--all', 'all, also those of the newest session')
+    .option('-n, --dry-run', 'only show what would be deleted')
     .action(does(async () => (await load()).pruneSavepoints))
 }
 
 function addLand(program: Command, does: Does): void {
   withDirectory(program.command('land'))
     .argument('[name]', 'the worktree; without it, the only one with something to land')
-    .description('merge what was done in a worktree into the branch that is checked out here')
+    .description('merge the work of a worktree into the branch that is checked out here')
     .option('--message <text>', 'the message of the merge')
-    .option('--commit <text>', 'first commit, with this message, what is not committed in the worktree')
+    .option('--commit <text>', 'first commit uncommitted changes of the worktree, with this message')
     .action(does(async () => (await import('../commands/land.ts')).land))
 }
 
@@ -258,10 +256,10 @@ const asTyped = (name: string) => name
 export function withTerms(command: Command): Command {
   return command
     .addOption(templateOption('goal'))
-    .option('--rounds <n>', 'how many rounds at the most')
-    .option('--max-time <duration>', 'for how long at the most, such as 8h or 1h30m')
-    .option('--max-tokens <count>', 'how many tokens at the most, such as 5M or 500k')
-    .option('--max-cost <amount>', 'how much it may cost at the most, by the prices of your config.toml, such as 10')
+    .option('--rounds <n>', 'most rounds')
+    .option('--max-time <duration>', 'most time, such as 8h or 1h30m')
+    .option('--max-tokens <count>', 'most tokens, such as 5M or 500k')
+    .option('--max-cost <amount>', 'most cost, by the prices in your config.toml, such as 10')
     .addOption(verifyOption())
     .option('--prove', 'prove what was asked for, sentence by sentence, by checks written before the work')
     .addOption(followUpOption())
@@ -269,7 +267,7 @@ export function withTerms(command: Command): Command {
 
 /** `--template`; `usual`: which one it is if none is named; `templates`: those that may be typed. */
 export function templateOption(usual: string, templates: readonly string[] = PROMPTED): Option {
-  return new Option('--template <name>', `the kind of work; codemachine templates says what each is (${usual})`)
+  return new Option('--template <name>', `the kind of work; codemachine templates explains each (${usual})`)
     .choices(templates)
     .argParser(asTyped)
 }
@@ -280,12 +278,12 @@ export function addStart(program: Command, does: Does): void {
   const dryStart = does(async () => (await import('../commands/dry-start.ts')).dryStart)
   withRunFlags(program.command('start'), roundsUnless(50))
     .description(
-      'build what .codemachine/inputs/specifications.md asks for; in at most 50 rounds, if no limit is named',
+      'build what .codemachine/inputs/specifications.md asks for; at most 50 rounds by default',
     )
-    .option('-y, --yes', 'the specification is complete, and the plan is carried out as it comes')
+    .option('-y, --yes', 'ask nothing: the specification is complete, and the plan is accepted')
     .addOption(templateOption('the mode of the settings', STARTED))
     .addOption(worktreeOption())
-    .option('-n, --dry-run', 'only print the prompts and commands; nothing is started and nothing spent')
+    .option('-n, --dry-run', 'only print the prompts and commands; starts and spends nothing')
     .action((flags: { dryRun?: true }, command) => (flags.dryRun ? dryStart : start)(flags, command))
   addTemplates(program, does)
 }
@@ -296,7 +294,7 @@ function addTemplates(program: Command, does: Does): void {
   const select = does(async () => (await load()).selectTemplate)
   const templates = program
     .command('templates')
-    .description('the kinds of work, how each is started, and which of them start takes')
+    .description('the kinds of work, how to start each, and which one start uses')
   withLook(templates)
     .allowExcessArguments()
     .action(async (flags: LookFlags) => {
@@ -314,7 +312,7 @@ function addTemplates(program: Command, does: Does): void {
       await list(flags, templates)
     })
   withLook(templates.command('list'))
-    .description('show them, and which is chosen')
+    .description('list them, and show which is chosen')
     .action((flags: LookFlags, command) => list({ ...templates.opts(), ...flags }, command))
   withDirectory(templates.command('select'))
     .addArgument(new Argument('<name>', 'which one').choices(STARTED).argParser(asTyped))

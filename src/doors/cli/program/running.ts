@@ -20,16 +20,16 @@ export function addRunning(program: Command, does: Does): void {
 
 function addLimits(program: Command, does: Does): void {
   withDirectory(program.command('limits'))
-    .description('let the session that runs take more or less, from its next round on')
-    .option('--rounds <n>', 'how many rounds in all')
-    .option('--max-time <duration>', 'for how long in all, such as 8h or 1h30m')
-    .option('--max-tokens <count>', 'how many tokens in all, such as 5M or 500k')
-    .option('--max-cost <amount>', 'how much it may cost in all, by the prices of your config.toml, such as 10')
+    .description('change the limits of the running session, from its next round on')
+    .option('--rounds <n>', 'total rounds')
+    .option('--max-time <duration>', 'total time, such as 8h or 1h30m')
+    .option('--max-tokens <count>', 'total tokens, such as 5M or 500k')
+    .option('--max-cost <amount>', 'total cost, by the prices in your config.toml, such as 10')
     .action(does(async () => (await import('../commands/ask.ts')).changeLimits))
 }
 
-const HOW_THEY_STAND = 'How its sessions stand: codemachine list'
-const TO_RESUME = 'To go on with a session: codemachine resume'
+const HOW_THEY_STAND = 'All sessions: codemachine list'
+const TO_RESUME = 'To resume a session: codemachine resume'
 
 /** All of them, in the order of the help. */
 const RUNNING_COMMANDS: readonly RunningCommand[] = [
@@ -37,56 +37,57 @@ const RUNNING_COMMANDS: readonly RunningCommand[] = [
     name: 'steer',
     description: 'tell the running agent something, from another terminal',
     text: 'what to tell it; - reads it from standard input',
-    flags: [() => new Option('--agent <instance>', 'tell this agent, which works for the one of the round')],
+    flags: [() => new Option('--agent <instance>', 'tell this agent, one of those at work')],
     ask: ({ text, agent }) => (agent === undefined ? { type: 'steer', text } : { type: 'steer-agent', agent, text }),
-    withoutRun: 'To have it done as a session of its own: codemachine queue add "…"',
-    refused: 'If the session goes on, say it again; else: codemachine queue add "…"',
+    withoutRun: 'To make it a session of its own: codemachine queue add "…"',
+    refused: 'If the session continues, send it again; else: codemachine queue add "…"',
   },
   {
     name: 'stop',
-    description: 'end the run after this round, from another terminal; resume goes on from there',
+    description: 'stop the run after this round, from another terminal; resume continues from there',
     flags: [
       () => new Option('--now', 'interrupt the round'),
-      () => new Option('--agent <instance>', 'end only this agent now; the round and the run go on').conflicts('now'),
+      () =>
+        new Option('--agent <instance>', 'end only this agent now; the round and the run continue').conflicts('now'),
     ],
     ask: ({ now, agent }) => (agent === undefined ? { type: 'stop', now } : { type: 'stop-agent', agent }),
     withoutRun: HOW_THEY_STAND,
   },
   {
     name: 'pause',
-    description: 'start no further round until unpause, from another terminal',
+    description: 'pause after this round until unpause, from another terminal',
     ask: () => ({ type: 'pause' }),
     withoutRun: HOW_THEY_STAND,
   },
   {
     name: 'unpause',
-    description: 'go on after pause',
+    description: 'continue after a pause',
     ask: () => ({ type: 'unpause' }),
     withoutRun: TO_RESUME,
   },
   {
     name: 'retry',
-    description: 'end what it waits for now, from another terminal: it tries again at once',
+    description: 'retry now instead of waiting, from another terminal',
     ask: () => ({ type: 'retry' }),
     withoutRun: TO_RESUME,
   },
   {
     name: 'interrupt',
-    description: 'interrupt the round and hold, from another terminal: unpause goes on',
+    description: 'interrupt the round and pause, from another terminal; unpause continues',
     ask: () => ({ type: 'interrupt' }),
     withoutRun: HOW_THEY_STAND,
   },
   {
     name: 'skip',
-    description: 'end this session and go on with the next in the queue, from another terminal',
+    description: 'end this session and start the next in the queue, from another terminal',
     ask: () => ({ type: 'skip' }),
-    withoutRun: 'What waits: codemachine queue list',
+    withoutRun: 'The queue: codemachine queue list',
   },
   {
     name: 'replan',
-    description: 'have the plan changed, from another terminal; then it holds until unpause',
+    description: 'have the plan changed, from another terminal, and pause until unpause',
     text: 'what to change; - reads it from standard input',
-    flags: [() => new Option('--go', 'go on by the changed plan, without a hold')],
+    flags: [() => new Option('--go', 'continue with the changed plan, without a pause')],
     ask: ({ text, go }) => ({ type: 'replan', text, ...(go ? { go } : {}) }),
     verb: 'change the plan of',
     withoutRun: 'MAIN.md and tasks.json of its session can be edited by hand; codemachine resume continues.',
@@ -96,8 +97,8 @@ const RUNNING_COMMANDS: readonly RunningCommand[] = [
 function addDecide(program: Command, does: Does): void {
   withLook(program.command('decide'))
     .argument('[session]', 'the session, if it is not the one that runs here')
-    .argument('[choice]', 'what you choose; without it, what is asked is shown, and the lines that answer it')
-    .argument('[text...]', 'what you say with it; - reads it from standard input')
+    .argument('[choice]', 'your choice; without it, show the question and the commands that answer it')
+    .argument('[text...]', 'your comment; - reads it from standard input')
     .description('make a decision that a session waits for, from another terminal')
     .action(
       (
@@ -119,13 +120,13 @@ function addPlan(program: Command, does: Does): void {
   const load = does(async () => (await import('../change/plan.ts')).plan)
   const withShow = (command: Command) =>
     withLook(command)
-      .option('--version <n>', 'this version, and not the newest; of an answer: only if this version waits')
-      .option('--diff', 'only what has changed since the version before')
+      .option('--version <n>', 'this version, not the newest; of an answer: only if this version waits')
+      .option('--diff', 'only the changes since the version before')
   const plan = withShow(program.command('plan'))
     .argument('[session]', 'the session, if it is not the newest that has a plan')
     .argument('[what]', 'show, accept, reject or edit; without it, show')
-    .argument('[text...]', 'what you say with it; - reads it from standard input')
-    .description('see the plan of a session, and accept it or have it changed, from another terminal')
+    .argument('[text...]', 'your comment; - reads it from standard input')
+    .description('show the plan of a session, accept it or have it changed, from another terminal')
     .action((session: string | undefined, what: string | undefined, text: string[], flags: LookFlags, command) =>
       load(
         [session, what, ...text].filter(word => word !== undefined),
@@ -145,7 +146,7 @@ function addPlan(program: Command, does: Does): void {
   }
   const session: [string, string] = ['[session]', 'the session, if it is not the newest that has a plan']
   below('show', 'the plan as it is, or an earlier version of it', session)
-  below('accept', 'accept the version that waits', ['[remark...]', 'what whoever carries it out is told with it'])
+  below('accept', 'accept the version that waits', ['[remark...]', 'a comment for the agents that carry it out'])
   below('reject', 'have the version that waits changed; the next one is shown again', [
     '<change...>',
     'what to change; - reads it from standard input',
@@ -157,17 +158,17 @@ function addPlan(program: Command, does: Does): void {
 }
 
 function addQueue(program: Command, does: Does): void {
-  const queue = program.command('queue').description('the prompts that wait; each becomes a session of its own')
+  const queue = program.command('queue').description('queued prompts; each becomes its own session')
   const load = () => import('../commands/ask.ts')
   withTerms(withDirectory(queue.command('add')))
     .argument('[prompt...]', 'the prompt; - reads it from standard input; with --template alone: the specification')
     .description('add a prompt at the end')
     .action(does(async () => (await load()).queueAdd))
   withRunFlags(queue.command('run'))
-    .description('work off what waits, one session after the other, without a goal of its own')
+    .description('run the queue, one session after the other')
     .action(does(async context => (await withSmallHeap(context, () => import('../commands/run.ts'))).queueRun))
   withLook(queue.command('list'))
-    .description('show the prompts that wait')
+    .description('list the queued prompts')
     .action(does(async () => (await load()).queueList))
   withDirectory(queue.command('edit'))
     .argument('<id>', 'the number that `queue list` shows')
@@ -176,11 +177,11 @@ function addQueue(program: Command, does: Does): void {
     .action(does(async () => (await load()).queueEdit))
   withDirectory(queue.command('move'))
     .argument('<id>', 'the number that `queue list` shows')
-    .option('--before <id>', 'the one that it waits just before; without it, it waits behind all')
+    .option('--before <id>', 'put it before this one; without it, at the end')
     .description('change the order')
     .action(does(async () => (await load()).queueMove))
   withDirectory(queue.command('rm'))
     .argument('<id>', 'the number that `queue list` shows')
-    .description('take a prompt out')
+    .description('remove a prompt')
     .action(does(async () => (await load()).queueRemove))
 }

@@ -20,7 +20,7 @@ export function addSecret(program: Command, does: Does): void {
   const load = () => import('../commands/secret.ts')
   const secret = program
     .command('secret')
-    .description('the secrets of a project: commands can be given them, and no model sees them')
+    .description('the secrets of a project: commands can use them, and no model sees them')
     .addHelpText('after', EXAMPLES)
     .allowExcessArguments()
     .allowUnknownOption()
@@ -30,7 +30,7 @@ export function addSecret(program: Command, does: Does): void {
       secret.help()
     })
   const set = withDirectory(secret.command('set'), PROJECT)
-    .argument('<KEY>', 'its name, as a variable is named: STRIPE_KEY')
+    .argument('<KEY>', 'its name, like a variable: STRIPE_KEY')
     .description('store a secret; its value is typed hidden, or comes through standard input')
     .option('--check <command>', 'a command that passes if the value is good; it finds it in $KEY')
   onlyItsKey(
@@ -39,7 +39,7 @@ export function addSecret(program: Command, does: Does): void {
     does(async () => (await load()).secretSet),
   )
   withLook(secret.command('list'), undefined, PROJECT)
-    .description('the names of the secrets that are there; never a value')
+    .description('the names of the stored secrets; never a value')
     .action(does(async () => (await load()).secretList))
   onlyItsKey(
     withDirectory(secret.command('rm'), PROJECT).argument('<KEY>', 'its name').description('remove a secret'),
@@ -57,7 +57,7 @@ export function addSecret(program: Command, does: Does): void {
   onlyItsKey(
     withDirectory(secret.command('export'), PROJECT)
       .argument('<KEY>', 'its name')
-      .description('write it into a file of variables of the finished project, which git ignores')
+      .description('write it into an env file of the finished project that git ignores')
       .option('--to <file>', 'the file, relative to the project, such as .env'),
     'export',
     does(async () => (await load()).secretExport),
@@ -66,7 +66,7 @@ export function addSecret(program: Command, does: Does): void {
 
 const PROJECT = 'the project, if it is not this directory'
 const NO_COMMAND =
-  'Behind secret stands set, list, rm, check or export, and then the name of a secret; a value is never an argument. codemachine secret --help has examples.'
+  'Use secret set, list, rm, check or export with the name of a secret; a value is never an argument. codemachine secret --help has examples.'
 
 /** Refuses what stands behind the name: it may be a value, and is not repeated. */
 function onlyItsKey(command: Command, name: string, act: (...typed: unknown[]) => Promise<void>): void {

@@ -7,32 +7,33 @@ export function addWeb(program: Command, does: Does): void {
   const serve = does(async () => (await load()).web)
   const web = program.command('web')
   web
-    .description('a page of all your sessions for a browser, on this machine or a phone: watch, answer, tell, stop')
-    .option('--port <number>', 'the port (the setting port), or the next one that is free where it is not named here')
-    .option('--host <address>', 'an address of this machine; another than loopback wants --cert and --key (127.0.0.1)')
+    .description('a web page of all your sessions, for this machine or a phone: watch, answer, tell, stop')
+    .option('--port <number>', 'the port (the setting port); without this option, the next free one')
+    .option('--host <address>', 'an address of this machine; any but loopback needs --cert and --key (127.0.0.1)')
     .addOption(
-      new Option('--name <name>', 'another name that a proxy on this machine reaches it by; may be repeated').argParser(
-        eachTyped,
-      ),
+      new Option(
+        '--name <name>',
+        'another name under which a proxy on this machine serves it; may be repeated',
+      ).argParser(eachTyped),
     )
     .option('--cert <file>', 'certificate for https, PEM')
     .option('--key <file>', 'its key, PEM')
-    .option('--look', 'a link that may look, and not steer')
+    .option('--look', 'a view-only link')
     .option('--open', 'open it in the browser')
     .option('--json', 'the link as JSON')
     .addOption(new Option('--until-idle').hideHelp())
     .action(serve)
   web
     .command('link')
-    .option('--look', 'that may look, and not steer')
+    .option('--look', 'view only')
     .option('--qr', 'as a QR code, too')
     .option('--json', 'as JSON')
-    .description('a link for one more device, to be opened once')
+    .description('a link for another device; works once')
     .action(inner(web, async () => (await load()).webLink))
   web
     .command('pair')
-    .option('--look', 'a device that may look, and not steer')
-    .description('let a device in by a code that is typed on it')
+    .option('--look', 'a view-only device')
+    .description('pair a device by a code that you type on it')
     .action(inner(web, async () => (await load()).webPair))
   web
     .command('devices')
@@ -42,11 +43,11 @@ export function addWeb(program: Command, does: Does): void {
   web
     .command('end')
     .argument('<device>', 'as `web devices` shows it')
-    .description('have a device open the page no more')
+    .description('remove a device')
     .action(does(async () => (await load()).webEnd))
   web
     .command('stop')
-    .description('end the process that serves the page; what runs goes on')
+    .description('stop serving the page; runs continue')
     .action(does(async () => (await load()).webStop))
 
   /** Flags that the command above knows, too, are taken by that. */

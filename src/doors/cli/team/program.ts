@@ -32,7 +32,7 @@ export function addTeam(program: Command, does: Does): void {
   const team = withTeamFlags(program.command('team'), roundsUnless(200))
     .argument('[goal...]', 'what the project is to be; - reads it from standard input')
     .description('have a planner, a worker and a reviewer make a project in a directory of its own')
-    .option('--repair <0-3>', 'how often what the reviewer finds of high severity is mended (1)')
+    .option('--repair <0-3>', 'most rounds to fix findings of high severity (1)')
     .option(
       '-y, --yes',
       'take the plan as it comes, and let commands have secrets and the network together; a secret is still asked for',

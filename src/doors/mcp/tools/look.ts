@@ -28,7 +28,7 @@ const sessionShape = v.object({
   goal: v.string(),
   standing: v.pipe(
     v.picklist(['running', 'ended', 'cut-off', 'unknown']),
-    v.description('cut-off: nobody runs it any more, and it has not come to its end'),
+    v.description('cut-off: it is no longer running and has not ended'),
   ),
   state: v.pipe(v.string(), v.description('what it does now, or how it ended, in words')),
   outcome: v.pipe(
@@ -107,7 +107,7 @@ export const lookTools: readonly Tool[] = [
       ),
       seen: v.optional(
         aCount(
-          'a whole number from 0 on, as the wait before gave it: only what came after it counts; left out: what holds now counts, too',
+          'a whole number from 0 on, from the wait before: only later events count; left out: the call also returns at once for what is true now',
           0,
         ),
       ),

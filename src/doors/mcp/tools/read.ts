@@ -36,18 +36,18 @@ const MOST_FILES = 300
 const MOST_SAVEPOINTS = 300
 
 const question = v.object({
-  id: v.pipe(v.string(), v.description('what answer takes')),
+  id: v.pipe(v.string(), v.description('the id for answer')),
   directory: v.string(),
   kind: v.pipe(
     v.picklist(['question', 'decision']),
-    v.description('decision: the session waits for it; question: it goes on with what it assumes'),
+    v.description('decision: the session waits for it; question: it continues with its assumption'),
   ),
   text: v.string(),
   options: v.pipe(
     v.array(v.object({ id: v.string(), text: v.string() })),
-    v.description('what can be chosen; empty: any text'),
+    v.description('the choices; empty: any text'),
   ),
-  assumes: v.pipe(v.nullable(v.string()), v.description('with what it goes on if nobody answers')),
+  assumes: v.pipe(v.nullable(v.string()), v.description('what happens if nobody answers')),
   answer: v.nullable(v.string()),
 })
 

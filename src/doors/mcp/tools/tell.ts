@@ -42,7 +42,7 @@ export const tellTools: readonly Tool[] = [
     input: v.strictObject({
       ...WHICH,
       text: aText('a text that says what is to be different'),
-      go_on: v.optional(yesOrNo('true or false: whether it goes on with the changed plan by itself')),
+      go_on: v.optional(yesOrNo('true or false: whether it continues with the changed plan without a person')),
     }),
     output: told,
     run: ({ text, go_on: goesOn, ...which }, call) =>

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { packageFile } from '../../../base/package.ts'
 import { formatBytes } from '../../../base/text.ts'
+import { refusalForPerson } from '../../../core/rules/refusals.ts'
 import type { Tone } from '../../words/names.ts'
 import { formatCost, formatDayAndTime, formatDuration, formatMoment, shortNumber } from '../../words/numbers.ts'
 import { type CommandContext, commandsOf } from '../commands.ts'
@@ -184,9 +185,9 @@ function refusals({ refusals }: ReportData): Html {
   if (refusals.count === 0) return html``
   const list = refusals.entries.map(
     ({ round, reason, detail }) =>
-      html`<small>round ${round}, ${reason.replaceAll('-', ' ')}</small><div class="words">${prose(detail)}</div>`,
+      html`<small>round ${round}, ${reason.replaceAll('-', ' ')}</small><div class="words">${prose(refusalForPerson({ reason, detail }).fact)}</div>`,
   )
-  return section('Claims of done that were refused', items(withGap(refusals, list)), true)
+  return section('Claims that were not accepted', items(withGap(refusals, list)), true)
 }
 
 const TROUBLE_KINDS: Readonly<Record<ReportTrouble['kind'], { name: string; tone: Tone }>> = {

@@ -1,4 +1,5 @@
 import { type ScaleLinear, scaleLinear } from 'd3-scale'
+import { refusalForPerson } from '../../../core/rules/refusals.ts'
 import type { Tone } from '../../words/names.ts'
 import { formatClock, formatCount, formatDayAndTime, formatTime } from '../../words/numbers.ts'
 import { oneLine } from '../../words/safe-text.ts'
@@ -63,7 +64,7 @@ function zoomSwitch(zoom: number): Html {
 }
 
 const SIGNS = { refused: '✗', asked: '?', trouble: '!', accepted: '✓', ended: '■' }
-const SIGNS_IN_WORDS = '✗ a claim was refused, ? the agent asked, ! it did not get on, ✓ done, ■ the end.'
+const SIGNS_IN_WORDS = '✗ a claim was not accepted, ? the agent asked, ! it did not get on, ✓ done, ■ the end.'
 
 function happeningsOf(data: ReportData): Happening[] {
   const { refusals, questions, outcome, updatedAt } = data
@@ -80,8 +81,13 @@ function happeningsOf(data: ReportData): Happening[] {
     ...roundsOf(data),
     ...provings(data),
     ...data.trouble.entries.flatMap(troubleOf),
-    ...refusals.entries.map(({ at, round, detail }) =>
-      sign(at, SIGNS.refused, 'warning', `claim refused in round ${round}: ${detail}`),
+    ...refusals.entries.map(({ at, round, reason, detail }) =>
+      sign(
+        at,
+        SIGNS.refused,
+        'warning',
+        `not accepted in round ${round}: ${refusalForPerson({ reason, detail }).fact}`,
+      ),
     ),
     ...questions.entries.map(({ at, id, text }) => sign(at, SIGNS.asked, 'plain', `${id}: ${text}`)),
     ...(outcome === null ? [] : [sign(updatedAt, outcome.kind === 'done' ? SIGNS.accepted : SIGNS.ended, tone, text)]),

@@ -42,7 +42,7 @@ test('the plan of a build waits for a person, through a kill, and is answered on
   const left = await codemachineHere(place, ['decide'])
   expect([left.exitCode, left.stdout]).toEqual([
     0,
-    `Nobody runs ${id}, which asked: The plan has 2 tasks. Start the build?\nIt asks again when it goes on: codemachine resume ${id}\n`,
+    `Nobody runs ${id}, which asked: The plan has 2 tasks. Start the build?\nIt asks again when you resume it: codemachine resume ${id}\n`,
   ])
   const nobody = await codemachineHere(place, ['decide', 'accept'])
   expect([nobody.exitCode, nobody.stderr]).toEqual([2, expect.stringContaining('there is nothing to decide')])
@@ -80,7 +80,7 @@ test('the plan of a build waits for a person, through a kill, and is answered on
   expect(planOf(scene).map(({ done }) => done)).toEqual([true, true])
 
   const over = await codemachineHere(place, ['decide'])
-  expect(over.stdout).toBe('Nothing is to be decided here.\n')
+  expect(over.stdout).toBe('No decision is waiting here.\n')
 })
 
 test('a build of which nobody looks at the plan ends after --max-wait, and says how to go on', async () => {

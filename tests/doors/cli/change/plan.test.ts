@@ -218,7 +218,7 @@ test('a plan of a session that nobody runs any more is answered once that goes o
   const stdout = new PassThrough()
   const context = cliContext(place, { templates, stdout })
   await expect(plan(context, [id, 'accept'], {})).rejects.toMatchObject({
-    message: `Nobody runs ${id}, so its plan cannot be answered now; it asks again when it goes on.`,
+    message: `Nobody runs ${id}, so its plan cannot be answered now; it asks again when you resume it.`,
     hint: `To go on: codemachine resume ${id}`,
     exitCode: 2,
   })

@@ -50,7 +50,7 @@ test('while another codemachine runs it is waited for its end, which is said onc
   })
   await clock.nextWait(1000)
   expect(said).toEqual([
-    `Another codemachine (pid ${process.pid}) is running here. This waits for its end, 1 h at the most; Ctrl+C ends the wait.`,
+    `Another codemachine (pid ${process.pid}) is running here. Waiting for its end, 1 h at the most; Ctrl+C ends the wait.`,
   ])
   await clock.advance(60_000)
   await clock.nextWait(1000)

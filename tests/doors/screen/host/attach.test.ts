@@ -132,7 +132,7 @@ test('what cannot be attached to is refused in a sentence: nothing, what has end
   }
   expect(await scene.run('attach')).toMatchObject({
     exitCode: 2,
-    stderr: expect.stringContaining('attach draws the screen, and needs a terminal'),
+    stderr: expect.stringContaining('attach needs a terminal'),
   })
   expect(await refused('-C', '.')).toEqual([2, expect.stringContaining('so there is nothing to attach to.')])
   expect(await refused('7')).toEqual([2, expect.stringContaining('There are no sessions in')])

@@ -57,7 +57,7 @@ test('Ctrl+C while codex waits for the person leaves the login, and not the scre
   await terminal.until('/login accepts --device-auth or --with-api-key')
   await writeFile(isToGoOn, '')
   await terminal.until(/Login +not logged in: \/login/)
-  await terminal.until(rows => !rows.join('\n').includes('Behind /login'))
+  await terminal.until(rows => !rows.join('\n').includes('/login accepts'))
   expect(terminal.bytes()).not.toContain('How do you want to start?')
   issuer.answer = 'not yet'
   await type(terminal, '/login --device-auth')

@@ -13,7 +13,7 @@ import { askWhich, inColumns } from '../../output.ts'
  */
 export async function attach(context: CliContext, session: string | undefined, flags: DirectoryFlags): Promise<number> {
   if (!wantsScreen(context, {}))
-    throw new UserError('CM0105', 'attach draws the screen, and needs a terminal that can show it.', {
+    throw new UserError('CM0105', 'attach needs a terminal that can show the screen.', {
       hint: 'In lines: codemachine logs -f',
     })
   const here = await openRecords(placesOf(context, directoryOf(context, flags)))
@@ -33,7 +33,7 @@ function noneIn({ directory }: Records): never {
 }
 
 const TO_BEGIN =
-  'To begin one that goes on without a terminal: codemachine --detach "…"; to go on: codemachine resume --detach'
+  'To start a run without a terminal: codemachine --detach "…"; to resume one: codemachine resume --detach'
 
 async function choose(context: CliContext, here: Records): Promise<RunningHere | null> {
   const running = await allRunning(context, here)

@@ -74,9 +74,9 @@ function wordsFor(
 ): string {
   if (json) return `${JSON.stringify({ session, directory, pid, log })}\n`
   if (session === null)
-    return `It has not begun yet, and goes on without this terminal (pid ${pid}). Until then it writes to ${log}\n`
+    return `It is still starting, without this terminal (pid ${pid}). Until then it writes to ${log}\n`
   const place = here(relative(cwd, directory) || null)
-  return `${session} goes on without this terminal (pid ${pid}).
+  return `${session} continues without this terminal (pid ${pid}).
   its log    ${log}
   see it     codemachine attach${place}
   end it     codemachine stop${place}

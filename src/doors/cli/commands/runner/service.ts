@@ -43,7 +43,7 @@ export async function serviceInstall(
     await keepSince(root, clock.now())
   }
   const due = await dueHere(context, root)
-  if (due.length > 0) stdout.write(`It begins with what waits:\n${due.map(inWords).join('')}`)
+  if (due.length > 0) stdout.write(`It starts with: \n${due.map(inWords).join('')}`)
   if (dryRun) {
     stdout.write('Nothing is written.\n')
     return 0
@@ -62,7 +62,7 @@ export async function serviceInstall(
     )
     return 4
   }
-  stdout.write(`It runs. What it does: ${service.logs}\n`)
+  stdout.write(`It is running. Its log:  ${service.logs}\n`)
   if (web) stdout.write('It serves the page, too. A link to it: codemachine web link\n')
   if (context.platform === 'linux')
     stdout.write('To have it run from the start of the machine on, before you log in: loginctl enable-linger\n')
@@ -124,7 +124,7 @@ export async function serviceRun(context: CliContext, { web = false }: { web?: b
   const { clock, signal, stdout } = context
   const root = await openRecordsRoot(placesOf(context, context.cwd))
   const say = (line: string) => void stdout.write(`${formatTime(clock.now())}  ${oneLine(line, 1000)}\n`)
-  say('Looks for what was cut off and what waits in the queues; Ctrl+C ends it.')
+  say('Watching for sessions that were cut off and for queued prompts. Ctrl+C ends this.')
   const start = async ({ records, session }: Due) => {
     const args = [...(session === null ? ['queue', 'run'] : ['resume', session]), '-C', records.directory, '--plain']
     const { log, pid, start, exited } = await startRunner(context, records, { args, input: null, signal })

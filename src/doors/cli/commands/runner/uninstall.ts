@@ -32,7 +32,7 @@ export async function uninstall(context: CliContext, flags: UninstallFlags): Pro
   if (!flags.dryRun && !flags.yes && !canAsk) {
     throw new UserError(
       'CM0105',
-      'Nobody can be asked here what is to be removed; see it with --dry-run, or remove all of it with --yes.',
+      'Nobody can confirm here what to remove. Use --dry-run to see it, or --yes to remove all of it.',
     )
   }
   const found = await findLeftovers(context)

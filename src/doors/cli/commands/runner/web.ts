@@ -140,7 +140,7 @@ async function untilIdle({ clock, signal }: CliContext, isNeeded: () => boolean)
 async function show(context: CliContext, served: ServedPage, link: string, { json, open }: WebFlags): Promise<void> {
   const { stdout, stderr } = context
   if (json) stdout.write(`${JSON.stringify({ link, address: served.address, names: served.names })}\n`)
-  else stdout.write(`Open this once, within an hour:\n  ${link}\n`)
+  else stdout.write(`Open this link (it works once, within an hour):\n  ${link}\n`)
   if (!open) return
   const { env, platform, cwd } = context
   const where = await writableIn(cwd, env, await agentFolders(context))
@@ -167,7 +167,9 @@ export async function webLink(
 export async function sayPage(context: CliContext): Promise<void> {
   const served = await havePageServed(context)
   const { access } = await placeOfPage(context)
-  context.stderr.write(`The page, to be opened once, within an hour:\n  ${await linkToPage(access, served, 'steer')}\n`)
+  context.stderr.write(
+    `Link to the page (it works once, within an hour):\n  ${await linkToPage(access, served, 'steer')}\n`,
+  )
 }
 
 /** How long it is waited before the page is served again that could not be, or that another process serves, ms. */
@@ -205,21 +207,21 @@ export async function webDevices(context: CliContext, { json }: { json?: boolean
   return 0
 }
 
-/** `codemachine web end`: a device can open the page no more. */
+/** `codemachine web end`: a device can no longer open the page. */
 export async function webEnd(context: CliContext, id: string): Promise<number> {
   const { access } = await placeOfPage(context)
   if (!(await access.end(id)))
     throw new UserError('CM0805', `There is no device ${oneLine(id, 40)}.`, {
-      hint: 'codemachine web devices names them.',
+      hint: 'codemachine web devices lists them.',
     })
-  context.stdout.write(`${id} can open the page no more.\n`)
+  context.stdout.write(`${id} can no longer open the page.\n`)
   return 0
 }
 
 /** `codemachine web stop`: ends the process that serves the page. */
 export async function webStop(context: CliContext): Promise<number> {
   const wasServed = await endPage(context)
-  context.stdout.write(wasServed ? 'The page is served no more.\n' : 'The page is not served.\n')
+  context.stdout.write(wasServed ? 'The page is no longer served.\n' : 'The page is not served.\n')
   return 0
 }
 
@@ -241,7 +243,7 @@ export async function webPair(context: CliContext, { look }: { look?: true }): P
       return (await askEach(context, [what], false))[0] === true
     },
   })
-  const WORDS = { 'let-in': 'It is in.', refused: 'It was not let in.', 'too-late': 'Nobody has come in time.' }
+  const WORDS = { 'let-in': 'Paired.', refused: 'Not paired.', 'too-late': 'Nobody typed the code in time.' }
   context.stdout.write(`${WORDS[how]}\n`)
   return how === 'let-in' ? 0 : 4
 }

@@ -1,0 +1,66 @@
+import type { RefusalReason } from '../events/events.ts'
+
+interface Refusal {
+  /** What the agent of the next round is to do; it follows the fact in the journal, and in the notes for that round. */
+  agent: string
+  /** What a person reads: the fact, where theirs is in other words, and what happens next. */
+  person: { fact?: string; next: string }
+}
+
+/** Who is told what of a claim that is refused, by its reason. */
+const REFUSALS: Readonly<Record<RefusalReason, Refusal>> = {
+  'tasks-left': { agent: '', person: { next: 'Work continues.' } },
+  'progress-left': { agent: 'Finish it, or move it to Done if it is.', person: { next: 'Work continues.' } },
+  'tree-changed': {
+    agent: 'Look at the whole with fresh eyes; claim done only if nothing needs to change.',
+    person: { next: 'Another round checks it.' },
+  },
+  'memory-broken': { agent: 'Write it anew and look again.', person: { next: 'The next round writes it again.' } },
+  'round-not-completed': {
+    agent: 'Look again.',
+    person: { fact: 'this round did not finish.', next: 'Another round checks it.' },
+  },
+  'contract-failed': { agent: '', person: { next: 'The next round works on it.' } },
+  'gate-failed': { agent: '', person: { next: 'The next round works on it.' } },
+  'review-findings': {
+    agent: '',
+    person: { fact: 'the reviewer does not agree.', next: 'The next round works on the findings.' },
+  },
+  'person-said-more': {
+    agent: '',
+    person: { fact: 'you said something new.', next: 'The next round reads it.' },
+  },
+  'nothing-done': {
+    agent:
+      'Read the goal again, sentence by sentence, plan what it asks for, and do it. If all of it is there already, check that by running something. Then say why in MAIN.md, under the heading ## Why nothing is needed, before you claim it again.',
+    person: {
+      fact: 'nothing was done.',
+      next: 'The next round works on the goal, or says why nothing is needed.',
+    },
+  },
+  'goal-changed': {
+    agent:
+      'Read the goal again, sentence by sentence, plan what is missing of it, and claim it only when all that it asks for is there.',
+    person: { fact: 'this round changed your goal; codemachine restored it.', next: 'The next round reads it again.' },
+  },
+}
+
+/** What is journaled of a refusal, and told to the agent of the next round: the fact, and what to do. */
+export function refusalForAgent(reason: RefusalReason, fact: string): string {
+  const { agent } = REFUSALS[reason]
+  return agent === '' ? fact : `${fact} ${agent}`
+}
+
+/** What a person reads of a refusal in a journal, of this version or an earlier one. `next`: what happens next. */
+export function refusalForPerson({ reason, detail }: { reason: string; detail: string }): {
+  fact: string
+  next: string
+} {
+  const [line = ''] = detail.trim().split('\n', 1)
+  const known: Refusal | undefined = (REFUSALS as Readonly<Record<string, Refusal>>)[reason]
+  if (known === undefined) return { fact: line, next: '' }
+  const { agent, person } = known
+  const isWhole = agent !== '' && line.endsWith(` ${agent}`)
+  const fact = isWhole ? line.slice(0, -agent.length - 1) : line.replace(/(?<=[.!?]) \p{Lu}.*$/u, '')
+  return { fact: person.fact ?? fact.replace('the round that claimed it', 'this round'), next: person.next }
+}
