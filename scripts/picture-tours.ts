@@ -123,7 +123,7 @@ const GALLERY: readonly Tour[] = [
       { until: /Login +[^… ]/ },
       {
         shot: 'start',
-        label: 'The start screen: what Enter starts, and the sessions that can be gone on with',
+        label: 'The start screen: what Enter starts, and the sessions that can be resumed',
       },
       { type: '/' },
       { until: 'Enter runs' },

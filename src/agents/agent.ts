@@ -169,7 +169,7 @@ function loadModule(path: string): unknown {
       'CM0205',
       `${path} cannot be loaded${describeLine(path, error)}: ${firstLine(messageOf(error))}`,
       {
-        hint: 'Mend the file, or install codemachine again.',
+        hint: 'Correct the file, or install codemachine again.',
         cause: error,
       },
     )

@@ -215,7 +215,7 @@ export async function unpackSession(
       if (obstacle !== null)
         throw new UserError(
           'CM1114',
-          `${join(root, obstacle.path)} ${whatIsThere(obstacle)}, so the session cannot be gone on with here.`,
+          `${join(root, obstacle.path)} ${whatIsThere(obstacle)}, so the session cannot be resumed here.`,
         )
       await writeFileInside(root, file, Buffer.from(content, 'latin1'))
     }

@@ -189,7 +189,7 @@ async function checkSize({ sql }: Database): Promise<Finding[]> {
   const bytes = Number(row.bytes)
   const what = `${formatCount(Number(row.sessions), 'session')}, ${row.ended} of them over, in ${formatBytes(bytes)}`
   if (bytes < LARGE_BYTES) return [ok('size', what)]
-  return [warning('size', what, 'Take out what is over: codemachine fleet prune --older 30d')]
+  return [warning('size', what, 'Remove ended sessions: codemachine fleet prune --older 30d')]
 }
 
 /** Of those that were lost longer ago nothing is said. */
@@ -264,7 +264,7 @@ async function deadOnes({ sql }: Database, count: number): Promise<Finding[]> {
   const newest = await listSessions(sql, { states: ['dead'], repo: null, most: 3 })
   const some = newest.map(({ id, reason }) => `${id} (${oneLine(reason ?? 'no reason is known', 200)})`).join(', ')
   const message = `${formatCount(count, 'session')} will not be tried again: ${some}${count > newest.length ? ', …' : ''}`
-  return [warning('queue', message, `Mend what hindered it, then: codemachine fleet retry ${newest[0]?.id}`)]
+  return [warning('queue', message, `Fix the cause, then: codemachine fleet retry ${newest[0]?.id}`)]
 }
 
 /** Sessions that no worker has the tags for, runs the template of, or takes the repository of. */

@@ -63,7 +63,7 @@ function refused(lines: readonly string[]): UserError {
     lines.length === 1 ? 'Nothing is submitted:' : `Nothing is submitted, for there are ${lines.length} mistakes:`
   return new UserError(
     'CM1110',
-    [head, ...told, ...(beyond === 0 ? [] : [`And ${beyond} more; mend these first.`])].join('\n'),
+    [head, ...told, ...(beyond === 0 ? [] : [`And ${beyond} more; fix these first.`])].join('\n'),
   )
 }
 

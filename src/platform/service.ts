@@ -55,7 +55,7 @@ function systemdUnit(places: ServicePlaces): Service {
   return {
     path: SERVICE_FILES.systemd(places),
     text: `[Unit]
-Description=codemachine: goes on with what was cut off, and works the queues off
+Description=codemachine: resumes sessions that were cut off, and runs the queues
 
 [Service]
 Type=exec

@@ -373,10 +373,10 @@ export function describeRestored(found: RestoreReport | null): string[] {
   if (found === null) return []
   const { restored, setAside, problems } = found
   if (restored.length === 0) return [...problems]
-  const kept = setAside === null ? '' : ` What lay there is kept in ${setAside}, should it be yours.`
+  const kept = setAside === null ? '' : ` The files found there are kept in ${setAside}, should it be yours.`
   const what = restored.join(', ')
   return [
-    `An earlier run was cut off in a round. This was not as it had been, and was put back: ${what}.${kept}`,
+    `An earlier run was cut off in a round. codemachine restored what it had changed: ${what}.${kept}`,
     ...problems,
   ]
 }
@@ -387,7 +387,7 @@ export function describeKilledWrite(found: KilledWrite | null): string[] {
   const { end, paths } = found
   const [first = '', ...others] = paths
   const files = others.length === 0 ? first : `${formatCount(paths.length, 'file')} (${first}, …)`
-  const now = end === 'written' ? 'All of it is written.' : 'What was there before is back.'
+  const now = end === 'written' ? 'All of it is written.' : 'The earlier files are restored.'
   return [`An earlier run was cut off while it wrote ${files}. ${now}`]
 }
 
@@ -425,7 +425,7 @@ export function remarksOnSandbox(
   { platform, controlGroup }: Pick<SandboxCommandsOptions, 'platform' | 'controlGroup'>,
 ): string[] {
   if (sandbox === 'danger-full-access') {
-    const mend = platform === 'linux' ? ' Begin codemachine with systemd-run --user --scope, and it is found.' : ''
+    const mend = platform === 'linux' ? ' Start codemachine with systemd-run --user --scope to find it.' : ''
     const isFound = 'found by the control group of codemachine, and ended when no round works any more.'
     const isNotFound = `not found when the round ends, and may go on writing, after done too.${mend}`
     return [`${SANDBOX_IS_OFF} ${controlGroup ? isFound : isNotFound}`]

@@ -43,7 +43,7 @@ export async function findSession(
 ): Promise<string> {
   const ids = await records.sessions()
   if (ids.length === 0) {
-    throw new UserError('CM0603', `There are no sessions in ${records.directory} yet.`, {
+    throw new UserError('CM0603', `No sessions in ${records.directory} yet.`, {
       hint: await whereElse(records),
     })
   }
@@ -60,7 +60,7 @@ export async function findSession(
       hint: `${ids.length > MOST_SHOWN ? 'The newest are' : 'There are'}: ${some(ids)}`,
     })
   }
-  throw new UserError('CM0604', `"${shown}" may mean ${matches.length} sessions; use more of the id.`, {
+  throw new UserError('CM0604', `"${shown}" may mean ${matches.length} sessions; give more of the id.`, {
     hint: some(matches),
   })
 }
@@ -123,7 +123,7 @@ export async function latestSession(
     }
   }
   if (replay !== null) return replay
-  for (const path of empty) onProblem(`${path} holds no session.`)
+  for (const path of empty) onProblem(`${path} has no session.`)
   return null
 }
 
@@ -386,14 +386,10 @@ export async function refuseRunning(
     const [{ key } = records] = await recordsAround({ ...world, directory })
     const pid = held.get(key)
     if (pid === undefined) continue
-    throw new UserError(
-      'CM0601',
-      `codemachine (pid ${pid}) runs in ${directory}, whose files must not change meanwhile.`,
-      {
-        hint: 'Wait for its end, or end it with codemachine stop, and land again.',
-        exitCode: 6,
-      },
-    )
+    throw new UserError('CM0601', `codemachine (pid ${pid}) runs in ${directory}, and its files must not change now.`, {
+      hint: 'Wait for its end or stop it with codemachine stop, then land again.',
+      exitCode: 6,
+    })
   }
 }
 

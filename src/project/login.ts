@@ -145,7 +145,7 @@ async function takeOver(from: string, home: string): Promise<void> {
   if (!(await isFile(loginFile(from)))) {
     throw new UserError(
       'CM0306',
-      `codex does not keep its login in a file, and that in ${loginFile(home)} stands before it.`,
+      `codex does not keep its login in a file, and the one in ${loginFile(home)} takes precedence.`,
       {
         hint: 'Log out first: codemachine logout',
         exitCode: 4,
@@ -232,8 +232,7 @@ export interface LoginPlace {
 export async function openLoginPlace(world: World, flags: { codexBin?: string }): Promise<LoginPlace> {
   const { cwd } = world
   const [records] = await recordsAround({ ...world, directory: cwd })
-  if (records === undefined)
-    throw new UserError('CM0106', `${cwd} is not there any more; type it in another directory.`)
+  if (records === undefined) throw new UserError('CM0106', `${cwd} no longer exists; run this in another directory.`)
   const loaded = await settingsOf(world, records.directory, flags)
   const codex = await codexFor(world, records, namedCodex(loaded), { makesCopy: false })
   const { root, directory } = records
@@ -338,7 +337,7 @@ function loginOf(answer: unknown): LoginState {
   if (typeof account === 'object' && account !== null) return { kind: 'in', by: accountName(account) }
   if (requiresOpenaiAuth === false) return { kind: 'not-needed' }
   if (requiresOpenaiAuth === true) return { kind: 'out' }
-  return { kind: 'unknown', why: 'codex answered nothing that is known' }
+  return { kind: 'unknown', why: 'codex gave no known answer' }
 }
 
 /** How a person calls an account of codex's answer to `account/read`. */
@@ -364,7 +363,7 @@ export async function logOut({ world, codex, ...place }: LoginPlace): Promise<bo
   if (exitCode === 0 && !(await pathExists(loginFile(home)))) return wasIn || /logged out/i.test(stdout + stderr)
   const said = stderr.trim().split('\n').at(-1) || (failure ?? `it ended with exit code ${exitCode}`)
   throw new UserError('CM0306', `codex has not logged out in ${home}: ${said.slice(0, MOST_CHARS)}`, {
-    hint: `The login is in ${loginFile(home)}; try again, or take that file away.`,
+    hint: `The login is in ${loginFile(home)}; try again, or remove that file.`,
     exitCode: 4,
   })
 }

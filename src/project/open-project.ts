@@ -221,8 +221,7 @@ export class OpenProject implements Project {
   }
 
   async #whileOpen<T>(work: () => Promise<T>): Promise<T> {
-    if (this.#closing.signal.aborted)
-      throw new UserError('CM1012', 'This project has been disposed of; open it once more.')
+    if (this.#closing.signal.aborted) throw new UserError('CM1012', 'This project was disposed of; open it again.')
     const running = work()
     this.#running.add(running)
     try {

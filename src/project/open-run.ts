@@ -451,8 +451,7 @@ function realOrSame(path: string): Promise<string> {
 }
 
 /** For what is no goal. */
-export const WAIT_FOR_ITS_END =
-  'Wait for its end, or end it with codemachine stop; codemachine status shows what it does.'
+export const WAIT_FOR_ITS_END = 'Wait for its end, or stop it with codemachine stop. codemachine status shows its work.'
 
 /**
  * Refuses a gate that holds a secret: gates are journaled, and run as they are journaled, with `[secret NAME]` in the

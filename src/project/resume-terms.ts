@@ -103,13 +103,9 @@ export function refuseBeyondRun(run: RunAllowance, wanted: NonNullable<PromptTer
   const name = beyondRun(run, wanted)
   if (name === null) return
   const [more, most] = [limitAsTyped(name, wanted[name] ?? 0), limitAsTyped(name, run.limits[name] ?? 0)]
-  throw new UserError(
-    'CM0403',
-    `It wants ${more}, and the run that it would belong to has ${most} for all of its sessions.`,
-    {
-      hint: `Give it less, or leave that out; or begin the run with ${more}.`,
-    },
-  )
+  throw new UserError('CM0403', `This session asks for ${more}; the run is limited to ${most} in total.`, {
+    hint: `Give it a lower limit or none, or start the run with ${more}.`,
+  })
 }
 
 /** The most that a template is told beside the goal, in bytes as JSON. */

@@ -102,7 +102,7 @@ async function resumeAlone(
   if (!hasSnapshot) await removeSnapshot(records.journal(id))
   if (state.ended !== null && isFinished(state.ended.outcome)) {
     const how = state.ended.outcome.kind === 'replayed' ? 'was replayed' : 'is done'
-    throw new UserError('CM0605', `${id} ${how}, so there is nothing to go on with.`)
+    throw new UserError('CM0605', `${id} ${how}, so there is nothing to resume.`)
   }
   await refuseOldPlan(records, state)
   const limits = limitsAtResume(state, options, opened.settings)
@@ -123,7 +123,7 @@ async function resumeAlone(
   const named = options.directory ?? null
   const allowance = runAtResume(state, options, limits)
   const worked = await runQueue(world, opened, { first, alone: true, named, resumable: true, allowance }, observer)
-  if (worked === null) throw new Error(`${id} was not gone on with.`)
+  if (worked === null) throw new Error(`${id} was not resumed.`)
   return worked
 }
 
@@ -133,7 +133,7 @@ async function newestUnfinished(records: Records): Promise<SessionState> {
   for (const id of [...ids].reverse()) {
     const problem = await problemOfJournal(records.journal(id))
     if (problem !== null) {
-      const hint = 'To go on with another session, name it; codemachine list shows them.'
+      const hint = 'To resume another session, name it; codemachine list shows them.'
       throw new UserError('CM0607', problem, ids.length > 1 ? { hint } : {})
     }
     const state = await foldJournal(records, id, 'ends')
@@ -143,9 +143,9 @@ async function newestUnfinished(records: Records): Promise<SessionState> {
     if (isOpen && !(await isReplayedSession(records, id))) return state
     hasPlan ||= sharesPlan(state)
   }
-  throw new UserError('CM0605', `There is no session in ${records.directory} that could be gone on with.`, {
+  throw new UserError('CM0605', `No session in ${records.directory} can be resumed.`, {
     hint: (await pathExists(join(records.directory, 'projects', '.gitignore')))
-      ? 'What teams have made in projects/, and how to go on with it: codemachine team list'
+      ? 'To see and continue what teams made in projects/: codemachine team list'
       : await whereElse(records),
   })
 }
@@ -156,7 +156,7 @@ async function refuseOldPlan(records: Records, state: SessionState): Promise<voi
   if (newer === null) return
   throw new UserError(
     'CM0605',
-    `${state.id} cannot be gone on with: a newer build, ${newer}, has its own plan since, and codemachine start plans what is missing.`,
+    `${state.id} cannot be resumed: a newer build, ${newer}, has its own plan since, and codemachine start plans what is missing.`,
   )
 }
 
@@ -168,10 +168,7 @@ async function readSession(
 ): Promise<{ state: SessionState; rubbish: number; hasSnapshot: boolean }> {
   const { state, ...read } = await foldAndCount(records, id, check)
   if (state === null)
-    throw new UserError(
-      'CM0607',
-      `${records.journal(id)} does not say what ${id} is about, so it cannot be gone on with.`,
-    )
+    throw new UserError('CM0607', `${records.journal(id)} does not say what ${id} is about, so it cannot be resumed.`)
   return { state: sessionHere(records, state), ...read }
 }
 
@@ -180,7 +177,7 @@ function sessionHere(records: Records, state: SessionState): SessionState {
   const { directory } = records
   if (state.directory === directory) return state
   throw new UserError('CM0608', `${state.id} belongs to ${state.directory}, and this is ${directory}.`, {
-    hint: `To go on with it there: ${resumeCommand(state.id, state.directory)}`,
+    hint: `To resume it there: ${resumeCommand(state.id, state.directory)}`,
   })
 }
 
@@ -190,14 +187,14 @@ function refuseUnknown({ id, kind, template, unknownPart }: SessionState): void 
   if (kind === null) {
     throw new UserError(
       'CM0606',
-      `${id} is a session of the template ${name}, which this codemachine does not have; go on with it with the codemachine that began it, or a newer one.`,
+      `${id} is a session of the template ${name}, which this codemachine does not have. Resume it with the codemachine that started it, or a newer one.`,
     )
   }
   if (unknownPart === null) return
   const part = JSON.stringify(oneLine(unknownPart, NAME_CHARS))
   throw new UserError(
     'CM0606',
-    `${id} has a round for ${part}, which the template ${name} of this codemachine does not know; go on with it with the codemachine that ran it last, or a newer one.`,
+    `${id} has a round for ${part}, which the template ${name} of this codemachine does not know. Resume it with the codemachine that ran it last, or a newer one.`,
   )
 }
 
@@ -208,24 +205,21 @@ function refuseCall(state: SessionState): void {
   if (!isCall(state)) return
   throw new UserError(
     'CM0605',
-    `${state.id} is a call of an agent, which is not gone on with; call it again: ${state.kind?.command}`,
+    `${state.id} is an agent call, which cannot be resumed; call it again: ${state.kind?.command}`,
   )
 }
 
 /** It would be run, and not only shown. */
 function refuseReplay({ id, replays, ended }: SessionState): void {
   if (!replays || (ended !== null && isFinished(ended.outcome))) return
-  throw new UserError('CM0605', `${id} only replays recordings, so there is nothing to go on with; run it again.`)
+  throw new UserError('CM0605', `${id} only replays recordings, so it cannot be resumed; run it again.`)
 }
 
 /** Secrets are not kept: where one was handed to codex, a person has to say it again. */
 function refuseHiddenOverrides({ id, overrides }: SessionState): void {
   const hidden = overrides.find(pair => pair.includes('[secret '))
   if (hidden === undefined) return
-  throw new UserError(
-    'CM0904',
-    `${id} began with -c ${hidden}, and what is secret in it is not kept; say each -c again.`,
-  )
+  throw new UserError('CM0904', `${id} began with -c ${hidden}, and its secrets are not kept; give each -c again.`)
 }
 
 function remarksOnJournal(path: string, rubbish: number): string[] {
@@ -245,7 +239,7 @@ function remarksOnHost({ host }: SessionState): string[] {
   const here = hostname()
   return host === '' || host === here
     ? []
-    : [`This session ran on another machine (${host}); it goes on here, on ${here}.`]
+    : [`This session ran on another machine (${host}); it continues here, on ${here}.`]
 }
 
 /** A session that was left in the middle, in words. */

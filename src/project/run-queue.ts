@@ -65,7 +65,7 @@ export async function runQueue(
     return null
   }
   opened.remarks.push(
-    ...(await unstartable(opened, queue)).map(({ id, problem }) => `${id} waits in the queue still. ${problem}`),
+    ...(await unstartable(opened, queue)).map(({ id, problem }) => `${id} is still queued. ${problem}`),
   )
   const { allowance = allowanceAtStart(opened.settings, opened.sources) } = work
   const shown = { ...observer, view: loadingAhead(observer.view) }
@@ -173,8 +173,8 @@ async function unstartable({ records }: Run, queue: Queue): Promise<{ id: string
 async function refuseUnstartable(run: Run, queue: Queue): Promise<void> {
   const [first] = await unstartable(run, queue)
   if (first === undefined) return
-  const hint = `To take it out of the queue: codemachine queue rm ${first.id}`
-  throw new UserError('CM0618', `${first.id} waits in the queue still. ${first.problem}`, { hint })
+  const hint = `To remove it: codemachine queue rm ${first.id}`
+  throw new UserError('CM0618', `${first.id} is still queued. ${first.problem}`, { hint })
 }
 
 /** The prompts of which no session could begin in this run: they wait on, and the others have their turn. */
@@ -186,8 +186,8 @@ class Refused {
   }
 
   add(id: string, { code, message, hint, exitCode }: UserError): void {
-    const mend = hint ?? `To take it out of the queue: codemachine queue rm ${id}`
-    this.#errors.set(id, new UserError(code, `${id} waits in the queue still. ${message}`, { hint: mend, exitCode }))
+    const mend = hint ?? `To remove it: codemachine queue rm ${id}`
+    this.#errors.set(id, new UserError(code, `${id} is still queued. ${message}`, { hint: mend, exitCode }))
   }
 
   /** Throws the first of them, if there is one: when all others have had their turn. */

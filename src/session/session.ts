@@ -551,7 +551,7 @@ export class Session {
     }
     const outOfTime = this.#budget.timeLeftMs <= 0 ? { outOfTime: true as const } : {}
     const hint = { do: 'decide' as const, session: this.#log.state.id, title, ...outOfTime }
-    return { kind: 'needs-person', reason: `Nobody has decided: ${title}`, hint, goalOnly: true }
+    return { kind: 'needs-person', reason: `Nobody decided: ${title}`, hint, goalOnly: true }
   }
 
   /** A session that got nowhere because there is no room for its files needs a person; one whose rounds are used up says so. */
@@ -731,7 +731,7 @@ function wordsForFullDisk(directory: string): string {
 
 const IT_TAKES = 'that takes the sandbox workspace-write.'
 const FREE_SPACE = { do: 'free-disk-space' } as const
-const STILL_PAUSED = 'It was paused, and nobody has let it go on.'
+const STILL_PAUSED = 'It was paused, and nobody resumed it.'
 
 /** A recording that cannot be played says itself what to mend; codex has nothing to do with it. */
 function withoutHint(after: AfterRound): AfterRound {

@@ -91,4 +91,4 @@ function noteQuestion({ question: asked, options, assumption }: Question, { log,
   return { text: `Nobody is there now. The question is kept, as ${question}. ${GO_ON}`, success: true }
 }
 
-const GO_ON = 'Go on with your assumption, and note it in MAIN.md.'
+const GO_ON = 'Continue with your assumption, and note it in MAIN.md.'

@@ -226,7 +226,7 @@ test.each<[string, string, string]>([
 test('at most twenty mistakes are told, and how many there are beside them', async () => {
   const lines = await mistakesIn(`[defaults]\n${REPO}\n${'[[sessions]]\nname = "ü"\ngoal = "x"\n'.repeat(30)}`)
   expect(lines).toHaveLength(21)
-  expect(lines.at(-1)).toBe('And 10 more; mend these first.')
+  expect(lines.at(-1)).toBe('And 10 more; fix these first.')
 })
 
 test('a secret of the environment is in no goal, gate and address that is sent, and is not shown', async () => {

@@ -206,6 +206,6 @@ describe.skipIf(WITHOUT_POSTGRES !== '')(`copies of a fleet's sessions${WITHOUT_
     expect((await other.call('status', { directory: copyOf(scene, id) })).problem).toContain(
       'is not named for this server',
     )
-    expect((await other.call('status', { session: id })).problem).toContain('There are no sessions in')
+    expect((await other.call('status', { session: id })).problem).toContain('No sessions in')
   })
 })

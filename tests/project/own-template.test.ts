@@ -146,7 +146,7 @@ test('a session whose template throws is listed with why, what waits is worked o
   const stderr = new PassThrough()
   const records = await openRecords({ ...place, platform: process.platform, templates })
   const [id = ''] = await records.sessions()
-  const problem = `${id} cannot go on before its template is mended: ${sentence}.`
+  const problem = `${id} cannot continue until its template is fixed: ${sentence}.`
   expect(await printed(scene, broken, context => list({ ...context, stderr }, {}))).toContain('Carry it.')
   expect(stderr.read().toString()).toBe(`codemachine: ${problem}\n`)
   const problems: string[] = []

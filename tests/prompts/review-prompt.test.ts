@@ -68,7 +68,7 @@ describe('what a reviewer is told', () => {
     const doubts = ['blind'] as const
     const counterProofs = [{ ...proof, gate: 'npm test', tree: 't', made, madeCount: 1, through: made, doubts }]
     const input = reviewInput({ ...matter, counterProofs })
-    expect(input).toContain('- The check `npm test` failed earlier, and now passes with the work taken out')
+    expect(input).toContain('- The check `npm test` failed earlier, and now passes without the work')
     expect(input).toContain('do not agree unless the work itself is what makes the check pass')
     expect(reviewInput(matter)).not.toContain('without the work')
   })

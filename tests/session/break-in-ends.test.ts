@@ -95,8 +95,8 @@ test('what is said of a wait with a change of plan behind it is what comes to pa
   )
   expect(replies).toEqual([
     expect.stringContaining('The agent that changes the plan of s is asked once its wait is over'),
-    's waits to change its plan, and holds after that; codemachine retry ends the wait.',
-    's goes on once the change of its plan is through.',
+    's waits to change its plan, then pauses; codemachine retry ends the wait.',
+    's continues after its plan is changed.',
     's holds once its wait is over and its plan is changed; codemachine unpause continues.',
     'The wait is over; the agent that changes the plan of s is asked now.',
     's goes on.',

@@ -148,7 +148,7 @@ describe('where nobody answers', () => {
     const { events, outcome } = await ask(WAY, [], { canAsk: false, policy: { maxWaitMs: 2 * HOUR } }, [never])
     expect(outcome).toEqual({
       kind: 'needs-person',
-      reason: 'Nobody has decided: Which way?',
+      reason: 'Nobody decided: Which way?',
       hint: { do: 'decide', session: '20261120_1', title: 'Which way?' },
       goalOnly: true,
     })
@@ -162,7 +162,7 @@ describe('where nobody answers', () => {
     const { events, outcome } = await ask(WAY, [], { limits: { timeMs } }, [never])
     expect(outcome).toMatchObject({
       kind: 'needs-person',
-      reason: 'Nobody has decided: Which way?',
+      reason: 'Nobody decided: Which way?',
       hint: { do: 'decide', outOfTime: true },
       goalOnly: true,
     })

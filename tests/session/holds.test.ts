@@ -161,7 +161,7 @@ describe('a paused session', () => {
     })
     expect(ran.outcome).toEqual({
       kind: 'needs-person',
-      reason: 'It was paused, and nobody has let it go on.',
+      reason: 'It was paused, and nobody resumed it.',
       hint: null,
     })
     expect(ran.events.at(-1)).toMatchObject({ exitCode: 4 })
@@ -180,7 +180,7 @@ describe('a paused session', () => {
 })
 
 describe('a change of plan with --go', () => {
-  promise('W34', '`replan --go` does not hold')
+  promise('W34', '`replan --go` does not work')
   test('does not hold: the work goes on by the changed plan', async () => {
     const asked = new PersonAsked(new AbortController().signal)
     const { events, replies, tookMs } = await hold(
@@ -191,7 +191,7 @@ describe('a change of plan with --go', () => {
     )
     expect(ofType(events, 'replan-asked')).toMatchObject([{ text: 'the docs first', goesOn: true }])
     expect([ofType(events, 'held'), ofType(events, 'unpaused')]).toEqual([[], []])
-    expect(replies[0]).toContain('Then it goes on by itself.')
+    expect(replies[0]).toContain('Then it continues without a person.')
     expect(roundsOf(events)).toEqual([
       [1, 'interrupted', true],
       [2, 'worked', false],

@@ -51,7 +51,7 @@ test('what an agent asks is kept with its assumption, and it is told to go on', 
   const { ask, questions } = session()
   const { text, success } = await ask(database)
   expect(success).toBe(true)
-  expect(text).toMatch(/Nobody is there now.+Q1.+Go on with your assumption.+MAIN\.md/)
+  expect(text).toMatch(/Nobody is there now.+Q1.+Continue with your assumption.+MAIN\.md/)
   await ask({ question: 'What name?', assumption: 'app' })
   expect(questions()).toMatchObject([
     { round: 2, question: 'Q1', text: 'Which database?', options: ['SQLite', 'Postgres'], assumption: 'SQLite' },

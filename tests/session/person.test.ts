@@ -68,7 +68,7 @@ test('retry says that the part of the usage limit which may be used is passed ov
   const options = { policy: { maxUsage: 90 }, limits: { rounds: 2 } }
   const share = await runSession([uses, works], [{ on: 'waiting', say: ['retry'] }], options)
   expect(share.replies).toEqual([
-    expect.stringMatching(/^The wait is over; round 2 of s starts\. --max-usage has no effect before \d\d:\d\d\.$/),
+    expect.stringMatching(/^The wait is over; round 2 of s starts\. --max-usage has no effect until \d\d:\d\d\.$/),
   ])
   const failed = await runSession([busy, works], [{ on: 'waiting', say: ['retry', 'retry'] }], {
     limits: { rounds: 1 },
@@ -88,7 +88,7 @@ test('a skipped session ends without its round being counted, also while it hold
     const { outcome, events, replies } = await runSession([forEver, never], cues)
     expect(outcome).toEqual({ kind: 'interrupted', by: 'skip' })
     expect(events.at(-1)).toMatchObject({ exitCode: 130, rounds: cues.length - 1 })
-    expect(replies.at(-1)).toContain('nothing waits in the queue')
+    expect(replies.at(-1)).toContain('the queue is empty')
   }
   const busy = endsAs({ class: 'throttle', message: 'slow down' })
   const waited = await runSession([busy, never], [{ on: 'waiting', say: ['skip'] }])

@@ -94,8 +94,8 @@ export function restoredNotice(paths: readonly string[]): Notice {
 
 /** Which memory file could not be used, and why. */
 export function memoryNotice(problem: EventOf<'memory-broken'>['problem']): Notice {
-  const kept = problem.setAside === null ? '' : ` What it held was kept as ${problem.setAside}.`
-  const restored = problem.restored ? ' The last good version has been put back.' : ''
+  const kept = problem.setAside === null ? '' : ` Its content is kept as ${problem.setAside}.`
+  const restored = problem.restored ? ' The last good version is restored.' : ''
   return own(`${problem.file} could not be used: ${problem.problem}${kept}${restored} Bring it up to date first.`)
 }
 
@@ -150,7 +150,7 @@ export function taskNotice({ task, name, verdict, detail }: EventOf<'task-judged
     case 'refused':
       return own(`${which} was set to done, and is not taken for it: ${detail ?? 'nothing shows it.'}`)
     case 'parked':
-      return own(`${which} is parked: ${detail ?? 'it failed too often.'} Leave it, and go on with the rest.`)
+      return own(`${which} is parked: ${detail ?? 'it failed too often.'} Leave it, and continue with the rest.`)
     case 'put-back':
       return own(
         `${which} had gone from the plan, and has been put back. A task that cannot be done is left open, with the reason in MAIN.md; only a person takes one out.`,

@@ -57,7 +57,7 @@ export interface WantedSecret {
 export const runShellTool: HostTool = {
   name: RUN_SHELL,
   description:
-    'Runs a line with bash in the project, in the same sandbox as your own shell, and answers with RETURN CODE, STDOUT and STDERR (the last 16,000 characters of each). Use it for what needs a secret: name the secrets, and the command has them as variables of these names. Use your own shell for everything else. A secret that is printed is taken out of the answer. A command with secrets writes temporary files into $TMPDIR, which is removed after it, and not into /tmp. At most 10 minutes; whatever it leaves running is ended.',
+    'Runs a line with bash in the project, in the same sandbox as your own shell, and answers with RETURN CODE, STDOUT and STDERR (the last 16,000 characters of each). Use it for what needs a secret: name the secrets, and the command has them as variables of these names. Use your own shell for everything else. A secret that is printed is removed from the answer. A command with secrets writes temporary files into $TMPDIR, which is removed after it, and not into /tmp. At most 10 minutes; whatever it leaves running is ended.',
   inputSchema: {
     type: 'object',
     properties: {

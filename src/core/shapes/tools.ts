@@ -109,7 +109,7 @@ export const MOST_OPTIONS = 10
 export const askPersonTool: HostTool = {
   name: ASK_PERSON,
   description:
-    'Keeps a question for the person, who is away: for what only they can decide. It returns at once and never brings an answer; go on with your assumption. The answer, if one comes, comes later as a message, or becomes later work.',
+    'Keeps a question for the person, who is away: for what only they can decide. It returns at once and never brings an answer; continue with your assumption. The answer, if one comes, comes later as a message, or becomes later work.',
   inputSchema: {
     type: 'object',
     properties: {
@@ -122,7 +122,7 @@ export const askPersonTool: HostTool = {
         items: { type: 'string' },
         description: `Answers to choose from, at most ${MOST_OPTIONS}; leave it out if any answer will do.`,
       },
-      assumption: { type: 'string', description: 'What you take for granted meanwhile, and go on with.' },
+      assumption: { type: 'string', description: 'What you assume meanwhile, and work with.' },
     },
     required: ['question', 'assumption'],
     additionalProperties: false,

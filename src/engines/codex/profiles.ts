@@ -175,7 +175,7 @@ async function changeFile(path: string, before: string | null, text: string | nu
 }
 
 /** The end of a message about a file of codex's configuration. */
-const MEND = 'mend it or move it away'
+const MEND = 'fix it or move it away'
 
 /** The profile of an agent: the model and effort that codex runs it with; null: codex's own choice. */
 export interface AgentProfile {

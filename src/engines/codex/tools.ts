@@ -157,7 +157,7 @@ function answerTo(request: ServerRequest): Answered {
 }
 
 function assumed(option: string | null): string {
-  const advice = option === null ? 'Use your best judgement, go on' : `Go on with "${option}"`
+  const advice = option === null ? 'Use your best judgement, go on' : `Continue with "${option}"`
   return `Nobody is watching. ${advice}, and note in MAIN.md what you assumed.`
 }
 

@@ -242,7 +242,7 @@ class SessionHere implements RunningHere {
       const tip = await clones.remoteRef(this.#remote, this.#ref, signal)
       this.#tip = tip
       if (tip === null && events > 0)
-        throw new Hopeless(`${this.#ref} is gone from ${this.#remote}, so ${id} cannot be gone on with.`)
+        throw new Hopeless(`${this.#ref} is gone from ${this.#remote}, so ${id} cannot be resumed.`)
       if (tip !== null) await clones.fetchRef(this.#remote, this.#ref, mirror, signal)
       const carried = tip === null ? null : await newestCarried(clones.setting(mirror), tip, events)
       const marker = await clones.marker(mirror, { from: carried, tip, session: id, epoch }, signal)

@@ -188,7 +188,7 @@ function atPace(thread: ThreadSpec, { options: { pace } }: FlowWork): ThreadSpec
 }
 
 /** The input of a round of a step that is worked on until it is done. */
-const GO_ON = 'Go on with the goal. Read MAIN.md and tasks.json first, then the state of the work itself.'
+const GO_ON = 'Continue with the goal. Read MAIN.md and tasks.json first, then the state of the work itself.'
 /** The input of a step that has none. */
 const DO_IT = 'Do what your instructions say.'
 
@@ -255,10 +255,10 @@ function command(run: string, { timeoutMs, readOnly }: FlowStep, { network }: Se
 function decisionOn(step: FlowStep, own: FlowWork): Decision {
   return {
     id: `${APPROVE}${step.index}`,
-    title: `${titleOf(own, step.index)}. Go on with this output?`,
+    title: `${titleOf(own, step.index)}. Continue with this output?`,
     body: own.now.words,
     choices: [
-      { id: 'accept', label: 'Go on with it' },
+      { id: 'accept', label: 'Continue with it' },
       { id: 'again', label: 'Have it done again', text: 'must' },
       { id: 'stop', label: 'Stop', hint: 'codemachine resume asks again' },
     ],

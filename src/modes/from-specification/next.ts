@@ -91,7 +91,7 @@ function nextOfTeam(session: SessionState, plan: TaskPlan, { teamBuilder }: Buil
 const BUILD_TEAM =
   'Build the team and make the plan. If some of that is there already, an attempt before this one was broken off: look at it, and finish it.'
 const MEND_PLAN =
-  'You have built the team and made the plan before, and a program has looked at the files. Mend what it found, and leave the rest as it is:'
+  'You have built the team and made the plan before, and a program has looked at the files. Fix what it found, and leave the rest as it is:'
 
 function noPlan(problem: string | null): Extract<Step, { kind: 'end' }>['outcome'] {
   const [first = 'It could not be read.'] = (problem ?? '').split('\n')
@@ -201,7 +201,7 @@ function isAllDone(plan: TaskPlan | null, { mends }: BuildWork): boolean {
 }
 
 const GO_ON =
-  'The plan is made, and the work on it was broken off. Look at what is there already, then go on with the first task that is not done.'
+  'The plan is made, and the work on it was broken off. Look at what is there already, then continue with the first task that is not done.'
 
 /** Whether a round has done its part, well or not; else the same one is tried again. */
 function isOver({ outcome }: NonNullable<SessionState['last']>): boolean {

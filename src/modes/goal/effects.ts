@@ -6,7 +6,7 @@ import type { Template, TemplateSetup } from '../../core/template.ts'
 import { replanInput, replanInstructions, withNotices, withPaths } from '../../session/proof/review-input.ts'
 
 /** The input of a round on which nothing has to be told. */
-const GO_ON = 'Go on with the goal. Read MAIN.md and tasks.json first, then the state of the work itself.'
+const GO_ON = 'Continue with the goal. Read MAIN.md and tasks.json first, then the state of the work itself.'
 
 /**
  * Makes a goal ready: the same round again and again, on the same thread settings, until the done rule has accepted a

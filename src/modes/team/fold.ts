@@ -409,7 +409,7 @@ function reviewed(own: TeamWork, value: unknown): TeamWork {
   if (high.length === 0 || own.repairs >= own.options.repair || room === 0) return next
   const steps = high
     .slice(0, room)
-    .map(({ type, description }) => `Mend what the review has found (${type}): ${description}`)
+    .map(({ type, description }) => `Fix the findings of the review (${type}): ${description}`)
   return { ...withMore(next, steps), repairs: own.repairs + 1 }
 }
 

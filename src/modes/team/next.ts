@@ -123,7 +123,7 @@ function withoutNetwork(own: TeamWork, session: SessionState): Step | null {
       kind: 'end',
       outcome: {
         kind: 'needs-person',
-        reason: 'It goes on with the network.',
+        reason: 'It continues with the network.',
         hint: { do: 'network', directory },
         goalOnly: true,
       },
@@ -225,7 +225,7 @@ function repairOfTests(own: TeamWork): Step | null {
   const isWhole = options.mode === 'all' || options.mode === 'plan'
   const isOver = testRepairs >= options.repair || steps.length >= MOST_ALL_STEPS
   if (!isWhole || failed.length === 0 || isOver) return null
-  return { kind: 'note', name: TESTS_NOTE, text: `${wordsForTests(failed)} It is mended, and tested again.` }
+  return { kind: 'note', name: TESTS_NOTE, text: `${wordsForTests(failed)} It is fixed and tested again.` }
 }
 
 function wordsForTests(failed: readonly HowToTest[]): string {
@@ -288,7 +288,7 @@ function outcomeOfLack(own: TeamWork, { directory, claim }: SessionState): Sessi
   }
   const high = highIssues(own)
   if (high.length > 0) {
-    const text = `See what the reviewer says (codemachine report${where}); codemachine team --project${where.slice(' -C'.length)} "…" has it mended.`
+    const text = `Read the review (codemachine report${where}); codemachine team --project${where.slice(' -C'.length)} "…" has it fixed.`
     const count = high.length === 1 ? 'an issue' : `${high.length} issues`
     return needs(`The reviewer has found ${count} of high severity.`, { do: 'say', text })
   }

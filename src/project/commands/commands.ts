@@ -39,7 +39,7 @@ export async function handleCommand(
 ): Promise<Reply> {
   if (command.type === 'watch') {
     watched(command)
-    return done('What it does just now is shown for a minute.')
+    return done('The page shows its current work for a minute.')
   }
   if (session === null) return NOBODY
   const problem = problemOfCommand(command)
@@ -89,7 +89,7 @@ function retry({ id, runner, asked }: RunningSession): Reply {
   const next = replan === null ? goesOn : `the agent that changes the plan of ${id} is asked now`
   const waived =
     waiting?.reason === 'max-usage'
-      ? ` --max-usage has no effect before ${new Date(waiting.until).toLocaleTimeString('sv-SE').slice(0, 5)}.`
+      ? ` --max-usage has no effect until ${new Date(waiting.until).toLocaleTimeString('sv-SE').slice(0, 5)}.`
       : ''
   return done(`The wait is over; ${next}.${waived}`)
 }
@@ -134,7 +134,8 @@ function pause({ id, runner, asked }: RunningSession): Reply {
   }
   if (!runner.tell({ type: 'paused' })) return NOBODY
   asked.pause()
-  if (decision !== null) return done(`${id} pauses when that is decided which it asks; codemachine unpause continues.`)
+  if (decision !== null)
+    return done(`${id} pauses after the decision it is waiting for; codemachine unpause continues.`)
   return done(
     running === null
       ? `${id} is paused; codemachine unpause continues.`
@@ -151,14 +152,14 @@ function unpause(session: RunningSession): Reply {
   }
   if (!runner.tell({ type: 'unpaused' })) return NOBODY
   asked.unpause()
-  return done(runner.state.replan === null ? `${id} goes on.` : `${id} goes on once the change of its plan is through.`)
+  return done(runner.state.replan === null ? `${id} goes on.` : `${id} continues after its plan is changed.`)
 }
 
 function interrupt({ id, runner, asked }: RunningSession): Reply {
   const { running, waiting, replan, decision } = runner.state
   if (runner.isEnding) return NOBODY
   if (running === null && asked.endedBy !== null) return aboutToEnd(id)
-  if (decision !== null) return refused('already-paused', `${id} waits until a person has decided: ${TO_DECIDE}.`)
+  if (decision !== null) return refused('already-paused', `${id} waits for a decision of a person: ${TO_DECIDE}.`)
   if (running === null && asked.isPaused) return nothingRuns(id, runner.state)
   if (!runner.tell({ type: 'interrupt-asked' })) return NOBODY
   asked.hold()
@@ -167,7 +168,7 @@ function interrupt({ id, runner, asked }: RunningSession): Reply {
     return done(`Round ${running.round} of ${id} is interrupted, and ${id} ends; codemachine resume continues.`)
   const after = replan === null ? 'its wait is over' : 'its wait is over and its plan is changed'
   const holds = waiting === null ? `${id} holds` : `${id} holds once ${after}`
-  const what = running === null ? holds : `Round ${running.round} of ${id} is interrupted, and it holds`
+  const what = running === null ? holds : `Round ${running.round} of ${id} is interrupted, and the session pauses`
   return done(`${what}; codemachine unpause continues.`)
 }
 
@@ -176,8 +177,8 @@ function nothingRuns(id: string, { waiting, replan }: SessionState): Reply {
   return refused(
     'changing-plan',
     waiting === null
-      ? `${id} is about to change its plan, and holds after that.`
-      : `${id} waits to change its plan, and holds after that; codemachine retry ends the wait.`,
+      ? `${id} changes its plan next, then pauses.`
+      : `${id} waits to change its plan, then pauses; codemachine retry ends the wait.`,
   )
 }
 
@@ -200,7 +201,7 @@ async function skip({ id, runner, asked, waiting }: RunningSession): Promise<Rep
   if (!runner.tell({ type: 'skip-asked' })) return NOBODY
   asked.skip()
   const left = await waiting().catch(() => null)
-  const follows = left === 0 ? 'nothing waits in the queue' : 'the next in the queue has its turn'
+  const follows = left === 0 ? 'the queue is empty' : 'the next in the queue starts'
   const next = endsTheRun ? 'the run with it' : follows
   return done(`${id} ends now, and ${next}; codemachine resume ${id} goes on with it.`)
 }
@@ -228,10 +229,10 @@ function replan({ text, go = false }: { text: string; go?: boolean }, session: R
   const first = running === null ? '' : `Round ${running.round} is interrupted. `
   const soon = windingDown === 'usage' ? 'once the usage limit is renewed' : 'now'
   const when = waiting === null ? soon : 'once its wait is over'
-  const held = isAnswer ? 'Then it asks about the plan again.' : 'Then it holds; codemachine unpause continues.'
-  const then = go ? 'Then it goes on by itself.' : held
+  const held = isAnswer ? 'Then it asks about the plan again.' : 'Then it pauses; codemachine unpause continues.'
+  const then = go ? 'Then it continues without a person.' : held
   return done(
-    `${first}The agent that changes the plan of ${id} is asked ${when}; codemachine logs shows what comes of it. ${then}`,
+    `${first}The agent that changes the plan of ${id} is asked ${when}; codemachine logs shows the result. ${then}`,
   )
 }
 
@@ -241,7 +242,7 @@ async function putPlanBack({ id, runner, asked }: RunningSession): Promise<Reply
   if (runner.isEnding) return NOBODY
   if (asked.endedBy !== null) return aboutToEnd(id)
   if (running !== null || replan !== null || pausedAt === null)
-    return refused('not-paused', `${id} is at work; its plan can be put back while it holds after the change.`)
+    return refused('not-paused', `${id} is at work; its plan can be restored while it is paused after the change.`)
   const problem = await runner.planChange.putBack()
   return problem === null
     ? done(`The plan of ${id} is as it was before its last change; codemachine unpause continues.`)
@@ -299,10 +300,10 @@ function decide(answer: DecisionAnswer, session: RunningSession): Reply {
   const { label = choice, opensFile = false } = runner.state.decision?.choices.find(each => each.id === choice) ?? {}
   if (!runner.decide(choice, text)) return NOBODY
   if (asked.isPaused && runner.tell({ type: 'unpaused' })) asked.unpause()
-  if (isPlan && opensFile) return done(`${id} reads the file now; codemachine plan shows what comes of it.`)
+  if (isPlan && opensFile) return done(`${id} reads the file now; codemachine plan shows the result.`)
   if (isPlan && choice === PLAN_CHOICES.stop) return done(`${id} stops now; codemachine resume continues.`)
   if (isPlan && choice === PLAN_CHOICES.change) return done(`The plan of ${id} is changed now, and shown again.`)
-  return done(isPlan ? `${id} goes on.` : `${id} goes on with: ${oneLine(label, LABEL_CHARS)}`)
+  return done(isPlan ? `${id} goes on.` : `${id} continues with: ${oneLine(label, LABEL_CHARS)}`)
 }
 
 /** Why an answer to another version of the plan is not taken: a person has not seen the one that waits; null if it is that one. */

@@ -35,7 +35,7 @@ export async function steer(text: string, session: RunningSession): Promise<Repl
       return isSummedUpOnly(session)
         ? refused(
             'ending',
-            `${onlySummary(session)}. To go on from it: codemachine change --follow-up ${session.id} "…"`,
+            `${onlySummary(session)}. To continue from it: codemachine change --follow-up ${session.id} "…"`,
           )
         : NOBODY
     default:
@@ -77,8 +77,8 @@ function keptUntil(session: RunningSession): string {
 
 function whyNobody({ id, runner, asked }: RunningSession): string {
   const { running, waiting, decision, checking } = runner.state
-  if (running !== null) return `the turn of round ${running.round} takes nothing just now`
-  if (decision !== null) return `${id} waits until a person has decided (${TO_DECIDE})`
+  if (running !== null) return `the turn of round ${running.round} accepts no text now`
+  if (decision !== null) return `${id} waits for a decision of a person (${TO_DECIDE})`
   if (waiting !== null) return `${id} waits (codemachine retry ends that)`
   if (asked.isPaused) return `${id} is paused (codemachine unpause continues)`
   return checking === null ? `${id} is between two rounds` : `${id} runs a ${checking.kind}`
@@ -110,8 +110,8 @@ export async function steerAgent(named: string, text: string, session: RunningSe
   const round = runner.state.running?.round ?? null
   if (!(await agent.steer(text))) {
     return agent.over.aborted
-      ? refused('agent-ended', `${instance} has just ended, and did not read it.`)
-      : refused('not-heard', `The turn of ${instance} takes nothing just now; say it again in a moment.`)
+      ? refused('agent-ended', `${instance} has just ended, and did not read the text.`)
+      : refused('not-heard', `The turn of ${instance} accepts no text now. Send it again in a moment.`)
   }
   runner.tell({ type: 'steered', round, text, delivered: true, agent: instance })
   return done(`${instance} reads it with its next step; ${callerOf(agent, session)} is not told.`)
@@ -132,7 +132,7 @@ export function stopAgent(named: string, session: RunningSession): Reply {
   const { instance } = agent
   if (!runner.tell({ type: 'stop-asked', now: true, agent: instance })) return NOBODY
   agent.stop()
-  return done(`${instance} is ended now; ${callerOf(agent, session)} is told that a person did it, and goes on.`)
+  return done(`${instance} is stopped now; ${callerOf(agent, session)} is told that a person did it, and goes on.`)
 }
 
 /** The agent at work that a person names, by its instance or, where it is the only one of it, by its agent; or why there is none. */
@@ -220,7 +220,7 @@ export function refused(code: Exclude<ReplyCode, 'done' | 'kept'>, message: stri
 }
 
 /** What is said where no session runs, though its run does. */
-export const NOBODY = refused('no-session', 'No session is running just now; try again in a moment.')
+export const NOBODY = refused('no-session', 'No session is running now. Try again in a moment.')
 /** How a person makes a decision from a terminal. */
 export const TO_DECIDE = 'codemachine decide'
 /** How much of a name or a label is shown, in characters. */

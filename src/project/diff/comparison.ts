@@ -181,7 +181,7 @@ export class OpenComparison implements AsyncDisposable {
   async #open(): Promise<OpenSavepoints> {
     this.#look ??= await lookAtSavepoints(this.#world, this.#records, this.#onWarning)
     if (this.#look !== null) return this.#look
-    throw new UserError('CM0515', `There are no savepoints in ${this.#records.directory} yet: no session has made one.`)
+    throw new UserError('CM0515', `No savepoints in ${this.#records.directory} yet.`)
   }
 
   async #letGo(): Promise<void> {
@@ -204,7 +204,7 @@ function whileWorking(error: unknown): never {
   throw new UserError('CM0601', AT_WORK, { exitCode: 6, cause: error })
 }
 
-const AT_WORK = 'A session is at work here; once it has ended, files can be put back.'
+const AT_WORK = 'A session is running here. Restore files after it has ended.'
 
 async function namesOf(savepoints: SavepointWriter, states: ComparedStates): Promise<{ from: string; to: string }> {
   switch (states.kind) {
@@ -251,8 +251,8 @@ async function statesOfRound(
 /** Why nothing is shown of a file's lines, as a sentence; null where there are some. */
 function whyWithoutLines({ modeBefore, modeAfter, added, bytes }: FileDifference): string | null {
   if (modeBefore === UNREAD_MODE || modeAfter === UNREAD_MODE)
-    return 'Its content was not read: it is too large, no plain file, or has a secret in it.'
-  if (added === null) return 'It is not text, or larger than 4 MiB: only that it differs is known.'
+    return 'Its content was not read: it is too large, not a regular file, or contains a secret.'
+  if (added === null) return 'It is not text, or larger than 4 MiB. It differs; no lines are shown.'
   // git is told paths as text.
   if (bytes.some(path => toLatin1(Buffer.from(path, 'latin1').toString('utf8')) !== path))
     return 'Its name is not UTF-8: codemachine diff --no-pager shows its lines.'

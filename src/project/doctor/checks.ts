@@ -27,14 +27,11 @@ import type { World } from '../world.ts'
 export async function checkDirectory(path: string): Promise<Checked<string>> {
   const found = await nearestExisting(path)
   const refused = (message: string, mend: string) => ({ findings: [problem('directory', message, mend)], value: null })
-  if (found.path !== path) return refused(`There is no ${path}.`, 'Make it, or name another one with -C.')
-  if (!found.isDirectory) return refused(`${path} is not a directory.`, 'Name one with -C.')
+  if (found.path !== path) return refused(`There is no ${path}.`, 'Create it, or give another one with -C.')
+  if (!found.isDirectory) return refused(`${path} is not a directory.`, 'Give a directory with -C.')
   const directory = await realpath(path)
   if (!(await isWritable(directory))) {
-    return refused(
-      `${path} cannot be written to.`,
-      'Give yourself the right to write there, or name another one with -C.',
-    )
+    return refused(`${path} cannot be written to.`, 'Make it writable for you, or give another one with -C.')
   }
   return { findings: [ok('directory', directory)], value: directory }
 }
@@ -94,7 +91,7 @@ export function judgeSpace(path: string, freeBytes: number): Finding {
   const message = `${formatBytes(freeBytes)} free at ${path}`
   if (freeBytes >= LITTLE_BYTES) return ok('disk', message)
   const finding = freeBytes < TOO_LITTLE_BYTES ? problem : warning
-  return finding('disk', `only ${message}`, 'Make room there: at least 1 GiB for a long run.')
+  return finding('disk', `only ${message}`, 'Free at least 1 GiB there for a long run.')
 }
 
 function formatBytes(bytes: number): string {
@@ -108,13 +105,13 @@ export async function checkGit({ env }: Pick<CheckRun, 'env'>, directory: string
   const setting: GitSetting = { program, directory, env, run: runWithExeca }
   const version = await runGit(setting, ['--version'])
   if (!version.ok) {
-    const mend = 'Install git (https://git-scm.com), or put a git that works first on the PATH.'
+    const mend = 'Install git (https://git-scm.com), or put a working git first on the PATH.'
     return [problem('git', `${setting.program} does not work: ${words(version.stderr)}`, mend, 'CM0501')]
   }
   const git = ok('git', `${words(version.stdout)} (${setting.program})`)
   if (repository === null) {
     const mend =
-      'Run `git init` and commit what is there, so that all that the agent does can be looked at and taken back.'
+      'Run `git init` and commit what is there, so that you can review and undo everything the agent does.'
     return [git, warning('git', `${directory} is not in a git repository.`, mend, 'CM0505')]
   }
   return [git, await repositoryFinding(setting, repository.root)]
@@ -124,7 +121,7 @@ export async function checkGit({ env }: Pick<CheckRun, 'env'>, directory: string
 async function repositoryFinding(setting: GitSetting, root: string): Promise<Finding> {
   const opened = await runGit(setting, ['rev-parse', '--git-dir'])
   if (!opened.ok) {
-    const mend = `Mend what git says; if ${root} belongs to another user, \`git config --global --add safe.directory ${root}\` allows it.`
+    const mend = `Fix the problem that git reports; if ${root} belongs to another user, \`git config --global --add safe.directory ${root}\` allows it.`
     return problem('git', `git does not open the repository ${root}: ${words(opened.stderr)}`, mend)
   }
   const identity = await runGit(setting, ['var', 'GIT_COMMITTER_IDENT'])
@@ -132,7 +129,7 @@ async function repositoryFinding(setting: GitSetting, root: string): Promise<Fin
     const mend = 'Run `git config --global user.name "…"` and `git config --global user.email "…"`.'
     return warning(
       'git',
-      `Nobody is named in git's configuration, so that no commit can be made in ${root}.`,
+      `git has no user name and email, so nobody can commit in ${root}.`,
       mend,
       'CM0517',
     )
@@ -170,8 +167,8 @@ export async function checkLeftovers({ platform }: World): Promise<Finding[]> {
   return [
     warning(
       'leftovers',
-      `A codemachine that has died left ${left.length === 1 ? 'a process' : `${left.length} processes`} running in ${places}: ${left.map(({ pid }) => pid).join(', ')}`,
-      'The next codemachine that starts in the same directory ends them.',
+      `A codemachine that was killed left ${left.length === 1 ? 'a process' : `${left.length} processes`} running in ${places}: ${left.map(({ pid }) => pid).join(', ')}`,
+      'The next codemachine in the same directory ends them.',
     ),
   ]
 }
@@ -209,7 +206,7 @@ function isMadeAndOpen({ platform }: World, root: string, found: { path: string;
   if (found.path !== join(root, 'state') || platform === 'win32' || (found.mode & 0o077) === 0) return null
   return warning(
     'records',
-    `Other users of this machine can look into ${found.path}.`,
+    `Other users of this machine can read ${found.path}.`,
     `Close it: chmod 700 ${found.path}`,
     'CM0623',
   )
@@ -254,7 +251,7 @@ export async function checkProviders(
       const found = await askProvider(provider, model, { env, clock, signal })
       const has = model === null ? '' : `, and has ${model}`
       if (found === null) return ok('provider', `${provider.name} answers at ${provider.baseUrl}${has}`)
-      return warning('provider', found.message, `Mend that, or leave it: rounds on ${provider.name} cannot work now.`)
+      return warning('provider', found.message, `Fix that, or ignore it: rounds on ${provider.name} cannot work now.`)
     }),
   )
 }
@@ -290,7 +287,7 @@ export async function checkSettings(
     }
   } catch (error) {
     const { default: defaults } = await import(pathToFileURL(packageFile('settings.js')).href)
-    const mend = 'Correct it, or take it out: see `settings.js` of codemachine for what can be set.'
+    const mend = 'Correct or remove it. `settings.js` of codemachine lists all settings.'
     return {
       findings: [problemOf('settings', error, mend)],
       value: { settings: v.parse(settingsSchema, defaults), codexBin, providers: [] },
@@ -410,7 +407,7 @@ export async function openCheckRun(world: World, onLate: OnLate): Promise<CheckR
     const settled = new AbortController()
     const over = AbortSignal.any([settled.signal, closing.signal, signal])
     const late = sayLate(check, ms, over, () => SPANS * stretch()).then(waitedMs =>
-      over.aborted ? none() : none(problem(check, `There was no answer within ${waitedMs / 1000} s.`, SLOW)),
+      over.aborted ? none() : none(problem(check, `No answer within ${waitedMs / 1000} s.`, SLOW)),
     )
     const found = find().catch((error: unknown) => none(problemOf(check, error, UNREADABLE)))
     // Where it is late, it may still fail when its processes are ended.
@@ -446,5 +443,5 @@ export async function openCheckRun(world: World, onLate: OnLate): Promise<CheckR
   }
 }
 
-const UNREADABLE = 'See to it that you may read and write there, then run `codemachine doctor` again.'
-const SLOW = 'See whether the machine, or a network drive that it uses, hangs; then run `codemachine doctor` again.'
+const UNREADABLE = 'Make it readable and writable for you, then run `codemachine doctor` again.'
+const SLOW = 'Check if the machine or a network drive hangs, then run `codemachine doctor` again.'

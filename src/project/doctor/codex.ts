@@ -171,8 +171,8 @@ export function findingsOf(answers: CodexAnswers, asked: Asked): Finding[] {
 
 function configFindings(warnings: readonly string[], { path }: CodexHome): Finding[] {
   const told = warnings.filter(text => !isAboutSandbox(text))
-  if (told.length === 0) return [ok('codex-config', 'codex reads its configuration without a complaint')]
-  return told.map(text => warning('codex-config', text, `Correct ${path}/config.toml; the rounds work all the same.`))
+  if (told.length === 0) return [ok('codex-config', 'codex accepts its configuration')]
+  return told.map(text => warning('codex-config', text, `Correct ${path}/config.toml; rounds work without it.`))
 }
 
 function modelFinding(threadStart: unknown): Finding {
@@ -194,7 +194,7 @@ function loginFinding(answer: CodexAnswers['accountRead'], { codex, home, settin
     const made = settings.codexHome === 'own' ? login : 'codemachine login'
     return problem('login', 'codex is not logged in.', `Log in: ${made}`)
   }
-  return unknown('it answered nothing that is known')
+  return unknown('it gave no known answer')
 }
 
 function sandboxFindings({ warnings, sandbox, here }: CodexAnswers, { settings, platform }: Asked): Finding[] {
@@ -207,11 +207,11 @@ function sandboxFindings({ warnings, sandbox, here }: CodexAnswers, { settings, 
   const { wroteInside, wroteOutside } = sandbox
   if (here !== null && !wroteOutside) return [...told, problem('sandbox', here.problem, here.mend)]
   if (wroteInside && !wroteOutside) {
-    return [...told, ok('sandbox', 'a command can write in its directory, and not beside it')]
+    return [...told, ok('sandbox', 'a command can write in its directory, and not outside')]
   }
   if (wroteOutside) {
-    const mend = 'Do not leave an agent alone here, except inside a container or machine that is a sandbox itself.'
-    return [...told, problem('sandbox', "codex's sandbox does not hold: a command wrote beside its directory.", mend)]
+    const mend = 'Do not leave an agent alone here, unless the container or machine is a sandbox itself.'
+    return [...told, problem('sandbox', "codex's sandbox does not work: a command wrote outside its directory.", mend)]
   }
   const message = `No command runs in codex's sandbox: ${failureOf(sandbox)}`
   return [...told, problem('sandbox', message, mendOfSandbox(platform))]
@@ -239,7 +239,7 @@ export async function checkBinary(
     : ''
   const by = launcher === null ? '' : `, for ${launcher}`
   const found = ok('codex', `codex ${version}${newer}, from ${NAMES[source]}: ${path}${by}`)
-  const known = remarks.map(remark => warning('codex', remark, 'Name the one that you mean with --codex-bin.'))
+  const known = remarks.map(remark => warning('codex', remark, 'Choose one with --codex-bin.'))
   return { findings: [found, ...known, ...notes(version)], value: codex }
 }
 

@@ -104,8 +104,8 @@ async function checkCodex(
   })
   const answers = await run.waitFor('codex', ASK_MS, question)
   if ('failure' in answers) {
-    const mend = 'Run `codex` once by hand to see what ails it, or name another one with --codex-bin.'
-    return [...found, problem('codex', `codex app-server does not come up: ${answers.failure}`, mend)]
+    const mend = 'Run `codex` by hand to see its error, or give another one with --codex-bin.'
+    return [...found, problem('codex', `codex app-server does not start: ${answers.failure}`, mend)]
   }
   const asked = { codex: binary.value, home: home.value, settings, platform: run.world.platform }
   return [...found, ...findingsOf(answers, asked)]

@@ -53,7 +53,7 @@ export async function followedSession(
   return {
     id,
     text: followUpOf(data, { work: followUpOfWork(state), earlier, note }),
-    remark: isGone ? `The changes of ${id}, which this session goes on from, are not in the files any more.` : null,
+    remark: isGone ? `The changes of ${id}, which this session continues, are no longer in the files.` : null,
   }
 }
 
@@ -63,7 +63,7 @@ async function readOrRefuse(records: Records, id: string): Promise<Read> {
   const read = await readSession(records, id).catch((error: unknown) => {
     throw new UserError('CM0607', problemOfSession(id, error))
   })
-  if (read === null) throw new UserError('CM0607', `${records.journal(id)} holds no session to go on from.`)
+  if (read === null) throw new UserError('CM0607', `${records.journal(id)} has no session to continue from.`)
   return read
 }
 
@@ -129,7 +129,7 @@ async function changesSince({ changes }: ReportData, { fingerprints, signal }: F
 
 function wordsForSince({ count, gone, changed }: Since): string {
   if (gone.length === count) {
-    return 'None of these changes is in the files any more: all of them are as they were before that session. Do not build on them without looking.'
+    return 'None of these changes is in the files any more: all files are as before that session. Check the files before you build on them.'
   }
   return [
     ...(gone.length === 0 ? [] : [`As they were before that session again: ${listed(gone)}.`]),

@@ -33,7 +33,7 @@ function headline(verdict: Verdict): string {
       return `broken since ${shortHash(since.commit)} ${oneLine(since.subject, 100)} (${date})`
     }
     case 'broken-uncommitted':
-      return `broken by what is not committed: ${named(verdict.differs)}`
+      return `broken by uncommitted changes: ${named(verdict.differs)}`
     case 'cannot-tell':
       return `cannot tell: ${oneLine(verdict.reason, 600)}`
     default:
@@ -70,8 +70,8 @@ function inWords({ status, exitCode, problem }: GateRun): string {
 
 function filesLine({ changed, verdict }: Verification): string[] {
   if (verdict.kind === 'broken-uncommitted') return []
-  if (changed === null) return ['  The files have changed since; which ones is not known any more.']
-  if (changed.count === 0) return ['  The files are the very same as when it was done.']
+  if (changed === null) return ['  The files have changed since; the list of changes is no longer known.']
+  if (changed.count === 0) return ['  The files are the same as when it was done.']
   const have = changed.count === 1 ? 'has' : 'have'
   return [`  ${formatCount(changed.count, 'file')} ${have} changed since: ${named(changed)}`]
 }

@@ -192,8 +192,7 @@ async function changedSince(fingerprints: Fingerprints, before: string, now: str
   return isKept.ok ? await fingerprints.changed(before, now) : null
 }
 
-const NOTHING_TO_RUN =
-  'the session was done without gates, so there is nothing to run again; give the next one some with --verify'
+const NOTHING_TO_RUN = 'this session had no gates; use --verify next time'
 
 /** What was proved, and what else of the session its gates run with. */
 interface Found {
@@ -222,7 +221,7 @@ async function findCertificate(records: Records, wanted: string | null, say: (re
   const { id } = state
   if (!isDone(state)) {
     throw new UserError('CM0702', `Session ${id} is not done, so there is nothing to verify.`, {
-      hint: `codemachine logs ${id} shows what became of it.`,
+      hint: `codemachine logs ${id} shows what happened.`,
     })
   }
   const path = certificatePath(records, id)

@@ -76,7 +76,7 @@ async function dueIn(world: World, records: Records, limits: ServiceLimits): Pro
   const left = await stateLeft(world, records, () => {})
   if (left !== null && isToGoOn(left, records.key, limits)) {
     const how = left.ended === null ? 'cut off' : describeOutcome(left.ended.outcome).short
-    const what = `goes on with ${left.id}, which was ${how}`
+    const what = `resumes ${left.id}, which was ${how}`
     return { records, session: left.id, of: `${left.id} ${left.events}`, what }
   }
   const queue = openQueue(records.queue)

@@ -79,7 +79,7 @@ async function asRunning(world: World, records: Records, id: string): Promise<Ru
       return { records, id, state }
     case 'cut-off':
       throw new UserError('CM0613', `Nobody runs ${id} any more: it was cut off.`, {
-        hint: `To go on with it: ${resumeCommand(id, null)}`,
+        hint: `To resume it: ${resumeCommand(id, null)}`,
       })
     case 'ended':
       throw new UserError(

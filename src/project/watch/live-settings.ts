@@ -131,7 +131,7 @@ export class LiveSettings {
       return await this.#take(state, byPerson)
     } catch (error) {
       if (!(error instanceof UserError)) throw error
-      this.#say(`${error.message} Until that is mended, the settings count that were read last.`)
+      this.#say(`${error.message} Until that is fixed, the settings that were read last count.`)
       return null
     } finally {
       for (const sentence of this.#toSay) if (!this.#said.has(sentence)) this.#options.onRemark(sentence)
@@ -175,7 +175,7 @@ export class LiveSettings {
     // What an agent has broken keeps nothing of the person's from counting.
     const full = await this.#options.load().catch((error: unknown) => {
       if (!(error instanceof UserError)) throw error
-      this.#say(`${error.message} Until that is mended, what was read last counts of that file.`)
+      this.#say(`${error.message} Until that is fixed, the last version of that file counts.`)
       return null
     })
     const changes: Taken['changes'][number][] = []

@@ -31,7 +31,7 @@ interface DelegationOptions extends CallOptions {
 const MOST_WAITING = 20
 
 const NOBODY_KNOWN =
-  'The session does not know who asks: it is none of the agents that work for it now, and it is not outside of their sandbox. Nothing was started.'
+  'The session does not know who asks: none of its agents at work, and nobody outside their sandbox. Nothing was started.'
 
 /** A request that is taken, and its turn; null: it does not come. Or why it is not taken, a sentence. */
 type Admission = { thread: ThreadSpec; paths: Paths; turn: Promise<Hold | null> } | { problem: string }
@@ -317,7 +317,7 @@ function refusalOf(tasks: readonly NamedTask[], agent: string): TaskRefusal | nu
   return null
 }
 
-const GO_ON = 'Go on with the others.'
+const GO_ON = 'Continue with the others.'
 
 /**
  * What one call of an agent is called: `frontend-dev-20261122T004530123`, with the time in UTC; a moment later if that

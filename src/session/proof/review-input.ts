@@ -88,7 +88,7 @@ export function reviewInput(matter: ReviewMatter): string {
       : `The checks were run again without the work. What came of it leaves these doubts. Look at each, and do not agree unless the work itself is what makes the check pass:\n${fenced(clipEnd(doubts.map(each => `- ${each}`).join('\n'), MOST.protectedFiles))}`,
     earlier.length === 0
       ? null
-      : `This is what the review before this one found. Look whether it is mended:\n${fenced(clipEnd(earlier.map(wordsForFinding).join('\n'), MOST.earlier))}`,
+      : `This is what the review before this one found. Check if it is fixed:\n${fenced(clipEnd(earlier.map(wordsForFinding).join('\n'), MOST.earlier))}`,
     diff === null ? DIFF_UNKNOWN : null,
     diff === '' ? 'No file differs from what it was when the work began.' : null,
     shown === '' ? null : `What was changed since the work began:\n${fenced(shown)}`,

@@ -288,13 +288,13 @@ function refuseForeign(path: string, firstLine: string): void {
   const named = `${JSON.stringify(format).slice(0, 60)}${format === FORMAT ? `, version ${JSON.stringify(v).slice(0, 20)}` : ''}`
   throw new UserError(
     'CM0607',
-    `${path} is no journal of codemachine (its format is ${named}); put the journal back in its place.`,
+    `${path} is not a journal of codemachine (its format is ${named}); restore the journal.`,
   )
 }
 
 function unreadable(path: string, cause: unknown): unknown {
   if (cause instanceof NotAFile)
-    return new UserError('CM0607', `${path} cannot be read: it is ${cause.what}; put the journal back in its place.`, {
+    return new UserError('CM0607', `${path} cannot be read: it is ${cause.what}; restore the journal.`, {
       cause,
     })
   const code = systemErrorCode(cause)
@@ -431,6 +431,6 @@ export async function readSessions(
 /** Why a session cannot be folded, a sentence, of what was thrown; a bug of codemachine is thrown on. */
 export function problemOfSession(id: string, error: unknown): string {
   if (error instanceof UserError) return error.message
-  if (error instanceof TemplateError) return `${id} cannot go on before its template is mended: ${error.message}.`
+  if (error instanceof TemplateError) return `${id} cannot continue until its template is fixed: ${error.message}.`
   throw error
 }

@@ -187,7 +187,7 @@ export function refuseCopy(records: Pick<Records, 'directory'>): void {
     'CM0612',
     `${records.directory} is the copy of a session of a fleet, so nothing is run or changed there.`,
     {
-      hint: 'To have a worker go on with it: codemachine fleet retry <id>',
+      hint: 'To have a worker resume it: codemachine fleet retry <id>',
     },
   )
 }

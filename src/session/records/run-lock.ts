@@ -176,7 +176,7 @@ export function lookout(
 
 const MOST_BYTES = 64 * 1024
 
-const TO_WAIT = 'codemachine status shows what it does; codemachine queue add "…" has it work on that next.'
+const TO_WAIT = 'codemachine status shows its work; codemachine queue add "…" queues this as its next session.'
 
 async function take(path: string, holder: LockHolder, platform: NodeJS.Platform, hint = TO_WAIT): Promise<RunLock> {
   await using staged = await writing(dirname(path), () => stageFile(dirname(path), `${JSON.stringify(holder)}\n`))

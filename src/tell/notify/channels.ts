@@ -69,7 +69,7 @@ async function programOf(program: string, options: CommandOptions): Promise<stri
   if (found.path !== null || found.passedOver.length > 0)
     return {
       kind: 'command-unsafe',
-      sentence: `The notification command ${shown} is not run, for an agent can write where it is; keep it elsewhere.`,
+      sentence: `The notification command ${shown} is not run: agents can write there. Keep it elsewhere.`,
     }
   return {
     kind: 'command-missing',
@@ -118,7 +118,7 @@ async function run(
 export function webhookChannel(address: string, clock: Clock): Channel {
   const url = URL.canParse(address) ? new URL(address) : null
   if (url === null || !/^https?:$/.test(url.protocol)) {
-    const sentence = 'The webhook is no http or https address; correct notify.webhook in the settings.'
+    const sentence = 'The webhook is not an http or https address; correct notify.webhook in the settings.'
     return { name: 'webhook', deliver: async () => ({ kind: 'webhook-address', sentence }) }
   }
   const shown = shownAddress(url)
@@ -251,7 +251,7 @@ export function terminalChannel(bell: Bell | null, env: Readonly<NodeJS.ProcessE
   return {
     name: 'terminal',
     deliver: async ({ title, message }) => {
-      if (bell === null) return { kind: 'no-terminal', sentence: 'The bell is not rung: stdout is no terminal.' }
+      if (bell === null) return { kind: 'no-terminal', sentence: 'The bell cannot ring: stdout is not a terminal.' }
       // The text begins with a word: a number would be a command to some terminals (`9;4` is a progress bar).
       bell.write(env.TERM === 'dumb' ? BEL : `${BEL}${OSC_9}${title}. ${message}${BEL}`)
       return null

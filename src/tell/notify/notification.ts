@@ -112,7 +112,7 @@ export function sampleNotification(at: string, host: string, directory: string):
     id: 'test',
     host,
     directory,
-    goal: 'See whether notifications arrive.',
+    goal: 'This is a test notification.',
   })
 }
 
@@ -295,7 +295,7 @@ function inWords(facts: NotificationFacts, at: string, state: SessionState): { t
     }
     case 'waiting': {
       const until = Date.parse(facts.until)
-      const message = `It goes on in ${formatSpan(until - Date.parse(at))} (${wordsForCause(facts.cause)}).`
+      const message = `It continues in ${formatSpan(until - Date.parse(at))} (${wordsForCause(facts.cause)}).`
       return { title: `waiting until ${timeOf(until)}`, message }
     }
     case 'stuck': {
@@ -349,12 +349,12 @@ function inWordsAbout(
     case 'task':
       return {
         title: `task ${plainLine(facts.task, NAME_CHARS)} is parked`,
-        message: `${plainLine(facts.name, NAME_CHARS)}: ${plainLine(facts.reason, REASON_CHARS)} The rest goes on without it.`,
+        message: `${plainLine(facts.name, NAME_CHARS)}: ${plainLine(facts.reason, REASON_CHARS)} The rest continues without it.`,
       }
     case 'remote':
       return {
-        title: `${plainLine(facts.provider, NAME_CHARS)} is away, and the code goes to a remote model`,
-        message: `${plainLine(facts.reason, REASON_CHARS)} To end that: \`codemachine stop --now\`. With when_away = "wait" it is waited for instead.`,
+        title: `${plainLine(facts.provider, NAME_CHARS)} is away, so the code goes to a remote model`,
+        message: `${plainLine(facts.reason, REASON_CHARS)} To end that: \`codemachine stop --now\`. With when_away = "wait" codemachine waits for it instead.`,
       }
     default:
       return unreachable(facts)

@@ -139,7 +139,7 @@ function isWanted(notification: Notification, { events }: NotifySettings): boole
 }
 
 function dropped({ name }: Channel): DeliveryProblem {
-  const sentence = `Notifications come faster than the ${name} takes them, and some were dropped.`
+  const sentence = `Notifications come too fast for the ${name}, and some were dropped.`
   return { kind: `${name}-dropped`, sentence }
 }
 

@@ -30,11 +30,11 @@ export function commandsOf(data: ReportData, place: CommandContext): ReportComma
   const looks =
     areSavepointsGone || changes.start === null || changes.now === null || (changes.now.round === 0 && !isRunning)
       ? []
-      : [typed(`diff ${id}/start ${until}`, 'what has changed, line by line')]
+      : [typed(`diff ${id}/start ${until}`, 'changes, line by line')]
   const undoes =
     areSavepointsGone || changes.start === null || isRunning
       ? []
-      : [typed(`rewind ${id}/start`, 'puts all files back as they were at the start; that can be undone, too')]
+      : [typed(`rewind ${id}/start`, 'restores all files from the start; can be undone')]
   const logs = typed(`logs ${id}`, 'everything that happened')
   if (changes.from === 'none' && !isRunning) return [logs]
   if (isRunning) return [typed(`watch ${id}`, 'see it at work'), logs, ...looks]
@@ -42,12 +42,12 @@ export function commandsOf(data: ReportData, place: CommandContext): ReportComma
   const follows: ReportCommand[] =
     follow === null || outcome === null
       ? []
-      : [{ command: `${follow}${here}`, what: 'goes on from what it has come to', isOnCard: true }]
-  const answers = questions.count === 0 ? [] : [typed(`questions ${id}`, 'what was asked, and how to answer it')]
-  const review = typed(`review ${id}`, 'has the work looked through by a fresh pair of eyes')
+      : [{ command: `${follow}${here}`, what: 'continues from its result', isOnCard: true }]
+  const answers = questions.count === 0 ? [] : [typed(`questions ${id}`, 'the questions, and how to answer them')]
+  const review = typed(`review ${id}`, 'has a reviewer look at the work')
   if (!isDone)
-    return [{ command: resume, what: 'goes on from here' }, ...looks, ...undoes, ...follows, ...answers, logs, review]
-  const verify = proof.gates.length === 0 ? [] : [typed(`verify ${id}`, 'runs the gates again: does it still hold?')]
+    return [{ command: resume, what: 'continues from here' }, ...looks, ...undoes, ...follows, ...answers, logs, review]
+  const verify = proof.gates.length === 0 ? [] : [typed(`verify ${id}`, 'runs the gates again')]
   return [...looks, ...verify, ...undoes, ...follows, ...answers, logs, review]
 }
 

@@ -75,7 +75,7 @@ export class TroubleSoFar {
         if (after.heldSince === null) this.#endHold(event.at)
         break
       case 'unpaused':
-        this.#endHold(event.at, event.by === 'default' ? '; it went on by itself' : '')
+        this.#endHold(event.at, event.by === 'default' ? '; it continued by itself' : '')
         break
       case 'machine-slept':
         this.#add('slept', event, {
@@ -98,13 +98,13 @@ export class TroubleSoFar {
         })
         break
       case 'turn-continued':
-        this.#begin('failure', event, `${wordsForCause(event.cause)}; the turn went on`)
+        this.#begin('failure', event, `${wordsForCause(event.cause)}; the turn continued`)
         break
       case 'stuck':
         this.#begin('stuck', event, `${wordsForStall(event.why, event.rounds)}: ${wordsForRemedy(event.remedy)}`)
         break
       case 'winding-down':
-        this.#begin('limit', event, `${wordsForWindDown(event.limit, after)}: the round came to a safe stop`)
+        this.#begin('limit', event, `${wordsForWindDown(event.limit, after)}: the round stopped safely`)
         break
       case 'session-resumed':
         this.#resume(event, before)
@@ -184,6 +184,6 @@ export class TroubleSoFar {
 
 /** Why a session is held: a person paused it, or is to decide something, such as whether its plan is carried out. */
 function causeOfHold(after: SessionState): string {
-  if (after.decision !== null && !isPlanShown(after)) return `a person was to decide: ${after.decision.title}`
+  if (after.decision !== null && !isPlanShown(after)) return `a decision was waiting: ${after.decision.title}`
   return after.replan === null && isPlanShown(after) ? 'the plan was shown' : 'paused by a person'
 }

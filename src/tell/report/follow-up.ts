@@ -47,7 +47,7 @@ export function followUpOf(
         : [`## What it went on from, the newest first\n\n${earlier.map(line => `- ${line}`).join('\n')}`]),
       `## What it changed\n\n${changed}${note === null ? '' : `\n\n${note}`}`,
       left.length === 0
-        ? '## What is left\n\nNothing that is known.'
+        ? '## What is left\n\nNothing known.'
         : `## What is left\n\n${left
             .slice(0, MOST_LEFT)
             .map(({ text }) => `- ${clipEnd(text, LEFT_CHARACTERS)}`)

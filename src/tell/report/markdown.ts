@@ -89,7 +89,7 @@ export function markdownOf(data: ReportData, place: CommandContext): string {
     section('Notes', bullets(withGap(data.notes, ({ text }) => escapeMarkdown(text)))),
     section('Remarks', bullets(withGap(data.remarks, escapeMarkdown))),
     section(
-      'To look closer, and to undo',
+      'Look closer, or undo',
       bullets(commandsOf(data, place).map(({ command, what }) => `${codeSpan(command)}: ${what}`)),
     ),
   ]
@@ -254,7 +254,7 @@ function boardTable({ work: { board, section } }: ReportData): string {
   if (board === null || section?.tellsBoard === true || board.rows.length === 0) return ''
   const rows = board.rows.map(row => [row.id, row.text, row.who ?? '', rowInWords(row)].map(escapeMarkdown))
   const left = rowsLeftOut(board)
-  const table = ['| id | what | who | how it stands |', '| --- | --- | --- | --- |']
+  const table = ['| id | what | who | status |', '| --- | --- | --- | --- |']
   return [...table, ...rows.map(cells => `| ${cells.join(' | ')} |`), ...(left === null ? [] : ['', `${left}.`])].join(
     '\n',
   )
@@ -267,7 +267,7 @@ function taskTable(build: ReportBuild): string {
     [task.id, task.name, task.phase ?? '', taskInWords(task)].map(escapeMarkdown).join(' | '),
   )
   const left = tasksLeftOut(build)
-  const table = ['| id | task | phase | how it stands |', '| --- | --- | --- | --- |', ...rows.map(row => `| ${row} |`)]
+  const table = ['| id | task | phase | status |', '| --- | --- | --- | --- |', ...rows.map(row => `| ${row} |`)]
   return [...table, ...(left === null ? [] : ['', `${left}.`])].join('\n')
 }
 

@@ -7,7 +7,7 @@ export function changesInWords(data: ReportData, { areSavepointsGone = false } =
   const { changes } = data
   const { files, commits, from } = changes
   const unkept = unkeptInWords(data)
-  if (from === 'none') return 'nobody has looked at what was changed'
+  if (from === 'none') return 'changes not checked yet'
   if (files === 0 && commits.count === 0) return unkept ?? 'nothing has changed'
   const by = byGatesInWords(changes)
   const gone = areSavepointsGone ? '; its savepoints were pruned' : ''
@@ -79,7 +79,7 @@ export function notKeptInWords(data: ReportData): string | null {
 
 /** What is said in the place of the changed files where none is known. */
 export function noPathsInWords({ from, unkept, unkeptSteps = 0 }: ReportData['changes']): string {
-  if (from === 'none') return 'Nobody has looked at what was changed.'
+  if (from === 'none') return 'Changes are not checked yet.'
   const of = unkept.length + unkeptSteps === 0 ? 'No file' : 'In the last savepoint no file'
   return `${of} is different from what it was.`
 }

@@ -146,7 +146,7 @@ function namesOf({ files, count }: ReportData['proof']['configuration']): string
   return withRest(shown, count).join(', ')
 }
 
-const UNPROTECTED = 'no gate protects its files: nothing looks whether tests were weakened'
+const UNPROTECTED = 'no gate protects its files, so nothing checks whether tests were weakened'
 
 /** The name of a gate, which may be a whole command: what is long is cut in the middle. */
 export function shortName(name: string): string {
@@ -181,7 +181,7 @@ export function noGateInWords(
     return `no gates are configured for the whole; its steps were checked by ${withRest(ofParts.slice(0, MOST_NAMED), ofParts.length).join(', ')}`
   }
   return changes.from === 'none'
-    ? 'nothing of it is proved'
+    ? 'nothing is proved'
     : `no gates are configured: no command was run that proves ${work}`
 }
 
@@ -210,7 +210,7 @@ export function outcomeOfRow(row: ReportRound, { entries }: Pick<ReportData['rou
   const { outcome, status, message, claim, counts, changesPlan } = row
   const purpose = changesPlan ? 'change of plan: ' : row.purpose === null ? '' : `${row.purpose}: `
   const isFree = isFreeRow(row)
-  const ended = outcome === null ? 'did not come to its end' : wordsForClass({ class: outcome, status })
+  const ended = outcome === null ? 'did not finish' : wordsForClass({ class: outcome, status })
   const why = message === null || outcome === 'worked' ? '' : `: ${message}`
   const claimed = claim === null ? '' : `; claimed done, ${claim}`
   const isLast = entries.indexOf(row) >= entries.findLastIndex(each => !isFreeRow(each))
@@ -288,7 +288,7 @@ function leftOut(count: number, what: string): string | null {
 
 /** How far a row of a template's own board is. */
 export function rowInWords({ mark }: Pick<BoardRow, 'mark'>): string {
-  return mark === 'claimed' ? 'said to be done' : mark === 'now' ? 'at work' : mark.replace('-', ' ')
+  return mark === 'claimed' ? 'claimed' : mark === 'now' ? 'at work' : mark.replace('-', ' ')
 }
 
 /** How the session came out, or how it stands, in words. */
@@ -310,17 +310,17 @@ function provedBy({ tree, gates, reviewed }: ReportData['proof']): ProvedState {
 function stands(standing: ReportData['standing']): OutcomeInWords {
   switch (standing) {
     case 'running':
-      return { short: 'at work', text: 'at work: this is how far it is', hint: null, tone: 'strong' }
+      return { short: 'at work', text: 'at work: progress so far', hint: null, tone: 'strong' }
     case 'cut-off':
       return {
         short: 'cut off',
-        text: 'cut off: codemachine was ended before the session was',
-        hint: 'Nothing that was written down is lost; it can go on from there.',
+        text: 'cut off: codemachine ended before the session',
+        hint: 'Nothing that was recorded is lost. The session can be resumed.',
         tone: 'warning',
       }
     case 'unknown':
     case 'ended':
-      return { short: 'not ended', text: 'not ended; it is not known whether it runs', hint: null, tone: 'warning' }
+      return { short: 'not ended', text: 'not ended; cannot tell if it is running', hint: null, tone: 'warning' }
     default:
       return unreachable(standing)
   }
@@ -378,7 +378,7 @@ export function whatIsLeft(data: ReportData): LeftItem[] {
       ? []
       : [
           {
-            text: `${formatCount(unanswered, 'question')} went on with the agent's own assumptions: see whether they are yours`,
+            text: `${formatCount(unanswered, 'question')} answered by assumption. Check them`,
             tone: 'plain' as const,
           },
         ]),

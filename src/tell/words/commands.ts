@@ -20,10 +20,10 @@ export interface Stop {
 
 /** The command that goes on from here, as lines for a person; null if nothing is left to do. */
 export function howToGoOn({ id, outcome, limits, used, waiting, directory }: Stop): string | null {
-  const kept = waiting === 0 ? '' : `\nWhat waits in the queue (${waiting}) is kept.`
+  const kept = waiting === 0 ? '' : `\nThe queue (${waiting}) is kept.`
   switch (outcome.kind) {
     case 'done':
-      return waiting === 0 ? null : `Stopped. To go on: codemachine${here(directory)}${kept}`
+      return waiting === 0 ? null : `Stopped. To resume: codemachine${here(directory)}${kept}`
     case 'answered':
     case 'replayed':
       return null
@@ -33,7 +33,7 @@ export function howToGoOn({ id, outcome, limits, used, waiting, directory }: Sto
     case 'needs-person':
     case 'stalled':
     case 'interrupted':
-      return `To go on: ${resumeWithMore({ id, outcome, limits, used, directory })}${kept}`
+      return `To continue: ${resumeWithMore({ id, outcome, limits, used, directory })}${kept}`
     default:
       return unreachable(outcome)
   }
@@ -141,7 +141,7 @@ export function costAsTyped(amount: number): string {
 
 /** Why a run begins with none of the prompts that wait: it has used up one of its limits. */
 export function wordsForNothingLeft(name: LimitName, limit: number, waiting: number): string {
-  return `What waits in the queue (${waiting}) is not begun: the run has used up its ${limitAsTyped(name, limit)}, which is for all of its sessions.`
+  return `The queue (${waiting}) does not start: the run has used up its ${limitAsTyped(name, limit)}, which is for all of its sessions.`
 }
 
 // A page in a browser has no platform: what it shows is for a shell of Unix.

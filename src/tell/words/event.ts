@@ -123,11 +123,10 @@ const DESCRIBERS: { readonly [T in Recorded['type']]: Describer<RecordedOf<T>> |
   'hold-until': describeHoldEnd,
   unpaused: ({ by }) =>
     by === 'default'
-      ? describe('nobody has said how it goes on: going on by itself', 'warning')
-      : describe('unpaused by a person: going on', 'strong'),
+      ? describe('nobody answered: continuing', 'warning')
+      : describe('unpaused by a person: continuing', 'strong'),
   'interrupt-asked': (_, state) => describeInterrupt(state),
-  'skip-asked': () =>
-    describe('skip asked for: this session ends now, and the next in the queue has its turn', 'strong'),
+  'skip-asked': () => describe('skip: this session ends now, and the next in the queue starts', 'strong'),
   'replan-asked': describeReplanAsked,
   replanned: (event, _, hints) => describeReplanned(event, hints),
   'decision-asked': describeDecisionAsked,
@@ -275,27 +274,28 @@ function describeItemOf(event: RecordedOf<'item-completed'>, state: SessionState
 
 function describeKeepAwake({ by, problem }: RecordedOf<'keep-awake'>): Description {
   const why = problem === null ? '' : `: ${text(problem)}`
-  if (by === null) return describe(`this machine may fall asleep${why}`, problem === null ? 'quiet' : 'warning')
+  if (by === null)
+    return describe(`could not block sleep on this machine${why}`, problem === null ? 'quiet' : 'warning')
   return describe(`kept awake by ${name(by)}${why}`, problem === null ? 'quiet' : 'warning')
 }
 
 function describeBrokenMemory({ problem }: RecordedOf<'memory-broken'>): Description {
-  const kept = problem.setAside === null ? '' : ` What it held was kept as ${name(problem.setAside)}.`
-  const restored = problem.restored ? ' The last good version has been put back.' : ''
+  const kept = problem.setAside === null ? '' : ` Its content is kept as ${name(problem.setAside)}.`
+  const restored = problem.restored ? ' The last good version is restored.' : ''
   return describe(`${name(problem.file)} could not be used: ${text(problem.problem)}${kept}${restored}`, 'warning')
 }
 
 function describeGoal({ file, how, setAside, restored }: RecordedOf<'goal-restored'>): Description {
   const what = file === 'MAIN.md' ? 'the goal in MAIN.md' : name(file)
-  const kept = setAside === null ? '' : ` What stood there is kept as ${name(setAside)}.`
-  const back = restored ? `${what} was ${how} and is put back` : `warning: ${what} was ${how} and could not be put back`
+  const kept = setAside === null ? '' : ` The changed text is kept as ${name(setAside)}.`
+  const back = restored ? `${what} was ${how} and is restored` : `warning: ${what} was ${how} and could not be restored`
   return describe(`${back}: it holds your own words.${kept}`, 'warning')
 }
 
 function describeRestoration({ paths, setAside }: RecordedOf<'repository-restored'>): Description {
   const kept = setAside === null ? '' : ` (kept as ${text(setAside)})`
   const list = paths.map(name).join(', ')
-  return describe(`put back what the round changed in the repository's own settings: ${list}${kept}`, 'warning')
+  return describe(`restored the repository's own settings after the round: ${list}${kept}`, 'warning')
 }
 
 function describeSessionEnd(event: RecordedOf<'session-ended'>, state: SessionState): Description {
@@ -307,7 +307,7 @@ function describeSessionEnd(event: RecordedOf<'session-ended'>, state: SessionSt
 
 /** What a session ended without, other than for want of it. */
 function openDecision({ title }: OpenDecision): string {
-  return `It ended without your decision, and asks again when it is resumed: ${text(title)}`
+  return `Ended without your decision. It asks again when resumed: ${text(title)}`
 }
 
 function name(value: string): string {
@@ -337,7 +337,7 @@ function describeWaitEnd({ reason }: RecordedOf<'wait-ended'>): Description {
     case 'retry':
       return describe('wait ended by a person: trying again', 'strong')
     case 'stopped':
-      return describe('wait broken off: it goes on when the session does', 'warning')
+      return describe('wait interrupted: it continues with the session', 'warning')
     default:
       return unreachable(reason)
   }
@@ -346,7 +346,7 @@ function describeWaitEnd({ reason }: RecordedOf<'wait-ended'>): Description {
 /** A person who asked it to stop; at once if nothing runs. */
 function describeStopAsked({ now, agent }: RecordedOf<'stop-asked'>, state: SessionState): Description {
   if (agent !== undefined)
-    return describe(`${agentLabel(agent, state)} is stopped by a person; the round goes on`, 'strong')
+    return describe(`${agentLabel(agent, state)} is stopped by a person; the round continues`, 'strong')
   const work = workOf(state)
   return describe(`stop asked for: ${now || work === null ? 'now' : `after this ${work}`}`, 'strong')
 }
@@ -360,7 +360,7 @@ export function workOf({ running, checking, step }: SessionState): string | null
 function describeInterrupt(state: SessionState): Description | null {
   const work = workOf(state)
   if (work !== null) return describe(`interrupted by a person: the ${work} ends now`, 'strong')
-  return state.waiting === null ? null : describe('interrupted by a person: it holds after this wait', 'strong')
+  return state.waiting === null ? null : describe('interrupted by a person: pauses after this wait', 'strong')
 }
 
 /** A person who asked it to pause, which it does between two rounds; null if that is at once, for `held` says it. */
@@ -391,16 +391,16 @@ function describeSteering(
 
 /** A person who wants the plan to be another. */
 function describeReplanAsked({ text, goesOn }: RecordedOf<'replan-asked'>): Description {
-  const then = goesOn ? ', and goes on by it' : ''
-  return describe(`a person wants the plan changed${then}: ${clipLines(text, MOST_LINES, REST)}`, 'strong')
+  const then = goesOn ? ', and continues with it' : ''
+  return describe(`a person asked to change the plan${then}: ${clipLines(text, MOST_LINES, REST)}`, 'strong')
 }
 
 /** What a change of plan did, by tasks; of one that an older version has journaled, as diffs. */
 function describeReplanned(event: RecordedOf<'replanned'>, hints: Hints): Description {
   const { files, putBack } = event
-  if (files.length === 0) return describe('the plan was left as it was', 'warning')
+  if (files.length === 0) return describe('the plan did not change', 'warning')
   const names = files.map(({ file }) => file).join(' and ')
-  const head = putBack ? `the old plan is back in ${names}` : `plan changed in ${names}`
+  const head = putBack ? `the old plan is restored in ${names}` : `plan changed in ${names}`
   const change = planChangeInWords(event)
   const lines = change === null ? files.map(({ diff }) => clipLines(diff, MOST_LINES, REST)) : linesOfChange(change)
   return describe(`${head}; ${hints.changePlan}\n${lines.join('\n')}`, 'strong')
@@ -479,7 +479,7 @@ function describeError(event: RecordedOf<'error'>, state: SessionState): Descrip
 
 /** A turn that failed, and goes on as another one. */
 function describeTurnContinued({ cause }: RecordedOf<'turn-continued'>): Description {
-  return describe(`turn failed${wordsForFailure(cause)}; going on in the same thread`, 'warning')
+  return describe(`turn failed${wordsForFailure(cause)}; continuing in the same thread`, 'warning')
 }
 
 function wordsForFailure(cause: RoundOutcome): string {
@@ -490,7 +490,7 @@ function wordsForFailure(cause: RoundOutcome): string {
 /** A limit that was reached in the middle of a round. */
 function describeWindingDown(event: RecordedOf<'winding-down'>, state: SessionState): Description {
   return describe(
-    `${wordsForWindDown(event.limit, state)}: the ${isReviewing(state) ? 'reviewer' : 'agent'} is told to come to a safe stop, and has ${formatSpan(event.graceMs)}`,
+    `${wordsForWindDown(event.limit, state)}: the ${isReviewing(state) ? 'reviewer' : 'agent'} is told to stop safely, and has ${formatSpan(event.graceMs)}`,
     'warning',
   )
 }

@@ -30,7 +30,7 @@ codemachine: (The "codex login --device-auth" that codex speaks of logs in somew
 export function afterLogin(login: LoginState, home: HomeOfRounds): string {
   const done = loggedIn(login)
   if ('problem' in home) return `${done} ${home.problem}`
-  return home.isOwn ? `${done} Rounds use it from now on.` : `${done} Rounds use ${home.path} all the same.`
+  return home.isOwn ? `${done} Rounds now use it.` : `${done} Rounds use ${home.path} all the same.`
 }
 
 function loggedIn(login: LoginState): string {
@@ -40,7 +40,7 @@ function loggedIn(login: LoginState): string {
     case 'not-needed':
       return 'Logged in, though the provider of the model takes no login of OpenAI.'
     case 'unknown':
-      return `Codex has logged in, but cannot tell who it is: ${login.why}.`
+      return `Codex has logged in, but cannot say as whom: ${login.why}.`
     case 'out':
       return 'Nobody is logged in.'
     default:
@@ -50,7 +50,7 @@ function loggedIn(login: LoginState): string {
 
 /** That nobody has. `stays`: whether a login from before is as it was; `why`: a sentence, or null. */
 export function withoutLogin({ stays, why }: { stays: boolean; why: string | null }): string {
-  const who = stays ? 'Nobody else has logged in: the login from before is as it was.' : 'Nobody is logged in.'
+  const who = stays ? 'No new login: the earlier login is unchanged.' : 'Nobody is logged in.'
   return why === null ? who : `${who} ${why}`
 }
 

@@ -36,7 +36,7 @@ const LIMIT_REACHED = {
   rounds: 'no rounds are left',
   time: 'the time is used up',
   tokens: 'the tokens are used up',
-  cost: 'it has cost as much as it may',
+  cost: 'its cost limit is reached',
 }
 
 /** A session's outcome in words. `hint`: what a person can do about it, null if nothing. */
@@ -97,8 +97,8 @@ export function describeOutcome(outcome: SessionOutcome, state?: ProvedState): O
     case 'stalled':
       return {
         short: 'stalled',
-        text: `stalled: ${wordsForStall(outcome.why, outcome.rounds)}, and nothing that was tried has helped`,
-        hint: 'See with codemachine logs what holds it up. Change that, or write into MAIN.md what to try, before it goes on.',
+        text: `stalled: ${wordsForStall(outcome.why, outcome.rounds)}, and no remedy helped`,
+        hint: 'Find the cause with codemachine logs. Remove it, or write into MAIN.md what to try, then resume.',
         tone: 'bad',
       }
     case 'interrupted':
@@ -112,9 +112,9 @@ export function describeOutcome(outcome: SessionOutcome, state?: ProvedState): O
 export function wordsForHint(hint: OutcomeHint): string {
   switch (hint.do) {
     case 'reword-goal':
-      return `Three rounds in a row were refused. Put the goal in other words, or mend what it refers to; ${THEN_RESUME}`
+      return `Three rounds in a row were refused. Reword the goal, or correct what it refers to; ${THEN_RESUME}`
     case 'choose-model':
-      return `Choose a model that can answer in the shape that it is asked for (--model), or put the goal in other words; ${THEN_RESUME}`
+      return `Choose a model that can answer in the required shape (--model), or reword the goal; ${THEN_RESUME}`
     case 'check-codex':
     case 'add-credit':
     case 'mend-access':
@@ -127,27 +127,27 @@ export function wordsForHint(hint: OutcomeHint): string {
     case 'mend-provider':
       return `${mendProvider(hint)}, and codemachine resume continues; codemachine resume --provider codex goes on without it.`
     case 'mend-cause':
-      return `${failedSince(hint)}; when the cause is mended, codemachine resume continues.`
+      return `${failedSince(hint)}; codemachine resume continues after the cause is fixed.`
     case 'resume':
-      return `${tooLongWait(hint)}; codemachine resume continues then.`
+      return `${tooLongWait(hint)}; then codemachine resume continues.`
     case 'read-reviews':
-      return `${hint.gatesPass ? 'Every required gate passes. ' : ''}Look at what the reviewer says (codemachine report); codemachine resume continues, with new reviews.`
+      return `${hint.gatesPass ? 'Every required gate passes. ' : ''}Read the review (codemachine report). codemachine resume continues, with new reviews.`
     case 'mend-plan':
-      return `Make the specification clearer, or mend ${hint.files.join(', ')}${hint.more ? ' and others' : ''} by hand; ${THEN_RESUME}`
+      return `Make the specification clearer, or correct ${hint.files.join(', ')}${hint.more ? ' and others' : ''} by hand; ${THEN_RESUME}`
     case 'add-tasks':
       return `Put some into ${hint.file}, and codemachine resume continues; or start again: codemachine start`
     case 'mend-parked-tasks':
-      return `Mend what stands in the way, or take the task out of ${hint.file}; codemachine resume tries it again.`
+      return `Remove the obstacle, or remove the task from ${hint.file}; codemachine resume tries it again.`
     case 'free-disk-space':
       return FREE_SPACE
     case 'decide':
       return hint.outOfTime
-        ? `Nobody has decided it before its time was used up; codemachine resume ${hint.session} with a longer --max-time asks it again.`
-        : `Nobody has decided it in time; codemachine resume ${hint.session} asks it again.`
+        ? `Its time was used up before anybody decided; codemachine resume ${hint.session} with a longer --max-time asks it again.`
+        : `Nobody decided in time; codemachine resume ${hint.session} asks it again.`
     case 'secret':
-      return `To go on, type: ${hint.keys.map(key => `codemachine secret set ${key}${here(hint.directory)}`).join('; ')}; codemachine resume${here(hint.directory)}`
+      return `To continue: ${hint.keys.map(key => `codemachine secret set ${key}${here(hint.directory)}`).join('; ')}; codemachine resume${here(hint.directory)}`
     case 'network':
-      return `codemachine resume --network${here(hint.directory)} goes on with the network.`
+      return `codemachine resume --network${here(hint.directory)} continues with the network.`
     case 'say':
       return hint.text
     default:
@@ -157,18 +157,18 @@ export function wordsForHint(hint: OutcomeHint): string {
 
 const THEN_RESUME = 'then codemachine resume continues.'
 
-const SEE_ACCESS = 'See whether the account, its rights and what lies on the way (a proxy, a VPN) let codex in'
+const SEE_ACCESS = 'Check if the account, its rights, and a proxy or VPN let codex in'
 
 /** What is to be mended before a session goes on, or an agent is called again; without a full stop. */
 const MENDS = {
-  'check-codex': 'It crashed three times in a row before it did anything. codemachine doctor looks at codex',
+  'check-codex': 'It crashed three times in a row before it did anything. codemachine doctor checks codex',
   'add-credit': 'Add credit, or use another account',
   'mend-access': `The server refused access three times in a row (HTTP 403). ${SEE_ACCESS}`,
-  'mend-codex-configuration': 'Mend the codex configuration (codemachine doctor looks at it)',
+  'mend-codex-configuration': 'Fix the codex configuration (codemachine doctor checks it)',
 } satisfies Partial<Record<OutcomeHint['do'], string>>
 
 function mendProvider({ provider }: { provider: string }): string {
-  return `Mend that (codemachine doctor asks ${provider})`
+  return `Fix that (codemachine doctor asks ${provider})`
 }
 
 /**
@@ -307,10 +307,10 @@ export function wordsForWait(
   return `${most}until ${formatMoment(until, now)}, ${left} (${wordsForCause(cause)})`
 }
 
-/** When a hold ends by itself, and how: `goes on by itself in 30 min, at 23:40`. Times are Unix time, ms. */
+/** When a hold ends by itself, and how: `continues by itself in 30 min, at 23:40`. Times are Unix time, ms. */
 export function wordsForHoldEnd({ at, how }: HoldEnd, now: number): string {
   const when = `in ${formatCountdown(Math.max(0, at - now))}, at ${formatMoment(at, now)}`
-  if (how === 'goes-on') return `goes on by itself ${when}`
+  if (how === 'goes-on') return `continues by itself ${when}`
   return how === 'limit' ? `ends ${when}: its time is used up then` : `ends ${when}, and needs a person then`
 }
 
@@ -329,12 +329,12 @@ export function wordsForWindDown(limit: WindDownLimit, { limits, primaryWindow, 
     case 'tokens':
       return limits.tokens === null ? 'the tokens are used up' : `${formatTokens(limits.tokens)} are used up`
     case 'cost':
-      return limits.cost === undefined ? 'it has cost as much as it may' : `it has cost ${formatCost(limits.cost)}`
+      return limits.cost === undefined ? 'its cost limit is reached' : `it has cost ${formatCost(limits.cost)}`
     case 'usage': {
       const percent = Math.max(primaryWindow?.usedPercent ?? 0, secondaryWindow?.usedPercent ?? 0)
       return percent === 0
-        ? 'the usage limit is used as far as it may be'
-        : `${Math.round(percent)} % of the usage limit is used, as much as may be`
+        ? 'the usage limit reached its configured share'
+        : `${Math.round(percent)} % of the usage limit is used, its limit`
     }
     case 'round':
       return 'the time of this round is used up'

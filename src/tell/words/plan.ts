@@ -47,8 +47,8 @@ function describeUnusable(what: string, problem: string, refused: RefusedAnswer 
 const AUTHORS: Readonly<Record<string, string>> = { planner: 'the planner', person: 'a person' }
 const ACCEPTED: Readonly<Record<string, string>> = {
   person: 'accepted by a person',
-  auto: 'taken as it came, and shown to nobody',
-  go: 'changed as a person said, and carried out as it came',
+  auto: 'accepted automatically, without showing it',
+  go: 'changed as a person said, and accepted automatically',
 }
 
 /** Who made a version of a plan, and what became of it: `by the planner; accepted by a person: keep the API`. Safe to write to a terminal. */
@@ -149,23 +149,23 @@ export function describeTask(event: RecordedOf<'task-judged'>, { taskPlan }: Ses
     case 'done':
       return describe(`task ${title}: done${detail === null ? '' : `, ${oneLine(detail, TEXT_CHARS)}`}`, 'good')
     case 'refused':
-      return describe(`task ${title}: not taken for done${times}${why}`, 'warning')
+      return describe(`task ${title}: not accepted as done${times}${why}`, 'warning')
     case 'failed':
       return describe(`task ${title}: not done yet${times}${why}`, 'warning')
     case 'reopened':
       return describe(`task ${title}: open again${why}`, 'warning')
     case 'parked':
-      return describe(`task ${title}: parked, and the rest goes on without it${why}`, 'bad')
+      return describe(`task ${title}: parked; the rest continues without it${why}`, 'bad')
     case 'added':
       return describe(`task ${title}: new in the plan${phase === null ? '' : ` (${line(phase)})`}`)
     case 'removed':
-      return describe(`task ${title}: not in the plan any more`)
+      return describe(`task ${title}: no longer in the plan`)
     case 'changed':
-      return describe(`task ${title}: asks for something else now${why}`, 'warning')
+      return describe(`task ${title}: now asks for something else${why}`, 'warning')
     case 'edited':
-      return describe(`task ${title}: its name or phase is another now${phase === null ? '' : ` (${line(phase)})`}`)
+      return describe(`task ${title}: has a new name or phase${phase === null ? '' : ` (${line(phase)})`}`)
     case 'put-back':
-      return describe(`task ${title}: was taken out of the plan in a round, and is put back`, 'warning')
+      return describe(`task ${title}: was removed from the plan in a round, and is restored`, 'warning')
     default:
       return unreachable(verdict)
   }
@@ -323,7 +323,7 @@ type TaskChange = NonNullable<Replanned['tasks']>['changes'][number]
 
 const SAME_TASKS = {
   sign: '=',
-  text: 'tasks.json is written in another way, and every task is as it was',
+  text: 'tasks.json was reformatted; no task changed',
   tone: 'quiet',
 } as const
 

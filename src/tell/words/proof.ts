@@ -37,7 +37,7 @@ export function describeProtected({ round, files, count }: RecordedOf<'protected
     return `${name(path)}: ${TOUCHES[how]}${of}`
   })
   const lines = [
-    `round ${round} touched ${formatCount(count, 'protected file')}: unless that is taken back, done needs a review that agrees`,
+    `round ${round} touched ${formatCount(count, 'protected file')}. Unless that is undone, done needs a review that agrees`,
     ...withRest(shown, count),
   ]
   return describe(lines.join('\n'), 'warning')
@@ -45,9 +45,9 @@ export function describeProtected({ round, files, count }: RecordedOf<'protected
 
 /** What a person is told of configuration that gates run through; null if nothing has ever differed. */
 export function describeConfiguration({ round, files, count }: RecordedOf<'gate-configuration'>): Description | null {
-  if (count === 0) return round === 0 ? null : describe('configuration that gates run through is what it was', 'quiet')
+  if (count === 0) return round === 0 ? null : describe('the configuration of the gates is unchanged again', 'quiet')
   const shown = files.slice(0, MOST_FILES).map(({ path, how }) => `${name(path)}: ${how === 'added' ? 'new' : how}`)
-  const what = `${formatCount(count, 'file')} that gates run through ${count === 1 ? 'is' : 'are'} new or not what the session began with`
+  const what = `${formatCount(count, 'file')} in the configuration of the gates ${count === 1 ? 'is' : 'are'} new or changed since the start`
   return describe([`${what}: done needs a review that agrees`, ...withRest(shown, count)].join('\n'), 'warning')
 }
 
@@ -96,7 +96,7 @@ export function describeQuestion(
     `question ${name(question)}${agent === undefined ? '' : ` of ${name(agent)}`}: ${line(text)}`,
     ...withRest(shown, options.length),
     `until you answer, the agent assumes: ${line(assumption)}`,
-    `${hints.answer(name(`${session}/${question}`))}${options.length > 0 ? '; the number of an option will do' : ''}`,
+    `${hints.answer(name(`${session}/${question}`))}${options.length > 0 ? ', or give the number of an option' : ''}`,
   ]
   return describe(lines.join('\n'), 'strong')
 }
@@ -140,20 +140,20 @@ export function describeAccepted(
 
 /** What a person is told when a part of the session begins that is worked on until it is done by itself. */
 export function describeScopeEntered({ name: scope, gates }: RecordedOf<'scope-entered'>): Description {
-  return describe(`step ${name(scope)} is worked on until it is done by itself: ${wordsForGates(gates)}`)
+  return describe(`step ${name(scope)} is worked on until it is done: ${wordsForGates(gates)}`)
 }
 
 /** Which commands the template has added to the gates of the session. */
 export function describeGatesAdded({ gates, why }: RecordedOf<'gates-added'>): Description {
   const because = why === '' ? '' : ` (${line(why)})`
   if (gates.length === 0) return describe(`no gates are added any more${because}`)
-  return describe(`added to what has to pass before done: ${wordsForGates(gates)}${because}`)
+  return describe(`new checks that must pass: ${wordsForGates(gates)}${because}`)
 }
 
 /** That such a part is left; null where it was told already that it is done. */
 export function describeScopeLeft({ name: scope, outcome, why }: RecordedOf<'scope-left'>): Description | null {
   if (outcome === 'done') return null
-  return describe(`step ${name(scope)} is left, and is not done${why === null ? '' : `: ${line(why)}`}`, 'warning')
+  return describe(`step ${name(scope)} ended, not done${why === null ? '' : `: ${line(why)}`}`, 'warning')
 }
 
 function name(value: string): string {
@@ -335,10 +335,10 @@ const SUMMARY_LINES = 10
 const MOST_FINDINGS = 20
 
 const CAUSES: Readonly<Record<string, string>> = {
-  asked: 'a review is wanted before done',
-  protected: 'protected files are not what they were',
-  configuration: 'configuration that gates run through is not what it was',
-  'counter-proof': 'a gate leaves doubts without the work',
+  asked: 'you asked for a review before done',
+  protected: 'protected files have changed',
+  configuration: 'the configuration of the gates has changed',
+  'counter-proof': 'the counter-proof of a gate leaves doubts',
 }
 
 /** How a finding is meant, by its severity. */

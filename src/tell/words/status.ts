@@ -48,7 +48,7 @@ const MOST_GATES = 10
 /** A report for a person, line by line. `now` is Unix time, ms. Pure. */
 export function statusLines(report: StatusReport, now: number): string[] {
   const { session, sessions, queued, elsewhere } = report
-  const none = sessions === 0 ? 'No sessions yet.' : 'There is no session that can be read.'
+  const none = sessions === 0 ? 'No sessions yet.' : 'No session can be read.'
   return [
     whoRuns(report, now),
     ...(session === null ? [none] : sessionLines(session, now)),
@@ -73,7 +73,7 @@ function elsewhereLines(elsewhere: readonly PlaceReport[], now: number): string[
 
 function whoRuns({ directory, worktree, runner }: StatusReport, now: number): string {
   const where = `${worktree === null ? '' : `the worktree ${worktree}, `}${oneLine(directory, TEXT_CHARS)}`
-  if (runner === 'unknown') return `It is not known whether codemachine runs in ${where}.`
+  if (runner === 'unknown') return `Cannot tell if codemachine runs in ${where}.`
   if (runner === null) return `Nothing runs in ${where}.`
   const since = formatMoment(Date.parse(runner.since), now)
   return `codemachine runs in ${where} (pid ${runner.pid} on ${oneLine(runner.host, 80)}, since ${since}).`
@@ -168,9 +168,9 @@ function proofLines({ gates, scope, reviews, contract, savepoint, questions }: S
   ]
 }
 
-/** `fix, worked on until it is done by itself, 3 rounds; npm test failed (exit code 1)`. */
+/** `fix, worked on until it is done, 3 rounds; npm test failed (exit code 1)`. */
 function wordsForScope({ name, rounds, gates }: NonNullable<SessionReport['scope']>): string {
-  const words = `${oneLine(name, NAME_CHARS)}, worked on until it is done by itself, ${formatCount(rounds, 'round')}`
+  const words = `${oneLine(name, NAME_CHARS)}, worked on until it is done, ${formatCount(rounds, 'round')}`
   return gates.length === 0 ? words : `${words}; ${wordsForResults(gates)}`
 }
 
@@ -219,14 +219,14 @@ function waitLines({ activity, waiting }: SessionReport, now: number): string[] 
   if (waiting === null || activity === 'waiting') return []
   const wait = { ...waiting, until: Date.parse(waiting.until) }
   if (wait.until <= now) return []
-  return [labelled('waits', `${wordsForWait(wait, now)}, once it goes on`)]
+  return [labelled('waits', `${wordsForWait(wait, now)}, once it continues`)]
 }
 
 /** What a session does now, or how it stands, in a few words. `now` is Unix time, ms. */
 export function stateInWords(session: SessionReport, now: number, hints: StateHints = SHELL_HINTS): string {
   const { activity, outcome } = session
   if (activity !== null) return wordsForActivity({ ...session, activity }, now, hints)
-  if (outcome === null && session.standing === 'unknown') return 'not ended; it is not known whether it runs'
+  if (outcome === null && session.standing === 'unknown') return 'not ended; cannot tell if it is running'
   if (outcome === null && !session.work.isKnown) {
     return `cut off; this codemachine does not know all of its template, ${oneLine(session.work.template, NAME_CHARS)}`
   }

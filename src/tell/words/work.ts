@@ -212,8 +212,8 @@ export function remarksOnShellRun(event: RecordedOf<'shell-ran'>): string[] {
   const { problem, withheld, printed = [], leaked = [] } = event
   return [
     ...(problem === null ? [] : [oneLine(problem, PROBLEM_CHARS)]),
-    ...(withheld ? ['its output is kept back, for a secret of it is too short to be found in it'] : []),
-    ...(printed.length === 0 ? [] : [`it has printed ${namesIn(printed)}, which was taken out`]),
+    ...(withheld ? ['its output is withheld: a secret in it is too short to be found'] : []),
+    ...(printed.length === 0 ? [] : [`it printed ${namesIn(printed)}, which was removed`]),
     ...(isLeak(event)
       ? [`a secret was found in ${namesIn(leaked)}; agents cannot read it any more, and no savepoint has it`]
       : []),
@@ -330,7 +330,7 @@ export function sectionOfWork(state: SessionState): ReportSection | null {
         ...(section.tellsBoard === true && section.table !== undefined ? { tellsBoard: true } : {}),
       }
     },
-    problem => ({ title: 'How it stands', note: null, text: problem }),
+    problem => ({ title: 'Status', note: null, text: problem }),
   )
 }
 

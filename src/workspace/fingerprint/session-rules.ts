@@ -76,7 +76,7 @@ function recordsGone(path: string): UserError {
   return new UserError(
     'CM0610',
     `The records of the session are gone: ${dirname(path)} was deleted while it ran. Its work is in the work directory, as it is.`,
-    { hint: 'Begin a new session there; this one cannot be gone on with.', exitCode: 4 },
+    { hint: 'Start a new session there; this one cannot be resumed.', exitCode: 4 },
   )
 }
 

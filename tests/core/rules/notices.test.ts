@@ -50,7 +50,7 @@ test('a memory file that could not be used is told with what became of it', () =
   const problem = { file: 'tasks.json', problem: 'It is broken.', setAside: null, restored: false } as const
   expect(memoryNotice(problem).text).toBe('tasks.json could not be used: It is broken. Bring it up to date first.')
   expect(memoryNotice({ ...problem, setAside: 'x.1', restored: true }).text).toBe(
-    'tasks.json could not be used: It is broken. What it held was kept as x.1. The last good version has been put back. Bring it up to date first.',
+    'tasks.json could not be used: It is broken. Its content is kept as x.1. The last good version is restored. Bring it up to date first.',
   )
 })
 
@@ -69,8 +69,8 @@ test('of a task that was judged the next round is told what it has to do about i
     'T2 (Create homepage component) was set to done, and is not taken for it: No.',
   ])
   expect([told('parked'), told('parked', 'Why.')]).toEqual([
-    'T2 (Create homepage component) is parked: it failed too often. Leave it, and go on with the rest.',
-    'T2 (Create homepage component) is parked: Why. Leave it, and go on with the rest.',
+    'T2 (Create homepage component) is parked: it failed too often. Leave it, and continue with the rest.',
+    'T2 (Create homepage component) is parked: Why. Leave it, and continue with the rest.',
   ])
   expect(told('put-back')).toContain('has been put back')
   const silent = ['changed', 'edited', 'done', 'failed', 'reopened', 'added', 'removed'] as const

@@ -215,7 +215,7 @@ test('where the server refuses access (403), what to look at is told, and why it
   await using scene = await openProject(() => status(403))
   const { place } = scene
   const advice =
-    'The server refused access (HTTP 403). See whether the account, its rights and what lies on the way (a proxy, a VPN) let codex in.'
+    'The server refused access (HTTP 403). Check if the account, its rights, and a proxy or VPN let codex in.'
   const atOnce = await callAgent(place, {})
   expect([atOnce.exitCode, atOnce.hint]).toEqual([expect.stringMatching(/^4: .*403 Forbidden/), advice])
   const waits = await callAgent(place, { flags: { maxWait: '3s' } })
@@ -236,7 +236,7 @@ test('where credit is used up, or codex is not configured rightly, what to mend 
   const unknown = await callAgent(scene.place, {})
   expect([unknown.exitCode, unknown.hint]).toEqual([
     expect.stringMatching(/^4: .*does not exist/),
-    'Mend the codex configuration (codemachine doctor looks at it).',
+    'Fix the codex configuration (codemachine doctor checks it).',
   ])
 })
 
@@ -361,14 +361,14 @@ test('calls work side by side, each in a session of its own, and none of them is
     exitCode: 0,
   })
   const { stdout: report } = await here('report', id, '--md')
-  expect(report).toContain('Changed: nobody has looked at what was changed')
+  expect(report).toContain('Changed: changes not checked yet')
   expect(report).toContain('Nothing of it is proved.')
   expect(report).not.toMatch(/codemachine (resume|review|rewind)/)
   expect((await here('logs', id)).stdout).toContain('answered')
   expect((await here('status')).stdout).toContain('No sessions yet.')
   for (const [args, said] of [
     [['resume'], 'There is no session'],
-    [['resume', id], `${id} is a call of an agent, which is not gone on with`],
+    [['resume', id], `${id} is an agent call, which cannot be resumed`],
     [['report'], 'but calls of agents'],
     [['verify'], 'No session'],
   ] as const)

@@ -36,7 +36,7 @@ test('stop ends the run after the round, keeps what waits, and resume goes on fr
     { outcome: { class: 'worked' }, changed: ['one.txt'] },
   ])
   expect(eventsOf(stopped.events, 'session-ended')).toMatchObject([{ outcome: { kind: 'interrupted', by: 'stop' } }])
-  expect(stopped.stderr).toMatch(/^To go on: codemachine resume \d{8}_1\nWhat waits in the queue \(1\) is kept\.\n$/m)
+  expect(stopped.stderr).toMatch(/^To continue: codemachine resume \d{8}_1\nThe queue \(1\) is kept\.\n$/m)
   const resumed = await scene.run('resume', '--json')
   expect(resumed.exitCode).toBe(0)
   expect(eventsOf(resumed.events, 'session-ended').map(({ outcome }) => outcome.kind)).toEqual(['done', 'done'])

@@ -173,7 +173,7 @@ describe('what only a person can mend ends the session at once with exit code 4,
         },
       },
     ])
-    expect(stderr).toContain('To go on: codemachine resume')
+    expect(stderr).toContain('To continue: codemachine resume')
     expect((await night.meanwhile('queue', 'list').ended).stdout).toContain('then Y')
 
     // Mended: the session goes on to done, and then what waited.
@@ -197,7 +197,7 @@ describe('what only a person can mend ends the session at once with exit code 4,
     expect(exitCode).toBe(4)
     // Nothing is the matter with the network.
     const { stdout } = await night.meanwhile('logs').ended
-    expect(stdout).toMatch(/turn failed: the server refused access \(403\); going on in the same thread/)
+    expect(stdout).toMatch(/turn failed: the server refused access \(403\); continuing in the same thread/)
     expect(stdout).toMatch(/round 1 ended: the server refused access \(403\), /)
     expect(stdout).toMatch(/waiting until .* \(the server refused access \(403\): .*403 Forbidden.*\)/)
     expect(stdout).not.toMatch(/network/)
@@ -250,7 +250,7 @@ describe('what only a person can mend ends the session at once with exit code 4,
     const { exitCode, stdout } = await scene.run('build X')
     expect(exitCode).toBe(4)
     expect(stdout).toMatch(/needs a person: .*config\.toml:1:\d+/)
-    expect(stdout).toContain('Mend the codex configuration')
+    expect(stdout).toContain('Fix the codex configuration')
   })
 
   test('a -c that codex does not take', async () => {

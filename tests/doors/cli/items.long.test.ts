@@ -57,7 +57,7 @@ test('each thing that codex does is an event, and a line for a person', async ()
   const { items, lines } = await shown(scene)
   const path = (name: string) => join(scene.place.directory, name)
   expect(items).toMatchObject([
-    { kind: 'user-message', text: expect.stringContaining('Go on with the goal.') },
+    { kind: 'user-message', text: expect.stringContaining('Continue with the goal.') },
     { kind: 'reasoning', text: '**Looking around**\n\nand further' },
     { kind: 'agent-message', text: 'I look.', phase: 'commentary' },
     { kind: 'command', status: 'completed', exitCode: 0, output: 'hello\n' },

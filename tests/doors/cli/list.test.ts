@@ -13,7 +13,7 @@ const usage = sampleEvents.usage
 test('where nothing has run yet, it says how to start', async () => {
   await using place = await makePlace()
   expect(await list(place.context, { cd: place.directory, json: false })).toBe(0)
-  expect(place.written()).toMatch(/^There are no sessions in .+ yet\. Start one with: codemachine "…"\n$/)
+  expect(place.written()).toMatch(/^No sessions in .+ yet\. Start one with: codemachine "…"\n$/)
 })
 
 test('sessions are listed in columns, the newest last', async () => {

@@ -13,7 +13,7 @@ import { logInThere, type ScriptedIssuer, startIssuer } from '../../support/scri
 import { makePlace as makeContext } from './place.ts'
 
 const KEY = 'sk-proj-nobody-0123456789abcdef'
-const NOBODY_ELSE = 'codemachine: Nobody else has logged in: the login from before is as it was. (CM0306)\n'
+const NOBODY_ELSE = 'codemachine: No new login: the earlier login is unchanged. (CM0306)\n'
 
 const NOTHING = { model: null, effort: null }
 
@@ -55,7 +55,7 @@ describe('codemachine login', () => {
     await using place = await openPlace()
     const { exitCode, stdout, stderr } = await codemachine(place, ['login', '--device-auth'])
     expect(stderr + stdout).toContain('ABCD-1234')
-    expect(stdout).toMatch(/Logged in: ChatGPT \(plus\)\. Rounds use it from now on\.\n$/)
+    expect(stdout).toMatch(/Logged in: ChatGPT \(plus\)\. Rounds now use it\.\n$/)
     expect(exitCode).toBe(0)
     expect(statSync(ownHome(place)).mode & 0o777).toBe(0o700)
     expect(statSync(loginFile(place)).mode & 0o777).toBe(0o600)
@@ -84,7 +84,7 @@ describe('codemachine login', () => {
     })
     expect(existsSync(loginFile(place))).toBe(false)
     const first = await withKey(place)
-    expect(first).toMatchObject({ exitCode: 0, stdout: 'Logged in: an API key. Rounds use it from now on.\n' })
+    expect(first).toMatchObject({ exitCode: 0, stdout: 'Logged in: an API key. Rounds now use it.\n' })
     const second = await withKey(place, 'sk-another\n')
     expect(second.exitCode).toBe(0)
     expect(JSON.parse(readFileSync(loginFile(place), 'utf8'))).toMatchObject({ OPENAI_API_KEY: 'sk-another' })
@@ -110,7 +110,7 @@ describe('codemachine login', () => {
     await using _ = terminal
     terminal.press('ctrl+c')
     expect(await terminal.ended).toEqual({ exitCode: 130 })
-    expect(terminal.bytes()).toContain('Nobody else has logged in: the login from before is as it was.')
+    expect(terminal.bytes()).toContain('No new login: the earlier login is unchanged.')
     expect(readFileSync(loginFile(place), 'utf8')).toEqual(before)
     expect(processesOf(place).filter(each => each.includes('codex'))).toEqual([])
   })

@@ -20,10 +20,10 @@ describe('where the only journal is of a newer format', () => {
       expect(stderr).toBe(
         `codemachine: ${path} was written by a newer codemachine (journal format 2); use that one.${code}\n`,
       )
-      expect(stdout).not.toContain('There are no sessions')
+      expect(stdout).not.toContain('No sessions')
       expect(exitCode).toBe(args[0] === 'logs' ? 2 : 0)
       if (args[0] === 'list') expect(stdout).toMatch(/^There is no session in .+ that can be read\.\n$/)
-      if (args.length === 1 && args[0] === 'status') expect(stdout).toContain('There is no session that can be read.\n')
+      if (args.length === 1 && args[0] === 'status') expect(stdout).toContain('No session can be read.\n')
     },
   )
 })
@@ -38,7 +38,7 @@ describe.each([
       await using place = await makePlace('')
       const path = await journalSession(place, '20261120_1', [])
       await writeFile(path, text)
-      const said = `codemachine: ${path} holds no session. (CM0607)\n`
+      const said = `codemachine: ${path} has no session. (CM0607)\n`
       expect(await codemachineHere(place, args)).toMatchObject({ exitCode: 2, stdout: '', stderr: said })
     },
   )
@@ -48,8 +48,8 @@ describe.each([
     const path = await journalSession(place, '20261120_1', [])
     await writeFile(path, text)
     const { exitCode, stdout, stderr } = await codemachineHere(place, ['status'])
-    expect([exitCode, stderr]).toEqual([0, `codemachine: ${path} holds no session.\n`])
-    expect(stdout).toContain('There is no session that can be read.\n')
+    expect([exitCode, stderr]).toEqual([0, `codemachine: ${path} has no session.\n`])
+    expect(stdout).toContain('No session can be read.\n')
   })
 
   test.each([[['logs']], [['status']]])('does not stand in front of an older session: %j', async args => {

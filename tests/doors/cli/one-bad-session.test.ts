@@ -22,20 +22,20 @@ async function directory(place: TestPlace): Promise<string> {
   const path = await journalSession(place, '20261121_1', [])
   await rm(path)
   await mkdir(path)
-  return `codemachine: ${path} cannot be read: it is a directory; put the journal back in its place.\n`
+  return `codemachine: ${path} cannot be read: it is a directory; restore the journal.\n`
 }
 
 async function pipe(place: TestPlace): Promise<string> {
   const path = await journalSession(place, '20261121_1', [])
   await rm(path)
   execFileSync('mkfifo', [path])
-  return `codemachine: ${path} cannot be read: it is a pipe; put the journal back in its place.\n`
+  return `codemachine: ${path} cannot be read: it is a pipe; restore the journal.\n`
 }
 
 async function foreign(place: TestPlace): Promise<string> {
   const path = await journalSession(place, '20261121_1', [created, ended])
   await replaceFirstLine(path, '{"format":"other-journal","v":1}')
-  return `codemachine: ${path} is no journal of codemachine (its format is "other-journal"); put the journal back in its place.\n`
+  return `codemachine: ${path} is not a journal of codemachine (its format is "other-journal"); restore the journal.\n`
 }
 
 promise('J43')

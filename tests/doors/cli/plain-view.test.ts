@@ -150,7 +150,7 @@ describe('each event is a line', () => {
     'gates-added': 'new checks that must pass: gates npm run lint (A person accepted it with the plan.)\n',
     'scope-entered': 'step fix is worked on until it is done: gates npm test\n',
     'shell-ran': `run with STRIPE_API_KEY: failed (exit code 22), 310 ms: curl -s -H "Authorization: Bearer $STRIPE_API_KEY" https://api.example.com/v1/charges
-          it has printed STRIPE_API_KEY, which was taken out
+          it printed STRIPE_API_KEY, which was removed
           a secret was found in debug.log; agents cannot read it any more, and no savepoint has it
             curl: (22) The requested URL returned error: 401 for [secret STRIPE_API_KEY]
 `,
@@ -224,7 +224,7 @@ describe('each event is a line', () => {
     'check-ended': 'S1, check 1: failed (exit code 1), 300 ms\n',
     'controls-written': '',
     'control-tried': 'wrong version 1 for S1: caught by check 1\n',
-    'done-accepted': 'claim accepted for the current files now (tree 0123456789ab): verified\n',
+    'done-accepted': 'Accepted (files at 0123456789ab): verified\n',
     'session-ended':
       'session 20261120_1 ended: done — unverified, for no gates are configured  (3 rounds, 2h05m, 1.2M tokens)\n',
   }
@@ -400,7 +400,7 @@ describe('each event is a line', () => {
     'no more check':
       'the author of the contract gave no answer that can be used: S1: the quote does not stand so in the goal: "build Y"  (42.0 s, 9.1k tokens)\n',
     'accepted unverified':
-      'claim accepted for the current files now (tree 0123456789ab): unverified, for no gates are configured\n',
+      'Accepted (files at 0123456789ab): unverified, for no gates are configured\n',
     'refused again': 'the same claim was refused 4 times: the next round is given more reasoning effort\n',
   }
   test.each(Object.entries(moreSamples))('%s', (shape, event) => {

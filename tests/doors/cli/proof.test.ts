@@ -241,7 +241,7 @@ test('an agent that plants configuration which the gates run through gets done o
   ])
   expect(scene.input(3)).toContain('- .npmrc (added)\n- tests/helper.sh (added)')
   expect(scene.input(6)).toContain('- node_modules/.bin (changed)')
-  expect(stdout).toContain('2 files that gates run through are new or not what the session began with')
+  expect(stdout).toContain('2 files in the configuration of the gates are new or changed since the start')
   expect(stdout).toMatch(/\n(?:note)? +1 file that gates run through: node_modules\/\.bin \(changed\)/)
 })
 

@@ -47,7 +47,7 @@ test('what an agent asks at night is there in the morning, and an answer that is
     ['Q2', 'What name?'],
   ])
   const outputs = scene.model.requests.flatMap(({ lastOutputs }) => lastOutputs)
-  expect(outputs.filter(text => text.includes('Go on with your assumption'))).toHaveLength(4)
+  expect(outputs.filter(text => text.includes('Continue with your assumption'))).toHaveLength(4)
   expect(outputs).toContain('`assumption` is missing. Nothing was kept; call it again.')
   expect(outputs.join()).toContain('kept already, as Q1')
   const words =

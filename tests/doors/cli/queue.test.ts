@@ -107,7 +107,7 @@ test('after a session that needs a person, what waits is kept for when that is m
   await scene.run('queue', 'add', 'goal two')
   const { exitCode, stdout } = await scene.run('goal one')
   expect(exitCode).toBe(4)
-  expect(stdout).toMatch(/\nTo go on: codemachine resume \d{8}_1\nWhat waits in the queue \(1\) is kept\.\n$/)
+  expect(stdout).toMatch(/\nTo continue: codemachine resume \d{8}_1\nThe queue \(1\) is kept\.\n$/)
   expect(await promptsOf(scene)).toEqual(['goal two'])
 })
 
@@ -223,7 +223,7 @@ test('a session that is to go on from one that there is not is refused', async (
   ]) {
     const { exitCode, stderr } = await scene.run(...words)
     expect(exitCode).toBe(2)
-    expect(stderr).toContain('There are no sessions in')
+    expect(stderr).toContain('No sessions in')
   }
   expect(await waiting(scene)).toEqual([])
 })
@@ -237,10 +237,7 @@ test('a prompt of which no session can begin waits on, and those behind it have 
   await writeFile(file, JSON.stringify(gone))
   const { events, exitCode, stderr } = await scene.run('--json')
   expect(eventsOf(events, 'session-ended').map(({ outcome }) => outcome.kind)).toEqual(['done'])
-  expect([exitCode, stderr]).toEqual([
-    2,
-    expect.stringContaining('000001 waits in the queue still. There are no sessions in'),
-  ])
+  expect([exitCode, stderr]).toEqual([2, expect.stringContaining('000001 is still queued. No sessions in')])
   expect(await promptsOf(scene)).toEqual(['first'])
 })
 

@@ -104,7 +104,7 @@ test('a session that there is not, and a word that may mean two, are refused wit
   ])
   expect(await refusal(place, '1')).toEqual([
     2,
-    'codemachine: "1" may mean 2 sessions; use more of the id. (CM0604)\n  20261120_1, 20261121_1\n',
+    'codemachine: "1" may mean 2 sessions; give more of the id. (CM0604)\n  20261120_1, 20261121_1\n',
   ])
 })
 
@@ -117,7 +117,7 @@ test('a journal of a newer codemachine is left for that one', async () => {
   expect(await refusal(place, '20261121_1')).toEqual([2, said])
   expect(await refusal(place), 'it is the newest').toEqual([
     2,
-    `${said.replace('CM0606', 'CM0607')}  To go on with another session, name it; codemachine list shows them.\n`,
+    `${said.replace('CM0606', 'CM0607')}  To resume another session, name it; codemachine list shows them.\n`,
   ])
 })
 
@@ -128,7 +128,7 @@ test('a session of another work directory is gone on with there', async () => {
   await journalSession(place, '20261120_1', [{ ...created, directory: '/srv/other work' }, ...rest])
   expect(await refusal(place)).toEqual([
     2,
-    `codemachine: 20261120_1 belongs to /srv/other work, and this is ${place.directory}. (CM0608)\n  To go on with it there: codemachine resume 20261120_1 -C '/srv/other work'\n`,
+    `codemachine: 20261120_1 belongs to /srv/other work, and this is ${place.directory}. (CM0608)\n  To resume it there: codemachine resume 20261120_1 -C '/srv/other work'\n`,
   ])
 })
 
@@ -138,7 +138,7 @@ test('a journal of which nothing can be read any more is named', async () => {
   await writeFile(path, '\0\0\0rubbish\n{"v":1,"at":"2026-')
   expect(await refusal(place, '20261120_1')).toEqual([
     2,
-    `codemachine: ${path} does not say what 20261120_1 is about, so it cannot be gone on with. (CM0607)\n`,
+    `codemachine: ${path} does not say what 20261120_1 is about, so it cannot be resumed. (CM0607)\n`,
   ])
 })
 
@@ -149,7 +149,7 @@ test('a directory, or a link to nowhere, in the place of a journal is named', as
   await mkdir(path)
   expect(await refusal(place, '20261120_1')).toEqual([
     2,
-    `codemachine: ${path} cannot be read: it is a directory; put the journal back in its place. (CM0607)\n`,
+    `codemachine: ${path} cannot be read: it is a directory; restore the journal. (CM0607)\n`,
   ])
   await rm(path, { recursive: true })
   await symlink(join(dirname(path), 'journal.ndjson'), path)
@@ -172,6 +172,6 @@ test('an older build is left alone once a newer one has its own plan, and bare r
   expect((await refusal(place))[1]).toContain('There is no session')
   expect(await refusal(place, '20261120_1')).toEqual([
     2,
-    'codemachine: 20261120_1 cannot be gone on with: a newer build, 20261121_1, has its own plan since, and codemachine start plans what is missing. (CM0605)\n',
+    'codemachine: 20261120_1 cannot be resumed: a newer build, 20261121_1, has its own plan since, and codemachine start plans what is missing. (CM0605)\n',
   ])
 })

@@ -62,7 +62,7 @@ test('a session whose memory folder was deleted meanwhile gets its last good cop
 
 test('there is nothing to resume in a new directory, after a session that is done, or with no rounds left', async () => {
   await using scene = await openScene([round('true'), round(claimDone)])
-  const none = `codemachine: There is no session in ${scene.place.directory} that could be gone on with. (CM0605)\n  Start one: codemachine "…"\n`
+  const none = `codemachine: There is no session in ${scene.place.directory} can be resumed. (CM0605)\n  Start one: codemachine "…"\n`
   expect(await scene.run('resume')).toMatchObject({ exitCode: 2, stderr: none })
   await scene.run('--rounds', '1', 'build X')
   const { exitCode, stderr } = await scene.run('resume')
@@ -73,7 +73,7 @@ test('there is nothing to resume in a new directory, after a session that is don
   await scene.run('resume', '--rounds', '2')
   expect(await scene.run('resume')).toMatchObject({ exitCode: 2, stderr: none })
   expect((await scene.run('resume', '1')).stderr).toMatch(
-    /^codemachine: \d{8}_1 is done, so there is nothing to go on with\. \(CM0605\)\n$/,
+    /^codemachine: \d{8}_1 is done, so there is nothing to resume\. \(CM0605\)\n$/,
   )
 })
 
@@ -147,7 +147,7 @@ test('a limit that was reached is named with what to type to go on, twice as muc
   const usage = { input: 20_000, cachedInput: 0, output: 100, reasoning: 0 }
   await using scene = await openScene([[{ ...reply(shell('true')), usage }]])
   const { exitCode, stdout } = await scene.run('--max-tokens', '1k', 'build X')
-  const [, more = ''] = /\nTo go on: codemachine resume \d{8}_1 --max-tokens (\d+)k\n$/.exec(stdout) ?? []
+  const [, more = ''] = /\nTo continue: codemachine resume \d{8}_1 --max-tokens (\d+)k\n$/.exec(stdout) ?? []
   const [session] = JSON.parse((await scene.run('list', '--json')).stdout)
   expect(exitCode).toBe(3)
   // To two digits, upwards.
@@ -164,7 +164,7 @@ test('a session that ran on another machine goes on here, with a word on it', as
   await writeFile(path, text.replace(`"host":"${hostname()}"`, '"host":"laptop"'))
   const { exitCode, events } = await scene.run('resume', '--json')
   expect(exitCode).toBe(0)
-  const said = `This session ran on another machine (laptop); it goes on here, on ${hostname()}.`
+  const said = `This session ran on another machine (laptop); it continues here, on ${hostname()}.`
   expect(eventsOf(events, 'warning').map(({ message }) => message)).toContain(said)
 })
 

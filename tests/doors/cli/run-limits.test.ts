@@ -21,8 +21,7 @@ test('the limits of a run are for all of its sessions; what waits when nothing i
     { goal: 'two', limits: { rounds: 2 }, run: run(1) },
     { goal: 'four', limits: { rounds: 1 }, run: run(2) },
   ])
-  const said =
-    'What waits in the queue (2) is not begun: the run has used up its --rounds 3, which is for all of its sessions.'
+  const said = 'The queue (2) does not start: the run has used up its --rounds 3, which is in total.'
   expect(eventsOf(events, 'warning').filter(({ message }) => message === said)).toHaveLength(1)
   expect((await scene.run('report', '--md')).stdout).toContain(said)
   const { stdout } = await scene.run('queue', 'list')
@@ -50,7 +49,7 @@ test('a run that was killed and goes on has no more than it had: its session, an
     const refused = await scene.run('queue', 'add', '--rounds', '9', 'much')
     expect([refused.exitCode, refused.stderr]).toEqual([
       2,
-      'codemachine: It wants --rounds 9, and the run that it would belong to has --rounds 4 for all of its sessions. (CM0403)\n  Give it less, or leave that out; or begin the run with --rounds 9.\n',
+      'codemachine: It wants --rounds 9, and the run that it would belong to has --rounds 4 in total. (CM0403)\n  Give it a lower limit or none, or start the run with --rounds 9.\n',
     ])
   }
   const { exitCode, events } = await scene.run('resume', '--json')
@@ -74,7 +73,7 @@ test('a prompt that wants more than its run has is refused when its turn comes, 
   const { exitCode, stderr, events } = await scene.run('--json', '--max-tokens', '5M', 'goal one')
   expect(exitCode).toBe(2)
   expect(stderr).toContain(
-    'codemachine: 000001 waits in the queue still. It wants --max-tokens 10M, and the run that it would belong to has --max-tokens 5M for all of its sessions.',
+    'codemachine: 000001 is still queued. This session asks for --max-tokens 10M; the run is limited to --max-tokens 5M in total.',
   )
   expect(eventsOf(events, 'session-created').map(({ goal }) => goal)).toEqual(['goal one', 'little'])
 })

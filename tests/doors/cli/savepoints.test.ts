@@ -41,7 +41,7 @@ test('savepoints lists what each session began with and what its rounds changed,
 test('diff shows what has changed since the session began, or between two rounds, and steers no terminal', async () => {
   await using place = await makePlace('')
   const nothing = await codemachineHere(place, ['diff'])
-  expect([nothing.exitCode, nothing.stderr]).toEqual([2, expect.stringContaining('There are no savepoints in')])
+  expect([nothing.exitCode, nothing.stderr]).toEqual([2, expect.stringContaining('No savepoints in')])
   await keepSavepoint(place, 0)
   write(place, 'evil', '\u001b[2Jtext\n')
   await keepSavepoint(place, 1)

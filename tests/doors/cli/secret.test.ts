@@ -225,7 +225,7 @@ test('in a workspace the project is meant whose session waits for that secret, a
   expect({ exitCode, stdout, stderr }).toEqual({
     exitCode: 0,
     stderr: '',
-    stdout: `${KEY} is stored for ${shop?.directory}.\nTo go on: codemachine resume -C ${shop?.directory}\n`,
+    stdout: `${KEY} is stored for ${shop?.directory}.\nTo continue: codemachine resume -C ${shop?.directory}\n`,
   })
   expect(await stored(KEY, shop)).toBe(VALUE)
   await workspaceWith({ web: true })

@@ -43,7 +43,7 @@ describe('a person ends a run', () => {
         outcome: { kind: 'interrupted', by: signal },
         exitCode: code,
       })
-      expect(stderr).toMatch(/^To go on: codemachine resume \d{8}_1\n$/)
+      expect(stderr).toMatch(/^To continue: codemachine resume \d{8}_1\n$/)
       expect(processesOf(scene.place)).toEqual([])
 
       const resumed = await scene.run(...(/resume \S+/.exec(stderr)?.[0] ?? '').split(' '), '--json')

@@ -193,7 +193,7 @@ describe('what it is doing', () => {
     const lines = await said(events, { runs: false })
     expect(lines.state).toBe('stopped by a person')
     expect(lines.waits).toBe(
-      'until 2026-11-21 05:02, 6 h 21 min from now (usage limit: You have hit your usage limit), once it goes on',
+      'until 2026-11-21 05:02, 6 h 21 min from now (usage limit: You have hit your usage limit), once it continues',
     )
     expect(await said(events, { runs: false, ms: local(21, 5, 3) - at })).not.toHaveProperty('waits')
   })

@@ -34,8 +34,8 @@ const withCarving = (journal: string) => journal.replaceAll('"part":"orchestrati
 /** Without its last event. */
 const cutOff = (journal: string) => journal.replace(/[^\n]*"type":"session-ended"[^\n]*\n/, '')
 
-const NO_TEMPLATE = `codemachine: ${ID} is a session of the template "weave", which this codemachine does not have; go on with it with the codemachine that began it, or a newer one. (CM0606)\n`
-const NO_PART = `codemachine: ${ID} has a round for "carving", which the template "build" of this codemachine does not know; go on with it with the codemachine that ran it last, or a newer one. (CM0606)\n`
+const NO_TEMPLATE = `codemachine: ${ID} is a session of the template "weave", which this codemachine does not have. Resume it with the codemachine that started it, or a newer one. (CM0606)\n`
+const NO_PART = `codemachine: ${ID} has a round for "carving", which the template "build" of this codemachine does not know. Resume it with the codemachine that ran it last, or a newer one. (CM0606)\n`
 
 describe.each([
   ['a template', ofWeave, NO_TEMPLATE, 'weave'],
@@ -123,7 +123,7 @@ describe('a prompt that waits for a template that this version cannot start', ()
     const { exitCode, stderr } = await scene.run('--plain', '--no-keep-awake')
     expect([exitCode, stderr]).toEqual([
       2,
-      `codemachine: 000001 waits in the queue still. ${problem} (CM0618)\n  To take it out of the queue: codemachine queue rm 000001\n`,
+      `codemachine: 000001 is still queued. ${problem} (CM0618)\n  To remove it: codemachine queue rm 000001\n`,
     ])
     expect((await queue.list()).prompts).toMatchObject([{ id: '000001', template }])
     expect((await codemachineHere(scene.place, ['queue', 'list'])).stdout).toContain('Do it')
@@ -142,7 +142,7 @@ describe('a prompt that waits for a template that this version cannot start', ()
     expect(exitCode).toBe(3)
     expect(eventsOf(events, 'session-created').map(({ goal }) => goal)).toEqual(['Do that'])
     expect(eventsOf(events, 'warning').map(({ message }) => message)).toContain(
-      '000001 waits in the queue still. This codemachine has no template "weave"; a later one may have it.',
+      '000001 is still queued. This codemachine has no template "weave"; a later one may have it.',
     )
     expect((await queue.list()).prompts.map(({ id }) => id)).toEqual(['000001'])
   })

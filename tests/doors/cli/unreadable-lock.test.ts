@@ -24,8 +24,8 @@ test('status of a directory whose lock cannot be read says so, and not that noth
   await using _place = place
   expect(await status(place.context, { cd: place.directory, json: false })).toBe(0)
   expect(said()).toBe(problem)
-  expect(place.written()).toMatch(/^It is not known whether codemachine runs in .+\.\n/)
-  expect(place.written()).toContain('  state    not ended; it is not known whether it runs\n')
+  expect(place.written()).toMatch(/^Cannot tell if codemachine runs in .+\.\n/)
+  expect(place.written()).toContain('  state    not ended; cannot tell if it is running\n')
 })
 
 test('status --json says that it is not known', async () => {

@@ -98,7 +98,7 @@ test('a folder of the checkout sees the sessions of the same folder of its workt
   // An agent that works there could put a link in its place.
   rmSync(join(top('docs'), 'packages/one'), { recursive: true })
   symlinkSync(place.home, join(top('docs'), 'packages/one'))
-  expect(await typed(place, 'list', '-C', 'packages/one')).toMatch(/^There are no sessions in /)
+  expect(await typed(place, 'list', '-C', 'packages/one')).toMatch(/^No sessions in /)
 })
 
 promise('O45')
@@ -313,7 +313,7 @@ test('the sessions of all directories are listed by directory, also of one that 
   ])
   expect(stderr.trimEnd().split('\n').sort()).toEqual(
     [
-      `codemachine: ${two.journal('20261119_2')} cannot be read: it is a directory; put the journal back in its place.`,
+      `codemachine: ${two.journal('20261119_2')} cannot be read: it is a directory; restore the journal.`,
       expect.stringMatching(/\/forged-\w+ has sessions, and none of the newest says which directory they are of\.$/),
       expect.stringMatching(/\/lost-\w+ has sessions, and none of the newest says which directory they are of\.$/),
     ].sort(),

@@ -99,7 +99,7 @@ test('where setting up fails no session begins, the log is named, and the next s
     /^\$ echo first;.*\nfirst\nno such package\nended with exit code 3 after /,
   )
   expect(existsSync(topOf(place))).toBe(true)
-  expect((await scene.command(['list']).ended).stdout).toContain('There are no sessions in ')
+  expect((await scene.command(['list']).ended).stdout).toContain('No sessions in ')
   const mended = await start('mkdir -p deps')
   expect(mended).toMatchObject({ exitCode: 0, stderr: expect.stringContaining('Sets it up first: mkdir -p deps') })
   expect(existsSync(join(topOf(place), 'deps'))).toBe(true)

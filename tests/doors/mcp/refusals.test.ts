@@ -33,14 +33,14 @@ test('what is wrong in a call, and how to mend it, is said in a sentence', async
       `"seconds" of ${name} is 51; use a whole number from 1 to 50: how long this call waits.`,
     )
   expect(await said('report', { session: '20200101_1' })).toEqual([
-    `There are no sessions in ${place.directory} yet.`,
+    `No sessions in ${place.directory} yet.`,
     expect.any(String),
   ])
   expect(await said('answer', { question: 'Q1', answer: 'x' })).toEqual([
     expect.stringContaining('There is no question "Q1"'),
     expect.any(String),
   ])
-  expect(await said('diff', {})).toEqual([expect.stringContaining('There are no sessions'), expect.any(String)])
+  expect(await said('diff', {})).toEqual([expect.stringContaining('No sessions'), expect.any(String)])
   expect(await said('fly', {})).toBe('There is no tool fly.')
   expect(await client.call('fly', {})).toMatchObject({ code: 'CM0810' })
   await expect(client.client.readResource({ uri: 'codemachine://session/x/y/z' })).rejects.toThrow(

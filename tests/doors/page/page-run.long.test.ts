@@ -125,7 +125,7 @@ describe.skipIf(!hasBrowser)(`a session on the page${WITHOUT_BROWSER}`, () => {
     await page.locator('.row', { hasText: 'Mind the doors.' }).waitFor()
     await page.getByRole('button', { name: 'Pause' }).click()
     await page.getByRole('button', { name: 'Continue', exact: true }).click()
-    await page.locator('.row', { hasText: 'going on' }).waitFor()
+    await page.locator('.row', { hasText: 'continuing' }).waitFor()
 
     await page.getByText('Steer the session').click()
     const limits = page.getByRole('group', { name: /New total limit/ })

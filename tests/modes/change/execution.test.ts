@@ -356,7 +356,7 @@ test.each([
   const message =
     claim === 'none'
       ? `${last}; when it is resumed, the agent of its next round reads it first.`
-      : `${last}. To go on from it: codemachine change --follow-up ${SESSION} "…"`
+      : `${last}. To continue from it: codemachine change --follow-up ${SESSION} "…"`
   expect(await replies[0]).toEqual({ code: claim === 'none' ? 'kept' : 'ending', message })
 })
 
@@ -460,7 +460,7 @@ test('a verification that could not be mended for want of rounds waits, and says
     command: commands({ 'make t1': ['no'] }),
   })
   expect(outcome).toEqual({ kind: 'limit', limit: 'rounds' })
-  expect(tasks(events)[1]).toMatchObject({ status: 'PENDING', why: 'It was not mended: no rounds were left.' })
+  expect(tasks(events)[1]).toMatchObject({ status: 'PENDING', why: 'It was not fixed: no rounds were left.' })
 })
 
 test('the report counts a task that was finished after the last round had ended', async () => {

@@ -304,7 +304,7 @@ test('nobody there: it holds, and needs a person', async () => {
   const { outcome } = await plan([answering(FIRST)])
   expect(outcome).toMatchObject({
     kind: 'needs-person',
-    reason: 'Nobody has decided: Version 1 of the plan is ready. Carry it out?',
+    reason: 'Nobody decided: Version 1 of the plan is ready. Carry it out?',
     hint: { do: 'decide' },
   })
 })

@@ -485,7 +485,7 @@ test('all mistakes of a file are told at once, in its order, and of very many th
     '3 workflow.steps[0].retries',
   ])
   expect(told).toHaveLength(201)
-  expect(told.at(-1)).toMatchObject({ place: '', problem: 'there are 700 more mistakes; mend these first' })
+  expect(told.at(-1)).toMatchObject({ place: '', problem: 'there are 700 more mistakes; fix these first' })
 })
 
 test('what could be read of a file with mistakes is there for a look at the files that it names', () => {

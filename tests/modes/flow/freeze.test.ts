@@ -154,7 +154,7 @@ describe('a prompt of a workflow', () => {
     [
       'that is not there',
       {},
-      `there is no prompt "${PROMPT}" in .codex-flow/workflows, .codex-flow or the project's root; write it, or mend the path`,
+      `there is no prompt "${PROMPT}" in .codex-flow/workflows, .codex-flow or the project's root; write it, or correct the path`,
     ],
     [
       'with a name that is nearly right',
@@ -260,7 +260,7 @@ describe('a prompt of a workflow', () => {
       `${FILE}:3:10: agents.commit.prompt: "../secret.md" leads out of the project; put the file into the project`,
     ])
     expect(await mistakes(project.root, fileOf([{ prompt: 'x.md' }]), { source })).toEqual([
-      `${FILE}:3:10: agents.commit.prompt: there is no prompt "x.md" in ${elsewhere.root}/flows or the project's root; write it, or mend the path`,
+      `${FILE}:3:10: agents.commit.prompt: there is no prompt "x.md" in ${elsewhere.root}/flows or the project's root; write it, or correct the path`,
     ])
   })
 })
@@ -303,7 +303,7 @@ describe('a schema of a workflow', () => {
     await using project = await makeProject({ [PROMPT]: 'x', 's.json': Buffer.alloc(256 * 1024 + 1, ' ') })
     expect(await mistakes(project.root, fileOf([{ schema: 's.json' }, { schema: 'none' }]))).toEqual([
       `${FILE}:11:12: workflow.steps[0].schema: "s.json" has 256 KiB, and a JSON Schema may have at most 256 KiB; make it shorter`,
-      `${FILE}:21:12: workflow.steps[1].schema: there is no JSON Schema "none" in .codex-flow/workflows, .codex-flow or the project's root; write it, or mend the path`,
+      `${FILE}:21:12: workflow.steps[1].schema: there is no JSON Schema "none" in .codex-flow/workflows, .codex-flow or the project's root; write it, or correct the path`,
     ])
   })
 })
@@ -462,8 +462,8 @@ describe('values', () => {
     })
     expect(await mistakes(project.root, file, { runValue: runs({}) })).toEqual([
       expect.stringContaining(`${FILE}:3:10: agents.commit.prompt: there is no prompt`),
-      `${FILE}:900:1: vars.a: there is no file for a value "none.txt" in .codex-flow/workflows, .codex-flow or the project's root; write it, or mend the path`,
-      `${FILE}:901:1: vars.b: the value of b could not be had: \`print it\` ended with exit code 1; mend the command, or give --var b=…`,
+      `${FILE}:900:1: vars.a: there is no file for a value "none.txt" in .codex-flow/workflows, .codex-flow or the project's root; write it, or correct the path`,
+      `${FILE}:901:1: vars.b: the value of b could not be had: \`print it\` ended with exit code 1; fix the command, or give --var b=…`,
     ])
   })
 

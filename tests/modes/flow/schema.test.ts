@@ -95,11 +95,11 @@ describe('a JSON Schema', () => {
     ],
     [
       { properties: { a: { $ref: '#/$defs/none' } } },
-      'has the "$ref" "#/$defs/none", which leads to no schema in this file; mend it',
+      'has the "$ref" "#/$defs/none", which leads to no schema in this file; correct it',
     ],
     [
       { $ref: '#/properties', properties: {} },
-      'has the "$ref" "#/properties", which leads to no schema in this file; mend it',
+      'has the "$ref" "#/properties", which leads to no schema in this file; correct it',
     ],
     [{ $ref: '#' }, 'has a "$ref" that leads round in a circle; take it out of the circle'],
     [

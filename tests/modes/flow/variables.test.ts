@@ -73,7 +73,7 @@ describe('a value of the command line', () => {
     ],
     ['a={"x": 1}', 'read: [["a","{\\"x\\": 1}"]]'],
     ['a=@', 'UserError: --var a=@ names no file; write a=@file, or a=@- for the standard input.'],
-    ['a=@none', 'UserError: --var a=@none: there is no such file; mend the path.'],
+    ['a=@none', 'UserError: --var a=@none: there is no such file; correct the path.'],
     ['a=@.', 'UserError: --var a=@.: the file is a directory; a file is expected.'],
     [
       'a=@binary',
@@ -196,7 +196,7 @@ describe('a file of values', () => {
       'v.json: line 1, column 10: "a" is there twice in the same object; write every key once.',
     ],
     ['v.yaml', 'a: 1', '--vars-file v.yaml ends in neither .toml nor .json; name it by what it holds.'],
-    ['v.json', null, '--vars-file v.json: there is no such file; mend the path.'],
+    ['v.json', null, '--vars-file v.json: there is no such file; correct the path.'],
   ])('%s with %j is refused', async (name, content, said) => {
     await using folder = await makeFolder(content === null ? {} : { [name]: content })
     expect(await folder.refused([], { file: name })).toBe(`UserError: ${said}`)

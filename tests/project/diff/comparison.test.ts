@@ -63,7 +63,7 @@ test('every kind of change is one file with its lines: renamed, of another mode,
       'removed 3 - three',
       'added - 3 THREE',
     ],
-    bin: ['note - - It is not text, or larger than 4 MiB: only that it differs is known.'],
+    bin: ['note - - It is not text, or larger than 4 MiB. It differs; no lines are shown.'],
     'evil\x1b[2J\nname': ['hunk 0 1 @@ -0,0 +1 @@', 'added - 1 x'],
     link: [
       'hunk 1 0 @@ -1 +0,0 @@',
@@ -156,7 +156,7 @@ test('while a session runs here, that is said before a person is asked whether a
   const records = await openRecords({ ...cliContext(place), directory: place.directory })
   await using _runs = await takeRunLock(records.lock, { platform: process.platform, pid: process.pid, now: new Date() })
   await expect(seen.source.beforePutBack(file ?? expect.unreachable(), UNSTOPPED)).rejects.toMatchObject({
-    message: 'A session is at work here; once it has ended, files can be put back.',
+    message: 'A session is running here. Restore files after it has ended.',
     exitCode: 6,
   })
 })
@@ -182,9 +182,7 @@ test('a file that has become a folder is put back in its place, and what was in 
 test('where no session has made a savepoint, a sentence says so', async () => {
   await using place = await makePlace('')
   await using seen = await compare(place, { kind: 'between', from: 'start', to: 'now' })
-  await expect(seen.source.read(UNSTOPPED)).rejects.toThrow(
-    /^There are no savepoints in .* yet: no session has made one\.$/,
-  )
+  await expect(seen.source.read(UNSTOPPED)).rejects.toThrow(/^No savepoints in .* yet\.$/)
 })
 
 async function changed(): Promise<TestPlace> {

@@ -58,8 +58,8 @@ test('a session that goes on from another is told the chain before it, and what 
 
   await rm(join(directory, 'kept.txt'))
   const fourth = await run('Write four.txt.', second.id)
-  expect(fourth.input).toContain('None of these changes is in the files any more: all of them are as they were before')
+  expect(fourth.input).toContain('None of these changes is in the files any more: all files are as before')
   expect(fourth.said).toEqual([
-    `The changes of ${second.id}, which this session goes on from, are not in the files any more.`,
+    `The changes of ${second.id}, which this session continues, are no longer in the files.`,
   ])
 })

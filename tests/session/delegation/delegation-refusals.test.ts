@@ -122,7 +122,7 @@ test('an agent that is given a task once more than may fail is not started, and 
   const sixth = await scene.ask('a', 'T1: Go.')
   expect(sixth).toMatchObject({
     status: 'refused',
-    text: 'T1 is parked now: it failed 5 times. Go on with the others.',
+    text: 'T1 is parked now: it failed 5 times. Continue with the others.',
   })
   expect(scene.events().at(-1)).toMatchObject({ type: 'task-judged', task: 'T1', name: 'Do T1', verdict: 'parked' })
   expect(scene.log.state.taskPlan?.tasks[0]).toMatchObject({ failures: 5 })

@@ -374,7 +374,7 @@ describe('a plan that a person wants to see', () => {
     const { events, inputs, replies } = await build.run([works, less, works], asked, [
       { on: 'decision-asked', nth: 1, say: ['replan --go Less of it'] },
     ])
-    expect(replies[0]).toMatch(/ Then it goes on by itself\.$/)
+    expect(replies[0]).toMatch(/ Then it continues without a person\.$/)
     expect(inputs[1]).toContain('Less of it')
     expect([ofType(events, 'decision-asked').length, ofType(events, 'replanned').length]).toEqual([1, 1])
     expect(types(events)).not.toContain('held')

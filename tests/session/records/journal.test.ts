@@ -138,7 +138,7 @@ test.each([
   const path = await write('foreign', [created])
   const text = await readFile(path, 'utf8')
   await writeFile(path, text.replace(/^.*\n/, `${line}\n`))
-  const said = `${path} is no journal of codemachine (its format is ${format}); put the journal back in its place.`
+  const said = `${path} is not a journal of codemachine (its format is ${format}); restore the journal.`
   expect(await problemOfJournal(path)).toBe(said)
   await expect(Array.fromAsync(readJournal(path))).rejects.toMatchObject({ name: 'UserError', message: said })
   await rm(path)
@@ -162,9 +162,7 @@ promise(
 test('a journal that cannot be read is said so in a sentence', async () => {
   const directory = join(folder, 'a directory')
   await mkdir(directory)
-  expect(await problemOfJournal(directory)).toBe(
-    `${directory} cannot be read: it is a directory; put the journal back in its place.`,
-  )
+  expect(await problemOfJournal(directory)).toBe(`${directory} cannot be read: it is a directory; restore the journal.`)
   const pipe = join(folder, 'a pipe')
   execFileSync('mkfifo', [pipe])
   const device = join(folder, 'device')
@@ -173,7 +171,7 @@ test('a journal that cannot be read is said so in a sentence', async () => {
     [pipe, 'a pipe'],
     [device, 'a device'],
   ] as const) {
-    const said = `${path} cannot be read: it is ${what}; put the journal back in its place.`
+    const said = `${path} cannot be read: it is ${what}; restore the journal.`
     expect(await problemOfJournal(path)).toBe(said)
     const { signal } = new AbortController()
     const following = followJournal(path, { clock: systemClock, signal, isOver: async () => true })
@@ -285,6 +283,6 @@ test('a session whose template throws at its beginning is told of with the name 
   })
   expect(sessions).toMatchObject([{ id: '20261120_1', goal: created.goal, queued: '000007', kind: null }])
   expect(problems).toEqual([
-    '20261120_1 cannot go on before its template is mended: the template "relay" failed in `first`: no legs.',
+    '20261120_1 cannot continue until its template is fixed: the template "relay" failed in `first`: no legs.',
   ])
 })

@@ -57,7 +57,7 @@ test('a task that is parked is told with its reason; one that only failed is not
     about: 'task',
     task: 'T2',
     title: 'codemachine in work: task T2 is parked',
-    message: 'Create homepage component: No file was written. The rest goes on without it. Goal: A shop for tea.',
+    message: 'Create homepage component: No file was written. The rest continues without it. Goal: A shop for tea.',
   })
 })
 

@@ -100,7 +100,7 @@ test('a command that an agent can write is not run, by path or by name; nor are 
     await using opened = await openForTest(() => ({ command: [program] }), more)
     opened.tell(ended)
     expect(await opened.saidProblems(1)).toEqual([
-      `The notification command ${program} is not run, for an agent can write where it is; keep it elsewhere.`,
+      `The notification command ${program} is not run: agents can write there. Keep it elsewhere.`,
     ])
   }
   await using opened = await openForTest(() => ({ command: ['sh', '-c', 'notify; jq; echo "$PATH" >path.json'] }), more)
@@ -166,9 +166,7 @@ test('more than eight at a time are dropped, which is told once', async () => {
   await until(started).toBe(8)
   expect(opened.problems).toEqual([])
   opened.tell(ended)
-  expect(await opened.saidProblems(1)).toEqual([
-    'Notifications come faster than the command takes them, and some were dropped.',
-  ])
+  expect(await opened.saidProblems(1)).toEqual(['Notifications come too fast for the command, and some were dropped.'])
   opened.tell(ended)
   const closed = opened.notifier.close()
   await opened.clock.over(5000)

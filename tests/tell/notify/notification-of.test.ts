@@ -61,8 +61,7 @@ test('a session that ends for want of a person says what to do', () => {
   })
 })
 
-const LOOK =
-  'See with codemachine logs what holds it up. Change that, or write into MAIN.md what to try, before it goes on.'
+const LOOK = 'Find the cause with codemachine logs. Remove it, or write into MAIN.md what to try, then resume.'
 
 test.each<[SessionOutcome, string, string]>([
   [{ kind: 'done', verified: false }, 'done, unverified', 'Done — unverified, for no gates are configured.'],
@@ -70,7 +69,7 @@ test.each<[SessionOutcome, string, string]>([
   [
     { kind: 'stalled', rounds: 3, why: 'same-refusal' },
     'stalled',
-    `Stalled: the same claim was refused 3 times, and nothing that was tried has helped. ${LOOK}`,
+    `Stalled: the same claim was refused 3 times, and no remedy helped. ${LOOK}`,
   ],
   [{ kind: 'interrupted', by: 'SIGHUP' }, 'interrupted', 'Interrupted (its terminal was closed).'],
   [{ kind: 'interrupted', by: 'stop' }, 'stopped', 'Stopped by a person.'],
@@ -90,7 +89,7 @@ test('a wait is told of when it is longer than half an hour', () => {
     ...head,
     event: 'waiting',
     title: 'codemachine in parser: waiting until 2026-11-21 01:31 UTC',
-    message: `It goes on in 31 min (usage limit: usage limit reached). ${GOAL}`,
+    message: `It continues in 31 min (usage limit: usage limit reached). ${GOAL}`,
     round: 2,
     until: '2026-11-21T01:31:00.000Z',
     cause: { class: 'window', message: 'usage limit reached' },
@@ -120,7 +119,7 @@ test('so is a session that is stuck or paused, and the end of a round', () => {
     ...head,
     event: 'needs-person',
     about: 'remote',
-    title: 'codemachine in parser: local is away, and the code goes to a remote model',
+    title: 'codemachine in parser: local is away, so the code goes to a remote model',
     message: expect.stringContaining(`${reason} To end that: \`codemachine stop --now\`.`),
     provider: 'local',
     reason,

@@ -209,7 +209,7 @@ test.each(['not an address', 'file:///etc/passwd', ''])(
     await using opened = await openForTest(() => ({ webhook }))
     opened.tell(ended)
     expect(await opened.saidProblems(1)).toEqual([
-      'The webhook is no http or https address; correct notify.webhook in the settings.',
+      'The webhook is not an http or https address; correct notify.webhook in the settings.',
     ])
   },
 )
@@ -243,7 +243,7 @@ test('a test is sent on every way, and each tells how it went', async () => {
   expect(written.join('')).toContain('codemachine in parser: a test')
   expect(await sendTest(settings, { ...options, bell: null })).toContainEqual({
     channel: 'terminal',
-    problem: 'The bell is not rung: stdout is no terminal.',
+    problem: 'The bell cannot ring: stdout is not a terminal.',
   })
 })
 

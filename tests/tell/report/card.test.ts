@@ -100,7 +100,7 @@ test('what gates and rounds did that a person has to know is on the card, howeve
     'note     gate npm test -- --reporter=dot…er=dot --run: it changed 2 files itself, which is not taken',
     "         for the agent's work: a.txt, dist/b.js",
     '         round 1 changed codemachine.toml; what it says now counts from the next run on',
-    '         no gate protects its files: nothing looks whether tests were weakened',
+    '         no gate protects its files, so nothing checks whether tests were weakened',
     'changes  1 file',
     'took     1 round, 5h12m, 50.2k tokens',
   ])
@@ -235,14 +235,14 @@ describe('what a template says on the card', () => {
 
 test('a question that a person has answered did not go on with an assumption of the agent, and is said to be answered', () => {
   const open = eventfulNight().report('running')
-  expect(markdownOf(open, HERE)).toContain("went on with the agent's own assumptions")
+  expect(markdownOf(open, HERE)).toContain('answered by assumption')
   const night = eventfulNight()
   night.add({ type: 'steered', round: 1, text: 'Yes, it does.', delivered: true, answers: 'Q1' })
   const data = night.report('running')
   expect(data.questions.entries).toMatchObject([{ id: 'Q1', answered: true }])
   expect(card(data, 120).join('\n')).toMatch(/^asked {4}1 question, answered: Should the switch/m)
   for (const page of [markdownOf(data, HERE), htmlOf(data, HERE)]) {
-    expect(page).not.toContain('own assumptions')
+    expect(page).not.toContain('answered by assumption')
     expect(page).toContain('ssumed until you answered')
   }
 })

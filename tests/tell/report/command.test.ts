@@ -84,7 +84,7 @@ test('a session that nobody knows is refused, and so is one of which the journal
   await using place = await makePlace()
   expect(await refusal(show(place))).toMatchObject([
     2,
-    expect.stringContaining('There are no sessions'),
+    expect.stringContaining('No sessions'),
     expect.anything(),
   ])
   await lived(place, goodNight())

@@ -84,7 +84,7 @@ test('a round is said to be tried again only where another try followed', () => 
   expect(outcomes(night)).toEqual([once, 'codex crashed'])
   // A change of the plan that comes between is no other try.
   night.add({ ...sampleEvents['replan-asked'] }).add({ ...sampleEvents['round-started'], round: 1 })
-  expect(outcomes(night)).toEqual([once, 'codex crashed', 'change of plan: did not come to its end (uses up no round)'])
+  expect(outcomes(night)).toEqual([once, 'codex crashed', 'change of plan: did not finish (uses up no round)'])
   night.add({ ...sampleEvents['round-ended'], round: 1, counts: false }).add({ ...sampleEvents.replanned, round: 1 })
   expect(outcomes(night.round(window)).slice(0, 2)).toEqual([once, once])
   const page = htmlOf(night.end({ kind: 'limit', limit: 'time' }).report(), HERE)

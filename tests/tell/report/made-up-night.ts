@@ -124,7 +124,7 @@ export class MadeUpNight {
       engine: 'codex',
       codex: '0.169.0',
       model: 'gpt-6',
-      input: 'Go on with the goal.',
+      input: 'Continue with the goal.',
     })
     this.later(minutes)
     const input = 40_000 + 9000 * (round % 5)

@@ -27,7 +27,7 @@ test('the report as Markdown has its parts as headings, and its tables as tables
     'Waits and failures',
     'Claims that were not accepted',
     'Questions and assumptions',
-    'To look closer, and to undo',
+    'Look closer, or undo',
   ])
   const tables = tokens.flatMap(token => (token.type === 'table' ? [token.rows.length] : []))
   expect(tables).toEqual([5, 6])

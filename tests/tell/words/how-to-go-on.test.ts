@@ -28,7 +28,7 @@ test.each<[SessionOutcome, string | null]>([
   const stop = { id: '20261120_1', outcome, limits, used, waiting: 0, directory: null }
   expect(howToGoOn(stop)).toBe(command && `To go on: ${command}`)
   expect(howToGoOn({ ...stop, waiting: 2, directory: "it's" })).toBe(
-    `${command ? `To go on: ${command}` : 'Stopped. To go on: codemachine'} -C 'it'\\''s'\nWhat waits in the queue (2) is kept.`,
+    `${command ? `To go on: ${command}` : 'Stopped. To resume: codemachine'} -C 'it'\\''s'\nThe queue (2) is kept.`,
   )
 })
 
@@ -37,7 +37,7 @@ test('what is suggested is more than what was used, whatever ended the session',
   const used = { rounds: 1, timeMs: HOUR + 1000, tokens: 11_200 }
   const stop = { id: '20261120_1', outcome: { kind: 'interrupted', by: 'stop' }, limits, used, waiting: 0 } as const
   expect(howToGoOn({ ...stop, directory: null })).toBe(
-    'To go on: codemachine resume 20261120_1 --rounds 2 --max-time 2h2s --max-tokens 23k',
+    'To continue: codemachine resume 20261120_1 --rounds 2 --max-time 2h2s --max-tokens 23k',
   )
 })
 

@@ -10,25 +10,25 @@ const PLAN = '.codemachine/plan/tasks.json'
 const WORDS: { [K in OutcomeHint['do']]: [Extract<OutcomeHint, { do: K }>, string] } = {
   'reword-goal': [
     { do: 'reword-goal' },
-    'Three rounds in a row were refused. Put the goal in other words, or mend what it refers to; then codemachine resume continues.',
+    'Three rounds in a row were refused. Reword the goal, or correct what it refers to; then codemachine resume continues.',
   ],
   'choose-model': [
     { do: 'choose-model' },
-    'Choose a model that can answer in the shape that it is asked for (--model), or put the goal in other words; then codemachine resume continues.',
+    'Choose a model that can answer in the required shape (--model), or reword the goal; then codemachine resume continues.',
   ],
   'check-codex': [
     { do: 'check-codex' },
-    'It crashed three times in a row before it did anything. codemachine doctor looks at codex; then codemachine resume continues.',
+    'It crashed three times in a row before it did anything. codemachine doctor checks codex; then codemachine resume continues.',
   ],
   'add-credit': [{ do: 'add-credit' }, 'Add credit, or use another account; then codemachine resume continues.'],
   'log-in': [{ do: 'log-in' }, 'Log in with codemachine login; then codemachine resume continues.'],
   'mend-access': [
     { do: 'mend-access' },
-    'The server refused access three times in a row (HTTP 403). See whether the account, its rights and what lies on the way (a proxy, a VPN) let codex in; then codemachine resume continues.',
+    'The server refused access three times in a row (HTTP 403). Check if the account, its rights, and a proxy or VPN let codex in; then codemachine resume continues.',
   ],
   'mend-codex-configuration': [
     { do: 'mend-codex-configuration' },
-    'Mend the codex configuration (codemachine doctor looks at it); then codemachine resume continues.',
+    'Fix the codex configuration (codemachine doctor checks it); then codemachine resume continues.',
   ],
   'mend-sandbox': [
     { do: 'mend-sandbox', mend: 'Remove the link.' },
@@ -36,23 +36,23 @@ const WORDS: { [K in OutcomeHint['do']]: [Extract<OutcomeHint, { do: K }>, strin
   ],
   'mend-provider': [
     { do: 'mend-provider', provider: 'local' },
-    'Mend that (codemachine doctor asks local), and codemachine resume continues; codemachine resume --provider codex goes on without it.',
+    'Fix that (codemachine doctor asks local), and codemachine resume continues; codemachine resume --provider codex goes on without it.',
   ],
   'mend-cause': [
     { do: 'mend-cause', since: NIGHT },
-    'It has failed since 2026-11-20 23:00, and the next try would come later than --max-wait allows; when the cause is mended, codemachine resume continues.',
+    'It has failed since 2026-11-20 23:00, and the next try would come later than --max-wait allows; codemachine resume continues after the cause is fixed.',
   ],
   resume: [
     { do: 'resume', session: '20261120_1', at: NIGHT },
-    'It would have to wait until 2026-11-20 23:00, longer than --max-wait allows; codemachine resume continues then.',
+    'It would have to wait until 2026-11-20 23:00, longer than --max-wait allows; then codemachine resume continues.',
   ],
   'read-reviews': [
     { do: 'read-reviews', gatesPass: true },
-    'Every required gate passes. Look at what the reviewer says (codemachine report); codemachine resume continues, with new reviews.',
+    'Every required gate passes. Read the review (codemachine report). codemachine resume continues, with new reviews.',
   ],
   'mend-plan': [
     { do: 'mend-plan', files: [PLAN, 'a.md'], more: true },
-    `Make the specification clearer, or mend ${PLAN}, a.md and others by hand; then codemachine resume continues.`,
+    `Make the specification clearer, or correct ${PLAN}, a.md and others by hand; then codemachine resume continues.`,
   ],
   'add-tasks': [
     { do: 'add-tasks', file: PLAN },
@@ -60,7 +60,7 @@ const WORDS: { [K in OutcomeHint['do']]: [Extract<OutcomeHint, { do: K }>, strin
   ],
   'mend-parked-tasks': [
     { do: 'mend-parked-tasks', file: PLAN },
-    `Mend what stands in the way, or take the task out of ${PLAN}; codemachine resume tries it again.`,
+    `Remove the obstacle, or remove the task from ${PLAN}; codemachine resume tries it again.`,
   ],
   'free-disk-space': [
     { do: 'free-disk-space' },
@@ -68,15 +68,15 @@ const WORDS: { [K in OutcomeHint['do']]: [Extract<OutcomeHint, { do: K }>, strin
   ],
   decide: [
     { do: 'decide', session: '20261120_1', title: 'Which database?' },
-    'Nobody has decided it in time; codemachine resume 20261120_1 asks it again.',
+    'Nobody decided in time; codemachine resume 20261120_1 asks it again.',
   ],
   secret: [
     { do: 'secret', keys: ['API_KEY', 'DB_URL'], directory: '/home/ann/my shop' },
-    "To go on, type: codemachine secret set API_KEY -C '/home/ann/my shop'; codemachine secret set DB_URL -C '/home/ann/my shop'; codemachine resume -C '/home/ann/my shop'",
+    "To continue: codemachine secret set API_KEY -C '/home/ann/my shop'; codemachine secret set DB_URL -C '/home/ann/my shop'; codemachine resume -C '/home/ann/my shop'",
   ],
   network: [
     { do: 'network', directory: '/home/ann/shop' },
-    'codemachine resume --network -C /home/ann/shop goes on with the network.',
+    'codemachine resume --network -C /home/ann/shop continues with the network.',
   ],
   say: [{ do: 'say', text: 'Log in.' }, 'Log in.'],
 }
@@ -87,7 +87,7 @@ test.each(Object.values(WORDS))('what a person can do is told in a shell: %o', (
 })
 
 test('where no required gate passes, that is not said of the reviews', () => {
-  expect(wordsForHint({ do: 'read-reviews', gatesPass: false })).toMatch(/^Look at what the reviewer says/)
+  expect(wordsForHint({ do: 'read-reviews', gatesPass: false })).toMatch(/^Read the review/)
 })
 
 test('what an earlier version said cannot steer a terminal', () => {
@@ -97,14 +97,14 @@ test('what an earlier version said cannot steer a terminal', () => {
 
 test('what nobody has decided before the time of its session was used up is asked again with more time', () => {
   expect(wordsForHint({ do: 'decide', session: '20261120_1', title: 'Which database?', outOfTime: true })).toBe(
-    'Nobody has decided it before its time was used up; codemachine resume 20261120_1 with a longer --max-time asks it again.',
+    'Its time was used up before anybody decided; codemachine resume 20261120_1 with a longer --max-time asks it again.',
   )
 })
 
 test('of a call to which the server refused access three times in a row, that is said, and not that it goes on', () => {
   const cause = { class: 'network', message: null, status: 403 } as const
   expect(wordsForCallHint({ do: 'mend-access' }, { cause, waits: true })).toBe(
-    'The server refused access three times in a row (HTTP 403). See whether the account, its rights and what lies on the way (a proxy, a VPN) let codex in.',
+    'The server refused access three times in a row (HTTP 403). Check if the account, its rights, and a proxy or VPN let codex in.',
   )
 })
 
@@ -115,10 +115,10 @@ test('of a call that only a person can mend, what to mend is said, and not that 
   expect(told).toEqual([
     'It crashed three times in a row before it did anything. codemachine doctor checks codex.',
     'Add credit, or use another account.',
-    'Mend the codex configuration (codemachine doctor looks at it).',
+    'Fix the codex configuration (codemachine doctor checks it).',
   ])
   expect(wordsForCallHint({ do: 'mend-provider', provider: 'local' }, { cause: null, waits: false })).toBe(
-    'Mend that (codemachine doctor asks local).',
+    'Fix that (codemachine doctor asks local).',
   )
 })
 

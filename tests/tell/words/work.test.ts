@@ -237,8 +237,8 @@ test('a version of a plan is told with who made it and what became of it', () =>
   expect(wordsForVersion({ author: 'person', accepted: null }, true)).toBe('by a person; it waits for you')
   expect(wordsForVersion({ author: 'planner', accepted: null }, false)).toBe('by the planner')
   expect(wordsForVersion(by('person', 'be quick'), true)).toBe('by the planner; accepted by a person: be quick')
-  expect(wordsForVersion(by('go'), false)).toBe('by the planner; changed as a person said, and carried out as it came')
-  expect(wordsForVersion(by('auto'), false)).toBe('by the planner; taken as it came, and shown to nobody')
+  expect(wordsForVersion(by('go'), false)).toBe('by the planner; changed as a person said, and accepted automatically')
+  expect(wordsForVersion(by('auto'), false)).toBe('by the planner; accepted automatically, without showing it')
 })
 
 test('without a board of its own the tasks are the board, and who works on them is said', () => {

@@ -132,9 +132,7 @@ describe('a session that is carried', () => {
 
     symlinkSync(join(base, 'home'), join(base, 'linked/plan'))
     const linked = { memory: join(base, 'linked'), records: join(base, 'there') }
-    await expect(unpackSession(elsewhere.git, carried, linked)).rejects.toThrow(
-      'so the session cannot be gone on with here',
-    )
+    await expect(unpackSession(elsewhere.git, carried, linked)).rejects.toThrow('so the session cannot be resumed here')
     expect(existsSync(join(base, 'home/tasks.json'))).toBe(false)
   })
 })

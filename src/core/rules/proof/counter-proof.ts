@@ -245,8 +245,8 @@ export function wordsForDoubts(
     switch (doubt) {
       case 'blind':
         return madeCount === 0
-          ? `The check \`${gate}\` failed earlier, and now passes with all changed files taken out: what makes it pass is not in these files, but in what git ignores or on this machine.`
-          : `The check \`${gate}\` failed earlier, and now passes with the work taken out: what makes it pass is ${listed(made, madeCount, most)}.`
+          ? `The check \`${gate}\` failed earlier, and now passes without any of the changed files: something that git ignores, or on this machine, makes it pass.`
+          : `The check \`${gate}\` failed earlier, and now passes without the work: what makes it pass is ${listed(made, madeCount, most)}.`
       case 'runs-through':
         if (result === 'not-tried')
           return `The check \`${gate}\` was not run without the work (${problem}), and the work changed files that it runs through: ${listed(through, through.length, most)}.`

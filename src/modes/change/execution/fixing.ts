@@ -40,9 +40,9 @@ export function nextAttempt({ options, execution }: ChangeWork): FixingWork {
 /** Why the planner's model makes this attempt, a sentence. */
 export function whyPlanner({ options }: ChangeWork, { attempt, sameFailures }: FixingWork): string {
   if (sameFailures === SAME_BEFORE_PLANNER)
-    return `${sameFailures} attempts left the same failure, or changed nothing: the planner's model mends it from here on.`
+    return `${sameFailures} attempts left the same failure, or changed nothing: the planner's model fixes it from now on.`
   if (attempt >= options.fixAttempts) return `This is the last attempt: the planner's model makes it.`
-  return `The planner's model goes on mending it.`
+  return `The planner's model continues to fix it.`
 }
 
 /** What is being mended, once a round has tried it. Pure. */

@@ -57,7 +57,7 @@ export function decomposeRound(own: ChangeWork, session: SessionState, parts: Ch
   const problem =
     execution.problem === null || isTold
       ? null
-      : `Your last list of tasks cannot be carried out:\n${execution.problem}\nMend that, and give the whole list again.`
+      : `Your last list of tasks cannot be carried out:\n${execution.problem}\nFix that, and give the whole list again.`
   const input = joined([
     'Cut the accepted plan into tasks.',
     `The request, in the words of the person:\n\n${clipEnd(own.request, MOST_REQUEST)}`,
@@ -279,10 +279,10 @@ function fitOf(
 export function fixRound(own: ChangeWork, session: SessionState, parts: ChangeParts): TaskPlanned {
   const { execution, options } = own
   const { fixing } = execution
-  if (fixing === null) throw new Error('Nothing is mended.')
+  if (fixing === null) throw new Error('Nothing is fixed.')
   const record = taskInHand(execution)
   const input = joined([
-    `A check failed after work on a plan. Find the cause, and mend it. This is attempt ${fixing.attempt} of ${options.fixAttempts}.`,
+    `A check failed after work on a plan. Find the cause, and fix it. This is attempt ${fixing.attempt} of ${options.fixAttempts}.`,
     record === null ? claimRefused(own) : verificationFailed(own, record, session),
     changedSince(own, record),
     fixing.earlier.length === 0
@@ -297,7 +297,7 @@ export function fixRound(own: ChangeWork, session: SessionState, parts: ChangePa
   const thread = parts.thread('fixer', by)
   const room = by === 'planner' ? null : fit.room
   const step = roundStep(own, { part: 'fix', thread, input, materials: [], room })
-  return { by, note: fit.by === 'planner' ? `The planner's model mends it: ${fit.why}.` : null, step }
+  return { by, note: fit.by === 'planner' ? `The planner's model fixes it: ${fit.why}.` : null, step }
 }
 
 function claimRefused({ execution: { claim } }: ChangeWork): string {

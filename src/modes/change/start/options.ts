@@ -78,7 +78,7 @@ export function optionsAtBegin(run: Run, told: unknown): unknown {
   if (fixAttempts < USUAL_ATTEMPTS) {
     const times = fixAttempts === 1 ? 'once' : `${fixAttempts} times`
     run.remarks.push(
-      `A verification that fails is mended ${times} at the most, which gives up early; ${USUAL_ATTEMPTS} to 10 is usual (change.fix_attempts).`,
+      `A failed verification is fixed ${times} at the most, which gives up early; ${USUAL_ATTEMPTS} to 10 is usual (change.fix_attempts).`,
     )
   }
   return options

@@ -135,7 +135,7 @@ const SUMMARY: StateName = 'GENERATING_SUMMARY'
 
 /** Why a task in hand is left: a verification is not mended for want of rounds; any other is tried again at once. */
 function whyLeft({ spec }: TaskRecord): string | null {
-  return spec.type === 'VERIFICATION' ? 'It was not mended: no rounds were left.' : null
+  return spec.type === 'VERIFICATION' ? 'It was not fixed: no rounds were left.' : null
 }
 
 const STATE_OF = {
@@ -252,9 +252,9 @@ const AGAIN = 'the session goes on: it is tried again'
 function afterFailure(own: ChangeWork, session: SessionState, what: string): Process {
   const attempts = attemptsOf(own.execution)
   const { fixAttempts } = own.options
-  if (!hasAttempts(own)) return { to: FAILURE, why: `${what} was mended ${formatTimes(attempts)}, and fails` }
+  if (!hasAttempts(own)) return { to: FAILURE, why: `${what} was fixed ${formatTimes(attempts)}, and fails` }
   if (hasNoRounds(own, session)) return { to: QUEUE, why: wordsForNoRounds(own) }
-  return { to: 'EXECUTING_TASKS.fixing', why: `${what} fails: attempt ${attempts + 1} of ${fixAttempts} at mending it` }
+  return { to: 'EXECUTING_TASKS.fixing', why: `${what} fails: attempt ${attempts + 1} of ${fixAttempts} to fix it` }
 }
 
 /** A round mends what a verification, or the claim, has found. */
@@ -264,7 +264,7 @@ export const fixing: ChangeState = {
   process(own, session, parts) {
     const { execution } = own
     const { fixing } = execution
-    if (fixing === null) throw new Error('Nothing is mended.')
+    if (fixing === null) throw new Error('Nothing is fixed.')
     if (execution.done.includes(ROUND))
       return { to: 'EXECUTING_TASKS.verification', why: `attempt ${fixing.attempt} is over: it is looked at again` }
     if (fixing.by === 'planner' && !execution.done.includes('planner')) return note('planner', whyPlanner(own, fixing))
@@ -300,11 +300,11 @@ function wordsForFailed(record: TaskRecord): string {
   const { spec, attempts, results } = record
   if (spec.type !== 'VERIFICATION') return wordsForUnanswered(record)
   const how = howItEnded(results.at(-1))
-  return `\`${spec.run}\` ${how}, after ${formatCount(attempts, 'attempt')} at mending it.`
+  return `\`${spec.run}\` ${how}, after ${formatCount(attempts, 'attempt')} to fix it.`
 }
 
 function wordsForClaim({ execution: { claim } }: ChangeWork): string {
-  return clipEnd(`It was mended ${formatTimes(claim.attempts)}, and refused again: ${claim.refused ?? ''}`, MOST_WHY)
+  return clipEnd(`It was fixed ${formatTimes(claim.attempts)}, and refused again: ${claim.refused ?? ''}`, MOST_WHY)
 }
 
 /** What the change has come to is summed up: the facts by codemachine, and the planner's words below them. */

@@ -318,7 +318,7 @@ export function readFlowFile(content: string, file: string, checks: FileChecks):
     told.push({
       ...last,
       place: '',
-      problem: `there are ${found.length - told.length} more mistakes; mend these first`,
+      problem: `there are ${found.length - told.length} more mistakes; fix these first`,
     })
   }
   return { mistakes: told.map(mistake => ({ file, ...mistake })), sound: soundOf(flow) }

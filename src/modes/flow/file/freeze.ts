@@ -232,7 +232,7 @@ class Freezing {
         if ('text' in ran) return this.#checked(name, at, { text: withoutLastLineEnds(ran.text), from: 'run' })
         this.#wrong(
           at,
-          `the value of ${name} could not be had: ${withoutEnd(ran.problem)}; mend the command, or give --var ${name}=…`,
+          `the value of ${name} could not be had: ${withoutEnd(ran.problem)}; fix the command, or give --var ${name}=…`,
         )
         return null
       }

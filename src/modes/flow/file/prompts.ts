@@ -167,7 +167,7 @@ async function notThere(
 ): Promise<string> {
   const places = folders.map(folder => (folder === root ? "the project's root" : shownPath(root, folder)))
   const near = await nearestFile(written, folders)
-  const mend = near === null ? `write it, or mend the path` : `the nearest is ${JSON.stringify(near)}`
+  const mend = near === null ? `write it, or correct the path` : `the nearest is ${JSON.stringify(near)}`
   return `there is no ${what} ${JSON.stringify(written)} in ${listed(places)}; ${mend}`
 }
 

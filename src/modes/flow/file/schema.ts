@@ -206,7 +206,7 @@ function costOf(schema: unknown, costs: Costs, level: number): number {
 function targetOf(reference: string, { root, parts }: Costs): unknown {
   const target = pointerParts(reference).reduce<unknown>(memberOf, root)
   if (parts.has(target) || typeof target === 'boolean') return target
-  throw new SchemaProblem(`has the "$ref" ${shown(reference)}, which leads to no schema in this file; mend it`)
+  throw new SchemaProblem(`has the "$ref" ${shown(reference)}, which leads to no schema in this file; correct it`)
 }
 
 /** Answers are objects, and so is what models take as the shape of one. */
@@ -223,7 +223,7 @@ async function tryOut(text: string): Promise<void> {
   try {
     schemaProblem({}, JSON.parse(text.replace(/^\uFEFF/, '')))
   } catch (error) {
-    throw new SchemaProblem(`cannot be used: ${truncate(String(error).split('\n')[0] ?? '', 200)}; mend it`)
+    throw new SchemaProblem(`cannot be used: ${truncate(String(error).split('\n')[0] ?? '', 200)}; correct it`)
   }
 }
 

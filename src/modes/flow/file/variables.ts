@@ -107,7 +107,8 @@ async function readValue(name: string, path: string, directory: string): Promise
       `--var ${name}=@ names no file; write ${name}=@file, or ${name}=@- for the standard input.`,
     )
   const read = await readBoundedText(resolve(directory, path), MOST_VALUE)
-  if (read === 'missing') throw new UserError('CM1003', `--var ${name}=@${path}: there is no such file; mend the path.`)
+  if (read === 'missing')
+    throw new UserError('CM1003', `--var ${name}=@${path}: there is no such file; correct the path.`)
   if ('problem' in read) throw new UserError('CM1003', `--var ${name}=@${path}: the file ${read.problem}.`)
   return read.text
 }
@@ -123,7 +124,7 @@ async function readValuesFile(file: string, directory: string): Promise<NamedTex
     throw new UserError('CM1003', `--vars-file ${file} ends in neither .toml nor .json; name it by what it holds.`)
   }
   const read = await readBoundedText(resolve(directory, file), MOST_FILE)
-  if (read === 'missing') throw new UserError('CM1003', `--vars-file ${file}: there is no such file; mend the path.`)
+  if (read === 'missing') throw new UserError('CM1003', `--vars-file ${file}: there is no such file; correct the path.`)
   if ('problem' in read) throw new UserError('CM1003', `--vars-file ${file}: the file ${read.problem}.`)
   return kind === '.toml' ? valuesInToml(read.text, file) : valuesInJson(read.text, file)
 }

@@ -215,6 +215,6 @@ export async function remarksOnSources(
   const more = changed.length > MOST_NAMED ? ` and ${changed.length - MOST_NAMED} more` : ''
   const was = changed.length === 1 ? 'it was' : 'they were'
   return [
-    `Changed since this workflow began: ${shown.join(', ')}${more}. It goes on with what ${was} then; a new run reads what is there now.`,
+    `Changed since this workflow began: ${shown.join(', ')}${more}. It continues with what ${was} then; a new run reads what is there now.`,
   ]
 }

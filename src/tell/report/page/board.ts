@@ -43,7 +43,7 @@ function board({ board, section: own }: ReportWork): Html {
   const left = rowsLeftOut(board)
   return section(
     'Board',
-    html`${table('tasks', ['id', 'what', 'how it stands'], rows)}${left === null ? null : html`<p class="soft last">${left}</p>`}`,
+    html`${table('tasks', ['id', 'what', 'status'], rows)}${left === null ? null : html`<p class="soft last">${left}</p>`}`,
     true,
   )
 }
@@ -59,7 +59,7 @@ function tasks(build: ReportBuild): Html {
   const left = tasksLeftOut(build)
   return section(
     'Tasks',
-    html`${table('tasks', ['id', 'task', 'how it stands'], rows)}${left === null ? null : html`<p class="soft last">${left}</p>`}`,
+    html`${table('tasks', ['id', 'task', 'status'], rows)}${left === null ? null : html`<p class="soft last">${left}</p>`}`,
     true,
   )
 }

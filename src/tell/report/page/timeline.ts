@@ -64,7 +64,7 @@ function zoomSwitch(zoom: number): Html {
 }
 
 const SIGNS = { refused: '✗', asked: '?', trouble: '!', accepted: '✓', ended: '■' }
-const SIGNS_IN_WORDS = '✗ a claim was not accepted, ? the agent asked, ! it did not get on, ✓ done, ■ the end.'
+const SIGNS_IN_WORDS = '✗ a claim was not accepted, ? the agent asked, ! no progress, ✓ done, ■ the end.'
 
 function happeningsOf(data: ReportData): Happening[] {
   const { refusals, questions, outcome, updatedAt } = data

@@ -62,7 +62,9 @@ describe('a gate that failed before the work', () => {
   test('is blind with no file named if it passes on the very files of the start', async () => {
     const found = await prove([work('a')], { passes: () => true })
     expect(found).toMatchObject({ result: 'blind', made: [], madeCount: 0, doubts: ['blind'], runs: 1 })
-    expect(words(found)).toEqual([expect.stringContaining('what git ignores or on this machine')])
+    expect(words(found)).toEqual([
+      expect.stringContaining('something that git ignores, or on this machine, makes it pass'),
+    ])
   })
 
   test('needs a review if it passes only with something that it runs through', async () => {
@@ -219,7 +221,7 @@ test('each doubt is a sentence that names the files, of many some', () => {
       tests: { now: 1, most: 12, failed: 2 },
     }),
   ).toEqual([
-    'The check `tests` failed earlier, and now passes with the work taken out: what makes it pass is a, b and 68 more.',
+    'The check `tests` failed earlier, and now passes without the work: what makes it pass is a, b and 68 more.',
     'The check `tests` does not pass without these files, which it runs through: t.',
     'The check `tests` read these files before the work, and does not read them now: u, v.',
     'The check `tests` passed before the work, so it does not show that the work is done, and the work changed files that it reads: t.',

@@ -89,7 +89,7 @@ test('a build of which nobody looks at the plan ends after --max-wait, and says 
   await startWithKills(place, ['start', ...UNATTENDED], [PLANNED]).ended
   const id = pauseAsBefore(scene)
   const { exitCode, events, stderr } = await scene.run('resume', '--json', '--no-keep-awake', '--max-wait', '1s')
-  expect([exitCode, stderr]).toEqual([4, `To go on: codemachine resume ${id}\n`])
+  expect([exitCode, stderr]).toEqual([4, `To continue: codemachine resume ${id}\n`])
   expect(eventsOf(events, 'session-ended')).toMatchObject([
     { outcome: { kind: 'needs-person', hint: { do: 'decide', session: id } } },
   ])

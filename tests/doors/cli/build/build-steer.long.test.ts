@@ -105,7 +105,7 @@ test('a person ends one agent: who gave it its work is told that a person did, a
   expect(scene.model.requests.flatMap(({ lastOutputs }) => lastOutputs).join('\n')).toContain(
     'backend-dev was stopped by a person before its work was done; only this agent was.',
   )
-  expect((await scene.run('logs')).stdout).toContain('backend-dev T1 is stopped by a person; the round goes on')
+  expect((await scene.run('logs')).stdout).toContain('backend-dev T1 is stopped by a person; the round continues')
 })
 
 promise('O50')

@@ -21,7 +21,7 @@ test('a team of agents builds a small program in the sandbox, tries again what f
   await createBuildRepository(place.directory, place.env)
   const args = ['start', ...UNATTENDED, '--verify', 'node --test']
   const { exitCode, stderr, events } = await codemachine(place, args, { boundMs: 180_000 })
-  expect([exitCode, stderr]).toEqual([4, `To go on: codemachine resume ${events[0]?.session}\n`])
+  expect([exitCode, stderr]).toEqual([4, `To continue: codemachine resume ${events[0]?.session}\n`])
 
   expect(events[0]).toMatchObject({ template: 'build', sandbox: 'workspace-write', network: false })
   expect(eventsOf(events, 'round-started').map(({ part }) => part)).toEqual([

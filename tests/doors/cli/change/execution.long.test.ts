@@ -77,7 +77,7 @@ test('a check that never passes is mended as often as is said; the other tasks g
   )
   expect(exitCode, stdout).toBe(4)
   expect(eventsOf(events, 'warning').map(({ message }) => message)).toContain(
-    'A verification that fails is mended 2 times at the most, which gives up early; 5 to 10 is usual (change.fix_attempts).',
+    'A failed verification is fixed 2 times at the most, which gives up early; 5 to 10 is usual (change.fix_attempts).',
   )
   expect(scene.begun('fixer')).toHaveLength(2)
   const written = JSON.parse(scene.memory('tasks.json')).tasks as { id: string; status: string; why?: string }[]

@@ -163,10 +163,10 @@ test('the file of the plan is opened in the editor of a person at a terminal, be
   const { place, types, askedFor } = waiting
   const id = await askedFor(1)
   await writeFile(join(place.root, 'editor'), '#!/bin/sh\necho "and more" >> "$1"\n', { mode: 0o700 })
-  expect(await types(['edit'], {}, true)).toBe(`${id} reads the file now; codemachine plan shows what comes of it.\n`)
+  expect(await types(['edit'], {}, true)).toBe(`${id} reads the file now; codemachine plan shows the result.\n`)
   expect(await readFile(join(place.directory, FILE), 'utf8')).toBe('a plan\nand more\n')
   await askedFor(2)
-  expect(await types(['edit', id])).toBe(`${id} reads the file now; codemachine plan shows what comes of it.\n`)
+  expect(await types(['edit', id])).toBe(`${id} reads the file now; codemachine plan shows the result.\n`)
   expect(await readFile(join(place.directory, FILE), 'utf8')).toBe('a plan\nand more\n')
   await askedFor(3)
   expect(await types(['accept'])).toMatch(
@@ -192,12 +192,10 @@ test('an edit of a version that is another one by the time that it is saved is n
   expect(await types(['reject', 'another', 'way'], { json: true })).toContain('"code":"done"')
   await askedFor(2)
   await writeFile(saved, 'now')
-  expect(await editing).toBe(
-    `Version 2 of the plan of ${id} waits, and not version 1. What you saved is kept in ${FILE}.`,
-  )
+  expect(await editing).toBe(`Version 2 of the plan of ${id} waits, and not version 1. Your text is kept in ${FILE}.`)
   expect(await readFile(join(place.directory, FILE), 'utf8')).toBe('a plan\nand more\n')
   await writeFile(join(place.root, 'editor'), '#!/bin/sh\n', { mode: 0o700 })
-  expect(await types(['edit'], {}, true)).toBe(`${id} reads the file now; codemachine plan shows what comes of it.\n`)
+  expect(await types(['edit'], {}, true)).toBe(`${id} reads the file now; codemachine plan shows the result.\n`)
 })
 
 promise('C71')
@@ -219,7 +217,7 @@ test('a plan of a session that nobody runs any more is answered once that goes o
   const context = cliContext(place, { templates, stdout })
   await expect(plan(context, [id, 'accept'], {})).rejects.toMatchObject({
     message: `Nobody runs ${id}, so its plan cannot be answered now; it asks again when you resume it.`,
-    hint: `To go on: codemachine resume ${id}`,
+    hint: `To continue: codemachine resume ${id}`,
     exitCode: 2,
   })
   expect(await plan(context, ['show', id], {})).toBe(0)
@@ -238,8 +236,8 @@ test.each([
   [['plan', 'accept'], 'so no plan waits there.'],
   [['plan', 'show'], 'There is no plan in '],
   [['plan'], 'There is no plan in '],
-  [['plan', '20260101_1', 'accept'], 'There are no sessions in '],
-  [['plan', '20260101_1', 'accept', '--version', '2'], 'There are no sessions in '],
+  [['plan', '20260101_1', 'accept'], 'No sessions in '],
+  [['plan', '20260101_1', 'accept', '--version', '2'], 'No sessions in '],
   [['plan', 'reject', 'x', '--version', 'two'], '--version takes the number of a version, and not "two".'],
   [
     ['plan', '20260101_1', 'edit', '--version', '2'],

@@ -62,7 +62,7 @@ describe('a change that cannot begin is refused in a sentence, and nothing is be
       ['20261123_1'],
       '20261123_1 is a session, and no request. To resume it: codemachine resume 20261123_1. To go on from what it came to: codemachine change --follow-up 20261123_1 "…"',
     ],
-    ['from a session that there is not', ['--follow-up', '20260101_1', 'x'], 'There are no sessions in '],
+    ['from a session that there is not', ['--follow-up', '20260101_1', 'x'], 'No sessions in '],
   ])('%s', async (_which, args, sentence) => {
     const { exitCode, stdout, stderr } = await typed(args)
     expect({ exitCode, stdout }).toEqual({ exitCode: 2, stdout: '' })

@@ -53,7 +53,7 @@ function modelOf(isFixed: () => boolean): Script {
   return turnsScript(({ userTexts, step }) => {
     const input = userTexts.at(-1) ?? ''
     if (input.startsWith('Draft it.')) return reply(message('Two words.\n'))
-    if (input.includes('Go on with the goal.')) {
+    if (input.includes('Continue with the goal.')) {
       if (step === 0) return reply(shell(isFixed() ? CLAIM : 'touch fixed'))
       return reply(message('Fixed.'))
     }

@@ -42,7 +42,7 @@ describe.concurrent('after a power cut the journal', () => {
         await expectSentence(
           cut,
           2,
-          /^codemachine: There is no session in \S+ that could be gone on with\. \(CM0605\)\n {2}Start one: codemachine "…"\n$/,
+          /^codemachine: There is no session in \S+ can be resumed\. \(CM0605\)\n {2}Start one: codemachine "…"\n$/,
         )
       })
     },
@@ -56,7 +56,7 @@ describe.concurrent('after a power cut the journal', () => {
       expect([exitCode, stderr]).toEqual([
         4,
         expect.stringMatching(
-          /^codemachine: \S+MAIN\.md: .+ There is no good copy of it to put back\. \(CM0619\)\n {2}Mend it, or start a new session\.\n/,
+          /^codemachine: \S+MAIN\.md: .+ There is no good copy of it to put back\. \(CM0619\)\n {2}Correct it, or start a new session\.\n/,
         ),
       ])
     })

@@ -162,7 +162,7 @@ describe('from another terminal', () => {
     await night.meanwhile('interrupt').ended
     await night.run.event('held')
     const skipped = await night.meanwhile('skip').ended
-    expect(skipped.stdout).toMatch(/the next in the queue has its turn; codemachine resume .*_1 goes on/)
+    expect(skipped.stdout).toMatch(/the next in the queue starts; codemachine resume .*_1 goes on/)
     const { exitCode, events } = await night.run.ended
     expect(eventsOf(events, 'session-ended')).toMatchObject([
       { outcome: { kind: 'interrupted', by: 'skip' }, exitCode: 130 },

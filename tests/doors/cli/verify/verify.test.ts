@@ -46,7 +46,7 @@ test('what was proved is still true, of the very same files and of others that p
   const same = await runVerify(place, { json: false })
   expect(same.stdout).toContain('still true\n')
   expect(same.stdout).toContain('sh check.sh: passes')
-  expect(same.stdout).toContain('The files are the very same')
+  expect(same.stdout).toContain('The files are the same')
   expect(same.exitCode).toBe(0)
 
   await commit(place, 'More', { 'more.txt': 'more\n' })
@@ -289,7 +289,7 @@ test('a session without gates has nothing that could be run again', async () => 
   await using place = await makePlace('')
   await endSession(place, [])
   const { exitCode, answer } = await runVerify(place)
-  expect(answer().verdict).toMatchObject({ kind: 'cannot-tell', reason: expect.stringContaining('without gates') })
+  expect(answer().verdict).toMatchObject({ kind: 'cannot-tell', reason: expect.stringContaining('had no gates') })
   expect(exitCode).toBe(4)
 })
 
@@ -367,7 +367,7 @@ test('the command line knows it, and refuses a session that is not done in one s
   await endSession(place, [])
   const told = await codemachineHere(place, ['verify'])
   expect(told.stderr).toBe('')
-  expect(told.stdout).toMatch(/^cannot tell: the session was done without gates/)
+  expect(told.stdout).toMatch(/^cannot tell: this session had no gates/)
   expect(told.exitCode).toBe(4)
   const refused = await codemachineHere(place, ['verify', '20200101_1'])
   expect(refused.stderr).toContain('There is no session "20200101_1"')

@@ -370,8 +370,8 @@ test('a question stands out, with what is assumed and how it is answered', () =>
       2. PostgreSQL
       until you answer, the agent assumes:
       SQLite, as nothing runs beside it.
-      /answer Q1 … answers it; the number of
-      an option will do"
+      /answer Q1 … answers it, or give the
+      number of an option"
   `)
 })
 
@@ -477,11 +477,10 @@ describe('a session', () => {
     } as const
     expect(shown(stalled, { columns: 56 })).toMatchInlineSnapshot(`
       "╭─ session 20261120_1 ended ───────────────────────────╮
-      │ stalled: no progress in 5 rounds, and nothing that   │
-      │ was tried has helped                                 │
-      │ See with codemachine logs what holds it up. Change   │
-      │ that, or write into MAIN.md what to try, before it   │
-      │ goes on.                                             │
+      │ stalled: no progress in 5 rounds, and no remedy      │
+      │ helped                                               │
+      │ Find the cause with codemachine logs. Remove it, or  │
+      │ write into MAIN.md what to try, then resume.         │
       │ build X                                              │
       │ 3 rounds, 2h05m, 1.2M tokens                         │
       ╰──────────────────────────────────────────────────────╯"
@@ -574,7 +573,7 @@ test('a command that was run for an agent is drawn as one of codex, with the nam
       '$ curl -s -H "Authorization: Bearer $STRIPE_API_KEY"',
       '  https://api.example.com/v1/charges  ✘ exit 22, 310 ms',
       '  with STRIPE_API_KEY',
-      '  it has printed STRIPE_API_KEY, which was taken out',
+      '  it printed STRIPE_API_KEY, which was removed',
       '  a secret was found in debug.log; agents cannot read it any',
       '  more, and no savepoint has it',
       '  curl: (22) The requested URL returned error: 401 for [sec…',

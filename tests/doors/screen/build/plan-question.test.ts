@@ -167,7 +167,7 @@ test('what a person has edited that is decided meanwhile is not taken, and is sa
   await typing.over
   for (const { asked, model } of [editing, typing]) {
     expect(asked).toEqual([])
-    expect(model.currentNotice?.text).toBe('It has been decided already. What you saved is kept in docs/database.md.')
+    expect(model.currentNotice?.text).toBe('It is decided already. Your text is kept in docs/database.md.')
   }
 })
 

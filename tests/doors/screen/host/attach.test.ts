@@ -135,7 +135,7 @@ test('what cannot be attached to is refused in a sentence: nothing, what has end
     stderr: expect.stringContaining('attach needs a terminal'),
   })
   expect(await refused('-C', '.')).toEqual([2, expect.stringContaining('so there is nothing to attach to.')])
-  expect(await refused('7')).toEqual([2, expect.stringContaining('There are no sessions in')])
+  expect(await refused('7')).toEqual([2, expect.stringContaining('No sessions in')])
   const id = await detached(scene)
   await scene.run('logs', '-f', id)
   expect(await refused(id)).toEqual([

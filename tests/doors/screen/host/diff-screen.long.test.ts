@@ -80,7 +80,7 @@ test('/diff shows what changed since the start, in a round or since a savepoint;
   await command('/diff')
   await seen.until(/Changes \+2 −0 · .*\/start → now · 2 files\n.*\n› one\.txt.*\n {2}two\.txt/)
   seen.type('x')
-  await seen.until('A session is at work here; once it has ended, files can be put back.')
+  await seen.until('A session is running here. Restore files after it has ended.')
   seen.press('enter')
   await seen.until(/^› one\.txt/m)
   expect(text(scene.place, 'one.txt')).toBe('one\n')

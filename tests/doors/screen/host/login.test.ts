@@ -31,7 +31,7 @@ test('/login lends codex the terminal and comes back with the login, and /logout
   await terminal.untilInAll('API key (what you type is not shown):')
   terminal.type(KEY)
   terminal.press('enter')
-  await terminal.untilInAll('Logged in: an API key. Rounds use it from now on.')
+  await terminal.untilInAll('Logged in: an API key. Rounds now use it.')
   await terminal.until(/Login +logged in with an API key/)
   expect(terminal.screen().join('\n')).not.toContain('Codex is not logged in.')
   terminal.type('/lo')

@@ -59,7 +59,7 @@ test.each([
     await seen.until(rows => rowsWith(rows, 'modify the plan').length === 0)
 
     open()
-    await seen.untilInAll('To go on: codemachine resume')
+    await seen.untilInAll('To continue: codemachine resume')
     await started(seen)
     fits('start screen again')
     seen.press('ctrl+d')

@@ -89,7 +89,7 @@ test('Esc interrupts the round, and the person goes on, tells it something, skip
   await terminal.until('Stop the session now?')
   terminal.press('enter')
   expect(await terminal.ended).toEqual({ exitCode: 130 })
-  expect(terminal.all().join('\n')).toMatch(/To go on: codemachine resume \d{8}_2\n/)
+  expect(terminal.all().join('\n')).toMatch(/To continue: codemachine resume \d{8}_2\n/)
 })
 
 test('the pager shows the whole log while the work goes on, and comes back with nothing lost', async () => {
@@ -188,7 +188,7 @@ test('a run that ends while its log is read comes back from the pager with all t
   gate.resolve()
   expect(await terminal.ended).toEqual({ exitCode: 3 })
   expect(terminal.modes()).toEqual(UNTOUCHED)
-  expectOnceEach(terminal, ['Working.', '── round 1 ended: worked', '_1 ended ─', 'To go on: codemachine resume '])
+  expectOnceEach(terminal, ['Working.', '── round 1 ended: worked', '_1 ended ─', 'To continue: codemachine resume '])
 })
 
 test('a run that is asked to end by a signal shows its end and how to go on', async () => {
@@ -198,5 +198,5 @@ test('a run that is asked to end by a signal shows its end and how to go on', as
   await terminal.kill('SIGTERM')
   expect(await terminal.ended).toEqual({ exitCode: 143 })
   expect(terminal.modes()).toEqual(UNTOUCHED)
-  expectOnceEach(terminal, ['Working.', '── round 1 ended: interrupted', '_1 ended ─', 'To go on: codemachine resume '])
+  expectOnceEach(terminal, ['Working.', '── round 1 ended: interrupted', '_1 ended ─', 'To continue: codemachine resume '])
 })

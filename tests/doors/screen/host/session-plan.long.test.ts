@@ -124,7 +124,7 @@ test('Ctrl+C twice leaves, says how to go on, and resume goes on to the end', as
     await terminal.until(MODIFY)
     terminal.press('ctrl+c')
     expect(await terminal.ended).toEqual({ exitCode: 130 })
-    expect(terminal.all().join('\n')).toMatch(/╯\n[^╭]*\nTo go on: codemachine resume \d{8}_1\n/)
+    expect(terminal.all().join('\n')).toMatch(/╯\n[^╭]*\nTo continue: codemachine resume \d{8}_1\n/)
     expectOnceEach(terminal, ['Working.', 'round 1 ended: interrupted', '_1 ended ─'])
     expect(terminal.all().filter(row => row.includes(MODIFY))).toEqual([])
     expect(await terminal.stty()).toBe(terminal.sttyAtStart())

@@ -116,5 +116,5 @@ test('at a limit the card says which, below it stands how to go on, and the exit
   await using scene = await openScene([round('echo one > one.txt')])
   await using terminal = drawHere(scene, ['--rounds', '1', 'build X'], { columns: 40, rows: 10 })
   expect(await terminal.ended).toEqual({ exitCode: 3 })
-  expect(terminal.all().join('\n')).toMatch(/╰─+╯\n\nproof {4}[\s\S]*\nTo go on: codemachine resume\s+\d{8}_1\s/)
+  expect(terminal.all().join('\n')).toMatch(/╰─+╯\n\nproof {4}[\s\S]*\nTo continue: codemachine resume\s+\d{8}_1\s/)
 })

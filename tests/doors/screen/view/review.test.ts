@@ -152,7 +152,7 @@ test('what was put back before the view was opened is undone by a command, which
 })
 
 test('while a session is at work nobody is asked whether a file is to be put back', async () => {
-  const words = 'A session is at work here; once it has ended, files can be put back.'
+  const words = 'A session is running here. Restore files after it has ended.'
   const seen = await review([file('src/a.ts', A)], {
     beforePutBack: () => Promise.reject(new UserError('CM0516', words)),
   })
