@@ -111,7 +111,7 @@ export function isDiskFull(error: unknown): boolean {
 
 /** What a person can do about a full disk, as a sentence. */
 export const FREE_SPACE =
-  'Free some space; nothing that was journaled before is lost, and codemachine resume continues from there.'
+  'Free some space; nothing that was journaled before is lost, and codemachine resume continues.'
 
 /** What a person is told where `what` (a path, or a few words) could not be written for want of room. Exit code 4. */
 export function diskFull(what: string, cause: unknown): UserError {

@@ -180,7 +180,7 @@ describe('a paused session', () => {
 })
 
 describe('a change of plan with --go', () => {
-  promise('W34', '`replan --go` does not work')
+  promise('W34', '`replan --go` does not hold')
   test('does not hold: the work goes on by the changed plan', async () => {
     const asked = new PersonAsked(new AbortController().signal)
     const { events, replies, tookMs } = await hold(

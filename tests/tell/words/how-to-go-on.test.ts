@@ -26,9 +26,9 @@ test.each<[SessionOutcome, string | null]>([
     tokens: outcome.kind === 'limit' && outcome.limit === 'tokens' ? 5_012_345 : 100,
   }
   const stop = { id: '20261120_1', outcome, limits, used, waiting: 0, directory: null }
-  expect(howToGoOn(stop)).toBe(command && `To go on: ${command}`)
+  expect(howToGoOn(stop)).toBe(command && `To continue: ${command}`)
   expect(howToGoOn({ ...stop, waiting: 2, directory: "it's" })).toBe(
-    `${command ? `To go on: ${command}` : 'Stopped. To resume: codemachine'} -C 'it'\\''s'\nThe queue (2) is kept.`,
+    `${command ? `To continue: ${command}` : 'Stopped. To resume: codemachine'} -C 'it'\\''s'\nThe queue (2) is kept.`,
   )
 })
 

@@ -219,7 +219,7 @@ const MOST_TITLE = 500
 
 async function none(records: Records): Promise<string> {
   return (await records.sessions()).length === 0
-    ? `There are no sessions in ${records.directory} yet. Start one with: codemachine "…"\n${await aboutProjects(records)}`
+    ? `No sessions in ${records.directory} yet. Start one with: codemachine "…"\n${await aboutProjects(records)}`
     : `There is no session in ${records.directory} that can be read.\n`
 }
 

@@ -83,7 +83,7 @@ export async function review(context: CliContext, wanted: string | undefined, fl
 async function sessionToReview(context: CliContext, wanted: string | undefined, flags: ReviewFlags): Promise<string> {
   const records = await openRecords({ ...context, directory: directoryOf(context, flags) })
   if (wanted === undefined && (await records.sessions()).length === 0) {
-    throw new UserError('CM0603', `There are no sessions in ${records.directory} yet.`, {
+    throw new UserError('CM0603', `No sessions in ${records.directory} yet.`, {
       hint: 'To review uncommitted changes: codemachine review --goal "…"',
     })
   }

@@ -75,5 +75,5 @@ test('a person who allows the network because the plan needs it has the session 
   const { exitCode } = await terminal.ended
   expect({ exitCode, all: terminal.all().join('\n') }).toMatchObject({ exitCode: 0 })
   expect(terminal.all().join('\n')).toMatch(/goes on|resumed/)
-  expect(terminal.all().filter(row => row.includes('To go on:'))).toEqual([])
+  expect(terminal.all().filter(row => row.includes('To continue:'))).toEqual([])
 })
