@@ -62,7 +62,7 @@ test('a session whose memory folder was deleted meanwhile gets its last good cop
 
 test('there is nothing to resume in a new directory, after a session that is done, or with no rounds left', async () => {
   await using scene = await openScene([round('true'), round(claimDone)])
-  const none = `codemachine: There is no session in ${scene.place.directory} can be resumed. (CM0605)\n  Start one: codemachine "…"\n`
+  const none = `codemachine: No session in ${scene.place.directory} can be resumed. (CM0605)\n  Start one: codemachine "…"\n`
   expect(await scene.run('resume')).toMatchObject({ exitCode: 2, stderr: none })
   await scene.run('--rounds', '1', 'build X')
   const { exitCode, stderr } = await scene.run('resume')

@@ -21,7 +21,7 @@ test('the limits of a run are for all of its sessions; what waits when nothing i
     { goal: 'two', limits: { rounds: 2 }, run: run(1) },
     { goal: 'four', limits: { rounds: 1 }, run: run(2) },
   ])
-  const said = 'The queue (2) does not start: the run has used up its --rounds 3, which is in total.'
+  const said = 'The queue (2) does not start: the run has used up its --rounds 3, which is for all of its sessions.'
   expect(eventsOf(events, 'warning').filter(({ message }) => message === said)).toHaveLength(1)
   expect((await scene.run('report', '--md')).stdout).toContain(said)
   const { stdout } = await scene.run('queue', 'list')
@@ -49,7 +49,7 @@ test('a run that was killed and goes on has no more than it had: its session, an
     const refused = await scene.run('queue', 'add', '--rounds', '9', 'much')
     expect([refused.exitCode, refused.stderr]).toEqual([
       2,
-      'codemachine: It wants --rounds 9, and the run that it would belong to has --rounds 4 in total. (CM0403)\n  Give it a lower limit or none, or start the run with --rounds 9.\n',
+      'codemachine: This session asks for --rounds 9; the run is limited to --rounds 4 in total. (CM0403)\n  Give it a lower limit or none, or start the run with --rounds 9.\n',
     ])
   }
   const { exitCode, events } = await scene.run('resume', '--json')

@@ -42,7 +42,7 @@ describe.concurrent('after a power cut the journal', () => {
         await expectSentence(
           cut,
           2,
-          /^codemachine: There is no session in \S+ can be resumed\. \(CM0605\)\n {2}Start one: codemachine "…"\n$/,
+          /^codemachine: No session in \S+ can be resumed\. \(CM0605\)\n {2}Start one: codemachine "…"\n$/,
         )
       })
     },

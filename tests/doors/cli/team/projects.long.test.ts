@@ -199,7 +199,7 @@ test('a project that waits for a secret is listed with the line to type: first t
   expect(stored).toContain(`\n    to go on: codemachine resume ${at}\n`)
   expect(await codemachineHere(place, ['resume'])).toMatchObject({
     exitCode: 2,
-    stderr: `codemachine: There is no session in ${place.directory} can be resumed. (CM0605)\n  To see and continue what teams made in projects/: codemachine team list\n`,
+    stderr: `codemachine: No session in ${place.directory} can be resumed. (CM0605)\n  To see and continue what teams made in projects/: codemachine team list\n`,
   })
   const review = await scene.command(['team', 'review', '--project', scene.project(), '--no-keep-awake']).ended
   expect(review.exitCode, review.stderr).toBe(0)
