@@ -27,7 +27,7 @@ test.each<[string[], RegExp]>([
   [['--help'], /^Set up:/m],
   [['help', 'stop'], /^Usage: codemachine stop /],
   [['-C', '.', 'help', 'stop'], /^Usage: codemachine stop /],
-  [['list', '-C', '.'], /^There are no sessions /],
+  [['list', '-C', '.'], /^No sessions /],
 ])('a flag in its place is obeyed: %j', async (args, said) => {
   await using place = await makePlace('')
   expect(await codemachineHere(place, args)).toMatchObject({

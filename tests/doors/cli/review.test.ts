@@ -82,7 +82,7 @@ test('the work of a session is reviewed by its goal and all that it changed, com
   )
   expect(await scene.run('review')).toMatchObject({
     exitCode: 2,
-    stderr: expect.stringMatching(/There are no sessions .*\n {2}To review uncommitted changes: .* --goal/),
+    stderr: expect.stringMatching(/No sessions .*\n {2}To review uncommitted changes: .* --goal/),
   })
   await scene.run('Write both files.', '--rounds', '1', '--json')
   const journal = scene.recorded('journal.ndjson')

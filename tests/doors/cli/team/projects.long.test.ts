@@ -35,7 +35,7 @@ test('the projects of a workspace are listed with what came of them, shown whole
   for (const command of ['status', 'list']) {
     const { stdout } = await codemachineHere(place, [command])
     expect(stdout).toMatch(
-      /There are no sessions .*\n(.*\n)*What teams have made in projects\/: codemachine team list\n$/,
+      /No sessions .*\n(.*\n)*What teams have made in projects\/: codemachine team list\n$/,
     )
   }
   const shown = await here(['show', name])
