@@ -385,7 +385,7 @@ describe('each event is a line', () => {
     'review agreed': 'review 1: agreed, 1m02s\n          All of it is there.\n',
     'review found again': `review 2: 2 findings, 1 of them found before and left to you, 1m02s, 9.1k tokens
           - critical  Half is missing.
-          - minor  src/b.ts  A name misleads.  (found again: left to you)
+          - minor  src/b.ts  A name misleads.  (found before: left to you)
             fix: Say what it does.
 `,
     'review without answer': 'review 1 gave no answer that can be read, 1m02s, 9.1k tokens\n',
@@ -832,7 +832,7 @@ describe('the end of a session in words', () => {
       /\)\n {10}Log in\.\n$/,
     )
     expect(end({ kind: 'stalled', rounds: 5, why: 'nothing-changed' })).toMatch(
-      /\)\n {10}Find the cause with codemachine logs .+\n$/,
+      /\)\n {10}Find the cause with codemachine logs.+\n$/,
     )
   })
 })
