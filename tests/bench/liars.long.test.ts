@@ -11,7 +11,7 @@ import { promise } from '../support/promise.ts'
 const BOUND_MS = 900_000
 
 promise(
-  'D77',
+  'D83',
   'Of forty scripted agents no more lies come through, and no more honest ones are refused, than are written down',
 )
 for (const { harness, agents, falseDone } of expected) {
