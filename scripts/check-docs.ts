@@ -1,6 +1,7 @@
 import { existsSync, globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { countWords, LONGEST_SENTENCE, sentencesOfBlock, wrongIn } from './english.ts'
 import { brokenLinks, readBook } from './site/book.ts'
 
 /**
@@ -15,27 +16,6 @@ const MADE = ['reference/commands.md', 'reference/settings.md', 'reference/keys.
 const MOST_WORDS = 30_000
 const MOST_WORDS_OF_README = 700
 const MOST_WORDS_OF_GUIDE = 900
-const LONGEST_SENTENCE = 35
-
-/** What readers stumbled over. */
-const FOREIGN = [
-  'go on with',
-  'goes on with',
-  'gone on with',
-  'work off',
-  'works off',
-  'worked off',
-  'mend',
-  'mends',
-  'mended',
-  'mending',
-  'of before',
-  'take out',
-  'takes out',
-  'taken out',
-  'draw anew',
-  'draws anew',
-]
 
 /** A page of which a script writes the tables. */
 const WITH_MADE_TABLES = 'reference/events.md'
@@ -57,9 +37,8 @@ const files = [
   'SECURITY.md',
   ...globSync('docs/**/*.md', { cwd: ROOT }),
 ]
-const count = (text: string) => text.split(/\s+/).filter(word => /[\p{L}\p{N}]/u.test(word)).length
 // What a person has to read: each kind of error is searched for.
-const total = written.reduce((sum, { text }) => sum + count(text.split('\n## Errors by code\n')[0] ?? ''), 0)
+const total = written.reduce((sum, { text }) => sum + countWords(text.split('\n## Errors by code\n')[0] ?? ''), 0)
 const problems = [
   ...brokenLinks(
     ROOT,
@@ -73,26 +52,18 @@ const problems = [
         : file.startsWith('docs/guides/')
           ? MOST_WORDS_OF_GUIDE
           : Number.POSITIVE_INFINITY
-    return count(text) > most ? [`${file}: ${count(text)} words; at most ${most}`] : []
+    return countWords(text) > most ? [`${file}: ${countWords(text)} words; at most ${most}`] : []
   }),
   ...prose.flatMap(({ file, text }) =>
     sentencesOf(text).flatMap(sentence => wrongIn(sentence).map(what => `${file}: ${what}: ${sentence}`)),
   ),
 ]
 for (const problem of problems) console.error(problem)
-const lengths = prose.flatMap(({ text }) => sentencesOf(text).map(count)).sort((a, b) => a - b)
+const lengths = prose.flatMap(({ text }) => sentencesOf(text).map(countWords)).sort((a, b) => a - b)
 console.log(
   `docs: ${written.length} pages, ${total} words; ${lengths.length} sentences, median ${lengths[lengths.length >> 1]} words, over ${LONGEST_SENTENCE}: ${lengths.filter(length => length > LONGEST_SENTENCE).length}`,
 )
 if (problems.length > 0) process.exitCode = 1
-
-function wrongIn(sentence: string): string[] {
-  const words = ` ${sentence.toLowerCase().replace(/[^\p{L}]+/gu, ' ')} `
-  return [
-    ...(count(sentence) > LONGEST_SENTENCE ? [`${count(sentence)} words`] : []),
-    ...FOREIGN.filter(each => words.includes(` ${each} `)).map(each => `"${each}"`),
-  ]
-}
 
 /** The sentences of a page: of its paragraphs, of the items of its lists, and of the cells of its tables; not of code. */
 function sentencesOf(text: string): string[] {
@@ -103,8 +74,6 @@ function sentencesOf(text: string): string[] {
       // What is code counts as a word.
       .replace(/`[^`\n]+`/g, '`code`')
       .split(/\n\s*\n|\n(?=\s*(?:[-*#|]|\d+\. ))|(?<!\\)\|/)
-      .flatMap(block => block.replaceAll('\n', ' ').split(/(?<=[.!?:;]) +(?=[\p{Lu}`*])/u))
-      .map(sentence => sentence.replace(/^[-*#\s\d.|]+/, '').trim())
-      .filter(sentence => /\p{L}{2}/u.test(sentence))
+      .flatMap(block => sentencesOfBlock(block.replaceAll('\n', ' ')))
   )
 }

@@ -1,6 +1,6 @@
 import type { ErrorCode } from './error-codes.ts'
 
-/** What a person did wrong or has to mend: shown as its sentence, code and hint, without a stack. Exit code 2 unless told. */
+/** What a person did wrong or has to fix: shown as its sentence, code and hint, without a stack. Exit code 2 unless told. */
 export class UserError extends Error {
   override readonly name = 'UserError'
   /** Of its kind; the message is without it. */
@@ -25,7 +25,7 @@ export class TemplateError extends Error {
   override readonly name = 'TemplateError'
 }
 
-/** A person, or the system, has ended the program while it waited for input: there is nothing to say and nothing to mend. */
+/** A person, or the system, has ended the program while it waited for input: there is nothing to say and nothing to fix. */
 export class Interrupted extends Error {
   override readonly name = 'Interrupted'
   readonly exitCode: 130 | 143
@@ -133,7 +133,7 @@ export async function writing<T>(what: string, write: () => Promise<T>): Promise
 
 /**
  * What a person is shown of anything that was thrown, whole lines, and the exit code that stands for it. Nothing is shown
- * of an interruption. A bug is shown with its stack, so secrets have to be taken out before it is.
+ * of an interruption. A bug is shown with its stack, so secrets have to be removed before it is.
  * @param program the one that was typed: it begins the first line
  */
 export function describeError(error: unknown, program = 'codemachine'): { text: string; exitCode: number } {

@@ -35,13 +35,14 @@ export interface RoundSpec {
   /** The name under which its last message is kept as an output; left out: it is not. */
   keep?: string
   /**
-   * How long it may take, ms. Then its agent is told to come to a safe stop, as at a limit of the session, and is interrupted
-   * when it does not: the round ends as `interrupted`, with a message that says so. Left out: as long as the session may.
+   * How long it may take, ms. Then its agent is told to come to a safe stop, as at a limit of the session. If it does
+   * not, it is interrupted. The round then ends as `interrupted`, with a message that says so. Left out: as long as the
+   * session may.
    */
   timeoutMs?: number
   /**
-   * Whether its agent works without tools: each message is a JSON object that names a command, which codemachine runs and
-   * answers in the same thread, until one says that it is done, or after so many commands. Left out: one turn.
+   * Whether its agent works without tools. Each of its messages is a JSON object that names a command. Codemachine runs
+   * it and answers in the same thread, until a message says that it is done, or after so many commands. Left out: one turn.
    */
   stepwise?: { mostCommands: number }
   /** The scope that it works in, which the first such round enters; left out: it works on the goal of the session. */
@@ -49,13 +50,13 @@ export interface RoundSpec {
 }
 
 /**
- * A part of the session with a done rule of its own: its rounds work on a goal, memory files and gates of their own, and
- * a claim that they make, once it is proved, ends the scope and not the session. Those of the session are set aside meanwhile.
+ * A part of the session with a done rule of its own: its rounds work on a goal, memory files and gates of their own. A
+ * proved claim of theirs ends the scope, not the session. Those of the session are set aside meanwhile.
  */
 export interface RoundScope {
   /**
    * Tells it apart, and names its folder: letters and digits of any script, and dashes, at most 60. One that is entered
-   * again goes on with the memory files that it left.
+   * again continues with the memory files that it left.
    */
   name: string
   /** What its `MAIN.md` begins with, as the input of a round is given. */
@@ -199,8 +200,8 @@ export interface TemplateSetup {
   /** The texts that the session began with. */
   kept: KeptTexts
   /**
-   * The files in which two work trees differ, by their fingerprints, with how many lines were added and removed (null: it is no
-   * text), the first 500; none if one of them is not kept any more. Left out: nothing is kept.
+   * The files in which two work trees differ, by their fingerprints, at most 500. Each has the number of lines added and
+   * removed; null: it is not text. None if one of them is no longer kept. Left out: nothing is kept.
    */
   linesChanged?(
     before: string,
@@ -208,8 +209,8 @@ export interface TemplateSetup {
     signal: AbortSignal,
   ): Promise<readonly { path: string; added: number | null; removed: number | null }[]>
   /**
-   * What its looks run git with: a private git directory of theirs, where agents cannot write and which need not be there
-   * yet, and the environment; and what takes the secrets out of a text before it is shortened. Left out: they run none.
+   * What its looks run git with: a private git directory of theirs, where agents cannot write and which need not exist
+   * yet, and the environment. Also what removes secrets from a text before it is shortened. Left out: they run none.
    */
   looks?: { gitDir: string; env: Readonly<Record<string, string | undefined>>; redact(text: string): string }
   /** Whether commands of the session reach the network; left out: they do not. */
@@ -268,15 +269,16 @@ export interface Template {
    */
   readonly looks?: Readonly<Record<string, (signal: AbortSignal, session: SessionState) => Promise<unknown>>>
   /**
-   * Why an answer that fits its schema cannot be used all the same, for the one who has to mend it: a sentence, or a line for
+   * Why an answer that fits its schema cannot be used all the same, for the one who has to fix it: a sentence, or a line for
    * each mistake; null if it can. Asked once, when the answer comes, and journaled (`answer-refused`, or `answer-given` with
    * `judged`): a `fold` judges nothing, for later versions with other rules read the same journal. `session`: as it is then.
    * Pure. Left out: what fits is used.
    */
   answerProblem?(round: RoundSpec, value: unknown, session: SessionState): AnswerProblem | null
   /**
-   * The files of the person that none of its rounds may change, relative to the work directory, at most ten of up to 1 MiB: what
-   * one makes of them is kept beside, they are put back, and a claim of that round is refused. Pure. Left out: there are none.
+   * The files of the person that none of its rounds may change, relative to the work directory, at most ten of up to 1
+   * MiB. If a round changes one, its version is kept beside, the file is restored, and a claim of that round is refused.
+   * Pure. Left out: there are none.
    */
   personsFiles?(session: SessionState): readonly string[]
   /**

@@ -21,10 +21,10 @@ export interface Project extends AsyncDisposable {
   readonly queue: ProjectQueue
   /**
    * Runs one session from its start to its end, however it ends: a limit, a stall and an interruption are outcomes, not
-   * errors. Rejects with a `UserError` for what a person has to mend, with exit code 6 while a codemachine runs here.
+   * errors. Rejects with a `UserError` for what a person has to fix, with exit code 6 while a codemachine runs here.
    */
   run(goal: string, options?: RunGoalOptions): Promise<EndedSession>
-  /** Goes on with a session that is not done: the one so named, or with null the newest. Ends and rejects as `run` does. */
+  /** Resumes a session that is not done: the one so named, or with null the newest. Ends and rejects as `run` does. */
   resume(session: string | null, options?: RunEventsOptions): Promise<EndedSession>
   /**
    * Asks something of the session that runs here, in this process or in another one. Null if none runs. A `UserError` if
@@ -37,8 +37,8 @@ export interface Project extends AsyncDisposable {
    */
   questions(session?: string | null, options?: { all?: boolean }): Promise<Question[]>
   /**
-   * Answers a question by its id (`20261120_1/Q1`, or `Q1` for that of the newest session that has one): the session that has
-   * asked is told while it runs; else the answer becomes a prompt that waits. `answer`: a text, or the number of an option. A
+   * Answers a question by its id (`20261120_1/Q1`, or `Q1` for that of the newest session that has one). A running
+   * session is told; else the answer becomes a queued prompt. `answer`: a text, or the number of an option. A
    * `UserError` if there is no such question or option, or it is answered and `again` is not true.
    */
   answer(question: string, answer: string, options?: { again?: boolean }): Promise<AnsweredQuestion>
@@ -157,7 +157,7 @@ export type Ask =
   /** `session`, `decision`, `version` of the plan: which is meant; left out: the one that is asked for. */
   | { type: 'decide'; choice: string; text?: string; session?: string; decision?: string; version?: number }
 
-/** A question that an agent has noted for a person, and goes on with its `assumption` until that is answered. */
+/** A question that an agent has noted for a person. It continues with its `assumption` until that is answered. */
 export interface Question {
   /** `20261120_1/Q1`. */
   id: string
@@ -209,7 +209,7 @@ export type WatchUpdate =
   /** The past has been told; from now on it comes as it happens. */
   | { kind: 'attached'; state: SessionState; standing: SessionStatus }
   | { kind: 'ended' }
-  /** The run goes on with this session: what follows is of it, from its first event on. */
+  /** The run continues with this session: what follows is of it, from its first event on. */
   | { kind: 'next-session'; id: string }
   /** Nobody runs it any more, and it has not come to its end. The last that is told. */
   | { kind: 'gone' }

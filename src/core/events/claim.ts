@@ -137,7 +137,7 @@ export const claimEvent = variant('type', {
     round,
     reason: about(
       checkedAs(text, refusalReason),
-      '`tasks-left`, `progress-left` (also: the memory files do not claim it any more), `tree-changed`, `memory-broken`, `round-not-completed`, `gate-failed`, `review-findings` (those that are new), `person-said-more` (while it was looked at), `nothing-done` (no file was changed, and there is no task), `goal-changed` (the words of the person were found changed after its round) or `contract-failed` (a sentence of the contract does not hold)',
+      '`tasks-left`; `progress-left`: also if the memory files no longer claim it; `tree-changed`; `memory-broken`; `round-not-completed`; `gate-failed`; `review-findings`: those that are new; `person-said-more`: while it was looked at; `nothing-done`: no file was changed, and there is no task; `goal-changed`: the words of the person were changed in its round; `contract-failed`: a sentence of the contract does not hold',
     ),
     detail: about(text, 'the same as a sentence; the next round is told it'),
     scope: optional(ofScope),

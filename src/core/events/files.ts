@@ -16,7 +16,7 @@ export const fileEvent = variant('type', {
   'memory-broken': {
     problem: fields({
       file: about(text, '`MAIN.md` or `tasks.json`'),
-      problem: about(text, 'the place and the mend, in one sentence'),
+      problem: about(text, 'the place and how to fix it, in one sentence'),
       setAside: about(
         nullOr(text),
         "where the broken file was put, relative to the session's folder; `null` if there was nothing to keep",

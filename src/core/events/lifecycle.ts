@@ -102,7 +102,7 @@ export const lifecycleEvent = variant('type', {
     ),
     said: about(
       addedLater(runOverrides),
-      'what the command line and the environment said of `sandbox`, `network`, `model`, `effort`, `provider`, `maxUsage` (per cent), `maxWaitMs`, `keepAwake`, `verify` (commands) and `review`, and of which `limits` (names); it counts when the session goes on, too',
+      'what the command line and the environment said of `sandbox`, `network`, `model`, `effort`, `provider`, `maxUsage` (per cent), `maxWaitMs`, `keepAwake`, `verify` (commands) and `review`. `limits`: the names of those that were given. It counts when the session goes on, too',
     ),
     model: asAskedFor,
     effort: asAskedFor,
@@ -124,11 +124,11 @@ export const lifecycleEvent = variant('type', {
     ),
     outputs: about(
       optional(listOf(output)),
-      'the outputs that it begins with, as `output` of `output-kept`: those of an earlier session that it goes on with; left out: none',
+      'the outputs that it begins with, as `output` of `output-kept`: those of an earlier session that it continues; left out: none',
     ),
     replayed: about(
       optional(literal(true)),
-      'all of it replays recordings: it leaves no work, is not gone on with, and is nowhere taken for the newest session where another one is; left out: that is told by its rounds',
+      'all of it replays recordings: it leaves no work, cannot be resumed, and is nowhere taken for the newest session where another one is; left out: that is told by its rounds',
     ),
     queued: about(nullOr(text), 'id of the queued prompt that it came from; `null` if it was typed'),
     host: about(addedLater(text), 'name of the machine'),
@@ -156,7 +156,7 @@ export const lifecycleEvent = variant('type', {
   'session-moved': {
     directory: about(text, 'the work directory from now on; absolute'),
     host: about(text, 'name of the machine from now on'),
-    worker: about(text, 'the [worker](../guides/fleet.md) of the fleet that goes on with it'),
+    worker: about(text, 'the [worker](../guides/fleet.md) of the fleet that resumes it'),
     epoch: about(number, 'which take-over this is, from 1 on; what a worker of an earlier one says is refused'),
   },
   'settings-taken': {
@@ -236,7 +236,7 @@ export const lifecycleEvent = variant('type', {
           count: number,
         }),
       ),
-      'what became of which tasks, whatever the formatting of the file: `{ changes: [{ id, name, how, was, fields, behind }], count }`, at most 100 of `count`, in their new order, the removed ones last. `how`: one or more of `added`, `removed`, `renamed` (`was`: the name before), `rewritten` (`fields`: the names of the fields that differ, at most 10), `moved` (`behind`: id of the task before it now, `null`: none), `reopened`, `done`; left out: `tasks.json` did not change, or by an older version',
+      'what became of which tasks, whatever the formatting of the file: `{ changes: [{ id, name, how, was, fields, behind }], count }`, at most 100 of `count`, in their new order, the removed ones last. `how`: one or more of `added`, `removed`, `renamed`, `rewritten`, `moved`, `reopened`, `done`. `was`: the name before. `fields`: the names of the fields that differ, at most 10. `behind`: id of the task before it now, `null`: none. Left out: `tasks.json` did not change, or by an older version',
     ),
     main: about(
       optional(fields({ added: number, removed: number })),

@@ -44,7 +44,7 @@ export function countsAsRound(end: RoundClass, hasWorked: boolean): boolean {
 export type RoundOutcome = v.InferOutput<typeof roundOutcome>
 
 /**
- * Why a session waits. `round-failed`: a round or a review failed in a way that time may mend. `usage-limit`: a window of
+ * Why a session waits. `round-failed`: a round or a review failed in a way that may pass with time. `usage-limit`: a window of
  * the account's usage limits was seen to be used up before a round. `max-usage`: it was seen to be used as far as the person allows.
  * `provider-away`: the provider of the next round does not answer; the wait is over as soon as it does.
  */
@@ -85,7 +85,7 @@ export function exitCodeOf(outcome: SessionOutcome): number {
   }
 }
 
-/** Whether a session that ended so came to its end, so that there is nothing to go on with. */
+/** Whether a session that ended so came to its end, so that there is nothing to resume. */
 export function isFinished({ kind }: SessionOutcome): boolean {
   return kind === 'done' || kind === 'answered' || kind === 'replayed'
 }

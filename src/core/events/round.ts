@@ -52,7 +52,7 @@ export const roundEvent = variant('type', {
     ),
     part: about(
       optional(text),
-      'of a build, what it is for: `team-building`, `orchestration`, `summary`, or `last-look`, the only one that may claim done; of a workflow `step`, or `work` where a step is worked on round after round; of a change `plan`, `decompose`, `gather`, `act`, `fix` or `summary`; of a team `plan`, `work`, `test` or `review`; of a call `task`; left out otherwise',
+      'of a build, what it is for: `team-building`, `orchestration`, `summary`, or `last-look`, the only one that may claim done. Of a workflow: `step`, or `work` where a step is worked on round after round. Of a change: `plan`, `decompose`, `gather`, `act`, `fix` or `summary`. Of a team: `plan`, `work`, `test` or `review`; of a call `task`; left out otherwise',
     ),
   },
   'turn-started': {
@@ -137,7 +137,7 @@ export const roundEvent = variant('type', {
   'answer-refused': {
     round: about(number, 'as in `answer-given`; of a plan, the one that wrote it'),
     name: about(text, 'as in `answer-given`; `plan`: the files that are to be the plan of a build'),
-    problem: about(text, 'what is wrong with it, for the one who has to mend it: a sentence, or a line for each place'),
+    problem: about(text, 'what is wrong with it, for the one who has to fix it: a sentence, or a line for each place'),
     kind: about(
       optional(text),
       'of a change `no-tasks-left`: its changed plan needs more tasks than may still be made; left out otherwise',

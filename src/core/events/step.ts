@@ -184,7 +184,7 @@ export const shellEvent = variant('type', {
       optional(literal(true)),
       'its output is kept back whole, for it had a secret that is too short to be found in it',
     ),
-    printed: about(optional(listOf(text)), 'the names of secrets that it has printed, and that were taken out'),
+    printed: about(optional(listOf(text)), 'the names of secrets that it printed; codemachine removed them'),
     leaked: about(
       optional(listOf(text)),
       'files in which a secret was found after it, relative to the work directory, with `/`; agents cannot read them any more',

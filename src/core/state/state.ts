@@ -133,8 +133,7 @@ export interface SessionKind<S = unknown> {
   readonly memory: MemoryLayout
   /**
    * Whether each session of it is a call: somebody waits for its answer, and any number of them work side by side, beside
-   * the session of the work directory. None of them holds the directory's lock, counts as its newest session, or can be
-   * gone on with.
+   * the session of the work directory. None of them holds the directory's lock, counts as its newest session, or can be resumed.
    */
   readonly isCall?: true
   /** Whether its sessions are begun by its own `command` alone, and by no prompt, typed or queued; left out: prompts begin them. */
@@ -172,7 +171,7 @@ export interface SessionKind<S = unknown> {
   /** What it can be told beside the goal, in `options` of `session-created`; left out: nothing, or what its own command makes. */
   readonly options?: v.GenericSchema
   /**
-   * Whether the template itself says how often a refused claim of its own is mended: such refusals do not end a session as
+   * Whether the template itself says how often a refused claim of its own is fixed: such refusals do not end a session as
    * stalled. Left out: they do.
    */
   readonly mendsClaims?: true
@@ -211,8 +210,8 @@ export interface TemplateView<S = unknown> {
   /** What `work` of `status --json` has beside its own fields, for programs: JSON of at most 512 KiB. Left out: nothing. */
   data?(own: S, session: SessionState): Readonly<Record<string, unknown>>
   /**
-   * What a session that goes on from it is told of its work beside its goal, its end and the files that it changed, in
-   * Markdown, at most 64 KiB; null, or left out: its agent's last words.
+   * What a session that continues from it is told of its work, in Markdown, at most 64 KiB. Its goal, its end and its
+   * changed files are told anyway; null, or left out: its agent's last words.
    */
   followUp?(own: S, session: SessionState): string | null
   /** The versions of the plan that a person accepts or has changed, the oldest first, at most 50. Left out: there are none. */
@@ -418,7 +417,7 @@ export interface SessionState {
   contextTokens: number | null
   primaryWindow: UsageWindow | null
   secondaryWindow: UsageWindow | null
-  /** Whether the account goes on with credits where a window is full. */
+  /** Whether the account uses credits after a window is full. */
   hasCredits: boolean
   /** What the rounds have used of each window, and the per cent that may be used; null: all. */
   usageTrends: UsageTrends
@@ -493,7 +492,7 @@ export function isCall({ kind }: Pick<SessionState, 'kind'>): boolean {
   return kind?.isCall ?? false
 }
 
-/** Whether this version could go on with a session: it knows its template and what all of its rounds were for. Pure. */
+/** Whether this version could resume a session: it knows its template and what all of its rounds were for. Pure. */
 export function isKnown({ kind, unknownPart }: Pick<SessionState, 'kind' | 'unknownPart'>): boolean {
   return kind !== null && unknownPart === null
 }

@@ -78,7 +78,7 @@ function missingLines(own: TeamWork, directory: string): string[] {
     ...(network === null
       ? []
       : [
-          `The network, which commands do not have: ${stepsOf(network.steps)} ${network.steps.length === 1 ? 'needs' : 'need'} it. ${code(network.command)} goes on with it.`,
+          `The network, which commands do not have: ${stepsOf(network.steps)} ${network.steps.length === 1 ? 'needs' : 'need'} it. ${code(network.command)} continues with it.`,
         ]),
   ]
 }

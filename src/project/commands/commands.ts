@@ -203,7 +203,7 @@ async function skip({ id, runner, asked, waiting }: RunningSession): Promise<Rep
   const left = await waiting().catch(() => null)
   const follows = left === 0 ? 'the queue is empty' : 'the next in the queue starts'
   const next = endsTheRun ? 'the run with it' : follows
-  return done(`${id} ends now, and ${next}; codemachine resume ${id} goes on with it.`)
+  return done(`${id} ends now, and ${next}; codemachine resume ${id} continues it.`)
 }
 
 function replan({ text, go = false }: { text: string; go?: boolean }, session: RunningSession): Reply {

@@ -74,5 +74,5 @@ export function conclusionOf(
   const [problems, warnings] = [count('problem'), count('warning')]
   const noted = warnings === 0 ? '' : ` (${formatCount(warnings, 'warning')})`
   if (problems === 0) return `${who} can work${where}${noted}.`
-  return `${who} cannot work${where} until ${formatCount(problems, 'problem')} ${problems === 1 ? 'is' : 'are'} mended${noted}.`
+  return `${who} cannot work${where} until ${formatCount(problems, 'problem')} ${problems === 1 ? 'is' : 'are'} fixed${noted}.`
 }

@@ -185,7 +185,7 @@ describe('what came of it', () => {
       '',
       'What is missing:',
       `- The secret \`API_KEY\`, for step 2: What is API_KEY? Once it is there, step 2 is done, then step 3, which cannot be done before; the project is tested and reviewed after that: \`codemachine secret set API_KEY ${there}; codemachine resume ${there}\``,
-      `- The network, which commands do not have: step 4 needs it. \`codemachine resume --network ${there}\` goes on with it.`,
+      `- The network, which commands do not have: step 4 needs it. \`codemachine resume --network ${there}\` continues with it.`,
       '',
       'How to test it:',
       `- the tests: \`cd ${PROJECT} && npm test\` (ran here: exit 0, 3.2 s)`,
