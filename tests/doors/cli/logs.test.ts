@@ -68,7 +68,7 @@ test('a word that may mean several sessions is refused with their ids', async ()
   await using place = await makePlace()
   for (const id of ['20261120_1', '20261120_2', '20261121_1']) await place.journal(id, [created])
   expect(await refusal(show(place, { session: '1' }))).toEqual({
-    message: '"1" may mean 2 sessions; use more of the id.',
+    message: '"1" may mean 2 sessions; give more of the id.',
     hint: '20261120_1, 20261121_1',
     exitCode: 2,
   })
@@ -82,7 +82,7 @@ test('a word that means no session is refused with the ids there are', async () 
 
 test('where nothing has run yet there is nothing to tell', async () => {
   await using place = await makePlace()
-  expect(await refusal(show(place))).toMatchObject({ exitCode: 2, message: expect.stringContaining('no sessions') })
+  expect(await refusal(show(place))).toMatchObject({ exitCode: 2, message: expect.stringContaining('No sessions') })
 })
 
 test('-f goes on as the session does, and ends with it', async () => {

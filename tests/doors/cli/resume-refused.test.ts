@@ -169,7 +169,7 @@ test('an older build is left alone once a newer one has its own plan, and bare r
   await journalSession(place, '20261121_1', [build, ...rest.slice(0, -1), done])
   const records = await recordsOf(place)
   expect(await resumableSessions(records, process.platform)).toEqual([])
-  expect((await refusal(place))[1]).toContain('There is no session')
+  expect((await refusal(place))[1]).toContain('No session in')
   expect(await refusal(place, '20261120_1')).toEqual([
     2,
     'codemachine: 20261120_1 cannot be resumed: a newer build, 20261121_1, has its own plan since, and codemachine start plans what is missing. (CM0605)\n',

@@ -130,7 +130,7 @@ test('after a reboot the service goes on with what was cut off; ended itself, it
   const lock = join(scene.records(), 'lock')
   writeFileSync(lock, readFileSync(lock, 'utf8').replace(/"bootId":"[^"]*"/, '"bootId":"that-of-yesterday"'))
   expect((await scene.run('service', 'status')).stdout).toMatch(
-    new RegExp(`to do +${scene.place.directory}: goes on with ${session}, which was cut off`),
+    new RegExp(`to do +${scene.place.directory}: resumes ${session}, which was cut off`),
   )
   const first = asTheManagerDoes(scene)
   await first.until(new RegExp(`${session}, codemachine attach shows it`))
