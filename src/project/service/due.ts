@@ -18,7 +18,7 @@ export interface Due {
   session: string | null
   /** The session as it was left, and the prompts that wait: it is due once for each. */
   of: string
-  /** What it is, behind the directory: `goes on with 20261126_1, which was cut off`. */
+  /** What it is, behind the directory: `resumes 20261126_1, which was cut off`. */
   what: string
 }
 
