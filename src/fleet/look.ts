@@ -64,7 +64,7 @@ export function knownOutcome({ outcome }: Pick<FleetSession, 'outcome'>): Sessio
   return known.kind === 'needs-person' ? { ...known, hint: null } : known
 }
 
-/** How a session has ended, in a word or two: `done, verified`; `unknown: postponed`. Null: it has not. */
+/** How a session has ended, in a word or two: `done, gates pass`; `unknown: postponed`. Null: it has not. */
 export function wordsForFleetOutcome(session: Pick<FleetSession, 'outcome'>): string | null {
   if (session.outcome == null) return null
   const known = knownOutcome(session)

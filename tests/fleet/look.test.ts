@@ -57,9 +57,13 @@ describe.skipIf(WITHOUT_POSTGRES !== '')(`looking at a fleet, and telling it${WI
     ['an outcome that is no object', `outcome = '"so"'`, 'unknown: '],
     ['a reason to stop that is new', `outcome = '{"kind":"limit","limit":"patience"}'`, 'unknown: limit'],
     ['a hint that is new', `outcome = '{"kind":"needs-person","reason":"r","hint":{"do":"dance"}}'`, 'needs a person'],
-    ['rounds that are no number', `progress = '{"round":"many","rounds":1.5}'`, 'done, unverified'],
-    ['more events than a number counts', 'events = 9007199254740991', 'done, unverified'],
-    ['times without end', `not_before = 'infinity', deadline = 'infinity', taken_at = '-infinity'`, 'done, unverified'],
+    ['rounds that are no number', `progress = '{"round":"many","rounds":1.5}'`, 'done, not verified'],
+    ['more events than a number counts', 'events = 9007199254740991', 'done, not verified'],
+    [
+      'times without end',
+      `not_before = 'infinity', deadline = 'infinity', taken_at = '-infinity'`,
+      'done, not verified',
+    ],
   ])('one session keeps nobody from seeing the others, with %s', async (_what, change, shown) => {
     const scene = await opened()
     const [id = '', other = ''] = await scene.submit({}, {})

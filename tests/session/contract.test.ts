@@ -123,7 +123,7 @@ test('what was asked for is written down before the work, red first, and proved 
     'control S2 caught',
     'done-accepted',
   ])
-  expect(wholeInputs.find(input => input.includes('Continue with the goal'))).toContain(
+  expect(wholeInputs.find(input => input.includes('What was asked for is proved'))).toContain(
     '- S1 (must, does not hold yet): "Make a."',
   )
 })
@@ -218,7 +218,7 @@ describe('a claim', () => {
       },
     )
     expect(ofType(events, 'contract-frozen')).toMatchObject([{ heldOut: ['S1', 'S2'], problem: null }])
-    const told = wholeInputs.filter(input => input.includes('Continue with the goal')).join('\n')
+    const told = wholeInputs.filter(input => input.includes('What was asked for is proved')).join('\n')
     expect(told).toContain('S1 does not hold yet: "Make a."')
     expect(told).toContain('Those of S1, S2 are not shown.')
     expect(told).not.toContain('a is missing')

@@ -477,7 +477,7 @@ function nextOfSecond(draft: Draft, controls: readonly Control[], tree: string):
  * How a sentence stands. `proved`: it holds, and its checks catch wrong versions; `weak`: one was not caught; `holds`: without
  * any wrong version; `unusable`: its checks cannot be believed; `open`: not all of its checks have run.
  */
-type SentenceState = 'proved' | 'weak' | 'holds' | 'fails' | 'open' | 'unusable' | 'not-checkable' | 'context'
+export type SentenceState = 'proved' | 'weak' | 'holds' | 'fails' | 'open' | 'unusable' | 'not-checkable' | 'context'
 
 /** A sentence of the contract that counts, and how it stands. */
 export interface SentenceNow extends Sentence {

@@ -57,7 +57,7 @@ function wordsForOutcome(outcome: SessionOutcome): string {
     case 'done':
       return outcome.verified
         ? 'Done, and verified: commands that are not the model\u2019s alone passed on the final files.'
-        : 'Done, unverified: no command proves it that is not the model\u2019s alone.'
+        : 'Done, not verified: no command proves it that is not the model\u2019s alone.'
     case 'limit':
       return `Not done: the limit of ${LIMITS[outcome.limit] ?? outcome.limit} is reached.`
     case 'needs-person':

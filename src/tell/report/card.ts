@@ -140,9 +140,14 @@ function proofOf(data: ReportData): CardLine[] {
   const review = proof.reviews.entries.at(-1)
   const none = noGateInWords(data, 'it')
   return [
+    ...(data.contract === undefined ? [] : [{ text: data.contract.words, tone: toneOfContract(data.contract) }]),
     ...(none === null ? gatesOf(proof) : [{ text: none, tone: 'quiet' } as const]),
     ...(review === undefined ? [] : [reviewInWords(review)]),
   ]
+}
+
+function toneOfContract({ proved, checkable }: NonNullable<ReportData['contract']>): CardLine['tone'] {
+  return checkable > 0 && proved === checkable ? 'good' : 'warning'
 }
 
 /** Gates that all passed take one line. */

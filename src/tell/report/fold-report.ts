@@ -16,6 +16,7 @@ import {
 import type { TemplateKinds } from '../../core/template.ts'
 import { describeEvent } from '../words/event.ts'
 import { shownCommand } from '../words/names.ts'
+import { reportContract } from './contract.ts'
 import { BuildSoFar, reportWork, tasksOfBoard, tasksOfPlan } from './fold-build.ts'
 import { ChangesSoFar, isAsAtStart } from './fold-changes.ts'
 import { ProofSoFar } from './fold-proof.ts'
@@ -152,6 +153,7 @@ export class ReportFold {
     const standing = sessionStatusOf(state)
     const changes = this.#changes.result(state)
     const forecast = forecastFor(state, state.updatedAt)
+    const contract = reportContract(state.contract, state.ended?.outcome.kind === 'done')
     return {
       format: 'codemachine-report',
       v: 1,
@@ -187,6 +189,7 @@ export class ReportFold {
       proof: this.#proof.result(withoutScope(state).claim, state.ended?.outcome ?? null, path =>
         isAsAtStart(changes, path),
       ),
+      ...(contract === null ? {} : { contract }),
       changes: { ...changes, ...(isCall(state) || state.replays ? { from: 'none' } : {}) },
       tasks: this.#tasksNow(state),
       build: this.#build.result(state),

@@ -5,6 +5,7 @@ import type { ReportSection } from '../../core/view.ts'
 import { formatCount, formatDayAndTime, formatDuration, formatMoment, shortNumber } from '../words/numbers.ts'
 import { safeText } from '../words/safe-text.ts'
 import { type CommandContext, commandsOf } from './commands.ts'
+import { contractSection } from './contract.ts'
 import type { ReportBuild, ReportData, ReportRound, Shortened } from './report-data.ts'
 import {
   beforeInWords,
@@ -47,7 +48,8 @@ export function markdownOf(data: ReportData, place: CommandContext): string {
       escapeMarkdown(`Changed: ${changesInWords(data, place)}`),
       ...(tasks === null ? [] : [escapeMarkdown(`Tasks: ${tasks}`)]),
     ]),
-    ownSection(data),
+    ownSection(contractSection(data.contract)),
+    ownSection(data.work.section),
     section('What is left', bullets(whatIsLeft(data).map(({ text }) => escapeMarkdown(text)))),
     section('Proof', proof(data)),
     section('What changed', changes(data)),
@@ -235,10 +237,10 @@ function withCode(line: string): string {
   return parts.join('')
 }
 
-/** What the template says of its own; empty if it says nothing. */
-function ownSection({ work }: ReportData): string {
-  if (work.section === null) return ''
-  const { title, note, text, table } = work.section
+/** What the template, or the contract, says of its own; empty if it says nothing. */
+function ownSection(own: ReportSection | null): string {
+  if (own === null) return ''
+  const { title, note, text, table } = own
   const parts = [...(text === '' ? [] : [quotedProse(text)]), ...(table === undefined ? [] : [tableOf(table)])]
   if (parts.length === 0) return ''
   return section(escapeMarkdown(title), [...(note === null ? [] : [escapeMarkdown(note)]), ...parts].join('\n\n'))

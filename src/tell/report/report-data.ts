@@ -1,5 +1,6 @@
 import type { TokenCounts, TreeChanges } from '../../core/events/events.ts'
 import type { GateResult, GateTime, RoundClass, SessionLimits, SessionOutcome } from '../../core/events/outcome.ts'
+import type { ContractState, SentenceNow } from '../../core/rules/contract.ts'
 import type { Cost } from '../../core/rules/cost.ts'
 import type { CounterProof } from '../../core/rules/proof/counter-proof.ts'
 import type { Finding } from '../../core/rules/review.ts'
@@ -38,6 +39,8 @@ export interface ReportData {
   /** How many more rounds would fit into the usage window, about, and when it is renewed; null if that cannot be said. */
   forecast: { rounds: number; until: string } | null
   proof: ReportProof
+  /** What was asked for, sentence by sentence; left out: the session has no contract. */
+  contract?: ReportContract
   changes: ReportChanges
   tasks: { done: number; total: number; left: readonly string[] } | null
   /** Null if its template has no plan of tasks. */
@@ -78,6 +81,29 @@ interface ReportTotals {
   /** What it has cost, in the currency of the prices, and the tokens of models without a price; null if there are no prices. */
   cost: Cost | null
   commands: number
+}
+
+/** What was asked for, and how each sentence of it stands. */
+export interface ReportContract {
+  words: string
+  /** How many of the sentences that a program can check hold, and are proved. */
+  holding: number
+  proved: number
+  checkable: number
+  /** Who accepted it; null: nobody has yet. */
+  acceptedBy: ContractState['acceptedBy']
+  /** What of the goal is in no sentence. */
+  uncovered: readonly string[]
+  sentences: readonly (Pick<SentenceNow, 'id' | 'quote' | 'kind' | 'state'> & {
+    /** Why no program can tell, or its checks cannot be used; null: they can. */
+    reason: string | null
+    /** Wrong versions that count, and how many of them were noticed. */
+    controls: { made: number; caught: number }
+    /** Before the work and now; null: it did not run. */
+    checks: readonly { run: string; before: GateResult['status'] | null; now: GateResult['status'] | null }[]
+    /** A wrong version that no check notices, as a diff; null: there is none. */
+    weakness: string | null
+  })[]
 }
 
 export interface ReportProof {

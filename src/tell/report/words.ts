@@ -171,10 +171,10 @@ export function toneOfGate(gate: ReportGate): Tone {
 
 /** Why no gate of the session has run, a sentence without its end; null if there is one. `work`: what was not checked. */
 export function noGateInWords(
-  { proof, changes, gateRuns }: Pick<ReportData, 'proof' | 'changes' | 'gateRuns'>,
+  { proof, changes, gateRuns, contract }: Pick<ReportData, 'proof' | 'changes' | 'gateRuns' | 'contract'>,
   work: string,
 ): string | null {
-  if (proof.gates.length > 0) return null
+  if (proof.gates.length > 0 || contract !== undefined) return null
   // Those of its parts, such as a step of a workflow that is worked on until it is done.
   const ofParts = [...new Set(gateRuns.entries.map(({ gate }) => shortName(gate)))]
   if (ofParts.length > 0) {
@@ -292,8 +292,10 @@ export function rowInWords({ mark }: Pick<BoardRow, 'mark'>): string {
 }
 
 /** How the session came out, or how it stands, in words. */
-export function headlineOf({ outcome, standing, proof }: ReportData): OutcomeInWords {
-  return outcome === null ? stands(standing) : describeOutcome(outcome, provedBy(proof))
+export function headlineOf({ outcome, standing, proof, contract }: ReportData): OutcomeInWords {
+  return outcome === null
+    ? stands(standing)
+    : describeOutcome(outcome, { ...provedBy(proof), contract: contract ?? null })
 }
 
 function provedBy({ tree, gates, reviewed }: ReportData['proof']): ProvedState {

@@ -8,6 +8,7 @@ import {
   countContract,
   flawsOf,
   type SentenceNow,
+  type SentenceState,
 } from '../../core/rules/contract.ts'
 import type { SessionState } from '../../core/state/state.ts'
 import { type Description, describe, withRest, wordsForCause } from './names.ts'
@@ -64,7 +65,7 @@ export function describeDraft({
   const head = `contract, version ${version}${by === 'person' ? ', as you edited it' : ''}: ${formatCount(sentences.length, 'sentence')}, ${formatCount(count, 'check')}`
   const rows = sentences
     .slice(0, MOST_LINES)
-    .map(({ id, kind, quote }) => `  ${line(id)} (${wordsForKind(kind)}) ${oneLine(quote, NAME_CHARS)}`)
+    .map(({ id, kind, quote }) => `  ${line(id)} (${line(wordsForKind(kind))}) ${oneLine(quote, NAME_CHARS)}`)
   const left = uncovered.map(piece => `  in no sentence: ${oneLine(piece, NAME_CHARS)}`)
   return describe([head, ...withRest(rows, sentences.length), ...left.slice(0, 5)].join('\n'), 'strong')
 }
@@ -84,7 +85,7 @@ export function describeFrozen(
       : `; the rounds do not see the checks of ${heldOut.map(line).join(', ')}`
   const flaws = contract?.frozen == null ? [] : flawsOf(contract.frozen, contract.frozen.before)
   const lines = flaws.map(
-    ({ sentence, problem }) => `  ${sentence}: ${oneLine(problem.split('\n')[0] ?? '', TEXT_CHARS)}`,
+    ({ sentence, problem }) => `  ${line(sentence)}: ${oneLine(problem.split('\n')[0] ?? '', TEXT_CHARS)}`,
   )
   return describe(
     [`contract, version ${version}, is ${how}${hidden}`, ...lines].join('\n'),
@@ -137,8 +138,24 @@ export function describeControl({
 }
 
 /** `must not`. */
-function wordsForKind(kind: SentenceNow['kind']): string {
+export function wordsForKind(kind: SentenceNow['kind']): string {
   return kind.replace('-', ' ')
+}
+
+const STATES: Readonly<Record<SentenceState, string>> = {
+  proved: 'proved',
+  weak: 'weak: a wrong version was not noticed',
+  holds: 'holds, without any wrong version tried',
+  fails: 'does not hold',
+  open: 'not checked yet',
+  unusable: 'its checks cannot be used',
+  'not-checkable': 'no program can tell',
+  context: 'asks for nothing',
+}
+
+/** How a sentence stands: `proved`, `weak: a wrong version was not noticed`. */
+export function wordsForSentence(state: SentenceState): string {
+  return STATES[state]
 }
 
 /** `5 of 7 sentences hold`, or that there is no contract; null where none is wanted. */

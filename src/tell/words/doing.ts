@@ -195,9 +195,11 @@ function shortOf(check: Checking): string {
     case 'review':
       return `review ${check.review}`
     case 'check':
-      return `check of ${check.sentence}`
+      return `check of ${oneLine(check.sentence, NAME_CHARS)}`
     case 'contract':
-      return check.role === 'author' ? 'the contract' : `wrong versions for ${check.sentence ?? 'it'}`
+      return check.role === 'author'
+        ? 'the contract'
+        : `wrong versions for ${oneLine(check.sentence ?? '', NAME_CHARS)}`
     default:
       return unreachable(check)
   }

@@ -27,7 +27,7 @@ import {
   formatTokens,
   shortNumber,
 } from './numbers.ts'
-import { type ProvedState, wordsForProof } from './proof.ts'
+import { type ProvedState, wordsForDone } from './proof.ts'
 import { oneLine } from './safe-text.ts'
 
 const REASON_CHARS = 2000
@@ -54,8 +54,11 @@ export interface OutcomeInWords {
 export function describeOutcome(outcome: SessionOutcome, state?: ProvedState): OutcomeInWords {
   switch (outcome.kind) {
     case 'done': {
-      const short = outcome.verified ? 'done, verified' : 'done, unverified'
-      return { short, text: `done — ${wordsForProof(outcome.verified, state)}`, hint: null, tone: 'good' }
+      const proof = outcome.proof ?? (outcome.verified ? 'gates' : 'none')
+      const short = DONE[proof]
+      const why = wordsForDone(proof, state)
+      const text = why === '' ? short : `${short}: ${why}`
+      return { short, text, hint: null, tone: proof === 'none' ? 'warning' : 'good' }
     }
     case 'answered':
       return {
@@ -107,6 +110,8 @@ export function describeOutcome(outcome: SessionOutcome, state?: ProvedState): O
       return unreachable(outcome)
   }
 }
+
+const DONE = { proved: 'done, proved', gates: 'done, gates pass', none: 'done, not verified' } as const
 
 /** What a person can do about it in a shell, as sentences. Text in it may come from outside: show it through `oneLine`. */
 export function wordsForHint(hint: OutcomeHint): string {

@@ -2,6 +2,7 @@ import { unreachable } from '../../base/errors.ts'
 import { namesFailure } from '../../base/failure-lines.ts'
 import type { RecordedOf } from '../../core/events/events.ts'
 import type { Gate, GateResult, GateStatus, GateTime } from '../../core/events/outcome.ts'
+import { type ContractCount, type ContractState, countContract, type Proof } from '../../core/rules/contract.ts'
 import { wordsForDoubts } from '../../core/rules/proof/counter-proof.ts'
 import { refusalForPerson } from '../../core/rules/refusals.ts'
 import { type Finding, findingKey, type ReviewAnswer, type ReviewTerms } from '../../core/rules/review.ts'
@@ -432,13 +433,15 @@ export interface ProvedState {
     | { state: 'accepted'; tree: string; results: readonly Pick<GateResult, 'gate' | 'status'>[] }
   gates: { readonly length: number }
   reviews: Pick<SessionState['reviews'], 'agreedTo'>
+  /** What was asked for, sentence by sentence; null, or left out: there is no contract. */
+  contract?: ContractState | Pick<ContractCount, 'proved' | 'checkable'> | null
 }
 
 /**
- * How far what is done is proved: `verified by 2 gates, reviewed`.
+ * How its gates and reviews prove what is done: `verified by 2 gates, reviewed`.
  * @param state the session after its claim was accepted; left out: not known
  */
-export function wordsForProof(verified: boolean, state?: ProvedState): string {
+function wordsForProof(verified: boolean, state?: ProvedState): string {
   const claim = state?.claim.state === 'accepted' ? state.claim : null
   const named = (...status: GateResult['status'][]) =>
     (claim?.results ?? []).filter(result => status.includes(result.status)).map(({ gate }) => gateName(gate))
@@ -448,10 +451,21 @@ export function wordsForProof(verified: boolean, state?: ProvedState): string {
   const why = state?.gates.length ? 'no gate is required' : 'no gates are configured'
   const proved = verified ? `${verifiedBy(passed.length)}${isReviewed ? ', reviewed' : ''}` : null
   return [
-    proved ?? (isReviewed ? `unverified: a review agreed, but ${why}` : `unverified, for ${why}`),
+    proved ?? (isReviewed ? `not verified: a review agreed, but ${why}` : `not verified: ${why}`),
     ...(flaky.length === 0 ? [] : [`flaky: ${flaky.join(', ')}`]),
     ...(failed.length === 0 ? [] : [`not required, and not passed: ${failed.join(', ')}`]),
   ].join('; ')
+}
+
+/** The same of a session that is done, behind how far it is proved: `7 of 7 sentences; verified by 2 gates`; empty: that says all. */
+export function wordsForDone(proof: Proof, state?: ProvedState): string {
+  const { contract = null } = state ?? {}
+  const count = contract !== null && 'terms' in contract ? countContract(contract) : contract
+  const sentences = count === null ? [] : [`${count.proved} of ${formatCount(count.checkable, 'sentence')} proved`]
+  const hasPassed = proof === 'gates' || (proof === 'proved' && (state?.gates.length ?? 0) > 0)
+  const gates = wordsForProof(hasPassed, state).replace(/^(?:not )?verified(?:: |$)/, '')
+  const isSaid = gates === '' || (proof !== 'gates' && !hasPassed && count !== null)
+  return [...sentences, ...(isSaid ? [] : [gates])].join('; ')
 }
 
 function verifiedBy(passed: number): string {

@@ -161,7 +161,7 @@ function proofLines({ gates, scope, reviews, contract, savepoint, questions }: S
   return [
     ...(gates.length === 0 ? [] : [labelled('gates', wordsForResults(gates))]),
     ...(scope === null ? [] : [labelled('step', wordsForScope(scope))]),
-    ...(contract === null ? [] : [labelled('proof', contract.words)]),
+    ...(contract === null ? [] : [labelled('proof', oneLine(contract.words, TEXT_CHARS))]),
     ...(reviews.answered === 0 ? [] : [labelled('review', wordsForReviews(reviews))]),
     ...(savepoint === null ? [] : [labelled('kept', wordsForSavepoint(savepoint))]),
     ...(asked === null ? [] : [labelled('asked', asked)]),
@@ -303,9 +303,11 @@ function wordsForChecked(check: NonNullable<SessionReport['checking']>): string 
     case 'review':
       return `review ${check.review} is made`
     case 'check':
-      return `running a check of ${check.sentence}`
+      return `running a check of ${oneLine(check.sentence, NAME_CHARS)}`
     case 'contract':
-      return check.role === 'author' ? 'the contract is written' : `wrong versions for ${check.sentence} are written`
+      return check.role === 'author'
+        ? 'the contract is written'
+        : `wrong versions for ${oneLine(check.sentence ?? '', NAME_CHARS)} are written`
     default:
       return unreachable(check)
   }
@@ -319,7 +321,7 @@ function since(at: string | null, now: number): string {
   return at === null ? '' : ` since ${formatMoment(Date.parse(at), now)}`
 }
 
-/** What has become of a session, in a word or two: `done, verified`, `waits for you`, `cut off`. */
+/** What has become of a session, in a word or two: `done, gates pass`, `waits for you`, `cut off`. */
 export function standingInWords({
   outcome,
   activity = null,

@@ -27,8 +27,8 @@ test('sessions are listed in columns, the newest last', async () => {
   expect(await list(place.context, { cd: place.directory, json: false })).toBe(0)
   expect(place.written()).toBe(
     [
-      '20261120_2   2026-11-20 22:41  done, unverified  1 round   0 tokens      2h05m  one\n',
-      '20261120_10  2026-11-20 22:41  cut off           0 rounds  45.2k tokens  2.0 s  build X\n',
+      '20261120_2   2026-11-20 22:41  done, not verified  1 round   0 tokens      2h05m  one\n',
+      '20261120_10  2026-11-20 22:41  cut off             0 rounds  45.2k tokens  2.0 s  build X\n',
     ].join(''),
   )
 })

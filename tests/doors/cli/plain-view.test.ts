@@ -226,7 +226,7 @@ describe('each event is a line', () => {
     'control-tried': 'wrong version 1 for S1: caught by check 1\n',
     'done-accepted': 'Accepted (files at 0123456789ab): verified\n',
     'session-ended':
-      'session 20261120_1 ended: done — unverified, for no gates are configured  (3 rounds, 2h05m, 1.2M tokens)\n',
+      'session 20261120_1 ended: done, not verified: no gates are configured  (3 rounds, 2h05m, 1.2M tokens)\n',
   }
   test.each(Object.values(sampleEvents))('$type', event => {
     expect(line(event)).toBe(expected[event.type])
@@ -400,7 +400,7 @@ describe('each event is a line', () => {
     'no more check':
       'the author of the contract gave no answer that can be used: S1: the quote does not stand so in the goal: "build Y"  (42.0 s, 9.1k tokens)\n',
     'accepted unverified':
-      'Accepted (files at 0123456789ab): unverified, for no gates are configured\n',
+      'Accepted (files at 0123456789ab): not verified: no gates are configured\n',
     'refused again': 'the same claim was refused 4 times: the next round is given more reasoning effort\n',
   }
   test.each(Object.entries(moreSamples))('%s', (shape, event) => {
@@ -570,19 +570,19 @@ describe('the proof of a claim', () => {
     const proved = [nominated, passed, { ...passed, gate: 'types' }]
     expect(lines(created, ...proved, accepted, finish).slice(-2)).toEqual([
       'Accepted (files at 0123456789ab): verified by 2 gates',
-      'session 20261120_1 ended: done — verified by 2 gates  (3 rounds, 2h05m, 1.2M tokens)',
+      'session 20261120_1 ended: done, gates pass: verified by 2 gates  (3 rounds, 2h05m, 1.2M tokens)',
     ])
     const flaky = { ...gate, ...quiet, gate: 'types', status: 'flaky' } as const
     expect(lines(created, nominated, passed, flaky, lint, agreed, accepted, finish).at(-1)).toBe(
-      'session 20261120_1 ended: done — verified by 2 gates, reviewed; flaky: types; not required, and not passed: lint  (3 rounds, 2h05m, 1.2M tokens)',
+      'session 20261120_1 ended: done, gates pass: verified by 2 gates, reviewed; flaky: types; not required, and not passed: lint  (3 rounds, 2h05m, 1.2M tokens)',
     )
     expect(lines(created, ...proved, { ...agreed, tree: 'other' }, accepted).at(-1)).not.toContain('reviewed')
     const optional = { ...created, gates: created.gates.slice(1, 2) }
     expect(lines(optional, nominated, lint, { ...accepted, verified: false }).at(-1)).toContain(
-      ': unverified, for no gate is required; not required, and not passed: lint',
+      ': not verified: no gate is required; not required, and not passed: lint',
     )
     expect(lines(moreSamples['no limit'], nominated, agreed, { ...accepted, verified: false }).at(-1)).toMatch(
-      /: unverified: a review agreed, but no gates are configured$/,
+      /: not verified: a review agreed, but no gates are configured$/,
     )
   })
 
@@ -812,8 +812,8 @@ describe('each item is a line', () => {
 describe('the end of a session in words', () => {
   test('every outcome, in its order', () => {
     expect(sampleOutcomes.map(outcome => / ended: (.+) {2}\(/.exec(end(outcome))?.[1])).toEqual([
-      'done — verified',
-      'done — unverified, for no gates are configured',
+      'done, gates pass',
+      'done, not verified: no gates are configured',
       'limit reached: no rounds are left',
       'limit reached: the time is used up',
       'limit reached: the tokens are used up',
@@ -894,7 +894,7 @@ const FIXED = new Set(
   'type kind do status change class phase until limit why remedy when how severity verdict part door'.split(' '),
 )
 /** Values of an enumeration whose field elsewhere holds a text. */
-const VALUES = new Set(['over', 'retry', 'stopped'])
+const VALUES = new Set(['over', 'retry', 'stopped', 'caught'])
 
 promise('B12', 'Text of agents steers no terminal')
 test('nothing from outside steers the terminal or reorders a line, whatever event it comes in', () => {

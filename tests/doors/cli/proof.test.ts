@@ -47,8 +47,8 @@ test('an agent that lies about tests is not believed: it is told what fails, and
   expect(scene.input(3)).toContain('two of three passed')
   expect(stdout).toContain('gate sh check.sh, before round 1: failed (exit code 2)')
   expect(stdout).toContain('Not accepted: The check')
-  expect(stdout).toContain('ended: done — verified by 1 gate')
-  expect(stdout).toMatch(/done — verified.*\ngoal {5}build X\nproof {4}sh check\.sh:? passed/)
+  expect(stdout).toContain('ended: done, gates pass: verified by 1 gate')
+  expect(stdout).toMatch(/done, gates pass.*\ngoal {5}build X\nproof {4}sh check\.sh:? passed/)
   const certificate = JSON.parse(scene.recorded('done.json'))
   expect(certificate).toMatchObject({
     goal: 'build X',

@@ -144,7 +144,7 @@ test('what --json printed is the journal, and logs, list and status tell the sam
   expect(stdout).toBe(journal.join('\n'))
   expect((await scene.run('logs', '--json')).stdout).toBe(stdout)
   expect((await scene.run('logs')).stdout).toContain('$ touch a  → exit 0')
-  expect((await scene.run('list')).stdout).toMatch(/^\d{8}_1 {2}.*done, unverified {2}2 rounds .* build X\n$/)
+  expect((await scene.run('list')).stdout).toMatch(/^\d{8}_1 {2}.*done, not verified {2}2 rounds .* build X\n$/)
   expect(JSON.parse((await scene.run('list', '--json')).stdout)).toMatchObject([
     { goal: 'build X', rounds: 2, standing: 'ended' },
   ])

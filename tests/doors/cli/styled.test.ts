@@ -70,7 +70,7 @@ test('with NO_COLOR, without a terminal and as JSON they are plain, as in a file
   const plain = await said(() => status(context, flags))
   expect(painted).not.toBe(plain)
   expect(painted.replace(SGR, '')).toBe(plain)
-  expect(await said(() => list(context, flags))).toMatch(/^20261120_2 {2}\S+ \S+ {2}done, unverified {2}1 round {2}/)
+  expect(await said(() => list(context, flags))).toMatch(/^20261120_2 {2}\S+ \S+ {2}done, not verified {2}1 round {2}/)
   delete context.env.NO_COLOR
   expect(await said(() => list(context, { ...flags, json: true }))).toMatch(/^\[\{"id":"20261120_2"/)
   Object.assign(context.stdout, { isTTY: false })

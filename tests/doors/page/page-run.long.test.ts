@@ -71,7 +71,7 @@ describe.skipIf(!hasBrowser)(`a session on the page${WITHOUT_BROWSER}`, () => {
     await field.fill(value)
     await field.press('Enter')
     await page.clock.resume()
-    await page.locator('.card', { hasText: 'done — unverified' }).waitFor()
+    await page.locator('.card', { hasText: 'done, not verified' }).waitFor()
     expect(await page.content()).not.toContain(value)
     // Its end is told before all that it has begun is tidied up.
     await vi.waitFor(() => expect(scene.findLeaks(value)).toEqual([]), { timeout: BOUND_MS, interval: 500 })

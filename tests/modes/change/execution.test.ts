@@ -405,7 +405,7 @@ test('without a command that proves anything the person is told before it starts
   expect(outcome).toEqual({ kind: 'done', verified: false })
   expect(notes(events)[0]).toEqual(['no-proof', expect.stringContaining('ends unverified')])
   const summary = await file('summary.md')
-  expect(summary).toContain('Done, unverified')
+  expect(summary).toContain('Done, not verified')
   expect(summary).toContain("Checked by the agent's own command, which is no proof")
 })
 

@@ -22,8 +22,8 @@ test('a person is told how a session ended, and what it took', () => {
   expect(notificationOf(ended, state)).toEqual({
     ...head,
     event: 'ended',
-    title: 'codemachine in parser: done, verified',
-    message: `Done — verified. 3 rounds, 2 h 5 min, 45.2k tokens. ${GOAL}`,
+    title: 'codemachine in parser: done, gates pass',
+    message: `Done, gates pass. 3 rounds, 2 h 5 min, 45.2k tokens. ${GOAL}`,
     outcome: { kind: 'done', verified: true },
     exitCode: 0,
     rounds: 3,
@@ -38,7 +38,7 @@ test('what it has cost is told where there are prices, with the tokens that have
   const told = (unpriced: number) => notificationOf(ended, { ...state, prices, cost: { amount: 3.2, unpriced } })
   expect(told(0)).toMatchObject({
     cost: { amount: 3.2, unpriced: 0 },
-    message: `Done — verified. 3 rounds, 2 h 5 min, 45.2k tokens, cost 3.20. ${GOAL}`,
+    message: `Done, gates pass. 3 rounds, 2 h 5 min, 45.2k tokens, cost 3.20. ${GOAL}`,
   })
   expect(told(900)?.message).toContain(', cost 3.20, without 900 tokens that have no price. Goal')
 })
@@ -47,7 +47,7 @@ test('questions that were asked are counted at the end', () => {
   const told = (questions: number) => notificationOf(ended, { ...state, questions })
   expect(told(2)).toMatchObject({
     questions: 2,
-    message: `Done — verified. 3 rounds, 2 h 5 min, 45.2k tokens. It asked 2 questions. ${GOAL}`,
+    message: `Done, gates pass. 3 rounds, 2 h 5 min, 45.2k tokens. It asked 2 questions. ${GOAL}`,
   })
   expect(told(1)?.message).toContain(' It asked 1 question. ')
 })
@@ -64,7 +64,7 @@ test('a session that ends for want of a person says what to do', () => {
 const LOOK = 'Find the cause with codemachine logs. Remove it, or write into MAIN.md what to try, then resume.'
 
 test.each<[SessionOutcome, string, string]>([
-  [{ kind: 'done', verified: false }, 'done, unverified', 'Done — unverified, for no gates are configured.'],
+  [{ kind: 'done', verified: false }, 'done, not verified', 'Done, not verified: no gates are configured.'],
   [{ kind: 'limit', limit: 'time' }, 'limit reached', 'Limit reached: the time is used up.'],
   [
     { kind: 'stalled', rounds: 3, why: 'same-refusal' },

@@ -8,7 +8,7 @@ test('a terminal is rung, and shown the notification', async () => {
   opened.tell(ended)
   await opened.notifier.close()
   expect(opened.written).toEqual([
-    '\x07\x1b]9;codemachine in parser: done, verified. Done — verified. 3 rounds, 2 h 5 min, 45.2k tokens. Goal: Port the parser. Keep the tests green.\x07',
+    '\x07\x1b]9;codemachine in parser: done, gates pass. Done, gates pass. 3 rounds, 2 h 5 min, 45.2k tokens. Goal: Port the parser. Keep the tests green.\x07',
   ])
 })
 

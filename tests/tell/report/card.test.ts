@@ -60,7 +60,7 @@ test('where only parts of a session have gates, the card says which checked them
 
 test('the card of a good night says how it ended, with what proof, what changed, what it took, and what to type', () => {
   expect(card(goodNight().report(), 100)).toEqual([
-    `${ID}  done — verified by 2 gates, reviewed; flaky: tests`,
+    `${ID}  done, gates pass: verified by 2 gates, reviewed; flaky: tests`,
     'goal     Add a dark mode, with tests.',
     'proof    tests: flaky, 41.2 s; it failed (exit code 1), and passed when it was run again on the same',
     '         files',

@@ -194,8 +194,8 @@ test('commits are linked where the repository has a well-known host, and without
 })
 
 const OUTCOMES: readonly [SessionOutcome, string][] = [
-  [{ kind: 'done', verified: true }, 'done, verified'],
-  [{ kind: 'done', verified: false }, 'done, unverified'],
+  [{ kind: 'done', verified: true }, 'done, gates pass'],
+  [{ kind: 'done', verified: false }, 'done, not verified'],
   [{ kind: 'answered' }, 'answered'],
   [{ kind: 'replayed' }, 'replayed'],
   [{ kind: 'planned' }, 'planned'],

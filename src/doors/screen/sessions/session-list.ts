@@ -12,6 +12,7 @@ import {
   formatDuration,
   shortNumber,
 } from '../../../tell/words/numbers.ts'
+import { describeOutcome } from '../../../tell/words/outcome.ts'
 import { oneLine } from '../../../tell/words/safe-text.ts'
 import { standingInWords } from '../../../tell/words/status.ts'
 import { roleOfStanding } from '../blocks/layout.ts'
@@ -208,7 +209,7 @@ export function sessionInWords(row: SessionRow): string[] {
     formatDuration(durationMs),
     formatCount(tokens, 'token'),
     cost === null ? '' : formatCost(cost),
-    outcome?.kind !== 'done' ? '' : outcome.verified ? 'verified' : 'unverified',
+    proofInWords(outcome),
   ]
 }
 
@@ -252,11 +253,16 @@ function columnsOf(now: () => number, scope: SessionsScope): readonly ListColumn
     {
       head: 'Proof',
       from: isHere ? 56 : 96,
-      cell: ({ outcome }) => (outcome?.kind !== 'done' ? '' : outcome.verified ? 'verified' : 'unverified'),
+      cell: ({ outcome }) => proofInWords(outcome),
       role: ({ outcome }) => (outcome?.kind === 'done' && outcome.verified ? 'good' : 'warning'),
-      most: 10,
+      most: 12,
     },
   ]
+}
+
+/** `proved`, `gates pass`, `not verified`; empty of one that is not done. */
+function proofInWords(outcome: SessionRow['outcome']): string {
+  return outcome?.kind === 'done' ? describeOutcome(outcome).short.replace(/^done, /, '') : ''
 }
 
 const NUMBER_CELLS = 12

@@ -22,7 +22,7 @@ const PADDING = 7
 const MOST_CELLS = 40
 
 /**
- * How a session came out as a small picture (SVG, one line, 20 pixels high): `codemachine | done, verified | 12/12 tasks`.
+ * How a session came out as a small picture (SVG, one line, 20 pixels high): `codemachine | done, gates pass | 12/12 tasks`.
  * It stands alone: no font, no address, no script.
  */
 export function badgeOf(data: ReportData): string {

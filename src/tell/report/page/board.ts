@@ -1,4 +1,4 @@
-import type { BoardMark } from '../../../core/view.ts'
+import type { BoardMark, ReportSection } from '../../../core/view.ts'
 import { formatDuration, shortNumber } from '../../words/numbers.ts'
 import type { ReportAgent, ReportBuild, ReportData, ReportTask, ReportWork } from '../report-data.ts'
 import { instancesInWords, rowInWords, rowsLeftOut, taskInWords, tasksLeftOut } from '../words.ts'
@@ -8,10 +8,10 @@ import { markdownHtml } from './markdown.ts'
 /** So many columns of a template's own table have equal widths: on a phone their words stay whole. */
 const FEW = 4
 
-/** What the template says of its own. */
-export function ownSection({ work }: ReportData): Html {
-  if (work.section === null) return html``
-  const { title, note, text, table: own } = work.section
+/** What the template, or the contract, says of its own. */
+export function ownSection(of: ReportSection | null): Html {
+  if (of === null) return html``
+  const { title, note, text, table: own } = of
   const rows = own?.rows.map(cells => html`<tr>${cells.map(cell => html`<td>${cell}</td>`)}</tr>`)
   return section(
     title,

@@ -5,6 +5,7 @@ import { refusalForPerson } from '../../../core/rules/refusals.ts'
 import type { Tone } from '../../words/names.ts'
 import { formatCost, formatDayAndTime, formatDuration, formatMoment, shortNumber } from '../../words/numbers.ts'
 import { type CommandContext, commandsOf } from '../commands.ts'
+import { contractSection } from '../contract.ts'
 import type { ReportData, ReportRound, ReportTrouble } from '../report-data.ts'
 import {
   forecastInWords,
@@ -53,7 +54,7 @@ ${pageStyle()}</style>
 ${head(data, text)}
 ${numbers(data)}
 ${timelineSection(data)}
-<div class="first">${ownSection(data)}${left(data)}</div>
+<div class="first">${ownSection(contractSection(data.contract))}${ownSection(data.work.section)}${left(data)}</div>
 ${proofSection(data)}
 ${commands(data, place)}
 ${boardSections(data)}

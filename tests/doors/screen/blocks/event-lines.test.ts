@@ -487,7 +487,7 @@ describe('a session', () => {
     `)
     expect(shown(sampleEvents['session-ended'], { theme: reader })).toMatchInlineSnapshot(`
       "session 20261120_1 ended
-      done — unverified, for no gates are configured
+      done, not verified: no gates are configured
       build X
       3 rounds, 2h05m, 1.2M tokens"
     `)
@@ -532,7 +532,8 @@ describe('a session', () => {
     expect(drawnAfter([...proof, end], { columns: 56 })).toMatchInlineSnapshot(`
       "
       ╭─ session 20261120_1 ended ───────────────────────────╮
-      │ done — verified by 2 gates, reviewed; flaky: lint    │
+      │ done, gates pass: verified by 2 gates, reviewed;     │
+      │ flaky: lint                                          │
       │ build X                                              │
       │ 3 rounds, 2h05m, 1.2M tokens                         │
       │ 1 question was asked; codemachine questions shows it │

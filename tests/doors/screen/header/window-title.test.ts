@@ -15,7 +15,7 @@ test.each<[string, string, SessionEvent[]]>([
   ['⏸ T2/15 paused — linkcheck', 'T2/15 paused — linkcheck', [ended, paused]],
   ['▸ T2/15 gate tests — linkcheck', 'T2/15 running gate tests — linkcheck', [ended, sampleEvents['gate-started']]],
   ['⏳ T2/15 until 05:02 — linkcheck', 'T2/15 waiting until 05:02 — linkcheck', [ended, waiting]],
-  ['✔ done, unverified — linkcheck', 'done, unverified — linkcheck', [ended, over]],
+  ['✔ done, not verified — linkcheck', 'done, not verified — linkcheck', [ended, over]],
   ['✖ stopped — linkcheck', 'stopped — linkcheck', [{ ...over, outcome: { kind: 'interrupted', by: 'stop' } }]],
 ])('%s', (title, inWords, events) => {
   const data = { state: stateAfter([...atWork, ...events]), board, live: [npmTest] }

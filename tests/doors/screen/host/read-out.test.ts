@@ -22,7 +22,7 @@ test('a screen reader is read agents, sessions and changes as sentences, where o
   await typed(
     '/sessions',
     /^\d{8}_2; running; oil the hinges; began .+\.$/m,
-    /^\d{8}_1; done; paint the door; began .+; unverified\.$/m,
+    /^\d{8}_1; done; paint the door; began .+; not verified\.$/m,
   )
   await typed(
     '/diff',

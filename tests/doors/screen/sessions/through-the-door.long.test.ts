@@ -19,7 +19,7 @@ test('codemachine sessions is a table in a terminal: one is found, its report re
   await running.event('item-completed', ({ item }) => item.kind === 'agent-message')
   await using terminal = startInEmulator(scene.place, ['sessions'], { columns: 110, rows: 16 })
   await terminal.until(/^› running +\d{8}_2 +oil the hinges/m)
-  await terminal.until(/^ {2}done +\d{8}_1 +paint the door .*unverified$/m)
+  await terminal.until(/^ {2}done +\d{8}_1 +paint the door .*not verified$/m)
   running.process.kill('SIGINT')
   expect((await running.ended).exitCode).toBe(130)
   await terminal.until(/^› interrupted +\d{8}_2/m)
