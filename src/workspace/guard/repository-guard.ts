@@ -174,7 +174,7 @@ export class RepositoryGuard {
       // A round may make a repository where there was none, but not what git would run in it.
       const made = scanGuardedFiles(path)
       removeExecutableParts(made.entries.keys(), path, restoration)
-      guarded.set(path, readBaseline(path))
+      guarded.set(path, readBaseline(path, restoration))
     }
     if (before === null && kind !== 'directory') guarded.delete(path)
     if (kind === null || kind === 'directory') return
@@ -195,7 +195,7 @@ export class RepositoryGuard {
         continue
       }
       removeExecutableParts(entries, directory, restoration)
-      guarded.set(directory, readBaseline(directory))
+      guarded.set(directory, readBaseline(directory, restoration))
       this.#made.add(directory)
     }
     const known = new Set([...guarded.values()].flatMap(({ directories }) => [...directories].map(realPathOf)))
@@ -223,22 +223,27 @@ export class RepositoryGuard {
     this.#lost.delete(commonDir)
     const now = scanGuardedFiles(commonDir)
     const isSame = restoreDifferences(commonDir, baseline, now, restoration)
-    if (!isSame) this.#state.guarded.set(commonDir, updateBaseline(baseline, scanGuardedFiles(commonDir)))
+    if (isSame) return
+    this.#state.guarded.set(commonDir, updateBaseline(baseline, scanGuardedFiles(commonDir), restoration.failed))
   }
 }
 
-function readBaseline(commonDir: string): Baseline {
-  return updateBaseline(null, scanGuardedFiles(commonDir))
+function readBaseline(commonDir: string, { failed }: Pick<Restoration, 'failed'> = { failed: new Set() }): Baseline {
+  return updateBaseline(null, scanGuardedFiles(commonDir), failed)
 }
 
 function saveEntry(path: string, entry: GuardedEntry | null): SavedEntry | null {
   return entry === null ? null : { ...entry, bytes: readGuardedContent(path, entry) }
 }
 
-/** A baseline of the present entries. Contents are taken from the one before, and read only where that has none. */
-function updateBaseline(before: Baseline | null, now: GuardedFiles): Baseline {
-  const entries = new Map<string, SavedEntry>()
+/**
+ * A baseline of the present entries. Contents are taken from the one before, and read only where that has none. What could not
+ * be restored stays as it was before, so that the next check tries again.
+ */
+function updateBaseline(before: Baseline | null, now: GuardedFiles, failed: ReadonlySet<string>): Baseline {
+  const entries = new Map([...(before?.entries ?? [])].filter(([path]) => failed.has(path)))
   for (const [path, entry] of now.entries) {
+    if (failed.has(path)) continue
     const known = before?.entries.get(path)
     const bytes = known?.kind === entry.kind ? known.bytes : readGuardedContent(path, entry)
     entries.set(path, { ...entry, bytes })
@@ -344,6 +349,8 @@ class Restoration {
   readonly #setAsideDir: string
   readonly #restored = new Set<string>()
   readonly #problems: string[] = []
+  /** Absolute paths at which the system refused something. */
+  readonly failed = new Set<string>()
   #setAside: string | null = null
 
   constructor(workTree: string, setAsideDir: string) {
@@ -396,6 +403,7 @@ class Restoration {
       this.#restored.add(this.#shown(path))
       return true
     } catch (error) {
+      this.failed.add(path)
       this.problem(path, `${failure}: ${messageOf(error)}`)
       return false
     }

@@ -73,6 +73,20 @@ describe('a repository that was there before', () => {
     expect(await guard.check()).toBeNull()
   })
 
+  it('gets its config back at the next check where the disk refused that, and loses the hook that came with it', async () => {
+    const before = read('.git/config')
+    plant(work)
+    write('.git/hooks/post-commit', 'evil', 0o755)
+    writeFileSync(aside, 'in the way')
+    expect((await guard.check())?.problems.join()).toMatch(
+      /\.git\/config could not be taken away.*post-commit could not be/,
+    )
+    rmSync(aside)
+    expect((await guard.check())?.restored).toEqual(['.git/config', '.git/hooks/post-commit'])
+    expect(read('.git/config')).toBe(before)
+    expect(await guard.check()).toBeNull()
+  })
+
   it('gets a changed, a deleted and a disabled hook back, and loses an added one', async () => {
     write('.git/hooks/pre-commit', 'evil')
     write('.git/hooks/post-commit', 'evil', 0o755)
