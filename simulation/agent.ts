@@ -42,7 +42,10 @@ export class SeededAgent implements Agent {
   readonly #character: Character
   turns = 0
   gates = 0
-  heard: string[] = []
+  /** All that its turns were told. */
+  readonly heard: string[] = []
+  /** How many of its turns have fallen silent. */
+  silent = 0
   #window: { percent: number; resetsAt: number } | null = null
   /** Troubles of codex that a disturbance asks for. */
   readonly troubles: string[] = []
@@ -125,6 +128,7 @@ export class SeededAgent implements Agent {
           info: 'contextWindowExceeded',
         }
       case 'codex-mute':
+        this.silent++
         return { kind: 'mute' }
       case 'codex-lost-end':
         return { kind: 'lost-end' }

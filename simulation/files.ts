@@ -43,10 +43,12 @@ export function filesOf(kernel: Kernel, disk: Disk, process: Process, proc: (pat
 
   /** What is done to a call, or null; throws the error that it gets. Where the process is killed nothing is done, or all of it. */
   function disturb(kind: Kind, name: string, path: string): 'short' | 'kill-after' | null {
-    kernel.calls++
+    // What only looks does not count: a process that dies there dies before its next change.
+    const changes = kind !== 'read' && kind !== 'open'
+    if (changes) kernel.calls++
     kernel.note(`${process.pid} ${name} ${path}`)
     const done = kernel.takeDisturbance(
-      each => FAULTS[each]?.kinds.includes(kind) ?? !(each === 'spawn' || each.startsWith('git-')),
+      each => FAULTS[each]?.kinds.includes(kind) ?? (changes && each !== 'spawn' && !each.startsWith('git-')),
     )
     if (done === null || done === 'short' || done === 'kill-after') return done
     const code = FAULTS[done]?.code

@@ -671,14 +671,13 @@ export function commitAll(disk: Disk, folder: string, words: string): void {
   disk.syncAll()
 }
 
-/** Why a savepoint of a private git directory is not whole; null if all are. */
-export function problemOfSavepoints(disk: Disk, gitDir: string): string | null {
+/** Why one of these commits of a private git directory is not whole, or one that a reference names; null if all are. */
+export function problemOfSavepoints(disk: Disk, gitDir: string, commits: ReadonlySet<string>): string | null {
   const run = (args: readonly string[]) => runGit(disk, args, { GIT_DIR: gitDir }, '/', Buffer.alloc(0))
-  for (const line of run(['for-each-ref', '--format=', 'refs/savepoints']).stdout.toString().split('\n')) {
-    const [id = '', name] = line.split(' ')
-    if (id === '') continue
-    const { code, stdout, stderr } = run(['ls-tree', '-r', '-l', '-z', id])
-    if (code !== 0) return `${name} (${id}): ${stderr}${stdout}`
+  const listed = run(['for-each-ref', '--format=', 'refs/savepoints']).stdout.toString().split('\n')
+  for (const id of new Set([...commits, ...listed.flatMap(line => line.slice(0, 40) || [])])) {
+    const { code, stderr } = run(['ls-tree', '-r', '-l', '-z', id])
+    if (code !== 0) return `${id}: ${stderr}`
   }
   return null
 }

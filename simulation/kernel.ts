@@ -108,7 +108,7 @@ export class Kernel {
   #boots = 0
   #nextPid = 100
   readonly processes = new Map<number, Process>()
-  /** Calls of the shipped program so far. */
+  /** Calls of the shipped program so far that change something. */
   calls = 0
   #plan: Disturbance[]
   /** What was done, and to which call. */

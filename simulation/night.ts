@@ -31,6 +31,8 @@ export interface Played {
   outcomes: readonly string[]
   /** How long the night was on its machine, ms. */
   ms: number
+  /** How many calls that change something the program has made. */
+  calls: number
 }
 
 class BrokenPromise extends Error {
@@ -77,11 +79,8 @@ const KINDS = [
 /** What is done to the night of a seed. */
 export function planOf(seed: string): Disturbance[] {
   const random = new Random(`${seed} plan`)
-  const count = random.below(random.chance(0.2) ? 12 : 5)
-  return Array.from({ length: count }, () => ({
-    at: random.below(random.chance(0.3) ? 700 : 7_000),
-    kind: random.one(KINDS),
-  }))
+  const at = () => random.below(random.chance(0.4) ? 150 : 800)
+  return Array.from({ length: random.below(8) }, () => ({ at: at(), kind: random.one(KINDS) }))
 }
 
 const MOST_STARTS = 16
@@ -127,6 +126,7 @@ export async function playNight(
     rounds: night.rounds,
     outcomes: night.outcomes,
     ms: kernel.monotonic(),
+    calls: kernel.calls,
   }
 }
 
@@ -143,6 +143,11 @@ class Night {
   #examiner: { process: Process; program: Program; project: Opened } | null = null
   #runners: Runner[] = []
   #person: Promise<unknown>[] = []
+  /** What a person has said, and the program has confirmed. */
+  readonly #said: string[] = []
+  #silent = 0
+  #gitConfig: string | null = null
+  #gitConfigChanged = 0
   #hasLostPower = false
   #wasSkipped = false
   #broken: BrokenPromise | null = null
@@ -169,6 +174,7 @@ class Night {
     disk.put(join(WORK, '.gitignore'), 'node_modules/\n')
     disk.put(join(HOME, '.config/codemachine/config.toml'), SETTINGS)
     this.machine.commit('Start')
+    this.#gitConfig = disk.text(GIT_CONFIG)
     for (let start = 0; ; start++) {
       if (start >= CALM_FROM) this.machine.kernel.calm()
       if (start === MOST_STARTS)
@@ -197,10 +203,10 @@ class Night {
     const { project, program } = await this.#examine()
     const { sessions } = await this.#during(program.readSessions(project.records))
     const newest = sessions.at(-1)
-    const isOver =
-      newest !== undefined &&
-      newest.ended !== null &&
-      (newest.ended.outcome.kind === 'done' || newest.ended.outcome.kind === 'limit')
+    const most = newest?.limits.rounds ?? null
+    const isUsedUp = newest !== undefined && most !== null && newest.roundsUsed >= most
+    const kind = newest?.ended?.outcome.kind
+    const isOver = isUsedUp || kind === 'done' || kind === 'limit'
     const view = (runner: Runner) => ({
       view: { event: (event: Event, state: State) => this.#show(runner, event, state), live: () => {} },
       canAsk: false,
@@ -220,7 +226,7 @@ class Night {
   /** Runs the program once, until it has ended or was killed; now and then two at once. */
   async #run(begin: (runner: Runner) => Promise<unknown>, start: number): Promise<void> {
     const { kernel } = this.machine
-    const count = start > 0 && this.#random.chance(0.2) ? 2 : 1
+    const count = start > 0 && this.#random.chance(0.4) ? 2 : 1
     this.#runners = Array.from({ length: count }, () => new Runner(this.machine))
     for (const runner of this.#runners) void runner.run(begin)
     await kernel.run(() => this.#broken !== null || this.#runners.every(runner => runner.isOver))
@@ -246,15 +252,20 @@ class Night {
     this.#shown.set(event.session, shown)
     if (event.type === 'session-created')
       this.#rules.set(event.session, this.machine.disk.text(join(WORK, '.gitignore')) ?? '')
-    if (event.type === 'round-ended') this.rounds++
+    if (event.type === 'round-ended') this.#examineRound(event.outcome.class)
     if (event.type === 'session-ended') this.outcomes.push(event.outcome.kind)
     if (event.type === 'done-accepted' && event.verified) this.#examineDone(event.session, event.tree)
-    if (
-      event.type === 'session-ended' &&
-      event.outcome.kind === 'done' &&
-      !(event.outcome.verified && state.gates.length > 0)
-    )
-      this.#break('D15', 'A session with a gate is done without proof.')
+    if (event.type === 'session-ended' && event.outcome.kind === 'done') this.#examineCertificate(event.session, state)
+  }
+
+  #examineRound(ended: string): void {
+    this.rounds++
+    if (ended === 'silent') this.#silent++
+    if (this.#silent > this.#agent.silent) this.#break('L20', 'A round is silent, and its codex was not.')
+    if (this.machine.disk.text(GIT_CONFIG) !== this.#gitConfig) this.#gitConfigChanged++
+    else this.#gitConfigChanged = 0
+    if (this.#gitConfigChanged > 1)
+      this.#break('B3', 'What a round changed in .git/config is still there after the next one.')
   }
 
   #break(promise: string, what: string): void {
@@ -299,7 +310,7 @@ class Night {
       )
       switch (kind) {
         case 'steer':
-          return void (await project.ask({ type: 'steer', text: 'Mind the third line.' }))
+          return await this.#steer(project)
         case 'stop':
         case 'stop-now':
           return void (await project.ask({ type: 'stop', now: kind === 'stop-now' }))
@@ -349,6 +360,13 @@ class Night {
     await over.promise
   }
 
+  /** What it confirms has to reach a turn. */
+  async #steer(project: Opened): Promise<void> {
+    const text = `Mind line ${this.#said.length + 1}, will you?`
+    const reply = await project.ask({ type: 'steer', text })
+    if (reply?.code === 'done' || reply?.code === 'kept') this.#said.push(text)
+  }
+
   async #settlePerson(): Promise<void> {
     await this.#during(Promise.all(this.#person))
   }
@@ -392,8 +410,18 @@ class Night {
     const { disk, kernel } = this.machine
     if (!isRight(disk.text(ANSWER), this.#character) && !kernel.done.some(each => /power/.test(each)))
       this.#break('D5', `Done was accepted, and the work is not right: ${JSON.stringify(disk.text(ANSWER))}`)
+    const unheard = this.#said.find(text => !this.#agent.heard.some(each => each.includes(text)))
+    if (unheard !== undefined) this.#break('D13', `Done was accepted, and nobody was told: ${unheard}`)
     const now = treeOfFiles(disk, WORK, `.codemachine/\n${this.#rules.get(session) ?? ''}`)
     if (now !== tree) this.#break('D3', `Done was accepted for the tree ${tree}, and the files are ${now}.`)
+  }
+
+  #examineCertificate(id: string, { ended, claim }: State): void {
+    if (ended?.outcome.kind !== 'done' || !ended.outcome.verified)
+      this.#break('D15', 'A session with a gate is done without proof.')
+    const text = this.machine.disk.text(join(this.#recordsFolder(), 'sessions', id, 'done.json')) ?? ''
+    if (claim.state === 'accepted' && !text.includes(claim.tree))
+      this.#break('D16', `${id} is done, and its certificate says: ${text.slice(0, 200)}`)
   }
 
   /** What of each journal has been brought to the disk; to be called before the power goes. */
@@ -430,7 +458,10 @@ class Night {
     for (const [id, shown] of this.#shown) this.#shown.set(id, await this.#examineJournal(id, shown))
     this.#atLeast.clear()
     this.#hasLostPower = false
-    const problem = problemOfSavepoints(disk, join(this.#recordsFolder(), 'git'))
+    const told = [...this.#shown.values()].flatMap(({ events }) =>
+      events.flatMap(event => (event.type === 'savepoint' ? [event.commit] : [])),
+    )
+    const problem = problemOfSavepoints(disk, join(this.#recordsFolder(), 'git'), new Set(told))
     if (problem !== null) this.#break('J11', `A savepoint is not whole: ${problem}`)
     for (const path of this.machine.written)
       if (!isOurs(path) && (!PROBE.test(path) || disk.look(path) !== null))
@@ -516,6 +547,7 @@ class Night {
   }
 }
 
+const GIT_CONFIG = join(WORK, '.git/config')
 const GOAL = 'Find the answers.'
 const SETTINGS = `keep_awake = false
 rounds = 14
@@ -571,6 +603,7 @@ class Runner {
       await begin(this)
     } catch (error) {
       this.error = error
+      this.#machine.kernel.note(`error ${error instanceof Error ? error.message : String(error)}`)
     }
     this.#isDone = true
   }

@@ -11,7 +11,7 @@ export interface Asked {
 
 /** What a night may take of real time, ms: one that takes longer goes round in a circle that does not end. */
 const MOST_MS = 120_000
-const NOTHING = { trace: '', done: [], rounds: 0, outcomes: [], ms: 0 }
+const NOTHING = { trace: '', done: [], rounds: 0, outcomes: [], ms: 0, calls: 0 }
 
 // A worker plays the nights that it is asked for, one after the other.
 if (!isMainThread) {
