@@ -222,7 +222,7 @@ function costAtResume({ id, limits, cost }: SessionState, { maxCost }: LimitOpti
   if (cost.unpriced === 0) return { cost: most }
   throw new UserError(
     'CM0402',
-    `${id} has used ${formatTokens(cost.unpriced)} of which nobody knows the price, so --max-cost cannot be kept; use --max-tokens.`,
+    `${id} has used ${formatTokens(cost.unpriced)} without a known price, so --max-cost cannot hold. Use --max-tokens.`,
   )
 }
 

@@ -297,7 +297,7 @@ export class Sessions implements AsyncDisposable {
       // It was cut off before that was kept.
       const followed = await this.#followed(follows).catch((error: unknown) => {
         if (!(error instanceof UserError)) throw error
-        this.#run.remarks.push(`The agents are not told what ${follows} came to. ${error.message}`)
+        this.#run.remarks.push(`The agents are not told the result of ${follows}. ${error.message}`)
         return null
       })
       if (followed !== null) await keepFollowed(this.#run.records, log, followed.text)

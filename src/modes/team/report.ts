@@ -45,7 +45,7 @@ export function teamReport(own: TeamWork, directory: string): ReportSection {
   ]
   return {
     title: 'The project',
-    note: 'What was run, codemachine has run or seen itself; what steps came to and the review are the words of models. PROJECT_INFO.json in the project has it for programs.',
+    note: 'codemachine ran or saw the commands itself. Results of steps and the review are words of models. PROJECT_INFO.json in the project has the same for programs.',
     text: parts.filter(part => part !== '').join('\n\n'),
     ...(steps.length === 0
       ? {}

@@ -128,7 +128,7 @@ export async function chooseTemplate(
   await writeMode(root, name)
   const now = await settingsOf(world, directory, options)
   if (now.settings.mode === name) return `${FILE} says so now: start starts a session of the template ${name}.`
-  return `${FILE} says ${name} now, but ${now.sources.mode.place} says ${now.settings.mode}, which counts more.`
+  return `${FILE} says ${name} now, but ${now.sources.mode.place} overrides it with ${now.settings.mode}.`
 }
 
 async function writeMode(root: string, name: string): Promise<void> {

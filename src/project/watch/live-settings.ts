@@ -256,8 +256,7 @@ export class LiveSettings {
       const most = byPerson && layer === 'person' ? null : mostOf(key, state)
       const counts = this.#limitOfFiles(key, own, full, most)
       const isUncounted = key === 'maxCost' && counts.value !== null && counts.value !== stays.value && !canCount(state)
-      if (isUncounted)
-        this.#say('max_cost is not taken over: of what this session uses, or has used, nobody knows the price.')
+      if (isUncounted) this.#say('max_cost does not apply: this session uses models without a known price.')
       else if (full !== null) this.#tellIgnored(key, counts.value, full)
       return [key, isUncounted ? stays : counts] as const
     })

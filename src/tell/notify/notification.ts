@@ -331,7 +331,7 @@ function inWordsAbout(
       if ('version' in facts) {
         const question = plainLine(facts.question, REASON_CHARS)
         const left = formatSpan(Date.parse(facts.until) - Date.parse(at))
-        const how = `\`codemachine plan\` shows it, \`codemachine plan accept --version ${facts.version}\` has it carried out.`
+        const how = `\`codemachine plan\` shows it, \`codemachine plan accept --version ${facts.version}\` accepts it.`
         return { title: 'the plan waits for you', message: `${question} ${how} It waits for ${left} at the longest.` }
       }
       return {

@@ -147,7 +147,7 @@ test('a variable that says otherwise is named', async () => {
   await using place = await makePlace()
   place.context.env.CODEMACHINE_MODE = 'build'
   expect(await run(place, 'templates', 'select', 'goal')).toBe(
-    'codemachine.toml says goal now, but CODEMACHINE_MODE says build, which counts more.\n',
+    'codemachine.toml says goal now, but CODEMACHINE_MODE overrides it with build.\n',
   )
 })
 

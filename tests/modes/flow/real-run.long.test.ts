@@ -123,7 +123,7 @@ test('with --from a new run uses the outputs of the last one; without what it ne
   await expect(run(scene, { from: 'second' })).rejects.toMatchObject({
     exitCode: 2,
     message:
-      'No earlier run of write is there, and what comes from step "second" on uses what step "first" came to; run it from the beginning.',
+      'There is no earlier run of write, and the steps from "second" use the result of step "first". Run it from the beginning.',
   })
   await expect(run(scene, { from: 'secnd' })).rejects.toThrow('write has no step "secnd"; did you mean "second"?')
   expect((await run(scene)).exitCode).toBe(0)
@@ -153,7 +153,7 @@ test('with --from conditions of a changed workflow look at what no condition ask
   await lay(scene, { [FILE]: file('', ''), 'answer.json': '{ "type": "object" }', ...PROMPT })
   expect((await run(scene)).exitCode).toBe(0)
   await lay(scene, { [FILE]: file(schema, when) })
-  await expect(run(scene, { from: 'second' })).rejects.toThrow('step "first" came to no answer, and what comes from')
+  await expect(run(scene, { from: 'second' })).rejects.toThrow('step "first" has no answer, and the steps from')
   await lay(scene, { [FILE]: file(schema, '') })
   expect((await run(scene)).exitCode).toBe(0)
   await lay(scene, { [FILE]: file(schema, when) })

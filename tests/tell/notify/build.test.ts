@@ -44,7 +44,7 @@ test('each version of a plan that waits is told with the command that shows it',
     version: 2,
     title: 'codemachine in work: the plan waits for you',
     message: expect.stringMatching(
-      /`codemachine plan` shows it, `codemachine plan accept --version 2` has it carried out\. It waits for .+ at the longest\./,
+      /`codemachine plan` shows it, `codemachine plan accept --version 2` accepts it\. It waits for .+ at the longest\./,
     ),
   })
 })

@@ -218,12 +218,12 @@ async function nobodyWaits(
   const { id } = state
   const accepted = plansOf(state).findLast(each => each.accepted !== null)
   const isOver = state.ended !== null && state.ended.outcome.kind === 'done'
-  const hint = isOver ? elsewhere : `To go on: ${resumeCommand(id, flags.cd ?? null)}`
+  const hint = isOver ? elsewhere : `To continue: ${resumeCommand(id, flags.cd ?? null)}`
   return new UserError(
     'CM0616',
     accepted === undefined
       ? `Nobody runs ${id}, so its plan cannot be answered now; it asks again when you resume it.`
-      : `Version ${accepted.version} of the plan of ${id} has been accepted already, and nobody runs it.`,
+      : `Version ${accepted.version} of the plan of ${id} was already accepted, and no process runs it.`,
     { hint },
   )
 }

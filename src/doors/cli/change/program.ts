@@ -29,7 +29,7 @@ export function addChange(program: Command, does: Does): void {
     .on('option:no-local', () => said.add('--no-local'))
   withChangeFlags(withRunFlags(command, roundsUnless(200)))
     .addOption(worktreeOption())
-    .addOption(new Option('--follow-up [session]', 'go on from what another session came to (the newest change here)'))
+    .addOption(new Option('--follow-up [session]', 'build on the result of another session (the newest change here)'))
     .option('-n, --dry-run', 'only print the context and the prompts; nothing is started and nothing spent')
     .option('--wait', 'where another codemachine runs here, wait for its end, at most as long as --max-wait')
     .action(async (...typed: unknown[]) => {

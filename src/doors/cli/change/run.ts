@@ -77,7 +77,7 @@ const SESSION = /^\s*\d{8}_\d+\s*$/
 const NO_REQUEST = 'There is no request; say what is to be changed.'
 
 function wordsForSession(id: string): string {
-  return `${id} is a session, and no request. To resume it: codemachine resume ${id}. To go on from what it came to: codemachine change --follow-up ${id} "…"`
+  return `${id} is a session, not a request. To resume it: codemachine resume ${id}. To build on its result: codemachine change --follow-up ${id} "…"`
 }
 
 function howToSayIt({ stdin }: CliContext): string {

@@ -155,7 +155,7 @@ async function ask(context: CliContext, session: SessionAround, request: AgentRe
       return show(context, asked.reply, asked.streamed)
     case 'not-taken':
       if (!session.isSure) {
-        stderr.write('The lock of a session that has died is there, so the agent works by itself.\n')
+        stderr.write('A session that died has left its lock, so the agent works by itself.\n')
         return null
       }
       throw new UserError('CM1014', `No session in ${directory} takes the task; is codemachine still running there?`, {

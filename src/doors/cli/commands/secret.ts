@@ -64,7 +64,7 @@ async function howToGoOn({ platform }: CliContext, records: Records): Promise<st
   const stored = new Set((await listSecrets(records)).map(({ key }) => key))
   const missing = (await keysWaitedFor(records)).filter(key => !stored.has(key))
   const where = here(records.directory)
-  if (missing.length === 0) return `To go on: codemachine resume${where}\n`
+  if (missing.length === 0) return `To continue: codemachine resume${where}\n`
   return `Still missing: ${missing.map(key => `codemachine secret set ${key}${where}`).join('; ')}\n`
 }
 

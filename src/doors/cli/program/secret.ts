@@ -78,8 +78,10 @@ function onlyItsKey(command: Command, name: string, act: (...typed: unknown[]) =
       const takes = command.options.map(({ long }) => long).join(' and ')
       throw new UserError(
         'CM0102',
-        `secret ${name} takes the name of one secret, and beside it ${takes} alone: a value is never an argument.`,
-        { hint: 'It is typed hidden, or comes through standard input: codemachine secret set KEY < file' },
+        `secret ${name} takes one name, and no option but ${takes}. A value is never an argument.`,
+        {
+          hint: 'It is typed hidden, or comes through standard input: codemachine secret set KEY < file',
+        },
       )
     })
 }

@@ -109,7 +109,7 @@ const MOST_SHOWN = 60
 
 function refuseWithoutProject({ project }: TeamFlags, typed: string): void {
   if (project !== undefined) return
-  throw new UserError('CM1008', `Say which project is meant: codemachine team ${typed} --project <dir>`, {
+  throw new UserError('CM1008', `Name the project: codemachine team ${typed} --project <dir>`, {
     hint: 'The projects here: codemachine team list',
   })
 }

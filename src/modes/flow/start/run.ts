@@ -199,7 +199,7 @@ async function lastRun(
     if (missing === undefined) return NOTHING_CARRIED
     throw new UserError(
       'CM1006',
-      `No earlier run of ${plan.name} is there, and what comes from step "${from}" on uses what step "${missing}" came to; run it from the beginning.`,
+      `There is no earlier run of ${plan.name}, and the steps from "${from}" use the result of step "${missing}". Run it from the beginning.`,
     )
   }
   const kept = openOutputs(records.sessionFolder(found.id))
@@ -209,11 +209,11 @@ async function lastRun(
     const refuse = (what: string) =>
       new UserError(
         'CM1006',
-        `In the last run of ${plan.name} (${found.id}) step "${id}" came to ${what}, and what comes from step "${from}" on uses it; begin with --from ${id}, or an earlier one.`,
+        `In the last run of ${plan.name} (${found.id}), step "${id}" has ${what}, and the steps from "${from}" use it. Begin with --from ${id}, or an earlier step.`,
       )
     if (record === undefined || (record.mark !== 'done' && record.mark !== 'skipped')) {
       if (!needed.has(id)) continue
-      throw refuse('nothing')
+      throw refuse('no result')
     }
     const { mark, exit, output, answer } = record
     // It may have had no schema then.

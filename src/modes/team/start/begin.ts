@@ -50,7 +50,7 @@ export async function newTeam(world: World, named: string, wanted: WantedTeam): 
   const problem = mode === 'review' ? null : problemOfGoal(said)
   if (problem !== null) throw new UserError('CM0107', problem)
   if (project === null && isAlone)
-    throw new UserError('CM1008', 'Say which project is meant: --project <dir>', {
+    throw new UserError('CM1008', 'Name the project: --project <dir>', {
       hint: 'The projects here: codemachine team list',
     })
   const workspace = await realWorkDirectory(named)

@@ -60,7 +60,7 @@ describe('a change that cannot begin is refused in a sentence, and nothing is be
     [
       'by the id of a session',
       ['20261123_1'],
-      '20261123_1 is a session, and no request. To resume it: codemachine resume 20261123_1. To go on from what it came to: codemachine change --follow-up 20261123_1 "…"',
+      '20261123_1 is a session, not a request. To resume it: codemachine resume 20261123_1. To build on its result: codemachine change --follow-up 20261123_1 "…"',
     ],
     ['from a session that there is not', ['--follow-up', '20260101_1', 'x'], 'No sessions in '],
   ])('%s', async (_which, args, sentence) => {

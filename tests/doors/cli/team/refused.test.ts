@@ -28,13 +28,9 @@ describe('a team that cannot begin is refused in a sentence, and nothing is made
     ['in a worktree', ['--worktree', 'a', 'x'], '--worktree means nothing to a team: it works in a project directory'],
     ['with a project of no name', ['--project', '', 'x'], '--project is empty; name a directory that is there.'],
     ['with a plan of nothing', ['plan'], 'There is no goal; say what is to be planned.'],
-    [
-      'with a step and no project',
-      ['work', 'x'],
-      'Say which project is meant: codemachine team work "…" --project <dir>',
-    ],
+    ['with a step and no project', ['work', 'x'], 'Name the project: codemachine team work "…" --project <dir>'],
     ['with no step', ['work', '--project', '.'], 'There is no step; say what is to be done.'],
-    ['with a review of nothing', ['review'], 'Say which project is meant: codemachine team review --project <dir>'],
+    ['with a review of nothing', ['review'], 'Name the project: codemachine team review --project <dir>'],
     [
       'with a flag that stands too early',
       ['--yes', 'work', 'x'],
