@@ -79,7 +79,7 @@ describe('what was typed wrong is refused in a sentence that repeats no value, a
     [
       'a value behind the name',
       ['set', KEY, VALUE],
-      'secret set takes one name, and no option but --cd and --check alone',
+      'secret set takes one name, and no option but --cd and --check',
     ],
     ['a value in the name', ['set', `${KEY}=${VALUE}`], 'secret set takes one name'],
     ['a value as a flag', ['set', KEY, '--value', VALUE], 'secret set takes one name'],
@@ -87,7 +87,7 @@ describe('what was typed wrong is refused in a sentence that repeats no value, a
     ['a value in the place of the name', ['set', VALUE], 'That cannot be the name of a secret; use capital letters'],
     ['a value in the place of the command', [VALUE], 'Use secret set, list, rm, check or export'],
     ['a name and a value in that place', [KEY, VALUE], 'Use secret set, list, rm, check or export'],
-    ['a value to be removed', ['rm', KEY, VALUE], 'secret rm takes one name, and no option but --cd alone'],
+    ['a value to be removed', ['rm', KEY, VALUE], 'secret rm takes one name, and no option but --cd'],
     ['a name in small letters', ['set', 'service_key'], 'That cannot be the name of a secret; use capital letters'],
     ['a name that is too long', ['set', 'A'.repeat(65)], 'That cannot be the name of a secret; use capital letters'],
     [
