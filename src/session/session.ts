@@ -313,6 +313,7 @@ export class Session {
   /** Does what a claim, the first gates or the contract need before the next round; null: nothing, so that the rounds go on. */
   async #proofFirst(tree: string, memory: MemorySnapshot): Promise<SessionOutcome | 'again' | null> {
     const { asked } = this.#options
+    await this.#contract.takeEdit()
     if (this.#log.state.claim.state === 'nominated' && this.#log.state.replan === null)
       return (await this.#scopes.unlessStalled(await this.#prove(tree, memory))) ?? 'again'
     if (!this.#proof.hasBegun && asked.endedBy === null && !asked.isPaused) {

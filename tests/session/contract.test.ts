@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -346,6 +346,30 @@ describe('the person', () => {
     )
     expect(ofType(events, 'contract-left')).toMatchObject([{ by: 'person' }])
     expect(outcome).toMatchObject({ proof: 'none' })
+  })
+
+  promise('D84', 'From the first round on, only you change the contract')
+  test('edits it while the session works: it counts from the next step on, and a mistake in it is said with its line', async () => {
+    const night = new Night()
+    const own = mkdtempSync(join(folder, 'edit-'))
+    const edited = '[[sentences]]\nquote = "Make a."\nkind = "must"\n[[sentences.checks]]\nrun = "mine"\nseconds = 9\n'
+    const writeAfter: Record<number, string> = { 1: '[[sentences]]\nquote = "Make z."\nkind = "keep"\n', 2: edited }
+    const { outcome, events } = await night.play1(
+      {},
+      {
+        folder: own,
+        onEvent: event => {
+          const text = event.type === 'round-ended' ? writeAfter[event.round] : undefined
+          if (text !== undefined) writeFileSync(join(own, 'contract.toml'), text)
+        },
+      },
+    )
+    expect(outcome).toMatchObject({ proof: 'proved' })
+    expect(ofType(events, 'warning').map(({ message }) => message)).toEqual([
+      expect.stringMatching(/contract\.toml:1: S1: the quote does not stand so in the goal: "Make z\."\.$/),
+    ])
+    expect(ofType(events, 'contract-frozen')).toMatchObject([{ version: 1 }, { version: 2, by: 'person' }])
+    expect(ofType(events, 'contract-drafted').at(-1)?.sentences).toMatchObject([{ checks: [{ run: 'mine' }] }])
   })
 
   test('wants the contract alone: the session ends with it, and resume does the work', async () => {

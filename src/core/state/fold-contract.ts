@@ -123,6 +123,8 @@ function drafted(contract: ContractState, event: EventOf<'contract-drafted'>): C
     refusals: 0,
     problem: null,
     change: null,
+    // A person who edits it wants it.
+    left: by === 'person' ? null : contract.left,
     seconds: sentence === null ? contract.seconds : [...contract.seconds, sentence],
   }
 }

@@ -60,7 +60,7 @@ const GROUPS: readonly HelpGroup[] = [
       ['review', 'have a reviewer look at the work'],
       ['land', 'merge the work of a worktree'],
     ],
-    also: ['questions'],
+    also: ['contract', 'questions'],
   },
   {
     name: 'undo',
@@ -360,6 +360,10 @@ const EXAMPLES: Readonly<Record<string, Examples>> = {
     ['questions answer 20261121_1/Q2 1', 'the first of its choices'],
   ],
   verify: [['verify', 'the newest session that is done']],
+  contract: [
+    ['contract', 'of the newest session'],
+    ['contract --export tests/acceptance', 'keep its checks'],
+  ],
   review: [
     ['review', 'the work of the newest session'],
     ['review --goal "add a dark mode"', 'uncommitted changes, judged by that goal'],

@@ -1,4 +1,5 @@
-import { existsSync, readdirSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect } from 'vitest'
@@ -107,4 +108,13 @@ test('a check that deletes files, one that never ends and one that needs the net
   expect(scene.input(2)).toContain('check 2 does not come to its end in time')
   expect(stdout).toContain('contract, version 3, is accepted')
   expect(stdout).toContain('wrong version 1 for S2: caught by check 1')
+  expect(stdout).toMatch(/ended: done, proved: 2 of 2 sentences proved/)
+  expect(scene.memory('report.md')).toMatch(
+    /^# Done, proved[\s\S]*^## What you asked for[\s\S]*\| S1 \| .* \| proved \|/m,
+  )
+  const kept = join(scene.place.directory, 'kept')
+  expect((await scene.run('contract', '--export', kept)).stdout).toContain('Wrote 2 checks to')
+  expect(readFileSync(join(kept, 'S1-1', 'slug.test.sh'), 'utf8')).toBe(SLUG_TEST)
+  expect(execFileSync('sh', ['kept/S1-1/run.sh'], { cwd: scene.place.directory, encoding: 'utf8' })).toBe('')
+  expect((await scene.run('contract')).stdout).toMatch(/2 of 2 sentences proved\nS1 {2}proved {2}\(must\)\n/)
 })

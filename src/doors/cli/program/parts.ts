@@ -139,6 +139,7 @@ export function addProof(program: Command, does: Does): void {
   addReport(program, does)
   addQuestions(program, does)
   addVerify(program, does)
+  addContract(program, does)
   addReview(program, does)
   addSavepoints(program, does)
   addLand(program, does)
@@ -195,6 +196,15 @@ function addVerify(program: Command, does: Does): void {
     .addOption(codexBinOption())
     .option('--json', 'as JSON')
     .action(does(async () => (await import('../commands/verify.ts')).verify))
+}
+
+function addContract(program: Command, does: Does): void {
+  withDirectory(program.command('contract'))
+    .argument('[session...]', 'the session; without it, the newest. edit before it: change it in your editor')
+    .description('what was asked for, sentence by sentence, and how each stands (--prove)')
+    .option('--export <dir>', 'write the files of the checks there')
+    .option('--json', 'as JSON')
+    .action(does(async () => (await import('../commands/contract.ts')).contract))
 }
 
 function addReview(program: Command, does: Does): void {
@@ -277,9 +287,7 @@ export function addStart(program: Command, does: Does): void {
   const start = does(async context => (await withSmallHeap(context, () => import('../commands/run.ts'))).start)
   const dryStart = does(async () => (await import('../commands/dry-start.ts')).dryStart)
   withRunFlags(program.command('start'), roundsUnless(50))
-    .description(
-      'build what .codemachine/inputs/specifications.md asks for; at most 50 rounds by default',
-    )
+    .description('build what .codemachine/inputs/specifications.md asks for; at most 50 rounds by default')
     .option('-y, --yes', 'ask nothing: the specification is complete, and the plan is accepted')
     .addOption(templateOption('the mode of the settings', STARTED))
     .addOption(worktreeOption())

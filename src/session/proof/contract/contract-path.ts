@@ -5,3 +5,8 @@ export const CONTRACT_FILE = 'CONTRACT.md'
 export function contractPath(session: string, file: string = CONTRACT_FILE): string {
   return `.codemachine/projects/${session}/${file}`
 }
+
+/** Where a person's edit waits for the session, among its records. @param roundsDirectory that of the session */
+export function editedContract(roundsDirectory: string): string {
+  return `${roundsDirectory}/contract.toml`
+}

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { UserError, unreachable } from '../../../base/errors.ts'
 import type { ThreadSpec } from '../../../core/engine.ts'
@@ -29,6 +30,7 @@ import { WIND_DOWN_REVIEW } from '../../../core/rules/notices.ts'
 import type { Parsed } from '../../../core/shapes/memory.ts'
 import { CONTRACT_CHOICES, CONTRACT_DECISION } from '../../../core/state/fold-contract.ts'
 import { roundTokens } from '../../../core/state/state.ts'
+import { readBoundedText } from '../../../platform/files.ts'
 import { findObstacle, readTextFile } from '../../../workspace/files/inside-directory.ts'
 import { readAnswer } from '../../answers.ts'
 import type { Budget } from '../../budget.ts'
@@ -36,7 +38,7 @@ import type { ProofEnvironment, RunnerOptions } from '../../options.ts'
 import { playRound, type RoundPlayOptions } from '../../play-round.ts'
 import { contractToml, parseContract } from './contract-file.ts'
 import { authorInput, contractBody, controlInput, secondInput } from './contract-input.ts'
-import { CONTRACT_FILE, contractPath } from './contract-path.ts'
+import { CONTRACT_FILE, contractPath, editedContract } from './contract-path.ts'
 
 /** A turn of somebody who has to do with the contract and not with the work. */
 export type ContractTurn =
@@ -74,6 +76,26 @@ export class ContractWork {
     if (contract === null || replayed || scope !== null || this.#options.means === null) return null
     if (claim.state === 'nominated' || claim.state === 'accepted') return null
     return nextContractStep(contract, tree, last !== null)
+  }
+
+  /** Takes what a person has edited since, as a new version. */
+  async takeEdit(): Promise<void> {
+    const { log, roundsDirectory, redactor } = this.#options
+    if (log.state.contract === null) return
+    const path = editedContract(roundsDirectory)
+    const read = await readBoundedText(path, EDITED_BYTES)
+    if (read === 'missing') return
+    await rm(path, { force: true })
+    try {
+      if ('problem' in read) throw new UserError('CM0111', `${path} ${read.problem}.`)
+      const text = parseContract(redactor.text(read.text), { name: path }, log.state.goal)
+      log.emit(this.#drafted('person', text))
+      // Later than that no check can fail before the work.
+      if (log.state.last !== null) await this.freeze('person')
+    } catch (error) {
+      if (!(error instanceof UserError)) throw error
+      log.emit({ type: 'warning', round: null, message: error.message })
+    }
   }
 
   /** The end of a session that has its contract and wants no more, or has to be proved and has none; null: it goes on. */
