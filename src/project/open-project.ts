@@ -148,7 +148,7 @@ export class OpenProject implements Project {
     const runner = await askWhoRuns(await lockOfSession(records, id), this.#world.platform, onProblem)
     const { readReport } = await import('../tell/report/write.ts')
     const data = await readReport(records, id, runner)
-    if (data === null) throw new UserError('CM0607', `${records.journal(id)} holds no session.`)
+    if (data === null) throw new UserError('CM0607', `${records.journal(id)} has no session.`)
     return data
   }
 

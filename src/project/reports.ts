@@ -42,7 +42,7 @@ export async function reportAtEnd({ records, id, named, resumable, sources }: En
   try {
     // Who ran it has looked at all of a snapshot that another process has left.
     const data = await readReport(records, id, null, 'ends')
-    if (data === null) return noReport(`The journal of ${id} holds no session.`)
+    if (data === null) return noReport(`The journal of ${id} has no session.`)
     const commands = commandsHere(data, named)
     const places = { id, records: records.sessionFolder(id), directory: records.directory }
     const { html, problems } = await writeReports(

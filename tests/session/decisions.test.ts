@@ -69,7 +69,7 @@ describe('a person decides', () => {
     expect(live.filter(({ type }) => type === 'still-waiting')).toEqual([])
     expect(asked(events)).toMatchObject([{ id: 'way', title: 'Which way?', body: 'There are two.', default: null }])
     expect(made(events)).toEqual([['left', null, 'person']])
-    expect(replies).toEqual(['s goes on with: Go left'])
+    expect(replies).toEqual(['s continues with: Go left'])
     expect([inputs, prepared]).toEqual([['Go left.'], 1])
   })
 

@@ -253,7 +253,7 @@ async function newestDone(records: Records, say: (remark: string) => void): Prom
 
 async function stateOf(records: Records, id: string): Promise<SessionState> {
   const state = await foldJournal(records, id)
-  if (state === null) throw new UserError('CM0607', `${records.journal(id)} holds no session.`)
+  if (state === null) throw new UserError('CM0607', `${records.journal(id)} has no session.`)
   return state
 }
 

@@ -71,7 +71,7 @@ async function asRunning(world: World, records: Records, id: string): Promise<Ru
   // Before the journal: a session that ends while it is read must not look cut off.
   const holder = await holderOf(world, await lockOfSession(records, id))
   const state = await readableState(records, id, 'ends')
-  if (state === null) throw new UserError('CM0607', `${records.journal(id)} holds no session that can be read.`)
+  if (state === null) throw new UserError('CM0607', `${records.journal(id)} has no session that can be read.`)
   const standing = sessionStatusOf(state, holder)
   switch (standing) {
     case 'running':

@@ -56,7 +56,7 @@ test('a person answers from another terminal, of the session that they mean, onc
   expect(await says([earlier, 'edit'], false)).toBe(`It is ${session} that runs, and not ${earlier}.`)
   expect(await says(['edit', 'gladly'], false)).toBe('"edit" takes no text; leave it out.')
   expect(await readFile(path, 'utf8')).toBe('a plan\n')
-  expect(await says([session, 'edit'], true)).toBe(`${session} goes on with: I edit it\n`)
+  expect(await says([session, 'edit'], true)).toBe(`${session} continues with: I edit it\n`)
   expect(await readFile(path, 'utf8')).toBe('a plan\nand more\n')
   expect((await running).outcome).toMatchObject({ kind: 'needs-person' })
 })

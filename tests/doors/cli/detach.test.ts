@@ -122,8 +122,7 @@ test('start --detach asks on a terminal, and without one is refused at once; its
   await writeFile(join(inputs, 'specifications.md'), '# A list\n\nPrints a list of books.\n')
   expect(await scene.run('start', '--detach')).toMatchObject({
     exitCode: 2,
-    stderr:
-      'codemachine: Nobody can confirm here that the specification is complete; use --yes. (CM0105)\n',
+    stderr: 'codemachine: Nobody can confirm here that the specification is complete; use --yes. (CM0105)\n',
   })
   await using terminal = startInEmulator(scene.place, ['start', '--detach'])
   await terminal.until('[Y/n]')

@@ -61,7 +61,7 @@ test('an agent that makes the goal smaller and claims it: the goal is put back, 
   expect(refused.map(({ reason }) => reason)).toEqual([...NARROWINGS.map(() => 'goal-changed'), 'tree-changed'])
   for (let of = 1; of <= NARROWINGS.length + 3; of++) {
     expect(scene.input(of)).toMatch(
-      /^The goal, in the words of the person\..*\n\n\[begin (\w+)\]\nWrite one\.txt and two\.txt\.\n\[end \1\]\n\nGo on/,
+      /^The goal, in the words of the person\..*\n\n\[begin (\w+)\]\nWrite one\.txt and two\.txt\.\n\[end \1\]\n\nContinue/,
     )
     expect(scene.input(of).includes('The goal in MAIN.md was ')).toBe(of > 2 && of <= NARROWINGS.length + 2)
   }
@@ -107,7 +107,7 @@ test('of a long goal each round is told the beginning, and reads the whole in a 
     expect(input.length).toBeLessThan(10_000)
     expect(input).toMatch(/^The goal, in the words of the person\. .*\n\n\[begin \w+\]\nWrite one\.txt\.\nAnd much/)
     expect(input).toMatch(
-      /\nNot all of it stands here\. The whole is in `\.codemachine\/projects\/\w+\/GOAL\.md`: read that first\.\n\nGo on/,
+      /\nNot all of it stands here\. The whole is in `\.codemachine\/projects\/\w+\/GOAL\.md`: read that first\.\n\nContinue/,
     )
   }
   const printed = scene.model.requests.filter(({ step }) => step === 1).map(({ lastOutputs }) => lastOutputs[0] ?? '')
@@ -156,7 +156,7 @@ test('what a person says stands in the input of each later round, also of a sess
   expect(scene.input(1)).not.toContain('tabs')
   for (const of of [2, 3, 4]) {
     expect(scene.input(of)).toMatch(
-      /\n\nWhat the person has said later\. .*\n\n\[begin (\w+)\]\n- Never use\n {2}tabs\.\n\[end \1\]\n\nGo on/,
+      /\n\nWhat the person has said later\. .*\n\n\[begin (\w+)\]\n- Never use\n {2}tabs\.\n\[end \1\]\n\nContinue/,
     )
   }
   expect(existsSync(join(scene.place.directory, 'four.txt'))).toBe(true)

@@ -324,10 +324,8 @@ describe('each event is a line', () => {
     'given up': '',
     'silent turn': 'turn failed (silence); continuing in the same thread\n',
     'out of tokens': 'the tokens are used up: the agent is told to stop safely, and has 1 min 30 s\n',
-    'out of its own time':
-      'the time of this round is used up: the agent is told to stop safely, and has 1 min 30 s\n',
-    'out of usage':
-      'the usage limit reached its configured share: the agent is told to stop safely, and has 5 min\n',
+    'out of its own time': 'the time of this round is used up: the agent is told to stop safely, and has 1 min 30 s\n',
+    'out of usage': 'the usage limit reached its configured share: the agent is told to stop safely, and has 5 min\n',
     'short sleep': 'the machine slept for 45.9 s; nothing was lost\n',
     'wait for no reason given':
       'waiting until 22:41, 20 s from now (the server is busy); codemachine retry ends the wait\n',
@@ -399,8 +397,7 @@ describe('each event is a line', () => {
     'one more check is written': 'one more check of S1 is written  (gpt-6)\n',
     'no more check':
       'the author of the contract gave no answer that can be used: S1: the quote does not stand so in the goal: "build Y"  (42.0 s, 9.1k tokens)\n',
-    'accepted unverified':
-      'Accepted (files at 0123456789ab): not verified: no gates are configured\n',
+    'accepted unverified': 'Accepted (files at 0123456789ab): not verified: no gates are configured\n',
     'refused again': 'the same claim was refused 4 times: the next round is given more reasoning effort\n',
   }
   test.each(Object.entries(moreSamples))('%s', (shape, event) => {

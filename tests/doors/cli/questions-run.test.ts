@@ -33,7 +33,9 @@ test('what an agent asks at night is there in the morning, and an answer that is
   await using running = scene.start('--json', 'build a shop')
   await running.event('item-completed', event => event.round === 2 && event.item.kind === 'agent-message')
   const { stdout } = await scene.run('questions')
-  expect(stdout).toMatch(/^\d{8}_1\/Q1 {2}round 1, .+\n {2}Which database\?\n {4}1 {2}SQLite\n {4}2 {2}Postgres\n/)
+  expect(stdout).toMatch(
+    /^\d{8}_1\/Q1 {2}round 1, .+\n {2}Which database\?\n {4}1 {2}SQLite\n {4}2 {2}Postgres \(CM0615\)\n/,
+  )
   const answer = await scene.run('questions', 'answer', 'Q1', '2')
   expect([answer.exitCode, answer.stdout]).toEqual([
     0,
@@ -51,7 +53,7 @@ test('what an agent asks at night is there in the morning, and an answer that is
   expect(outputs).toContain('`assumption` is missing. Nothing was kept; call it again.')
   expect(outputs.join()).toContain('kept already, as Q1')
   const words =
-    /^"Which database\?" – Postgres \(\d{8}_1\/Q1\)\n\nIn round 1 of this session this question came up:\n\n> Which database\?\n[\s\S]+> SQLite\n[\s\S]+My answer is:\n\nPostgres\n/
+    /^"Which database\?" – Postgres \(\d{8}_1\/Q1\)\n\nIn round 1 of this session this question came up:\n\n> Which database\?\n[\s\S]+> SQLite\n[\s\S]+My answer is:\n\nPostgres \(CM0615\)\n/
   expect(eventsOf(events, 'steered')).toMatchObject([
     { round: 2, delivered: true, answers: 'Q1', text: expect.stringMatching(words) },
   ])
@@ -65,7 +67,10 @@ test('what an agent asks at night is there in the morning, and an answer that is
   ])
   expect((await scene.run('logs')).stdout).toContain('a person answers Q1: "Which database?" – Postgres')
   const again = await scene.run('questions', 'answer', 'Q1', 'SQLite')
-  expect([again.exitCode, again.stderr]).toEqual([2, expect.stringMatching(/_1\/Q1 was answered at .+: Postgres\n/)])
+  expect([again.exitCode, again.stderr]).toEqual([
+    2,
+    expect.stringMatching(/_1\/Q1 was answered at .+: Postgres \(CM0615\)\n/),
+  ])
 })
 
 promise('O51')

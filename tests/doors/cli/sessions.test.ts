@@ -217,7 +217,7 @@ test('Enter offers what can be done with a session, the possible first, and says
     expect.stringMatching(/^ {2}Resume/),
     expect.stringMatching(/^ {2}Watch +It is not running/),
     '',
-    expect.stringMatching(/^Enter confirms/),
+    expect.stringMatching(/^Enter does it/),
   ])
   press('return', 'down', 'down', 'down', 'return')
   expect(done).toEqual(['report 20261120_1'])

@@ -49,11 +49,7 @@ describe('what was typed wrong is said in a sentence, with exit code 2, before a
       'codemachine: Standard input is not UTF-8 text; convert it to UTF-8. (CM0107)\n',
       { input: Buffer.from(text, 'utf16le') },
     ]),
-    [
-      'no goal at all',
-      [],
-      /^codemachine: There is no goal, and the queue is empty\. \(CM0104\)\n {2}.*codemachine -/,
-    ],
+    ['no goal at all', [], /^codemachine: There is no goal, and the queue is empty\. \(CM0104\)\n {2}.*codemachine -/],
     [
       'no rounds',
       ['--rounds', '0', 'x'],

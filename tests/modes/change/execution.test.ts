@@ -204,10 +204,10 @@ test('one that never passes is mended exactly as often as is said; then it has f
   })
   expect(parts(events).filter(part => part === 'fix')).toHaveLength(3)
   expect(statuses(events)).toEqual(['T1 COMPLETED', 'T2 FAILED', 'T3 COMPLETED', 'T4 COMPLETED'])
-  expect(tasks(events)[1]?.why).toBe('`make check` ended with exit code 1, after 3 attempts at mending it.')
+  expect(tasks(events)[1]?.why).toBe('`make check` ended with exit code 1, after 3 attempts to fix it.')
   expect(notes(events)).toContainEqual([
     'failed',
-    'T2 (Check with make check) failed. `make check` ended with exit code 1, after 3 attempts at mending it.',
+    'T2 (Check with make check) failed. `make check` ended with exit code 1, after 3 attempts to fix it.',
   ])
   expect(outcome).toMatchObject({ kind: 'needs-person', reason: expect.stringContaining('T2 failed.') })
   expect(ofType(events, 'done-nominated')).toEqual([])
@@ -510,7 +510,7 @@ test('a session that a person broke off while it mended goes on with the attempt
   const whys = ofType(again.events, 'state-entered').flatMap(({ state, why }) =>
     state.endsWith('fixing') ? [why] : [],
   )
-  expect(whys).toEqual(['T2 fails: attempt 3 of 3 at mending it'])
+  expect(whys).toEqual(['T2 fails: attempt 3 of 3 to fix it'])
   expect(tasks([...first.events, ...again.events])[1]).toMatchObject({ status: 'COMPLETED', attempts: 3 })
 })
 

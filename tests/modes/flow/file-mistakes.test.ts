@@ -300,7 +300,7 @@ const MISTAKES: readonly (readonly [what: string, content: string, ...mistakes: 
   [
     'commands to verify that are one text',
     `${STEP}agent = "commit"\nverify = "npm test"\n`,
-    'x.toml:6:10: workflow.steps[0].verify: is "npm test"; use a list of at most 100, each a command on one line, such as "npm test"',
+    'x.toml:6:10: workflow.steps[0].verify: is "npm test"; use a list of at most 50, each a command on one line, such as "npm test"',
   ],
   [
     'one of several commands to verify that is empty',

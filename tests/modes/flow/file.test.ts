@@ -393,9 +393,7 @@ test('a step has at most as many commands that verify it as a session has gates,
   const readWith = (commands: number) => readFlowFile(file(commands), 'flow.md', { refusedArgument: () => null })
   expect(readWith(50)).toHaveProperty('file')
   expect(readWith(51)).toMatchObject({
-    mistakes: [
-      { place: 'workflow.steps[0].verify[50]', line: 3, problem: expect.stringContaining('beyond the 50') },
-    ],
+    mistakes: [{ place: 'workflow.steps[0].verify[50]', line: 3, problem: expect.stringContaining('beyond the 50') }],
   })
 })
 

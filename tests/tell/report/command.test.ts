@@ -97,7 +97,7 @@ test('a session that nobody knows is refused, and so is one of which the journal
   await writeFile(place.records.journal('20261121_1'), '')
   expect(await refusal(show(place, { session: '20261121_1' }))).toMatchObject([
     2,
-    expect.stringContaining('holds no session'),
+    expect.stringContaining('has no session'),
     null,
   ])
 })

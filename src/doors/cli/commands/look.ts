@@ -325,7 +325,7 @@ export async function logs(
   const look = lookout(await lockOfSession(records, id), { platform, clock, onProblem: sayOn(context) })
   const isLeft = async () => (await look()) === null
   if (!(await hasEvents(path)) && (!follow || (await isLeft()))) {
-    throw new UserError('CM0607', `${path} holds no session.`)
+    throw new UserError('CM0607', `${path} has no session.`)
   }
   const isOver = follow ? async ({ ended }: SessionState) => ended !== null || (await isLeft()) : null
   await showEvents(context, { records, id }, { json, isOver })

@@ -34,9 +34,7 @@ test('the projects of a workspace are listed with what came of them, shown whole
   ])
   for (const command of ['status', 'list']) {
     const { stdout } = await codemachineHere(place, [command])
-    expect(stdout).toMatch(
-      /No sessions .*\n(.*\n)*What teams have made in projects\/: codemachine team list\n$/,
-    )
+    expect(stdout).toMatch(/No sessions .*\n(.*\n)*What teams have made in projects\/: codemachine team list\n$/)
   }
   const shown = await here(['show', name])
   expect(shown.stdout).toContain('✓ 2 Write start.sh.')
