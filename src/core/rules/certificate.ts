@@ -1,8 +1,10 @@
 import * as v from 'valibot'
 import { UserError } from '../../base/errors.ts'
+import { hasPassed } from '../events/outcome.ts'
 import { finding, gateStatus } from '../events/shapes.ts'
 import { SANDBOX_MODES } from '../shapes/sandbox.ts'
 import { type SessionState, sessionTokens } from '../state/state.ts'
+import { type Check, type ContractState, lineOf, proofOf, sentencesOf } from './contract.ts'
 
 /** What of a certificate the journal does not say. */
 interface CertificateFacts {
@@ -15,6 +17,8 @@ interface CertificateFacts {
   /** What lay in the work directory and is no part of the tree. */
   notLookedAt: { paths: readonly string[]; count: number }
   versions: { codemachine: string; codex: string | null; node: string; platform: string }
+  /** A hash of the files of a check. */
+  digestOf(check: Check): string
 }
 
 const text = v.string()
@@ -53,9 +57,49 @@ const gateSchema = v.object({
   ),
 })
 
+const checkSchema = v.object({
+  /** `S1, check 1`. */
+  name: text,
+  /** With the folder of its files filled in. */
+  run: text,
+  timeoutMs: v.pipe(v.number(), v.integer(), v.minValue(1)),
+  /** SHA-256 of its files, hex. */
+  digest: text,
+  /** Before the work, null if it did not run then; and when done was claimed. */
+  before: v.nullable(gateStatus),
+  status: v.nullable(gateStatus),
+})
+
+const sentenceSchema = v.object({
+  id: text,
+  quote: text,
+  kind: text,
+  /** `proved`, `weak`, `holds` (without any wrong version), `unusable`, `not-checkable` or `context`. */
+  state: text,
+  reason: v.nullable(text),
+  heldOut: v.boolean(),
+  /** Wrong versions that count, and how many of them were noticed. */
+  controls: v.object({ made: count, caught: count }),
+  checks: v.array(checkSchema),
+})
+
+const contractSchema = v.object({
+  version: count,
+  /** `person`, `default` or `controls`. */
+  acceptedBy: v.nullable(text),
+  /** The models as asked for; null: codex's own choice. */
+  author: v.nullable(text),
+  control: v.nullable(text),
+  worker: v.nullable(text),
+  sentences: v.array(sentenceSchema),
+  /** What of the goal is in no sentence. */
+  uncovered: v.array(text),
+})
+
 const certificateSchema = v.object({
   format: v.literal('codemachine-done'),
-  v: v.literal(1),
+  /** 2: of a session with a contract. */
+  v: v.picklist([1, 2]),
   session: text,
   goal: text,
   /** The work directory, absolute. */
@@ -64,6 +108,10 @@ const certificateSchema = v.object({
   endedAt: moment,
   /** Gates were there, and every one that is required passed. */
   verified: v.boolean(),
+  /** How far it is proved; left out: it had no contract, so that `verified` says it. */
+  proof: v.optional(v.picklist(['proved', 'gates', 'none'])),
+  /** What was asked for, sentence by sentence; left out: it had no contract. */
+  contract: v.optional(contractSchema),
   /** Fingerprint of what was accepted: a git tree hash. */
   tree: commit,
   savepoint: v.nullable(commit),
@@ -102,17 +150,18 @@ export const CERTIFICATE_BYTES = 8 * 1024 * 1024
 
 /** The certificate of a session that has ended as done; any other is an error of the caller. */
 export function certificateOf(state: SessionState, facts: CertificateFacts): Certificate {
-  const { claim, ended } = state
+  const { claim, ended, contract } = state
   if (claim.state !== 'accepted' || ended?.outcome.kind !== 'done') throw new Error(`${state.id} is not done.`)
   return {
     format: 'codemachine-done',
-    v: 1,
+    v: contract === null ? 1 : 2,
     session: state.id,
     goal: state.goal,
     directory: state.directory,
     startedAt: new Date(state.createdAt).toISOString(),
     endedAt: new Date(state.updatedAt).toISOString(),
-    verified: claim.verified,
+    verified: ended.outcome.verified,
+    ...(contract === null ? {} : { proof: proofOf(contract, claim.verified), ...contractPart(state, contract, facts) }),
     tree: claim.tree,
     savepoint: facts.savepoint,
     notLookedAt: { paths: [...facts.notLookedAt.paths], count: facts.notLookedAt.count },
@@ -146,6 +195,67 @@ export function certificateOf(state: SessionState, facts: CertificateFacts): Cer
   }
 }
 
+/** What a certificate says of the contract; nothing where none was accepted. */
+function contractPart(
+  { model }: SessionState,
+  contract: ContractState,
+  { digestOf }: CertificateFacts,
+): Pick<Certificate, 'contract'> {
+  const { frozen, terms, acceptedBy } = contract
+  if (frozen === null) return {}
+  const sentences = sentencesOf(contract).map(
+    ({ id, quote, kind, state, reason, isHeldOut, made, caught, checks }) => ({
+      id,
+      quote,
+      kind,
+      state,
+      reason,
+      heldOut: isHeldOut,
+      controls: { made, caught },
+      checks: checks.map((check, at) => ({
+        name: nameOfCheck(id, at + 1),
+        run: lineOf(id, at + 1, check.run),
+        timeoutMs: check.seconds * 1000,
+        digest: digestOf(check),
+        before: statusOf(frozen.before, id, at + 1),
+        status: statusOf(contract.runs, id, at + 1),
+      })),
+    }),
+  )
+  const author = terms.author ?? model
+  const models = { author, control: terms.control ?? author, worker: model }
+  return {
+    contract: { version: frozen.version, acceptedBy, ...models, sentences, uncovered: [...frozen.uncovered] },
+  }
+}
+
+/** By which a check is told apart in a certificate. */
+function nameOfCheck(sentence: string, check: number): string {
+  return `${sentence}, check ${check}`
+}
+
+function statusOf(runs: ContractState['runs'], sentence: string, check: number) {
+  return runs.find(each => each.sentence === sentence && each.check === check)?.status ?? null
+}
+
+/** A check of a certificate, as a gate that has to pass as it did. */
+export interface CheckToRun {
+  gate: CertifiedGate
+  sentence: string
+  check: number
+}
+
+/** The checks that passed when the session was done, as gates. Pure. */
+export function checksOf({ contract }: Certificate): CheckToRun[] {
+  return (contract?.sentences ?? []).flatMap(({ id, checks }) =>
+    checks.flatMap(({ name, run, timeoutMs, before, status }, at): CheckToRun[] => {
+      if (status === null || !hasPassed(status)) return []
+      const gate = { name, run, timeoutMs, required: true, network: false, status, exitCode: 0, durationMs: 0, before }
+      return [{ gate, sentence: id, check: at + 1 }]
+    }),
+  )
+}
+
 function counterProofOf({ counterProofs }: SessionState, gate: string, tree: string): CertifiedGate['counterProof'] {
   const proof = counterProofs.find(each => each.gate === gate && each.tree === tree)
   if (proof === undefined) return null
@@ -169,7 +279,7 @@ export function parseCertificate(json: string, path: string): Certificate {
   if (value === undefined) throw new UserError('CM0703', `${path} is not JSON: it was damaged or changed by hand.`)
   const { format, v: version } = Object(value)
   if (format !== 'codemachine-done') throw new UserError('CM0703', `${path} is not a certificate of codemachine.`)
-  if (version !== 1) {
+  if (version !== 1 && version !== 2) {
     throw new UserError('CM0704', `${path} is a certificate of another version of codemachine; use that to verify it.`)
   }
   const result = v.safeParse(certificateSchema, value, { abortEarly: true })

@@ -1,4 +1,4 @@
-import { lstat } from 'node:fs/promises'
+import { lstat, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { createTwoFilesPatch, FILE_HEADERS_ONLY } from 'diff'
 import { clipEnd } from '../../base/text.ts'
@@ -108,11 +108,9 @@ async function runIn(
   { sentence, number, check, timeoutMs, signal }: CheckToRun,
   { commands, redact, unreadable }: ChecksMeans,
 ): Promise<CheckCame> {
-  const files = check.files.map(({ path, text }) => ({ path: join(folderOfCheck(sentence, number), path), text }))
-  for (const { path, text } of files) {
-    const problem = await lay(directory, path, text)
-    if (problem !== null) return notStarted(problem)
-  }
+  const files = filesOf(sentence, number, check)
+  const laid = await layCheck(directory, files)
+  if (laid !== null) return notStarted(laid)
   await using door = openSandboxCommands({
     ...commands,
     directory,
@@ -145,13 +143,37 @@ function notStarted(problem: string): CheckCame {
   return { status: 'not-started', exitCode: null, durationMs: 0, output: '', problem, cannotRun: true }
 }
 
-/** Lays a file of a check into a copy; a sentence if that cannot be done. */
+/** The files of a check, where they lie while it runs. */
+export function filesOf(sentence: string, number: number, { files }: Check): readonly { path: string; text: string }[] {
+  return files.map(({ path, text }) => ({ path: join(folderOfCheck(sentence, number), path), text }))
+}
+
+/** Lays the files of a check; a sentence if that cannot be done. */
+export async function layCheck(
+  directory: string,
+  files: readonly { path: string; text: string }[],
+): Promise<string | null> {
+  for (const { path, text } of files) {
+    const problem = await lay(directory, path, text)
+    if (problem !== null) return problem
+  }
+  return null
+}
+
 async function lay(directory: string, path: string, text: string): Promise<string | null> {
   const obstacle = await makeFolderInside(directory, dirname(path))
   if (obstacle !== null) return `${obstacle.path} is in the way of the files of the check.`
   await writeFileInside(directory, path, text, 0o755)
   return null
 }
+
+/** Takes away what was laid for a check. */
+export async function removeChecks(directory: string, files: readonly { path: string }[]): Promise<void> {
+  if (files.length === 0 || (await findObstacle(directory, CHECKS)) !== null) return
+  await rm(join(directory, CHECKS), { recursive: true, force: true })
+}
+
+const CHECKS = join('.codemachine', 'checks')
 
 async function areAsLaid(directory: string, files: readonly { path: string; text: string }[]): Promise<boolean> {
   for (const { path, text } of files) {

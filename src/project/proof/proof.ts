@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { join, relative } from 'node:path'
 import { isDiskFull, messageOf, systemErrorCode, UserError } from '../../base/errors.ts'
 import { loadPrompt, version } from '../../base/package.ts'
@@ -228,6 +229,7 @@ async function certificateOfRun(
       headHoldsAll: commit === null ? null : await fingerprints.mending(git => isFullyCommitted(git, commit, tree)),
       savepoint: savepoint?.tree === tree ? savepoint.commit : null,
       notLookedAt: fingerprints.leftOut(),
+      digestOf: ({ files }) => createHash('sha256').update(JSON.stringify(files)).digest('hex'),
       versions: { codemachine: version, codex: engines.of({}).version, node, platform },
     }),
   )

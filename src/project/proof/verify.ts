@@ -4,6 +4,7 @@ import {
   CERTIFICATE_BYTES,
   type Certificate,
   type CertifiedGate,
+  checksOf,
   parseCertificate,
 } from '../../core/rules/certificate.ts'
 import { readOnlyHome } from '../../core/rules/notices.ts'
@@ -28,6 +29,7 @@ import { findSession, type SessionsPlace } from '../find.ts'
 import { openWorkDirectory, settingsOf, WAIT_FOR_ITS_END } from '../open-run.ts'
 import { findSessionAround, placesAround } from '../worktrees/find.ts'
 import type { World } from '../world.ts'
+import { filesOf, layCheck, removeChecks } from './contract-checks.ts'
 import { cannotTell, type Difference, findBreak, type GateRun, passes, type Verdict } from './find-break.ts'
 
 /** What is verified, and who is told of it. */
@@ -108,7 +110,7 @@ async function verifyLocked(
   world: World,
   options: VerifyOptions,
   records: Records,
-  { certificate, overrides, gates: protecting, addsGates }: Found,
+  { certificate, overrides, gates: protecting, addsGates, contract }: Found,
 ): Promise<Verification> {
   const { say } = options
   await using opened = new Cleanup()
@@ -123,7 +125,8 @@ async function verifyLocked(
   const judged = (verdict: Verdict, gates: readonly GateRun[]): Verification => {
     return { session: certificate.session, verdict, gates, changed, notLookedAt }
   }
-  const required = certificate.gates.filter(gate => gate.required)
+  const checks = checksOf(certificate)
+  const required = [...certificate.gates.filter(gate => gate.required), ...checks.map(({ gate }) => gate)]
   if (required.length === 0) return judged(cannotTell(NOTHING_TO_RUN), [])
   const commands = await commandsFor(world, records, { ...options, overrides })
   if ('problem' in commands) return judged(cannotTell(commands.problem), [])
@@ -139,6 +142,12 @@ async function verifyLocked(
     home: world.home,
     workTree: fingerprints,
     signal: world.signal,
+    filesOf: name => {
+      const found = checks.find(({ gate }) => gate.name === name)
+      const sentence = contract?.frozen?.sentences.find(({ id }) => id === found?.sentence)
+      const check = found && sentence?.checks[found.check - 1]
+      return found && check ? filesOf(found.sentence, found.check, check) : []
+    },
   }
   // A gate runs what agents wrote, and may write in the repository's `.git`, as in a round.
   const gates = await whileGuarded(
@@ -202,6 +211,8 @@ interface Found {
   gates: SessionState['gates']
   /** Whether its template adds gates while a session runs. */
   addsGates: boolean
+  /** The contract with the files of its checks; null: there is none. */
+  contract: SessionState['contract']
 }
 
 /**
@@ -233,7 +244,7 @@ async function findCertificate(records: Records, wanted: string | null, say: (re
   if (certificate.session !== id) throw new UserError('CM0703', `${path} is the certificate of another session.`)
   await compareCopy(records.directory, id, read.text, say)
   const addsGates = state.kind?.addsGates ?? false
-  return { certificate, overrides: state.overrides, gates: state.gates, addsGates }
+  return { certificate, overrides: state.overrides, gates: state.gates, addsGates, contract: state.contract }
 }
 
 async function newestDone(records: Records, say: (remark: string) => void): Promise<SessionState | null> {
@@ -288,6 +299,8 @@ interface GatesAgain {
   workTree: WorkTree | null
   redactor: Redactor
   signal: AbortSignal
+  /** What is laid before a gate of this name runs, which is a check, and taken away after it; none: it is a gate. */
+  filesOf(name: string): readonly { path: string; text: string }[]
 }
 
 /** On files that were laid out elsewhere, once; of the person's repository nothing can be written there. */
@@ -297,10 +310,14 @@ async function runInScratch(again: GatesAgain, gate: CertifiedGate, directory: s
 
 /** Runs a gate of a certificate again; in the work directory one that fails once more on the same files. An `Interrupted` if the program has to end. */
 async function runAgain(
-  { commands, directory, home, sandbox, workTree, redactor, signal }: GatesAgain,
+  { commands, directory, home, sandbox, workTree, redactor, signal, filesOf }: GatesAgain,
   gate: CertifiedGate,
 ): Promise<GateRun> {
   if (signal.aborted) throw new Interrupted(signal.reason)
+  const files = filesOf(gate.name)
+  const problemOfFiles = await layCheck(directory, files)
+  if (problemOfFiles !== null) throw new UserError('CM0703', problemOfFiles)
+  await using _ = { [Symbol.asyncDispose]: () => removeChecks(directory, files) }
   await using door = openSandboxCommands({ ...commands, directory, sandbox })
   const { status, exitCode, durationMs, output, problem, changedCount } = await runGate(
     { ...gate, protect: [], everyRound: false },

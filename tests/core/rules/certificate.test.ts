@@ -35,6 +35,7 @@ const FACTS = {
   headHoldsAll: false,
   savepoint: COMMIT,
   notLookedAt: { paths: ['node_modules/'], count: 1 },
+  digestOf: () => '',
   versions: { codemachine: '0.2.0', codex: '0.169.0', node: '24', platform: 'linux' },
 }
 
@@ -115,7 +116,7 @@ test.each([
   ['{ "format"', 'x/done.json is not JSON: it was damaged or changed by hand.'],
   ['[]', 'x/done.json is not a certificate of codemachine.'],
   [
-    '{ "format": "codemachine-done", "v": 2 }',
+    '{ "format": "codemachine-done", "v": 3 }',
     'x/done.json is a certificate of another version of codemachine; use that to verify it.',
   ],
 ])('a done.json that is none is refused in a sentence: %s', (text, sentence) => {

@@ -116,5 +116,30 @@ test('a check that deletes files, one that never ends and one that needs the net
   expect((await scene.run('contract', '--export', kept)).stdout).toContain('Wrote 2 checks to')
   expect(readFileSync(join(kept, 'S1-1', 'slug.test.sh'), 'utf8')).toBe(SLUG_TEST)
   expect(execFileSync('sh', ['kept/S1-1/run.sh'], { cwd: scene.place.directory, encoding: 'utf8' })).toBe('')
+  expect(JSON.parse(scene.recorded('done.json'))).toMatchObject({
+    v: 2,
+    verified: true,
+    proof: 'proved',
+    contract: {
+      version: 3,
+      acceptedBy: 'default',
+      sentences: [
+        {
+          id: 'S1',
+          state: 'proved',
+          controls: { made: 1, caught: 1 },
+          checks: [{ before: 'failed', status: 'passed' }],
+        },
+        { id: 'S2', state: 'proved' },
+        { id: 'S3', state: 'not-checkable', reason: 'It is taste.' },
+      ],
+    },
+  })
+  expect((await scene.run('verify')).exitCode).toBe(0)
+  await writeFile(join(scene.place.directory, 'slug.sh'), 'echo abc\n')
+  const broken = await scene.run('verify')
+  expect(broken.exitCode).toBe(4)
+  expect(broken.stdout).toContain('S1, check 1: fails')
+  expect(readdirSync(join(scene.place.directory, '.codemachine'))).not.toContain('checks')
   expect((await scene.run('contract')).stdout).toMatch(/2 of 2 sentences proved\nS1 {2}proved {2}\(must\)\n/)
 })

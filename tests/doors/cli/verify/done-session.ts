@@ -89,6 +89,7 @@ export async function endSession(
     headHoldsAll: head?.commit ? await isFullyCommitted(fingerprints.git, head.commit, tree) : null,
     savepoint: kept?.commit ?? null,
     notLookedAt: fingerprints.leftOut(),
+    digestOf: () => '',
     versions: { codemachine: '0', codex: null, node: '0', platform: 'linux' },
   })
   await writeFile(join(records.sessionFolder(SESSION), 'done.json'), certificateText(certificate))
