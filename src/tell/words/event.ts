@@ -269,7 +269,12 @@ function describeItemOf(event: RecordedOf<'item-completed'>, state: SessionState
   const description = describeItem(item, { session, directory: state.directory })
   if (description === null || (item.kind === 'agent-message' && isAnswerTold(item.text, state))) return null
   if (!isReviewing(state)) return description
-  return { ...description, text: `reviewer  ${description.text}` }
+  return { ...description, text: `${whoProves(state)}  ${description.text}` }
+}
+
+/** Whose work it is that is no round: the reviewer's, or that of who writes the contract or wrong versions. */
+function whoProves({ checking }: SessionState): string {
+  return checking?.kind === 'contract' ? checking.role : 'reviewer'
 }
 
 function describeKeepAwake({ by, problem }: RecordedOf<'keep-awake'>): Description {
