@@ -37,7 +37,7 @@ export class HostTools {
   #refusal(name: string): string {
     const names = [...this.#tools.keys()].toSorted().join(', ')
     const others = names === '' ? '' : ` What it answers: ${names}.`
-    return `codemachine answers no tool named "${clipEnd(name, NAME_CHARACTERS)}".${others} Go on without it.`
+    return `codemachine answers no tool named "${clipEnd(name, NAME_CHARACTERS)}".${others} Continue without it.`
   }
 }
 

@@ -117,7 +117,7 @@ test('a tool that codemachine does not answer is refused in words that the model
   const { tools, questions } = session()
   const answer = await tools.answer({ tool: 'run_shell', arguments: { question: 'A?', assumption: 'x' } }, never)
   expect(answer).toEqual({
-    text: 'codemachine answers no tool named "run_shell". What it answers: ask_person. Go on without it.',
+    text: 'codemachine answers no tool named "run_shell". What it answers: ask_person. Continue without it.',
     success: false,
   })
   expect(questions()).toEqual([])

@@ -4,9 +4,9 @@ import { isJsonObject } from '../../base/json.ts'
 
 /**
  * What a value of a journal is: a valibot schema, from which its type, its check (`checkOf`), and its row in
- * docs/reference/events.md follow. Objects are loose: what a later version adds stays.
+ * docs/reference/events.md follow. Objects are loose: what a later version adds stays. The declarations of the library name it.
  */
-type Schema<T> = v.GenericSchema<unknown, T>
+export type Schema<T> = v.GenericSchema<unknown, T>
 
 /** Whether a value from a journal is what is expected. */
 type Check = (value: unknown) => boolean

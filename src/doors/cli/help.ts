@@ -327,7 +327,7 @@ const EXAMPLES: Readonly<Record<string, Examples>> = {
   pause: [['pause', 'codemachine unpause continues']],
   unpause: [['unpause', '']],
   retry: [['retry', 'retry now instead of waiting for a limit or the network']],
-  limits: [['limits --rounds 30 --max-time 6h', 'new totals, from the next round on']],
+  limits: [['limits --rounds 30 --max-time 6h', 'limits in total, from the next round on']],
   interrupt: [['interrupt', 'codemachine unpause continues']],
   skip: [['skip', '']],
   replan: [

@@ -32,7 +32,7 @@ export async function askKey(
   context: Pick<CliContext, 'stdin' | 'stdout' | 'signal' | 'host' | 'env'>,
 ): Promise<TypedKey> {
   const typed = await askHidden(context, {
-    prompt: 'API key (what you type is not shown): ',
+    prompt: 'API key (your typing is hidden): ',
     mostBytes: MOST_KEY_BYTES,
     problemOf: text => (text.trim() === '' ? 'The key is empty. Ctrl+C cancels.' : null),
   })

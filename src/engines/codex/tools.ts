@@ -32,15 +32,15 @@ async function callHostTool(
   const onToolCall = over.aborted ? undefined : options.onToolCall()
   const answerMs = options.commandMs * ANSWER_SHARE
   if (!tools.some(({ name }) => name === tool)) return failed(`There is no tool named "${tool}" here.`)
-  if (onToolCall === undefined) return failed(`Nobody answers the tool "${tool}" now. Go on without it.`)
+  if (onToolCall === undefined) return failed(`Nobody answers the tool "${tool}" now. Continue without it.`)
   using settled = ending(over)
   const late = clock.wait(answerMs, settled.signal).then(() => {
-    return failed(`The tool "${tool}" has not answered within ${Math.round(answerMs / 1000)} s. Go on without it.`)
+    return failed(`The tool "${tool}" has not answered within ${Math.round(answerMs / 1000)} s. Continue without it.`)
   })
   // `async`, so that what it throws at once is a rejection, too.
   const answer = (async () => onToolCall({ tool, arguments: args }, settled.signal))().catch((error: unknown) => {
     log(`The tool ${tool} failed: ${messageOf(error)}`)
-    return failed(`The tool "${tool}" failed. Go on without it.`)
+    return failed(`The tool "${tool}" failed. Continue without it.`)
   })
   return await Promise.race([answer, late])
 }

@@ -148,7 +148,7 @@ function networkDecision(lost: readonly StepWork[]): Decision {
         : `${lost.length} steps need the network. May commands use it?`,
     body: lost.map(wordsForPlanned).join('\n'),
     choices: [
-      { id: CHOICES.goOn, label: 'Go on without it', hint: 'these steps will probably fail' },
+      { id: CHOICES.goOn, label: 'Continue without it', hint: 'these steps will probably fail' },
       { id: CHOICES.allow, label: 'Let commands use the network', hint: 'of all steps of this session' },
     ],
     default: CHOICES.goOn,

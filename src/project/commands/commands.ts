@@ -105,7 +105,7 @@ function raise({ type: _, at: __, ...wanted }: CommandOf<'limits'>, session: Run
   if (wanted.cost !== undefined && (prices.length === 0 || cost.unpriced > 0))
     return refused('refused', `What ${id} costs is not known: your config.toml has no prices of what it uses.`)
   session.limit(wanted)
-  return done(`${id} may take ${words} in all, from its next round on.`)
+  return done(`${id} may take ${words} in total, from the next round on.`)
 }
 
 function stop(now: boolean, { id, runner, asked }: RunningSession): Reply {

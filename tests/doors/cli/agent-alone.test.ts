@@ -362,12 +362,12 @@ test('calls work side by side, each in a session of its own, and none of them is
   })
   const { stdout: report } = await here('report', id, '--md')
   expect(report).toContain('Changed: changes not checked yet')
-  expect(report).toContain('Nothing of it is proved.')
+  expect(report).toContain('Nothing is proved.')
   expect(report).not.toMatch(/codemachine (resume|review|rewind)/)
   expect((await here('logs', id)).stdout).toContain('answered')
   expect((await here('status')).stdout).toContain('No sessions yet.')
   for (const [args, said] of [
-    [['resume'], 'There is no session'],
+    [['resume'], 'No session'],
     [['resume', id], `${id} is an agent call, which cannot be resumed`],
     [['report'], 'but calls of agents'],
     [['verify'], 'No session'],
@@ -392,7 +392,7 @@ test('a call that was killed is cut off, and the next one ends what it has left'
   await calling.ended
   const listed = await codemachineHere(place, ['list', '--json'])
   expect(JSON.parse(listed.stdout)).toMatchObject([{ template: 'agent', standing: 'cut-off' }])
-  expect((await codemachineHere(place, ['resume'])).stderr).toContain('There is no session')
+  expect((await codemachineHere(place, ['resume'])).stderr).toMatch(/No session in .* can be resumed/)
   const next = await callAgent(place, { signal: AbortSignal.abort('SIGINT') })
   expect([next.exitCode, next.stderr]).toEqual([130, expect.stringContaining('Ended what an earlier run had left')])
   expect(processesOf(place)).toEqual([])

@@ -168,7 +168,7 @@ describe('codemachine login', () => {
   test('asks for the key on a terminal without showing it', async () => {
     await using place = await openPlace()
     await using terminal = startInEmulator(place, ['login', '--with-api-key'])
-    await terminal.until('API key (what you type is not shown):')
+    await terminal.until('API key (your typing is hidden):')
     terminal.type(KEY)
     terminal.press('enter')
     await terminal.until('Logged in: an API key.')
@@ -176,7 +176,7 @@ describe('codemachine login', () => {
     expect(terminal.bytes()).not.toContain(KEY)
     expect(JSON.parse(readFileSync(loginFile(place), 'utf8'))).toMatchObject({ OPENAI_API_KEY: KEY })
     await using left = startInEmulator(place, ['login', '--with-api-key'])
-    await left.until('API key (what you type is not shown):')
+    await left.until('API key (your typing is hidden):')
     left.press('ctrl+c')
     expect(await left.ended).toEqual({ exitCode: 130 })
   })

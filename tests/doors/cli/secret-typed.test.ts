@@ -10,7 +10,7 @@ import { test } from '../../support/side-by-side.ts'
 
 const KEY = 'SERVICE_API_KEY'
 const VALUE = 'sk-live-0123456789abcdef'
-const PROMPT = `Value of ${KEY} (what you type is not shown`
+const PROMPT = `Value of ${KEY} (your typing is hidden`
 
 const stored = async (place: TestPlace) => {
   const records = await openRecords({ ...cliContext(place), directory: place.directory })

@@ -125,7 +125,7 @@ test('limits gives the session that runs more, or less, and queue move changes t
   const said = await scene.run('limits', '--rounds', '3', '--max-time', '2h')
   expect([said.exitCode, said.stdout]).toEqual([
     0,
-    expect.stringMatching(/^\d{8}_1 may take 3 rounds, 2h new totals, from the next round on\.\n$/),
+    expect.stringMatching(/^\d{8}_1 may take 3 rounds, 2h in total, from the next round on\.\n$/),
   ])
   expect(await scene.run('limits', '--max-cost', '3')).toMatchObject({
     exitCode: 2,

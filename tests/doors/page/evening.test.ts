@@ -73,7 +73,7 @@ test('a whole evening by phone: start, answer, queue, tell, limits, stop, resume
     body: { code: expect.stringMatching(/done|kept/) },
   })
   expect(await page.post(`${session}/ask`, { type: 'limits', rounds: 7 })).toMatchObject({
-    body: { code: 'done', message: `${id} may take 7 rounds new totals, from the next round on.` },
+    body: { code: 'done', message: `${id} may take 7 rounds in total, from the next round on.` },
   })
   expect(await page.post(`${session}/ask`, { type: 'stop', now: false })).toMatchObject({ body: { code: 'done' } })
   told.resolve()
@@ -98,7 +98,7 @@ test('a whole evening by phone: start, answer, queue, tell, limits, stop, resume
   expect(JSON.parse(String((await page.get(`${session}/certificate`)).body.text))).toMatchObject({ session: id })
   const { body: ticket } = await page.get(`${session}/report-ticket`)
   const report = await fetch(new URL(String(ticket.path), page.address))
-  expect([report.status, await report.text()]).toEqual([200, expect.stringMatching(/Done — verified[\s\S]*make two/)])
+  expect([report.status, await report.text()]).toEqual([200, expect.stringMatching(/Done, gates pass[\s\S]*make two/)])
   expect(report.headers.get('content-security-policy')).toContain("default-src 'none'")
   expect((await fetch(new URL(String(ticket.path), page.address))).status).toBe(404)
   const verifying = await page.postStream(`${session}/verify`, {})

@@ -86,7 +86,7 @@ test('web pair shows a code on the terminal, and asks there whether a device is 
   await terminal.until('Let "tablet" look?')
   terminal.type('y\r')
   const { data } = await asking.until(each => each.data.state === 'in')
-  await terminal.until('It is in.')
+  await terminal.until('Paired.')
   const tablet = clientOf(page.address, String(data.key))
   expect((await tablet.get('me')).body).toMatchObject({ device: { name: 'tablet', right: 'look' } })
   expect(await tablet.post('link', { right: 'steer' })).toMatchObject({ status: 403 })

@@ -121,10 +121,10 @@ test('a call that fails, that nobody answers, or of a tool that is not there, is
   })
   expect((await failing.outcome).class).toBe('worked')
   expect(answered(failing).map(({ success }) => success)).toEqual([false, false])
-  expect(texts(failing)).toEqual(['The tool "weigh" failed. Go on without it.', 'There is no tool named "sing" here.'])
+  expect(texts(failing)).toEqual(['The tool "weigh" failed. Continue without it.', 'There is no tool named "sing" here.'])
   const alone = play((await peer(asking([call('count')]))).prepare({ ...THREAD, tools }))
   await alone.outcome
-  expect(texts(alone)).toEqual(['Nobody answers the tool "count" now. Go on without it.'])
+  expect(texts(alone)).toEqual(['Nobody answers the tool "count" now. Continue without it.'])
 })
 
 test('a tool that takes too long is given up before codex counts as hung', async () => {
@@ -140,7 +140,7 @@ test('a tool that takes too long is given up before codex counts as hung', async
   expect(round.of('request-answered')).toEqual([])
   await clock.advance(2 * MINUTE)
   expect((await round.outcome).class).toBe('worked')
-  expect(texts(round)).toEqual(['The tool "weigh" has not answered within 3240 s. Go on without it.'])
+  expect(texts(round)).toEqual(['The tool "weigh" has not answered within 3240 s. Continue without it.'])
 })
 
 test('a tool that is called when its turn is broken off learns that nobody waits any more', async () => {
@@ -201,5 +201,5 @@ test('what codex asks in its own way is kept as a question, with the answer that
     ['ask_person', expect.objectContaining({ question: expect.stringMatching(/^w{1999}…$/) })],
   ])
   expect(readQuestion(Reflect.get(Object(questions.at(-1)), 1))).not.toHaveProperty('problem')
-  expect(JSON.stringify(answered(round))).toContain('Go on with \\"Postgres (Recommended)\\"')
+  expect(JSON.stringify(answered(round))).toContain('Continue with \\"Postgres (Recommended)\\"')
 })

@@ -110,7 +110,7 @@ describe('a JSON Schema', () => {
       { properties: { a: { $id: 'x' } } },
       'is no JSON Schema to check by: `properties.a.$id` stands in a part of the schema; leave it out',
     ],
-    [{ $id: 'http://' }, 'cannot be used: TypeError: Invalid URL; mend it'],
+    [{ $id: 'http://' }, 'cannot be used: TypeError: Invalid URL; correct it'],
   ])('%j is refused', async (schema, problem) => {
     expect(await read(schema)).toEqual({ problem })
   })

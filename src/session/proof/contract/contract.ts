@@ -258,7 +258,7 @@ export class ContractWork {
           : []),
         ...(required
           ? []
-          : [{ id: CONTRACT_CHOICES.without, label: 'Go on without it', hint: 'gates alone prove it' }]),
+          : [{ id: CONTRACT_CHOICES.without, label: 'Continue without it', hint: 'gates alone prove it' }]),
       ],
       default: CONTRACT_CHOICES.accept,
       ...(canEdit ? { file: this.#pathOf(EDITED) } : {}),

@@ -34,7 +34,7 @@ test('a person at a plain terminal takes the plan, and types the secret that a s
   terminal.type('1\r')
   await terminal.untilInAll(/Your choice \(1 give/)
   terminal.type('1\r')
-  await terminal.untilInAll(`Value of ${KEY} (what you type is not shown`)
+  await terminal.untilInAll(`Value of ${KEY} (your typing is hidden`)
   terminal.type(VALUE)
   terminal.press('ctrl+c')
   await terminal.untilInAll('Nothing is stored. Ctrl+C once more ends the run.')

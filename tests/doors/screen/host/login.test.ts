@@ -28,7 +28,7 @@ test('/login lends codex the terminal and comes back with the login, and /logout
   await terminal.untilInAll('Nobody is logged in.')
   await terminal.until(/Login +not logged in: \/login/)
   await type(terminal, '/login --with-api-key')
-  await terminal.untilInAll('API key (what you type is not shown):')
+  await terminal.untilInAll('API key (your typing is hidden):')
   terminal.type(KEY)
   terminal.press('enter')
   await terminal.untilInAll('Logged in: an API key. Rounds now use it.')
