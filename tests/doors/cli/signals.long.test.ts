@@ -49,7 +49,7 @@ test('a second codemachine in the same directory is refused with exit code 6, an
   expect(second.exitCode).toBe(6)
   expect(second.stderr).toMatch(
     new RegExp(
-      `^codemachine: Another codemachine \\(pid ${running.pid}\\) is running here since .* (CM0601)\n {2}codemachine status .*\\n$`,
+      `^codemachine: Another codemachine \\(pid ${running.pid}\\) is running here since .* \\(CM0601\\)\n {2}codemachine status .*\\n$`,
     ),
   )
   gate.resolve()

@@ -91,7 +91,7 @@ test('a person ends one agent: who gave it its work is told that a person did, a
   const { exitCode: stopped, stdout } = await scene.run('stop', '--agent', backend)
   expect([stopped, stdout]).toEqual([
     0,
-    `${backend} is ended now; the agent of round 2 is told that a person did it, and goes on.\n`,
+    `${backend} is stopped now; the agent of round 2 is told that a person did it, and goes on.\n`,
   ])
   const { exitCode, events } = await running.ended
   expect(exitCode).toBe(0)

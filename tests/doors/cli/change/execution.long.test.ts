@@ -87,7 +87,7 @@ test('a check that never passes is mended as often as is said; the other tasks g
     'T4 COMPLETED',
     'T5 COMPLETED',
   ])
-  expect(written[1]?.why).toBe('`sh check.sh` ended with exit code 1, after 2 attempts at mending it.')
+  expect(written[1]?.why).toBe('`sh check.sh` ended with exit code 1, after 2 attempts to fix it.')
   expect(eventsOf(events, 'done-nominated')).toEqual([])
   expect(scene.memory('summary.md')).toContain('- T3 failed: ')
   expect(readFileSync(join(scene.place.directory, 'other.txt'), 'utf8')).toBe('yes\n')

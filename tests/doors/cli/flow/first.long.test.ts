@@ -342,7 +342,7 @@ test.each<[string, string[], RegExp]>([
   [
     '--strict of a real run',
     ['--no-mock', '--strict'],
-    /: --strict means something only to a mock run; leave it out, or add --mock\.$/m,
+    /: --strict means something only to a mock run; leave it out, or add --mock\. \(CM0102\)$/m,
   ],
   ['a file of values that there is not', ['--vars-file', 'none.toml'], /none\.toml/],
 ])('%s is refused in one sentence', async (_what, flags, said) => {

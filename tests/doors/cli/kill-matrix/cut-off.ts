@@ -127,5 +127,5 @@ export async function expectSentence(cut: CutOff, exitCode: number, sentence: Re
   const ended = await resume(cut)
   expect(ended).toMatchObject({ exitCode, stdout: '' })
   expect(ended.stderr).toMatch(sentence)
-  expect(ended.stderr).toMatch(/^codemachine: [^\n]+\.\n( {2}[^\n]+\n)?$/)
+  expect(ended.stderr).toMatch(/^codemachine: [^\n]+\. \(CM\d{4}\)\n( {2}[^\n]+\n)?$/)
 }

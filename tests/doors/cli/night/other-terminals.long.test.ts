@@ -79,7 +79,9 @@ describe('from another terminal', () => {
     expect(await night.run.event('hold-until')).toMatchObject({ how: 'goes-on' })
     await night.nothingAsked()
     await night.clock.advance(10 * 60_000)
-    expect((await night.meanwhile('status').ended).stdout).toMatch(/paused since .*, goes on by itself in 20 min, at /)
+    expect((await night.meanwhile('status').ended).stdout).toMatch(
+      /paused since .*, continues by itself in 20 min, at /,
+    )
     await night.clock.advance(20 * 60_000)
     const { exitCode, events } = await night.run.ended
     expect(eventsOf(events, 'unpaused')).toMatchObject([{ by: 'default' }])
@@ -162,7 +164,7 @@ describe('from another terminal', () => {
     await night.meanwhile('interrupt').ended
     await night.run.event('held')
     const skipped = await night.meanwhile('skip').ended
-    expect(skipped.stdout).toMatch(/the next in the queue starts; codemachine resume .*_1 goes on/)
+    expect(skipped.stdout).toMatch(/the next in the queue starts; codemachine resume .*_1 continues/)
     const { exitCode, events } = await night.run.ended
     expect(eventsOf(events, 'session-ended')).toMatchObject([
       { outcome: { kind: 'interrupted', by: 'skip' }, exitCode: 130 },

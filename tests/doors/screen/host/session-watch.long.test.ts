@@ -49,7 +49,7 @@ test('who watches a run without a terminal sees its words grow, and steers, queu
   await terminal.until(/ 1 queued$/m)
   await type(terminal, '/pause', 'enter')
   await running.event('paused')
-  await terminal.until(/_1 pauses when round 1 has ended; \/unpause goes on\./)
+  await terminal.until(/_1 pauses when round 1 has ended; \/unpause continues\./)
   end.resolve()
   await running.event('held')
   await terminal.until(/paused/)
