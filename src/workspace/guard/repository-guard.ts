@@ -429,7 +429,7 @@ function asidePath(shown: string): string {
 function writeWhole(path: string, bytes: Buffer, mode: number): void {
   const temporary = `${path}.${randomUUID()}`
   try {
-    writeFileSync(temporary, bytes, { flag: 'wx' })
+    writeFileSync(temporary, bytes, { flag: 'wx', flush: true })
     chmodSync(temporary, mode)
     renameSync(temporary, path)
   } catch (error) {

@@ -77,6 +77,7 @@ describe('a repository that was there before', () => {
     const before = read('.git/config')
     plant(work)
     write('.git/hooks/post-commit', 'evil', 0o755)
+    mkdirSync(dirname(aside), { recursive: true })
     writeFileSync(aside, 'in the way')
     expect((await guard.check())?.problems.join()).toMatch(
       /\.git\/config could not be taken away.*post-commit could not be/,
