@@ -168,6 +168,9 @@ export class SeededAgent implements Agent {
       output: '',
       act: () => this.#note(folder, done, claims),
     })
+    const sly = new Random(`${this.#seed} sly ${this.turns}`)
+    if (sly.chance(mischief / 2) && isWhole) return [this.#leaveWriting(sly), note(parts, true)]
+    if (sly.chance(mischief / 2) && lines.length === 0) return [this.#ignore(), write(textOf(1)), note(1, false)]
     if (random.chance(mischief)) return this.#mischief(random, folder, write, note)
     if (isWhole) return [note(parts, true), { do: 'say', text: 'All is done.' }]
     if (wrong !== -1 || lines.length > parts)
@@ -177,6 +180,18 @@ export class SeededAgent implements Agent {
       note(lines.length + 1, false),
       { do: 'say', text: `Part ${lines.length + 1} is done.` },
     ]
+  }
+
+  /** It leaves something running that changes the work once all is claimed to be done. */
+  #leaveWriting(random: Random): Act {
+    const act = () => this.#machine.disk.put(ANSWER, 'late\n')
+    return { do: 'start', line: 'sleep 3; write', act, afterMs: random.below(8_000) }
+  }
+
+  /** It hides its work from git. */
+  #ignore(): Act {
+    const act = () => this.#machine.disk.put(join(WORK, '.gitignore'), 'node_modules/\nanswer.txt\n')
+    return { do: 'command', line: 'ignore', ms: 20, exitCode: 0, output: '', act }
   }
 
   #mischief(

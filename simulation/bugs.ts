@@ -112,4 +112,14 @@ export const BUGS: readonly { name: string; replacements: readonly Replacement[]
       },
     ],
   },
+  {
+    name: 'what the disk refused once to take out of .git stays there',
+    replacements: [
+      {
+        file: 'src/workspace/guard/repository-guard.ts',
+        from: 'scanGuardedFiles(commonDir), restoration.failed)',
+        to: 'scanGuardedFiles(commonDir), new Set())',
+      },
+    ],
+  },
 ]

@@ -47,9 +47,11 @@ export function filesOf(kernel: Kernel, disk: Disk, process: Process, proc: (pat
     const changes = kind !== 'read' && kind !== 'open'
     if (changes) kernel.calls++
     kernel.note(`${process.pid} ${name} ${path}`)
-    const done = kernel.takeDisturbance(
-      each => FAULTS[each]?.kinds.includes(kind) ?? (changes && each !== 'spawn' && !each.startsWith('git-')),
-    )
+    const done = kernel.takeDisturbance(each => {
+      const [what = '', place = ''] = each.split('@')
+      const fits = FAULTS[what]?.kinds.includes(kind) ?? (changes && what !== 'spawn' && !what.startsWith('git-'))
+      return fits && path.includes(place)
+    })
     if (done === null || done === 'short' || done === 'kill-after') return done
     const code = FAULTS[done]?.code
     if (code) throw errnoError(code, name, path)
@@ -565,9 +567,10 @@ export function filesOf(kernel: Kernel, disk: Disk, process: Process, proc: (pat
     readFileSync: (path: Path | number, options?: BufferEncoding) =>
       now('read', 'readFile', path, () => content(path, options)),
     writeFileSync: (path: Path, data: unknown, options?: WriteOptions) => {
-      const { encoding, mode, flag } = writeOptions(options)
+      const { encoding, mode, flag, flush } = writeOptions(options)
       const fd = now('open', 'open', path, () => opened(path, flag, mode))
       now('write', 'write', fd, () => writeFrom(fd, asBytes(data, encoding), null))
+      if (flush) now('sync', 'fsync', fd, () => disk.sync(file(fd).node))
       open.delete(fd)
     },
     readlinkSync: (path: Path) => now('read', 'readlink', path, () => link(path)),
@@ -609,11 +612,16 @@ export interface ProcEntry {
   target?: string
 }
 
-type WriteOptions = { encoding?: BufferEncoding; mode?: number; flag?: string } | BufferEncoding
+type WriteOptions = { encoding?: BufferEncoding; mode?: number; flag?: string; flush?: boolean } | BufferEncoding
 
 function writeOptions(given: WriteOptions = {}) {
-  const { encoding = 'utf8', mode = 0o666, flag = 'w' } = typeof given === 'string' ? { encoding: given } : given
-  return { encoding, mode, flag }
+  const {
+    encoding = 'utf8',
+    mode = 0o666,
+    flag = 'w',
+    flush = false,
+  } = typeof given === 'string' ? { encoding: given } : given
+  return { encoding, mode, flag, flush }
 }
 
 function orUndefined<T>(options: { throwIfNoEntry?: boolean } | undefined, look: () => T): T | undefined {

@@ -777,6 +777,8 @@ export function treeOfFiles(disk: Disk, folder: string, ignored: string): string
   const gitDir = '/tmp/.examined'
   const run = (args: readonly string[], input: string | Buffer = '') =>
     runGit(disk, args, { GIT_DIR: gitDir, GIT_WORK_TREE: folder }, folder, Buffer.from(input))
+  // A power cut may have brought it back.
+  if (disk.look(gitDir) !== null) disk.removeAll(gitDir)
   run(['init', '--bare', gitDir])
   disk.put(`${gitDir}/rules`, ignored)
   const listed = run(['ls-files', '-o', '-z', `--exclude-from=${gitDir}/rules`]).stdout

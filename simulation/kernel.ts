@@ -83,7 +83,10 @@ interface Task {
   run(): void
 }
 
-/** What is done to a night: the first call, from that number on, that it fits. */
+/**
+ * What is done to a night: the first call, from that number on, that it fits. `kind`: `kill`, or `kill@lock` for a call that is about
+ * a path with this in it.
+ */
 export interface Disturbance {
   at: number
   kind: string
@@ -227,7 +230,7 @@ export class Kernel {
       this.#plan.splice(index, 1)
       this.done.push(`${this.calls}:${kind}`)
       this.note(`disturbed ${kind}`)
-      return kind
+      return kind.split('@')[0] ?? kind
     }
     return null
   }

@@ -76,11 +76,34 @@ const KINDS = [
   ],
 ] as const
 
+/** What of the disk is looked for, where a disturbance is one of the disk. */
+const PLACES = [
+  '/queue/',
+  'lock',
+  'journal.ndjson',
+  'done.json',
+  'savepoints',
+  '/control/',
+  'last-good',
+  'guard',
+  '/work/.',
+  'MAIN.md',
+]
+const OF_DISK = /^(?:kill|kill-after|power|enospc|eio-write|short|rename|fsync)$/
+
 /** What is done to the night of a seed. */
 export function planOf(seed: string): Disturbance[] {
   const random = new Random(`${seed} plan`)
   const at = () => random.below(random.chance(0.4) ? 150 : 800)
-  return Array.from({ length: random.below(8) }, () => ({ at: at(), kind: random.one(KINDS) }))
+  const plan = Array.from({ length: random.below(8) }, () => {
+    const kind = random.one(KINDS)
+    return { at: at(), kind: OF_DISK.test(kind) && random.chance(0.6) ? `${kind}@${random.one(PLACES)}` : kind }
+  })
+  // Nothing waits in most nights, so a crash hardly ever meets what takes it out of the queue.
+  const isQueued = plan.some(({ kind }) => kind === 'queue') && random.chance(0.5)
+  return isQueued
+    ? [...plan, { at: at(), kind: random.one(['kill@/queue/', 'kill-after@/queue/', 'power@/queue/']) }]
+    : plan
 }
 
 const MOST_STARTS = 16
@@ -379,7 +402,7 @@ class Night {
     if (
       code !== null &&
       SYSTEM.has(code) &&
-      this.machine.kernel.done.some(each => /:(enospc|eio|eio-write|emfile|rename|fsync|spawn)$/.test(each))
+      this.machine.kernel.done.some(each => /:(enospc|eio|eio-write|emfile|rename|fsync|spawn)(@|$)/.test(each))
     )
       return
     this.#break(
@@ -407,8 +430,8 @@ class Night {
 
   /** The claim is true of the files as they are. */
   #examineDone(session: string, tree: string): void {
-    const { disk, kernel } = this.machine
-    if (!isRight(disk.text(ANSWER), this.#character) && !kernel.done.some(each => /power/.test(each)))
+    const { disk } = this.machine
+    if (!isRight(disk.text(ANSWER), this.#character))
       this.#break('D5', `Done was accepted, and the work is not right: ${JSON.stringify(disk.text(ANSWER))}`)
     const unheard = this.#said.find(text => !this.#agent.heard.some(each => each.includes(text)))
     if (unheard !== undefined) this.#break('D13', `Done was accepted, and nobody was told: ${unheard}`)

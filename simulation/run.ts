@@ -113,7 +113,9 @@ async function shrink({ seed, plan }: Asked, promise: string, pool: Pool): Promi
 
 function printTable(played: readonly Played[], seconds: number): void {
   const kinds = Map.groupBy(
-    played.flatMap(each => [...new Set(each.done.map(done => done.split(':')[1] ?? ''))].map(kind => ({ kind, each }))),
+    played.flatMap(each =>
+      [...new Set(each.done.map(done => done.split(/[:@]/)[1] ?? ''))].map(kind => ({ kind, each })),
+    ),
     ({ kind }) => kind,
   )
   const rounds = played.reduce((sum, each) => sum + each.rounds, 0)
