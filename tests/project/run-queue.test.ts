@@ -89,6 +89,6 @@ test('what a session goes on from is kept once, and where it has gone by the tim
   await rename(records.sessionFolder(first), `${records.root}/gone`)
   expect(await resumed(at)).toMatchObject({
     kept: 0,
-    said: [{ message: expect.stringContaining(`The agents are not told what ${first} came to.`) }],
+    said: [{ message: expect.stringContaining(`The agents are not told the result of ${first}.`) }],
   })
 })
