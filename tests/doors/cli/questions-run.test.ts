@@ -53,7 +53,7 @@ test('what an agent asks at night is there in the morning, and an answer that is
   expect(outputs).toContain('`assumption` is missing. Nothing was kept; call it again.')
   expect(outputs.join()).toContain('kept already, as Q1')
   const words =
-    /^"Which database\?" – Postgres \(\d{8}_1\/Q1\)\n\nIn round 1 of this session this question came up:\n\n> Which database\?\n[\s\S]+> SQLite\n[\s\S]+My answer is:\n\nPostgres \(CM0615\)\n/
+    /^"Which database\?" – Postgres \(\d{8}_1\/Q1\)\n\nIn round 1 of this session this question came up:\n\n> Which database\?\n[\s\S]+> SQLite\n[\s\S]+My answer is:\n\nPostgres\n/
   expect(eventsOf(events, 'steered')).toMatchObject([
     { round: 2, delivered: true, answers: 'Q1', text: expect.stringMatching(words) },
   ])
