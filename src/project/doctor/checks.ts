@@ -110,8 +110,7 @@ export async function checkGit({ env }: Pick<CheckRun, 'env'>, directory: string
   }
   const git = ok('git', `${words(version.stdout)} (${setting.program})`)
   if (repository === null) {
-    const mend =
-      'Run `git init` and commit what is there, so that you can review and undo everything the agent does.'
+    const mend = 'Run `git init` and commit what is there, so that you can review and undo everything the agent does.'
     return [git, warning('git', `${directory} is not in a git repository.`, mend, 'CM0505')]
   }
   return [git, await repositoryFinding(setting, repository.root)]
@@ -127,12 +126,7 @@ async function repositoryFinding(setting: GitSetting, root: string): Promise<Fin
   const identity = await runGit(setting, ['var', 'GIT_COMMITTER_IDENT'])
   if (!identity.ok) {
     const mend = 'Run `git config --global user.name "…"` and `git config --global user.email "…"`.'
-    return warning(
-      'git',
-      `git has no user name and email, so nobody can commit in ${root}.`,
-      mend,
-      'CM0517',
-    )
+    return warning('git', `git has no user name and email, so nobody can commit in ${root}.`, mend, 'CM0517')
   }
   const person = Buffer.from(identity.stdout, 'latin1')
     .toString('utf8')

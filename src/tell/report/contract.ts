@@ -77,13 +77,16 @@ export function contractSection(contract: ReportContract | undefined): ReportSec
     title: 'What you asked for',
     note: `${words}.`,
     text: [...lines, ...diffs].join('\n'),
-    ...(asking.length === 0 ? {} : { table: { head: ['', 'sentence', 'kind', 'how it stands', 'shown by'], rows: asking.map(rowOf) } }),
+    ...(asking.length === 0
+      ? {}
+      : { table: { head: ['', 'sentence', 'kind', 'how it stands', 'shown by'], rows: asking.map(rowOf) } }),
   }
 }
 
 function rowOf({ id, quote, kind, state, reason, checks, controls }: ReportContract['sentences'][number]): string[] {
   const shown = checks.map(({ run, before, now }) => `${run}: ${stateOf(before)} before, ${stateOf(now)} now`)
-  const tried = controls.made === 0 ? [] : [`${controls.caught} of ${formatCount(controls.made, 'wrong version')} noticed`]
+  const tried =
+    controls.made === 0 ? [] : [`${controls.caught} of ${formatCount(controls.made, 'wrong version')} noticed`]
   const why = reason === null ? [] : [reason]
   return [id, quote, wordsForKind(kind), wordsForSentence(state), [...shown, ...tried, ...why].join('; ')]
 }

@@ -33,9 +33,7 @@ test('what an agent asks at night is there in the morning, and an answer that is
   await using running = scene.start('--json', 'build a shop')
   await running.event('item-completed', event => event.round === 2 && event.item.kind === 'agent-message')
   const { stdout } = await scene.run('questions')
-  expect(stdout).toMatch(
-    /^\d{8}_1\/Q1 {2}round 1, .+\n {2}Which database\?\n {4}1 {2}SQLite\n {4}2 {2}Postgres\n/,
-  )
+  expect(stdout).toMatch(/^\d{8}_1\/Q1 {2}round 1, .+\n {2}Which database\?\n {4}1 {2}SQLite\n {4}2 {2}Postgres\n/)
   const answer = await scene.run('questions', 'answer', 'Q1', '2')
   expect([answer.exitCode, answer.stdout]).toEqual([
     0,

@@ -121,7 +121,10 @@ test('a call that fails, that nobody answers, or of a tool that is not there, is
   })
   expect((await failing.outcome).class).toBe('worked')
   expect(answered(failing).map(({ success }) => success)).toEqual([false, false])
-  expect(texts(failing)).toEqual(['The tool "weigh" failed. Continue without it.', 'There is no tool named "sing" here.'])
+  expect(texts(failing)).toEqual([
+    'The tool "weigh" failed. Continue without it.',
+    'There is no tool named "sing" here.',
+  ])
   const alone = play((await peer(asking([call('count')]))).prepare({ ...THREAD, tools }))
   await alone.outcome
   expect(texts(alone)).toEqual(['Nobody answers the tool "count" now. Continue without it.'])

@@ -82,11 +82,7 @@ test('--json and --md go to stdout, or into a file', async () => {
 
 test('a session that nobody knows is refused, and so is one of which the journal holds nothing', async () => {
   await using place = await makePlace()
-  expect(await refusal(show(place))).toMatchObject([
-    2,
-    expect.stringContaining('No sessions'),
-    expect.anything(),
-  ])
+  expect(await refusal(show(place))).toMatchObject([2, expect.stringContaining('No sessions'), expect.anything()])
   await lived(place, goodNight())
   expect(await refusal(show(place, { session: 'nope' }))).toMatchObject([
     2,

@@ -244,7 +244,9 @@ describe('codemachine report --png', () => {
       expect(await readFile(badge.stdout.trim(), 'utf8')).toContain('codemachine | limit reached')
       const none = await scene.command(['report', '--png'], { env: { CODEMACHINE_BROWSER: '/nowhere' } }).ended
       expect(none).toMatchObject({ exitCode: 2, stdout: '' })
-      expect(none.stderr).toMatch(/CODEMACHINE_BROWSER names no program: \/nowhere\. \(CM0110\)\n.*The report is .*report\.html/)
+      expect(none.stderr).toMatch(
+        /CODEMACHINE_BROWSER names no program: \/nowhere\. \(CM0110\)\n.*The report is .*report\.html/,
+      )
       const session = await scene.command(['report', '--png', ID]).ended
       expect(session).toMatchObject({ exitCode: 2, stdout: '' })
       expect(session.stderr).toContain(`codemachine report ${ID} --png`)

@@ -204,8 +204,7 @@ export async function diff(
   const asLines = flags.json === true || flags.stat === true || flags.pager === false
   if (!asLines && wantsScreen(context, {}) && (await showOnScreen(context, records, from, to))) return 0
   await using open = await lookAtSavepoints(context, records, warnOn(context))
-  if (open === null)
-    throw new UserError('CM0515', `No savepoints in ${records.directory} yet.`)
+  if (open === null) throw new UserError('CM0515', `No savepoints in ${records.directory} yet.`)
   const before = await resolve(open, from ?? 'start')
   const after = await resolve(open, to ?? 'now')
   if (flags.json || flags.stat) {

@@ -198,5 +198,10 @@ test('a run that is asked to end by a signal shows its end and how to go on', as
   await terminal.kill('SIGTERM')
   expect(await terminal.ended).toEqual({ exitCode: 143 })
   expect(terminal.modes()).toEqual(UNTOUCHED)
-  expectOnceEach(terminal, ['Working.', '── round 1 ended: interrupted', '_1 ended ─', 'To continue: codemachine resume '])
+  expectOnceEach(terminal, [
+    'Working.',
+    '── round 1 ended: interrupted',
+    '_1 ended ─',
+    'To continue: codemachine resume ',
+  ])
 })
