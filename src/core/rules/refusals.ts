@@ -57,10 +57,13 @@ export function refusalForPerson({ reason, detail }: { reason: string; detail: s
   next: string
 } {
   const [line = ''] = detail.trim().split('\n', 1)
-  const known: Refusal | undefined = (REFUSALS as Readonly<Record<string, Refusal>>)[reason]
-  if (known === undefined) return { fact: line, next: '' }
-  const { agent, person } = known
+  if (!isReason(reason)) return { fact: line, next: '' }
+  const { agent, person } = REFUSALS[reason]
   const isWhole = agent !== '' && line.endsWith(` ${agent}`)
   const fact = isWhole ? line.slice(0, -agent.length - 1) : line.replace(/(?<=[.!?]) \p{Lu}.*$/u, '')
   return { fact: person.fact ?? fact.replace('the round that claimed it', 'this round'), next: person.next }
+}
+
+function isReason(reason: string): reason is RefusalReason {
+  return Object.hasOwn(REFUSALS, reason)
 }

@@ -18,7 +18,7 @@ test('beside a run no second one starts, and everything that only looks or asks 
   await following.event('turn-started')
 
   const refused = new RegExp(
-    `^codemachine: Another codemachine \\(pid ${running.pid}\\) is running here since \\d{4}-\\d\\d-\\d\\d \\d\\d:\\d\\d:\\d\\d\\. \\(CM0601\\)\n {2}codemachine status shows what it does; .*\\n$`,
+    `^codemachine: Another codemachine \\(pid ${running.pid}\\) is running here since \\d{4}-\\d\\d-\\d\\d \\d\\d:\\d\\d:\\d\\d\\. \\(CM0601\\)\n {2}codemachine status shows its work; .*\\n$`,
   )
   for (const args of [['another goal'], ['resume'], []]) {
     const { exitCode, stdout, stderr } = await scene.run(...args)
