@@ -168,7 +168,7 @@ describe.skipIf(!hasBrowser)(`a session on the page${WITHOUT_BROWSER}`, () => {
 
     await page.getByRole('link', { name: 'Rounds' }).click()
     await page.locator('.round', { hasText: 'Round 2' }).waitFor()
-    await page.getByRole('link', { name: 'Changes' }).click()
+    await page.getByRole('link', { name: 'Changes', exact: true }).click()
     await page.locator('.file', { hasText: 'one.txt' }).click()
     await page.locator('.diff-line.added', { hasText: 'one' }).waitFor()
     await page.getByRole('link', { name: 'Tasks' }).click()
@@ -179,7 +179,7 @@ describe.skipIf(!hasBrowser)(`a session on the page${WITHOUT_BROWSER}`, () => {
     await page.locator('.verified', { hasText: 'still true' }).waitFor()
 
     // What a person undoes is seen before it is done.
-    await page.getByRole('link', { name: 'Changes' }).click()
+    await page.getByRole('link', { name: 'Changes', exact: true }).click()
     await page.getByText('Rewind the files').click()
     await page
       .getByLabel('Restore the files of')

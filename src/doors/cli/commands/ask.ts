@@ -201,7 +201,7 @@ export async function queueMove(
 ): Promise<number> {
   const { queue } = await openHere(context, flags)
   await queue.move(id, before ?? null)
-  const where = before === undefined ? 'to the end' : `just before ${before.padStart(6, '0')}`
+  const where = before === undefined ? 'behind all others' : `just before ${before.padStart(6, '0')}`
   context.stdout.write(`${id.padStart(6, '0')} waits ${where}.\n`)
   return 0
 }
