@@ -163,9 +163,10 @@ async function removeFolder(path: string): Promise<void> {
   }
 }
 
-/** Gives the owner all rights on a folder and those in it: a gate may have left folders without them. */
+/** Gives the owner all rights on a folder, if it is there, and those in it: a gate may have left folders without them. */
 async function makeFoldersWritable(path: string): Promise<void> {
-  if (!(await lstat(path)).isDirectory()) return
+  const found = await lstat(path).catch(() => null)
+  if (!found?.isDirectory()) return
   await chmod(path, 0o700)
   for (const name of await readdir(path)) await makeFoldersWritable(join(path, name))
 }

@@ -51,7 +51,7 @@ test('each event fits, and holds nothing that a terminal obeys but colours and l
 test('each event fits with any text in it', () => {
   // As JSON, so that every text of every event is replaced, but for the words that are our own.
   const own =
-    /^(?:type|status|kind|do|change|class|why|remedy|by|limit|reason|outcome|source|phase|at|until|retryAt|id|file|when|how|severity|verdict|part|door)$/
+    /^(?:type|status|kind|do|change|class|why|remedy|by|limit|reason|outcome|source|phase|at|until|retryAt|id|file|when|how|severity|verdict|part|door|result|role)$/
   fc.assert(
     fc.property(
       fc.constantFrom(...all),
