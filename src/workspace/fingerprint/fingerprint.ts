@@ -180,11 +180,15 @@ export class Fingerprints {
     }
     // The index is broken, or the person's git has deleted a borrowed object: read every file again.
     this.#forgetIndex()
-    return writeToPrivateGit(this.git.gitDir, async () => {
-      await repairPrivateGit(this.git)
-      await removeIndex(this.git)
-      return look()
-    })
+    try {
+      return await writeToPrivateGit(this.git.gitDir, async () => {
+        await repairPrivateGit(this.git)
+        await removeIndex(this.git)
+        return await look()
+      })
+    } catch (error) {
+      throw error instanceof GitError ? twiceFailed(this.git, error) : error
+    }
   }
 
   #forgetIndex(): void {
@@ -508,6 +512,14 @@ interface Seen {
   /** The files that are not in it and count; a nested repository that is not open as one path that ends in `/`. */
   added: string[]
   ignored: string[]
+}
+
+function twiceFailed({ setting }: PrivateGit, cause: GitError): UserError {
+  return new UserError('CM0504', `git failed twice as it looked at ${setting.directory}: ${cause.reason}.`, {
+    hint: 'Try again with codemachine resume; codemachine doctor checks git and the disk.',
+    exitCode: 4,
+    cause,
+  })
 }
 
 function readOnlyFailure(cause: GitError): UserError {
