@@ -32,7 +32,11 @@ test('a session that goes on from another is told the chain before it, and what 
     })
     const [started] = ofType(events, 'round-started')
     const said = ofType(events, 'warning').map(({ message }) => message)
-    return { id, input: started?.input ?? '', said: said.filter(message => message.includes('which this session continues')) }
+    return {
+      id,
+      input: started?.input ?? '',
+      said: said.filter(message => message.includes('which this session continues')),
+    }
   }
 
   const first = await run('Write one.txt.')
