@@ -85,7 +85,6 @@ export class ContractWork {
     const path = editedContract(roundsDirectory)
     const read = await readBoundedText(path, EDITED_BYTES)
     if (read === 'missing') return
-    await rm(path, { force: true })
     try {
       if ('problem' in read) throw new UserError('CM0111', `${path} ${read.problem}.`)
       const text = parseContract(redactor.text(read.text), { name: path }, log.state.goal)
@@ -96,6 +95,8 @@ export class ContractWork {
       if (!(error instanceof UserError)) throw error
       log.emit({ type: 'warning', round: null, message: error.message })
     }
+    // Not before it is journaled: a kill would lose it. One that is taken twice is the same version again.
+    await rm(path, { force: true })
   }
 
   /** The end of a session that has its contract and wants no more, or has to be proved and has none; null: it goes on. */
