@@ -296,7 +296,7 @@ export class SeededAgent implements Agent {
   }
 }
 
-const TROUBLES = [
+export const TROUBLES = [
   'codex-window',
   'codex-busy',
   'codex-network',

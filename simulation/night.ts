@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
-import { ANSWER, type Character, characterOf, isRight, SeededAgent } from './agent.ts'
+import { ANSWER, type Character, characterOf, isRight, SeededAgent, TROUBLES } from './agent.ts'
 import { addableFiles, problemOfSavepoints, treeOfFiles } from './git.ts'
 import { type Disturbance, type Process, Random } from './kernel.ts'
 import { ENV, HOME, Machine, WORK } from './machine.ts'
@@ -48,17 +48,7 @@ class BrokenPromise extends Error {
 const KINDS = [
   ...['kill', 'kill', 'kill', 'kill-after', 'power', 'power', 'enospc', 'enospc', 'eio-write', 'eio', 'short', 'short'],
   ...['rename', 'fsync', 'emfile', 'spawn', 'git-128', 'git-late', 'git-cut', 'sleep'],
-  ...[
-    'codex-window',
-    'codex-busy',
-    'codex-network',
-    'codex-context',
-    'codex-mute',
-    'codex-lost-end',
-    'codex-cut',
-    'codex-killed',
-    'codex-dies',
-  ],
+  ...TROUBLES,
   ...[
     'steer',
     'steer',
