@@ -788,6 +788,15 @@ export function treeOfFiles(disk: Disk, folder: string, ignored: string): string
   return tree
 }
 
+/** What git ignores in a folder: never what has been committed. */
+export function ignoreRules(disk: Disk, folder: string): string {
+  const head = disk.text(join(folder, '.git/refs/heads/main'))?.trim() ?? EMPTY_TREE
+  const { stdout } = runGit(disk, ['ls-tree', '-r', '-z', head], {}, folder, Buffer.alloc(0))
+  const committed = stdout.toString().split('\0').slice(0, -1)
+  const kept = committed.map(line => `!/${line.slice(line.indexOf('\t') + 1)}\n`)
+  return `${disk.text(join(folder, '.gitignore')) ?? ''}\n${kept.join('')}`
+}
+
 /** The files below a folder that `git add` would take. */
 export function addableFiles(disk: Disk, folder: string): string[] {
   const env = { GIT_DIR: '/tmp/.none', GIT_WORK_TREE: folder }

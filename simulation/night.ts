@@ -1,7 +1,8 @@
 import { join } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
+import { describeError } from '../src/base/errors.ts'
 import { ANSWER, type Character, characterOf, isRight, SeededAgent, TROUBLES } from './agent.ts'
-import { addableFiles, problemOfSavepoints, treeOfFiles } from './git.ts'
+import { addableFiles, ignoreRules, problemOfSavepoints, treeOfFiles } from './git.ts'
 import { type Disturbance, type Process, Random } from './kernel.ts'
 import { ENV, HOME, Machine, WORK } from './machine.ts'
 import type { compileProgram, Program } from './program.ts'
@@ -162,6 +163,8 @@ class Night {
   #gitConfig: string | null = null
   #gitConfigChanged = 0
   #hasLostPower = false
+  /** Whether a second run is under way: it takes over where the first one has just ended. */
+  #hasSecondRun = false
   #wasSkipped = false
   #broken: BrokenPromise | null = null
   readonly outcomes: string[] = []
@@ -208,7 +211,7 @@ class Night {
 
   /** What nobody has caught ends the program; in one that is dead it is nobody's. */
   strayError(error: unknown): void {
-    this.#judgeError(error, 'The program')
+    if (!isUserError(error)) this.#judgeError(error, 'The program', describeError)
   }
 
   /** What a person starts next; null: all is over. */
@@ -263,8 +266,7 @@ class Night {
     shown.events.push(event)
     shown.state = state
     this.#shown.set(event.session, shown)
-    if (event.type === 'session-created')
-      this.#rules.set(event.session, this.machine.disk.text(join(WORK, '.gitignore')) ?? '')
+    if (event.type === 'session-created') this.#rules.set(event.session, ignoreRules(this.machine.disk, WORK))
     if (event.type === 'round-ended') this.#examineRound(event.outcome.class)
     if (event.type === 'session-ended') this.outcomes.push(event.outcome.kind)
     if (event.type === 'done-accepted' && event.verified) this.#examineDone(event.session, event.tree)
@@ -347,6 +349,7 @@ class Night {
         }
         case 'second-run': {
           if (!this.#runners.some(({ hasShown, isOver }) => hasShown && !isOver)) return
+          this.#hasSecondRun = true
           const began = this.#runners.map(({ process }) => process.isAlive)
           try {
             await project.runQueue(
@@ -368,8 +371,11 @@ class Night {
       }
     }
     work()
-      .catch((error: unknown) => this.#judgeError(error, kind))
-      .finally(() => kernel.end(process, 0))
+      .catch((error: unknown) => this.#judgeError(error, kind, program.describeError))
+      .finally(() => {
+        if (kind === 'second-run') this.#hasSecondRun = false
+        kernel.end(process, 0)
+      })
     await over.promise
   }
 
@@ -384,26 +390,16 @@ class Night {
     await this.#during(Promise.all(this.#person))
   }
 
-  /** An error that a person is shown, or that the system gave; all else is a bug. */
-  #judgeError(error: unknown, where: string): void {
+  /** An error that a person is shown as a sentence; all else is a bug. */
+  #judgeError(error: unknown, where: string, describe: Program['describeError']): void {
     if (error instanceof Error && error.name === 'Killed') return
-    if (isUserError(error)) return
-    const code = error instanceof Error && 'code' in error ? String(error.code) : null
-    if (
-      code !== null &&
-      SYSTEM.has(code) &&
-      this.machine.kernel.done.some(each => /:(enospc|eio|eio-write|emfile|rename|fsync|spawn)(@|$)/.test(each))
-    )
-      return
-    this.#break(
-      'L4',
-      `${where} ended of an error that nobody can mend: ${error instanceof Error ? error.stack : String(error)}`,
-    )
+    const { text, exitCode } = describe(error)
+    if (exitCode === 1) this.#break('L4', `${where} ended of an error that nobody can mend: ${text}`)
   }
 
   #examineEndOf(runner: Runner, wasOneOfTwo: boolean): void {
-    if (runner.error !== undefined) this.#judgeError(runner.error, 'A run')
-    if (!runner.process.isAlive || wasOneOfTwo) return
+    if (runner.error !== undefined) this.#judgeError(runner.error, 'A run', runner.program.describeError)
+    if (!runner.process.isAlive || wasOneOfTwo || this.#hasSecondRun) return
     const addable = addableFiles(this.machine.disk, WORK).filter(path => path.startsWith('.codemachine/'))
     if (addable.length > 0 && runner.hasShown)
       this.#break('L21', `The next commit of a person has ${addable.join(', ')}`)
@@ -577,7 +573,7 @@ const INIT: Process = { pid: 1, parent: 0, command: ['init'], env: {}, startTick
 class Runner {
   readonly process: Process
   readonly #machine: Machine
-  readonly #program: Program
+  readonly program: Program
   readonly #ending = new AbortController()
   #project: Opened | null = null
   #isDone = false
@@ -588,7 +584,7 @@ class Runner {
     this.#machine = machine
     const { process, program } = machine.startProgram(['--json'])
     this.process = process
-    this.#program = program
+    this.program = program
   }
 
   get isOver(): boolean {
@@ -610,8 +606,8 @@ class Runner {
 
   async run(begin: (runner: Runner) => Promise<unknown>): Promise<void> {
     try {
-      this.#project = await this.#program.OpenProject.open(
-        worldOf(this.#machine, this.#program, this.process, this.signal),
+      this.#project = await this.program.OpenProject.open(
+        worldOf(this.#machine, this.program, this.process, this.signal),
       )
       await begin(this)
     } catch (error) {
@@ -645,8 +641,6 @@ function worldOf({ kernel }: Machine, program: Program, process: Process, signal
     signal,
   }
 }
-
-const SYSTEM: ReadonlySet<string> = new Set(['ENOSPC', 'EIO', 'EMFILE', 'EAGAIN'])
 
 function isUserError(error: unknown): boolean {
   return error instanceof Error && error.name === 'UserError'

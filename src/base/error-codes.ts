@@ -67,6 +67,11 @@ export const errorKinds = {
     cause: 'The editor failed, or saved something that cannot be used.',
     remedy: 'Set `EDITOR` to a program that works in this terminal, and try again.',
   },
+  CM0112: {
+    title: 'The system failed: EIO, EMFILE, ENOMEM or EAGAIN',
+    cause: 'The disk has an error, or no more files, processes or memory can be had.',
+    remedy: 'Repair the disk, or raise the limit (`ulimit -n`, `ulimit -u`). Then `codemachine resume`.',
+  },
 
   // CM02: settings and files of the person
   CM0201: {

@@ -138,7 +138,10 @@ export async function writing<T>(what: string, write: () => Promise<T>): Promise
  */
 export function describeError(error: unknown, program = 'codemachine'): { text: string; exitCode: number } {
   if (error instanceof Interrupted) return { text: '', exitCode: error.exitCode }
-  const shown = isNoRoom(error) && !(error instanceof UserError) ? diskFull(placeOf(error), error) : error
+  // What failed while a failure was cleaned up after; Node 22 has no class of this name.
+  if (error instanceof Error && error.name === 'SuppressedError' && 'suppressed' in error)
+    return describeError(error.suppressed, program)
+  const shown = refusedBySystem(error) ?? error
   if (shown instanceof UserError) {
     const { hint, exitCode } = shown
     return { text: `${program}: ${withCode(shown)}\n${hint === null ? '' : `  ${hint}\n`}`, exitCode }
@@ -152,6 +155,21 @@ export function describeError(error: unknown, program = 'codemachine'): { text: 
     exitCode: 1,
   }
 }
+
+/** What a person is told where the machine is at fault, and not codemachine; null for anything else. */
+function refusedBySystem(error: unknown): UserError | null {
+  if (error instanceof UserError) return null
+  if (isNoRoom(error)) return diskFull(placeOf(error), error)
+  if (!OF_MACHINE.has(systemErrorCode(error) ?? '')) return null
+  return new UserError('CM0112', `The system failed: ${messageOf(error)}.`, {
+    hint: 'codemachine resume continues; codemachine doctor checks the machine.',
+    exitCode: 4,
+    cause: error,
+  })
+}
+
+/** A failing disk, no more open files, processes or memory. */
+const OF_MACHINE: ReadonlySet<string> = new Set(['EIO', 'EMFILE', 'ENFILE', 'ENOMEM', 'EAGAIN'])
 
 /** What could not be written; Node names the file when it was to be opened, but not when it was written to. */
 function placeOf(error: unknown): string {

@@ -37,3 +37,19 @@ test('the code of an error stands behind its first line, and the message is with
   })
   expect(readShownError('Killed\n')).toEqual({ text: 'Killed', code: null })
 })
+
+promise('O140', 'A disk that fails, or too many open files, is one sentence and exit code 4, and no bug')
+test('what the system refuses is one sentence without a stack, also where cleaning up after it fails too', () => {
+  const refused = Object.assign(new Error('EIO: i/o error, write'), { code: 'EIO' })
+  const shown = {
+    text: 'codemachine: The system failed: EIO: i/o error, write. (CM0112)\n  codemachine resume continues; codemachine doctor checks the machine.\n',
+    exitCode: 4,
+  }
+  expect(describeError(refused)).toEqual(shown)
+  const later = Object.assign(new Error('An error was suppressed during disposal'), {
+    name: 'SuppressedError',
+    error: new Error('The lock cannot be removed'),
+    suppressed: refused,
+  })
+  expect(describeError(later)).toEqual(shown)
+})

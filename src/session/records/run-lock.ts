@@ -208,10 +208,13 @@ async function removeStale(
   if (found.state === 'stale' && found.holder.nonce === stale.nonce) await rm(path, { force: true })
 }
 
-/** Not if someone has deleted it by hand, and another process has its own there now. */
+/**
+ * Not if someone has deleted it by hand, and another process has its own there now. One that the system does not let go is
+ * stale: nobody answers for it any more.
+ */
 async function release(path: string, holder: LockHolder, platform: NodeJS.Platform): Promise<void> {
   const found = await readRunLock(path, platform)
-  if ('holder' in found && found.holder.nonce === holder.nonce) await rm(path, { force: true })
+  if ('holder' in found && found.holder.nonce === holder.nonce) await rm(path, { force: true }).catch(() => undefined)
 }
 
 async function stateOf(holder: LockHolder, platform: NodeJS.Platform): Promise<'held' | 'stale' | 'elsewhere'> {
