@@ -12,15 +12,7 @@ import { withNotice } from '../rules/notices-after-round.ts'
 import { findingKey, type Reviews } from '../rules/review.ts'
 import { stallAfterRefusal } from '../rules/stall.ts'
 import { planAfterBrokenMemory, planAfterGate } from './fold-plan.ts'
-import {
-  type Claim,
-  type FoldsOf,
-  failuresAfter,
-  type GateFailure,
-  type SessionState,
-  sessionTokens,
-  tokensOfProviders,
-} from './state.ts'
+import { afterOtherTurn, type Claim, type FoldsOf, type GateFailure, gaveNoAnswer, type SessionState } from './state.ts'
 
 /** The state after one more event of a done claim. Pure. */
 export const CLAIM_FOLDS: FoldsOf<ClaimEvent> = {
@@ -195,19 +187,11 @@ function withResult(results: readonly GateResult[], result: GateResult): readonl
 
 /** The state after a review: its turn fails and is tried again as that of a round is. */
 function endReview(state: SessionState, event: EventOf<'review-ended'>, at: number): SessionState {
-  const { outcome } = event
   const configuration = state.checking?.kind === 'review' ? state.checking.configuration : null
   const reviews = reviewsAfter(state.reviews, event, configuration)
   return {
-    ...state,
+    ...afterOtherTurn(state, event.outcome, at),
     checking: null,
-    heldSince: state.pausedAt === null ? null : at,
-    offlineSince: null,
-    windingDown: null,
-    tokensBefore: sessionTokens(state),
-    providerTokens: tokensOfProviders(state),
-    threadTokens: {},
-    failures: failuresAfter(state.failures, { outcome, counts: outcome.class === 'worked' }, true, { ...state, at }),
     reviews: hasHeardAll(state) ? reviews : withoutAgreement(reviews),
   }
 }
@@ -237,11 +221,8 @@ function reviewsAfter(
       problem: null,
     }
   }
-  return GAVE_NONE.has(outcome.class) ? { ...before, withoutAnswer: before.withoutAnswer + 1 } : before
+  return gaveNoAnswer(outcome) ? { ...before, withoutAnswer: before.withoutAnswer + 1 } : before
 }
-
-/** Ends of a review's turn which show that it does not come to an answer, and not that something was in its way. */
-const GAVE_NONE = new Set<string>(['worked', 'context-full', 'refused', 'silent'])
 
 /** The claim once it has been accepted. */
 function accepted(claim: Claim, { tree, verified = false }: EventOf<'done-accepted'>): Claim {

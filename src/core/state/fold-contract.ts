@@ -4,7 +4,7 @@ import { type CheckRun, type ContractState, sentencesOf, wordsForFailed } from '
 import { sentenceNotice } from '../rules/notices.ts'
 import { withNotice } from '../rules/notices-after-round.ts'
 import { PLAN_CHOICES } from './plan.ts'
-import { type FoldsOf, failuresAfter, type SessionState, sessionTokens, tokensOfProviders } from './state.ts'
+import { afterOtherTurn, type FoldsOf, gaveNoAnswer, type SessionState } from './state.ts'
 
 /** The id of the decision on a contract, and its choices. */
 export const CONTRACT_DECISION = 'contract'
@@ -80,21 +80,12 @@ function withContract(state: SessionState, change: (contract: ContractState) => 
 
 /** The state after a turn of the author, or of who writes wrong versions: it fails and is tried again as that of a review is. */
 function endTurn(state: SessionState, event: EventOf<'contract-turn-ended'>, at: number): SessionState {
-  const { outcome } = event
-  return {
-    ...withContract(state, contract => afterTurn(contract, event)),
-    heldSince: state.pausedAt === null ? null : at,
-    offlineSince: null,
-    windingDown: null,
-    tokensBefore: sessionTokens(state),
-    providerTokens: tokensOfProviders(state),
-    threadTokens: {},
-    failures: failuresAfter(state.failures, { outcome, counts: outcome.class === 'worked' }, true, { ...state, at }),
-  }
+  return afterOtherTurn(
+    withContract(state, contract => afterTurn(contract, event)),
+    event.outcome,
+    at,
+  )
 }
-
-/** Ends of a turn which show that it does not come to an answer, and not that something was in its way. */
-const GAVE_NONE = new Set<string>(['worked', 'context-full', 'refused', 'silent'])
 
 /** So often in a row wrong versions of a sentence are asked for. */
 const MOST_ASKED = 2
@@ -103,7 +94,7 @@ function afterTurn(
   contract: ContractState,
   { role, sentence, outcome, problem }: EventOf<'contract-turn-ended'>,
 ): ContractState {
-  if (problem === null || !GAVE_NONE.has(outcome.class)) return contract
+  if (problem === null || !gaveNoAnswer(outcome)) return contract
   if (sentence === undefined) return { ...contract, refusals: contract.refusals + 1, problem }
   if (role === 'author') return { ...contract, seconds: [...contract.seconds, sentence] }
   const refusals = 1 + (contract.asked.find(each => each.sentence === sentence)?.refusals ?? 0)

@@ -642,6 +642,27 @@ export function failuresAfter(
   }
 }
 
+/** The state after a turn of a reviewer, or about the contract: it fails and is tried again as that of a round is. Pure. */
+export function afterOtherTurn(state: SessionState, outcome: RoundOutcome, at: number): SessionState {
+  return {
+    ...state,
+    heldSince: state.pausedAt === null ? null : at,
+    offlineSince: null,
+    windingDown: null,
+    tokensBefore: sessionTokens(state),
+    providerTokens: tokensOfProviders(state),
+    threadTokens: {},
+    failures: failuresAfter(state.failures, { outcome, counts: outcome.class === 'worked' }, true, { ...state, at }),
+  }
+}
+
+/** Whether such a turn that ended so does not come to an answer, and nothing else was in its way. Pure. */
+export function gaveNoAnswer(outcome: RoundOutcome): boolean {
+  return GAVE_NONE.has(outcome.class)
+}
+
+const GAVE_NONE = new Set<string>(['worked', 'context-full', 'refused', 'silent'])
+
 /**
  * Whether a session runs now. `cut-off`: it has not ended, and no process works on it. `unknown`: it has not ended, and
  * it cannot be told whether a process works on it.
