@@ -2,7 +2,7 @@ import type { Clock } from '../base/clock.ts'
 import type { Engines, ThreadSpec } from '../core/engine.ts'
 import type { EventOf } from '../core/events/events.ts'
 import type { Gate, GateResult, GateTime, SessionOutcome } from '../core/events/outcome.ts'
-import type { Check, CheckRun, Control, ProveTerms, Sentence } from '../core/rules/contract.ts'
+import type { CheckOfSentence, CheckRun, Control, ProveTerms, Sentence } from '../core/rules/contract.ts'
 import type { CounterProof, CounterSearch, WorkChange } from '../core/rules/proof/counter-proof.ts'
 import { type FolderFiles, type Memory, NO_MEMORY, type PersonsFiles, type ScopeFiles } from '../core/shapes/memory.ts'
 import type { Providers } from '../core/shapes/provider.ts'
@@ -220,16 +220,22 @@ export interface ProofEnvironment {
   reviewer(state: SessionState, tree: string): Promise<{ thread: ThreadSpec; input: string }>
   /** The thread of who writes the contract, or wrong versions of the work. */
   contractThread(role: 'author' | 'control', terms: ProveTerms): ThreadSpec
-  /** Runs a check of the contract on a copy of a tree outside of the work directory. Every end of it is a result. */
+  /**
+   * Runs a check of the contract on a copy of a tree outside of the work directory. Every end of it is a result. `isBefore`: no work
+   * was done, so that one which fails is looked at for whether it could itself run.
+   */
   runCheck(
-    of: { sentence: string; number: number; check: Check },
-    on: { tree: string; timeoutMs: number; signal: AbortSignal },
+    of: CheckOfSentence,
+    on: { tree: string; isBefore: boolean; timeoutMs: number; signal: AbortSignal },
   ): Promise<CheckCame>
-  /** Runs the checks of a sentence on a copy of a tree with a wrong version laid on it, until one fails; null if it was broken off. */
+  /**
+   * Runs the checks of a sentence on a copy of a tree with a wrong version laid on it, until one fails; then those of others, until
+   * one passes. Null if it was broken off.
+   */
   tryControl(
     sentence: Sentence,
     control: Control,
-    on: { tree: string; mostMs: number; signal: AbortSignal },
+    on: { tree: string; bystanders: readonly CheckOfSentence[]; mostMs: number; signal: AbortSignal },
   ): Promise<Pick<EventOf<'control-tried'>, 'result' | 'check' | 'diff' | 'problem'> | null>
 }
 

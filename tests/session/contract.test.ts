@@ -181,6 +181,13 @@ describe('an author', () => {
     expect(ofType(events, 'contract-frozen')).toMatchObject([{ version: 3 }])
   })
 
+  promise('D86', 'A *must* whose checks pass before the work is *weak*, for they pass on the first wrong version')
+  test('whose check passes before the work leaves its sentence weak: no wrong version is asked for, and it is not proved', async () => {
+    const { outcome, events } = await new Night().play1({}, { check: () => ({}) })
+    expect(outcome).toEqual({ kind: 'done', verified: false, proof: 'none' })
+    expect(shown(events).filter(each => each.includes('control'))).toEqual(['control S2', 'control S2 caught'])
+  })
+
   test('whose check never can run does not stand in the way of done, and nothing of it counts as proved', async () => {
     const night = new Night()
     const broken = { status: 'failed', exitCode: 127, cannotRun: true } as const
@@ -286,10 +293,32 @@ describe('a wrong version that no check notices', () => {
     expect(ofType(events, 'contract-dropped')).toHaveLength(1)
   })
 
-  test('that is the same program does not count, and a sentence without any holds without being proved', async () => {
+  test('that does not count is told to who wrote it, who writes another one', async () => {
+    let tries = 0
+    const control = (name: string) =>
+      name === 'S1-1' && ++tries === 1
+        ? ({ result: 'broken', check: null, problem: 'A file of it does not parse.' } as const)
+        : {}
+    const inputs: string[] = []
+    const { outcome, events } = await new Night({ controls: input => void inputs.push(input) }).play1({}, { control })
+    expect(outcome).toMatchObject({ proof: 'proved' })
+    expect(inputs[1]).toContain('- Wrong.: A file of it does not parse.')
+    expect(shown(events).slice(-7)).toEqual([
+      'control S1',
+      'control S1 broken',
+      'control S1',
+      'control S1 caught',
+      'control S2',
+      'control S2 caught',
+      'done-accepted',
+    ])
+  })
+
+  test('that is the same program, twice, does not count, and a sentence without any holds without being proved', async () => {
     const control = () => ({ result: 'same', check: null, diff: '' }) as const
-    const { outcome } = await new Night().play1({}, { control })
+    const { outcome, events: both } = await new Night().play1({}, { control })
     expect(outcome).toMatchObject({ proof: 'none' })
+    expect(ofType(both, 'controls-written')).toHaveLength(4)
     const { outcome: none, events } = await new Night().play1({ controls: 0 })
     expect(none).toMatchObject({ proof: 'none' })
     expect(ofType(events, 'controls-written')).toEqual([])

@@ -122,11 +122,11 @@ export const contractEvent = variant('type', {
     sentence: ofSentence,
     control: about(number, 'which one of its sentence, from 1'),
     result: about(
-      oneOf('caught', 'not-caught', 'same', 'not-tried'),
-      '`caught`: a check fails on it; `not-caught`; `same`: it is the same program; `not-tried`: see `problem`',
+      oneOf('caught', 'not-caught', 'same', 'broken', 'not-tried'),
+      '`caught`: a check fails on it; `not-caught`; `same`: it is the same program; `broken`: it breaks more than its sentence, see `problem`; `not-tried`: see `problem`',
     ),
     check: about(nullOr(number), 'the check that caught it; `null`: none'),
     diff: about(text, 'what is different in it, at most 8,000 characters'),
-    problem: about(nullOr(text), 'why it was not tried; `null` if it was'),
+    problem: about(nullOr(text), 'why it was not tried, or does not count; `null` if it does'),
   },
 })

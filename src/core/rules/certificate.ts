@@ -77,6 +77,8 @@ const sentenceSchema = v.object({
   /** `proved`, `weak`, `holds` (without any wrong version), `unusable`, `not-checkable` or `context`. */
   state: text,
   reason: v.nullable(text),
+  /** What is wrong with its checks by how they came out before the work; left out: nothing. */
+  problem: v.optional(text),
   heldOut: v.boolean(),
   /** Wrong versions that count, and how many of them were noticed. */
   controls: v.object({ made: count, caught: count }),
@@ -204,12 +206,13 @@ function contractPart(
   const { frozen, terms, acceptedBy } = contract
   if (frozen === null) return {}
   const sentences = sentencesOf(contract).map(
-    ({ id, quote, kind, state, reason, isHeldOut, made, caught, checks }) => ({
+    ({ id, quote, kind, state, reason, flaw, isHeldOut, made, caught, checks }) => ({
       id,
       quote,
       kind,
       state,
       reason,
+      ...(flaw === null ? {} : { problem: flaw }),
       heldOut: isHeldOut,
       controls: { made, caught },
       checks: checks.map((check, at) => ({

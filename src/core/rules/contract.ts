@@ -69,8 +69,8 @@ export interface ContractState {
   /** Sentences that have held at some time. */
   held: readonly string[]
   controls: readonly Control[]
-  /** Sentences of which wrong versions were asked for, with how often in a row that gave none. */
-  asked: readonly { sentence: string; refusals: number; isOver: boolean }[]
+  /** Sentences of which wrong versions were asked for, with how often in a row that gave none that counts. */
+  asked: readonly { sentence: string; refusals: number }[]
   /** How many wrong versions there were in all. */
   made: number
   /** Sentences whose author has had its second chance. */
@@ -302,20 +302,19 @@ export function folderOfCheck(sentence: string, check: number): string {
   return `.codemachine/checks/${sentence}-${check}`
 }
 
-/** Whether a check that failed says nothing of the work, for it could not itself run. Pure. */
-export function couldNotRun(
-  { status, exitCode, output }: Pick<CheckRun, 'status' | 'exitCode' | 'output'>,
-  tests: number | null,
-): boolean {
-  if (status === 'not-started') return true
-  if (status !== 'failed') return false
-  if (exitCode === 126 || exitCode === 127 || tests === 0) return true
-  return output.includes('.codemachine/checks/') && BROKEN.test(output)
+/** Whether a check that failed says nothing of the work: its program is not there, or it ran no test. Pure. */
+export function couldNotRun({ exitCode }: Pick<CheckRun, 'exitCode'>, tests: number | null): boolean {
+  return exitCode === 126 || exitCode === 127 || tests === 0
 }
 
-/** What interpreters say of a file of the check itself. */
-const BROKEN =
-  /SyntaxError|IndentationError|[Ss]yntax error|ParseError|(?:[Cc]annot find module|can't open file|No such file or directory)[^\n]*\.codemachine\/checks\/|\.codemachine\/checks\/[^\n]*(?:No such file|not found)/
+/**
+ * The paths below `.codemachine` that a check printed, relative to the directory in which it ran. The work has none there: one
+ * that is missing is the check's own mistake. Pure.
+ */
+export function ownPathsIn(output: string, directory: string): readonly string[] {
+  const text = output.replaceAll(`${directory}/`, ' ')
+  return [...new Set(text.match(/(?<![\w/.-])\.codemachine\/[\w./@-]*\w/g))]
+}
 
 /** The sentences that can be proved. */
 export function checkable(sentences: readonly Sentence[]): readonly Sentence[] {
@@ -352,7 +351,8 @@ export function flawsOf({ sentences }: ContractText, runs: readonly CheckRun[]):
           problem: `it is to be true before the work, and check ${failed.check} fails.${printed(failed)}`,
         },
       ]
-    const passesAlready = kind === 'must' && came.length === checks.length && failed === undefined
+    // A check that was added later has not run then.
+    const passesAlready = kind === 'must' && came.length > 0 && failed === undefined
     return passesAlready
       ? [{ sentence: id, isUnusable: false, problem: 'its checks pass before any work was done.' }]
       : []
@@ -439,7 +439,9 @@ export function nextControl(contract: ContractState | null, tree: string): Contr
   const { frozen = null, controls = [], terms, asked = [], seconds = [], draft = null } = contract ?? {}
   if (contract === null || frozen === null || terms === undefined) return null
   if (draft?.sentence != null) return nextOfSecond(draft, controls, tree)
-  const all = sentencesOf(contract).filter(({ state }) => PROVABLE.has(state))
+  // What missed the tree before the work is weak whatever it catches.
+  const isProvable = ({ state, flaw }: SentenceNow) => HOLDS.has(state) && !(state === 'weak' && flaw !== null)
+  const all = sentencesOf(contract).filter(isProvable)
   const sentences = all.flatMap(({ id }) => frozen.sentences.find(each => each.id === id) ?? [])
   const of = (id: string) => controls.filter(each => each.sentence === id && each.tree === tree)
   for (const sentence of sentences) {
@@ -449,13 +451,43 @@ export function nextControl(contract: ContractState | null, tree: string): Contr
     if (missed !== undefined && !seconds.includes(sentence.id)) return { kind: 'second', sentence, control: missed }
   }
   if (terms.controls === 0 || contract.made >= MOST_CONTROLS) return null
-  const unasked = sentences.find(
-    ({ id }) => of(id).length === 0 && !asked.some(({ sentence, isOver }) => sentence === id && isOver),
-  )
+  const isOver = (id: string) => asked.some(({ sentence, refusals }) => sentence === id && refusals >= MOST_ASKED)
+  const unasked = sentences.find(({ id }) => !of(id).some(controlCounts) && !isOver(id))
   return unasked === undefined ? null : { kind: 'controls', sentence: unasked }
 }
 
-const PROVABLE: ReadonlySet<SentenceState> = new Set(['holds', 'weak', 'proved'])
+/** The states of a sentence that holds. */
+export const HOLDS: ReadonlySet<SentenceState> = new Set(['holds', 'weak', 'proved'])
+/** So often in a row wrong versions of a sentence are asked for of which none counts. */
+const MOST_ASKED = 2
+
+/** Whether a wrong version that was tried says something of the checks of its sentence. Pure. */
+export function controlCounts({ result }: Pick<Control, 'result'>): boolean {
+  return result === 'caught' || result === 'not-caught'
+}
+
+/** A check, and which one of its sentence it is. */
+export interface CheckOfSentence {
+  sentence: string
+  number: number
+  check: Check
+}
+
+/**
+ * The checks of other sentences, one of which has to pass on a wrong version for this one: else it breaks all, as a program does
+ * that cannot start. Those that failed before the work depend on it; where there are none, all that pass now. Pure.
+ */
+export function bystandersOf({ frozen, runs }: ContractState, sentence: string): readonly CheckOfSentence[] {
+  const passing = checkable(frozen?.sentences ?? [])
+    .filter(({ id }) => id !== sentence)
+    .flatMap(({ id, checks }) => checks.map((check, at) => ({ sentence: id, number: at + 1, check })))
+    .filter(({ sentence, number }) => hasPassed(runOf(runs, sentence, number)?.status ?? 'failed'))
+  const failedBefore = passing.filter(({ sentence, number }) => {
+    const before = runOf(frozen?.before ?? [], sentence, number)
+    return before !== null && !hasPassed(before.status)
+  })
+  return failedBefore.length > 0 ? failedBefore : passing
+}
 
 /** A new check has to pass on what is claimed, and to catch what the others did not. */
 function nextOfSecond(draft: Draft, controls: readonly Control[], tree: string): ContractProof | null {
@@ -474,8 +506,8 @@ function nextOfSecond(draft: Draft, controls: readonly Control[], tree: string):
 }
 
 /**
- * How a sentence stands. `proved`: it holds, and its checks catch wrong versions; `weak`: one was not caught; `holds`: without
- * any wrong version; `unusable`: its checks cannot be believed; `open`: not all of its checks have run.
+ * How a sentence stands. `proved`: it holds, and its checks catch wrong versions; `weak`: one was not caught, or they passed
+ * before the work, which is the first wrong version of a *must*; `holds`: without any wrong version; `unusable`: its checks cannot be believed; `open`: not all of its checks have run.
  */
 export type SentenceState = 'proved' | 'weak' | 'holds' | 'fails' | 'open' | 'unusable' | 'not-checkable' | 'context'
 
@@ -486,7 +518,7 @@ export interface SentenceNow extends Sentence {
   /** Wrong versions that count, and how many of them were caught. */
   made: number
   caught: number
-  /** Why its checks cannot be believed; null: they can. */
+  /** What is wrong with its checks by how they came out before the work; null: nothing. */
   flaw: string | null
 }
 
@@ -498,11 +530,9 @@ export function sentencesOf(contract: ContractState | null): readonly SentenceNo
   return frozen.sentences.map(sentence => {
     const { id } = sentence
     const flaw = flaws.find(each => each.sentence === id) ?? null
-    const counted = controls.filter(
-      each => each.sentence === id && (each.result === 'caught' || each.result === 'not-caught'),
-    )
+    const counted = controls.filter(each => each.sentence === id && controlCounts(each))
     const caught = counted.filter(({ result }) => result === 'caught').length
-    const state = stateOf(sentence, runs, { isUnusable: flaw?.isUnusable === true, made: counted.length, caught })
+    const state = stateOf(sentence, runs, { flaw, made: counted.length, caught })
     const isHeldOut = frozen.heldOut.includes(id)
     return { ...sentence, state, isHeldOut, made: counted.length, caught, flaw: flaw?.problem ?? null }
   })
@@ -511,13 +541,14 @@ export function sentencesOf(contract: ContractState | null): readonly SentenceNo
 function stateOf(
   { id, kind, checks }: Sentence,
   runs: readonly CheckRun[],
-  { isUnusable, made, caught }: { isUnusable: boolean; made: number; caught: number },
+  { flaw, made, caught }: { flaw: Flaw | null; made: number; caught: number },
 ): SentenceState {
   if (kind === 'context' || kind === 'not-checkable') return kind
   const came = checks.map((_, at) => runOf(runs, id, at + 1))
   if (came.some(run => run?.status === 'not-started')) return 'unusable'
-  if (came.some(run => run !== null && !hasPassed(run.status))) return isUnusable ? 'unusable' : 'fails'
+  if (came.some(run => run !== null && !hasPassed(run.status))) return flaw?.isUnusable === true ? 'unusable' : 'fails'
   if (came.some(run => run === null)) return 'open'
+  if (flaw?.isUnusable === false) return 'weak'
   if (made === 0) return 'holds'
   return caught === made ? 'proved' : 'weak'
 }
@@ -534,7 +565,7 @@ export function countContract(contract: ContractState | null): ContractCount | n
   if (contract === null || contract.frozen === null) return null
   const all = sentencesOf(contract).filter(({ kind }) => asksFor(kind))
   const count = (...states: SentenceState[]) => all.filter(({ state }) => states.includes(state)).length
-  return { checkable: all.length, holding: count('holds', 'weak', 'proved'), proved: count('proved') }
+  return { checkable: all.length, holding: count(...HOLDS), proved: count('proved') }
 }
 
 /** How far what is done is proved. */

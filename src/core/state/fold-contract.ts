@@ -1,6 +1,13 @@
 import type { ContractEvent, EventOf } from '../events/events.ts'
 import { hasPassed } from '../events/outcome.ts'
-import { type CheckRun, type ContractState, sentencesOf, wordsForFailed } from '../rules/contract.ts'
+import {
+  type CheckRun,
+  type ContractState,
+  controlCounts,
+  HOLDS,
+  sentencesOf,
+  wordsForFailed,
+} from '../rules/contract.ts'
 import { sentenceNotice } from '../rules/notices.ts'
 import { withNotice } from '../rules/notices-after-round.ts'
 import { PLAN_CHOICES } from './plan.ts'
@@ -42,7 +49,6 @@ export const CONTRACT_FOLDS: FoldsOf<ContractEvent> = {
     withContract(state, contract => ({
       ...contract,
       made: contract.made + versions.length,
-      asked: [...contract.asked.filter(each => each.sentence !== sentence), { sentence, refusals: 0, isOver: true }],
       controls: [
         ...contract.controls.filter(each => each.sentence !== sentence),
         ...versions.map((version, at) => ({
@@ -54,22 +60,7 @@ export const CONTRACT_FOLDS: FoldsOf<ContractEvent> = {
         })),
       ],
     })),
-  'control-tried': (state, { sentence, control, result, check, diff, problem }) =>
-    withContract(state, contract => ({
-      ...contract,
-      controls: contract.controls.map(each =>
-        each.sentence === sentence && each.control === control
-          ? {
-              ...each,
-              result,
-              check,
-              diff,
-              problem,
-              version: contract.draft?.version ?? contract.frozen?.version ?? null,
-            }
-          : each,
-      ),
-    })),
+  'control-tried': (state, event) => withContract(state, contract => tried(contract, event)),
 }
 
 const UNTRIED = { version: null, result: null, check: null, diff: '', problem: null } as const
@@ -87,9 +78,6 @@ function endTurn(state: SessionState, event: EventOf<'contract-turn-ended'>, at:
   )
 }
 
-/** So often in a row wrong versions of a sentence are asked for. */
-const MOST_ASKED = 2
-
 function afterTurn(
   contract: ContractState,
   { role, sentence, outcome, problem }: EventOf<'contract-turn-ended'>,
@@ -97,9 +85,26 @@ function afterTurn(
   if (problem === null || !gaveNoAnswer(outcome)) return contract
   if (sentence === undefined) return { ...contract, refusals: contract.refusals + 1, problem }
   if (role === 'author') return { ...contract, seconds: [...contract.seconds, sentence] }
+  return gaveNoControl(contract, sentence)
+}
+
+function gaveNoControl(contract: ContractState, sentence: string): ContractState {
   const refusals = 1 + (contract.asked.find(each => each.sentence === sentence)?.refusals ?? 0)
   const others = contract.asked.filter(each => each.sentence !== sentence)
-  return { ...contract, asked: [...others, { sentence, refusals, isOver: refusals >= MOST_ASKED }] }
+  return { ...contract, asked: [...others, { sentence, refusals }] }
+}
+
+function tried(
+  contract: ContractState,
+  { sentence, control, result, check, diff, problem }: EventOf<'control-tried'>,
+): ContractState {
+  const version = contract.draft?.version ?? contract.frozen?.version ?? null
+  const controls = contract.controls.map(each =>
+    each.sentence === sentence && each.control === control ? { ...each, result, check, diff, problem, version } : each,
+  )
+  const next = { ...contract, controls }
+  const isUseless = controls.every(each => each.sentence !== sentence || (each.result !== null && !controlCounts(each)))
+  return isUseless ? gaveNoControl(next, sentence) : next
 }
 
 function drafted(contract: ContractState, event: EventOf<'contract-drafted'>): ContractState {
@@ -169,8 +174,6 @@ function endCheck(state: SessionState, event: EventOf<'check-ended'>): SessionSt
   const isLost = when === 'after-round' && contract.held.includes(event.sentence) && !hasPassed(event.status)
   return isLost && now !== undefined ? withNotice(next, sentenceNotice(wordsForFailed(now, after.runs))) : next
 }
-
-const HOLDS = new Set<string>(['holds', 'weak', 'proved'])
 
 function withRun(runs: readonly CheckRun[], run: CheckRun): readonly CheckRun[] {
   return [...runs.filter(each => each.sentence !== run.sentence || each.check !== run.check), run]

@@ -1,10 +1,20 @@
 import { lstat, rm } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
+import { dirname, extname, join } from 'node:path'
 import { createTwoFilesPatch, FILE_HEADERS_ONLY } from 'diff'
 import { clipEnd } from '../../base/text.ts'
+import type { EventOf } from '../../core/events/events.ts'
 import { hasPassed } from '../../core/events/outcome.ts'
-import { type Check, type ControlVersion, couldNotRun, folderOfCheck, lineOf } from '../../core/rules/contract.ts'
+import {
+  type Check,
+  type CheckOfSentence,
+  type ControlVersion,
+  couldNotRun,
+  folderOfCheck,
+  lineOf,
+  ownPathsIn,
+} from '../../core/rules/contract.ts'
 import { openSandboxCommands, type SandboxCommandsOptions } from '../../engines/codex/sandbox-commands.ts'
+import { pathExists } from '../../platform/files.ts'
 import type { CheckCame, ProofEnvironment } from '../../session/options.ts'
 import { runGate } from '../../session/proof/run-gate.ts'
 import { openCounterCheckout } from '../../workspace/counter-checkout.ts'
@@ -37,41 +47,138 @@ const OUTPUT_CHARACTERS = 4_000
  * leaves is thrown away with the copy. Its files lie below `.codemachine/checks` meanwhile, and are compared after it.
  */
 export async function runCheck(
-  { sentence, number, check }: Parameters<ProofEnvironment['runCheck']>[0],
-  { tree, timeoutMs, signal }: Parameters<ProofEnvironment['runCheck']>[1],
+  of: CheckOfSentence,
+  { tree, isBefore, timeoutMs, signal }: Parameters<ProofEnvironment['runCheck']>[1],
   means: ChecksMeans,
 ): Promise<CheckCame> {
   const opened = await openCopy(tree, means, signal)
   if ('problem' in opened) return notStarted(opened.problem)
   await using copy = opened
-  return await runIn(copy.directory, { sentence, number, check, timeoutMs, signal }, means)
+  const { directory } = copy
+  const came = await runIn(directory, { ...of, timeoutMs, signal }, means)
+  if (!isBefore || came.cannotRun || came.status !== 'failed') return came
+  const files = filesOf(of.sentence, of.number, of.check).map(({ path }) => path)
+  const isBroken = (await namesMissing(directory, came.output)) || !(await parse(directory, files, { signal, means }))
+  return { ...came, cannotRun: isBroken }
+}
+
+/** Whether a check printed a path below `.codemachine` that is not there, where nothing but its own files is. */
+async function namesMissing(directory: string, output: string): Promise<boolean> {
+  for (const path of ownPathsIn(output, directory)) if (!(await pathExists(join(directory, path)))) return true
+  return false
+}
+
+/** What reads a file without running it, by its ending: it fails where the file does not parse. */
+const PARSERS: Readonly<Record<string, string>> = {
+  '.js': 'node --check',
+  '.mjs': 'node --check',
+  '.cjs': 'node --check',
+  '.py': `python3 -c 'import ast, sys; ast.parse(open(sys.argv[1], "rb").read())'`,
+  '.sh': 'sh -n',
+  '.bash': 'bash -n',
+  '.rb': 'ruby -c',
+  '.php': 'php -l',
+}
+const PARSE_MS = 20_000
+
+/** Whether files of a copy parse, by the programs that would run them; what none of these can tell does. */
+async function parse(
+  directory: string,
+  paths: readonly string[],
+  { signal, means }: { signal: AbortSignal; means: ChecksMeans },
+): Promise<boolean> {
+  const lines = paths.flatMap(path => {
+    const parser = PARSERS[extname(path)]
+    // A program that is not there says nothing of the file.
+    return parser === undefined ? [] : [`${parser} '${path.replaceAll("'", `'\\''`)}' || [ $? -ge 126 ]`]
+  })
+  if (lines.length === 0) return true
+  const run = lines.map(line => `{ ${line}; }`).join(' && ')
+  const { status } = await runLine(directory, { name: 'syntax', run, timeoutMs: PARSE_MS, signal }, means)
+  return status !== 'failed'
 }
 
 /** As `ProofEnvironment.tryControl`. */
 export async function tryControl(
   { id, checks }: Parameters<ProofEnvironment['tryControl']>[0],
   control: ControlVersion,
-  { tree, mostMs, signal }: Parameters<ProofEnvironment['tryControl']>[2],
+  { tree, bystanders, mostMs, signal }: Parameters<ProofEnvironment['tryControl']>[2],
   means: ChecksMeans,
 ): ReturnType<ProofEnvironment['tryControl']> {
-  const untried = (problem: string, diff = '') => ({ result: 'not-tried' as const, check: null, diff, problem })
-  for (const [at, check] of checks.entries()) {
+  const laid = await layVersion(tree, control, { signal, means })
+  if (signal.aborted) return null
+  if ('problem' in laid) return { result: 'not-tried', check: null, diff: '', problem: laid.problem }
+  const diff = means.redact(clipEnd(laid.diff, DIFF_CHARACTERS))
+  if (diff === '') return { result: 'same', check: null, diff, problem: null }
+  if (laid.isBroken) return { result: 'broken', check: null, diff, problem: NO_PROGRAM }
+  const runOn = async (of: CheckOfSentence): Promise<CheckCame> => {
+    const timeoutMs = Math.min(of.check.seconds * 1000, mostMs)
     const opened = await openCopy(tree, means, signal)
-    if (signal.aborted) return null
-    if ('problem' in opened) return untried(opened.problem)
+    if ('problem' in opened) return notStarted(opened.problem)
     await using copy = opened
-    const laid = await layEdits(copy.directory, control)
-    if ('problem' in laid) return untried(laid.problem)
-    const diff = means.redact(clipEnd(laid.diff, DIFF_CHARACTERS))
-    if (diff === '') return { result: 'same', check: null, diff, problem: null }
-    const timeoutMs = Math.min(check.seconds * 1000, mostMs)
-    const came = await runIn(copy.directory, { sentence: id, number: at + 1, check, timeoutMs, signal }, means)
-    if (came.status === 'broken-off') return null
-    if (came.status === 'not-started') return untried(came.problem ?? 'It could not be run.', diff)
-    if (!hasPassed(came.status)) return { result: 'caught', check: at + 1, diff, problem: null }
-    if (at === checks.length - 1) return { result: 'not-caught', check: null, diff, problem: null }
+    const again = await layEdits(copy.directory, control)
+    if ('problem' in again) return notStarted(again.problem)
+    const came = await runIn(copy.directory, { ...of, timeoutMs, signal }, means)
+    const isCut = came.status === 'timed-out' && timeoutMs < of.check.seconds * 1000
+    return isCut ? notStarted('The session has no time left for it.') : came
   }
-  return untried('The sentence has no check.')
+  const own = checks.map((check, at) => ({ sentence: id, number: at + 1, check }))
+  const tried = await tryChecks(own, bystanders, runOn)
+  return tried && !signal.aborted ? { ...tried, diff } : null
+}
+
+/** Runs the checks of a sentence on a wrong version until one fails, then the others until one passes; null if it was broken off. */
+async function tryChecks(
+  own: readonly CheckOfSentence[],
+  bystanders: readonly CheckOfSentence[],
+  runOn: (of: CheckOfSentence) => Promise<CheckCame>,
+): Promise<Pick<EventOf<'control-tried'>, 'result' | 'check' | 'problem'> | null> {
+  for (const of of own) {
+    const { status, problem } = await runOn(of)
+    if (status === 'broken-off') return null
+    if (status === 'not-started')
+      return { result: 'not-tried', check: null, problem: problem ?? 'It could not be run.' }
+    if (hasPassed(status)) continue
+    // One of its own that passes shows as well that the version runs.
+    const breaksAll = of.number > 1 || bystanders.length === 0 ? false : await allFail(bystanders, runOn)
+    if (breaksAll === null) return null
+    if (breaksAll) return { result: 'broken', check: null, problem: BREAKS_ALL }
+    return { result: 'caught', check: of.number, problem: null }
+  }
+  if (own.length === 0) return { result: 'not-tried', check: null, problem: 'The sentence has no check.' }
+  return { result: 'not-caught', check: null, problem: null }
+}
+
+async function allFail(
+  checks: readonly CheckOfSentence[],
+  runOn: (of: CheckOfSentence) => Promise<CheckCame>,
+): Promise<boolean | null> {
+  for (const of of checks) {
+    const { status } = await runOn(of)
+    if (status === 'broken-off') return null
+    if (hasPassed(status) || status === 'not-started') return false
+  }
+  return true
+}
+
+const NO_PROGRAM = 'A file of it does not parse.'
+const BREAKS_ALL = 'The checks of all other sentences fail on it, too.'
+
+/** Lays a wrong version on a copy once, to see what it changes, and whether its files parse where they did before. */
+async function layVersion(
+  tree: string,
+  control: ControlVersion,
+  { signal, means }: { signal: AbortSignal; means: ChecksMeans },
+): Promise<{ diff: string; isBroken: boolean } | { problem: string }> {
+  const opened = await openCopy(tree, means, signal)
+  if ('problem' in opened) return opened
+  await using copy = opened
+  const { directory } = copy
+  const laid = await layEdits(directory, control)
+  if ('problem' in laid || (await parse(directory, laid.paths, { signal, means })))
+    return 'problem' in laid ? laid : { diff: laid.diff, isBroken: false }
+  for (const [path, { before }] of laid.texts) await writeFileInside(directory, path, before, 0o644)
+  return { diff: laid.diff, isBroken: await parse(directory, laid.paths, { signal, means }) }
 }
 
 /** A copy of a tree; disposing of it removes it. */
@@ -95,22 +202,33 @@ async function openCopy(
   return { directory: laid.directory, [Symbol.asyncDispose]: dispose }
 }
 
-interface CheckToRun {
-  sentence: string
-  number: number
-  check: Check
-  timeoutMs: number
-  signal: AbortSignal
-}
-
 async function runIn(
   directory: string,
-  { sentence, number, check, timeoutMs, signal }: CheckToRun,
-  { commands, redact, unreadable }: ChecksMeans,
+  { sentence, number, check, timeoutMs, signal }: CheckOfSentence & { timeoutMs: number; signal: AbortSignal },
+  means: ChecksMeans,
 ): Promise<CheckCame> {
   const files = filesOf(sentence, number, check)
   const laid = await layCheck(directory, files)
   if (laid !== null) return notStarted(laid)
+  const name = `${sentence}, check ${number}`
+  const run = lineOf(sentence, number, check.run)
+  const { status, exitCode, durationMs, output, problem, tests } = await runLine(
+    directory,
+    { name, run, timeoutMs, signal },
+    means,
+  )
+  const came = { exitCode, durationMs, output, problem }
+  const isChanged = hasPassed(status) && !(await areAsLaid(directory, files))
+  if (isChanged) return { ...came, status: 'failed', problem: CHANGED, cannotRun: false }
+  const cannotRun = status === 'not-started' || (status === 'failed' && couldNotRun({ exitCode }, tests ?? null))
+  return { ...came, status, cannotRun }
+}
+
+async function runLine(
+  directory: string,
+  { name, run, timeoutMs, signal }: { name: string; run: string; timeoutMs: number; signal: AbortSignal },
+  { commands, redact, unreadable }: ChecksMeans,
+) {
   await using door = openSandboxCommands({
     ...commands,
     directory,
@@ -118,23 +236,10 @@ async function runIn(
     // Of the person's repository nothing can be written there.
     sandbox: { ...commands.sandbox, writable: [] },
   })
-  const name = `${sentence}, check ${number}`
-  const { status, exitCode, durationMs, output, problem, tests } = await runGate(
-    {
-      name,
-      run: lineOf(sentence, number, check.run),
-      timeoutMs,
-      network: false,
-      required: true,
-      protect: [],
-      everyRound: false,
-    },
+  return await runGate(
+    { name, run, timeoutMs, network: false, required: true, protect: [], everyRound: false },
     { door, workTree: null, signal, redact, unreadable, isAgainOnFailure: false, mostCharacters: OUTPUT_CHARACTERS },
   )
-  const came = { exitCode, durationMs, output, problem }
-  const isChanged = hasPassed(status) && !(await areAsLaid(directory, files))
-  if (isChanged) return { ...came, status: 'failed', problem: CHANGED, cannotRun: false }
-  return { ...came, status, cannotRun: couldNotRun({ status, exitCode, output }, tests ?? null) }
 }
 
 const CHANGED = 'Its own files were changed while it ran, so that nothing it says counts.'
@@ -184,9 +289,22 @@ async function areAsLaid(directory: string, files: readonly { path: string; text
   return true
 }
 
-/** Lays a wrong version on a copy. Answers what is different then, empty where nothing is. */
-async function layEdits(directory: string, { edits }: ControlVersion): Promise<{ diff: string } | { problem: string }> {
-  const texts = new Map<string, { before: string; after: string }>()
+/** What a wrong version changes: a diff, empty where nothing but blank space at the ends of lines is different. */
+interface LaidEdits {
+  diff: string
+  texts: ReadonlyMap<string, EditedText>
+  paths: readonly string[]
+}
+
+interface EditedText {
+  before: string
+  after: string
+  isNew: boolean
+}
+
+/** Lays a wrong version on a copy. */
+async function layEdits(directory: string, { edits }: ControlVersion): Promise<LaidEdits | { problem: string }> {
+  const texts = new Map<string, EditedText>()
   for (const { path, find, text } of edits) {
     const known = texts.get(path) ?? (await textAt(directory, path))
     if ('problem' in known) return known
@@ -194,14 +312,25 @@ async function layEdits(directory: string, { edits }: ControlVersion): Promise<{
     if (after === null) return { problem: `What it replaces in ${path} does not stand there exactly once.` }
     texts.set(path, { ...known, after })
   }
+  // What is not part of the tree has no copy either.
+  if ([...texts.values()].every(({ isNew }) => isNew))
+    return { problem: 'It changes no file that is part of the work.' }
   const diffs: string[] = []
   for (const [path, { before, after }] of texts) {
-    if (before === after) continue
+    if (withoutBlank(before) === withoutBlank(after)) continue
     const options = { context: 3, headerOptions: FILE_HEADERS_ONLY }
     diffs.push(createTwoFilesPatch(path, path, before, after, undefined, undefined, options))
     await writeFileInside(directory, path, after, await modeOf(join(directory, path)))
   }
-  return { diff: diffs.join('') }
+  return { diff: diffs.join(''), texts, paths: [...texts.keys()] }
+}
+
+/** A text without blank lines and blank space at the ends of lines. */
+function withoutBlank(text: string): string {
+  return text
+    .replace(/[^\S\n]+$/gm, '')
+    .replace(/\n{2,}/g, '\n')
+    .trimEnd()
 }
 
 /** A text in which the one piece is replaced; null if it does not stand there exactly once. `find` null: all of it is. */
@@ -211,15 +340,12 @@ function replaced(text: string, find: string | null, by: string): string | null 
 }
 
 /** What a file of a copy holds, before any edit; nothing if it is not there. */
-async function textAt(
-  directory: string,
-  path: string,
-): Promise<{ before: string; after: string } | { problem: string }> {
+async function textAt(directory: string, path: string): Promise<EditedText | { problem: string }> {
   const problem = `${path} is no text that can be changed.`
   if ((await findObstacle(directory, dirname(path))) !== null) return { problem }
   const read = await readTextFile(join(directory, path), FILE_BYTES)
-  if (read.kind === 'gone') return { before: '', after: '' }
-  return read.kind === 'text' ? { before: read.text, after: read.text } : { problem }
+  if (read.kind === 'gone') return { before: '', after: '', isNew: true }
+  return read.kind === 'text' ? { before: read.text, after: read.text, isNew: false } : { problem }
 }
 
 async function modeOf(path: string): Promise<number> {

@@ -130,6 +130,11 @@ export function describeControl({
       return describe(`${which}: no check notices it`, 'warning')
     case 'same':
       return describe(`${which} is the same program, and does not count`, 'quiet')
+    case 'broken':
+      return describe(
+        `${which} breaks more than that, and does not count: ${oneLine(problem ?? '', TEXT_CHARS)}`,
+        'quiet',
+      )
     case 'not-tried':
       return describe(`${which} was not tried: ${oneLine(problem ?? '', TEXT_CHARS)}`, 'quiet')
     default:
@@ -144,7 +149,7 @@ export function wordsForKind(kind: SentenceNow['kind']): string {
 
 const STATES: Readonly<Record<SentenceState, string>> = {
   proved: 'proved',
-  weak: 'weak: a wrong version was not noticed',
+  weak: 'weak: its checks pass on a wrong version',
   holds: 'holds, without any wrong version tried',
   fails: 'does not hold',
   open: 'not checked yet',

@@ -40,15 +40,24 @@ function wordsForFlaws(flaws: readonly Flaw[]): string {
 /** The input of a turn that writes wrong versions for one sentence, whose checks it does not show. Pure. */
 export function controlInput(state: SessionState, { id, quote, kind }: Sentence): string {
   const { contract } = state
-  const problem = contract?.asked.some(({ sentence, refusals }) => sentence === id && refusals > 0) === true
+  const isAgain = contract?.asked.some(({ sentence, refusals }) => sentence === id && refusals > 0) === true
+  const useless =
+    contract?.controls.filter(({ sentence, result }) => isAgain && sentence === id && result !== null) ?? []
   return joined([
     ...wordsOf(state),
     `The sentence that your versions break (${kind.replace('-', ' ')}):\n${fenced(quote)}`,
-    problem
+    isAgain && useless.length === 0
       ? 'The answer before this one could not be used: give one JSON object in the shape that was asked for.'
       : null,
+    useless.length === 0
+      ? null
+      : `Your versions before do not count:\n${fenced(useless.map(whyUseless).join('\n'))}\nWrite others, in which this sentence is broken and the rest of the project works as before.`,
     'Write the versions, and give them as the JSON object that was asked for.',
   ])
+}
+
+function whyUseless({ summary, result, problem }: Control): string {
+  return `- ${summary}: ${result === 'same' ? 'It is the same program.' : (problem ?? '')}`
 }
 
 /** The input of a turn that adds a check which catches this wrong version. Pure. */

@@ -7,6 +7,7 @@ import type { EventOf } from '../../../core/events/events.ts'
 import type { RoundOutcome, SessionOutcome } from '../../../core/events/outcome.ts'
 import type { AskedAnswer } from '../../../core/rules/answer.ts'
 import {
+  bystandersOf,
   CONTRACT,
   CONTROLS,
   type ContractProof,
@@ -214,7 +215,12 @@ export class ContractWork {
     log.emit({ type: 'check-started', ...of })
     const came = await this.#means.runCheck(
       { sentence: sentence.id, number, check },
-      { tree, timeoutMs: Math.min(check.seconds * 1000, this.#budget.leastMs), signal: this.#signal() },
+      {
+        tree,
+        isBefore: when === 'before',
+        timeoutMs: Math.min(check.seconds * 1000, this.#budget.leastMs),
+        signal: this.#signal(),
+      },
     )
     log.emit({ type: 'check-ended', ...of, ...came, tree })
   }
@@ -224,6 +230,7 @@ export class ContractWork {
     const { log } = this.#options
     const tried = await this.#means.tryControl(sentence, control, {
       tree,
+      bystanders: bystandersOf(this.#contract, sentence.id),
       mostMs: this.#budget.leastMs,
       signal: this.#signal(),
     })
