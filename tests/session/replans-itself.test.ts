@@ -64,7 +64,7 @@ describe('a template that changes its plan itself is told what a person wants, a
     )
     expect(outcome).toEqual(DONE)
     expect(replies[1]).toBe(
-      'Round 2 is interrupted. The plan of s is changed now; unless plans are taken as they come, it is shown again before anything is carried out.',
+      'Round 2 is interrupted. The plan of s is changed now; unless plans are accepted automatically, you see it before anything is carried out.',
     )
     expect(ofType(events, 'round-ended').map(({ outcome }) => outcome.class)).toEqual([
       'worked',

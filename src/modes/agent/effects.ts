@@ -57,7 +57,11 @@ function outcomeOf({ outcome }: EndedRound, session: SessionState): SessionOutco
     case 'round':
       return { kind: 'answered' }
     case 'usage':
-      return { kind: 'needs-person', reason: 'The usage limit is used as far as it may be.', hint: null }
+      return {
+        kind: 'needs-person',
+        reason: 'The account has used the part of its usage window that max_usage allows.',
+        hint: null,
+      }
     default:
       return { kind: 'limit', limit: stoppedFor }
   }

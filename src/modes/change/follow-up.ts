@@ -46,8 +46,8 @@ function planSection({ planning: { accepted, versions } }: ChangeWork): string {
   }
   const how = {
     person: 'which a person accepted',
-    auto: 'which was taken as it came',
-    go: 'which was carried out as it came',
+    auto: 'which was accepted automatically',
+    go: 'which a person had changed, and which was then accepted automatically',
   }
   const remark = accepted.remark === null ? '' : `\n\nWith the remark: ${clipEnd(accepted.remark, REMARK_CHARS)}`
   return `## Its plan, version ${version.version}, ${how[accepted.by]}\n\n${textOf(version.plan)}${remark}`
@@ -62,7 +62,7 @@ function textOf(plan: Parameters<typeof planMarkdown>[0]): string {
 function taskLine({ spec, status, why, attempts, changed }: TaskRecord): string {
   const facts = [
     STATUS[status],
-    ...(attempts > 0 && spec.type === 'VERIFICATION' ? [`mended ${formatTimes(attempts)}`] : []),
+    ...(attempts > 0 && spec.type === 'VERIFICATION' ? [`fixed ${formatTimes(attempts)}`] : []),
     ...(changed.length === 0 ? [] : [`changed ${formatCount(changed.length, 'file')}`]),
     ...(status === 'COMPLETED' || why === null ? [] : [truncate(why.replace(/\s+/g, ' '), NAME_CHARS)]),
   ]

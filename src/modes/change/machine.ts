@@ -99,14 +99,14 @@ export function nextOfChange(partsOf: (own: ChangeWork) => ChangeParts): Pick<Te
 function brokenInto({ state, planning: { wanted, versions } }: ChangeWork): Process | null {
   const isBefore = state === 'GATHERING_CONTEXT' || (state === 'WAITING_FOR_INPUT' && versions.length === 0)
   if (wanted === null || isBefore) return null
-  if (versions.length === 0) return { to: 'GENERATING_PLAN', why: 'the person says more of what they want' }
+  if (versions.length === 0) return { to: 'GENERATING_PLAN', why: 'the person adds to the request' }
   if (versions.length >= MOST_VERSIONS) return { step: { kind: 'note', name: NO_ROOM, text: NO_ROOM_TEXT } }
   return { to: 'REVIEWING_PLAN.refinement', why: 'the person changes the plan' }
 }
 
 /** The name of the note that a change of the plan is not made which was asked for meanwhile, and the words of that. */
 export const NO_ROOM = 'plan-not-changed'
-export const NO_ROOM_TEXT = `The plan has ${MOST_VERSIONS} versions, and no other is made: it stays as it is. Stop, and begin another change.`
+export const NO_ROOM_TEXT = `The plan has ${MOST_VERSIONS} versions, the most it may have, so it stays as it is. To change it, stop this session and begin another change.`
 
 /** Enters the next state. Throws for one that may not follow. */
 export function stepTo(from: StateName, to: StateName, why: string): Step {

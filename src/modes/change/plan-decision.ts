@@ -29,18 +29,18 @@ export function planDecision(own: ChangeWork, session: SessionState, { folder }:
 
 function choicesOf({ planning }: ChangeWork): Choice[] {
   const hasRoom = planning.versions.length < MOST_VERSIONS
-  const again: Choice = { id: CHOICES.again, label: 'Plan again', hint: 'files of the plan were changed since' }
+  const again: Choice = { id: CHOICES.again, label: 'Plan again', hint: 'files that the plan names have changed since' }
   return [
     ...(hasRoom && planning.changedFiles !== null ? [again] : []),
     {
       id: CHOICES.accept,
       label: 'Carry it out',
-      hint: 'what you say with it is told to whoever carries it out',
+      hint: 'a remark of yours goes to the agents that carry it out',
       text: 'may',
     },
     ...(hasRoom
       ? [
-          { id: CHOICES.change, label: 'Change it', hint: 'say how; you see it again', text: 'must' as const },
+          { id: CHOICES.change, label: 'Change it', hint: 'say how; then you see the new plan', text: 'must' as const },
           { id: CHOICES.edit, label: 'Edit it yourself', hint: 'in your editor', opensFile: true as const },
         ]
       : []),
@@ -59,9 +59,9 @@ function bodyOf(own: ChangeWork, version: PlanVersion, session: SessionState, fo
       ? []
       : [`**Changed since this plan was made:** ${truncate(changedFiles.map(inlineCode).join(', '), MOST.files)}`]),
     clipEnd(text, MOST.plan),
-    ...(text.length <= MOST.plan ? [] : [`All of it lies in ${inlineCode(`${folder}/${fileOf(version)}`)}.`]),
+    ...(text.length <= MOST.plan ? [] : [`The whole plan is in ${inlineCode(`${folder}/${fileOf(version)}`)}.`]),
     proofOf(own, version, session),
-    ...(versions.length < MOST_VERSIONS ? [] : [`These are ${MOST_VERSIONS} versions, and no other is made.`]),
+    ...(versions.length < MOST_VERSIONS ? [] : [`The plan has ${MOST_VERSIONS} versions, the most it may have.`]),
     ...(diff === '' || before === undefined
       ? []
       : [`## What is different from version ${before.version}\n\n${codeBlock(clipEnd(diff, MOST.diff), 'diff')}`]),
@@ -84,11 +84,11 @@ function proofOf(
     '## What will count as proof',
     ...(verification.length === 0
       ? []
-      : [`If you accept this plan, these commands do, for you have seen them:\n\n${clipEnd(lines, MOST.proof - 800)}`]),
+      : [`If you accept this plan, you accept these commands as proof:\n\n${clipEnd(lines, MOST.proof - 800)}`]),
     ...(gates.length === 0
       ? []
-      : [`Your gates do: ${truncate(gates.map(({ name }) => inlineCode(name)).join(', '), 500)}`]),
+      : [`Your gates: ${truncate(gates.map(({ name }) => inlineCode(name)).join(', '), 500)}`]),
     ...(hasCommand ? [] : ['No test or build command was found in this project.']),
-    ...(verification.length > 0 || gates.length > 0 ? [] : ['Nothing does: it will end *unverified*.']),
+    ...(verification.length > 0 || gates.length > 0 ? [] : ['Nothing: the session will end *not verified*.']),
   ].join('\n\n')
 }

@@ -26,7 +26,7 @@ export function planText({ version, author, feedback, plan, sha256 }: PlanHead):
     // A JSON string is a YAML one, too.
     ...(feedback === null ? [] : [`feedback: ${JSON.stringify(truncate(feedback, MOST_FEEDBACK))}`]),
     `sha256: ${sha256}`,
-    '# Edit what stands below, and leave the headings in their order. Commands and paths stand between backticks.',
+    '# Edit what stands below, and keep the headings in their order. Write commands and paths between backticks.',
   ]
   return `---\n${head.join('\n')}\n---\n\n${planMarkdown(plan)}`
 }
@@ -72,7 +72,7 @@ const MOST_CHARACTERS = 256 * 1024
  */
 export function readPlanText(text: string, mistakesOf: (plan: Plan) => readonly Mistake[] = () => []): Parsed<Plan> {
   if (text.length > MOST_CHARACTERS) {
-    return refused(`The file has ${text.length} characters; ${MOST_CHARACTERS} are the most that is read as a plan.`)
+    return refused(`The file has ${text.length} characters; ${MOST_CHARACTERS} are the most that a plan may have.`)
   }
   const lines = text
     .replace(/^\uFEFF/, '')
@@ -132,7 +132,7 @@ function headingsIn(lines: readonly string[], start: number): Parsed<number[]> {
       const below = found[0] === undefined ? 'at the end' : `above line ${found[0] + 1}`
       const order = HEADINGS.map(each => `## ${each}`).join(', ')
       return refused(
-        `There is no line "## ${heading}" ${below}; leave the headings in their order, ${order}, with nothing below one where there is nothing.`,
+        `There is no line "## ${heading}" ${below}; keep the headings in this order: ${order}. A section may be empty.`,
       )
     }
     found.unshift(at)
@@ -176,7 +176,7 @@ function entriesIn(lines: readonly string[], start: number, end: number): Parsed
     else if (last !== undefined && /^(?: {2}|\t|[ \t]*$)/.test(line)) last.texts.push(line.replace(/^(?: {2}|\t)/, ''))
     else if (line.trim() !== '') {
       return refused(
-        `Line ${at + 1}: ${JSON.stringify(truncate(line, 60))} is no entry of a list; begin it with "- ", or with two blanks if it continues the entry above.`,
+        `Line ${at + 1}: ${JSON.stringify(truncate(line, 60))} is no entry of a list; begin it with "- ", or with two spaces to continue the entry above.`,
       )
     }
   }
@@ -204,7 +204,7 @@ function pairsOf(entries: readonly Entry[], what: string, bare: RegExp | null): 
       ])
     else {
       const example = what === 'a path' ? '- `src/a.ts`: what changes in it' : '- `npm test`: what it shows'
-      return refused(`Line ${line}: this entry has to begin with ${what} between backticks, such as "${example}".`)
+      return refused(`Line ${line}: this entry must begin with ${what} between backticks, such as "${example}".`)
     }
   }
   return { ok: true, value: pairs }

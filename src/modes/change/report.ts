@@ -21,11 +21,23 @@ export function changeReport(own: ChangeWork, session: SessionState): ReportSect
     ...tasks.map(record => [...taskRow(record), tokensOf(record.tokens), filesIn(record)]),
     ...(claim.work.changed.length === 0
       ? []
-      : [['', 'FIXING', 'what the claim was refused for', '', '', claim.work.who ?? '', '', '', filesIn(claim.work)]]),
+      : [
+          [
+            '',
+            'FIXING',
+            'what made codemachine refuse the claim',
+            '',
+            '',
+            claim.work.who ?? '',
+            '',
+            '',
+            filesIn(claim.work),
+          ],
+        ]),
   ]
   return {
     title: 'The change',
-    note: 'What codemachine knows of it itself; the whole is in summary.md.',
+    note: 'What codemachine itself saw; summary.md has everything.',
     text: [
       planLine(own, session),
       ...checkParts(own, session).slice(tasks.length === 0 ? 1 : 0),
@@ -33,9 +45,7 @@ export function changeReport(own: ChangeWork, session: SessionState): ReportSect
       `How to look: ${code(`codemachine diff ${session.id}/start`)}${session.savepoint === null ? '' : `; how to undo: ${code(`codemachine rewind ${session.id}/start`)}`}`,
       ...(words === null || words.trim() === ''
         ? []
-        : [
-            `In the words of the model that planned it (a claim, and no proof):\n${clipEnd(words.trim(), WORDS_CHARS)}`,
-          ]),
+        : [`The planner's own words (a claim, not a proof):\n${clipEnd(words.trim(), WORDS_CHARS)}`]),
     ].join('\n\n'),
     ...(rows.length === 0
       ? {}

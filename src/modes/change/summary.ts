@@ -56,8 +56,8 @@ function wordsForOutcome(outcome: SessionOutcome): string {
   switch (outcome.kind) {
     case 'done':
       return outcome.verified
-        ? 'Done, and verified: commands that are not the model\u2019s alone passed on the final files.'
-        : 'Done, not verified: no command proves it that is not the model\u2019s alone.'
+        ? 'Done, and verified: commands of the project, or accepted by a person, passed on the final files.'
+        : 'Done, not verified: only commands of the model itself checked it.'
     case 'limit':
       return `Not done: the limit of ${LIMITS[outcome.limit] ?? outcome.limit} is reached.`
     case 'needs-person':
@@ -74,8 +74,8 @@ const LIMITS: Readonly<Record<string, string>> = { time: 'time', tokens: 'tokens
 /** Who has accepted the plan, in words. */
 export const ACCEPTED_BY = {
   person: 'a person accepted it',
-  auto: 'it was taken as it came (`--auto`), and nobody looked at it',
-  go: 'a person had it changed, and carried out as it came',
+  auto: 'it was accepted automatically (`--auto`); nobody looked at it',
+  go: 'a person had it changed, and accepted the result in advance',
 } as const
 
 function planFacts(own: ChangeWork): string {
@@ -120,7 +120,7 @@ export function taskRow(record: TaskRecord): readonly string[] {
 
 /** How often it was mended, or asked for; of a verification that passed at once: nothing. */
 function attemptsIn({ spec, attempts, rounds }: TaskRecord): string {
-  if (spec.type === 'VERIFICATION') return attempts === 0 ? '' : `mended ${formatTimes(attempts)}`
+  if (spec.type === 'VERIFICATION') return attempts === 0 ? '' : `fixed ${formatTimes(attempts)}`
   return rounds <= 1 ? '' : `${rounds} rounds`
 }
 
@@ -169,11 +169,11 @@ export function checkParts(own: ChangeWork, session: SessionState): string[] {
   const ofTasks = checks.filter(({ task }) => task !== null)
   return [
     proof.length === 0
-      ? 'No command of the project, and none that a person accepted as proof, was run.'
+      ? 'Nothing proved it: no command of the project ran, and none that a person accepted as proof.'
       : listed('Commands that count as proof', proof.map(checkLine)),
     ...(ofTasks.length === 0
       ? []
-      : [listed("Checked by the agent's own command, which is no proof", ofTasks.map(checkLine))]),
+      : [listed("Checked by the agent's own commands, which are no proof", ofTasks.map(checkLine))]),
   ]
 }
 
@@ -188,7 +188,7 @@ export function listed(heading: string, lines: readonly string[]): string {
 }
 
 function checkLine({ task, run, came, isProof, isStale, failedBefore }: Check): string {
-  const how = `${came ?? 'did not run since anything was changed'}${isProof ? ' on the final files' : ''}`
+  const how = `${came ?? 'did not run after the changes'}${isProof ? ' on the final files' : ''}`
   const since = isStale ? ', and files were changed after that' : ''
   const before = failedBefore ? '; it failed before anything was changed' : ''
   return `${task === null ? '' : `${task}: `}${code(truncate(run, RUN_CHARS))} ${how}${since}${before}`
@@ -222,8 +222,8 @@ export function openPoints(own: ChangeWork, session: SessionState): readonly str
   )
   return [
     ...left,
-    ...(limit === null ? [] : [`The limit of ${limit} ended the work on the tasks.`]),
-    ...(claim.refused === null ? [] : [`The claim that all is done was refused: ${claim.refused}`]),
+    ...(limit === null ? [] : [`The work on the tasks reached the limit of ${limit}.`]),
+    ...(claim.refused === null ? [] : [`codemachine refused the claim that everything is done: ${claim.refused}`]),
     ...(session.questions === 0
       ? []
       : [
@@ -235,8 +235,8 @@ export function openPoints(own: ChangeWork, session: SessionState): readonly str
 
 function commands({ id, savepoint }: SessionState): readonly string[] {
   return [
-    `What was changed: \`codemachine diff ${id}/start\``,
-    ...(savepoint === null ? [] : [`All as it was before: \`codemachine rewind ${id}/start\``]),
+    `See what changed: \`codemachine diff ${id}/start\``,
+    ...(savepoint === null ? [] : [`Undo all of it: \`codemachine rewind ${id}/start\``]),
   ]
 }
 

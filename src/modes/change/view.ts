@@ -144,7 +144,7 @@ function linesOfRound(own: ChangeWork): string[] {
 
 /** What was gathered, once it is there. */
 function wordsForContext({ context }: ChangeWork): string {
-  if (context === null) return 'gathering what matters of the project'
+  if (context === null) return 'gathering facts about the project'
   const { entries, branch, rules, commands, mentioned } = context.facts
   const facts = [
     formatCount(entries, 'file'),
@@ -153,7 +153,7 @@ function wordsForContext({ context }: ChangeWork): string {
     ...listed('rules', rules),
     ...listed('named', mentioned),
   ]
-  return `looked at the project: ${facts.join('; ')}`
+  return `facts about the project: ${facts.join('; ')}`
 }
 
 const MOST_NAMED = 2
@@ -173,10 +173,11 @@ function wordsForCommands(commands: ContextFacts['commands']): string[] {
 function wordsForState({ name }: StepName, own: ChangeWork): string {
   const { accepted, versions } = own.planning
   const { limit } = own.execution
-  if (name === 'GENERATING_SUMMARY' && limit !== null) return `the limit of ${limit} is reached: the rest stays open`
+  if (name === 'GENERATING_SUMMARY' && limit !== null)
+    return `the limit of ${limit} is reached; the other tasks stay open`
   if (name !== 'REVIEWING_PLAN.auto-accepted') return ''
   const taken = versions.find(({ version }) => version === accepted?.version)
-  const words = `plan v${taken?.version ?? 1} is carried out without being asked about`
+  const words = `plan v${taken?.version ?? 1} was accepted automatically`
   return taken === undefined ? words : `${words}\n${planMarkdown(taken.plan).trim()}`
 }
 
@@ -221,7 +222,7 @@ function factsOf({ status, why, attempts, ms, tokens, changed }: TaskRecord): st
     ...(ms === 0 ? [] : [formatSpan(ms)]),
     ...(tokens === 0 ? [] : [`${tokens.toLocaleString('en-US')} tokens`]),
     ...(changed.length === 0 ? [] : [formatCount(changed.length, 'file')]),
-    ...(attempts === 0 ? [] : [`mended ${formatTimes(attempts)}`]),
+    ...(attempts === 0 ? [] : [`fixed ${formatTimes(attempts)}`]),
   ]
 }
 
@@ -243,8 +244,8 @@ function mendedInWords({ spec, status, attempts }: TaskRecord): string {
 function acceptedBy({ by, remark }: NonNullable<ChangeWork['planning']['accepted']>): string {
   const words = {
     person: 'accepted by you',
-    auto: 'taken as it came',
-    go: 'changed as you said, and carried out as it came',
+    auto: 'accepted automatically',
+    go: 'changed as you asked, then accepted automatically',
   }
   return `${words[by]}${remark === null ? '' : `: ${remark}`}`
 }

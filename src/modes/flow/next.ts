@@ -73,13 +73,12 @@ function nextOfStep(step: FlowStep, own: FlowWork, session: SessionState, parts:
 function endBeforeWork(step: FlowStep, own: FlowWork, session: SessionState, parts: FlowParts): Step | null {
   const { now } = own
   const title = titleOf(own, step.index)
-  if (session.scope !== null && session.scope.name !== step.id) return leave('Its step is not worked on any more.')
+  if (session.scope !== null && session.scope.name !== step.id) return leave('The step that it belonged to has ended.')
   const missing = missingOf(step, own)
-  if (missing !== null) return note(NOTES.leftOut, `${title}: left out, for it needs ${missing}`)
+  if (missing !== null) return note(NOTES.leftOut, `${title}: left out, because it needs ${missing}`)
   const when = step.when === null ? true : whetherHolds(step.when, own, parts.plan)
-  if (when === null)
-    return note(NOTES.failed, `${title} failed: the answer that \`when\` looks at is too large to be compared.`)
-  if (!when) return note(NOTES.skipped, `${title}: passed over, for it is not so that ${step.when?.text}`)
+  if (when === null) return note(NOTES.failed, `${title} failed: the answer that \`when\` compares is too large.`)
+  if (!when) return note(NOTES.skipped, `${title}: skipped, because ${step.when?.text} is false`)
   if (now.failures <= step.retries) return null
   const tries = now.failures === 1 ? '' : ` (${now.failures} times)`
   return note(NOTES.failed, `${title} failed${tries}: ${onOneLine(now.failed ?? '')}`)
@@ -148,7 +147,7 @@ function workOn(step: FlowStep, own: FlowWork, session: SessionState, parts: Flo
   if (work.engine === 'codemachine' && session.scope !== null && own.now.rounds >= work.rounds) {
     const rounds = work.rounds === 1 ? '1 round' : `${work.rounds} rounds`
     const refusal = session.claim.state === 'refused' ? ` Its last claim was refused: ${session.claim.detail}` : ''
-    return leave(`It is not done after ${rounds}.${truncate(refusal, MOST_REFUSAL)}`)
+    return leave(`The step is not done after ${rounds}.${truncate(refusal, MOST_REFUSAL)}`)
   }
   return roundOf(step, work, thread, own, session, parts.plan)
 }
@@ -259,7 +258,7 @@ function decisionOn(step: FlowStep, own: FlowWork): Decision {
     body: own.now.words,
     choices: [
       { id: 'accept', label: 'Continue with it' },
-      { id: 'again', label: 'Have it done again', text: 'must' },
+      { id: 'again', label: 'Do it again', text: 'must' },
       { id: 'stop', label: 'Stop', hint: 'codemachine resume asks again' },
     ],
     default: null,
@@ -302,7 +301,7 @@ function afterAll(own: FlowWork, session: SessionState, plan: FlowPlan): Step {
   if (claim.state === 'accepted') return { kind: 'end', outcome: { kind: 'done', verified: claim.verified } }
   if (own.refused === null) return { kind: 'claim' }
   const all = plan.steps.length === 1 ? 'The step has ended' : `All ${plan.steps.length} steps have ended`
-  return { kind: 'end', outcome: needsPerson(`${all}, but it is not done: ${own.refused}`) }
+  return { kind: 'end', outcome: needsPerson(`${all}, but the workflow is not done: ${own.refused}`) }
 }
 
 function failedEnd(own: FlowWork, failed: readonly number[]): SessionOutcome {

@@ -14,9 +14,9 @@ interface ReplayParts {
   threads: ReadonlyMap<string, ThreadSpec>
 }
 
-/** Begins the notes on a step that had failed, and on one that was passed over. */
-const FAILED = 'failed,'
-const PASSED_OVER = 'passed over'
+/** Begin the notes on a step that failed, and on one that was skipped: `passed over` in earlier journals. */
+const FAILED = /^failed,/
+const SKIPPED = /^(?:skipped|passed over)/
 
 /**
  * What comes next in a workflow that is replayed: what is to be shown of each step, in its order. All of it was known when the
@@ -58,8 +58,8 @@ function allOf(step: FlowStep, shown: MockStep, own: FlowWork, thread: ThreadSpe
 }
 
 function nameOf(text: string): string {
-  if (text.startsWith(FAILED)) return NOTES.failed
-  return text.startsWith(PASSED_OVER) ? NOTES.skipped : 'replay'
+  if (FAILED.test(text)) return NOTES.failed
+  return SKIPPED.test(text) ? NOTES.skipped : 'replay'
 }
 
 function roundOf(

@@ -49,7 +49,7 @@ function linesOf(facts: StepFacts, { options, now, steps, at }: FlowWork, sessio
   if (!options.verbose) return [...line, ...told, ...tries, ...rounds]
   return [
     ...line,
-    `engine ${facts.engine}, model ${facts.model ?? session.model ?? 'as codex is configured'}, sandbox ${facts.readOnly ? 'read-only' : session.sandbox}`,
+    `engine ${facts.engine}, model ${facts.model ?? session.model ?? "codex's default"}, sandbox ${facts.readOnly ? 'read-only' : session.sandbox}`,
     ...(facts.path === null ? [] : [`output ${facts.path}`]),
     ...told,
     ...(now.inputCharacters === null ? [] : [`input ${grouped(now.inputCharacters)} characters`]),
@@ -83,7 +83,7 @@ function rowOf(facts: StepFacts, record: StepRecord | undefined, session: Sessio
 
 /** ` (1 min 20 s, 12,345 tokens)`; empty where nothing is known. */
 function factsOfEnd({ mark, ms, tokens }: StepRecord): string {
-  const words = { skipped: 'passed over', 'left-out': 'left out', failed: 'failed', done: '', 'to-do': '' }[mark]
+  const words = { skipped: 'skipped', 'left-out': 'left out', failed: 'failed', done: '', 'to-do': '' }[mark]
   const facts = [...(words === '' ? [] : [words]), ...timeOf({ ms, tokens })]
   return facts.length === 0 ? '' : ` (${facts.join(', ')})`
 }
@@ -127,7 +127,7 @@ const WORDS: Readonly<Record<StepRecord['mark'], string>> = {
   'to-do': 'not begun',
   done: 'done',
   failed: 'failed',
-  skipped: 'passed over',
+  skipped: 'skipped',
   'left-out': 'left out',
 }
 

@@ -133,7 +133,7 @@ export function firstWork({ options: told, outputs = [] }: EventOf<'session-crea
   const begin = options.from === null ? 0 : options.steps.findIndex(({ id }) => id === options.from)
   const before = (id: string): StepRecord => {
     const known = options.carried.find(each => each.id === id)
-    if (known === undefined) return { ...NOT_BEGUN, mark: 'left-out', why: 'It was not run the last time.' }
+    if (known === undefined) return { ...NOT_BEGUN, mark: 'left-out', why: 'The last run did not run it.' }
     const { mark, exit, fields } = known
     const named = (name: string) => outputs.find(each => each.name === name) ?? null
     return { ...NOT_BEGUN, mark, exit, fields, output: named(id), answer: named(answerOf(id)) }
@@ -318,7 +318,7 @@ function afterRound(own: FlowWork, { outcome, counts }: EventOf<'round-ended'>, 
   if (!counts && !session.replayed) return own
   const words = running?.lastWords ?? ''
   if (isScope) return withNow(own, { rounds: own.now.rounds + (counts ? 1 : 0), words })
-  if (windingDown === 'round') return tryFailed(own, outcome.message ?? 'It took longer than it may.')
+  if (windingDown === 'round') return tryFailed(own, outcome.message ?? 'It ran into its timeout.')
   if (outcome.class === 'interrupted') return own
   if (outcome.class !== 'worked') return tryFailed(own, outcome.message ?? `The round ended: ${outcome.class}.`)
   const { refused, refusals } = own.now
@@ -351,7 +351,7 @@ function wordsForFailed({ name, status, exitCode, problem, output }: EventOf<'co
   const how = {
     passed: 'passed',
     failed: exitCode === null ? 'failed' : `ended with exit code ${exitCode}`,
-    'timed-out': 'took longer than it may',
+    'timed-out': 'ran into its timeout',
     'not-started': 'could not be started',
     'broken-off': 'was broken off',
   }[status]

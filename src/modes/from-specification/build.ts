@@ -37,7 +37,7 @@ export const buildKind: TemplateKind<BuildWork> = {
 }
 
 /** What comes before the words of a summary. */
-const WHOSE_SUMMARY = 'As the agent that sums up says: a claim, and no proof.'
+const WHOSE_SUMMARY = 'From the agent that sums up: a claim, not a proof.'
 
 function foldBuild(own: BuildWork, event: SessionEvent, session: SessionState): BuildWork {
   switch (event.type) {

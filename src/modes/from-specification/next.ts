@@ -97,7 +97,7 @@ function noPlan(problem: string | null): Extract<Step, { kind: 'end' }>['outcome
   const [first = 'It could not be read.'] = (problem ?? '').split('\n')
   return {
     kind: 'needs-person',
-    reason: `The team builder wrote no plan that can be carried out, ${MOST_ANSWER_REFUSALS} times in a row. ${first}`,
+    reason: `The team builder wrote no usable plan, ${MOST_ANSWER_REFUSALS} times in a row. ${first}`,
     hint: { do: 'mend-plan', ...filesIn(problem ?? '') },
     goalOnly: true,
   }
@@ -223,7 +223,7 @@ function parkedOnly({ tasks }: TaskPlan): Extract<Step, { kind: 'end' }>['outcom
   const what = left.length === 1 ? 'One task is parked' : `${left.length} tasks are parked`
   return {
     kind: 'needs-person',
-    reason: `${what}, and all others are done: ${first}${more}.`,
+    reason: `${what}; all other tasks are done: ${first}${more}.`,
     hint: { do: 'mend-parked-tasks', file: PLAN_FILE },
     goalOnly: true,
   }
@@ -244,7 +244,7 @@ export function summaryOfEnd(session: SessionState): string {
   return [
     '# How the build stands',
     ...(ended === null ? [] : ['', wordsForEnd(ended.outcome)]),
-    ...(tasks === null ? ['', 'There is no plan yet that can be carried out.'] : taskLists(tasks)),
+    ...(tasks === null ? ['', 'There is no usable plan yet.'] : taskLists(tasks)),
     ...(summary === null ? [] : ['', '## What was summed up last', '']),
     ...(summary !== null && hasWorkedSince ? ['Rounds after it are not in it.', ''] : []),
     ...(summary === null ? [] : [summary]),
@@ -278,17 +278,17 @@ function taskLists(tasks: TaskPlan['tasks']): string[] {
 function wordsForEnd(outcome: SessionOutcome): string {
   switch (outcome.kind) {
     case 'done':
-      return `The build is done${outcome.verified ? ', and verified: its gates pass' : ', and no gate has proved it'}.`
+      return `The build is done${outcome.verified ? ', and verified: its gates pass' : ', but no gate proved it'}.`
     case 'limit':
       return `The build is not done: its limit of ${outcome.limit} was reached.`
     case 'needs-person':
       return `The build is not done, and needs a person: ${oneLine(outcome.reason)}`
     case 'stalled':
-      return 'The build is not done: its rounds got nowhere any more.'
+      return 'The build is not done: its last rounds made no progress.'
     case 'interrupted':
       return 'The build is not done: it was stopped.'
     case 'replayed':
-      return 'Rounds of the build were replayed, so nothing of it counts as done.'
+      return 'Some rounds were replayed, so the build does not count as done.'
     default:
       return `The build has ended: ${outcome.kind}.`
   }

@@ -278,7 +278,7 @@ function ran(own: TeamWork, event: EventOf<'shell-ran'>): TeamWork {
   const { command, exitCode, stdout, stderr, leaked = [] } = event
   const next = told(own, { command, exitCode, output: `${stdout}${stderr === '' ? '' : `\n${stderr}`}` })
   if (leaked.length === 0) return next
-  const missing = `After \`${truncate(command, TOLD_CHARACTERS)}\` a secret stood in ${leaked.slice(0, 10).join(', ')}. No command of an agent can read that any more. Write no secret into a file: programs read it from their environment.`
+  const missing = `\`${truncate(command, TOLD_CHARACTERS)}\` left a secret in ${leaked.slice(0, 10).join(', ')}. Commands of agents can no longer read it. Write no secret into a file: programs read it from their environment.`
   return onCurrent(next, step => ({ ...step, leaks: step.leaks + 1, missing: truncate(missing, TEXT_CHARACTERS) }))
 }
 
@@ -292,7 +292,7 @@ function wantedBy(own: TeamWork, { key, question, reason }: EventOf<'secret-aske
 /** Why no command may have a secret yet, a sentence for its agent; null: they may. Pure. */
 export function refusesSecrets({ hasNetwork, options, secretsMeetNetwork }: TeamWork): string | null {
   if (!hasNetwork || options.accept === 'auto' || secretsMeetNetwork === true) return null
-  return 'The person has not said yet that commands which reach the network may have secrets.'
+  return 'The person has not yet allowed commands with network access to use secrets.'
 }
 
 /** A person may be asked again whether secrets are used with the network. */
@@ -346,12 +346,12 @@ function endedRound(
   if (step.waitsFor !== null) {
     const asks = step.asks + 1
     return asks > MOST_ASKS
-      ? undone(next, step, `Its worker has asked for secrets ${asks} times. ${step.thoughts ?? ''}`.trim(), MOST_TRIES)
+      ? undone(next, step, `Its worker asked for secrets ${asks} times. ${step.thoughts ?? ''}`.trim(), MOST_TRIES)
       : onStep(next, step, before => ({ ...before, status: 'needs-secret', asks }))
   }
   if (outcome.class === 'interrupted') {
     return step.leaks >= MOST_LEAKS
-      ? undone(next, step, 'Its commands have written a secret into files again and again.', MOST_TRIES)
+      ? undone(next, step, 'Its commands wrote a secret into files several times.', MOST_TRIES)
       : next
   }
   // What codex itself stumbles over comes once, as a rule.
@@ -369,7 +369,7 @@ function undone(own: TeamWork, step: StepWork, missing: string | null, after = s
     ...before,
     status: after >= MOST_TRIES ? 'failed' : 'to-do',
     tries: after,
-    missing: truncate(missing ?? before.missing ?? 'Nothing was said of it.', TEXT_CHARACTERS),
+    missing: truncate(missing ?? before.missing ?? 'Its worker said nothing about it.', TEXT_CHARACTERS),
   }))
 }
 
@@ -430,9 +430,7 @@ const MOST_MENDS = 3
 
 function refusedClaim(own: TeamWork, { detail }: EventOf<'done-refused'>): TeamWork {
   if (own.mends >= MOST_MENDS) return own
-  const next = withMore(own, [
-    `What was made was not accepted as done. Mend that: ${truncate(detail, TEXT_CHARACTERS)}`,
-  ])
+  const next = withMore(own, [`The result was not accepted as done. Fix this: ${truncate(detail, TEXT_CHARACTERS)}`])
   // The review has said what it had to say.
   return { ...next, mends: own.mends + 1, isReviewed: own.isReviewed }
 }

@@ -76,10 +76,10 @@ function planning(own: TeamWork, session: SessionState, parts: TeamParts): Step 
 }
 
 function notDecided({ id }: SessionState): SessionOutcome {
-  const title = 'Is the plan carried out?'
+  const title = 'Carry out the plan?'
   return {
     kind: 'needs-person',
-    reason: 'The plan is not accepted.',
+    reason: 'Nobody accepted the plan.',
     hint: { do: 'decide', session: id, title },
     goalOnly: true,
   }
@@ -95,7 +95,14 @@ function planDecision({ plan, steps, replans }: TeamWork): Decision {
     choices: [
       { id: PLAN_CHOICES.accept, label: 'Carry it out' },
       ...(replans < MOST_REPLANS
-        ? [{ id: PLAN_CHOICES.change, label: 'Change it', hint: 'say how; you see it again', text: 'must' as const }]
+        ? [
+            {
+              id: PLAN_CHOICES.change,
+              label: 'Change it',
+              hint: 'say how; then you see the new plan',
+              text: 'must' as const,
+            },
+          ]
         : []),
       { id: PLAN_CHOICES.stop, label: 'Stop', hint: 'codemachine resume asks again' },
     ],
@@ -123,7 +130,7 @@ function withoutNetwork(own: TeamWork, session: SessionState): Step | null {
       kind: 'end',
       outcome: {
         kind: 'needs-person',
-        reason: 'It continues with the network.',
+        reason: 'The session needs the network to continue.',
         hint: { do: 'network', directory },
         goalOnly: true,
       },
@@ -136,7 +143,7 @@ function withoutNetwork(own: TeamWork, session: SessionState): Step | null {
 function wordsForLost(lost: readonly StepWork[], directory: string): string {
   const ids = lost.map(({ id }) => id).join(', ')
   const which = lost.length === 1 ? `Step ${ids} needs` : `Steps ${ids} need`
-  return `${which} the network, which commands do not have, and will probably fail. With it: codemachine resume --network${here(directory)}`
+  return `${which} the network and will probably fail, because commands have no network. To allow it: codemachine resume --network${here(directory)}`
 }
 
 function networkDecision(lost: readonly StepWork[]): Decision {
@@ -166,7 +173,7 @@ function secretStep(own: TeamWork, session: SessionState): Step | null {
 }
 
 const CAN_STILL =
-  'A command that has it can still send it away where the network allows that, or write it down in a form that nobody recognises.'
+  'A command that has a secret can still send it over the network, if there is one, or write it in a form that codemachine does not recognise.'
 
 function secretDecision(step: StepWork, wanted: NonNullable<StepWork['waitsFor']>, session: SessionState): Decision {
   const { key, question, reason, problem } = wanted
@@ -176,16 +183,16 @@ function secretDecision(step: StepWork, wanted: NonNullable<StepWork['waitsFor']
     title: `Step ${step.id} needs the secret ${key}.`,
     // What an agent has written comes last: it may be long.
     body: [
-      ...(problem === null ? [] : [`**What was given does not work:** ${truncate(problem, 500)}`]),
+      ...(problem === null ? [] : [`**The value that was given does not work:** ${truncate(problem, 500)}`]),
       `Project: ${inlineCode(session.directory)}`,
-      `The model never sees it: commands have it as a variable. ${CAN_STILL}`,
+      `The model never sees it; commands get it as a variable. ${CAN_STILL}`,
       `Step ${step.id}: ${said(step.description)}`,
-      ...(reason === null ? [] : [`Why the one that is there does not work: ${said(reason)}`]),
+      ...(reason === null ? [] : [`Why the stored value does not work: ${said(reason)}`]),
       `What it is for: ${said(question)}`,
     ].join('\n\n'),
     choices: [
       { id: GIVE_SECRET, label: 'Give it', hint: 'nothing is shown while you type' },
-      { id: CHOICES.later, label: 'Later', hint: 'the other steps go on' },
+      { id: CHOICES.later, label: 'Later', hint: 'the other steps continue' },
     ],
     default: CHOICES.later,
     secret: { key },
@@ -195,11 +202,11 @@ function secretDecision(step: StepWork, wanted: NonNullable<StepWork['waitsFor']
 function secretNetworkDecision(key: string): Decision {
   return {
     id: DECISIONS.secretNetwork,
-    title: `${key} is to be used by commands that reach the network. May it?`,
-    body: `${CAN_STILL} This is asked once for all secrets of this session.`,
+    title: `May commands with network access use ${key}?`,
+    body: `${CAN_STILL} Your answer counts for all secrets of this session.`,
     choices: [
       { id: CHOICES.later, label: 'Not now', hint: 'steps that need secrets wait' },
-      { id: CHOICES.allow, label: 'Secrets may be used with the network' },
+      { id: CHOICES.allow, label: 'Allow secrets with the network' },
     ],
     default: CHOICES.later,
   }
@@ -225,7 +232,7 @@ function repairOfTests(own: TeamWork): Step | null {
   const isWhole = options.mode === 'all' || options.mode === 'plan'
   const isOver = testRepairs >= options.repair || steps.length >= MOST_ALL_STEPS
   if (!isWhole || failed.length === 0 || isOver) return null
-  return { kind: 'note', name: TESTS_NOTE, text: `${wordsForTests(failed)} It is fixed and tested again.` }
+  return { kind: 'note', name: TESTS_NOTE, text: `${wordsForTests(failed)} The team fixes it and tests again.` }
 }
 
 function wordsForTests(failed: readonly HowToTest[]): string {
@@ -271,7 +278,7 @@ function outcomeOfLack(own: TeamWork, { directory, claim }: SessionState): Sessi
   if (keys.length > 0) {
     const network =
       own.secretsMeetNetwork === false
-        ? ' Nobody has said yet that secrets may be used with the network, which codemachine resume asks on a terminal.'
+        ? ' Nobody has yet allowed secrets with the network; codemachine resume asks you in a terminal.'
         : ''
     const reason = `${wordsForWaiting(steps)} ${keys.join(', ')}.${wordsForWrong(steps, keys)}${network}`
     return needs(reason, { do: 'secret', keys, directory })
@@ -283,18 +290,18 @@ function outcomeOfLack(own: TeamWork, { directory, claim }: SessionState): Sessi
   }
   const failed = own.options.mode === 'work' ? [] : failedTests(own)
   if (failed.length > 0) {
-    const text = `See how they ended (codemachine report${where}) and change what stands in the way; codemachine resume${where} tests it again.`
+    const text = `See how they ended (codemachine report${where}) and fix the cause. To test again: codemachine resume${where}`
     return needs(wordsForTests(failed), { do: 'say', text })
   }
   const high = highIssues(own)
   if (high.length > 0) {
-    const text = `Read the review (codemachine report${where}); codemachine team --project${where.slice(' -C'.length)} "…" has it fixed.`
+    const text = `Read the review (codemachine report${where}). To have it fixed: codemachine team --project${where.slice(' -C'.length)} "…"`
     const count = high.length === 1 ? 'an issue' : `${high.length} issues`
-    return needs(`The reviewer has found ${count} of high severity.`, { do: 'say', text })
+    return needs(`The reviewer found ${count} of high severity.`, { do: 'say', text })
   }
   if (claim.state === 'refused') {
-    const text = `See what stands in the way (codemachine report${where}); codemachine resume${where} tries it again.`
-    return needs('What was made is not accepted as done.', { do: 'say', text })
+    const text = `See why (codemachine report${where}) and fix the cause. To try again: codemachine resume${where}`
+    return needs('codemachine does not accept the result as done.', { do: 'say', text })
   }
   return null
 }
@@ -310,9 +317,9 @@ function hintOfUnfinished(
   const lost = hasNetwork ? [] : failed.filter(({ network }) => network).map(({ id }) => id)
   const retry =
     lost.length === 0
-      ? `codemachine resume${where} tries these steps again.`
-      : `codemachine resume --network${where} tries these steps again with the network, which ${lost.join(', ')} ${lost.length === 1 ? 'needs' : 'need'}.`
-  const text = `See what was missing (codemachine report${where}), change what stands in the way; ${retry}`
+      ? `To try these steps again: codemachine resume${where}`
+      : `To try these steps again, with the network for ${lost.join(', ')}: codemachine resume --network${where}`
+  const text = `See what was missing (codemachine report${where}) and fix the cause. ${retry}`
   return {
     which: (failed.length === 0 ? open : failed).map(({ id }) => id),
     hint: { do: 'say', text, ...(lost.length === 0 ? {} : { network: true as const }) },
@@ -331,7 +338,7 @@ function wordsForWrong(steps: readonly StepWork[], keys: readonly string[]): str
     const problem = step?.waitsFor?.problem
     return problem == null
       ? []
-      : [`What was given${keys.length === 1 ? '' : ` for ${key}`} does not work: ${truncate(problem, 500)}`]
+      : [`The value that was given${keys.length === 1 ? '' : ` for ${key}`} does not work: ${truncate(problem, 500)}`]
   })
   return wrong.map(text => ` ${text}`).join('')
 }

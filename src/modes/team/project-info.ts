@@ -73,18 +73,18 @@ export function waysToTest({ howToTest }: Pick<TeamWork, 'howToTest'>, directory
 }
 
 function wordsForTest({ ran, why }: HowToTest): string {
-  if (ran === null) return `not run here: ${why ?? 'the session has not come to it'}`
+  if (ran === null) return `not run here: ${why ?? 'the session has not reached it'}`
   const { status, exitCode, durationMs } = ran
   switch (status) {
     case 'passed':
     case 'failed':
       return `ran here: exit ${exitCode ?? 'code unknown'}, ${formatSpan(durationMs)}`
     case 'timed-out':
-      return `ran here: did not end by itself, ended after ${formatSpan(durationMs)}`
+      return `ran here: did not end by itself; codemachine ended it after ${formatSpan(durationMs)}`
     case 'not-started':
       return 'not run here: it could not be started'
     case 'broken-off':
-      return `ran here: broken off after ${formatSpan(durationMs)}`
+      return `ran here: interrupted after ${formatSpan(durationMs)}`
   }
 }
 

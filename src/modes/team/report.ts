@@ -33,9 +33,7 @@ export function teamReport(own: TeamWork, directory: string): ReportSection {
       ? []
       : [
           `The review: ${plain(review.overall_assessment, MOST_GOAL)}`,
-          issueLines(review).length === 0
-            ? 'It has found no issue.'
-            : listed('Issues', issueLines(review), MOST_OF.issues),
+          issueLines(review).length === 0 ? 'It found no issue.' : listed('Issues', issueLines(review), MOST_OF.issues),
           listed(
             'Suggestions',
             review.suggestions.map(each => plain(each, MOST_TEXT)),
@@ -45,13 +43,13 @@ export function teamReport(own: TeamWork, directory: string): ReportSection {
   ]
   return {
     title: 'The project',
-    note: 'codemachine ran or saw the commands itself. Results of steps and the review are words of models. PROJECT_INFO.json in the project has the same for programs.',
+    note: 'codemachine itself ran the commands or saw them run. Results of steps and the review are claims of models. PROJECT_INFO.json in the project has the same data for programs.',
     text: parts.filter(part => part !== '').join('\n\n'),
     ...(steps.length === 0
       ? {}
       : {
           table: {
-            head: ['step', 'what', 'how it stands', 'what came of it'],
+            head: ['step', 'what', 'state', 'result'],
             rows: steps.map(stepRow),
           },
           tellsBoard: true as const,
@@ -78,7 +76,7 @@ function missingLines(own: TeamWork, directory: string): string[] {
     ...(network === null
       ? []
       : [
-          `The network, which commands do not have: ${stepsOf(network.steps)} ${network.steps.length === 1 ? 'needs' : 'need'} it. ${code(network.command)} continues with it.`,
+          `The network: ${stepsOf(network.steps)} ${network.steps.length === 1 ? 'needs' : 'need'} it, but commands have none. To continue with it: ${code(network.command)}`,
         ]),
   ]
 }
@@ -88,13 +86,13 @@ function secretLine(
   { key, question, reason, problem, steps, after, command }: MissingSecret,
   { options }: TeamWork,
 ): string {
-  const later = after.length === 0 ? '' : `, then ${stepsOf(after)}, which cannot be done before`
-  const rest = options.mode === 'work' ? '' : '; the project is tested and reviewed after that'
+  const later = after.length === 0 ? '' : `, then ${stepsOf(after)}`
+  const rest = options.mode === 'work' ? '' : '; then it tests and reviews the project'
   return [
     `The secret ${code(key)}, for ${stepsOf(steps)}: ${plain(question, MOST_TEXT)}`,
-    ...(reason === null ? [] : [`The one that is there does not work: ${plain(reason, MOST_TEXT)}`]),
-    ...(problem === null ? [] : [`What was given does not work: ${plain(problem, MOST_TEXT)}`]),
-    `Once it is there, ${stepsOf(steps)} ${steps.length === 1 ? 'is' : 'are'} done${later}${rest}: ${code(command)}`,
+    ...(reason === null ? [] : [`The stored value does not work: ${plain(reason, MOST_TEXT)}`]),
+    ...(problem === null ? [] : [`The value that was given does not work: ${plain(problem, MOST_TEXT)}`]),
+    `With it, the team works on ${stepsOf(steps)}${later}${rest}. To give it: ${code(command)}`,
   ].join(' ')
 }
 
@@ -115,7 +113,7 @@ function uncheckedLine(own: TeamWork): string[] {
   const ids = uncheckedSteps(own).map(({ id }) => id)
   if (ids.length === 0) return []
   const which = `${stepsOf(ids.slice(0, MOST_LISTED))}${ids.length > MOST_LISTED ? ', …' : ''}`
-  const why = `${ids.length === 1 ? 'Its worker has named no command that shows that it is' : 'Their workers have named no command that shows that they are'} done.`
+  const why = `${ids.length === 1 ? 'Its worker named no command that checks it' : 'Their workers named no command that checks them'}.`
   return [`Not checked: ${which}. ${why}`]
 }
 

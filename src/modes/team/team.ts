@@ -63,5 +63,5 @@ export const teamKind: TemplateKind<TeamWork> = {
   open: async setup => await (await import('./effects.ts')).openTeam(setup),
 }
 
-const NO_PLAN = 'There is no plan in this session that could be changed.'
-const ENOUGH = `The plan has been changed ${MOST_REPLANS} times, and is not changed any more.`
+const NO_PLAN = 'This session has no plan to change.'
+const ENOUGH = `The plan has been changed ${MOST_REPLANS} times, the most that a session allows.`

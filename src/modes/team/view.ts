@@ -34,7 +34,7 @@ function wordsForStep({ kind, name }: StepName, own: TeamWork): string | null {
     case 'claim':
       return 'claiming that the project is done'
     case 'confirm-secret':
-      return `looking whether the secret ${name} is there`
+      return `checking whether the secret ${name} is stored`
     default:
       return null
   }
@@ -43,11 +43,11 @@ function wordsForStep({ kind, name }: StepName, own: TeamWork): string | null {
 const MOST_NAMED = 6
 
 function wordsForFound({ found }: TeamWork): string {
-  if (found === null) return 'looking how it is started and tested'
+  if (found === null) return 'finding out how to start and test the project'
   const paths = found.files.map(({ path }) => path)
-  if (paths.length === 0) return 'looked how it is started and tested: no file says so'
+  if (paths.length === 0) return 'no file says how to start and test the project'
   const rest = paths.length > MOST_NAMED ? ` and ${paths.length - MOST_NAMED} more` : ''
-  return `looked how it is started and tested: ${paths.slice(0, MOST_NAMED).join(', ')}${rest}`
+  return `files that say how to start and test the project: ${paths.slice(0, MOST_NAMED).join(', ')}${rest}`
 }
 
 const MOST_LINES = 12
@@ -57,7 +57,7 @@ function titleOf(own: TeamWork, session: SessionState): RoundTitle | null {
   switch (phaseOf(own)) {
     case 'planning': {
       if (own.plan !== null && own.wanted === null) return null
-      const title = own.plan === null ? 'Plan' : 'Plan, as you want it'
+      const title = own.plan === null ? 'Plan' : 'Plan, changed as you asked'
       const refusals = refusedAnswer(session, PLAN_ANSWER.name)?.refusals ?? 0
       return { title: `${title}${tryOf(refusals)}`, lines: linesOf(own.wanted) }
     }

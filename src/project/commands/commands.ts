@@ -263,7 +263,7 @@ function tellTemplate({ text, go }: { text: string; go: boolean }, session: Runn
   const when = waiting === null ? 'now' : 'once its wait is over'
   const then = go
     ? 'it is carried out without being shown again'
-    : 'unless plans are taken as they come, it is shown again before anything is carried out'
+    : 'unless plans are accepted automatically, you see it before anything is carried out'
   return done(`${first}The plan of ${id} is changed ${when}; ${then}.`)
 }
 

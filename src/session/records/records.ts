@@ -263,7 +263,7 @@ async function isDirectory(path: string): Promise<boolean> {
 const UNWRITABLE: Readonly<Record<string, string>> = {
   EEXIST: 'a file is in the way',
   ENOTDIR: 'a file is in the way',
-  ENOENT: 'nothing can be made there',
+  ENOENT: 'nothing can be created there',
 }
 
 function unwritable(folder: string, cause: unknown): UserError {

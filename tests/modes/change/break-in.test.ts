@@ -201,7 +201,8 @@ test('after ten versions a change of the plan is refused before anything is brok
   const { outcome, events, reply } = await afterTenVersions((_, part) => part === 'act')
   expect(reply).toEqual({
     code: 'limit-reached',
-    message: 'The plan has 10 versions, and no other is made: it stays as it is. Stop, and begin another change.',
+    message:
+      'The plan has 10 versions, the most it may have, so it stays as it is. To change it, stop this session and begin another change.',
   })
   expect(outcome).toMatchObject({ kind: 'done' })
   expect(ofType(events, 'replan-asked')).toEqual([])

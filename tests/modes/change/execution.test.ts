@@ -194,7 +194,7 @@ promise(
   'C31',
   "A verification is mended exactly as often as is said, by the planner's model where it does not get on; one that never passes does not stop the others",
 )
-test('one that never passes is mended exactly as often as is said; then it has failed, and the others go on', async () => {
+test('one that never passes is mended exactly as often as is said; then it has failed, and the other tasks continue', async () => {
   const run = 'make check'
   const list = [task('T1'), check('T2', run), task('T3'), check('T4', 'make t3')]
   const fixes = Array.from({ length: 3 }, (_, n) => mends(`Attempt ${n}.`))
@@ -230,7 +230,10 @@ test('two attempts with the same failure go to the model of the planner, and the
     ['fix', 'local'],
     ['fix', null],
   ])
-  expect(notes(events)).toContainEqual(['planner', expect.stringContaining('2 attempts left the same failure')])
+  expect(notes(events)).toContainEqual([
+    'planner',
+    expect.stringContaining('2 attempts changed nothing, or left the same failure'),
+  ])
 })
 
 test('a verification that failed is said to have failed twice in a row', async () => {
@@ -250,7 +253,7 @@ test('attempts that change nothing go to the planner, too; and so does the last 
     command: commands({ [run]: ['1', '2', '3', '4', '5', '6', '7', '8', '9', '10'] }),
   })
   expect(notes(events).filter(([name]) => name === 'planner')).toEqual([
-    ['planner', expect.stringContaining('2 attempts left the same failure, or changed nothing')],
+    ['planner', expect.stringContaining('2 attempts changed nothing, or left the same failure')],
   ])
   const other = await play([cut(list), changes(), mends('a'), mends('b'), SUMS_UP], {
     change: { fixAttempts: 2 },
@@ -270,7 +273,7 @@ test('a task whose answer is missing three times has failed, with the reason', a
   expect(parts(events).filter(part => part === 'act')).toHaveLength(3)
   expect(tasks(events).map(({ why }) => why)).toEqual([
     null,
-    expect.stringContaining('It gave no answer that can be used, 3 times in a row.'),
+    expect.stringContaining('Its answer could not be used, 3 times in a row.'),
     'It checks T2, and T2 failed.',
     'It needs T2.limit, and T2 failed.',
     'It checks T4, and T4 waits.',
@@ -309,7 +312,7 @@ test.each(['action', 'result', 'failure'])(
     const again = await resumes([bad, bad, bad, SUMS_UP], stopped.events)
     const failed = notes([...stopped.events, ...again.events]).filter(([name]) => name === 'failed')
     expect(failed).toHaveLength(1)
-    expect(failed[0]?.[1]).toContain('It gave no answer that can be used, 3 times in a row.')
+    expect(failed[0]?.[1]).toContain('Its answer could not be used, 3 times in a row.')
     expect(parts(again.events)).toEqual(['act', 'act', 'act', 'summary'])
     tree = 0
     const done = await resumes([COUNTED, SUMS_UP], stopped.events)
@@ -323,7 +326,7 @@ test('a task that a server has refused three times has failed, also where the se
   const ended = await play([cut(THREE), FOUND, refused, refused, refused])
   expect(ended.outcome).toMatchObject({ kind: 'needs-person' })
   expect(parts(ended.events)).toEqual(['plan', 'decompose', 'gather', 'act', 'act', 'act'])
-  const why = 'It gave no answer that can be used, 3 times in a row. There is no model "qwen".'
+  const why = 'Its answer could not be used, 3 times in a row. There is no model "qwen".'
   expect(tasks(ended.events)[1]).toMatchObject({ status: 'FAILED', why })
   expect(statuses(ended.events)).toEqual(['T1 COMPLETED', 'T2 FAILED', 'T3 PENDING'])
   const { beforeEnd } = await openChangeIn(folder)
@@ -403,10 +406,10 @@ test('without a command that proves anything the person is told before it starts
     command: commands({ [run]: ['before', 'passed'], 'node --test': ['no'] }),
   })
   expect(outcome).toEqual({ kind: 'done', verified: false })
-  expect(notes(events)[0]).toEqual(['no-proof', expect.stringContaining('ends unverified')])
+  expect(notes(events)[0]).toEqual(['no-proof', expect.stringContaining('end as not verified')])
   const summary = await file('summary.md')
   expect(summary).toContain('Done, not verified')
-  expect(summary).toContain("Checked by the agent's own command, which is no proof")
+  expect(summary).toContain("Checked by the agent's own commands, which are no proof")
 })
 
 promise(
@@ -451,7 +454,7 @@ test('where the rounds are used up the rest is not begun, and the summary says w
   // A check takes no round.
   expect(statuses(events)).toEqual(['T1 COMPLETED', 'T2 COMPLETED', 'T3 PENDING', 'T4 PENDING'])
   expect(parts(events)).toEqual(['plan', 'decompose', 'act', 'summary'])
-  expect(await file('summary.md')).toContain('The limit of rounds ended the work on the tasks.')
+  expect(await file('summary.md')).toContain('The work on the tasks reached the limit of rounds.')
 })
 
 test('a verification that could not be mended for want of rounds waits, and says so', async () => {
@@ -460,7 +463,7 @@ test('a verification that could not be mended for want of rounds waits, and says
     command: commands({ 'make t1': ['no'] }),
   })
   expect(outcome).toEqual({ kind: 'limit', limit: 'rounds' })
-  expect(tasks(events)[1]).toMatchObject({ status: 'PENDING', why: 'It was not fixed: no rounds were left.' })
+  expect(tasks(events)[1]).toMatchObject({ status: 'PENDING', why: 'No rounds were left to fix it.' })
 })
 
 test('the report counts a task that was finished after the last round had ended', async () => {
@@ -538,8 +541,8 @@ test('what does not fit into the context of the executor goes to the model of th
   })
   expect(ofType(events, 'round-started').map(({ provider }) => provider ?? null)).toEqual(Array(5).fill(null))
   expect(notes(events).filter(([name]) => name === 'model')).toEqual([
-    ['model', "T1 is done by the planner's model: it does not fit into the context of 4096 tokens."],
-    ['model', "T2 is done by the planner's model: it does not fit into the context of 4096 tokens."],
+    ['model', "T1 goes to the planner's model: its input does not fit into the context of 4096 tokens."],
+    ['model', "T2 goes to the planner's model: its input does not fit into the context of 4096 tokens."],
   ])
 })
 
@@ -552,7 +555,7 @@ test('a context that has room for a part of what a task builds on gets that in s
   expect(ofType(events, 'round-started').map(({ provider }) => provider ?? null)[3]).toBe('local')
   expect(notes(events)).toContainEqual([
     'model',
-    'T2 is told what it builds on in short: it does not fit into the context of 18000 tokens.',
+    'T2 gets the results of earlier tasks shortened: its input does not fit into the context of 18000 tokens.',
   ])
   expect(inputs[3]).toMatch(/x{2000}/)
   expect(inputs[3]).toMatch(/\[… \d+ more characters\]/)
@@ -575,7 +578,7 @@ test('a task whose context was full is done by the model of the planner', async 
   ])
   expect(notes(events)).toContainEqual([
     'model',
-    "T2 is done by the planner's model: its context was full before it came to an answer.",
+    "T2 goes to the planner's model: its context was full before it answered.",
   ])
 })
 
@@ -613,8 +616,11 @@ test('after 50 tasks a changed plan is not carried out, and the summary says so'
     [cut([...list, check('T50', TEST)]), SLOW, answering(planOf({ description: 'Another.' })), SUMS_UP],
     { says: [['accept'], ['accept']], onEvent: replanning('Something else.') },
   )
-  expect(outcome).toMatchObject({ kind: 'needs-person', reason: expect.stringContaining('50 tasks were made') })
-  expect(await file('summary.md')).toContain('The limit of tasks ended the work on the tasks.')
+  expect(outcome).toMatchObject({
+    kind: 'needs-person',
+    reason: expect.stringContaining('The session has made 50 tasks'),
+  })
+  expect(await file('summary.md')).toContain('The work on the tasks reached the limit of tasks.')
   expect(statuses(events)).toEqual([])
 })
 
@@ -626,10 +632,10 @@ test('a changed plan that needs more tasks than may still be made is not carried
     says: [['accept'], ['accept']],
     onEvent: replanning('Something else.'),
   })
-  const reason = '48 of the 50 tasks of a session were made, and the plan as it was changed needs more than are left.'
+  const reason = 'The session has made 48 of at most 50 tasks, and the changed plan needs more than are left.'
   expect(ofType(ended.events, 'answer-refused').map(({ kind }) => kind)).toEqual(Array(3).fill('no-tasks-left'))
   expect(ended.outcome).toMatchObject({ kind: 'needs-person', reason })
-  expect(await file('summary.md')).toContain('The limit of tasks ended the work on the tasks.')
+  expect(await file('summary.md')).toContain('The work on the tasks reached the limit of tasks.')
 })
 
 promise(
@@ -718,7 +724,7 @@ test('a verification that takes too long is not run a second time, and is mended
   )
   expect(outcome).toMatchObject({ kind: 'done' })
   expect(runs).toBe(3)
-  expect(inputs[3]).toContain('It took longer than it may.\n')
-  expect(inputs[3]).toContain('waiting\nIt was ended after 600 s.')
+  expect(inputs[3]).toContain('It ran into its timeout.\n')
+  expect(inputs[3]).toContain('waiting\ncodemachine ended it after 600 s.')
   expect(tasks(events)[1]).toMatchObject({ attempts: 1 })
 })

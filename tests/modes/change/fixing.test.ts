@@ -37,7 +37,7 @@ test('the executor mends, until two attempts have left the same failure; then th
   expect(second.execution.fixing).toMatchObject({ attempt: 2, by: 'executor', sameFailures: 1 })
   const third = nextAttempt(failed('1 failing', 2, second))
   expect(third).toMatchObject({ attempt: 3, by: 'planner', sameFailures: 2 })
-  expect(whyPlanner(first, third)).toContain('2 attempts left the same failure')
+  expect(whyPlanner(first, third)).toContain('2 attempts changed nothing, or left the same failure')
 })
 
 test('two attempts that change nothing go to the planner, too, though what is printed differs', () => {
@@ -87,7 +87,7 @@ test('an attempt is told with how it ended, and how many files it has changed th
   const fixing = nextAttempt(failed('not ok'))
   const end = ended(1, { class: 'context-full', message: null }, { changed: ['a', 'b'], changedCount: 5 })
   expect(afterAttempt(fixing, end as never, null).earlier).toEqual([
-    'Attempt 1 changed a, b, and 3 more. It did not come to its end (context-full).',
+    'Attempt 1 changed a, b, and 3 more. It was cut off (context-full).',
   ])
 })
 

@@ -257,6 +257,6 @@ describe('what a round is told', () => {
     const mended = fixRound(small(20_000, fix({ tasks: [verification], at: 0 })), session, long)
     expect(mended.by).toBe('planner')
     expect(mended.step.round.thread.model).toBe('planner')
-    expect(mended.note).toContain("The planner's model fixes it: it does not fit")
+    expect(mended.note).toContain("The planner's model fixes it: its input does not fit")
   })
 })

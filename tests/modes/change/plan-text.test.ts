@@ -135,7 +135,7 @@ describe('a plan that a person edited', () => {
 
   promise('C22')
   test.each([
-    ['an empty file', '', /^There is no line "## Questions" at the end; leave the headings in their order/],
+    ['an empty file', '', /^There is no line "## Questions" at the end; keep the headings in this order/],
     ['another text', 'lol\n'.repeat(50), /^There is no line "## Questions"/],
     ['a shopping list', '- milk\n- eggs', /^There is no line/],
     ['JSON', JSON.stringify(PLAN), /^There is no line/],
@@ -161,7 +161,7 @@ describe('a plan that a person edited', () => {
     [
       'a command without backticks',
       text.replace('`npm test`', 'npm test'),
-      /^Line 26: this entry has to begin with a command between backticks, such as "- `npm test`/,
+      /^Line 26: this entry must begin with a command between backticks, such as "- `npm test`/,
     ],
     ['a weak command', text.replace('`npm test`', '`exit 0`'), /^Line 26: the command proves nothing: it succeeds/],
     ['sudo', text.replace('`npm test`', '`sudo npm test`'), /^Line 26: the command uses `sudo`/],

@@ -64,7 +64,9 @@ test('a plan is made of what was gathered, and is carried out once a person acce
     title: 'Version 1 of the plan is ready. Carry it out?',
   })
   expect(asked?.body).toContain('Count the requests of each client.')
-  expect(asked?.body).toContain('## What will count as proof\n\nIf you accept this plan, these commands do')
+  expect(asked?.body).toContain(
+    '## What will count as proof\n\nIf you accept this plan, you accept these commands as proof',
+  )
   expect(choices(events)).toEqual([['accept', 'change', 'edit', 'stop']])
   const { accepted } = changeAfter(events).planning
   expect(accepted).toMatchObject({ version: 1, by: 'person', remark: null })
@@ -206,7 +208,7 @@ test.each([['decision-made'], ['looked']])(
     expect(ofType(events, 'noted')).toMatchObject([
       {
         name: 'edit-not-read',
-        text: 'What you edited is no version, for another plan was asked for meanwhile: it is kept in plan/v1.md.',
+        text: 'Your edit became no version, because somebody asked for another plan meanwhile. It is kept in plan/v1.md.',
       },
     ])
     expect(await file('plan/v1.md')).toContain('of each key')
@@ -239,17 +241,16 @@ test('a file that a person has emptied is no version, and has the text of the ve
   })
   expect(outcome).toEqual(planned)
   expect(versions(events)).toHaveLength(1)
-  const empty =
-    /^\*\*Nothing was left in plan\/v1\.md, so that nothing is taken from it; it has the text of version 1 again\.\*\*/
+  const empty = /^\*\*plan\/v1\.md was empty, so codemachine put the text of version 1 back\.\*\*/
   expect(bodies(events).slice(1, 3)).toEqual([expect.stringMatching(empty), expect.stringMatching(empty)])
-  expect(bodies(events)[3]).toMatch(/^\*\*Nothing was changed in plan\/v1\.md\.\*\*/)
+  expect(bodies(events)[3]).toMatch(/^\*\*You changed nothing in plan\/v1\.md\.\*\*/)
   expect(found).toEqual([expect.stringContaining('of each client'), expect.stringContaining('of each client')])
 })
 
 test('a file that nothing was changed in, and one that is gone, are no versions', async () => {
   const { events } = await plan([answering(FIRST)], { onEvent: editing([text => text], 'accept') })
   expect(versions(events)).toHaveLength(1)
-  expect(bodies(events)[1]).toMatch(/^\*\*Nothing was changed in plan\/v1\.md\.\*\*/)
+  expect(bodies(events)[1]).toMatch(/^\*\*You changed nothing in plan\/v1\.md\.\*\*/)
   const gone = await plan([answering(FIRST)], {
     says: [['edit'], ['accept']],
     looks: { 'plan-edited': async () => ({ problem: 'It is gone.' }) },
@@ -320,7 +321,7 @@ test('the tenth version can be accepted, and not changed any more', async () => 
   expect(outcome).toEqual(planned)
   expect(versions(events)).toHaveLength(10)
   expect(choices(events).at(-1)).toEqual(['accept', 'stop'])
-  expect(bodies(events).at(-1)).toContain('These are 10 versions, and no other is made.')
+  expect(bodies(events).at(-1)).toContain('The plan has 10 versions, the most it may have.')
   const changed = await plan(plays, { says: [...says.slice(0, 9), ['change', 'Once more.'], ['accept']] })
   expect(changed.outcome).toEqual(planned)
   expect(versions(changed.events)).toHaveLength(10)
@@ -390,7 +391,7 @@ test('after three answers in a row that are no plan a person is needed, and goin
   expect(ended.outcome).toMatchObject({
     kind: 'needs-person',
     reason: expect.stringMatching(
-      /^No plan that can be used was made, 3 times in a row\. The last message holds no answer/,
+      /^The planner made no plan that can be used, 3 times in a row\. The last message holds no answer/,
     ),
   })
   expect(ended.inputs).toHaveLength(3)
@@ -413,7 +414,7 @@ test('a planning round that fills its context counts as one without a plan', asy
   const full = endsAs({ class: 'context-full', message: 'The context is full.' })
   const { outcome, inputs } = await plan([full])
   expect(outcome).toMatchObject({
-    reason: 'No plan that can be used was made, 3 times in a row. The context is full.',
+    reason: 'The planner made no plan that can be used, 3 times in a row. The context is full.',
   })
   expect(inputs).toHaveLength(3)
 })
@@ -549,7 +550,7 @@ test('a project without a test or build command is told before anything is carri
     facts: { commands: [] },
   })
   expect(bodies(events)[0]).toContain('No test or build command was found in this project.')
-  expect(bodies(events)[0]).toContain('it will end *unverified*')
+  expect(bodies(events)[0]).toContain('the session will end *not verified*')
 })
 
 test('what a person says while it is planned reaches the planner', async () => {
@@ -616,7 +617,7 @@ test('the commands of an accepted plan become gates, and those of the version be
     [['node --test', true]],
     [['node --test api', true]],
   ])
-  expect(added[0]?.why).toBe('version 1 of the plan was accepted with them')
+  expect(added[0]?.why).toBe('the person accepted them with version 1 of the plan')
   expect(sessionAfter(events).gates.map(({ run }) => run)).toEqual(['node --test api'])
 })
 
@@ -655,7 +656,7 @@ test('a plan that is too long for the question says where all of it lies, and st
     says: [['change', 'No.'], ['accept']],
   })
   const body = bodies(events)[1] ?? ''
-  expect(body).toContain(`All of it lies in \`${SESSION_FOLDER}/plan/v2.md\`.`)
+  expect(body).toContain(`The whole plan is in \`${SESSION_FOLDER}/plan/v2.md\`.`)
   expect(body).toContain('## What will count as proof')
   expect(body).toContain('- `node --test`')
   expect(body).toMatch(/```diff\n[\s\S]+\n```$/)

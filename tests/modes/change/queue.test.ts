@@ -39,7 +39,7 @@ test('a check waits where what it looks at was not done, and those of other task
   expect(tasks.map(({ why }) => why)).toEqual([
     null,
     'It checks T1, and T1 failed.',
-    'It needs T9.gone, which is not there.',
+    'It needs T9.gone, but there is no such task.',
     'It checks T3, and T3 waits.',
     'It checks T3, and T3 waits.',
   ])

@@ -85,19 +85,19 @@ describe('the report of a change', () => {
   test("sets what is proof apart from what an agent's own command says", () => {
     expect(section?.text).toContain('Commands that count as proof:\n- `npm test` passed on the final files\n')
     expect(section?.text).toMatch(
-      /Checked by the agent's own command, which is no proof:\n- T3: `node -e "look\(\)"` passed\n- T4: `npm run lint` ended with exit code 1; it failed before anything was changed\n/,
+      /Checked by the agent's own commands, which are no proof:\n- T3: `node -e "look\(\)"` passed\n- T4: `npm run lint` ended with exit code 1; it failed before anything was changed\n/,
     )
   })
 
   test('says of a gate that ran only before anything was changed that it has not run since', () => {
     const ran = { gate: 'tests', status: 'failed', exitCode: 2, durationMs: 1, when: 'before', round: 0 } as const
     const text = changeReport(workWith(), sessionWith({ gateRuns: [ran], claim: { state: 'none' } }))?.text
-    expect(text).toContain('Commands that count as proof:\n- `npm test` did not run since anything was changed\n')
+    expect(text).toContain('Commands that count as proof:\n- `npm test` did not run after the changes\n')
   })
 
   test('says what is open, and the words of the planner as such', () => {
     expect(section?.text).toMatch(/Open:\n- T4 failed: Check with npm run lint\. its command failed after 5 attempts/)
-    expect(section?.text).toMatch(/\(a claim, and no proof\):\nThe API answers 429\.$/)
+    expect(section?.text).toMatch(/\(a claim, not a proof\):\nThe API answers 429\.$/)
   })
 
   test('has each task with its attempts, who did it, and the lines that it changed', () => {
@@ -115,8 +115,8 @@ describe('the report of a change', () => {
     expect(section?.table?.rows.map(row => [row[0], row[3], row[4], row[5], row[7], row[8]])).toEqual([
       ['T1', 'done', '', 'qwen of local', '', ''],
       ['T2', 'done', '2 rounds', 'qwen of local', '17,245', 'src/api.js +10 −2, src/limit.js +40 −0'],
-      ['T3', 'done', 'mended 2 times', 'codemachine', '', ''],
-      ['T4', 'failed', 'mended 5 times', 'codemachine', '', ''],
+      ['T3', 'done', 'fixed 2 times', 'codemachine', '', ''],
+      ['T4', 'failed', 'fixed 5 times', 'codemachine', '', ''],
     ])
   })
 
@@ -197,7 +197,7 @@ describe('a session that follows a change', () => {
     const text = changeFollowUp(workWith())
     expect(text).toMatch(/^## Its plan, version 1, which a person accepted\n\n### Plan\n\nLimit the rate of the API\./)
     expect(text).toContain('- T2 ACTION: Do T2: done; changed 2 files\n')
-    expect(text).toContain('- T4 VERIFICATION: Check with npm run lint: failed; mended 5 times; its command failed')
+    expect(text).toContain('- T4 VERIFICATION: Check with npm run lint: failed; fixed 5 times; its command failed')
     expect(text).toContain('## What failed: T4\n\nits command failed after 5 attempts')
     expect(text).toContain('    AssertionError: 429 was expected')
     expect(text).toMatch(/at the end \(a claim, and no proof\)\n\nThe API answers 429\.$/)
@@ -214,8 +214,10 @@ describe('a session that follows a change', () => {
           accepted: accepted && ({ ...planning.accepted, ...accepted } as typeof planning.accepted),
         },
       })
-    expect(told({ by: 'go' })).toContain('version 1, which was carried out as it came\n')
-    expect(told({ by: 'auto' })).toContain('version 1, which was taken as it came\n')
+    expect(told({ by: 'go' })).toContain(
+      'version 1, which a person had changed, and which was then accepted automatically\n',
+    )
+    expect(told({ by: 'auto' })).toContain('version 1, which was accepted automatically\n')
     expect(told({ remark: 'No new packages.' })).toContain('With the remark: No new packages.')
     expect(told(null)).toContain('## Its plan, version 1, which was not accepted\n')
     expect(changeFollowUp({ ...own, planning: { ...planning, accepted: null, versions: [] } })).toContain(

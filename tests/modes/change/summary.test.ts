@@ -74,7 +74,7 @@ test('what is open is said: what failed, what waits for it, the limit, and the c
   expect(text).toContain('**Not done: the limit of rounds is reached.**')
   expect(text).toContain('- T1 failed: Do T1. It gave no answer.')
   expect(text).toContain('- T2 is not begun: Do T2. It needs T1.it, and T1 failed.')
-  expect(text).toContain('- The limit of rounds ended the work on the tasks.')
+  expect(text).toContain('- The work on the tasks reached the limit of rounds.')
   const { work } = changeWith({}).execution.claim
   const refused = changeWith({ claim: { attempts: 5, refused: 'npm test failed', work } })
   const { planning } = refused
@@ -84,7 +84,7 @@ test('what is open is said: what failed, what waits for it, the limit, and the c
     [
       '## What is open',
       '',
-      '- The claim that all is done was refused: npm test failed',
+      '- codemachine refused the claim that everything is done: npm test failed',
       '- 2 questions were asked: see the report.',
       '- A question of the plan: Which limit?',
     ].join('\n'),
@@ -128,9 +128,9 @@ test("a task's own command is listed as no proof, and what was changed after it 
   })
   const claim = { state: 'accepted', by: [], tree: 'new', verified: false, results: [] } as const
   const text = summaryFacts(own, { ...session, claim })
-  expect(text).toContain('No command of the project, and none that a person accepted as proof, was run.')
+  expect(text).toContain('Nothing proved it: no command of the project ran, and none that a person accepted as proof.')
   expect(text).toContain(
-    "Checked by the agent's own command, which is no proof:\n- T1: `grep -q x a` passed, and files were changed after that; it failed before anything was changed\n",
+    "Checked by the agent's own commands, which are no proof:\n- T1: `grep -q x a` passed, and files were changed after that; it failed before anything was changed\n",
   )
   const ticks = changeWith({ tasks: [record(check('T1', 'grep -q "`x`" a'), { status: 'COMPLETED', results })] })
   expect(summaryFacts(ticks, session)).toContain('- T1: `` grep -q "`x`" a `` passed\n')

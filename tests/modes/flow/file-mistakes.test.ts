@@ -104,7 +104,7 @@ const MISTAKES: readonly (readonly [what: string, content: string, ...mistakes: 
   [
     'the name of a workflow where none is',
     `${AGENT}[workflow]\nname = "x"\n[[workflow.steps]]\nagent = "commit"\n`,
-    'x.toml:4:1: workflow.name: is an unknown key; the name of the workflow stands at the top of the file, before the first table',
+    'x.toml:4:1: workflow.name: is an unknown key; write the name of the workflow at the top of the file, before the first table',
   ],
   [
     'a name on two lines',
@@ -129,7 +129,7 @@ const MISTAKES: readonly (readonly [what: string, content: string, ...mistakes: 
   [
     'an engine with variables',
     `[engines.codex]\nenv = { A = "1" }\n${STEP}agent = "commit"\n`,
-    'x.toml:2:1: engines.codex.env: is an unknown key; a file sets no variables of the environment; set them in your own shell',
+    'x.toml:2:1: engines.codex.env: is an unknown key; a workflow file cannot set environment variables; set them in your own shell',
   ],
   [
     'settings of an engine that is not there',
@@ -139,7 +139,7 @@ const MISTAKES: readonly (readonly [what: string, content: string, ...mistakes: 
   [
     'settings of the engine mock',
     `[engines.mock]\n${STEP}agent = "commit"\n`,
-    'x.toml:1:1: engines.mock: is an unknown key; the engine mock has nothing to be set; leave the table out',
+    'x.toml:1:1: engines.mock: is an unknown key; the engine mock has no settings; leave the table out',
   ],
   [
     'arguments that are one text',
@@ -154,7 +154,7 @@ const MISTAKES: readonly (readonly [what: string, content: string, ...mistakes: 
   [
     'arguments for codemachine',
     `[engines.codemachine]\nargs = ["--rounds", "3"]\n${STEP}agent = "commit"\n`,
-    'x.toml:2:8: engines.codemachine.args: is ["--rounds", "3"]; use an empty list: the engine codemachine works within the session and takes no arguments',
+    'x.toml:2:8: engines.codemachine.args: is ["--rounds", "3"]; use an empty list; the engine codemachine takes no arguments',
   ],
   [
     'an agent without a prompt',
@@ -169,7 +169,7 @@ const MISTAKES: readonly (readonly [what: string, content: string, ...mistakes: 
   [
     'an agent whose name is a path',
     '[agents."../x"]\nprompt = "a.md"\n[[workflow.steps]]\nrun = "true"\n',
-    'x.toml:1:1: agents."../x": cannot have this name; use letters, digits, "_", "-", "." and single blanks within it, at most 60',
+    'x.toml:1:1: agents."../x": cannot have this name; use letters, digits, "_", "-", "." and single spaces between them, at most 60',
   ],
   [
     'an unknown key of an agent',
@@ -184,7 +184,7 @@ const MISTAKES: readonly (readonly [what: string, content: string, ...mistakes: 
   [
     'a value in the path of a prompt',
     '[agents.commit]\nprompt = "{{name}}.md"\n[[workflow.steps]]\nagent = "commit"\n',
-    'x.toml:2:10: agents.commit.prompt: nothing is put in for {{name}} here; use it in the template of an input or in when, and write the value itself here',
+    'x.toml:2:10: agents.commit.prompt: codemachine fills in no {{name}} here; write the value itself, or use the reference in the template of an input or in when',
   ],
   [
     'a step without an agent',
@@ -235,7 +235,7 @@ const MISTAKES: readonly (readonly [what: string, content: string, ...mistakes: 
   [
     'a command into which a value would be put',
     `${STEP}run = "git commit -m {{message}}"\n`,
-    'x.toml:5:7: workflow.steps[0].run: nothing is put in for {{message}} here; use it in the template of an input or in when, and write the value itself here',
+    'x.toml:5:7: workflow.steps[0].run: codemachine fills in no {{message}} here; write the value itself, or use the reference in the template of an input or in when',
   ],
   [
     'an unknown key of a step',
@@ -255,7 +255,7 @@ const MISTAKES: readonly (readonly [what: string, content: string, ...mistakes: 
   [
     'an id that is no slug',
     `${STEP}agent = "commit"\nid = "Run Tests"\n`,
-    'x.toml:6:6: workflow.steps[0].id: is no id, which is of lower-case letters, digits and single dashes, at most 60; write id = "run-tests"',
+    'x.toml:6:6: workflow.steps[0].id: is no id; an id has lower-case letters, digits and single dashes, at most 60; write id = "run-tests"',
   ],
   [
     'an id twice',
@@ -295,7 +295,7 @@ const MISTAKES: readonly (readonly [what: string, content: string, ...mistakes: 
   [
     'a step that could not write down that it is done',
     `${STEP}agent = "commit"\nengine = "codemachine"\nsandbox = "read-only"\n`,
-    'x.toml:7:11: workflow.steps[0].sandbox: a step of the engine codemachine is done once its tasks.json says so, which it could not write; leave sandbox out, or write engine = "codex"',
+    'x.toml:7:11: workflow.steps[0].sandbox: a step of the engine codemachine must be able to write its tasks.json; leave sandbox out, or write engine = "codex"',
   ],
   [
     'commands to verify that are one text',
@@ -315,7 +315,7 @@ const MISTAKES: readonly (readonly [what: string, content: string, ...mistakes: 
   [
     'an input without a template',
     `${STEP}agent = "commit"\n[workflow.steps.input]\n`,
-    'x.toml:6:1: workflow.steps[0].input.template: is missing; write template = "…", which is handed to the agent',
+    'x.toml:6:1: workflow.steps[0].input.template: is missing; write template = "…"; the agent gets this text',
   ],
   [
     'an input that is a text',
@@ -345,12 +345,12 @@ const MISTAKES: readonly (readonly [what: string, content: string, ...mistakes: 
   [
     'an output on the screen with a path',
     `${STEP}agent = "commit"\noutput = { kind = "stdout", path = "x.md" }\n`,
-    'x.toml:6:29: workflow.steps[0].output.path: counts only for a file; write kind = "file", or leave path out',
+    'x.toml:6:29: workflow.steps[0].output.path: works only for a file; write kind = "file", or leave path out',
   ],
   [
     'a value in the path of an output',
     `${STEP}agent = "commit"\noutput = { kind = "file", path = "{{name}}.md" }\n`,
-    'x.toml:6:34: workflow.steps[0].output.path: nothing is put in for {{name}} here; use it in the template of an input or in when, and write the value itself here',
+    'x.toml:6:34: workflow.steps[0].output.path: codemachine fills in no {{name}} here; write the value itself, or use the reference in the template of an input or in when',
   ],
   [
     'a template that is not closed',
@@ -386,17 +386,17 @@ const MISTAKES: readonly (readonly [what: string, content: string, ...mistakes: 
   [
     'a step that uses itself',
     `${TWO}input.template = "{{steps.two.output}}"\n`,
-    'x.toml:9:19: workflow.steps[1].input.template: step "two" cannot use what it comes to itself; use an earlier step',
+    'x.toml:9:19: workflow.steps[1].input.template: step "two" cannot use its own result; use an earlier step',
   ],
   [
     'an answer of a step without a schema',
     `${TWO}input.template = "{{steps.one.answer.title}}"\n`,
-    'x.toml:9:19: workflow.steps[1].input.template: step "one" has no schema, and so no answer; give it schema = "…", or use steps.one.output',
+    'x.toml:9:19: workflow.steps[1].input.template: step "one" has no schema, so it has no answer; give it schema = "…", or use steps.one.output',
   ],
   [
     'an answer of a command',
     `${TESTED}input.template = "{{steps.test.answer}}"\n`,
-    'x.toml:8:19: workflow.steps[1].input.template: step "test" is a command, which has no answer; use steps.test.output or steps.test.exit',
+    'x.toml:8:19: workflow.steps[1].input.template: step "test" is a command, and a command has no answer; use steps.test.output or steps.test.exit',
   ],
   [
     'a condition without a comparison',
@@ -416,17 +416,17 @@ const MISTAKES: readonly (readonly [what: string, content: string, ...mistakes: 
   [
     'two comparisons',
     `${TESTED}when = "{{steps.test.exit}} != 0 && {{a}} == 1"\n`,
-    'x.toml:8:34: workflow.steps[1].when: one comparison is all that can be said; leave out "&& {{a}} == 1", or put a text of several words in quotes',
+    'x.toml:8:34: workflow.steps[1].when: only one comparison is allowed; leave out "&& {{a}} == 1", or put a text of several words in quotes',
   ],
   [
     'a condition of what cannot differ',
     `${TESTED}when = "1 == 1"\n`,
-    'x.toml:8:9: workflow.steps[1].when: it compares nothing that can differ; name a value, as in "{{steps.test.exit}} != 0"',
+    'x.toml:8:9: workflow.steps[1].when: it compares two fixed texts; use a reference, as in "{{steps.test.exit}} != 0"',
   ],
   [
     'a condition of an output',
     `${TESTED}when = "ok == {{steps.test.output}}"\n`,
-    'x.toml:8:15: workflow.steps[1].when: an output cannot be compared; use steps.ID.exit, or steps.ID.answer.FIELD of a step with a schema',
+    'x.toml:8:15: workflow.steps[1].when: an output cannot be compared, because it is too long; use steps.ID.exit, or steps.ID.answer.FIELD of a step with a schema',
   ],
   [
     'a variable with a name that none can have',

@@ -158,7 +158,7 @@ test.each<[string, SaidStep, Partial<PlayOptions>, string]>([
     'a command that takes too long',
     { id: 'a', run: 'make', timeoutMs: 1_000 },
     { command: () => ({ status: 'timed-out', exitCode: null }) },
-    'Step 1/1: a failed: `make` took longer than it may.',
+    'Step 1/1: a failed: `make` ran into its timeout.',
   ],
   [
     'a file that cannot be written',
@@ -204,12 +204,12 @@ test('a condition looks at the exit code of a command, which has not failed by i
   expect(marks(events)).toEqual(['done', 'done', 'skipped', 'done'])
   expect(notes(events)).toContainEqual([
     'step-skipped',
-    'Step 3/4: praise: passed over, for it is not so that {{steps.test.exit}} == 0',
+    'Step 3/4: praise: skipped, because {{steps.test.exit}} == 0 is false',
   ])
   expect(flowView.board?.(workAfter(events), emptyState('20261123_1'))).toMatchObject([
     { mark: 'done' },
     { mark: 'done' },
-    { mark: 'done', text: 'praise (passed over)' },
+    { mark: 'done', text: 'praise (skipped)' },
     { mark: 'done' },
   ])
 })
@@ -354,7 +354,7 @@ test('gates of the session that do not pass leave it to a person', async () => {
   })
   expect(outcome).toMatchObject({
     kind: 'needs-person',
-    reason: expect.stringContaining('The step has ended, but it is not done: '),
+    reason: expect.stringContaining('The step has ended, but the workflow is not done: '),
   })
   expect(ofType(events, 'done-refused')).toMatchObject([{ reason: 'gate-failed' }])
 })
@@ -400,9 +400,9 @@ test('a step that is worked on until it is done, killed after any event, comes t
 test('a scope that gets nowhere is a try that failed, and the next one is told', async () => {
   const plan = planOf([{ id: 'fix', retries: 1, work: { engine: 'codemachine', rounds: 2, input: ['Mend it.'] } }])
   const { outcome, inputs, events } = await playFlow(plan, [saying('Hm.')], { folder })
-  expect(outcome).toMatchObject({ reason: 'Step 1/1: fix failed (2 times): It is not done after 2 rounds.' })
+  expect(outcome).toMatchObject({ reason: 'Step 1/1: fix failed (2 times): The step is not done after 2 rounds.' })
   expect(inputs).toHaveLength(4)
-  expect(inputs[2]).toContain('The try before this one failed:\nIt is not done after 2 rounds.')
+  expect(inputs[2]).toContain('The try before this one failed:\nThe step is not done after 2 rounds.')
   expect(ofType(events, 'scope-left').map(({ outcome: how }) => how)).toEqual(['given-up', 'given-up'])
 })
 

@@ -190,11 +190,11 @@ describe('a prompt of a workflow', () => {
   test.each([
     [
       '/etc/hostname',
-      `"/etc/hostname" is an absolute path, which holds for one machine alone; write it from the folder of this file, or from the project's root`,
+      `"/etc/hostname" is an absolute path, which works on one machine only; write it relative to this file, or to the project's root`,
     ],
     [
       '~/x.md',
-      `"~/x.md" is an absolute path, which holds for one machine alone; write it from the folder of this file, or from the project's root`,
+      `"~/x.md" is an absolute path, which works on one machine only; write it relative to this file, or to the project's root`,
     ],
     ['../../../x.md', '"../../../x.md" leads out of the project; put the file into the project'],
     ['links/out.md', '"links/out.md" leads out of the project by a link; put the file into the project'],
@@ -238,7 +238,7 @@ describe('a prompt of a workflow', () => {
     const secretIn = (text: string) => (text.includes('sk-123456') ? 'MODEL_KEY' : null)
     expect(await mistakes(project.root, fileOf([{}]), { secretIn })).toEqual([
       expect.stringMatching(
-        / "[^"]*commit\.md" holds the secret MODEL_KEY, which no agent is to be given; leave it out$/,
+        / "[^"]*commit\.md" holds the secret MODEL_KEY; agents must not get secrets, so leave it out$/,
       ),
     ])
   })
@@ -295,7 +295,7 @@ describe('a schema of a workflow', () => {
   test('that cannot check an answer is a mistake', async () => {
     await using project = await makeProject({ [PROMPT]: 'x', 's.json': '{"properties": []}' })
     expect(await mistakes(project.root, fileOf([{ schema: 's.json' }]))).toEqual([
-      `${FILE}:11:12: workflow.steps[0].schema: "s.json" is no JSON Schema to check by: \`properties\` is []; it has to be an object`,
+      `${FILE}:11:12: workflow.steps[0].schema: "s.json" is not a JSON Schema that codemachine can use: \`properties\` is []; it has to be an object`,
     ])
   })
 
@@ -324,12 +324,12 @@ describe('the file for an output', () => {
     ['', 'names no file; write its path, such as "docs/plan.md"'],
     ['docs/', 'is a folder; name a file in it'],
     ['docs', 'is a folder; name a file in it'],
-    ['.', 'is no plain path; write one such as "docs/plan.md"'],
-    ['docs//plan.md', 'is no plain path; write one such as "docs/plan.md"'],
-    ['docs\\plan.md', 'is no plain path; write one such as "docs/plan.md"'],
-    ['.git/config', 'lies in .git or .codemachine, where no workflow writes; name another file'],
-    ['sub/.GIT /hooks/pre-commit', 'lies in .git or .codemachine, where no workflow writes; name another file'],
-    ['.codemachine/agents/x.md', 'lies in .git or .codemachine, where no workflow writes; name another file'],
+    ['.', 'is not a plain path; write one such as "docs/plan.md"'],
+    ['docs//plan.md', 'is not a plain path; write one such as "docs/plan.md"'],
+    ['docs\\plan.md', 'is not a plain path; write one such as "docs/plan.md"'],
+    ['.git/config', 'lies in .git or .codemachine, where a workflow may not write; name another file'],
+    ['sub/.GIT /hooks/pre-commit', 'lies in .git or .codemachine, where a workflow may not write; name another file'],
+    ['.codemachine/agents/x.md', 'lies in .git or .codemachine, where a workflow may not write; name another file'],
     ['.codex-flow/runtime/logs/x.log', `lies in .codex-flow/runtime, which is codemachine's own; name another file`],
     ['.Codex-Flow/Runtime/x', `lies in .codex-flow/runtime, which is codemachine's own; name another file`],
     ['link.md', 'is a link; remove it, or name another file'],
@@ -352,7 +352,7 @@ describe('the file for an output', () => {
     await using project = await makeProject({ [PROMPT]: 'x' })
     const steps = ['docs', 'docs/plan.md', 'docs/plan.md', 'docs2'].map(path => ({ output: { path } }))
     expect(await mistakes(project.root, fileOf(steps))).toEqual([
-      `${FILE}:15:12: workflow.steps[0].output.path: "docs" is a folder to "docs/plan.md", of another step; name another file`,
+      `${FILE}:15:12: workflow.steps[0].output.path: "docs" is used as a folder by "docs/plan.md", of another step; name another file`,
     ])
   })
 
@@ -442,7 +442,7 @@ describe('values', () => {
   promise('O41')
   test.each([
     ['has the control character U+0007 in line 2, column 1; write plain text', 'a\n\u0007'],
-    ['holds the secret MODEL_KEY, which no agent is to be given; leave it out', 'my sk-123456'],
+    ['holds the secret MODEL_KEY; agents must not get secrets, so leave it out', 'my sk-123456'],
     ['is longer than 1.0 MiB; give a part of it', 'x'.repeat(1024 * 1024 + 1)],
   ])('from the file or from a command are refused where one %s', async (problem, text) => {
     await using project = await makeProject({ [PROMPT]: 'x' })
@@ -463,7 +463,7 @@ describe('values', () => {
     expect(await mistakes(project.root, file, { runValue: runs({}) })).toEqual([
       expect.stringContaining(`${FILE}:3:10: agents.commit.prompt: there is no prompt`),
       `${FILE}:900:1: vars.a: there is no file for a value "none.txt" in .codex-flow/workflows, .codex-flow or the project's root; write it, or correct the path`,
-      `${FILE}:901:1: vars.b: the value of b could not be had: \`print it\` ended with exit code 1; fix the command, or give --var b=…`,
+      `${FILE}:901:1: vars.b: the value of b could not be found: \`print it\` ended with exit code 1; fix the command, or give --var b=…`,
     ])
   })
 
@@ -476,20 +476,20 @@ describe('values', () => {
     }
     expect(await diffIn({ '--cached': '-a\n+b\n', 'git ': '-c\n' })).toEqual([
       '-a\n+b',
-      'Nobody gave a value for diff: it is the staged diff.',
+      'You gave no value for diff, so it is the staged diff.',
     ])
     expect(await diffIn({ '--cached': '\n', 'git ': '-c\n' })).toEqual([
       '-c',
-      'Nobody gave a value for diff: it is the diff of the work tree.',
+      'You gave no value for diff, so it is the diff of the work tree.',
     ])
     expect(await diffIn({ 'git ': '' })).toEqual([
       '',
-      'Nobody gave a value for diff, and nothing has changed: it is empty.',
+      'You gave no value for diff, and nothing has changed, so it is empty.',
     ])
     expect(await diffIn({})).toEqual([
       null,
       expect.stringMatching(
-        /^\{\{diff\}\} has no value, and the staged diff could not be had \(`git .* --cached` ended with exit code 1\); give --var diff=…, or one in \[vars\]$/,
+        /^\{\{diff\}\} has no value, and the staged diff could not be found \(`git .* --cached` ended with exit code 1\); give --var diff=…, or one in \[vars\]$/,
       ),
     ])
   })
@@ -506,7 +506,7 @@ describe('values', () => {
       const { plan, missing } = await frozen(project.root, fileOf([{ variables: ['diff'] }]), { runValue })
       return plan.values.diff?.text ?? missing[0]?.problem
     }
-    expect(await diff()).toContain('the staged diff could not be had (fatal: not a git repository')
+    expect(await diff()).toContain('the staged diff could not be found (fatal: not a git repository')
     git('init', '-q')
     git('add', 'a.txt')
     expect(await diff()).toMatch(/^diff --git a\/a\.txt b\/a\.txt\nnew file mode 100644\n.*\n\+one$/s)
@@ -538,7 +538,7 @@ test('a workflow that would not be kept, with its prompts, is a mistake', async 
   await using project = await makeProject({ [PROMPT]: Buffer.alloc(1_000_000, 'x') })
   expect((await frozen(project.root, fileOf(Array.from({ length: 16 }, () => ({}))))).plan.steps).toHaveLength(16)
   expect(await mistakes(project.root, fileOf(Array.from({ length: 17 }, () => ({}))))).toEqual([
-    `${FILE}:8:1: workflow: the workflow has more than 16 MiB with its prompts and values; make them shorter, or cut it in two`,
+    `${FILE}:8:1: workflow: the workflow with its prompts and values is larger than 16 MiB; make them shorter, or split it into two`,
   ])
   expect(await mistakes(project.root, fileOf(Array.from({ length: 1_000 }, () => ({}))))).toHaveLength(1)
 })
@@ -547,7 +547,7 @@ test('files of more than 64 MiB are not all read, however they are named', async
   await using project = await makeProject({ [PROMPT]: Buffer.alloc(1_000_000, 'x') })
   const steps = Array.from({ length: 100 }, (_, n) => ({ prompt: `${'./'.repeat(n)}${PROMPT}` }))
   expect(await mistakes(project.root, fileOf(steps))).toEqual([
-    `${FILE}:8:1: workflow: the files that the workflow names have more than 64 MiB; make them shorter`,
+    `${FILE}:8:1: workflow: the files that the workflow names are larger than 64 MiB together; make them shorter`,
   ])
 })
 

@@ -151,7 +151,7 @@ describe('init writes nothing', () => {
     await using folder = await makeFolder()
     await folder.write('.codex-flow', 'x')
     expect(await refused(folder.root)).toBe(
-      `UserError: ${folder.path('.codex-flow')} is a file; move it away, for a folder has to be there.`,
+      `UserError: ${folder.path('.codex-flow')} is a file; move it away: the workflow needs a folder there.`,
     )
     expect(await folder.files()).toEqual(['.codex-flow'])
   })
@@ -161,7 +161,7 @@ describe('init writes nothing', () => {
     await using elsewhere = await makeFolder()
     await symlink(elsewhere.root, folder.path('.codex-flow'))
     expect(await refused(folder.root, { force: true })).toBe(
-      `UserError: ${folder.path('.codex-flow')} is a link; move it away, for a folder has to be there.`,
+      `UserError: ${folder.path('.codex-flow')} is a link; move it away: the workflow needs a folder there.`,
     )
     await rm(folder.path('.codex-flow'))
     await mkdir(folder.path('.codex-flow'))
@@ -176,13 +176,13 @@ describe('init writes nothing', () => {
     await folder.write('elsewhere.toml', 'mine')
     await folder.write('.codex-flow/flow.toml/x', 'x')
     expect(await refused(folder.root)).toBe(
-      `UserError: ${folder.path('.codex-flow/flow.toml')} is a folder; move it away, for a file has to be there.`,
+      `UserError: ${folder.path('.codex-flow/flow.toml')} is a folder; move it away: the workflow needs a file there.`,
     )
     expect(await folder.files()).toEqual(['.codex-flow/flow.toml/x', 'elsewhere.toml'])
     await rm(folder.path('.codex-flow/flow.toml'), { recursive: true })
     await symlink(folder.path('elsewhere.toml'), folder.path('.codex-flow/flow.toml'))
     expect(await refused(folder.root, { force: true })).toBe(
-      `UserError: ${folder.path('.codex-flow/flow.toml')} is a link, and is not replaced; remove it, or leave out --force.`,
+      `UserError: ${folder.path('.codex-flow/flow.toml')} is a link, so codemachine does not replace it; remove it, or leave out --force.`,
     )
     expect((await init(folder.root)).find(({ path }) => path === '.codex-flow/flow.toml')?.state).toBe('kept')
     expect(await folder.read('elsewhere.toml')).toBe('mine')
@@ -220,7 +220,7 @@ describe('init writes nothing', () => {
     )
     await templates.write('prompts/one.md', 'One.\n')
     expect(await why()).toBe(
-      `UserError: ${templates.root} holds no workflow; there has to be a flow.toml or a workflows/<name>.workflow.toml in it.`,
+      `UserError: ${templates.root} holds no workflow; put a flow.toml or a workflows/<name>.workflow.toml into it.`,
     )
     await templates.write('flow.toml', '# ours\n')
     await symlink('/etc/hostname', templates.path('prompts/two.md'))

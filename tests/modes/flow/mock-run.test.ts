@@ -189,7 +189,7 @@ test('without a recording nothing begins, and the files that were looked for are
   const refused = run(place, planOf(stepOf(1, 'commit-message'), stepOf(2, 'other')))
   await expect(refused).rejects.toMatchObject({
     exitCode: 2,
-    message: `Step 1 (commit-message) cannot be replayed: there is no recording: ${DEBUG_FOLDER}/1-commit-message.json, or ${DEBUG_FOLDER}/1-commit-agent.json. One more step cannot be, either.`,
+    message: `Step 1 (commit-message) cannot be replayed: there is no recording: ${DEBUG_FOLDER}/1-commit-message.json, or ${DEBUG_FOLDER}/1-commit-agent.json. Nor can one more step.`,
     hint: expect.stringContaining('--no-mock'),
   })
   await record(place, '1-commit-message.json', [firstLine({ step: 'x' }), '{"type":"thread.st'])
@@ -207,14 +207,14 @@ test('an input that is not what was recorded is told in one line, and refused wi
   const hash = inputHash('Write a message.', 'Diff: +a')
   await record(place, '1-a.json', [firstLine({ step: 'a', input_sha256: hash }), ...said('feat: a')])
   const plan = (text: string): FlowPlan => ({ ...planOf(stepOf(1, 'a')), values: { diff: { text, from: 'given' } } })
-  const told = 'the prompt or the input is not what'
+  const told = 'the prompt or the input has changed'
   expect((await run(place, plan('+a'), { strict: true })).lines).not.toContain(told)
   expect((await run(place, plan('+b'))).lines.split(told)).toHaveLength(2)
   const sessions = await sessionsOf(place)
   expect(sessions).toHaveLength(2)
   await expect(run(place, plan('+b'), { strict: true })).rejects.toMatchObject({
     exitCode: 2,
-    message: expect.stringContaining(`${DEBUG_FOLDER}/1-a.json was recorded with, and --strict refuses that`),
+    message: expect.stringContaining(`${DEBUG_FOLDER}/1-a.json was recorded, and --strict refuses that`),
   })
   expect(await sessionsOf(place)).toEqual(sessions)
 })
@@ -249,7 +249,7 @@ test('a recorded failure, a torn end and lines of a newer codex are shown, and t
   await record(place, '1-a.json', [...said('x').slice(0, 2), failed])
   await record(place, '2-b.json', [...said('feat: b').slice(0, 3), { type: 'of.the.future' }, '{"type":"turn.comp'])
   const { outcome, lines } = await run(place, planOf(stepOf(1, 'a'), stepOf(2, 'b')))
-  expect(lines).toContain('failed, as it was recorded: You have hit your usage limit.')
+  expect(lines).toContain('failed, as recorded: You have hit your usage limit.')
   expect(lines).toContain(`the recording ${DEBUG_FOLDER}/2-b.json were passed over`)
   expect(lines).toContain('feat: b')
   expect(outcome).toEqual({ kind: 'replayed' })
@@ -271,7 +271,7 @@ test('what steers a terminal in a recording is not handed on to it', async () =>
   const evil = '\u001b]0;owned\u0007\u001b[31mred\u009b2J'
   await record(place, '1-a.json', [...said(evil, ran(evil, evil)), { type: 'codemachine.result', v: 1, failed: evil }])
   const { lines } = await run(place, planOf(stepOf(1, 'a', { verify: ['true'] })))
-  expect(lines).toContain('failed, as it was recorded')
+  expect(lines).toContain('failed, as recorded')
   for (const steers of ['\u001b', '\u0007', '\u009b']) expect(lines).not.toContain(steers)
 })
 
@@ -335,20 +335,20 @@ test('what a person sees of a mock run', async () => {
     hh:mm:ss  Step 1/5: test: would run: npm test (recorded: exit code 1)
     hh:mm:ss  Step 2/5: fix
               cat "prompts/commit.md" | codex exec --model gpt-5
-              the prompt or the input is not what .codex-flow/runtime/debug/2-fix.json was recorded with
+              the prompt or the input has changed since .codex-flow/runtime/debug/2-fix.json was recorded
     hh:mm:ss  $ npm test  → exit 0
     hh:mm:ss  Mended.
     hh:mm:ss  kept: outputs/1-fix.md, 7 bytes
     hh:mm:ss  round ended: worked, 0 s, 1 of 5 steps shown
     hh:mm:ss  would run: npm test (recorded: exit code 0)
     hh:mm:ss  would run: again if it fails, at most once (recorded: 1 more)
-    hh:mm:ss  would ask: a person, who looks at the output (recorded: taken)
-    hh:mm:ss  Step 3/5: praise: passed over: when {{steps.test.exit}} == 0 (1 == 0) is not so
+    hh:mm:ss  would ask: a person to look at the output (recorded: accepted)
+    hh:mm:ss  Step 3/5: praise: skipped: when {{steps.test.exit}} == 0 (1 == 0) is false
     hh:mm:ss  Step 4/5: commit
               cat "prompts/commit.md" | codex exec --model gpt-5
     hh:mm:ss  round ended: network, 0 s, 4 of 5 steps shown
-    hh:mm:ss  failed, as it was recorded: No quota.
-    hh:mm:ss  Step 5/5: push: not recorded: the run ended with commit, which failed
+    hh:mm:ss  failed, as recorded: No quota.
+    hh:mm:ss  Step 5/5: push: not recorded: the recorded run ended when commit failed
     hh:mm:ss  session SESSION ended: replayed: nothing of it counts as done  (2 rounds, 0 s, 0 tokens)
     "
   `)
@@ -360,7 +360,7 @@ test('what a person sees of a mock run', async () => {
               cat "prompts/commit.md" | codex exec --model gpt-5
               engine codex, model gpt-5, sandbox read-only
               prompt: .codex-flow/prompts/commit.md
-              input: not known whole without a real run
+              input: known only in a real run
               recording: .codex-flow/runtime/debug/1-x.json
     hh:mm:ss  Mended.
     hh:mm:ss  kept: outputs/1-x.md, 7 bytes

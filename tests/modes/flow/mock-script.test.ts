@@ -101,7 +101,7 @@ test('a step is played with what would run beside it, and what that came to when
         'would run: npm test (recorded: exit code 0)',
         'would run: npm run lint (not recorded)',
         'would run: again if it fails, at most 2 times (recorded: 1 more)',
-        'would ask: a person, who looks at the output (recorded: taken)',
+        'would ask: a person to look at the output (recorded: accepted)',
       ],
     },
   ])
@@ -136,7 +136,7 @@ describe('a condition is decided by recorded results', () => {
     expect(script.steps[1]).toEqual({
       id: 'fix',
       told: [],
-      before: ['passed over: when {{steps.t.exit}} != 0 (0 != 0) is not so'],
+      before: ['skipped: when {{steps.t.exit}} != 0 (0 != 0) is false'],
       after: [],
       recording: null,
       write: null,
@@ -150,7 +150,7 @@ describe('a condition is decided by recorded results', () => {
 
   test('unless the step itself was recorded as passed over', () => {
     const { script } = made(steps, { t: missing, fix: noEvents({ skipped: 'the tests passed' }) })
-    expect(script.steps[1]?.before).toEqual(['passed over, as it was recorded: the tests passed'])
+    expect(script.steps[1]?.before).toEqual(['skipped, as recorded: the tests passed'])
   })
 
   test('by a field of an answer; a step that was passed over is empty text', () => {
@@ -163,7 +163,7 @@ describe('a condition is decided by recorded results', () => {
     ]
     const { script } = made(all, { a: answer, b: missing, c: recorded() })
     expect(script.steps.map(({ recording }) => recording?.path ?? null)).toEqual(['/kept/a', null, '/kept/c'])
-    expect(script.steps[1]?.before[0]).toContain('(fix == feature) is not so')
+    expect(script.steps[1]?.before[0]).toContain('(fix == feature) is false')
   })
 })
 
@@ -172,10 +172,7 @@ describe('what cannot be played is told of all steps, before anything', () => {
     [missing, 'there is no recording: debug/1-a.json, or debug/1-commit-agent.json'],
     [{ kind: 'broken', path: 'debug/x.json', problem: 'is a link' }, 'debug/x.json is a link'],
     [noEvents({}), 'debug/x.json holds no event of codex'],
-    [
-      noEvents({ skipped: 'why' }),
-      'debug/x.json holds no event of codex, for the step was passed over when it was recorded',
-    ],
+    [noEvents({ skipped: 'why' }), 'debug/x.json holds no event of codex, because the recorded run skipped the step'],
   ])('%j', (found, problem) => {
     const result = make([step('a'), step('b')], { a: found, b: missing })
     expect(result).toMatchObject({ unplayable: [{ step: { id: 'a' }, problem }, { step: { id: 'b' } }] })
@@ -184,13 +181,13 @@ describe('what cannot be played is told of all steps, before anything', () => {
 
 test('a run that failed is shown to where it ended', () => {
   const { script } = made([step('a'), step('b')], { a: recorded({ failed: 'npm test failed' }), b: missing })
-  expect(script.steps[0]?.after).toEqual(['failed, as it was recorded: npm test failed'])
+  expect(script.steps[0]?.after).toEqual(['failed, as recorded: npm test failed'])
   expect(script.steps[1]).toMatchObject({
-    before: ['not recorded: the run ended with a, which failed'],
+    before: ['not recorded: the recorded run ended when a failed'],
     recording: null,
   })
   const turn = made([step('a')], { a: recorded({}, { failure: 'No quota.' }) })
-  expect(turn.script.steps[0]?.after).toEqual(['failed, as it was recorded: No quota.'])
+  expect(turn.script.steps[0]?.after).toEqual(['failed, as recorded: No quota.'])
 })
 
 promise('F24')
@@ -203,7 +200,7 @@ describe('the prompt and the input are compared with what was recorded', () => {
     expect(made([step('a')], { a: recordedWith('Diff: +a') }, given('+a')).changed).toEqual([])
     const { script, changed } = made([step('a')], { a: recordedWith('Diff: +a') }, given('+b'))
     expect(changed).toEqual(['debug/x.json'])
-    expect(script.steps[0]?.told).toEqual(['the prompt or the input is not what debug/x.json was recorded with'])
+    expect(script.steps[0]?.told).toEqual(['the prompt or the input has changed since debug/x.json was recorded'])
     const work = { ...AGENT, prompt: { ...AGENT.prompt, text: 'Be long.' } }
     expect(made([step('a', { work })], { a: recordedWith('Diff: +a') }, given('+a')).changed).toHaveLength(1)
   })
@@ -247,14 +244,14 @@ test('in detail: the prompt, the length of the input and the recording', () => {
     'input: 8 characters',
     'recording: debug/x.json',
   ])
-  expect(details({})?.[1]).toBe('input: not known whole without a real run')
+  expect(details({})?.[1]).toBe('input: known only in a real run')
 })
 
 test('a line has at most 1,000 characters and no line end, whatever was recorded', () => {
   const { script } = made([step('a')], { a: recorded({ failed: `a\nb\r\n${'c'.repeat(5_000)}` }) })
   const [line = ''] = script.steps[0]?.after ?? []
   expect(line).toHaveLength(1_000)
-  expect(line).toMatch(/^failed, as it was recorded: a b ccc/)
+  expect(line).toMatch(/^failed, as recorded: a b ccc/)
 })
 
 test('a dry run names the command lines and the inputs, and wants no recording', () => {

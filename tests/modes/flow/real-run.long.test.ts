@@ -112,7 +112,7 @@ test('a step that fails ends the run with 4 and what codex said; resume tries it
   expect(last?.userTexts.at(-1)).toMatch(/^Go on from: First\.\n\nThe try before this one failed:/)
   expect(last?.developerTexts.join('\n')).toContain('You write {{plainly}}.')
   expect(ofType(second.events, 'warning').map(({ message }) => message)).toContainEqual(
-    `Changed since this workflow began: ${FILE}, .codex-flow/prompts/writer.md. It continues with what they were then; a new run reads what is there now.`,
+    `Changed since this workflow began: ${FILE}, .codex-flow/prompts/writer.md. This session continues with the old content; a new run reads the new one.`,
   )
 })
 
@@ -225,7 +225,7 @@ test('a program that the file names and the person does not is refused, with its
   await expect(run(scene)).rejects.toMatchObject({
     exitCode: 2,
     message: expect.stringMatching(
-      /^\.codex-flow\/workflows\/write\.workflow\.toml:\d+:\d+: engines\.codex\.bin: "\.\/codex" is a program that you have not named;/,
+      /^\.codex-flow\/workflows\/write\.workflow\.toml:\d+:\d+: engines\.codex\.bin: you have not allowed the program "\.\/codex";/,
     ),
   })
   expect(existsSync(join(scene.place.directory, 'ran'))).toBe(false)
@@ -244,7 +244,7 @@ diff = { run = "yes" }
   await lay(scene, { [FILE]: file, ...PROMPT })
   await expect(run(scene)).rejects.toMatchObject({
     exitCode: 2,
-    message: expect.stringContaining('the value of diff could not be had: `yes` printed more than 1 MiB'),
+    message: expect.stringContaining('the value of diff could not be found: `yes` printed more than 1 MiB'),
   })
 })
 
@@ -262,7 +262,7 @@ diff = { run = "echo warning: no repository; echo how it is used; exit 129" }
   await expect(run(scene)).rejects.toMatchObject({
     exitCode: 2,
     message: expect.stringMatching(
-      /:\d+:8: vars\.diff: the value of diff could not be had: `echo .* exit 129` ended with exit code 129: warning: no repository; fix the command, or give --var diff=…\.$/,
+      /:\d+:8: vars\.diff: the value of diff could not be found: `echo .* exit 129` ended with exit code 129: warning: no repository; fix the command, or give --var diff=…\.$/,
     ),
   })
 })

@@ -79,7 +79,7 @@ test('a step that is not done after its rounds has failed, and the run ends with
   expect(ofType(events, 'session-ended')[0]?.outcome).toMatchObject({
     kind: 'needs-person',
     reason: expect.stringMatching(
-      /^Step 2\/3: fix failed: It is not done after 2 rounds\. Its last claim was refused: .*test -f fixed/,
+      /^Step 2\/3: fix failed: The step is not done after 2 rounds\. Its last claim was refused: .*test -f fixed/,
     ),
   })
   expect(ofType(events, 'round-started')).toHaveLength(3)

@@ -189,7 +189,7 @@ test('a workflow that ran with the real codex is replayed with the same lines wh
   expect(notes).toEqual([
     "Step 2/4: count: would run: printf 'three words long'; exit 3 (recorded: exit code 3)",
     'would run: true (recorded: exit code 0)',
-    'Step 4/4: Praise: passed over: when {{steps.count.exit}} == 0 (3 == 0) is not so',
+    'Step 4/4: Praise: skipped: when {{steps.count.exit}} == 0 (3 == 0) is false',
   ])
 })
 

@@ -107,7 +107,7 @@ test.each([
   await put(USUAL, [firstLine({ step: 'commit-message', workflow: FLOW }), ...TURN])
   expect((await recording()).header.workflow).toEqual(FLOW)
   await put(USUAL, [firstLine({ step: 'commit-message', workflow }), ...TURN])
-  const problem = `was recorded by another one, the workflow "${workflow.name}" of ${workflow.file}; run this one for real (--no-mock)`
+  const problem = `was recorded by another workflow, "${workflow.name}" of ${workflow.file}; run this one for real (--no-mock)`
   expect(await find()).toEqual({ kind: 'broken', path: USUAL, problem })
 })
 
@@ -166,7 +166,7 @@ test('what is no text file of our own kind is refused with its path and the mend
     link: [() => put('elsewhere', TURN).then(() => symlink(join(root, 'elsewhere'), at)), 'is a link; write a file'],
     folder: [() => mkdir(at), 'is not a regular file; write a file'],
     pipe: [() => execFileSync('mkfifo', [at]), 'is not a regular file; write a file'],
-    huge: [() => writeFile(at, '').then(() => truncate(at, 65 * 1024 * 1024)), 'has 65 MiB, and may have 64;'],
+    huge: [() => writeFile(at, '').then(() => truncate(at, 65 * 1024 * 1024)), 'has 65 MiB; at most 64 are allowed;'],
     newer: [
       () => put(USUAL, ['{"type":"codemachine.recording","v":9}']),
       'by a newer codemachine (its lines are of version 9); update',

@@ -179,14 +179,14 @@ test('what came of a step stands in its last line: tries, what verified it, why 
     tries: 2,
     verify: [{ run: 'npm test', exit: 0 }],
   })
-  expect(await last('2-b.json')).toMatchObject({ skipped: 'for it is not so that x == y' })
+  expect(await last('2-b.json')).toMatchObject({ skipped: 'x == y is false' })
   expect(await last('3-c.json')).toMatchObject({ failed: expect.stringMatching(/^`never` ended with exit code 7/) })
   const { script } = await replayOf(plan)
   expect(script.steps.map(({ before }) => before[0] ?? null)).toEqual([
     null,
-    'passed over: when x == y (x == y) is not so',
+    'skipped: when x == y (x == y) is false',
     null,
-    'not recorded: the run ended with c, which failed',
+    'not recorded: the recorded run ended when c failed',
   ])
 })
 

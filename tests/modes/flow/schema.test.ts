@@ -44,54 +44,60 @@ describe('a JSON Schema', () => {
     [{ type: 'array' }, 'is for "array"; an answer is an object: write "type": "object"'],
     [
       { type: 'text' },
-      'is no JSON Schema to check by: `type` is "text"; it has to be one of object, array, string, number, integer, boolean, null',
+      'is not a JSON Schema that codemachine can use: `type` is "text"; it has to be one of object, array, string, number, integer, boolean, null',
     ],
     [
       { propertys: {} },
-      'is no JSON Schema to check by: `propertys` is no keyword that an answer is checked by; the nearest is "properties"',
+      'is not a JSON Schema that codemachine can use: `propertys` is no keyword that codemachine checks; the nearest is "properties"',
     ],
     [
       { properties: { a: { typ: 'string' } } },
-      'is no JSON Schema to check by: `properties.a.typ` is no keyword that an answer is checked by; the nearest is "type"',
+      'is not a JSON Schema that codemachine can use: `properties.a.typ` is no keyword that codemachine checks; the nearest is "type"',
     ],
     [
       { $dynamicRef: '#a' },
-      'is no JSON Schema to check by: `$dynamicRef` is no keyword that an answer is checked by; leave it out',
+      'is not a JSON Schema that codemachine can use: `$dynamicRef` is no keyword that codemachine checks; leave it out',
     ],
     [
       { properties: { a: 'string' } },
-      'is no JSON Schema to check by: `properties.a` is "string"; a schema is an object, or true or false',
+      'is not a JSON Schema that codemachine can use: `properties.a` is "string"; a schema is an object, or true or false',
     ],
-    [{ properties: [] }, 'is no JSON Schema to check by: `properties` is []; it has to be an object'],
-    [{ required: 'a' }, 'is no JSON Schema to check by: `required` is "a"; it has to be a list of names'],
+    [{ properties: [] }, 'is not a JSON Schema that codemachine can use: `properties` is []; it has to be an object'],
+    [
+      { required: 'a' },
+      'is not a JSON Schema that codemachine can use: `required` is "a"; it has to be a list of names',
+    ],
     [
       { properties: { a: { items: [{}] } } },
-      'is no JSON Schema to check by: `properties.a.items` is a list; write "prefixItems" for it',
+      'is not a JSON Schema that codemachine can use: `properties.a.items` is a list; write "prefixItems" for it',
     ],
     [
       { anyOf: [] },
-      'is no JSON Schema to check by: `anyOf` is []; it has to be a list of schemas, and not an empty one',
+      'is not a JSON Schema that codemachine can use: `anyOf` is []; it has to be a list of schemas, and not an empty one',
     ],
     [
       { allOf: [{ not: 3 }] },
-      'is no JSON Schema to check by: `allOf[0].not` is 3; a schema is an object, or true or false',
+      'is not a JSON Schema that codemachine can use: `allOf[0].not` is 3; a schema is an object, or true or false',
     ],
-    [{ minProperties: -1 }, 'is no JSON Schema to check by: `minProperties` is -1; it has to be a whole number from 0'],
+    [
+      { minProperties: -1 },
+      'is not a JSON Schema that codemachine can use: `minProperties` is -1; it has to be a whole number from 0',
+    ],
     [
       { properties: { a: { exclusiveMinimum: true } } },
-      'is no JSON Schema to check by: `properties.a.exclusiveMinimum` is true; it has to be a number',
+      'is not a JSON Schema that codemachine can use: `properties.a.exclusiveMinimum` is true; it has to be a number',
     ],
     [
       { properties: { a: { pattern: '(' } } },
-      'is no JSON Schema to check by: `properties.a.pattern` is no regular expression: "("',
+      'is not a JSON Schema that codemachine can use: `properties.a.pattern` is no regular expression: "("',
     ],
     [
       { patternProperties: { '[': {} } },
-      'is no JSON Schema to check by: `patternProperties.[` is no regular expression: "["',
+      'is not a JSON Schema that codemachine can use: `patternProperties.[` is no regular expression: "["',
     ],
     [
       { properties: { a: { $ref: 'https://example.org/a.json' } } },
-      'is no JSON Schema to check by: `properties.a.$ref` is "https://example.org/a.json"; write one within this file, such as "#/$defs/name"',
+      'is not a JSON Schema that codemachine can use: `properties.a.$ref` is "https://example.org/a.json"; write one within this file, such as "#/$defs/name"',
     ],
     [
       { properties: { a: { $ref: '#/$defs/none' } } },
@@ -101,14 +107,14 @@ describe('a JSON Schema', () => {
       { $ref: '#/properties', properties: {} },
       'has the "$ref" "#/properties", which leads to no schema in this file; correct it',
     ],
-    [{ $ref: '#' }, 'has a "$ref" that leads round in a circle; take it out of the circle'],
+    [{ $ref: '#' }, 'has a "$ref" that leads back to itself; break the circle'],
     [
       { $defs: { a: { anyOf: [{ $ref: '#/$defs/b' }] }, b: { not: { $ref: '#/$defs/a' } } } },
-      'has a "$ref" that leads round in a circle; take it out of the circle',
+      'has a "$ref" that leads back to itself; break the circle',
     ],
     [
       { properties: { a: { $id: 'x' } } },
-      'is no JSON Schema to check by: `properties.a.$id` stands in a part of the schema; leave it out',
+      'is not a JSON Schema that codemachine can use: `properties.a.$id` may stand only at the top of the schema; leave it out',
     ],
     [{ $id: 'http://' }, 'cannot be used: TypeError: Invalid URL; correct it'],
   ])('%j is refused', async (schema, problem) => {

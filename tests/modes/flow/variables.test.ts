@@ -57,19 +57,19 @@ describe('a value of the command line', () => {
     ['diff', 'UserError: --var diff has no value; write diff=text, diff=@file or diff=@-.'],
     [
       '=x',
-      'UserError: --var "=x" begins with no name of a variable; write name=value with a name of at most 100 letters, digits, "_" and "-" that begins with a letter, and is not "steps".',
+      'UserError: --var "=x" does not begin with the name of a variable; write name=value with a name of at most 100 letters, digits, "_" and "-" that begins with a letter, and is not "steps".',
     ],
     [
       '2nd=x',
-      'UserError: --var "2nd=x" begins with no name of a variable; write name=value with a name of at most 100 letters, digits, "_" and "-" that begins with a letter, and is not "steps".',
+      'UserError: --var "2nd=x" does not begin with the name of a variable; write name=value with a name of at most 100 letters, digits, "_" and "-" that begins with a letter, and is not "steps".',
     ],
     [
       'a b=x',
-      'UserError: --var "a b=x" begins with no name of a variable; write name=value with a name of at most 100 letters, digits, "_" and "-" that begins with a letter, and is not "steps".',
+      'UserError: --var "a b=x" does not begin with the name of a variable; write name=value with a name of at most 100 letters, digits, "_" and "-" that begins with a letter, and is not "steps".',
     ],
     [
       'steps=x',
-      'UserError: --var "steps=x" begins with no name of a variable; write name=value with a name of at most 100 letters, digits, "_" and "-" that begins with a letter, and is not "steps".',
+      'UserError: --var "steps=x" does not begin with the name of a variable; write name=value with a name of at most 100 letters, digits, "_" and "-" that begins with a letter, and is not "steps".',
     ],
     ['a={"x": 1}', 'read: [["a","{\\"x\\": 1}"]]'],
     ['a=@', 'UserError: --var a=@ names no file; write a=@file, or a=@- for the standard input.'],
@@ -92,7 +92,7 @@ describe('a value of the command line', () => {
     ['a=\ud800', 'UserError: The value of a (--var) has half a character (a lone surrogate); write it as whole text.'],
     [
       'a=my sk-123456 key',
-      'UserError: The value of a (--var) holds the secret MODEL_KEY, which no agent is to be given; leave it out.',
+      'UserError: The value of a (--var) holds the secret MODEL_KEY; agents must not get secrets, so leave it out.',
     ],
   ])('%j is told from others', async (given, said) => {
     await using folder = await makeFolder({
@@ -112,7 +112,7 @@ describe('a value of the command line', () => {
   test('takes the standard input only once, and at most 1 MiB', async () => {
     await using folder = await makeFolder()
     expect(await folder.refused(['a=@-', 'b=@-'])).toBe(
-      'UserError: --var b=@-: the standard input was read for another value; give one alone.',
+      'UserError: --var b=@-: another value already reads the standard input; use @- only once.',
     )
     // Two bytes each.
     const stdin = async () => 'ü'.repeat(1024 * 512 + 1)
@@ -146,18 +146,14 @@ describe('a file of values', () => {
   })
 
   test.each([
-    ['v.toml', 'a = 1\n[b]\nc = 1\n', 'v.toml:2:1: "b" is a table; in a file of values names and values stand alone.'],
-    ['v.toml', 'a.b = 1\n', 'v.toml:1:1: "a" is a table; in a file of values names and values stand alone.'],
+    ['v.toml', 'a = 1\n[b]\nc = 1\n', 'v.toml:2:1: "b" is a table; a file of values holds only names and values.'],
+    ['v.toml', 'a.b = 1\n', 'v.toml:1:1: "a" is a table; a file of values holds only names and values.'],
     [
       'v.toml',
       'x = 1\n  a = 2026-01-01\n',
-      'v.toml:2:3: "a" is neither a text nor a number nor true or false; write it as a text in quotes.',
+      'v.toml:2:3: "a" is no text, number, true or false; write it as a text in quotes.',
     ],
-    [
-      'v.toml',
-      'a = []\n',
-      'v.toml:1:1: "a" is neither a text nor a number nor true or false; write it as a text in quotes.',
-    ],
+    ['v.toml', 'a = []\n', 'v.toml:1:1: "a" is no text, number, true or false; write it as a text in quotes.'],
     [
       'v.toml',
       '"a b" = 1\n',
@@ -167,19 +163,11 @@ describe('a file of values', () => {
     [
       'v.toml',
       'a = "sk-123456"\n',
-      'The value of a (v.toml) holds the secret MODEL_KEY, which no agent is to be given; leave it out.',
+      'The value of a (v.toml) holds the secret MODEL_KEY; agents must not get secrets, so leave it out.',
     ],
     ['v.json', '[1]', 'v.json holds no object; write { "name": "value" }.'],
-    [
-      'v.json',
-      '{"a": null}',
-      'v.json: "a" is neither a text nor a number nor true or false; write it as a text in quotes.',
-    ],
-    [
-      'v.json',
-      '{"a": {}}',
-      'v.json: "a" is neither a text nor a number nor true or false; write it as a text in quotes.',
-    ],
+    ['v.json', '{"a": null}', 'v.json: "a" is no text, number, true or false; write it as a text in quotes.'],
+    ['v.json', '{"a": {}}', 'v.json: "a" is no text, number, true or false; write it as a text in quotes.'],
     [
       'v.json',
       '{"a": "\\ud800"}',
@@ -195,7 +183,7 @@ describe('a file of values', () => {
       '{"a": 1, "a": 2}',
       'v.json: line 1, column 10: "a" is there twice in the same object; write every key once.',
     ],
-    ['v.yaml', 'a: 1', '--vars-file v.yaml ends in neither .toml nor .json; name it by what it holds.'],
+    ['v.yaml', 'a: 1', '--vars-file v.yaml must end in .toml or .json; rename it.'],
     ['v.json', null, '--vars-file v.json: there is no such file; correct the path.'],
   ])('%s with %j is refused', async (name, content, said) => {
     await using folder = await makeFolder(content === null ? {} : { [name]: content })

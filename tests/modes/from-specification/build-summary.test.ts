@@ -84,7 +84,7 @@ test('a build that is done says so, and its summary is that of what was accepted
 promise('L14')
 test.each<[string, SessionOutcome, RegExp]>([
   ['stopped', { kind: 'interrupted', by: 'stop' }, /not done: it was stopped\./],
-  ['stalled', { kind: 'stalled', rounds: 6, why: 'nothing-changed' }, /not done: its rounds got nowhere any more\./],
+  ['stalled', { kind: 'stalled', rounds: 6, why: 'nothing-changed' }, /not done: its last rounds made no progress\./],
   [
     'left to a person',
     { kind: 'needs-person', reason: 'One task\nis parked.', hint: null },
@@ -100,6 +100,6 @@ test.each<[string, SessionOutcome, RegExp]>([
 promise('L14')
 test('a build that ended without a plan says that there is none', () => {
   expect(endOf([begun, ...team], { kind: 'limit', limit: 'time' })).toMatch(
-    /limit of time was reached\.\n\nThere is no plan yet/,
+    /limit of time was reached\.\n\nThere is no usable plan yet/,
   )
 })

@@ -196,7 +196,7 @@ test('with all others done, parked tasks are left to the person, with their reas
   expect(next(team, plan, work, ...parked)).toMatchObject({ part: 'summary' })
   expect(next(team, plan, work, ...parked, summary)).toMatchObject({
     kind: 'needs-person',
-    reason: 'One task is parked, and all others are done: T2 second (It failed 5 times. It wants the network).',
+    reason: 'One task is parked; all other tasks are done: T2 second (It failed 5 times. It wants the network).',
   })
 })
 

@@ -181,7 +181,7 @@ test('a workspace that cannot be written to, or is none, is refused in one sente
 
 test('a goal that is none is refused before anything is made', async () => {
   await using place = await makePlace('')
-  expect(await refused(begin(place, { goal: ' \n' }))).toBe('There is no goal; say what the project is to be.')
+  expect(await refused(begin(place, { goal: ' \n' }))).toBe('There is no goal; say what the project should be.')
   expect(await refused(begin(place, { goal: 'x'.repeat(2 * 1024 * 1024) }))).toContain('may have at most')
   expect(await refused(begin(place, { goal: 'a \u001b[31mred\u001b[0m page' }))).toContain('control characters')
   expect(await readdir(place.directory)).toEqual(['.git', 'README.md'])

@@ -107,7 +107,7 @@ test('a claim that was refused becomes a step, and what was reviewed is not revi
   expect(next.steps[1]).toMatchObject({
     id: 2,
     kind: 'repair',
-    description: 'What was made was not accepted as done. Mend that: The gate "tests" failed.',
+    description: 'The result was not accepted as done. Fix this: The gate "tests" failed.',
   })
 })
 

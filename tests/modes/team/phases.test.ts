@@ -106,7 +106,7 @@ describe('a command of how to test it that fails', () => {
     expect(outcome).toMatchObject({
       kind: 'needs-person',
       reason: 'A command that tests it did not pass: `npm test`.',
-      hint: { text: expect.stringContaining('tests it again') },
+      hint: { text: expect.stringContaining('To test again: ') },
     })
     expect(play.work.steps).toHaveLength(1 + repair)
     isMended = true
@@ -283,9 +283,9 @@ describe('the plan', () => {
 describe('a step', () => {
   promise(
     'T6',
-    'A step is done only if its worker says so and its commands pass; one that is not is tried once more, then the session cannot end as done, and the other steps go on; one without such commands is told as not checked',
+    'A step is done only if its worker says so and its commands pass; one that is not is tried once more, then the session cannot end as done, and the other steps continue; one without such commands is told as not checked',
   )
-  test('that is not done is done once more with what was missing, then it has failed, and the others go on', async () => {
+  test('that is not done is done once more with what was missing, then it has failed, and the other steps continue', async () => {
     const { play, outcome } = await playTeam({
       options: AUTO,
       plan: () => planOf(3, { 3: { needs: [1] } }),
@@ -612,7 +612,7 @@ describe('without the network', () => {
     expect(outcome).toMatchObject({
       reason: 'Step 2 of 2 failed.',
       hint: {
-        text: expect.stringContaining(`codemachine resume --network -C ${PROJECT} tries these steps again`),
+        text: expect.stringContaining(`with the network for 2: codemachine resume --network -C ${PROJECT}`),
         network: true,
       },
     })
@@ -679,16 +679,16 @@ describe('a secret', () => {
       step.kind === 'decide' && step.decision.secret ? [step.decision] : [],
     )[0]
     expect(decision).toMatchObject({ id: 'secret', secret: { key: 'API_KEY' }, default: 'later' })
-    for (const told of [PROJECT, 'Do part 1.', 'What is API_KEY?', 'send it away', 'nobody recognises'])
+    for (const told of [PROJECT, 'Do part 1.', 'What is API_KEY?', 'send it over the network', 'does not recognise'])
       expect(decision?.body).toContain(told)
     expect(decision?.body).not.toContain('does not work')
   })
 
   promise(
     'T36',
-    'A secret that nobody gives leaves its step waiting, the others go on, and the session ends with the line to type',
+    'A secret that nobody gives leaves its step waiting, the other steps continue, and the session ends with the line to type',
   )
-  test('that nobody gives leaves its step waiting, the others go on, and the session ends with what to type', async () => {
+  test('that nobody gives leaves its step waiting, the other steps continue, and the session ends with what to type', async () => {
     const play = await TeamPlay.begin({
       plan: () => planOf(3, { 3: { needs: [1] } }),
       work: (step, n) => (step === 1 && n === 1 ? asksFor('API_KEY') : worksOut()),
@@ -777,9 +777,10 @@ describe('a secret', () => {
       step.kind === 'decide' && step.decision.secret ? [step.decision.body] : [],
     )
     expect(bodies).toHaveLength(2)
-    expect(bodies[1]).toContain('**What was given does not work:** Its check failed (exit code 22).')
+    expect(bodies[1]).toContain('**The value that was given does not work:** Its check failed (exit code 22).')
     expect(outcome).toMatchObject({
-      reason: 'Step 1 needs the secret API_KEY. What was given does not work: Its check failed (exit code 22).',
+      reason:
+        'Step 1 needs the secret API_KEY. The value that was given does not work: Its check failed (exit code 22).',
       hint: { do: 'secret', keys: ['API_KEY'] },
     })
   })

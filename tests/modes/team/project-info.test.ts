@@ -67,11 +67,11 @@ describe('PROJECT_INFO.json', () => {
     [{ status: 'failed', exitCode: 1, durationMs: 61_400 }, 'ran here: exit 1, 1 min 1 s'],
     [
       { status: 'timed-out', exitCode: null, durationMs: 600_000 },
-      'ran here: did not end by itself, ended after 10 min',
+      'ran here: did not end by itself; codemachine ended it after 10 min',
     ],
     [{ status: 'not-started', exitCode: null, durationMs: 0 }, 'not run here: it could not be started'],
-    [{ status: 'broken-off', exitCode: null, durationMs: 2_000 }, 'ran here: broken off after 2 s'],
-    [null, 'not run here: the session has not come to it'],
+    [{ status: 'broken-off', exitCode: null, durationMs: 2_000 }, 'ran here: interrupted after 2 s'],
+    [null, 'not run here: the session has not reached it'],
   ])('says of %j: %s', (ran, words) => {
     expect(waysToTest({ howToTest: [{ ...PASSED, ran }] }, PROJECT)[0]?.ran).toBe(words)
   })

@@ -76,9 +76,9 @@ test('which steps need the network is said of those that are not done', () => {
 test('a plan is changed twenty times, and of a step or a review alone there is none', () => {
   const refusal = (own: TeamWork) => teamKind.refusesReplan?.(own, SESSION_STATE) ?? null
   expect(refusal(teamWith({ replans: 19 }))).toBeNull()
-  expect(refusal(teamWith({ replans: 20 }))).toBe('The plan has been changed 20 times, and is not changed any more.')
+  expect(refusal(teamWith({ replans: 20 }))).toBe('The plan has been changed 20 times, the most that a session allows.')
   for (const mode of ['work', 'review'] as const)
-    expect(refusal(teamWith({}, { mode }))).toBe('There is no plan in this session that could be changed.')
+    expect(refusal(teamWith({}, { mode }))).toBe('This session has no plan to change.')
 })
 
 test('commands without a sandbox reach the network', () => {

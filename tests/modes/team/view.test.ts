@@ -76,7 +76,7 @@ describe('a team says where it is', () => {
     const refusedAnswers = { plan: { refusals: 1, problem: 'No steps.' } }
     expect(title(teamWith(), { refusedAnswers })?.title).toBe('Plan, try 2')
     expect(title(atWork(steps, { wanted: 'Use Flask.' }))).toEqual({
-      title: 'Plan, as you want it',
+      title: 'Plan, changed as you asked',
       lines: ['Use Flask.'],
     })
     expect(title(work)).toEqual({
@@ -96,11 +96,11 @@ describe('a team says where it is', () => {
     const words = (kind: string, name: string, own = work) => wordsForStep(sessionWith(own), { kind, name }).words
     expect(words('command', 'step 2, check 1: pytest -q')).toBe('step 2, check 1: pytest -q')
     expect(words('write', 'PROJECT_INFO.json')).toBe('writing PROJECT_INFO.json')
-    expect(words('confirm-secret', 'API_KEY')).toBe('looking whether the secret API_KEY is there')
-    expect(words('look', 'project-files')).toBe('looking how it is started and tested')
+    expect(words('confirm-secret', 'API_KEY')).toBe('checking whether the secret API_KEY is stored')
+    expect(words('look', 'project-files')).toBe('finding out how to start and test the project')
     const files = ['README.md', 'start.sh'].map(path => ({ path, text: '' }))
     expect(words('look', 'project-files', atWork(steps, { found: { files } }))).toBe(
-      'looked how it is started and tested: README.md, start.sh',
+      'files that say how to start and test the project: README.md, start.sh',
     )
   })
 
@@ -184,14 +184,14 @@ describe('what came of it', () => {
       'The goal, as the planner understood it: Say hello.',
       '',
       'What is missing:',
-      `- The secret \`API_KEY\`, for step 2: What is API_KEY? Once it is there, step 2 is done, then step 3, which cannot be done before; the project is tested and reviewed after that: \`codemachine secret set API_KEY ${there}; codemachine resume ${there}\``,
-      `- The network, which commands do not have: step 4 needs it. \`codemachine resume --network ${there}\` continues with it.`,
+      `- The secret \`API_KEY\`, for step 2: What is API_KEY? With it, the team works on step 2, then step 3; then it tests and reviews the project. To give it: \`codemachine secret set API_KEY ${there}; codemachine resume ${there}\``,
+      `- The network: step 4 needs it, but commands have none. To continue with it: \`codemachine resume --network ${there}\``,
       '',
       'How to test it:',
       `- the tests: \`cd ${PROJECT} && npm test\` (ran here: exit 0, 3.2 s)`,
       `- starts it: \`cd ${PROJECT} && ./start.sh\` (not run here: needs the network)`,
       '',
-      'Not checked: step 1. Its worker has named no command that shows that it is done.',
+      'Not checked: step 1. Its worker named no command that checks it.',
       '',
       'The review: It says hello.',
       '',
@@ -216,7 +216,7 @@ describe('what came of it', () => {
     const waitsFor = { ...(second?.waitsFor ?? never()), reason: 'The service says 401.', problem: 'Its check fails.' }
     const section = sectionOfWork(sessionWith(atWork([step(2, { status: 'needs-secret', waitsFor })])))
     expect(section?.text).toContain(
-      'The one that is there does not work: The service says 401. What was given does not work: Its check fails.',
+      'The stored value does not work: The service says 401. The value that was given does not work: Its check fails.',
     )
   })
 

@@ -117,7 +117,7 @@ test.runIf(isLinux)(
     for (const home of ['/proc/nope', '/proc/nope/deep'])
       await expect(open({ env: { CODEMACHINE_HOME: home } })).rejects.toMatchObject({
         name: 'UserError',
-        message: `codemachine cannot keep its records in ${home}: nothing can be made there.`,
+        message: `codemachine cannot keep its records in ${home}: nothing can be created there.`,
         exitCode: 2,
       })
   },

@@ -44,7 +44,7 @@ test('in no repository ignore files count, too', async () => {
   place.write('app.js', '')
   const { text, facts } = await gather()
   expect(facts).toMatchObject({ branch: null, dirty: 0, entries: 2 })
-  expect(text).toContain('In no git repository.')
+  expect(text).toContain('The directory is in no git repository.')
   expect(text).not.toContain('node_modules')
 })
 
@@ -52,7 +52,7 @@ test('an empty directory, and a repository without a commit, are said to be that
   const empty = await gather()
   expect(empty.facts.notes).toEqual([
     'The directory has no files that git does not ignore.',
-    'Nothing here looks like a command that tests or builds the project.',
+    'codemachine found no command that tests or builds the project.',
   ])
   place.git('init', '--quiet', '--initial-branch', 'first')
   place.write('a.txt', '')
@@ -130,7 +130,7 @@ test('pipes, links, a file of a gigabyte and a repository in the directory are n
   expect(text).toContain('two\\nlines.ts')
   expect(facts.notes).toEqual(
     expect.arrayContaining([
-      '`store.git` is a bare git repository, and was not looked into.',
+      '`store.git` is a bare git repository, so codemachine did not read it.',
       'The rules in CLAUDE.md were left out: it is not a regular file.',
       'The rules in .cursorrules were left out: it lies outside of the project.',
     ]),
@@ -154,8 +154,8 @@ test('where git waits at a pipe deep in the tree, that is said in a few seconds,
   const { text, facts } = await gather()
   // git is given 15 s for a list, and 10 s for a status.
   expect(performance.now() - from).toBeLessThan(9_000)
-  expect(facts.notes[0]).toMatch(/^The list of the files is not whole: .*deep\/down\/\.gitignore is a pipe/)
-  expect(facts.notes).toContain('git could not say what differs from the last commit.')
+  expect(facts.notes[0]).toMatch(/^The list of files is incomplete: .*deep\/down\/\.gitignore is a pipe/)
+  expect(facts.notes).toContain('git could not list what differs from the last commit.')
   expect(text).toContain('Use tabs.')
 })
 

@@ -185,5 +185,5 @@ test('no line of a manifest takes long, and of many large ones the first MiB is 
   expect(manifests.map(({ path }) => path)).toEqual(
     ['p0', 'p1', 'p2', 'p3', 'p4'].map(each => `${each}/requirements.txt`),
   )
-  expect(notes).toEqual(['1 more manifest was not read: those before it have 1 MiB together.'])
+  expect(notes).toEqual(['1 more manifest was not read: the manifests before already have 1 MiB together.'])
 })

@@ -64,10 +64,10 @@ test('an ignored file that is named is read; one with secrets, and what lies els
   expect(text).not.toContain('abc')
   expect(text).toContain('### `.env` (named with @)\n\nNot read: by its name it holds secrets.')
   expect(notes).toEqual([
-    '@../outside.txt lies outside of the project, and was not read.',
-    '@/etc/hostname lies outside of the project, and was not read.',
+    '@../outside.txt lies outside of the project, so it was not read.',
+    '@/etc/hostname lies outside of the project, so it was not read.',
     '@nobody names no file of the project.',
-    '@. lies outside of the project, and was not read.',
+    '@. lies outside of the project, so it was not read.',
   ])
 })
 

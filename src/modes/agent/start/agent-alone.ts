@@ -308,6 +308,6 @@ class Answer implements View {
 
 /** What whoever waits for a call can do about its waits. */
 function hintsOf(maxWaitMs: number): Hints {
-  const endWaitOfCall = `it waits ${formatSpan(maxWaitMs)} at most in all (--max-wait), and Ctrl+C ends it`
+  const endWaitOfCall = `its waits may take ${formatSpan(maxWaitMs)} in total (--max-wait); Ctrl+C ends it`
   return { ...SHELL_HINTS, endWaitOfCall }
 }

@@ -68,7 +68,7 @@ export async function gatherContext(options: GatherOptions): Promise<GatheredCon
   if (paths.length === 0 && notes.length === 0) notes.push('The directory has no files that git does not ignore.')
   if (tree.isShortened) notes.push(`The tree is shortened: there are ${paths.length} files.`)
   if (!commands.some(({ kind }) => kind === 'test' || kind === 'build'))
-    notes.push('Nothing here looks like a command that tests or builds the project.')
+    notes.push('codemachine found no command that tests or builds the project.')
   const sections: Section[] = [
     { title: 'Files that the request names', body: mentions.text, most: MOST.mentioned },
     { title: 'Repository', body: repository.text, most: MOST.repository },
@@ -106,7 +106,12 @@ interface Listing {
 
 async function listProject({ directory, gitDir, env, redact, signal }: GatherOptions): Promise<Listing> {
   const repository = await findRepository(directory)
-  const nothing = { branch: null, dirty: 0, text: repository === null ? 'In no git repository.' : '', notes: [] }
+  const nothing = {
+    branch: null,
+    dirty: 0,
+    text: repository === null ? 'The directory is in no git repository.' : '',
+    notes: [],
+  }
   try {
     const git = stoppable(await openPrivateGit({ directory, gitDir, env, repository }), signal)
     const [blocking] = usualBlockingFiles({ ...git.setting, opensTree: true, repository: async () => [] })
@@ -135,9 +140,9 @@ async function listOf(git: PrivateGit, directory: string): Promise<{ paths: read
   const all = listing.split('\0', MOST_PATHS + 1)
   all.pop()
   const bare = bareRepositories(all)
-  const notes = bare.map(folder => `${quoted(folder)} is a bare git repository, and was not looked into.`)
-  if (cut !== null) notes.unshift(`The list of the files is not whole: ${whyCut(cut)}.`)
-  if (all.length === MOST_PATHS) notes.push(`Only the first ${MOST_PATHS} files were looked at.`)
+  const notes = bare.map(folder => `${quoted(folder)} is a bare git repository, so codemachine did not read it.`)
+  if (cut !== null) notes.unshift(`The list of files is incomplete: ${whyCut(cut)}.`)
+  if (all.length === MOST_PATHS) notes.push(`Only the first ${MOST_PATHS} files were read.`)
   return { paths: pathsOutside(all, bare), notes }
 }
 

@@ -77,13 +77,13 @@ export async function readManifests(
     const text = file.kind === 'text' ? file.text : ''
     room -= text.length
     if (room < 0) {
-      notes.push(`${manifestsLeft(nearest.length - at)} not read: those before it have 1 MiB together.`)
+      notes.push(`${manifestsLeft(nearest.length - at)} not read: the manifests before already have 1 MiB together.`)
       break
     }
     manifests.push({ path, kind, text, problem: file.kind === 'text' ? null : whyUnread(file, '256 KiB') })
   }
   const left = found.length - nearest.length
-  if (left > 0) notes.push(`${manifestsLeft(left)} not read, further down.`)
+  if (left > 0) notes.push(`${manifestsLeft(left)} not read: too deep in the folders.`)
   return { manifests, notes }
 }
 

@@ -64,7 +64,7 @@ export async function findMentions(
     for (const path of fewest(names.byStem.get(stemOf(symbol)))) add(path, `named like ${symbol}`)
   const { places, left } = await findSymbols(project.root, symbols, paths, signal)
   for (const place of places) add(place.path, describeSymbol(place), place.line)
-  if (left > 0) notes.push(`${left} source files were not searched for names that the request has: there are too many.`)
+  if (left > 0) notes.push(`${left} source files were not searched for names from the request: there are too many.`)
   for (const word of words) for (const path of fewest(names.byStem.get(stemOf(word)))) add(path, `named like "${word}"`)
   return { ...(await shownFiles(project, [...found.values()], signal)), notes }
 }
@@ -188,7 +188,9 @@ async function meantByAt(
     if (paths.length > 0) return { paths, line }
   }
   const word = `@${oneLine(written, 200)}`
-  return isOutside ? `${word} lies outside of the project, and was not read.` : `${word} names no file of the project.`
+  return isOutside
+    ? `${word} lies outside of the project, so it was not read.`
+    : `${word} names no file of the project.`
 }
 
 /** The file of this path, the first ones of a folder, or those whose paths end so. */

@@ -68,7 +68,7 @@ export async function readProjectRules(
     if (glob !== undefined) byGlobs.push({ path, body, glob })
   }
   if (left <= 0)
-    rules.notes.push(`The globs in ${CURSOR_FOLDER} were not all compared with all files: there are too many.`)
+    rules.notes.push(`The globs in ${CURSOR_FOLDER} were compared with only a part of the files: there are too many.`)
   for (const { path, body, glob } of byGlobs) take(path, body, ` (for ${quoted(glob, 100)})`)
   return { ...rules, text: parts.length === 0 ? '' : `${MARK}\n\n${parts.join('\n\n')}` }
 }

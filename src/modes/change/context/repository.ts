@@ -28,7 +28,7 @@ export async function lookAtRepository(
   { root: directory, redact }: Project,
 ): Promise<RepositoryState> {
   const { repository } = git
-  if (repository === null) return { branch: null, dirty: 0, text: 'In no git repository.', notes: [] }
+  if (repository === null) return { branch: null, dirty: 0, text: 'The directory is in no git repository.', notes: [] }
   const { branch, commit } = await readHead(repository)
   await pointHeadAt(git, commit)
   const isIgnored = git.prefix === '' && repository.root !== directory
@@ -38,7 +38,7 @@ export async function lookAtRepository(
   ])
   const notes: string[] = []
   if (isIgnored) notes.push('The repository around it ignores the work directory, so there is no status.')
-  else if (status === null) notes.push('git could not say what differs from the last commit.')
+  else if (status === null) notes.push('git could not list what differs from the last commit.')
   if (commit !== null && commits.length === 0) notes.push('git could not list the last commits.')
   const text = [
     branch !== null

@@ -40,7 +40,7 @@ export function nextAttempt({ options, execution }: ChangeWork): FixingWork {
 /** Why the planner's model makes this attempt, a sentence. */
 export function whyPlanner({ options }: ChangeWork, { attempt, sameFailures }: FixingWork): string {
   if (sameFailures === SAME_BEFORE_PLANNER)
-    return `${sameFailures} attempts left the same failure, or changed nothing: the planner's model fixes it from now on.`
+    return `${sameFailures} attempts changed nothing, or left the same failure. From now on the planner's model fixes it.`
   if (attempt >= options.fixAttempts) return `This is the last attempt: the planner's model makes it.`
   return `The planner's model continues to fix it.`
 }
@@ -54,7 +54,7 @@ export function afterAttempt(
   const hasChanged = treeBefore !== treeAfter
   const more = changedCount > changed.length ? `, and ${changedCount - changed.length} more` : ''
   const files = hasChanged ? `changed ${changed.slice(0, MOST_NAMED).join(', ')}${more}` : 'changed nothing'
-  const how = outcome.class === 'worked' ? '' : ` It did not come to its end (${outcome.class}).`
+  const how = outcome.class === 'worked' ? '' : ` It was cut off (${outcome.class}).`
   const said = words === null || words.trim() === '' ? '' : ` It said: ${clipEnd(words.trim(), MOST_EARLIER)}`
   const entry = `Attempt ${fixing.attempt} ${files}.${how}${said}`
   return { ...fixing, hasChanged, earlier: [...fixing.earlier, entry] }

@@ -239,7 +239,7 @@ function afterTaskRound(execution: ExecutionWork, { outcome }: EventOf<'round-en
     case 'worked':
       return taskInHand(execution)?.outputs == null ? execution : withStatus(execution, 'COMPLETED')
     case 'context-full':
-      return { ...unanswered(execution, why), byPlanner: 'its context was full before it came to an answer' }
+      return { ...unanswered(execution, why), byPlanner: 'its context was full before it answered' }
     case 'refused':
     case 'silent':
       return unanswered(execution, why)
@@ -331,7 +331,7 @@ function afterVerification(execution: ExecutionWork, event: EventOf<'command-ran
 /** What the command printed last, and what stood in its way. */
 function tailOf({ status, output, problem, durationMs }: EventOf<'command-ran'>): string {
   if (status === 'passed') return ''
-  const ended = status === 'timed-out' ? `It was ended after ${Math.round(durationMs / 1000)} s.` : ''
+  const ended = status === 'timed-out' ? `codemachine ended it after ${Math.round(durationMs / 1000)} s.` : ''
   return lastLines([output.trim(), problem ?? '', ended].filter(each => each !== '').join('\n'), TAIL_CHARACTERS)
 }
 

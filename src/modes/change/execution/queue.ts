@@ -126,7 +126,7 @@ export function withReasons(tasks: readonly TaskRecord[]): readonly TaskRecord[]
 /** Why something that it needs will not come, a sentence; null: all of it may come. */
 function whyStuck(record: TaskRecord, earlier: readonly TaskRecord[]): string | null {
   for (const { what, task } of needsOf(record, [...earlier, record])) {
-    if (task === undefined) return `It ${what}, which is not there.`
+    if (task === undefined) return `It ${what}, but there is no such task.`
     if (task.status === 'FAILED') return `It ${what}, and ${task.spec.id} failed.`
     if (task.status === 'PENDING' && task.why !== null) return `It ${what}, and ${task.spec.id} waits.`
   }
@@ -187,8 +187,8 @@ export function hasNoTasks({ made, lacksRoom, refusals }: ExecutionWork): boolea
 /** Why it is not cut, the beginning of a sentence. */
 export function wordsForNoTasks({ made }: ExecutionWork): string {
   return made >= MOST_TASKS
-    ? `${MOST_TASKS} tasks were made, and`
-    : `${made} of the ${MOST_TASKS} tasks of a session were made, and`
+    ? `The session has made ${MOST_TASKS} tasks, and`
+    : `The session has made ${made} of at most ${MOST_TASKS} tasks, and`
 }
 
 /** The limit for which the execution ends with work left; null: none. Pure. */
@@ -216,18 +216,20 @@ export function outcomeOf(own: ChangeWork, session: SessionState): SessionOutcom
   if (execution.limit === 'rounds' && execution.rounds < MOST_ROUNDS) return { kind: 'limit', limit: 'rounds' }
   if (execution.limit === 'rounds')
     return needsPerson(
-      `${MOST_ROUNDS} rounds have carried out tasks, and some are left. \`codemachine resume\` goes on.`,
+      `${MOST_ROUNDS} rounds worked on tasks, the most of one start, and some tasks are left. Continue with \`codemachine resume\`.`,
     )
   if (execution.limit === 'tasks')
     return needsPerson(
-      `${wordsForNoTasks(execution)} the plan as it was changed ${execution.lacksRoom ? 'needs more than are left' : 'is not carried out'}.`,
+      `${wordsForNoTasks(execution)} the changed plan ${execution.lacksRoom ? 'needs more than are left' : 'cannot be carried out'}.`,
     )
   if (isAllDone(own))
-    return needsPerson(`All tasks are done, but it is not done: ${execution.claim.refused ?? CHANGED}`)
+    return needsPerson(
+      `All tasks are done, but codemachine does not accept the change as done: ${execution.claim.refused ?? CHANGED}`,
+    )
   return needsPerson(wordsForTasksLeft(own))
 }
 
-const CHANGED = 'files are changed each time after that was proved.'
+const CHANGED = 'each time after the proof, files changed again.'
 
 function wordsForTasksLeft({ execution: { tasks } }: ChangeWork): string {
   const failed = tasks.filter(({ status }) => status === 'FAILED')
@@ -245,7 +247,7 @@ const MOST_REASON = 2_000
 
 /** Why a task failed whose rounds came to no answer, and the last of them ended so. */
 export function wordsForUnanswered({ refusals, why }: TaskRecord): string {
-  return clipEnd(`It gave no answer that can be used, ${refusals} times in a row. ${why ?? ''}`.trim(), MOST_REASON)
+  return clipEnd(`Its answer could not be used, ${refusals} times in a row. ${why ?? ''}`.trim(), MOST_REASON)
 }
 
 /** A person is needed for this goal; what is queued goes on. */

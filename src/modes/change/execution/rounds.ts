@@ -160,8 +160,8 @@ export function taskRound(own: ChangeWork, session: SessionState, parts: ChangeP
 
 function noteOf({ id }: TaskSpec, by: Responsible, why: string): string {
   return by === 'planner'
-    ? `${id} is done by the planner's model: ${why}.`
-    : `${id} is told what it builds on in short: ${why}.`
+    ? `${id} goes to the planner's model: ${why}.`
+    : `${id} gets the results of earlier tasks shortened: ${why}.`
 }
 
 /** The answer of a task: all outputs that it promised, and no others. */
@@ -268,7 +268,7 @@ function fitOf(
   const room = Math.floor((window * MOST_FULL - CODEX_TOKENS) * TOKEN_CHARACTERS) - told
   const need = asked.materials.reduce((sum, { output }) => sum + output.bytes, 0)
   if (room >= need) return { by: 'executor', room, why: null }
-  const why = `it does not fit into the context of ${window} tokens`
+  const why = `its input does not fit into the context of ${window} tokens`
   if (room >= Math.min(need, LEAST_INPUT_CHARACTERS)) return { by: 'executor', room, why }
   return { by: 'planner', room: null, why }
 }
@@ -328,7 +328,7 @@ export function howItEnded(result: { status: string; exitCode: number | null } |
     case 'flaky':
       return 'failed, and passed when it was run again'
     case 'timed-out':
-      return 'took longer than it may'
+      return 'ran into its timeout'
     case 'not-started':
       return 'could not be started'
     default:

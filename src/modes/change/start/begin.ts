@@ -45,7 +45,7 @@ export function newChange(
 }
 
 const NO_REPOSITORY =
-  'This is no git repository. The change is made all the same, and codemachine diff and rewind show and undo it; there is no branch and no history to plan by.'
+  'This directory is no git repository, so the planner sees no branch and no history. codemachine diff and rewind work all the same.'
 
 /** How many sessions are looked at for the newest change. */
 const MOST_LOOKED_AT = 200
@@ -57,9 +57,9 @@ export async function sessionToFollow(records: Records, wanted: string | null): 
   if (newest !== null) return newest
   throw new UserError(
     'CM0605',
-    `There is no change in ${records.directory} yet that could be gone on from; leave --follow-up out.`,
+    `There is no change in ${records.directory} that a new one could follow; leave --follow-up out.`,
     {
-      hint: 'To go on from another session, name it: --follow-up <session>. How they stand: codemachine list',
+      hint: 'To follow another session, name it: --follow-up <session>. To list the sessions: codemachine list',
     },
   )
 }
@@ -107,7 +107,7 @@ async function firstThatAnswers(
   const { provider, models } = first
   const { name } = provider
   const how = `codemachine change --executor ${name} "…", or executor = "${name}" below [change] of your config.toml`
-  if (provider.model !== null) return `${name} answers on this machine, and can carry out the tasks: ${how}.`
+  if (provider.model !== null) return `${name} runs on this machine. To let it carry out the tasks: ${how}.`
   const [model = 'qwen3-coder:30b'] = models
-  return `${name} answers on this machine, and can carry out the tasks: name its model first, such as model = "${model}" below [providers.${name}] of your config.toml; then ${how}.`
+  return `${name} runs on this machine. To let it carry out the tasks, name its model first, such as model = "${model}" below [providers.${name}] of your config.toml; then ${how}.`
 }

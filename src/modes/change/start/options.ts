@@ -59,7 +59,7 @@ function executorNamed(name: string, place: string, { providers }: Known): Chang
   if (model !== null) return { provider: name, model, contextWindow, isLocal: isOnThisMachine(new URL(baseUrl)) }
   throw new UserError(
     'CM0307',
-    `${place}: the provider ${name} has no model; write model = "…" into the table [providers.${name}] of your own config.toml, with a model that it has.`,
+    `${place}: the provider ${name} has no model; add model = "…" to the table [providers.${name}] of your own config.toml.`,
     { hint: `Such as:\n  [providers.${name}]\n  model = "qwen3-coder:30b"\n  context_window = 32768` },
   )
 }
@@ -78,7 +78,7 @@ export function optionsAtBegin(run: Run, told: unknown): unknown {
   if (fixAttempts < USUAL_ATTEMPTS) {
     const times = fixAttempts === 1 ? 'once' : `${fixAttempts} times`
     run.remarks.push(
-      `A failed verification is fixed ${times} at the most, which gives up early; ${USUAL_ATTEMPTS} to 10 is usual (change.fix_attempts).`,
+      `codemachine tries to fix a failed verification only ${times}; ${USUAL_ATTEMPTS} to 10 is usual (change.fix_attempts).`,
     )
   }
   return options

@@ -36,15 +36,7 @@ import {
   wordsForNoTasks,
   wordsForUnanswered,
 } from '../execution/queue.ts'
-import {
-  decomposeRound,
-  fixRound,
-  formatTimes,
-  howItEnded,
-  summaryRound,
-  type TaskPlanned,
-  taskRound,
-} from '../execution/rounds.ts'
+import { decomposeRound, fixRound, howItEnded, summaryRound, type TaskPlanned, taskRound } from '../execution/rounds.ts'
 import { summaryFacts, summaryText } from '../summary.ts'
 import { nameOfTask, tasksFile } from '../tasks.ts'
 import type { ChangeState, ChangeWork, Process, StateName, TaskRecord } from '../work.ts'
@@ -88,10 +80,10 @@ export const decomposition: ChangeState = {
 const QUEUE: StateName = 'EXECUTING_TASKS.queue'
 
 const NO_PROOF =
-  'No command of the project or of an accepted plan proves what is done: whatever it comes to, it ends unverified.'
+  'No command of the project, and none of an accepted plan, can prove the result. So the session can only end as not verified.'
 
 function wordsForUncuttable(execution: ChangeWork['execution']): string {
-  return `${wordsForNoTasks(execution)} ${execution.lacksRoom ? 'more are needed than are left' : 'no more may be'}`
+  return `${wordsForNoTasks(execution)} ${execution.lacksRoom ? 'the plan needs more than are left' : 'may make no more'}`
 }
 
 function wordsForUncut({ execution: { problem, refusals } }: ChangeWork): string {
@@ -124,10 +116,11 @@ export const queue: ChangeState = {
     }
     if (!isAllDone(own)) return { to: SUMMARY, why: wordsForLeft(own) }
     if (session.claim.state === 'accepted')
-      return { to: SUMMARY, why: 'all tasks are done, and the claim was accepted' }
-    if (isClaimGivenUp(own, session)) return { to: SUMMARY, why: 'all tasks are done, but the claim of it was refused' }
+      return { to: SUMMARY, why: 'all tasks are done, and codemachine accepted the claim' }
+    if (isClaimGivenUp(own, session))
+      return { to: SUMMARY, why: 'all tasks are done, but codemachine refused the claim' }
     if (limitOf(own, session) !== null) return { to: SUMMARY, why: wordsForNoRounds(own) }
-    return { to: 'EXECUTING_TASKS.verification', why: 'all tasks are done: that is claimed, and proved' }
+    return { to: 'EXECUTING_TASKS.verification', why: 'all tasks are done; codemachine checks this claim' }
   },
 }
 
@@ -135,7 +128,7 @@ const SUMMARY: StateName = 'GENERATING_SUMMARY'
 
 /** Why a task in hand is left: a verification is not mended for want of rounds; any other is tried again at once. */
 function whyLeft({ spec }: TaskRecord): string | null {
-  return spec.type === 'VERIFICATION' ? 'It was not fixed: no rounds were left.' : null
+  return spec.type === 'VERIFICATION' ? 'No rounds were left to fix it.' : null
 }
 
 const STATE_OF = {
@@ -170,7 +163,7 @@ const TASK: ChangeState = {
     if (record === null) throw new Error('There is no task in hand.')
     if (record.status === 'COMPLETED') return { to: RESULT, why: `${record.spec.id} has answered` }
     if (record.refusals >= MOST_REFUSALS)
-      return { to: RESULT, why: `${record.spec.id} has given no answer, ${record.refusals} times in a row` }
+      return { to: RESULT, why: `${record.spec.id} gave no answer, ${record.refusals} times in a row` }
     return written(own) ?? planned(own, taskRound(own, session, parts))
   },
 }
@@ -242,17 +235,18 @@ export const result: ChangeState = {
     }
     if (spec.type === 'VERIFICATION') return afterFailure(own, session, spec.id)
     if (refusals < MOST_REFUSALS) return { to: QUEUE, why: AGAIN }
-    return { to: FAILURE, why: `${spec.id} has given no answer that can be used` }
+    return { to: FAILURE, why: `${spec.id} gave no answer that can be used` }
   },
 }
 
 const FAILURE: StateName = 'EXECUTING_TASKS.failure'
-const AGAIN = 'the session goes on: it is tried again'
+const AGAIN = 'it is tried again in the resumed session'
 
 function afterFailure(own: ChangeWork, session: SessionState, what: string): Process {
   const attempts = attemptsOf(own.execution)
   const { fixAttempts } = own.options
-  if (!hasAttempts(own)) return { to: FAILURE, why: `${what} was fixed ${formatTimes(attempts)}, and fails` }
+  if (!hasAttempts(own))
+    return { to: FAILURE, why: `${what} still fails after ${formatCount(attempts, 'attempt')} to fix it` }
   if (hasNoRounds(own, session)) return { to: QUEUE, why: wordsForNoRounds(own) }
   return { to: 'EXECUTING_TASKS.fixing', why: `${what} fails: attempt ${attempts + 1} of ${fixAttempts} to fix it` }
 }
@@ -266,7 +260,10 @@ export const fixing: ChangeState = {
     const { fixing } = execution
     if (fixing === null) throw new Error('Nothing is fixed.')
     if (execution.done.includes(ROUND))
-      return { to: 'EXECUTING_TASKS.verification', why: `attempt ${fixing.attempt} is over: it is looked at again` }
+      return {
+        to: 'EXECUTING_TASKS.verification',
+        why: `attempt ${fixing.attempt} is over; the verification runs again`,
+      }
     if (fixing.by === 'planner' && !execution.done.includes('planner')) return note('planner', whyPlanner(own, fixing))
     return planned(own, fixRound(own, session, parts))
   },
@@ -287,10 +284,11 @@ export const failure: ChangeState = {
     const record = taskInHand(execution)
     const isFailed = record === null ? execution.claim.refused !== null : record.status === 'FAILED'
     if (!isFailed) return written(own) ?? { to: QUEUE, why: AGAIN }
-    const title = record === null ? 'The claim that all is done' : `${record.spec.id} (${nameOfTask(record.spec)})`
+    const title =
+      record === null ? 'The claim that everything is done' : `${record.spec.id} (${nameOfTask(record.spec)})`
     const why = record === null ? wordsForClaim(own) : (record.why ?? '')
     if (!execution.done.includes('failed')) return note('failed', `${title} failed. ${why}`)
-    return { to: QUEUE, why: 'the others go on' }
+    return { to: QUEUE, why: 'the other tasks continue' }
   },
 }
 
@@ -304,7 +302,10 @@ function wordsForFailed(record: TaskRecord): string {
 }
 
 function wordsForClaim({ execution: { claim } }: ChangeWork): string {
-  return clipEnd(`It was fixed ${formatTimes(claim.attempts)}, and refused again: ${claim.refused ?? ''}`, MOST_WHY)
+  return clipEnd(
+    `codemachine refused the claim again after ${formatCount(claim.attempts, 'attempt')} to fix it: ${claim.refused ?? ''}`,
+    MOST_WHY,
+  )
 }
 
 /** What the change has come to is summed up: the facts by codemachine, and the planner's words below them. */

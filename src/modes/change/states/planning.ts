@@ -54,7 +54,7 @@ export const waitingForInput: ChangeState = {
     const isOver = outcome !== null && (outcome.kind !== 'done' || claim.state === 'accepted')
     if (isOver) return { step: { kind: 'end', outcome } }
     return tasks.length > 0
-      ? { to: 'EXECUTING_TASKS.queue', why: 'the session goes on: what failed is tried again' }
+      ? { to: 'EXECUTING_TASKS.queue', why: 'failed tasks are tried again in the resumed session' }
       : { to: 'GATHERING_CONTEXT', why: 'there is a request' }
   },
   ahead: ({ outcome, execution: { tasks } }, _, parts) =>
@@ -64,7 +64,7 @@ export const waitingForInput: ChangeState = {
 /** The project is looked at by codemachine itself. */
 export const gatheringContext: ChangeState = {
   process({ context }) {
-    if (context !== null) return { to: 'GENERATING_PLAN', why: 'what there is to know of the project is gathered' }
+    if (context !== null) return { to: 'GENERATING_PLAN', why: 'the facts about the project are gathered' }
     return { step: { kind: 'look', what: LOOKS.context, keep: { file: 'context.md' } } }
   },
   fold(own, event) {
@@ -158,7 +158,7 @@ export function nextInMaking(own: ChangeWork, session: SessionState): Process | 
   const { isRefused, refusals, problem, draft, versions, filed, reading, unread } = planning
   if (unread !== null) return { step: { kind: 'note', name: UNREAD, text: wordsForUnread(unread) } }
   if (isRefused && refusals >= MOST_ANSWER_REFUSALS) return { step: noPlan(problem) }
-  if (isRefused) return { to: state, why: `no plan that can be used: ${firstLine(problem)}` }
+  if (isRefused) return { to: state, why: `the plan cannot be used: ${firstLine(problem)}` }
   const isUnread = draft?.isUnjudged === true && draft.author === 'person'
   if (draft?.isUnjudged === true && !isUnread) return { to: state, why: NOT_JUDGED }
   const check = nextCheck(own, session)
@@ -172,10 +172,10 @@ export function nextInMaking(own: ChangeWork, session: SessionState): Process | 
 const UNREAD = 'edit-not-read'
 
 function wordsForUnread(file: string): string {
-  return `What you edited is no version, for another plan was asked for meanwhile: it is kept in ${file}.`
+  return `Your edit became no version, because somebody asked for another plan meanwhile. It is kept in ${file}.`
 }
 
-const NOT_JUDGED = 'nothing says that the plan which came was judged: it is asked for again'
+const NOT_JUDGED = 'the journal has no verdict on the last plan, so the planner makes it again'
 
 function keepVersion(version: PlanVersion): Step {
   return { kind: 'keep', file: fileOf(version), text: planText(version) }
@@ -230,7 +230,7 @@ function noPlan(problem: string | null): Step {
     kind: 'end',
     outcome: {
       kind: 'needs-person',
-      reason: `No plan that can be used was made, ${times}. ${firstLine(problem)}`,
+      reason: `The planner made no plan that can be used, ${times}. ${firstLine(problem)}`,
       hint: null,
       goalOnly: true,
     },
@@ -373,13 +373,13 @@ function withEdited(own: ChangeWork, result: unknown): ChangeWork {
   const cannot = (why: string, more: Partial<PlanningWork> = {}) =>
     withPlanning(own, { reading: null, draft: null, problem: why, ...more })
   if (text?.trim() === '') {
-    const why = `Nothing was left in ${fileOf(shown)}, so that nothing is taken from it; it has the text of version ${shown.version} again.`
+    const why = `${fileOf(shown)} was empty, so codemachine put the text of version ${shown.version} back.`
     return cannot(why, { filed: shown.version - 1 })
   }
   const none = { ok: false, problem: problem ?? 'It is too large.' } as const
   const read = plan !== undefined ? readPlan(plan) : text !== undefined ? readPlanText(text) : none
   if (!read.ok) return cannot(`${fileOf(shown)} cannot be used: ${read.problem}`)
-  if (hashOfPlan(read.value) === shown.sha256) return cannot(`Nothing was changed in ${fileOf(shown)}.`)
+  if (hashOfPlan(read.value) === shown.sha256) return cannot(`You changed nothing in ${fileOf(shown)}.`)
   const draft = { plan: read.value, author: 'person', isUnjudged: plan === undefined } as const
   return withPlanning(own, { reading: null, problem: null, draft, filed: shown.version - 1 })
 }

@@ -22,12 +22,12 @@ import {
 /** A version is there: whether a person looks at it is known from what the session was begun with. */
 export const userReview: ChangeState = {
   process({ options, planning }) {
-    if (planning.isGo) return { to: AUTO, why: 'the person has it carried out without seeing it again' }
+    if (planning.isGo) return { to: AUTO, why: 'the person accepted the changed plan in advance' }
     return options.review === 'auto'
-      ? { to: AUTO, why: 'plans are taken as they come' }
+      ? { to: AUTO, why: 'plans are accepted automatically (--auto)' }
       : {
           to: 'REVIEWING_PLAN.manual-review',
-          why: `version ${lastVersion(planning).version} is for a person to accept`,
+          why: `version ${lastVersion(planning).version} waits for a person to accept it`,
         }
   },
 }
@@ -71,7 +71,7 @@ export const accepted: ChangeState = {
 /** A person wants another plan. */
 export const rejected: ChangeState = {
   process({ planning: { reading } }) {
-    const why = reading === null ? 'another plan is made as the person says' : 'the edited plan is read'
+    const why = reading === null ? 'the planner makes another plan, as the person asked' : 'the edited plan is read'
     return { to: 'REVIEWING_PLAN.refinement', why }
   },
 }
@@ -171,6 +171,8 @@ function gatesOf({ planning }: ChangeWork): Step | null {
   const isSeen = planning.accepted?.by === 'person'
   const runs = isSeen ? [...new Set(plan.verification.map(({ run }) => run))] : []
   if (runs.length === 0 && !planning.addsGates) return null
-  const why = isSeen ? `version ${version} of the plan was accepted with them` : 'nobody has seen those of the plan'
+  const why = isSeen
+    ? `the person accepted them with version ${version} of the plan`
+    : 'nobody has seen the commands of the plan'
   return { kind: 'gates', gates: runs.map(run => ({ name: run, run, timeoutMs: GATE_MS })), why }
 }

@@ -136,7 +136,7 @@ const verbatim = <const Schema extends v.GenericSchema>(schema: Schema) => about
 function refusedReference(text: string): string | null {
   const reference = firstReference(text)
   if (reference === null) return null
-  return `nothing is put in for ${reference} here; use it in the template of an input or in when, and write the value itself here`
+  return `codemachine fills in no ${reference} here; write the value itself, or use the reference in the template of an input or in when`
 }
 
 /** A text without control characters but tabs and line ends. */
@@ -153,8 +153,8 @@ const model = line('the name of a model, such as "gpt-5"', 200)
 const bin = verbatim(line('the name or path of a program, such as "codex"', 1000))
 const argument = verbatim(line('a text on one line, such as "--color=never"', 1000))
 const agentOfStep = line('the name of one of the tables [agents.NAME]', 200)
-const ENV = 'a file sets no variables of the environment; set them in your own shell'
-const OF_ENGINE = 'it belongs to an engine; write it below a line [engines.codex]'
+const ENV = 'a workflow file cannot set environment variables; set them in your own shell'
+const OF_ENGINE = 'it is a key of an engine; write it below a line [engines.codex]'
 
 const agents = v.record(
   v.pipe(
@@ -162,7 +162,7 @@ const agents = v.record(
     // It is shown, and begins names of files.
     v.regex(/^[\p{L}\p{N}_](?:[\p{L}\p{M}\p{N} _.-]{0,58}[\p{L}\p{M}\p{N}_-])?$/u),
     v.check(name => slugOf(name) !== ''),
-    v.description('letters, digits, "_", "-", "." and single blanks within it, at most 60'),
+    v.description('letters, digits, "_", "-", "." and single spaces between them, at most 60'),
   ),
   table(
     {
@@ -192,7 +192,7 @@ const stepEntries = {
   prompt: filePath(PROMPT_EXAMPLE),
   input: table({
     template: about(text(`a text of at most ${MOST_TEMPLATE} characters`, MOST_TEMPLATE), {
-      missing: 'write template = "…", which is handed to the agent',
+      missing: 'write template = "…"; the agent gets this text',
     }),
   }),
   schema: filePath('answer.schema.json'),
@@ -210,7 +210,7 @@ function refusedId(id: string): string | null {
   const slug = slugOf(id)
   if (slug === id) return null
   const mend = slug === '' ? 'use letters or digits, such as "run-tests"' : `write id = ${quotedName(slug)}`
-  return `is no id, which is of lower-case letters, digits and single dashes, at most 60; ${mend}`
+  return `is no id; an id has lower-case letters, digits and single dashes, at most 60; ${mend}`
 }
 
 /** `header`: of the table of a workflow. `key`: by which a step names its agent. */
@@ -231,7 +231,7 @@ const workflow = (header: string, key: 'agent' | 'use') => {
         v.metadata({ missing: `begin each step with a line [[${header}.steps]]` }),
       ),
     },
-    { hints: { name: 'the name of the workflow stands at the top of the file, before the first table' } },
+    { hints: { name: 'write the name of the workflow at the top of the file, before the first table' } },
   )
 }
 
@@ -249,13 +249,13 @@ export const flowFileSchema = table(
             args: v.pipe(
               v.array(v.string()),
               v.maxLength(0),
-              v.description('an empty list: the engine codemachine works within the session and takes no arguments'),
+              v.description('an empty list; the engine codemachine takes no arguments'),
             ),
           },
           { hints: { env: ENV } },
         ),
       },
-      { hints: { mock: 'the engine mock has nothing to be set; leave the table out' } },
+      { hints: { mock: 'the engine mock has no settings; leave the table out' } },
     ),
     agents,
     workflow: workflow('workflow', 'agent'),
@@ -514,7 +514,7 @@ class FileReader {
     const condition = step.when === undefined ? null : parseCondition(step.when)
     if (condition !== null) note(['when'], condition)
     if (step.sandbox !== undefined && work.kind === 'agent' && work.engine === 'codemachine') {
-      const why = 'a step of the engine codemachine is done once its tasks.json says so, which it could not write'
+      const why = 'a step of the engine codemachine must be able to write its tasks.json'
       this.#add(this.#at(...path, 'sandbox'), `${why}; leave sandbox out, or write engine = "codex"`)
     }
     return {
@@ -600,7 +600,7 @@ class FileReader {
     if (!this.#has(...path, 'kind') && keys.length > 0)
       this.#add(this.#at(...path, 'kind'), 'is missing; write kind = "file"')
     for (const key of kind === 'stdout' ? keys : []) {
-      const problem = `counts only for a file; write kind = "file", or leave ${key} out`
+      const problem = `works only for a file; write kind = "file", or leave ${key} out`
       this.#add(this.#keyAt(...path, key), problem)
     }
     if (kind === 'file' && !keys.includes('path'))
@@ -621,15 +621,15 @@ function problemOfReference(
     const mend = near === null ? 'use the id of an earlier step' : `the nearest is ${quotedName(near)}`
     return `there is no step ${quotedName(id)}; ${mend}`
   }
-  if (step.index === index) return `step ${quotedName(id)} cannot use what it comes to itself; use an earlier step`
+  if (step.index === index) return `step ${quotedName(id)} cannot use its own result; use an earlier step`
   if (step.index > index)
     return `step ${quotedName(id)} comes later (it is step ${step.index}); move it before this one`
   if (part !== 'answer') return null
   if (step.work.kind === 'command') {
-    return `step ${quotedName(id)} is a command, which has no answer; use steps.${id}.output or steps.${id}.exit`
+    return `step ${quotedName(id)} is a command, and a command has no answer; use steps.${id}.output or steps.${id}.exit`
   }
   return step.work.schema === null
-    ? `step ${quotedName(id)} has no schema, and so no answer; give it schema = "…", or use steps.${id}.output`
+    ? `step ${quotedName(id)} has no schema, so it has no answer; give it schema = "…", or use steps.${id}.output`
     : null
 }
 

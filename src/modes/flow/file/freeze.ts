@@ -107,7 +107,7 @@ class Freezing {
     if (this.#mistakes.size === 0 && isTooLarge(plan)) {
       this.#wrong(
         this.#workflow,
-        'the workflow has more than 16 MiB with its prompts and values; make them shorter, or cut it in two',
+        'the workflow with its prompts and values is larger than 16 MiB; make them shorter, or split it into two',
       )
     }
     if (this.#mistakes.size > 0) return { mistakes: inOrder([...this.#mistakes.values()]) }
@@ -154,7 +154,7 @@ class Freezing {
     if (secret === null) return { path: at.value, found: read.found, text: read.text }
     this.#wrong(
       at,
-      `${JSON.stringify(read.found)} holds the secret ${secret}, which no agent is to be given; leave it out`,
+      `${JSON.stringify(read.found)} holds the secret ${secret}; agents must not get secrets, so leave it out`,
     )
     return null
   }
@@ -180,7 +180,10 @@ class Freezing {
     const key = `${kind.what} ${at.value}`
     const known = this.#read.get(key)
     if (known === undefined && this.#readCharacters > MOST_READ) {
-      this.#wrong(this.#workflow, 'the files that the workflow names have more than 64 MiB; make them shorter')
+      this.#wrong(
+        this.#workflow,
+        'the files that the workflow names are larger than 64 MiB together; make them shorter',
+      )
       return null
     }
     const read = known ?? (await readNear(at.value, this.#where, kind))
@@ -232,7 +235,7 @@ class Freezing {
         if ('text' in ran) return this.#checked(name, at, { text: withoutLastLineEnds(ran.text), from: 'run' })
         this.#wrong(
           at,
-          `the value of ${name} could not be had: ${withoutEnd(ran.problem)}; fix the command, or give --var ${name}=…`,
+          `the value of ${name} could not be found: ${withoutEnd(ran.problem)}; fix the command, or give --var ${name}=…`,
         )
         return null
       }
@@ -254,14 +257,14 @@ class Freezing {
     for (const { line, what } of DIFFS) {
       const ran = await runValue(line, signal)
       if ('problem' in ran) {
-        this.#noDiff = `, and ${what} could not be had (${ran.problem})`
+        this.#noDiff = `, and ${what} could not be found (${ran.problem})`
         return null
       }
       if (ran.text.trim() === '') continue
-      this.#notes.push(`Nobody gave a value for diff: it is ${what}.`)
+      this.#notes.push(`You gave no value for diff, so it is ${what}.`)
       return this.#checked(DIFF, at, { text: withoutLastLineEnds(ran.text), from: 'run' })
     }
-    this.#notes.push('Nobody gave a value for diff, and nothing has changed: it is empty.')
+    this.#notes.push('You gave no value for diff, and nothing has changed, so it is empty.')
     return { text: '', from: 'run' }
   }
 

@@ -69,7 +69,7 @@ async function stateFor(root: string, { path, text }: TemplateFile, force: boole
     const what = obstacle.kind === 'link' ? 'a link' : 'a file'
     throw new UserError(
       'CM1004',
-      `${join(root, obstacle.path)} is ${what}; move it away, for a folder has to be there.`,
+      `${join(root, obstacle.path)} is ${what}; move it away: the workflow needs a folder there.`,
     )
   }
   const there = join(root, path)
@@ -78,11 +78,14 @@ async function stateFor(root: string, { path, text }: TemplateFile, force: boole
     return refuse(root, path, error)
   })
   if (stat?.isDirectory())
-    throw new UserError('CM1004', `${there} is a folder; move it away, for a file has to be there.`)
+    throw new UserError('CM1004', `${there} is a folder; move it away: the workflow needs a file there.`)
   if (stat !== null && !force) return 'kept'
   if (stat !== null && !stat.isFile()) {
     const what = stat.isSymbolicLink() ? 'a link' : 'no regular file'
-    throw new UserError('CM1004', `${there} is ${what}, and is not replaced; remove it, or leave out --force.`)
+    throw new UserError(
+      'CM1004',
+      `${there} is ${what}, so codemachine does not replace it; remove it, or leave out --force.`,
+    )
   }
   if (stat !== null) {
     const read = await readRegularFile(there, MOST_BYTES)
@@ -106,7 +109,7 @@ async function writeOne(root: string, path: string, text: string): Promise<void>
   try {
     const obstacle = await writing(there, () => makeFolderInside(root, dirname(path), { mode: 0o777 }))
     if (obstacle !== null)
-      throw new UserError('CM1004', `${join(root, obstacle.path)} is no folder any more; run init again.`)
+      throw new UserError('CM1004', `${join(root, obstacle.path)} is not a folder any more; run init again.`)
     await writing(there, () => writeFileInside(root, path, text, 0o644))
   } catch (error) {
     refuse(root, path, error)
@@ -145,7 +148,7 @@ async function readTemplates(folder: string): Promise<TemplateFile[]> {
   if (files.some(({ path }) => path === 'flow.toml' || /^workflows\/.+\.workflow\.toml$/.test(path))) return files
   throw new UserError(
     'CM1004',
-    `${folder} holds no workflow; there has to be a flow.toml or a workflows/<name>.workflow.toml in it.`,
+    `${folder} holds no workflow; put a flow.toml or a workflows/<name>.workflow.toml into it.`,
   )
 }
 
@@ -163,7 +166,7 @@ async function pathsIn(folder: string): Promise<string[]> {
       if (paths.length > MOST_FILES) {
         throw new UserError(
           'CM1004',
-          `${folder} holds more than ${MOST_FILES} files; give a folder with templates alone.`,
+          `${folder} holds more than ${MOST_FILES} files; name a folder that holds only templates.`,
         )
       }
     }

@@ -145,14 +145,14 @@ function stepOf(
   const result = recording?.header ?? {}
   if (recording === null || (step.work.kind === 'agent' && !recording.hasEvents)) {
     // What comes after a failure was not run then, so there is nothing of it.
-    if (failed !== null) return passedOver([`not recorded: the run ended with ${failed.id}, which failed`])
+    if (failed !== null) return passedOver([`not recorded: the recorded run ended when ${failed.id} failed`])
     if (step.work.kind === 'agent') return { problem: problemOf(found.get(step.id), result) }
   }
   const isChanged = known.isChanged(step, recording, redact)
   const why = failureOf(result, recording)
   const before = [
     ...condition.lines,
-    ...(isChanged ? [`the prompt or the input is not what ${recording?.path} was recorded with`] : []),
+    ...(isChanged ? [`the prompt or the input has changed since ${recording?.path} was recorded`] : []),
     ...(verbose ? detailsOf(step, known, recording) : []),
   ]
   const isPlayed = recording !== null && step.work.kind === 'agent'
@@ -161,7 +161,7 @@ function stepOf(
       id: step.id,
       told: isPlayed ? before.map(line) : [],
       before: isPlayed ? [] : before.map(line),
-      after: [...resultLines(step, result), ...(why === null ? [] : [`failed, as it was recorded: ${why}`])].map(line),
+      after: [...resultLines(step, result), ...(why === null ? [] : [`failed, as recorded: ${why}`])].map(line),
       recording: isPlayed ? { path: placeOf(step), name: recording.path } : null,
       write: why === null ? writeOf(step, recording, options) : null,
     },
@@ -207,14 +207,14 @@ function conditionOf(
   if (left == null || right == null) {
     const { skipped } = recording?.header ?? {}
     if (skipped !== undefined && recording?.hasEvents !== true)
-      return { isPassedOver: true, lines: [`passed over, as it was recorded: ${skipped}`] }
+      return { isPassedOver: true, lines: [`skipped, as recorded: ${skipped}`] }
     return { isPassedOver: false, lines: [`when ${when.text}: not recorded, so it counts as true`] }
   }
   const isTrue = holds(when, left, right)
   const compared = `${shown(left)} ${when.operator} ${shown(right)}`
   return isTrue
     ? { isPassedOver: false, lines: [] }
-    : { isPassedOver: true, lines: [`passed over: when ${when.text} (${compared}) is not so`] }
+    : { isPassedOver: true, lines: [`skipped: when ${when.text} (${compared}) is false`] }
 }
 
 function shown(text: string): string {
@@ -224,13 +224,13 @@ function shown(text: string): string {
 function problemOf(found: FoundRecording | undefined, { skipped }: RecordedResult): string {
   switch (found?.kind) {
     case undefined:
-      return 'nothing was looked for'
+      return 'codemachine looked for no recording'
     case 'missing':
       return `there is no recording: ${found.looked.join(', or ')}`
     case 'broken':
       return `${found.path} ${found.problem}`
     case 'recording': {
-      const why = skipped === undefined ? '' : ', for the step was passed over when it was recorded'
+      const why = skipped === undefined ? '' : ', because the recorded run skipped the step'
       return `${found.recording.path} holds no event of codex${why}`
     }
   }
@@ -255,13 +255,13 @@ function resultLines({ work, verify, retries, approve }: FlowStep, result: Recor
       : [
           `would run: again if it fails, at most ${retries === 1 ? 'once' : `${retries} times`} (${tries === undefined ? 'not recorded' : `recorded: ${tries === 1 ? 'not needed' : `${tries - 1} more`}`})`,
         ]),
-    ...(approve ? [`would ask: a person, who looks at the output (${approvalWords(approved)})`] : []),
+    ...(approve ? [`would ask: a person to look at the output (${approvalWords(approved)})`] : []),
   ]
 }
 
 function approvalWords(approved: boolean | undefined): string {
   if (approved === undefined) return 'not recorded'
-  return approved ? 'recorded: taken' : 'recorded: not taken'
+  return approved ? 'recorded: accepted' : 'recorded: not accepted'
 }
 
 function detailsOf(step: FlowStep, known: Known, recording: StepRecording | null): string[] {
@@ -270,7 +270,7 @@ function detailsOf(step: FlowStep, known: Known, recording: StepRecording | null
   const input = known.inputOf(work, recording)
   return [
     `prompt: ${work.prompt.found}`,
-    `input: ${input === null ? 'not known whole without a real run' : `${input.length} characters`}`,
+    `input: ${input === null ? 'known only in a real run' : `${input.length} characters`}`,
     ...(recording === null ? [] : [`recording: ${recording.path}`]),
   ]
 }

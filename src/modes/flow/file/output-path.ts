@@ -40,15 +40,17 @@ function problemOfName(path: string): string | null {
   const parts = path.split('/')
   if (parts.includes('..')) return 'has ".." in it; write a path within the project'
   if (path.endsWith('/')) return 'is a folder; name a file in it'
-  if (!isPlainPath(path)) return 'is no plain path; write one such as "docs/plan.md"'
-  if (parts.some(isOwnFolder)) return 'lies in .git or .codemachine, where no workflow writes; name another file'
+  if (!isPlainPath(path)) return 'is not a plain path; write one such as "docs/plan.md"'
+  if (parts.some(isOwnFolder)) return 'lies in .git or .codemachine, where a workflow may not write; name another file'
   return isInRuntime(parts) ? `lies in ${RUNTIME_FOLDER}, which is codemachine's own; name another file` : null
 }
 
 /** What is a file to one step cannot be a folder to another. */
 function problemBeside(path: string, others: readonly string[]): string | null {
   const inIt = others.find(other => other.startsWith(`${path}/`))
-  return inIt === undefined ? null : `is a folder to ${JSON.stringify(inIt)}, of another step; name another file`
+  return inIt === undefined
+    ? null
+    : `is used as a folder by ${JSON.stringify(inIt)}, of another step; name another file`
 }
 
 async function problemOfFile(path: string, append: boolean): Promise<string | null> {

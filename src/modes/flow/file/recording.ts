@@ -229,8 +229,12 @@ export async function findRecording(
     const { workflow } = read.header
     if (workflow === undefined || (workflow.file === file && workflow.name === name))
       return { kind: 'recording', recording: { path, ...read } }
-    const other = `the workflow ${JSON.stringify(workflow.name)} of ${workflow.file.replaceAll(/[\p{C}\p{Zl}\p{Zp}]/gu, '?').slice(0, MOST_NAMED)}`
-    return { kind: 'broken', path, problem: `was recorded by another one, ${other}; run this one for real (--no-mock)` }
+    const other = `${JSON.stringify(workflow.name)} of ${workflow.file.replaceAll(/[\p{C}\p{Zl}\p{Zp}]/gu, '?').slice(0, MOST_NAMED)}`
+    return {
+      kind: 'broken',
+      path,
+      problem: `was recorded by another workflow, ${other}; run this one for real (--no-mock)`,
+    }
   }
   return { kind: 'missing', looked }
 }
@@ -261,12 +265,12 @@ async function bytesInside(root: string, path: string): Promise<Buffer | { probl
       return { problem: read.problem.replace(/^it (.*)\.$/, '$1') }
     case 'too-large': {
       const mib = (bytes: number) => Math.ceil(bytes / 1024 / 1024)
-      return { problem: `has ${mib(read.size)} MiB, and may have ${mib(MOST_BYTES)}; record the step again` }
+      return { problem: `has ${mib(read.size)} MiB; at most ${mib(MOST_BYTES)} are allowed; record the step again` }
     }
     case 'bytes': {
       // A folder on the way may have become a link between the two looks.
       const isInside = (await realpath(join(root, path)).catch(() => null)) === join(root, path)
-      return isInside ? read.bytes : { problem: 'is reached through a link; put folders in the place of links' }
+      return isInside ? read.bytes : { problem: 'is reached through a link; replace the link by a folder' }
     }
   }
 }

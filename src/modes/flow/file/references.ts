@@ -98,7 +98,7 @@ export function parseCondition(text: string): References & { condition: Conditio
   const rest = text.slice(right.end).trim()
   if (rest !== '') {
     return refused(
-      `one comparison is all that can be said; leave out ${JSON.stringify(rest.slice(0, 60))}, or put a text of several words in quotes`,
+      `only one comparison is allowed; leave out ${JSON.stringify(rest.slice(0, 60))}, or put a text of several words in quotes`,
       right.end + text.slice(right.end).search(/\S/),
     )
   }
@@ -106,10 +106,10 @@ export function parseCondition(text: string): References & { condition: Conditio
     typeof part === 'string' ? [] : [{ reference: part, offset }],
   )
   const output = references.find(({ reference }) => 'step' in reference && reference.part === 'output')
-  if (references.length === 0) return refused(`it compares nothing that can differ; name a value, as in ${EXAMPLE}`, 0)
+  if (references.length === 0) return refused(`it compares two fixed texts; use a reference, as in ${EXAMPLE}`, 0)
   if (output !== undefined) {
     return refused(
-      'an output cannot be compared; use steps.ID.exit, or steps.ID.answer.FIELD of a step with a schema',
+      'an output cannot be compared, because it is too long; use steps.ID.exit, or steps.ID.answer.FIELD of a step with a schema',
       output.offset,
     )
   }

@@ -101,7 +101,7 @@ function checkKeyword(word: string, value: unknown, where: Where): void {
   else if (!word.startsWith('x-')) {
     const near = nearestName(word, Object.keys(KEYWORDS))
     const mend = near === null ? 'leave it out' : `the nearest is ${JSON.stringify(near)}`
-    throw wrong(where, `is no keyword that an answer is checked by; ${mend}`)
+    throw wrong(where, `is no keyword that codemachine checks; ${mend}`)
   }
 }
 
@@ -127,7 +127,7 @@ function checkNamedNames(value: unknown, where: Where): void {
 /** Within a schema it would change where references lead. */
 function checkId(value: unknown, where: Where): void {
   TEXT(value, where)
-  if (where.level > 1) throw wrong(where, 'stands in a part of the schema; leave it out')
+  if (where.level > 1) throw wrong(where, 'may stand only at the top of the schema; leave it out')
 }
 
 function checkReference(value: unknown, where: Where): void {
@@ -186,7 +186,7 @@ function costOf(schema: unknown, costs: Costs, level: number): number {
   if (level > MOST_IN_A_ROW)
     throw new SchemaProblem(`has more than ${MOST_IN_A_ROW} references in a row; make it simpler`)
   const known = costs.costs.get(schema)
-  if (known === 'open') throw new SchemaProblem('has a "$ref" that leads round in a circle; take it out of the circle')
+  if (known === 'open') throw new SchemaProblem('has a "$ref" that leads back to itself; break the circle')
   if (known !== undefined) return known
   costs.costs.set(schema, 'open')
   const others = [
@@ -233,7 +233,9 @@ function below({ place, level, parts }: Where, name: string): Where {
 }
 
 function wrong({ place }: Where, problem: string): SchemaProblem {
-  return new SchemaProblem(place === '' ? problem : `is no JSON Schema to check by: \`${place}\` ${problem}`)
+  return new SchemaProblem(
+    place === '' ? problem : `is not a JSON Schema that codemachine can use: \`${place}\` ${problem}`,
+  )
 }
 
 function shown(value: unknown): string {

@@ -51,7 +51,7 @@ export async function readValues({ given, file, directory, stdin, secretIn }: Va
       if (isRead)
         throw new UserError(
           'CM1003',
-          `--var ${name}=@-: the standard input was read for another value; give one alone.`,
+          `--var ${name}=@-: another value already reads the standard input; use @- only once.`,
         )
       isRead = true
       add(name, await stdin(), 'from the standard input')
@@ -72,7 +72,7 @@ export function valueProblem(text: string, secretIn: SecretIn): string | null {
   const control = CONTROL.exec(text)
   if (control !== null) return `has ${controlAt(text, control.index)}; write plain text`
   const secret = secretIn(text)
-  return secret === null ? null : `holds the secret ${secret}, which no agent is to be given; leave it out`
+  return secret === null ? null : `holds the secret ${secret}; agents must not get secrets, so leave it out`
 }
 
 /** What no text needs, beside tabs and line ends. */
@@ -91,7 +91,7 @@ function namedValue(pair: string): { name: string; written: string } {
   if (!isVariableName(name)) {
     throw new UserError(
       'CM1003',
-      `--var ${JSON.stringify(pair.slice(0, MOST_NAME))} begins with no name of a variable; write name=value with ${VARIABLE_NAME}.`,
+      `--var ${JSON.stringify(pair.slice(0, MOST_NAME))} does not begin with the name of a variable; write name=value with ${VARIABLE_NAME}.`,
     )
   }
   if (at === -1) {
@@ -121,7 +121,7 @@ interface NamedText {
 async function readValuesFile(file: string, directory: string): Promise<NamedText[]> {
   const kind = extname(basename(file)).toLowerCase()
   if (kind !== '.toml' && kind !== '.json') {
-    throw new UserError('CM1003', `--vars-file ${file} ends in neither .toml nor .json; name it by what it holds.`)
+    throw new UserError('CM1003', `--vars-file ${file} must end in .toml or .json; rename it.`)
   }
   const read = await readBoundedText(resolve(directory, file), MOST_FILE)
   if (read === 'missing') throw new UserError('CM1003', `--vars-file ${file}: there is no such file; correct the path.`)
@@ -158,9 +158,9 @@ function valuesInJson(text: string, file: string): NamedText[] {
   })
 }
 
-const NOT_FLAT = 'is a table; in a file of values names and values stand alone'
+const NOT_FLAT = 'is a table; a file of values holds only names and values'
 const NO_NAME = `is no name of a variable; use ${VARIABLE_NAME}`
-const NO_TEXT = 'is neither a text nor a number nor true or false; write it as a text in quotes'
+const NO_TEXT = 'is no text, number, true or false; write it as a text in quotes'
 
 function textOfValue(value: unknown, number: string): string | null {
   switch (typeof value) {

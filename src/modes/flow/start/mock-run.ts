@@ -129,9 +129,9 @@ async function madeScript(
   if (strict && changed !== undefined) {
     throw new UserError(
       'CM1005',
-      `The prompt or the input is not what ${changed} was recorded with, and --strict refuses that.`,
+      `The prompt or the input has changed since ${changed} was recorded, and --strict refuses that.`,
       {
-        hint: 'Without --strict it is replayed all the same; with --no-mock it is run for real, and recorded anew.',
+        hint: 'Without --strict, codemachine replays it all the same. With --no-mock, it runs for real and is recorded again.',
       },
     )
   }
@@ -141,8 +141,7 @@ async function madeScript(
 function notPlayable([first, ...others]: readonly Unplayable[]): UserError {
   if (first === undefined) return new UserError('CM1005', 'There is nothing to replay.')
   const { step, problem } = first
-  const more =
-    others.length === 1 ? ' One more step cannot be, either.' : ` ${others.length} more steps cannot be, either.`
+  const more = others.length === 1 ? ' Nor can one more step.' : ` Nor can ${others.length} more steps.`
   return new UserError(
     'CM1005',
     `Step ${step.index} (${step.description ?? step.id}) cannot be replayed: ${problem}.${others.length === 0 ? '' : more}`,
@@ -299,7 +298,7 @@ function createdOf({ mock, records, settings, kept, made }: Work): EventOf<'sess
 }
 
 function outcomeOf({ ended }: SessionState): SessionOutcome {
-  if (ended === null) throw new Error('The session was played and has not ended.')
+  if (ended === null) throw new Error('The session was replayed and has not ended.')
   return ended.outcome
 }
 

@@ -159,7 +159,7 @@ export async function readFlowSource(
   })
   const read = await readRegularFile(real, MOST_BYTES)
   if (read.kind === 'too-large')
-    throw new UserError('CM1002', `${typed} is larger than 1 MiB, and a workflow file is not.`)
+    throw new UserError('CM1002', `${typed} is larger than 1 MiB, the most that a workflow file may have.`)
   if (read.kind !== 'bytes')
     throw new UserError('CM1002', `${typed} is no file that can be read; name a workflow file.`)
   const text = utf8Text(read.bytes)
@@ -169,7 +169,7 @@ export async function readFlowSource(
 
 /** Mistakes in a workflow file as what a person is told. */
 export function mistakesIn(mistakes: readonly Mistake[]): UserError {
-  const head = mistakes.length === 1 ? [] : [`Nothing was started, for there are ${mistakes.length} mistakes:`]
+  const head = mistakes.length === 1 ? [] : [`Nothing was started, because of ${mistakes.length} mistakes:`]
   return new UserError('CM1001', [...head, ...mistakes.map(lineOfMistake)].join('\n'))
 }
 
@@ -192,7 +192,8 @@ export function secretInBy(redactor: Redactor): SecretIn {
 export function remarksOnPrograms({ file, engines }: Pick<FlowFile, 'file' | 'engines'>): string[] {
   return Object.entries(engines).flatMap(([name, { bin }]) => {
     if (bin === null || bin.value === name) return []
-    const real = name === 'codex' ? 'takes it only if your own settings or --codex-bin name the same' : 'refuses it'
+    const real =
+      name === 'codex' ? 'uses it only if your own settings or --codex-bin name the same program' : 'refuses it'
     return `${file}:${bin.line}:${bin.column}: ${bin.place}: "${bin.value}" is not started here, and a real run ${real}.`
   })
 }
@@ -213,8 +214,7 @@ export async function remarksOnSources(
   if (changed.length === 0) return []
   const shown = changed.slice(0, MOST_NAMED).map(({ path, kind }) => (kind === 'gone' ? `${path} (gone)` : path))
   const more = changed.length > MOST_NAMED ? ` and ${changed.length - MOST_NAMED} more` : ''
-  const was = changed.length === 1 ? 'it was' : 'they were'
   return [
-    `Changed since this workflow began: ${shown.join(', ')}${more}. It continues with what ${was} then; a new run reads what is there now.`,
+    `Changed since this workflow began: ${shown.join(', ')}${more}. This session continues with the old content; a new run reads the new one.`,
   ]
 }

@@ -221,7 +221,7 @@ export class RunRecorder implements SessionRecorder {
 
   #add(to: 'log' | 'recording', text: string): void {
     if (this.#waiting + text.length > MOST_WAITING) {
-      if (!this.#isLate) this.#onProblem('The disk is too slow for .codex-flow/runtime: lines are left out there.')
+      if (!this.#isLate) this.#onProblem('The disk is too slow, so lines are missing in .codex-flow/runtime.')
       this.#isLate = true
       return
     }
@@ -276,7 +276,7 @@ function resultOf(
 /** What a note says of the end of a step, without its title and how it ended: a replay says these itself. */
 function reasonIn(why: string, title: string): string {
   const text = why.startsWith(title) ? why.slice(title.length) : why
-  const reason = text.replace(/^:? *(?:failed(?: \(\d+ times\))?: |passed over, |left out, )?/, '')
+  const reason = text.replace(/^:? *(?:failed(?: \(\d+ times\))?: |(?:skipped|left out), (?:because )?)?/, '')
   return truncate(reason, MOST_WHY)
 }
 

@@ -161,11 +161,11 @@ function refuseForeignPrograms({ file, engines }: FlowFile, { settings, sources 
     if (bin === null || bin.value === name || (name === 'codex' && bin.value === own)) continue
     const mend =
       name === 'codex'
-        ? 'name the same in your own settings or with --codex-bin, or take it out'
-        : 'a step of this engine is worked on by this codemachine itself; take it out'
+        ? 'name the same program in your own settings or with --codex-bin, or remove it here'
+        : 'this codemachine itself works on a step of this engine; remove it'
     throw new UserError(
       'CM1007',
-      `${file}:${bin.line}:${bin.column}: ${bin.place}: "${bin.value}" is a program that you have not named; ${mend}.`,
+      `${file}:${bin.line}:${bin.column}: ${bin.place}: you have not allowed the program "${bin.value}"; ${mend}.`,
     )
   }
 }
@@ -209,7 +209,7 @@ async function lastRun(
     const refuse = (what: string) =>
       new UserError(
         'CM1006',
-        `In the last run of ${plan.name} (${found.id}), step "${id}" has ${what}, and the steps from "${from}" use it. Begin with --from ${id}, or an earlier step.`,
+        `In the last run of ${plan.name} (${found.id}), step "${id}" has ${what}, but the steps from "${from}" use it. Begin with --from ${id}, or an earlier step.`,
       )
     if (record === undefined || (record.mark !== 'done' && record.mark !== 'skipped')) {
       if (!needed.has(id)) continue
@@ -275,16 +275,16 @@ async function recordingsFor(
 function noRecording({ id }: FlowStep, found: Exclude<FoundRecording, { kind: 'recording' }>): string {
   if (found.kind === 'broken') return `${found.path} ${found.problem.replace(/\.$/, '')}.`
   const is = found.looked.length === 1 ? 'is' : 'are'
-  return `Step "${id}" is replayed (its engine is mock), and has no recording: ${found.looked.join(' and ')} ${is} not there.`
+  return `Step "${id}" is replayed (its engine is mock), but has no recording: ${found.looked.join(' and ')} ${is} missing.`
 }
 
 async function textOf(root: string, { id }: FlowStep, recording: StepRecording): Promise<string> {
   const { path, hasEvents, bytes } = recording
   if (!hasEvents)
-    throw new UserError('CM1005', `Step "${id}" is replayed (its engine is mock), and ${path} holds no event of codex.`)
+    throw new UserError('CM1005', `Step "${id}" is replayed (its engine is mock), but ${path} holds no event of codex.`)
   if (bytes > RECORDING_BYTES)
-    throw new UserError('CM1005', `${path} is longer than 16 MiB, and a real run replays no more of a step.`)
+    throw new UserError('CM1005', `${path} is longer than 16 MiB, the most that a run replays of a step.`)
   const read = await bytesOfRecording(root, recording)
-  if (read === null) throw new UserError('CM1005', `${path} has changed while it was read; try again.`)
+  if (read === null) throw new UserError('CM1005', `${path} changed while codemachine read it; try again.`)
   return read.toString()
 }

@@ -100,7 +100,9 @@ export class RuntimeFile implements AsyncDisposable {
     const bytes = Buffer.from(text)
     if (this.#bytes + bytes.length > this.#most) {
       this.#isOver = true
-      this.#onProblem(`${this.path} has ${this.#most / 1024 / 1024} MiB, and what comes now is not added to it.`)
+      this.#onProblem(
+        `${this.path} has ${this.#most / 1024 / 1024} MiB, the most that it may have; later lines are left out.`,
+      )
       return
     }
     const file = this.#file

@@ -83,7 +83,7 @@ export async function newTeam(world: World, named: string, wanted: WantedTeam): 
 function refusePattern(directory: string): void {
   const [sign] = directory.match(/[*?[]/) ?? []
   if (sign === undefined) return
-  throw new UserError('CM0209', `${directory} has "${sign}" in it, which codex's sandbox takes for a pattern.`, {
+  throw new UserError('CM0209', `${directory} contains "${sign}", and codex's sandbox would read that as a pattern.`, {
     hint: 'Rename the folder, or work in another one.',
   })
 }
@@ -93,10 +93,10 @@ const CONTROL = /[^\t\r\n\P{Cc}]/u
 
 /** Why a text cannot be the goal of a team, a sentence; null if it can. */
 function problemOfGoal(goal: string): string | null {
-  if (goal.trim() === '') return 'There is no goal; say what the project is to be.'
+  if (goal.trim() === '') return 'There is no goal; say what the project should be.'
   const problem = problemOfPrompt(goal)
   if (problem !== null) return problem
-  return CONTROL.test(goal) ? 'The goal has control characters in it; leave them out.' : null
+  return CONTROL.test(goal) ? 'The goal contains control characters; leave them out.' : null
 }
 
 /** How many sessions are looked at for the goal of a project, and for a run. */

@@ -108,7 +108,7 @@ async function refuseObstacle(workspace: string, folder: string): Promise<void> 
   if (obstacle === null || obstacle.kind === 'missing') return
   throw new UserError(
     'CM0210',
-    `${join(workspace, folder)} ${whatIsThere(obstacle)}; move it away, so that codemachine can write its own there.`,
+    `${join(workspace, folder)} ${whatIsThere(obstacle)}; move it away, because codemachine needs this path.`,
   )
 }
 
@@ -234,15 +234,15 @@ async function firstFree(
   }
   throw new UserError(
     'CM1008',
-    `${name}${ending} and ${MOST_NAMES} names after it are taken; say the goal in other words.`,
+    `${name}${ending} and ${MOST_NAMES} names after it exist already; say the goal in other words.`,
   )
 }
 
 const WHY: Readonly<Record<string, string>> = {
   EACCES: 'you may not write there',
   EPERM: 'you may not write there',
-  EROFS: 'that disk can only be read',
-  ENOENT: 'nothing can be made there',
+  EROFS: 'that disk is read-only',
+  ENOENT: 'nothing can be created there',
 }
 
 function unmade(path: string, error: unknown): unknown {
@@ -251,7 +251,7 @@ function unmade(path: string, error: unknown): unknown {
   const code = systemErrorCode(error)
   if (code === null) return error
   return new UserError('CM0211', `${path} cannot be made: ${WHY[code] ?? messageOf(error)}.`, {
-    hint: 'Go to a directory that you can write to, or name one with -C.',
+    hint: 'Change to a directory that you can write to, or name one with -C.',
     cause: error,
   })
 }

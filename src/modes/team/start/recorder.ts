@@ -152,9 +152,7 @@ class RecordedTeam {
       return true
     }
     if (!this.#isLate)
-      this.#onProblem(
-        `The disk is too slow for what is written into ${this.#workspace.directory}: some of it is left out there.`,
-      )
+      this.#onProblem(`The disk is too slow, so a part of the log is missing in ${this.#workspace.directory}.`)
     this.#isLate = true
     return false
   }

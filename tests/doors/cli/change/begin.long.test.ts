@@ -19,7 +19,7 @@ test('where nobody has said who carries out tasks and ollama answers on this mac
   const settings = (url: string) => `[providers.ollama]\nbase_url = "${url}"\n`
   await using scene = await openChangeScene(TWO_TASKS, { executor: false, settings, files: PROJECT })
   const said =
-    'ollama answers on this machine, and can carry out the tasks: name its model first, such as model = "qwen" below [providers.ollama] of your config.toml; then codemachine change --executor ollama "…"'
+    'ollama runs on this machine. To let it carry out the tasks, name its model first, such as model = "qwen" below [providers.ollama] of your config.toml; then codemachine change --executor ollama "…"'
   const first = await scene.run(...PLAN, 'write the limit')
   expect(first.exitCode, first.stderr).toBe(0)
   expect(warningsOf(first.events)).toContainEqual(expect.stringContaining(said))
@@ -45,9 +45,7 @@ test('without a repository, in an empty directory, a change is made too, and wha
   expect(eventsOf(events, 'session-created')).toMatchObject([{ goal: 'write the limit\nand a check of it' }])
   // Nobody has seen the commands that its plan names.
   expect(eventsOf(events, 'done-accepted')).toMatchObject([{ verified: false }])
-  expect(warningsOf(events)).toContainEqual(
-    expect.stringContaining('This is no git repository. The change is made all'),
-  )
+  expect(warningsOf(events)).toContainEqual(expect.stringContaining('This directory is no git repository, so'))
   expect(await readFile(join(scene.place.directory, 'limit.txt'), 'utf8')).toBe('10\n')
   const { stdout } = await codemachineHere(scene.place, ['diff', '--stat'])
   expect(stdout).toContain('limit.txt')

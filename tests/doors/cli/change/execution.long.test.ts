@@ -44,7 +44,7 @@ test('what one task finds the next is given; what fails is mended by the local m
   expect(told[0]).toContain('attempt 3 of 5')
   expect(told[0]).toContain('Attempt 1 changed limit.txt. It said: I wrote 8.')
   expect(eventsOf(events, 'noted').map(({ text }) => text)).toContainEqual(
-    expect.stringContaining("2 attempts left the same failure, or changed nothing: the planner's model"),
+    expect.stringContaining("2 attempts changed nothing, or left the same failure. From now on the planner's model"),
   )
   const tasks = JSON.parse(scene.memory('tasks.json')).tasks as { done: boolean }[]
   expect(tasks.map(({ done }) => done)).toEqual([true, true, true])
@@ -77,7 +77,7 @@ test('a check that never passes is mended as often as is said; the other tasks g
   )
   expect(exitCode, stdout).toBe(4)
   expect(eventsOf(events, 'warning').map(({ message }) => message)).toContain(
-    'A failed verification is fixed 2 times at the most, which gives up early; 5 to 10 is usual (change.fix_attempts).',
+    'codemachine tries to fix a failed verification only 2 times; 5 to 10 is usual (change.fix_attempts).',
   )
   expect(scene.begun('fixer')).toHaveLength(2)
   const written = JSON.parse(scene.memory('tasks.json')).tasks as { id: string; status: string; why?: string }[]

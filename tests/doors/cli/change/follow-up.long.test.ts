@@ -49,7 +49,7 @@ test('a change that follows one, and one that follows that, are told what went b
   const [alone, told, chain] = scene.begun('planner').map(({ userTexts }) => userTexts.join('\n'))
   expect(alone).not.toContain('What session')
   expect(told).toContain(`# What session ${ids[0]} came to\n\n## What was asked for\n\nWrite the first file.`)
-  expect(told).toContain('## Its plan, version 1, which was taken as it came')
+  expect(told).toContain('## Its plan, version 1, which was accepted automatically')
   expect(told).toContain('Write 0.txt, for the plan of change 0.')
   expect(told).toContain('- T1 ACTION: Write 0.txt: done; changed 1 file\n- T2 VERIFICATION: ')
   expect(told).toContain('Change 0 is there.')

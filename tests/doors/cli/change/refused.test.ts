@@ -43,7 +43,7 @@ describe('a change that cannot begin is refused in a sentence, and nothing is be
     [
       'with one that has no model',
       ['--executor', 'local', 'x'],
-      '--executor: the provider local has no model; write model = "…" into the table [providers.local] of your own config.toml',
+      '--executor: the provider local has no model; add model = "…" to the table [providers.local] of your own config.toml',
     ],
     [
       'with one and none',

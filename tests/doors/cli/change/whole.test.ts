@@ -111,6 +111,6 @@ test('a change is planned by the remote model, carried out by the local one, pro
   expect(git(scene.place, 'status', '--porcelain')).toBe('?? check.sh\n?? limit.txt')
   // What nobody was asked about stands in the log.
   const { stdout } = await scene.run('logs')
-  expect(stdout).toContain('plan v1 is carried out without being asked about')
+  expect(stdout).toContain('plan v1 was accepted automatically')
   expect(stdout).toMatch(/# Plan\n[\s\S]*## Files\n/)
 })

@@ -144,7 +144,7 @@ prompt = "p.md"
   await writeFile(join(other.directory, 'x.toml'), file)
   await writeFile(join(other.directory, 'p.md'), 'You write.\n')
   await writeFile(join(debug, '1-a.json'), '{"type":"turn.started"}\n{"type":"turn.completed"}\n')
-  const said = 'x.toml:2:7: engines.codex.bin: "./evil" is not started here, and a real run takes it only if'
+  const said = 'x.toml:2:7: engines.codex.bin: "./evil" is not started here, and a real run uses it only if'
   const dry = await codemachineHere(other, ['flow', 'run', 'x.toml', '--dry-run'])
   expect([dry.exitCode, dry.stderr]).toEqual([0, expect.stringContaining(said)])
   const mock = await codemachineHere(other, ['flow', 'run', 'x.toml', '--pace', '0', '--plain'])
@@ -157,7 +157,7 @@ test('a value for a workflow that holds a secret of the project is refused, and 
   for (const args of [['show', 'x.toml'], ['validate'], ['run', 'x.toml']]) {
     const { exitCode, stderr } = await codemachineHere(project, ['flow', ...args, '--var', 'key=sk-live-0123456789'])
     expect({ stored: stored.exitCode, exitCode }).toEqual({ stored: 0, exitCode: 2 })
-    expect(stderr).toContain('holds the secret SHOP_KEY, which no agent is to be given')
+    expect(stderr).toContain('holds the secret SHOP_KEY; agents must not get secrets')
     expect(stderr).not.toContain('sk-live')
   }
 })

@@ -14,7 +14,7 @@ afterAll(() => place[Symbol.asyncDispose]())
 const typed = (args: readonly string[], options: Parameters<typeof codemachineHere>[2] = {}) =>
   codemachineHere(place, ['team', ...args], options)
 
-const NO_GOAL = 'There is no goal; say what the project is to be.'
+const NO_GOAL = 'There is no goal; say what the project should be.'
 
 promise('T2')
 describe('a team that cannot begin is refused in a sentence, and nothing is made', () => {
@@ -67,7 +67,7 @@ describe('a team that cannot begin is refused in a sentence, and nothing is made
 
 test.each<[string, string, string]>([
   ['is too long', 'x'.repeat(2 * 1024 * 1024), 'The prompt '],
-  ['has control characters', 'say \x1b[2J hello', 'The goal has control characters in it; leave them out.'],
+  ['has control characters', 'say \x1b[2J hello', 'The goal contains control characters; leave them out.'],
 ])('a goal that %s is refused, and nothing is made', async (_what, input, sentence) => {
   const before = await readdir(place.directory)
   const { exitCode, stdout, stderr } = await typed(['-'], { input })
@@ -117,7 +117,7 @@ test('a workspace or a project whose path codex would take for a pattern is refu
   ]) {
     expect(await codemachineHere(other, ['team', ...args, 'greet somebody'])).toMatchObject({
       exitCode: 2,
-      stderr: `codemachine: ${folder} has "[" in it, which codex's sandbox takes for a pattern. (CM0209)\n  Rename the folder, or work in another one.\n`,
+      stderr: `codemachine: ${folder} contains "[", and codex's sandbox would read that as a pattern. (CM0209)\n  Rename the folder, or work in another one.\n`,
     })
   }
   expect([await readdir(folder), await readdir(other.directory)]).toEqual([[], before])

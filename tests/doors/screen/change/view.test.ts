@@ -164,7 +164,7 @@ test('the board shows each task with its mark, type, who did it, and how long th
   expect(lines.join('\n')).toMatchInlineSnapshot(`
     "  ✔ T1  INFO_GATHERING: Find where routes are registered (20 s, 4,000 tokens)  (qwen3-coder of ollama)
       ✔ T2  ACTION: Add the bucket (1 min 20 s, 12,345 tokens, 2 files)  (qwen3-coder of ollama)
-      ✔ T3  VERIFICATION: The tests pass (2 s, mended 2 times)
+      ✔ T3  VERIFICATION: The tests pass (2 s, fixed 2 times)
       ▸ T4  ACTION: 把限流接到每个路由 🪣  (of ollama 3:52)
       ○ T5  VERIFICATION: The tests pass
       ✘ T6  ACTION: Say it in the docs (It needs "limits" of T4, which failed)"
@@ -179,7 +179,7 @@ test('a round is headed by its task, with what it is about below', () => {
     more: ['$ npm test', 'exit code 1'],
   })
   const timedOut = { status: 'timed-out', exitCode: null, tree: 'a', tail: '' }
-  expect(event && describeEvent(event, mendingAfter(timedOut))?.more).toEqual(['$ npm test', 'took longer than it may'])
+  expect(event && describeEvent(event, mendingAfter(timedOut))?.more).toEqual(['$ npm test', 'ran into its timeout'])
 })
 
 test('a command says which task it checks, or that nothing was changed yet', () => {
@@ -202,7 +202,7 @@ test('what was gathered is told in a line', () => {
   } as const
   const work = { ...first, context: { output: {}, facts } } as unknown as ChangeWork
   expect(wordsForStep(session(work), { kind: 'look', name: 'context' }).words).toBe(
-    'looked at the project: 1,204 files; branch main; commands: npm test; rules: .cursorrules; named: src/a.ts, src/b.ts +2',
+    'facts about the project: 1,204 files; branch main; commands: npm test; rules: .cursorrules; named: src/a.ts, src/b.ts +2',
   )
 })
 
@@ -223,7 +223,7 @@ test('of the states only those are told that nothing else tells of', () => {
   expect(entered('EXECUTING_TASKS.queue', work)).toBeUndefined()
   const taken = entered('REVIEWING_PLAN.auto-accepted', work)?.split('\n') ?? []
   expect(taken.slice(0, 4)).toEqual([
-    'plan v2 is carried out without being asked about',
+    'plan v2 was accepted automatically',
     '# Plan',
     '',
     'Answer 429 beyond the limit.',
@@ -233,10 +233,10 @@ test('of the states only those are told that nothing else tells of', () => {
   expect(lines.length).toBe(62)
   expect(lines.at(-1)).toMatch(/^\[… \d+ more lines; the records have all of it\]$/)
   expect(wordsForStep(session(long), { kind: 'enter', name: 'REVIEWING_PLAN.auto-accepted' }).words).toBe(
-    'plan v2 is carried out without being asked about',
+    'plan v2 was accepted automatically',
   )
   expect(entered('GENERATING_SUMMARY', { ...work, execution: { ...work.execution, limit: 'rounds' } })).toBe(
-    'the limit of rounds is reached: the rest stays open',
+    'the limit of rounds is reached; the other tasks stay open',
   )
 })
 
