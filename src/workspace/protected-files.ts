@@ -326,15 +326,19 @@ function mayMatch({ covers, bases }: ProtectedGlobs, path: string): boolean {
   return bases.some(base => base === folder || isBelow(base, folder) || isBelow(folder, base))
 }
 
+/** A path that no file has. */
+const NO_PATH = '\u0001'
+
 async function filesBelow({ setting, prefix }: PrivateGit, bases: readonly string[]): Promise<string[]> {
   const folders = bases.map(base => `${prefix}${base}`.replace(/\/$/, '')).filter(base => base !== '')
   const within = folders.length < bases.length ? [] : ['--', ...pathArguments(folders)]
   const listed: string[] = []
   for (const which of [
-    ['-c', '-o', '--exclude-standard'],
-    ['-o', '-i', '--exclude-standard', '--directory'],
+    ['-c', '-o', '--exclude-standard', ...within],
+    // git fails on one path alone that lies in an ignored folder.
+    ['-o', '-i', '--exclude-standard', '--directory', ...within, ...(within.length === 0 ? [] : [NO_PATH])],
   ]) {
-    const output = await runGitOrThrow(setting, ['ls-files', '-z', ...which, ...within])
+    const output = await runGitOrThrow(setting, ['ls-files', '-z', ...which])
     listed.push(...output.split('\0').slice(0, -1))
   }
   return listed

@@ -279,6 +279,13 @@ test('globs that protect nothing are told from those that match a file, one that
   expect([...(await unmatchedGlobs(prints.git, []))]).toEqual([])
 })
 
+test('one program alone is looked for in an ignored folder', async () => {
+  write('.gitignore', 'node_modules\n')
+  write('node_modules/.bin/vitest', '')
+  const prints = await open()
+  expect([...(await unmatchedGlobs(prints.git, ['node_modules/.bin/vitest']))]).toEqual([])
+})
+
 /** What differs of the configuration that these gates run through, before a change and after each. */
 async function configurations(gates: readonly ProtectingGate[], ...changes: (() => void)[]) {
   const searched = [join(work, 'bin'), '/usr/bin']
