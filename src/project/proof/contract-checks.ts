@@ -1,6 +1,7 @@
 import { lstat, rm } from 'node:fs/promises'
 import { dirname, extname, join } from 'node:path'
 import { createTwoFilesPatch, FILE_HEADERS_ONLY } from 'diff'
+import { Cleanup } from '../../base/errors.ts'
 import { clipEnd } from '../../base/text.ts'
 import type { EventOf } from '../../core/events/events.ts'
 import { hasPassed } from '../../core/events/outcome.ts'
@@ -193,13 +194,12 @@ async function openCopy(
 ): Promise<Copy | { problem: string }> {
   const opened = await fingerprints.mending(git => openCounterCheckout({ git, key, start: tree, tree }), signal)
   if ('problem' in opened) return opened
+  await using made = new Cleanup()
+  made.use(opened)
   const laid = await opened.lay(tree, fingerprints.git.prefix, [])
-  const dispose = () => opened[Symbol.asyncDispose]()
-  if ('problem' in laid) {
-    await dispose()
-    return laid
-  }
-  return { directory: laid.directory, [Symbol.asyncDispose]: dispose }
+  if ('problem' in laid) return laid
+  const held = made.move()
+  return { directory: laid.directory, [Symbol.asyncDispose]: () => held[Symbol.asyncDispose]() }
 }
 
 async function runIn(
