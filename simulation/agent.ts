@@ -6,6 +6,12 @@ import { type Machine, WORK } from './machine.ts'
 /** The lines that the work is to have, and that the gate asks for. */
 export const ANSWER = join(WORK, 'answer.txt')
 
+export const README = '# Answers\n'
+
+/** The lines of checks that fail where a sentence of this kind does not hold, and one that hardly ever does. */
+export const REAL_CHECKS = { must: 'check-answer', keep: 'check-readme' } as const
+const WEAK_CHECK = 'check-some'
+
 /** What a night is like, of its seed alone. */
 export interface Character {
   /** How many lines the work is to have. */
@@ -16,6 +22,8 @@ export interface Character {
   trouble: number
   /** How often the gate fails though the work is right. */
   flaky: number
+  /** Whether what is asked for is proved sentence by sentence. */
+  proves: boolean
 }
 
 export function characterOf(seed: string): Character {
@@ -25,6 +33,7 @@ export function characterOf(seed: string): Character {
     mischief: random.one([0, 0, 0.2, 0.5]),
     trouble: random.one([0, 0, 0.1, 0.3]),
     flaky: random.one([0, 0, 0, 0.2]),
+    proves: new Random(`${seed} asked`).chance(0.3),
   }
 }
 
@@ -72,19 +81,26 @@ export class SeededAgent implements Agent {
     this.heard.push(text)
   }
 
-  command(line: string, directory: string): { ms: number; exitCode: number; output: string } {
+  command(given: string, directory: string): { ms: number; exitCode: number; output: string } {
     const random = new Random(`${this.#seed} gate ${++this.gates}`)
-    const isFine =
-      isRight(this.#machine.disk.text(join(directory, 'answer.txt')), this.#character) &&
-      !random.chance(this.#character.flaky)
-    if (line !== 'check-answer') return { ms: 10, exitCode: 127, output: `${line}: not found\n` }
-    return { ms: 50 + random.below(20_000), exitCode: isFine ? 0 : 1, output: isFine ? '1 passed\n' : 'FAIL answer\n' }
+    const { disk } = this.#machine
+    const [line = '', files] = given.split(' ')
+    const answer = disk.text(join(directory, 'answer.txt'))
+    const isFine: Readonly<Record<string, boolean>> = {
+      [REAL_CHECKS.must]: isRight(answer, this.#character),
+      [REAL_CHECKS.keep]: disk.text(join(directory, 'README.md')) === README,
+      [WEAK_CHECK]: answer !== null,
+    }
+    const areFilesThere = files === undefined || disk.text(join(directory, files, 'secret.txt')) !== null
+    if (isFine[line] === undefined || !areFilesThere) return { ms: 10, exitCode: 127, output: `${line}: not found\n` }
+    const passes = isFine[line] && !random.chance(this.#character.flaky)
+    return { ms: 50 + random.below(20_000), exitCode: passes ? 0 : 1, output: passes ? '1 passed\n' : 'FAIL answer\n' }
   }
 
-  turn(input: string, instructions: string): ReturnType<Agent['turn']> {
+  turn(input: string, instructions: string, schema: string): ReturnType<Agent['turn']> {
     this.heard.push(input)
     const random = new Random(`${this.#seed} turn ${++this.turns}`)
-    const plan = this.#plan(random, instructions)
+    const plan = this.#plan(random, instructions, this.#proof(input, schema))
     return {
       ...plan,
       delayMs: () => 5 + random.below(random.chance(0.1) ? 60_000 : 2_000),
@@ -92,8 +108,41 @@ export class SeededAgent implements Agent {
     }
   }
 
-  #plan(random: Random, instructions: string): { acts: Act[]; end: TurnEnd } {
-    const acts: Act[] = [{ do: 'say', text: 'I look at what is there.' }, ...this.#work(random, instructions)]
+  /** What who proves the work answers, by the shape that is asked for; null: it is a round of the worker. */
+  #proof(input: string, schema: string): string | null {
+    const random = new Random(`${this.#seed} proof ${this.turns}`)
+    const isSly = random.chance(this.#character.mischief)
+    const check = (run: string, quote: string) => {
+      const files = [{ path: 'secret.txt', text: `${run}: ${quote}\n` }]
+      return { run: `${run} {files}`, seconds: 60, needs: null, files }
+    }
+    const kindOf = (quote: string) => (quote.startsWith('Keep') ? 'keep' : 'must')
+    if (/"(?:sentences|versions)":/.test(schema) && isSly && random.chance(0.3)) return 'I have no idea.'
+    if (schema.includes('"sentences":')) {
+      const quotes = new Set(input.match(/Find [^.]*\.|Keep [^.]*\.|Something else\./g))
+      const sentences = [...quotes].map(quote => {
+        const kind = kindOf(quote)
+        const run = isSly ? random.one([WEAK_CHECK, 'no-such-program', REAL_CHECKS.must]) : REAL_CHECKS[kind]
+        const given = isSly && random.chance(0.2) ? 'Nobody said so.' : quote
+        return { quote: given, kind, reason: null, checks: [check(run, quote)] }
+      })
+      return JSON.stringify({ sentences })
+    }
+    if (schema.includes('"versions":')) {
+      const own = input.includes('break (keep)') ? 'README.md' : 'answer.txt'
+      const path = isSly ? random.one(['../outside', 'new.txt', own]) : own
+      return JSON.stringify({
+        versions: [{ summary: 'It is wrong.', edits: [{ path, find: null, text: 'wrong\n' }] }],
+      })
+    }
+    if (!schema.includes('"checks":')) return null
+    const [, quote = ''] = input.match(/holds by its checks:\n.*\n(.*)/) ?? []
+    return JSON.stringify({ checks: [check(REAL_CHECKS[kindOf(quote)], `once more: ${quote}`)] })
+  }
+
+  #plan(random: Random, instructions: string, answer: string | null): { acts: Act[]; end: TurnEnd } {
+    const work: Act[] = answer === null ? this.#work(random, instructions) : [{ do: 'say', text: answer }]
+    const acts: Act[] = [{ do: 'say', text: 'I look at what is there.' }, ...work]
     const trouble = this.troubles.shift() ?? (random.chance(this.#character.trouble) ? random.one(TROUBLES) : null)
     if (trouble === null) return { acts, end: { kind: 'completed' } }
     const end = this.#endOf(trouble, random)

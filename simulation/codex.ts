@@ -17,9 +17,11 @@ export type TurnEnd =
 
 /** Who plays the model and the sandbox. */
 export interface Agent {
+  /** @param schema of the answer that is asked for, as JSON; empty: any text will do */
   turn(
     input: string,
     instructions: string,
+    schema: string,
   ): { acts: readonly Act[]; end: TurnEnd; delayMs: () => number; isReordered: boolean }
   /** What a line comes to that is run outside of a turn, such as a gate. */
   command(line: string, directory: string): { ms: number; exitCode: number; output: string }
@@ -137,7 +139,7 @@ export class Codex {
         return { result: { thread: { id: this.#thread, turns } } }
       }
       case 'turn/start':
-        void this.#play(id, textOf(params.input))
+        void this.#play(id, textOf(params.input), JSON.stringify(params.outputSchema ?? ''))
         return null
       case 'turn/steer':
         if (this.#turn === null || this.#turn.isOver) return { error: { code: -32600, message: 'no active turn' } }
@@ -173,8 +175,8 @@ export class Codex {
     })
   }
 
-  async #play(request: Request['id'], input: string): Promise<void> {
-    const { acts, end, delayMs, isReordered } = this.#agent.turn(input, this.#instructions)
+  async #play(request: Request['id'], input: string, schema: string): Promise<void> {
+    const { acts, end, delayMs, isReordered } = this.#agent.turn(input, this.#instructions, schema)
     const turn = { id: this.#kernel.ids.uuid(), isOver: false, items: [] as object[], status: 'inProgress' }
     this.#turn = turn
     this.#turns.push(turn)

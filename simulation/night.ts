@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
 import { describeError } from '../src/base/errors.ts'
-import { ANSWER, type Character, characterOf, isRight, SeededAgent, TROUBLES } from './agent.ts'
+import { ANSWER, type Character, characterOf, isRight, README, REAL_CHECKS, SeededAgent, TROUBLES } from './agent.ts'
 import { addableFiles, ignoreRules, problemOfSavepoints, treeOfFiles } from './git.ts'
 import { type Disturbance, type Process, Random } from './kernel.ts'
 import { ENV, HOME, Machine, WORK } from './machine.ts'
@@ -186,9 +186,9 @@ class Night {
 
   async play(): Promise<void> {
     const { disk } = this.machine
-    disk.put(join(WORK, 'README.md'), '# Answers\n')
+    disk.put(join(WORK, 'README.md'), README)
     disk.put(join(WORK, '.gitignore'), 'node_modules/\n')
-    disk.put(join(HOME, '.config/codemachine/config.toml'), SETTINGS)
+    disk.put(join(HOME, '.config/codemachine/config.toml'), SETTINGS + (this.#character.proves ? PROVES : ''))
     this.machine.commit('Start')
     this.#gitConfig = disk.text(GIT_CONFIG)
     for (let start = 0; ; start++) {
@@ -228,7 +228,13 @@ class Night {
       canAsk: false,
     })
     if (newest === undefined)
-      return runner => runner.project.runQueue({ first: { text: GOAL } }, view(runner), {}, runner.signal)
+      return runner =>
+        runner.project.runQueue(
+          { first: { text: this.#character.proves ? `${GOAL} Keep the README.` : GOAL } },
+          view(runner),
+          {},
+          runner.signal,
+        )
     const gaveUp = this.outcomes.filter(each => each === 'stalled' || each === 'needs-person').length > 3
     if (!isOver && !gaveUp && !(this.#wasSkipped && newest.ended !== null))
       return runner =>
@@ -267,10 +273,14 @@ class Night {
     shown.state = state
     this.#shown.set(event.session, shown)
     if (event.type === 'session-created') this.#rules.set(event.session, ignoreRules(this.machine.disk, WORK))
+    if (event.type === 'round-started') this.#examineSecrets(event.input, state)
     if (event.type === 'round-ended') this.#examineRound(event.outcome.class)
     if (event.type === 'session-ended') this.outcomes.push(event.outcome.kind)
     if (event.type === 'done-accepted' && event.verified) this.#examineDone(event.session, event.tree)
-    if (event.type === 'session-ended' && event.outcome.kind === 'done') this.#examineCertificate(event.session, state)
+    if (event.type === 'session-ended' && event.outcome.kind === 'done') {
+      this.#examineCertificate(event.session, state)
+      if (event.outcome.proof === 'proved') this.#examineProved(state)
+    }
   }
 
   #examineRound(ended: string): void {
@@ -403,6 +413,12 @@ class Night {
     const addable = addableFiles(this.machine.disk, WORK).filter(path => path.startsWith('.codemachine/'))
     if (addable.length > 0 && runner.hasShown)
       this.#break('L21', `The next commit of a person has ${addable.join(', ')}`)
+    const copies = [...(this.machine.disk.look('/tmp')?.entries.keys() ?? [])].filter(name => name.includes('-verify-'))
+    const hadFaults = this.machine.kernel.done.some(
+      each => OF_DISK.test(each.split(/[:@]/)[1] ?? '') || /eio|emfile/.test(each),
+    )
+    if (runner.hasShown && !hadFaults && copies.length > 0)
+      this.#break('D82', `A run ended, and its copies are still there: ${copies.join(', ')}`)
     const left = [...this.machine.kernel.processes.values()].filter(
       ({ pid, env }) =>
         pid !== runner.process.pid && Object.keys(env).some(name => /^CODEMACHINE_.*MARK|MARK/.test(name)),
@@ -431,6 +447,28 @@ class Night {
     const text = this.machine.disk.text(join(this.#recordsFolder(), 'sessions', id, 'done.json')) ?? ''
     if (claim.state === 'accepted' && !text.includes(claim.tree))
       this.#break('D16', `${id} is done, and its certificate says: ${text.slice(0, 200)}`)
+  }
+
+  /** Each sentence has a check that can tell, and holds. */
+  #examineProved({ contract }: State): void {
+    if (this.machine.disk.text(join(WORK, 'README.md')) !== README)
+      this.#break('D77', 'The work is proved, and the README is not kept.')
+    for (const { id, kind, checks } of contract?.frozen?.sentences ?? [])
+      if (!checks.some(({ run }) => kind in REAL_CHECKS && run.startsWith(REAL_CHECKS[kind as 'must'])))
+        this.#break('D77', `${id} is proved by: ${checks.map(({ run }) => run).join(', ')}`)
+  }
+
+  /** What the worker may not see of the contract is in no file that it can read, and in nothing that it is told. */
+  #examineSecrets(input: string, { contract }: State): void {
+    const { sentences = [], heldOut = [] } = contract?.frozen ?? {}
+    const secrets = sentences
+      .filter(({ id }) => heldOut.includes(id))
+      .flatMap(({ checks }) => checks.flatMap(({ files }) => files.map(({ text }) => text.trim())))
+    if (secrets.length === 0) return
+    const read = [...this.machine.disk.walk(WORK)].map(([path]) => [path, this.machine.disk.text(path) ?? ''] as const)
+    for (const secret of secrets)
+      for (const [where, text] of [...read, ['The input', input] as const])
+        if (text.includes(secret)) this.#break('D80', `${where} has of a check that is held out: ${secret}`)
   }
 
   /** What of each journal has been brought to the disk; to be called before the power goes. */
@@ -564,6 +602,11 @@ rounds = 14
 [[gates]]
 name = "answer"
 run = "check-answer"
+`
+const PROVES = `
+[prove]
+on = true
+hold_out = 0.5
 `
 
 /** Lives as long as the machine. */
