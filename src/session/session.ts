@@ -339,6 +339,8 @@ export class Session {
       case 'freeze':
         await this.#contract.freeze('person')
         return null
+      case 'decide-behind':
+        return await this.#decide(this.#contract.decisionBehind())
       case 'decide': {
         const { decided: before } = this.#log.state
         const end = await this.#decide(await this.#contract.decision())

@@ -4,6 +4,10 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Recorded } from '../../src/core/events/events.ts'
 import type { ProveTerms } from '../../src/core/rules/contract.ts'
+import { fold } from '../../src/core/state/fold.ts'
+import { emptyState } from '../../src/core/state/state.ts'
+import { OWN_TEMPLATES } from '../../src/modes/registry.ts'
+import { wordsForContract } from '../../src/tell/words/contract.ts'
 import {
   CLAIMED,
   ofType,
@@ -399,6 +403,42 @@ describe('the person', () => {
     ])
     expect(ofType(events, 'contract-frozen')).toMatchObject([{ version: 1 }, { version: 2, by: 'person' }])
     expect(ofType(events, 'contract-drafted').at(-1)?.sentences).toMatchObject([{ checks: [{ run: 'mine' }] }])
+  })
+
+  promise('D87', 'Who changes what they asked for decides whether the contract is kept, or written again')
+  test.each([
+    ['keeps it', null],
+    ['has the author write a new version', 'renew'],
+  ])('changes the plan, and %s', async (_, choice) => {
+    const inputs: string[] = []
+    const renewed = { sentences: [must('Make a.'), must('Make d, too.'), KEEP, TASTE] }
+    const night = new Night({ contract: (input, asked) => (inputs.push(input), asked === 1 ? CONTRACT : renewed) })
+    const { outcome, events } = await night.play1(
+      {},
+      {
+        canAsk: choice !== null,
+        onEvent: (event, { runner }) => {
+          if (event.type === 'round-started' && event.round === 1)
+            runner.tell({ type: 'replan-asked', text: 'Make d, too.', goesOn: true })
+          if (event.type === 'decision-asked')
+            queueMicrotask(() => runner.decide(event.id === 'contract-behind' ? (choice ?? '') : 'accept', null))
+        },
+      },
+    )
+    expect(outcome).toMatchObject({ proof: 'proved' })
+    const frozen = ofType(events, 'contract-frozen').map(({ version }) => version)
+    const decided = ofType(events, 'decision-made').filter(({ id }) => id === 'contract-behind')
+    const [ended] = ofType(events, 'session-ended')
+    expect(ended).toBeDefined()
+    if (choice === null) {
+      expect([decided, frozen]).toEqual([[expect.objectContaining({ choice: 'accept', by: 'default' })], [1]])
+    } else {
+      expect(frozen).toEqual([1, 2])
+      expect(inputs[1]).toContain('What the person changed of it since')
+      expect(ofType(events, 'contract-drafted').at(-1)?.uncovered).toEqual([])
+    }
+    const state = events.reduce((state, event) => fold(state, event, OWN_TEMPLATES), emptyState('s'))
+    expect(wordsForContract(state.contract)?.includes('does not know what you changed')).toBe(choice === null)
   })
 
   test('wants the contract alone: the session ends with it, and resume does the work', async () => {

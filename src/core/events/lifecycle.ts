@@ -254,7 +254,7 @@ export const lifecycleEvent = variant('type', {
   'decision-asked': {
     id: about(
       text,
-      'a word by which it is told apart; the same may be asked again later. `plan`: whether the plan may be carried out',
+      'a word by which it is told apart; the same may be asked again later. `plan`: whether the plan may be carried out; `contract`: whether the contract counts; `contract-behind`: whether it is kept though the person changed the plan',
     ),
     title: about(text, 'the question, in one line'),
     body: about(text, 'what there is to know about it, at most 16,000 characters; empty if the title says all'),

@@ -96,6 +96,8 @@ const contractSchema = v.object({
   sentences: v.array(sentenceSchema),
   /** What of the goal is in no sentence. */
   uncovered: v.array(text),
+  /** What the person changed of the goal that the contract does not know; left out: nothing. */
+  behind: v.optional(text),
 })
 
 const certificateSchema = v.object({
@@ -203,7 +205,7 @@ function contractPart(
   contract: ContractState,
   { digestOf }: CertificateFacts,
 ): Pick<Certificate, 'contract'> {
-  const { frozen, terms, acceptedBy } = contract
+  const { frozen, terms, acceptedBy, behind } = contract
   if (frozen === null) return {}
   const sentences = sentencesOf(contract).map(
     ({ id, quote, kind, state, reason, flaw, isHeldOut, made, caught, checks }) => ({
@@ -228,7 +230,11 @@ function contractPart(
   const author = terms.author ?? model
   const models = { author, control: terms.control ?? author, worker: model }
   return {
-    contract: { version: frozen.version, acceptedBy, ...models, sentences, uncovered: [...frozen.uncovered] },
+    contract: {
+      ...{ version: frozen.version, acceptedBy, ...models, sentences },
+      uncovered: [...frozen.uncovered],
+      ...(behind === null ? {} : { behind: behind.text }),
+    },
   }
 }
 

@@ -59,6 +59,10 @@ export interface ContractState {
   problem: string | null
   /** What the person wants changed; null: nothing. */
   change: string | null
+  /** Changes of the plan that the person asked for since there is a contract: their words may be quoted as the goal is. */
+  replans: readonly string[]
+  /** What of them the version that counts does not know, and whether the person keeps it nevertheless; null: it knows all. */
+  behind: { text: string; isKept: boolean } | null
   /** The one that counts; null: none yet. `before`: how its checks came out before the work. */
   frozen: (Omit<Draft, 'runs' | 'sentence'> & { before: readonly CheckRun[]; heldOut: readonly string[] }) | null
   acceptedBy: EventOf<'contract-frozen'>['by'] | null
@@ -87,6 +91,8 @@ export function newContract(terms: ProveTerms): ContractState {
     refusals: 0,
     problem: null,
     change: null,
+    replans: [],
+    behind: null,
     frozen: null,
     acceptedBy: null,
     left: null,
@@ -170,6 +176,11 @@ export const CONTROLS: AskedAnswer = {
       }),
     },
   }),
+}
+
+/** The words that a contract quotes: the goal, and what the person has changed of it since there is a contract. Pure. */
+export function quotable({ goal, contract }: { goal: string; contract: ContractState | null }): string {
+  return [goal, ...(contract?.replans ?? [])].join('\n\n')
 }
 
 /** What a contract says, without how far it is. */
@@ -371,6 +382,7 @@ export type ContractStep =
   | { kind: 'author' }
   | { kind: 'check'; sentence: Sentence; check: number; when: 'before' | 'after-round' }
   | { kind: 'decide' }
+  | { kind: 'decide-behind' }
   | { kind: 'freeze' }
 
 /**
@@ -379,9 +391,10 @@ export type ContractStep =
  * @param hasWorked whether a round has ended
  */
 export function nextContractStep(contract: ContractState, tree: string, hasWorked: boolean): ContractStep | null {
-  const { left, draft, frozen, change, returns, runs } = contract
+  const { left, draft, frozen, change, behind, returns, runs } = contract
   if (left !== null) return null
   if (frozen !== null && draft === null && change === null) {
+    if (behind?.isKept === false) return { kind: 'decide-behind' }
     const due = hasWorked ? dueChecks(frozen.sentences, runs, tree).find(({ run }) => isQuick(run)) : undefined
     return due === undefined ? null : { kind: 'check', sentence: due.sentence, check: due.check, when: 'after-round' }
   }

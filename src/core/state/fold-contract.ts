@@ -17,14 +17,36 @@ import { afterOtherTurn, type FoldsOf, gaveNoAnswer, type SessionState } from '.
 export const CONTRACT_DECISION = 'contract'
 const { accept, change } = PLAN_CHOICES
 export const CONTRACT_CHOICES = { accept, change, edit: 'edit', without: 'without' } as const
+/** The id of the decision on a contract that does not know what the person changed, and its choices. */
+export const BEHIND_DECISION = 'contract-behind'
+export const BEHIND_CHOICES = { keep: accept, renew: 'renew' } as const
 
 /** The contract once a person has decided: what they want changed, the author is asked for. Pure. */
 export function contractDecided(
   contract: ContractState | null,
   { id, choice, text }: EventOf<'decision-made'>,
 ): ContractState | null {
+  if (contract === null) return null
+  if (id === BEHIND_DECISION && contract.behind !== null) {
+    const { behind } = contract
+    const change = choice === BEHIND_CHOICES.renew ? behind.text : contract.change
+    return { ...contract, behind: { ...behind, isKept: true }, change }
+  }
   const isChange = id === CONTRACT_DECISION && choice === CONTRACT_CHOICES.change && text !== null
-  return isChange && contract !== null ? { ...contract, change: text } : contract
+  return isChange ? { ...contract, change: text } : contract
+}
+
+/** The contract once a person wants the plan changed: one that counts does not know of it. Pure. */
+export function contractReplanned(contract: ContractState | null, text: string): ContractState | null {
+  if (contract === null || contract.frozen === null || contract.left !== null) return contract
+  const { behind, replans } = contract
+  const all = behind === null ? text : `${behind.text}\n\n${text}`
+  return { ...contract, replans: [...replans, text], behind: { text: all, isKept: false } }
+}
+
+/** The contract once the last change of the plan is taken back: what was asked before it counts again. Pure. */
+export function contractPutBack(contract: ContractState | null): ContractState | null {
+  return contract && { ...contract, replans: contract.replans.slice(0, -1), behind: null }
 }
 
 /** The state after one more event of the contract. Pure. */
@@ -36,7 +58,8 @@ export const CONTRACT_FOLDS: FoldsOf<ContractEvent> = {
   }),
   'contract-turn-ended': endTurn,
   'contract-drafted': (state, event) => withContract(state, contract => drafted(contract, event)),
-  'contract-dropped': state => withContract(state, contract => ({ ...contract, draft: null })),
+  'contract-dropped': state =>
+    withContract(state, contract => ({ ...contract, draft: null, change: null, refusals: 0, problem: null })),
   'contract-frozen': (state, event) => withContract(state, contract => frozen(contract, event)),
   'contract-left': (state, { why }) =>
     withContract(state, contract => ({ ...contract, draft: null, change: null, left: why })),
@@ -135,6 +158,7 @@ function frozen(contract: ContractState, { by, heldOut }: EventOf<'contract-froz
     ...contract,
     draft: null,
     returns: 0,
+    behind: isMore ? contract.behind : null,
     acceptedBy: by,
     frozen: { ...rest, before: isMore ? (contract.frozen?.before ?? []) : runs, heldOut },
     runs: isMore ? [...contract.runs, ...runs] : runs,

@@ -34,7 +34,7 @@ import {
   withoutAccepted,
   withPersonSaid,
 } from './fold-claim.ts'
-import { CONTRACT_FOLDS, contractDecided } from './fold-contract.ts'
+import { CONTRACT_FOLDS, contractDecided, contractPutBack, contractReplanned } from './fold-contract.ts'
 import {
   ANSWER_FOLDS,
   type AnswerEvent,
@@ -286,8 +286,9 @@ function endWait(state: SessionState, { reason }: EventOf<'wait-ended'>, at: num
 
 /** The session when a person wants its plan changed: it holds after that, unless it is to go on by itself. */
 function askedToReplan(before: SessionState, event: EventOf<'replan-asked'>, at: number): SessionState {
-  const state = { ...before, replansAsked: before.replansAsked + 1 }
   const { text, goesOn } = event
+  const contract = contractReplanned(before.contract, text)
+  const state = { ...before, replansAsked: before.replansAsked + 1, contract }
   if (state.kind?.replansItself) return replansItself(state, text, at)
   // The decision on the plan is asked again once that is changed; who lets it go on has answered it.
   const isPlanAsked = state.decision?.id === PLAN_DECISION
@@ -310,7 +311,7 @@ function replanned(state: SessionState, { files, putBack }: EventOf<'replanned'>
   // What was asked while the old plan was put back is still to be made.
   const isBack = putBack === true
   const next = {
-    ...(isBack ? withPersonSaid(state, TAKEN_BACK) : state),
+    ...(isBack ? { ...withPersonSaid(state, TAKEN_BACK), contract: contractPutBack(state.contract) } : state),
     replan: isBack ? state.replan : null,
     failures: NO_FAILURES,
   }

@@ -168,8 +168,11 @@ export function wordsForContract(contract: ContractState | null): string | null 
   if (contract === null) return null
   if (contract.left !== null) return `no contract: ${oneLine(contract.left, TEXT_CHARS)}`
   const count = countContract(contract)
-  return count === null ? 'the contract is not accepted yet' : wordsForHolding(count)
+  if (count === null) return 'the contract is not accepted yet'
+  return `${wordsForHolding(count)}${contract.behind === null ? '' : `; ${BEHIND}`}`
 }
+
+const BEHIND = 'the contract does not know what you changed since (codemachine contract edit)'
 
 /** `5 of 7 sentences hold`; once any is proved how many are. */
 function wordsForHolding({ checkable, holding, proved }: ContractCount): string {

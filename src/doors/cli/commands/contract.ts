@@ -1,7 +1,7 @@
 import { mkdir } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import { UserError } from '../../../base/errors.ts'
-import { sentencesOf } from '../../../core/rules/contract.ts'
+import { quotable, sentencesOf } from '../../../core/rules/contract.ts'
 import type { SessionState } from '../../../core/state/state.ts'
 import { writeWholeFile } from '../../../platform/files.ts'
 import { findSession, readableState } from '../../../project/find.ts'
@@ -75,11 +75,8 @@ async function exportChecks(context: CliContext, { contract }: SessionState, fol
 }
 
 /** Has the person edit the contract. The session takes it as a new version: at once if it runs, else when it goes on. */
-async function edit(
-  context: CliContext,
-  records: Records,
-  { id, goal, contract, ended }: SessionState,
-): Promise<number> {
+async function edit(context: CliContext, records: Records, state: SessionState): Promise<number> {
+  const { id, contract, ended } = state
   const text = contract?.frozen ?? contract?.draft ?? null
   if (text === null) throw new UserError('CM0616', `${id} has no version of its contract yet.`)
   if (ended?.outcome.kind === 'done')
@@ -95,7 +92,7 @@ async function edit(
     return 0
   }
   // A mistake is said here, with its line, and the session goes on with what it has.
-  parseContract(edited.text, { name: 'the contract' }, goal)
+  parseContract(edited.text, { name: 'the contract' }, quotable(state))
   await writeWholeFile(editedContract(join(records.sessionFolder(id), 'rounds')), edited.text)
   stdout.write(`${id} takes it as a new version before its next step.\n`)
   return 0

@@ -8,11 +8,15 @@ const MOST = { goal: 250_000, said: 60_000, draft: 260_000, flaws: 60_000, diff:
 
 /** The input of a turn that writes the contract, or writes it again. Pure. */
 export function authorInput({ goal, personSaid, contract }: SessionState): string {
+  const replans = contract?.replans ?? []
   const { draft = null, frozen = null, problem = null, change = null } = contract ?? {}
   const before = draft ?? frozen
   const flaws = draft === null ? [] : flawsOf(draft, draft.runs)
   return joined([
-    ...wordsOf({ goal, personSaid }),
+    ...wordsOf({ goal, personSaid: personSaid.filter(text => !replans.includes(text)) }),
+    replans.length === 0
+      ? null
+      : `What the person changed of it since, to be quoted as the goal is; where they contradict, this counts:\n${fenced(clipEnd(replans.join('\n\n'), MOST.said))}`,
     before === null
       ? null
       : `The contract as it is now:\n${fenced(clipEnd(JSON.stringify({ sentences: before.sentences }, null, 2), MOST.draft))}`,

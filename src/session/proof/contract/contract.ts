@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { UserError, unreachable } from '../../../base/errors.ts'
+import { clipEnd } from '../../../base/text.ts'
 import type { ThreadSpec } from '../../../core/engine.ts'
 import type { EventOf } from '../../../core/events/events.ts'
 import type { RoundOutcome, SessionOutcome } from '../../../core/events/outcome.ts'
@@ -21,6 +22,7 @@ import {
   MORE_CHECKS,
   MOST_CONTROLS,
   nextContractStep,
+  quotable,
   readContract,
   readControls,
   readMoreChecks,
@@ -29,7 +31,12 @@ import {
 import type { Decision } from '../../../core/rules/decision.ts'
 import { WIND_DOWN_REVIEW } from '../../../core/rules/notices.ts'
 import type { Parsed } from '../../../core/shapes/memory.ts'
-import { CONTRACT_CHOICES, CONTRACT_DECISION } from '../../../core/state/fold-contract.ts'
+import {
+  BEHIND_CHOICES,
+  BEHIND_DECISION,
+  CONTRACT_CHOICES,
+  CONTRACT_DECISION,
+} from '../../../core/state/fold-contract.ts'
 import { roundTokens } from '../../../core/state/state.ts'
 import { readBoundedText } from '../../../platform/files.ts'
 import { findObstacle, readTextFile } from '../../../workspace/files/inside-directory.ts'
@@ -37,6 +44,7 @@ import { readAnswer } from '../../answers.ts'
 import type { Budget } from '../../budget.ts'
 import type { ProofEnvironment, RunnerOptions } from '../../options.ts'
 import { playRound, type RoundPlayOptions } from '../../play-round.ts'
+import { fenced } from '../review-input.ts'
 import { contractToml, parseContract } from './contract-file.ts'
 import { authorInput, contractBody, controlInput, secondInput } from './contract-input.ts'
 import { CONTRACT_FILE, contractPath, editedContract } from './contract-path.ts'
@@ -88,7 +96,7 @@ export class ContractWork {
     if (read === 'missing') return
     try {
       if ('problem' in read) throw new UserError('CM0111', `${path} ${read.problem}.`)
-      const text = parseContract(redactor.text(read.text), { name: path }, log.state.goal)
+      const text = parseContract(redactor.text(read.text), { name: path }, quotable(log.state))
       log.emit(this.#drafted('person', text))
       // Later than that no check can fail before the work.
       if (log.state.last !== null) await this.freeze('person')
@@ -115,11 +123,14 @@ export class ContractWork {
     return this.#means.contractThread(role === 'control' ? 'control' : 'author', this.#contract.terms)
   }
 
-  /** Gives the contract up where its author gives nothing usable; false if it is to be asked once more. */
+  /** Gives the contract up, or a new version of it, where its author gives nothing usable; false if it is to be asked once more. */
   giveUp(): boolean {
+    const { log } = this.#options
+    const { frozen, versions, problem } = this.#contract
     if (!isGivenUp(this.#contract)) return false
-    const why = `Its author gave no contract that could be used. ${this.#contract.problem?.split('\n')[0] ?? ''}`.trim()
-    this.#options.log.emit({ type: 'contract-left', by: 'codemachine', why })
+    const why = `Its author gave no contract that could be used. ${problem?.split('\n')[0] ?? ''}`.trim()
+    if (frozen === null) log.emit({ type: 'contract-left', by: 'codemachine', why })
+    else log.emit({ type: 'contract-dropped', version: versions + 1, why })
     return true
   }
 
@@ -169,11 +180,12 @@ export class ContractWork {
 
   /** What an answer comes to. */
   #read(turn: ContractTurn, value: unknown, tree: string): Parsed<EventOf<'contract-drafted' | 'controls-written'>> {
-    const { goal, last } = this.#options.log.state
+    const { state } = this.#options.log
+    const { last } = state
     const contract = this.#contract
     switch (turn.role) {
       case 'author': {
-        const read = readContract(value, goal)
+        const read = readContract(value, quotable(state))
         return read.ok ? { ok: true, value: this.#drafted('author', read.value) } : read
       }
       case 'second': {
@@ -273,6 +285,24 @@ export class ContractWork {
     }
   }
 
+  /** What the person is asked who has changed the plan since: whether the contract is to know of it. */
+  decisionBehind(): Decision {
+    return {
+      id: BEHIND_DECISION,
+      title: 'You changed what you asked for. Is the contract still right?',
+      body: `The contract does not know of this:\n\n${fenced(clipEnd(this.#contract.behind?.text ?? '', MOST_BEHIND))}`,
+      choices: [
+        { id: BEHIND_CHOICES.keep, label: 'Keep it', hint: 'its sentences are proved as they are' },
+        {
+          id: BEHIND_CHOICES.renew,
+          label: 'Write a new version',
+          hint: 'the author does; you see it before it counts',
+        },
+      ],
+      default: BEHIND_CHOICES.keep,
+    }
+  }
+
   /** Does what was decided. */
   async decided(choice: string, by: 'person' | 'default'): Promise<void> {
     const { log } = this.#options
@@ -296,7 +326,7 @@ export class ContractWork {
       const obstacle = await findObstacle(agents.directory, dirname(path))
       const read = obstacle === null ? await readTextFile(join(agents.directory, path), EDITED_BYTES) : null
       if (read?.kind !== 'text') throw new UserError('CM0111', `${path} cannot be read.`)
-      const text = parseContract(redactor.text(read.text), { name: path }, log.state.goal)
+      const text = parseContract(redactor.text(read.text), { name: path }, quotable(log.state))
       log.emit(this.#drafted('person', text))
     } catch (error) {
       if (!(error instanceof UserError)) throw error
@@ -355,6 +385,9 @@ export class ContractWork {
     return means
   }
 }
+
+/** The most of what a person has changed that a decision shows, characters. */
+const MOST_BEHIND = 8_000
 
 const NO_ANSWER = { ok: false, problem: 'It came to no answer.' } as const
 const NOT_BETTER = 'It fails on what was claimed, or does not catch the wrong version either.'
