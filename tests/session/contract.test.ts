@@ -412,7 +412,12 @@ describe('the person', () => {
   ])('changes the plan, and %s', async (_, choice) => {
     const inputs: string[] = []
     const renewed = { sentences: [must('Make a.'), must('Make d, too.'), KEEP, TASTE] }
-    const night = new Night({ contract: (input, asked) => (inputs.push(input), asked === 1 ? CONTRACT : renewed) })
+    const night = new Night({
+      contract: (input, asked) => {
+        inputs.push(input)
+        return asked === 1 ? CONTRACT : renewed
+      },
+    })
     const { outcome, events } = await night.play1(
       {},
       {
@@ -439,6 +444,24 @@ describe('the person', () => {
     }
     const state = events.reduce((state, event) => fold(state, event, OWN_TEMPLATES), emptyState('s'))
     expect(wordsForContract(state.contract)?.includes('does not know what you changed')).toBe(choice === null)
+  })
+
+  test('asks for a new version of which nothing comes: the one that counts goes on', async () => {
+    const night = new Night({ contract: (_, asked) => (asked === 1 ? CONTRACT : 'no idea') })
+    const { outcome, events } = await night.play1(
+      {},
+      {
+        onEvent: (event, { runner }) => {
+          if (event.type === 'round-started' && event.round === 1)
+            runner.tell({ type: 'replan-asked', text: 'Make d, too.', goesOn: true })
+          if (event.type === 'decision-asked')
+            queueMicrotask(() => runner.decide(event.id === 'contract-behind' ? 'renew' : 'accept', null))
+        },
+        canAsk: true,
+      },
+    )
+    expect(outcome).toMatchObject({ proof: 'proved' })
+    expect(ofType(events, 'contract-dropped')).toMatchObject([{ version: 2 }])
   })
 
   test('wants the contract alone: the session ends with it, and resume does the work', async () => {

@@ -74,7 +74,7 @@ const sentenceSchema = v.object({
   id: text,
   quote: text,
   kind: text,
-  /** `proved`, `weak`, `holds` (without any wrong version), `unusable`, `not-checkable` or `context`. */
+  /** `proved`, `weak`, `holds` (without any wrong version), `unusable`, `not-checkable`, `context`, or `refused` by the person. */
   state: text,
   reason: v.nullable(text),
   /** What is wrong with its checks by how they came out before the work; left out: nothing. */

@@ -66,6 +66,8 @@ export interface ContractState {
   /** The one that counts; null: none yet. `before`: how its checks came out before the work. */
   frozen: (Omit<Draft, 'runs' | 'sentence'> & { before: readonly CheckRun[]; heldOut: readonly string[] }) | null
   acceptedBy: EventOf<'contract-frozen'>['by'] | null
+  /** Sentences that the person has taken out of it. */
+  refused: readonly Pick<Sentence, 'quote' | 'kind'>[]
   /** Why the session goes on without a contract; null: it does not. */
   left: string | null
   /** How the checks that count came out last. */
@@ -95,6 +97,7 @@ export function newContract(terms: ProveTerms): ContractState {
     behind: null,
     frozen: null,
     acceptedBy: null,
+    refused: [],
     left: null,
     runs: [],
     held: [],
@@ -520,9 +523,19 @@ function nextOfSecond(draft: Draft, controls: readonly Control[], tree: string):
 
 /**
  * How a sentence stands. `proved`: it holds, and its checks catch wrong versions; `weak`: one was not caught, or they passed
- * before the work, which is the first wrong version of a *must*; `holds`: without any wrong version; `unusable`: its checks cannot be believed; `open`: not all of its checks have run.
+ * before the work, which is the first wrong version of a *must*; `holds`: without any wrong version; `unusable`: its checks
+ * cannot be believed; `open`: not all of its checks have run; `refused`: the person has taken it out.
  */
-export type SentenceState = 'proved' | 'weak' | 'holds' | 'fails' | 'open' | 'unusable' | 'not-checkable' | 'context'
+export type SentenceState =
+  | 'proved'
+  | 'weak'
+  | 'holds'
+  | 'fails'
+  | 'open'
+  | 'unusable'
+  | 'not-checkable'
+  | 'context'
+  | 'refused'
 
 /** A sentence of the contract that counts, and how it stands. */
 export interface SentenceNow extends Sentence {
@@ -535,12 +548,13 @@ export interface SentenceNow extends Sentence {
   flaw: string | null
 }
 
-/** The sentences of the contract that counts, in their order; none: there is none. Pure. */
+/** The sentences of the contract that counts, in their order, and behind them those that the person has taken out; none: there is none. Pure. */
 export function sentencesOf(contract: ContractState | null): readonly SentenceNow[] {
-  const { frozen = null, controls = [], runs = [] } = contract ?? {}
+  const { frozen = null, controls = [], runs = [], refused = [] } = contract ?? {}
   if (frozen === null) return []
   const flaws = flawsOf(frozen, frozen.before)
-  return frozen.sentences.map(sentence => {
+  const out = refused.map((each, at) => ({ ...each, id: `R${at + 1}`, ...TAKEN_OUT }))
+  const counting = frozen.sentences.map(sentence => {
     const { id } = sentence
     const flaw = flaws.find(each => each.sentence === id) ?? null
     const counted = controls.filter(each => each.sentence === id && controlCounts(each))
@@ -548,6 +562,34 @@ export function sentencesOf(contract: ContractState | null): readonly SentenceNo
     const state = stateOf(sentence, runs, { flaw, made: counted.length, caught })
     const isHeldOut = frozen.heldOut.includes(id)
     return { ...sentence, state, isHeldOut, made: counted.length, caught, flaw: flaw?.problem ?? null }
+  })
+  return [...counting, ...out]
+}
+
+const TAKEN_OUT = {
+  reason: null,
+  checks: [],
+  state: 'refused' as const,
+  isHeldOut: false,
+  made: 0,
+  caught: 0,
+  flaw: null,
+}
+
+/**
+ * What is taken out of a contract with a new version: the sentences with checks of which it quotes nothing any more, if a person
+ * wrote it, and those that were taken out before. Pure.
+ */
+export function refusedSince(
+  { draft, frozen, refused }: ContractState,
+  { by, sentences }: Pick<Draft, 'by' | 'sentences'>,
+): ContractState['refused'] {
+  const before = by === 'person' ? checkable((draft ?? frozen)?.sentences ?? []) : []
+  const all = [...refused, ...before.map(({ quote, kind }) => ({ quote, kind }))]
+  const now = sentences.map(({ quote }) => collapsed(quote))
+  return all.filter(({ quote }) => {
+    const words = collapsed(quote)
+    return !now.some(each => each.includes(words) || words.includes(each))
   })
 }
 
@@ -576,7 +618,7 @@ export interface ContractCount {
 /** Of the contract that counts; null: there is none. Pure. */
 export function countContract(contract: ContractState | null): ContractCount | null {
   if (contract === null || contract.frozen === null) return null
-  const all = sentencesOf(contract).filter(({ kind }) => asksFor(kind))
+  const all = sentencesOf(contract).filter(({ kind, state }) => asksFor(kind) && state !== 'refused')
   const count = (...states: SentenceState[]) => all.filter(({ state }) => states.includes(state)).length
   return { checkable: all.length, holding: count(...HOLDS), proved: count('proved') }
 }
@@ -619,7 +661,7 @@ const MOST_TOLD = 6_000
 
 /** What a round is told of the contract; empty: there is none. `file`: where all of it stands. Pure. */
 export function contractInInput(contract: ContractState | null, file: string): string {
-  const shown = sentencesOf(contract).filter(({ kind }) => kind !== 'context')
+  const shown = sentencesOf(contract).filter(({ state }) => state !== 'context' && state !== 'refused')
   if (shown.length === 0) return ''
   const lines = shown.map(({ id, kind, quote, state }) => {
     const how = TOLD_STATES[state]
@@ -642,11 +684,13 @@ const TOLD_STATES: Readonly<Record<SentenceState, string>> = {
   unusable: ', its check is broken',
   'not-checkable': '',
   context: '',
+  refused: '',
 }
 
 /** The file with the sentences and the checks that the rounds may see. Pure. */
 export function contractFile(contract: ContractState): string {
-  const parts = sentencesOf(contract).map(({ id, kind, quote, reason, checks, isHeldOut }) => {
+  const counting = sentencesOf(contract).filter(({ state }) => state !== 'refused')
+  const parts = counting.map(({ id, kind, quote, reason, checks, isHeldOut }) => {
     const head = `## ${id} (${kind.replaceAll('-', ' ')})\n\n${quote
       .split('\n')
       .map(line => `> ${line}`)

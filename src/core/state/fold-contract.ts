@@ -5,6 +5,7 @@ import {
   type ContractState,
   controlCounts,
   HOLDS,
+  refusedSince,
   sentencesOf,
   wordsForFailed,
 } from '../rules/contract.ts'
@@ -134,10 +135,15 @@ function drafted(contract: ContractState, event: EventOf<'contract-drafted'>): C
   const { version, by, sentences, uncovered } = event
   const sentence = event.sentence ?? null
   const isReturn = by === 'author' && sentence === null && contract.draft !== null && contract.change === null
+  const refused = refusedSince(contract, { by, sentences })
   return {
     ...contract,
     versions: version,
-    draft: { version, by, sentence, sentences, uncovered, runs: [] },
+    refused,
+    draft: {
+      ...{ version, by, sentence, sentences, runs: [] },
+      uncovered: uncovered.filter(piece => !refused.some(({ quote }) => quote.includes(piece))),
+    },
     returns: isReturn ? contract.returns + 1 : contract.change === null ? contract.returns : 0,
     refusals: 0,
     problem: null,
