@@ -45,10 +45,22 @@ export async function survive(
   tree: string,
   options: SurviveOptions = {},
 ): Promise<Survived> {
-  const { turnout, args = ['--no-keep-awake'], resumeArgs = [], stops = [] } = options
-  await using scene = await openWork(turnout, options.scene)
+  await using scene = await openWork(options.turnout, options.scene)
   Object.assign(scene.place.env, options.env)
-  const start = (...line: string[]) => startWithKills(scene.place, [...line, '--json'], points).ended
+  const survived = await goOnToDone(scene, line => startWithKills(scene.place, line, points).ended, tree, options)
+  // Every point was struck, and where codex was to die, one was there to die.
+  expect(killsIn(scene.place).map(codexes => codexes > 0)).toEqual(points.map(({ victim }) => victim !== 'codemachine'))
+  return survived
+}
+
+/** Runs a session, and resumes it as often as it has stopped, until it is done. Expects the same as `survive`. */
+export async function goOnToDone(
+  scene: RealScene,
+  run: (line: readonly string[]) => Promise<Ended>,
+  tree: string,
+  { args = ['--no-keep-awake'], resumeArgs = [], stops = [] }: Pick<SurviveOptions, 'args' | 'resumeArgs' | 'stops'>,
+): Promise<Survived> {
+  const start = (...line: string[]) => run([...line, '--json'])
   let ended = await start(...args, 'build X')
   let journal: Buffer = Buffer.alloc(0)
   while (ended.signal === 'SIGKILL' || stops.includes(ended.exitCode ?? -1)) {
@@ -61,9 +73,6 @@ export async function survive(
     }
   }
   expect(ended).toMatchObject({ exitCode: 0, signal: null, stderr: '' })
-  // Every point was struck, and where codex was to die, one was there to die.
-  expect(killsIn(scene.place).map(codexes => codexes > 0)).toEqual(points.map(({ victim }) => victim !== 'codemachine'))
-
   const events = eventsIn(expectToGoOn(journal, scene))
   expectWholeSession(events)
   expect(treeOf(scene.place)).toBe(tree)
