@@ -21,7 +21,7 @@ const ERRORS: Readonly<Record<string, readonly string[]>> = {
 }
 
 promise(
-  'R62',
+  'R63',
   'If the system refuses one call, any write, sync, rename, open or start of a process, codemachine says one sentence at most, and resume comes to the same end',
 )
 test.skipIf(problem !== null)(
