@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { findCommands } from '../../../src/modes/change/context/commands.ts'
-import { manifestsText, readManifests } from '../../../src/modes/change/context/manifests.ts'
+import { findCommands } from '../../../src/workspace/context/commands.ts'
+import { manifestsText, readManifests } from '../../../src/workspace/context/manifests.ts'
 import { cpuMs } from '../../support/cpu-time.ts'
 import { workDirectoryForEach } from '../../support/work-directory.ts'
 

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { mkdirSync, rmSync, symlinkSync, truncateSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { hashFiles, readProjectFile } from '../../../src/modes/change/context/project-file.ts'
+import { hashFiles, readProjectFile } from '../../../src/workspace/context/project-file.ts'
 import { workDirectoryForEach } from '../../support/work-directory.ts'
 
 const place = workDirectoryForEach('project-file')

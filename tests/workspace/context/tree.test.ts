@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { codeBlock } from '../../../src/base/markdown.ts'
-import { clipBytes, quoted } from '../../../src/modes/change/context/sections.ts'
 import { bareRepositories, drawTree, pathsOutside } from '../../../src/modes/change/context/tree.ts'
+import { clipBytes, quoted } from '../../../src/workspace/context/sections.ts'
 import { cpuMs } from '../../support/cpu-time.ts'
 import { promise } from '../../support/promise.ts'
 

@@ -1,8 +1,8 @@
 import { codeBlock } from '../../../base/markdown.ts'
 import { formatBytes } from '../../../base/text.ts'
 import { pathInside } from '../../../platform/files.ts'
-import { type Project, type ProjectFile, readProjectFile } from './project-file.ts'
-import { clipBytes, oneLine, quoted } from './sections.ts'
+import { type Project, type ProjectFile, readProjectFile } from '../../../workspace/context/project-file.ts'
+import { clipBytes, oneLine, quoted } from '../../../workspace/context/sections.ts'
 import { findSymbols, type SymbolPlace } from './symbols.ts'
 
 /** The files that a request names, with what they hold as Markdown. */

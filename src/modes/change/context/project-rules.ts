@@ -4,10 +4,10 @@ import { dirname, join } from 'node:path'
 import { systemErrorCode } from '../../../base/errors.ts'
 import { compileGlob } from '../../../base/glob.ts'
 import { codeBlock } from '../../../base/markdown.ts'
+import { type Project, readProjectFile, whyUnread } from '../../../workspace/context/project-file.ts'
+import { clipBytes, oneLine, quoted } from '../../../workspace/context/sections.ts'
 import { findObstacle } from '../../../workspace/files/inside-directory.ts'
 import { readFrontMatter } from '../../../workspace/memory/main-file.ts'
-import { type Project, readProjectFile, whyUnread } from './project-file.ts'
-import { clipBytes, oneLine, quoted } from './sections.ts'
 
 /** The rules of a project that tools other than codex read: Markdown, and the files that it holds. */
 interface ProjectRules {

@@ -1,11 +1,11 @@
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { writeWholeFile } from '../../../platform/files.ts'
+import type { Project } from '../../../workspace/context/project-file.ts'
+import { oneLine, quoted } from '../../../workspace/context/sections.ts'
 import { readTextFile } from '../../../workspace/files/inside-directory.ts'
 import { fromLatin1, readHead, splitAtNul, watchGit } from '../../../workspace/git/git.ts'
 import type { PrivateGit } from '../../../workspace/git/private-git.ts'
-import type { Project } from './project-file.ts'
-import { oneLine, quoted } from './sections.ts'
 
 /** What the person's repository around a work directory is like. */
 export interface RepositoryState {

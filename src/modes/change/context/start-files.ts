@@ -1,6 +1,6 @@
 import { opendir } from 'node:fs/promises'
 import { truncate } from '../../../base/text.ts'
-import { type Project, readProjectFile, whyUnread } from './project-file.ts'
+import { type Project, readProjectFile, whyUnread } from '../../../workspace/context/project-file.ts'
 
 /** What is looked for at the top of a project, the most telling first. */
 const LOOKED_FOR: readonly RegExp[] = [

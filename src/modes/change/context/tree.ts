@@ -1,4 +1,4 @@
-import { oneLine } from './sections.ts'
+import { oneLine } from '../../../workspace/context/sections.ts'
 
 /** The files of a project as an indented tree. */
 interface ProjectTree {

@@ -1,5 +1,5 @@
-import { inlineCode } from '../../../base/markdown.ts'
-import { truncate } from '../../../base/text.ts'
+import { inlineCode } from '../../base/markdown.ts'
+import { truncate } from '../../base/text.ts'
 
 /** A part of the context: a heading and Markdown, shortened where it would be larger than its bound. */
 export interface Section {

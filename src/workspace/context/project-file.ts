@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto'
 import { realpath } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
-import { systemErrorCode } from '../../../base/errors.ts'
-import { pathInside } from '../../../platform/files.ts'
-import { fileState, findObstacle, readRegularFile } from '../../../workspace/files/inside-directory.ts'
+import { systemErrorCode } from '../../base/errors.ts'
+import { pathInside } from '../../platform/files.ts'
+import { fileState, findObstacle, readRegularFile } from '../files/inside-directory.ts'
 
 /** A project that is read, untrusted. */
 export interface Project {

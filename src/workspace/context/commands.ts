@@ -1,4 +1,4 @@
-import type { ProjectCommand } from '../../../core/shapes/context.ts'
+import type { ProjectCommand } from '../../core/shapes/context.ts'
 import type { Manifest } from './manifests.ts'
 import { type Project, readProjectFile } from './project-file.ts'
 

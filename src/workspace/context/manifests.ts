@@ -1,5 +1,5 @@
 import { basename } from 'node:path'
-import { codeBlock } from '../../../base/markdown.ts'
+import { codeBlock } from '../../base/markdown.ts'
 import { type Project, readProjectFile, whyUnread } from './project-file.ts'
 import { clipBytes, quoted } from './sections.ts'
 
